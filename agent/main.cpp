@@ -16,7 +16,8 @@
 namespace spillway::agent {
 namespace {
 
-constexpr char kHelp[] = R"(spillwayd - the node agent: shares a node's GPUs between jobs under Spillway
+constexpr char kHelp[] =
+    R"(spillwayd - the node agent: shares a node's GPUs between jobs under Spillway
 
   spillwayd [--config FILE] [--socket PATH]
   spillwayd --check | --show | --diff [--json] [--config FILE]
@@ -93,17 +94,20 @@ int Tell(Wish wish, const ConfigResult& result, const std::string& path) {
   if (wish == Wish::kShow) {
     std::fputs(ShowConfig(result.config).c_str(), stdout);
   } else if (wish == Wish::kDiff) {
-    for (const std::string& line : DifferencesBetween(Config{}, result.config)) std::puts(line.c_str());
+    for (const std::string& line : DifferencesBetween(Config{}, result.config))
+      std::puts(line.c_str());
   } else {
     for (const std::string& file : result.files) std::printf("%s: ok\n", file.c_str());
-    if (result.files.empty()) std::printf("%s is not there: everything is as by default\n", path.c_str());
+    if (result.files.empty())
+      std::printf("%s is not there: everything is as by default\n", path.c_str());
   }
   return 0;
 }
 
 // As the desk starts it; not for users.
 int PlanWorker(char** limits) {
-  return RunPlanWorker({std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
+  return RunPlanWorker(
+      {std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
 }
 
 int Main(int argc, char** argv) {

@@ -1,11 +1,15 @@
-// Files read whole and written whole: the one place that knows of short transfers, interrupts and half-written files.
+// Files read whole and written whole: the one place that knows of short transfers, interrupts and
+// half-written files.
 //
-// Any thread. Errors are values that name the path and carry the errno. libc and the standard library's headers alone.
+// Any thread. Errors are values that name the path and carry the errno. libc and the standard
+// library's headers alone.
 //
 // Invariants
 //  1. A read gives every byte up to the file's end, or an error: never a part.
-//  2. After ReplaceFile `path` holds what it held before or all of the new bytes. A failure leaves nothing beside it.
-//  3. What is written beside is a new file of ours: a link or a file that somebody left there is removed, not followed.
+//  2. After ReplaceFile `path` holds what it held before or all of the new bytes. A failure leaves
+//  nothing beside it.
+//  3. What is written beside is a new file of ours: a link or a file that somebody left there is
+//  removed, not followed.
 #pragma once
 
 #include <errno.h>
@@ -53,12 +57,14 @@ inline std::string_view ReadInto(const char* path, std::span<char> place) {
 
 struct ReadOptions {
   std::size_t most_bytes = SIZE_MAX;  // a longer file is an error, EFBIG
-  // Others may write in its folder: a link is not followed, and what is no regular file is neither waited for nor read.
+  // Others may write in its folder: a link is not followed, and what is no regular file is neither
+  // waited for nor read.
   bool only_regular = false;
 };
 
 // From where the descriptor stands to the end; `name` is for the error.
-inline Result<std::string> ReadRest(int file, const std::string& name, std::size_t most_bytes = SIZE_MAX) {
+inline Result<std::string> ReadRest(int file, const std::string& name,
+                                    std::size_t most_bytes = SIZE_MAX) {
   constexpr std::size_t kLeast = 4096, kStep = std::size_t{1} << 20;
   struct stat facts;
   std::string bytes;
@@ -78,7 +84,8 @@ inline Result<std::string> ReadRest(int file, const std::string& name, std::size
 }
 
 inline Result<std::string> ReadFile(const std::string& path, const ReadOptions& options = {}) {
-  const int how = O_RDONLY | O_CLOEXEC | (options.only_regular ? O_NOFOLLOW | O_NONBLOCK | O_NOCTTY : 0);
+  const int how =
+      O_RDONLY | O_CLOEXEC | (options.only_regular ? O_NOFOLLOW | O_NONBLOCK | O_NOCTTY : 0);
   const UniqueFd file(open(path.c_str(), how));
   if (!file) return ErrnoError("cannot read " + path);
   struct stat facts;
@@ -116,11 +123,13 @@ struct ReplaceOptions {
 };
 
 // Does not allocate. 0, or the errno.
-inline int TryReplaceFile(const char* path, std::string_view bytes, const ReplaceOptions& options = {}) {
+inline int TryReplaceFile(const char* path, std::string_view bytes,
+                          const ReplaceOptions& options = {}) {
   char beside[PATH_MAX];
   const int length = snprintf(beside, sizeof beside, "%s%s", path, options.beside);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof beside) return ENAMETOOLONG;
-  unlink(beside);  // of a process that was killed, or whoever's it is: nobody else has the new one open
+  unlink(beside);  // of a process that was killed, or whoever's it is: nobody else has the new one
+                   // open
   UniqueFd file(open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode));
   if (!file) return errno;
   int error = WriteAll(file.get(), bytes);

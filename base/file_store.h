@@ -1,13 +1,17 @@
-// A folder of files with keys for names: each whole or not there, checked when it is read, marked when it is used. The plan stores
-// of the agent and of stand-alone jobs are made of it.
+// A folder of files with keys for names: each whole or not there, checked when it is read, marked
+// when it is used. The plan stores of the agent and of stand-alone jobs are made of it.
 //
-// Any one thread at a time; several processes may share a folder. libc and the standard library's headers alone.
+// Any one thread at a time; several processes may share a folder. libc and the standard library's
+// headers alone.
 //
 // Invariants
-//  1. A file appears whole or not at all; what a killed process left unfinished is cleared away, never read.
-//  2. A file's modification time is when it was written or used last, to the nanosecond: the file system's own clock has ticks of
+//  1. A file appears whole or not at all; what a killed process left unfinished is cleared away,
+//  never read.
+//  2. A file's modification time is when it was written or used last, to the nanosecond: the file
+//  system's own clock has ticks of
 //     milliseconds.
-//  3. What is too long, no regular file or not understood is deleted when it is read, and is an error that says so.
+//  3. What is too long, no regular file or not understood is deleted when it is read, and is an
+//  error that says so.
 //  4. Links are not followed, whoever left them.
 #pragma once
 
@@ -47,7 +51,8 @@ class FileStore {
   };
 
   // The folder need not be there before the first Write.
-  FileStore(std::string folder, Rules rules) : folder_(std::move(folder)), rules_(std::move(rules)) {}
+  FileStore(std::string folder, Rules rules)
+      : folder_(std::move(folder)), rules_(std::move(rules)) {}
 
   const std::string& folder() const { return folder_; }
   std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
@@ -97,7 +102,8 @@ class FileStore {
   // In the place of what has this name; it is used now.
   Status Write(const std::string& name, std::string_view bytes) const {
     const std::string beside = kBeside + std::to_string(getpid());
-    Status written = ReplaceFile(PathOf(name), bytes, {.sync = rules_.sync, .beside = beside.c_str()});
+    Status written =
+        ReplaceFile(PathOf(name), bytes, {.sync = rules_.sync, .beside = beside.c_str()});
     if (written.ok()) MarkUsed(name);
     return written;
   }

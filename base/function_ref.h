@@ -1,6 +1,8 @@
-// A reference to something callable, for parameters that are called before the function returns. Owns nothing.
+// A reference to something callable, for parameters that are called before the function returns.
+// Owns nothing.
 //
-// A lambda that requires a lock is taken, too: whoever declares such a parameter says which lock is held in the call.
+// A lambda that requires a lock is taken, too: whoever declares such a parameter says which lock is
+// held in the call.
 #pragma once
 
 #include <memory>
@@ -22,7 +24,8 @@ class FunctionRef<Result(Arguments...)> {
       FunctionRef(Function&& function)  // implicit: it stands for the function
       : function_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         call_([](void* f, Arguments... arguments) SPILLWAY_UNANALYSED -> Result {
-          return (*static_cast<std::remove_reference_t<Function>*>(f))(std::forward<Arguments>(arguments)...);
+          return (*static_cast<std::remove_reference_t<Function>*>(f))(
+              std::forward<Arguments>(arguments)...);
         }) {}
   Result operator()(Arguments... arguments) const {
     return call_(function_, std::forward<Arguments>(arguments)...);

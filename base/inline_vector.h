@@ -1,4 +1,5 @@
-// A vector of trivially copyable items whose first N live inside it: no heap on the paths where N suffices.
+// A vector of trivially copyable items whose first N live inside it: no heap on the paths where N
+// suffices.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
-// Text within JSON (RFC 8259), for those who write it by hand: the preload library has no library for it.
+// Text within JSON (RFC 8259), for those who write it by hand: the preload library has no library
+// for it.
 //
-// Pure; any thread. Names and arguments are bytes, JSON is Unicode: a byte that is part of no character becomes the character of its
-// number, so that no text makes the document unreadable.
+// Pure; any thread. Names and arguments are bytes, JSON is Unicode: a byte that is part of no
+// character becomes the character of its number, so that no text makes the document unreadable.
 #pragma once
 
 #include <stdio.h>
@@ -25,8 +26,9 @@ void EscapeJson(std::string_view text, Put&& put) {
     if (!is_plain) {
       char escape[8];
       const bool is_short = *here == '"' || *here == '\\';
-      const int size = is_short ? snprintf(escape, sizeof escape, "\\%c", *here)
-                                : snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(*here));
+      const int size =
+          is_short ? snprintf(escape, sizeof escape, "\\%c", *here)
+                   : snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(*here));
       if (at > plain) put(text.substr(plain, at - plain));
       put(std::string_view(escape, static_cast<std::size_t>(size)));
       plain = at + 1;

@@ -7,7 +7,8 @@
 
 namespace spillway::base {
 
-// Takes the next line off the front of `rest`, and gives it without its end; nothing when none is left.
+// Takes the next line off the front of `rest`, and gives it without its end; nothing when none is
+// left.
 inline std::optional<std::string_view> TakeLine(std::string_view& rest) {
   if (rest.empty()) return std::nullopt;
   const std::size_t end = std::min(rest.find('\n'), rest.size());

@@ -1,4 +1,5 @@
-// A file's memory as this process sees it, unmapped with its owner. Moved, never copied; any one thread at a time.
+// A file's memory as this process sees it, unmapped with its owner. Moved, never copied; any one
+// thread at a time.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +13,8 @@ class Mapping {
  public:
   Mapping() = default;
   // Shared with everybody who maps the file. False afterwards: no memory, or not permitted.
-  Mapping(int file, size_t size_bytes, int protection = PROT_READ | PROT_WRITE) : size_bytes_(size_bytes) {
+  Mapping(int file, size_t size_bytes, int protection = PROT_READ | PROT_WRITE)
+      : size_bytes_(size_bytes) {
     void* const placed = mmap(nullptr, size_bytes, protection, MAP_SHARED, file, 0);
     address_ = placed == MAP_FAILED ? nullptr : placed;
   }

@@ -1,4 +1,5 @@
-// A mutex that clang's thread-safety analysis understands and whose order of locking is checked in debug builds.
+// A mutex that clang's thread-safety analysis understands and whose order of locking is checked in
+// debug builds.
 //
 // Invariants
 //  1. A Mutex has a rank (lock_rank.h); a thread locks only upwards in rank.

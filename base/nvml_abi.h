@@ -1,7 +1,9 @@
-// The part of NVIDIA's management library (libnvidia-ml.so.1) that Spillway answers or simulates: types and codes.
+// The part of NVIDIA's management library (libnvidia-ml.so.1) that Spillway answers or simulates:
+// types and codes.
 //
-// The toolkit does not always bring nvml.h, so the layouts are stated here, after NVML's API reference (structs, "Device
-// Queries"). Names are ours; sizes are checked below, since programs pass structures of the real header.
+// The toolkit does not always bring nvml.h, so the layouts are stated here, after NVML's API
+// reference (structs, "Device Queries"). Names are ours; sizes are checked below, since programs
+// pass structures of the real header.
 #pragma once
 
 #include <cstddef>

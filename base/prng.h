@@ -1,5 +1,6 @@
-// A small seeded generator of random numbers (SplitMix64): equal seeds give equal numbers everywhere, every seed is as good as any
-// other. Not for secrets. Owned by whoever draws; one thread.
+// A small seeded generator of random numbers (SplitMix64): equal seeds give equal numbers
+// everywhere, every seed is as good as any other. Not for secrets. Owned by whoever draws; one
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// A thread of ours in a program that is not: detached, and no signal of the program's is ever delivered to it.
+// A thread of ours in a program that is not: detached, and no signal of the program's is ever
+// delivered to it.
 //
 // Called from any thread; the caller's own mask is as before afterwards.
 #pragma once
@@ -10,7 +11,8 @@
 
 namespace spillway::base {
 
-// `name` has 15 letters at most. A stack of 0 bytes has the program's default size. False: there is no thread.
+// `name` has 15 letters at most. A stack of 0 bytes has the program's default size. False: there is
+// no thread.
 inline bool StartQuietThread(const char* name, void* (*main)(void*), void* argument,
                              std::size_t stack_bytes = 0) {
   sigset_t all, before;

@@ -1,10 +1,13 @@
-// A value or the error that stands in its place: the one way in which a function says that it failed.
+// A value or the error that stands in its place: the one way in which a function says that it
+// failed.
 //
-// Any thread; a value type. Needs libc and the standard library's headers, throws nothing: it serves the preload library too.
+// Any thread; a value type. Needs libc and the standard library's headers, throws nothing: it
+// serves the preload library too.
 //
 // Invariants
 //  1. A Status without an error is a success; a Result has either a value or an error, never both.
-//  2. An error says what is wrong, why where that is known, and what to do where somebody can do something. Each part is a phrase or a
+//  2. An error says what is wrong, why where that is known, and what to do where somebody can do
+//  something. Each part is a phrase or a
 //     sentence without its full stop.
 //  3. Neither is ignored by accident: both are [[nodiscard]].
 // Never: aborts. A Result's value is read after it was asked whether it has one.
@@ -51,7 +54,8 @@ inline Error ErrnoError(std::string what, std::string remedy = {}) {
 class [[nodiscard]] Status {
  public:
   Status() = default;
-  Status(Error error) : error_(std::move(error)) {}  // implicit: `return Error{...}` is a failed Status
+  Status(Error error)
+      : error_(std::move(error)) {}  // implicit: `return Error{...}` is a failed Status
 
   bool ok() const { return !error_; }
   // Only of one that failed.
@@ -62,7 +66,8 @@ class [[nodiscard]] Status {
 
   // The same error after the name of what was being done: "PATH: No space left on device".
   Status Annotate(std::string_view context) && {
-    if (error_) error_->what = std::string(context) + (error_->what.empty() ? "" : ": ") + error_->what;
+    if (error_)
+      error_->what = std::string(context) + (error_->what.empty() ? "" : ": ") + error_->what;
     return std::move(*this);
   }
 

@@ -1,9 +1,9 @@
-// Where a test may let another thread go on: before a lock is taken, after it was let go, between the steps of what is done
-// without one, and where code yields until something changes.
+// Where a test may let another thread go on: before a lock is taken, after it was let go, between
+// the steps of what is done without one, and where code yields until something changes.
 //
-// Called on any thread. In a library as shipped it is nothing at all. In the build for tests, which defines
-// SPILLWAY_BREAKABLE, the program is asked when it exports spillway_schedule_point (tests/fuzz/differential/schedule.h):
-// then one thread runs at a time, and a seed decides which.
+// Called on any thread. In a library as shipped it is nothing at all. In the build for tests, which
+// defines SPILLWAY_BREAKABLE, the program is asked when it exports spillway_schedule_point
+// (tests/fuzz/differential/schedule.h): then one thread runs at a time, and a seed decides which.
 #pragma once
 
 #include <sched.h>

@@ -1,10 +1,13 @@
-// Sizes as people write and read them, everywhere: bytes, a share of the device, a share of the job's own peak.
+// Sizes as people write and read them, everywhere: bytes, a share of the device, a share of the
+// job's own peak.
 //
 // Pure; any thread.
 //
 // Invariants
-//  1. Arithmetic is exact: "1.5GiB" is 1610612736, never a rounded double. A fraction of a byte is cut off.
-//  2. Units mean what they say: KiB MiB GiB TiB and the bare letters K M G T are powers of 1024 (as in
+//  1. Arithmetic is exact: "1.5GiB" is 1610612736, never a rounded double. A fraction of a byte is
+//  cut off.
+//  2. Units mean what they say: KiB MiB GiB TiB and the bare letters K M G T are powers of 1024 (as
+//  in
 //     coreutils and Slurm), kB MB GB TB are powers of 1000. Case does not matter.
 //  3. Never silently wraps: a size beyond 2^63 - 1 is not a size.
 #pragma once
@@ -84,7 +87,8 @@ inline std::optional<Decimal> TakeDecimal(std::string_view& text) {
   if (!TakeDigits(text, number.whole, digits)) return std::nullopt;
   if (text.empty() || text.front() != '.') return number;
   text.remove_prefix(1);
-  if (!TakeDigits(text, number.billionths, digits) || digits > kMaxFractionDigits) return std::nullopt;
+  if (!TakeDigits(text, number.billionths, digits) || digits > kMaxFractionDigits)
+    return std::nullopt;
   for (; digits < kMaxFractionDigits; ++digits) number.billionths *= 10;
   return number;
 }
@@ -98,8 +102,8 @@ inline std::string LowerCase(std::string_view text) {
 inline std::optional<std::uint64_t> ToBytes(const Decimal& number, const std::string& unit_name) {
   for (const Unit& unit : kUnits) {
     if (unit.name != unit_name) continue;
-    const UnsignedWide bytes =
-        UnsignedWide{number.whole} * unit.factor + UnsignedWide{number.billionths} * unit.factor / kBillion;
+    const UnsignedWide bytes = UnsignedWide{number.whole} * unit.factor +
+                               UnsignedWide{number.billionths} * unit.factor / kBillion;
     if (bytes > kMaxBytes) return std::nullopt;
     return static_cast<std::uint64_t>(bytes);
   }

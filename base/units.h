@@ -1,5 +1,5 @@
-// Sizes are int64_t bytes, times int64_t nanoseconds, rates int64_t bytes per second, each with its unit in its name; here are
-// the few sums that are easy to get wrong. Pure; any thread.
+// Sizes are int64_t bytes, times int64_t nanoseconds, rates int64_t bytes per second, each with its
+// unit in its name; here are the few sums that are easy to get wrong. Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ constexpr int64_t round_up(int64_t value, int64_t step) {
   return value > most - (step - over) ? most / step * step : value + (step - over);
 }
 
-// Nanoseconds that `size_bytes` take at a rate, rounded up; a rate of zero never finishes (the largest value).
+// Nanoseconds that `size_bytes` take at a rate, rounded up; a rate of zero never finishes (the
+// largest value).
 constexpr int64_t transfer_ns(int64_t size_bytes, int64_t bytes_per_second) {
   constexpr int64_t most = std::numeric_limits<int64_t>::max();
   if (size_bytes <= 0) return 0;
@@ -40,7 +41,8 @@ constexpr int64_t transferred_bytes(int64_t duration_ns, int64_t bytes_per_secon
   return bytes > most ? most : static_cast<int64_t>(bytes);
 }
 
-// value * numerator / denominator without overflow in between, rounded down; the denominator is positive.
+// value * numerator / denominator without overflow in between, rounded down; the denominator is
+// positive.
 constexpr int64_t scale(int64_t value, int64_t numerator, int64_t denominator) {
   return static_cast<int64_t>(Wide{value} * numerator / denominator);
 }

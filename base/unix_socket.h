@@ -1,9 +1,11 @@
 // Unix sockets: their addresses, and messages that carry descriptors (SCM_RIGHTS, unix(7)).
 //
-// Any thread. As sendmsg and recvmsg: a size, or -1 and errno. Allocates only what receives descriptors.
+// Any thread. As sendmsg and recvmsg: a size, or -1 and errno. Allocates only what receives
+// descriptors.
 //
 // Invariants
-//  1. A descriptor that came belongs to the receiver and is closed on exec; those that do not fit are closed by the kernel.
+//  1. A descriptor that came belongs to the receiver and is closed on exec; those that do not fit
+//  are closed by the kernel.
 //  2. A call that a signal interrupts is made again; one whose peer is gone raises no signal.
 #pragma once
 
@@ -46,9 +48,10 @@ inline UnixAddress UnixAddressOf(std::string_view text) {
 // The kernel's limit on the descriptors of one message (SCM_MAX_FD).
 inline constexpr std::size_t kMostPassedFiles = 253;
 
-// One message; more than kMostPassedFiles files: EINVAL. `to` is for a socket that is not connected.
-inline ssize_t SendWithFiles(int socket, std::string_view bytes, std::span<const int> files, int flags = 0,
-                             const UnixAddress* to = nullptr) {
+// One message; more than kMostPassedFiles files: EINVAL. `to` is for a socket that is not
+// connected.
+inline ssize_t SendWithFiles(int socket, std::string_view bytes, std::span<const int> files,
+                             int flags = 0, const UnixAddress* to = nullptr) {
   if (files.size() > kMostPassedFiles) return errno = EINVAL, -1;
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFiles * sizeof(int))] = {};
   iovec content{const_cast<char*>(bytes.data()), bytes.size()};
@@ -75,7 +78,8 @@ inline ssize_t SendWithFiles(int socket, std::string_view bytes, std::span<const
   return sent;
 }
 
-// One message into `place`. `files` gets at most `most_files`, in the order in which they were sent.
+// One message into `place`. `files` gets at most `most_files`, in the order in which they were
+// sent.
 inline ssize_t ReceiveWithFiles(int socket, std::span<char> place, std::size_t most_files,
                                 std::vector<UniqueFd>* files, int flags = 0) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFiles * sizeof(int))];

@@ -9,7 +9,11 @@ namespace spillway::base {
 inline std::size_t Utf8SequenceBytes(const unsigned char* text, std::size_t left_bytes) {
   const unsigned char first = text[0];
   if (first < 0x80) return 1;
-  const std::size_t bytes = first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
+  const std::size_t bytes = first < 0xc2   ? 0
+                            : first < 0xe0 ? 2
+                            : first < 0xf0 ? 3
+                            : first < 0xf5 ? 4
+                                           : 0;
   if (bytes == 0 || bytes > left_bytes) return 0;
   for (std::size_t i = 1; i < bytes; ++i) {
     if ((text[i] & 0xc0) != 0x80) return 0;

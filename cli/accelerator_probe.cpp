@@ -47,7 +47,8 @@ void CopyText(char (&destination)[kCapacity], const char* text) {
   std::snprintf(destination, kCapacity, "%s", text == nullptr ? "" : text);
 }
 
-// The driver's functions are looked up by name; each step names itself in case it is the one that fails.
+// The driver's functions are looked up by name; each step names itself in case it is the one that
+// fails.
 class DriverSession {
  public:
   DriverSession(void* library, Answer& answer) : library_(library), answer_(answer) {}
@@ -100,8 +101,8 @@ bool AskDevice(DriverSession& driver, Answer& answer) {
   constexpr int kAttributes[] = {kVirtualMemoryAttribute, kFdHandlesAttribute, kHostNumaAttribute};
   for (int i = 0; i < 3; ++i) {
     // An older driver does not know the newer attributes: that answer means "no".
-    if (!driver.Call("cuDeviceGetAttribute", GivesAttribute{}, &answer.attributes[i], kAttributes[i],
-                     device)) {
+    if (!driver.Call("cuDeviceGetAttribute", GivesAttribute{}, &answer.attributes[i],
+                     kAttributes[i], device)) {
       answer.attributes[i] = 0;
     }
   }
@@ -131,7 +132,8 @@ void AskDriver(const std::string& path, Answer& answer) {
   answer.outcome = ProbeOutcome::kReady;
 }
 
-[[noreturn]] void RunChild(int answer_fd, const std::string& driver, const EnvironmentChanges& changes) {
+[[noreturn]] void RunChild(int answer_fd, const std::string& driver,
+                           const EnvironmentChanges& changes) {
   const int null_fd = open("/dev/null", O_RDWR);
   dup2(null_fd, STDIN_FILENO);
   dup2(null_fd, STDOUT_FILENO);
@@ -155,8 +157,10 @@ bool ReadAnswer(int fd, Answer& answer) {
 }
 
 std::string DescribeDeath(int wait_status) {
-  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL) return "it did not answer within 60 s";
-  if (WIFSIGNALED(wait_status)) return std::string("it died of ") + strsignal(WTERMSIG(wait_status));
+  if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL)
+    return "it did not answer within 60 s";
+  if (WIFSIGNALED(wait_status))
+    return std::string("it died of ") + strsignal(WTERMSIG(wait_status));
   return "it ended without an answer";
 }
 

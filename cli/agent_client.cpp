@@ -34,7 +34,9 @@ std::string AgentAddress(const std::string& socket) {
 }
 
 AgentClient::AgentClient(const std::string& socket, std::vector<pollfd> interrupts)
-    : address_(AgentAddress(socket)), interrupts_(std::move(interrupts)), channel_(Connect(address_)) {
+    : address_(AgentAddress(socket)),
+      interrupts_(std::move(interrupts)),
+      channel_(Connect(address_)) {
   protocol::Hello hello;
   hello.role = protocol::Role::kOperator;
   hello.software = "spillway";
@@ -61,17 +63,17 @@ protocol::Received AgentClient::Exchange(const protocol::Message& message) {
                     std::string(error->reason.view()),
                     "try again; is the agent of the same version? see: spillwayd --version");
   }
-  throw Failure(kExitNoAgent, "no answer from the agent at " + address_, "it hangs, or has just stopped",
-                "see its log");
+  throw Failure(kExitNoAgent, "no answer from the agent at " + address_,
+                "it hangs, or has just stopped", "see its log");
 }
 
 std::string AgentClient::Ask(const protocol::Ask& ask) {
   const protocol::Received received = Exchange(ask);
   if (const auto* done = std::get_if<protocol::Done>(&received.message)) throw Refused(*done);
   const auto* document = std::get_if<protocol::Document>(&received.message);
-  const base::Result<std::string> text = document
-                                             ? protocol::ReadSealed(received.file(), document->size_bytes)
-                                             : base::Error{"no document came"};
+  const base::Result<std::string> text =
+      document ? protocol::ReadSealed(received.file(), document->size_bytes)
+               : base::Error{"no document came"};
   if (!text)
     throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is not what was asked for",
                   "is the agent of the same version? see: spillwayd --version");

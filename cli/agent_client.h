@@ -1,7 +1,7 @@
 // A command's conversation with the node agent: one question, one answer.
 //
-// One thread; blocks until the agent answers, at most kPatienceMs. Throws Failure when there is no agent, or no answer; Interrupted when
-// something else is to be done first.
+// One thread; blocks until the agent answers, at most kPatienceMs. Throws Failure when there is no
+// agent, or no answer; Interrupted when something else is to be done first.
 #pragma once
 
 #include <poll.h>

@@ -76,7 +76,8 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
 }
 
 // `more`: so many operands may follow those that must be there.
-ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands, size_t more = 0) {
+ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands,
+                             size_t more = 0) {
   ViewOptions options;
   options.operands = TakeOptions(arguments, AgentOptionList(arguments.front()).options,
                                  [&](int letter, const std::string& value) {
@@ -85,7 +86,8 @@ ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t o
                                    if (letter == 's') options.socket = value;
                                    if (letter == 'c') options.config = value;
                                  });
-  if (!options.help && (options.operands.size() < operands || options.operands.size() > operands + more))
+  if (!options.help &&
+      (options.operands.size() < operands || options.operands.size() > operands + more))
     throw Misused(arguments.front(),
                   "`spillway " + arguments.front() + "` takes " +
                       (operands == 0   ? "no operand"
@@ -121,16 +123,16 @@ void TakeSize(const std::string& written, int64_t& bytes, std::optional<base::Si
                        size->bytes <= static_cast<uint64_t>(protocol::kMostBytes) &&
                        size->share_per_billion <= 1'000'000'000;
   if (!is_good)
-    throw Misused(
-        "budget", "'" + written + "' is no size",
-        "sizes are written like 8GiB, 500MB, 8589934592, or 25% of the device (of the node's for --host)");
+    throw Misused("budget", "'" + written + "' is no size",
+                  "sizes are written like 8GiB, 500MB, 8589934592, or 25% of the device (of the "
+                  "node's for --host)");
   share = is_share ? size : std::nullopt;
   bytes = is_share ? protocol::kUnchanged : static_cast<int64_t>(size->bytes);
 }
 
 void CheckLimit(const BudgetOptions& options) {
-  const bool is_zero =
-      options.limit_share ? options.limit_share->share_per_billion == 0 : options.wanted.limit_bytes == 0;
+  const bool is_zero = options.limit_share ? options.limit_share->share_per_billion == 0
+                                           : options.wanted.limit_bytes == 0;
   if (is_zero)
     throw Failure(kExitUsage, "a budget cannot be zero", "a job needs some memory to compute in",
                   "give it more, for example 25%; to let no new job begin: spillway drain");
@@ -148,8 +150,9 @@ std::vector<uint64_t> MemoriesIn(const std::string& status, const std::string& f
 }
 
 uint64_t OnlyOne(const std::vector<uint64_t>& memories, const std::string& what) {
-  const bool is_one = !memories.empty() && std::count(memories.begin(), memories.end(), memories.front()) ==
-                                               static_cast<std::ptrdiff_t>(memories.size());
+  const bool is_one =
+      !memories.empty() && std::count(memories.begin(), memories.end(), memories.front()) ==
+                               static_cast<std::ptrdiff_t>(memories.size());
   if (!is_one)
     throw Failure(kExitUsage, "a share of " + what + " is not known",
                   memories.empty() ? "the agent says none" : "this node's devices differ",
@@ -163,10 +166,12 @@ void SetShare(const std::optional<base::Size>& share, uint64_t whole_bytes, int6
 
 int32_t NumberIn(const std::string& written, int32_t least, int32_t most, const std::string& what) {
   int32_t number = 0;
-  const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), number);
+  const auto [end, error] =
+      std::from_chars(written.data(), written.data() + written.size(), number);
   if (error != std::errc() || *end != 0 || number < least || number > most)
-    throw Misused("budget", "'" + written + "' is no " + what,
-                  "it is a whole number from " + std::to_string(least) + " to " + std::to_string(most));
+    throw Misused(
+        "budget", "'" + written + "' is no " + what,
+        "it is a whole number from " + std::to_string(least) + " to " + std::to_string(most));
   return number;
 }
 
@@ -203,7 +208,8 @@ int Budget(const std::vector<std::string>& arguments) {
     ResolveShares(StatusAsJson(options.socket), options);
   if (options.help) return std::fputs(HelpText("budget").c_str(), stdout), 0;
   const protocol::Done done = AgentClient(options.socket).Request(options.wanted);
-  PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed", options.json);
+  PrintDone(done, "the terms of " + std::string(options.wanted.job.view()) + " are changed",
+            options.json);
   return 0;
 }
 
@@ -213,7 +219,8 @@ int Drain(const std::vector<std::string>& arguments) {
   const bool drains = arguments.front() == "drain";
   const protocol::Done done =
       AgentClient(options.socket)
-          .Request(protocol::Control{drains ? protocol::Action::kDrain : protocol::Action::kUndrain, ""});
+          .Request(protocol::Control{drains ? protocol::Action::kDrain : protocol::Action::kUndrain,
+                                     ""});
   PrintDone(done, drains ? "no new job begins here; those that run go on" : "jobs begin here again",
             options.json);
   return 0;
@@ -249,12 +256,14 @@ int Config(const std::vector<std::string>& arguments) {
   const std::string& verb = options.operands.front();
   if (verb == "log") return SetLogLevel(options);
   if (options.operands.size() > 1)
-    throw Misused("config", "`config " + verb + "` takes no more", options.operands[1] + " is given");
+    throw Misused("config", "`config " + verb + "` takes no more",
+                  options.operands[1] + " is given");
   if (verb == "check") BecomeDaemon("--check", options);
   if (verb == "show") BecomeDaemon("--show", options);
   if (verb == "diff") BecomeDaemon("--diff", options);
   if (verb != "reload")
-    throw Misused("config", "no `config " + verb + "`", "there are check, show, diff, reload and log");
+    throw Misused("config", "no `config " + verb + "`",
+                  "there are check, show, diff, reload and log");
   if (!options.config.empty())
     throw Misused("config", "`config reload` takes no --config",
                   "the agent reads the file it was started with");
@@ -285,18 +294,19 @@ BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   BudgetOptions options;
   protocol::SetBudget& wanted = options.wanted;
   bool changes = false;
-  const auto operands = TakeOptions(arguments, kBudgetOptions, [&](int letter, const std::string& value) {
-    if (letter == 'g') TakeSize(value, wanted.guaranteed_bytes, options.guaranteed_share);
-    if (letter == 'o') TakeSize(value, wanted.host_bytes, options.host_share);
-    if (letter == 'l') wanted.link_permille = PermilleIn(value);
-    if (letter == 'w') wanted.weight = NumberIn(value, 1, 10'000, "weight");
-    if (letter == 'p') wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
-    if (letter == 'n') wanted.dry_run = true;
-    if (letter == 'j') options.json = true;
-    if (letter == 's') options.socket = value;
-    if (letter == 'h') options.help = true;
-    changes = changes || std::strchr("golwp", letter) != nullptr;
-  });
+  const auto operands =
+      TakeOptions(arguments, kBudgetOptions, [&](int letter, const std::string& value) {
+        if (letter == 'g') TakeSize(value, wanted.guaranteed_bytes, options.guaranteed_share);
+        if (letter == 'o') TakeSize(value, wanted.host_bytes, options.host_share);
+        if (letter == 'l') wanted.link_permille = PermilleIn(value);
+        if (letter == 'w') wanted.weight = NumberIn(value, 1, 10'000, "weight");
+        if (letter == 'p') wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
+        if (letter == 'n') wanted.dry_run = true;
+        if (letter == 'j') options.json = true;
+        if (letter == 's') options.socket = value;
+        if (letter == 'h') options.help = true;
+        changes = changes || std::strchr("golwp", letter) != nullptr;
+      });
   if (options.help) return options;
   if (operands.size() < 2 || operands.size() > 3 || operands[0] != "set")
     throw Misused("budget", "say whose budget", "it is: spillway budget set JOB [SIZE] [options]");

@@ -27,8 +27,8 @@ struct BudgetOptions {
   bool help = false;
 };
 BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments);
-// Shares as bytes of what the agent's status (JSON) says of its devices and of its host memory. Throws Failure where its devices
-// differ: a share would be of each another.
+// Shares as bytes of what the agent's status (JSON) says of its devices and of its host memory.
+// Throws Failure where its devices differ: a share would be of each another.
 void ResolveShares(const std::string& status, BudgetOptions& options);
 
 }  // namespace spillway::cli

@@ -25,8 +25,9 @@ std::string StatusOf(const std::string& address) {
   try {
     return AgentClient(address).Ask(ask);
   } catch (const Failure& failure) {
-    throw Failure(kExitRefused, "the agent is required, and " + failure.problem(), failure.why(),
-                  "start it (spillwayd); where jobs may run without one, leave out --agent=required");
+    throw Failure(
+        kExitRefused, "the agent is required, and " + failure.problem(), failure.why(),
+        "start it (spillwayd); where jobs may run without one, leave out --agent=required");
   }
 }
 
@@ -45,14 +46,14 @@ bool NamesDevice(const std::string& status, const std::string& uuid) {
 void CheckAgentTakes(const std::string& address, const std::vector<std::string>& device_uuids) {
   const std::string status = StatusOf(address);
   const bool is_known =
-      device_uuids.empty() || std::any_of(device_uuids.begin(), device_uuids.end(), [&](const auto& uuid) {
-        return uuid.empty() || NamesDevice(status, uuid);
-      });
+      device_uuids.empty() ||
+      std::any_of(device_uuids.begin(), device_uuids.end(),
+                  [&](const auto& uuid) { return uuid.empty() || NamesDevice(status, uuid); });
   if (is_known) return;
-  throw Failure(
-      kExitRefused, "the agent is required, and does not know this device",
-      "the agent at " + address + " has no device " + device_uuids.front(),
-      "see: spillway status; `uuid` of [[device]] in the agent's configuration must be the device's");
+  throw Failure(kExitRefused, "the agent is required, and does not know this device",
+                "the agent at " + address + " has no device " + device_uuids.front(),
+                "see: spillway status; `uuid` of [[device]] in the agent's configuration must be "
+                "the device's");
 }
 
 }  // namespace spillway::cli

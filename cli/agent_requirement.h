@@ -8,8 +8,8 @@
 
 namespace spillway::cli {
 
-// Throws Failure (125) when the agent does not answer, or knows none of these devices. Devices without a UUID ("") are not checked:
-// a job is refused their memory when it begins.
+// Throws Failure (125) when the agent does not answer, or knows none of these devices. Devices
+// without a UUID ("") are not checked: a job is refused their memory when it begins.
 void CheckAgentTakes(const std::string& address, const std::vector<std::string>& device_uuids);
 
 // Whether a document of the agent names the device, however its UUID is written.

@@ -16,13 +16,14 @@
 namespace spillway::cli {
 namespace {
 
-// The kernel follows a script to its interpreter, and that one to its own, at most this often (BINPRM limits,
-// execve(2)).
+// The kernel follows a script to its interpreter, and that one to its own, at most this often
+// (BINPRM limits, execve(2)).
 constexpr int kMaxInterpreters = 5;
 
 bool IsExecutableFile(const std::string& path) {
   struct stat facts = {};
-  return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) && access(path.c_str(), X_OK) == 0;
+  return stat(path.c_str(), &facts) == 0 && S_ISREG(facts.st_mode) &&
+         access(path.c_str(), X_OK) == 0;
 }
 
 Failure NotFound(const std::string& name, const std::string& why) {
@@ -44,7 +45,8 @@ std::string CheckGivenPath(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) throw NotFound(path, "there is no such file");
     throw NotExecutable(path, std::strerror(errno), "check the permissions of its folders");
   }
-  if (S_ISDIR(facts.st_mode)) throw NotExecutable(path, "it is a folder", "name the program inside it");
+  if (S_ISDIR(facts.st_mode))
+    throw NotExecutable(path, "it is a folder", "name the program inside it");
   if (access(path.c_str(), X_OK) != 0) {
     throw NotExecutable(path, "you may not execute it", "make it executable: chmod +x " + path);
   }
@@ -69,16 +71,19 @@ void CheckPrivileges(const std::string& path, const Identity& identity) {
   const std::string why =
       "so the dynamic loader ignores LD_PRELOAD for it, and its memory would go uncounted";
   const std::string remedy =
-      "run a copy without the privilege, or start the program that it starts in turn directly under Spillway";
+      "run a copy without the privilege, or start the program that it starts in turn directly "
+      "under Spillway";
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return;
   if ((facts.st_mode & S_ISUID) != 0 && facts.st_uid != identity.user) {
     throw NotPreloadable(
-        path, "it is set-user-id (runs as user " + std::to_string(facts.st_uid) + "), " + why, remedy);
+        path, "it is set-user-id (runs as user " + std::to_string(facts.st_uid) + "), " + why,
+        remedy);
   }
   if ((facts.st_mode & S_ISGID) != 0 && facts.st_gid != identity.group) {
     throw NotPreloadable(
-        path, "it is set-group-id (runs as group " + std::to_string(facts.st_gid) + "), " + why, remedy);
+        path, "it is set-group-id (runs as group " + std::to_string(facts.st_gid) + "), " + why,
+        remedy);
   }
   // The real root user gains nothing from file capabilities, so its programs keep their preloads.
   if (identity.user != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) {
@@ -89,7 +94,8 @@ void CheckPrivileges(const std::string& path, const Identity& identity) {
 void CheckLoader(const std::string& path, const std::string& loader) {
   if (loader.find("ld-musl") != std::string::npos) {
     throw NotPreloadable(
-        path, "it is built for musl libc (" + loader + "), libspillway.so and NVIDIA's driver for glibc",
+        path,
+        "it is built for musl libc (" + loader + "), libspillway.so and NVIDIA's driver for glibc",
         "use a glibc build of the program, for example from a Debian or Ubuntu image");
   }
   if (access(loader.c_str(), F_OK) != 0) {
@@ -104,11 +110,13 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
       return CheckLoader(path, elf.interpreter);
     case ElfVerdict::kStatic:
       throw NotPreloadable(
-          path, "it is statically linked: it starts without the dynamic loader, so nothing is preloaded",
+          path,
+          "it is statically linked: it starts without the dynamic loader, so nothing is preloaded",
           "use a dynamically linked build (for nvcc and g++: without -static)");
     case ElfVerdict::kForeign:
       throw NotPreloadable(
-          path, "it is a " + elf.detail + " program, Spillway here is built for another machine type",
+          path,
+          "it is a " + elf.detail + " program, Spillway here is built for another machine type",
           "use a build for this machine's 64-bit type");
     case ElfVerdict::kDamaged:
       throw NotExecutable(path, "its ELF headers are damaged or it is not a program",
@@ -119,7 +127,8 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
   }
 }
 
-// The interpreter when `path` is a script; nothing when it is a program that has passed, whose loader `loader` is then.
+// The interpreter when `path` is a script; nothing when it is a program that has passed, whose
+// loader `loader` is then.
 std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity,
                                         std::string* loader) {
   CheckPrivileges(path, identity);
@@ -153,9 +162,9 @@ LoadedProgram CheckPreloadable(const std::string& path, const Identity& identity
     const std::optional<std::string> interpreter = CheckOneFile(current, identity, &loader);
     if (!interpreter) return {.path = current, .loader = loader};
     if (!IsExecutableFile(*interpreter)) {
-      throw NotExecutable(current,
-                          "its #! line names " + *interpreter + ", which is not an executable file here",
-                          "install that interpreter or correct the line");
+      throw NotExecutable(
+          current, "its #! line names " + *interpreter + ", which is not an executable file here",
+          "install that interpreter or correct the line");
     }
     current = *interpreter;
   }

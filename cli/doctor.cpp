@@ -24,8 +24,8 @@ constexpr option kDoctorOptions[] = {
 
 DoctorOptions ParseOptions(const std::vector<std::string>& arguments) {
   DoctorOptions options;
-  const auto operands =
-      ForEachOption(arguments, "doctor", "h", kDoctorOptions, [&](int letter, const std::string& value) {
+  const auto operands = ForEachOption(
+      arguments, "doctor", "h", kDoctorOptions, [&](int letter, const std::string& value) {
         if (letter == 'j') options.json = true;
         if (letter == 'h') options.help = true;
         if (letter == 's') options.simulated_profile = value.empty() ? kDefaultProfile : value;

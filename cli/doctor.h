@@ -1,7 +1,8 @@
-// `spillway doctor`: looks at everything on this machine that could stop a job and says what to do about it.
+// `spillway doctor`: looks at everything on this machine that could stop a job and says what to do
+// about it.
 //
-// One thread; changes nothing. The driver is only loaded in a child process, the preload library only in
-// /bin/true.
+// One thread; changes nothing. The driver is only loaded in a child process, the preload library
+// only in /bin/true.
 #pragma once
 
 #include <string>
@@ -13,12 +14,14 @@
 
 namespace spillway::cli {
 
-// `arguments` starts with "doctor". Returns the exit code: 1 when there is a problem. Throws Failure (2).
+// `arguments` starts with "doctor". Returns the exit code: 1 when there is a problem. Throws
+// Failure (2).
 int Doctor(const std::vector<std::string>& arguments);
 
 OptionList DoctorOptionList();
 
-// The parts, for the tests. `root` is "" or a folder that stands for /, with proc and sys as fixtures.
+// The parts, for the tests. `root` is "" or a folder that stands for /, with proc and sys as
+// fixtures.
 void ExamineInstallation(const Installation& installation, Findings& findings);
 void ExamineAccelerator(const Installation& installation, const std::string& simulated_profile,
                         Findings& findings);

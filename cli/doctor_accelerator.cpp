@@ -17,13 +17,14 @@
 namespace spillway::cli {
 namespace {
 
-// The loader reports a library that it cannot preload on standard error and goes on without it, with exit
-// code 0.
+// The loader reports a library that it cannot preload on standard error and goes on without it,
+// with exit code 0.
 Finding ExaminePreload(const std::string& library) {
   EnvironmentChanges environment;
   environment.Set("LD_PRELOAD", library);
   const SubprocessResult result = RunSubprocess({"/bin/true"}, environment);
-  if (result.exit_code == 0 && result.output.empty()) return {Level::kOk, "preload", library + " loads", ""};
+  if (result.exit_code == 0 && result.output.empty())
+    return {Level::kOk, "preload", library + " loads", ""};
   return {Level::kProblem, "preload", library + " does not load: " + result.output,
           "rebuild Spillway on this machine, or install the C library it was built for"};
 }
@@ -39,15 +40,17 @@ Finding ExamineDriverVersion(const AcceleratorFacts& accelerator) {
 Finding DriverProblem(const AcceleratorFacts& accelerator) {
   switch (accelerator.outcome) {
     case ProbeOutcome::kNoDriver:
-      return {Level::kProblem, "driver", "none: " + accelerator.message,
-              "install the NVIDIA driver, or in a container pass the GPU in; --simulate needs none"};
+      return {
+          Level::kProblem, "driver", "none: " + accelerator.message,
+          "install the NVIDIA driver, or in a container pass the GPU in; --simulate needs none"};
     case ProbeOutcome::kNotADriver:
       return {Level::kProblem, "driver", accelerator.driver_path + " lacks " + accelerator.message,
               "update the NVIDIA driver"};
     case ProbeOutcome::kDriverFailed: {
       const DriverResultAdvice advice = AdviceForDriverResult(accelerator.driver_result);
       return {Level::kProblem, "driver",
-              accelerator.driver_path + ": " + accelerator.message + ": " + advice.meaning, advice.remedy};
+              accelerator.driver_path + ": " + accelerator.message + ": " + advice.meaning,
+              advice.remedy};
     }
     default:
       return {Level::kProblem, "driver", "it does not answer: " + accelerator.message,
@@ -55,7 +58,8 @@ Finding DriverProblem(const AcceleratorFacts& accelerator) {
   }
 }
 
-// What a younger driver has on top is not hooked: a copy or launch by such a function would not be seen.
+// What a younger driver has on top is not hooked: a copy or launch by such a function would not be
+// seen.
 void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installation& installation,
                              Findings& findings) {
   const auto unknown = UnknownFunctions(accelerator.driver_path, installation.preload_library);
@@ -72,7 +76,8 @@ void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installa
 
 void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
   std::string fact = accelerator.device_name + ", " + base::FormatBytes(accelerator.device_bytes);
-  if (accelerator.device_count > 1) fact += ", first of " + std::to_string(accelerator.device_count);
+  if (accelerator.device_count > 1)
+    fact += ", first of " + std::to_string(accelerator.device_count);
   findings.push_back({Level::kOk, "device", fact, ""});
   if (!accelerator.has_virtual_memory) {
     findings.push_back(
@@ -84,10 +89,11 @@ void ExamineDevice(const AcceleratorFacts& accelerator, Findings& findings) {
   findings.push_back(
       accelerator.has_host_parking
           ? Finding{Level::kOk, "host parking", "supported", ""}
-          : Finding{Level::kWarning, "host parking",
-                    "the driver cannot map host memory under device addresses",
-                    "jobs that hide pointers inside device memory keep all their memory on the device; "
-                    "a newer driver or kernel may help"});
+          : Finding{
+                Level::kWarning, "host parking",
+                "the driver cannot map host memory under device addresses",
+                "jobs that hide pointers inside device memory keep all their memory on the device; "
+                "a newer driver or kernel may help"});
 }
 
 }  // namespace

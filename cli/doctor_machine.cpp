@@ -23,7 +23,8 @@ namespace spillway::cli {
 namespace {
 
 constexpr std::uint64_t kLittleHostBytes = 2ULL << 30;
-constexpr std::uint64_t kDefaultMaxMaps = 65530;  // the kernel's default; every moved chunk may be a mapping
+constexpr std::uint64_t kDefaultMaxMaps =
+    65530;  // the kernel's default; every moved chunk may be a mapping
 
 std::optional<std::uint64_t> ReadNumber(const std::string& path) {
   const std::optional<std::string> line = ReadFirstLine(path);
@@ -123,15 +124,17 @@ Finding ExamineAddressLimit() {
   getrlimit(RLIMIT_AS, &limit);
   if (limit.rlim_cur == RLIM_INFINITY) return {Level::kOk, "address space", "unlimited", ""};
   return {Level::kProblem, "address space",
-          LimitText(limit.rlim_cur) + ": CUDA reserves far more than it uses", "ulimit -v unlimited"};
+          LimitText(limit.rlim_cur) + ": CUDA reserves far more than it uses",
+          "ulimit -v unlimited"};
 }
 
-// CUDA's pinned memory is pinned by the kernel module, which does not hold it against this limit; RDMA's is.
+// CUDA's pinned memory is pinned by the kernel module, which does not hold it against this limit;
+// RDMA's is.
 Finding ExamineLockedMemory() {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
-  return {Level::kOk, "locked memory", LimitText(limit.rlim_cur) + " (not held against CUDA's pinned memory)",
-          ""};
+  return {Level::kOk, "locked memory",
+          LimitText(limit.rlim_cur) + " (not held against CUDA's pinned memory)", ""};
 }
 
 Finding ExamineSecureExecution() {
@@ -143,8 +146,10 @@ Finding ExamineSecureExecution() {
 
 // Debuggers and profilers attach by ptrace; jobs run without it.
 Finding ExaminePtrace(const std::string& root) {
-  const std::optional<std::uint64_t> scope = ReadNumber(root + "/proc/sys/kernel/yama/ptrace_scope");
-  return {Level::kOk, "ptrace", scope ? "yama scope " + std::to_string(*scope) : "unrestricted by yama", ""};
+  const std::optional<std::uint64_t> scope =
+      ReadNumber(root + "/proc/sys/kernel/yama/ptrace_scope");
+  return {Level::kOk, "ptrace",
+          scope ? "yama scope " + std::to_string(*scope) : "unrestricted by yama", ""};
 }
 
 Finding ExamineLibc() {
@@ -166,9 +171,11 @@ Finding ExamineOtherPreloads() {
 
 Finding ExaminePeakStore() {
   const std::optional<std::string> folder = PeakFolder();
-  const std::string remedy = "set XDG_STATE_HOME to a folder that you may write; --budget 25%peak needs it";
+  const std::string remedy =
+      "set XDG_STATE_HOME to a folder that you may write; --budget 25%peak needs it";
   if (!folder)
-    return {Level::kWarning, "peak store", "no place: neither HOME nor XDG_STATE_HOME is set", remedy};
+    return {Level::kWarning, "peak store", "no place: neither HOME nor XDG_STATE_HOME is set",
+            remedy};
   std::string existing = *folder;
   while (access(existing.c_str(), F_OK) != 0) existing = ParentFolder(existing);
   if (access(existing.c_str(), W_OK) == 0) return {Level::kOk, "peak store", *folder, ""};

@@ -69,7 +69,8 @@ ElfFacts InspectElf(std::string_view contents) {
   if (contents[EI_DATA] != ELFDATA2LSB) return Only(ElfVerdict::kForeign, "big-endian");
   const auto header = ReadAt<Elf64_Ehdr>(contents, 0);
   if (!header) return Only(ElfVerdict::kDamaged);
-  if (header->e_machine != kOwnMachine) return Only(ElfVerdict::kForeign, MachineName(header->e_machine));
+  if (header->e_machine != kOwnMachine)
+    return Only(ElfVerdict::kForeign, MachineName(header->e_machine));
   if (header->e_type != ET_EXEC && header->e_type != ET_DYN) return Only(ElfVerdict::kDamaged);
   return InspectSegments(contents, *header);
 }

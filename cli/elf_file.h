@@ -3,7 +3,8 @@
 // Pure reading of bytes, on one thread.
 //
 // Invariants
-//  1. Everything read from the file is checked against its length: a cut or hostile file gives kDamaged, no
+//  1. Everything read from the file is checked against its length: a cut or hostile file gives
+//  kDamaged, no
 //     crash.
 //  2. Foreign class or byte order is reported as kForeign without reading further.
 #pragma once

@@ -60,7 +60,8 @@ std::set<std::string> ExportedSymbols(std::string_view contents) {
   const std::string_view rows = Part(contents, symbols->sh_offset, symbols->sh_size);
   const std::string_view text = Part(contents, strings->sh_offset, strings->sh_size);
   std::set<std::string> names;
-  for (std::uint64_t at = 0; const auto symbol = ReadAt<Elf64_Sym>(rows, at); at += sizeof(Elf64_Sym)) {
+  for (std::uint64_t at = 0; const auto symbol = ReadAt<Elf64_Sym>(rows, at);
+       at += sizeof(Elf64_Sym)) {
     const std::string_view name = StringAt(text, symbol->st_name);
     if (IsOffered(*symbol) && !name.empty()) names.emplace(name);
   }

@@ -1,7 +1,7 @@
 // The names that a shared library offers to others, read from its ELF headers.
 //
-// Pure reading of bytes, on one thread. Everything read is checked against the file's length: a cut or hostile file has
-// fewer names, and none crashes.
+// Pure reading of bytes, on one thread. Everything read is checked against the file's length: a cut
+// or hostile file has fewer names, and none crashes.
 #pragma once
 
 #include <set>

@@ -10,7 +10,8 @@ void EnvironmentChanges::SetDefault(const std::string& name, const std::string& 
   if (std::getenv(name.c_str()) == nullptr) Set(name, value);
 }
 
-void EnvironmentChanges::Prepend(const std::string& name, const std::string& value, char separator) {
+void EnvironmentChanges::Prepend(const std::string& name, const std::string& value,
+                                 char separator) {
   const auto change = changes_.find(name);
   const std::string current =
       change == changes_.end() ? EnvironmentValue(name.c_str()) : change->second.value_or("");

@@ -1,4 +1,5 @@
-// The difference between this process' environment and the command's, built before anything is changed.
+// The difference between this process' environment and the command's, built before anything is
+// changed.
 //
 // One thread. Owns copies of all strings.
 //

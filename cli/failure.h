@@ -3,9 +3,11 @@
 // Thrown by any part of the command, caught only by main(). One thread.
 //
 // Invariants
-//  1. `what` names the thing that is wrong, `why` the rule or fact behind it, `remedy` something the reader
+//  1. `what` names the thing that is wrong, `why` the rule or fact behind it, `remedy` something
+//  the reader
 //     can do.
-//  2. The exit codes are those of env(1), nohup(1) and timeout(1), so scripts can tell our refusals from the
+//  2. The exit codes are those of env(1), nohup(1) and timeout(1), so scripts can tell our refusals
+//  from the
 //     job's.
 #pragma once
 
@@ -18,11 +20,13 @@
 
 namespace spillway::cli {
 
-inline constexpr int kExitUsage = 2;            // the command line itself is wrong
-inline constexpr int kExitRefusedByAgent = 3;   // the node agent does not do it, or not for this user
-inline constexpr int kExitNoAgent = 4;          // there is no agent, or no answer
-inline constexpr int kExitRefused = 125;        // Spillway cannot work here, or not as asked
-inline constexpr int kExitCannotExecute = 126;  // the command exists but cannot be run, or not under Spillway
+inline constexpr int kExitUsage = 2;  // the command line itself is wrong
+inline constexpr int kExitRefusedByAgent =
+    3;                                    // the node agent does not do it, or not for this user
+inline constexpr int kExitNoAgent = 4;    // there is no agent, or no answer
+inline constexpr int kExitRefused = 125;  // Spillway cannot work here, or not as asked
+inline constexpr int kExitCannotExecute =
+    126;  // the command exists but cannot be run, or not under Spillway
 inline constexpr int kExitCommandNotFound = 127;
 
 class Failure : public std::exception {

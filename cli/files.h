@@ -40,7 +40,8 @@ std::string ParentFolder(const std::string& path);
 // Makes the folder and its parents, readable by the user alone.
 base::Status MakePrivateFolders(const std::string& path);
 
-// The text of a kernel file such as /proc/sys/vm/max_map_count without its line end; nothing when unreadable.
+// The text of a kernel file such as /proc/sys/vm/max_map_count without its line end; nothing when
+// unreadable.
 std::optional<std::string> ReadFirstLine(const std::string& path);
 
 // The environment variable's value; empty when unset.

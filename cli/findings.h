@@ -1,9 +1,11 @@
-// What `spillway doctor` found: a list of facts, each judged, each with what to do if it is not good.
+// What `spillway doctor` found: a list of facts, each judged, each with what to do if it is not
+// good.
 //
 // Pure values; printing is to strings. One thread.
 //
 // Invariants
-//  1. A problem stops jobs; a warning makes them slower or loses something that can be named; both have a
+//  1. A problem stops jobs; a warning makes them slower or loses something that can be named; both
+//  have a
 //     remedy.
 #pragma once
 
@@ -24,7 +26,8 @@ struct Finding {
 using Findings = std::vector<Finding>;
 
 std::string FindingsAsText(const Findings& findings);
-// {"schema":1,"problems":N,"warnings":N,"findings":[{"level":"ok","subject":..,"fact":..,"remedy":..}, ...]}
+// {"schema":1,"problems":N,"warnings":N,"findings":[{"level":"ok","subject":..,"fact":..,"remedy":..},
+// ...]}
 std::string FindingsAsJson(const Findings& findings);
 int CountLevel(const Findings& findings, Level level);
 

@@ -3,7 +3,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kOverview[] = R"(spillway - runs an unmodified CUDA program in less device memory than it wants
+constexpr char kOverview[] =
+    R"(spillway - runs an unmodified CUDA program in less device memory than it wants
 
   spillway run [options] -- COMMAND...   run a command under a budget
   spillway doctor                        what on this machine would stop that
@@ -43,7 +44,7 @@ Options
                            the agent grants. --agent=required is the same at the default socket. An administrator
                            can require it of all jobs: agent = "required" in /etc/spillway/run.toml
       --park WHEN          memory that is away stays mapped, on the host, so that kernels may reach it by pointers
-                           in memory: host: always; off: never, the job is vouched for; auto (default): until it
+                           in memory: host: always; off: never, the job is assumed_safe for; auto (default): until it
                            is known that its kernels build no structures of pointers
       --strategy NAME      who plans what moves once the job's iteration is known: spillway (default), or one of the
                            papers' strategies, for comparison (--strategy list shows their names)
@@ -98,7 +99,8 @@ Options
 Exit codes: 0 when there is no problem, 1 when there is one, 2 when the command line is wrong.
 )";
 
-constexpr char kStatus[] = R"(spillway status, jobs, job - what the node agent shares between which jobs
+constexpr char kStatus[] =
+    R"(spillway status, jobs, job - what the node agent shares between which jobs
 
   spillway status [--json] [--socket PATH]     devices, then jobs
   spillway jobs [--json] [--socket PATH]
@@ -115,7 +117,8 @@ in host memory.
 Exit codes: 0; 2 the command line is wrong; 3 there is no such job; 4 there is no agent.
 )";
 
-constexpr char kTop[] = R"(spillway top - the agent's status on the whole terminal, again every second
+constexpr char kTop[] =
+    R"(spillway top - the agent's status on the whole terminal, again every second
 
   spillway top [--json [--count N]] [--socket PATH]
 
@@ -159,7 +162,8 @@ Examples
 Exit codes: 0; 2 the command line is wrong; 3 refused, with the reason; 4 there is no agent.
 )";
 
-constexpr char kDrain[] = R"(spillway drain, undrain - let no new job begin on this node; let them again
+constexpr char kDrain[] =
+    R"(spillway drain, undrain - let no new job begin on this node; let them again
 
   spillway drain [--json] [--socket PATH]
   spillway undrain [--json] [--socket PATH]
@@ -210,17 +214,17 @@ std::string HelpText(const std::string& topic) {
   if (topic == "drain" || topic == "undrain") return kDrain;
   if (topic == "config") return kConfig;
   if (topic == "completion") return kCompletion;
-  throw Failure(
-      kExitUsage, "no help on '" + topic + "'",
-      "the topics are run, doctor, status, top, budget, drain, config, completion, plan, trace and advise",
-      "see: spillway --help");
+  throw Failure(kExitUsage, "no help on '" + topic + "'",
+                "the topics are run, doctor, status, top, budget, drain, config, completion, plan, "
+                "trace and advise",
+                "see: spillway --help");
 }
 
 std::string VersionText() { return "spillway " SPILLWAY_VERSION "\n"; }
 
 Failure UnexpectedOperand(const std::string& subcommand, const std::string& operand) {
-  return {kExitUsage, "unexpected '" + operand + "'", "`spillway " + subcommand + "` takes options only",
-          "see: spillway help " + subcommand};
+  return {kExitUsage, "unexpected '" + operand + "'",
+          "`spillway " + subcommand + "` takes options only", "see: spillway help " + subcommand};
 }
 
 }  // namespace spillway::cli

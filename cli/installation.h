@@ -1,7 +1,7 @@
 // Where the parts of this installation lie, seen from the running executable.
 //
-// bin/spillway, lib/libspillway.so and simulator/ are neighbours in the build folder and where it is
-// installed.
+// bin/spillway, lib/libspillway.so and simulator/ are neighbours in the build folder and where it
+// is installed.
 #pragma once
 
 #include <string>

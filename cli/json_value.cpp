@@ -88,7 +88,9 @@ class JsonReader {
   std::string_view rest_;
 };
 
-std::optional<JsonValue> JsonValue::Parse(std::string_view text) { return JsonReader(text).ReadAll(); }
+std::optional<JsonValue> JsonValue::Parse(std::string_view text) {
+  return JsonReader(text).ReadAll();
+}
 
 const JsonValue& JsonValue::operator[](std::string_view name) const {
   static const JsonValue none;

@@ -1,4 +1,5 @@
-// A JSON document as values, for what the agent sends: just enough to read it without a library that a GPU node may lack.
+// A JSON document as values, for what the agent sends: just enough to read it without a library
+// that a GPU node may lack.
 //
 // Pure; values in, values out.
 //

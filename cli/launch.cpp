@@ -37,21 +37,22 @@ Machine SimulatedMachine(const Installation& installation, const std::string& pr
                   profile.find('/') == std::string::npos ? profile : AbsolutePath(profile));
   environment.Prepend("LD_LIBRARY_PATH", installation.simulator_folder, ':');
   EnvironmentChanges probe_environment = environment;
-  probe_environment.Unset(environment::kSimStats);  // the books are the job's, not the probe's
-  probe_environment.Unset(environment::kSimNode);   // and so is the seat
+  probe_environment.Unset(environment::kSimStats);  // the statistics are the job's, not the probe's
+  probe_environment.Unset(environment::kSimNode);   // and so is the slot
   AcceleratorFacts accelerator = ProbeAccelerator(driver, probe_environment);
   return {.accelerator = std::move(accelerator), .peak_profile = "simulated " + profile};
 }
 
 Machine RealMachine(const EnvironmentChanges& environment) {
   const std::string chosen = EnvironmentValue(environment::kDriver);
-  AcceleratorFacts accelerator = ProbeAccelerator(chosen.empty() ? "libcuda.so.1" : chosen, environment);
+  AcceleratorFacts accelerator =
+      ProbeAccelerator(chosen.empty() ? "libcuda.so.1" : chosen, environment);
   const std::string name = accelerator.device_name;
   return {.accelerator = std::move(accelerator), .peak_profile = name};
 }
 
-// Frameworks take device memory in large segments; with these switches they ask for each tensor, which can
-// move alone.
+// Frameworks take device memory in large segments; with these switches they ask for each tensor,
+// which can move alone.
 void SwitchFrameworks(EnvironmentChanges& environment) {
   environment.SetDefault("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync");
   environment.SetDefault("TF_GPU_ALLOCATOR", "cuda_malloc_async");
@@ -93,21 +94,23 @@ void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
 }
 
 // Empty, and a note of what is not done for that reason, in the place of an error.
-std::string ValueOrWarning(base::Result<std::string> made, const std::string& consequence, Launch& launch) {
+std::string ValueOrWarning(base::Result<std::string> made, const std::string& consequence,
+                           Launch& launch) {
   if (!made) AddNote(launch, "warning: ", made.text() + ": " + consequence);
   return std::move(made).value_or("");
 }
 
-std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine, const std::string& peak_file,
-                           Launch& launch) {
+std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine,
+                           const std::string& peak_file, Launch& launch) {
   if (!options.budget) return 0;
   std::string warning;
   const std::uint64_t peak_bytes = peak_file.empty() ? 0 : ReadPeakBytes(peak_file).value_or(0);
-  const std::uint64_t budget_bytes = DecideBudgetBytes({.size = *options.budget,
-                                                        .device_bytes = machine.accelerator.device_bytes,
-                                                        .peak_bytes = peak_bytes,
-                                                        .measure_command = MeasureCommand(options)},
-                                                       warning);
+  const std::uint64_t budget_bytes =
+      DecideBudgetBytes({.size = *options.budget,
+                         .device_bytes = machine.accelerator.device_bytes,
+                         .peak_bytes = peak_bytes,
+                         .measure_command = MeasureCommand(options)},
+                        warning);
   AddNote(launch, "warning: ", warning);
   return budget_bytes;
 }
@@ -117,21 +120,22 @@ std::string AgentToFollow(const RunOptions& options) {
   return options.agent.empty() ? EnvironmentValue(environment::kAgent) : options.agent;
 }
 
-std::string DescribeStart(const RunOptions& options, const Machine& machine, const std::string& library,
-                          std::uint64_t budget_bytes) {
+std::string DescribeStart(const RunOptions& options, const Machine& machine,
+                          const std::string& library, std::uint64_t budget_bytes) {
   const AcceleratorFacts& device = machine.accelerator;
   const std::string agent = AgentToFollow(options);
-  const std::string own = options.budget
-                              ? "budget " + std::to_string(budget_bytes) + " bytes (" +
-                                    base::FormatBytes(budget_bytes) + ", " + options.budget->written + ")"
-                              : "no budget";
+  const std::string own = options.budget ? "budget " + std::to_string(budget_bytes) + " bytes (" +
+                                               base::FormatBytes(budget_bytes) + ", " +
+                                               options.budget->written + ")"
+                                         : "no budget";
   std::string text = agent.empty() ? own : "the agent at " + agent + " sets the budget";
   if (!agent.empty() && options.budget) text += ", at most " + base::FormatBytes(budget_bytes);
   if (options.requires_agent) text += ", and is required";
   text += " on " + device.device_name;
   if (options.simulate) text += " [simulated]";
   text += " with " + base::FormatBytes(device.device_bytes);
-  if (device.device_count > 1) text += ", first of " + std::to_string(device.device_count) + " devices";
+  if (device.device_count > 1)
+    text += ", first of " + std::to_string(device.device_count) + " devices";
   return text + "; preloading " + library;
 }
 
@@ -140,17 +144,20 @@ void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
        {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
         environment::kStrategy, environment::kPlanStore, environment::kReport, environment::kTrace,
-        environment::kPeakFile, environment::kCallSites, environment::kProgress, environment::kSummary,
-        environment::kJobPid}) {
+        environment::kPeakFile, environment::kCallSites, environment::kProgress,
+        environment::kSummary, environment::kJobPid}) {
     environment.Unset(name);
   }
 }
 
-// Returns what to say about it. A path that LD_PRELOAD cannot hold is left out: the loader will name what is missing.
+// Returns what to say about it. A path that LD_PRELOAD cannot hold is left out: the loader will
+// name what is missing.
 std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::string& driver,
-                                  const Installation& installation, EnvironmentChanges& environment) {
+                                  const Installation& installation,
+                                  EnvironmentChanges& environment) {
   const std::string& library = installation.preload_library;
-  const auto needed = NeededAtStart(program, UnknownFunctions(driver, library), library, environment);
+  const auto needed =
+      NeededAtStart(program, UnknownFunctions(driver, library), library, environment);
   if (needed.empty() || driver.find_first_of(" :") != std::string::npos) return "";
   environment.Prepend("LD_PRELOAD", driver, ':');
   return "the program needs " + Listed(needed) +
@@ -174,12 +181,15 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const LoadedProgram program = CheckPreloadable(launch.program_path, CurrentIdentity());
   CheckPreloadLibrary(installation);
   EnvironmentChanges& environment = launch.environment;
-  const Machine machine = options.simulate ? SimulatedMachine(installation, *options.simulate, environment)
-                                           : RealMachine(environment);
+  const Machine machine = options.simulate
+                              ? SimulatedMachine(installation, *options.simulate, environment)
+                              : RealMachine(environment);
   CheckAccelerator(machine.accelerator);
-  const std::string peak_file = ValueOrWarning(PreparePeakFile(launch, machine.peak_profile),
-                                               "this command's peak will not be remembered", launch);
-  const std::string plan_store = ValueOrWarning(PreparePlanStore(options), "plans will not be kept", launch);
+  const std::string peak_file =
+      ValueOrWarning(PreparePeakFile(launch, machine.peak_profile),
+                     "this command's peak will not be remembered", launch);
+  const std::string plan_store =
+      ValueOrWarning(PreparePlanStore(options), "plans will not be kept", launch);
   const std::uint64_t budget_bytes = DecideBudget(options, machine, peak_file, launch);
   if (options.budget) environment.Set(environment::kBudget, std::to_string(budget_bytes));
   if (options.host) environment.Set(environment::kHostLimit, std::to_string(options.host->bytes));
@@ -192,8 +202,10 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   if (!options.learn) environment.Set(environment::kLearn, "off");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);
   if (!plan_store.empty()) environment.Set(environment::kPlanStore, plan_store);
-  if (!options.report.empty()) environment.Set(environment::kReport, ClearFile(options.report, "report"));
-  if (!options.trace.empty()) environment.Set(environment::kTrace, ClearFile(options.trace, "trace"));
+  if (!options.report.empty())
+    environment.Set(environment::kReport, ClearFile(options.report, "report"));
+  if (!options.trace.empty())
+    environment.Set(environment::kTrace, ClearFile(options.trace, "trace"));
   if (!options.call_sites.empty()) environment.Set(environment::kCallSites, options.call_sites);
   if (!peak_file.empty()) environment.Set(environment::kPeakFile, peak_file);
   environment.Set(environment::kDriver, machine.accelerator.driver_path);

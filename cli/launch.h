@@ -1,11 +1,14 @@
 // `spillway run`: checks, sets the environment, becomes the command.
 //
-// One thread. Calls exec, so on success it never returns; the job has our pid, signals, files and exit code.
+// One thread. Calls exec, so on success it never returns; the job has our pid, signals, files and
+// exit code.
 //
 // Invariants
-//  1. Nothing has started and no variable is changed before every check has passed. Two files are touched:
+//  1. Nothing has started and no variable is changed before every check has passed. Two files are
+//  touched:
 //     the folder for peaks is made, and a report of an earlier run is removed.
-//  2. Nothing of the launcher stays behind in the job: no open file, no changed signal, no child, no driver.
+//  2. Nothing of the launcher stays behind in the job: no open file, no changed signal, no child,
+//  no driver.
 #pragma once
 
 #include <string>

@@ -47,16 +47,18 @@ bool HasProfile(const std::string& folder, const std::string& profile) {
   return (ProfileNames(folder) + " ").find(" " + profile + " ") != std::string::npos;
 }
 
-Failure BudgetFailure(const BudgetQuestion& question, const std::string& why, const std::string& remedy) {
+Failure BudgetFailure(const BudgetQuestion& question, const std::string& why,
+                      const std::string& remedy) {
   return {kExitRefused, "the budget " + question.size.written + " cannot work", why, remedy};
 }
 
 std::uint64_t WholeBytes(const BudgetQuestion& question) {
   if (question.size.kind != base::SizeKind::kShareOfPeak) return question.device_bytes;
   if (question.peak_bytes != 0) return question.peak_bytes;
-  throw BudgetFailure(question,
-                      "this command's peak is not known: no earlier run of exactly this command measured it",
-                      "run it once without a budget, then again with it:\n" + question.measure_command);
+  throw BudgetFailure(
+      question,
+      "this command's peak is not known: no earlier run of exactly this command measured it",
+      "run it once without a budget, then again with it:\n" + question.measure_command);
 }
 
 void CheckAbilities(const AcceleratorFacts& accelerator) {
@@ -80,10 +82,10 @@ void CheckNotNested() {
   if (!HasPreloadedSpillway(EnvironmentValue("LD_PRELOAD"))) return;
   const std::string job = EnvironmentValue(environment::kJobPid);
   if (!job.empty()) {
-    throw Failure(
-        kExitRefused, "already inside a job of Spillway (pid " + job + ")",
-        "a budget inside a budget is not supported: the outer one holds for everything the job starts",
-        "leave out the inner `spillway run`");
+    throw Failure(kExitRefused, "already inside a job of Spillway (pid " + job + ")",
+                  "a budget inside a budget is not supported: the outer one holds for everything "
+                  "the job starts",
+                  "leave out the inner `spillway run`");
   }
   throw Failure(kExitRefused, "LD_PRELOAD already names libspillway.so",
                 "only `spillway run` puts it there, once",
@@ -93,8 +95,9 @@ void CheckNotNested() {
 void CheckPreloadLibrary(const Installation& installation) {
   const std::string& path = installation.preload_library;
   if (access(path.c_str(), R_OK) != 0) {
-    throw Failure(kExitRefused, "cannot read " + path, std::strerror(errno),
-                  "build or install Spillway whole: bin/spillway and lib/libspillway.so belong together");
+    throw Failure(
+        kExitRefused, "cannot read " + path, std::strerror(errno),
+        "build or install Spillway whole: bin/spillway and lib/libspillway.so belong together");
   }
   if (path.find_first_of(" :") != std::string::npos) {
     throw Failure(kExitRefused, "cannot preload " + path,
@@ -106,13 +109,15 @@ void CheckPreloadLibrary(const Installation& installation) {
 void CheckSimulator(const Installation& installation, const std::string& profile) {
   const std::string& folder = installation.simulator_folder;
   if (access((folder + "/libcuda.so.1").c_str(), R_OK) != 0) {
-    throw Failure(kExitRefused, "no simulated GPU in " + folder, std::strerror(errno),
-                  "build it (cmake option SPILLWAY_SIMULATOR=ON), or run without --simulate on a real GPU");
+    throw Failure(
+        kExitRefused, "no simulated GPU in " + folder, std::strerror(errno),
+        "build it (cmake option SPILLWAY_SIMULATOR=ON), or run without --simulate on a real GPU");
   }
   if (folder.find_first_of(":;") != std::string::npos) {
-    throw Failure(kExitRefused, "cannot use the simulated GPU in " + folder,
-                  "LD_LIBRARY_PATH separates its entries by colons and semicolons, and the path holds one",
-                  "move or link Spillway to a folder without them");
+    throw Failure(
+        kExitRefused, "cannot use the simulated GPU in " + folder,
+        "LD_LIBRARY_PATH separates its entries by colons and semicolons, and the path holds one",
+        "move or link Spillway to a folder without them");
   }
   if (!HasProfile(folder + "/profiles", profile)) {
     throw Failure(kExitRefused, "no device profile '" + profile + "'",
@@ -139,8 +144,8 @@ void CheckAccelerator(const AcceleratorFacts& accelerator) {
                     advice.meaning, advice.remedy + elsewhere);
     }
     case ProbeOutcome::kCrashed:
-      throw Failure(kExitRefused, "the CUDA driver cannot be asked about the device", accelerator.message,
-                    "see whether nvidia-smi works; look at dmesg" + elsewhere);
+      throw Failure(kExitRefused, "the CUDA driver cannot be asked about the device",
+                    accelerator.message, "see whether nvidia-smi works; look at dmesg" + elsewhere);
   }
 }
 
@@ -148,7 +153,8 @@ std::string ClearFile(const std::string& file, const std::string& what) {
   const std::string path = AbsolutePath(file);
   struct stat facts = {};
   const bool exists = stat(path.c_str(), &facts) == 0;
-  // The library writes beside and renames: that would put a file in the place of a device such as /dev/null.
+  // The library writes beside and renames: that would put a file in the place of a device such as
+  // /dev/null.
   if (exists && !S_ISREG(facts.st_mode)) {
     throw Failure(kExitRefused, "cannot write the " + what + " to " + path,
                   "it is a folder, a device or a pipe", "name a file that may be replaced");
@@ -156,7 +162,8 @@ std::string ClearFile(const std::string& file, const std::string& what) {
   const std::string checked = exists ? path : ParentFolder(path);
   if (access(checked.c_str(), W_OK) != 0) {
     throw Failure(kExitRefused, "cannot write the " + what + " to " + path,
-                  checked + ": " + std::strerror(errno), "choose another place, or make the folder first");
+                  checked + ": " + std::strerror(errno),
+                  "choose another place, or make the folder first");
   }
   if (exists) unlink(path.c_str());
   return path;
@@ -167,7 +174,8 @@ std::uint64_t DecideBudgetBytes(const BudgetQuestion& question, std::string& war
   if (budget_bytes < kSmallestBudgetBytes) {
     throw BudgetFailure(question,
                         "it comes to " + std::to_string(budget_bytes) + " bytes (" +
-                            base::FormatBytes(budget_bytes) + "), below the smallest that can be kept, " +
+                            base::FormatBytes(budget_bytes) +
+                            "), below the smallest that can be kept, " +
                             base::FormatBytes(kSmallestBudgetBytes),
                         "give the job more memory");
   }

@@ -1,5 +1,5 @@
-// Everything about the machine that must hold before a job may start, each check with an error that says what
-// to do.
+// Everything about the machine that must hold before a job may start, each check with an error that
+// says what to do.
 //
 // One thread; nothing here changes anything but ClearFile.
 #pragma once
@@ -22,12 +22,12 @@ void CheckPreloadLibrary(const Installation& installation);
 void CheckSimulator(const Installation& installation, const std::string& profile);
 void CheckAccelerator(const AcceleratorFacts& accelerator);
 
-// Absolute path of the report or trace that `what` says; one left there by an earlier run is removed, so that one found later is
-// this run's.
+// Absolute path of the report or trace that `what` says; one left there by an earlier run is
+// removed, so that one found later is this run's.
 std::string ClearFile(const std::string& file, const std::string& what);
 
-// The budget in bytes, at most the device. `peak_bytes` is 0 when unknown; `warning` gets a line or stays
-// empty.
+// The budget in bytes, at most the device. `peak_bytes` is 0 when unknown; `warning` gets a line or
+// stays empty.
 struct BudgetQuestion {
   base::Size size;
   std::uint64_t device_bytes;

@@ -38,13 +38,14 @@ int BecomePlanner(const std::vector<std::string>& arguments) {
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
   execv(planner.c_str(), argv.data());
-  throw Failure(
-      kExitCannotExecute, "cannot run " + planner, std::strerror(errno),
-      "build it: it needs libflatbuffers-dev, flatbuffers-compiler, libcli11-dev and nlohmann-json3-dev");
+  throw Failure(kExitCannotExecute, "cannot run " + planner, std::strerror(errno),
+                "build it: it needs libflatbuffers-dev, flatbuffers-compiler, libcli11-dev and "
+                "nlohmann-json3-dev");
 }
 
 bool IsPlannersOwn(const std::string& subcommand) {
-  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" || subcommand == "view";
+  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" ||
+         subcommand == "view";
 }
 
 int Dispatch(const std::vector<std::string>& arguments) {
@@ -57,16 +58,17 @@ int Dispatch(const std::vector<std::string>& arguments) {
   if (subcommand == "completion") return Print(CompletionScript(arguments));
   if (subcommand == "--version" || subcommand == "version") return Print(VersionText());
   if (subcommand == "--help" || subcommand == "-h" || subcommand == "help") {
-    if (arguments.size() > 1 && IsPlannersOwn(arguments[1])) return BecomePlanner({arguments[1], "--help"});
+    if (arguments.size() > 1 && IsPlannersOwn(arguments[1]))
+      return BecomePlanner({arguments[1], "--help"});
     return Print(HelpText(arguments.size() > 1 ? arguments[1] : ""));
   }
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
-  throw Failure(
-      kExitUsage, "no subcommand '" + subcommand + "'",
-      "there are run, doctor, status, top, jobs, job, budget, drain, undrain, config, completion, plan, "
-      "trace, view, advise and help",
-      "see: spillway --help; to run a program: spillway run -- " + subcommand);
+  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
+                "there are run, doctor, status, top, jobs, job, budget, drain, undrain, config, "
+                "completion, plan, "
+                "trace, view, advise and help",
+                "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 
 }  // namespace

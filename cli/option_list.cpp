@@ -27,7 +27,8 @@ std::vector<std::string> ForEachOption(
     const int letter = getopt_long(argc, argv.data(), short_options.c_str(), options, nullptr);
     if (letter == -1) break;
     const std::string written = index < argc ? arguments[index] : "";
-    if (letter == ':') throw BadOption(subcommand, written + " needs a value", "nothing follows it");
+    if (letter == ':')
+      throw BadOption(subcommand, written + " needs a value", "nothing follows it");
     if (letter == '?')
       throw BadOption(subcommand, "cannot use " + written, "it is no option, or used wrongly");
     take(letter, optarg == nullptr ? "" : optarg);

@@ -17,12 +17,11 @@ struct OptionList {
   const option* options;
 };
 
-// Calls `take(letter, value)` for each option before the first operand or "--" (`value` is empty when there
-// is none) and returns the operands. `options` ends with an entry of zeros; its `val`s are letters. Throws
-// Failure (2) naming the command `subcommand`.
-std::vector<std::string> ForEachOption(const std::vector<std::string>& arguments,
-                                       const std::string& subcommand, const char* letters,
-                                       const option* options,
-                                       const std::function<void(int letter, const std::string& value)>& take);
+// Calls `take(letter, value)` for each option before the first operand or "--" (`value` is empty
+// when there is none) and returns the operands. `options` ends with an entry of zeros; its `val`s
+// are letters. Throws Failure (2) naming the command `subcommand`.
+std::vector<std::string> ForEachOption(
+    const std::vector<std::string>& arguments, const std::string& subcommand, const char* letters,
+    const option* options, const std::function<void(int letter, const std::string& value)>& take);
 
 }  // namespace spillway::cli

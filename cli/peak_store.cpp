@@ -18,7 +18,8 @@ class Fnv128 {
 
   std::string Hex() const {
     char text[33];
-    std::snprintf(text, sizeof text, "%016llx%016llx", static_cast<unsigned long long>(state_ >> 64),
+    std::snprintf(text, sizeof text, "%016llx%016llx",
+                  static_cast<unsigned long long>(state_ >> 64),
                   static_cast<unsigned long long>(state_));
     return text;
   }

@@ -31,13 +31,15 @@ constexpr option kRunOptions[] = {
 base::Size ParseSizeOption(const std::string& option_name, const std::string& value) {
   const std::optional<base::Size> size = base::ParseSize(value);
   if (!size) {
-    throw Failure(kExitUsage, option_name + " cannot be '" + value + "'", "that is no size",
-                  "write bytes with a unit (8GiB, 8192MiB, 500MB, 8G), a share of the device (25%),\n"
-                  "or a share of the job's own peak (25%peak)");
+    throw Failure(
+        kExitUsage, option_name + " cannot be '" + value + "'", "that is no size",
+        "write bytes with a unit (8GiB, 8192MiB, 500MB, 8G), a share of the device (25%),\n"
+        "or a share of the job's own peak (25%peak)");
   }
   const bool is_zero = size->bytes == 0 && size->share_per_billion == 0;
   if (is_zero) {
-    throw Failure(kExitUsage, option_name + " cannot be zero", "a job needs some memory to compute in",
+    throw Failure(kExitUsage, option_name + " cannot be zero",
+                  "a job needs some memory to compute in",
                   "give it more, for example " + option_name + " 25%peak");
   }
   return *size;
@@ -46,10 +48,11 @@ base::Size ParseSizeOption(const std::string& option_name, const std::string& va
 base::Size ParseHostOption(const std::string& value) {
   const std::optional<base::Size> given = base::ParseSize(value);
   if (given && given->kind == base::SizeKind::kBytes && given->bytes == 0) {
-    throw Failure(
-        kExitUsage, "--host cannot be zero", "memory that leaves the device must lie somewhere",
-        "leave out --host (80 % of what is free), or give it some, for example --host 8GiB; for a job\n"
-        "that is to move nothing leave out --budget");
+    throw Failure(kExitUsage, "--host cannot be zero",
+                  "memory that leaves the device must lie somewhere",
+                  "leave out --host (80 % of what is free), or give it some, for example --host "
+                  "8GiB; for a job\n"
+                  "that is to move nothing leave out --budget");
   }
   const base::Size size = ParseSizeOption("--host", value);
   if (size.kind != base::SizeKind::kBytes) {
@@ -69,7 +72,8 @@ std::string ParseFileOption(const std::string& option_name, const std::string& e
 
 std::string ParseParkOption(const std::string& value) {
   if (value == "auto" || value == "host" || value == "off") return value;
-  throw Failure(kExitUsage, "--park cannot be '" + value + "'", "it says when evicted memory stays mapped",
+  throw Failure(kExitUsage, "--park cannot be '" + value + "'",
+                "it says when evicted memory stays mapped",
                 "write --park auto, --park host or --park off");
 }
 
@@ -78,7 +82,8 @@ std::string ParseStrategyOption(const std::string& value) {
   std::string names;
   for (const scheduler::Strategy* strategy : scheduler::AllStrategies())
     names += (names.empty() ? "" : ", ") + std::string(strategy->name());
-  throw Failure(kExitUsage, "--strategy cannot be '" + value + "'", "there is no strategy of that name",
+  throw Failure(kExitUsage, "--strategy cannot be '" + value + "'",
+                "there is no strategy of that name",
                 "leave it out for Spillway's own, or take one of\n" + names);
 }
 
@@ -167,14 +172,16 @@ void CheckTogether(const RunOptions& options) {
                   "a job that is not learned is not planned",
                   "leave out --no-learn, or leave out the others");
   }
-  if (options.off && (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
-                      !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
-                      !options.park.empty() || !options.call_sites.empty())) {
-    throw Failure(kExitUsage,
-                  "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "
-                  "how to learn and plan",
-                  "--off runs the command without Spillway, so nobody would keep or report them",
-                  "leave out --off, or leave out the others");
+  if (options.off &&
+      (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
+       !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
+       !options.park.empty() || !options.call_sites.empty())) {
+    throw Failure(
+        kExitUsage,
+        "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "
+        "how to learn and plan",
+        "--off runs the command without Spillway, so nobody would keep or report them",
+        "leave out --off, or leave out the others");
   }
 }
 
@@ -184,9 +191,9 @@ OptionList RunOptionList() { return {"b:r:qh", kRunOptions}; }
 
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments) {
   RunOptions options;
-  options.command =
-      ForEachOption(arguments, "run", RunOptionList().letters, kRunOptions,
-                    [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
+  options.command = ForEachOption(
+      arguments, "run", RunOptionList().letters, kRunOptions,
+      [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
   if (!options.help) CheckTogether(options);
   if (options.requires_agent && options.agent.empty()) options.agent = AgentAddress("");
   return options;

@@ -1,4 +1,5 @@
-// The command line of `spillway run`, parsed and checked in itself; nothing here looks at the machine.
+// The command line of `spillway run`, parsed and checked in itself; nothing here looks at the
+// machine.
 #pragma once
 
 #include <optional>
@@ -11,8 +12,8 @@
 namespace spillway::cli {
 
 struct RunOptions {
-  std::optional<base::Size> budget;     // none: the whole device
-  std::optional<base::Size> host;       // always base::SizeKind::kBytes; none: the library's default
+  std::optional<base::Size> budget;  // none: the whole device
+  std::optional<base::Size> host;    // always base::SizeKind::kBytes; none: the library's default
   std::optional<std::string> simulate;  // profile name or path; none: a real device
   std::string agent;                    // the agent's socket; empty: the environment's, or none
   bool requires_agent = false;          // no device memory but what the agent grants

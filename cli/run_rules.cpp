@@ -15,7 +15,8 @@ namespace {
 
 Failure BadRules(const std::string& where, const std::string& why) {
   return {kExitRefused, "the rules of this machine cannot be followed: " + where, why,
-          "ask its administrator; the file may say: agent = \"required\" or \"optional\", socket = \"PATH\""};
+          "ask its administrator; the file may say: agent = \"required\" or \"optional\", socket = "
+          "\"PATH\""};
 }
 
 std::string_view Trimmed(std::string_view text) {
@@ -59,7 +60,8 @@ RunRules ParseRunRules(std::string_view text, const std::string& path) {
   RunRules rules;
   for (int number = 1; const auto written = base::TakeLine(text); ++number) {
     const std::string_view line = Trimmed(*written);
-    if (!line.empty() && !line.starts_with('#')) TakeRule(line, path + ":" + std::to_string(number), rules);
+    if (!line.empty() && !line.starts_with('#'))
+      TakeRule(line, path + ":" + std::to_string(number), rules);
   }
   return rules;
 }
@@ -75,10 +77,10 @@ RunRules ReadRunRules(const std::string& path) {
 
 RunOptions UnderRules(RunOptions options, const RunRules& rules, const std::string& path) {
   if (!rules.agent_is_required) return options;
-  const Failure evades(kExitRefused,
-                       options.off ? "--off is not allowed here" : "another agent is not allowed here",
-                       "jobs on this machine must follow its agent, by " + path,
-                       options.off ? "leave out --off" : "leave out the agent's socket");
+  const Failure evades(
+      kExitRefused, options.off ? "--off is not allowed here" : "another agent is not allowed here",
+      "jobs on this machine must follow its agent, by " + path,
+      options.off ? "leave out --off" : "leave out the agent's socket");
   if (options.off || !IsAddressOf(rules, options.agent)) throw evades;
   options.requires_agent = true;
   options.agent = rules.socket.empty() ? environment::kDefaultSocket : rules.socket;

@@ -1,12 +1,15 @@
-// What the administrator of this machine has fixed for every `spillway run`, in /etc/spillway/run.toml:
+// What the administrator of this machine has fixed for every `spillway run`, in
+// /etc/spillway/run.toml:
 //
 //   agent = "required"                    # or "optional", the default
 //   socket = "/run/spillway/agent.sock"   # of the only agent that jobs may follow then
 //
-// Read once before a launch; one thread. The command line's options may ask for more than the rules, never for less.
+// Read once before a launch; one thread. The command line's options may ask for more than the
+// rules, never for less.
 //
 // Invariants
-//  1. A file that is there and cannot be read, or is not understood, is a Failure (125): nobody runs by half a rule.
+//  1. A file that is there and cannot be read, or is not understood, is a Failure (125): nobody
+//  runs by half a rule.
 #pragma once
 
 #include <string>

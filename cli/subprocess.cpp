@@ -26,13 +26,15 @@ namespace {
 
 }  // namespace
 
-SubprocessResult RunSubprocess(const std::vector<std::string>& command, const EnvironmentChanges& changes) {
+SubprocessResult RunSubprocess(const std::vector<std::string>& command,
+                               const EnvironmentChanges& changes) {
   int fds[2];
   if (pipe2(fds, O_CLOEXEC) != 0) return {.exit_code = -1, .output = std::strerror(errno)};
   const pid_t child = fork();
   if (child == 0) RunChild(fds[1], command, changes);
   close(fds[1]);
-  SubprocessResult result = {.exit_code = -1, .output = base::ReadRest(fds[0], "its output").value_or("")};
+  SubprocessResult result = {.exit_code = -1,
+                             .output = base::ReadRest(fds[0], "its output").value_or("")};
   close(fds[0]);
   int wait_status = 0;
   while (child > 0 && waitpid(child, &wait_status, 0) < 0 && errno == EINTR) {

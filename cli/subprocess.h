@@ -13,6 +13,7 @@ struct SubprocessResult {
   std::string output;  // standard output and error together
 };
 
-SubprocessResult RunSubprocess(const std::vector<std::string>& command, const EnvironmentChanges& changes);
+SubprocessResult RunSubprocess(const std::vector<std::string>& command,
+                               const EnvironmentChanges& changes);
 
 }  // namespace spillway::cli

@@ -50,7 +50,8 @@ bool WriteAll(std::string_view text) {
   return true;
 }
 
-// The terminal, taken while this lives. Without a terminal to read from (input redirected) only its output is taken.
+// The terminal, taken while this lives. Without a terminal to read from (input redirected) only its
+// output is taken.
 class Screen {
  public:
   Screen() : reads_(tcgetattr(STDIN_FILENO, &before_) == 0) { Enter(); }
@@ -105,13 +106,15 @@ class Events {
   explicit Events(bool reads) : reads_(reads) {
     sigset_t taken;
     sigemptyset(&taken);
-    for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH}) sigaddset(&taken, signal);
+    for (int signal : {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGTSTP, SIGWINCH})
+      sigaddset(&taken, signal);
     sigprocmask(SIG_BLOCK, &taken, nullptr);
     signals_.Reset(signalfd(-1, &taken, SFD_CLOEXEC));
     signal(SIGPIPE, SIG_IGN);
   }
 
-  // Whether one came before the output takes some more: a reader that sleeps would have it wait out of their reach.
+  // Whether one came before the output takes some more: a reader that sleeps would have it wait out
+  // of their reach.
   bool ComesBeforeOutput() const {
     pollfd watched[] = {{signals_.get(), POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
     while (poll(watched, 2, -1) < 0 && errno == EINTR) {
@@ -119,11 +122,13 @@ class Events {
     return watched[1].revents == 0;
   }
 
-  // The first that comes; kNone also for another size of the terminal, and when the time has passed.
+  // The first that comes; kNone also for another size of the terminal, and when the time has
+  // passed.
   Event Await(int64_t milliseconds) {
     if (!typed_.empty()) return NextTyped();
     std::vector<pollfd> watched = Files();
-    if (poll(watched.data(), watched.size(), static_cast<int>(milliseconds)) <= 0) return Event::kNone;
+    if (poll(watched.data(), watched.size(), static_cast<int>(milliseconds)) <= 0)
+      return Event::kNone;
     if (watched[0].revents != 0) return TakeSignal();
     return TakeKey();
   }
@@ -165,9 +170,11 @@ class Events {
     const auto* const key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& one) {
       const bool is_escape =
           one.letters == "\033";  // alone, or before a key; else another key's first letter
-      return typed_.starts_with(one.letters) && !(is_escape && typed_.size() > 1 && typed_[1] == '[');
+      return typed_.starts_with(one.letters) &&
+             !(is_escape && typed_.size() > 1 && typed_[1] == '[');
     });
-    if (key == std::end(kKeys)) typed_.clear();  // a key that is not ours may send any number of letters
+    if (key == std::end(kKeys))
+      typed_.clear();  // a key that is not ours may send any number of letters
     if (key == std::end(kKeys)) return Event::kNone;
     typed_.erase(0, key->letters.size());
     return key->event;
@@ -247,7 +254,8 @@ class LiveView {
   // None when an event comes first: an agent that hangs keeps nobody from quitting.
   std::optional<std::string> Page(const TopSize& size) {
     try {
-      if (!detail_.empty()) return CutLines(WrappedLines(AskAbout(detail_), size.columns), size.columns);
+      if (!detail_.empty())
+        return CutLines(WrappedLines(AskAbout(detail_), size.columns), size.columns);
       Refresh();
       page_rows_ = size.rows;
       return TopPage(*status_, jobs_, size, view_);
@@ -274,7 +282,8 @@ class LiveView {
     view_.selected = std::min(view_.selected, jobs_.empty() ? 0 : jobs_.size() - 1);
     if (event == Event::kSort) view_.sort = (view_.sort + 1) % TopSorts().size();
     if (event == Event::kReverse) view_.is_reversed = !view_.is_reversed;
-    if (event == Event::kEnter && view_.selected < jobs_.size()) detail_ = jobs_[view_.selected].name;
+    if (event == Event::kEnter && view_.selected < jobs_.size())
+      detail_ = jobs_[view_.selected].name;
     if (event == Event::kBack) detail_.clear();
   }
 
@@ -293,7 +302,8 @@ class LiveView {
     ask.form = protocol::Form::kJson;
     std::optional<JsonValue> now = JsonValue::Parse(AgentClient(socket_, events_.Files()).Ask(ask));
     if (!now)
-      throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is no JSON", "see its log");
+      throw Failure(kExitNoAgent, "the agent's answer cannot be read", "it is no JSON",
+                    "see its log");
     const int64_t passed_ns = base_ ? (*now)["up_ns"].number() - (*base_)["up_ns"].number() : -1;
     if (passed_ns < 0) before_.reset();  // another agent, or the first answer
     if (passed_ns >= kRateNs) before_ = base_;
@@ -340,7 +350,8 @@ int ShowUntilQuit(const std::string& socket) {
 // What of it the output takes before something happens; false when nobody reads any more.
 bool WriteSome(const Events& events, std::string_view* text) {
   while (!text->empty() && !events.ComesBeforeOutput()) {
-    const std::string_view piece = text->substr(0, PIPE_BUF);  // a pipe that takes any takes as much
+    const std::string_view piece =
+        text->substr(0, PIPE_BUF);  // a pipe that takes any takes as much
     if (!WriteAll(piece)) return false;
     text->remove_prefix(piece.size());
   }
@@ -384,8 +395,8 @@ int64_t CountIn(const std::string& written) {
   int64_t count = 0;
   const auto [end, error] = std::from_chars(written.data(), written.data() + written.size(), count);
   if (error != std::errc() || *end != 0 || count < 1)
-    throw Failure(kExitUsage, "'" + written + "' is no count of lines", "it is a whole number from 1 on",
-                  "see: spillway help top");
+    throw Failure(kExitUsage, "'" + written + "' is no count of lines",
+                  "it is a whole number from 1 on", "see: spillway help top");
   return count;
 }
 
@@ -403,8 +414,8 @@ TopOptions ParseTopOptions(const std::vector<std::string>& arguments) {
     throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
                   "see: spillway help top");
   if (options.count != kEndless && !options.json)
-    throw Failure(kExitUsage, "--count is for --json", "a terminal's page is shown until somebody quits",
-                  "see: spillway help top");
+    throw Failure(kExitUsage, "--count is for --json",
+                  "a terminal's page is shown until somebody quits", "see: spillway help top");
   return options;
 }
 
@@ -421,7 +432,8 @@ int Top(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// Line breaks stand between its values only, each with the next line's indentation: within words they are escaped.
+// Line breaks stand between its values only, each with the next line's indentation: within words
+// they are escaped.
 std::string OnOneLine(const std::string& document) {
   std::string line;
   bool indents = false;

@@ -6,7 +6,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr int kLeastNameWidth = 10, kUsualNameWidth = 14, kMostNameWidth = 20, kLeastCommandWidth = 5;
+constexpr int kLeastNameWidth = 10, kUsualNameWidth = 14, kMostNameWidth = 20,
+              kLeastCommandWidth = 5;
 constexpr int kLeastJobs = 2;
 
 std::string Padded(const std::string& text, int width, bool to_right) {
@@ -34,14 +35,19 @@ struct Column {
   std::string (*show)(const TopJob& job);
 };
 constexpr Column kColumns[] = {
-    {"GPU", 3, 7, false, [](const TopJob& job) { return job.gpu < 0 ? "-" : std::to_string(job.gpu); }},
+    {"GPU", 3, 7, false,
+     [](const TopJob& job) { return job.gpu < 0 ? "-" : std::to_string(job.gpu); }},
     {"State", 8, 3, false, [](const TopJob& job) { return job.state; }},
-    {"In/s", 6, 2, true, [](const TopJob& job) { return Rate(job, ShortBytes(job.in_per_second)); }},
-    {"Out/s", 6, 2, true, [](const TopJob& job) { return Rate(job, ShortBytes(job.out_per_second)); }},
+    {"In/s", 6, 2, true,
+     [](const TopJob& job) { return Rate(job, ShortBytes(job.in_per_second)); }},
+    {"Out/s", 6, 2, true,
+     [](const TopJob& job) { return Rate(job, ShortBytes(job.out_per_second)); }},
     {"Stall", 5, 2, true,
      [](const TopJob& job) { return Rate(job, Tenths(job.stall_permille * 100) + "%"); }},
-    {"Iter/s", 6, 6, true, [](const TopJob& job) { return Rate(job, Tenths(job.iterations_per_1000_s)); }},
-    {"Use", 4, 5, true, [](const TopJob& job) { return Percent(job.resident_bytes, job.budget_bytes); }},
+    {"Iter/s", 6, 6, true,
+     [](const TopJob& job) { return Rate(job, Tenths(job.iterations_per_1000_s)); }},
+    {"Use", 4, 5, true,
+     [](const TopJob& job) { return Percent(job.resident_bytes, job.budget_bytes); }},
     {"Budget", 6, 1, true, [](const TopJob& job) { return ShortBytes(job.budget_bytes); }},
     {"Wants", 6, 1, true, [](const TopJob& job) { return ShortBytes(job.wanted_bytes); }},
     {"Held", 6, 4, true, [](const TopJob& job) { return ShortBytes(job.resident_bytes); }},
@@ -99,7 +105,8 @@ std::string LineOf(const Layout& layout, const std::string& name, const std::str
   std::string line = Padded(CutName(name, layout.name_width), layout.name_width, false);
   for (const Column* column : layout.columns)
     line += " " + Padded(value_of(*column), column->width, column->to_right);
-  if (layout.command_width > 0) line += " " + command.substr(0, static_cast<size_t>(layout.command_width));
+  if (layout.command_width > 0)
+    line += " " + command.substr(0, static_cast<size_t>(layout.command_width));
   return line;
 }
 
@@ -143,8 +150,10 @@ void AddRates(const JsonValue& now, const JsonValue& before, std::int64_t passed
   };
   const double per_second = 1e9 / static_cast<double>(passed_ns);
   job.has_rates = true;
-  job.in_per_second = static_cast<std::int64_t>(static_cast<double>(rise("to_device_bytes")) * per_second);
-  job.out_per_second = static_cast<std::int64_t>(static_cast<double>(rise("to_host_bytes")) * per_second);
+  job.in_per_second =
+      static_cast<std::int64_t>(static_cast<double>(rise("to_device_bytes")) * per_second);
+  job.out_per_second =
+      static_cast<std::int64_t>(static_cast<double>(rise("to_host_bytes")) * per_second);
   // Several processes wait at once: more than all of the time is no news.
   job.stall_permille = std::min<std::int64_t>(999, rise("stall_ns") * 1000 / passed_ns);
   job.iterations_per_1000_s =
@@ -223,8 +232,9 @@ void SortJobs(const TopView& view, std::vector<TopJob>& jobs) {
     std::stable_sort(jobs.begin(), jobs.end(),
                      [](const TopJob& a, const TopJob& b) { return a.name < b.name; });
   if (sort > 1)
-    std::stable_sort(jobs.begin(), jobs.end(),
-                     [&](const TopJob& a, const TopJob& b) { return KeyOf(sort, a) > KeyOf(sort, b); });
+    std::stable_sort(jobs.begin(), jobs.end(), [&](const TopJob& a, const TopJob& b) {
+      return KeyOf(sort, a) > KeyOf(sort, b);
+    });
   if (view.is_reversed) std::reverse(jobs.begin(), jobs.end());
 }
 
@@ -244,14 +254,16 @@ std::string ShortBytes(std::int64_t bytes) {
 std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, const TopSize& size,
                     TopView& view) {
   const Layout layout = LayoutFor(size.columns, NameWidthOf(jobs));
-  std::string page =
-      FirstLine(status, status["jobs"].entries().size()).substr(0, static_cast<size_t>(size.columns)) + "\n";
+  std::string page = FirstLine(status, status["jobs"].entries().size())
+                         .substr(0, static_cast<size_t>(size.columns)) +
+                     "\n";
   const std::vector<std::string> devices = DeviceLines(status, size.columns);
   // Beside them: the first line, an empty one, the titles, the line with the keys, and some jobs.
   const bool has_devices = size.rows >= static_cast<int>(devices.size()) + 4 + kLeastJobs;
   for (const std::string& line : devices) page += has_devices ? line + "\n" : "";
   page += (has_devices ? "\n" : "") +
-          LineOf(layout, "Job", "Command", [](const Column& column) { return std::string(column.title); }) +
+          LineOf(layout, "Job", "Command",
+                 [](const Column& column) { return std::string(column.title); }) +
           "\n";
   const int used = has_devices ? static_cast<int>(devices.size()) + 4 : 3;
   const auto room = static_cast<size_t>(std::max(1, size.rows - used));
@@ -262,7 +274,8 @@ std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, co
   for (size_t i = view.first; i < std::min(view.first + room, jobs.size()); ++i) {
     const std::string line = LineOf(layout, jobs[i].name, jobs[i].command,
                                     [&](const Column& column) { return column.show(jobs[i]); });
-    page += i == view.selected ? "\033[7m" + Padded(line, size.columns, false) + "\033[0m\n" : line + "\n";
+    page += i == view.selected ? "\033[7m" + Padded(line, size.columns, false) + "\033[0m\n"
+                               : line + "\n";
   }
   return jobs.empty() ? page + "no jobs\n" : page;
 }

@@ -1,11 +1,15 @@
-// What `spillway top` shows of the agent's status: devices, and a table of jobs with what they do each second.
+// What `spillway top` shows of the agent's status: devices, and a table of jobs with what they do
+// each second.
 //
-// Pure: two documents of the agent, the view that somebody has chosen, and the size of the terminal in; lines out.
+// Pure: two documents of the agent, the view that somebody has chosen, and the size of the terminal
+// in; lines out.
 //
 // Invariants
-//  1. No line is longer than the terminal, and no number is cut: where there is no room for a column it is left out, the least
+//  1. No line is longer than the terminal, and no number is cut: where there is no room for a
+//  column it is left out, the least
 //     important first.
-//  2. Rates are of the time between the two documents, by the agent's own clock; without an earlier one they are not shown.
+//  2. Rates are of the time between the two documents, by the agent's own clock; without an earlier
+//  one they are not shown.
 #pragma once
 
 #include <cstdint>

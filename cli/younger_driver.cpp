@@ -33,7 +33,8 @@ std::string UndefinedSymbol(const std::string& line) {
 
 }  // namespace
 
-std::set<std::string> UnknownFunctions(const std::string& driver, const std::string& preload_library) {
+std::set<std::string> UnknownFunctions(const std::string& driver,
+                                       const std::string& preload_library) {
   const std::set<std::string> known = SymbolsOf(preload_library);
   std::set<std::string> unknown;
   if (known.empty()) return unknown;
@@ -43,9 +44,12 @@ std::set<std::string> UnknownFunctions(const std::string& driver, const std::str
   return unknown;
 }
 
-// Asked of the loader as ldd -r does: it loads and binds everything, says what is missing, and starts nothing.
-std::set<std::string> NeededAtStart(const LoadedProgram& program, const std::set<std::string>& functions,
-                                    const std::string& preload_library, EnvironmentChanges environment) {
+// Asked of the loader as ldd -r does: it loads and binds everything, says what is missing, and
+// starts nothing.
+std::set<std::string> NeededAtStart(const LoadedProgram& program,
+                                    const std::set<std::string>& functions,
+                                    const std::string& preload_library,
+                                    EnvironmentChanges environment) {
   if (functions.empty()) return {};
   environment.Prepend("LD_PRELOAD", preload_library, ':');
   environment.Set("LD_TRACE_LOADED_OBJECTS", "1");

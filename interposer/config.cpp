@@ -59,7 +59,9 @@ class Reader {
 
  private:
   // An empty variable counts as unset, as it does for the dynamic loader.
-  bool Set(const char* name) const { return environment_(name) != nullptr && environment_(name)[0] != '\0'; }
+  bool Set(const char* name) const {
+    return environment_(name) != nullptr && environment_(name)[0] != '\0';
+  }
 
   void Complain(const char* name, const char* what) {
     config_->problems.push_back(std::string(name) + "=" + environment_(name) + " " + what +
@@ -106,7 +108,8 @@ const Config& ProcessConfig() {
   const auto value = [&](const char* name) { return environment.Value(name); };
   auto made = std::make_unique<const Config>(ReadConfig(value));
   if (!published.compare_exchange_strong(config, made.get())) return *config;
-  for (const std::string& problem : made->problems) fprintf(stderr, "spillway: %s\n", problem.c_str());
+  for (const std::string& problem : made->problems)
+    fprintf(stderr, "spillway: %s\n", problem.c_str());
   return *made.release();
 }
 

@@ -1,14 +1,17 @@
-// What the launcher asked of this process, read once from the environment that it gave to the job (job_environment.h).
+// What the launcher asked of this process, read once from the environment that it gave to the job
+// (job_environment.h).
 //
-// Called by runtime and by the hooks that come first, any thread. Values are plain data; the process's one
-// Config lives until the process ends, so that code running at exit may still read it.
+// Called by runtime and by the hooks that come first, any thread. Values are plain data; the
+// process's one Config lives until the process ends, so that code running at exit may still read
+// it.
 //
 // Invariants
-//  1. A value that does not parse counts as unset, and is named in `problems`: the launcher checks before it
-//  starts a
-//     job, so only a variable set by hand comes here wrong, and a job of the user's is never stopped for it.
-//  2. ProcessConfig() reads the environment at its first call, never at load time, and writes each problem
-//  once to
+//  1. A value that does not parse counts as unset, and is named in `problems`: the launcher checks
+//  before it starts a
+//     job, so only a variable set by hand comes here wrong, and a job of the user's is never
+//     stopped for it.
+//  2. ProcessConfig() reads the environment at its first call, never at load time, and writes each
+//  problem once to
 //     standard error.
 //
 // It sets no variable.
@@ -21,7 +24,7 @@
 
 #include "base/function_ref.h"
 
-#include "interposer/execute/trust.h"
+#include "interposer/execute/pointer_safety.h"
 #include "interposer/record/learn_choice.h"
 
 namespace spillway::interposer {

@@ -32,7 +32,8 @@ pid_t ParentOf(pid_t pid) {
   const std::optional<std::string> stat = FileOf(pid, "stat");
   const size_t name_end = stat ? stat->rfind(')') : std::string::npos;
   int parent = 0;
-  if (name_end == std::string::npos || sscanf(stat->c_str() + name_end, ") %*c %d", &parent) != 1) return 0;
+  if (name_end == std::string::npos || sscanf(stat->c_str() + name_end, ") %*c %d", &parent) != 1)
+    return 0;
   return parent;
 }
 
@@ -51,6 +52,8 @@ JobEnvironment::JobEnvironment() {
   }
 }
 
-const char* JobEnvironment::Value(const char* name) const { return job_ ? Find(*job_, name) : getenv(name); }
+const char* JobEnvironment::Value(const char* name) const {
+  return job_ ? Find(*job_, name) : getenv(name);
+}
 
 }  // namespace spillway::interposer

@@ -18,10 +18,10 @@
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/libraries.h"
+#include "interposer/planning/planner_thread.h"
 #include "interposer/record/call_sites.h"
 #include "interposer/report_file.h"
 #include "interposer/report_text.h"
-#include "interposer/steward/steward.h"
 
 namespace spillway::interposer {
 namespace {
@@ -34,8 +34,8 @@ constinit std::atomic<Reported*> reported{nullptr};  // newest first
 constinit std::atomic<pid_t> reporting_pid{0};       // a forked child has nothing to report
 constinit std::atomic<bool> progress_shown{false};
 
-// Not on the stack: a signal handler's may be small. Each is written by the one thread that exits, but for the report
-// as kept up to now: that one's is its writer's, who has `keeping`.
+// Not on the stack: a signal handler's may be small. Each is written by the one thread that exits,
+// but for the report as kept up to now: that one's is its writer's, who has `keeping`.
 constinit Text json, peak, summary, json_up_to_now;
 constinit char command[4096], command_up_to_now[4096];
 constinit std::atomic<bool> keeping{false};
@@ -64,9 +64,9 @@ struct Figures {
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0,
          ordinary_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
-  driver::MappingCalls iteration_calls;    // the last one's that followed a plan
-  Standing standing = Standing::kVouched;  // the worst of all
-  Opacity opacity = Opacity::kNone;
+  driver::MappingCalls iteration_calls;        // the last one's that followed a plan
+  Standing standing = Standing::kAssumedSafe;  // the worst of all
+  UnsafeReason opacity = UnsafeReason::kNone;
 };
 
 struct Sum {
@@ -88,8 +88,8 @@ constexpr Sum kSums[] = {
     {"dropped_bytes", &Counters::dropped_bytes},
     {"verified_bytes", &Counters::verified_bytes},
     {"overwritten_bytes", &Counters::overwritten_bytes},
-    {"recipe_drops", &Counters::recipe_drops},
-    {"recipe_dropped_bytes", &Counters::recipe_dropped_bytes},
+    {"recompute_drops", &Counters::recompute_drops},
+    {"recompute_dropped_bytes", &Counters::recompute_dropped_bytes},
     {"recomputes", &Counters::recomputes},
     {"recomputed_bytes", &Counters::recomputed_bytes},
     {"demand_recomputes", &Counters::demand_recomputes},
@@ -106,9 +106,9 @@ constexpr Sum kSums[] = {
     {"over_budget_ns", &Counters::over_budget_ns},
     {"idle_waits", &Counters::idle_waits},
     {"idle_waits_given_up", &Counters::idle_waits_given_up},
-    {"looks", &Counters::looks},
-    {"censuses", &Counters::censuses},
-    {"census_bytes", &Counters::census_bytes},
+    {"post_launch_scans", &Counters::post_launch_scans},
+    {"full_scans", &Counters::full_scans},
+    {"full_scan_bytes", &Counters::full_scan_bytes},
     {"launches", &Counters::launches},
     {"allocations", &Counters::allocations},
     {"frees", &Counters::frees},
@@ -135,10 +135,11 @@ void Include(const JobSnapshot& life, Figures* all) {
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
   if (life.counters.planned_iterations > 0) all->iteration_calls = life.iteration_calls;
   all->standing = std::max(all->standing, life.standing);
-  if (life.opacity != Opacity::kNone) all->opacity = life.opacity;
+  if (life.opacity != UnsafeReason::kNone) all->opacity = life.opacity;
 }
 
-// False when a job's lock is held for good: by the very thread that exits now, interrupted in a call.
+// False when a job's lock is held for good: by the very thread that exits now, interrupted in a
+// call.
 bool ReadAll(Figures* all) {
   const Reported* const newest = reported.load();
   all->budget_bytes = newest->job->grants().budget_bytes();
@@ -178,11 +179,11 @@ void AddUnknownFunctions(Text* out) {
 
 // What was learned of the job's iteration, and planned.
 void AddLearning(Text* out) {
-  const LearningFigures all = Steward::Instance().Read();
+  const LearningFigures all = PlannerThread::Instance().Read();
   out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
            ", \"plans_adopted\": %" PRIu64 ", \"plans_from_store\": %" PRIu64
-           ", \"plans_from_agent\": %" PRIu64 ", \"plans_refused\": %" PRIu64 ", \"plans_invalid\": %" PRIu64
-           ", \"plans_dropped\": %" PRIu64,
+           ", \"plans_from_agent\": %" PRIu64 ", \"plans_refused\": %" PRIu64
+           ", \"plans_invalid\": %" PRIu64 ", \"plans_dropped\": %" PRIu64,
            all.recorded_events, all.dropped_events, all.plans_adopted, all.plans_from_store,
            all.plans_from_agent, all.plans_refused, all.plans_invalid, all.plans_dropped);
   out->Add(", \"planned_at_iteration\": %" PRIu64 ", \"planning_ns\": %" PRIu64
@@ -190,9 +191,10 @@ void AddLearning(Text* out) {
            ", \"lower_bound_ns\": %" PRIu64 ", \"measured_iteration_ns\": %" PRIu64
            ", \"without_plan_iteration_ns\": %" PRIu64 ", \"to_host_bytes_per_second\": %" PRIu64
            ", \"to_device_bytes_per_second\": %" PRIu64 ", \"not_planned_because\": ",
-           all.planned_at_iteration, all.planning_ns, all.iterations_followed, all.predicted_iteration_ns,
-           all.lower_bound_ns, all.measured_iteration_ns, all.without_plan_iteration_ns,
-           all.to_host_bytes_per_second, all.to_device_bytes_per_second);
+           all.planned_at_iteration, all.planning_ns, all.iterations_followed,
+           all.predicted_iteration_ns, all.lower_bound_ns, all.measured_iteration_ns,
+           all.without_plan_iteration_ns, all.to_host_bytes_per_second,
+           all.to_device_bytes_per_second);
   const char* const why = all.not_planned_because ? all.not_planned_because : "";
   AddQuoted(why, out);
   out->Add("}");
@@ -215,7 +217,8 @@ void AddMappingCalls(const Figures& all, Text* out) {
 void AddStalls(const Counters& sums, Text* out) {
   out->Add(",\n  \"stalls\": {");
   for (size_t i = 0; i < std::size(kStallNames); ++i)
-    out->Add("%s\"%s_ns\": %" PRIu64, i == 0 ? "" : ", ", kStallNames[i], sums.stall_ns_by_cause[i]);
+    out->Add("%s\"%s_ns\": %" PRIu64, i == 0 ? "" : ", ", kStallNames[i],
+             sums.stall_ns_by_cause[i]);
   out->Add("}");
 }
 
@@ -243,8 +246,8 @@ void AddCallSites(Text* out) {
     AddQuoted(site.library, out);
     out->Add(", \"function\": ");
     AddQuoted(site.function, out);
-    out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}", site.offset,
-             site.bytes, site.allocations);
+    out->Add(", \"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"allocations\": %" PRIu64 "}",
+             site.offset, site.bytes, site.allocations);
   }
   out->Add("]}");
 }
@@ -265,7 +268,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
   add("parked_peak_bytes", all.parked_peak_bytes);
   add("held_addresses", all.held_addresses);
-  out->Add(",\n  \"pointers\": \"%s\",\n  \"opaque_because\": \"%s\"", NameOf(all.standing),
+  out->Add(",\n  \"pointers\": \"%s\",\n  \"unsafe_because\": \"%s\"", NameOf(all.standing),
            NameOf(all.opacity));
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
@@ -290,7 +293,8 @@ void WriteReport(const Figures& all) {
   AddJson(all, true, command, &json);
   const int error = WriteWhole(path, IsChild(), "tmp", json.view());
   if (error != 0)
-    summary.Add("spillway: the report could not be written to %s: %s\n", path, base::ErrnoText(error));
+    summary.Add("spillway: the report could not be written to %s: %s\n", path,
+                base::ErrnoText(error));
 }
 
 void RememberPeak(const Figures& all) {
@@ -302,7 +306,8 @@ void RememberPeak(const Figures& all) {
 
 void AddDroppedPlans(const LearningFigures& learned) {
   if (learned.plans_dropped == 0) return;
-  summary.Add("spillway: plans dropped, as they were no better than none: %" PRIu64, learned.plans_dropped);
+  summary.Add("spillway: plans dropped, as they were no better than none: %" PRIu64,
+              learned.plans_dropped);
   if (learned.without_plan_iteration_ns > 0)
     summary.Add("; an iteration without takes %.3f ms",
                 static_cast<double>(learned.without_plan_iteration_ns) * 1e-6);
@@ -310,7 +315,7 @@ void AddDroppedPlans(const LearningFigures& learned) {
 }
 
 void AddPlanned(const Figures& all) {
-  const LearningFigures learned = Steward::Instance().Read();
+  const LearningFigures learned = PlannerThread::Instance().Read();
   AddDroppedPlans(learned);
   if (learned.iterations_followed == 0 || learned.predicted_iteration_ns == 0) return;
   const driver::MappingCalls& calls = all.iteration_calls;
@@ -335,14 +340,17 @@ void AddSummary(const Figures& all) {
               Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
   AddPlanned(all);
   if (all.standing == Standing::kStays) {
-    summary.Add("spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",
-                all.opacity == Opacity::kNone ? "--park=host" : NameOf(all.opacity));
-  } else if (all.opacity != Opacity::kNone) {
-    summary.Add("spillway: this job's memory was parked while it was away: %s\n", NameOf(all.opacity));
+    summary.Add(
+        "spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",
+        all.opacity == UnsafeReason::kNone ? "--park=host" : NameOf(all.opacity));
+  } else if (all.opacity != UnsafeReason::kNone) {
+    summary.Add("spillway: this job's memory was parked while it was away: %s\n",
+                NameOf(all.opacity));
   }
 }
 
-// Another thread may be writing the report as it is up to now: it ends before, or its thread never goes on.
+// Another thread may be writing the report as it is up to now: it ends before, or its thread never
+// goes on.
 void EndKeeping() {
   constexpr int kPatience = 100;
   for (int i = 0; keeping && i < kPatience; ++i) {
@@ -371,7 +379,8 @@ void Report() {
 // Cheap to ask, and as exact as the kernel's ticks.
 uint64_t CoarseNs() { return static_cast<uint64_t>(base::NowNs(CLOCK_MONOTONIC_COARSE)); }
 
-// The first at once, then whenever a tenth of the process' life has gone by: what a killed process leaves is that old.
+// The first at once, then whenever a tenth of the process' life has gone by: what a killed process
+// leaves is that old.
 bool IsTimeToKeep() {
   constexpr uint64_t kLeastNs = 10'000'000, kMostNs = 1'000'000'000;
   static constinit std::atomic<uint64_t> next_ns{0};
@@ -382,9 +391,9 @@ bool IsTimeToKeep() {
 }
 
 // Note [What a killed process leaves]
-// A process that a signal ends, or that leaves by _exit, runs no exit handler, and a handler of ours for its signals is
-// out of the question. So the report is written while the process runs, too, whole each time, and says that it has not
-// ended.
+// A process that a signal ends, or that leaves by _exit, runs no exit handler, and a handler of
+// ours for its signals is out of the question. So the report is written while the process runs,
+// too, whole each time, and says that it has not ended.
 void KeepReport() {
   const char* const path = ProcessConfig().report_path.c_str();
   if (!*path || reporting_pid != getpid() || !IsTimeToKeep() || StaysInPlace(path)) return;
@@ -426,7 +435,8 @@ void ShowProgress() {
   const Counters& c = snapshot.counters;
   fprintf(stderr, "\r\033[Kspillway: on the device %s of %s; wanted %s; moved out %s, back %s",
           Readable(snapshot.held_bytes).text, Readable(job->grants().budget_bytes()).text,
-          Readable(c.wanted_bytes).text, Readable(c.offloaded_bytes).text, Readable(c.restored_bytes).text);
+          Readable(c.wanted_bytes).text, Readable(c.offloaded_bytes).text,
+          Readable(c.restored_bytes).text);
   progress_shown = true;
 }
 

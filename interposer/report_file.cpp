@@ -37,7 +37,8 @@ int WriteBesideAndRename(const char* path, const char* what, std::string_view te
 bool StaysInPlace(const char* path) {
   struct stat status;
   if (stat(path, &status) != 0) return false;
-  return !S_ISREG(status.st_mode) || IsSameFile(status, STDOUT_FILENO) || IsSameFile(status, STDERR_FILENO);
+  return !S_ISREG(status.st_mode) || IsSameFile(status, STDOUT_FILENO) ||
+         IsSameFile(status, STDERR_FILENO);
 }
 
 int WriteWhole(const char* path, bool is_childs, const char* meanwhile, std::string_view text) {

@@ -12,10 +12,10 @@
 #include "interposer/driver/host_memory.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/libraries.h"
+#include "interposer/planning/agent_session.h"
+#include "interposer/planning/planner_thread.h"
 #include "interposer/report.h"
 #include "interposer/share/peer_table.h"
-#include "interposer/steward/agent_session.h"
-#include "interposer/steward/steward.h"
 
 namespace spillway::interposer {
 
@@ -43,7 +43,8 @@ bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
   return Driver().cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
 }
 
-// Our memory needs virtual memory management in granules of 2 MiB, and launches whose parameters can be read.
+// Our memory needs virtual memory management in granules of 2 MiB, and launches whose parameters
+// can be read.
 bool CanManage(CUdevice device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -68,7 +69,8 @@ void SayUnmanagedOnce() {
   if (said.exchange(true) || !ProcessConfig().budget_bytes) return;
   fprintf(
       stderr,
-      "spillway: this device or driver has no virtual memory management (or is older than CUDA 12.4): memory "
+      "spillway: this device or driver has no virtual memory management (or is older than CUDA "
+      "12.4): memory "
       "passes through unmanaged and the budget is not enforced; `spillway doctor` tells more\n");
 }
 
@@ -76,16 +78,18 @@ JobMemory* MakeJob(CUcontext context) {
   CUdevice device = 0;
   size_t device_bytes = 0;
   if (Driver().cuCtxGetDevice(&device) != CUDA_SUCCESS) return nullptr;
-  if (device >= JobList::kMost || Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS ||
-      !CanManage(device)) {
+  if (device >= JobList::kMost ||
+      Driver().cuDeviceTotalMem_v2(&device_bytes, device) != CUDA_SUCCESS || !CanManage(device)) {
     SayUnmanagedOnce();
     return nullptr;
   }
-  const size_t host_limit_bytes = ProcessConfig().host_limit_bytes.value_or(driver::HostBytesToSpare());
+  const size_t host_limit_bytes =
+      ProcessConfig().host_limit_bytes.value_or(driver::HostBytesToSpare());
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
   if (ProcessConfig().drops_eagerly) job->proofs().DropEagerly();
-  if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().GiveBackWhatIsFreed();
+  if (!ProcessConfig().budget_bytes && !AgentSession::Instance())
+    job->grants().GiveBackWhatIsFreed();
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
@@ -93,8 +97,9 @@ JobMemory* MakeJob(CUcontext context) {
   ReportAtExit(job);
   // First the agent: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
-  Steward::Instance().Attach(job);
-  for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context)) job->sharing().AllowPeer(peer);
+  PlannerThread::Instance().Attach(job);
+  for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context))
+    job->sharing().AllowPeer(peer);
   internal::jobs.Set(device, job);
   return job;
 }
@@ -109,7 +114,7 @@ void PeersWentAway(CUcontext context) {
 
 void Retire(JobMemory* job) {
   HostRegions::Instance().ContextEnded(job->context());
-  Steward::Instance().Detach(job);
+  PlannerThread::Instance().Detach(job);
   if (AgentSession* const session = AgentSession::Instance()) session->Detach(job);
   internal::jobs.Set(job->device(), nullptr);
   PeersWentAway(job->context());
@@ -123,8 +128,8 @@ void RetireFirst(JobMemory* job) {
   Retire(job);
 }
 
-// The context has gone, but physical memory and addresses belong to the process: they are given back from within a
-// short-lived one.
+// The context has gone, but physical memory and addresses belong to the process: they are given
+// back from within a short-lived one.
 void RetireOrphaned(JobMemory* job) {
   CUcontext context = nullptr;
   if (Driver().cuDevicePrimaryCtxRetain(&context, job->device()) != CUDA_SUCCESS) return;
@@ -152,8 +157,9 @@ JobMemory* JobIn(CUcontext context) {
 }
 
 JobMemory* JobOwning(CUdeviceptr address) {
-  return FindJob(
-      [address](JobMemory* job) { return job->MightBeManaged(address) && job->view().Owns(address); });
+  return FindJob([address](JobMemory* job) {
+    return job->MightBeManaged(address) && job->view().Owns(address);
+  });
 }
 
 JobMemory* JobOf(CUdevice device) { return Jobs().At(device); }
@@ -194,7 +200,8 @@ void ForgetGlobals(const void* module) {
     delete global;
     has_any = true;
   }
-  if (has_any) ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
+  if (has_any)
+    ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
 }
 
 // The driver refuses to destroy a primary context: then nothing goes away.

@@ -1,8 +1,9 @@
 // Wires the rooms together: which job's memory a call belongs to.
 //
-// Called by the hooks on any thread. A JobMemory is made for each device with virtual memory management, at the first
-// allocation on it; it lives until the process ends, also when its context is destroyed, so that the report can still
-// read it. One context per device is managed at a time; allocations of others pass through and are counted.
+// Called by the hooks on any thread. A JobMemory is made for each device with virtual memory
+// management, at the first allocation on it; it lives until the process ends, also when its context
+// is destroyed, so that the report can still read it. One context per device is managed at a time;
+// allocations of others pass through and are counted.
 //
 // Invariants
 //  1. Jobs() costs a load per device in use; it makes nothing.
@@ -16,8 +17,8 @@
 
 namespace spillway::interposer {
 
-// The job's memory on each device, by the device's number. A place is empty until the first allocation on the device, and
-// after its context has ended.
+// The job's memory on each device, by the device's number. A place is empty until the first
+// allocation on the device, and after its context has ended.
 class JobList {
  public:
   static constexpr int kMost = 64;
@@ -34,7 +35,8 @@ class JobList {
   // Under the runtime's lock.
   void Set(CUdevice device, JobMemory* job) {
     jobs_[device].store(job, std::memory_order_release);
-    if (size_.load(std::memory_order_relaxed) <= device) size_.store(device + 1, std::memory_order_release);
+    if (size_.load(std::memory_order_relaxed) <= device)
+      size_.store(device + 1, std::memory_order_release);
   }
 
  private:
@@ -65,16 +67,17 @@ void ForEachJob(Visit visit) {
 JobMemory* JobIn(CUcontext context);
 // The job whose memory the address is, or was; null when it is none's.
 JobMemory* JobOwning(CUdeviceptr address);
-// The job of the device, or of the calling thread's current device; null before its first allocation there.
+// The job of the device, or of the calling thread's current device; null before its first
+// allocation there.
 JobMemory* JobOf(CUdevice device);
 JobMemory* JobHere();
 
-// The job's memory for an allocation in the calling thread's current context: made if it is the device's first; null
-// when the allocation is not for us to manage.
+// The job's memory for an allocation in the calling thread's current context: made if it is the
+// device's first; null when the allocation is not for us to manage.
 JobMemory* JobForAllocation();
 
-// A device variable: for the jobs that there are, and those that come. `module`: the handle of the module or library that it
-// belongs to.
+// A device variable: for the jobs that there are, and those that come. `module`: the handle of the
+// module or library that it belongs to.
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module);
 // The module or library is about to be unloaded: its variables' places may serve others.
 void ForgetGlobals(const void* module);
@@ -86,8 +89,9 @@ void PrimaryContextGoesAway(CUdevice device);
 // After a release: the primary context may have gone with its last user.
 void PrimaryContextReleased(CUdevice device);
 
-// What the program is told of a device's memory, by all libraries. Its size never changes while the process lives: it is what
-// the launcher allows. `job` may be null. (docs/decisions/0010-what-free-memory-means.md)
+// What the program is told of a device's memory, by all libraries. Its size never changes while the
+// process lives: it is what the launcher allows. `job` may be null.
+// (docs/decisions/0010-what-free-memory-means.md)
 size_t BudgetBytes(size_t device_bytes);
 struct DeviceMemory {
   size_t free_bytes = 0, total_bytes = 0;

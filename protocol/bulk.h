@@ -3,7 +3,8 @@
 // Any thread. Errors are values.
 //
 // Invariants
-//  1. A memfd that we give away is sealed against every change; one that we take is read by copy, never mapped, and at most
+//  1. A memfd that we give away is sealed against every change; one that we take is read by copy,
+//  never mapped, and at most
 //     as many bytes as the caller expects: its maker can neither fault nor surprise the reader.
 #pragma once
 

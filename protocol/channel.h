@@ -1,12 +1,14 @@
-// One side of a connection that carries messages: a socket (socket_channel.h), or a queue in memory for tests and the simulation
-// (memory_channel.h).
+// One side of a connection that carries messages: a socket (socket_channel.h), or a queue in memory
+// for tests and the simulation (memory_channel.h).
 //
-// Called by the thread that owns it: the agent's loop, a job's steward, the command. Owned by that side of the session.
+// Called by the thread that owns it: the agent's loop, a job's planner thread, the command. Owned
+// by that side of the session.
 //
 // Invariants
 //  1. Nothing here blocks. A full queue is said, and the message is not half sent.
 //  2. A message is delivered whole or not at all, in order.
-//  3. What was sent before a close is delivered before kClosed. After a fault its owner closes: nothing behind it counts.
+//  3. What was sent before a close is delivered before kClosed. After a fault its owner closes:
+//  nothing behind it counts.
 #pragma once
 
 #include <span>

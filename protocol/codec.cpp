@@ -30,7 +30,9 @@ class Writer {
   void Bytes(const DeviceUuid& bytes) {
     for (uint8_t byte : bytes) Raw(byte, 1);
   }
-  void Name(SlabName name, bool is_used) { Raw(is_used ? static_cast<uint64_t>(name) : 0, sizeof name); }
+  void Name(SlabName name, bool is_used) {
+    Raw(is_used ? static_cast<uint64_t>(name) : 0, sizeof name);
+  }
   void Raw(uint64_t bits, size_t size) {
     for (size_t i = 0; i < size; ++i) (*frame_)[at_++] = static_cast<uint8_t>(bits >> (8 * i));
   }
@@ -98,7 +100,8 @@ class Reader {
   bool valid_ = true;
 };
 
-// The fields of each message, once for writing and reading. C is Writer with a const message, or Reader.
+// The fields of each message, once for writing and reading. C is Writer with a const message, or
+// Reader.
 template <class M, class Expected>
 concept Is = std::same_as<std::remove_const_t<M>, Expected>;
 
@@ -346,8 +349,10 @@ Decoded Decode(const uint8_t* bytes, size_t size) {
   if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0) return {std::nullopt, Fault::kMagic};
   const uint64_t version = header.Raw(2);
   const uint64_t kind = header.Raw(2);
-  // Hello and Error are the same in all versions: by them two sides find out that they have none in common.
-  const bool of_all_versions = kind == Message(Hello{}).index() + 1 || kind == Message(Error{}).index() + 1;
+  // Hello and Error are the same in all versions: by them two sides find out that they have none in
+  // common.
+  const bool of_all_versions =
+      kind == Message(Hello{}).index() + 1 || kind == Message(Error{}).index() + 1;
   if (version == 0 || (!of_all_versions && (version < kOldestVersion || version > kNewestVersion)))
     return {std::nullopt, Fault::kVersion};
   if (header.Raw(4) != kFrameBytes) return {std::nullopt, Fault::kSize};
@@ -362,12 +367,12 @@ const char* NameOf(Fault fault) {
 }
 
 const char* NameOf(const Message& message) {
-  constexpr const char* names[] = {"Hello",    "Welcome",     "Register",    "Admission",     "Grant",
-                                   "Obeyed",   "Usage",       "Goodbye",     "Error",         "Ask",
-                                   "Document", "SetBudget",   "Control",     "Done",          "AskSlabs",
-                                   "Slabs",    "ReturnSlabs", "HeldSlabs",   "LinkPlace",     "Leaving",
-                                   "AskPlan",  "PlanReply",   "RecallPlans", "RecalledPlans", "HostNeed",
-                                   "Account",  "StepTimes",   "DriverSlabs", "Footprint"};
+  constexpr const char* names[] = {
+      "Hello",     "Welcome", "Register",  "Admission",   "Grant",       "Obeyed",
+      "Usage",     "Goodbye", "Error",     "Ask",         "Document",    "SetBudget",
+      "Control",   "Done",    "AskSlabs",  "Slabs",       "ReturnSlabs", "HeldSlabs",
+      "LinkPlace", "Leaving", "AskPlan",   "PlanReply",   "RecallPlans", "RecalledPlans",
+      "HostNeed",  "Account", "StepTimes", "DriverSlabs", "Footprint"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

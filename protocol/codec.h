@@ -1,12 +1,15 @@
-// Messages to frames and back. Every field of a frame is checked; what passes is a valid message, what does not has a reason.
+// Messages to frames and back. Every field of a frame is checked; what passes is a valid message,
+// what does not has a reason.
 //
 // Pure functions, any thread; nothing is allocated, nothing thrown.
 //
-// Layout of a frame: magic "SPWY", version (2 bytes), kind (2), size in bytes (4, always kFrameBytes), reserved (4, zero),
-// then the kind's fields in the order of message.h, each at the next byte, little-endian; the rest is zero.
+// Layout of a frame: magic "SPWY", version (2 bytes), kind (2), size in bytes (4, always
+// kFrameBytes), reserved (4, zero), then the kind's fields in the order of message.h, each at the
+// next byte, little-endian; the rest is zero.
 //
 // Invariants
-//  1. Decode(Encode(m)) is m for every message whose fields are in range; Encode(Decode(f)) is f for every frame of our own
+//  1. Decode(Encode(m)) is m for every message whose fields are in range; Encode(Decode(f)) is f
+//  for every frame of our own
 //     version that decodes.
 //  2. Decode reads nothing beyond the frame, whatever its bytes.
 #pragma once

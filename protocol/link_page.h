@@ -1,11 +1,15 @@
-// What the processes that share a device's link look at before they copy: two pieces of shared memory per device.
+// What the processes that share a device's link look at before they copy: two pieces of shared
+// memory per device.
 //
-// The agent makes both (agent/link); clients map the terms for reading and the lanes for reading and writing. All fields are
-// lock-free atomics: nobody who dies or stops in the middle leaves anything that the others wait for.
+// The agent makes both (agent/link); clients map the terms for reading and the lanes for reading
+// and writing. All fields are lock-free atomics: nobody who dies or stops in the middle leaves
+// anything that the others wait for.
 //
 // Invariants
-//  1. Only the agent writes the terms; a client cannot (its file is open for reading, and the memory is sealed).
-//  2. Whatever stands in the lanes, a client waits for no longer than its weight alone would make it (LinkTurn's bound): who
+//  1. Only the agent writes the terms; a client cannot (its file is open for reading, and the
+//  memory is sealed).
+//  2. Whatever stands in the lanes, a client waits for no longer than its weight alone would make
+//  it (LinkTurn's bound): who
 //     scribbles there takes from others no more than who ignores the lanes.
 //  3. Zero bytes are an idle lane.
 #pragma once
@@ -39,8 +43,8 @@ struct LinkSlot {
 
 struct LinkLane {
   alignas(64) std::atomic<int64_t> free_at_ns;  // when all that was admitted will have been copied
-  alignas(64) std::atomic<
-      uint64_t> reached_tag;  // the smallest that waited at the last admission: the lane's virtual time
+  alignas(64) std::atomic<uint64_t> reached_tag;  // the smallest that waited at the last admission:
+                                                  // the lane's virtual time
   std::array<LinkSlot, kLinkSlots> slots;
 };
 
@@ -48,6 +52,7 @@ struct LinkLanes {
   std::array<LinkLane, kDirections> lanes;
 };
 
-static_assert(std::atomic<uint64_t>::is_always_lock_free && std::atomic<uint32_t>::is_always_lock_free);
+static_assert(std::atomic<uint64_t>::is_always_lock_free &&
+              std::atomic<uint32_t>::is_always_lock_free);
 
 }  // namespace spillway::protocol

@@ -40,7 +40,8 @@ uint32_t SlotsOf(const LinkTerms& terms) {
 
 void Raise(std::atomic<uint64_t>& highest, uint64_t tag) {
   uint64_t seen = highest.load(std::memory_order_relaxed);
-  while (IsBefore(seen, tag) && !highest.compare_exchange_weak(seen, tag, std::memory_order_relaxed)) {
+  while (IsBefore(seen, tag) &&
+         !highest.compare_exchange_weak(seen, tag, std::memory_order_relaxed)) {
   }
 }
 
@@ -57,23 +58,27 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   if (now_ns < request.alone_until_ns) return AskAlone(lane, direction, size_bytes, now_ns);
   if (!request.waits) Begin(request, lane, direction, size_bytes, now_ns);
   const bool late = now_ns >= request.latest_ns;
-  const int64_t queued_ns = std::max<int64_t>(lane.free_at_ns.load(std::memory_order_acquire), 0) - now_ns;
+  const int64_t queued_ns =
+      std::max<int64_t>(lane.free_at_ns.load(std::memory_order_acquire), 0) - now_ns;
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   if (!late && queued_ns > ahead_ns) return Wait(lane, request, queued_ns - ahead_ns, now_ns);
   const Queue queue = Look(lane, request.tag, now_ns);
-  // Whose turn it is has half of what is ahead to come; then anybody may, before the link stands idle.
+  // Whose turn it is has half of what is ahead to come; then anybody may, before the link stands
+  // idle.
   const int64_t spare_ns = queued_ns - ahead_ns / 2;
   if (!late && spare_ns > 0 && queue.before > 0) {
     return Wait(lane, request, std::min(spare_ns, queue.before * kLookAgain_ns), now_ns);
   }
-  if (!Reserve(lane, direction, size_bytes, now_ns, late)) return Wait(lane, request, kLookAgain_ns, now_ns);
+  if (!Reserve(lane, direction, size_bytes, now_ns, late))
+    return Wait(lane, request, kLookAgain_ns, now_ns);
   Raise(lane.reached_tag, queue.smallest_tag);
   NoteLateness(request, late && queued_ns > ahead_ns, now_ns);
   Admit(lane, direction, size_bytes, now_ns, queued_ns);
   return 0;
 }
 
-int64_t LinkTurn::AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns) {
+int64_t LinkTurn::AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes,
+                           int64_t now_ns) {
   Request& request = requests_[static_cast<size_t>(direction)];
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   const int64_t queued_ns = std::max(request.own_free_at_ns, now_ns) - now_ns;
@@ -89,7 +94,8 @@ void LinkTurn::Admit(LinkLane& lane, Direction direction, int64_t size_bytes, in
   Request& request = requests_[static_cast<size_t>(direction)];
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   request.last_tag = request.tag;
-  request.served_ns = now_ns + std::clamp<int64_t>(queued_ns, 0, ahead_ns) + CopyTime(direction, size_bytes);
+  request.served_ns =
+      now_ns + std::clamp<int64_t>(queued_ns, 0, ahead_ns) + CopyTime(direction, size_bytes);
   lane.slots[slot_].admitted_bytes.fetch_add(size_bytes, std::memory_order_relaxed);
   Withdraw(direction);
 }
@@ -106,17 +112,21 @@ void LinkTurn::Withdraw(Direction direction) {
   Lane(direction).slots[slot_].waits_until_ns.store(0, std::memory_order_release);
 }
 
-void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction, int64_t size_bytes,
-                     int64_t now_ns) const {
+void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction,
+                     int64_t size_bytes, int64_t now_ns) const {
   const uint64_t present = lane.reached_tag.load(std::memory_order_relaxed);
-  // Who always wants more may have been overtaken because it came late to its turn: some of that it gets back.
+  // Who always wants more may have been overtaken because it came late to its turn: some of that it
+  // gets back.
   const bool goes_on = now_ns <= request.served_ns + kGrace_ns;
   const uint64_t earliest = goes_on ? present - 2 * Cost(kMostBytes) : present;
   request.waits = true;
-  request.tag = (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
-  // Others have a copy each before this one and, by their weights, as much as this one allows; twice that is generous.
+  request.tag =
+      (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
+  // Others have a copy each before this one and, by their weights, as much as this one allows;
+  // twice that is generous.
   const int64_t own_ns = OwnTime(direction, size_bytes);
-  request.latest_ns = now_ns + 2 * (own_ns + SlotsOf(terms_) * CopyTime(direction, kMostBytes)) + kSlack_ns;
+  request.latest_ns =
+      now_ns + 2 * (own_ns + SlotsOf(terms_) * CopyTime(direction, kMostBytes)) + kSlack_ns;
 }
 
 LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_ns) const {
@@ -131,8 +141,9 @@ LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_n
   return queue;
 }
 
-// False: somebody else was faster. Who is late goes whatever stands in the lane, and leaves alone what makes no sense (the agent
-// mends it, and knows the time: this process may have slept since it looked at the clock).
+// False: somebody else was faster. Who is late goes whatever stands in the lane, and leaves alone
+// what makes no sense (the agent mends it, and knows the time: this process may have slept since it
+// looked at the clock).
 bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
                        bool late) const {
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
@@ -142,12 +153,14 @@ bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, 
     if (!late && seen_ns > now_ns + ahead_ns) return false;
     if (seen_ns > believable_ns) return late;
     const int64_t free_at_ns = std::max(seen_ns, now_ns) + CopyTime(direction, size_bytes);
-    if (lane.free_at_ns.compare_exchange_strong(seen_ns, free_at_ns, std::memory_order_acq_rel)) return true;
+    if (lane.free_at_ns.compare_exchange_strong(seen_ns, free_at_ns, std::memory_order_acq_rel))
+      return true;
   }
   return late;
 }
 
-int64_t LinkTurn::Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const {
+int64_t LinkTurn::Wait(LinkLane& lane, const Request& request, int64_t wait_ns,
+                       int64_t now_ns) const {
   const int64_t capped_ns = std::min({wait_ns, kMostWait_ns, request.latest_ns - now_ns});
   LinkSlot& slot = lane.slots[slot_];
   slot.tag.store(request.tag, std::memory_order_relaxed);

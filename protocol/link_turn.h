@@ -1,23 +1,30 @@
-// Whose turn it is on the link: asked by a process before each copy, answered from shared memory, without a message.
+// Whose turn it is on the link: asked by a process before each copy, answered from shared memory,
+// without a message.
 //
-// Called under the lock of whoever copies; one request per direction at a time. Does not own the memory it looks at.
+// Called under the lock of whoever copies; one request per direction at a time. Does not own the
+// memory it looks at.
 //
 // Note [A bucket with a queue]
-// Each direction is one token bucket for all: `free_at_ns` says when everything admitted so far will have been copied, and a copy
-// is admitted while that is at most `ahead_ns` away, which moves it on. So the sum never exceeds the link's rate by more than
-// that much and one copy, and an idle link admits whoever comes. Among those who wait the smallest tag goes first: a request's
-// tag is that of its predecessor, or what the lane has reached if it comes later, and its bytes over its process's weight
-// (self-clocked fair queueing, Golestani 1994). But nobody's turn leaves the link idle: when less than half of `ahead_ns` is left
-// to copy, whoever asks goes, and whose turn it was is the more ahead of the others afterwards. A place in the queue is good
-// for a moment beyond the time at which its owner said that it would ask again; after that it is nobody's.
+// Each direction is one token bucket for all: `free_at_ns` says when everything admitted so far
+// will have been copied, and a copy is admitted while that is at most `ahead_ns` away, which moves
+// it on. So the sum never exceeds the link's rate by more than that much and one copy, and an idle
+// link admits whoever comes. Among those who wait the smallest tag goes first: a request's tag is
+// that of its predecessor, or what the lane has reached if it comes later, and its bytes over its
+// process's weight (self-clocked fair queueing, Golestani 1994). But nobody's turn leaves the link
+// idle: when less than half of `ahead_ns` is left to copy, whoever asks goes, and whose turn it was
+// is the more ahead of the others afterwards. A place in the queue is good for a moment beyond the
+// time at which its owner said that it would ask again; after that it is nobody's.
 //
 // Note [Who is not let in goes alone]
-// A lane that again and again has no room when a process's bound is over is written by somebody who does not keep the rules. That
-// process then takes what its weight alone allows, from a bucket of its own, and looks at the lane again a second later.
+// A lane that again and again has no room when a process's bound is over is written by somebody who
+// does not keep the rules. That process then takes what its weight alone allows, from a bucket of
+// its own, and looks at the lane again a second later.
 //
 // Invariants
-//  1. Processes that always want to copy get bytes in proportion to their weights, to within one copy each.
-//  2. The wait for a copy is bounded by what the process's weight alone would make it, whatever stands in the shared memory.
+//  1. Processes that always want to copy get bytes in proportion to their weights, to within one
+//  copy each.
+//  2. The wait for a copy is bounded by what the process's weight alone would make it, whatever
+//  stands in the shared memory.
 #pragma once
 
 #include "protocol/link_page.h"
@@ -53,7 +60,8 @@ class LinkTurn {
   };
 
   int64_t AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns);
-  void Admit(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns, int64_t queued_ns);
+  void Admit(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
+             int64_t queued_ns);
   static void NoteLateness(Request& request, bool is_refused, int64_t now_ns);
   void Begin(Request& request, const LinkLane& lane, Direction direction, int64_t size_bytes,
              int64_t now_ns) const;
@@ -62,7 +70,8 @@ class LinkTurn {
     uint64_t smallest_tag;  // of all who wait
   };
   Queue Look(const LinkLane& lane, uint64_t tag, int64_t now_ns) const;
-  bool Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns, bool late) const;
+  bool Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
+               bool late) const;
   int64_t Wait(LinkLane& lane, const Request& request, int64_t wait_ns, int64_t now_ns) const;
   uint64_t Cost(int64_t size_bytes) const;
   uint32_t Weight() const;

@@ -2,7 +2,8 @@
 
 namespace spillway::protocol {
 
-std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> MemoryChannel::Pair(size_t most) {
+std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> MemoryChannel::Pair(
+    size_t most) {
   auto there = std::make_shared<Queue>(), back = std::make_shared<Queue>();
   return {std::unique_ptr<MemoryChannel>(new MemoryChannel(back, there, most)),
           std::unique_ptr<MemoryChannel>(new MemoryChannel(there, back, most))};

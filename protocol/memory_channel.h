@@ -1,6 +1,7 @@
 // A connection without a kernel: two channels that share two queues. For tests and the simulation.
 //
-// One thread. Owned by the two sides together. A side may also push bytes that are no message, and be severed.
+// One thread. Owned by the two sides together. A side may also push bytes that are no message, and
+// be severed.
 #pragma once
 
 #include <deque>
@@ -14,7 +15,8 @@ namespace spillway::protocol {
 class MemoryChannel : public Channel {
  public:
   // `most`: frames that a queue holds before it is full.
-  static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(size_t most = 64);
+  static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(
+      size_t most = 64);
   ~MemoryChannel() override { Sever(); }
 
   Sent Send(const Message& message, std::span<const int> files = {}) override;

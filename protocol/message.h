@@ -1,13 +1,17 @@
 // What a job's process, an operator and the node agent say to each other, as plain values.
 //
-// Made and read on any thread. docs/protocol.md tells the same as a story, with the bytes of every message.
+// Made and read on any thread. docs/protocol.md tells the same as a story, with the bytes of every
+// message.
 //
 // Invariants
-//  1. Every message is one frame of kFrameBytes (codec.h) on a SOCK_SEQPACKET connection; what is larger travels in a
+//  1. Every message is one frame of kFrameBytes (codec.h) on a SOCK_SEQPACKET connection; what is
+//  larger travels in a
 //     sealed memfd beside a Document (bulk.h).
-//  2. A field means the same in every version that has it. Hello, Error and the header never change their layout.
+//  2. A field means the same in every version that has it. Hello, Error and the header never change
+//  their layout.
 //  3. A kind is sent only in sessions of a version that has it (VersionOf).
-//  4. Nothing here is believed because a client says it: who a client is comes from the socket (agent/identity).
+//  4. Nothing here is believed because a client says it: who a client is comes from the socket
+//  (agent/identity).
 #pragma once
 
 #include <array>
@@ -32,7 +36,8 @@ struct Text {
   char bytes[N] = {};
 
   Text() = default;
-  // Cuts what is too long; what is not printable becomes '?', so that no name can forge a line of a log.
+  // Cuts what is too long; what is not printable becomes '?', so that no name can forge a line of a
+  // log.
   template <class Words>
   requires std::convertible_to<const Words&, std::string_view> Text(const Words& words) {
     const std::string_view text = words;
@@ -49,7 +54,8 @@ using DeviceUuid = std::array<uint8_t, 16>;
 
 enum class Role : uint8_t { kJob = 1, kOperator = 2 };
 
-// Client's first message. `leader_pid`: the process that `spillway run` became, as the client's own pid namespace counts; 0: none.
+// Client's first message. `leader_pid`: the process that `spillway run` became, as the client's own
+// pid namespace counts; 0: none.
 struct Hello {
   uint16_t oldest_version = kOldestVersion;
   uint16_t newest_version = kNewestVersion;
@@ -59,7 +65,8 @@ struct Hello {
   bool operator==(const Hello&) const = default;
 };
 
-// Agent's answer. A session that says nothing for `usage_interval_ms` while it has something new is late, not dead.
+// Agent's answer. A session that says nothing for `usage_interval_ms` while it has something new is
+// late, not dead.
 struct Welcome {
   uint16_t version = kNewestVersion;
   uint64_t agent_instance = 0;  // another number after every start of the agent
@@ -69,8 +76,9 @@ struct Welcome {
   bool operator==(const Welcome&) const = default;
 };
 
-// A process begins to use a device. `device` is the client's own number for it, used in all messages of the session.
-// `held_*`: what an earlier instance of the agent granted and the process may still hold; 0 for a new one.
+// A process begins to use a device. `device` is the client's own number for it, used in all
+// messages of the session. `held_*`: what an earlier instance of the agent granted and the process
+// may still hold; 0 for a new one.
 struct Register {
   uint32_t device = 0;
   DeviceUuid uuid = {};
@@ -104,8 +112,9 @@ enum class GrantReason : uint8_t {
   kKept = 7,       // the same as an earlier instance of the agent had granted
 };
 
-// Agent: the budget of this process on a device, from now on. Less than before is to be obeyed by the deadline and answered
-// with Obeyed in any case; the agent counts the larger of both until then.
+// Agent: the budget of this process on a device, from now on. Less than before is to be obeyed by
+// the deadline and answered with Obeyed in any case; the agent counts the larger of both until
+// then.
 struct Grant {
   uint32_t device = 0;
   uint64_t serial = 0;  // rises with every grant of the session
@@ -128,7 +137,8 @@ struct Obeyed {
 
 enum class Phase : uint8_t { kLearning = 1, kPlanned = 2, kReactive = 3, kPassThrough = 4 };
 
-// Client: how a device is used. Sent when `active` changes, when more is wanted than granted, and at intervals.
+// Client: how a device is used. Sent when `active` changes, when more is wanted than granted, and
+// at intervals.
 struct Usage {
   uint32_t device = 0;
   bool active = true;  // work was enqueued within the last interval
@@ -236,15 +246,16 @@ struct SlabNames {
   bool operator==(const SlabNames&) const = default;
 };
 
-// Client, version 2: slabs of the host pool for so much more than it has, near a device. Answered by Slabs as they are there, within the
-// quota; by nothing where there are none.
+// Client, version 2: slabs of the host pool for so much more than it has, near a device. Answered
+// by Slabs as they are there, within the quota; by nothing where there are none.
 struct AskSlabs {
   uint32_t device = 0;
   int64_t size_bytes = 0;
   bool operator==(const AskSlabs&) const = default;
 };
 
-// Agent, version 2: slabs that are this process's until it returns them; with them come their files, in the same order.
+// Agent, version 2: slabs that are this process's until it returns them; with them come their
+// files, in the same order.
 struct Slabs {
   uint32_t device = 0;
   int64_t slab_bytes = 0;  // of each
@@ -259,15 +270,16 @@ struct ReturnSlabs {
   bool operator==(const ReturnSlabs&) const = default;
 };
 
-// Client, version 2, at the beginning of a session: which slabs it has from sessions before. What it does not name until `last` is the
-// agent's again.
+// Client, version 2, at the beginning of a session: which slabs it has from sessions before. What
+// it does not name until `last` is the agent's again.
 struct HeldSlabs {
   bool last = false;
   SlabNames slabs = {};
   bool operator==(const HeldSlabs&) const = default;
 };
 
-// Agent, version 2: the process's place at a device's link; with it come the files of the terms and of the lanes (link_page.h).
+// Agent, version 2: the process's place at a device's link; with it come the files of the terms and
+// of the lanes (link_page.h).
 struct LinkPlace {
   uint32_t device = 0;
   uint32_t layout = 0;
@@ -275,7 +287,8 @@ struct LinkPlace {
   bool operator==(const LinkPlace&) const = default;
 };
 
-// Client, version 2: the process is about to end, by exit; what it holds stays its own until it has.
+// Client, version 2: the process is about to end, by exit; what it holds stays its own until it
+// has.
 struct Leaving {
   int32_t exit_code = 0;
   bool operator==(const Leaving&) const = default;
@@ -294,8 +307,8 @@ struct PlanKey {
   bool operator==(const PlanKey&) const = default;
 };
 
-// Client, version 3: a plan is wanted; the request (scheduler/plan/plan_codec.h) is in the sealed memfd that comes with it. Answered by a
-// PlanReply of the same ticket, whatever becomes of it.
+// Client, version 3: a plan is wanted; the request (scheduler/plan/plan_codec.h) is in the sealed
+// memfd that comes with it. Answered by a PlanReply of the same ticket, whatever becomes of it.
 struct AskPlan {
   uint32_t device = 0;
   uint64_t ticket = 0;  // the client's own number
@@ -312,7 +325,8 @@ enum class PlanOutcome : uint8_t {
   kRefused = 4,  // the request is none
   kBusy = 5,     // too many requests wait, in all or of this user
   kExpired = 6,  // it waited longer than its client's patience
-  kFailed = 7,   // the process that planned ended without an answer, or reached its limit of time or memory
+  kFailed = 7,  // the process that planned ended without an answer, or reached its limit of time or
+                // memory
   kNotHere = 8,  // this agent does not plan
 };
 
@@ -334,7 +348,8 @@ struct RecallPlans {
   bool operator==(const RecallPlans&) const = default;
 };
 
-// Agent, version 3: the plans used last, of different iterations, each in a sealed memfd. None is an answer.
+// Agent, version 3: the plans used last, of different iterations, each in a sealed memfd. None is
+// an answer.
 struct RecalledPlans {
   uint32_t device = 0;
   uint64_t program = 0;
@@ -343,15 +358,17 @@ struct RecalledPlans {
   bool operator==(const RecalledPlans&) const = default;
 };
 
-// Client, version 3: the host memory that it needs beside what it has of the device: for all that it wants, and for what is on its
-// way in and out. Each byte of device memory that it is granted makes it one byte less.
+// Client, version 3: the host memory that it needs beside what it has of the device: for all that
+// it wants, and for what is on its way in and out. Each byte of device memory that it is granted
+// makes it one byte less.
 struct HostNeed {
   uint32_t device = 0;
   int64_t size_bytes = 0;  // with nothing of the device
   bool operator==(const HostNeed&) const = default;
 };
 
-// Why a call of the program waited for memory, and why a job asked for another plan, as Account tells them in this order.
+// Why a call of the program waited for memory, and why a job asked for another plan, as Account
+// tells them in this order.
 inline constexpr std::array kStallCauseNames = {"demand", "late_prefetch", "no_memory", "pool_full",
                                                 "idle",   "shrink",        "link_share"};
 enum class ReplanReason : uint8_t { kDrift, kBudget, kLink, kProofs };
@@ -388,11 +405,13 @@ struct StepTimes {
 };
 constexpr size_t StepBucketOf(int64_t duration_ns) {
   size_t at = 0;
-  while (at < kStepSeconds.size() && static_cast<double>(duration_ns) > kStepSeconds[at] * 1e9) ++at;
+  while (at < kStepSeconds.size() && static_cast<double>(duration_ns) > kStepSeconds[at] * 1e9)
+    ++at;
   return at;
 }
 
-// Agent, version 5: as Slabs; the files are not memory, but the driver's name for it (cuMemImportFromShareableHandle).
+// Agent, version 5: as Slabs; the files are not memory, but the driver's name for it
+// (cuMemImportFromShareableHandle).
 struct DriverSlabs {
   uint32_t device = 0;
   int64_t slab_bytes = 0;  // of each
@@ -400,8 +419,8 @@ struct DriverSlabs {
   bool operator==(const DriverSlabs&) const = default;
 };
 
-// Client, version 6: what its program has allocated, at most so far. Usage may claim more, while that may still grow. Nothing is decided
-// by it.
+// Client, version 6: what its program has allocated, at most so far. Usage may claim more, while
+// that may still grow. Nothing is decided by it.
 struct Footprint {
   uint32_t device = 0;
   int64_t allocated_bytes = 0;
@@ -409,10 +428,11 @@ struct Footprint {
 };
 
 // In the order of their numbers on the wire, from 1.
-using Message = std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
-                             Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
-                             LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
-                             Account, StepTimes, DriverSlabs, Footprint>;
+using Message =
+    std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
+                 Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
+                 LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
+                 Account, StepTimes, DriverSlabs, Footprint>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28;

@@ -21,8 +21,8 @@ base::UniqueFd NewSocket() {
 // Nothing was sent, and later it can be: the queue is full, or too many files are on their way.
 bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == ETOOMANYREFS; }
 
-// A socket's file outlives who listened, and goes. One where somebody still listens (maybe too busy to take us) stays, as what is
-// no socket does. False, with errno: it stays.
+// A socket's file outlives who listened, and goes. One where somebody still listens (maybe too busy
+// to take us) stays, as what is no socket does. False, with errno: it stays.
 bool MakeRoomFor(std::string_view address, const char* path) {
   struct stat facts;
   if (lstat(path, &facts) != 0) return true;
@@ -54,7 +54,8 @@ Received SocketChannel::Receive() {
   uint8_t bytes[kFrameBytes + 1];  // one more, to see that a datagram is too long
   Received received;
   ssize_t size;
-  // Who closes and leaves something unread, as who refuses a connection unheard, resets it; that is told once, before its last words.
+  // Who closes and leaves something unread, as who refuses a connection unheard, resets it; that is
+  // told once, before its last words.
   do {
     size = base::ReceiveWithFiles(socket_.get(), base::PlaceOf(bytes), kMostFiles, &received.files,
                                   MSG_DONTWAIT);

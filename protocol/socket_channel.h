@@ -1,4 +1,5 @@
-// Messages over a Unix socket of type SEQPACKET, and the two ways to get one: listen and accept, or connect.
+// Messages over a Unix socket of type SEQPACKET, and the two ways to get one: listen and accept, or
+// connect.
 //
 // Errors are values: an empty UniqueFd, with errno saying why.
 #pragma once
@@ -21,7 +22,8 @@ class SocketChannel : public Channel {
 };
 
 // A path, or "@name" for an abstract address. Non-blocking, closed on exec.
-// A socket's file that nobody listens at any more is replaced; where somebody does: none, EADDRINUSE.
+// A socket's file that nobody listens at any more is replaced; where somebody does: none,
+// EADDRINUSE.
 base::UniqueFd ListenOn(std::string_view address, unsigned mode);
 // Whether it is a socket of type SEQPACKET.
 bool KeepsMessagesApart(int socket);

@@ -23,7 +23,7 @@ STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
 
 # Rooms in the order in which data passes: a room may include itself and the rooms after it.
 ROOMS = {
-    "interposer": ["entry", "runtime", "share", "steward", "execute", "record", "ledger", "lease", "driver", "config"],
+    "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "ledger", "lease", "driver", "config"],
     "agent": ["loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
     "simulator": ["dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],

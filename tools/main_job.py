@@ -5,7 +5,7 @@ usage: main_job.py BUILD_DIR [--profile NAME] [--shares 100,50,25] [--json FILE]
 
 The command (default: BUILD_DIR/workloads/digits_cnn) runs bare, then without a budget to measure its peak, then with
 each share of that peak. Exit code 0 when every run printed, line for line, what the bare run printed, and never held
-more device memory than its budget, by the simulator's own books. Figures of time are simulated.
+more device memory than its budget, by the simulator's own statistics. Figures of time are simulated.
 """
 import argparse
 import dataclasses
@@ -25,7 +25,7 @@ class Run:
     output: str = ""
     errors: str = ""  # what it printed there
     report: dict = dataclasses.field(default_factory=dict)  # Spillway's own; empty for the bare run
-    books: dict = dataclasses.field(default_factory=dict)  # the simulator's
+    statistics: dict = dataclasses.field(default_factory=dict)  # the simulator's
     wall_seconds: float = 0.0
 
 
@@ -43,15 +43,15 @@ def read_json(path, writer):
 def execute(run, build_dir, profile, command, folder, settings=None, options=()):
     """Fills in what `run` printed, reported and cost. `settings`: of its environment; `options`: of spillway run, but for the bare run."""
     spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
-    report, books = folder / "report.json", folder / "books.json"
-    for stale in (report, books):
+    report, statistics = folder / "report.json", folder / "statistics.json"
+    for stale in (report, statistics):
         stale.unlink(missing_ok=True)
     if run.label == "bare":
         spillway += ["--off"]
     else:
         spillway += ["--report", str(report), *options]
         spillway += ["--budget", run.budget] if run.budget else []
-    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(books),
+    environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(statistics),
                        **(settings or {}))
     begin = time.monotonic()
     result = subprocess.run([*spillway, "--", *command], env=environment, capture_output=True, text=True)
@@ -59,7 +59,7 @@ def execute(run, build_dir, profile, command, folder, settings=None, options=())
     if result.returncode != 0:
         raise RunFailed(f"exit code {result.returncode}\n{result.stdout[-2000:]}{result.stderr[-4000:]}")
     run.output, run.errors = result.stdout, result.stderr
-    run.books = read_json(books, "the simulator")
+    run.statistics = read_json(statistics, "the simulator")
     if run.label != "bare":
         run.report = read_json(report, "Spillway")
 
@@ -77,13 +77,13 @@ def faults(run, bare):
     found = []
     if run.output != bare.output:
         found.append("printed something else than the bare run")
-    if run.books["violations"] or run.books["illegal_accesses"] or run.books["unmapped_while_in_use"]:
-        found.append(f"broke the driver's rules: {run.books['violations'][:3]}")
+    if run.statistics["violations"] or run.statistics["illegal_accesses"] or run.statistics["unmapped_while_in_use"]:
+        found.append(f"broke the driver's rules: {run.statistics['violations'][:3]}")
     if not run.budget:
         return found
     budget_bytes = run.report["budget_bytes"]
-    if run.books["device_bytes_peak"] > budget_bytes:
-        found.append(f"held {run.books['device_bytes_peak']} bytes, more than its budget of {budget_bytes}")
+    if run.statistics["device_bytes_peak"] > budget_bytes:
+        found.append(f"held {run.statistics['device_bytes_peak']} bytes, more than its budget of {budget_bytes}")
     if budget_bytes < run.report["wanted_peak_bytes"] and moved_bytes(run) + run.report["dropped_bytes"] == 0:
         found.append("moved nothing, though the budget was below its peak")
     return found
@@ -116,12 +116,12 @@ def split_row(cells):
 
 
 def memory_row(run, bare):
-    slow_down = run.books["simulated_ns"] / bare.books["simulated_ns"]
+    slow_down = run.statistics["simulated_ns"] / bare.statistics["simulated_ns"]
     same = "yes" if run.output == bare.output else "NO"
     if not run.report:
-        return [run.label, "-", "-", "-", mib(run.books["device_bytes_peak"]), "-", "-", f"{slow_down:.2f}x", same]
+        return [run.label, "-", "-", "-", mib(run.statistics["device_bytes_peak"]), "-", "-", f"{slow_down:.2f}x", same]
     return [run.label, mib(run.report["wanted_peak_bytes"]), mib(run.report["budget_bytes"]) if run.budget else "-",
-            mib(run.report["resident_peak_bytes"]), mib(run.books["device_bytes_peak"]),
+            mib(run.report["resident_peak_bytes"]), mib(run.statistics["device_bytes_peak"]),
             mib(run.report["offloaded_bytes"]), mib(run.report["restored_bytes"]), f"{slow_down:.2f}x", same]
 
 
@@ -138,7 +138,7 @@ def parse_options():
     parser.add_argument("build_dir", type=pathlib.Path)
     parser.add_argument("--profile", default="h200")
     parser.add_argument("--shares", default="100,50,25", help="percent of the peak, by commas")
-    parser.add_argument("--json", type=pathlib.Path, help="write reports and books of all runs there")
+    parser.add_argument("--json", type=pathlib.Path, help="write reports and statistics of all runs there")
     words = sys.argv[1:]
     split = words.index("--") if "--" in words else len(words)
     options = parser.parse_args(words[:split])
@@ -159,7 +159,7 @@ def main():
             except RunFailed as failure:
                 print(f"{run.label}: failed: {failure}")
                 return 1
-            print(f"        took {run.wall_seconds:.1f} s here, {run.books['simulated_ns'] / 1e6:.1f} ms simulated",
+            print(f"        took {run.wall_seconds:.1f} s here, {run.statistics['simulated_ns'] / 1e6:.1f} ms simulated",
                   flush=True)
     print_results(runs)
     if options.json:

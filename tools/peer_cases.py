@@ -9,18 +9,18 @@ import re
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-DOORS = "tests/integration/doors/peers_test.cpp"
+ENTRY_POINTS = "tests/integration/entry_points/peers_test.cpp"
 PROCESSES = "tests/integration/processes/processes_test.cpp"
 GPU = "tests/gpu/suite/peers.py"
 
 # Number: what was reported; where it is tested; what stands there.
 CASES = {
-    1: ("each entry point by the name and version asked for", DOORS, r"PeersT1,"),
-    2: ("odd requests for entry points", DOORS, r"PeersT2,"),
-    3: ("older and younger drivers", DOORS, r"PeersT3,"),
+    1: ("each entry point by the name and version asked for", ENTRY_POINTS, r"PeersT1,"),
+    2: ("odd requests for entry points", ENTRY_POINTS, r"PeersT2,"),
+    3: ("older and younger drivers", ENTRY_POINTS, r"PeersT3,"),
     4: ("programs without CUDA", PROCESSES, r"PeersT4_"),
-    5: ("RTLD_NEXT through several libraries and threads", DOORS, r"PeersT5,"),
-    6: ("another library that exports dlsym", DOORS, r"PeersT6,"),
+    5: ("RTLD_NEXT through several libraries and threads", ENTRY_POINTS, r"PeersT5,"),
+    6: ("another library that exports dlsym", ENTRY_POINTS, r"PeersT6,"),
     7: ("what is exported and needed", "interposer/CMakeLists.txt", r"NAME interposer\.exports"),
     8: ("queries with null results, before cuInit, without a context", "tests/integration/sharing", r"T8"),
     9: ("a random walk through the ledger", PROCESSES, r"PeersT9,"),

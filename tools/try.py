@@ -58,7 +58,7 @@ def show_digits(build_dir):
 def resnet_row(run, bare):
     slower = "-" if run is bare else f"{100 * (step_ms(run) / step_ms(bare) - 1):+.1f} %"
     moved = "-" if run is bare else f"{moved_bytes(run) / GIB:.1f}"
-    return [run.label, f"{run.books['device_bytes_peak'] / GIB:.2f}", f"{step_ms(run):.1f}", slower, moved,
+    return [run.label, f"{run.statistics['device_bytes_peak'] / GIB:.2f}", f"{step_ms(run):.1f}", slower, moved,
             last_line(run, "checksum"), "yes" if run.output == bare.output else "NO"]
 
 

@@ -21,7 +21,8 @@ class Planner {
     std::vector<Applicant> queue(applicants.begin(), applicants.end());
     std::stable_sort(queue.begin(), queue.end(), [this](const Applicant& a, const Applicant& b) {
       if (IsImpatient(a) != IsImpatient(b)) return IsImpatient(a);
-      if (!IsImpatient(a) && a.terms.priority != b.terms.priority) return a.terms.priority > b.terms.priority;
+      if (!IsImpatient(a) && a.terms.priority != b.terms.priority)
+        return a.terms.priority > b.terms.priority;
       return a.number < b.number;
     });
     bool closed = situation_.draining;
@@ -46,10 +47,12 @@ class Planner {
     const OwnerPath path(*situation_.owners, terms.owner);
     for (const OwnerId owner : path) {
       const OwnerTerms& bounds = situation_.owners->at(owner);
-      if (!applicant.is_admitted_elsewhere && JobsOf(owner) >= bounds.jobs) return WaitsFor::kOwnersJobs;
+      if (!applicant.is_admitted_elsewhere && JobsOf(owner) >= bounds.jobs)
+        return WaitsFor::kOwnersJobs;
       const int64_t limit_bytes = bounds.LimitOn(situation_.memory_bytes);
       if (limit_bytes == OwnerTerms::kAny) continue;
-      const int64_t least = applicant.is_admitted_elsewhere ? terms.memory.floor : AtLeastFloor(terms.memory);
+      const int64_t least =
+          applicant.is_admitted_elsewhere ? terms.memory.floor : AtLeastFloor(terms.memory);
       if (SumOf(owner, AtLeastFloor) + least > limit_bytes) return WaitsFor::kOwnersLimit;
     }
     return IsWithinPart(applicant, path) ? WaitsFor::kRoom : WaitsFor::kOwnersPart;
@@ -80,7 +83,8 @@ class Planner {
     Terms terms = applicant.terms;
     int64_t room = RoomFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
     if (situation_.owners != nullptr)
-      room -= ReservedForOthers(*situation_.owners, situation_.memory_bytes, terms.owner, on_device_);
+      room -=
+          ReservedForOthers(*situation_.owners, situation_.memory_bytes, terms.owner, on_device_);
     if (applicant.is_admitted_elsewhere)
       terms.memory.guaranteed = std::min(terms.memory.guaranteed, std::max<int64_t>(room, 0));
     if (AtLeastFloor(terms.memory) > room) return false;
@@ -107,12 +111,13 @@ class Planner {
 
 }  // namespace
 
-AdmissionPlan PlanAdmissions(const AdmissionSituation& situation, std::span<const Applicant> applicants,
-                             int64_t now_ns) {
+AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
+                             std::span<const Applicant> applicants, int64_t now_ns) {
   return Planner(situation, now_ns).Plan(applicants);
 }
 
-int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants, Share Terms::*resource) {
+int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
+                Share Terms::*resource) {
   int64_t room = capacity;
   for (const Terms& tenant : tenants) {
     const Share& share = tenant.*resource;
@@ -123,12 +128,14 @@ int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenan
 
 int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
                           std::span<const Terms> tenants) {
-  const bool any = std::any_of(owners.begin(), owners.end(),
-                               [](const auto& owner) { return owner.second.guaranteed_bytes != 0; });
+  const bool any = std::any_of(owners.begin(), owners.end(), [](const auto& owner) {
+    return owner.second.guaranteed_bytes != 0;
+  });
   if (!any) return 0;
   std::map<OwnerId, int64_t> promised;  // to jobs; and above, to users
   for (const Terms& terms : tenants) {
-    for (const OwnerId owner : OwnerPath(owners, terms.owner)) promised[owner] += AtLeastFloor(terms.memory);
+    for (const OwnerId owner : OwnerPath(owners, terms.owner))
+      promised[owner] += AtLeastFloor(terms.memory);
   }
   const OwnerPath own(owners, whose);
   int64_t reserved = 0;
@@ -149,8 +156,9 @@ int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId wh
 base::Status CheckAdmissible(const Terms& terms, int64_t memory_bytes) {
   const Share& memory = terms.memory;
   if (memory.guaranteed > memory_bytes)
-    return base::Error{"its guarantee of " + InBytes(memory.guaranteed) + " is more than the device has, " +
-                       InBytes(memory_bytes) + ": lower `guaranteed`"};
+    return base::Error{"its guarantee of " + InBytes(memory.guaranteed) +
+                       " is more than the device has, " + InBytes(memory_bytes) +
+                       ": lower `guaranteed`"};
   if (memory.floor > memory_bytes)
     return base::Error{"its floor of " + InBytes(memory.floor) + " is more than the device has, " +
                        InBytes(memory_bytes) + ": lower `floor` in [defaults] or a rule"};

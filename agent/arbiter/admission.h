@@ -1,18 +1,24 @@
 // Who of those that wait for a device may begin, and who is next.
 //
-// Pure. An applicant is admitted when its guarantee fits beside the guarantees of equal and higher priority and the floors of
-// lower priority: lower guarantees can be preempted, floors cannot. A guarantee of host memory or of the link that does not fit is
-// made smaller instead, as a job runs without it, only slower.
+// Pure. An applicant is admitted when its guarantee fits beside the guarantees of equal and higher
+// priority and the floors of lower priority: lower guarantees can be preempted, floors cannot. A
+// guarantee of host memory or of the link that does not fit is made smaller instead, as a job runs
+// without it, only slower.
 //
 // Invariants
 //  1. Admitted guarantees of one priority and above, and the floors below, never exceed the device.
 //  2. Higher priority first, then earlier arrival; who fits may pass one that does not.
-//  3. Nobody passes an applicant that has waited for `patience_ns`: it goes first, and the next free memory is its own.
-//  4. What is guaranteed to an owner is kept free for its jobs. No more of its jobs run than it may have, with no more guaranteed and as
+//  3. Nobody passes an applicant that has waited for `patience_ns`: it goes first, and the next
+//  free memory is its own.
+//  4. What is guaranteed to an owner is kept free for its jobs. No more of its jobs run than it may
+//  have, with no more guaranteed and as
 //     floors than its limit.
-//  5. Nor floors of more than its fair part of the device, but for one job, and for who has waited for `patience_ns`: floors are never
-//     asked back, and would leave the jobs of others with no more than their own. Who waits for its own owner's sake holds up nobody.
-//  6. A job that is admitted elsewhere does not wait while it holds other devices if its floor fits: it gets what guarantee there is.
+//  5. Nor floors of more than its fair part of the device, but for one job, and for who has waited
+//  for `patience_ns`: floors are never
+//     asked back, and would leave the jobs of others with no more than their own. Who waits for its
+//     own owner's sake holds up nobody.
+//  6. A job that is admitted elsewhere does not wait while it holds other devices if its floor
+//  fits: it gets what guarantee there is.
 #pragma once
 
 #include <algorithm>
@@ -67,11 +73,13 @@ struct AdmissionSituation {
   std::map<OwnerId, int64_t> fair_parts = {};  // of the device, of those at the top
 };
 
-AdmissionPlan PlanAdmissions(const AdmissionSituation& situation, std::span<const Applicant> applicants,
-                             int64_t now_ns);
+AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
+                             std::span<const Applicant> applicants, int64_t now_ns);
 
-// The largest guarantee that fits at this priority beside the tenants; negative when not even nothing does.
-int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants, Share Terms::*resource);
+// The largest guarantee that fits at this priority beside the tenants; negative when not even
+// nothing does.
+int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
+                Share Terms::*resource);
 
 // The owner itself, and the one above it.
 class OwnerPath {
@@ -92,7 +100,8 @@ class OwnerPath {
   size_t size_ = 0;
 };
 
-// What is guaranteed on a device to owners, but for that one and those above it, and not to their jobs already.
+// What is guaranteed on a device to owners, but for that one and those above it, and not to their
+// jobs already.
 int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
                           std::span<const Terms> tenants);
 

@@ -1,4 +1,5 @@
-// Bytes as people read them, in the agent's reasons, pages and lines: "12.0 GiB", "512 MiB", "100 B". Pure.
+// Bytes as people read them, in the agent's reasons, pages and lines: "12.0 GiB", "512 MiB", "100
+// B". Pure.
 #pragma once
 
 #include <array>

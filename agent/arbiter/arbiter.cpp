@@ -29,7 +29,8 @@ void Arbiter::SetRules(const ArbiterRules& rules) {
 }
 
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
-  const auto [place, is_new] = devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)});
+  const auto [place, is_new] =
+      devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)});
   Device& device = place->second;
   for (const auto& [owner, terms] : owners_)
     device.memory.SetOwner(owner, MemoryClaimOf(terms, memory_bytes));
@@ -84,17 +85,18 @@ const Arbiter::Tenancy* Arbiter::Find(JobId job, DeviceId device) const {
   return const_cast<Arbiter*>(this)->Find(job, device);
 }
 
-Arbiter::Tenancy& Arbiter::TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns) {
-  if (Tenancy* known = Find(seat.job, seat.device)) return *known;
-  Tenancy tenancy{seat.job, seat.device, ++last_number_, now_ns, terms, terms};
-  by_number_[tenancy.number] = {seat.job, seat.device};
-  return tenancies_.emplace(Key{seat.job, seat.device}, std::move(tenancy)).first->second;
+Arbiter::Tenancy& Arbiter::TenancyFor(const TenantProcess& process, const Terms& terms,
+                                      int64_t now_ns) {
+  if (Tenancy* known = Find(process.job, process.device)) return *known;
+  Tenancy tenancy{process.job, process.device, ++last_number_, now_ns, terms, terms};
+  by_number_[tenancy.number] = {process.job, process.device};
+  return tenancies_.emplace(Key{process.job, process.device}, std::move(tenancy)).first->second;
 }
 
-void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
-                   const Held& says_it_holds) {
-  Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
-  tenancy.seats[seat.session] = {demand, -1, 0, says_it_holds};
+void Arbiter::Join(const TenantProcess& process, const Terms& terms, const Demand& demand,
+                   int64_t now_ns, const Held& says_it_holds) {
+  Tenancy& tenancy = TenancyFor(process, terms, now_ns);
+  tenancy.processes[process.session] = {demand, -1, 0, says_it_holds};
   tenancy.told_state = false;
   if (tenancy.state == TenancyState::kAdmitted) BelieveWithinFree(tenancy);
   queue_dirty_ = true;
@@ -102,72 +104,82 @@ void Arbiter::Join(const Seat& seat, const Terms& terms, const Demand& demand, i
   TouchWithLink(tenancy);
 }
 
-void Arbiter::Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held,
-                     int64_t now_ns) {
-  Tenancy& tenancy = TenancyFor(seat, terms, now_ns);
+void Arbiter::Rejoin(const TenantProcess& process, const Terms& terms, const Demand& demand,
+                     const Held& held, int64_t now_ns) {
+  Tenancy& tenancy = TenancyFor(process, terms, now_ns);
   tenancy.state = TenancyState::kAdmitted;
   tenancy.told_state = false;
-  tenancy.seats[seat.session] = {demand, -1, 0};
-  const SeatState& state = tenancy.seats[seat.session];
-  tenancy.memory.Restore(IdOf(seat.session), SeatMemoryClaim(tenancy, seat.session, state),
+  tenancy.processes[process.session] = {demand, -1, 0};
+  const ProcessState& state = tenancy.processes[process.session];
+  tenancy.memory.Restore(IdOf(process.session), ProcessMemoryClaim(tenancy, process.session, state),
                          held.memory_bytes);
-  tenancy.host.Restore(IdOf(seat.session), SeatHostClaim(tenancy, seat.session, state), held.host_bytes);
-  RestoreUp(devices_[seat.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
+  tenancy.host.Restore(IdOf(process.session), ProcessHostClaim(tenancy, process.session, state),
+                       held.host_bytes);
+  RestoreUp(devices_[process.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
   RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
   tenancy.has_begun = true;
   tenancy.is_dormant = false;
   TouchWithLink(tenancy);
 }
 
-// The tenancy has what its seats have together. What it has beyond that, of a seat that is gone, serves those that come.
-void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats) {
-  const int64_t more = seats.promised() - whole.PromisedTo(tenancy.number);
+// The tenancy has what its processes have together. What it has beyond that, of a process that is
+// gone, serves those that come.
+void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim,
+                        Ration& processes) {
+  const int64_t more = processes.promised() - whole.PromisedTo(tenancy.number);
   if (!whole.HasGrant(tenancy.number)) {
-    whole.Restore(tenancy.number, claim, seats.promised());
+    whole.Restore(tenancy.number, claim, processes.promised());
   } else if (more > 0) {
     whole.Acknowledge(tenancy.number, more);
   } else {
     return;
   }
-  seats.SetCapacity(whole.GrantedTo(tenancy.number));
+  processes.SetCapacity(whole.GrantedTo(tenancy.number));
 }
 
-// A job that begins here, or one of its processes, and ran already without an agent has memory that would be promised to others. It could
-// have as much by wanting it, within its limits; what is promised to others is theirs, whatever it says.
+// A job that begins here, or one of its processes, and ran already without an agent has memory that
+// would be promised to others. It could have as much by wanting it, within its limits; what is
+// promised to others is theirs, whatever it says.
 void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
-  for (const auto& [session, seat] : tenancy.seats) {
-    if (!tenancy.memory.HasGrant(IdOf(session))) BelieveWithinFree(tenancy, session, seat);
+  for (const auto& [session, process] : tenancy.processes) {
+    if (!tenancy.memory.HasGrant(IdOf(session))) BelieveWithinFree(tenancy, session, process);
   }
 }
 
-void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat) {
+void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const ProcessState& process) {
   Ration& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
   // What its job was promised and none of its other processes was is its own.
-  const auto within = [&](const Ration& whole, const Ration& seats, const Share& share, int64_t bytes) {
-    const int64_t own = std::max<int64_t>(0, whole.PromisedTo(tenancy.number) - seats.promised());
-    const int64_t free = std::min(whole.capacity() - whole.promised(), whole.RoomWithin(terms.owner));
-    return std::min({bytes, own + free, share.limit - seats.promised()});
+  const auto within = [&](const Ration& whole, const Ration& processes, const Share& share,
+                          int64_t bytes) {
+    const int64_t own =
+        std::max<int64_t>(0, whole.PromisedTo(tenancy.number) - processes.promised());
+    const int64_t free =
+        std::min(whole.capacity() - whole.promised(), whole.RoomWithin(terms.owner));
+    return std::min({bytes, own + free, share.limit - processes.promised()});
   };
-  const Held& says = seat.says_it_holds;
-  const Claim claim = SeatMemoryClaim(tenancy, session, seat);
+  const Held& says = process.says_it_holds;
+  const Claim claim = ProcessMemoryClaim(tenancy, session, process);
   const int64_t memory_bytes = within(device, tenancy.memory, terms.memory, says.memory_bytes);
   if (memory_bytes < std::max<int64_t>(claim.floor, 1)) return;
-  const int64_t host_bytes = std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
+  const int64_t host_bytes =
+      std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
   tenancy.memory.Restore(IdOf(session), claim, memory_bytes);
-  tenancy.host.Restore(IdOf(session), SeatHostClaim(tenancy, session, seat), host_bytes);
+  tenancy.host.Restore(IdOf(session), ProcessHostClaim(tenancy, session, process), host_bytes);
   RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
   RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
 }
 
-// The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would count the seat's part twice where
-// the tenancy has more seats, and clear a deadline.
-void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held) {
+// The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would
+// count the process's part twice where the tenancy has more processes, and clear a deadline.
+void Arbiter::Succeed(const TenantProcess& before, SessionId now, const Demand& demand,
+                      const Held& held) {
   Tenancy* tenancy = Find(before.job, before.device);
-  if (tenancy == nullptr || tenancy->seats.erase(before.session) == 0) return;
-  tenancy->seats[now] = {demand, -1, 0, held};  // counts when its job begins
+  if (tenancy == nullptr || tenancy->processes.erase(before.session) == 0) return;
+  tenancy->processes[now] = {demand, -1, 0, held};  // counts when its job begins
   tenancy->told_state = false;
-  if (tenancy->state == TenancyState::kRejected) tenancy->state = TenancyState::kQueued;  // to be judged anew
+  if (tenancy->state == TenancyState::kRejected)
+    tenancy->state = TenancyState::kQueued;  // to be judged anew
   tenancy->memory.Succeed(IdOf(before.session), IdOf(now), held.memory_bytes);
   tenancy->host.Succeed(IdOf(before.session), IdOf(now), held.host_bytes);
   if (tenancy->state == TenancyState::kAdmitted) BelieveWithinFree(*tenancy);
@@ -177,36 +189,36 @@ void Arbiter::Succeed(const Seat& before, SessionId now, const Demand& demand, c
   TouchWithLink(*tenancy);
 }
 
-void Arbiter::Holds(const Seat& seat, const Held& held) {
-  Tenancy* tenancy = Find(seat.job, seat.device);
+void Arbiter::Holds(const TenantProcess& process, const Held& held) {
+  Tenancy* tenancy = Find(process.job, process.device);
   if (tenancy == nullptr) return;
-  const auto found = tenancy->seats.find(seat.session);
-  if (found != tenancy->seats.end()) found->second.says_it_holds = held;
+  const auto found = tenancy->processes.find(process.session);
+  if (found != tenancy->processes.end()) found->second.says_it_holds = held;
 }
 
-void Arbiter::Leave(const Seat& seat) {
-  Tenancy* tenancy = Find(seat.job, seat.device);
-  if (tenancy == nullptr || tenancy->seats.erase(seat.session) == 0) return;
-  tenancy->memory.Remove(IdOf(seat.session));
-  tenancy->host.Remove(IdOf(seat.session));
+void Arbiter::Leave(const TenantProcess& process) {
+  Tenancy* tenancy = Find(process.job, process.device);
+  if (tenancy == nullptr || tenancy->processes.erase(process.session) == 0) return;
+  tenancy->memory.Remove(IdOf(process.session));
+  tenancy->host.Remove(IdOf(process.session));
   TouchWithLink(*tenancy);
-  if (!tenancy->seats.empty()) {
+  if (!tenancy->processes.empty()) {
     NoteClaims(*tenancy);
     return PassUp(*tenancy);
   }
-  devices_[seat.device].memory.Remove(tenancy->number);
+  devices_[process.device].memory.Remove(tenancy->number);
   host_.Remove(tenancy->number);
   by_number_.erase(tenancy->number);
-  dirty_.erase({seat.job, seat.device});
-  tenancies_.erase({seat.job, seat.device});
+  dirty_.erase({process.job, process.device});
+  tenancies_.erase({process.job, process.device});
   queue_dirty_ = true;
 }
 
-void Arbiter::Use(const Seat& seat, const Demand& demand) {
-  Tenancy* tenancy = Find(seat.job, seat.device);
+void Arbiter::Use(const TenantProcess& process, const Demand& demand) {
+  Tenancy* tenancy = Find(process.job, process.device);
   if (tenancy == nullptr) return;
-  const auto found = tenancy->seats.find(seat.session);
-  if (found == tenancy->seats.end() || found->second.demand == demand) return;
+  const auto found = tenancy->processes.find(process.session);
+  if (found == tenancy->processes.end() || found->second.demand == demand) return;
   const bool wakes_or_sleeps = found->second.demand.active != demand.active;
   const bool changes_claim = found->second.demand.has_claim != demand.has_claim;
   found->second.demand = demand;
@@ -215,13 +227,15 @@ void Arbiter::Use(const Seat& seat, const Demand& demand) {
 }
 
 // Note [Without a claim]
-// A process that holds no memory and does nothing has no claim on any, whatever its terms: no floor, no guarantee, no weight. A job all
-// of whose processes are such is dormant. What it was granted it keeps as long as nobody else wants it; others begin as if it were not
-// there, so when one of its processes wakes it has to be admitted again, before those that came later. Others give back as they do for
-// who begins.
+// A process that holds no memory and does nothing has no claim on any, whatever its terms: no
+// floor, no guarantee, no weight. A job all of whose processes are such is dormant. What it was
+// granted it keeps as long as nobody else wants it; others begin as if it were not there, so when
+// one of its processes wakes it has to be admitted again, before those that came later. Others give
+// back as they do for who begins.
 void Arbiter::NoteClaims(Tenancy& tenancy) {
-  const bool has_claim = std::any_of(tenancy.seats.begin(), tenancy.seats.end(),
-                                     [](const auto& seat) { return seat.second.demand.has_claim; });
+  const bool has_claim =
+      std::any_of(tenancy.processes.begin(), tenancy.processes.end(),
+                  [](const auto& process) { return process.second.demand.has_claim; });
   if (tenancy.state != TenancyState::kAdmitted || tenancy.is_dormant == !has_claim) return;
   tenancy.is_dormant = !has_claim;
   queue_dirty_ = true;
@@ -245,26 +259,28 @@ int64_t Arbiter::FairPartOf(OwnerId owner, DeviceId id) const {
   claims.push_back({.limit = memory.capacity(), .wanted = memory.capacity(), .owner = owner});
   is_own.push_back(true);
   OwnerClaims owners;
-  for (const auto& [number, terms] : owners_) owners[number] = MemoryClaimOf(terms, memory.capacity());
+  for (const auto& [number, terms] : owners_)
+    owners[number] = MemoryClaimOf(terms, memory.capacity());
   const std::vector<int64_t> shares = FairShares(memory.capacity(), claims, owners);
   int64_t part = 0;
   for (size_t i = 0; i < shares.size(); ++i) part += is_own[i] ? shares[i] : 0;
   return part;
 }
 
-bool Arbiter::Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes) {
-  Tenancy* tenancy = Find(seat.job, seat.device);
+bool Arbiter::Obeyed(const TenantProcess& process, uint64_t serial, int64_t held_bytes,
+                     int64_t host_bytes) {
+  Tenancy* tenancy = Find(process.job, process.device);
   if (tenancy == nullptr) return false;
   const int64_t before = tenancy->memory.promised() + tenancy->host.promised();
-  tenancy->memory.Obeyed(IdOf(seat.session), serial, held_bytes);
-  tenancy->host.Obeyed(IdOf(seat.session), serial, host_bytes);
+  tenancy->memory.Obeyed(IdOf(process.session), serial, held_bytes);
+  tenancy->host.Obeyed(IdOf(process.session), serial, host_bytes);
   if (tenancy->memory.promised() + tenancy->host.promised() == before) return false;
   PassUp(*tenancy);
   Touch(*tenancy);
   return true;
 }
 
-// What the seats together may still hold is what the tenancy may.
+// What the processes together may still hold is what the tenancy may.
 void Arbiter::PassUp(Tenancy& tenancy) {
   constexpr uint64_t all = UINT64_MAX;
   devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.promised());
@@ -289,7 +305,8 @@ void Arbiter::TouchAll() {
 base::Status Arbiter::CheckTerms(JobId job, DeviceId id, const Terms& terms) const {
   const auto device = devices_.find(id);
   const Tenancy* tenancy = Find(job, id);
-  if (device == devices_.end() || tenancy == nullptr) return base::Error{"the job does not use this device"};
+  if (device == devices_.end() || tenancy == nullptr)
+    return base::Error{"the job does not use this device"};
   const int64_t capacity = device->second.memory.capacity();
   base::Status admissible = CheckAdmissible(terms, capacity);
   if (!admissible.ok() || tenancy->state != TenancyState::kAdmitted) return admissible;
@@ -331,8 +348,8 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   TouchWithLink(*tenancy);
 }
 
-// What those that came back were guaranteed is not known, only what they ask for. Where that is more than there is, who holds less than it
-// asks for had less.
+// What those that came back were guaranteed is not known, only what they ask for. Where that is
+// more than there is, who holds less than it asks for had less.
 void Arbiter::FitRestored() {
   for (auto& [key, tenancy] : tenancies_) {
     if (tenancy.state != TenancyState::kAdmitted) continue;
@@ -352,7 +369,8 @@ std::vector<Terms> Arbiter::TermsOf(const DeviceId* device, const Tenancy* excep
   std::vector<Terms> terms;
   for (const auto& [key, tenancy] : tenancies_) {
     const bool counts = Runs(tenancy) && &tenancy != except;
-    if (counts && (device == nullptr || tenancy.device == *device)) terms.push_back(tenancy.granted_terms);
+    if (counts && (device == nullptr || tenancy.device == *device))
+      terms.push_back(tenancy.granted_terms);
   }
   return terms;
 }
@@ -364,11 +382,12 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
 Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   Claim claim;
   claim.active = false;
-  for (const auto& [session, seat] : tenancy.seats) {
-    if (!seat.demand.has_claim) continue;
-    claim.wanted += WithHeadroom(seat.demand.wanted_bytes);
-    claim.active = claim.active || seat.demand.active;
-    claim.in_use += std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
+  for (const auto& [session, process] : tenancy.processes) {
+    if (!process.demand.has_claim) continue;
+    claim.wanted += WithHeadroom(process.demand.wanted_bytes);
+    claim.active = claim.active || process.demand.active;
+    claim.in_use +=
+        std::min(process.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
   claim.floor = tenancy.is_dormant ? 0 : terms.memory.floor;
@@ -381,67 +400,71 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
 }
 
 // What is granted of the device need not lie in host memory.
-int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
-  const Demand& demand = seat.demand;
+int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session,
+                            const ProcessState& process) const {
+  const Demand& demand = process.demand;
   const int64_t granted_bytes = tenancy.memory.GrantedTo(IdOf(session));
   const int64_t need_bytes =
       demand.host_need_bytes < 0 ? demand.wanted_bytes : demand.host_need_bytes - granted_bytes;
   return WithHeadroom(std::max(demand.host_bytes, need_bytes));
 }
 
-// Who is idle lends none: what it lends of the device lies there, and what it allocates when it wakes needs room there at once.
-// What is in use follows what was promised, which our own rulings do not lower: by what is granted, one that is late and asked back
-// would have less to be left with each time, down to nothing.
+// Who is idle lends none: what it lends of the device lies there, and what it allocates when it
+// wakes needs room there at once. What is in use follows what was promised, which our own rulings
+// do not lower: by what is granted, one that is late and asked back would have less to be left with
+// each time, down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;
   claim.floor = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.floor;
   claim.wanted = claim.in_use = 0;
-  for (const auto& [session, seat] : tenancy.seats) {
-    if (!seat.demand.has_claim) continue;
-    claim.in_use += std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
-    claim.wanted += HostWanted(tenancy, session, seat);
+  for (const auto& [session, process] : tenancy.processes) {
+    if (!process.demand.has_claim) continue;
+    claim.in_use += std::min(process.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+    claim.wanted += HostWanted(tenancy, session, process);
   }
   claim.guaranteed = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.guaranteed;
   claim.limit = tenancy.granted_terms.host.limit;
   return claim;
 }
 
-Claim Arbiter::SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
+Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
+                                  const ProcessState& process) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.memory.limit;
   claim.active = false;
-  if (!seat.demand.has_claim) return claim;
-  claim.floor =
-      tenancy.granted_terms.memory.floor / static_cast<int64_t>(std::max<size_t>(1, tenancy.seats.size()));
-  claim.in_use = std::min(seat.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
-  claim.wanted = WithHeadroom(seat.demand.wanted_bytes);
-  claim.active = seat.demand.active;
+  if (!process.demand.has_claim) return claim;
+  claim.floor = tenancy.granted_terms.memory.floor /
+                static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
+  claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
+  claim.wanted = WithHeadroom(process.demand.wanted_bytes);
+  claim.active = process.demand.active;
   return claim;
 }
 
-Claim Arbiter::SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const {
+Claim Arbiter::ProcessHostClaim(const Tenancy& tenancy, SessionId session,
+                                const ProcessState& process) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.host.limit;
-  claim.active = seat.demand.has_claim;
-  if (!seat.demand.has_claim) return claim;
-  claim.in_use = std::min(seat.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
-  claim.wanted = HostWanted(tenancy, session, seat);
+  claim.active = process.demand.has_claim;
+  if (!process.demand.has_claim) return claim;
+  claim.in_use = std::min(process.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+  claim.wanted = HostWanted(tenancy, session, process);
   return claim;
 }
 
 void Arbiter::PutClaims(Tenancy& tenancy) {
   devices_[tenancy.device].memory.Put(tenancy.number, MemoryClaim(tenancy));
   host_.Put(tenancy.number, HostClaim(tenancy));
-  for (const auto& [session, seat] : tenancy.seats) {
-    tenancy.memory.Put(IdOf(session), SeatMemoryClaim(tenancy, session, seat));
-    tenancy.host.Put(IdOf(session), SeatHostClaim(tenancy, session, seat));
+  for (const auto& [session, process] : tenancy.processes) {
+    tenancy.memory.Put(IdOf(session), ProcessMemoryClaim(tenancy, session, process));
+    tenancy.host.Put(IdOf(session), ProcessHostClaim(tenancy, session, process));
   }
 }
 
-bool Arbiter::Has(const Seat& seat) const {
-  const Tenancy* tenancy = Find(seat.job, seat.device);
-  return tenancy != nullptr && tenancy->seats.count(seat.session) != 0;
+bool Arbiter::Has(const TenantProcess& process) const {
+  const Tenancy* tenancy = Find(process.job, process.device);
+  return tenancy != nullptr && tenancy->processes.count(process.session) != 0;
 }
 
 int64_t Arbiter::PromisedOn(DeviceId device) const {
@@ -454,37 +477,38 @@ int64_t Arbiter::MemoryOf(DeviceId device) const {
   return found == devices_.end() ? 0 : found->second.memory.capacity();
 }
 
-int64_t Arbiter::PromisedTo(const Seat& seat) const {
-  const Tenancy* tenancy = Find(seat.job, seat.device);
-  return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(seat.session));
+int64_t Arbiter::PromisedTo(const TenantProcess& process) const {
+  const Tenancy* tenancy = Find(process.job, process.device);
+  return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(process.session));
 }
 
-bool Arbiter::HasGrant(const Seat& seat) const {
-  const Tenancy* tenancy = Find(seat.job, seat.device);
-  return tenancy != nullptr && tenancy->memory.HasGrant(IdOf(seat.session));
+bool Arbiter::HasGrant(const TenantProcess& process) const {
+  const Tenancy* tenancy = Find(process.job, process.device);
+  return tenancy != nullptr && tenancy->memory.HasGrant(IdOf(process.session));
 }
 
-int64_t Arbiter::HostPromisedTo(const Seat& seat) const {
-  const Tenancy* tenancy = Find(seat.job, seat.device);
-  return tenancy == nullptr ? 0 : tenancy->host.PromisedTo(IdOf(seat.session));
+int64_t Arbiter::HostPromisedTo(const TenantProcess& process) const {
+  const Tenancy* tenancy = Find(process.job, process.device);
+  return tenancy == nullptr ? 0 : tenancy->host.PromisedTo(IdOf(process.session));
 }
 
 std::vector<TenancyView> Arbiter::Tenancies() const {
   std::vector<TenancyView> views;
   for (const auto& [key, tenancy] : tenancies_) {
-    TenancyView view{tenancy.job, tenancy.device, tenancy.state, tenancy.position, tenancy.granted_terms};
+    TenancyView view{tenancy.job, tenancy.device, tenancy.state, tenancy.position,
+                     tenancy.granted_terms};
     view.granted_bytes = devices_.at(tenancy.device).memory.GrantedTo(tenancy.number);
     view.promised_bytes = devices_.at(tenancy.device).memory.PromisedTo(tenancy.number);
     view.host_granted_bytes = host_.GrantedTo(tenancy.number);
     view.host_promised_bytes = host_.PromisedTo(tenancy.number);
     view.has_claim = !tenancy.is_dormant;
     view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
-    view.seats_promised_bytes = tenancy.memory.promised();
+    view.processes_promised_bytes = tenancy.memory.promised();
     view.link_permille = tenancy.link_permille;
-    view.seats = tenancy.seats.size();
-    for (const auto& [session, seat] : tenancy.seats) {
-      view.wanted_bytes += seat.demand.wanted_bytes;
-      view.active = view.active || seat.demand.active;
+    view.processes = tenancy.processes.size();
+    for (const auto& [session, process] : tenancy.processes) {
+      view.wanted_bytes += process.demand.wanted_bytes;
+      view.active = view.active || process.demand.active;
     }
     views.push_back(view);
   }

@@ -1,20 +1,28 @@
-// Decides how much of each device, of the host and of the link every job's processes may use, and who has to wait.
+// Decides how much of each device, of the host and of the link every job's processes may use, and
+// who has to wait.
 //
-// Called by the agent's node with facts (who came, what it wants, what it obeyed, who left); Decide turns them into decisions. One
-// thread; pure: times are passed in, equal facts give equal decisions.
+// Called by the agent's node with facts (who came, what it wants, what it obeyed, who left); Decide
+// turns them into decisions. One thread; pure: times are passed in, equal facts give equal
+// decisions.
 //
-// A *tenancy* is one job on one device; a *seat* is one process (session) of it. Memory of a device is divided among tenancies, a
-// tenancy's among its seats, each by a Ration. Host memory likewise, on the whole node.
+// A *tenancy* is one job on one device; a *process* is one process (session) of it. Memory of a
+// device is divided among tenancies, a tenancy's among its processes, each by a Ration. Host memory
+// likewise, on the whole node.
 //
 // Invariants
-//  1. What is promised to the tenancies of a device never rises beyond the device's memory, and what is promised to a tenancy's
-//     seats counts with the tenancy until they have obeyed. Likewise host memory.
-//  2. Every admitted seat has at least its part of the floor, as soon as others have obeyed; a guarantee comes back within
+//  1. What is promised to the tenancies of a device never rises beyond the device's memory, and
+//  what is promised to a tenancy's
+//     processes counts with the tenancy until they have obeyed. Likewise host memory.
+//  2. Every admitted process has at least its part of the floor, as soon as others have obeyed; a
+//  guarantee comes back within
 //     `return_within_ns` from those that obey.
-//  3. What a decision costs depends on whom it concerns, not on how many there are, while a device has enough for all.
+//  3. What a decision costs depends on whom it concerns, not on how many there are, while a device
+//  has enough for all.
 //  4. What all jobs of an owner are promised never rises beyond its limits.
-//  5. Who has no claim gets nothing that another wants, and keeps nobody waiting: see Note [Without a claim].
-//  6. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of the agent knew come back first.
+//  5. Who has no claim gets nothing that another wants, and keeps nobody waiting: see Note [Without
+//  a claim].
+//  6. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of
+//  the agent knew come back first.
 // Never: takes memory from a job that has not said that it let go.
 #pragma once
 
@@ -33,15 +41,16 @@ namespace spillway::agent {
 struct ArbiterRules {
   int64_t return_within_ns = 2'000'000'000;
   int64_t patience_ns = 600'000'000'000;
-  int64_t step_bytes = int64_t{64} << 20;       // smaller rises wait
-  int64_t headroom_bytes = int64_t{256} << 20;  // granted beyond what is wanted, with an eighth of it
+  int64_t step_bytes = int64_t{64} << 20;  // smaller rises wait
+  int64_t headroom_bytes = int64_t{256}
+                           << 20;  // granted beyond what is wanted, with an eighth of it
 };
 
-struct Seat {
+struct TenantProcess {
   JobId job{};
   SessionId session{};
   DeviceId device{};
-  auto operator<=>(const Seat&) const = default;
+  auto operator<=>(const TenantProcess&) const = default;
 };
 
 // What a process says of itself; it is believed only within what was granted to it.
@@ -73,7 +82,7 @@ struct AdmissionDecision {
 };
 
 struct GrantDecision {
-  Seat seat;
+  TenantProcess process;
   uint64_t serial = 0;
   int64_t memory_bytes = 0;
   int64_t host_bytes = 0;
@@ -85,7 +94,7 @@ struct GrantDecision {
 struct Decisions {
   std::vector<AdmissionDecision> admissions;
   std::vector<GrantDecision> grants;
-  std::vector<Seat> overdue;
+  std::vector<TenantProcess> overdue;
 };
 
 // For reports.
@@ -97,11 +106,11 @@ struct TenancyView {
   Terms terms;
   int64_t granted_bytes = 0, promised_bytes = 0, wanted_bytes = 0;
   int64_t host_granted_bytes = 0, host_promised_bytes = 0;
-  int64_t seats_promised_bytes = 0;  // to its processes together; part of what it is promised
+  int64_t processes_promised_bytes = 0;  // to its processes together; part of what it is promised
   int32_t link_permille = 0;
   bool active = false, overdue = false;
   bool has_claim = true;
-  size_t seats = 0;
+  size_t processes = 0;
 };
 
 class Arbiter {
@@ -118,19 +127,22 @@ class Arbiter {
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  // `says_it_holds`: of who began without an agent. It is believed when its job begins, or at once where it has begun, within its limits, as
-  // far as that is nobody's.
-  void Join(const Seat& seat, const Terms& terms, const Demand& demand, int64_t now_ns,
+  // `says_it_holds`: of who began without an agent. It is believed when its job begins, or at once
+  // where it has begun, within its limits, as far as that is nobody's.
+  void Join(const TenantProcess& process, const Terms& terms, const Demand& demand, int64_t now_ns,
             const Held& says_it_holds = {});
-  void Rejoin(const Seat& seat, const Terms& terms, const Demand& demand, const Held& held, int64_t now_ns);
-  // The same process by another session of the same job and device, which holds no more than `held` of what `before` was promised.
-  void Succeed(const Seat& before, SessionId now, const Demand& demand, const Held& held);
+  void Rejoin(const TenantProcess& process, const Terms& terms, const Demand& demand,
+              const Held& held, int64_t now_ns);
+  // The same process by another session of the same job and device, which holds no more than `held`
+  // of what `before` was promised.
+  void Succeed(const TenantProcess& before, SessionId now, const Demand& demand, const Held& held);
   // What it says now; of no interest once it has been granted something.
-  void Holds(const Seat& seat, const Held& held);
-  void Leave(const Seat& seat);
-  void Use(const Seat& seat, const Demand& demand);
+  void Holds(const TenantProcess& process, const Held& held);
+  void Leave(const TenantProcess& process);
+  void Use(const TenantProcess& process, const Demand& demand);
   // True when it changed what is promised.
-  bool Obeyed(const Seat& seat, uint64_t serial, int64_t held_bytes, int64_t host_bytes);
+  bool Obeyed(const TenantProcess& process, uint64_t serial, int64_t held_bytes,
+              int64_t host_bytes);
 
   // An error: why the terms would be refused.
   base::Status CheckTerms(JobId job, DeviceId device, const Terms& terms) const;
@@ -143,18 +155,18 @@ class Arbiter {
   // The next moment at which time alone changes something; the largest value for never.
   int64_t NextWake() const { return next_wake_ns_; }
 
-  bool Has(const Seat& seat) const;
+  bool Has(const TenantProcess& process) const;
   std::vector<TenancyView> Tenancies() const;  // by job, then device
   int64_t PromisedOn(DeviceId device) const;
   int64_t PromisedOnHost() const { return host_.promised(); }
   int64_t MemoryOf(DeviceId device) const;
-  int64_t PromisedTo(const Seat& seat) const;
-  bool HasGrant(const Seat& seat) const;
-  int64_t HostPromisedTo(const Seat& seat) const;
+  int64_t PromisedTo(const TenantProcess& process) const;
+  bool HasGrant(const TenantProcess& process) const;
+  int64_t HostPromisedTo(const TenantProcess& process) const;
   bool draining() const { return draining_; }
 
  private:
-  struct SeatState {
+  struct ProcessState {
     Demand demand;
     int32_t told_link = -1;
     uint64_t told_serial = 0;
@@ -172,9 +184,9 @@ class Arbiter {
     bool told_state = false;
     bool has_begun = false, is_dormant = false;
     int32_t link_permille = 0;
-    Ration memory = Ration(0);  // among its seats
+    Ration memory = Ration(0);  // among its processes
     Ration host = Ration(0);
-    std::map<SessionId, SeatState> seats = {};
+    std::map<SessionId, ProcessState> processes = {};
   };
   struct Device {
     Ration memory;  // among tenancies
@@ -188,10 +200,10 @@ class Arbiter {
   int64_t FindNextWake() const;
   int64_t WakeOfRations() const;
   int64_t WakeOf(const Tenancy& tenancy) const;
-  Tenancy& TenancyFor(const Seat& seat, const Terms& terms, int64_t now_ns);
+  Tenancy& TenancyFor(const TenantProcess& process, const Terms& terms, int64_t now_ns);
   Tenancy* Find(JobId job, DeviceId device);
   const Tenancy* Find(JobId job, DeviceId device) const;
-  // Its claims, or what its seats have, may be out of date; and its part of the link.
+  // Its claims, or what its processes have, may be out of date; and its part of the link.
   void Touch(const Tenancy& tenancy);
   void TouchWithLink(const Tenancy& tenancy);
   void TouchAll();
@@ -203,16 +215,19 @@ class Arbiter {
   void PutClaims(Tenancy& tenancy);
   void PassUp(Tenancy& tenancy);
   void BelieveWithinFree(Tenancy& tenancy);
-  void BelieveWithinFree(Tenancy& tenancy, SessionId session, const SeatState& seat);
-  static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim, Ration& seats);
+  void BelieveWithinFree(Tenancy& tenancy, SessionId session, const ProcessState& process);
+  static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim,
+                        Ration& processes);
   Terms Fitting(const Tenancy& tenancy, Terms terms) const;
   void FitRestored();
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;
   Claim HostClaim(const Tenancy& tenancy) const;
-  Claim SeatMemoryClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
-  Claim SeatHostClaim(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
-  int64_t HostWanted(const Tenancy& tenancy, SessionId session, const SeatState& seat) const;
+  Claim ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
+                           const ProcessState& process) const;
+  Claim ProcessHostClaim(const Tenancy& tenancy, SessionId session,
+                         const ProcessState& process) const;
+  int64_t HostWanted(const Tenancy& tenancy, SessionId session, const ProcessState& process) const;
   int64_t WithHeadroom(int64_t bytes) const;
 
   ArbiterRules rules_;
@@ -229,7 +244,8 @@ class Arbiter {
   bool frozen_ = false;
   bool queue_dirty_ = false;
   int64_t last_decided_ns_ = INT64_MIN;
-  int64_t next_wake_ns_ = INT64_MAX;  // as of the last decisions: it may be too early, never too late
+  int64_t next_wake_ns_ =
+      INT64_MAX;  // as of the last decisions: it may be too early, never too late
 };
 
 }  // namespace spillway::agent

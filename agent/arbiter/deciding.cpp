@@ -12,7 +12,9 @@ namespace spillway::agent {
 namespace {
 
 // A share of the link that moved by less than a tenth is not worth a message.
-bool IsWorthTelling(int32_t told, int32_t now) { return told < 0 || std::abs(now - told) * 10 > told; }
+bool IsWorthTelling(int32_t told, int32_t now) {
+  return told < 0 || std::abs(now - told) * 10 > told;
+}
 
 }  // namespace
 
@@ -61,7 +63,8 @@ class Arbiter::Deciding {
     return std::any_of(a_.tenancies_.begin(), a_.tenancies_.end(), [this](const auto& entry) {
       const Tenancy& tenancy = entry.second;
       const int64_t end_ns = tenancy.arrived_ns + a_.rules_.patience_ns;
-      return tenancy.state == TenancyState::kQueued && end_ns > a_.last_decided_ns_ && end_ns <= now_ns_;
+      return tenancy.state == TenancyState::kQueued && end_ns > a_.last_decided_ns_ &&
+             end_ns <= now_ns_;
     });
   }
 
@@ -84,12 +87,15 @@ class Arbiter::Deciding {
         TellAdmission(tenancy, admissible.text());
         continue;
       }
-      applicants.push_back({tenancy.number, tenancy.arrived_ns, tenancy.terms, IsAdmittedElsewhere(tenancy)});
+      applicants.push_back(
+          {tenancy.number, tenancy.arrived_ns, tenancy.terms, IsAdmittedElsewhere(tenancy)});
     }
     if (applicants.empty()) return;
-    const std::vector<Terms> on_device = a_.TermsOf(&id, nullptr), on_node = a_.TermsOf(nullptr, nullptr);
-    AdmissionSituation situation = {device.memory.capacity(), a_.host_.capacity(), on_device, on_node,
-                                    a_.rules_.patience_ns,    a_.draining_};
+    const std::vector<Terms> on_device = a_.TermsOf(&id, nullptr),
+                             on_node = a_.TermsOf(nullptr, nullptr);
+    AdmissionSituation situation = {
+        device.memory.capacity(), a_.host_.capacity(), on_device, on_node,
+        a_.rules_.patience_ns,    a_.draining_};
     if (!a_.owners_.empty()) DescribeOwners(id, applicants, &situation);
     const AdmissionPlan plan = PlanAdmissions(situation, applicants, now_ns_);
     for (const Admitted& admitted : plan.admitted) Begin(Numbered(admitted.number), admitted.terms);
@@ -100,7 +106,8 @@ class Arbiter::Deciding {
   Tenancy& Numbered(uint64_t number) { return a_.tenancies_.at(a_.by_number_.at(number)); }
 
   // A part is of interest only beside others'.
-  void DescribeOwners(DeviceId id, const std::vector<Applicant>& applicants, AdmissionSituation* out) const {
+  void DescribeOwners(DeviceId id, const std::vector<Applicant>& applicants,
+                      AdmissionSituation* out) const {
     out->owners = &a_.owners_;
     std::optional<JobId> counted;  // one job's are beside each other
     std::set<OwnerId> on_device;
@@ -142,20 +149,22 @@ class Arbiter::Deciding {
 
   std::string WhyItWaits(const Tenancy& tenancy, WaitsFor what) const {
     if (a_.draining_) return "the node is being drained";
-    if (what == WaitsFor::kOwnersJobs) return "its user, or account, has as many jobs here as it may";
+    if (what == WaitsFor::kOwnersJobs)
+      return "its user, or account, has as many jobs here as it may";
     if (what == WaitsFor::kOwnersLimit)
       return "its user's, or account's, jobs here have all that they may together";
     if (what == WaitsFor::kOwnersPart)
       return "jobs of its user, or account, have as much of the device as is its part";
     const std::vector<Terms> on_device = a_.TermsOf(&tenancy.device, nullptr);
     const int64_t device_bytes = a_.MemoryOf(tenancy.device);
-    const int64_t room = RoomFor(tenancy.terms.priority, device_bytes, on_device, &Terms::memory) -
-                         ReservedForOthers(a_.owners_, device_bytes, tenancy.terms.owner, on_device);
+    const int64_t room =
+        RoomFor(tenancy.terms.priority, device_bytes, on_device, &Terms::memory) -
+        ReservedForOthers(a_.owners_, device_bytes, tenancy.terms.owner, on_device);
     const Share& memory = tenancy.terms.memory;
     const bool by_floor = memory.floor >= memory.guaranteed;
     return std::string(by_floor ? "its floor is " : "its guarantee is ") +
-           InBytes(std::max(memory.guaranteed, memory.floor)) + ", " + InBytes(std::max<int64_t>(room, 0)) +
-           " are not promised to others";
+           InBytes(std::max(memory.guaranteed, memory.floor)) + ", " +
+           InBytes(std::max<int64_t>(room, 0)) + " are not promised to others";
   }
 
   void Queue(Tenancy& tenancy, uint32_t position, WaitsFor what) {
@@ -172,7 +181,8 @@ class Arbiter::Deciding {
                                      now_ns_ - tenancy.arrived_ns, std::move(reason)});
   }
 
-  // What one tenancy lets go at once another may have: until nothing changes, which is soon, as every round hands something on.
+  // What one tenancy lets go at once another may have: until nothing changes, which is soon, as
+  // every round hands something on.
   void DivideAll() {
     constexpr int most_rounds = 8;
     for (int round = 0; round < most_rounds && DivideOnce(); ++round) {
@@ -191,8 +201,8 @@ class Arbiter::Deciding {
     any_ruling |= Apply(a_.host_, &Tenancy::host);
     std::set<Key> still_dirty;
     ForEachDirty([&](Tenancy& tenancy) {
-      // What its seats have now is in its claims of the next round.
-      if (DivideAmongSeats(tenancy)) still_dirty.insert({tenancy.job, tenancy.device});
+      // What its processes have now is in its claims of the next round.
+      if (DivideAmongProcesses(tenancy)) still_dirty.insert({tenancy.job, tenancy.device});
       next_wake_ns_ = std::min(next_wake_ns_, a_.WakeOf(tenancy));
     });
     a_.dirty_ = std::move(still_dirty);
@@ -221,7 +231,7 @@ class Arbiter::Deciding {
     return !rulings.empty();
   }
 
-  bool DivideAmongSeats(Tenancy& tenancy) {
+  bool DivideAmongProcesses(Tenancy& tenancy) {
     const std::vector<Ruling> memory = tenancy.memory.Decide(deadline_ns(), &a_.last_serial_);
     const std::vector<Ruling> host = tenancy.host.Decide(deadline_ns(), &a_.last_serial_);
     Note(tenancy, memory, true);
@@ -248,21 +258,22 @@ class Arbiter::Deciding {
     for (size_t i = 0; i < tenancies.size(); ++i)
       tenancies[i]->link_permille = static_cast<int32_t>(shares[i]);
     for (Tenancy* tenancy : tenancies) {
-      for (auto& [session, seat] : tenancy->seats) {
+      for (auto& [session, process] : tenancy->processes) {
         if (!tenancy->memory.HasGrant(static_cast<ClaimantId>(session))) continue;
-        if (IsWorthTelling(seat.told_link, LinkOf(*tenancy)))
+        if (IsWorthTelling(process.told_link, LinkOf(*tenancy)))
           Changed({tenancy->job, session, tenancy->device});
       }
     }
   }
   static int32_t LinkOf(const Tenancy& tenancy) {
-    return tenancy.link_permille / static_cast<int32_t>(std::max<size_t>(1, tenancy.seats.size()));
+    return tenancy.link_permille /
+           static_cast<int32_t>(std::max<size_t>(1, tenancy.processes.size()));
   }
 
-  GrantDecision& Changed(const Seat& seat) {
-    const auto [place, is_new] = changed_.try_emplace(seat);
+  GrantDecision& Changed(const TenantProcess& process) {
+    const auto [place, is_new] = changed_.try_emplace(process);
     if (is_new) {
-      place->second.seat = seat;
+      place->second.process = process;
       place->second.serial = ++a_.last_serial_;
       place->second.reason = RulingReason::kChanged;
       place->second.deadline_ns = deadline_ns();
@@ -278,20 +289,23 @@ class Arbiter::Deciding {
       if (is_memory) grant.reason = ReasonFor(tenancy, ruling);
     }
   }
-  // Why the tenancy's part changed is why its seat's did.
+  // Why the tenancy's part changed is why its process's did.
   RulingReason ReasonFor(const Tenancy& tenancy, const Ruling& ruling) const {
     const auto found = reasons_.find(tenancy.number);
-    const bool is_own = ruling.reason == RulingReason::kFirst || ruling.reason == RulingReason::kKept;
+    const bool is_own =
+        ruling.reason == RulingReason::kFirst || ruling.reason == RulingReason::kKept;
     return is_own || found == reasons_.end() ? ruling.reason : found->second;
   }
 
   void TellGrants() {
-    for (auto& [seat, grant] : changed_) {
-      Tenancy& tenancy = *a_.Find(seat.job, seat.device);
-      SeatState& state = tenancy.seats.at(seat.session);
-      const ClaimantId id = static_cast<ClaimantId>(seat.session);
-      if (!tenancy.memory.HasGrant(id)) continue;  // the host's part came first; it is told with the device's
-      if (state.told_serial == 0 && grant.reason != RulingReason::kKept) grant.reason = RulingReason::kFirst;
+    for (auto& [process, grant] : changed_) {
+      Tenancy& tenancy = *a_.Find(process.job, process.device);
+      ProcessState& state = tenancy.processes.at(process.session);
+      const ClaimantId id = static_cast<ClaimantId>(process.session);
+      if (!tenancy.memory.HasGrant(id))
+        continue;  // the host's part came first; it is told with the device's
+      if (state.told_serial == 0 && grant.reason != RulingReason::kKept)
+        grant.reason = RulingReason::kFirst;
       grant.memory_bytes = tenancy.memory.GrantedTo(id);
       grant.host_bytes = tenancy.host.GrantedTo(id);
       grant.link_permille = state.told_link = LinkOf(tenancy);
@@ -305,7 +319,7 @@ class Arbiter::Deciding {
   Decisions decisions_;
   std::map<uint64_t, RulingReason> reasons_;  // by tenancy
   int64_t next_wake_ns_ = INT64_MAX;          // of those that it concerned
-  std::map<Seat, GrantDecision> changed_;
+  std::map<TenantProcess, GrantDecision> changed_;
 };
 
 Decisions Arbiter::Decide(int64_t now_ns) {
@@ -320,8 +334,8 @@ Decisions Arbiter::Decide(int64_t now_ns) {
 }
 
 bool Arbiter::IsDirty() const {
-  return queue_dirty_ ||
-         std::any_of(devices_.begin(), devices_.end(), [](const auto& one) { return one.second.dirty; });
+  return queue_dirty_ || std::any_of(devices_.begin(), devices_.end(),
+                                     [](const auto& one) { return one.second.dirty; });
 }
 
 int64_t Arbiter::FindNextWake() const {
@@ -338,8 +352,9 @@ int64_t Arbiter::WakeOfRations() const {
 
 int64_t Arbiter::WakeOf(const Tenancy& tenancy) const {
   const int64_t next = std::min(tenancy.memory.NextDeadline(), tenancy.host.NextDeadline());
-  return tenancy.state == TenancyState::kQueued ? std::min(next, tenancy.arrived_ns + rules_.patience_ns)
-                                                : next;
+  return tenancy.state == TenancyState::kQueued
+             ? std::min(next, tenancy.arrived_ns + rules_.patience_ns)
+             : next;
 }
 
 }  // namespace spillway::agent

@@ -53,8 +53,9 @@ class Division {
   // One owner that may have all divides as if it were not there.
   bool Matter(const OwnerClaims& owners) const {
     if (claims_.empty()) return false;
-    const bool is_one = std::all_of(claims_.begin(), claims_.end(),
-                                    [&](const Claim& claim) { return claim.owner == claims_[0].owner; });
+    const bool is_one = std::all_of(claims_.begin(), claims_.end(), [&](const Claim& claim) {
+      return claim.owner == claims_[0].owner;
+    });
     if (!is_one) return true;
     for (auto owner = owners.find(claims_[0].owner); owner != owners.end();
          owner = owners.find(owner->second.above)) {
@@ -92,11 +93,13 @@ class Division {
 
   void Add(size_t i, int64_t more) {
     shares_[i] += more;
-    for (size_t owner = OwnerOf(i); owner != kTop; owner = owners_[owner].above) owners_[owner].has += more;
+    for (size_t owner = OwnerOf(i); owner != kTop; owner = owners_[owner].above)
+      owners_[owner].has += more;
   }
 
   void RaiseTo(size_t i, int64_t amount) {
-    const int64_t more = std::clamp<int64_t>(amount - shares_[i], 0, std::min(left_, RoomOf(OwnerOf(i))));
+    const int64_t more =
+        std::clamp<int64_t>(amount - shares_[i], 0, std::min(left_, RoomOf(OwnerOf(i))));
     if (more == 0) return;
     Add(i, more);
     left_ -= more;
@@ -123,14 +126,16 @@ class Division {
   int64_t PourByPriority(size_t owner, int64_t amount, const Order& order) {
     for (size_t first = 0; first < order.size() && amount > 0;) {
       size_t last = first;
-      while (last < order.size() && claims_[order[last]].priority == claims_[order[first]].priority) ++last;
+      while (last < order.size() && claims_[order[last]].priority == claims_[order[first]].priority)
+        ++last;
       amount = PourInto(owner, amount, std::span(order).subspan(first, last - first));
       first = last;
     }
     return amount;
   }
 
-  // What stands directly below an owner: claims of its own, and owners with those of theirs that are looked at.
+  // What stands directly below an owner: claims of its own, and owners with those of theirs that
+  // are looked at.
   struct Part {
     size_t owner = kTop;  // or a claim
     size_t claim = 0;
@@ -210,7 +215,8 @@ class Division {
 
 }  // namespace
 
-std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims, const OwnerClaims& owners) {
+std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims,
+                                const OwnerClaims& owners) {
   return Division(capacity, claims, owners).Divide();
 }
 

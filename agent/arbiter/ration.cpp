@@ -25,9 +25,10 @@ Claim Ration::Entry::Effective() const {
 }
 
 // Note [Settled]
-// A claimant is settled when it has what it needs, no more than its limit, and nothing is to be told to it. While the capacity meets
-// all needs a fair share is the need itself, so a settled claimant's decision is to leave it alone, whatever the others want; only
-// if what the unsettled are to get is not free now somebody else may have to give back, and everybody is looked at.
+// A claimant is settled when it has what it needs, no more than its limit, and nothing is to be
+// told to it. While the capacity meets all needs a fair share is the need itself, so a settled
+// claimant's decision is to leave it alone, whatever the others want; only if what the unsettled
+// are to get is not free now somebody else may have to give back, and everybody is looked at.
 bool Ration::Entry::IsSettled() const {
   const Claim effective = Effective();
   return has_grant() && !overdue && !kept && granted >= effective.Need() &&
@@ -35,32 +36,37 @@ bool Ration::Entry::IsSettled() const {
 }
 
 // Note [Worth a grant]
-// Beside a thousand jobs that get less than they want, one that falls asleep or wakes changes the shares of all by a thousandth; and what
-// is given back comes in pieces. Who has what it is guaranteed, and gets only a part of what it wants, is told of no rise below a step
-// that is also less than one in kLeastRise of what it has; memory that nobody is told of stays free, or with who had it, for who needs it
-// first. Of a larger rise it is told of no part that is less than one in kLeastPart of what is still to come. A rise to all that is needed
-// is told however small, and so is every fall: others wait for it.
+// Beside a thousand jobs that get less than they want, one that falls asleep or wakes changes the
+// shares of all by a thousandth; and what is given back comes in pieces. Who has what it is
+// guaranteed, and gets only a part of what it wants, is told of no rise below a step that is also
+// less than one in kLeastRise of what it has; memory that nobody is told of stays free, or with who
+// had it, for who needs it first. Of a larger rise it is told of no part that is less than one in
+// kLeastPart of what is still to come. A rise to all that is needed is told however small, and so
+// is every fall: others wait for it.
 bool Ration::Entry::HasAlmost(int64_t target, int64_t step) const {
   const int64_t rise = target - granted;
-  return has_grant() && rise > 0 && rise < std::min(step, granted / kLeastRise) && target < claim.Need() &&
-         granted >= claim.Entitled();
+  return has_grant() && rise > 0 && rise < std::min(step, granted / kLeastRise) &&
+         target < claim.Need() && granted >= claim.Entitled();
 }
 
 // And nothing beside it: while shares are known it takes no part in a decision.
 bool Ration::Entry::HasItsShare(int64_t step) const {
-  return has_grant() && !kept && promised() == granted && (granted == share || HasAlmost(share, step));
+  return has_grant() && !kept && promised() == granted &&
+         (granted == share || HasAlmost(share, step));
 }
 
 bool Ration::Entry::HoldsLike(const Entry& other) const {
-  return granted == other.granted && promised() == other.promised() && has_grant() == other.has_grant() &&
-         kept == other.kept;
+  return granted == other.granted && promised() == other.promised() &&
+         has_grant() == other.has_grant() && kept == other.kept;
 }
 
 // Note [Still short]
-// A claimant whose share is less than it needs has it by the level to which the shares rise, or by what it may keep. What it needs beyond
-// that is in no sum that is compared: had it wanted more, or less but still more than its share, the level would be the same, and so
-// would everybody's share. Two units per weight of distance pay for what is left by rounding, which goes one unit higher than the level. An owner
-// is short by at least as much as one of its claims: the same holds of the level among owners, by their weights.
+// A claimant whose share is less than it needs has it by the level to which the shares rise, or by
+// what it may keep. What it needs beyond that is in no sum that is compared: had it wanted more, or
+// less but still more than its share, the level would be the same, and so would everybody's share.
+// Two units per weight of distance pay for what is left by rounding, which goes one unit higher
+// than the level. An owner is short by at least as much as one of its claims: the same holds of the
+// level among owners, by their weights.
 bool Ration::Entry::IsStillShort(const Claim& before, int64_t most_weight) const {
   Claim like = before;
   like.wanted = claim.wanted;
@@ -103,7 +109,8 @@ class Ration::Change {
   bool KeepsShares() const {
     if (is_new_ || is_end_ || entry_.overdue != before_.overdue) return false;
     return entry_.claim == before_.claim ||
-           (ration_.knows_shares_ && entry_.IsStillShort(before_.claim, ration_.MostWeightOf(entry_.claim)));
+           (ration_.knows_shares_ &&
+            entry_.IsStillShort(before_.claim, ration_.MostWeightOf(entry_.claim)));
   }
   void List(std::set<ClaimantId>* list, bool belongs) const {
     if (belongs)
@@ -134,20 +141,24 @@ class Ration::Change {
 };
 
 // Note [Within an owner]
-// What an owner's claims need together may be more than its limit, while the capacity meets all needs. Such an owner is tight: then nobody's
-// share is its need because there is enough for all, and everybody is looked at. A claim rises only as far as all that is promised below
-// each of its owners leaves room, and what is missing there is asked back from the owner's other claims: nobody else could give it.
+// What an owner's claims need together may be more than its limit, while the capacity meets all
+// needs. Such an owner is tight: then nobody's share is its need because there is enough for all,
+// and everybody is looked at. A claim rises only as far as all that is promised below each of its
+// owners leaves room, and what is missing there is asked back from the owner's other claims: nobody
+// else could give it.
 template <class Work>
 void Ration::ForEachBounded(OwnerId owner, const Work& work) {
   while (owner != kNobody) {
-    if (const auto found = bounded_.find(owner); found != bounded_.end()) work(owner, found->second);
+    if (const auto found = bounded_.find(owner); found != bounded_.end())
+      work(owner, found->second);
     const auto known = owners_.find(owner);
     owner = known == owners_.end() ? kNobody : known->second.above;
   }
 }
 template <class Work>
 void Ration::ForEachBounded(OwnerId owner, const Work& work) const {
-  const_cast<Ration*>(this)->ForEachBounded(owner, [&](OwnerId id, const Bounded& one) { work(id, one); });
+  const_cast<Ration*>(this)->ForEachBounded(owner,
+                                            [&](OwnerId id, const Bounded& one) { work(id, one); });
 }
 
 bool Ration::IsOf(OwnerId owner, OwnerId whose) const {
@@ -242,7 +253,8 @@ bool Ration::OwnersHaveRoom() const {
   });
 }
 
-// One round of decisions. Targets first; then what can rise at once; then what has to be asked back for the rest.
+// One round of decisions. Targets first; then what can rise at once; then what has to be asked back
+// for the rest.
 class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
@@ -302,10 +314,11 @@ class Ration::Round {
   }
 
   // Note [Forgiving]
-  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it is known. It is late no more when its
-  // fair share, by what everybody claims, is all that it may hold: what was asked of it nobody needs now, and what cannot leave may never.
-  // What those who stay late hold is taken from the others' shares, so one of them may come to stay late because another does. Whoever
-  // was forgiven is no longer in question, so the next round finds the same.
+  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it
+  // is known. It is late no more when its fair share, by what everybody claims, is all that it may
+  // hold: what was asked of it nobody needs now, and what cannot leave may never. What those who
+  // stay late hold is taken from the others' shares, so one of them may come to stay late because
+  // another does. Whoever was forgiven is no longer in question, so the next round finds the same.
   void TakeAll() {
     constexpr int most_rounds = 8;
     parties_.reserve(ration_.entries_.size());
@@ -324,12 +337,13 @@ class Ration::Round {
     ration_.lacking_.clear();
     for (const Party& party : parties_) {
       party.entry->share = party.target;
-      if (!party.entry->HasItsShare(ration_.step_)) ration_.lacking_.insert(ration_.lacking_.end(), party.id);
+      if (!party.entry->HasItsShare(ration_.step_))
+        ration_.lacking_.insert(ration_.lacking_.end(), party.id);
     }
   }
 
-  // Who came back with more than there is, and is late, takes nobody's guarantee, nor what another has in use: those can hardly both be
-  // there.
+  // Who came back with more than there is, and is late, takes nobody's guarantee, nor what another
+  // has in use: those can hardly both be there.
   static int64_t Untouchable(const Party& party) {
     return std::min(party.entry->granted, std::max(party.claim.Protected(), party.claim.InUse()));
   }
@@ -347,8 +361,10 @@ class Ration::Round {
         untouchable += Untouchable(party);
       }
     }
-    const auto capacity = std::max<base::Wide>(left, std::min<base::Wide>(untouchable, ration_.capacity_));
-    const std::vector<int64_t> shares = FairShares(static_cast<int64_t>(capacity), claims, ration_.owners_);
+    const auto capacity =
+        std::max<base::Wide>(left, std::min<base::Wide>(untouchable, ration_.capacity_));
+    const std::vector<int64_t> shares =
+        FairShares(static_cast<int64_t>(capacity), claims, ration_.owners_);
     auto share = shares.begin();
     bool found = false;
     for (Party& party : parties_) {
@@ -381,7 +397,8 @@ class Ration::Round {
     std::vector<Party> rising;
     for (const Party& party : parties_) {
       const Entry& entry = *party.entry;
-      const bool rises = party.target > entry.granted && !entry.HasAlmost(party.target, ration_.step_);
+      const bool rises =
+          party.target > entry.granted && !entry.HasAlmost(party.target, ration_.step_);
       if (rises || !entry.has_grant()) rising.push_back(party);
     }
     std::stable_sort(rising.begin(), rising.end(), [](const Party& a, const Party& b) {
@@ -398,7 +415,8 @@ class Ration::Round {
     int64_t missing = 0;
     for (const Party& party : Rising()) {
       const int64_t granted = party.entry->granted, promised = party.entry->promised();
-      const int64_t allowed = std::min(party.target, std::max(granted, promised + OwnersRoom(party)));
+      const int64_t allowed =
+          std::min(party.target, std::max(granted, promised + OwnersRoom(party)));
       const int64_t possible = std::min(allowed, promised + std::max<int64_t>(free_, 0));
       const bool is_told = IsWorthTelling(party, possible);
       NoteMissing(party, party.target - (is_told ? possible : granted));
@@ -431,7 +449,8 @@ class Ration::Round {
   bool IsWorthTelling(const Party& party, int64_t amount) const {
     if (!party.entry->has_grant()) return amount >= party.claim.Floor();
     const int64_t rise = amount - party.entry->granted, whole = party.target - party.entry->granted;
-    const int64_t least = IsOwed(party) ? ration_.step_ : std::max(ration_.step_, whole / kLeastPart);
+    const int64_t least =
+        IsOwed(party) ? ration_.step_ : std::max(ration_.step_, whole / kLeastPart);
     return rise > 0 && (rise == whole || rise >= least);
   }
   static RulingReason ReasonToRaise(const Party& party) {
@@ -454,7 +473,8 @@ class Ration::Round {
     });
     for (const Party& party : lenders) {
       if (missing <= 0) return;
-      const int64_t back = std::min(party.entry->granted - party.target, std::max(missing, ration_.step_));
+      const int64_t back =
+          std::min(party.entry->granted - party.target, std::max(missing, ration_.step_));
       const int64_t left = party.entry->granted - back;
       const bool below_guarantee = party.claim.active && left < party.claim.Entitled();
       Rule(party, left, below_guarantee ? RulingReason::kPreempted : RulingReason::kRevoked);
@@ -476,7 +496,8 @@ class Ration::Round {
     // Asked twice, the first deadline holds.
     entry.deadline_ns = decreases ? std::min(entry.deadline_ns, deadline_ns_) : kNever;
     entry.overdue = entry.overdue && decreases;
-    rulings_.push_back({party.id, serial, amount, decreases ? entry.deadline_ns : deadline_ns_, reason});
+    rulings_.push_back(
+        {party.id, serial, amount, decreases ? entry.deadline_ns : deadline_ns_, reason});
   }
 
   Ration& ration_;
@@ -492,7 +513,8 @@ void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
   Change change(this, claimant);
   Entry& entry = change.entry();
   // Its share follows from what it claims, and not from what it holds.
-  entry = Entry{.claim = claim, .granted = held, .promises = {{0, held}}, .kept = true, .share = entry.share};
+  entry = Entry{
+      .claim = claim, .granted = held, .promises = {{0, held}}, .kept = true, .share = entry.share};
 }
 
 void Ration::Acknowledge(ClaimantId claimant, int64_t more) {
@@ -503,7 +525,8 @@ void Ration::Acknowledge(ClaimantId claimant, int64_t more) {
   entry.kept = true;
 }
 
-// A raise that it has not heard of is void: it is decided anew. What was asked back stays asked back.
+// A raise that it has not heard of is void: it is decided anew. What was asked back stays asked
+// back.
 void Ration::Succeed(ClaimantId before, ClaimantId now, int64_t held) {
   const auto found = entries_.find(before);
   if (found == entries_.end()) return;
@@ -533,10 +556,12 @@ void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
   const int64_t most = entry.promised();
   const auto unknown = std::find_if(promises.begin(), promises.end(),
                                     [serial](const Promise& p) { return p.serial > serial; });
-  // Who still holds more than it was granted counts with that; nobody can make itself count with more than before.
+  // Who still holds more than it was granted counts with that; nobody can make itself count with
+  // more than before.
   const Promise last_known = *(unknown - 1);
   promises.erase(promises.begin(), unknown - 1);
-  if (held > last_known.amount) promises.insert(promises.begin(), {last_known.serial, std::min(held, most)});
+  if (held > last_known.amount)
+    promises.insert(promises.begin(), {last_known.serial, std::min(held, most)});
   if (entry.promised() > entry.granted) return;
   entry.deadline_ns = kNever;
   entry.overdue = false;

@@ -1,25 +1,33 @@
-// Divides one amount among claimants over time: what is promised to one is taken from another only after that one has let go.
+// Divides one amount among claimants over time: what is promised to one is taken from another only
+// after that one has let go.
 //
-// Called by the arbiter, and once more by itself for the processes of one job; one thread. Times are passed in.
+// Called by the arbiter, and once more by itself for the processes of one job; one thread. Times
+// are passed in.
 //
-// A claimant counts with the most that it may still hold: what was granted last, and what was granted before while it has not
-// confirmed (Obeyed). Targets come from FairShares; what nobody needs stays where it is, so that little has to move.
+// A claimant counts with the most that it may still hold: what was granted last, and what was
+// granted before while it has not confirmed (Obeyed). Targets come from FairShares; what nobody
+// needs stays where it is, so that little has to move.
 //
 // Not every change is told: see Note [Worth a grant].
 //
-// What a decision costs depends on who is unsettled, while there is enough for all: see Note [Settled]. Where nothing has changed since one
-// that changed nothing, it costs nothing; nor where somebody wants more, or less, of what it gets only a part of: see Note [Still short].
-// While shares stay the same it depends on who does not have its share.
+// What a decision costs depends on who is unsettled, while there is enough for all: see Note
+// [Settled]. Where nothing has changed since one that changed nothing, it costs nothing; nor where
+// somebody wants more, or less, of what it gets only a part of: see Note [Still short]. While
+// shares stay the same it depends on who does not have its share.
 //
-// Claims have owners, whose limits bound what is promised to all of theirs: see Note [Within an owner].
+// Claims have owners, whose limits bound what is promised to all of theirs: see Note [Within an
+// owner].
 //
 // Invariants
-//  1. No ruling raises anybody while the sum of all promises would exceed the capacity, or an owner's its limit. The sum exceeds it only when the
+//  1. No ruling raises anybody while the sum of all promises would exceed the capacity, or an
+//  owner's its limit. The sum exceeds it only when the
 //     capacity itself shrank, or when a claimant came back with more than is left (Restore).
 //  2. A claimant's first grant is at least its floor, or what it restores.
 //  3. Nothing is asked back that nobody needs, except above a limit, a claim's or an owner's.
-//  4. Who lets a deadline pass borrows nothing until it has obeyed, or its fair share is all that it may hold.
-//  5. Nobody who is late, whatever it came back with, takes of another what is guaranteed to it or in use.
+//  4. Who lets a deadline pass borrows nothing until it has obeyed, or its fair share is all that
+//  it may hold.
+//  5. Nobody who is late, whatever it came back with, takes of another what is guaranteed to it or
+//  in use.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +43,15 @@ namespace spillway::agent {
 
 using ClaimantId = uint64_t;
 
-enum class RulingReason : uint8_t { kFirst, kLent, kReturned, kRevoked, kPreempted, kChanged, kKept };
+enum class RulingReason : uint8_t {
+  kFirst,
+  kLent,
+  kReturned,
+  kRevoked,
+  kPreempted,
+  kChanged,
+  kKept
+};
 
 // From now on the claimant may hold so much, and has to be there by the deadline.
 struct Ruling {
@@ -63,9 +79,11 @@ class Ration {
   void Put(ClaimantId claimant, const Claim& claim);
   // Comes back with what an earlier ruling of somebody else had given it.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
-  // One that has a grant holds so much beyond all that it was promised. What it was asked to give back stays asked back.
+  // One that has a grant holds so much beyond all that it was promised. What it was asked to give
+  // back stays asked back.
   void Acknowledge(ClaimantId claimant, int64_t more);
-  // `now` takes over all that `before` was: what was promised to it, and what it was asked to give back. It holds no more than `held`.
+  // `now` takes over all that `before` was: what was promised to it, and what it was asked to give
+  // back. It holds no more than `held`.
   void Succeed(ClaimantId before, ClaimantId now, int64_t held);
   void Remove(ClaimantId claimant);
   // Holds no more than `held` since it knows the ruling `serial`.
@@ -99,8 +117,9 @@ class Ration {
   struct Entry {
     Claim claim;
     int64_t granted = 0;
-    std::vector<Promise> promises;  // what it may hold; the last is what was granted; empty: nothing was yet
-    int64_t deadline_ns = kNever;   // of an unconfirmed decrease
+    std::vector<Promise>
+        promises;  // what it may hold; the last is what was granted; empty: nothing was yet
+    int64_t deadline_ns = kNever;  // of an unconfirmed decrease
     bool overdue = false;
     bool kept = false;  // restored, or come back, and not yet told so
     int64_t share = 0;  // as of the last decision that looked at everybody

@@ -1,4 +1,5 @@
-// What a job is entitled to on one device, and the ids by which the agent's rooms name things. Values; any thread.
+// What a job is entitled to on one device, and the ids by which the agent's rooms name things.
+// Values; any thread.
 #pragma once
 
 #include <algorithm>
@@ -33,7 +34,8 @@ struct Terms {
   bool operator==(const Terms&) const = default;
 };
 
-// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a negative number of millionths.
+// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a
+// negative number of millionths.
 inline constexpr int64_t kWholeInMillionths = 1'000'000;
 // Of what a size says, in bytes; a share of `whole_bytes`.
 constexpr int64_t BytesOf(int64_t size, int64_t whole_bytes) {
@@ -41,8 +43,8 @@ constexpr int64_t BytesOf(int64_t size, int64_t whole_bytes) {
   return static_cast<int64_t>(static_cast<__int128>(whole_bytes) * -size / kWholeInMillionths);
 }
 
-// What all jobs of a user, or of an account, may have together: of each device, where a share is of that device, and of the node's host
-// memory, in bytes.
+// What all jobs of a user, or of an account, may have together: of each device, where a share is of
+// that device, and of the node's host memory, in bytes.
 struct OwnerTerms {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 

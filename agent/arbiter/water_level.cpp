@@ -16,8 +16,9 @@ int64_t At(const Vessel& vessel, int64_t level) {
   return std::max(vessel.has, level * vessel.weight);
 }
 
-// The highest level that `amount` pays for, where not all are filled. Whoever costs a fixed amount, or so much per level, at all levels that
-// are still in question is summed up and not looked at again.
+// The highest level that `amount` pays for, where not all are filled. Whoever costs a fixed amount,
+// or so much per level, at all levels that are still in question is summed up and not looked at
+// again.
 int64_t LevelFor(int64_t amount, std::span<const Vessel> vessels) {
   struct Open {
     const Vessel* vessel;

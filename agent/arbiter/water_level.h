@@ -1,11 +1,13 @@
-// Weighted max-min: how far each of several vessels is filled when one amount of water is poured over all of them.
+// Weighted max-min: how far each of several vessels is filled when one amount of water is poured
+// over all of them.
 //
 // Pure; integers.
 //
 // Invariants
 //  1. Nothing that was in a vessel leaves it, and none is filled beyond what it takes.
 //  2. All that is poured is in the vessels afterwards, unless all are full.
-//  3. Water stands at the same level per weight in all that could have more or less; what is less than one unit per weight goes in order.
+//  3. Water stands at the same level per weight in all that could have more or less; what is less
+//  than one unit per weight goes in order.
 #pragma once
 
 #include <cstdint>

@@ -40,7 +40,8 @@ OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes) {
 
 const AccountSetting* AccountOf(const Config& config, int64_t uid) {
   for (const AccountSetting& account : config.accounts) {
-    if (std::find(account.uids.begin(), account.uids.end(), uid) != account.uids.end()) return &account;
+    if (std::find(account.uids.begin(), account.uids.end(), uid) != account.uids.end())
+      return &account;
   }
   return nullptr;
 }

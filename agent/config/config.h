@@ -1,6 +1,8 @@
-// What the operator has decided about this node: plain values, with what holds when nothing is said.
+// What the operator has decided about this node: plain values, with what holds when nothing is
+// said.
 //
-// Made by config_file.h from files, or by hand in tests; read by all rooms of the agent. Never changes: a reload makes another.
+// Made by config_file.h from files, or by hand in tests; read by all rooms of the agent. Never
+// changes: a reload makes another.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +28,8 @@ struct TermsChange {
 // The device memory without which a job cannot run, where nobody sets another floor.
 inline constexpr int64_t kDefaultFloorBytes = int64_t{512} << 20;
 
-// Applies to jobs whose name the pattern fits (`*` stands for anything) and whose user it is, where one is given.
+// Applies to jobs whose name the pattern fits (`*` stands for anything) and whose user it is, where
+// one is given.
 struct JobRule {
   std::string job = "*";
   std::optional<int64_t> uid;
@@ -65,7 +68,8 @@ struct ConnectionLimits {
   int64_t sessions = 4096;
   int64_t sessions_per_user = 1024;
   int64_t connections_per_second_per_user = 200;
-  int64_t messages_per_second = 500;  // of one session; questions: of all operators' sessions of a user
+  int64_t messages_per_second =
+      500;  // of one session; questions: of all operators' sessions of a user
   int64_t devices_per_session = 64;
   bool operator==(const ConnectionLimits&) const = default;
 };
@@ -76,19 +80,20 @@ struct Config {
   std::string http;  // "127.0.0.1:9477"; empty: no pages
   std::string log_level = "info";
   int64_t usage_interval_ms = 500;
-  std::string state;               // file of what operators have set; empty: beside the socket
-  int64_t resume_ms = 3000;        // after a start, time for jobs of an earlier instance to come back
+  std::string state;         // file of what operators have set; empty: beside the socket
+  int64_t resume_ms = 3000;  // after a start, time for jobs of an earlier instance to come back
   std::vector<int64_t> operators;  // uids beside root's and the agent's own
 
   bool find_devices = true;  // ask NVML
   std::vector<DeviceSetting> devices;
   int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, for what no budget sees
-  int64_t host_bytes = 0;                             // for what is away; 0: half of the machine's memory
+  int64_t host_bytes = 0;  // for what is away; 0: half of the machine's memory
 
   bool host_pool = true;  // lend jobs slabs of it
   int64_t slab_bytes = int64_t{64} << 20;
   int64_t spare_slab_bytes = 0;  // made before somebody asks
-  int64_t device_factor = 16;    // slabs of a process: so many times the device memory that it has held
+  int64_t device_factor =
+      16;  // slabs of a process: so many times the device memory that it has held
   bool huge_pages = true;
   bool driver_slabs = false;                    // slabs are memory that the driver makes
   int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits
@@ -118,11 +123,13 @@ struct Config {
 
 ArbiterRules ArbiterRulesOf(const Config& config);
 
-// What a job may have on a device of so much memory, by the defaults and the rules that fit, in their order.
+// What a job may have on a device of so much memory, by the defaults and the rules that fit, in
+// their order.
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes);
 
-// Of a user by the entries that fit, in their order; no uid: of who is known by no user of the node's.
+// Of a user by the entries that fit, in their order; no uid: of who is known by no user of the
+// node's.
 OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid, int64_t host_bytes);
 OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes);
 // The account of a user; null: none.

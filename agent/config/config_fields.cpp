@@ -33,7 +33,8 @@ base::Status CheckSocket(const std::string& text) {
   constexpr size_t most = 107;  // bytes of a socket's path
   const bool is_one = (text.starts_with('/') || text.starts_with('@')) && text.size() <= most;
   if (is_one) return base::Ok();
-  return base::Error{"socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\""};
+  return base::Error{
+      "socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\""};
 }
 
 using C = Config;
@@ -48,8 +49,8 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.http; }, CheckAddress},
     {"agent", "log_level", K::kText, 0, 0, false, "trace, debug, info, warn or error",
      [](C& c) -> FieldPlace { return &c.log_level; }, CheckLevel},
-    {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false, "how often jobs say how they fare",
-     [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
+    {"agent", "usage_interval_ms", K::kNumber, 10, kHour * 1000, false,
+     "how often jobs say how they fare", [](C& c) -> FieldPlace { return &c.usage_interval_ms; }},
     {"agent", "resume_ms", K::kNumber, 0, kHour * 1000, true,
      "after a start, time for running jobs to come back: each tries every 2 s at the latest",
      [](C& c) -> FieldPlace { return &c.resume_ms; }},
@@ -57,14 +58,17 @@ constexpr ConfigField kFields[] = {
      "file of what operators have set, for the next agent; empty: beside the socket",
      [](C& c) -> FieldPlace { return &c.state; }},
     {"agent", "operators", K::kNumbers, 0, UINT32_MAX, false,
-     "user ids that may change budgets, beside root's", [](C& c) -> FieldPlace { return &c.operators; }},
+     "user ids that may change budgets, beside root's",
+     [](C& c) -> FieldPlace { return &c.operators; }},
     {"devices", "find", K::kFlag, 0, 0, true, "ask NVML which devices there are",
      [](C& c) -> FieldPlace { return &c.find_devices; }},
-    {"devices", "reserve", K::kSize, 0, kMostBytes, false, "of each device, for what no budget sees",
+    {"devices", "reserve", K::kSize, 0, kMostBytes, false,
+     "of each device, for what no budget sees",
      [](C& c) -> FieldPlace { return &c.device_reserve_bytes; }},
     {"host", "memory", K::kSize, 0, kMostBytes, true, "for what is away; 0: half of the machine's",
      [](C& c) -> FieldPlace { return &c.host_bytes; }},
-    {"host", "pool", K::kFlag, 0, 0, true, "lend it to jobs in slabs, instead of having each pin its own",
+    {"host", "pool", K::kFlag, 0, 0, true,
+     "lend it to jobs in slabs, instead of having each pin its own",
      [](C& c) -> FieldPlace { return &c.host_pool; }},
     {"host", "slab", K::kBytes, int64_t{1} << 20, int64_t{1} << 30, true, "size of a slab",
      [](C& c) -> FieldPlace { return &c.slab_bytes; }},
@@ -91,19 +95,21 @@ constexpr ConfigField kFields[] = {
      [](C& c) -> FieldPlace { return &c.plan_time_limit_ms; }},
     {"planning", "memory", K::kBytes, int64_t{64} << 20, kMostBytes, false,
      "of one process that makes a plan", [](C& c) -> FieldPlace { return &c.plan_memory_bytes; }},
-    {"planning", "queue_per_user", K::kNumber, 1, 100'000, false, "requests of one user, waiting or begun",
+    {"planning", "queue_per_user", K::kNumber, 1, 100'000, false,
+     "requests of one user, waiting or begun",
      [](C& c) -> FieldPlace { return &c.plan_queue_per_user; }},
     {"planning", "queue", K::kNumber, 1, 100'000, false, "requests in all",
      [](C& c) -> FieldPlace { return &c.plan_queue; }},
     {"planning", "store", K::kText, 0, 0, true,
-     "folder of plans for jobs' next runs; empty: the service's state folder, else beside the socket",
+     "folder of plans for jobs' next runs; empty: the service's state folder, else beside the "
+     "socket",
      [](C& c) -> FieldPlace { return &c.plan_store; }},
     {"planning", "store_size", K::kBytes, 0, kMostBytes, false, "of that folder; 0: none are kept",
      [](C& c) -> FieldPlace { return &c.plan_store_bytes; }},
-    {"arbiter", "return_within_ms", K::kNumber, 1, kHour * 1000, false, "time to give back what was lent",
-     [](C& c) -> FieldPlace { return &c.return_within_ms; }},
-    {"arbiter", "patience_s", K::kNumber, 0, 1000 * kHour, false, "after which nobody passes a waiting job",
-     [](C& c) -> FieldPlace { return &c.patience_s; }},
+    {"arbiter", "return_within_ms", K::kNumber, 1, kHour * 1000, false,
+     "time to give back what was lent", [](C& c) -> FieldPlace { return &c.return_within_ms; }},
+    {"arbiter", "patience_s", K::kNumber, 0, 1000 * kHour, false,
+     "after which nobody passes a waiting job", [](C& c) -> FieldPlace { return &c.patience_s; }},
     {"arbiter", "unused_ms", K::kNumber, 0, kHour * 1000, false,
      "a process that holds nothing so long after it was granted memory has no claim on any",
      [](C& c) -> FieldPlace { return &c.unused_ms; }},
@@ -131,9 +137,11 @@ constexpr TermsField kTerms[] = {
     {"limit", K::kSize, 1, kMostBytes, "the most device memory", &T::limit_bytes},
     {"floor", K::kSize, 0, kMostBytes,
      "device memory without which it cannot run; 512MiB where nobody sets it", &T::floor_bytes},
-    {"host_guaranteed", K::kSize, 0, kMostBytes, "host memory for what is away", &T::host_guaranteed_bytes},
+    {"host_guaranteed", K::kSize, 0, kMostBytes, "host memory for what is away",
+     &T::host_guaranteed_bytes},
     {"host_limit", K::kSize, 0, kMostBytes, "the most host memory", &T::host_limit_bytes},
-    {"link_guaranteed", K::kNumber, 0, 1000, "thousandths of the link", &T::link_guaranteed_permille},
+    {"link_guaranteed", K::kNumber, 0, 1000, "thousandths of the link",
+     &T::link_guaranteed_permille},
     {"link_limit", K::kNumber, 1, 1000, "the most of the link", &T::link_limit_permille},
     {"weight", K::kNumber, 1, 10'000, "of its share beside jobs of the same priority", &T::weight},
     {"priority", K::kNumber, 0, 1000, "higher goes first", &T::priority},
@@ -173,7 +181,8 @@ std::span<const OwnerField> OwnerFields() { return kOwners; }
 
 std::optional<int64_t> ParseBytes(std::string_view text) {
   const std::optional<base::Size> size = base::ParseSize(text);
-  if (!size || size->kind != base::SizeKind::kBytes || size->bytes > kMostBytes) return std::nullopt;
+  if (!size || size->kind != base::SizeKind::kBytes || size->bytes > kMostBytes)
+    return std::nullopt;
   return static_cast<int64_t>(size->bytes);
 }
 

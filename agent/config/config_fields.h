@@ -1,4 +1,5 @@
-// The one list of what can be set in the configuration: name, kind, place in Config, and what it is good for.
+// The one list of what can be set in the configuration: name, kind, place in Config, and what it is
+// good for.
 //
 // Reading, checking, showing and comparing configurations all go through it.
 #pragma once

@@ -53,15 +53,18 @@ class FileReader {
   void Say(const toml::source_region& where, const std::string& what) {
     result_.errors.push_back(path_ + ":" + std::to_string(where.begin.line) + ": " + what);
   }
-  void SayUnreadable(const std::string& why) { result_.errors.push_back(path_ + " cannot be read: " + why); }
-  void SayUnknown(const toml::source_region& where, const std::string& what, const std::string& name,
-                  const std::vector<std::string>& names) {
+  void SayUnreadable(const std::string& why) {
+    result_.errors.push_back(path_ + " cannot be read: " + why);
+  }
+  void SayUnknown(const toml::source_region& where, const std::string& what,
+                  const std::string& name, const std::vector<std::string>& names) {
     const std::string nearest = Nearest(name, names);
     Say(where, "there is no " + what + " '" + name + "'" +
                    (nearest.empty() ? "" : "; do you mean '" + nearest + "'?"));
   }
 
-  void ReadTable(const std::string& name, const toml::source_region& where, const toml::node& node) {
+  void ReadTable(const std::string& name, const toml::source_region& where,
+                 const toml::node& node) {
     static const std::vector<std::string> tables = {"agent",    "devices", "host",   "link",
                                                     "planning", "arbiter", "limits", "defaults",
                                                     "rule",     "device",  "user",   "account"};
@@ -119,7 +122,8 @@ class FileReader {
       }
     } else if (field.kind == FieldKind::kNumbers) {
       ReadNumbers(field, node, std::get<std::vector<int64_t>*>(place));
-    } else if (const auto number = ReadNumber(field.key, field.kind, field.least, field.most, node)) {
+    } else if (const auto number =
+                   ReadNumber(field.key, field.kind, field.least, field.most, node)) {
       *std::get<int64_t*>(place) = *number;
     }
   }
@@ -162,7 +166,8 @@ class FileReader {
   }
 
   // Everything but the keys in `others` is about terms.
-  void ReadTerms(const toml::table& table, const std::vector<std::string>& others, TermsChange* terms) {
+  void ReadTerms(const toml::table& table, const std::vector<std::string>& others,
+                 TermsChange* terms) {
     std::vector<std::string> known = others;
     for (const TermsField& field : TermsFields()) known.push_back(field.key);
     for (const auto& [key, node] : table) {
@@ -172,7 +177,8 @@ class FileReader {
                        [&, name = key.str()](const TermsField& one) { return one.key == name; });
       if (field == TermsFields().end()) {
         SayUnknown(key.source(), "setting", std::string(key.str()), known);
-      } else if (const auto number = ReadNumber(field->key, field->kind, field->least, field->most, node)) {
+      } else if (const auto number =
+                     ReadNumber(field->key, field->kind, field->least, field->most, node)) {
         terms->*(field->place) = *number;
       }
     }
@@ -183,7 +189,8 @@ class FileReader {
   static bool IsMore(int64_t less, int64_t most) {
     return (less < 0) == (most < 0) && (less < 0 ? less < most : less > most);
   }
-  // What is said in one place agrees with itself; across places the limit that holds at last is the guarantee's bound.
+  // What is said in one place agrees with itself; across places the limit that holds at last is the
+  // guarantee's bound.
   void CheckPair(const toml::table& table, const TermsChange& terms, const TermsPair& pair) {
     const std::optional<int64_t> less = terms.*pair.less, most = terms.*pair.most;
     const toml::node* const node = table.get(pair.less_key);
@@ -209,7 +216,8 @@ class FileReader {
   }
 
   // Everything but the keys in `others` is about all jobs of a user or an account.
-  void ReadOwner(const toml::table& table, const std::vector<std::string>& others, OwnerChange* terms) {
+  void ReadOwner(const toml::table& table, const std::vector<std::string>& others,
+                 OwnerChange* terms) {
     std::vector<std::string> known = others;
     for (const OwnerField& field : OwnerFields()) known.push_back(field.key);
     for (const auto& [key, node] : table) {
@@ -219,7 +227,8 @@ class FileReader {
                        [&, name = key.str()](const OwnerField& one) { return one.key == name; });
       if (field == OwnerFields().end()) {
         SayUnknown(key.source(), "setting", std::string(key.str()), known);
-      } else if (const auto number = ReadNumber(field->key, field->kind, field->least, field->most, node)) {
+      } else if (const auto number =
+                     ReadNumber(field->key, field->kind, field->least, field->most, node)) {
         terms->*(field->place) = *number;
       }
     }
@@ -240,16 +249,19 @@ class FileReader {
     AccountSetting account;
     if (const toml::node* name = table.get("name"); name != nullptr && name->is_string())
       account.name = name->as_string()->get();
-    if (const toml::node* uids = table.get("uids")) ReadNumbers("uids", 0, UINT32_MAX, *uids, &account.uids);
+    if (const toml::node* uids = table.get("uids"))
+      ReadNumbers("uids", 0, UINT32_MAX, *uids, &account.uids);
     ReadOwner(table, {"name", "uids"}, &account.terms);
     if (account.name.empty()) Say(table.source(), "an account needs a name");
     if (account.name.find_first_not_of(kNameLetters) != account.name.npos)
       Say(table.source(), "the name of an account is of letters, digits, '.', '_' and '-'");
     for (const AccountSetting& other : result_.config.accounts) {
-      if (other.name == account.name) Say(table.source(), "there are two accounts '" + account.name + "'");
+      if (other.name == account.name)
+        Say(table.source(), "there are two accounts '" + account.name + "'");
       for (const int64_t uid : account.uids) {
         if (std::find(other.uids.begin(), other.uids.end(), uid) != other.uids.end())
-          Say(table.source(), "user " + std::to_string(uid) + " is in account '" + other.name + "' already");
+          Say(table.source(),
+              "user " + std::to_string(uid) + " is in account '" + other.name + "' already");
       }
     }
     result_.config.accounts.push_back(account);
@@ -263,7 +275,8 @@ class FileReader {
         device.uuid = node.value_or(std::string());
         if (!ParseUuid(device.uuid, &uuid))
           Say(node.source(),
-              "uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: nvidia-smi -L");
+              "uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: nvidia-smi "
+              "-L");
       } else if (key.str() == "memory") {
         device.memory_bytes =
             ReadNumber("memory", FieldKind::kSize, 1, int64_t{1} << 56, node).value_or(kWrong);
@@ -301,7 +314,8 @@ std::vector<std::string> DropIns(const std::string& path, std::vector<std::strin
 // As a TOML file takes it.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
-  for (const char c : text) quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
+  for (const char c : text)
+    quoted += c == '"' || c == '\\' ? std::string("\\") + c : std::string(1, c);
   return quoted + "\"";
 }
 
@@ -357,7 +371,8 @@ std::string ShowAccount(const AccountSetting& account) {
 }
 
 std::string ShowDevice(const DeviceSetting& device) {
-  return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowSize(device.memory_bytes) + "\"\n";
+  return "[[device]]\nuuid = \"" + device.uuid + "\"\nmemory = \"" + ShowSize(device.memory_bytes) +
+         "\"\n";
 }
 
 std::string ShowRule(const JobRule& rule) {
@@ -414,7 +429,8 @@ ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file) {
 std::string ShowConfig(const Config& config) {
   std::string text, table;
   for (const ConfigField& field : ConfigFields()) {
-    if (field.table != table) text += std::string(table.empty() ? "" : "\n") + "[" + field.table + "]\n";
+    if (field.table != table)
+      text += std::string(table.empty() ? "" : "\n") + "[" + field.table + "]\n";
     table = field.table;
     text += std::string(field.key) + " = " + Show(field, config) + "  # " + field.meaning + "\n";
   }
@@ -428,7 +444,8 @@ std::vector<std::string> DifferencesBetween(const Config& from, const Config& to
   for (const ConfigField& field : ConfigFields()) {
     const std::string before = Show(field, from), after = Show(field, to);
     if (before != after)
-      lines.push_back(std::string("[") + field.table + "] " + field.key + ": " + before + " -> " + after);
+      lines.push_back(std::string("[") + field.table + "] " + field.key + ": " + before + " -> " +
+                      after);
   }
   for (const TermsField& field : TermsFields()) {
     const auto show = [&](const Config& config) {
@@ -437,7 +454,8 @@ std::vector<std::string> DifferencesBetween(const Config& from, const Config& to
       return field.kind == FieldKind::kSize ? ShowSize(*value) : std::to_string(*value);
     };
     if (show(from) != show(to))
-      lines.push_back(std::string("[defaults] ") + field.key + ": " + show(from) + " -> " + show(to));
+      lines.push_back(std::string("[defaults] ") + field.key + ": " + show(from) + " -> " +
+                      show(to));
   }
   AddListDifferences(ShowLists(from), ShowLists(to), &lines);
   return lines;

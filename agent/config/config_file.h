@@ -1,11 +1,13 @@
-// Reads the configuration from /etc/spillway/spillway.toml and the drop-ins beside it (spillway.d/*.toml, by name).
+// Reads the configuration from /etc/spillway/spillway.toml and the drop-ins beside it
+// (spillway.d/*.toml, by name).
 //
 // All or nothing: a configuration, or every error that was found, each with file and line.
 //
 // Invariants
 //  1. A name that is not known is an error, with the nearest one that is.
 //  2. Later files set again what earlier ones said; rules and devices add up in order.
-//  3. A file that is not there is empty, where nobody named it; one that cannot be read is an error, as is a folder of drop-ins.
+//  3. A file that is not there is empty, where nobody named it; one that cannot be read is an
+//  error, as is a folder of drop-ins.
 #pragma once
 
 #include <string>

@@ -18,8 +18,10 @@ std::string TextOf(const ordered_json& json) {
 }  // namespace
 
 std::string CheckAsJson(const ConfigResult& result) {
-  return TextOf(
-      {{"schema", 1}, {"valid", result.errors.empty()}, {"errors", result.errors}, {"files", result.files}});
+  return TextOf({{"schema", 1},
+                 {"valid", result.errors.empty()},
+                 {"errors", result.errors},
+                 {"files", result.files}});
 }
 
 std::string ShowAsJson(const Config& config) {

@@ -11,7 +11,8 @@ bool ParseUuid(const std::string& text, protocol::DeviceUuid* out) {
   for (char c : text.substr(4)) {
     if (c == '-') continue;
     if (!std::isxdigit(static_cast<unsigned char>(c)) || digits >= 2 * out->size()) return false;
-    const int value = std::isdigit(static_cast<unsigned char>(c)) ? c - '0' : std::tolower(c) - 'a' + 10;
+    const int value =
+        std::isdigit(static_cast<unsigned char>(c)) ? c - '0' : std::tolower(c) - 'a' + 10;
     (*out)[digits / 2] = static_cast<uint8_t>((*out)[digits / 2] << 4 | value);
     ++digits;
   }

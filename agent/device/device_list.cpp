@@ -32,23 +32,28 @@ std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::strin
   for (const DeviceSetting& setting : config.devices) {
     NodeDevice device{{}, setting.uuid, "", setting.memory_bytes};
     if (!ParseUuid(setting.uuid, &device.uuid)) {
-      problems->push_back("'" + setting.uuid + "' is no UUID like GPU-12345678-1234-1234-1234-123456789abc");
+      problems->push_back("'" + setting.uuid +
+                          "' is no UUID like GPU-12345678-1234-1234-1234-123456789abc");
       continue;
     }
-    const auto same = std::find_if(devices.begin(), devices.end(),
-                                   [&](const NodeDevice& known) { return known.uuid == device.uuid; });
+    const auto same = std::find_if(devices.begin(), devices.end(), [&](const NodeDevice& known) {
+      return known.uuid == device.uuid;
+    });
     if (same == devices.end() && setting.memory_bytes < 0) {
       problems->push_back("device " + setting.uuid +
-                          " of the configuration is left out: its memory is a share, " + "and NVML knows " +
-                          Names(devices) + "; write the share of a device that NVML knows, " + "or bytes");
+                          " of the configuration is left out: its memory is a share, " +
+                          "and NVML knows " + Names(devices) +
+                          "; write the share of a device that NVML knows, " + "or bytes");
     } else if (same == devices.end()) {
       device.is_found = !nvml_works;
       if (nvml_works)
-        problems->push_back("device " + setting.uuid + " of the configuration was not found: NVML knows " +
-                            Names(devices) + "; what is configured for it holds for none of them");
+        problems->push_back("device " + setting.uuid +
+                            " of the configuration was not found: NVML knows " + Names(devices) +
+                            "; what is configured for it holds for none of them");
       devices.push_back(device);
     } else {
-      same->memory_bytes = std::min(same->memory_bytes, BytesOf(setting.memory_bytes, same->memory_bytes));
+      same->memory_bytes =
+          std::min(same->memory_bytes, BytesOf(setting.memory_bytes, same->memory_bytes));
     }
   }
   return devices;

@@ -1,4 +1,5 @@
-// Which GPUs this node has: from NVML where it is installed (opened at run time), and from the configuration.
+// Which GPUs this node has: from NVML where it is installed (opened at run time), and from the
+// configuration.
 //
 // Called once at start. Nothing here is kept open.
 #pragma once
@@ -11,7 +12,8 @@
 
 namespace spillway::agent {
 
-// What went wrong is added to `problems`; devices that NVML does not know are not found without the configuration.
+// What went wrong is added to `problems`; devices that NVML does not know are not found without the
+// configuration.
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems);
 
 }  // namespace spillway::agent

@@ -41,7 +41,8 @@ std::vector<Nvml::Found> Nvml::Find() const {
   for (unsigned i = 0; i < count; ++i) {
     Found one;
     char uuid[kTextBytes] = {};
-    if (handle_(i, &one.handle) != nvml::kSuccess || uuid_(one.handle, uuid, kTextBytes) != nvml::kSuccess ||
+    if (handle_(i, &one.handle) != nvml::kSuccess ||
+        uuid_(one.handle, uuid, kTextBytes) != nvml::kSuccess ||
         memory_(one.handle, &one.memory) != nvml::kSuccess)
       continue;
     one.uuid = uuid;
@@ -55,7 +56,8 @@ std::vector<NodeDevice> Nvml::List() const {
   for (const Found& found : Find()) {
     char name[kTextBytes] = {};
     name_(found.handle, name, kTextBytes);
-    NodeDevice device{{}, found.uuid, name, static_cast<int64_t>(found.memory.total), BusIdOf(found.handle)};
+    NodeDevice device{
+        {}, found.uuid, name, static_cast<int64_t>(found.memory.total), BusIdOf(found.handle)};
     if (ParseUuid(device.name, &device.uuid)) devices.push_back(device);
   }
   return devices;

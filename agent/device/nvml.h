@@ -1,7 +1,8 @@
-// NVIDIA's management library, opened at run time: which devices there are, and what is used of their memory.
+// NVIDIA's management library, opened at run time: which devices there are, and what is used of
+// their memory.
 //
-// Made and used on one thread at a time; the library is open as long as it lives. Where it is not installed, or does not work, it knows
-// no devices.
+// Made and used on one thread at a time; the library is open as long as it lives. Where it is not
+// installed, or does not work, it knows no devices.
 #pragma once
 
 #include <sys/types.h>
@@ -29,7 +30,8 @@ class Nvml {
   bool works() const { return works_; }
 
   std::vector<NodeDevice> List() const;
-  // By all processes, ours or not, as the driver counts; by UUID. Devices that do not answer are left out.
+  // By all processes, ours or not, as the driver counts; by UUID. Devices that do not answer are
+  // left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
   struct ProcessUse {

@@ -1,6 +1,7 @@
 // What is used of the node's devices at this moment, by whomever: for who looks at the node.
 //
-// Called by the HTTP server's threads, several at once; NVML may take its time, and whoever comes meanwhile goes without.
+// Called by the HTTP server's threads, several at once; NVML may take its time, and whoever comes
+// meanwhile goes without.
 #pragma once
 
 #include <cstdint>

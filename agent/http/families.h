@@ -26,7 +26,9 @@ inline Labels With(Labels labels, const char* name, std::string value) {
 
 class Families {
  public:
-  void BeginGauge(const char* name, const char* help) { Begin(name, prometheus::MetricType::Gauge, help); }
+  void BeginGauge(const char* name, const char* help) {
+    Begin(name, prometheus::MetricType::Gauge, help);
+  }
   void BeginCounter(const char* name, const char* help) {
     Begin(name, prometheus::MetricType::Counter, help);
   }
@@ -44,14 +46,15 @@ class Families {
   void Add(Labels labels, int64_t value) { Add(std::move(labels), static_cast<double>(value)); }
   // `counts`: each of what took up to its bound, and no longer than one before; the last: longer.
   template <size_t N>
-  void Add(Labels labels, const std::array<double, N>& bounds, const std::array<int64_t, N + 1>& counts,
-           int64_t sum_ns) {
+  void Add(Labels labels, const std::array<double, N>& bounds,
+           const std::array<int64_t, N + 1>& counts, int64_t sum_ns) {
     prometheus::ClientMetric metric;
     metric.label = std::move(labels);
     uint64_t count = 0;
     for (size_t i = 0; i <= N; ++i) {
       count += static_cast<uint64_t>(counts[i]);
-      metric.histogram.bucket.push_back({count, i < N ? bounds[i] : std::numeric_limits<double>::infinity()});
+      metric.histogram.bucket.push_back(
+          {count, i < N ? bounds[i] : std::numeric_limits<double>::infinity()});
     }
     metric.histogram.sample_count = count;
     metric.histogram.sample_sum = static_cast<double>(sum_ns) / 1e9;
@@ -67,7 +70,8 @@ class Families {
   }
   // Those that have series.
   std::vector<prometheus::MetricFamily> Take() {
-    std::erase_if(families_, [](const prometheus::MetricFamily& family) { return family.metric.empty(); });
+    std::erase_if(families_,
+                  [](const prometheus::MetricFamily& family) { return family.metric.empty(); });
     return std::move(families_);
   }
 
@@ -82,7 +86,8 @@ class Families {
 // What each file knows.
 void AddProcess(Families& out);
 // `used_bytes`: of devices, by UUID.
-void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes, Families& out);
+void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes,
+             Families& out);
 void AddOwners(const NodeReport& report, Families& out);
 void AddJobs(const NodeReport& report, Families& out);
 

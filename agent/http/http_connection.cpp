@@ -45,8 +45,9 @@ std::string Date() {
 }
 
 std::string HeadOf(const HttpAnswer& answer) {
-  return "HTTP/1.1 " + std::to_string(answer.status) + " " + WordsOf(answer.status) + "\r\nDate: " + Date() +
-         "\r\nContent-Type: " + answer.type + "\r\nContent-Length: " + std::to_string(answer.body->size()) +
+  return "HTTP/1.1 " + std::to_string(answer.status) + " " + WordsOf(answer.status) +
+         "\r\nDate: " + Date() + "\r\nContent-Type: " + answer.type +
+         "\r\nContent-Length: " + std::to_string(answer.body->size()) +
          (answer.status == 405 ? "\r\nAllow: GET, HEAD" : "") + "\r\nConnection: close\r\n\r\n";
 }
 
@@ -55,8 +56,9 @@ bool WouldBlock() { return errno == EAGAIN || errno == EWOULDBLOCK; }
 }  // namespace
 
 HttpAnswer ErrorAnswer(int status) {
-  return {status, "text/plain; charset=utf-8",
-          std::make_shared<const std::string>(std::to_string(status) + " " + WordsOf(status) + "\n")};
+  return {
+      status, "text/plain; charset=utf-8",
+      std::make_shared<const std::string>(std::to_string(status) + " " + WordsOf(status) + "\n")};
 }
 
 uint32_t HttpConnection::events() const {
@@ -110,9 +112,9 @@ void HttpConnection::Write(int64_t now_ns) {
   while (sent_ < head_.size() + body_bytes) {
     const bool in_head = sent_ < head_.size();
     const size_t body_sent = in_head ? 0 : sent_ - head_.size();
-    iovec rest[2] = {
-        {const_cast<char*>(head_.data()) + std::min(sent_, head_.size()), in_head ? head_.size() - sent_ : 0},
-        {nullptr, body_bytes - body_sent}};
+    iovec rest[2] = {{const_cast<char*>(head_.data()) + std::min(sent_, head_.size()),
+                      in_head ? head_.size() - sent_ : 0},
+                     {nullptr, body_bytes - body_sent}};
     if (body_bytes > 0) rest[1].iov_base = const_cast<char*>(body_->data()) + body_sent;
     msghdr message{};
     message.msg_iov = rest;
@@ -129,7 +131,8 @@ void HttpConnection::Write(int64_t now_ns) {
   deadline_ns_ = now_ns + kCloseNs;
 }
 
-// Closing a socket with unread bytes resets it, and a reset can overtake the answer (RFC 9112, 9.6).
+// Closing a socket with unread bytes resets it, and a reset can overtake the answer (RFC
+// 9112, 9.6).
 void HttpConnection::Discard() {
   char piece[kPieceBytes];
   for (int i = 0; i < kMostDiscarded; ++i) {

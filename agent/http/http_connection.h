@@ -1,11 +1,14 @@
 // One client of the pages: reads its request's head, sends one answer, and closes.
 //
-// Owned and called by the pages' server, on its thread, when the socket is ready or time has passed. Never blocks.
+// Owned and called by the pages' server, on its thread, when the socket is ready or time has
+// passed. Never blocks.
 //
 // Invariants
-//  1. A client has kHeadNs to send its head and kAnswerNs to take its answer, from the first byte to the last.
+//  1. A client has kHeadNs to send its head and kAnswerNs to take its answer, from the first byte
+//  to the last.
 //  2. Every answer says "Connection: close": a second request on the connection is never read.
-//  3. After the answer the connection is closed in order: the client can read all of it before a reset could take it away.
+//  3. After the answer the connection is closed in order: the client can read all of it before a
+//  reset could take it away.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +50,8 @@ class HttpConnection {
   void MissDeadline(int64_t now_ns);
 
  private:
-  static constexpr int64_t kHeadNs = 5'000'000'000, kAnswerNs = 10'000'000'000, kCloseNs = 1'000'000'000;
+  static constexpr int64_t kHeadNs = 5'000'000'000, kAnswerNs = 10'000'000'000,
+                           kCloseNs = 1'000'000'000;
 
   bool Read(int64_t now_ns);
   void Write(int64_t now_ns);

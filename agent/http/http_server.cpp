@@ -19,9 +19,10 @@ namespace spillway::agent {
 namespace {
 
 // Note [A crowd of clients]
-// One thread serves all clients, and none of them can hold it up. When kMostClients are here, the one that has been silent for longest
-// makes room for the next: a crowd that says nothing displaces only itself. Whoever sends its request with its connection, as every
-// prober and scraper does, is answered before the next client is taken.
+// One thread serves all clients, and none of them can hold it up. When kMostClients are here, the
+// one that has been silent for longest makes room for the next: a crowd that says nothing displaces
+// only itself. Whoever sends its request with its connection, as every prober and scraper does, is
+// answered before the next client is taken.
 constexpr size_t kMostClients = 256;
 constexpr int kMostReady = 64;
 constexpr int kMostTaken = 64;  // before clients have their turn
@@ -102,7 +103,9 @@ class HttpServer::Impl {
     maker_.Want(page);
   }
 
-  static PageText Text(std::string text) { return std::make_shared<const std::string>(std::move(text)); }
+  static PageText Text(std::string text) {
+    return std::make_shared<const std::string>(std::move(text));
+  }
 
   HttpAnswer Readiness() const {
     const std::shared_ptr<const NodeReport> report = latest_.Get();
@@ -110,7 +113,8 @@ class HttpServer::Impl {
     if (report->devices.empty()) why_not = "no device is known\n";
     if (report->resuming) why_not = "waiting for jobs to come back\n";
     if (report->draining) why_not = "draining\n";
-    return {.status = why_not.empty() ? 200 : 503, .body = Text(why_not.empty() ? "ready\n" : why_not)};
+    return {.status = why_not.empty() ? 200 : 503,
+            .body = Text(why_not.empty() ? "ready\n" : why_not)};
   }
 
   // On the maker's thread.
@@ -130,8 +134,9 @@ class HttpServer::Impl {
     for (const MadePage page : {MadePage::kMetrics, MadePage::kStatus}) {
       const PageText text = maker_.Take(page);
       if (text == nullptr) continue;
-      const char* const type =
-          page == MadePage::kMetrics ? "text/plain; version=0.0.4; charset=utf-8" : "application/json";
+      const char* const type = page == MadePage::kMetrics
+                                   ? "text/plain; version=0.0.4; charset=utf-8"
+                                   : "application/json";
       for (auto client = clients_.begin(); client != clients_.end();) {
         const auto next = std::next(client);
         if (client->second.Awaits(page)) {
@@ -145,7 +150,8 @@ class HttpServer::Impl {
 
   void AcceptSome() {
     for (int i = 0; i < kMostTaken; ++i) {
-      base::UniqueFd socket(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+      base::UniqueFd socket(
+          accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS))
         return PauseAccepting();
       if (!socket && (errno == ECONNABORTED || errno == EINTR)) continue;
@@ -159,9 +165,10 @@ class HttpServer::Impl {
   }
 
   void MakeRoom() {
-    auto oldest = std::find_if(clients_.begin(), clients_.end(), [](const Clients::value_type& one) {
-      return one.second.state() == State::kReading || one.second.state() == State::kClosing;
-    });
+    auto oldest =
+        std::find_if(clients_.begin(), clients_.end(), [](const Clients::value_type& one) {
+          return one.second.state() == State::kReading || one.second.state() == State::kClosing;
+        });
     if (oldest == clients_.end()) oldest = clients_.begin();
     clients_.erase(oldest);
   }
@@ -198,7 +205,8 @@ class HttpServer::Impl {
 
   int WaitMs() const {
     int64_t until_ns = accept_again_ns_ > 0 ? accept_again_ns_ : INT64_MAX;
-    for (const auto& [token, connection] : clients_) until_ns = std::min(until_ns, connection.deadline_ns());
+    for (const auto& [token, connection] : clients_)
+      until_ns = std::min(until_ns, connection.deadline_ns());
     if (until_ns == INT64_MAX) return -1;
     return static_cast<int>(std::clamp<int64_t>((until_ns - ClockNs()) / 1'000'000 + 1, 0, 10'000));
   }

@@ -1,11 +1,14 @@
-// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for whoever restarts it, /api/v1/status as JSON.
+// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for whoever restarts
+// it, /api/v1/status as JSON.
 //
-// Started by the agent; serves on two threads of its own, which see only the last report that the loop has published: one talks to
-// all clients and never blocks, the other makes the pages that take time. One request a connection, GET and HEAD.
+// Started by the agent; serves on two threads of its own, which see only the last report that the
+// loop has published: one talks to all clients and never blocks, the other makes the pages that
+// take time. One request a connection, GET and HEAD.
 //
 // Invariants
 //  1. /healthz and /readyz wait for no other client and for no other page.
-//  2. At most 256 clients are kept; a further one takes the place of the one that has been silent for longest.
+//  2. At most 256 clients are kept; a further one takes the place of the one that has been silent
+//  for longest.
 #pragma once
 
 #include <memory>

@@ -5,7 +5,8 @@ namespace {
 
 constexpr double kNs = 1e9;
 
-// By what others know the job, and its part, their series are joined with ours. Local jobs have no such labels.
+// By what others know the job, and its part, their series are joined with ours. Local jobs have no
+// such labels.
 Labels WithSource(Labels labels, const JobReport& job) {
   constexpr const char* names[] = {"", "hpc_job", "pod_uid", "container_id"};
   if (job.source == JobSource::kLocal) return labels;
@@ -13,8 +14,10 @@ Labels WithSource(Labels labels, const JobReport& job) {
 }
 
 Labels Of(const JobReport& job, const TenancyReport& tenancy) {
-  return WithSource(
-      {{"job_id", job.name}, {"gpu", std::to_string(tenancy.device_number)}, {"uuid", tenancy.uuid}}, job);
+  return WithSource({{"job_id", job.name},
+                     {"gpu", std::to_string(tenancy.device_number)},
+                     {"uuid", tenancy.uuid}},
+                    job);
 }
 
 Labels Of(const JobReport& job, const std::string& part) {
@@ -23,8 +26,10 @@ Labels Of(const JobReport& job, const std::string& part) {
   return part.empty() ? labels : With(std::move(labels), name, part);
 }
 
-// The states that a job can be in on a device, as labels; each has a series, so that none goes missing.
-constexpr const char* kPhases[] = {"waiting", "learning", "planned", "reactive", "passthrough", "rejected"};
+// The states that a job can be in on a device, as labels; each has a series, so that none goes
+// missing.
+constexpr const char* kPhases[] = {"waiting",  "learning",    "planned",
+                                   "reactive", "passthrough", "rejected"};
 
 std::string_view PhaseOf(const TenancyReport& tenancy) {
   if (tenancy.view.state == TenancyState::kRejected) return kPhases[5];
@@ -71,7 +76,8 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.resident_bytes); }},
     {"spillway_job_memory_footprint_bytes", false, "Device memory that the program has allocated.",
      [](const TenancyReport& t) { return static_cast<double>(t.footprint_bytes); }},
-    {"spillway_job_memory_host_budget_bytes", false, "Pinned host memory that the job's data may take.",
+    {"spillway_job_memory_host_budget_bytes", false,
+     "Pinned host memory that the job's data may take.",
      [](const TenancyReport& t) { return static_cast<double>(t.view.host_granted_bytes); }},
     {"spillway_job_memory_host_bytes", false, "Pinned host memory that holds the job's data.",
      [](const TenancyReport& t) { return static_cast<double>(t.host_bytes); }},
@@ -82,7 +88,8 @@ constexpr JobValue kJobValues[] = {
      [](const TenancyReport& t) { return static_cast<double>(t.view.link_permille) / 1000; }},
     {"spillway_job_steps_total", true, "Recognised iterations.",
      [](const TenancyReport& t) { return static_cast<double>(t.iterations); }},
-    {"spillway_job_demand_fetches_total", true, "Allocations brought back by the call that needed them.",
+    {"spillway_job_demand_fetches_total", true,
+     "Allocations brought back by the call that needed them.",
      [](const TenancyReport& t) { return static_cast<double>(t.demand_fetches); }},
     {"spillway_job_allocations_over_budget_total", true,
      "Allocations that fit only because memory was virtualised.",
@@ -93,7 +100,8 @@ constexpr JobValue kJobValues[] = {
 
 void AddValues(const NodeReport& report, Families& out) {
   for (const JobValue& value : kJobValues) {
-    value.is_counter ? out.BeginCounter(value.name, value.help) : out.BeginGauge(value.name, value.help);
+    value.is_counter ? out.BeginCounter(value.name, value.help)
+                     : out.BeginGauge(value.name, value.help);
     ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
       out.Add(labels, value.value(tenancy));
     });
@@ -102,7 +110,8 @@ void AddValues(const NodeReport& report, Families& out) {
 
 // A job whose protocol has only the sums counts as unknown, and no other does.
 void AddTransfers(const NodeReport& report, Families& out) {
-  out.BeginCounter("spillway_job_transfer_bytes_total", "Bytes moved between device and host, by why.");
+  out.BeginCounter("spillway_job_transfer_bytes_total",
+                   "Bytes moved between device and host, by why.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
     const auto add = [&](const char* direction, const char* cause, int64_t bytes) {
       out.Add(With(With(labels, "direction", direction), "cause", cause), bytes);
@@ -112,8 +121,10 @@ void AddTransfers(const NodeReport& report, Families& out) {
     add("to_host", "pressure", parts.pressure_to_host_bytes);
     add("to_device", "planned", parts.planned_to_device_bytes);
     add("to_device", "demand", parts.demand_to_device_bytes);
-    if (tenancy.unparted_to_host_bytes > 0) add("to_host", "unknown", tenancy.unparted_to_host_bytes);
-    if (tenancy.unparted_to_device_bytes > 0) add("to_device", "unknown", tenancy.unparted_to_device_bytes);
+    if (tenancy.unparted_to_host_bytes > 0)
+      add("to_host", "unknown", tenancy.unparted_to_host_bytes);
+    if (tenancy.unparted_to_device_bytes > 0)
+      add("to_device", "unknown", tenancy.unparted_to_device_bytes);
   });
   out.BeginCounter("spillway_job_stall_seconds_total",
                    "Time in which the program waited for memory, by why.");
@@ -128,11 +139,13 @@ void AddTransfers(const NodeReport& report, Families& out) {
 }
 
 void AddPlans(const NodeReport& report, Families& out) {
-  out.BeginHistogram("spillway_job_step_seconds", "How long the iterations took that followed a plan.");
+  out.BeginHistogram("spillway_job_step_seconds",
+                     "How long the iterations took that followed a plan.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
     out.Add(labels, protocol::kStepSeconds, tenancy.steps.counts, tenancy.steps.sum_ns);
   });
-  out.BeginCounter("spillway_job_prefetches_total", "Allocations that a plan asked for, by outcome.");
+  out.BeginCounter("spillway_job_prefetches_total",
+                   "Allocations that a plan asked for, by outcome.");
   ForEachTenancy(report, [&](const TenancyReport& tenancy, const Labels& labels) {
     out.Add(With(labels, "result", "hit"), tenancy.parts.prefetch_hits);
     out.Add(With(labels, "result", "late"), tenancy.parts.prefetches_late);
@@ -155,11 +168,13 @@ void AddFacts(const NodeReport& report, Families& out) {
                        job),
             1.0);
   }
-  out.BeginGauge("spillway_job_processes", "Processes of a job, by their part of it and their connection.");
+  out.BeginGauge("spillway_job_processes",
+                 "Processes of a job, by their part of it and their connection.");
   for (const JobReport& job : report.jobs) {
     for (const auto& [part, processes] : job.parts) {
       const Labels labels = Of(job, part);
-      out.Add(With(labels, "state", "connected"), static_cast<int64_t>(processes.all - processes.detached));
+      out.Add(With(labels, "state", "connected"),
+              static_cast<int64_t>(processes.all - processes.detached));
       out.Add(With(labels, "state", "detached"), static_cast<int64_t>(processes.detached));
     }
   }

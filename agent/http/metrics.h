@@ -2,7 +2,8 @@
 //
 // Invariants
 //  1. A job's series end with the job: they are made from the report alone.
-//  2. Labels are bounded: jobs, devices, and fixed words; no pid, no path. `job` is Prometheus's own word, ours is job_id.
+//  2. Labels are bounded: jobs, devices, and fixed words; no pid, no path. `job` is Prometheus's
+//  own word, ours is job_id.
 #pragma once
 
 #include <map>
@@ -13,6 +14,7 @@
 namespace spillway::agent {
 
 // `used_bytes`: of the devices' memory, by UUID, as far as it is known.
-std::string MetricsOf(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes = {});
+std::string MetricsOf(const NodeReport& report,
+                      const std::map<std::string, int64_t>& used_bytes = {});
 
 }  // namespace spillway::agent

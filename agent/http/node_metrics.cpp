@@ -8,18 +8,22 @@ Labels Of(const DeviceReport& device) {
   return {{"gpu", std::to_string(device.number)}, {"uuid", device.uuid}};
 }
 // Where nobody knows which it is.
-std::string NameOf(int numa_node) { return numa_node == kAnyNode ? "any" : std::to_string(numa_node); }
+std::string NameOf(int numa_node) {
+  return numa_node == kAnyNode ? "any" : std::to_string(numa_node);
+}
 
-void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes, Families& out) {
+void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes,
+                Families& out) {
   out.BeginGauge("spillway_gpu_info", "Static facts about a device; always 1.");
   for (const DeviceReport& device : report.devices)
-    out.Add(With(With(With(Of(device), "pci_bus_id", device.bus_id), "model", device.model), "numa_node",
-                 NameOf(device.numa_node)),
+    out.Add(With(With(With(Of(device), "pci_bus_id", device.bus_id), "model", device.model),
+                 "numa_node", NameOf(device.numa_node)),
             1.0);
   out.BeginGauge("spillway_gpu_memory_size_bytes", "Device memory that can be promised to jobs.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.memory_bytes);
-  out.BeginGauge("spillway_gpu_memory_used_bytes",
-                 "Device memory that is used by all processes, as NVML counts; no series where it does not.");
+  out.BeginGauge(
+      "spillway_gpu_memory_used_bytes",
+      "Device memory that is used by all processes, as NVML counts; no series where it does not.");
   for (const DeviceReport& device : report.devices) {
     const auto used = used_bytes.find(device.uuid);
     if (used != used_bytes.end()) out.Add(Of(device), used->second);
@@ -32,9 +36,11 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
 
 void AddPoolNodes(const PoolView& pool, Families& out) {
   out.BeginGauge("spillway_pool_size_bytes", "Slabs of the host pool, by NUMA node.");
-  for (const auto& [node, view] : pool.by_node) out.Add({{"numa_node", NameOf(node)}}, view.size_bytes);
+  for (const auto& [node, view] : pool.by_node)
+    out.Add({{"numa_node", NameOf(node)}}, view.size_bytes);
   out.BeginGauge("spillway_pool_used_bytes", "Of these, those that jobs have, by NUMA node.");
-  for (const auto& [node, view] : pool.by_node) out.Add({{"numa_node", NameOf(node)}}, view.used_bytes);
+  for (const auto& [node, view] : pool.by_node)
+    out.Add({{"numa_node", NameOf(node)}}, view.used_bytes);
 }
 
 void AddStanding(const NodeReport& report, Families& out) {
@@ -62,24 +68,30 @@ void AddStanding(const NodeReport& report, Families& out) {
     AddPoolNodes(pool, out);
     out.Gauge("spillway_pool_unserved_bytes", "Asked for within quotas, and not there.",
               static_cast<double>(pool.unserved_bytes));
-    out.BeginGauge("spillway_pool_backend",
-                   "1 for what new slabs of the host pool are: files in memory, or the driver's memory.");
+    out.BeginGauge(
+        "spillway_pool_backend",
+        "1 for what new slabs of the host pool are: files in memory, or the driver's memory.");
     out.Add({{"backend", "file"}}, int64_t{!pool.makes_drivers});
     out.Add({{"backend", "driver"}}, int64_t{pool.makes_drivers});
     out.Gauge("spillway_pool_driver_bytes", "Slabs of the host pool that are the driver's memory.",
               static_cast<double>(pool.drivers_bytes));
-    out.Counter("spillway_pool_not_made_total", "Slabs for which there was no memory.", pool.not_made);
+    out.Counter("spillway_pool_not_made_total", "Slabs for which there was no memory.",
+                pool.not_made);
   }
   int64_t ordinary_bytes = 0;
   for (const JobReport& job : report.jobs) {
-    for (const TenancyReport& tenancy : job.tenancies) AddTo(ordinary_bytes, tenancy.parts.ordinary_bytes);
+    for (const TenancyReport& tenancy : job.tenancies)
+      AddTo(ordinary_bytes, tenancy.parts.ordinary_bytes);
   }
-  out.Gauge("spillway_host_memory_ordinary_bytes",
-            "Host memory that is neither pinned nor promised, in which jobs keep what their quotas lack.",
-            static_cast<double>(ordinary_bytes));
-  out.Gauge("spillway_sessions", "Connections of jobs and operators.", static_cast<double>(report.sessions));
+  out.Gauge(
+      "spillway_host_memory_ordinary_bytes",
+      "Host memory that is neither pinned nor promised, in which jobs keep what their quotas lack.",
+      static_cast<double>(ordinary_bytes));
+  out.Gauge("spillway_sessions", "Connections of jobs and operators.",
+            static_cast<double>(report.sessions));
   out.Gauge("spillway_draining", "Whether no new job may begin here.", report.draining ? 1 : 0);
-  out.Gauge("spillway_resuming", "Whether jobs of an earlier agent are waited for.", report.resuming ? 1 : 0);
+  out.Gauge("spillway_resuming", "Whether jobs of an earlier agent are waited for.",
+            report.resuming ? 1 : 0);
 }
 
 void AddCounters(const NodeCounters& counters, Families& out) {
@@ -104,7 +116,8 @@ void AddCounters(const NodeCounters& counters, Families& out) {
   out.BeginCounter("spillway_connections_total", "Connection attempts.");
   out.Add({{"result", "accepted"}}, counters.connections - counters.refused_connections);
   out.Add({{"result", "refused"}}, counters.refused_connections);
-  out.Counter("spillway_faulty_frames_total", "Frames that were no message.", counters.faulty_frames);
+  out.Counter("spillway_faulty_frames_total", "Frames that were no message.",
+              counters.faulty_frames);
 }
 
 // Every request on the socket that an operator makes, by what became of it.
@@ -124,16 +137,19 @@ void AddRequests(const NodeCounters& counters, Families& out) {
 }
 
 void AddPlanning(const PlanningView& planning, Families& out) {
-  out.BeginCounter("spillway_plan_requests_total", "Plans that jobs asked for, by what became of it.");
+  out.BeginCounter("spillway_plan_requests_total",
+                   "Plans that jobs asked for, by what became of it.");
   for (size_t i = 0; i < kPlanOutcomes; ++i)
     out.Add({{"result", kPlanOutcomeNames[i]}}, planning.outcomes[i]);
   out.BeginCounter("spillway_plan_recalls_total",
                    "Jobs that asked at their start for plans of earlier runs.");
   out.Add({{"result", "found"}}, planning.recalls_served);
   out.Add({{"result", "none"}}, planning.recalls_empty);
-  out.BeginHistogram("spillway_plan_seconds", "Time that processes took for a plan, or for failing at it.");
+  out.BeginHistogram("spillway_plan_seconds",
+                     "Time that processes took for a plan, or for failing at it.");
   out.Add({}, kPlanSeconds, planning.by_seconds, planning.planning_ns);
-  out.BeginGauge("spillway_plan_requests", "Requests that wait, or that a process is planning for.");
+  out.BeginGauge("spillway_plan_requests",
+                 "Requests that wait, or that a process is planning for.");
   out.Add({{"state", "waiting"}}, planning.waiting);
   out.Add({{"state", "running"}}, planning.running);
   out.Gauge("spillway_plan_given_bytes", "Plans that were handed out and are still open somewhere.",
@@ -142,8 +158,10 @@ void AddPlanning(const PlanningView& planning, Families& out) {
             static_cast<double>(planning.store_most_bytes));
   out.Gauge("spillway_plan_store_used_bytes", "What kept plans take on disk.",
             static_cast<double>(planning.store_bytes));
-  out.Gauge("spillway_plan_store_plans", "Plans that are kept.", static_cast<double>(planning.store_plans));
-  out.BeginCounter("spillway_plan_store_discarded_total", "Plans that are not kept any more, by why.");
+  out.Gauge("spillway_plan_store_plans", "Plans that are kept.",
+            static_cast<double>(planning.store_plans));
+  out.BeginCounter("spillway_plan_store_discarded_total",
+                   "Plans that are not kept any more, by why.");
   out.Add({{"reason", "damaged"}}, planning.store_damaged);
   out.Add({{"reason", "room"}}, planning.store_evicted);
   out.Counter("spillway_plan_store_write_failures_total", "Plans that the disk did not take.",
@@ -152,7 +170,8 @@ void AddPlanning(const PlanningView& planning, Families& out) {
 
 }  // namespace
 
-void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes, Families& out) {
+void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes,
+             Families& out) {
   AddStanding(report, out);
   AddCounters(report.counters, out);
   AddRequests(report.counters, out);

@@ -10,9 +10,10 @@ struct OwnerValue {
 };
 
 constexpr OwnerValue kOwnerValues[] = {
-    {"spillway_owner_memory_budget_bytes", "Device memory that all jobs of a user or account may hold.",
-     &OwnerUse::granted_bytes},
-    {"spillway_owner_memory_wanted_bytes", "Device memory that they claim.", &OwnerUse::wanted_bytes},
+    {"spillway_owner_memory_budget_bytes",
+     "Device memory that all jobs of a user or account may hold.", &OwnerUse::granted_bytes},
+    {"spillway_owner_memory_wanted_bytes", "Device memory that they claim.",
+     &OwnerUse::wanted_bytes},
     {"spillway_owner_memory_guaranteed_bytes", "Device memory that is guaranteed to them.",
      &OwnerUse::guaranteed_bytes},
     {"spillway_owner_memory_limit_bytes", "The most device memory that they may hold.",
@@ -22,13 +23,16 @@ Labels Of(const OwnerReport& owner) { return {{"owner", owner.name}, {"account",
 
 // No series: no limit.
 void AddLimits(const NodeReport& report, Families& out) {
-  out.BeginGauge("spillway_owner_jobs_limit", "The most jobs of a user or account that run at once.");
+  out.BeginGauge("spillway_owner_jobs_limit",
+                 "The most jobs of a user or account that run at once.");
   for (const OwnerReport& owner : report.owners) {
     if (owner.terms.jobs != OwnerTerms::kAny) out.Add(Of(owner), owner.terms.jobs);
   }
-  out.BeginGauge("spillway_owner_host_memory_limit_bytes", "The most host memory that its jobs may have.");
+  out.BeginGauge("spillway_owner_host_memory_limit_bytes",
+                 "The most host memory that its jobs may have.");
   for (const OwnerReport& owner : report.owners) {
-    if (owner.terms.host_limit_bytes != OwnerTerms::kAny) out.Add(Of(owner), owner.terms.host_limit_bytes);
+    if (owner.terms.host_limit_bytes != OwnerTerms::kAny)
+      out.Add(Of(owner), owner.terms.host_limit_bytes);
   }
 }
 
@@ -48,7 +52,8 @@ void AddOwners(const NodeReport& report, Families& out) {
                 use.*value.value);
     }
   }
-  out.BeginGauge("spillway_owner_host_memory_budget_bytes", "Pinned host memory that its jobs may have.");
+  out.BeginGauge("spillway_owner_host_memory_budget_bytes",
+                 "Pinned host memory that its jobs may have.");
   for (const OwnerReport& owner : report.owners) out.Add(Of(owner), owner.host_granted_bytes);
   AddLimits(report, out);
 }

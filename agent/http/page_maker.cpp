@@ -9,7 +9,7 @@ namespace spillway::agent {
 
 PageMaker::PageMaker(std::function<std::string(MadePage)> make)
     : make_(std::move(make)),
-      made_bell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      made_notifier_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       thread_([this] { Run(); }) {}
 
 PageMaker::~PageMaker() {
@@ -46,7 +46,7 @@ void PageMaker::Run() {
     auto text = std::make_shared<const std::string>(make_(static_cast<MadePage>(index)));
     lock.lock();
     made_[index] = std::move(text);
-    eventfd_write(made_bell_.get(), 1);
+    eventfd_write(made_notifier_.get(), 1);
   }
 }
 

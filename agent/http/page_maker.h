@@ -1,7 +1,8 @@
-// Makes the pages that take time, on a thread of its own: NVML can hang, and a node's worth of jobs is a long page. Nobody who asks for
-// another page waits for them.
+// Makes the pages that take time, on a thread of its own: NVML can hang, and a node's worth of jobs
+// is a long page. Nobody who asks for another page waits for them.
 //
-// Owned by the pages' server. Want and Take are called by its thread; file() becomes readable when a page was made.
+// Owned by the pages' server. Want and Take are called by its thread; file() becomes readable when
+// a page was made.
 //
 // Invariants
 //  1. A page is made once for all that wait for it.
@@ -33,13 +34,13 @@ class PageMaker {
   void Want(MadePage page);
   // Null: not made since the last call.
   PageText Take(MadePage page);
-  int file() const { return made_bell_.get(); }
+  int file() const { return made_notifier_.get(); }
 
  private:
   void Run();
 
   const std::function<std::string(MadePage)> make_;
-  const base::UniqueFd made_bell_;
+  const base::UniqueFd made_notifier_;
   std::mutex mutex_;
   std::condition_variable asked_;
   std::array<bool, kMadePages> wanted_{};    // guarded by mutex_

@@ -15,11 +15,13 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-// Seconds since 1970 at which this process began: its age is counted in ticks since the machine's start.
+// Seconds since 1970 at which this process began: its age is counted in ticks since the machine's
+// start.
 double StartTimeSeconds() {
   const std::string stat = base::ReadFile("/proc/self/stat").value_or("");
   constexpr char kSkippedFields[] =
-      "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %llu";
+      "%*d (%*[^)]) %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s "
+      "%llu";
   unsigned long long started_ticks = 0;
   if (std::sscanf(stat.c_str(), kSkippedFields, &started_ticks) != 1) return 0;
   return static_cast<double>(base::RealtimeNs() - base::NowNs(CLOCK_BOOTTIME)) / kNsPerSecond +

@@ -29,11 +29,13 @@ bool IsControl(char c) {
 
 bool EqualIgnoringCase(std::string_view one, std::string_view other) {
   return std::equal(one.begin(), one.end(), other.begin(), other.end(), [](char a, char b) {
-    return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+    return std::tolower(static_cast<unsigned char>(a)) ==
+           std::tolower(static_cast<unsigned char>(b));
   });
 }
 
-// Takes a line off the front, without its end (a lone LF ends one too: RFC 9112, 2.2). False: the line has no end yet.
+// Takes a line off the front, without its end (a lone LF ends one too: RFC 9112, 2.2). False: the
+// line has no end yet.
 bool TakeLine(std::string_view& text, std::string_view* line) {
   const size_t end = text.find('\n');
   if (end == text.npos) return false;
@@ -57,7 +59,8 @@ std::string PathOf(std::string_view target) {
 RequestHead ReadRequestLine(std::string_view line) {
   const size_t first = line.find(' '), last = line.rfind(' ');
   if (first == line.npos || first == last) return RefusedHead(400);
-  const std::string_view target = line.substr(first + 1, last - first - 1), version = line.substr(last + 1);
+  const std::string_view target = line.substr(first + 1, last - first - 1),
+                         version = line.substr(last + 1);
   const bool has_form = version.size() == 8 && version.starts_with("HTTP/") && version[6] == '.' &&
                         std::isdigit(static_cast<unsigned char>(version[5])) &&
                         std::isdigit(static_cast<unsigned char>(version[7]));
@@ -81,7 +84,9 @@ bool IsField(std::string_view line) {
          std::none_of(line.begin(), line.end(), IsControl);
 }
 
-bool NamesHost(std::string_view line) { return EqualIgnoringCase(line.substr(0, line.find(':')), "host"); }
+bool NamesHost(std::string_view line) {
+  return EqualIgnoringCase(line.substr(0, line.find(':')), "host");
+}
 
 }  // namespace
 

@@ -14,18 +14,21 @@ namespace {
 std::optional<uint16_t> PortIn(const std::string& text) {
   uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(port)
-                                                                                   : std::nullopt;
+  return error == std::errc() && end == text.data() + text.size() && !text.empty()
+             ? std::optional(port)
+             : std::nullopt;
 }
 
-// Without SO_REUSEPORT: with it two agents had the port, and each scrape came to one of them by chance.
+// Without SO_REUSEPORT: with it two agents had the port, and each scrape came to one of them by
+// chance.
 base::UniqueFd Listening(const addrinfo& where) {
   base::UniqueFd file(
       socket(where.ai_family, where.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, where.ai_protocol));
   const int yes = 1, no = 0;
   if (!file) return {};
   setsockopt(file.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  if (where.ai_family == AF_INET6) setsockopt(file.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
+  if (where.ai_family == AF_INET6)
+    setsockopt(file.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   const bool listens =
       bind(file.get(), where.ai_addr, where.ai_addrlen) == 0 && listen(file.get(), SOMAXCONN) == 0;
   return listens ? std::move(file) : base::UniqueFd();
@@ -35,8 +38,9 @@ int PortOf(int file) {
   sockaddr_storage address{};
   socklen_t size = sizeof address;
   if (getsockname(file, reinterpret_cast<sockaddr*>(&address), &size) != 0) return -1;
-  return ntohs(address.ss_family == AF_INET6 ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
-                                             : reinterpret_cast<const sockaddr_in&>(address).sin_port);
+  return ntohs(address.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6&>(address).sin6_port
+                   : reinterpret_cast<const sockaddr_in&>(address).sin_port);
 }
 
 }  // namespace
@@ -45,7 +49,8 @@ base::Result<TcpListener> ListenOnTcp(const std::string& address) {
   TcpListener listener;
   const size_t colon = address.rfind(':');
   const std::string port = colon == address.npos ? "" : address.substr(colon + 1);
-  if (!PortIn(port)) return base::Error{"'" + address + "' is no address and port like 127.0.0.1:9477"};
+  if (!PortIn(port))
+    return base::Error{"'" + address + "' is no address and port like 127.0.0.1:9477"};
   std::string host = address.substr(0, colon);
   if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
   addrinfo wanted{};

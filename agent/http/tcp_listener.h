@@ -1,4 +1,5 @@
-// A TCP socket that listens where the configuration says: "127.0.0.1:9477", "[::1]:9477", "node:9477"; port 0 takes a free one.
+// A TCP socket that listens where the configuration says: "127.0.0.1:9477", "[::1]:9477",
+// "node:9477"; port 0 takes a free one.
 //
 // Called once by the pages' server. The socket does not block.
 #pragma once

@@ -26,30 +26,39 @@ bool IsAll(std::string_view text, std::string_view letters) {
   return !text.empty() && text.find_first_not_of(letters) == std::string_view::npos;
 }
 bool IsNumber(std::string_view text) { return IsAll(text, "0123456789"); }
-// "0", "batch", "interactive", "0+1". It becomes a label, where one byte that is no text would spoil the whole page.
-bool IsStep(std::string_view text) { return IsAll(text, "0123456789abcdefghijklmnopqrstuvwxyz+_.-"); }
-bool IsContainerId(std::string_view text) { return text.size() == 64 && IsAll(text, "0123456789abcdef"); }
+// "0", "batch", "interactive", "0+1". It becomes a label, where one byte that is no text would
+// spoil the whole page.
+bool IsStep(std::string_view text) {
+  return IsAll(text, "0123456789abcdefghijklmnopqrstuvwxyz+_.-");
+}
+bool IsContainerId(std::string_view text) {
+  return text.size() == 64 && IsAll(text, "0123456789abcdef");
+}
 
 // "cri-containerd-<id>.scope", "libpod-<id>", "<id>": the id.
 std::string_view ContainerIn(std::string_view segment) {
-  if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".scope") segment.remove_suffix(6);
+  if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".scope")
+    segment.remove_suffix(6);
   const size_t dash = segment.rfind('-');
   if (dash != std::string_view::npos) segment.remove_prefix(dash + 1);
   return IsContainerId(segment) ? segment : std::string_view();
 }
 
-// v1: /slurm/uid_5/job_4/step_0 or /slurm_HOST/...; v2: /system.slice/[HOST_]slurmstepd.scope/job_4/step_0/...
+// v1: /slurm/uid_5/job_4/step_0 or /slurm_HOST/...; v2:
+// /system.slice/[HOST_]slurmstepd.scope/job_4/step_0/...
 bool BeginsAsSlurm(const Segments& path) {
   if (path[0] == "slurm" || !After("slurm_", path[0]).empty()) return true;
   return path.size() > 1 && path[0] == "system.slice" &&
-         (path[1] == "slurmstepd.scope" || path[1].find("_slurmstepd.scope") != std::string_view::npos);
+         (path[1] == "slurmstepd.scope" ||
+          path[1].find("_slurmstepd.scope") != std::string_view::npos);
 }
 
 ControlGroupIdentity SlurmIn(const Segments& path) {
   for (size_t i = 1; i < path.size(); ++i) {
     const std::string_view job = After("job_", path[i]);
     if (!IsNumber(job)) continue;
-    const std::string_view step = i + 1 < path.size() ? After("step_", path[i + 1]) : std::string_view();
+    const std::string_view step =
+        i + 1 < path.size() ? After("step_", path[i + 1]) : std::string_view();
     return {JobSource::kSlurm, std::string(job), std::string(IsStep(step) ? step : "")};
   }
   return {};
@@ -57,7 +66,8 @@ ControlGroupIdentity SlurmIn(const Segments& path) {
 
 // "pod1f2e-...", "kubepods-burstable-pod1f2e_....slice": the pod's uid.
 std::string PodIn(std::string_view segment) {
-  if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".slice") segment.remove_suffix(6);
+  if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".slice")
+    segment.remove_suffix(6);
   const size_t at = segment.rfind("pod");
   const bool begins = at == 0 || (at != std::string_view::npos && segment[at - 1] == '-');
   if (!begins) return "";
@@ -70,7 +80,8 @@ ControlGroupIdentity PodIn(const Segments& path) {
   for (size_t i = 1; i < path.size(); ++i) {
     const std::string pod = PodIn(path[i]);
     if (pod.empty()) continue;
-    return {JobSource::kKubernetes, pod, std::string(i + 1 < path.size() ? ContainerIn(path[i + 1]) : "")};
+    return {JobSource::kKubernetes, pod,
+            std::string(i + 1 < path.size() ? ContainerIn(path[i + 1]) : "")};
   }
   return {};
 }
@@ -78,9 +89,10 @@ ControlGroupIdentity PodIn(const Segments& path) {
 ControlGroupIdentity IdentityIn(const Segments& path) {
   if (path.empty()) return {};
   if (BeginsAsSlurm(path)) return SlurmIn(path);
-  if (path[0] == "kubepods" || path[0] == "kubepods.slice" || path[0] == "kubelet.slice") return PodIn(path);
-  const bool of_an_engine = path[0] == "docker" || path[0] == "libpod_parent" || path[0] == "machine.slice" ||
-                            path[0] == "system.slice";
+  if (path[0] == "kubepods" || path[0] == "kubepods.slice" || path[0] == "kubelet.slice")
+    return PodIn(path);
+  const bool of_an_engine = path[0] == "docker" || path[0] == "libpod_parent" ||
+                            path[0] == "machine.slice" || path[0] == "system.slice";
   const std::string_view container =
       of_an_engine && path.size() > 1 ? ContainerIn(path[1]) : std::string_view();
   if (!container.empty()) return {JobSource::kContainer, std::string(container), ""};
@@ -92,7 +104,8 @@ ControlGroupIdentity IdentityIn(const Segments& path) {
 ControlGroupIdentity IdentityInControlGroups(std::string_view cgroup_file) {
   for (std::string_view line : Split(cgroup_file, '\n')) {
     const size_t controllers = line.find(':');
-    const size_t path = controllers == std::string_view::npos ? controllers : line.find(':', controllers + 1);
+    const size_t path =
+        controllers == std::string_view::npos ? controllers : line.find(':', controllers + 1);
     if (path == std::string_view::npos) continue;
     const ControlGroupIdentity identity = IdentityIn(Split(line.substr(path + 1), '/'));
     if (identity.source != JobSource::kLocal) return identity;

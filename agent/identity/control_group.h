@@ -1,9 +1,12 @@
-// Which job a process belongs to by its control groups: a Slurm job, a Kubernetes pod, a container, or none of these.
+// Which job a process belongs to by its control groups: a Slurm job, a Kubernetes pod, a container,
+// or none of these.
 //
-// Pure: the text of /proc/PID/cgroup in, an identity out. The kernel writes that file as the agent's own namespace sees it.
+// Pure: the text of /proc/PID/cgroup in, an identity out. The kernel writes that file as the
+// agent's own namespace sees it.
 //
 // Invariants
-//  1. A path counts only from its beginning (`/slurm...`, `/kubepods...`): what a user makes below a subtree of his own cannot
+//  1. A path counts only from its beginning (`/slurm...`, `/kubepods...`): what a user makes below
+//  a subtree of his own cannot
 //     look like another's job.
 #pragma once
 

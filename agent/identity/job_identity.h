@@ -1,9 +1,11 @@
 // Who is at the other end of a socket: a process, its user, and the job that it belongs to.
 //
-// Called by the agent's loop. Reads the proc file system; what it finds is the kernel's word, not the tenant's.
+// Called by the agent's loop. Reads the proc file system; what it finds is the kernel's word, not
+// the tenant's.
 //
 // Invariants
-//  1. A process in a Slurm job, pod or container belongs to that job. Any other belongs to the job of its leader: the process
+//  1. A process in a Slurm job, pod or container belongs to that job. Any other belongs to the job
+//  of its leader: the process
 //     that it names, if that is itself or an ancestor of the same user; else itself.
 //  2. A process that has ended in between has no identity.
 #pragma once

@@ -1,4 +1,5 @@
-// The process behind a connection, known by more than its number: another process with the same number is another.
+// The process behind a connection, known by more than its number: another process with the same
+// number is another.
 //
 // Owned by the session; one thread. Real ones are SocketPeers, tests make their own.
 #pragma once

@@ -13,7 +13,8 @@ constexpr int kSoPeerPidFd = 77;  // Linux 6.5; not yet in Debian 12's headers
 base::UniqueFd ProcessBehind(int socket, pid_t pid) {
   int file = -1;
   socklen_t length = sizeof file;
-  if (getsockopt(socket, SOL_SOCKET, kSoPeerPidFd, &file, &length) == 0) return base::UniqueFd(file);
+  if (getsockopt(socket, SOL_SOCKET, kSoPeerPidFd, &file, &length) == 0)
+    return base::UniqueFd(file);
   // Older kernels: the number may have become another's since it connected, but not from now on.
   return base::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
@@ -23,7 +24,8 @@ base::UniqueFd ProcessBehind(int socket, pid_t pid) {
 std::unique_ptr<SocketPeer> SocketPeer::Of(int socket) {
   ucred who{};
   socklen_t length = sizeof who;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.pid <= 0) return nullptr;
+  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &who, &length) != 0 || who.pid <= 0)
+    return nullptr;
   base::UniqueFd process = ProcessBehind(socket, who.pid);
   if (!process) return nullptr;
   return std::unique_ptr<SocketPeer>(new SocketPeer(who.pid, who.uid, std::move(process)));

@@ -1,4 +1,5 @@
-// The process at the other end of a real socket, held by a pidfd: its number cannot become another's while we look at it.
+// The process at the other end of a real socket, held by a pidfd: its number cannot become
+// another's while we look at it.
 #pragma once
 
 #include <memory>

@@ -26,7 +26,8 @@ base::UniqueFd MakeFile(const char* name, size_t size_bytes) {
 // The same memory, open for reading only; mappings that exist stay writable.
 base::UniqueFd ForReading(int file) {
   if (fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) return {};
-  return base::UniqueFd(open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC));
+  return base::UniqueFd(
+      open(("/proc/self/fd/" + std::to_string(file)).c_str(), O_RDONLY | O_CLOEXEC));
 }
 
 }  // namespace
@@ -45,7 +46,8 @@ std::optional<LinkShare> LinkShare::Make(const LinkRates& rates) {
   base::UniqueFd lanes_file = MakeFile("spillway-link-lanes", sizeof(protocol::LinkLanes));
   if (!terms_file || !lanes_file) return std::nullopt;
   LinkShare share(std::move(terms_file), std::move(lanes_file));
-  if (!share.terms_memory_ || !share.lanes_memory_ || !share.terms_for_clients_) return std::nullopt;
+  if (!share.terms_memory_ || !share.lanes_memory_ || !share.terms_for_clients_)
+    return std::nullopt;
   share.terms().layout = protocol::kLinkLayout;
   share.terms().ahead_ns = kAhead_ns;
   share.SetRates(rates);

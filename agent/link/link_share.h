@@ -1,11 +1,13 @@
 // How the processes on one device share its link: who has a slot, with what weight, at what rates.
 //
-// Owned by the agent's node, one per device; its one thread. Clients get the two files with their slot's number and ask there
-// themselves (protocol/link_turn.h); nothing here is on the path of a copy.
+// Owned by the agent's node, one per device; its one thread. Clients get the two files with their
+// slot's number and ask there themselves (protocol/link_turn.h); nothing here is on the path of a
+// copy.
 //
 // Invariants
 //  1. A slot is one process's; it is given out again only after Leave.
-//  2. Clients can write the lanes, not the terms; neither file can change its size, nor be sealed by them.
+//  2. Clients can write the lanes, not the terms; neither file can change its size, nor be sealed
+//  by them.
 // What clients wrote (AdmittedBytes) is for display: nothing is decided by it.
 #pragma once
 
@@ -37,8 +39,8 @@ class LinkShare {
   void Leave(uint32_t slot);
   void SetRates(const LinkRates& rates);
 
-  // Undoes what no honest client can have written. Called at every turn of the loop or as rarely as once a second: until then
-  // clients wait as long as their weights alone would make them.
+  // Undoes what no honest client can have written. Called at every turn of the loop or as rarely as
+  // once a second: until then clients wait as long as their weights alone would make them.
   void Mend(int64_t now_ns);
 
   // To send to clients: the first is open for reading only.

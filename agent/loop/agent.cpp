@@ -138,7 +138,7 @@ Agent::Agent(AgentOptions options, const Config& config)
                                      std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
                                      [](const std::string& line) { LogWarning(line); });
   state_path_ = StatePathOf(used);
-  OpenHeldBooks(used);
+  OpenHeldRecords(used);
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
                                  shares_.get(), desk_.get(), held_.get());
   base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
@@ -147,8 +147,8 @@ Agent::Agent(AgentOptions options, const Config& config)
 }
 
 // What the driver counts confirms what processes say, where nothing is on record.
-void Agent::OpenHeldBooks(const Config& config) {
-  held_ = std::make_unique<HeldBooks>(state_path_.empty() ? "" : state_path_ + ".held");
+void Agent::OpenHeldRecords(const Config& config) {
+  held_ = std::make_unique<HeldRecords>(state_path_.empty() ? "" : state_path_ + ".held");
   if (!held_->opened().ok()) LogWarning(held_->opened().text());
   if (!config.find_devices) return;
   for (const Nvml::ProcessUse& use : Nvml().UsedByProcesses()) {
@@ -205,7 +205,8 @@ bool Agent::Open() {
   const Config& config = node_->config();
   if (!listener_) {
     std::error_code ignored;
-    std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(), ignored);
+    std::filesystem::create_directories(std::filesystem::path(config.socket).parent_path(),
+                                        ignored);
     listener_ = protocol::ListenOn(config.socket, static_cast<unsigned>(config.socket_mode));
   }
   if (!listener_) {
@@ -239,16 +240,19 @@ ConfigResult Agent::ReadConfigAgain() const {
 // Whoever runs anew with a configuration that is refused has ended for good.
 bool Agent::CanRunAnew() const {
   const ConfigResult result = ReadConfigAgain();
-  if (!result.errors.empty()) LogError("does not run anew with this configuration; goes on as it is");
+  if (!result.errors.empty())
+    LogError("does not run anew with this configuration; goes on as it is");
   return result.errors.empty();
 }
 
-// With what is installed now, and with this agent's socket, slabs and books; sessions end, jobs keep what they have and come back.
+// With what is installed now, and with this agent's socket, slabs and records; sessions end, jobs
+// keep what they have and come back.
 void Agent::RunAnew() {
   LogInfo("runs anew");
   http_.reset();
   desk_.reset();  // with its workers; nobody asks any more
-  std::vector<Supervisor::File> files = {{listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
+  std::vector<Supervisor::File> files = {
+      {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
   shares_->EndMaker();
   Supervisor::RunAnew(options_.arguments, files);
@@ -303,18 +307,20 @@ void Agent::AcceptSome() {
     if (!socket && HasNoFiles()) return TurnAway("file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
-    if (peer == nullptr && HasNoFiles()) return TurnAway("file descriptors");  // the last was its socket's
+    if (peer == nullptr && HasNoFiles())
+      return TurnAway("file descriptors");  // the last was its socket's
     if (peer == nullptr) continue;
     const int channel_file = socket.get(), process_file = peer->file();
-    const auto session = node_->Connected(std::make_unique<protocol::SocketChannel>(std::move(socket)),
-                                          std::move(peer), NowNs());
+    const auto session = node_->Connected(
+        std::make_unique<protocol::SocketChannel>(std::move(socket)), std::move(peer), NowNs());
     if (!session) continue;
     Watch(channel_file, Token(About::kChannel, *session));
     Watch(process_file, Token(About::kProcess, *session));
   }
 }
 
-// Without files or memory left nobody can be taken; who is not turned away would wake the loop for ever. They try again later.
+// Without files or memory left nobody can be taken; who is not turned away would wake the loop for
+// ever. They try again later.
 void Agent::TurnAway(const char* what) {
   spare_.Reset();
   for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
@@ -358,9 +364,11 @@ void Agent::TakeSignal() {
   }
 }
 
-// A full disk is said once, and tried again every second: until then the next agent would know less.
+// A full disk is said once, and tried again every second: until then the next agent would know
+// less.
 void Agent::KeepState() {
-  if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_) return;
+  if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_)
+    return;
   base::Status kept = spillway::agent::SaveState(state_path_, node_->Saved());
   if (kept.ok()) kept_version_ = node_->saved_version();
   if (!kept.ok()) next_keep_ns_ = NowNs() + kPublishNs;
@@ -389,7 +397,8 @@ std::optional<JobIdentity> Agent::IdentityOf(const Peer& peer, pid_t leader_pid)
   return processes_.IdentityOf(peer.pid(), peer.uid(), leader_pid);
 }
 std::string Agent::PageFor(const protocol::Ask& ask, const NodeReport& report) {
-  return ask.question == protocol::Question::kConfig ? ShowConfig(node_->config()) : PageOf(ask, report);
+  return ask.question == protocol::Question::kConfig ? ShowConfig(node_->config())
+                                                     : PageOf(ask, report);
 }
 void Agent::JobStarted(const JobReport& job) {
   if (job.is_logged) LogInfo(StartLine(job));
@@ -410,7 +419,8 @@ base::Status Agent::Reload() {
   if (!result.errors.empty()) return base::Error{"nothing was changed", result.errors.front()};
   Config next = result.config;
   if (!options_.socket.empty()) next.socket = options_.socket;
-  for (const std::string& line : DifferencesBetween(node_->config(), next)) LogInfo("reload: " + line);
+  for (const std::string& line : DifferencesBetween(node_->config(), next))
+    LogInfo("reload: " + line);
   needs_restart_.clear();
   for (const std::string& name : NeedRestart(node_->config(), next)) {
     LogWarning(name + " takes a restart");

@@ -2,7 +2,8 @@
 //
 // Made and run by main(). Everything that decides is in the node; here is what touches the world.
 //
-// Threads: the loop's own; one of the HTTP server's, which only reads the last published report; the maker's of slabs; the desk's.
+// Threads: the loop's own; one of the HTTP server's, which only reads the last published report;
+// the maker's of slabs; the desk's.
 #pragma once
 
 #include <memory>
@@ -11,7 +12,7 @@
 
 #include "agent/config/config_file.h"
 #include "agent/http/http_server.h"
-#include "agent/loop/held_books.h"
+#include "agent/loop/held_records.h"
 #include "agent/node/node.h"
 #include "agent/planning/plan_desk.h"
 #include "agent/service/supervisor.h"
@@ -34,7 +35,7 @@ class Agent : private NodeServices, private FileKeeper {
   int Run();
 
  private:
-  void OpenHeldBooks(const Config& config);
+  void OpenHeldRecords(const Config& config);
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
   std::string PagesAddress() const;
@@ -74,7 +75,7 @@ class Agent : private NodeServices, private FileKeeper {
   std::vector<NodeDevice> devices_;
   std::unique_ptr<NodeShares> shares_;
   std::unique_ptr<PlanDesk> desk_;
-  std::unique_ptr<HeldBooks> held_;
+  std::unique_ptr<HeldRecords> held_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
   base::UniqueFd spare_;  // closed to have one when there are none left

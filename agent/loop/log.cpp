@@ -32,11 +32,12 @@ spdlog::level::level_enum LevelNamed(const std::string& name) {
 }  // namespace
 
 void StartLog(const std::string& level) {
-  auto logger =
-      std::make_shared<spdlog::logger>("spillwayd", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  auto logger = std::make_shared<spdlog::logger>("spillwayd",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
   // journald stamps the time itself.
   const bool to_journal = std::getenv("JOURNAL_STREAM") != nullptr;
-  logger->set_pattern(to_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v", spdlog::pattern_time_type::utc);
+  logger->set_pattern(to_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
+                      spdlog::pattern_time_type::utc);
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(logger);
   SetLogLevel(level);
@@ -55,8 +56,8 @@ void LogWarning(const std::string& line) { spdlog::warn("{}", line); }
 void LogError(const std::string& line) { spdlog::error("{}", line); }
 
 std::string StartLine(const JobReport& job) {
-  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name), NameOf(job.source),
-                     job.uid, Value(job.command));
+  return fmt::format("job started job={} source={} uid={} command={}", Value(job.name),
+                     NameOf(job.source), job.uid, Value(job.command));
 }
 
 std::string EndLine(const JobReport& job) {
@@ -70,11 +71,13 @@ std::string EndLine(const JobReport& job) {
     AddTo(sum.refused_allocations, tenancy.refused_allocations);
   }
   return fmt::format(
-      "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} to_host_bytes={} "
+      "job ended job={} source={} uid={} command={} seconds={:.3f} devices={} iterations={} "
+      "to_host_bytes={} "
       "to_device_bytes={} stall_seconds={:.3f} demand_fetches={} refused_allocations={} exit={}",
-      Value(job.name), NameOf(job.source), job.uid, Value(job.command), static_cast<double>(job.age_ns) / 1e9,
-      job.tenancies.size(), sum.iterations, sum.to_host_bytes, sum.to_device_bytes,
-      static_cast<double>(sum.stall_ns) / 1e9, sum.demand_fetches, sum.refused_allocations,
+      Value(job.name), NameOf(job.source), job.uid, Value(job.command),
+      static_cast<double>(job.age_ns) / 1e9, job.tenancies.size(), sum.iterations,
+      sum.to_host_bytes, sum.to_device_bytes, static_cast<double>(sum.stall_ns) / 1e9,
+      sum.demand_fetches, sum.refused_allocations,
       job.exit_code ? std::to_string(*job.exit_code) : "unknown");
 }
 

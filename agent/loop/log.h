@@ -1,4 +1,5 @@
-// The agent's log: lines on standard error, with journald's level prefixes where it listens; the level can change at any time.
+// The agent's log: lines on standard error, with journald's level prefixes where it listens; the
+// level can change at any time.
 //
 // Wraps spdlog in one translation unit. Any thread.
 #pragma once

@@ -31,8 +31,8 @@ bool MemoryReserve::IsShort() { return reserve.load() == nullptr; }
 
 // Twice its size must be there: else the next request would take it again.
 bool MemoryReserve::Refill() {
-  void* const room =
-      mmap(nullptr, 2 * kReserveBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const room = mmap(nullptr, 2 * kReserveBytes, PROT_NONE,
+                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (room == MAP_FAILED) return false;
   munmap(static_cast<std::byte*>(room) + kReserveBytes, kReserveBytes);
   reserve.store(room);

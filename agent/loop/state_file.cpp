@@ -40,7 +40,8 @@ bool TakeWord(std::string_view word, TermsChange& change) {
   const size_t equals = word.find('=');
   if (equals == word.npos) return false;
   int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
+  const auto [end, error] =
+      std::from_chars(word.data() + equals + 1, word.data() + word.size(), value);
   if (error != std::errc() || end != word.data() + word.size()) return false;
   for (const TermsField& field : TermsFields()) {
     if (word.substr(0, equals) != field.key) continue;
@@ -103,8 +104,10 @@ base::Result<SavedState> LoadState(const std::string& path) {
   if (!IsOnlyOurs(file.get()))
     return base::Error{path + " is not a file that only this user can write, and is ignored"};
   const base::Result<std::string> text = base::ReadRest(file.get(), path, kMostBytes);
-  if (std::optional<SavedState> state = text ? DecodeState(*text) : std::nullopt) return *std::move(state);
-  return base::Error{path + " is not whole and is discarded: budgets that operators had set are lost"};
+  if (std::optional<SavedState> state = text ? DecodeState(*text) : std::nullopt)
+    return *std::move(state);
+  return base::Error{path +
+                     " is not whole and is discarded: budgets that operators had set are lost"};
 }
 
 base::Status SaveState(const std::string& path, const SavedState& state) {

@@ -1,7 +1,9 @@
-// The file in which the agent keeps what operators have set while it is away: text, a line per job, and a sum over all of it.
+// The file in which the agent keeps what operators have set while it is away: text, a line per job,
+// and a sum over all of it.
 //
-// Called by the agent, on the loop's thread: read once, written whenever something has changed. A file is replaced as a whole, so that
-// a killed agent leaves the old one or the new one. It is not synced: it is about running jobs, which a dead machine does not have.
+// Called by the agent, on the loop's thread: read once, written whenever something has changed. A
+// file is replaced as a whole, so that a killed agent leaves the old one or the new one. It is not
+// synced: it is about running jobs, which a dead machine does not have.
 //
 // Never: believes a file that is not whole, or a value that the configuration could not have.
 #pragma once
@@ -14,7 +16,8 @@
 
 namespace spillway::agent {
 
-// False: another user can have written it, which then says nothing; or it is no file, and could make the agent wait.
+// False: another user can have written it, which then says nothing; or it is no file, and could
+// make the agent wait.
 bool IsOnlyOurs(int file);
 
 std::string EncodeState(const SavedState& state);

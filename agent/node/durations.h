@@ -24,7 +24,9 @@ struct Durations {
   }
 };
 
-inline constexpr std::array<double, 9> kWaitSeconds = {0.01, 0.1, 1, 10, 60, 300, 1800, 7200, 28800};
-inline constexpr std::array<double, 7> kAnswerSeconds = {0.0001, 0.0003, 0.001, 0.003, 0.01, 0.1, 1};
+inline constexpr std::array<double, 9> kWaitSeconds = {0.01, 0.1,  1,    10,   60,
+                                                       300,  1800, 7200, 28800};
+inline constexpr std::array<double, 7> kAnswerSeconds = {0.0001, 0.0003, 0.001, 0.003,
+                                                         0.01,   0.1,    1};
 
 }  // namespace spillway::agent

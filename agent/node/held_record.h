@@ -1,7 +1,8 @@
-// What every process was promised, where the next agent finds it: after a restart a process is believed to hold no more than that.
+// What every process was promised, where the next agent finds it: after a restart a process is
+// believed to hold no more than that.
 //
-// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in agent/loop; tests have fakes, and a node may have
-// none: then everybody is believed, up to what there is.
+// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in agent/loop;
+// tests have fakes, and a node may have none: then everybody is believed, up to what there is.
 #pragma once
 
 #include <sys/types.h>

@@ -56,7 +56,8 @@ bool IsRevocation(RulingReason reason) {
 }  // namespace
 
 Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-           NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning, HeldRecord* record)
+           NodeServices* services, int64_t now_ns, Shares* shares, Planning* planning,
+           HeldRecord* record)
     : config_(std::move(config)),
       devices_(std::move(devices)),
       host_bytes_(host_bytes),
@@ -114,9 +115,10 @@ void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) 
   if (received.what == What::kClosed) return LoseChannel(session);
   if (received.what == What::kFault) {
     ++counters_.faulty_frames;
-    return Refuse(session,
-                  received.fault == protocol::Fault::kVersion ? ErrorCode::kVersion : ErrorCode::kMalformed,
-                  std::string("a frame with a fault: ") + protocol::NameOf(received.fault));
+    return Refuse(
+        session,
+        received.fault == protocol::Fault::kVersion ? ErrorCode::kVersion : ErrorCode::kMalformed,
+        std::string("a frame with a fault: ") + protocol::NameOf(received.fault));
   }
   if (!session.messages.Take(now_ns, config_.limits.messages_per_second))
     return Refuse(session, ErrorCode::kTooFast, "too many messages per second");
@@ -131,7 +133,8 @@ void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) 
 }
 
 void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
-  if (hello.newest_version < protocol::kOldestVersion || hello.oldest_version > protocol::kNewestVersion)
+  if (hello.newest_version < protocol::kOldestVersion ||
+      hello.oldest_version > protocol::kNewestVersion)
     return Refuse(session, ErrorCode::kVersion, "no common version");
   protocol::Welcome welcome;
   welcome.version = std::min(hello.newest_version, protocol::kNewestVersion);
@@ -142,8 +145,10 @@ void Node::On(Session& session, const protocol::Hello& hello, int64_t now_ns) {
   session.channel->SetVersion(welcome.version);
   session.state = State::kOperator;
   if (hello.role == protocol::Role::kJob) {
-    const std::optional<JobIdentity> identity = services_->IdentityOf(*session.peer, hello.leader_pid);
-    if (!identity) return Refuse(session, ErrorCode::kOutOfOrder, "the process cannot be identified");
+    const std::optional<JobIdentity> identity =
+        services_->IdentityOf(*session.peer, hello.leader_pid);
+    if (!identity)
+      return Refuse(session, ErrorCode::kOutOfOrder, "the process cannot be identified");
     Job& job = JobFor(*identity, session.peer->uid(), now_ns);
     job.sessions.insert(session.id);
     session.state = State::kJob;
@@ -162,8 +167,8 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.id = JobId{last_job_};
   job.name = identity.name;
   job.key = identity.key;
-  job.command =
-      protocol::Text<64>(identity.command).view();  // the tenant's words: printable, whatever they are
+  job.command = protocol::Text<64>(identity.command)
+                    .view();  // the tenant's words: printable, whatever they are
   job.source = identity.source;
   job.source_id = identity.id;
   job.uid = uid;
@@ -177,15 +182,18 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
 }
 
 void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns) {
-  if (const auto* asked = std::get_if<protocol::Register>(&message)) return On(session, *asked, now_ns);
+  if (const auto* asked = std::get_if<protocol::Register>(&message))
+    return On(session, *asked, now_ns);
   if (const auto* usage = std::get_if<protocol::Usage>(&message)) return On(session, *usage);
   if (const auto* obeyed = std::get_if<protocol::Obeyed>(&message)) return On(session, *obeyed);
   if (const auto* need = std::get_if<protocol::HostNeed>(&message)) return On(session, *need);
   if (const auto* parts = std::get_if<protocol::Account>(&message)) return On(session, *parts);
   if (const auto* steps = std::get_if<protocol::StepTimes>(&message)) return On(session, *steps);
-  if (const auto* footprint = std::get_if<protocol::Footprint>(&message)) return On(session, *footprint);
+  if (const auto* footprint = std::get_if<protocol::Footprint>(&message))
+    return On(session, *footprint);
   if (const auto* ask = std::get_if<protocol::AskSlabs>(&message)) return On(session, *ask);
-  if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message)) return On(session, *returned);
+  if (const auto* returned = std::get_if<protocol::ReturnSlabs>(&message))
+    return On(session, *returned);
   if (const auto* held = std::get_if<protocol::HeldSlabs>(&message)) return On(session, *held);
   if (const auto* leaving = std::get_if<protocol::Leaving>(&message)) return On(session, *leaving);
   if (const auto* goodbye = std::get_if<protocol::Goodbye>(&message)) {
@@ -194,10 +202,12 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
     gone_.push_back({id, false});
     return Forget(id, now_ns);
   }
-  Refuse(session, ErrorCode::kOutOfOrder, std::string(protocol::NameOf(message)) + " is not a job's to send");
+  Refuse(session, ErrorCode::kOutOfOrder,
+         std::string(protocol::NameOf(message)) + " is not a job's to send");
 }
 
-// What it holds is counted until its process has ended: the driver frees it after the last of its exit handlers.
+// What it holds is counted until its process has ended: the driver frees it after the last of its
+// exit handlers.
 void Node::On(Session& session, const protocol::Leaving& leaving) {
   session.is_leaving = true;
   jobs_.at(session.job).exit_code = leaving.exit_code;
@@ -208,13 +218,14 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
   if (static_cast<int64_t>(session.registrations.size()) >= config_.limits.devices_per_session)
     return Refuse(session, ErrorCode::kTooManyDevices, "too many devices");
-  const auto known = std::find_if(devices_.begin(), devices_.end(),
-                                  [&](const NodeDevice& device) { return device.uuid == asked.uuid; });
+  const auto known = std::find_if(devices_.begin(), devices_.end(), [&](const NodeDevice& device) {
+    return device.uuid == asked.uuid;
+  });
   if (known == devices_.end()) NoteUnknownDevice(session, asked.uuid);
   if (known == devices_.end())
     return Refuse(session, ErrorCode::kUnknownDevice, "the agent does not know this device");
   const DeviceId device{static_cast<uint32_t>(known - devices_.begin())};
-  if (arbiter_.Has(SeatOf(session, device)))
+  if (arbiter_.Has(ProcessOf(session, device)))
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is registered already");
   Job& job = jobs_.at(session.job);
   if (IsFirstOn(job, device)) job.asked_ns[device] = now_ns;
@@ -228,9 +239,9 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   if (!TakeOver(session, device, asked, demand)) {
     const Held held = HeldBefore(session, device, asked);
     if (held.memory_bytes > 0) {
-      arbiter_.Rejoin(SeatOf(session, device), terms, demand, held, now_ns);
+      arbiter_.Rejoin(ProcessOf(session, device), terms, demand, held, now_ns);
     } else {
-      arbiter_.Join(SeatOf(session, device), terms, demand, now_ns,
+      arbiter_.Join(ProcessOf(session, device), terms, demand, now_ns,
                     {asked.held_bytes, asked.held_host_bytes});
     }
   }
@@ -238,8 +249,8 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   Record(session, registration);
 }
 
-// Such a job has the whole device, unless it requires the agent. Said once for each device. Anybody can name any number of them: each
-// user's are few, and the oldest make room.
+// Such a job has the whole device, unless it requires the agent. Said once for each device. Anybody
+// can name any number of them: each user's are few, and the oldest make room.
 void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid) {
   constexpr std::ptrdiff_t kMostOfUser = 2;
   constexpr size_t kMost = 16;
@@ -249,31 +260,32 @@ void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid&
   const auto is_users = [&](const UnknownDevice& one) { return one.uid == uid; };
   if (std::any_of(unknown_devices_.begin(), unknown_devices_.end(), is_said)) return;
   if (std::count_if(unknown_devices_.begin(), unknown_devices_.end(), is_users) >= kMostOfUser)
-    unknown_devices_.erase(std::find_if(unknown_devices_.begin(), unknown_devices_.end(), is_users));
+    unknown_devices_.erase(
+        std::find_if(unknown_devices_.begin(), unknown_devices_.end(), is_users));
   if (unknown_devices_.size() >= kMost) unknown_devices_.erase(unknown_devices_.begin());
   unknown_devices_.push_back({name, uid});
   if (!MayLog(uid)) return;
-  services_->Warn(
-      "device " + name + ", which " + jobs_.at(session.job).name +
-      " uses, is not one of this agent's: the job is not managed; is its uuid in the configuration?");
+  services_->Warn("device " + name + ", which " + jobs_.at(session.job).name +
+                  " uses, is not one of this agent's: the job is not managed; is its uuid in the "
+                  "configuration?");
 }
 
-// What the process may still hold is what its earlier session in these books was promised. False: there is none, or it was promised
-// nothing of what the process holds.
+// What the process may still hold is what its earlier session in these records was promised. False:
+// there is none, or it was promised nothing of what the process holds.
 bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked,
                     const Demand& demand) {
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
   for (SessionId other_id : sessions) {
     Session& other = sessions_.at(other_id);
     if (other.state != State::kDetached || other.peer->pid() != session.peer->pid()) continue;
-    const Seat seat = SeatOf(other, device);
-    if (!arbiter_.Has(seat)) continue;
+    const TenantProcess process = ProcessOf(other, device);
+    if (!arbiter_.Has(process)) continue;
     const bool is_news =
-        arbiter_.PromisedTo(seat) == 0 && HeldBefore(session, device, asked).memory_bytes > 0;
+        arbiter_.PromisedTo(process) == 0 && HeldBefore(session, device, asked).memory_bytes > 0;
     if (is_news)
-      arbiter_.Leave(seat);
+      arbiter_.Leave(process);
     else
-      arbiter_.Succeed(seat, session.id, demand, {asked.held_bytes, asked.held_host_bytes});
+      arbiter_.Succeed(process, session.id, demand, {asked.held_bytes, asked.held_host_bytes});
     EndRegistrations(other, device);
     return !is_news;
   }
@@ -292,9 +304,11 @@ void Node::EndRegistrations(Session& session, DeviceId device) {
   Forget(session.id, settled_ns_);
 }
 
-// As it says while those that an earlier instance knew come back, as far as that is on record, also what is beyond its limit: limits may
-// have changed, and what is held is held. Nobody takes anything from others because it says so.
-Held Node::HeldBefore(const Session& session, DeviceId device, const protocol::Register& asked) const {
+// As it says while those that an earlier instance knew come back, as far as that is on record, also
+// what is beyond its limit: limits may have changed, and what is held is held. Nobody takes
+// anything from others because it says so.
+Held Node::HeldBefore(const Session& session, DeviceId device,
+                      const protocol::Register& asked) const {
   if (!resuming_) return {};
   Held most = {arbiter_.MemoryOf(device), host_bytes_};
   if (record_ != nullptr) most = record_->Before(HolderOn(session, device));
@@ -308,11 +322,11 @@ void Node::On(Session& session, const protocol::Usage& usage) {
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   Registration& registration = found->second;
   const protocol::Usage before = std::exchange(registration.usage, usage);
-  const Seat seat = SeatOf(session, registration.device);
-  arbiter_.Holds(seat, {usage.resident_bytes, usage.host_bytes});
+  const TenantProcess process = ProcessOf(session, registration.device);
+  arbiter_.Holds(process, {usage.resident_bytes, usage.host_bytes});
   NoteHeld(session, usage.device, registration);
   NoteUse(session, usage.device, registration, before);
-  arbiter_.Use(seat, DemandOf(registration));
+  arbiter_.Use(process, DemandOf(registration));
 }
 
 void Node::On(Session& session, const protocol::HostNeed& need) {
@@ -321,7 +335,7 @@ void Node::On(Session& session, const protocol::HostNeed& need) {
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   Registration& registration = found->second;
   registration.host_need_bytes = need.size_bytes;
-  arbiter_.Use(SeatOf(session, registration.device), DemandOf(registration));
+  arbiter_.Use(ProcessOf(session, registration.device), DemandOf(registration));
 }
 
 void Node::On(Session& session, const protocol::Account& parts) {
@@ -351,8 +365,8 @@ void Node::On(Session& session, const protocol::Obeyed& obeyed) {
     return Refuse(session, ErrorCode::kOutOfOrder, "this device is not registered");
   Registration& registration = found->second;
   std::erase_if(registration.unread, [&](uint64_t serial) { return serial <= obeyed.serial; });
-  const Seat seat = SeatOf(session, registration.device);
-  if (arbiter_.Obeyed(seat, obeyed.serial, obeyed.held_bytes, obeyed.host_bytes))
+  const TenantProcess process = ProcessOf(session, registration.device);
+  if (arbiter_.Obeyed(process, obeyed.serial, obeyed.held_bytes, obeyed.host_bytes))
     Record(session, registration);
   TellWaiting(session);
 }
@@ -360,7 +374,8 @@ void Node::On(Session& session, const protocol::Obeyed& obeyed) {
 void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
   services_->Note("session " + std::to_string(static_cast<uint64_t>(session.id)) + " of process " +
                   std::to_string(session.peer->pid()) + " is closed: " + std::string(reason));
-  session.channel->Send(protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
+  session.channel->Send(
+      protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
   LoseChannel(session);
 }
 
@@ -369,7 +384,8 @@ void Node::LoseChannel(Session& session) {
   session.channel.reset();
   if (planning_ != nullptr) planning_->Forget(id);
   if (HasShares(session) && session.state == State::kJob) shares_->StopAsking(HolderOf(session));
-  const bool keeps = session.peer->IsAlive() && (!session.registrations.empty() || IsLastWithSlabs(session));
+  const bool keeps =
+      session.peer->IsAlive() && (!session.registrations.empty() || IsLastWithSlabs(session));
   gone_.push_back({id, keeps});
   if (keeps) {
     session.state = State::kDetached;
@@ -390,10 +406,10 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   const JobId job_id = session.job;
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
     for (const auto& [number, registration] : session.registrations) {
-      const bool holds = arbiter_.PromisedTo(SeatOf(session, registration.device)) > 0;
+      const bool holds = arbiter_.PromisedTo(ProcessOf(session, registration.device)) > 0;
       if (holds && !session.is_leaving) ++counters_.reclaimed;
       LeaveLink(registration);
-      arbiter_.Leave(SeatOf(session, registration.device));
+      arbiter_.Leave(ProcessOf(session, registration.device));
       Record(session, registration);
       AddUsage(registration, job->second.finished[registration.device]);
     }
@@ -465,14 +481,15 @@ void Node::Settle(int64_t now_ns) {
   const Decisions decisions = arbiter_.Decide(now_ns);
   for (const AdmissionDecision& decision : decisions.admissions) Tell(decision);
   for (const GrantDecision& decision : decisions.grants) {
-    RecordPromised(decision.seat);
+    RecordPromised(decision.process);
     Tell(decision);
   }
-  for (const Seat& seat : decisions.overdue) {
+  for (const TenantProcess& process : decisions.overdue) {
     ++counters_.overdue;
-    const auto job = jobs_.find(seat.job);
-    services_->Warn((job == jobs_.end() ? "?" : job->second.name) + " has not given back memory of device " +
-                    std::to_string(static_cast<uint32_t>(seat.device)) + " in time");
+    const auto job = jobs_.find(process.job);
+    services_->Warn((job == jobs_.end() ? "?" : job->second.name) +
+                    " has not given back memory of device " +
+                    std::to_string(static_cast<uint32_t>(process.device)) + " in time");
   }
   for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
   EndSilent(now_ns);
@@ -490,7 +507,8 @@ int64_t Node::NextWake() const {
     if (!session.unsent_admissions.empty()) next = std::min(next, settled_ns_ + kRetryNs);
     for (const auto& [number, registration] : session.registrations) {
       const bool waits_for_room = registration.unsent && registration.unread.size() < kMostUnread;
-      if (waits_for_room && session.channel != nullptr) next = std::min(next, settled_ns_ + kRetryNs);
+      if (waits_for_room && session.channel != nullptr)
+        next = std::min(next, settled_ns_ + kRetryNs);
     }
   }
   return next;
@@ -527,17 +545,19 @@ void Node::Tell(const AdmissionDecision& decision) {
 void Node::Tell(const GrantDecision& decision) {
   ++counters_.grants;
   if (IsRevocation(decision.reason)) ++counters_.revocations;
-  Session* session = Find(decision.seat.session);
+  Session* session = Find(decision.process.session);
   if (session == nullptr) return;
   for (auto& [number, registration] : session->registrations) {
-    if (registration.device != decision.seat.device) continue;
+    if (registration.device != decision.process.device) continue;
     registration.unsent = decision;
   }
   TellWaiting(*session);
 }
 
 void Node::TellGrant(Session& session, uint32_t number, Registration& registration) {
-  if (!registration.unsent || session.channel == nullptr || registration.unread.size() >= kMostUnread) return;
+  if (!registration.unsent || session.channel == nullptr ||
+      registration.unread.size() >= kMostUnread)
+    return;
   const GrantDecision& decision = *registration.unsent;
   protocol::Grant grant;
   grant.device = number;
@@ -574,8 +594,8 @@ void Node::TellWaiting(Session& session) {
 void Node::Stop() {
   for (auto& [id, session] : sessions_) {
     if (session.channel == nullptr) continue;
-    session.channel->Send(
-        protocol::Error{.code = ErrorCode::kAgentStops, .reason = "the agent stops; keep what you have"});
+    session.channel->Send(protocol::Error{.code = ErrorCode::kAgentStops,
+                                          .reason = "the agent stops; keep what you have"});
   }
 }
 

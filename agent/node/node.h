@@ -1,13 +1,16 @@
-// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. What the loop does with real ones the
-// simulation does with fakes.
+// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. What
+// the loop does with real ones the simulation does with fakes.
 //
-// Called by the loop, one thread; `now_ns` is any clock that does not go backwards (if it does, nothing breaks, it only takes
-// longer). Owns the channels.
+// Called by the loop, one thread; `now_ns` is any clock that does not go backwards (if it does,
+// nothing breaks, it only takes longer). Owns the channels.
 //
 // Invariants
-//  1. A session that breaks a rule gets one Error that names the rule, and is closed; nobody else notices.
-//  2. A process that is alive keeps what it was granted, connected or not; one that has ended keeps nothing.
-//  3. To one that does not read, no more than kMostUnread grants are sent; what it missed is told when it reads again.
+//  1. A session that breaks a rule gets one Error that names the rule, and is closed; nobody else
+//  notices.
+//  2. A process that is alive keeps what it was granted, connected or not; one that has ended keeps
+//  nothing.
+//  3. To one that does not read, no more than kMostUnread grants are sent; what it missed is told
+//  when it reads again.
 //  4. What a message says of its sender changes only its sender's own job.
 #pragma once
 
@@ -43,15 +46,15 @@ struct NodeDevice {
 
 class Node {
  public:
-  // `services`, `shares` and `planning` outlive it; without shares there are neither slabs nor places at a link, without planning
-  // jobs plan for themselves.
+  // `services`, `shares` and `planning` outlive it; without shares there are neither slabs nor
+  // places at a link, without planning jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
-       NodeServices* services, int64_t now_ns, Shares* shares = nullptr, Planning* planning = nullptr,
-       HeldRecord* record = nullptr);
+       NodeServices* services, int64_t now_ns, Shares* shares = nullptr,
+       Planning* planning = nullptr, HeldRecord* record = nullptr);
 
   // Nothing when it is not taken; the channel has been told why.
-  std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
-                                     int64_t now_ns);
+  std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
+                                     std::unique_ptr<Peer> peer, int64_t now_ns);
   void Readable(SessionId session, int64_t now_ns);
   // The process behind a session has ended.
   void PeerEnded(SessionId session, int64_t now_ns);
@@ -59,7 +62,8 @@ class Node {
   void Settle(int64_t now_ns);
   int64_t NextWake() const;
 
-  // Sessions whose channel is no more since the last call. Those whose process still lives are followed on.
+  // Sessions whose channel is no more since the last call. Those whose process still lives are
+  // followed on.
   struct Gone {
     SessionId session;
     bool process_lives;
@@ -68,8 +72,8 @@ class Node {
 
   void SetConfig(const Config& config);
   void NoteReload(bool succeeded);
-  // What operators have set. It goes on with what an earlier instance saved; terms are taken by jobs that come back while the node
-  // waits for them.
+  // What operators have set. It goes on with what an earlier instance saved; terms are taken by
+  // jobs that come back while the node waits for them.
   SavedState Saved() const;
   void Restore(const SavedState& state);
   // Rises whenever Saved would tell something else.
@@ -97,14 +101,16 @@ class Node {
     TermsChange set_by_operator;
     std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
     std::optional<int32_t> exit_code;            // of the last process that said it
-    std::map<DeviceId, int64_t> asked_ns;        // for devices on which it has not been admitted yet
+    std::map<DeviceId, int64_t> asked_ns;  // for devices on which it has not been admitted yet
   };
   struct Registration {
     DeviceId device{};
     protocol::Usage usage;
-    std::optional<protocol::Account> parts;  // none: its protocol has none, or it has not said them yet
+    std::optional<protocol::Account>
+        parts;  // none: its protocol has none, or it has not said them yet
     protocol::StepTimes steps;
-    std::optional<int64_t> allocated_bytes;  // none: its protocol has none, or it has not said it yet
+    std::optional<int64_t>
+        allocated_bytes;  // none: its protocol has none, or it has not said it yet
     protocol::Register asked;
     std::optional<int64_t> host_need_bytes;  // with nothing of the device, as it says
     std::vector<uint64_t> unread;            // serials of grants that were sent and not answered
@@ -114,7 +120,8 @@ class Node {
     int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
     int64_t most_held_bytes = 0;    // of the device, of what it was promised
     bool has_claim = true;
-    std::optional<int64_t> unused_until_ns;  // when it has a claim no more, unless it holds something by then
+    std::optional<int64_t>
+        unused_until_ns;  // when it has a claim no more, unless it holds something by then
     int64_t wanted_without_claim = 0;
     std::optional<Shares::Place> place;
   };
@@ -132,7 +139,8 @@ class Node {
     int64_t since_ns = 0;
     uint16_t version = 1;
     bool is_leaving = false;
-    std::set<protocol::SlabName> not_named;  // its slabs by our books, until it has named those that it has
+    std::set<protocol::SlabName>
+        not_named;  // its slabs by our records, until it has named those that it has
   };
   // Of jobs: a user, a pod or a container, or an account.
   struct Owner {
@@ -184,7 +192,8 @@ class Node {
   bool MayOperate(const Session& session) const;
   Job& JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns);
   Job* JobNamed(std::string_view name);
-  bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked, const Demand& demand);
+  bool TakeOver(Session& session, DeviceId device, const protocol::Register& asked,
+                const Demand& demand);
   void EndRegistrations(Session& session, DeviceId device);
   // node_crowd.cpp
   std::optional<protocol::Error> WhyNotConnected(const Peer& peer, int64_t now_ns);
@@ -193,7 +202,9 @@ class Node {
   bool MayLog(uid_t uid);
   void NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid);
   Held HeldBefore(const Session& session, DeviceId device, const protocol::Register& asked) const;
-  Seat SeatOf(const Session& session, DeviceId device) const { return {session.job, session.id, device}; }
+  TenantProcess ProcessOf(const Session& session, DeviceId device) const {
+    return {session.job, session.id, device};
+  }
   void Tell(const AdmissionDecision& decision);
   void Tell(const GrantDecision& decision);
   void TellGrant(Session& session, uint32_t number, Registration& registration);
@@ -213,12 +224,13 @@ class Node {
   std::vector<OwnerReport> ReportOwners(const std::vector<TenancyView>& views) const;
   // node_claims.cpp
   static bool HoldsSomething(const Session& session, const Registration& registration);
-  void NoteUse(Session& session, uint32_t number, Registration& registration, const protocol::Usage& before);
+  void NoteUse(Session& session, uint32_t number, Registration& registration,
+               const protocol::Usage& before);
   void AwaitUse(Session& session, uint32_t number, Registration& registration);
   void SetClaim(Session& session, Registration& registration, bool has_claim);
   void EndUnusedClaims(int64_t now_ns);
   void Record(const Session& session, const Registration& registration);
-  void RecordPromised(const Seat& seat);
+  void RecordPromised(const TenantProcess& process);
   static Demand DemandOf(const Registration& registration);
   HolderOnDevice HolderOn(const Session& session, DeviceId device) const;
   // node_shares.cpp
@@ -230,7 +242,8 @@ class Node {
   void ServeSlabs(Session& session, uint32_t number, Registration& registration);
   static size_t SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases);
   void GiveBack(Session& session, std::span<const Lease> leases);
-  void ShareBy(Session& session, uint32_t number, Registration& registration, const GrantDecision& decision);
+  void ShareBy(Session& session, uint32_t number, Registration& registration,
+               const GrantDecision& decision);
   void SetQuotaOf(JobId id);
   void NoteHeld(Session& session, uint32_t number, Registration& registration);
   void LeaveLink(const Registration& registration);
@@ -271,7 +284,8 @@ class Node {
   std::map<uid_t, User> users_;
   std::map<std::string, Owner> owners_;
   uint64_t last_owner_ = 0;
-  std::set<std::tuple<int64_t, SessionId, uint32_t>> unused_;  // when claims end of who holds nothing
+  std::set<std::tuple<int64_t, SessionId, uint32_t>>
+      unused_;  // when claims end of who holds nothing
   std::vector<Gone> gone_;
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;

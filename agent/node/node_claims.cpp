@@ -1,9 +1,12 @@
-// Which processes have a claim on memory, and what the next agent must know of those that hold some.
+// Which processes have a claim on memory, and what the next agent must know of those that hold
+// some.
 //
 // Note [Holds nothing]
-// What a process wants, and that it works, it says itself. One that holds nothing of the device, and has nothing of its own on the host, has
-// nothing to lose: it has a claim only for [arbiter] unused_ms after it was granted memory, and none while it is idle. It has one again
-// when it wakes, or wants more than before. What it says that it holds counts only as far as it was promised to it.
+// What a process wants, and that it works, it says itself. One that holds nothing of the device,
+// and has nothing of its own on the host, has nothing to lose: it has a claim only for [arbiter]
+// unused_ms after it was granted memory, and none while it is idle. It has one again when it wakes,
+// or wants more than before. What it says that it holds counts only as far as it was promised to
+// it.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -12,14 +15,16 @@ namespace spillway::agent {
 
 namespace {
 
-constexpr uint16_t kOrdinaryVersion = 4;  // from which on a job says what it has in memory that is not pinned
+constexpr uint16_t kOrdinaryVersion =
+    4;  // from which on a job says what it has in memory that is not pinned
 
 }  // namespace
 
 bool Node::HoldsSomething(const Session& session, const Registration& registration) {
   if (registration.most_held_bytes == 0) return false;
   const protocol::Usage& usage = registration.usage;
-  if (usage.resident_bytes > 0 || usage.host_bytes > 0 || session.version < kOrdinaryVersion) return true;
+  if (usage.resident_bytes > 0 || usage.host_bytes > 0 || session.version < kOrdinaryVersion)
+    return true;
   return registration.parts && registration.parts->ordinary_bytes > 0;
 }
 
@@ -27,16 +32,19 @@ void Node::NoteUse(Session& session, uint32_t number, Registration& registration
                    const protocol::Usage& before) {
   const protocol::Usage& now = registration.usage;
   if (HoldsSomething(session, registration)) return SetClaim(session, registration, true);
-  const bool has_grant = arbiter_.HasGrant(SeatOf(session, registration.device));
+  const bool has_grant = arbiter_.HasGrant(ProcessOf(session, registration.device));
   if (!now.active && has_grant) return SetClaim(session, registration, false);
-  const bool wakes = now.active && (!before.active || now.wanted_bytes > registration.wanted_without_claim);
+  const bool wakes =
+      now.active && (!before.active || now.wanted_bytes > registration.wanted_without_claim);
   if (!registration.has_claim && wakes) SetClaim(session, registration, true);
-  if (arbiter_.PromisedTo(SeatOf(session, registration.device)) > 0) AwaitUse(session, number, registration);
+  if (arbiter_.PromisedTo(ProcessOf(session, registration.device)) > 0)
+    AwaitUse(session, number, registration);
 }
 
 // It was granted some.
 void Node::AwaitUse(Session& session, uint32_t number, Registration& registration) {
-  if (!registration.has_claim || registration.unused_until_ns || HoldsSomething(session, registration))
+  if (!registration.has_claim || registration.unused_until_ns ||
+      HoldsSomething(session, registration))
     return;
   registration.unused_until_ns = settled_ns_ + config_.unused_ms * 1'000'000;
   unused_.insert({*registration.unused_until_ns, session.id, number});
@@ -58,29 +66,31 @@ void Node::EndUnusedClaims(int64_t now_ns) {
     Session* const session = Find(id);
     if (session == nullptr) continue;
     const auto found = session->registrations.find(number);
-    if (found == session->registrations.end() || found->second.unused_until_ns != until_ns) continue;
+    if (found == session->registrations.end() || found->second.unused_until_ns != until_ns)
+      continue;
     SetClaim(*session, found->second, false);
-    arbiter_.Use(SeatOf(*session, found->second.device), DemandOf(found->second));
+    arbiter_.Use(ProcessOf(*session, found->second.device), DemandOf(found->second));
   }
 }
 
 HolderOnDevice Node::HolderOn(const Session& session, DeviceId device) const {
-  return {jobs_.at(session.job).key, session.peer->pid(), devices_[static_cast<size_t>(device)].uuid};
+  return {jobs_.at(session.job).key, session.peer->pid(),
+          devices_[static_cast<size_t>(device)].uuid};
 }
 
 void Node::Record(const Session& session, const Registration& registration) {
   if (record_ == nullptr) return;
-  const Seat seat = SeatOf(session, registration.device);
+  const TenantProcess process = ProcessOf(session, registration.device);
   record_->Note(HolderOn(session, registration.device),
-                {arbiter_.PromisedTo(seat), arbiter_.HostPromisedTo(seat)});
+                {arbiter_.PromisedTo(process), arbiter_.HostPromisedTo(process)});
 }
 
-void Node::RecordPromised(const Seat& seat) {
+void Node::RecordPromised(const TenantProcess& process) {
   if (record_ == nullptr) return;
-  const Session* const session = Find(seat.session);
+  const Session* const session = Find(process.session);
   if (session == nullptr) return;
   for (const auto& [number, registration] : session->registrations) {
-    if (registration.device == seat.device) Record(*session, registration);
+    if (registration.device == process.device) Record(*session, registration);
   }
 }
 

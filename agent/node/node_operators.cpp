@@ -44,7 +44,8 @@ void Node::TakeAsOperator(Session& session, const protocol::Message& message, in
     return Refuse(session, protocol::ErrorCode::kOutOfOrder,
                   std::string(protocol::NameOf(message)) + " is not an operator's to send");
   if (!users_[session.peer->uid()].questions.Take(now_ns, config_.limits.messages_per_second))
-    return Refuse(session, protocol::ErrorCode::kTooFast, "too many questions per second of this user");
+    return Refuse(session, protocol::ErrorCode::kTooFast,
+                  "too many questions per second of this user");
   const int64_t began_ns = services_->NowNs();
   const Outcome outcome = Answer(session, message, now_ns);
   counters_.api_requests[{method, NameOf(outcome)}].Add(services_->NowNs() - began_ns);
@@ -60,8 +61,9 @@ Outcome Node::Answer(Session& session, const protocol::Message& message, int64_t
 
 Done Node::DoneOf(const Session& session, const protocol::Message& message) {
   if (!MayOperate(session))
-    return {Outcome::kRefused,
-            "only root, the agent's user and the operators in its configuration may change something"};
+    return {
+        Outcome::kRefused,
+        "only root, the agent's user and the operators in its configuration may change something"};
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
   return Do(std::get<protocol::Control>(message));
 }
@@ -72,17 +74,20 @@ Outcome Node::Say(Session& session, const Done& done) {
 }
 
 Node::Job* Node::JobNamed(std::string_view name) {
-  const auto found =
-      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& entry) { return entry.second.name == name; });
+  const auto found = std::find_if(jobs_.begin(), jobs_.end(),
+                                  [&](const auto& entry) { return entry.second.name == name; });
   return found == jobs_.end() ? nullptr : &found->second;
 }
 
 Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
   if (ask.question == protocol::Question::kJob && JobNamed(ask.job.view()) == nullptr)
-    return Say(session, {Outcome::kUnknownJob, "no job " + std::string(ask.job.view()) + " runs here"});
+    return Say(session,
+               {Outcome::kUnknownJob, "no job " + std::string(ask.job.view()) + " runs here"});
   const std::string page = services_->PageFor(ask, Report(now_ns));
   const base::UniqueFd file = protocol::SealedCopy(page);
-  if (!file) return Say(session, {Outcome::kRefused, "the agent has no memory or files left for the answer"});
+  if (!file)
+    return Say(session,
+               {Outcome::kRefused, "the agent has no memory or files left for the answer"});
   session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
   return Outcome::kDone;
 }
@@ -96,9 +101,11 @@ Done Node::Do(const protocol::SetBudget& wanted) {
   Job* job = JobNamed(wanted.job.view());
   if (job == nullptr)
     return {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " runs here"};
-  if (wanted.device >= 0) return {Outcome::kRefused, "a budget is set on all devices of a job at once"};
+  if (wanted.device >= 0)
+    return {Outcome::kRefused, "a budget is set on all devices of a job at once"};
   if (wanted.limit_bytes == 0)
-    return {Outcome::kRefused, "a job needs some memory to compute in; `drain` lets no new job begin"};
+    return {Outcome::kRefused,
+            "a job needs some memory to compute in; `drain` lets no new job begin"};
   const TermsChange before = job->set_by_operator;
   TermsChange& change = job->set_by_operator;
   const auto set = [](std::optional<int64_t>& value, int64_t wanted_value) {
@@ -121,8 +128,8 @@ Done Node::Do(const protocol::SetBudget& wanted) {
     }
     const Terms terms = TermsOf(*job, view.device);
     if (wanted.guaranteed_bytes > terms.memory.limit) {
-      refusal = "its limit on device " + std::to_string(static_cast<uint32_t>(view.device)) + " is " +
-                InBytes(terms.memory.limit);
+      refusal = "its limit on device " + std::to_string(static_cast<uint32_t>(view.device)) +
+                " is " + InBytes(terms.memory.limit);
       continue;
     }
     refusal = arbiter_.CheckTerms(job->id, view.device, terms).text();
@@ -249,14 +256,15 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.host_promised_bytes = arbiter_.PromisedOnHost();
   report.sessions = sessions_.size();
   report.counters = counters_;
-  for (const UnknownDevice& device : unknown_devices_) report.unknown_devices.push_back(device.name);
+  for (const UnknownDevice& device : unknown_devices_)
+    report.unknown_devices.push_back(device.name);
   if (shares_ != nullptr) report.pool = shares_->View();
   if (planning_ != nullptr) report.planning = planning_->View();
   for (uint32_t i = 0; i < devices_.size(); ++i) {
-    report.devices.push_back({i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
-                              arbiter_.PromisedOn(DeviceId{i}), 0, devices_[i].bus_id,
-                              shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode,
-                              devices_[i].is_found});
+    report.devices.push_back(
+        {i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
+         arbiter_.PromisedOn(DeviceId{i}), 0, devices_[i].bus_id,
+         shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode, devices_[i].is_found});
   }
   std::map<JobId, size_t> places;
   for (const auto& [id, job] : jobs_) {

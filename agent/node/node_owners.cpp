@@ -34,8 +34,9 @@ Node::Owner& Node::OwnerNamed(const std::string& name) {
 }
 
 void Node::SetTermsOf(const std::string& name, Owner& owner) {
-  const auto account = std::find_if(config_.accounts.begin(), config_.accounts.end(),
-                                    [&](const AccountSetting& one) { return kAccount + one.name == name; });
+  const auto account =
+      std::find_if(config_.accounts.begin(), config_.accounts.end(),
+                   [&](const AccountSetting& one) { return kAccount + one.name == name; });
   if (account != config_.accounts.end()) {
     owner.terms = AccountTermsFor(*account, host_bytes_);
     return arbiter_.SetOwner(owner.id, owner.terms);
@@ -48,7 +49,8 @@ void Node::SetTermsOf(const std::string& name, Owner& owner) {
   arbiter_.SetOwner(owner.id, terms);
 }
 
-// Those that the configuration names, whose guarantees are kept free, and those who have jobs. Accounts first: users name them.
+// Those that the configuration names, whose guarantees are kept free, and those who have jobs.
+// Accounts first: users name them.
 void Node::SetOwners() {
   for (auto& [name, owner] : owners_) owner.is_configured = false;
   for (const AccountSetting& account : config_.accounts) {
@@ -99,10 +101,11 @@ std::vector<OwnerReport> Node::ReportOwners(const std::vector<TenancyView>& view
     report.terms = owner.terms;
     for (uint32_t number = 0; number < devices_.size(); ++number) {
       const int64_t memory_bytes = arbiter_.MemoryOf(DeviceId{number});
-      report.devices.push_back({.device_number = number,
-                                .uuid = devices_[number].name,
-                                .guaranteed_bytes = owner.terms.GuaranteedOn(memory_bytes),
-                                .limit_bytes = std::min(owner.terms.LimitOn(memory_bytes), memory_bytes)});
+      report.devices.push_back(
+          {.device_number = number,
+           .uuid = devices_[number].name,
+           .guaranteed_bytes = owner.terms.GuaranteedOn(memory_bytes),
+           .limit_bytes = std::min(owner.terms.LimitOn(memory_bytes), memory_bytes)});
     }
   }
   std::optional<JobId> last;

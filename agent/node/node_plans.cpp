@@ -8,8 +8,8 @@ namespace spillway::agent {
 
 using protocol::PlanOutcome;
 
-// A pod's or container's user is often root, like its neighbours' users: what is its own is told by its name. Within it root can
-// become any user, and would have as many parts.
+// A pod's or container's user is often root, like its neighbours' users: what is its own is told by
+// its name. Within it root can become any user, and would have as many parts.
 PlanOwner Node::PlanOwnerOf(const Session& session) const {
   const Job& job = jobs_.at(session.job);
   const std::string user = "user-" + std::to_string(session.peer->uid());
@@ -53,7 +53,8 @@ void Node::On(Session& session, const protocol::RecallPlans& recall) {
   if (session.registrations.count(recall.device) == 0)
     return Refuse(session, protocol::ErrorCode::kOutOfOrder, "this device is not registered");
   if (planning_ != nullptr) return planning_->Recall(session.id, PlanOwnerOf(session), recall);
-  session.channel->Send(protocol::RecalledPlans{.device = recall.device, .program = recall.program});
+  session.channel->Send(
+      protocol::RecalledPlans{.device = recall.device, .program = recall.program});
 }
 
 // To one that does not read nothing is kept back: by then it plans for itself.

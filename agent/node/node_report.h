@@ -43,7 +43,8 @@ struct TenancyReport {
   // Of processes that tell the parts; of the others, the sums.
   protocol::Account parts;
   protocol::StepTimes steps;
-  // What its programs have allocated; the wanted bytes of the view claim more while that may still grow.
+  // What its programs have allocated; the wanted bytes of the view claim more while that may still
+  // grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
@@ -91,7 +92,8 @@ struct NodeCounters {
   Durations<kWaitSeconds> admission_waits;
   // Of operators' requests, by method and outcome.
   std::map<std::pair<std::string, std::string>, Durations<kAnswerSeconds>> api_requests;
-  int64_t connections = 0, refused_connections = 0, faulty_frames = 0, reloads = 0, failed_reloads = 0;
+  int64_t connections = 0, refused_connections = 0, faulty_frames = 0, reloads = 0,
+          failed_reloads = 0;
 };
 
 struct NodeReport {

@@ -13,8 +13,9 @@ constexpr uint16_t kSharesVersion = 2, kDriverSlabsVersion = 5;
 constexpr int64_t kMendNs = 1'000'000'000;
 
 // Note [Slabs for who holds the device]
-// Slabs are memory that the agent itself takes for a process, also of one that has nothing to move into them. So they are for who holds
-// device memory, or held some: what is idle has all its data on the host, and needs the same slabs when it wakes.
+// Slabs are memory that the agent itself takes for a process, also of one that has nothing to move
+// into them. So they are for who holds device memory, or held some: what is idle has all its data
+// on the host, and needs the same slabs when it wakes.
 int64_t SlabQuotaOf(int64_t granted_host_bytes, int64_t most_held_bytes, int64_t device_factor) {
   if (most_held_bytes > granted_host_bytes / device_factor) return granted_host_bytes;
   return most_held_bytes * device_factor;
@@ -28,7 +29,8 @@ void ForEachName(const SlabNames& slabs, Visit visit) {
 }  // namespace
 
 bool Node::HasShares(const Session& session) const {
-  return shares_ != nullptr && session.state != State::kOperator && session.version >= kSharesVersion;
+  return shares_ != nullptr && session.state != State::kOperator &&
+         session.version >= kSharesVersion;
 }
 
 // By its key: a later job may have its name while it lives on.
@@ -38,7 +40,8 @@ PoolHolder Node::HolderOf(const Session& session) const {
   return {PoolJobOf(jobs_.at(session.job)), session.peer->pid()};
 }
 
-// A process that an earlier agent knew, or whose earlier session was cut off. What that was kept for is this one's now.
+// A process that an earlier agent knew, or whose earlier session was cut off. What that was kept
+// for is this one's now.
 void Node::BeginShares(Session& session) {
   if (!HasShares(session)) return;
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
@@ -52,7 +55,8 @@ void Node::BeginShares(Session& session) {
   for (const Lease& lease : shares_->Claim(HolderOf(session))) session.not_named.insert(lease.name);
 }
 
-// Slabs are a living process's, also of one that was cut off after Hello and before it could register.
+// Slabs are a living process's, also of one that was cut off after Hello and before it could
+// register.
 bool Node::IsLastWithSlabs(const Session& session) const {
   if (session.state != State::kJob || !HasShares(session)) return false;
   for (SessionId other : jobs_.at(session.job).sessions) {
@@ -65,13 +69,15 @@ void Node::On(Session& session, const protocol::HeldSlabs& held) {
   if (!HasShares(session)) return;
   ForEachName(held.slabs, [&](protocol::SlabName name) { session.not_named.erase(name); });
   if (!held.last) return;
-  for (const protocol::SlabName name : session.not_named) shares_->ReturnSlab(HolderOf(session), name);
+  for (const protocol::SlabName name : session.not_named)
+    shares_->ReturnSlab(HolderOf(session), name);
   session.not_named.clear();
 }
 
 void Node::On(Session& session, const protocol::ReturnSlabs& returned) {
   if (!HasShares(session)) return;
-  ForEachName(returned.slabs, [&](protocol::SlabName name) { shares_->ReturnSlab(HolderOf(session), name); });
+  ForEachName(returned.slabs,
+              [&](protocol::SlabName name) { shares_->ReturnSlab(HolderOf(session), name); });
 }
 
 void Node::On(Session& session, const protocol::AskSlabs& ask) {
@@ -86,9 +92,10 @@ void Node::On(Session& session, const protocol::AskSlabs& ask) {
 // The pool remembers one wish of a process: that of the device it asked for last.
 void Node::ServeSlabs(Session& session, uint32_t number, Registration& registration) {
   if (registration.wanted_slab_bytes <= 0 || session.channel == nullptr) return;
-  const SlabKinds kinds = session.version >= kDriverSlabsVersion ? SlabKinds::kAll : SlabKinds::kFiles;
-  const std::vector<Lease> leases =
-      shares_->AskForSlabs(HolderOf(session), registration.device, registration.wanted_slab_bytes, kinds);
+  const SlabKinds kinds =
+      session.version >= kDriverSlabsVersion ? SlabKinds::kAll : SlabKinds::kFiles;
+  const std::vector<Lease> leases = shares_->AskForSlabs(HolderOf(session), registration.device,
+                                                         registration.wanted_slab_bytes, kinds);
   for (size_t at = 0; at < leases.size();) {
     const size_t sent = SendSlabs(session, number, {leases.data() + at, leases.size() - at});
     if (sent == 0) return GiveBack(session, {leases.data() + at, leases.size() - at});
@@ -144,15 +151,15 @@ void Node::SetQuotaOf(JobId id) {
   int64_t bytes = 0;
   for (SessionId session : job.sessions) {
     for (const auto& [number, registration] : sessions_.at(session).registrations)
-      bytes +=
-          SlabQuotaOf(registration.granted_host_bytes, registration.most_held_bytes, config_.device_factor);
+      bytes += SlabQuotaOf(registration.granted_host_bytes, registration.most_held_bytes,
+                           config_.device_factor);
   }
   shares_->SetQuota(PoolJobOf(job), bytes);
 }
 
 // With more of the device come more slabs.
 void Node::NoteHeld(Session& session, uint32_t number, Registration& registration) {
-  const int64_t promised_bytes = arbiter_.PromisedTo(SeatOf(session, registration.device));
+  const int64_t promised_bytes = arbiter_.PromisedTo(ProcessOf(session, registration.device));
   const int64_t held_bytes = std::min(registration.usage.resident_bytes, promised_bytes);
   if (held_bytes <= registration.most_held_bytes) return;
   registration.most_held_bytes = held_bytes;
@@ -192,16 +199,19 @@ void Node::SettleShares(int64_t now_ns) {
   }
 }
 
-// As the jobs say, but never more than they were promised; what a process leases of the pool is not outside.
+// As the jobs say, but never more than they were promised; what a process leases of the pool is not
+// outside.
 int64_t Node::OutsideBytes() const {
   int64_t outside = 0;
   for (const auto& [id, session] : sessions_) {
     int64_t host_bytes = 0;
     for (const auto& [number, registration] : session.registrations) {
-      const int64_t promised_bytes = arbiter_.HostPromisedTo(SeatOf(session, registration.device));
+      const int64_t promised_bytes =
+          arbiter_.HostPromisedTo(ProcessOf(session, registration.device));
       host_bytes += std::min(registration.usage.host_bytes, promised_bytes);
     }
-    if (host_bytes > 0) outside += std::max<int64_t>(0, host_bytes - shares_->HeldBytes(HolderOf(session)));
+    if (host_bytes > 0)
+      outside += std::max<int64_t>(0, host_bytes - shares_->HeldBytes(HolderOf(session)));
   }
   return std::min(outside, host_bytes_);
 }

@@ -1,4 +1,5 @@
-// What a job may have on a device: by the configuration and its operator, and no more than it asks for itself.
+// What a job may have on a device: by the configuration and its operator, and no more than it asks
+// for itself.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -9,8 +10,10 @@ Terms Node::TermsOf(const Job& job, DeviceId device) const {
   Terms terms = TermsFor(config_, job.name, job.uid, arbiter_.MemoryOf(device), host_bytes_);
   ApplyTerms(job.set_by_operator, terms, arbiter_.MemoryOf(device), host_bytes_);
   const protocol::Register own = OwnLimitsOf(job, device);
-  if (own.own_limit_bytes > 0) terms.memory.limit = std::min(terms.memory.limit, own.own_limit_bytes);
-  if (own.own_host_limit_bytes > 0) terms.host.limit = std::min(terms.host.limit, own.own_host_limit_bytes);
+  if (own.own_limit_bytes > 0)
+    terms.memory.limit = std::min(terms.memory.limit, own.own_limit_bytes);
+  if (own.own_host_limit_bytes > 0)
+    terms.host.limit = std::min(terms.host.limit, own.own_host_limit_bytes);
   terms.memory.guaranteed = std::min(terms.memory.guaranteed, terms.memory.limit);
   terms.memory.floor = std::min(terms.memory.floor, terms.memory.limit);
   terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
@@ -18,7 +21,8 @@ Terms Node::TermsOf(const Job& job, DeviceId device) const {
   return terms;
 }
 
-// A job limits itself by the least that any of its processes there asks for; no limit, where none does.
+// A job limits itself by the least that any of its processes there asks for; no limit, where none
+// does.
 protocol::Register Node::OwnLimitsOf(const Job& job, DeviceId device) const {
   protocol::Register least;
   const auto lower = [](int64_t& value, int64_t other) {

@@ -41,12 +41,14 @@ std::string MethodOf(const protocol::Message& message) {
   return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
 }
 
-std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message, const protocol::Done& done) {
-  std::string line =
-      "operator uid=" + std::to_string(uid) + " pid=" + std::to_string(pid) + " request=" + MethodOf(message);
+std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
+                   const protocol::Done& done) {
+  std::string line = "operator uid=" + std::to_string(uid) + " pid=" + std::to_string(pid) +
+                     " request=" + MethodOf(message);
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) AddTerms(*wanted, line);
   const auto* control = std::get_if<protocol::Control>(&message);
-  if (control != nullptr && !control->value.view().empty()) line += " value=" + Quoted(control->value.view());
+  if (control != nullptr && !control->value.view().empty())
+    line += " value=" + Quoted(control->value.view());
   line += std::string(" outcome=") + NameOf(done.outcome);
   return done.text.view().empty() ? line : line + " why=" + Quoted(done.text.view());
 }

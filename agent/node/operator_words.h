@@ -13,6 +13,7 @@ const char* NameOf(protocol::Outcome outcome);
 // "set_budget"; empty: it is nothing that an operator asks.
 std::string MethodOf(const protocol::Message& message);
 // Who asked for what, and what became of it: one line of key=value.
-std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message, const protocol::Done& done);
+std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
+                   const protocol::Done& done);
 
 }  // namespace spillway::agent

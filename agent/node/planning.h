@@ -1,7 +1,7 @@
 // Who makes plans for the node's jobs, and keeps them: what the node asks and hears.
 //
-// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in agent/planning; tests have fakes, and a node may
-// have none.
+// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in
+// agent/planning; tests have fakes, and a node may have none.
 #pragma once
 
 #include <array>
@@ -18,7 +18,8 @@ namespace spillway::agent {
 
 // Whose plans they are: a user's, or a user's within one pod or container.
 struct PlanOwner {
-  // Who has its part of the planners: the user, or the pod or container as a whole, in which anybody can be many users.
+  // Who has its part of the planners: the user, or the pod or container as a whole, in which
+  // anybody can be many users.
   std::string tenant;
   std::string name;  // of a folder; no two owners have the same
 };
@@ -58,7 +59,8 @@ class Planning {
   virtual ~Planning() = default;
   // Each has a reply, sooner or later, unless the session is forgotten.
   virtual void Ask(Request request) = 0;
-  virtual void Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) = 0;
+  virtual void Recall(SessionId session, const PlanOwner& owner,
+                      const protocol::RecallPlans& recall) = 0;
   virtual void Forget(SessionId session) = 0;
   virtual std::vector<Reply> TakeReplies() = 0;
   virtual PlanningView View() const = 0;

@@ -1,4 +1,5 @@
-// How often somebody may do something: a bucket that fills by so many per second, up to a second's worth. Times are passed in.
+// How often somebody may do something: a bucket that fills by so many per second, up to a second's
+// worth. Times are passed in.
 #pragma once
 
 #include <algorithm>

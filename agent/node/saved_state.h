@@ -1,4 +1,5 @@
-// What operators have set and the node would forget when the agent ends: drained or not, and the terms of running jobs. Values.
+// What operators have set and the node would forget when the agent ends: drained or not, and the
+// terms of running jobs. Values.
 #pragma once
 
 #include <map>

@@ -1,4 +1,5 @@
-// What the node needs of the world: who is at a socket, what to tell the operator. Real ones in agent/, fakes in tests.
+// What the node needs of the world: who is at a socket, what to tell the operator. Real ones in
+// agent/, fakes in tests.
 #pragma once
 
 #include <optional>

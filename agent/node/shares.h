@@ -1,6 +1,8 @@
-// What processes get that is made of real memory: slabs of the node's pool, and places at the devices' links.
+// What processes get that is made of real memory: slabs of the node's pool, and places at the
+// devices' links.
 //
-// Called by the node, on the loop's thread. The daemon's is in agent/shares; tests have fakes, and a node may have none.
+// Called by the node, on the loop's thread. The daemon's is in agent/shares; tests have fakes, and
+// a node may have none.
 #pragma once
 
 #include <optional>
@@ -27,10 +29,10 @@ class Shares {
   virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
   // Host memory that jobs hold and that is not the pool's.
   virtual void SetOutside(int64_t bytes) = 0;
-  virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
-                                         SlabKinds kinds) = 0;
+  virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near,
+                                         int64_t size_bytes, SlabKinds kinds) = 0;
   virtual void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) = 0;
-  // What a process that is back has, by the books.
+  // What a process that is back has, by the records.
   virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;
   virtual int64_t HeldBytes(const PoolHolder& holder) = 0;
   virtual void StopAsking(const PoolHolder& holder) = 0;

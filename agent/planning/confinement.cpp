@@ -20,7 +20,8 @@
 namespace spillway::agent {
 namespace {
 
-// A sanitizer's shadow needs more addresses than any limit, and its report more calls than a planner has.
+// A sanitizer's shadow needs more addresses than any limit, and its report more calls than a
+// planner has.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #else
@@ -35,12 +36,14 @@ constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 #error "which calls a planning process may make is not known for this machine"
 #endif
 
-// What computing needs: its files' bytes, memory, the clock, and an end. No fstat: the same call takes names.
+// What computing needs: its files' bytes, memory, the clock, and an end. No fstat: the same call
+// takes names.
 constexpr std::array kAllowedCalls = {
-    SYS_read,         SYS_pread64,      SYS_write,        SYS_lseek,   SYS_close,      SYS_mmap,
-    SYS_munmap,       SYS_mremap,       SYS_mprotect,     SYS_madvise, SYS_brk,        SYS_futex,
-    SYS_getpid,       SYS_gettid,       SYS_getrandom,    SYS_exit,    SYS_exit_group, SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_rt_sigaction, SYS_clock_gettime};
+    SYS_read,         SYS_pread64,    SYS_write,          SYS_lseek,        SYS_close,
+    SYS_mmap,         SYS_munmap,     SYS_mremap,         SYS_mprotect,     SYS_madvise,
+    SYS_brk,          SYS_futex,      SYS_getpid,         SYS_gettid,       SYS_getrandom,
+    SYS_exit,         SYS_exit_group, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigaction,
+    SYS_clock_gettime};
 
 constexpr unsigned kFirstArgument = offsetof(seccomp_data, args);  // its lower half
 static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "where the lower half is");
@@ -70,7 +73,8 @@ std::vector<sock_filter> Filter() {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
     filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   }
-  // tgkill is abort's: for itself alone, as the agent and other planners are processes of the same user.
+  // tgkill is abort's: for itself alone, as the agent and other planners are processes of the same
+  // user.
   const auto self = static_cast<unsigned>(getpid());
   filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(SYS_tgkill), 0, 3));
   filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFirstArgument));
@@ -91,8 +95,8 @@ bool AllowOnlyComputing() {
 
 bool Confine(const WorkerLimits& limits) {
   OfferToBeKilled();
-  const bool is_limited = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && SetLimit(RLIMIT_CPU, limits.cpu_seconds) &&
-                          SetLimit(RLIMIT_CORE, 0) &&
+  const bool is_limited = prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 &&
+                          SetLimit(RLIMIT_CPU, limits.cpu_seconds) && SetLimit(RLIMIT_CORE, 0) &&
                           SetLimit(RLIMIT_FSIZE, static_cast<int64_t>(protocol::kMostPlanBytes));
   if (!is_limited || kIsSanitized) return is_limited;
   return SetLimit(RLIMIT_AS, limits.memory_bytes) && AllowOnlyComputing();

@@ -1,9 +1,12 @@
-// Plans that were handed out and are still open somewhere: each is memory of the agent's until the last who has it closes it.
+// Plans that were handed out and are still open somewhere: each is memory of the agent's until the
+// last who has it closes it.
 //
-// Called by the desk, on its thread. Owns a file of each, by which the kernel says whether anybody else has one.
+// Called by the desk, on its thread. Owns a file of each, by which the kernel says whether anybody
+// else has one.
 //
 // Invariants
-//  1. What one tenant has open, in use or on its way, is at most `most_bytes` at any time, however long it keeps it. A small plan counts as a
+//  1. What one tenant has open, in use or on its way, is at most `most_bytes` at any time, however
+//  long it keeps it. A small plan counts as a
 //     part of them, so that the number of files has a bound too.
 //  2. What everybody has closed is memory no more after the next Sweep.
 #pragma once
@@ -22,7 +25,8 @@ class GivenPlans {
  public:
   static constexpr uint64_t kMostFiles = 256;  // of one tenant
 
-  // Whether the tenant may be given so much more; looks whether it has closed something, if need be.
+  // Whether the tenant may be given so much more; looks whether it has closed something, if need
+  // be.
   bool MayGive(const std::string& tenant, uint64_t size_bytes, uint64_t most_bytes);
   // A sealed file for it to read. Nothing: there is no memory, or no file left.
   base::UniqueFd Give(const std::string& tenant, std::string_view plan);

@@ -42,7 +42,8 @@ PlanQueue::Limits LimitsOf(const PlanDeskRules& rules) {
 std::string ReadAnswer(int file, uint64_t most_bytes) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return "";
-  return base::ReadFirst(file, std::min(static_cast<uint64_t>(facts.st_size), most_bytes)).value_or("");
+  return base::ReadFirst(file, std::min(static_cast<uint64_t>(facts.st_size), most_bytes))
+      .value_or("");
 }
 
 bool IsPlan(const std::string& bytes) {
@@ -56,15 +57,16 @@ std::string WhyNotStarted(int answer) {
 
 std::string WhyFailed(int end) {
   if (end == static_cast<int>(WorkerEnd::kMemory)) return "the planner reached its limit of memory";
-  if (end == static_cast<int>(WorkerEnd::kNotConfined)) return "the planner could not give up its rights";
+  if (end == static_cast<int>(WorkerEnd::kNotConfined))
+    return "the planner could not give up its rights";
   if (end < 0) return "the planner was ended by signal " + std::to_string(-end);
   return "the planner ended with code " + std::to_string(end);
 }
 
 }  // namespace
 
-PlanDesk::PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
-                   std::function<void(const std::string&)> say)
+PlanDesk::PlanDesk(const PlanDeskRules& rules, std::string store_folder,
+                   std::vector<std::string> worker, std::function<void(const std::string&)> say)
     : worker_command_(std::move(worker)),
       store_folder_(std::move(store_folder)),
       say_(std::move(say)),
@@ -109,8 +111,9 @@ void PlanDesk::Ask(Request request) {
   std::unique_lock lock(mutex_);
   const uint64_t id = ++last_id_;
   const PlanQueue::Entry entry =
-      rules_.workers == 0 ? PlanQueue::Entry::kWaits
-                          : queue_.Enter(id, request.owner.tenant, NowNs() + ask.patience_ms * kMillisecond);
+      rules_.workers == 0
+          ? PlanQueue::Entry::kWaits
+          : queue_.Enter(id, request.owner.tenant, NowNs() + ask.patience_ms * kMillisecond);
   if (rules_.workers > 0 && entry == PlanQueue::Entry::kWaits) {
     waiting_.emplace(id, std::move(request));
     new_.push_back(id);
@@ -118,8 +121,8 @@ void PlanDesk::Ask(Request request) {
     return WakeThread();
   }
   PlanReply reply = {.device = ask.device, .ticket = ask.ticket, .outcome = PlanOutcome::kBusy};
-  reply.reason =
-      entry == PlanQueue::Entry::kTooMany ? "too many requests wait" : "this user has too many requests";
+  reply.reason = entry == PlanQueue::Entry::kTooMany ? "too many requests wait"
+                                                     : "this user has too many requests";
   if (rules_.workers == 0) {
     reply.outcome = PlanOutcome::kNotHere;
     reply.reason = "this agent does not plan";
@@ -129,18 +132,20 @@ void PlanDesk::Ask(Request request) {
   eventfd_write(ready_.get(), 1);
 }
 
-void PlanDesk::Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) {
+void PlanDesk::Recall(SessionId session, const PlanOwner& owner,
+                      const protocol::RecallPlans& recall) {
   {
     const std::lock_guard lock(mutex_);
-    const auto own = std::count_if(recalls_.begin(), recalls_.end(), [&](const RecallRequest& other) {
-      return other.owner.tenant == owner.tenant;
-    });
+    const auto own = std::count_if(
+        recalls_.begin(), recalls_.end(),
+        [&](const RecallRequest& other) { return other.owner.tenant == owner.tenant; });
     if (own < rules_.per_user && static_cast<int64_t>(recalls_.size()) < rules_.in_all) {
       recalls_.push_back({session, owner, recall});
       return WakeThread();
     }
     ++view_.recalls_empty;
-    replies_.push_back({session, RecalledPlans{.device = recall.device, .program = recall.program}, {}});
+    replies_.push_back(
+        {session, RecalledPlans{.device = recall.device, .program = recall.program}, {}});
   }
   eventfd_write(ready_.get(), 1);
 }
@@ -181,7 +186,8 @@ PlanningView PlanDesk::View() const {
 }
 
 void PlanDesk::Main() {
-  store_.emplace(store_folder_, rules().store_bytes, [this](const std::string& line) { Say(line); });
+  store_.emplace(store_folder_, rules().store_bytes,
+                 [this](const std::string& line) { Say(line); });
   while (!IsEnding()) {
     store_->SetMostBytes(rules().store_bytes);
     ServeRecalls();
@@ -258,7 +264,8 @@ void PlanDesk::EndExpired() {
     }
   }
   for (const auto& [id, request] : expired)
-    Answer(id, request, {.outcome = PlanOutcome::kExpired, .reason = "no planner was free in time"});
+    Answer(id, request,
+           {.outcome = PlanOutcome::kExpired, .reason = "no planner was free in time"});
 }
 
 // What another has been made in the meantime is not made again.
@@ -282,8 +289,10 @@ void PlanDesk::Start(uint64_t id, Request request) {
   const WorkerLimits limits = {now.memory_bytes, now.time_limit_ns / kSecond + 1};
   UniqueFd answer(memfd_create("spillway-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   std::optional<WorkerProcess> worker;
-  if (answer) worker = WorkerProcess::Start(worker_command_, limits, request.file.get(), answer.get());
-  if (!worker) return Fail(id, request, 0, std::string("the planner cannot be started: ") + strerror(errno));
+  if (answer)
+    worker = WorkerProcess::Start(worker_command_, limits, request.file.get(), answer.get());
+  if (!worker)
+    return Fail(id, request, 0, std::string("the planner cannot be started: ") + strerror(errno));
   const int64_t now_ns = NowNs();
   request.file.Reset();
   running_.push_back({id, std::move(request), std::move(*worker), std::move(answer), now_ns,
@@ -314,14 +323,16 @@ void PlanDesk::Finish(const Running& running, int end) {
   switch (static_cast<WorkerEnd>(end)) {
     case WorkerEnd::kMade: {
       const std::string plan = ReadAnswer(running.answer.get(), protocol::kMostPlanBytes);
-      if (!IsPlan(plan)) return Fail(running.id, running.request, took_ns, "the planner wrote no plan");
+      if (!IsPlan(plan))
+        return Fail(running.id, running.request, took_ns, "the planner wrote no plan");
       reply.outcome = PlanOutcome::kMade;
       Answer(running.id, running.request, reply, plan);
       return store_->Keep(running.request.owner.name, running.request.ask.key, plan);
     }
     case WorkerEnd::kNone:
     case WorkerEnd::kRefused:
-      reply.outcome = end == static_cast<int>(WorkerEnd::kNone) ? PlanOutcome::kNone : PlanOutcome::kRefused;
+      reply.outcome =
+          end == static_cast<int>(WorkerEnd::kNone) ? PlanOutcome::kNone : PlanOutcome::kRefused;
       reply.reason = ReadAnswer(running.answer.get(), kMostReasonBytes);
       return Answer(running.id, running.request, reply);
     case WorkerEnd::kNotStarted:
@@ -332,9 +343,9 @@ void PlanDesk::Finish(const Running& running, int end) {
       break;
   }
   Fail(running.id, running.request, took_ns,
-       running.is_late
-           ? "the planner took longer than " + std::to_string(running.limit_ns / kMillisecond) + " ms"
-           : WhyFailed(end));
+       running.is_late ? "the planner took longer than " +
+                             std::to_string(running.limit_ns / kMillisecond) + " ms"
+                       : WhyFailed(end));
 }
 
 void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why) {
@@ -372,7 +383,8 @@ void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std:
   }
   if (!plan.empty()) {
     files.push_back(given_.Give(request.owner.tenant, plan));
-    if (!files.front()) return Fail(id, request, reply.planning_ns, "there is no memory for the plan");
+    if (!files.front())
+      return Fail(id, request, reply.planning_ns, "there is no memory for the plan");
   }
   const std::lock_guard lock(mutex_);
   queue_.Leave(id);
@@ -381,7 +393,8 @@ void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std:
     view_.planning_ns += reply.planning_ns;
     const double seconds = static_cast<double>(reply.planning_ns) / static_cast<double>(kSecond);
     ++view_.by_seconds[static_cast<size_t>(
-        std::lower_bound(kPlanSeconds.begin(), kPlanSeconds.end(), seconds) - kPlanSeconds.begin())];
+        std::lower_bound(kPlanSeconds.begin(), kPlanSeconds.end(), seconds) -
+        kPlanSeconds.begin())];
   }
   replies_.push_back({request.session, reply, std::move(files)});
   eventfd_write(ready_.get(), 1);
@@ -415,7 +428,9 @@ void PlanDesk::AwaitSomething() {
     until_ns = std::min(until_ns, queue_.NextExpiry().value_or(INT64_MAX));
   }
   const int64_t wait_ms =
-      until_ns == INT64_MAX ? -1 : std::clamp<int64_t>((until_ns - NowNs()) / kMillisecond + 1, 0, 60'000);
+      until_ns == INT64_MAX
+          ? -1
+          : std::clamp<int64_t>((until_ns - NowNs()) / kMillisecond + 1, 0, 60'000);
   poll(watched.data(), watched.size(), static_cast<int>(wait_ms));
   uint64_t count = 0;
   // Nothing to read is as good.

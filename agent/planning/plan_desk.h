@@ -1,12 +1,16 @@
-// Plans for the node's jobs: takes requests, has processes make them, keeps what they made, and has an answer for each.
+// Plans for the node's jobs: takes requests, has processes make them, keeps what they made, and has
+// an answer for each.
 //
-// Made by the daemon (agent/loop), called as Planning on its one thread, where nothing takes longer than a lock. A thread of its own
-// does the rest: it starts, watches and ends the workers, and reads and writes the store; it touches nothing else.
+// Made by the daemon (agent/loop), called as Planning on its one thread, where nothing takes longer
+// than a lock. A thread of its own does the rest: it starts, watches and ends the workers, and
+// reads and writes the store; it touches nothing else.
 //
 // Invariants
 //  1. Every request has one reply, whatever its worker does, unless its session is forgotten.
-//  2. No byte of a request is read here. A plan is looked at as far as its header and hash; who gets it judges it.
-//  3. A worker has no longer than the time limit; at most `workers` run; what a user may have here is the queue's to say.
+//  2. No byte of a request is read here. A plan is looked at as far as its header and hash; who
+//  gets it judges it.
+//  3. A worker has no longer than the time limit; at most `workers` run; what a user may have here
+//  is the queue's to say.
 //  4. A plan goes to its owner alone, now and from the store.
 //  5. What plans one user can keep open, our memory, is at most given_bytes (given_plans.h).
 //  6. The thread waits for no worker: one that is stopped, wherever it is, is late like any other.
@@ -39,7 +43,8 @@ struct PlanDeskRules {
 
 class PlanDesk final : public Planning {
  public:
-  // `worker`: the program that plans, and its arguments. `say`: a line for the log, on the thread of TakeReplies.
+  // `worker`: the program that plans, and its arguments. `say`: a line for the log, on the thread
+  // of TakeReplies.
   PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
            std::function<void(const std::string&)> say);
   ~PlanDesk() override;
@@ -49,7 +54,8 @@ class PlanDesk final : public Planning {
   int file() const { return ready_.get(); }
 
   void Ask(Request request) override;
-  void Recall(SessionId session, const PlanOwner& owner, const protocol::RecallPlans& recall) override;
+  void Recall(SessionId session, const PlanOwner& owner,
+              const protocol::RecallPlans& recall) override;
   void Forget(SessionId session) override;
   std::vector<Reply> TakeReplies() override;
   PlanningView View() const override;
@@ -81,7 +87,8 @@ class PlanDesk final : public Planning {
   void EndLate();
   void TakeEnded();
   void Finish(const Running& running, int end);
-  void Answer(uint64_t id, const Request& request, protocol::PlanReply reply, std::string_view plan = {});
+  void Answer(uint64_t id, const Request& request, protocol::PlanReply reply,
+              std::string_view plan = {});
   bool MayGive(const PlanOwner& owner, uint64_t size_bytes);
   void SweepGiven();
   void Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why);

@@ -12,12 +12,15 @@ constexpr uint64_t kTurn = 2;  // between two of them is room for those who come
 
 PlanQueue::Entry PlanQueue::Enter(uint64_t id, const std::string& user, int64_t expires_ns) {
   const auto known = users_.find(user);
-  if (known != users_.end() && known->second.requests >= limits_.per_user) return Entry::kUserHasTooMany;
+  if (known != users_.end() && known->second.requests >= limits_.per_user)
+    return Entry::kUserHasTooMany;
   if (static_cast<int64_t>(requests_.size()) >= limits_.in_all) return Entry::kTooMany;
   requests_[id] = {user, expires_ns, false};
-  // A user without requests has no turn that is remembered. Whoever comes, or comes back, is before the one that had the last turn, and
-  // behind all that wait for longer: who asks again and again, one request at a time, overtakes nobody forever.
-  User& own = users_.try_emplace(user, User{.last_turn = std::max(turns_, kTurn) - kTurn / 2}).first->second;
+  // A user without requests has no turn that is remembered. Whoever comes, or comes back, is before
+  // the one that had the last turn, and behind all that wait for longer: who asks again and again,
+  // one request at a time, overtakes nobody forever.
+  User& own = users_.try_emplace(user, User{.last_turn = std::max(turns_, kTurn) - kTurn / 2})
+                  .first->second;
   ++own.requests;
   own.waiting.push_back(id);
   return Entry::kWaits;
@@ -29,8 +32,8 @@ std::optional<uint64_t> PlanQueue::Begin() {
   User* next = nullptr;
   for (auto& [name, user] : users_) {
     if (user.waiting.empty() || user.running >= most_of_one) continue;
-    if (next == nullptr ||
-        std::pair(user.last_turn, user.waiting.front()) < std::pair(next->last_turn, next->waiting.front()))
+    if (next == nullptr || std::pair(user.last_turn, user.waiting.front()) <
+                               std::pair(next->last_turn, next->waiting.front()))
       next = &user;
   }
   if (next == nullptr) return std::nullopt;

@@ -1,11 +1,12 @@
-// Which request is planned next: users take turns, and nobody's requests fill the queue or hold every worker. A user is a name here:
-// also a pod or a container is one.
+// Which request is planned next: users take turns, and nobody's requests fill the queue or hold
+// every worker. A user is a name here: also a pod or a container is one.
 //
 // Called by the desk with its lock held; pure: times are passed in.
 //
 // Invariants
 //  1. A user has at most `per_user` requests here, waiting or begun; all together `in_all`.
-//  2. Of those that wait, the user's comes first whose last turn is longest ago; of one user's, the first.
+//  2. Of those that wait, the user's comes first whose last turn is longest ago; of one user's, the
+//  first.
 //  3. With several workers no user has all of them.
 #pragma once
 

@@ -43,11 +43,11 @@ int RunPlanWorker(const WorkerLimits& limits) {
   if (!order) return Answer(WorkerEnd::kRefused, order.text());
   const Strategy* const strategy = scheduler::FindStrategy(order->job.plan.strategy);
   if (strategy == nullptr) return Answer(WorkerEnd::kRefused, "there is no such strategy");
-  scheduler::PlanAnswer made =
-      scheduler::PlanFor({.pattern = std::make_shared<const scheduler::IterationPattern>(order->job.pattern),
-                          .device = order->device,
-                          .budget_bytes = order->job.budget_bytes,
-                          .strategy = strategy});
+  scheduler::PlanAnswer made = scheduler::PlanFor(
+      {.pattern = std::make_shared<const scheduler::IterationPattern>(order->job.pattern),
+       .device = order->device,
+       .budget_bytes = order->job.budget_bytes,
+       .strategy = strategy});
   if (!made.live) return Answer(WorkerEnd::kNone, made.status.text());
   order->job.plan = std::move(made.plan);
   const std::vector<std::byte> plan = scheduler::Encode(order->job);

@@ -13,10 +13,12 @@ namespace {
 
 using base::UniqueFd;
 
-// Beyond those that the worker gets, so that none of them is overwritten while they are put in their places.
+// Beyond those that the worker gets, so that none of them is overwritten while they are put in
+// their places.
 UniqueFd OutOfTheWay(int file) { return UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, kAnswerFile + 1)); }
 
-// From here to the program only what a child of many threads may call: no memory is asked for, no lock is taken.
+// From here to the program only what a child of many threads may call: no memory is asked for, no
+// lock is taken.
 void ForgetSignals() {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -33,7 +35,8 @@ bool PutFilesInPlace(int request, int answer) {
     if (dup2(nothing, standard) < 0) return false;
   }
   return dup2(request, kRequestFile) >= 0 && dup2(answer, kAnswerFile) >= 0 &&
-         (syscall(SYS_close_range, kAnswerFile + 1, ~0u, 0) == 0 || errno == ENOSYS);  // ours close at exec
+         (syscall(SYS_close_range, kAnswerFile + 1, ~0u, 0) == 0 ||
+          errno == ENOSYS);  // ours close at exec
 }
 
 [[noreturn]] void EndUnstarted(int problem) {
@@ -57,7 +60,8 @@ bool PutFilesInPlace(int request, int answer) {
 }  // namespace
 
 std::optional<WorkerProcess> WorkerProcess::Start(const std::vector<std::string>& command,
-                                                  const WorkerLimits& limits, int request, int answer) {
+                                                  const WorkerLimits& limits, int request,
+                                                  int answer) {
   const UniqueFd own_request = OutOfTheWay(request), own_answer = OutOfTheWay(answer);
   if (!own_request || !own_answer) return std::nullopt;
   std::vector<std::string> words = command;
@@ -78,7 +82,9 @@ std::optional<WorkerProcess> WorkerProcess::Start(const std::vector<std::string>
   return std::nullopt;
 }
 
-void WorkerProcess::Kill() const { syscall(SYS_pidfd_send_signal, file_.get(), SIGKILL, nullptr, 0); }
+void WorkerProcess::Kill() const {
+  syscall(SYS_pidfd_send_signal, file_.get(), SIGKILL, nullptr, 0);
+}
 
 int WorkerProcess::Reap() const {
   int status = 0;

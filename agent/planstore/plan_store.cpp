@@ -37,7 +37,8 @@ std::optional<PlanKey> KeyIn(const base::FileStore& files, const std::string& na
 }
 
 base::Result<std::string> Undamaged(std::string bytes) {
-  if (base::Status checked = scheduler::CheckUndamaged(std::as_bytes(std::span(bytes))); !checked.ok())
+  if (base::Status checked = scheduler::CheckUndamaged(std::as_bytes(std::span(bytes)));
+      !checked.ok())
     return checked;
   return bytes;
 }
@@ -55,24 +56,31 @@ constexpr auto kUsedLater = [](const auto& a, const auto& b) { return a.used_ns 
 
 }  // namespace
 
-PlanStore::PlanStore(std::string folder, int64_t most_bytes, std::function<void(const std::string&)> say)
-    : folder_(std::move(folder)), say_(std::move(say)), most_bytes_(folder_.empty() ? 0 : most_bytes) {
+PlanStore::PlanStore(std::string folder, int64_t most_bytes,
+                     std::function<void(const std::string&)> say)
+    : folder_(std::move(folder)),
+      say_(std::move(say)),
+      most_bytes_(folder_.empty() ? 0 : most_bytes) {
   if (most_bytes_ > 0) Scan();
   MakeRoom();
 }
 
 bool PlanStore::Serves(int64_t planned_bytes, int64_t budget_bytes) {
-  return planned_bytes <= budget_bytes && budget_bytes - planned_bytes <= planned_bytes / 100 * kSlackPercent;
+  return planned_bytes <= budget_bytes &&
+         budget_bytes - planned_bytes <= planned_bytes / 100 * kSlackPercent;
 }
 
-int64_t PlanStore::BytesOnDisk(int64_t size_bytes) { return base::round_up(size_bytes, kBlock) + kBlock; }
+int64_t PlanStore::BytesOnDisk(int64_t size_bytes) {
+  return base::round_up(size_bytes, kBlock) + kBlock;
+}
 
 void PlanStore::Scan() {
   std::error_code problem;
   std::filesystem::create_directories(folder_, problem);
   if (problem) return NoteWritten(base::Error{"", problem.message()});
   for (const auto& entry : std::filesystem::directory_iterator(folder_, problem)) {
-    if (entry.is_directory(problem) && !entry.is_symlink(problem)) ScanOwner(entry.path().filename());
+    if (entry.is_directory(problem) && !entry.is_symlink(problem))
+      ScanOwner(entry.path().filename());
   }
 }
 
@@ -87,8 +95,9 @@ void PlanStore::ScanOwner(const std::string& owner) {
 }
 
 base::FileStore PlanStore::FilesOf(const std::string& owner) const {
-  return base::FileStore(folder_ + "/" + owner,
-                         {.ending = kEnding, .most_file_bytes = protocol::kMostPlanBytes, .sync = true});
+  return base::FileStore(
+      folder_ + "/" + owner,
+      {.ending = kEnding, .most_file_bytes = protocol::kMostPlanBytes, .sync = true});
 }
 
 std::optional<std::string> PlanStore::Read(const std::string& owner, const Entry& entry) {
@@ -148,7 +157,8 @@ std::optional<std::string> PlanStore::Find(const std::string& owner, const PlanK
   if (found == owners_.end()) return std::nullopt;
   const Entry* best = nullptr;
   for (const Entry& entry : found->second.entries) {
-    if (!IsForTheSame(entry.key, key) || !Serves(entry.key.budget_bytes, key.budget_bytes)) continue;
+    if (!IsForTheSame(entry.key, key) || !Serves(entry.key.budget_bytes, key.budget_bytes))
+      continue;
     if (!best || entry.key.budget_bytes > best->key.budget_bytes) best = &entry;
   }
   return best ? Read(owner, Entry(*best)) : std::nullopt;
@@ -194,8 +204,9 @@ void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
   std::sort(others.begin(), others.end(), kUsedLater);
   size_t left = 1;
   for (const Entry& other : others) {
-    const bool is_alike = IsForTheSame(other.key, key) && (Serves(other.key.budget_bytes, key.budget_bytes) ||
-                                                           Serves(key.budget_bytes, other.key.budget_bytes));
+    const bool is_alike =
+        IsForTheSame(other.key, key) && (Serves(other.key.budget_bytes, key.budget_bytes) ||
+                                         Serves(key.budget_bytes, other.key.budget_bytes));
     const bool stays = !is_alike && left < kMostOfOneIteration;
     left += stays ? 1 : 0;
     // The new plan's file has taken the place of its own key's.
@@ -208,9 +219,12 @@ void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
 
 void PlanStore::MakeRoom() {
   while (counts_.bytes > most_bytes_) {
-    const auto has_less = [](const auto& a, const auto& b) { return a.second.bytes < b.second.bytes; };
+    const auto has_less = [](const auto& a, const auto& b) {
+      return a.second.bytes < b.second.bytes;
+    };
     const auto& [name, largest] = *std::max_element(owners_.begin(), owners_.end(), has_less);
-    const PlanKey oldest = std::max_element(largest.entries.begin(), largest.entries.end(), kUsedLater)->key;
+    const PlanKey oldest =
+        std::max_element(largest.entries.begin(), largest.entries.end(), kUsedLater)->key;
     ++counts_.evicted;
     Remove(std::string(name), oldest);
   }

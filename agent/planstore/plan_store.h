@@ -1,13 +1,17 @@
-// Plans that were made earlier, in a folder: found again by what they were made for, and by the program that they were made for.
+// Plans that were made earlier, in a folder: found again by what they were made for, and by the
+// program that they were made for.
 //
-// Called by the desk's thread (agent/planning). A plan is a file of bytes here (scheduler/plan/plan_codec.h): its header and hash are
-// looked at, nothing else. One base::FileStore per owner, one file per key.
+// Called by the desk's thread (agent/planning). A plan is a file of bytes here
+// (scheduler/plan/plan_codec.h): its header and hash are looked at, nothing else. One
+// base::FileStore per owner, one file per key.
 //
 // Invariants
 //  1. What is kept for one owner is given to nobody else.
-//  2. The plans stay below most_bytes of the disk together, however small each is. Who keeps most makes room, its plans used longest ago first: nobody can crowd out
+//  2. The plans stay below most_bytes of the disk together, however small each is. Who keeps most
+//  makes room, its plans used longest ago first: nobody can crowd out
 //     another's.
-//  3. What is damaged or of another version is deleted, with one line. A disk that takes nothing is said once, and when it does again.
+//  3. What is damaged or of another version is deleted, with one line. A disk that takes nothing is
+//  said once, and when it does again.
 // Never: fails its caller.
 #pragma once
 

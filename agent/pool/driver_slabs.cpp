@@ -77,7 +77,8 @@ DriverSlabs::Answer DriverSlabs::Ask(const SlabRequest& request) {
   const bool is_silent = SendRequest(socket_.get(), request) && !AwaitReply();
   if (is_silent || !ReceiveReply(socket_.get(), &reply, &file)) {
     Rest();
-    answer.why = is_silent ? "the driver does not answer" : "the process that asks the driver has ended";
+    answer.why =
+        is_silent ? "the driver does not answer" : "the process that asks the driver has ended";
     return answer;
   }
   if (reply.what == SlabReply::What::kNoMemory) answer.outcome = Outcome::kNoMemory;

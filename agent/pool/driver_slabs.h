@@ -1,15 +1,20 @@
-// Slabs of memory that the GPU driver makes: a job maps them at addresses of its device as they are, instead of having the driver pin
-// their pages at every start.
+// Slabs of memory that the GPU driver makes: a job maps them at addresses of its device as they
+// are, instead of having the driver pin their pages at every start.
 //
-// Used by the maker of slabs on its thread, but for Stop, which any thread may call while the maker waits.
+// Used by the maker of slabs on its thread, but for Stop, which any thread may call while the maker
+// waits.
 //
-// The driver itself is in a process of its own (driver_worker.h), started when something is to be made and ended by Rest: the agent
-// holds no driver, and what that does to a process it does not do to the agent. A slab outlives the process that made it by its file.
+// The driver itself is in a process of its own (driver_worker.h), started when something is to be
+// made and ended by Rest: the agent holds no driver, and what that does to a process it does not do
+// to the agent. A slab outlives the process that made it by its file.
 //
 // Invariants
-//  1. Nothing here takes longer than kPatienceMs: a worker that is silent for so long is killed, and the driver counts as refusing.
-//  2. A slab that comes was filled with zeros by the worker, whatever the driver does with new memory.
-// Never verified on a GPU: that HOST_NUMA memory exported by file can be mapped by another process (docs/agent.md).
+//  1. Nothing here takes longer than kPatienceMs: a worker that is silent for so long is killed,
+//  and the driver counts as refusing.
+//  2. A slab that comes was filled with zeros by the worker, whatever the driver does with new
+//  memory.
+// Never verified on a GPU: that HOST_NUMA memory exported by file can be mapped by another process
+// (docs/agent.md).
 #pragma once
 
 #include <sys/types.h>

@@ -92,8 +92,8 @@ void Worker::FindAll(void* library) {
 
 void Worker::Open() {
   const char* const asked_for = getenv(environment::kDriver);
-  void* const library =
-      dlopen(asked_for != nullptr && *asked_for != 0 ? asked_for : "libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  void* const library = dlopen(asked_for != nullptr && *asked_for != 0 ? asked_for : "libcuda.so.1",
+                               RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) {
     const char* const reason = dlerror();
     problem_ = std::string("no driver: ") + (reason != nullptr ? reason : "");
@@ -122,15 +122,17 @@ SlabReply Worker::Make(const SlabRequest& request, base::UniqueFd* file) const {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  properties.location = {
-      CU_MEM_LOCATION_TYPE_HOST_NUMA,
-      request.node >= 0 ? request.node : std::max(AttributeOf(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID), 0)};
+  properties.location = {CU_MEM_LOCATION_TYPE_HOST_NUMA,
+                         request.node >= 0
+                             ? request.node
+                             : std::max(AttributeOf(CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID), 0)};
   size_t granule_bytes = 0;
-  CUresult result = driver_.granularity(&granule_bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
+  CUresult result =
+      driver_.granularity(&granule_bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM);
   if (result != CUDA_SUCCESS) return Failed("cuMemGetAllocationGranularity", result);
   if (granule_bytes == 0 || size_bytes % granule_bytes != 0)
-    return Refused("a slab is no multiple of the driver's granule of " + std::to_string(granule_bytes) +
-                   " bytes");
+    return Refused("a slab is no multiple of the driver's granule of " +
+                   std::to_string(granule_bytes) + " bytes");
   CUmemGenericAllocationHandle memory = 0;
   result = driver_.create(&memory, size_bytes, &properties, 0);
   if (result != CUDA_SUCCESS) return Failed("cuMemCreate", result);
@@ -149,7 +151,8 @@ SlabReply Worker::Make(const SlabRequest& request, base::UniqueFd* file) const {
 }
 
 // With zeros.
-CUresult Worker::Fill(CUmemGenericAllocationHandle memory, CUmemLocation node, size_t size_bytes) const {
+CUresult Worker::Fill(CUmemGenericAllocationHandle memory, CUmemLocation node,
+                      size_t size_bytes) const {
   CUdeviceptr base = 0;
   CUresult result = driver_.reserve(&base, size_bytes, 0, 0, 0);
   if (result != CUDA_SUCCESS) return result;

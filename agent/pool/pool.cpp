@@ -10,20 +10,25 @@
 namespace spillway::agent {
 namespace {
 
-// Names with this bit are of the driver's slabs: its files are not told apart by their inodes. No memory file's number has it.
+// Names with this bit are of the driver's slabs: its files are not told apart by their inodes. No
+// memory file's number has it.
 constexpr uint64_t kDriversName = uint64_t{1} << 63;
 
-bool IsDrivers(protocol::SlabName name) { return (static_cast<uint64_t>(name) & kDriversName) != 0; }
+bool IsDrivers(protocol::SlabName name) {
+  return (static_cast<uint64_t>(name) & kDriversName) != 0;
+}
 
 // Files of small and of huge pages have inodes of their own each.
 protocol::SlabName NameOf(int file) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return {};
-  const uint64_t number = static_cast<uint64_t>(facts.st_dev) << 48 ^ static_cast<uint64_t>(facts.st_ino);
+  const uint64_t number =
+      static_cast<uint64_t>(facts.st_dev) << 48 ^ static_cast<uint64_t>(facts.st_ino);
   return protocol::SlabName{number & ~kDriversName};
 }
 
-// An agent that knows nothing of those before it must not choose what a running job's slab is called.
+// An agent that knows nothing of those before it must not choose what a running job's slab is
+// called.
 protocol::SlabName NewDriversName() {
   uint64_t number = 0;
   while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -44,22 +49,23 @@ int64_t Sum(const std::map<int, int64_t>& by_node) {
 
 }  // namespace
 
-Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books)
-    : Pool(rules, maker, std::move(books), {}) {}
+Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records)
+    : Pool(rules, maker, std::move(records), {}) {}
 
-Pool::Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<KeptSlab> slabs)
-    : rules_(rules), maker_(maker), books_(std::move(books)) {
+Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records,
+           std::vector<KeptSlab> slabs)
+    : rules_(rules), maker_(maker), slab_records_(std::move(records)) {
   std::map<uint64_t, size_t> records;  // by inode
-  for (size_t at = 0; at < PoolBooks::kMostSlabs; ++at) {
-    if (const auto record = books_.Read(at)) records.emplace(record->inode, at);
+  for (size_t at = 0; at < SlabRecords::kMostSlabs; ++at) {
+    if (const auto record = slab_records_.Read(at)) records.emplace(record->inode, at);
     free_records_.insert(at);
   }
   for (KeptSlab& slab : slabs) Restore(std::move(slab), records);
-  for (const size_t at : free_records_) books_.Erase(at);
+  for (const size_t at : free_records_) slab_records_.Erase(at);
   AskForMore();
 }
 
-// A slab that the books do not know may be anybody's: it is let go.
+// A slab that the records do not know may be anybody's: it is let go.
 void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
   Slab slab;
   slab.name = kept.name;
@@ -72,7 +78,7 @@ void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
     LetGo(*slabs_.emplace(id, std::move(slab)).first, false);
     return;
   }
-  const SlabRecord record = *books_.Read(found->second);
+  const SlabRecord record = *slab_records_.Read(found->second);
   if (slab.file.is_drivers) slab.file.size_bytes = record.size_bytes;
   slab.file.page_bytes = record.page_bytes;
   slab.file.node = record.node;
@@ -91,7 +97,8 @@ void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
 
 void Pool::SetQuota(const PoolJob& job, int64_t bytes) { quotas_[job] = bytes; }
 
-std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes, SlabKinds kinds) {
+std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_bytes,
+                             SlabKinds kinds) {
   const auto quota = quotas_.find(holder.job);
   const int64_t quota_slabs = quota == quotas_.end() ? 0 : quota->second / rules_.slab_bytes;
   const int64_t used = HeldSlabs(holder.job) + EndingSlabsOf(holder.job.uid);
@@ -176,13 +183,14 @@ void Pool::ProcessGone(const PoolHolder& holder) {
   }
 }
 
-// Not what is leased and unclaimed: a process that has not come back yet is of the job too, and may still live.
+// Not what is leased and unclaimed: a process that has not come back yet is of the job too, and may
+// still live.
 void Pool::JobGone(const PoolJob& job) {
   quotas_.erase(job);
   std::erase_if(unserved_, [&](const auto& entry) { return entry.first.job == job; });
   for (auto& slab : slabs_) {
-    const bool is_over =
-        slab.second.state == State::kKept || (slab.second.state == State::kLeased && !slab.second.unclaimed);
+    const bool is_over = slab.second.state == State::kKept ||
+                         (slab.second.state == State::kLeased && !slab.second.unclaimed);
     if (is_over && slab.second.holder.job == job) LetGo(slab, true);
   }
   AskForMore();
@@ -200,7 +208,8 @@ std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
   return leases;
 }
 
-// A process that has not come back may still live and use what it has: that is not scrubbed, and goes when it is unmapped.
+// A process that has not come back may still live and use what it has: that is not scrubbed, and
+// goes when it is unmapped.
 void Pool::ForgetUnclaimed() {
   for (auto& slab : slabs_) {
     if (slab.second.unclaimed) LetGo(slab, false);
@@ -211,7 +220,7 @@ void Pool::ForgetUnclaimed() {
 void Pool::LetGo(Slabs::value_type& slab, bool scrub) {
   auto& [id, own] = slab;
   if (own.record != kNoRecord) {
-    books_.Erase(own.record);
+    slab_records_.Erase(own.record);
     free_records_.insert(own.record);
     own.record = kNoRecord;
   }
@@ -255,11 +264,13 @@ void Pool::Write(const Slab& slab) {
   const auto use = slab.state == State::kUnused ? SlabRecord::Use::kUnused
                    : slab.state == State::kKept ? SlabRecord::Use::kKept
                                                 : SlabRecord::Use::kLeased;
-  books_.Write(slab.record, {use, static_cast<uint64_t>(slab.name), slab.file.size_bytes,
-                             slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
+  slab_records_.Write(slab.record,
+                      {use, static_cast<uint64_t>(slab.name), slab.file.size_bytes,
+                       slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
 }
 
-// Slabs for those who wait, then spare ones, as far as there is room. What was asked for and nobody waits for any more is not made.
+// Slabs for those who wait, then spare ones, as far as there is room. What was asked for and nobody
+// waits for any more is not made.
 void Pool::AskForMore() {
   std::map<int, int64_t> wanted;
   for (const auto& [node, slabs] : making_) wanted[node] = 0;
@@ -328,7 +339,7 @@ void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
 
 int64_t Pool::Room() const {
   const int64_t bytes = std::max<int64_t>(0, rules_.capacity_bytes - outside_bytes_);
-  const auto most = std::min<int64_t>(bytes / rules_.slab_bytes, PoolBooks::kMostSlabs);
+  const auto most = std::min<int64_t>(bytes / rules_.slab_bytes, SlabRecords::kMostSlabs);
   return most - static_cast<int64_t>(slabs_.size()) - Sum(making_);
 }
 
@@ -372,14 +383,16 @@ PoolView Pool::View() const {
   view.leased_bytes = Count(State::kLeased) * rules_.slab_bytes;
   view.kept_bytes = Count(State::kKept) * rules_.slab_bytes;
   view.ending_bytes = Count(State::kEnding) * rules_.slab_bytes;
-  for (const auto& [holder, by_node] : unserved_) view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
+  for (const auto& [holder, by_node] : unserved_)
+    view.unserved_bytes += Sum(by_node) * rules_.slab_bytes;
   view.not_made = not_made_;
   view.makes_drivers = maker_.MakesDrivers();
   for (const auto& [id, slab] : slabs_) {
     PoolNodeView& node = view.by_node[slab.file.node];
     node.size_bytes += rules_.slab_bytes;
     if (slab.file.is_drivers) view.drivers_bytes += rules_.slab_bytes;
-    if (slab.state == State::kLeased || slab.state == State::kKept) node.used_bytes += rules_.slab_bytes;
+    if (slab.state == State::kLeased || slab.state == State::kKept)
+      node.used_bytes += rules_.slab_bytes;
   }
   return view;
 }

@@ -1,33 +1,40 @@
-// The node's pool of host memory for evicted data: slabs, each a file in memory, leased to jobs' processes and taken back.
+// The node's pool of host memory for evicted data: slabs, each a file in memory, leased to jobs'
+// processes and taken back.
 //
-// Owned by the agent, on its one thread; nothing here blocks (slabs are made by a SlabMaker). Files that it names stay its own: the
-// agent sends copies of them.
+// Owned by the agent, on its one thread; nothing here blocks (slabs are made by a SlabMaker). Files
+// that it names stay its own: the agent sends copies of them.
 //
 // Note [A slab has one job in its life]
-// A file that a process once had may stay mapped there for ever; nothing can take it back. So a slab never goes from one job
-// to another: what its process returns is its job's alone, and when the job ends, or others need the room, the file is closed
-// and the next one is made of pages that the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is
-// counted (`ending`) until that is over, so the pool never promises what it does not have. One of the driver's is its job's for as long
-// as the processes that had it live: to take it from the job would make no room (slab_file.h).
+// A file that a process once had may stay mapped there for ever; nothing can take it back. So a
+// slab never goes from one job to another: what its process returns is its job's alone, and when
+// the job ends, or others need the room, the file is closed and the next one is made of pages that
+// the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is counted
+// (`ending`) until that is over, so the pool never promises what it does not have. One of the
+// driver's is its job's for as long as the processes that had it live: to take it from the job
+// would make no room (slab_file.h).
 //
 // Invariants
-//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less what jobs hold outside, as of
+//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less
+//  what jobs hold outside, as of
 //     when the last of them was asked for.
-//  2. A job's leased slabs, with those of its user's that are still mapped after their end, never exceed its quota at the moment of a
-//     lease: who holds on to what it gave back has no more than who does not. A quota that shrinks takes nothing by force.
+//  2. A job's leased slabs, with those of its user's that are still mapped after their end, never
+//  exceed its quota at the moment of a
+//     lease: who holds on to what it gave back has no more than who does not. A quota that shrinks
+//     takes nothing by force.
 //  3. No byte that a process wrote is ever seen by a process of another job.
 //  4. What a process that may still live has leased is never changed under it.
-//  5. Nothing is made that nobody asks for any more, and what nobody has used for `unused_ns`, beyond `spare_bytes`, is the
+//  5. Nothing is made that nobody asks for any more, and what nobody has used for `unused_ns`,
+//  beyond `spare_bytes`, is the
 //     system's again.
-//  6. The books say at every moment what an agent that takes over must know (pool_books.h).
+//  6. The records say at every moment what an agent that takes over must know (slab_records.h).
 #pragma once
 
 #include <map>
 #include <set>
 #include <vector>
 
-#include "agent/pool/pool_books.h"
 #include "agent/pool/slab_maker.h"
+#include "agent/pool/slab_records.h"
 
 namespace spillway::agent {
 
@@ -61,7 +68,8 @@ struct KeptSlab {
 };
 
 struct PoolNodeView {
-  int64_t size_bytes = 0, used_bytes = 0;  // slabs that there are; of these, leased or kept for their job
+  int64_t size_bytes = 0,
+          used_bytes = 0;  // slabs that there are; of these, leased or kept for their job
 };
 
 struct PoolView {
@@ -77,16 +85,18 @@ struct PoolView {
 class Pool {
  public:
   // `maker` outlives it.
-  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books);
-  // With what an earlier agent left, in any order. Those of processes are theirs until ForgetUnclaimed.
-  Pool(const PoolRules& rules, SlabMaker& maker, PoolBooks books, std::vector<KeptSlab> slabs);
+  Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records);
+  // With what an earlier agent left, in any order. Those of processes are theirs until
+  // ForgetUnclaimed.
+  Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records, std::vector<KeptSlab> slabs);
 
   // Host memory that jobs hold and that is not the pool's: it takes from the capacity.
   void SetOutside(int64_t bytes) { outside_bytes_ = bytes; }
   // 0 until it is set.
   void SetQuota(const PoolJob& job, int64_t bytes);
-  // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota, near `node` first. Empty is an
-  // answer: the job does with less. What is within the quota and not there is made; ask again when Tick says so.
+  // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota,
+  // near `node` first. Empty is an answer: the job does with less. What is within the quota and not
+  // there is made; ask again when Tick says so.
   std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes,
                          SlabKinds kinds = SlabKinds::kAll);
   // False: it is not this process's.
@@ -102,11 +112,12 @@ class Pool {
   std::vector<Lease> Claim(const PoolHolder& holder);
   void ForgetUnclaimed();
 
-  // Lets go of what has been unused, or kept for a job that asks for nothing, since `unused_ns` before. To be called now and then.
-  // True: there were such slabs.
+  // Lets go of what has been unused, or kept for a job that asks for nothing, since `unused_ns`
+  // before. To be called now and then. True: there were such slabs.
   bool GiveBackUnused(int64_t now_ns);
 
-  // Takes what the maker has done; called when its file is readable. True: those who were not served should ask again.
+  // Takes what the maker has done; called when its file is readable. True: those who were not
+  // served should ask again.
   bool Tick();
 
   PoolView View() const;
@@ -114,8 +125,9 @@ class Pool {
   int64_t HeldBytes(const PoolHolder& holder) const;
   // By how much a job is over its quota.
   int64_t ExcessBytes(const PoolJob& job) const;
-  // To be kept across a restart. A slab that ends is not among them: the next agent does not count what is still mapped of it.
-  int books_file() const { return books_.file(); }
+  // To be kept across a restart. A slab that ends is not among them: the next agent does not count
+  // what is still mapped of it.
+  int records_file() const { return slab_records_.file(); }
   struct NamedFile {
     protocol::SlabName name;
     int file;
@@ -124,7 +136,7 @@ class Pool {
 
  private:
   enum class State : uint8_t { kUnused, kLeased, kKept, kEnding };
-  static constexpr size_t kNoRecord = PoolBooks::kMostSlabs;
+  static constexpr size_t kNoRecord = SlabRecords::kMostSlabs;
   struct Slab {
     SlabFile file;
     base::UniqueFd lent;  // what its job's processes get
@@ -141,7 +153,8 @@ class Pool {
   void Restore(KeptSlab kept, std::map<uint64_t, size_t>& records);
   void Add(Slab slab);
   void Write(const Slab& slab);
-  std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs, SlabKinds kinds);
+  std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs,
+                                        SlabKinds kinds);
   static bool OpenToLend(Slab& slab, const PoolHolder& holder);
   Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
   void Keep(Slab& slab);
@@ -156,11 +169,13 @@ class Pool {
   int64_t Count(State state) const;
   int64_t HeldSlabs(const PoolJob& job) const;
   int64_t EndingSlabsOf(uid_t uid) const;
-  int64_t InSlabs(int64_t bytes) const { return (bytes + rules_.slab_bytes - 1) / rules_.slab_bytes; }
+  int64_t InSlabs(int64_t bytes) const {
+    return (bytes + rules_.slab_bytes - 1) / rules_.slab_bytes;
+  }
 
   const PoolRules rules_;
   SlabMaker& maker_;
-  PoolBooks books_;
+  SlabRecords slab_records_;
   Slabs slabs_;
   std::map<PoolJob, int64_t> quotas_;
   std::map<PoolHolder, std::map<int, int64_t>> unserved_;  // slabs, by node

@@ -41,7 +41,8 @@ std::optional<SlabFile> MakeOf(unsigned kind, int64_t size_bytes, int64_t page_b
   if (!memory) return std::nullopt;
   // A hint only: where transparent huge pages are on for files in memory, these are such.
   if (kind == 0) madvise(memory.address(), memory.size_bytes(), MADV_HUGEPAGE);
-  const bool bound = topology != nullptr && topology->Bind(memory.address(), memory.size_bytes(), node);
+  const bool bound =
+      topology != nullptr && topology->Bind(memory.address(), memory.size_bytes(), node);
   if (!Fill(memory)) return std::nullopt;
   return SlabFile{std::move(file), size_bytes, page_bytes, bound ? node : kAnyNode};
 }
@@ -58,7 +59,8 @@ bool HasEnded(const base::UniqueFd& process) {
 
 }  // namespace
 
-std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge, const Topology* topology) {
+std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge,
+                                     const Topology* topology) {
   if (huge == HugePages::kWhenThereAre && size_bytes % kHugePage == 0) {
     auto slab = MakeOf(MFD_HUGETLB | MFD_HUGE_2MB, size_bytes, kHugePage, node, topology);
     if (slab.has_value()) return slab;
@@ -73,7 +75,8 @@ void Scrub(const SlabFile& slab) {
 
 // Opened anew, a driver's file would be a new device and no memory.
 base::UniqueFd Lend(const SlabFile& slab) {
-  return slab.is_drivers ? base::UniqueFd(fcntl(slab.file.get(), F_DUPFD_CLOEXEC, 0)) : Reopen(slab, O_RDWR);
+  return slab.is_drivers ? base::UniqueFd(fcntl(slab.file.get(), F_DUPFD_CLOEXEC, 0))
+                         : Reopen(slab, O_RDWR);
 }
 
 // A number that is known already is the same process, or that one has ended.
@@ -84,8 +87,9 @@ bool NoteUser(SlabFile& slab, pid_t process) {
   return true;
 }
 
-// A lease for reading is granted only when nobody has the file open for writing, and a mapping keeps it open. The file as
-// memfd_create made it, ours, does not count as open for writing (Linux 6.18; fs/locks.c, check_conflicting_open).
+// A lease for reading is granted only when nobody has the file open for writing, and a mapping
+// keeps it open. The file as memfd_create made it, ours, does not count as open for writing
+// (Linux 6.18; fs/locks.c, check_conflicting_open).
 bool Retire(const SlabFile& slab) {
   if (slab.is_drivers)
     return std::all_of(slab.users.begin(), slab.users.end(),

@@ -1,8 +1,10 @@
-// Makes and ends slabs beside the agent's loop: to fill one with pages, to give them back and to find out whether somebody still
-// maps them takes tens of milliseconds each, and the loop has none to spare.
+// Makes and ends slabs beside the agent's loop: to fill one with pages, to give them back and to
+// find out whether somebody still maps them takes tens of milliseconds each, and the loop has none
+// to spare.
 //
-// SlabMaker is what the pool asks; the pool's one thread calls it. ThreadedSlabMaker has a thread of its own, which touches nothing
-// but its queue. A driver may stand still for as long as it likes: it holds up that thread for a bounded time (driver_slabs.h).
+// SlabMaker is what the pool asks; the pool's one thread calls it. ThreadedSlabMaker has a thread
+// of its own, which touches nothing but its queue. A driver may stand still for as long as it
+// likes: it holds up that thread for a bounded time (driver_slabs.h).
 #pragma once
 
 #include <condition_variable>
@@ -28,11 +30,13 @@ class SlabMaker {
  public:
   virtual ~SlabMaker() = default;
   virtual void Ask(int node) = 0;
-  // Up to so many that were asked for near `node` and are not begun: they are not made. Returns how many.
+  // Up to so many that were asked for near `node` and are not begun: they are not made. Returns how
+  // many.
   virtual int64_t Cancel(int node, int64_t most) = 0;
   // Those that are ready, in the order in which they were asked for.
   virtual std::vector<MadeSlab> TakeMade() = 0;
-  // Its use is over: `scrub` it first, and tell `ticket` when nobody maps it any more. It keeps its memory until then.
+  // Its use is over: `scrub` it first, and tell `ticket` when nobody maps it any more. It keeps its
+  // memory until then.
   virtual void End(uint64_t ticket, SlabFile slab, bool scrub) = 0;
   virtual std::vector<uint64_t> TakeEnded() = 0;
   // What it makes are slabs of the driver's.
@@ -41,7 +45,8 @@ class SlabMaker {
 
 class ThreadedSlabMaker : public SlabMaker {
  public:
-  // `topology` outlives it, and may be null. `drivers_worker`: the command that makes the driver's slabs; empty: only files are made.
+  // `topology` outlives it, and may be null. `drivers_worker`: the command that makes the driver's
+  // slabs; empty: only files are made.
   ThreadedSlabMaker(int64_t slab_bytes, HugePages huge, const Topology* topology,
                     std::vector<std::string> drivers_worker = {});
   ~ThreadedSlabMaker() override;

@@ -8,7 +8,8 @@
 
 namespace spillway::agent {
 bool SendRequest(int socket, const SlabRequest& request) {
-  return send(socket, &request, sizeof request, MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof request);
+  return send(socket, &request, sizeof request, MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof request);
 }
 
 bool ReceiveRequest(int socket, SlabRequest* request) {
@@ -17,7 +18,8 @@ bool ReceiveRequest(int socket, SlabRequest* request) {
 
 bool SendReply(int socket, const SlabReply& reply, int file) {
   const std::span<const int> files(&file, file >= 0 ? 1 : 0);
-  return base::SendWithFiles(socket, base::BytesOf(reply), files) == static_cast<ssize_t>(sizeof reply);
+  return base::SendWithFiles(socket, base::BytesOf(reply), files) ==
+         static_cast<ssize_t>(sizeof reply);
 }
 
 bool ReceiveReply(int socket, SlabReply* reply, base::UniqueFd* file) {

@@ -1,5 +1,5 @@
-// What the maker of slabs and the process that asks the driver for them (driver_slabs.h, driver_worker.h) say to each other: one
-// message each way, over a SOCK_SEQPACKET pair.
+// What the maker of slabs and the process that asks the driver for them (driver_slabs.h,
+// driver_worker.h) say to each other: one message each way, over a SOCK_SEQPACKET pair.
 //
 // Both are of one program, so that the layout is nobody else's business. Errors are values.
 #pragma once

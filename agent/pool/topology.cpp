@@ -33,7 +33,8 @@ int Topology::NodeNear(const std::string& bus_id) const {
   if (device == nullptr) return kAnyNode;
   const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(tree_, device);
   // Near several nodes is near none.
-  if (near == nullptr || near->nodeset == nullptr || hwloc_bitmap_weight(near->nodeset) != 1) return kAnyNode;
+  if (near == nullptr || near->nodeset == nullptr || hwloc_bitmap_weight(near->nodeset) != 1)
+    return kAnyNode;
   return hwloc_bitmap_first(near->nodeset);
 }
 

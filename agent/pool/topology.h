@@ -1,9 +1,10 @@
-// Where a machine's memory is, seen from its devices: which NUMA node is near a GPU, and how memory is put there.
+// Where a machine's memory is, seen from its devices: which NUMA node is near a GPU, and how memory
+// is put there.
 //
 // Loaded once by the agent (some 10 ms); then only read, by any thread. Rests on hwloc.
 //
-// What is unknown is said (kAnyNode): machines with one node, virtual ones, devices that the tree does not know. Memory is then
-// left where the kernel puts it.
+// What is unknown is said (kAnyNode): machines with one node, virtual ones, devices that the tree
+// does not know. Memory is then left where the kernel puts it.
 #pragma once
 
 #include <cstddef>

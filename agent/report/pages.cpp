@@ -29,16 +29,17 @@ ordered_json Named(const auto& names, const std::array<int64_t, N>& values) {
 
 // Of the processes that tell them (protocol version 4).
 ordered_json JsonOf(const protocol::Account& parts) {
-  return {
-      {"planned_to_host_bytes", parts.planned_to_host_bytes},
-      {"pressure_to_host_bytes", parts.pressure_to_host_bytes},
-      {"planned_to_device_bytes", parts.planned_to_device_bytes},
-      {"demand_to_device_bytes", parts.demand_to_device_bytes},
-      {"stall_ns", Named(protocol::kStallCauseNames, parts.stall_ns)},
-      {"prefetches",
-       {{"hit", parts.prefetch_hits}, {"late", parts.prefetches_late}, {"unused", parts.prefetches_unused}}},
-      {"replans", Named(protocol::kReplanReasonNames, parts.replans)},
-      {"over_budget_allocations", parts.over_budget_allocations}};
+  return {{"planned_to_host_bytes", parts.planned_to_host_bytes},
+          {"pressure_to_host_bytes", parts.pressure_to_host_bytes},
+          {"planned_to_device_bytes", parts.planned_to_device_bytes},
+          {"demand_to_device_bytes", parts.demand_to_device_bytes},
+          {"stall_ns", Named(protocol::kStallCauseNames, parts.stall_ns)},
+          {"prefetches",
+           {{"hit", parts.prefetch_hits},
+            {"late", parts.prefetches_late},
+            {"unused", parts.prefetches_unused}}},
+          {"replans", Named(protocol::kReplanReasonNames, parts.replans)},
+          {"over_budget_allocations", parts.over_budget_allocations}};
 }
 
 ordered_json JsonOf(const TenancyReport& tenancy) {
@@ -213,8 +214,8 @@ class Table {
 };
 
 void AddDevices(const NodeReport& report, Table& table) {
-  table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Promised", "Resident",
-            "Jobs");
+  table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Promised",
+            "Resident", "Jobs");
   table.Rule();
   for (const DeviceReport& device : report.devices) {
     int jobs = 0;
@@ -225,7 +226,8 @@ void AddDevices(const NodeReport& report, Table& table) {
     table.Add("{:<3} {:<24.24} {:>10} {:>10} {:>10} {:>7}", device.number,
               device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
               InBytes(device.promised_bytes), InBytes(device.resident_bytes), jobs);
-    if (!device.is_found) table.Add("    {} is in the configuration, and was not found", device.uuid);
+    if (!device.is_found)
+      table.Add("    {} is in the configuration, and was not found", device.uuid);
   }
   for (const std::string& uuid : report.unknown_devices)
     table.Add("{} is used by jobs, and not one of this agent's: they are not managed", uuid);
@@ -239,16 +241,17 @@ int64_t HostBytes(const TenancyReport& tenancy) {
 }
 
 void AddJobs(const NodeReport& report, Table& table) {
-  table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget", "Wanted",
-            "Resident", "Host", "Command");
+  table.Add("{:<16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", "Job", "GPU", "State", "Budget",
+            "Wanted", "Resident", "Host", "Command");
   table.Rule();
   for (const JobReport& job : report.jobs) {
     if (job.tenancies.empty())
       table.Add("{:<16.16} {:<3} {:<11} {:>39} {}", job.name, "-", "no device", "", job.command);
     for (const TenancyReport& tenancy : job.tenancies) {
-      table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name, tenancy.device_number,
-                StateOf(tenancy), InBytes(tenancy.view.granted_bytes), InBytes(tenancy.footprint_bytes),
-                InBytes(tenancy.resident_bytes), InBytes(HostBytes(tenancy)), job.command);
+      table.Add("{:<16.16} {:<3} {:<11} {:>9} {:>9} {:>9} {:>9} {}", job.name,
+                tenancy.device_number, StateOf(tenancy), InBytes(tenancy.view.granted_bytes),
+                InBytes(tenancy.footprint_bytes), InBytes(tenancy.resident_bytes),
+                InBytes(HostBytes(tenancy)), job.command);
     }
   }
   if (report.jobs.empty()) table.Add("no jobs");
@@ -263,8 +266,8 @@ std::string JobsOf(const OwnerReport& owner) {
 void AddOwners(const NodeReport& report, Table& table) {
   if (report.owners.empty()) return;
   table.Add("");
-  table.Add("{:<18} {:>8} {:>7} {:<3} {:>9} {:>10} {:>9} {}", "User", "Jobs", "Waiting", "GPU", "Budget",
-            "Guaranteed", "Limit", "Account");
+  table.Add("{:<18} {:>8} {:>7} {:<3} {:>9} {:>10} {:>9} {}", "User", "Jobs", "Waiting", "GPU",
+            "Budget", "Guaranteed", "Limit", "Account");
   table.Rule();
   for (const OwnerReport& owner : report.owners) {
     for (const OwnerUse& use : owner.devices)
@@ -275,9 +278,11 @@ void AddOwners(const NodeReport& report, Table& table) {
 }
 
 void AddJob(const JobReport& job, Table& table) {
-  table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid, job.processes.all,
-            job.processes.all == 1 ? "" : "es", static_cast<double>(job.age_ns) / 1e9);
-  if (job.processes.detached > 0) table.Add("  {} of them without a connection", job.processes.detached);
+  table.Add("{}: {} (uid {}), {} process{}, {:.0f} s", job.name, job.command, job.uid,
+            job.processes.all, job.processes.all == 1 ? "" : "es",
+            static_cast<double>(job.age_ns) / 1e9);
+  if (job.processes.detached > 0)
+    table.Add("  {} of them without a connection", job.processes.detached);
   for (const TenancyReport& tenancy : job.tenancies) {
     const TenancyView& view = tenancy.view;
     table.Add("device {} {}", tenancy.device_number, tenancy.uuid);
@@ -288,8 +293,8 @@ void AddJob(const JobReport& job, Table& table) {
                 view.overdue ? ", has not given back in time" : "");
     table.Add("  budget      {}  (floor {}, guaranteed {}, limit {}, weight {}, priority {})",
               InBytes(view.granted_bytes), InBytes(view.terms.memory.floor),
-              InBytes(view.terms.memory.guaranteed), InBytes(view.terms.memory.limit), view.terms.weight,
-              view.terms.priority);
+              InBytes(view.terms.memory.guaranteed), InBytes(view.terms.memory.limit),
+              view.terms.weight, view.terms.priority);
     table.Add("  wants       {}, resident {}, unmovable {}", InBytes(tenancy.footprint_bytes),
               InBytes(tenancy.resident_bytes), InBytes(tenancy.unmovable_bytes));
     constexpr int64_t claim_step = int64_t{16} << 20;  // claims are counted in such
@@ -302,8 +307,8 @@ void AddJob(const JobReport& job, Table& table) {
               InBytes(tenancy.to_host_bytes), InBytes(tenancy.to_device_bytes),
               static_cast<double>(tenancy.stall_ns) / 1e9, tenancy.demand_fetches);
     const protocol::Account& parts = tenancy.parts;
-    table.Add("  prefetches  {} used, {} late, {} unused", parts.prefetch_hits, parts.prefetches_late,
-              parts.prefetches_unused);
+    table.Add("  prefetches  {} used, {} late, {} unused", parts.prefetch_hits,
+              parts.prefetches_late, parts.prefetches_unused);
     table.Add("  iterations  {}", tenancy.iterations);
   }
 }
@@ -314,8 +319,8 @@ std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
   if (ask.question == Question::kStatus) {
     table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} promised",
               static_cast<double>(report.up_ns) / 1e9, report.draining ? ", draining" : "",
-              report.resuming ? ", waiting for jobs to come back" : "", InBytes(report.host_promised_bytes),
-              InBytes(report.host_bytes));
+              report.resuming ? ", waiting for jobs to come back" : "",
+              InBytes(report.host_promised_bytes), InBytes(report.host_bytes));
     if (const int64_t ordinary_bytes = OrdinaryBytes(report); ordinary_bytes > 0)
       table.Add("{} more in ordinary memory, which is not promised", InBytes(ordinary_bytes));
     AddDevices(report, table);

@@ -3,7 +3,8 @@
 // Pure: a report in, text out. Any thread.
 //
 // Invariants
-//  1. Every JSON document has "schema": 1 at its top; a field never changes its meaning or unit within a schema.
+//  1. Every JSON document has "schema": 1 at its top; a field never changes its meaning or unit
+//  within a schema.
 //  2. Tables keep within the given columns, 0 meaning any number.
 #pragma once
 

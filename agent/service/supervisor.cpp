@@ -70,7 +70,8 @@ std::vector<Supervisor::File> Supervisor::TakeFiles() {
   return files;
 }
 
-// First out of the way of the places where they belong, then there; what is not named stays closed on exec.
+// First out of the way of the places where they belong, then there; what is not named stays closed
+// on exec.
 void Supervisor::RunAnew(char* const* arguments, const std::vector<File>& files) {
   const int count = static_cast<int>(files.size());
   std::vector<base::UniqueFd> copies;

@@ -1,7 +1,8 @@
-// What systemd (or whoever supervises the agent) wants to hear and gives: readiness, reloads, the watchdog's pings, sockets that it opened for us.
+// What systemd (or whoever supervises the agent) wants to hear and gives: readiness, reloads, the
+// watchdog's pings, sockets that it opened for us.
 //
-// The protocols are documented in sd_notify(3) and sd_listen_fds(3) and take a datagram each, so no library is needed. Without
-// systemd (no NOTIFY_SOCKET) everything here does nothing. One thread.
+// The protocols are documented in sd_notify(3) and sd_listen_fds(3) and take a datagram each, so no
+// library is needed. Without systemd (no NOTIFY_SOCKET) everything here does nothing. One thread.
 #pragma once
 
 #include <cstdint>
@@ -28,11 +29,12 @@ class Supervisor {
   // Sockets, and what an earlier agent kept. Handed over once; the caller's to close.
   std::vector<File> TakeFiles();
 
-  // From now on the file outlives this process, under a name of its own, until it is dropped. Nothing without systemd. False: it has
-  // no time to listen, try again.
+  // From now on the file outlives this process, under a name of its own, until it is dropped.
+  // Nothing without systemd. False: it has no time to listen, try again.
   bool Keep(const std::string& name, int file);
   bool Drop(const std::string& name);
-  // Makes this process run the program anew, which takes the files by TakeFiles. Returns only when that fails.
+  // Makes this process run the program anew, which takes the files by TakeFiles. Returns only when
+  // that fails.
   static void RunAnew(char* const* arguments, const std::vector<File>& files);
 
  private:

@@ -9,7 +9,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr char kBooks[] = "books";
+constexpr char kRecords[] = "books";
 constexpr char kSlab[] = "slab-";
 
 std::string NameOf(const Pool::NamedFile& slab) {
@@ -35,10 +35,12 @@ LinkRates RatesOf(const Config& config, const NodeDevice& device) {
 
 }  // namespace
 
-bool NodeShares::IsKeptName(const std::string& name) { return name == kBooks || name.rfind(kSlab, 0) == 0; }
+bool NodeShares::IsKeptName(const std::string& name) {
+  return name == kRecords || name.rfind(kSlab, 0) == 0;
+}
 
-NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
-                       std::vector<KeptFile> kept, FileKeeper* keeper,
+NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devices,
+                       int64_t host_bytes, std::vector<KeptFile> kept, FileKeeper* keeper,
                        const std::function<void(const std::string&)>& say,
                        const std::vector<std::string>& drivers_worker)
     : keeper_(*keeper), say_(say), topology_(Topology::OfThisMachine()) {
@@ -47,40 +49,44 @@ NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devi
     const bool is_known = topology_ && !device.bus_id.empty();
     nodes_.push_back(is_known ? topology_->NodeNear(device.bus_id) : kAnyNode);
     links_.push_back(LinkShare::Make(RatesOf(config, device)));
-    if (!links_.back()) say("no memory for the link of " + device.name + ": its jobs copy when they like");
+    if (!links_.back())
+      say("no memory for the link of " + device.name + ": its jobs copy when they like");
   }
-  // Names that are not known any more may be with the keeper; those that stay are kept again, which changes nothing.
+  // Names that are not known any more may be with the keeper; those that stay are kept again, which
+  // changes nothing.
   for (const KeptFile& file : kept) kept_.insert(file.name);
   if (config.host_pool) MakePool(config, host_bytes, std::move(kept), drivers_worker);
 }
 
 void NodeShares::MakePool(const Config& config, int64_t host_bytes, std::vector<KeptFile> kept,
                           const std::vector<std::string>& drivers_worker) {
-  std::optional<PoolBooks> books;
+  std::optional<SlabRecords> records;
   std::vector<KeptSlab> slabs;
   for (KeptFile& file : kept) {
-    if (file.name == kBooks) {
-      books = PoolBooks::Adopt(std::move(file.file));
+    if (file.name == kRecords) {
+      records = SlabRecords::Adopt(std::move(file.file));
     } else {
       slabs.push_back({SlabNameOf(file.name), std::move(file.file)});
     }
   }
-  if (!books) books = PoolBooks::Make();
-  if (!books) return say_("no memory for the books of the host pool: jobs pin their own");
+  if (!records) records = SlabRecords::Make();
+  if (!records) return say_("no memory for the records of the host pool: jobs pin their own");
   const HugePages huge = config.huge_pages ? HugePages::kWhenThereAre : HugePages::kNever;
-  maker_ =
-      std::make_unique<ThreadedSlabMaker>(config.slab_bytes, huge, topology_.get(),
-                                          config.driver_slabs ? drivers_worker : std::vector<std::string>());
-  const PoolRules rules = {host_bytes, config.slab_bytes, BytesOf(config.spare_slab_bytes, host_bytes),
+  maker_ = std::make_unique<ThreadedSlabMaker>(
+      config.slab_bytes, huge, topology_.get(),
+      config.driver_slabs ? drivers_worker : std::vector<std::string>());
+  const PoolRules rules = {host_bytes, config.slab_bytes,
+                           BytesOf(config.spare_slab_bytes, host_bytes),
                            nodes_.empty() ? kAnyNode : nodes_.front()};
-  pool_.emplace(rules, *maker_, std::move(*books), std::move(slabs));
+  pool_.emplace(rules, *maker_, std::move(*records), std::move(slabs));
 }
 
 std::vector<std::pair<std::string, int>> NodeShares::FilesToKeep() const {
   std::vector<std::pair<std::string, int>> files;
   if (!pool_) return files;
-  files.emplace_back(kBooks, pool_->books_file());
-  for (const Pool::NamedFile& slab : pool_->SlabFiles()) files.emplace_back(NameOf(slab), slab.file);
+  files.emplace_back(kRecords, pool_->records_file());
+  for (const Pool::NamedFile& slab : pool_->SlabFiles())
+    files.emplace_back(NameOf(slab), slab.file);
   return files;
 }
 
@@ -113,8 +119,8 @@ void NodeShares::SetOutside(int64_t bytes) {
   if (pool_) pool_->SetOutside(bytes);
 }
 
-std::vector<Lease> NodeShares::AskForSlabs(const PoolHolder& holder, DeviceId near, int64_t size_bytes,
-                                           SlabKinds kinds) {
+std::vector<Lease> NodeShares::AskForSlabs(const PoolHolder& holder, DeviceId near,
+                                           int64_t size_bytes, SlabKinds kinds) {
   changed_ = true;
   return pool_ ? pool_->Ask(holder, nodes_[static_cast<size_t>(near)], size_bytes, kinds)
                : std::vector<Lease>();
@@ -128,7 +134,9 @@ std::vector<Lease> NodeShares::Claim(const PoolHolder& holder) {
   return pool_ ? pool_->Claim(holder) : std::vector<Lease>();
 }
 
-int64_t NodeShares::HeldBytes(const PoolHolder& holder) { return pool_ ? pool_->HeldBytes(holder) : 0; }
+int64_t NodeShares::HeldBytes(const PoolHolder& holder) {
+  return pool_ ? pool_->HeldBytes(holder) : 0;
+}
 
 void NodeShares::StopAsking(const PoolHolder& holder) {
   if (pool_) pool_->StopAsking(holder);

@@ -1,10 +1,13 @@
-// The node's host pool and its devices' links, as real memory: what the node lends, kept across restarts of the agent.
+// The node's host pool and its devices' links, as real memory: what the node lends, kept across
+// restarts of the agent.
 //
-// Made and owned by the daemon (agent/loop), used on its one thread; the maker of slabs has a thread of its own.
+// Made and owned by the daemon (agent/loop), used on its one thread; the maker of slabs has a
+// thread of its own.
 //
 // Invariants
-//  1. What cannot be had is done without: no memory, no files, no hwloc make the pool or a link absent, which is said once.
-//  2. Every slab that somebody may hold is with the keeper, and the books beside it.
+//  1. What cannot be had is done without: no memory, no files, no hwloc make the pool or a link
+//  absent, which is said once.
+//  2. Every slab that somebody may hold is with the keeper, and the records beside it.
 #pragma once
 
 #include <functional>
@@ -36,8 +39,9 @@ class NodeShares final : public Shares {
   };
   static bool IsKeptName(const std::string& name);
 
-  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without, also later. `drivers_worker`: the command
-  // that makes slabs of the driver's, where the configuration wants them.
+  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without, also
+  // later. `drivers_worker`: the command that makes slabs of the driver's, where the configuration
+  // wants them.
   NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
              std::vector<KeptFile> kept, FileKeeper* keeper,
              const std::function<void(const std::string&)>& say,
@@ -49,7 +53,8 @@ class NodeShares final : public Shares {
   void KeepFiles();
   // All that the next agent needs; the files stay ours.
   std::vector<std::pair<std::string, int>> FilesToKeep() const;
-  // Nothing is made or ended any more; the last thing before another program takes this process over.
+  // Nothing is made or ended any more; the last thing before another program takes this process
+  // over.
   void EndMaker() { maker_.reset(); }
   void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
 

@@ -3,7 +3,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kBashBegin[] = R"SHELL(# Completion of spillway for bash; made by `spillway completion bash`.
+constexpr char kBashBegin[] =
+    R"SHELL(# Completion of spillway for bash; made by `spillway completion bash`.
 _spillway_jobs() { @JOBS@; }
 
 # Sets COMPREPLY to what of a kind begins with $current.
@@ -108,8 +109,8 @@ std::string WordsOf(const CommandWord& command) {
   for (const OptionWord& word : command.options) {
     for (const std::string& form : Written(word)) options.push_back(form);
   }
-  return "    " + command.name + ") options='" + Joined(options) + "' verbs='" + Joined(command.verbs) +
-         "' operand=" + WordFor(command.operand) + " ;;\n";
+  return "    " + command.name + ") options='" + Joined(options) + "' verbs='" +
+         Joined(command.verbs) + "' operand=" + WordFor(command.operand) + " ;;\n";
 }
 
 }  // namespace

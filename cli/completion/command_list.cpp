@@ -17,7 +17,8 @@ namespace {
 
 const std::vector<std::string> kProfiles = {"k40c", "m40", "1080ti", "a100", "h200"};
 
-// The planner is another executable, whose parser makes its own help; a test holds these against it.
+// The planner is another executable, whose parser makes its own help; a test holds these against
+// it.
 constexpr option kPlanOptions[] = {{"budget", required_argument, nullptr, 'b'},
                                    {"strategy", required_argument, nullptr, 's'},
                                    {"device", required_argument, nullptr, 'd'},
@@ -55,7 +56,8 @@ struct Values {
 
 std::vector<std::string> StrategyNames() {
   std::vector<std::string> names;
-  for (const scheduler::Strategy* strategy : scheduler::AllStrategies()) names.emplace_back(strategy->name());
+  for (const scheduler::Strategy* strategy : scheduler::AllStrategies())
+    names.emplace_back(strategy->name());
   return names;
 }
 
@@ -93,7 +95,8 @@ std::string FirstClause(std::string text) {
   return text;
 }
 
-// What the help says of an option: behind it on its line, after two spaces, or alone on the next line.
+// What the help says of an option: behind it on its line, after two spaces, or alone on the next
+// line.
 std::string DescriptionIn(const std::string& help, const std::string& name) {
   std::istringstream lines(help);
   const std::string written = "--" + name;
@@ -101,7 +104,8 @@ std::string DescriptionIn(const std::string& help, const std::string& name) {
     const std::string text = Trimmed(line);
     const size_t at = text.find(written);
     const char after = at == std::string::npos ? 'x' : text.c_str()[at + written.size()];
-    const bool is_its_line = text.rfind('-', 0) == 0 && at <= 4 && std::strchr(" [=", after) != nullptr;
+    const bool is_its_line =
+        text.rfind('-', 0) == 0 && at <= 4 && std::strchr(" [=", after) != nullptr;
     if (!is_its_line) continue;
     const size_t gap = text.find("  ", at);
     if (gap != std::string::npos) return FirstClause(text.substr(gap));
@@ -126,7 +130,8 @@ std::vector<OptionWord> OptionsOf(const OptionList& list, const std::string& hel
     word.need = one->has_arg == no_argument         ? Need::kNever
                 : one->has_arg == required_argument ? Need::kAlways
                                                     : Need::kMaybe;
-    word.description = word.name == "help" ? "help on this command" : DescriptionIn(help, word.name);
+    word.description =
+        word.name == "help" ? "help on this command" : DescriptionIn(help, word.name);
     if (word.need != Need::kNever) word.value = Kind::kText;
     for (const Values& values : KnownValues()) {
       if (word.need == Need::kNever || word.name != values.option) continue;
@@ -157,7 +162,11 @@ std::vector<Row> Rows() {
       {"top", "the same, live", TopOptionList(), {}, Kind::kNothing},
       {"jobs", "the node's jobs", AgentOptionList("jobs"), {}, Kind::kNothing},
       {"job", "all that is known of one job", AgentOptionList("job"), {}, Kind::kJob},
-      {"budget", "give a running job another budget", AgentOptionList("budget"), {"set"}, Kind::kJob},
+      {"budget",
+       "give a running job another budget",
+       AgentOptionList("budget"),
+       {"set"},
+       Kind::kJob},
       {"drain", "let no new job begin on this node", AgentOptionList("drain"), {}, Kind::kNothing},
       {"undrain", "let jobs begin again", AgentOptionList("undrain"), {}, Kind::kNothing},
       {"config",
@@ -165,7 +174,11 @@ std::vector<Row> Rows() {
        AgentOptionList("config"),
        {"check", "show", "diff", "reload", "log"},
        Kind::kNothing},
-      {"plan", "what an iteration would cost at a budget", {"b:s:d:h", kPlanOptions}, {}, Kind::kFile},
+      {"plan",
+       "what an iteration would cost at a budget",
+       {"b:s:d:h", kPlanOptions},
+       {},
+       Kind::kFile},
       {"trace",
        "look at recorded iterations",
        {"d:h", kTraceOptions},
@@ -173,7 +186,11 @@ std::vector<Row> Rows() {
        Kind::kFile},
       {"view", "what a job did, as a page for a browser", {"o:h", kViewOptions}, {}, Kind::kFile},
       {"advise", "which minibatch suits a budget", {"b:d:h", kAdviseOptions}, {}, Kind::kFile},
-      {"completion", "completion for a shell", {"", kNoOptions}, {"bash", "zsh", "fish"}, Kind::kNothing},
+      {"completion",
+       "completion for a shell",
+       {"", kNoOptions},
+       {"bash", "zsh", "fish"},
+       Kind::kNothing},
       {"help", "options, sizes and exit codes", {"", kNoOptions}, topics, Kind::kNothing},
       {"version", "the version", {"", kNoOptions}, {}, Kind::kNothing},
   };
@@ -190,7 +207,8 @@ std::vector<CommandWord> AllCommands() {
   for (const Row& row : Rows()) {
     const bool has_help = row.options.options->name != nullptr && !IsPlanners(row.name);
     const std::string help = has_help ? HelpText(row.name) : "";
-    commands.push_back({row.name, row.summary, OptionsOf(row.options, help), row.verbs, row.operand});
+    commands.push_back(
+        {row.name, row.summary, OptionsOf(row.options, help), row.verbs, row.operand});
   }
   return commands;
 }

@@ -1,6 +1,7 @@
 // Every subcommand with its options and operands, as shells complete them.
 //
-// Made anew by each call, from the tables that the parsers use and the descriptions in the help. One thread.
+// Made anew by each call, from the tables that the parsers use and the descriptions in the help.
+// One thread.
 #pragma once
 
 #include <string>

@@ -3,7 +3,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kFishBegin[] = R"SHELL(# Completion of spillway for fish; made by `spillway completion fish`.
+constexpr char kFishBegin[] =
+    R"SHELL(# Completion of spillway for fish; made by `spillway completion fish`.
 function __spillway_jobs
     @JOBS@
 end
@@ -60,7 +61,8 @@ complete -c spillway -f
 std::string Quoted(const std::string& text) {
   std::string quoted = "'";
   for (char letter : text)
-    quoted += letter == '\'' || letter == '\\' ? std::string("\\") + letter : std::string(1, letter);
+    quoted +=
+        letter == '\'' || letter == '\\' ? std::string("\\") + letter : std::string(1, letter);
   return quoted + "'";
 }
 
@@ -95,7 +97,8 @@ std::string FishOperands(const CommandWord& command) {
   std::string text;
   if (!command.verbs.empty())
     text += begin + "; and __spillway_is_at_verb' -a " + Quoted(Joined(command.verbs)) + "\n";
-  const std::string rest = command.verbs.empty() ? begin : begin + "; and not __spillway_is_at_verb";
+  const std::string rest =
+      command.verbs.empty() ? begin : begin + "; and not __spillway_is_at_verb";
   if (command.operand == Kind::kFile) text += rest + "' -F\n";
   if (command.operand == Kind::kJob) text += rest + "' -a '(__spillway_jobs)'\n";
   if (command.operand == Kind::kProgram) text += rest + "' -a '(__spillway_complete_program)'\n";
@@ -123,8 +126,8 @@ std::string FishCompletion(const std::vector<CommandWord>& commands) {
   Put(script, "@JOBS@", kListJobs);
   Put(script, "@VALUED@", Joined(ValuedOptions(commands.front())));
   for (const CommandWord& command : commands) {
-    script +=
-        "\ncomplete -c spillway -n __spillway_is_bare -a " + command.name + Described(command.summary) + "\n";
+    script += "\ncomplete -c spillway -n __spillway_is_bare -a " + command.name +
+              Described(command.summary) + "\n";
     for (const OptionWord& word : command.options) script += LineOf(command, word);
     script += FishOperands(command);
   }

@@ -69,7 +69,8 @@ std::string ZshOperands(const CommandWord& command) {
     return "        '(-)1:program: _command_names -e' \\\n        '*::argument: _normal' \\\n";
   if (command.operand == Kind::kFile) text += "        '*:file:_files' \\\n";
   if (command.operand == Kind::kJob)
-    text += std::string("        '") + (command.verbs.empty() ? "1" : "2") + ":job:_spillway_jobs' \\\n";
+    text += std::string("        '") + (command.verbs.empty() ? "1" : "2") +
+            ":job:_spillway_jobs' \\\n";
   return text;
 }
 
@@ -79,13 +80,16 @@ std::string ZshCompletion(const std::vector<CommandWord>& commands) {
   std::string script = kZshBegin;
   script.replace(script.find("@JOBS@"), 6, kListJobs);
   script +=
-      "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  subcommands=(\n";
+      "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  "
+      "subcommands=(\n";
   for (const CommandWord& command : commands)
     script += "    '" + command.name + ":" + EscapedForZsh(command.summary) + "'\n";
   script +=
-      "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' '1:command:->command' "
+      "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' "
+      "'1:command:->command' "
       "'*::word:->word'\n"
-      "  case $state in\n    command) _describe command subcommands ;;\n    word)\n      case $words[1] in\n";
+      "  case $state in\n    command) _describe command subcommands ;;\n    word)\n      case "
+      "$words[1] in\n";
   for (const CommandWord& command : commands) {
     if (command.options.empty() && command.verbs.empty()) continue;
     script += "      " + command.name + ")\n        _arguments -S \\\n";

@@ -18,20 +18,23 @@ std::string Bytes(int64_t bytes) { return base::FormatBytes(static_cast<uint64_t
 
 void PrintAdvice(const AdviceRequest& request, const Advice& advice, bool modelled) {
   for (const BatchObservation& it : request.observations) {
-    std::printf("batch %6lld: %10.3f ms, peak %s, at least %s%s\n", static_cast<long long>(it.batch_size),
-                static_cast<double>(it.iteration_ns) / 1e6, Bytes(it.peak_bytes).c_str(),
-                Bytes(it.floor_bytes).c_str(), modelled ? " (modelled, not measured)" : "");
+    std::printf("batch %6lld: %10.3f ms, peak %s, at least %s%s\n",
+                static_cast<long long>(it.batch_size), static_cast<double>(it.iteration_ns) / 1e6,
+                Bytes(it.peak_bytes).c_str(), Bytes(it.floor_bytes).c_str(),
+                modelled ? " (modelled, not measured)" : "");
   }
   std::printf("\nbudget %s: batches up to %lld fit as they are, up to %lld with memory moving\n",
-              Bytes(request.budget_bytes).c_str(), static_cast<long long>(advice.most_batch_without_moving),
+              Bytes(request.budget_bytes).c_str(),
+              static_cast<long long>(advice.most_batch_without_moving),
               static_cast<long long>(advice.most_batch));
   const double seconds = static_cast<double>(advice.iteration_ns) / 1e9;
   std::printf(
-      "advice: batch %lld, %.3f ms per iteration, %.1f samples per second, %s moving each way, %.3f ms "
+      "advice: batch %lld, %.3f ms per iteration, %.1f samples per second, %s moving each way, "
+      "%.3f ms "
       "waiting\n",
       static_cast<long long>(advice.batch_size), seconds * 1e3,
-      seconds > 0 ? static_cast<double>(advice.batch_size) / seconds : 0, Bytes(advice.moved_bytes).c_str(),
-      static_cast<double>(advice.waiting_ns) / 1e6);
+      seconds > 0 ? static_cast<double>(advice.batch_size) / seconds : 0,
+      Bytes(advice.moved_bytes).c_str(), static_cast<double>(advice.waiting_ns) / 1e6);
   if (advice.learning_rate_nano > 0)
     std::printf("learning rate %.9g, in proportion to the batch\n",
                 static_cast<double>(advice.learning_rate_nano) / 1e9);
@@ -69,8 +72,8 @@ int64_t ParseLearningRate(const std::string& written) {
   }
   for (int i = std::max(0, after_point); good && i < kDigits; ++i) nano *= 10;
   if (!good || nano <= 0 || nano > int64_t{1000} * 1'000'000'000)
-    throw Failure(kExitUsage, "no learning rate '" + written + "'", "it is a decimal number below 1000",
-                  "for example: 0.1");
+    throw Failure(kExitUsage, "no learning rate '" + written + "'",
+                  "it is a decimal number below 1000", "for example: 0.1");
   return nano;
 }
 
@@ -84,8 +87,8 @@ int RunAdviseCommand(const AdviseOptions& options) {
   for (const std::string& source : options.sources) {
     const LoadedProfile loaded = LoadProfile(source, device);
     if (loaded.profile.batch_size <= 0)
-      throw Failure(kExitUsage, source + " does not say its batch size", "advice compares batch sizes",
-                    "record it again");
+      throw Failure(kExitUsage, source + " does not say its batch size",
+                    "advice compares batch sizes", "record it again");
     modelled = modelled || loaded.modelled;
     Problem problem;
     problem.profile = &loaded.profile;
@@ -98,7 +101,8 @@ int RunAdviseCommand(const AdviseOptions& options) {
   request.batch_step = options.batch_step;
   request.most_batch = options.most_batch;
   request.base_batch = options.base_batch;
-  if (!options.learning_rate.empty()) request.learning_rate_nano = ParseLearningRate(options.learning_rate);
+  if (!options.learning_rate.empty())
+    request.learning_rate_nano = ParseLearningRate(options.learning_rate);
   const base::Result<Advice> advice = Advise(request);
   if (!advice) {
     std::printf("no advice: %s\n", advice.text().c_str());

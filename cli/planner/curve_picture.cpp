@@ -29,8 +29,8 @@ double Y(double slow_down_percent, double most_percent) {
 std::string Axes(double most_percent) {
   std::string text;
   for (int share = kFirstShare; share <= kLastShare; share += 10) {
-    text += Format("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#eee\"/>\n", X(share),
-                   X(share), kTop, kHeight - kBottom);
+    text += Format("<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#eee\"/>\n",
+                   X(share), X(share), kTop, kHeight - kBottom);
     text += Format("<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">%d %%</text>\n", X(share),
                    kHeight - kBottom + 18, share);
   }
@@ -41,40 +41,49 @@ std::string Axes(double most_percent) {
     text += Format("<text x=\"%d\" y=\"%.1f\" text-anchor=\"end\">%.0f %%</text>\n", kLeft - 6,
                    Y(percent, most_percent) + 4, percent);
   }
-  return text + Format(
-                    "<text x=\"%d\" y=\"%d\">budget as a share of the peak; slower than with unlimited "
-                    "memory</text>\n",
-                    kLeft, kHeight - 16);
+  return text +
+         Format(
+             "<text x=\"%d\" y=\"%d\">budget as a share of the peak; slower than with unlimited "
+             "memory</text>\n",
+             kLeft, kHeight - 16);
 }
 
 std::string Line(const Curve& curve, size_t index, double most_percent) {
   const bool is_bound = index == 0, is_own = curve.name == "spillway";
-  const char* colour = is_bound ? "#000" : is_own ? "#d62728" : kColours[index % std::size(kColours)];
+  const char* colour = is_bound ? "#000"
+                       : is_own ? "#d62728"
+                                : kColours[index % std::size(kColours)];
   const char* dash = is_bound ? "1 4"
                      : is_own ? ""
                               : kDashes[index / std::size(kColours) % std::size(kDashes)];
   std::string points;
   for (const CurvePoint& point : curve.points) {
     if (point.slow_down_percent <= most_percent)
-      points += Format("%.1f,%.1f ", X(point.share_percent), Y(point.slow_down_percent, most_percent));
+      points +=
+          Format("%.1f,%.1f ", X(point.share_percent), Y(point.slow_down_percent, most_percent));
   }
   const int legend_y = kTop + 18 * static_cast<int>(index);
-  return Format("<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" stroke-dasharray=\"%s\" points=\"",
-                colour, is_own ? 3 : 1, dash) +
+  return Format(
+             "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"%d\" stroke-dasharray=\"%s\" "
+             "points=\"",
+             colour, is_own ? 3 : 1, dash) +
          points + "\"/>\n" +
          Format(
              "<line x1=\"%d\" x2=\"%d\" y1=\"%d\" y2=\"%d\" stroke=\"%s\" stroke-width=\"%d\" "
              "stroke-dasharray=\"%s\"/>\n",
-             kWidth - kRight + 20, kWidth - kRight + 50, legend_y, legend_y, colour, is_own ? 3 : 1, dash) +
+             kWidth - kRight + 20, kWidth - kRight + 50, legend_y, legend_y, colour, is_own ? 3 : 1,
+             dash) +
          Format("<text x=\"%d\" y=\"%d\">", kWidth - kRight + 56, legend_y + 4) + curve.name +
          (curve.points.empty() ? " (never runs)" : "") + "</text>\n";
 }
 
 }  // namespace
 
-std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves, double most_percent) {
+std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves,
+                        double most_percent) {
   std::string text = Format(
-      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+      "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+      "font-family=\"sans-serif\" "
       "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
       kWidth, kHeight);
   text += Format("<text x=\"%d\" y=\"24\">", kLeft) + title + "</text>\n" + Axes(most_percent);

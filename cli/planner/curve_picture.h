@@ -19,6 +19,7 @@ struct Curve {
 };
 
 // Slow-downs above `most_percent` are left out: they would press everything else together.
-std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves, double most_percent);
+std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves,
+                        double most_percent);
 
 }  // namespace spillway::cli

@@ -47,7 +47,8 @@ Result Judge(const Strategy& strategy, const Problem& problem, bool repair = fal
   }
   result.prediction = CostModel(problem).Predict(plan, &result.timeline);
   if (!result.prediction.runs()) return result;
-  if (const auto offence = ValidateTimeline(problem, plan, result.timeline)) result.fault = offence->what;
+  if (const auto offence = ValidateTimeline(problem, plan, result.timeline))
+    result.fault = offence->what;
   return result;
 }
 
@@ -82,15 +83,17 @@ std::string WhyBad(const Result& result) {
 void PrintHeader(const Problem& problem, const LowerBound& bound, bool modelled) {
   const IterationProfile& profile = problem.iteration();
   std::printf(
-      "%s: %zu operations, %zu buffers, peak %s without workspaces, %.3f ms with unlimited memory%s\n",
+      "%s: %zu operations, %zu buffers, peak %s without workspaces, %.3f ms with unlimited "
+      "memory%s\n",
       profile.name.c_str(), profile.operations.size(), profile.buffers.size(),
       Bytes(PeakBytes(profile)).c_str(), Milliseconds(UnlimitedTime(problem)),
       modelled ? " (modelled from layer shapes, not measured)" : "");
   std::printf("budget %s; at least %s are needed", Bytes(problem.budget_bytes).c_str(),
               Bytes(bound.memory_bytes).c_str());
-  if (bound.possible) std::printf("; no plan takes less than %.3f ms", Milliseconds(bound.iteration_ns));
-  std::printf("\n\n%-24s %10s %8s %8s %10s %9s %9s %9s %10s %10s\n", "strategy", "time ms", "slower",
-              "bound +", "peak", "restore", "memory", "again ms", "to host", "to device");
+  if (bound.possible)
+    std::printf("; no plan takes less than %.3f ms", Milliseconds(bound.iteration_ns));
+  std::printf("\n\n%-24s %10s %8s %8s %10s %9s %9s %9s %10s %10s\n", "strategy", "time ms",
+              "slower", "bound +", "peak", "restore", "memory", "again ms", "to host", "to device");
 }
 
 void PrintRow(const Result& result, const Problem& problem, const LowerBound& bound) {
@@ -100,11 +103,13 @@ void PrintRow(const Result& result, const Problem& problem, const LowerBound& bo
     return;
   }
   const Prediction& it = result.prediction;
-  std::printf("%10.3f %7.2f%% %7.2f%% %10s %9.3f %9.3f %9.3f %10s %10s\n", Milliseconds(it.iteration_ns),
-              Percent(it.iteration_ns, UnlimitedTime(problem)), Percent(it.iteration_ns, bound.iteration_ns),
-              Bytes(it.peak_bytes).c_str(), Milliseconds(it.stalls.restore_ns),
-              Milliseconds(it.stalls.memory_ns + it.stalls.launch_ns), Milliseconds(it.recompute_ns),
-              Bytes(it.to_host_bytes).c_str(), Bytes(it.to_device_bytes).c_str());
+  std::printf("%10.3f %7.2f%% %7.2f%% %10s %9.3f %9.3f %9.3f %10s %10s\n",
+              Milliseconds(it.iteration_ns), Percent(it.iteration_ns, UnlimitedTime(problem)),
+              Percent(it.iteration_ns, bound.iteration_ns), Bytes(it.peak_bytes).c_str(),
+              Milliseconds(it.stalls.restore_ns),
+              Milliseconds(it.stalls.memory_ns + it.stalls.launch_ns),
+              Milliseconds(it.recompute_ns), Bytes(it.to_host_bytes).c_str(),
+              Bytes(it.to_device_bytes).c_str());
 }
 
 void PrintArenas(const std::vector<Result>& results) {
@@ -112,7 +117,8 @@ void PrintArenas(const std::vector<Result>& results) {
   for (const Result& result : results) {
     if (!result.good() || result.outcome.plan->placements.empty()) continue;
     std::printf("%-24s %10s %10zu\n", std::string(result.strategy->name()).c_str(),
-                Bytes(result.outcome.plan->arena_bytes).c_str(), result.outcome.plan->placements.size());
+                Bytes(result.outcome.plan->arena_bytes).c_str(),
+                result.outcome.plan->placements.size());
   }
 }
 
@@ -150,8 +156,9 @@ Json ResultToJson(const Result& result, const Problem& problem, const LowerBound
   json["above_bound_permyriad"] = DistancePermyriad(it.iteration_ns, bound);
   json["peak_bytes"] = it.peak_bytes;
   json["recompute_ns"] = it.recompute_ns;
-  json["stall_ns"] = {
-      {"restore", it.stalls.restore_ns}, {"memory", it.stalls.memory_ns}, {"launch", it.stalls.launch_ns}};
+  json["stall_ns"] = {{"restore", it.stalls.restore_ns},
+                      {"memory", it.stalls.memory_ns},
+                      {"launch", it.stalls.launch_ns}};
   json["to_host_bytes"] = it.to_host_bytes;
   json["to_device_bytes"] = it.to_device_bytes;
   Json steps = Json::array();
@@ -171,30 +178,35 @@ Json ResultToJson(const Result& result, const Problem& problem, const LowerBound
 void PrintJson(const std::vector<Result>& results, const Problem& problem, const LowerBound& bound,
                bool modelled) {
   const IterationProfile& profile = problem.iteration();
-  Json json = {{"schema", 1},
-               {"profile", profile.name},
-               {"modelled", modelled},
-               {"budget_bytes", problem.budget_bytes},
-               {"peak_bytes", PeakBytes(profile)},
-               {"unlimited_ns", UnlimitedTime(problem)},
-               {"lower_bound", {{"memory_bytes", bound.memory_bytes}, {"possible", bound.possible}}}};
+  Json json = {
+      {"schema", 1},
+      {"profile", profile.name},
+      {"modelled", modelled},
+      {"budget_bytes", problem.budget_bytes},
+      {"peak_bytes", PeakBytes(profile)},
+      {"unlimited_ns", UnlimitedTime(problem)},
+      {"lower_bound", {{"memory_bytes", bound.memory_bytes}, {"possible", bound.possible}}}};
   if (bound.possible) json["lower_bound"]["iteration_ns"] = bound.iteration_ns;
-  for (const Result& result : results) json["plans"].push_back(ResultToJson(result, problem, bound));
+  for (const Result& result : results)
+    json["plans"].push_back(ResultToJson(result, problem, bound));
   std::printf("%s\n", json.dump(1).c_str());
 }
 
 std::vector<const Strategy*> Choose(const std::string& name) {
   if (name == "all") return AllStrategies();
-  if (const Strategy* strategy = FindStrategy(name.empty() ? kDefaultStrategy : name)) return {strategy};
+  if (const Strategy* strategy = FindStrategy(name.empty() ? kDefaultStrategy : name))
+    return {strategy};
   std::string names = "all";
   for (const Strategy* strategy : AllStrategies()) names += ", " + std::string(strategy->name());
-  throw Failure(kExitUsage, "no strategy '" + name + "'", "there are " + names, "choose one of these");
+  throw Failure(kExitUsage, "no strategy '" + name + "'", "there are " + names,
+                "choose one of these");
 }
 
 void WritePictures(const PlanOptions& options, const Problem& problem, const Result& result) {
   if (!result.good()) return;
   const Plan& plan = *result.outcome.plan;
-  if (!options.svg_path.empty()) WriteText(options.svg_path, PlanToSvg(problem, plan, result.timeline));
+  if (!options.svg_path.empty())
+    WriteText(options.svg_path, PlanToSvg(problem, plan, result.timeline));
   if (!options.perfetto_path.empty())
     WriteText(options.perfetto_path, PlanToPerfetto(problem, plan, result.timeline));
 }
@@ -205,7 +217,8 @@ void DrawCurves(const std::string& path, Problem problem) {
   const IterationProfile& profile = problem.iteration();
   const int64_t unlimited_ns = UnlimitedTime(problem), peak = PeakBytes(profile);
   std::vector<Curve> curves = {{"lower bound", {}}};
-  for (const Strategy* strategy : AllStrategies()) curves.push_back({std::string(strategy->name()), {}});
+  for (const Strategy* strategy : AllStrategies())
+    curves.push_back({std::string(strategy->name()), {}});
   for (int share = 100; share >= 25; share -= 5) {
     problem.budget_bytes = base::scale(peak, share, 100);
     const LowerBound bound = FindTightBound(problem);
@@ -214,10 +227,12 @@ void DrawCurves(const std::string& path, Problem problem) {
     for (size_t i = 0; i < AllStrategies().size(); ++i) {
       const Result result = Judge(*AllStrategies()[i], problem);
       if (result.good())
-        curves[i + 1].points.push_back({share, Percent(result.prediction.iteration_ns, unlimited_ns)});
+        curves[i + 1].points.push_back(
+            {share, Percent(result.prediction.iteration_ns, unlimited_ns)});
     }
   }
-  WriteText(path, CurvesToSvg(profile.name + ": slow-down over budget (modelled)", curves, kMostPercent));
+  WriteText(path,
+            CurvesToSvg(profile.name + ": slow-down over budget (modelled)", curves, kMostPercent));
 }
 
 }  // namespace
@@ -235,7 +250,8 @@ int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_
   if (!size)
     throw Failure(kExitUsage, "no budget '" + written + "'", "it is not a size",
                   "for example: --budget 8GiB or 50%peak");
-  const int64_t whole_bytes = size->kind == base::SizeKind::kShareOfPeak ? peak_bytes : capacity_bytes;
+  const int64_t whole_bytes =
+      size->kind == base::SizeKind::kShareOfPeak ? peak_bytes : capacity_bytes;
   return static_cast<int64_t>(base::ResolveSize(*size, static_cast<uint64_t>(whole_bytes)));
 }
 
@@ -249,7 +265,8 @@ int RunPlanCommand(const PlanOptions& options) {
   problem.device.slab_unit_bytes = kSlabUnitBytes;
   problem.device.link_share_permille = options.link_percent * 10;
   problem.seed = options.seed;
-  problem.budget_bytes = ResolveBudget(options.budget, device.capacity_bytes, PeakBytes(loaded.profile));
+  problem.budget_bytes =
+      ResolveBudget(options.budget, device.capacity_bytes, PeakBytes(loaded.profile));
   const LowerBound bound = FindTightBound(problem);
 
   std::vector<Result> results;

@@ -1,7 +1,7 @@
 // `spillway plan`: what strategies make of a profile at a budget.
 //
-// One thread; prints to stdout, throws Failure. Exit code 0 when the plan that was asked for runs within the budget and passed
-// the validator, 1 when it does not.
+// One thread; prints to stdout, throws Failure. Exit code 0 when the plan that was asked for runs
+// within the budget and passed the validator, 1 when it does not.
 #pragma once
 
 #include <string>

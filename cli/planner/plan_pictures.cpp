@@ -34,7 +34,8 @@ class SvgPicture {
 
   std::string Draw() {
     text_ = Format(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" font-family=\"sans-serif\" "
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+        "font-family=\"sans-serif\" "
         "font-size=\"12\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"white\"/>\n",
         kWidth, kLaneTop + 4 * kLaneHeight + 40);
     Text(kLeft, 24,
@@ -51,8 +52,8 @@ class SvgPicture {
     return kLeft + std::clamp(part, 0.0, 1.0) * (kWidth - kLeft - 20);
   }
   double Y(int64_t bytes) const {
-    return kMemoryTop +
-           kMemoryHeight * (1.0 - static_cast<double>(bytes) / (1.05 * static_cast<double>(most_bytes_)));
+    return kMemoryTop + kMemoryHeight * (1.0 - static_cast<double>(bytes) /
+                                                   (1.05 * static_cast<double>(most_bytes_)));
   }
   void Text(double x, double y, const std::string& text) {
     text_ += Format("<text x=\"%.1f\" y=\"%.1f\">", x, y) + EscapeHtml(text) + "</text>\n";
@@ -71,7 +72,8 @@ class SvgPicture {
       used_bytes = bytes;
     }
     points += Format("%.2f,%.2f", X(begin_ns_ + length_ns_), Y(used_bytes));
-    text_ += "<polyline fill=\"none\" stroke=\"#1f5fa8\" stroke-width=\"1\" points=\"" + points + "\"/>\n";
+    text_ += "<polyline fill=\"none\" stroke=\"#1f5fa8\" stroke-width=\"1\" points=\"" + points +
+             "\"/>\n";
     Line(Y(problem_.budget_bytes), "#c0392b");
     Text(8, Y(problem_.budget_bytes) + 4, "budget");
     Line(Y(0), "#888");
@@ -82,16 +84,18 @@ class SvgPicture {
   }
 
   void Line(double y, const char* colour) {
-    text_ +=
-        Format("<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-dasharray=\"4 3\"/>\n",
-               kLeft, kWidth - 20, y, y, colour);
+    text_ += Format(
+        "<line x1=\"%d\" x2=\"%d\" y1=\"%.1f\" y2=\"%.1f\" stroke=\"%s\" stroke-dasharray=\"4 "
+        "3\"/>\n",
+        kLeft, kWidth - 20, y, y, colour);
   }
 
-  void Bar(int lane, int64_t start_ns, int64_t end_ns, const char* colour, const std::string& title) {
+  void Bar(int lane, int64_t start_ns, int64_t end_ns, const char* colour,
+           const std::string& title) {
     if (end_ns <= begin_ns_) return;
-    text_ += Format("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>", X(start_ns),
-                    kLaneTop + lane * kLaneHeight, std::max(0.2, X(end_ns) - X(start_ns)), kLaneHeight - 6,
-                    colour) +
+    text_ += Format("<rect x=\"%.2f\" y=\"%d\" width=\"%.2f\" height=\"%d\" fill=\"%s\"><title>",
+                    X(start_ns), kLaneTop + lane * kLaneHeight,
+                    std::max(0.2, X(end_ns) - X(start_ns)), kLaneHeight - 6, colour) +
              EscapeHtml(title) + "</title></rect>\n";
   }
 
@@ -159,8 +163,8 @@ std::string PlanToPerfetto(const Problem& problem, const Plan& plan, const Timel
   for (const auto* copies : {&timeline.to_host, &timeline.to_device}) {
     for (const CopyTime& copy : *copies) {
       if (copy.end_ns > begin_ns)
-        events.push_back(
-            Span(profile.at(copy.buffer).name, lane, copy.start_ns - begin_ns, copy.end_ns - begin_ns));
+        events.push_back(Span(profile.at(copy.buffer).name, lane, copy.start_ns - begin_ns,
+                              copy.end_ns - begin_ns));
     }
     ++lane;
   }
@@ -171,7 +175,8 @@ std::string PlanToPerfetto(const Problem& problem, const Plan& plan, const Timel
          {"ph", "C"},
          {"pid", 1},
          {"ts", static_cast<double>(time_ns - begin_ns) / 1000},
-         {"args", {{"used", bytes}, {"free", std::max<int64_t>(0, problem.budget_bytes - bytes)}}}});
+         {"args",
+          {{"used", bytes}, {"free", std::max<int64_t>(0, problem.budget_bytes - bytes)}}}});
   }
   const Json document = {{"traceEvents", events}, {"displayTimeUnit", "ms"}};
   return document.dump() + "\n";

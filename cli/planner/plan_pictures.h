@@ -1,4 +1,5 @@
-// A plan's last iteration as pictures: memory over time and the three engines, as SVG and as a Chrome/Perfetto trace.
+// A plan's last iteration as pictures: memory over time and the three engines, as SVG and as a
+// Chrome/Perfetto trace.
 //
 // Pure: a timeline in, text out.
 #pragma once

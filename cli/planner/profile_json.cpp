@@ -11,8 +11,9 @@ using Json = nlohmann::ordered_json;
 using namespace scheduler;
 
 constexpr const char* kKinds[] = {"other", "input", "weight", "opt", "wgrad", "act", "aux", "grad"};
-constexpr const char* kTypes[] = {"other",   "conv",    "fc",   "pool",      "activation", "norm",  "lrn",
-                                  "dropout", "softmax", "join", "attention", "embed",      "update"};
+constexpr const char* kTypes[] = {"other",     "conv",  "fc",      "pool",    "activation",
+                                  "norm",      "lrn",   "dropout", "softmax", "join",
+                                  "attention", "embed", "update"};
 constexpr const char* kPhases[] = {"F", "B", "U"};
 
 template <class Enum, size_t N>
@@ -54,8 +55,9 @@ Json ToJson(const Operation& operation) {
                {"writes", Numbers(operation.writes)},
                {"duration_ns", operation.duration_ns}};
   for (const WorkspaceChoice& choice : operation.workspaces)
-    json["workspaces"].push_back(
-        {{"name", choice.name}, {"size_bytes", choice.size_bytes}, {"duration_ns", choice.duration_ns}});
+    json["workspaces"].push_back({{"name", choice.name},
+                                  {"size_bytes", choice.size_bytes},
+                                  {"duration_ns", choice.duration_ns}});
   return json;
 }
 
@@ -81,7 +83,8 @@ Operation OperationFrom(const Json& json) {
   operation.writes = Ids(json.at("writes"));
   operation.duration_ns = json.at("duration_ns");
   for (const Json& choice : json.value("workspaces", Json::array()))
-    operation.workspaces.push_back({choice.at("name"), choice.at("size_bytes"), choice.at("duration_ns")});
+    operation.workspaces.push_back(
+        {choice.at("name"), choice.at("size_bytes"), choice.at("duration_ns")});
   return operation;
 }
 
@@ -94,7 +97,8 @@ IterationProfile OwnForm(const Json& json) {
     profile.buffers.push_back(BufferFrom(buffer));
     has_lifetimes = has_lifetimes && (buffer.contains("born") || profile.buffers.back().persistent);
   }
-  for (const Json& operation : json.at("operations")) profile.operations.push_back(OperationFrom(operation));
+  for (const Json& operation : json.at("operations"))
+    profile.operations.push_back(OperationFrom(operation));
   if (!has_lifetimes) SetLifetimesToTouches(profile);
   return profile;
 }
@@ -107,7 +111,8 @@ OperationType TypeOf(std::string name) {
   if (name == "add" || name == "concat") return OperationType::kJoin;
   if (name == "sgd") return OperationType::kUpdate;
   if (name == "softmaxloss") return OperationType::kSoftmax;
-  if (name == "bmm" || name == "attnsoftmax" || name == "flashattn") return OperationType::kAttention;
+  if (name == "bmm" || name == "attnsoftmax" || name == "flashattn")
+    return OperationType::kAttention;
   return FromName<OperationType>(name, kTypes);
 }
 
@@ -121,7 +126,8 @@ IterationProfile GeneratorsForm(const Json& json, const networks::ComputeRates& 
     buffer.name = tensor.at("name");
     buffer.kind = FromName<BufferKind>(tensor.at("kind"), kKinds);
     buffer.size_bytes = tensor.at("bytes");
-    buffer.persistent = buffer.kind == BufferKind::kInput || buffer.kind == BufferKind::kParameter ||
+    buffer.persistent = buffer.kind == BufferKind::kInput ||
+                        buffer.kind == BufferKind::kParameter ||
                         buffer.kind == BufferKind::kOptimizerState;
     step.profile.buffers.push_back(std::move(buffer));
   }
@@ -154,7 +160,8 @@ std::string ProfileToJson(const IterationProfile& profile) {
   Json json = {{"name", profile.name}, {"batch_size", profile.batch_size}};
   json["buffers"] = json["operations"] = Json::array();
   for (const Buffer& buffer : profile.buffers) json["buffers"].push_back(ToJson(buffer));
-  for (const Operation& operation : profile.operations) json["operations"].push_back(ToJson(operation));
+  for (const Operation& operation : profile.operations)
+    json["operations"].push_back(ToJson(operation));
   return json.dump(1) + "\n";
 }
 
@@ -178,7 +185,8 @@ std::string TraceToJson(const EventTrace& trace) {
   return json.dump(1) + "\n";
 }
 
-base::Result<IterationProfile> ProfileFromJson(const std::string& text, const networks::ComputeRates& rates,
+base::Result<IterationProfile> ProfileFromJson(const std::string& text,
+                                               const networks::ComputeRates& rates,
                                                bool& modelled) {
   try {
     const Json json = Json::parse(text);

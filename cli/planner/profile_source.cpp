@@ -14,7 +14,8 @@ namespace {
 
 using namespace scheduler;
 
-// What training kernels reach of a vendor's peak figures, in per cent; an assumption, printed as "modelled".
+// What training kernels reach of a vendor's peak figures, in per cent; an assumption, printed as
+// "modelled".
 constexpr int32_t kFlopsPercent = 60, kMemoryPercent = 80;
 
 networks::ComputeRates RatesOf(const networks::Device& device) {
@@ -43,14 +44,16 @@ IterationProfile MakeNetworkProfile(const std::string& written, const networks::
     throw Failure(kExitUsage, "no network '" + written.substr(0, colon) + "'",
                   "there are " + ListOf(networks::NetworkNames()) + ", and resnetN for any depth",
                   "choose one of these");
-  networks::TrainingStep step = networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::TrainingStep step =
+      networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
   networks::SetDurations(step, RatesOf(device));
   return std::move(step.profile);
 }
 
 template <class T>
 T Unwrap(base::Result<T> read, const std::string& path) {
-  if (!read) throw Failure(kExitUsage, "cannot use " + path, read.text(), "see docs/trace_format.md");
+  if (!read)
+    throw Failure(kExitUsage, "cannot use " + path, read.text(), "see docs/trace_format.md");
   return *std::move(read);
 }
 
@@ -58,8 +61,8 @@ T Unwrap(base::Result<T> read, const std::string& path) {
 
 networks::Device LoadDevice(const std::string& name) {
   if (const auto device = networks::FindDevice(name)) return *device;
-  throw Failure(kExitUsage, "no device '" + name + "'", "there are " + ListOf(networks::DeviceNames()),
-                "choose one of these");
+  throw Failure(kExitUsage, "no device '" + name + "'",
+                "there are " + ListOf(networks::DeviceNames()), "choose one of these");
 }
 
 std::vector<uint8_t> ReadBytes(const std::string& path) {
@@ -84,7 +87,8 @@ void WriteText(const std::string& path, std::string_view text) {
 
 LoadedProfile LoadProfile(const std::string& source, const networks::Device& device) {
   constexpr std::string_view kNetwork = "network:";
-  if (source.starts_with(kNetwork)) return {MakeNetworkProfile(source.substr(kNetwork.size()), device), true};
+  if (source.starts_with(kNetwork))
+    return {MakeNetworkProfile(source.substr(kNetwork.size()), device), true};
   const std::vector<uint8_t> bytes = ReadBytes(source);
   LoadedProfile loaded;
   switch (KindOfFile(bytes)) {
@@ -95,8 +99,8 @@ LoadedProfile LoadProfile(const std::string& source, const networks::Device& dev
       loaded.profile = ProfileFromTrace(Unwrap(ReadTrace(bytes), source));
       break;
     case TraceFileKind::kUnknown:
-      loaded.profile =
-          Unwrap(ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled), source);
+      loaded.profile = Unwrap(
+          ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled), source);
       break;
   }
   if (const base::Status checked = CheckProfile(loaded.profile); !checked.ok())

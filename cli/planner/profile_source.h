@@ -17,8 +17,8 @@ struct LoadedProfile {
   bool modelled = false;  // durations come from a roofline, nobody measured them
 };
 
-// `source` is a path, or `network:NAME[:BATCH]`. A trace file stands for one iteration. Networks and JSON traces without
-// durations get them from the device.
+// `source` is a path, or `network:NAME[:BATCH]`. A trace file stands for one iteration. Networks
+// and JSON traces without durations get them from the device.
 LoadedProfile LoadProfile(const std::string& source, const scheduler::networks::Device& device);
 
 scheduler::networks::Device LoadDevice(const std::string& name);

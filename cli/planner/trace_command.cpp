@@ -20,7 +20,8 @@ bool IsTraceFile(const std::string& source) {
 
 EventTrace LoadTrace(const std::string& source) {
   base::Result<EventTrace> read = ReadTrace(ReadBytes(source));
-  if (!read) throw Failure(kExitUsage, "cannot use " + source, read.text(), "see docs/trace_format.md");
+  if (!read)
+    throw Failure(kExitUsage, "cannot use " + source, read.text(), "see docs/trace_format.md");
   return *std::move(read);
 }
 
@@ -31,9 +32,9 @@ std::string Names(const IterationProfile& profile, const std::vector<BufferId>& 
 }
 
 int PrintProfile(const IterationProfile& profile) {
-  std::printf("%s: %zu operations, %zu buffers, batch %" PRId64 ", %.3f ms, peak %s\n", profile.name.c_str(),
-              profile.operations.size(), profile.buffers.size(), profile.batch_size,
-              static_cast<double>(BusyNs(profile)) / 1e6,
+  std::printf("%s: %zu operations, %zu buffers, batch %" PRId64 ", %.3f ms, peak %s\n",
+              profile.name.c_str(), profile.operations.size(), profile.buffers.size(),
+              profile.batch_size, static_cast<double>(BusyNs(profile)) / 1e6,
               base::FormatBytes(static_cast<uint64_t>(PeakBytes(profile))).c_str());
   const std::vector<int64_t> live = LiveBytesByOperation(profile);
   for (size_t i = 0; i < profile.operations.size(); ++i) {
@@ -67,7 +68,8 @@ int PrintEvents(const EventTrace& trace) {
                     trace.identities[static_cast<size_t>(event.identity)].c_str(), event.stream,
                     event.duration_ns);
         for (const TraceTouch& touch : event.touches)
-          std::printf(" a%d:%s%s", touch.allocation, touch.reads ? "r" : "", touch.writes ? "w" : "");
+          std::printf(" a%d:%s%s", touch.allocation, touch.reads ? "r" : "",
+                      touch.writes ? "w" : "");
         break;
     }
     std::printf("\n");
@@ -104,10 +106,11 @@ int ConvertTrace(const std::string& source, const std::string& output, const std
 int TrimTrace(const std::string& source, const std::string& output, uint64_t from, uint64_t until) {
   const EventTrace trace = LoadTrace(source);
   if (from >= until || from >= trace.events.size())
-    throw Failure(kExitUsage,
-                  "nothing lies between events " + std::to_string(from) + " and " + std::to_string(until),
-                  "the trace has " + std::to_string(trace.events.size()) + " events",
-                  "see: spillway trace print " + source);
+    throw Failure(
+        kExitUsage,
+        "nothing lies between events " + std::to_string(from) + " and " + std::to_string(until),
+        "the trace has " + std::to_string(trace.events.size()) + " events",
+        "see: spillway trace print " + source);
   WriteBytes(output, WriteTrace(CutTrace(trace, from, until)));
   return 0;
 }

@@ -1,4 +1,5 @@
-// `spillway trace print|convert|trim`: to look at profile and trace files, to change their form, to cut them.
+// `spillway trace print|convert|trim`: to look at profile and trace files, to change their form, to
+// cut them.
 //
 // One thread; prints to stdout, throws Failure.
 #pragma once
@@ -11,7 +12,8 @@ namespace spillway::cli {
 // What the file, JSON text or network holds, one line per operation and buffer.
 int PrintTrace(const std::string& source, const std::string& device);
 
-// By the output's ending: .json writes JSON, anything else our own form. Traces stay traces unless `as_profile`.
+// By the output's ending: .json writes JSON, anything else our own form. Traces stay traces unless
+// `as_profile`.
 int ConvertTrace(const std::string& source, const std::string& output, const std::string& device,
                  bool as_profile);
 

@@ -77,8 +77,8 @@ class Reader {
   std::int64_t Number(const Json& object, const char* key, std::int64_t most) const {
     const auto at = object.find(key);
     if (at == object.end()) return 0;
-    const bool is_fine =
-        at->is_number_integer() && (!at->is_number_unsigned() || at->get<std::uint64_t>() <= INT64_MAX);
+    const bool is_fine = at->is_number_integer() &&
+                         (!at->is_number_unsigned() || at->get<std::uint64_t>() <= INT64_MAX);
     const std::int64_t value = is_fine ? at->get<std::int64_t>() : -1;
     if (value < 0 || value > most) Broken(std::string(key) + " is no number that can be right");
     return value;
@@ -107,7 +107,8 @@ class Reader {
 
   void Take(const Json& event) {
     const Json arguments = event.value("args", Json::object());
-    const std::string name = Text(event, "name"), phase = Text(event, "ph"), category = Text(event, "cat");
+    const std::string name = Text(event, "name"), phase = Text(event, "ph"),
+                      category = Text(event, "cat");
     if (!arguments.is_object()) Broken("args is no object");
     if (phase == "M") return TakeHead(name, arguments);
     if (!has_head_) NoTrace();
@@ -174,10 +175,11 @@ class Reader {
                                .operations = Number(arguments, "operations", INT64_MAX)});
       return;
     }
-    device->moments.push_back({.time_ns = time_ns,
-                               .name = name,
-                               .buffer = static_cast<std::uint64_t>(Number(arguments, "buffer", INT64_MAX)),
-                               .size_bytes = Number(arguments, "bytes", kMostBytes)});
+    device->moments.push_back(
+        {.time_ns = time_ns,
+         .name = name,
+         .buffer = static_cast<std::uint64_t>(Number(arguments, "buffer", INT64_MAX)),
+         .size_bytes = Number(arguments, "bytes", kMostBytes)});
   }
 
   // Threads write in the order in which the device told them.

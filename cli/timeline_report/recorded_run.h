@@ -1,10 +1,13 @@
 // What a trace of `spillway run --trace` says, in memory.
 //
-// One thread. ReadRecordedRun throws Failure for what is no such trace. docs/trace_format.md states the file.
+// One thread. ReadRecordedRun throws Failure for what is no such trace. docs/trace_format.md states
+// the file.
 //
 // Invariants
-//  1. A trace whose end is missing, also in the middle of an event, is read up to there; `is_whole` says so.
-//  2. Every time is within a hundred days of the beginning, every number of bytes below 2^60, and no duration negative:
+//  1. A trace whose end is missing, also in the middle of an event, is read up to there; `is_whole`
+//  says so.
+//  2. Every time is within a hundred days of the beginning, every number of bytes below 2^60, and
+//  no duration negative:
 //     sums of them need no further care.
 #pragma once
 

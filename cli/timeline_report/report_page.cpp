@@ -64,7 +64,8 @@ class Table {
   Table(const std::string& caption, const std::vector<std::string>& columns) {
     text_ = "<div class=\"scroll\" tabindex=\"0\"><table><caption>" + EscapeHtml(caption) +
             "</caption><thead><tr>";
-    for (const std::string& column : columns) text_ += "<th scope=\"col\">" + EscapeHtml(column) + "</th>";
+    for (const std::string& column : columns)
+      text_ += "<th scope=\"col\">" + EscapeHtml(column) + "</th>";
     text_ += "</tr></thead><tbody>\n";
   }
   void Row(const std::vector<std::string>& cells) {
@@ -126,20 +127,21 @@ class DevicePart {
     text += Empty() + Zoomed(id);
     if (figures_.measured_iteration_ns == 0) return text;
     text += "<h3>One iteration by the plan</h3>\n";
-    return text +
-           Scrolling(TimelinePicture(
-               device_, figures_.typical_iteration, figures_.typical_iteration.begin_ns,
-               {id + "-one", "One iteration", "It takes " + FormatTime(figures_.measured_iteration_ns)}));
+    return text + Scrolling(TimelinePicture(
+                      device_, figures_.typical_iteration, figures_.typical_iteration.begin_ns,
+                      {id + "-one", "One iteration",
+                       "It takes " + FormatTime(figures_.measured_iteration_ns)}));
   }
 
   std::string Empty() const {
     std::string text;
     for (const RecordedSpan& empty : figures_.empty)
-      text += Paragraph(
-          "Nothing was recorded from " + Since(empty.begin_ns) + " to " + Since(empty.end_ns) + " (" +
-          Share(empty.end_ns - empty.begin_ns, Length()) +
-          " of the run): the program computed and copied nothing on the device then, and did not wait "
-          "for memory.");
+      text +=
+          Paragraph("Nothing was recorded from " + Since(empty.begin_ns) + " to " +
+                    Since(empty.end_ns) + " (" + Share(empty.end_ns - empty.begin_ns, Length()) +
+                    " of the run): the program computed and copied nothing on the device then, and "
+                    "did not wait "
+                    "for memory.");
     return text;
   }
 
@@ -148,14 +150,15 @@ class DevicePart {
     if (Length() < kZoomParts) return "";
     std::string text = "<h3>Closer</h3>\n";
     for (std::int64_t part = 0; part < kZoomParts; ++part) {
-      const RecordedSpan within = {figures_.span.begin_ns + Length() / kZoomParts * part,
-                                   part + 1 == kZoomParts
-                                       ? figures_.span.end_ns
-                                       : figures_.span.begin_ns + Length() / kZoomParts * (part + 1)};
+      const RecordedSpan within = {
+          figures_.span.begin_ns + Length() / kZoomParts * part,
+          part + 1 == kZoomParts ? figures_.span.end_ns
+                                 : figures_.span.begin_ns + Length() / kZoomParts * (part + 1)};
       const std::string name = Since(within.begin_ns) + " to " + Since(within.end_ns);
       text += "<details><summary>" + EscapeHtml(name) + "</summary>\n" +
-              Scrolling(TimelinePicture(device_, within, figures_.span.begin_ns,
-                                        {id + "-part" + std::to_string(part), name, "A part of the run"})) +
+              Scrolling(TimelinePicture(
+                  device_, within, figures_.span.begin_ns,
+                  {id + "-part" + std::to_string(part), name, "A part of the run"})) +
               "</details>\n";
     }
     return text;
@@ -168,11 +171,11 @@ class DevicePart {
   std::string Plans() const {
     std::string text = Headline("Plan");
     if (device_.plans.empty())
-      return text +
-             Paragraph(
-                 "No plan was followed: memory moved when something else needed its place, or not at all.");
-    Table table("Plans that were adopted",
-                {"Strategy", "At", "Budget to plan with", "Operations", "Actions", "Predicted iteration"});
+      return text + Paragraph(
+                        "No plan was followed: memory moved when something else needed its place, "
+                        "or not at all.");
+    Table table("Plans that were adopted", {"Strategy", "At", "Budget to plan with", "Operations",
+                                            "Actions", "Predicted iteration"});
     for (const RecordedPlan& plan : device_.plans)
       table.Row({plan.strategy, Since(plan.time_ns), Bytes(plan.budget_bytes),
                  std::to_string(plan.operations), std::to_string(plan.actions),
@@ -202,15 +205,17 @@ class DevicePart {
     row("measured, median", figures_.measured_iteration_ns);
     row("shortest", least_ns);
     row("longest", most_ns);
-    return table.End() + Paragraph(std::to_string(count) + " iterations, " + std::to_string(missed) +
-                                   " of them with operations that the plan does not know.");
+    return table.End() +
+           Paragraph(std::to_string(count) + " iterations, " + std::to_string(missed) +
+                     " of them with operations that the plan does not know.");
   }
 
   std::string Causes(const char* caption, const std::map<std::string, MovedByCause>& causes) const {
     if (causes.empty()) return "";
     Table table(caption, {"Because of", "Times", "Bytes", "Copying"});
     for (const auto& [cause, moved] : causes)
-      table.Row({cause, std::to_string(moved.times), Bytes(moved.bytes), FormatTime(moved.copy_ns)});
+      table.Row(
+          {cause, std::to_string(moved.times), Bytes(moved.bytes), FormatTime(moved.copy_ns)});
     return table.End();
   }
 
@@ -242,10 +247,12 @@ class DevicePart {
             std::to_string(moved.unused)};
   }
   static std::vector<std::string> MovedColumns(const std::string& first) {
-    return {first, "Size", "Out", "Times", "In", "Times", "Copying", "Dropped", "Used", "Late", "Not used"};
+    return {first,     "Size",    "Out",  "Times", "In",      "Times",
+            "Copying", "Dropped", "Used", "Late",  "Not used"};
   }
   static std::string Listed(const std::string& what, std::size_t listed, std::size_t all) {
-    return what + " that moved most (" + std::to_string(listed) + " of " + std::to_string(all) + ")";
+    return what + " that moved most (" + std::to_string(listed) + " of " + std::to_string(all) +
+           ")";
   }
 
   std::string Sizes() const {
@@ -270,8 +277,8 @@ class DevicePart {
     Table table("By cause",
                 {"Cause", "Times", "Together", "Longest", "Of the run", "The program waited for"});
     for (const auto& [cause, stall] : figures_.stalls)
-      table.Row({cause, std::to_string(stall.times), FormatTime(stall.total_ns), FormatTime(stall.longest_ns),
-                 Share(stall.total_ns, Length()), Explained(cause)});
+      table.Row({cause, std::to_string(stall.times), FormatTime(stall.total_ns),
+                 FormatTime(stall.longest_ns), Share(stall.total_ns, Length()), Explained(cause)});
     return text + table.End();
   }
 
@@ -280,8 +287,9 @@ class DevicePart {
     Table device("The device computed nothing: the longest times, and what went on then",
                  {"At", "Length", "Copies in", "Copies out", "Program waited for memory"});
     for (const IdleDevice& idle : figures_.idle_device)
-      device.Row({Since(idle.begin_ns), FormatTime(idle.end_ns - idle.begin_ns), FormatTime(idle.copy_in_ns),
-                  FormatTime(idle.copy_out_ns), FormatTime(idle.stall_ns)});
+      device.Row({Since(idle.begin_ns), FormatTime(idle.end_ns - idle.begin_ns),
+                  FormatTime(idle.copy_in_ns), FormatTime(idle.copy_out_ns),
+                  FormatTime(idle.stall_ns)});
     if (!figures_.idle_device.empty()) text += device.End();
     Table buffers("Nobody used an allocation: the largest times by size and length",
                   {"Number", "Size", "At", "Length", "Was away"});
@@ -301,12 +309,14 @@ std::string Notes(const RecordedRun& run) {
   std::string text;
   if (!run.is_whole)
     text +=
-        "<p class=\"note\">The trace has no end: the process was killed, is still running, or could not "
+        "<p class=\"note\">The trace has no end: the process was killed, is still running, or "
+        "could not "
         "write on. This is what "
         "it did until then.</p>\n";
   if (run.lost_events > 0)
     text += "<p class=\"note\">" + std::to_string(run.lost_events) +
-            " events are missing: they came faster than they could be written. Sums are too small.</p>\n";
+            " events are missing: they came faster than they could be written. Sums are too "
+            "small.</p>\n";
   if (run.devices.empty()) text += "<p class=\"note\">The job allocated no device memory.</p>\n";
   return text;
 }
@@ -328,9 +338,11 @@ std::string ReportPage(const RecordedRun& run) {
     page += DevicePart(number, device).Write();
   }
   return page +
-         "<p class=\"soft\">Times are the device's own, by its events; on a simulated device they are "
+         "<p class=\"soft\">Times are the device's own, by its events; on a simulated device they "
+         "are "
          "simulated. While it was "
-         "traced the job ran a little slower. Allocations are numbered in the order in which they were "
+         "traced the job ran a little slower. Allocations are numbered in the order in which they "
+         "were "
          "made.</p>\n</body></html>\n";
 }
 

@@ -21,9 +21,9 @@ std::vector<RecordedSpan> Merged(const std::vector<RecordedSpan>& spans) {
 }
 
 std::int64_t Overlap(const std::vector<RecordedSpan>& merged, const RecordedSpan& with) {
-  auto at =
-      std::lower_bound(merged.begin(), merged.end(), with.begin_ns,
-                       [](const RecordedSpan& span, std::int64_t time_ns) { return span.end_ns <= time_ns; });
+  auto at = std::lower_bound(
+      merged.begin(), merged.end(), with.begin_ns,
+      [](const RecordedSpan& span, std::int64_t time_ns) { return span.end_ns <= time_ns; });
   std::int64_t total_ns = 0;
   for (; at != merged.end() && at->begin_ns < with.end_ns; ++at)
     total_ns += std::min(at->end_ns, with.end_ns) - std::max(at->begin_ns, with.begin_ns);
@@ -96,7 +96,8 @@ class Computation {
   void SumMoved() {
     std::map<std::uint64_t, MovedBuffer> buffers;
     for (const RecordedCopy& copy : device_.copies) {
-      MovedByCause& by_cause = (copy.is_out ? figures_.out_by_cause : figures_.in_by_cause)[copy.cause];
+      MovedByCause& by_cause =
+          (copy.is_out ? figures_.out_by_cause : figures_.in_by_cause)[copy.cause];
       ++by_cause.times;
       by_cause.bytes += copy.size_bytes;
       by_cause.copy_ns += copy.end_ns - copy.begin_ns;
@@ -141,8 +142,9 @@ class Computation {
       Include(buffer, &size.moved);
     }
     for (const auto& [bytes, size] : sizes) figures_.sizes.push_back(size);
-    std::stable_sort(figures_.sizes.begin(), figures_.sizes.end(),
-                     [](const MovedSize& a, const MovedSize& b) { return MovedMore(a.moved, b.moved); });
+    std::stable_sort(
+        figures_.sizes.begin(), figures_.sizes.end(),
+        [](const MovedSize& a, const MovedSize& b) { return MovedMore(a.moved, b.moved); });
   }
 
   void SumStalls() {
@@ -169,12 +171,14 @@ class Computation {
     all.insert(all.end(), device_.copies.begin(), device_.copies.end());
     all.insert(all.end(), device_.stalls.begin(), device_.stalls.end());
     const std::int64_t length_ns = figures_.span.end_ns - figures_.span.begin_ns;
-    figures_.empty = StretchesWithout(all, figures_.span, std::max<std::int64_t>(1, length_ns / kLeastPart));
+    figures_.empty =
+        StretchesWithout(all, figures_.span, std::max<std::int64_t>(1, length_ns / kLeastPart));
   }
 
   void FindIdleDevice() {
     const auto computing = Merged(SpansOf(device_.operations));
-    const auto copies_in = Copies(false), copies_out = Copies(true), stalls = Merged(SpansOf(device_.stalls));
+    const auto copies_in = Copies(false), copies_out = Copies(true),
+               stalls = Merged(SpansOf(device_.stalls));
     for (std::size_t i = 0; i < computing.size(); ++i) {
       figures_.computing_ns += computing[i].end_ns - computing[i].begin_ns;
       if (i + 1 == computing.size()) break;
@@ -186,15 +190,16 @@ class Computation {
       idle.stall_ns = Overlap(stalls, idle);
       figures_.idle_device.push_back(idle);
     }
-    KeepMost(&figures_.idle_device, [](const IdleDevice& idle) { return idle.end_ns - idle.begin_ns; });
+    KeepMost(&figures_.idle_device,
+             [](const IdleDevice& idle) { return idle.end_ns - idle.begin_ns; });
   }
 
   bool WentAwayWithin(std::uint64_t buffer, const RecordedSpan& span) const {
     const auto begins_later = [](const RecordedCopy& copy, std::int64_t time_ns) {
       return copy.begin_ns < time_ns;
     };
-    for (auto at =
-             std::lower_bound(device_.copies.begin(), device_.copies.end(), span.begin_ns, begins_later);
+    for (auto at = std::lower_bound(device_.copies.begin(), device_.copies.end(), span.begin_ns,
+                                    begins_later);
          at != device_.copies.end() && at->begin_ns < span.end_ns; ++at) {
       if (at->buffer == buffer && at->is_out) return true;
     }
@@ -207,7 +212,8 @@ class Computation {
       if (moment.name == "allocated") size_bytes[moment.buffer] = moment.size_bytes;
     }
     const auto weight = [](const IdleBuffer& idle) {
-      return static_cast<double>(idle.size_bytes) * static_cast<double>(idle.end_ns - idle.begin_ns);
+      return static_cast<double>(idle.size_bytes) *
+             static_cast<double>(idle.end_ns - idle.begin_ns);
     };
     for (const RecordedOperation& operation : device_.operations) {
       for (const std::uint64_t buffer : operation.touches) {
@@ -225,7 +231,8 @@ class Computation {
       if (figures_.idle_buffers.size() > 4096) KeepMost(&figures_.idle_buffers, weight);
     }
     KeepMost(&figures_.idle_buffers, weight);
-    for (IdleBuffer& idle : figures_.idle_buffers) idle.was_away = WentAwayWithin(idle.buffer, idle);
+    for (IdleBuffer& idle : figures_.idle_buffers)
+      idle.was_away = WentAwayWithin(idle.buffer, idle);
   }
 
   void MeasureIterations() {
@@ -235,7 +242,8 @@ class Computation {
       if (iteration.begin_ns >= since_ns) lengths.push_back(iteration.end_ns - iteration.begin_ns);
     }
     if (lengths.empty()) return;
-    std::nth_element(lengths.begin(), lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2),
+    std::nth_element(lengths.begin(),
+                     lengths.begin() + static_cast<std::ptrdiff_t>(lengths.size() / 2),
                      lengths.end());
     figures_.measured_iteration_ns = lengths[lengths.size() / 2];
     for (const RecordedIteration& iteration : device_.iterations) {
@@ -254,8 +262,8 @@ class Computation {
 
 RunFigures ComputeFigures(const RecordedDevice& device) { return Computation(device).Run(); }
 
-std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans, const RecordedSpan& within,
-                                           std::int64_t least_ns) {
+std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans,
+                                           const RecordedSpan& within, std::int64_t least_ns) {
   std::sort(spans.begin(), spans.end(),
             [](const RecordedSpan& a, const RecordedSpan& b) { return a.begin_ns < b.begin_ns; });
   std::vector<RecordedSpan> stretches;
@@ -272,7 +280,8 @@ std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans, cons
   return stretches;
 }
 
-std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within, int columns) {
+std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within,
+                               int columns) {
   std::vector<double> shares(static_cast<std::size_t>(columns));
   const double column_ns = static_cast<double>(within.end_ns - within.begin_ns) / columns;
   if (column_ns <= 0) return shares;

@@ -58,21 +58,24 @@ struct RunFigures {
   std::vector<MovedSize> sizes;      // the same
   std::map<std::string, MovedByCause> out_by_cause, in_by_cause;
   std::map<std::string, StalledByCause> stalls;
-  std::vector<RecordedSpan> empty;       // nothing at all was recorded, for a twentieth of the run or longer
-  std::vector<IdleDevice> idle_device;   // the longest first
-  std::vector<IdleBuffer> idle_buffers;  // the most bytes and time first
+  std::vector<RecordedSpan>
+      empty;  // nothing at all was recorded, for a twentieth of the run or longer
+  std::vector<IdleDevice> idle_device;     // the longest first
+  std::vector<IdleBuffer> idle_buffers;    // the most bytes and time first
   std::int64_t measured_iteration_ns = 0;  // the median of the last plan's; 0: none
   RecordedSpan typical_iteration;          // the last one of about that length
 };
 
 RunFigures ComputeFigures(const RecordedDevice& device);
 
-// Parts of the spans that lie within [begin, end), as shares of each of `columns` equal parts of it. Spans may overlap.
-std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within, int columns);
+// Parts of the spans that lie within [begin, end), as shares of each of `columns` equal parts of
+// it. Spans may overlap.
+std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within,
+                               int columns);
 
 // Where none of the spans is, within `within`, for `least_ns` or longer; in the order of time.
-std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans, const RecordedSpan& within,
-                                           std::int64_t least_ns);
+std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans,
+                                           const RecordedSpan& within, std::int64_t least_ns);
 
 template <class Spans>
 std::vector<RecordedSpan> SpansOf(const Spans& spans) {

@@ -11,7 +11,8 @@ namespace spillway::cli {
 namespace {
 
 constexpr int kColumns = 600;
-constexpr int kWidth = 760, kLeft = 96, kTop = 12, kMemoryHeight = 220, kRowHeight = 18, kRowGap = 6;
+constexpr int kWidth = 760, kLeft = 96, kTop = 12, kMemoryHeight = 220, kRowHeight = 18,
+              kRowGap = 6;
 constexpr int kPictureWidth = kWidth - kLeft - 12;
 constexpr int kMostTicks = 8, kUnitWidth = 24, kWordWidth = 110;
 constexpr int kRowTop = kTop + kMemoryHeight + 30;
@@ -37,7 +38,8 @@ Curves CurvesOf(const RecordedDevice& device, const RecordedSpan& within) {
   for (int column = 0; column < kColumns; ++column) {
     const double end_ns = static_cast<double>(within.begin_ns) + column_ns * (column + 1);
     RecordedMemory most = now;
-    for (; next < device.memory.size() && static_cast<double>(device.memory[next].time_ns) <= end_ns;
+    for (;
+         next < device.memory.size() && static_cast<double>(device.memory[next].time_ns) <= end_ns;
          ++next) {
       now = device.memory[next];
       if (now.time_ns < within.begin_ns) {
@@ -55,7 +57,8 @@ Curves CurvesOf(const RecordedDevice& device, const RecordedSpan& within) {
   }
   // A budget far beyond what is wanted would flatten everything.
   const std::int64_t budget_bytes = *std::max_element(curves.budget.begin(), curves.budget.end());
-  if (budget_bytes <= 2 * curves.most_bytes) curves.most_bytes = std::max(curves.most_bytes, budget_bytes);
+  if (budget_bytes <= 2 * curves.most_bytes)
+    curves.most_bytes = std::max(curves.most_bytes, budget_bytes);
   return curves;
 }
 
@@ -68,10 +71,10 @@ class Picture {
 
   std::string Draw(const PictureWords& words) {
     const auto& [id, title, description] = words;
-    text_ = Format("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n", kWidth,
-                   kRowTop + 4 * (kRowHeight + kRowGap) + 4, id.c_str(), id.c_str());
-    text_ += "<title id=\"" + id + "-t\">" + EscapeHtml(title) + "</title><desc id=\"" + id + "-d\">" +
-             EscapeHtml(description) + "</desc>\n";
+    text_ = Format("<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-labelledby=\"%s-t %s-d\">\n",
+                   kWidth, kRowTop + 4 * (kRowHeight + kRowGap) + 4, id.c_str(), id.c_str());
+    text_ += "<title id=\"" + id + "-t\">" + EscapeHtml(title) + "</title><desc id=\"" + id +
+             "-d\">" + EscapeHtml(description) + "</desc>\n";
     DrawMemory();
     DrawRow(0, "computing", "compute", SpansOf(device_.operations));
     DrawRow(1, "copies out", "out", Copies(true));
@@ -83,12 +86,13 @@ class Picture {
 
  private:
   double Y(std::int64_t bytes) const {
-    return kTop + kMemoryHeight * (1 - static_cast<double>(bytes) / static_cast<double>(curves_.most_bytes));
+    return kTop + kMemoryHeight *
+                      (1 - static_cast<double>(bytes) / static_cast<double>(curves_.most_bytes));
   }
 
   void Label(double x, double y, const char* anchor, const std::string& text) {
-    text_ += Format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) + EscapeHtml(text) +
-             "</text>\n";
+    text_ += Format("<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor) +
+             EscapeHtml(text) + "</text>\n";
   }
 
   void Steps(const std::vector<std::int64_t>& bytes, const char* style, bool filled) {
@@ -110,7 +114,8 @@ class Picture {
     curves_ = CurvesOf(device_, within_);
     for (int i = 0; i <= 2; ++i) {
       const std::int64_t bytes = curves_.most_bytes / 2 * i;
-      text_ += Format("<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", kLeft, Y(bytes), kLeft + kPictureWidth);
+      text_ += Format("<path class=\"grid\" d=\"M%d %.1fH%d\"/>\n", kLeft, Y(bytes),
+                      kLeft + kPictureWidth);
       Label(kLeft - 6, Y(bytes) + 4, "end", base::FormatBytes(static_cast<std::uint64_t>(bytes)));
     }
     Steps(curves_.resident, "resident", true);
@@ -127,7 +132,8 @@ class Picture {
 
   // Round times, as bare numbers; their unit stands once, at the axis' end.
   void DrawTimeAxis() {
-    const std::int64_t begin_ns = within_.begin_ns - origin_ns_, end_ns = within_.end_ns - origin_ns_;
+    const std::int64_t begin_ns = within_.begin_ns - origin_ns_,
+                       end_ns = within_.end_ns - origin_ns_;
     const Unit unit = UnitFor(end_ns);
     const std::int64_t step_ns = RoundStep((end_ns - begin_ns) / kMostTicks);
     const int digits = step_ns >= unit.ns         ? 0
@@ -170,7 +176,8 @@ class Picture {
     all.insert(all.end(), device_.copies.begin(), device_.copies.end());
     all.insert(all.end(), device_.stalls.begin(), device_.stalls.end());
     const std::int64_t least_ns = (within_.end_ns - within_.begin_ns) * kWordWidth / kPictureWidth;
-    for (const RecordedSpan& empty : StretchesWithout(all, within_, std::max<std::int64_t>(1, least_ns)))
+    for (const RecordedSpan& empty :
+         StretchesWithout(all, within_, std::max<std::int64_t>(1, least_ns)))
       Label((XOf(empty.begin_ns) + XOf(empty.end_ns)) / 2, kRowTop + kRowHeight - 5, "middle",
             "nothing recorded");
   }
@@ -184,19 +191,22 @@ class Picture {
   }
 
   // How much of each column is busy, as its strength; equal neighbours are one bar.
-  void DrawRow(int row, const std::string& name, const char* style, const std::vector<RecordedSpan>& spans) {
+  void DrawRow(int row, const std::string& name, const char* style,
+               const std::vector<RecordedSpan>& spans) {
     const double y = kRowTop + row * (kRowHeight + kRowGap);
     Label(kLeft - 6, y + kRowHeight - 5, "end", name);
-    text_ += Format("<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\"/>\n<g class=\"%s\">",
-                    kLeft, y, kPictureWidth, kRowHeight, style);
+    text_ += Format(
+        "<rect class=\"lane\" x=\"%d\" y=\"%.1f\" width=\"%d\" height=\"%d\"/>\n<g class=\"%s\">",
+        kLeft, y, kPictureWidth, kRowHeight, style);
     const std::vector<double> shares = BusyShares(spans, within_, kColumns);
     for (int column = 0; column < kColumns;) {
       const int strength = Strength(shares[static_cast<std::size_t>(column)]);
       int end = column + 1;
       while (end < kColumns && Strength(shares[static_cast<std::size_t>(end)]) == strength) ++end;
       if (strength > 0)
-        text_ += Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" opacity=\"0.%d\"/>",
-                        X(column), y, X(end) - X(column), kRowHeight, strength);
+        text_ +=
+            Format("<rect x=\"%.1f\" y=\"%.1f\" width=\"%.1f\" height=\"%d\" opacity=\"0.%d\"/>",
+                   X(column), y, X(end) - X(column), kRowHeight, strength);
       column = end;
     }
     text_ += "</g>\n";
@@ -216,8 +226,8 @@ class Picture {
 
 }  // namespace
 
-std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, std::int64_t origin_ns,
-                            const PictureWords& words) {
+std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within,
+                            std::int64_t origin_ns, const PictureWords& words) {
   return Picture(device, within, origin_ns).Draw(words);
 }
 

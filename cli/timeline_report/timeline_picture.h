@@ -14,8 +14,8 @@ struct PictureWords {
   std::string title, description;  // for those who do not see it
 };
 // Times on its axis are since `origin_ns`.
-std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within, std::int64_t origin_ns,
-                            const PictureWords& words);
+std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within,
+                            std::int64_t origin_ns, const PictureWords& words);
 
 // "1.25 ms"
 std::string FormatTime(std::int64_t time_ns);

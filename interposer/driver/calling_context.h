@@ -1,8 +1,9 @@
 // What of a thread's CUDA state our own calls need set, for the length of a scope.
 //
-// CurrentContext makes the job's context current where the calling thread has another one or none: events, copies and
-// pinned memory of ours belong to it. RelaxedCapture lets a thread make calls that would end a global capture.
-// Neither survives its scope; neither is kept on the launch path when nothing is to be done.
+// CurrentContext makes the job's context current where the calling thread has another one or none:
+// events, copies and pinned memory of ours belong to it. RelaxedCapture lets a thread make calls
+// that would end a global capture. Neither survives its scope; neither is kept on the launch path
+// when nothing is to be done.
 #pragma once
 
 #include <atomic>
@@ -11,8 +12,9 @@
 
 namespace spillway::driver {
 
-// Whether the process has ever had more than one context: only then must a default stream's owner be asked for.
-class ContextCensus {
+// Whether the process has ever had more than one context: only then must a default stream's owner
+// be asked for.
+class KnownContexts {
  public:
   static void Note(CUcontext context) {
     CUcontext none = nullptr;

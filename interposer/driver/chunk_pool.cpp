@@ -11,9 +11,9 @@ using driver::Driver;
 
 bool PromisesShareableMemory(CUdevice device) {
   int promised = 0;
-  return Driver().cuDeviceGetAttribute(&promised,
-                                       CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED,
-                                       device) == CUDA_SUCCESS &&
+  return Driver().cuDeviceGetAttribute(
+             &promised, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, device) ==
+             CUDA_SUCCESS &&
          promised != 0;
 }
 
@@ -40,8 +40,10 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
 
 // Whether TakeFree leaves no more missing than there is room to create.
 bool ChunkPool::FitsUncut(size_t bytes) const {
-  const size_t large_bytes = std::min(bytes / kLargeChunkBytes, free_[kLarge].size()) * kLargeChunkBytes;
-  const size_t granule_bytes = std::min(bytes - large_bytes, free_[kGranule].size() * kGranuleBytes);
+  const size_t large_bytes =
+      std::min(bytes / kLargeChunkBytes, free_[kLarge].size()) * kLargeChunkBytes;
+  const size_t granule_bytes =
+      std::min(bytes - large_bytes, free_[kGranule].size() * kGranuleBytes);
   return bytes - large_bytes - granule_bytes <= RoomBytes();
 }
 
@@ -58,8 +60,9 @@ size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
   return bytes;
 }
 
-// What was free and fits is taken: where there is no room, what is free now is too large, and is cut. A driver that has no
-// memory for a chunk has lowered the ceiling: once, a chunk is given back before it is asked again.
+// What was free and fits is taken: where there is no room, what is free now is too large, and is
+// cut. A driver that has no memory for a chunk has lowered the ceiling: once, a chunk is given back
+// before it is asked again.
 bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
   for (int refusals = 0; bytes > 0;) {
     const bool large = bytes >= kLargeChunkBytes && RoomBytes() >= kLargeChunkBytes;
@@ -83,7 +86,8 @@ CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
   return driver::MemCreate(out, bytes, &properties);
 }
 
-// Where descriptors are promised but not to be had (a container may forbid them), memory without them will do.
+// Where descriptors are promised but not to be had (a container may forbid them), memory without
+// them will do.
 bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   CUmemGenericAllocationHandle handle;
   CUresult result = shareable_ ? Create(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &handle)
@@ -100,11 +104,13 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   return true;
 }
 
-// Gives back as little as makes room: granules where they are enough. False when all that is free is not enough.
+// Gives back as little as makes room: granules where they are enough. False when all that is free
+// is not enough.
 bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
   while (held_bytes() + bytes > limit_bytes && free_bytes_ > 0) {
     const size_t excess_bytes = held_bytes() + bytes - limit_bytes;
-    const bool granules = free_[kGranule].size() * kGranuleBytes >= excess_bytes || free_[kLarge].empty();
+    const bool granules =
+        free_[kGranule].size() * kGranuleBytes >= excess_bytes || free_[kLarge].empty();
     ReleaseOne(granules ? kGranule : kLarge);
   }
   return held_bytes() + bytes <= limit_bytes;
@@ -145,7 +151,8 @@ void ChunkPool::ReleaseAll() {
 size_t ChunkPool::ReleaseFree(size_t bytes) {
   size_t released_bytes = 0;
   for (size_t i = 0; i < kClasses.size(); ++i) {
-    for (; !free_[i].empty() && released_bytes + kClasses[i] <= bytes; released_bytes += kClasses[i])
+    for (; !free_[i].empty() && released_bytes + kClasses[i] <= bytes;
+         released_bytes += kClasses[i])
       ReleaseOne(i);
   }
   return released_bytes;

@@ -53,8 +53,8 @@ DriverApi ApiOf(void* driver) {
 
 constinit std::atomic<const DriverApi*> internal::published_api{nullptr};
 
-// Threads that race here make equal tables; the first to publish wins. None waits for another: one of them
-// may hold the dynamic loader's lock, which the others need to look names up.
+// Threads that race here make equal tables; the first to publish wins. None waits for another: one
+// of them may hold the dynamic loader's lock, which the others need to look names up.
 const DriverApi& internal::ResolveDriverApi() {
   void* const driver = OpenDriver();
   if (driver == nullptr) return kApiWithoutDriver;

@@ -1,12 +1,13 @@
 // The real driver's functions, typed, resolved once.
 //
-// Who calls it: every hook and every room that moves memory, on any thread. The first call opens the driver
-// (driver_loader.h); later ones cost one load and one predicted branch.
+// Who calls it: every hook and every room that moves memory, on any thread. The first call opens
+// the driver (driver_loader.h); later ones cost one load and one predicted branch.
 //
 // Ownership: the table is made once and lives until the process ends.
 //
 // Invariants
-//  1. Every slot but an optional one can be called: where the driver has no such function a stub answers
+//  1. Every slot but an optional one can be called: where the driver has no such function a stub
+//  answers
 //     CUDA_ERROR_NOT_FOUND, and where there is no driver at all kNoDriver.
 //  2. A published table never changes, and every thread sees the same one.
 //  3. No lock of ours is held while the dynamic loader works: it holds its own lock around library
@@ -40,7 +41,8 @@ extern std::atomic<const DriverApi*> published_api;
 const DriverApi& ResolveDriverApi();
 }  // namespace internal
 
-// The real driver. Opens it at first use; if that failed, answers a table of stubs and will not try again.
+// The real driver. Opens it at first use; if that failed, answers a table of stubs and will not try
+// again.
 inline const DriverApi& Driver() {
   const DriverApi* const api = internal::published_api.load(std::memory_order_acquire);
   return api != nullptr ? *api : internal::ResolveDriverApi();

@@ -16,7 +16,8 @@ namespace {
 
 constinit std::atomic<void*> opened_driver{nullptr};
 constinit std::atomic<bool> driver_is_missing{false};
-// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no call.
+// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no
+// call.
 constinit thread_local bool opening __attribute__((tls_model("initial-exec"))) = false;
 
 // A second copy of this library exports its own dlsym; NVIDIA's driver gets it from the C library.
@@ -38,8 +39,8 @@ void* TryToOpen(const char* path) {
 
 void* OpenAskedFor(const char* path) {
   if (IsStubLibrary(path)) {
-    fprintf(stderr, "spillway: %s=%s is the toolkit's stub library, not a driver\n", environment::kDriver,
-            path);
+    fprintf(stderr, "spillway: %s=%s is the toolkit's stub library, not a driver\n",
+            environment::kDriver, path);
     return nullptr;
   }
   void* const library = TryToOpen(path);

@@ -21,7 +21,8 @@ constexpr const char* kDriverFolders[] = {
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
 };
 
-// The cache file as glibc writes it (sysdeps/generic/dl-cache.h); offsets count from the start of the header.
+// The cache file as glibc writes it (sysdeps/generic/dl-cache.h); offsets count from the start of
+// the header.
 struct CacheHeader {
   char magic[20];
   uint32_t entry_count;
@@ -83,7 +84,8 @@ std::vector<std::string> DriverCandidates(const char* library_path, std::string_
   std::vector<std::string> paths;
   AppendFolders(library_path, &paths);
   for (std::string& path : CachedPaths(ld_cache, kDriverName)) paths.push_back(std::move(path));
-  for (const char* folder : kDriverFolders) paths.push_back(std::string(folder) + "/" + kDriverName);
+  for (const char* folder : kDriverFolders)
+    paths.push_back(std::string(folder) + "/" + kDriverName);
   std::erase_if(paths, IsStubLibrary);
   return paths;
 }

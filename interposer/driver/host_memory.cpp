@@ -40,9 +40,9 @@ std::size_t HostBytesToSpare() { return FreeHostBytes() / 10 * 8; }
 
 bool PromisesMappableHostMemory(CUdevice device) {
   int promised = 0;
-  return Driver().cuDeviceGetAttribute(&promised,
-                                       CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
-                                       device) == CUDA_SUCCESS &&
+  return Driver().cuDeviceGetAttribute(
+             &promised, CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+             device) == CUDA_SUCCESS &&
          promised != 0;
 }
 
@@ -67,14 +67,16 @@ bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out) 
 
 bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out) {
   HostMemory memory{.bytes = bytes};
-  if (Driver().cuMemHostAlloc(&memory.data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) return false;
+  if (Driver().cuMemHostAlloc(&memory.data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
+    return false;
   *out = memory;
   return true;
 }
 
 // A forked child has no use for it.
 bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
-  void* const data = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const data =
+      mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return false;
   madvise(data, bytes, MADV_DONTFORK);
   *out = {.data = data, .bytes = bytes, .is_pinned = false};
@@ -87,8 +89,8 @@ namespace {
 bool MapImported(CUdevice device, int file, CUdeviceptr base, std::size_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   void* const shared = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));
-  if (Driver().cuMemImportFromShareableHandle(&handle, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
-      CUDA_SUCCESS)
+  if (Driver().cuMemImportFromShareableHandle(
+          &handle, shared, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != CUDA_SUCCESS)
     return false;
   CUmemAllocationProp properties{};
   const bool is_mapped =

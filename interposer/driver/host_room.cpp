@@ -20,8 +20,10 @@ std::string_view BehindSpaces(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
 }
 
-// The first number after `key` at a line's beginning, in units of `unit_bytes`; `otherwise` where there is none ("max", no file).
-std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes, std::size_t otherwise) {
+// The first number after `key` at a line's beginning, in units of `unit_bytes`; `otherwise` where
+// there is none ("max", no file).
+std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes,
+                     std::size_t otherwise) {
   const base::Result<std::string> text = base::ReadFile(path);
   if (!text) return otherwise;
   std::string_view rest = *text;
@@ -41,20 +43,23 @@ struct Hierarchy {
   const char *limit, *used, *reclaimable;
 };
 constexpr Hierarchy kSecond = {"", "memory.max", "memory.current", "inactive_file "};
-constexpr Hierarchy kSecondBesideFirst = {"/unified", "memory.max", "memory.current", "inactive_file "};
+constexpr Hierarchy kSecondBesideFirst = {"/unified", "memory.max", "memory.current",
+                                          "inactive_file "};
 constexpr Hierarchy kFirst = {"/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
                               "total_inactive_file "};
 
 std::size_t NumberOf(const char* folder, const char* file, const char* key, std::size_t otherwise) {
   char path[kMostPath];
   const int size = snprintf(path, sizeof path, "%s/%s", folder, file);
-  return size > 0 && static_cast<std::size_t>(size) < sizeof path ? NumberIn(path, key, 1, otherwise)
-                                                                  : otherwise;
+  return size > 0 && static_cast<std::size_t>(size) < sizeof path
+             ? NumberIn(path, key, 1, otherwise)
+             : otherwise;
 }
 
 std::size_t GroupBytes(const Hierarchy& hierarchy, const char* folder) {
   const std::size_t limit = NumberOf(folder, hierarchy.limit, "", SIZE_MAX);
-  const std::size_t used = limit == SIZE_MAX ? SIZE_MAX : NumberOf(folder, hierarchy.used, "", SIZE_MAX);
+  const std::size_t used =
+      limit == SIZE_MAX ? SIZE_MAX : NumberOf(folder, hierarchy.used, "", SIZE_MAX);
   if (used == SIZE_MAX) return SIZE_MAX;
   const std::size_t cached = NumberOf(folder, "memory.stat", hierarchy.reclaimable, 0);
   return limit - std::min(limit, used - std::min(used, cached));

@@ -8,8 +8,9 @@
 
 namespace spillway::driver {
 
-// What the control groups of this process, from its own up to the root, can still give: the least of their limits less what is used and
-// cannot be reclaimed at once. SIZE_MAX where none has a limit. `groups`: like /proc/self/cgroup; `root`: like /sys/fs/cgroup.
+// What the control groups of this process, from its own up to the root, can still give: the least
+// of their limits less what is used and cannot be reclaimed at once. SIZE_MAX where none has a
+// limit. `groups`: like /proc/self/cgroup; `root`: like /sys/fs/cgroup.
 std::size_t GroupsHostBytes(const char* groups, const char* root);
 
 // The host's and the groups' together.

@@ -10,7 +10,9 @@ namespace {
 constinit std::atomic<std::uint64_t> creates{0}, maps{0}, set_accesses{0}, unmaps{0}, releases{0};
 
 void Count(std::atomic<std::uint64_t>* calls) { calls->fetch_add(1, std::memory_order_relaxed); }
-std::uint64_t Read(const std::atomic<std::uint64_t>& calls) { return calls.load(std::memory_order_relaxed); }
+std::uint64_t Read(const std::atomic<std::uint64_t>& calls) {
+  return calls.load(std::memory_order_relaxed);
+}
 
 }  // namespace
 
@@ -29,7 +31,8 @@ CUresult MemMap(CUdeviceptr base, std::size_t bytes, CUmemGenericAllocationHandl
   return Driver().cuMemMap(base, bytes, 0, handle, 0);
 }
 
-CUresult MemSetAccess(CUdeviceptr base, std::size_t bytes, const CUmemAccessDesc* access, std::size_t count) {
+CUresult MemSetAccess(CUdeviceptr base, std::size_t bytes, const CUmemAccessDesc* access,
+                      std::size_t count) {
   Count(&set_accesses);
   return Driver().cuMemSetAccess(base, bytes, access, count);
 }

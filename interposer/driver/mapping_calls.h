@@ -1,8 +1,9 @@
-// The driver's calls that create, map and give back memory, counted as they are made: they are what moving memory costs the
-// host.
+// The driver's calls that create, map and give back memory, counted as they are made: they are what
+// moving memory costs the host.
 //
-// Called on any thread by whoever of us maps memory. All of ours in this process, on any device, go through here; the
-// program's own do not. Each is the driver's function of that name and returns its result.
+// Called on any thread by whoever of us maps memory. All of ours in this process, on any device, go
+// through here; the program's own do not. Each is the driver's function of that name and returns
+// its result.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +27,8 @@ MappingCalls ReadMappingCalls();
 CUresult MemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,
                    const CUmemAllocationProp* properties);
 CUresult MemMap(CUdeviceptr base, std::size_t bytes, CUmemGenericAllocationHandle handle);
-CUresult MemSetAccess(CUdeviceptr base, std::size_t bytes, const CUmemAccessDesc* access, std::size_t count);
+CUresult MemSetAccess(CUdeviceptr base, std::size_t bytes, const CUmemAccessDesc* access,
+                      std::size_t count);
 CUresult MemUnmap(CUdeviceptr base, std::size_t bytes);
 CUresult MemRelease(CUmemGenericAllocationHandle handle);
 

@@ -12,10 +12,12 @@ void* NoSymbol(void*, const char*) { return nullptr; }
 
 std::atomic<Dlsym> real_dlsym{nullptr};
 
-// dlsym moved from libdl into libc at GLIBC_2.34; before that it carries its architecture's first version.
+// dlsym moved from libdl into libc at GLIBC_2.34; before that it carries its architecture's first
+// version.
 Dlsym FindRealDlsym() {
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
-    if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version)) return reinterpret_cast<Dlsym>(found);
+    if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))
+      return reinterpret_cast<Dlsym>(found);
   }
   return &NoSymbol;
 }

@@ -1,6 +1,7 @@
 // The dlsym of the C library, below our own exported one (entry/symbol_lookup.h).
 //
-// Any thread. Inside the interposer nobody writes a plain `dlsym`: it would ask our own door.
+// Any thread. Inside the interposer nobody writes a plain `dlsym`: it would ask our own entry
+// point.
 //
 // Invariant: after the first RealDlsym() every thread gets the same function.
 #pragma once
@@ -9,8 +10,8 @@ namespace spillway::driver {
 
 using Dlsym = void* (*)(void* handle, const char* name);
 
-// Never null: a process in which the C library's dlsym cannot be found is answered "no such symbol" for every
-// name.
+// Never null: a process in which the C library's dlsym cannot be found is answered "no such symbol"
+// for every name.
 Dlsym RealDlsym();
 
 // The library (its handle, as dlopen gives it) whose mapping contains `address`, or null.

@@ -1,7 +1,9 @@
-// The driver's functions that a program was given and that our list (entry/hook_table.inc) does not have: each once.
+// The driver's functions that a program was given and that our list (entry/hook_table.inc) does not
+// have: each once.
 //
-// Called by the doors on any thread, and read by the report at exit. The names are kept until the process ends, in a
-// place of fixed size; what comes when it is full is only counted, at every request.
+// Called by the entry points on any thread, and read by the report at exit. The names are kept
+// until the process ends, in a place of fixed size; what comes when it is full is only counted, at
+// every request.
 //
 // Never: takes a lock; allocates; fails.
 #pragma once

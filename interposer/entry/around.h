@@ -1,8 +1,9 @@
-// The seam between the hooks and the job's memory: what every hook that names device memory does around its call.
+// The seam between the hooks and the job's memory: what every hook that names device memory does
+// around its call.
 //
-// A hook says which addresses the call names; Around finds them, makes them resident, makes the driver's call and
-// notes its place in the stream. Before the program's first allocation, or inside another hook, it is the driver's call
-// alone.
+// A hook says which addresses the call names; Around finds them, makes them resident, makes the
+// driver's call and notes its place in the stream. Before the program's first allocation, or inside
+// another hook, it is the driver's call alone.
 #pragma once
 
 #include "interposer/entry/call_claims.h"
@@ -39,7 +40,8 @@ class Collector {
     }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
-  // The call puts something into device memory: both ends are named, and what it brings is looked at afterwards.
+  // The call puts something into device memory: both ends are named, and what it brings is looked
+  // at afterwards.
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);
@@ -55,7 +57,8 @@ class Collector {
   }
   // It launches a graph, of which all nodes are told.
   void IsGraph() { is_graph_ = true; }
-  // Beside its copies and sets the call does more: it runs kernels, or has parts that nobody could read.
+  // Beside its copies and sets the call does more: it runs kernels, or has parts that nobody could
+  // read.
   void DoesMore() { does_more_ = true; }
   // Such a part is given this address, and may read and write what is there.
   void Works(CUdeviceptr word) {
@@ -67,7 +70,8 @@ class Collector {
   // It is this launch, all of it; to be told when it may be made again.
   void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
-  // What the launch does to memory is known: by the library's documents, or since it is copies and sets alone.
+  // What the launch does to memory is known: by the library's documents, or since it is copies and
+  // sets alone.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
   // The name of what the call does, for the trace; it lives as long as the process.
   void IsCalled(const char* name) { name_ = name; }
@@ -80,13 +84,13 @@ class Collector {
   bool names_visible() const { return names_visible_; }
   // What it brings may be another thing than what is there now.
   void IsUnsure() { is_unsure_ = true; }
-  // It runs what nobody has looked at yet; `note_look(what)` is called once somebody has.
-  void IsNew(void (*note_look)(void*), void* what) {
-    note_look_ = note_look;
+  // It runs what nobody has looked at yet; `note_scan(what)` is called once somebody has.
+  void IsNew(void (*note_scan)(void*), void* what) {
+    note_scan_ = note_scan;
     new_ = what;
   }
-  bool is_new() const { return note_look_ != nullptr; }
-  void NoteLook() const { note_look_(new_); }
+  bool is_new() const { return note_scan_ != nullptr; }
+  void NoteScan() const { note_scan_(new_); }
   bool MightBeOurs(CUdeviceptr word) const { return managed_.Contain(word); }
   Addresses& addresses() { return addresses_; }  // Begin adds what a launch leads to beside them
   // What may lead to memory of the host's that kernels reach.
@@ -94,8 +98,8 @@ class Collector {
   bool is_unsure() const { return is_unsure_; }
   interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
-  // What is known of the roles of what the call names; null: nothing. `own` is for those of copies and sets, of a call or a
-  // graph: the union over all its parts. (Note [Roles] in ledger/claims.h)
+  // What is known of the roles of what the call names; null: nothing. `own` is for those of copies
+  // and sets, of a call or a graph: the union over all its parts. (Note [Roles] in ledger/claims.h)
   const interposer::Claims* Claims(interposer::Claims* own) const {
     if (transfers_.empty() && reads_.empty()) return claims_;
     const bool unites = interposer::ordering_rules::kGraphsUniteTheirNodes;
@@ -140,7 +144,7 @@ class Collector {
   bool names_visible_ = false;
   bool shows_ = false;
   bool is_unsure_ = false;
-  void (*note_look_)(void*) = nullptr;
+  void (*note_scan_)(void*) = nullptr;
   void* new_ = nullptr;
   const char* name_ = nullptr;
   interposer::Shape shape_ = 0;
@@ -148,14 +152,16 @@ class Collector {
   const interposer::LaunchCall* launch_ = nullptr;
 };
 
-// From here on memory may be used, or kernels be gone, without our noticing: all bytes are somewhere. False where not.
-inline bool EndRecipes() {
-  return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecipes(); });
+// From here on memory may be used, or kernels be gone, without our noticing: all bytes are
+// somewhere. False where not.
+inline bool EndRecords() {
+  return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecords(); });
 }
 
 namespace internal {
 
-// Before the first job, too, kernels may be given addresses of memory that the host sees, and keep them.
+// Before the first job, too, kernels may be given addresses of memory that the host sees, and keep
+// them.
 template <class Collect>
 void ShowWithoutJob(Effect effect, Collect& collect) {
   Collector collector(nullptr);
@@ -170,7 +176,7 @@ template <class Collect, class Call>
 CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
   const bool is_first = place == 0;
   JobMemory* const job = interposer::Jobs().Next(&place);
-  if (is_first) interposer::FreePromises::WorkIsUnseen();
+  if (is_first) interposer::DeferredWaits::WorkIsUnseen();
   if (!job) {
     if (is_first && interposer::HostRegions::AnyEver()) ShowWithoutJob(effect, collect);
     return call();
@@ -186,14 +192,14 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   if (scope.answer() != CUDA_SUCCESS) return scope.answer();
   if (library_call) NoteInCall(collector.addresses(), scope.reaches());
   const CUresult result = AroundJobs(place, stream, effect, collect, call);
-  if (scope.End(result, collector.transfers())) collector.NoteLook();
+  if (scope.End(result, collector.transfers())) collector.NoteScan();
   return result;
 }
 
 }  // namespace internal
 
-// `collect(add)` calls add(address) for each address that the call names, once for each job; `call()` is the driver's
-// function.
+// `collect(add)` calls add(address) for each address that the call names, once for each job;
+// `call()` is the driver's function.
 template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;

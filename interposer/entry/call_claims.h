@@ -1,7 +1,9 @@
-// What the library call that goes on around a thread's launches promises of their memory (ledger/claims.h).
+// What the library call that goes on around a thread's launches promises of their memory
+// (ledger/claims.h).
 //
-// Set by the hooks of cuDNN and cuBLAS for the length of their calls, read by the hooks of the driver below them on the same
-// thread. A call within a call says nothing of its own: what the outer one says holds for its launches too.
+// Set by the hooks of cuDNN and cuBLAS for the length of their calls, read by the hooks of the
+// driver below them on the same thread. A call within a call says nothing of its own: what the
+// outer one says holds for its launches too.
 #pragma once
 
 #include "interposer/execute/job_memory.h"

@@ -1,8 +1,9 @@
-// Which streams a capture has begun on, of those that can be destroyed: the capture is over then, without having been
-// ended.
+// Which streams a capture has begun on, of those that can be destroyed: the capture is over then,
+// without having been ended.
 //
-// Called by the hooks of captures and of streams, on any thread; synchronises itself. Owns nothing but handles.
-// A stream that has joined another's capture is none: when it goes, that capture goes on, broken, until its end.
+// Called by the hooks of captures and of streams, on any thread; synchronises itself. Owns nothing
+// but handles. A stream that has joined another's capture is none: when it goes, that capture goes
+// on, broken, until its end.
 #pragma once
 
 #include <algorithm>

@@ -31,8 +31,8 @@ std::size_t ElementBytes(int type) {
   }
 }
 
-// "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for DOUBLE tensors." Of others nothing
-// is said: 0. (Half of a double 1.0 is zero.)
+// "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for
+// DOUBLE tensors." Of others nothing is said: 0. (Half of a double 1.0 is zero.)
 std::size_t ScalarBytes(int type) {
   const bool is_float = type == dnn::kFloat || type == dnn::kHalf || type == dnn::kBfloat16;
   return type == dnn::kDouble ? sizeof(double) : is_float ? sizeof(float) : 0;
@@ -47,7 +47,8 @@ struct Dimension {
 
 // In the order of their strides each dimension begins where the one before it ends.
 bool LeaveNoGap(Dimension* first, Dimension* last) {
-  std::sort(first, last, [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
+  std::sort(first, last,
+            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
   std::int64_t next = 1;
   for (const Dimension* it = first; it != last; ++it) {
     if (it->size == 1) continue;
@@ -62,7 +63,8 @@ bool LeaveNoGap(Dimension* first, Dimension* last) {
 bool IsZero(const void* scalar, std::size_t bytes) {
   constexpr std::array<unsigned char, 8> kZero{};
   const auto* const first = static_cast<const unsigned char*>(scalar);
-  return scalar && bytes > 0 && bytes <= kZero.size() && std::equal(first, first + bytes, kZero.begin());
+  return scalar && bytes > 0 && bytes <= kZero.size() &&
+         std::equal(first, first + bytes, kZero.begin());
 }
 
 DnnCall::DnnCall(const void* real)
@@ -80,7 +82,8 @@ DnnCall::~DnnCall() {
 DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {
   auto* const get = Sibling<dnn::GetTensorNd>("cudnnGetTensorNdDescriptor");
   int type = -1, count = 0, sizes[dnn::kMostDimensions], strides[dnn::kMostDimensions];
-  if (!tensor || !get || get(tensor, dnn::kMostDimensions, &type, &count, sizes, strides) != 0) return {};
+  if (!tensor || !get || get(tensor, dnn::kMostDimensions, &type, &count, sizes, strides) != 0)
+    return {};
   if (count <= 0 || count > dnn::kMostDimensions || ElementBytes(type) == 0) return {};
   Dimension dimensions[dnn::kMostDimensions];
   std::int64_t last = 0;
@@ -90,15 +93,17 @@ DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {
     last += std::int64_t{sizes[i] - 1} * strides[i];
     if (last >= kMostElements) return {};
   }
-  return {static_cast<std::size_t>(last + 1) * ElementBytes(type), LeaveNoGap(dimensions, dimensions + count),
-          ScalarBytes(type)};
+  return {static_cast<std::size_t>(last + 1) * ElementBytes(type),
+          LeaveNoGap(dimensions, dimensions + count), ScalarBytes(type)};
 }
 
 DnnCall::Extent DnnCall::FilterExtent(dnn::Descriptor filter) const {
   auto* const get = Sibling<dnn::GetFilterNd>("cudnnGetFilterNdDescriptor");
   int type = -1, format = -1, count = 0, sizes[dnn::kMostDimensions];
-  if (!filter || !get || get(filter, dnn::kMostDimensions, &type, &format, &count, sizes) != 0) return {};
-  if (count <= 0 || count > dnn::kMostDimensions || (format != dnn::kNchw && format != dnn::kNhwc)) return {};
+  if (!filter || !get || get(filter, dnn::kMostDimensions, &type, &format, &count, sizes) != 0)
+    return {};
+  if (count <= 0 || count > dnn::kMostDimensions || (format != dnn::kNchw && format != dnn::kNhwc))
+    return {};
   std::int64_t elements = 1;
   for (int i = 0; i < count; ++i) {
     if (sizes[i] <= 0 || elements > kMostElements / sizes[i]) return {};
@@ -112,7 +117,8 @@ void DnnCall::Read(const void* data, const Extent& extent) {
 }
 
 void DnnCall::Write(void* data, const Extent& extent, bool blends) {
-  extent.bytes&& extent.leaves_no_gap && !blends ? OverwritesBytes(data, extent.bytes) : Touches(data);
+  extent.bytes&& extent.leaves_no_gap && !blends ? OverwritesBytes(data, extent.bytes)
+                                                 : Touches(data);
 }
 
 void DnnCall::Reads(const void* data, dnn::Descriptor tensor) {
@@ -129,10 +135,10 @@ void DnnCall::Overwrites(void* data, dnn::Descriptor tensor) {
   if (data) Write(data, TensorExtent(tensor), false);
 }
 
-void DnnCall::WritesAside(void* data, dnn::Descriptor tensor) {
+void DnnCall::Clobbers(void* data, dnn::Descriptor tensor) {
   if (!data) return;
   const Extent extent = TensorExtent(tensor);
-  extent.bytes ? claims_.WritesAside(AddressOf(data), extent.bytes) : Touches(data);
+  extent.bytes ? claims_.Clobbers(AddressOf(data), extent.bytes) : Touches(data);
 }
 
 void DnnCall::ReadsFilter(const void* data, dnn::Descriptor filter) {

@@ -1,8 +1,10 @@
-// How a hook of cuDNN or cuBLAS is written: its signature and what its documentation says of the memory that it is given.
+// How a hook of cuDNN or cuBLAS is written: its signature and what its documentation says of the
+// memory that it is given.
 //
-// Used by hooks_cudnn.cpp and hooks_cublas.cpp on the program's threads. While the real function runs, its launches are told of
-// the claims (call_claims.h). Where a description is not understood (a type, a layout, a descriptor that is refused) the memory
-// counts as used in an unknown way. (Note [Roles] in ledger/claims.h)
+// Used by hooks_cudnn.cpp and hooks_cublas.cpp on the program's threads. While the real function
+// runs, its launches are told of the claims (call_claims.h). Where a description is not understood
+// (a type, a layout, a descriptor that is refused) the memory counts as used in an unknown way.
+// (Note [Roles] in ledger/claims.h)
 #pragma once
 
 #include "interposer/entry/around.h"
@@ -33,15 +35,17 @@ class DnnCall {
   void WritesFilter(void* data, dnn::Descriptor filter, const void* beta);
 
   // Statistics, say: what is written there has no influence on the output.
-  void WritesAside(void* data, dnn::Descriptor tensor);
+  void Clobbers(void* data, dnn::Descriptor tensor);
   // By its documentation the function gives the same output for the same input, bit for bit.
   void IsRepeatable() { claims_.IsRepeatable(); }
 
   void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
-  void OverwritesBytes(void* data, std::size_t bytes) { claims_.Overwrites(AddressOf(data), bytes); }
+  void OverwritesBytes(void* data, std::size_t bytes) {
+    claims_.Overwrites(AddressOf(data), bytes);
+  }
   // Scratch memory of so many bytes: what is in it means nothing before the call, nor after.
   void UsesWorkspace(void* data, std::size_t bytes) {
-    bytes ? claims_.WritesAside(AddressOf(data), bytes) : Touches(data);
+    bytes ? claims_.Clobbers(AddressOf(data), bytes) : Touches(data);
   }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
 
@@ -72,7 +76,8 @@ class DnnCall {
 
 template <class Function>
 Function* RealDnn(Function* hook, const char* name, const void* caller) {
-  return reinterpret_cast<Function*>(RealDnnFunction(name, reinterpret_cast<const void*>(hook), caller));
+  return reinterpret_cast<Function*>(
+      RealDnnFunction(name, reinterpret_cast<const void*>(hook), caller));
 }
 
 }  // namespace spillway::entry

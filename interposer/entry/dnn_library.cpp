@@ -17,8 +17,8 @@ namespace {
 using driver::LibraryOf;
 using driver::RealDlsym;
 
-// What has been found for a pair of addresses, only ever more of it: a place that is taken stays as it is. When all places
-// that a pair could have are taken it is looked for each time.
+// What has been found for a pair of addresses, only ever more of it: a place that is taken stays as
+// it is. When all places that a pair could have are taken it is looked for each time.
 struct Known {
   std::atomic<std::uintptr_t> key{0};
   std::atomic<void*> value{nullptr};
@@ -27,8 +27,8 @@ constexpr std::size_t kPlaces = 4096, kProbes = 8;
 constinit Known known[kPlaces];
 
 std::uintptr_t KeyOf(const void* one, const void* other) {
-  const std::uintptr_t mixed =
-      reinterpret_cast<std::uintptr_t>(one) * 0x9e3779b97f4a7c15u ^ reinterpret_cast<std::uintptr_t>(other);
+  const std::uintptr_t mixed = reinterpret_cast<std::uintptr_t>(one) * 0x9e3779b97f4a7c15u ^
+                               reinterpret_cast<std::uintptr_t>(other);
   return mixed | 1;
 }
 
@@ -79,7 +79,8 @@ std::atomic<void*>* OpenedFor(const void* hook) {
   return nullptr;
 }
 
-// What dlsym finds in the address' library and those that it needs. A handle that finds in them is one from dlopen.
+// What dlsym finds in the address' library and those that it needs. A handle that finds in them is
+// one from dlopen.
 void* FindInLibraryOf(const void* address, const char* name) {
   const auto* const map = static_cast<const link_map*>(LibraryOf(address));
   if (!map || !map->l_name || !map->l_name[0]) return nullptr;
@@ -122,7 +123,8 @@ void* DecideDnn(void* hook, const char* name, void* found, const void* caller) {
   if (!BeginsWith(file, "libcudnn.so") && !BeginsWith(file, "libcublas.so")) return nullptr;
   const char* const asker = FileOf(caller);
   if (BeginsWith(asker, "libcudnn") || BeginsWith(asker, "libcublas")) return nullptr;
-  if (void* const next = RealDlsym()(RTLD_NEXT, name); next && next != hook && next != found) return nullptr;
+  if (void* const next = RealDlsym()(RTLD_NEXT, name); next && next != hook && next != found)
+    return nullptr;
   void* nothing = nullptr;
   std::atomic<void*>* const opened = OpenedFor(hook);
   const bool is_first = opened->compare_exchange_strong(nothing, found);

@@ -1,4 +1,5 @@
-// Where a call of an unhooked driver function goes: what forwarders.S asks at each symbol's first call.
+// Where a call of an unhooked driver function goes: what forwarders.S asks at each symbol's first
+// call.
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"
@@ -14,8 +15,8 @@ using Target = CUresult (*)();
 
 }  // namespace
 
-// The slot is filled only with an answer that lasts: while this thread is opening the driver there is none
-// yet.
+// The slot is filled only with an answer that lasts: while this thread is opening the driver there
+// is none yet.
 extern "C" __attribute__((visibility("hidden"))) Target spillway_find_forward_target(
     const char* name, std::atomic<Target>* slot) {
   void* const driver = spillway::driver::OpenDriver();

@@ -5,7 +5,7 @@
  * start) until spillway_find_forward_target fills it; filling it twice writes the same address.
  */
 #if !defined(__x86_64__)
-#error "The forwarders and the dlsym door are written for x86-64 only"
+#error "The forwarders and the dlsym entry point are written for x86-64 only"
 #endif
 
 .macro forward name

@@ -10,8 +10,8 @@
 
 namespace spillway::entry {
 
-// `call()` is the driver's free. The region leaves the table first: nobody reads it when it goes. It comes back when the driver
-// refuses.
+// `call()` is the driver's free. The region leaves the table first: nobody reads it when it goes.
+// It comes back when the driver refuses.
 template <class Call>
 CUresult FreeHostRegion(const void* data, Call call) {
   using interposer::HostRegions;
@@ -22,8 +22,9 @@ CUresult FreeHostRegion(const void* data, Call call) {
     HostRegions::Instance().Add(*region);
     return result;
   }
-  interposer::ForEachJob(
-      [&](interposer::JobMemory* job) { job->stored_addresses().ForgetHost(region->base, region->bytes); });
+  interposer::ForEachJob([&](interposer::JobMemory* job) {
+    job->stored_addresses().ForgetHost(region->base, region->bytes);
+  });
   return result;
 }
 

@@ -15,7 +15,8 @@ using driver::Driver;
 using interposer::JobMemory;
 
 bool MightBeManaged(CUdeviceptr word) {
-  return interposer::FindJob([word](const JobMemory* job) { return job->MightBeManaged(word); }) != nullptr;
+  return interposer::FindJob([word](const JobMemory* job) { return job->MightBeManaged(word); }) !=
+         nullptr;
 }
 
 NodeFacts Unread() {
@@ -28,7 +29,8 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
   NodeFacts facts;
   facts.kernels.push_back(function);
   auto add = [&](CUdeviceptr word) {
-    if (MightBeManaged(word) || interposer::HostRegions::MightHold(word)) facts.words.push_back(word);
+    if (MightBeManaged(word) || interposer::HostRegions::MightHold(word))
+      facts.words.push_back(word);
   };
   KernelParameters scratch;
   if (parameters) {
@@ -42,8 +44,9 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
 NodeFacts AskKernelNode(CUgraphNode node) {
   CUDA_KERNEL_NODE_PARAMS_v2 params = {};
   if (Driver().cuGraphKernelNodeGetParams_v2) {
-    return Driver().cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS ? ReadKernelNode(params)
-                                                                                 : Unread();
+    return Driver().cuGraphKernelNodeGetParams_v2(node, &params) == CUDA_SUCCESS
+               ? ReadKernelNode(params)
+               : Unread();
   }
   CUDA_KERNEL_NODE_PARAMS_v1 older = {};
   if (Driver().cuGraphKernelNodeGetParams(node, &older) != CUDA_SUCCESS) return Unread();
@@ -52,12 +55,14 @@ NodeFacts AskKernelNode(CUgraphNode node) {
 
 NodeFacts AskCopyNode(CUgraphNode node) {
   CUDA_MEMCPY3D copy = {};
-  return Driver().cuGraphMemcpyNodeGetParams(node, &copy) == CUDA_SUCCESS ? ReadCopyNode(copy) : Unread();
+  return Driver().cuGraphMemcpyNodeGetParams(node, &copy) == CUDA_SUCCESS ? ReadCopyNode(copy)
+                                                                          : Unread();
 }
 
 NodeFacts AskSetNode(CUgraphNode node) {
   CUDA_MEMSET_NODE_PARAMS set = {};
-  return Driver().cuGraphMemsetNodeGetParams(node, &set) == CUDA_SUCCESS ? ReadSetNode(set) : Unread();
+  return Driver().cuGraphMemsetNodeGetParams(node, &set) == CUDA_SUCCESS ? ReadSetNode(set)
+                                                                         : Unread();
 }
 
 NodeFacts AskBatchNode(CUgraphNode node) {
@@ -112,7 +117,8 @@ std::vector<CUgraphNode> NodesOf(CUgraph graph) {
 }
 
 // An edge may carry data, about which the older question fails; it is no older than the newer one.
-CUresult AskEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data, size_t* count) {
+CUresult AskEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
+                  size_t* count) {
   return Driver().cuGraphGetEdges_v2 ? Driver().cuGraphGetEdges_v2(graph, from, to, data, count)
                                      : Driver().cuGraphGetEdges(graph, from, to, count);
 }
@@ -148,7 +154,8 @@ std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
   return ordered;
 }
 
-// A child's nodes have handles of their own, under which a program may change them; it may also exchange the child.
+// A child's nodes have handles of their own, under which a program may change them; it may also
+// exchange the child.
 void ReadInto(CUgraph graph, GraphFacts* facts) {
   for (CUgraphNode node : OrderedNodesOf(graph)) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;

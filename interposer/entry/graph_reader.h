@@ -1,8 +1,9 @@
-// Reads what the nodes of a graph name, from the driver's own answers or from the parameters of a call.
+// Reads what the nodes of a graph name, from the driver's own answers or from the parameters of a
+// call.
 //
-// Called by the hooks of graphs on the program's thread (a graph is not to be used by two threads at once). Owns nothing.
-// Only words that may be addresses of ours are kept. Nodes
-// in which the program acts are noted as such (transfers.h).
+// Called by the hooks of graphs on the program's thread (a graph is not to be used by two threads
+// at once). Owns nothing. Only words that may be addresses of ours are kept. Nodes in which the
+// program acts are noted as such (transfers.h).
 #pragma once
 
 #include "interposer/ledger/graphs.h"

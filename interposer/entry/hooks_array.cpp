@@ -1,7 +1,8 @@
-// CUDA arrays and mipmapped arrays: the driver's own memory, which never moves and counts against the budget.
+// CUDA arrays and mipmapped arrays: the driver's own memory, which never moves and counts against
+// the budget.
 //
-// Their layout is the driver's secret. What they take is estimated from their descriptor before, rounded up as surfaces
-// of other drivers are: rows to 64 bytes, and eight rows to a block.
+// Their layout is the driver's secret. What they take is estimated from their descriptor before,
+// rounded up as surfaces of other drivers are: rows to 64 bytes, and eight rows to a block.
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
@@ -19,7 +20,8 @@ using interposer::RoundUp;
 constexpr size_t kRowBytes = 64;
 constexpr size_t kBlockRows = 8;
 
-// Bits of a texel with one channel; a format that is not listed counts as the largest that there is.
+// Bits of a texel with one channel; a format that is not listed counts as the largest that there
+// is.
 size_t ChannelBits(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -84,15 +86,16 @@ CUresult Create(Handle* out, size_t bytes, Call call) {
 
 template <class Descriptor>
 size_t PlaneBytes(const Descriptor* plane) {
-  return plane ? EstimatedBytes({plane->Width, plane->Height, 1}, plane->Format, plane->NumChannels, 0, 1)
+  return plane ? EstimatedBytes({plane->Width, plane->Height, 1}, plane->Format, plane->NumChannels,
+                                0, 1)
                : 0;
 }
 
 template <class Descriptor>
 size_t VolumeBytes(const Descriptor* volume, unsigned levels) {
   if (!volume || !HasMemory(volume->Flags)) return 0;
-  return EstimatedBytes({volume->Width, volume->Height, volume->Depth}, volume->Format, volume->NumChannels,
-                        volume->Flags, levels);
+  return EstimatedBytes({volume->Width, volume->Height, volume->Depth}, volume->Format,
+                        volume->NumChannels, volume->Flags, levels);
 }
 
 template <class Handle, class Call>
@@ -112,7 +115,8 @@ using spillway::entry::Create;
 using spillway::entry::Destroy;
 
 SPILLWAY_EXPORT CUresult cuArrayCreate(CUarray* out, const CUDA_ARRAY_DESCRIPTOR_v1* plane) {
-  return Create(out, spillway::entry::PlaneBytes(plane), [&] { return Driver().cuArrayCreate(out, plane); });
+  return Create(out, spillway::entry::PlaneBytes(plane),
+                [&] { return Driver().cuArrayCreate(out, plane); });
 }
 SPILLWAY_EXPORT CUresult cuArrayCreate_v2(CUarray* out, const CUDA_ARRAY_DESCRIPTOR* plane) {
   return Create(out, spillway::entry::PlaneBytes(plane),
@@ -126,7 +130,8 @@ SPILLWAY_EXPORT CUresult cuArray3DCreate_v2(CUarray* out, const CUDA_ARRAY3D_DES
   return Create(out, spillway::entry::VolumeBytes(volume, 1),
                 [&] { return Driver().cuArray3DCreate_v2(out, volume); });
 }
-SPILLWAY_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* out, const CUDA_ARRAY3D_DESCRIPTOR* volume,
+SPILLWAY_EXPORT CUresult cuMipmappedArrayCreate(CUmipmappedArray* out,
+                                                const CUDA_ARRAY3D_DESCRIPTOR* volume,
                                                 unsigned int levels) {
   return Create(out, spillway::entry::VolumeBytes(volume, levels),
                 [&] { return Driver().cuMipmappedArrayCreate(out, volume, levels); });

@@ -1,9 +1,10 @@
 // Captures: how many go on, and what must be done before a stream enters one.
 //
-// What a capturing stream is given is written down in a graph and runs later: such calls make their memory resident, since
-// the driver looks at what copies name, and end without having used it. Our own calls go on meanwhile, on streams that no
-// capture knows, and relaxed. Only one thing cannot be done any more: to mark on a capturing stream, or on the legacy
-// stream beside a blocking one that captures, how far its earlier work has come. So all streams' work is marked before.
+// What a capturing stream is given is written down in a graph and runs later: such calls make their
+// memory resident, since the driver looks at what copies name, and end without having used it. Our
+// own calls go on meanwhile, on streams that no capture knows, and relaxed. Only one thing cannot
+// be done any more: to mark on a capturing stream, or on the legacy stream beside a blocking one
+// that captures, how far its earlier work has come. So all streams' work is marked before.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/capture_origins.h"
@@ -20,7 +21,7 @@ CUresult BeginCapture(CUstream stream, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   interposer::CaptureBegan();
-  if (!EndRecipes()) {
+  if (!EndRecords()) {
     interposer::CaptureEnded();
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
@@ -61,27 +62,31 @@ using spillway::entry::BeginCapture;
 using spillway::entry::EndCapture;
 using spillway::entry::WaitForEvent;
 
-#define SPILLWAY_CAPTURE(suffix, per_thread)                                                                \
-  SPILLWAY_EXPORT CUresult cuStreamBeginCapture##suffix(CUstream stream) {                                  \
-    return BeginCapture(stream, [&] { return Driver().cuStreamBeginCapture##suffix(stream); });             \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream, CUstreamCaptureMode mode) {     \
-    return BeginCapture(stream, [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });    \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                             \
-      CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, \
-      CUstreamCaptureMode mode) {                                                                           \
-    return BeginCapture(stream, [&] {                                                                       \
-      return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count, mode);        \
-    });                                                                                                     \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {                    \
-    return EndCapture({stream, per_thread},                                                                 \
-                      [&] { return Driver().cuStreamEndCapture##suffix(stream, graph); });                  \
-  }                                                                                                         \
-  SPILLWAY_EXPORT CUresult cuStreamWaitEvent##suffix(CUstream stream, CUevent event, unsigned int flags) {  \
-    return WaitForEvent({stream, per_thread},                                                               \
-                        [&] { return Driver().cuStreamWaitEvent##suffix(stream, event, flags); });          \
+#define SPILLWAY_CAPTURE(suffix, per_thread)                                                       \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCapture##suffix(CUstream stream) {                         \
+    return BeginCapture(stream, [&] { return Driver().cuStreamBeginCapture##suffix(stream); });    \
+  }                                                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCapture_v2##suffix(CUstream stream,                        \
+                                                           CUstreamCaptureMode mode) {             \
+    return BeginCapture(stream,                                                                    \
+                        [&] { return Driver().cuStreamBeginCapture_v2##suffix(stream, mode); });   \
+  }                                                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamBeginCaptureToGraph##suffix(                                    \
+      CUstream stream, CUgraph graph, const CUgraphNode* nodes, const CUgraphEdgeData* edges,      \
+      size_t count, CUstreamCaptureMode mode) {                                                    \
+    return BeginCapture(stream, [&] {                                                              \
+      return Driver().cuStreamBeginCaptureToGraph##suffix(stream, graph, nodes, edges, count,      \
+                                                          mode);                                   \
+    });                                                                                            \
+  }                                                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamEndCapture##suffix(CUstream stream, CUgraph* graph) {           \
+    return EndCapture({stream, per_thread},                                                        \
+                      [&] { return Driver().cuStreamEndCapture##suffix(stream, graph); });         \
+  }                                                                                                \
+  SPILLWAY_EXPORT CUresult cuStreamWaitEvent##suffix(CUstream stream, CUevent event,               \
+                                                     unsigned int flags) {                         \
+    return WaitForEvent({stream, per_thread},                                                      \
+                        [&] { return Driver().cuStreamWaitEvent##suffix(stream, event, flags); }); \
   }
 SPILLWAY_CAPTURE(, false)
 SPILLWAY_CAPTURE(_ptsz, true)

@@ -1,5 +1,6 @@
-// Where addresses may lie that no copy shows: device variables, whose places the program asks for; pinned memory that a
-// host function rewrites before a copy reads it; the heap of device-side malloc.
+// Where addresses may lie that no copy shows: device variables, whose places the program asks for;
+// pinned memory that a host function rewrites before a copy reads it; the heap of device-side
+// malloc.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -14,7 +15,8 @@ using driver::Driver;
 bool IsManaged(CUdeviceptr address) {
   unsigned int is_managed = 0;
   const auto attribute = CU_POINTER_ATTRIBUTE_IS_MANAGED;
-  return Driver().cuPointerGetAttribute(&is_managed, attribute, address) == CUDA_SUCCESS && is_managed != 0;
+  return Driver().cuPointerGetAttribute(&is_managed, attribute, address) == CUDA_SUCCESS &&
+         is_managed != 0;
 }
 
 // `call()` asks the driver for the place and size of a device variable.
@@ -36,7 +38,7 @@ CUresult BeforeTheProgram(StreamName stream, Call call) {
   const ReentryGuard guard;
   const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
   if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
-  if (runs) interposer::FreePromises::WorkIsUnseen();
+  if (runs) interposer::DeferredWaits::WorkIsUnseen();
   if (runs) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   const CUresult result = call();
   if (runs && result == CUDA_SUCCESS)

@@ -1,4 +1,5 @@
-// Decompression by the device's own engine: sources, destinations and the sizes that it writes stand in a list.
+// Decompression by the device's own engine: sources, destinations and the sizes that it writes
+// stand in a list.
 #include "interposer/entry/touch_hooks.h"
 
 namespace spillway::entry {
@@ -18,6 +19,7 @@ void AddDecompressions(const CUmemDecompressParams* list, size_t count, Collecto
 using spillway::entry::AddDecompressions;
 
 SPILLWAY_ASYNCHRONOUS(cuMemBatchDecompressAsync,
-                      (CUmemDecompressParams * list, size_t count, unsigned int flags, size_t* failed,
-                       CUstream s),
-                      (list, count, flags, failed, s), Effect::kLaunches, AddDecompressions(list, count, add))
+                      (CUmemDecompressParams * list, size_t count, unsigned int flags,
+                       size_t* failed, CUstream s),
+                      (list, count, flags, failed, s), Effect::kLaunches,
+                      AddDecompressions(list, count, add))

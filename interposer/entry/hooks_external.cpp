@@ -8,13 +8,13 @@ using spillway::entry::AboutToWaitForTheProgram;
 using spillway::entry::ReentryGuard;
 
 // This program may be what the other one waits for.
-#define SPILLWAY_EXTERNAL_WAIT(name, per_thread)                                                           \
-  SPILLWAY_EXPORT CUresult name(const CUexternalSemaphore* semaphores,                                     \
-                                const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* parameters, unsigned int count, \
-                                CUstream stream) {                                                         \
-    const ReentryGuard guard;                                                                              \
-    if (guard.IsOutermost()) AboutToWaitForTheProgram({stream, per_thread});                               \
-    return Driver().name(semaphores, parameters, count, stream);                                           \
+#define SPILLWAY_EXTERNAL_WAIT(name, per_thread)                                       \
+  SPILLWAY_EXPORT CUresult name(const CUexternalSemaphore* semaphores,                 \
+                                const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* parameters, \
+                                unsigned int count, CUstream stream) {                 \
+    const ReentryGuard guard;                                                          \
+    if (guard.IsOutermost()) AboutToWaitForTheProgram({stream, per_thread});           \
+    return Driver().name(semaphores, parameters, count, stream);                       \
   }
 SPILLWAY_EXTERNAL_WAIT(cuWaitExternalSemaphoresAsync, false)
 SPILLWAY_EXTERNAL_WAIT(cuWaitExternalSemaphoresAsync_ptsz, true)

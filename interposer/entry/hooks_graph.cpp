@@ -1,7 +1,8 @@
-// Graphs: what an instantiated graph names is resident when it is launched, and in use until the launch is complete.
-// Between launches it is memory like any other. (ledger/graphs.h)
+// Graphs: what an instantiated graph names is resident when it is launched, and in use until the
+// launch is complete. Between launches it is memory like any other. (ledger/graphs.h)
 //
-// Nodes that copy and set are checked by the driver when they are made, so what they name is resident then, too.
+// Nodes that copy and set are checked by the driver when they are made, so what they name is
+// resident then, too.
 #include <algorithm>
 
 #include "interposer/driver/calling_context.h"
@@ -31,7 +32,8 @@ GraphLedger& Ledger() {
   return *ledger;
 }
 
-// What a launch brings from the host its own kernels may follow: that is looked at before, and not only when it is there.
+// What a launch brings from the host its own kernels may follow: that is looked at before, and not
+// only when it is there.
 void AddPayloads(Collector& add, size_t first) {
   for (size_t i = first; i < add.transfers().size(); ++i) {
     const Transfer& transfer = add.transfers()[i];
@@ -50,21 +52,21 @@ void AddWrite(const SetFacts& set, Collector& add, bool) {
   AddSet(add, set.base, set.width_bytes, set.rows, set.pitch_bytes);
 }
 
-void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool looks_at_payloads) {
+void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool scans_payloads) {
   const size_t first = add.transfers().size();
   AddShape(add, &copy);
-  if (!looks_at_payloads || !IsFromHost(copy)) return;
+  if (!scans_payloads || !IsFromHost(copy)) return;
   AddPayloads(add, first);
   if (MayChangeBeforeItIsRead(copy.srcHost)) add.IsUnsure();
 }
 
 // The words are of nodes that may read and write what they name. (Note [Roles] in ledger/claims.h)
-void AddFacts(const NodeFacts& facts, Collector& add, bool looks_at_payloads = false) {
+void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = false) {
   if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.DoesMore();
   for (CUdeviceptr word : facts.words) add.Works(word);
   if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
   for (const WriteFacts& write : facts.writes)
-    std::visit([&](const auto& one) { AddWrite(one, add, looks_at_payloads); }, write);
+    std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
 }
 
 // The call writes down in a graph what `facts` says.
@@ -74,7 +76,8 @@ CUresult AroundNaming(const NodeFacts& facts, Call call) {
       {}, Effect::kNames, [&](Collector& add) { AddFacts(facts, add); }, call);
 }
 
-// What the nodes of a graph copy and set, for the driver to look at; what kernels are given it does not look at.
+// What the nodes of a graph copy and set, for the driver to look at; what kernels are given it does
+// not look at.
 NodeFacts FactsTogether(const GraphFacts& facts) {
   NodeFacts all;
   for (const auto& [node, one] : facts) {
@@ -106,7 +109,8 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts) || !out) return call();
   const NodeFacts looked_at = FactsTogether(facts);
-  // Charged first: memory is made while no call of this thread is in progress, for which that would wait.
+  // Charged first: memory is made while no call of this thread is in progress, for which that would
+  // wait.
   const CUresult result =
       Charged(looked_at.allocated_bytes, out, [&] { return AroundNaming(looked_at, call); });
   if (result == CUDA_SUCCESS) Ledger().Instantiated(*out, std::move(facts));
@@ -135,9 +139,9 @@ struct NewLaunch {
   CUgraphExec executable;
   const NodeFacts* facts;
 };
-void NoteGraphLook(void* launch) {
+void NoteGraphScan(void* launch) {
   const auto& made = *static_cast<const NewLaunch*>(launch);
-  Ledger().LookedAt(made.executable, *made.facts);
+  Ledger().MarkScanned(made.executable, *made.facts);
 }
 
 // A capturing stream writes the launch down as a child graph, which is read with its parent.
@@ -152,7 +156,7 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
     if (launch.facts) add.IsGraph();
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete) add.IsUnsure();
-    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphLook, &made);
+    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphScan, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);
 }
@@ -164,8 +168,8 @@ void TrimGraphMemory() {
   });
 }
 
-// What the executable allocated and freed is given back now, and not only when the program trims. What is known of it goes
-// before: the driver may give the handle to another thread at once.
+// What the executable allocated and freed is given back now, and not only when the program trims.
+// What is known of it goes before: the driver may give the handle to another thread at once.
 template <class Call>
 CUresult Destroy(CUgraphExec executable, Call call) {
   const ReentryGuard guard;
@@ -189,7 +193,8 @@ CUresult AroundParams(const Params* params, Read read, Call call) {
 }
 
 template <class Params, class Read, class Call>
-CUresult ChangeParams(CUgraphExec executable, CUgraphNode node, const Params* params, Read read, Call call) {
+CUresult ChangeParams(CUgraphExec executable, CUgraphNode node, const Params* params, Read read,
+                      Call call) {
   return params ? ChangeNode(executable, node, read(*params), call) : call();
 }
 
@@ -221,8 +226,8 @@ SPILLWAY_NODE(cuGraphAddMemcpyNode, copy, kReadCopy,
               (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
                const CUDA_MEMCPY3D* copy, CUcontext context),
               (node, graph, after, count, copy, context))
-SPILLWAY_NODE(cuGraphMemcpyNodeSetParams, copy, kReadCopy, (CUgraphNode node, const CUDA_MEMCPY3D* copy),
-              (node, copy))
+SPILLWAY_NODE(cuGraphMemcpyNodeSetParams, copy, kReadCopy,
+              (CUgraphNode node, const CUDA_MEMCPY3D* copy), (node, copy))
 SPILLWAY_NODE(cuGraphAddMemsetNode, set, kReadSet,
               (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
                const CUDA_MEMSET_NODE_PARAMS* set, CUcontext context),
@@ -240,11 +245,11 @@ SPILLWAY_NODE(cuGraphAddNode, params, ReadForMaking,
                CUgraphNodeParams* params),
               (node, graph, after, count, params))
 SPILLWAY_NODE(cuGraphAddNode_v2, params, ReadForMaking,
-              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges,
-               size_t count, CUgraphNodeParams* params),
+              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after,
+               const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params),
               (node, graph, after, edges, count, params))
-SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking, (CUgraphNode node, CUgraphNodeParams* params),
-              (node, params))
+SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking,
+              (CUgraphNode node, CUgraphNodeParams* params), (node, params))
 
 // Changing nodes of what was instantiated.
 #define SPILLWAY_EXEC_NODE(name, params, read, parameters, arguments)                             \
@@ -252,20 +257,24 @@ SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking, (CUgraphNode node, CU
     return ChangeParams(executable, node, params, read, [&] { return Driver().name arguments; }); \
   }
 SPILLWAY_EXEC_NODE(cuGraphExecKernelNodeSetParams, kernel, kReadKernel,
-                   (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* kernel),
+                   (CUgraphExec executable, CUgraphNode node,
+                    const CUDA_KERNEL_NODE_PARAMS_v1* kernel),
                    (executable, node, kernel))
 SPILLWAY_EXEC_NODE(cuGraphExecKernelNodeSetParams_v2, kernel, kReadKernel,
-                   (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* kernel),
+                   (CUgraphExec executable, CUgraphNode node,
+                    const CUDA_KERNEL_NODE_PARAMS* kernel),
                    (executable, node, kernel))
 SPILLWAY_EXEC_NODE(cuGraphExecMemcpyNodeSetParams, copy, kReadCopy,
-                   (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context),
+                   (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy,
+                    CUcontext context),
                    (executable, node, copy, context))
 SPILLWAY_EXEC_NODE(cuGraphExecMemsetNodeSetParams, set, kReadSet,
                    (CUgraphExec executable, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* set,
                     CUcontext context),
                    (executable, node, set, context))
 SPILLWAY_EXEC_NODE(cuGraphExecBatchMemOpNodeSetParams, batch, ReadBatch,
-                   (CUgraphExec executable, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch),
+                   (CUgraphExec executable, CUgraphNode node,
+                    const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch),
                    (executable, node, batch))
 SPILLWAY_EXEC_NODE(cuGraphExecNodeSetParams, params, ReadNode,
                    (CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params),
@@ -276,10 +285,11 @@ SPILLWAY_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNo
   if (result == CUDA_SUCCESS) Ledger().NodeSwitched(executable, node, enabled != 0);
   return result;
 }
-SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable, CUgraphNode node,
-                                                            CUgraph child) {
-  return ChangeNode(executable, node, ReadWhole(child),
-                    [&] { return Driver().cuGraphExecChildGraphNodeSetParams(executable, node, child); });
+SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable,
+                                                            CUgraphNode node, CUgraph child) {
+  return ChangeNode(executable, node, ReadWhole(child), [&] {
+    return Driver().cuGraphExecChildGraphNodeSetParams(executable, node, child);
+  });
 }
 
 // Instantiating and updating.
@@ -294,7 +304,8 @@ SPILLWAY_INSTANTIATE(cuGraphInstantiate_v2,
                      (CUgraphExec * out, CUgraph graph, CUgraphNode* node, char* log, size_t bytes),
                      (out, graph, node, log, bytes))
 SPILLWAY_INSTANTIATE(cuGraphInstantiateWithFlags,
-                     (CUgraphExec * out, CUgraph graph, unsigned long long flags), (out, graph, flags))
+                     (CUgraphExec * out, CUgraph graph, unsigned long long flags),
+                     (out, graph, flags))
 SPILLWAY_INSTANTIATE(cuGraphInstantiateWithParams,
                      (CUgraphExec * out, CUgraph graph, CUDA_GRAPH_INSTANTIATE_PARAMS* params),
                      (out, graph, params))
@@ -308,15 +319,18 @@ SPILLWAY_EXPORT CUresult cuGraphExecUpdate(CUgraphExec executable, CUgraph graph
 }
 SPILLWAY_EXPORT CUresult cuGraphExecUpdate_v2(CUgraphExec executable, CUgraph graph,
                                               CUgraphExecUpdateResultInfo* info) {
-  return Update(executable, graph, [&] { return Driver().cuGraphExecUpdate_v2(executable, graph, info); });
+  return Update(executable, graph,
+                [&] { return Driver().cuGraphExecUpdate_v2(executable, graph, info); });
 }
 SPILLWAY_EXPORT CUresult cuGraphExecDestroy(CUgraphExec executable) {
   return Destroy(executable, [&] { return Driver().cuGraphExecDestroy(executable); });
 }
 
 SPILLWAY_EXPORT CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
-  return Launch(executable, {stream, false}, [&] { return Driver().cuGraphLaunch(executable, stream); });
+  return Launch(executable, {stream, false},
+                [&] { return Driver().cuGraphLaunch(executable, stream); });
 }
 SPILLWAY_EXPORT CUresult cuGraphLaunch_ptsz(CUgraphExec executable, CUstream stream) {
-  return Launch(executable, {stream, true}, [&] { return Driver().cuGraphLaunch_ptsz(executable, stream); });
+  return Launch(executable, {stream, true},
+                [&] { return Driver().cuGraphLaunch_ptsz(executable, stream); });
 }

@@ -8,6 +8,6 @@ using spillway::driver::Driver;
 // Current on a thread, it has a default stream of its own.
 SPILLWAY_EXPORT CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
   const CUresult result = Driver().cuCtxFromGreenCtx(context, green);
-  if (result == CUDA_SUCCESS) spillway::driver::ContextCensus::Note(*context);
+  if (result == CUDA_SUCCESS) spillway::driver::KnownContexts::Note(*context);
   return result;
 }

@@ -1,9 +1,10 @@
 // Pinned host memory and managed memory: the driver's, passed through and counted.
 //
 // Note [Managed memory and the budget]
-// The driver moves managed memory by itself and may hold all of it on the device, so it is charged like any memory of the
-// driver's. What does not fit the budget is given nevertheless, as it would be on a full device: with the advice that it
-// belongs on the host (CU_MEM_ADVISE_SET_PREFERRED_LOCATION), so that kernels reach it there instead of its moving in.
+// The driver moves managed memory by itself and may hold all of it on the device, so it is charged
+// like any memory of the driver's. What does not fit the budget is given nevertheless, as it would
+// be on a full device: with the advice that it belongs on the host
+// (CU_MEM_ADVISE_SET_PREFERRED_LOCATION), so that kernels reach it there instead of its moving in.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -31,7 +32,8 @@ CUcontext CurrentContext() {
 // Kernels may name it by another address than the processor.
 void KnowRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
   CUdeviceptr address = 0;
-  const CUresult told = Driver().cuMemHostGetDevicePointer_v2(&address, const_cast<void*>(pointer), 0);
+  const CUresult told =
+      Driver().cuMemHostGetDevicePointer_v2(&address, const_cast<void*>(pointer), 0);
   if (told != CUDA_SUCCESS || !address) address = reinterpret_cast<CUdeviceptr>(pointer);
   HostRegions::Instance().Add(
       {address, bytes, static_cast<const std::byte*>(pointer), reading, CurrentContext()});
@@ -59,8 +61,8 @@ HostRegion::Reading ReadingOfManaged() {
   int concurrent = 0;
   const bool may_read =
       Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS &&
-      Driver().cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS, device) ==
-          CUDA_SUCCESS;
+      Driver().cuDeviceGetAttribute(&concurrent, CU_DEVICE_ATTRIBUTE_CONCURRENT_MANAGED_ACCESS,
+                                    device) == CUDA_SUCCESS;
   return may_read && concurrent ? HostRegion::Reading::kDirect : HostRegion::Reading::kNone;
 }
 
@@ -82,8 +84,8 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   }
   if (result != CUDA_SUCCESS) return result;
   AppMemory::Managed().Add(*out, bytes);
-  HostRegions::Instance().Add(
-      {*out, bytes, reinterpret_cast<const std::byte*>(*out), ReadingOfManaged(), CurrentContext()});
+  HostRegions::Instance().Add({*out, bytes, reinterpret_cast<const std::byte*>(*out),
+                               ReadingOfManaged(), CurrentContext()});
   return result;
 }
 

@@ -1,6 +1,6 @@
-// Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for which the driver makes
-// such handles, so it has ours (share/export_service.h, decision 0006); what came from a pool has none. All other memory is
-// the driver's.
+// Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for
+// which the driver makes such handles, so it has ours (share/export_service.h, decision 0006); what
+// came from a pool has none. All other memory is the driver's.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -21,7 +21,8 @@ CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags
   const ReentryGuard guard;
   interposer::VisibleWork::ShowEverything();
   if (!guard.IsOutermost() || !Imports::Knows(handle)) return call();
-  if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS})) return CUDA_ERROR_INVALID_VALUE;
+  if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS}))
+    return CUDA_ERROR_INVALID_VALUE;
   return Imports::Instance().Open(handle, out);
 }
 
@@ -37,20 +38,25 @@ using spillway::interposer::Allocation;
 SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const ReentryGuard guard;
   spillway::interposer::VisibleWork::ShowEverything();
-  JobMemory* const job = guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
+  JobMemory* const job =
+      guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   Allocation allocation;
-  if (!job || !job->view().Describe(address, &allocation)) return Driver().cuIpcGetMemHandle(handle, address);
+  if (!job || !job->view().Describe(address, &allocation))
+    return Driver().cuIpcGetMemHandle(handle, address);
   CUmemoryPool pool = nullptr;
-  if (spillway::interposer::Pools::Instance().PoolOf(allocation.base, &pool)) return CUDA_ERROR_INVALID_VALUE;
+  if (spillway::interposer::Pools::Instance().PoolOf(allocation.base, &pool))
+    return CUDA_ERROR_INVALID_VALUE;
   return spillway::entry::ExportService::Instance().HandleOf(job, allocation.base, handle);
 }
 
-SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle,
+                                            unsigned int flags) {
   return spillway::entry::Open(out, handle, flags,
                                [&] { return Driver().cuIpcOpenMemHandle(out, handle, flags); });
 }
 
-SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle, unsigned int flags) {
+SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle handle,
+                                               unsigned int flags) {
   return spillway::entry::Open(out, handle, flags,
                                [&] { return Driver().cuIpcOpenMemHandle_v2(out, handle, flags); });
 }
@@ -58,6 +64,7 @@ SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle_v2(CUdeviceptr* out, CUipcMemHandle 
 SPILLWAY_EXPORT CUresult cuIpcCloseMemHandle(CUdeviceptr address) {
   const ReentryGuard guard;
   CUresult result = CUDA_SUCCESS;
-  const bool ours = guard.IsOutermost() && spillway::entry::Imports::Instance().Close(address, &result);
+  const bool ours =
+      guard.IsOutermost() && spillway::entry::Imports::Instance().Close(address, &result);
   return ours ? result : Driver().cuIpcCloseMemHandle(address);
 }

@@ -1,5 +1,5 @@
-// Launches: the parameters of every launch are scanned, by value structs included. An integer taken for an address
-// only enlarges the resident set.
+// Launches: the parameters of every launch are scanned, by value structs included. An integer taken
+// for an address only enlarges the resident set.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -15,22 +15,23 @@ using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 using interposer::ShapeOfLaunch;
 
-void NoteFunctionLook(void* function) { LookedAt(static_cast<CUfunction>(function)); }
+void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
 
 // A launch that a library's call makes may be made again, if that call is such.
 bool MayRunAgain() {
   return library_call && library_call->works == 0 && library_call->claims->is_repeatable();
 }
 
-// What a kernel does with addresses in memory is not known before it was looked at. (Note [Trust] in execute/trust.h)
-void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters, void** extra,
-                Collector& add, LaunchCall* launch = nullptr) {
+// What a kernel does with addresses in memory is not known before it was looked at. (Note
+// [PointerSafety] in execute/pointer_safety.h)
+void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters,
+                void** extra, Collector& add, LaunchCall* launch = nullptr) {
   KernelParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch);
   if (!facts.is_kept) {
     add.IsUnsure();
   } else if (facts.is_new) {
-    add.IsNew(NoteFunctionLook, function);
+    add.IsNew(NoteFunctionScan, function);
   }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
   if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));
@@ -75,8 +76,8 @@ void AddAttributes(const CUlaunchConfig* config, Collector& add) {
   }
 }
 
-// Around a call that launches several times, each time in a stream of its own: claims would be for which one? Beneath a guard
-// that is outermost.
+// Around a call that launches several times, each time in a stream of its own: claims would be for
+// which one? Beneath a guard that is outermost.
 template <class Call>
 CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
   if (count == 0) return call();
@@ -102,14 +103,17 @@ using spillway::entry::LaunchCall;
 using spillway::entry::ReentryGuard;
 using spillway::entry::ScanLaunch;
 
-#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                        \
-  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
-                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
-                                CUstream stream, void** parameters, void** extra) {                     \
-    LaunchCall launch;                                                                                  \
-    return AroundLaunch(                                                                                \
-        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, extra, &launch,          \
-        [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters, extra); });   \
+#define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                 \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+                                unsigned int bx, unsigned int by, unsigned int bz,               \
+                                unsigned int shared, CUstream stream, void** parameters,         \
+                                void** extra) {                                                  \
+    LaunchCall launch;                                                                           \
+    return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters,   \
+                        extra, &launch, [&] {                                                    \
+                          return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream,        \
+                                               parameters, extra);                               \
+                        });                                                                      \
   }
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
@@ -131,19 +135,20 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx, false)
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)
 
-#define SPILLWAY_LAUNCH_COOPERATIVE(name, per_thread)                                                   \
-  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz,        \
-                                unsigned int bx, unsigned int by, unsigned int bz, unsigned int shared, \
-                                CUstream stream, void** parameters) {                                   \
-    return AroundLaunch(                                                                                \
-        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, nullptr, nullptr,        \
-        [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters); });          \
+#define SPILLWAY_LAUNCH_COOPERATIVE(name, per_thread)                                            \
+  SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
+                                unsigned int bx, unsigned int by, unsigned int bz,               \
+                                unsigned int shared, CUstream stream, void** parameters) {       \
+    return AroundLaunch(                                                                         \
+        f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters, nullptr, nullptr, \
+        [&] { return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream, parameters); });   \
   }
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel, false)
 SPILLWAY_LAUNCH_COOPERATIVE(cuLaunchCooperativeKernel_ptsz, true)
 
 SPILLWAY_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS* launches,
-                                                              unsigned int count, unsigned int flags) {
+                                                              unsigned int count,
+                                                              unsigned int flags) {
   const ReentryGuard guard;
   auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
   return guard.IsOutermost() && launches ? AroundEach(launches, count, call) : call();

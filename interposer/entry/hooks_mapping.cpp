@@ -1,10 +1,13 @@
-// The program's own virtual memory (cuMemCreate and what maps it): never moved, but its physical memory on a device counts
-// against the budget, from its creation until the last handle and mapping of it are gone.
+// The program's own virtual memory (cuMemCreate and what maps it): never moved, but its physical
+// memory on a device counts against the budget, from its creation until the last handle and mapping
+// of it are gone.
 //
-// Memory on the host is not counted, nor is memory that another process made and this one imports: it counts there.
+// Memory on the host is not counted, nor is memory that another process made and this one imports:
+// it counts there.
 //
-// The chunks of ours beneath an ordinary allocation are none of the program's: whoever asks for their handles (libraries
-// that register buffers do) is told what a driver says of memory that was not made with cuMemCreate.
+// The chunks of ours beneath an ordinary allocation are none of the program's: whoever asks for
+// their handles (libraries that register buffers do) is told what a driver says of memory that was
+// not made with cuMemCreate.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -18,12 +21,13 @@ using interposer::kGranuleBytes;
 using interposer::OwnMappings;
 using interposer::Unmovable;
 
-OwnMappings& Book() {
-  static OwnMappings* const book = new OwnMappings;  // calls come until the process ends
-  return *book;
+OwnMappings& Mappings() {
+  static OwnMappings* const mappings = new OwnMappings;  // calls come until the process ends
+  return *mappings;
 }
 
-// The job on whose device the memory will be; null when it is on the host, or no request that the driver would grant.
+// The job on whose device the memory will be; null when it is on the host, or no request that the
+// driver would grant.
 JobMemory* Payer(size_t bytes, const CUmemAllocationProp* properties) {
   if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;
   if (!bytes || bytes % kGranuleBytes != 0) return nullptr;
@@ -34,8 +38,8 @@ JobMemory* Payer(size_t bytes, const CUmemAllocationProp* properties) {
   return here ? interposer::JobForAllocation() : nullptr;
 }
 
-CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemAllocationProp* properties,
-                unsigned long long flags) {
+CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
+                const CUmemAllocationProp* properties, unsigned long long flags) {
   const auto call = [&] { return Driver().cuMemCreate(handle, bytes, properties, flags); };
   const ReentryGuard guard;
   JobMemory* const payer = guard.IsOutermost() && handle ? Payer(bytes, properties) : nullptr;
@@ -43,7 +47,7 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes, const CUmemA
   if (!payer->charges().Charge(bytes, Unmovable::kOwnMapping)) return CUDA_ERROR_OUT_OF_MEMORY;
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
-    Book().Created(*handle, {payer, bytes});
+    Mappings().Created(*handle, {payer, bytes});
   } else {
     payer->charges().Discharge(bytes, Unmovable::kOwnMapping);
   }
@@ -58,7 +62,9 @@ CUresult GiveBack(End end) {
   OwnMappings::Ended ended;
   const CUresult result = end(&ended);
   for (const OwnMappings::Memory& memory : ended)
-    static_cast<JobMemory*>(memory.payer)->charges().Discharge(memory.bytes, Unmovable::kOwnMapping);
+    static_cast<JobMemory*>(memory.payer)
+        ->charges()
+        .Discharge(memory.bytes, Unmovable::kOwnMapping);
   return result;
 }
 
@@ -66,13 +72,14 @@ CUresult GiveBack(End end) {
 }  // namespace spillway::entry
 
 using spillway::driver::Driver;
-using spillway::entry::Book;
 using spillway::entry::GiveBack;
+using spillway::entry::Mappings;
 using spillway::entry::ReentryGuard;
 using spillway::interposer::OwnMappings;
 
 SPILLWAY_EXPORT CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t bytes,
-                                     const CUmemAllocationProp* properties, unsigned long long flags) {
+                                     const CUmemAllocationProp* properties,
+                                     unsigned long long flags) {
   return spillway::entry::Create(handle, bytes, properties, flags);
 }
 
@@ -80,16 +87,19 @@ SPILLWAY_EXPORT CUresult cuMemRelease(CUmemGenericAllocationHandle handle) {
   const ReentryGuard guard;
   const auto call = [&] { return Driver().cuMemRelease(handle); };
   if (!guard.IsOutermost()) return call();
-  return GiveBack([&](OwnMappings::Ended* ended) { return Book().Release(handle, ended, call); });
+  return GiveBack(
+      [&](OwnMappings::Ended* ended) { return Mappings().Release(handle, ended, call); });
 }
 
-SPILLWAY_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle, void* address) {
+SPILLWAY_EXPORT CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle* handle,
+                                                     void* address) {
   const ReentryGuard guard;
-  const bool is_ours = guard.IsOutermost() && spillway::entry::IsOurs(reinterpret_cast<CUdeviceptr>(address));
+  const bool is_ours =
+      guard.IsOutermost() && spillway::entry::IsOurs(reinterpret_cast<CUdeviceptr>(address));
   if (is_ours) return CUDA_ERROR_INVALID_VALUE;
   const CUresult result = Driver().cuMemRetainAllocationHandle(handle, address);
   if (result == CUDA_SUCCESS && guard.IsOutermost())
-    Book().Retained(*handle, reinterpret_cast<CUdeviceptr>(address));
+    Mappings().Retained(*handle, reinterpret_cast<CUdeviceptr>(address));
   return result;
 }
 
@@ -97,7 +107,7 @@ SPILLWAY_EXPORT CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t offset_
                                   CUmemGenericAllocationHandle handle, unsigned long long flags) {
   const ReentryGuard guard;
   const CUresult result = Driver().cuMemMap(base, bytes, offset_bytes, handle, flags);
-  if (result == CUDA_SUCCESS && guard.IsOutermost()) Book().Mapped(base, handle);
+  if (result == CUDA_SUCCESS && guard.IsOutermost()) Mappings().Mapped(base, handle);
   return result;
 }
 
@@ -106,5 +116,6 @@ SPILLWAY_EXPORT CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
   const auto call = [&] { return Driver().cuMemUnmap(base, bytes); };
   if (!guard.IsOutermost()) return call();
   if (spillway::entry::IsOurs(base)) return CUDA_ERROR_INVALID_VALUE;
-  return GiveBack([&](OwnMappings::Ended* ended) { return Book().Unmap(base, bytes, ended, call); });
+  return GiveBack(
+      [&](OwnMappings::Ended* ended) { return Mappings().Unmap(base, bytes, ended, call); });
 }

@@ -1,5 +1,5 @@
-// Memory that comes and goes. What is not ours to manage (another context, a device without virtual memory
-// management) the driver serves, counted against the budget.
+// Memory that comes and goes. What is not ours to manage (another context, a device without virtual
+// memory management) the driver serves, counted against the budget.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -13,7 +13,8 @@ namespace {
 using driver::Driver;
 using interposer::JobForAllocation;
 
-constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
+constexpr size_t kPitchBytes =
+    512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
 
 template <class Call>
 CUresult AllocateFor(JobMemory* managed, CUdeviceptr* out, size_t bytes, Call call) {

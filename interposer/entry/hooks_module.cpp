@@ -1,5 +1,6 @@
-// Modules and libraries that are loaded: the device variables that they bring are known from then on, whether the program
-// asks for their places or not. (Note [Device variables are listed] in ledger/image_variables.h)
+// Modules and libraries that are loaded: the device variables that they bring are known from then
+// on, whether the program asks for their places or not. (Note [Device variables are listed] in
+// ledger/image_variables.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/reentry_guard.h"
@@ -34,7 +35,8 @@ template <class Handle, class Read, class Call>
 CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   const ReentryGuard guard;
   const CUresult result = call();
-  if (result != CUDA_SUCCESS || !guard.IsOutermost() || !ordering_rules::kVariablesAreFound) return result;
+  if (result != CUDA_SUCCESS || !guard.IsOutermost() || !ordering_rules::kVariablesAreFound)
+    return result;
   ImageVariables variables = read();
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
   Know(*handle, std::move(variables));
@@ -54,8 +56,10 @@ using spillway::interposer::VariablesOfFile;
     return AroundLoad(                                                          \
         handle, [&] { return read; }, [&] { return Driver().name arguments; }); \
   }
-SPILLWAY_LOAD(cuModuleLoad, VariablesOfFile(path), (CUmodule * handle, const char* path), (handle, path))
-SPILLWAY_LOAD(cuModuleLoadData, VariablesOf(image), (CUmodule * handle, const void* image), (handle, image))
+SPILLWAY_LOAD(cuModuleLoad, VariablesOfFile(path), (CUmodule * handle, const char* path),
+              (handle, path))
+SPILLWAY_LOAD(cuModuleLoadData, VariablesOf(image), (CUmodule * handle, const void* image),
+              (handle, image))
 SPILLWAY_LOAD(cuModuleLoadDataEx, VariablesOf(image),
               (CUmodule * handle, const void* image, unsigned int count, CUjit_option* options,
                void** values),

@@ -1,7 +1,9 @@
-// What the management library says of a device's memory: the budget instead of the device, as cuMemGetInfo says it.
+// What the management library says of a device's memory: the budget instead of the device, as
+// cuMemGetInfo says it.
 //
-// The library is asked first, and its refusals are its own. Devices are matched by UUID, as NVML counts all of them and a
-// process sees some. Processes are listed as NVML lists them; our own uses what its allocations would occupy.
+// The library is asked first, and its refusals are its own. Devices are matched by UUID, as NVML
+// counts all of them and a process sees some. Processes are listed as NVML lists them; our own uses
+// what its allocations would occupy.
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +37,9 @@ struct UuidText {
     size_t at = static_cast<size_t>(snprintf(text, sizeof text, "GPU-"));
     for (size_t i = 0; i < sizeof uuid.bytes; ++i) {
       const char* const dash = i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "";
-      at += static_cast<size_t>(snprintf(text + at, sizeof text - at, "%s%02x", dash,
-                                         static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i]))));
+      at += static_cast<size_t>(
+          snprintf(text + at, sizeof text - at, "%s%02x", dash,
+                   static_cast<unsigned>(static_cast<unsigned char>(uuid.bytes[i]))));
     }
   }
 };

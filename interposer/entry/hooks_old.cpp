@@ -1,4 +1,5 @@
-// Old forms: launches whose parameters were stored before, answers in 32 bits, and names that a later one replaced.
+// Old forms: launches whose parameters were stored before, answers in 32 bits, and names that a
+// later one replaced.
 #include <algorithm>
 #include <cstdint>
 
@@ -41,15 +42,16 @@ SPILLWAY_EXPORT CUresult cuParamSeti(CUfunction f, int offset, unsigned int valu
 }
 
 SPILLWAY_TOUCH(cuLaunch, false, nullptr, (CUfunction f), (f), Effect::kLaunches, AddStored(f, add))
-SPILLWAY_TOUCH(cuLaunchGrid, false, nullptr, (CUfunction f, int width, int height), (f, width, height),
-               Effect::kLaunches, AddStored(f, add))
+SPILLWAY_TOUCH(cuLaunchGrid, false, nullptr, (CUfunction f, int width, int height),
+               (f, width, height), Effect::kLaunches, AddStored(f, add))
 SPILLWAY_TOUCH(cuLaunchGridAsync, false, s, (CUfunction f, int width, int height, CUstream s),
                (f, width, height, s), Effect::kLaunches, AddStored(f, add))
 
 SPILLWAY_EXPORT CUresult cuMemGetInfo(unsigned int* free_bytes, unsigned int* total_bytes) {
   const CUresult result = Driver().cuMemGetInfo(free_bytes, total_bytes);
   size_t whole_free = 0, whole_total = 0;
-  if (result != CUDA_SUCCESS || cuMemGetInfo_v2(&whole_free, &whole_total) != CUDA_SUCCESS) return result;
+  if (result != CUDA_SUCCESS || cuMemGetInfo_v2(&whole_free, &whole_total) != CUDA_SUCCESS)
+    return result;
   if (free_bytes) *free_bytes = Saturated(whole_free);
   if (total_bytes) *total_bytes = Saturated(whole_total);
   return result;

@@ -1,5 +1,6 @@
-// Stream-ordered allocation and memory pools. A pool that asks for nothing but bytes on its own device is served from the
-// job's memory, and says of itself what the driver's would (ledger/pools.h); others are the driver's, counted.
+// Stream-ordered allocation and memory pools. A pool that asks for nothing but bytes on its own
+// device is served from the job's memory, and says of itself what the driver's would
+// (ledger/pools.h); others are the driver's, counted.
 #include "interposer/ledger/pools.h"
 #include "interposer/record/call_sites.h"
 
@@ -23,7 +24,8 @@ CUdevice DeviceHere() {
   return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-// The pool from which the current device allocates when none is named. The default pool is met here first.
+// The pool from which the current device allocates when none is named. The default pool is met here
+// first.
 CUmemoryPool CurrentPool(CUdevice device) {
   if (const CUmemoryPool known = Pools::Instance().Current(device)) return known;
   CUmemoryPool current = nullptr;
@@ -45,11 +47,11 @@ PoolService ServiceOf(CUmemoryPool pool, CUdevice here) {
   return PoolService::kServed;
 }
 
-// `named` is the pool that the call names, if any; `call()` the driver's. Always part of the hook itself, whose return
-// address is the program's.
+// `named` is the pool that the call names, if any; `call()` the driver's. Always part of the hook
+// itself, whose return address is the program's.
 template <class Call>
-[[gnu::always_inline]] inline CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out, size_t bytes,
-                                                    Call call) {
+[[gnu::always_inline]] inline CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out,
+                                                    size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes || !HasContext()) return call();
   const CUdevice here = DeviceHere();
@@ -71,7 +73,8 @@ template <class Call>
   return result;
 }
 
-// What the program would read: the driver's own figure and ours, in whatever shares the pool is served.
+// What the program would read: the driver's own figure and ours, in whatever shares the pool is
+// served.
 CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult result, void* value) {
   PoolFigures figures;
   if (result != CUDA_SUCCESS || ForwardsEverything() || !Pools::Instance().Read(pool, &figures))
@@ -94,7 +97,8 @@ CUresult After(CUresult result, Then then) {
 // A device's default pool may be named before anything has come from it.
 void KnowDefaultPool(CUmemoryPool pool) {
   CUmemoryPool own = nullptr;
-  for (CUdevice device = 0; Driver().cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS; ++device) {
+  for (CUdevice device = 0; Driver().cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS;
+       ++device) {
     if (own == pool) return Pools::Instance().Add(pool, device, PoolService::kServed);
   }
 }
@@ -106,7 +110,8 @@ bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t cou
   if (Pools::Instance().Service(pool, &device) != PoolService::kServed) return false;
   for (size_t i = 0; i < count; ++i) {
     const CUmemAccessDesc& access = accesses[i];
-    const bool own = access.location.type == CU_MEM_LOCATION_TYPE_DEVICE && access.location.id == device;
+    const bool own =
+        access.location.type == CU_MEM_LOCATION_TYPE_DEVICE && access.location.id == device;
     if (!own && access.flags != CU_MEM_ACCESS_FLAGS_PROT_NONE) return true;
   }
   return false;
@@ -116,7 +121,8 @@ bool LiesOnHost(const CUmemPoolProps& properties) {
   return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-// Lets the device use what has been served from the pool, or not any more; nothing has changed where that fails.
+// Lets the device use what has been served from the pool, or not any more; nothing has changed
+// where that fails.
 CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   const std::vector<CUdeviceptr> served = Pools::Instance().ServedFrom(pool);
   bool any_left = Pools::Instance().SetPeer(pool, peer, allowed);
@@ -141,8 +147,8 @@ CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   return CUDA_SUCCESS;
 }
 
-// A pool's access is that of all that comes from it, before and after: what comes from now on is the driver's, and what we
-// have served is given and taken here.
+// A pool's access is that of all that comes from it, before and after: what comes from now on is
+// the driver's, and what we have served is given and taken here.
 CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   if (LetsOthersIn(pool, accesses, count)) {
     interposer::VisibleWork::ShowEverything();
@@ -160,7 +166,8 @@ CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, s
   return result;
 }
 
-// What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the driver's. (hooks_graph.cpp)
+// What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the
+// driver's. (hooks_graph.cpp)
 bool BelongsToGraph(StreamName stream) {
   return interposer::CapturesGoOn() && interposer::IsCapturing(stream);
 }
@@ -179,27 +186,30 @@ using spillway::entry::ReentryGuard;
 using spillway::interposer::Pools;
 using spillway::interposer::VisibleWork;
 
-#define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                                       \
-  SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes, CUstream stream) {     \
-    const auto call = [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); };               \
-    if (BelongsToGraph({stream, per_thread})) return call();                                              \
-    return AllocateFrom(nullptr, out, bytes, call);                                                       \
-  }                                                                                                       \
-  SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,                \
-                                                           CUmemoryPool pool, CUstream stream) {          \
-    const auto call = [&] { return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream); }; \
-    const bool is_ours = pool && !BelongsToGraph({stream, per_thread});                                   \
-    return is_ours ? AllocateFrom(pool, out, bytes, call) : call();                                       \
-  }                                                                                                       \
-  SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {                 \
-    const auto call = [&] { return Driver().cuMemFreeAsync##suffix(address, stream); };                   \
-    if (BelongsToGraph({stream, per_thread})) return call();                                              \
-    return Free(                                                                                          \
-        address,                                                                                          \
-        [&](JobMemory* job) {                                                                             \
-          return job->allocations().FreeAsync(address, {stream, per_thread});                             \
-        },                                                                                                \
-        call);                                                                                            \
+#define SPILLWAY_STREAM_ORDERED(suffix, per_thread)                                              \
+  SPILLWAY_EXPORT CUresult cuMemAllocAsync##suffix(CUdeviceptr* out, size_t bytes,               \
+                                                   CUstream stream) {                            \
+    const auto call = [&] { return Driver().cuMemAllocAsync##suffix(out, bytes, stream); };      \
+    if (BelongsToGraph({stream, per_thread})) return call();                                     \
+    return AllocateFrom(nullptr, out, bytes, call);                                              \
+  }                                                                                              \
+  SPILLWAY_EXPORT CUresult cuMemAllocFromPoolAsync##suffix(CUdeviceptr* out, size_t bytes,       \
+                                                           CUmemoryPool pool, CUstream stream) { \
+    const auto call = [&] {                                                                      \
+      return Driver().cuMemAllocFromPoolAsync##suffix(out, bytes, pool, stream);                 \
+    };                                                                                           \
+    const bool is_ours = pool && !BelongsToGraph({stream, per_thread});                          \
+    return is_ours ? AllocateFrom(pool, out, bytes, call) : call();                              \
+  }                                                                                              \
+  SPILLWAY_EXPORT CUresult cuMemFreeAsync##suffix(CUdeviceptr address, CUstream stream) {        \
+    const auto call = [&] { return Driver().cuMemFreeAsync##suffix(address, stream); };          \
+    if (BelongsToGraph({stream, per_thread})) return call();                                     \
+    return Free(                                                                                 \
+        address,                                                                                 \
+        [&](JobMemory* job) {                                                                    \
+          return job->allocations().FreeAsync(address, {stream, per_thread});                    \
+        },                                                                                       \
+        call);                                                                                   \
   }
 SPILLWAY_STREAM_ORDERED(, false)
 SPILLWAY_STREAM_ORDERED(_ptsz, true)
@@ -231,8 +241,8 @@ SPILLWAY_EXPORT CUresult cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccess
 }
 SPILLWAY_EXPORT CUresult cuMemPoolGetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                                void* value) {
-  return spillway::entry::AddOurs(pool, attribute, Driver().cuMemPoolGetAttribute(pool, attribute, value),
-                                  value);
+  return spillway::entry::AddOurs(pool, attribute,
+                                  Driver().cuMemPoolGetAttribute(pool, attribute, value), value);
 }
 SPILLWAY_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attribute attribute,
                                                void* value) {
@@ -243,9 +253,11 @@ SPILLWAY_EXPORT CUresult cuMemPoolSetAttribute(CUmemoryPool pool, CUmemPool_attr
 }
 
 SPILLWAY_EXPORT CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool pool) {
-  return After(Driver().cuDeviceSetMemPool(device, pool), [](Pools& pools) { pools.ForgetCurrent(); });
+  return After(Driver().cuDeviceSetMemPool(device, pool),
+               [](Pools& pools) { pools.ForgetCurrent(); });
 }
 SPILLWAY_EXPORT CUresult cuMemSetMemPool(CUmemLocation* location, CUmemAllocationType type,
                                          CUmemoryPool pool) {
-  return After(Driver().cuMemSetMemPool(location, type, pool), [](Pools& pools) { pools.ForgetCurrent(); });
+  return After(Driver().cuMemSetMemPool(location, type, pool),
+               [](Pools& pools) { pools.ForgetCurrent(); });
 }

@@ -1,5 +1,5 @@
-// What shows the program how far the device is. Behind a free that did not wait, the answer is as if it had.
-// (Note [What a free promises] in execute/free_promises.h)
+// What shows the program how far the device is. Behind a free that did not wait, the answer is as
+// if it had. (Note [What a free promises] in execute/deferred_waits.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -16,7 +16,8 @@ CUresult AroundQuery(Call call) {
   const CUresult result = call();
   if (result != CUDA_ERROR_NOT_READY || !guard.IsOutermost()) return result;
   bool awaited = false;
-  ForEachJob([&awaited](JobMemory* job) { awaited = job->free_waits().AwaitPromises() || awaited; });
+  ForEachJob(
+      [&awaited](JobMemory* job) { awaited = job->free_waits().AwaitPromises() || awaited; });
   return awaited ? call() : result;
 }
 
@@ -24,7 +25,8 @@ CUresult AroundQuery(Call call) {
 template <class Call>
 CUresult AroundRecord(StreamName stream, Call call) {
   const ReentryGuard guard;
-  if (guard.IsOutermost()) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
+  if (guard.IsOutermost())
+    ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   return call();
 }
 
@@ -45,18 +47,19 @@ SPILLWAY_EXPORT CUresult cuEventElapsedTime_v2(float* milliseconds, CUevent begi
   return AroundQuery([&] { return Driver().cuEventElapsedTime_v2(milliseconds, begin, end); });
 }
 
-#define SPILLWAY_PROGRESS(suffix, per_thread)                                                           \
-  SPILLWAY_EXPORT CUresult cuStreamQuery##suffix(CUstream stream) {                                     \
-    return AroundQuery([stream] { return Driver().cuStreamQuery##suffix(stream); });                    \
-  }                                                                                                     \
-  SPILLWAY_EXPORT CUresult cuEventRecord##suffix(CUevent event, CUstream stream) {                      \
-    return AroundRecord({stream, per_thread},                                                           \
-                        [&] { return Driver().cuEventRecord##suffix(event, stream); });                 \
-  }                                                                                                     \
-  SPILLWAY_EXPORT CUresult cuEventRecordWithFlags##suffix(CUevent event, CUstream stream,               \
-                                                          unsigned int flags) {                         \
-    return AroundRecord({stream, per_thread},                                                           \
-                        [&] { return Driver().cuEventRecordWithFlags##suffix(event, stream, flags); }); \
+#define SPILLWAY_PROGRESS(suffix, per_thread)                                             \
+  SPILLWAY_EXPORT CUresult cuStreamQuery##suffix(CUstream stream) {                       \
+    return AroundQuery([stream] { return Driver().cuStreamQuery##suffix(stream); });      \
+  }                                                                                       \
+  SPILLWAY_EXPORT CUresult cuEventRecord##suffix(CUevent event, CUstream stream) {        \
+    return AroundRecord({stream, per_thread},                                             \
+                        [&] { return Driver().cuEventRecord##suffix(event, stream); });   \
+  }                                                                                       \
+  SPILLWAY_EXPORT CUresult cuEventRecordWithFlags##suffix(CUevent event, CUstream stream, \
+                                                          unsigned int flags) {           \
+    return AroundRecord({stream, per_thread}, [&] {                                       \
+      return Driver().cuEventRecordWithFlags##suffix(event, stream, flags);               \
+    });                                                                                   \
   }
 SPILLWAY_PROGRESS(, false)
 SPILLWAY_PROGRESS(_ptsz, true)

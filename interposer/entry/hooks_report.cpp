@@ -1,7 +1,8 @@
 // What a program may ask: the budget instead of the device, allocations instead of chunks.
 //
-// A query about a range that is away brings it back first: the driver knows no attributes of an unmapped address. One
-// about memory that was freed is asked about an address that nobody has: the freed one may still be mapped.
+// A query about a range that is away brings it back first: the driver knows no attributes of an
+// unmapped address. One about memory that was freed is asked about an address that nobody has: the
+// freed one may still be mapped.
 #include <algorithm>
 #include <cstring>
 
@@ -69,7 +70,8 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       std::memcpy(data, &allocation.id, sizeof allocation.id);
       break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {
-      const std::uint64_t none = 0;  // our chunks have types, but they are not the program's to export
+      const std::uint64_t none =
+          0;  // our chunks have types, but they are not the program's to export
       std::memcpy(data, &none, sizeof none);
       break;
     }
@@ -80,7 +82,8 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
 
 // Memory of another process that this one has opened: the driver answers for its chunks.
 bool DescribeOpened(CUdeviceptr address, CUdeviceptr* base, size_t* bytes) {
-  return !ForwardsEverything() && interposer::share::Imports::Instance().Describe(address, base, bytes);
+  return !ForwardsEverything() &&
+         interposer::share::Imports::Instance().Describe(address, base, bytes);
 }
 
 constexpr CUdeviceptr kNobodys = 1;
@@ -95,7 +98,8 @@ template <class Call>
 CUresult AroundQuery(CUdeviceptr address, Call call) {
   const CUdeviceptr asked = AskedFor(address);
   return Around(
-      {nullptr, false}, Effect::kReads, [&](Collector& add) { add(asked); }, [&] { return call(asked); });
+      {nullptr, false}, Effect::kReads, [&](Collector& add) { add(asked); },
+      [&] { return call(asked); });
 }
 
 }  // namespace
@@ -123,11 +127,13 @@ SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes
 SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
   const ReentryGuard guard;
   const CUresult result = Driver().cuDeviceTotalMem_v2(bytes, device);
-  if (result == CUDA_SUCCESS && guard.IsOutermost()) *bytes = spillway::interposer::BudgetBytes(*bytes);
+  if (result == CUDA_SUCCESS && guard.IsOutermost())
+    *bytes = spillway::interposer::BudgetBytes(*bytes);
   return result;
 }
 
-SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes, CUdeviceptr address) {
+SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes,
+                                                 CUdeviceptr address) {
   Allocation allocation;
   if (spillway::entry::DescribeOpened(address, &allocation.base, &allocation.requested_bytes)) {
     if (base) *base = allocation.base;
@@ -143,8 +149,9 @@ SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* byte
 
 SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute attribute,
                                                CUdeviceptr address) {
-  const CUresult result = spillway::entry::AroundQuery(
-      address, [&](CUdeviceptr asked) { return Driver().cuPointerGetAttribute(data, attribute, asked); });
+  const CUresult result = spillway::entry::AroundQuery(address, [&](CUdeviceptr asked) {
+    return Driver().cuPointerGetAttribute(data, attribute, asked);
+  });
   Allocation allocation;
   if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
   spillway::entry::CorrectAttribute(attribute, allocation, data);

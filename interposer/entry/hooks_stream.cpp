@@ -81,15 +81,16 @@ SPILLWAY_EXPORT CUresult cuStreamSynchronize(CUstream stream) {
                                            [&] { return Driver().cuStreamSynchronize(stream); });
 }
 SPILLWAY_EXPORT CUresult cuStreamSynchronize_ptsz(CUstream stream) {
-  return spillway::entry::AroundStreamWait({stream, true},
-                                           [&] { return Driver().cuStreamSynchronize_ptsz(stream); });
+  return spillway::entry::AroundStreamWait(
+      {stream, true}, [&] { return Driver().cuStreamSynchronize_ptsz(stream); });
 }
 SPILLWAY_EXPORT CUresult cuCtxSynchronize() {
   return spillway::entry::AroundContextWait(spillway::entry::CurrentContext(),
                                             [] { return Driver().cuCtxSynchronize(); });
 }
 SPILLWAY_EXPORT CUresult cuCtxSynchronize_v2(CUcontext context) {
-  return spillway::entry::AroundContextWait(context, [&] { return Driver().cuCtxSynchronize_v2(context); });
+  return spillway::entry::AroundContextWait(context,
+                                            [&] { return Driver().cuCtxSynchronize_v2(context); });
 }
 
 SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -99,7 +100,8 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   const bool captured = CaptureOrigins::Instance().Remove(stream);
   const CUresult result = Driver().cuStreamDestroy_v2(stream);
   if (captured)
-    result == CUDA_SUCCESS ? spillway::interposer::CaptureEnded() : CaptureOrigins::Instance().Add(stream);
+    result == CUDA_SUCCESS ? spillway::interposer::CaptureEnded()
+                           : CaptureOrigins::Instance().Add(stream);
   return result;
 }
 
@@ -107,7 +109,7 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
 #define SPILLWAY_CREATE_CONTEXT(name, parameters, arguments)                     \
   SPILLWAY_EXPORT CUresult name parameters {                                     \
     const CUresult result = Driver().name arguments;                             \
-    if (result == CUDA_SUCCESS) spillway::driver::ContextCensus::Note(*context); \
+    if (result == CUDA_SUCCESS) spillway::driver::KnownContexts::Note(*context); \
     return result;                                                               \
   }
 SPILLWAY_CREATE_CONTEXT(cuCtxCreate, (CUcontext * context, unsigned int flags, CUdevice device),
@@ -115,13 +117,15 @@ SPILLWAY_CREATE_CONTEXT(cuCtxCreate, (CUcontext * context, unsigned int flags, C
 SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v2, (CUcontext * context, unsigned int flags, CUdevice device),
                         (context, flags, device))
 SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v3,
-                        (CUcontext * context, CUexecAffinityParam* affinity, int count, unsigned int flags,
-                         CUdevice device),
+                        (CUcontext * context, CUexecAffinityParam* affinity, int count,
+                         unsigned int flags, CUdevice device),
                         (context, affinity, count, flags, device))
 SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v4,
-                        (CUcontext * context, CUctxCreateParams* wishes, unsigned int flags, CUdevice device),
+                        (CUcontext * context, CUctxCreateParams* wishes, unsigned int flags,
+                         CUdevice device),
                         (context, wishes, flags, device))
-SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device), (context, device))
+SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
+                        (context, device))
 
 #define SPILLWAY_END_OF_CONTEXTS(suffix)                                           \
   SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {               \
@@ -150,13 +154,14 @@ SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice
 SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)
 
-// Unloading fails only for what is no module and in a context that is beyond use: nothing needs to be known again. Whose kernels
-// alone can make some bytes again stays loaded; the wait that unloading is takes place all the same.
+// Unloading fails only for what is no module and in a context that is beyond use: nothing needs to
+// be known again. Whose kernels alone can make some bytes again stays loaded; the wait that
+// unloading is takes place all the same.
 #define SPILLWAY_UNLOAD(name, handle)                                \
   SPILLWAY_EXPORT CUresult name(handle unloaded) {                   \
     ForgetKernelParameters();                                        \
     if (const ReentryGuard guard; guard.IsOutermost()) {             \
-      if (!spillway::entry::EndRecipes()) return cuCtxSynchronize(); \
+      if (!spillway::entry::EndRecords()) return cuCtxSynchronize(); \
       spillway::interposer::ForgetGlobals(unloaded);                 \
     }                                                                \
     return Driver().name(unloaded);                                  \

@@ -1,5 +1,5 @@
-// Stream memory operations: the stream itself writes a word, or waits until a word has a value. The word may lie in
-// managed memory, which must be there when the stream comes to it.
+// Stream memory operations: the stream itself writes a word, or waits until a word has a value. The
+// word may lie in managed memory, which must be there when the stream comes to it.
 #include "interposer/entry/program_waits.h"
 #include "interposer/entry/touch_hooks.h"
 #include "interposer/entry/transfers.h"
@@ -44,9 +44,10 @@ SPILLWAY_WRITE(cuStreamWriteValue32_v2, 32)
 SPILLWAY_WRITE(cuStreamWriteValue64, 64)
 SPILLWAY_WRITE(cuStreamWriteValue64_v2, 64)
 
-#define SPILLWAY_WAIT(name, per_thread, bits)                                                              \
-  SPILLWAY_TOUCH(name, per_thread, s, (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
-                 (s, f, v, flags), Effect::kReads, AboutToWaitForTheProgram({s, per_thread}), add(f))
+#define SPILLWAY_WAIT(name, per_thread, bits)                                                   \
+  SPILLWAY_TOUCH(                                                                               \
+      name, per_thread, s, (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
+      (s, f, v, flags), Effect::kReads, AboutToWaitForTheProgram({s, per_thread}), add(f))
 #define SPILLWAY_WAIT_TWINS(name, bits) \
   SPILLWAY_WAIT(name, false, bits)      \
   SPILLWAY_WAIT(name##_ptsz, true, bits)
@@ -55,11 +56,11 @@ SPILLWAY_WAIT_TWINS(cuStreamWaitValue32_v2, 32)
 SPILLWAY_WAIT_TWINS(cuStreamWaitValue64, 64)
 SPILLWAY_WAIT_TWINS(cuStreamWaitValue64_v2, 64)
 
-#define SPILLWAY_BATCH(name, per_thread)                                                            \
-  SPILLWAY_TOUCH(name, per_thread, s,                                                               \
-                 (CUstream s, unsigned int n, CUstreamBatchMemOpParams* list, unsigned int flags),  \
-                 (s, n, list, flags), Effect::kMayWrite, AboutToWaitForTheProgram({s, per_thread}), \
-                 AddWords(list, n, add))
+#define SPILLWAY_BATCH(name, per_thread)                                                           \
+  SPILLWAY_TOUCH(name, per_thread, s,                                                              \
+                 (CUstream s, unsigned int n, CUstreamBatchMemOpParams* list, unsigned int flags), \
+                 (s, n, list, flags), Effect::kMayWrite,                                           \
+                 AboutToWaitForTheProgram({s, per_thread}), AddWords(list, n, add))
 SPILLWAY_BATCH(cuStreamBatchMemOp, false)
 SPILLWAY_BATCH(cuStreamBatchMemOp_ptsz, true)
 SPILLWAY_BATCH(cuStreamBatchMemOp_v2, false)

@@ -1,7 +1,7 @@
 // Tensor maps: what they name is remembered by their content (ledger/tensor_maps.h).
 //
-// The address is not looked at by the driver when it encodes, so nothing is brought back here: a launch that carries the
-// map does that.
+// The address is not looked at by the driver when it encodes, so nothing is brought back here: a
+// launch that carries the map does that.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/execute/ordering_rules.h"
@@ -23,39 +23,38 @@ CUresult Noted(CUresult result, const CUtensorMap* map, const void* address) {
 using spillway::driver::Driver;
 using spillway::entry::Noted;
 
-SPILLWAY_EXPORT CUresult cuTensorMapEncodeTiled(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
-                                                void* address, const cuuint64_t* sizes,
-                                                const cuuint64_t* strides, const cuuint32_t* box,
-                                                const cuuint32_t* steps, CUtensorMapInterleave interleave,
-                                                CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                                CUtensorMapFloatOOBfill fill) {
+SPILLWAY_EXPORT CUresult cuTensorMapEncodeTiled(
+    CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+    const cuuint64_t* sizes, const cuuint64_t* strides, const cuuint32_t* box,
+    const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+    CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   return Noted(Driver().cuTensorMapEncodeTiled(map, type, rank, address, sizes, strides, box, steps,
                                                interleave, swizzle, promotion, fill),
                map, address);
 }
 
-SPILLWAY_EXPORT CUresult cuTensorMapEncodeIm2col(CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank,
-                                                 void* address, const cuuint64_t* sizes,
-                                                 const cuuint64_t* strides, const int* lower,
-                                                 const int* upper, cuuint32_t channels, cuuint32_t pixels,
-                                                 const cuuint32_t* steps, CUtensorMapInterleave interleave,
-                                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
-                                                 CUtensorMapFloatOOBfill fill) {
-  return Noted(
-      Driver().cuTensorMapEncodeIm2col(map, type, rank, address, sizes, strides, lower, upper, channels,
-                                       pixels, steps, interleave, swizzle, promotion, fill),
-      map, address);
+SPILLWAY_EXPORT CUresult cuTensorMapEncodeIm2col(
+    CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+    const cuuint64_t* sizes, const cuuint64_t* strides, const int* lower, const int* upper,
+    cuuint32_t channels, cuuint32_t pixels, const cuuint32_t* steps,
+    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+    CUtensorMapFloatOOBfill fill) {
+  return Noted(Driver().cuTensorMapEncodeIm2col(map, type, rank, address, sizes, strides, lower,
+                                                upper, channels, pixels, steps, interleave, swizzle,
+                                                promotion, fill),
+               map, address);
 }
 
 SPILLWAY_EXPORT CUresult cuTensorMapEncodeIm2colWide(
-    CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address, const cuuint64_t* sizes,
-    const cuuint64_t* strides, int lower, int upper, cuuint32_t channels, cuuint32_t pixels,
-    const cuuint32_t* steps, CUtensorMapInterleave interleave, CUtensorMapIm2ColWideMode mode,
-    CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
-  return Noted(
-      Driver().cuTensorMapEncodeIm2colWide(map, type, rank, address, sizes, strides, lower, upper, channels,
-                                           pixels, steps, interleave, mode, swizzle, promotion, fill),
-      map, address);
+    CUtensorMap* map, CUtensorMapDataType type, cuuint32_t rank, void* address,
+    const cuuint64_t* sizes, const cuuint64_t* strides, int lower, int upper, cuuint32_t channels,
+    cuuint32_t pixels, const cuuint32_t* steps, CUtensorMapInterleave interleave,
+    CUtensorMapIm2ColWideMode mode, CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+    CUtensorMapFloatOOBfill fill) {
+  return Noted(Driver().cuTensorMapEncodeIm2colWide(map, type, rank, address, sizes, strides, lower,
+                                                    upper, channels, pixels, steps, interleave,
+                                                    mode, swizzle, promotion, fill),
+               map, address);
 }
 
 SPILLWAY_EXPORT CUresult cuTensorMapReplaceAddress(CUtensorMap* map, void* address) {

@@ -1,11 +1,14 @@
-// Texture objects over linear memory, and the old texture references: while one lives, its memory stays on the device.
+// Texture objects over linear memory, and the old texture references: while one lives, its memory
+// stays on the device.
 //
 // Note [Textures hold]
-// A kernel reads a texture by a handle: a number of the driver's choice that may come as a parameter, in a struct, in
-// device memory or in a module's global. Nothing tells such a number from another one (on today's drivers they are small
-// integers), so that no scan can say which launches use the texture. Hence the safe rule: all of them may. The memory is
-// held from the object's creation to its destruction, which costs the launches nothing. Arrays are the driver's and
-// never move. An object whose memory does not fit the budget beside what is held already is refused as out of memory.
+// A kernel reads a texture by a handle: a number of the driver's choice that may come as a
+// parameter, in a struct, in device memory or in a module's global. Nothing tells such a number
+// from another one (on today's drivers they are small integers), so that no scan can say which
+// launches use the texture. Hence the safe rule: all of them may. The memory is held from the
+// object's creation to its destruction, which costs the launches nothing. Arrays are the driver's
+// and never move. An object whose memory does not fit the budget beside what is held already is
+// refused as out of memory.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -39,7 +42,8 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
       });
 }
 
-// `call()` destroys the owner. Its number may be another thread's at once; the memory stays held meanwhile.
+// `call()` destroys the owner. Its number may be another thread's at once; the memory stays held
+// meanwhile.
 template <class Call>
 CUresult Release(std::uint64_t owner, Call call) {
   const ReentryGuard guard;
@@ -51,7 +55,8 @@ CUresult Release(std::uint64_t owner, Call call) {
   });
   const CUresult result = call();
   for (const auto& [job, held] : taken)
-    result == CUDA_SUCCESS ? job->held_ranges().EndHold(held) : job->held_ranges().PutHoldBack(owner, held);
+    result == CUDA_SUCCESS ? job->held_ranges().EndHold(held)
+                           : job->held_ranges().PutHoldBack(owner, held);
   return result;
 }
 
@@ -88,12 +93,12 @@ SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress_v2,
                            (size_t * offset, CUtexref reference, CUdeviceptr address, size_t bytes),
                            (offset, reference, address, bytes))
 SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress2D_v2,
-                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr address,
-                            size_t pitch),
+                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor,
+                            CUdeviceptr address, size_t pitch),
                            (reference, descriptor, address, pitch))
 SPILLWAY_TEXTURE_REFERENCE(cuTexRefSetAddress2D_v3,
-                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor, CUdeviceptr address,
-                            size_t pitch),
+                           (CUtexref reference, const CUDA_ARRAY_DESCRIPTOR* descriptor,
+                            CUdeviceptr address, size_t pitch),
                            (reference, descriptor, address, pitch))
 SPILLWAY_EXPORT CUresult cuTexRefDestroy(CUtexref reference) {
   return Release(OwnerOf(reference), [reference] { return Driver().cuTexRefDestroy(reference); });

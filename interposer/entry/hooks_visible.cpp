@@ -1,5 +1,6 @@
-// From these calls on other processes, devices or libraries may see device memory, or kernels reach memory that the host
-// sees, without any further call that tells: all work shows. (ledger/visible_work.h)
+// From these calls on other processes, devices or libraries may see device memory, or kernels reach
+// memory that the host sees, without any further call that tells: all work shows.
+// (ledger/visible_work.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/ledger/visible_work.h"
@@ -14,7 +15,8 @@ CUresult ShowsIf(CUresult result) {
 
 // More than one place, or the host.
 bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {
-  return count > 1 || (count == 1 && accesses && accesses->location.type != CU_MEM_LOCATION_TYPE_DEVICE);
+  return count > 1 ||
+         (count == 1 && accesses && accesses->location.type != CU_MEM_LOCATION_TYPE_DEVICE);
 }
 
 }  // namespace
@@ -31,32 +33,37 @@ SPILLWAY_SHOWS(cuMemExportToShareableHandle,
                 unsigned long long flags),
                (out, handle, type, flags))
 SPILLWAY_SHOWS(cuMemImportFromShareableHandle,
-               (CUmemGenericAllocationHandle * handle, void* shared, CUmemAllocationHandleType type),
+               (CUmemGenericAllocationHandle * handle, void* shared,
+                CUmemAllocationHandleType type),
                (handle, shared, type))
 SPILLWAY_SHOWS(cuMemGetHandleForAddressRange,
                (void* out, CUdeviceptr address, size_t bytes, CUmemRangeHandleType type,
                 unsigned long long flags),
                (out, address, bytes, type, flags))
 SPILLWAY_SHOWS(cuMemPoolExportToShareableHandle,
-               (void* out, CUmemoryPool pool, CUmemAllocationHandleType type, unsigned long long flags),
+               (void* out, CUmemoryPool pool, CUmemAllocationHandleType type,
+                unsigned long long flags),
                (out, pool, type, flags))
 SPILLWAY_SHOWS(cuMemPoolImportFromShareableHandle,
-               (CUmemoryPool * pool, void* shared, CUmemAllocationHandleType type, unsigned long long flags),
+               (CUmemoryPool * pool, void* shared, CUmemAllocationHandleType type,
+                unsigned long long flags),
                (pool, shared, type, flags))
 SPILLWAY_SHOWS(cuImportExternalMemory,
                (CUexternalMemory * memory, const CUDA_EXTERNAL_MEMORY_HANDLE_DESC* description),
                (memory, description))
 SPILLWAY_SHOWS(cuImportExternalSemaphore,
-               (CUexternalSemaphore * semaphore, const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* description),
+               (CUexternalSemaphore * semaphore,
+                const CUDA_EXTERNAL_SEMAPHORE_HANDLE_DESC* description),
                (semaphore, description))
-SPILLWAY_SHOWS(cuGraphicsMapResources, (unsigned int count, CUgraphicsResource* resources, CUstream stream),
+SPILLWAY_SHOWS(cuGraphicsMapResources,
+               (unsigned int count, CUgraphicsResource* resources, CUstream stream),
                (count, resources, stream))
 SPILLWAY_SHOWS(cuGraphicsMapResources_ptsz,
                (unsigned int count, CUgraphicsResource* resources, CUstream stream),
                (count, resources, stream))
 
-SPILLWAY_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes, const CUmemAccessDesc* accesses,
-                                        size_t count) {
+SPILLWAY_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes,
+                                        const CUmemAccessDesc* accesses, size_t count) {
   const CUresult result = Driver().cuMemSetAccess(address, bytes, accesses, count);
   return LetsOthersIn(accesses, count) ? ShowsIf(result) : result;
 }

@@ -10,15 +10,17 @@ namespace {
 
 using driver::Driver;
 
-constexpr size_t kSlots = 16384;  // far more than a program has kernels; beyond, layouts are asked each time
+constexpr size_t kSlots =
+    16384;  // far more than a program has kernels; beyond, layouts are asked each time
 constexpr size_t kProbes = 32;
 
 // Note [Slots and generations]
-// A slot's word tells of which generation its content is, whether it is being written, and whether its function was looked
-// at: 4 * generation + looked-at + busy. To
-// forget everything is to begin a generation; slots of earlier ones are free. A writer makes the word busy by exchange,
-// so there is one, and writes before it says so. A reader reads the word before and after the content: if it is the same
-// current word twice, nobody wrote between. Generation 0 never is current: a zeroed slot is free.
+// A slot's word tells of which generation its content is, whether it is being written, and whether
+// its function was looked at: 4 * generation + looked-at + busy. To forget everything is to begin a
+// generation; slots of earlier ones are free. A writer makes the word busy by exchange, so there is
+// one, and writes before it says so. A reader reads the word before and after the content: if it is
+// the same current word twice, nobody wrote between. Generation 0 never is current: a zeroed slot
+// is free.
 struct alignas(32) Slot {  // never across two cache lines
   std::atomic<std::uint64_t> word{0};
   std::atomic<CUfunction> function{nullptr};
@@ -27,7 +29,7 @@ struct alignas(32) Slot {  // never across two cache lines
 };
 constexpr std::uint64_t WordOf(std::uint64_t generation) { return 4 * generation; }
 constexpr std::uint64_t kBusy = 1;
-constexpr std::uint64_t kLookedAt = 2;
+constexpr std::uint64_t kScanned = 2;
 
 constinit Slot slots[kSlots];
 constinit std::atomic<std::uint64_t> current_generation{1};
@@ -58,8 +60,9 @@ const KernelParameters* Keep(const KernelParameters& asked) {
   return &made->parameters;
 }
 
-// Collects sizes until `ask(index)` fails. True when that was the end of the list, not an error that tells nothing:
-// past the last parameter, and so at 0 for a kernel without any, the answer is CUDA_ERROR_INVALID_VALUE.
+// Collects sizes until `ask(index)` fails. True when that was the end of the list, not an error
+// that tells nothing: past the last parameter, and so at 0 for a kernel without any, the answer is
+// CUDA_ERROR_INVALID_VALUE.
 template <class AskSize>
 bool Collect(AskSize ask, KernelParameters* out) {
   CUresult result = CUDA_SUCCESS;
@@ -69,8 +72,8 @@ bool Collect(AskSize ask, KernelParameters* out) {
   return result == CUDA_ERROR_INVALID_VALUE;
 }
 
-// A handle that is no function may be a kernel, and a function without parameters answers as a wrong handle may. False
-// when neither question came to an end of its list.
+// A handle that is no function may be a kernel, and a function without parameters answers as a
+// wrong handle may. False when neither question came to an end of its list.
 bool Ask(CUfunction function, KernelParameters* out) {
   const bool as_function =
       Collect([&](auto... rest) { return Driver().cuFuncGetParamInfo(function, rest...); }, out);
@@ -107,7 +110,7 @@ size_t HashOf(CUfunction function) {
   return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u) >> 50;
 }
 
-std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kLookedAt; }
+std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kScanned; }
 
 // What a slot says of the function; no parameters also when it is being written over right now.
 KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
@@ -115,7 +118,7 @@ KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) 
   KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
                     slot.name.load(std::memory_order_acquire)};
   const std::uint64_t seen = slot.word.load(std::memory_order_relaxed);
-  facts.is_new = !(seen & kLookedAt);
+  facts.is_new = !(seen & kScanned);
   return GenerationIn(seen) == word ? facts : KernelFacts{};
 }
 
@@ -153,14 +156,14 @@ KernelFacts FactsOf(CUfunction function, KernelParameters* scratch) {
   return kept;
 }
 
-void LookedAt(CUfunction function) {
+void MarkScanned(CUfunction function) {
   const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
   for (size_t probe = 0; probe < kProbes; ++probe) {
     Slot& slot = slots[(HashOf(function) + probe) % kSlots];
     std::uint64_t seen = slot.word.load(std::memory_order_acquire);
     if (GenerationIn(seen) != word) return;
     if (!ReadSlot(slot, word, function).parameters) continue;
-    slot.word.compare_exchange_strong(seen, word | kLookedAt);
+    slot.word.compare_exchange_strong(seen, word | kScanned);
     return;
   }
 }

@@ -1,10 +1,11 @@
-// The C++ library's ways to report failure, without exceptions: one line on standard error, then abort.
+// The C++ library's ways to report failure, without exceptions: one line on standard error, then
+// abort.
 //
-// libstdc++'s own operator new and std::__throw_* would bring its exception runtime and unwinder into every
-// process that preloads us, with a constructor that allocates 72 KiB before main (gcc 12, eh_alloc.cc). We
-// build without exceptions, so throwing could only end in std::terminate; these do the same and need none of
-// it. They are not exported: the program's own operator new is untouched, and memory never crosses between
-// the two.
+// libstdc++'s own operator new and std::__throw_* would bring its exception runtime and unwinder
+// into every process that preloads us, with a constructor that allocates 72 KiB before main (gcc
+// 12, eh_alloc.cc). We build without exceptions, so throwing could only end in std::terminate;
+// these do the same and need none of it. They are not exported: the program's own operator new is
+// untouched, and memory never crosses between the two.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ void* Allocate(size_t size_bytes) {
 
 void* AllocateAligned(size_t size_bytes, std::align_val_t alignment) {
   void* memory = nullptr;
-  if (posix_memalign(&memory, static_cast<size_t>(alignment), size_bytes) != 0) Die("out of host memory");
+  if (posix_memalign(&memory, static_cast<size_t>(alignment), size_bytes) != 0)
+    Die("out of host memory");
   return memory;
 }
 
@@ -39,10 +41,18 @@ void* AllocateAligned(size_t size_bytes, std::align_val_t alignment) {
 
 void* operator new(size_t size) { return Allocate(size); }
 void* operator new[](size_t size) { return Allocate(size); }
-void* operator new(size_t size, const std::nothrow_t&) noexcept { return malloc(size == 0 ? 1 : size); }
-void* operator new[](size_t size, const std::nothrow_t&) noexcept { return malloc(size == 0 ? 1 : size); }
-void* operator new(size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
-void* operator new[](size_t size, std::align_val_t alignment) { return AllocateAligned(size, alignment); }
+void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  return malloc(size == 0 ? 1 : size);
+}
+void* operator new[](size_t size, const std::nothrow_t&) noexcept {
+  return malloc(size == 0 ? 1 : size);
+}
+void* operator new(size_t size, std::align_val_t alignment) {
+  return AllocateAligned(size, alignment);
+}
+void* operator new[](size_t size, std::align_val_t alignment) {
+  return AllocateAligned(size, alignment);
+}
 void operator delete(void* memory) noexcept { free(memory); }
 void operator delete[](void* memory) noexcept { free(memory); }
 void operator delete(void* memory, size_t) noexcept { free(memory); }
@@ -54,15 +64,18 @@ void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); 
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 
-// The destructor of a thread's object: the C library knows when to call it. libstdc++'s form of this can throw.
+// The destructor of a thread's object: the C library knows when to call it. libstdc++'s form of
+// this can throw.
 extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library);
 extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destructor)(void*),
-                                                                         void* object, void* library) {
+                                                                         void* object,
+                                                                         void* library) {
   return __cxa_thread_atexit_impl(destructor, object, library);
 }
 
-// A function's static object is made by one thread, the others wait. Of the guard's eight bytes the compiler reads the first
-// (Itanium C++ ABI, 3.3.3); the second is ours. An object whose making needs itself waits for ever, as it must not exist.
+// A function's static object is made by one thread, the others wait. Of the guard's eight bytes the
+// compiler reads the first (Itanium C++ ABI, 3.3.3); the second is ours. An object whose making
+// needs itself waits for ever, as it must not exist.
 extern "C" {
 __attribute__((visibility("hidden"))) int __cxa_guard_acquire(std::atomic<char>* guard) {
   for (;; sched_yield()) {

@@ -1,8 +1,8 @@
-// Looks through a launch's parameters for what may be device addresses. An integer taken for an address only enlarges
-// the resident set.
+// Looks through a launch's parameters for what may be device addresses. An integer taken for an
+// address only enlarges the resident set.
 //
-// Called by the launch hooks while they collect addresses, and when graphs are read, on the caller's thread. `add(word)`
-// is called for each word.
+// Called by the launch hooks while they collect addresses, and when graphs are read, on the
+// caller's thread. `add(word)` is called for each word.
 #pragma once
 
 #include <cstring>
@@ -12,8 +12,9 @@
 
 namespace spillway::entry {
 
-// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit member, between two. What is
-// packed closer has, nearly always, a size that is no multiple of four. A parameter of one word costs one look.
+// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit
+// member, between two. What is packed closer has, nearly always, a size that is no multiple of
+// four. A parameter of one word costs one look.
 inline constexpr size_t StepBytes(size_t size_bytes) { return size_bytes % 4 == 0 ? 4 : 1; }
 
 template <class Add>
@@ -26,7 +27,8 @@ void ScanWords(const void* data, size_t size_bytes, Add& add) {
     add(word);
   }
   // A map's alignment makes its place in a struct, and in a packed buffer, a multiple of 64.
-  interposer::ForEachTensorMap(data, size_bytes, 0, [&](size_t, CUdeviceptr address) { add(address); });
+  interposer::ForEachTensorMap(data, size_bytes, 0,
+                               [&](size_t, CUdeviceptr address) { add(address); });
 }
 
 inline constexpr std::uint32_t kHalfBytes = 4;
@@ -66,7 +68,8 @@ void ScanExtra(void** extra, Add& add) {
   size_t size_bytes = 0;
   for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
     if (extra[i] == CU_LAUNCH_PARAM_BUFFER_POINTER) buffer = extra[i + 1];
-    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE) size_bytes = *static_cast<const size_t*>(extra[i + 1]);
+    if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      size_bytes = *static_cast<const size_t*>(extra[i + 1]);
   }
   if (buffer) ScanWords(buffer, size_bytes, add);
 }

@@ -1,9 +1,9 @@
-// The door cuGetProcAddress, in its two binary interfaces: the driver answers, and its answer is led to our
-// hook.
+// The entry point cuGetProcAddress, in its two binary interfaces: the driver answers, and its
+// answer is led to our hook.
 //
-// The driver knows which symbol a name, version and stream flavour mean; we only look where its pointer
-// points. So a hook always has the version asked for, and a function that the driver lacks stays missing.
-// cuGetProcAddress itself is hooked, so asking for it through itself ends here too.
+// The driver knows which symbol a name, version and stream flavour mean; we only look where its
+// pointer points. So a hook always has the version asked for, and a function that the driver lacks
+// stays missing. cuGetProcAddress itself is hooked, so asking for it through itself ends here too.
 #include <dlfcn.h>
 
 #include <string>
@@ -20,13 +20,15 @@ using spillway::entry::RouteToHook;
 
 namespace {
 
-// True if `function` is a form of the function `name`, and listed. Found by name, as dladdr walks all symbols.
+// True if `function` is a form of the function `name`, and listed. Found by name, as dladdr walks
+// all symbols.
 bool IsListedForm(const std::string& name, const void* function) {
   void* const driver = spillway::driver::OpenedDriver();
   for (const char* version : {"", "_v2", "_v3", "_v4"}) {
     for (const char* stream : {"", "_ptsz", "_ptds"}) {
       const std::string form = name + version + stream;
-      if (IsListed(form) && spillway::driver::FindInDriver(driver, form.c_str()) == function) return true;
+      if (IsListed(form) && spillway::driver::FindInDriver(driver, form.c_str()) == function)
+        return true;
     }
   }
   return false;
@@ -55,6 +57,8 @@ SPILLWAY_EXPORT CUresult cuGetProcAddress(const char* symbol, void** function, i
 }
 
 SPILLWAY_EXPORT CUresult cuGetProcAddress_v2(const char* symbol, void** function, int version,
-                                             cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
-  return Route(Driver().cuGetProcAddress_v2(symbol, function, version, flags, status), symbol, function);
+                                             cuuint64_t flags,
+                                             CUdriverProcAddressQueryResult* status) {
+  return Route(Driver().cuGetProcAddress_v2(symbol, function, version, flags, status), symbol,
+               function);
 }

@@ -1,7 +1,9 @@
-// Before a stream comes to something that the program does when it likes: a word that it awaits, a host function.
+// Before a stream comes to something that the program does when it likes: a word that it awaits, a
+// host function.
 //
-// Called by the hooks of such calls, outermost, on the caller's thread. Behind that point nothing can be asked of the
-// stream: what it did before is marked first, so that its memory may leave while the program goes on to do its part.
+// Called by the hooks of such calls, outermost, on the caller's thread. Behind that point nothing
+// can be asked of the stream: what it did before is marked first, so that its memory may leave
+// while the program goes on to do its part.
 #pragma once
 
 #include "interposer/entry/around.h"

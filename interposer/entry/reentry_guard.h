@@ -6,13 +6,13 @@
 //     if (!guard.IsOutermost()) return Driver().cuMemFree_v2(address);
 //
 // Invariants
-//  1. On each thread at most one guard is outermost at any moment: driver calls made below a hook, by us or
-//  by the
+//  1. On each thread at most one guard is outermost at any moment: driver calls made below a hook,
+//  by us or by the
 //     driver's own use of its exported functions, meet guards that are not, and pass.
-//  2. After ForwardEverything() no guard is ever outermost again: every hook only forwards. A forked child
-//  calls it (the
-//     driver refuses an inherited context by itself, and the answer is to be the driver's own), and so does
-//     the interposer when it must disarm.
+//  2. After ForwardEverything() no guard is ever outermost again: every hook only forwards. A
+//  forked child calls it (the
+//     driver refuses an inherited context by itself, and the answer is to be the driver's own), and
+//     so does the interposer when it must disarm.
 //
 // It takes no lock and calls nothing.
 #pragma once
@@ -23,7 +23,8 @@ namespace spillway::entry {
 
 namespace internal {
 inline constinit std::atomic<bool> forwards_everything{false};
-// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no call.
+// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no
+// call.
 inline constinit thread_local bool inside_hook __attribute__((tls_model("initial-exec"))) = false;
 }  // namespace internal
 
@@ -46,7 +47,11 @@ class ReentryGuard {
   const bool is_outermost_;
 };
 
-inline void ForwardEverything() { internal::forwards_everything.store(true, std::memory_order_relaxed); }
-inline bool ForwardsEverything() { return internal::forwards_everything.load(std::memory_order_relaxed); }
+inline void ForwardEverything() {
+  internal::forwards_everything.store(true, std::memory_order_relaxed);
+}
+inline bool ForwardsEverything() {
+  return internal::forwards_everything.load(std::memory_order_relaxed);
+}
 
 }  // namespace spillway::entry

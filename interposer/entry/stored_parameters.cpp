@@ -35,15 +35,18 @@ Entry* FindOrMake(CUfunction kernel) {
 }  // namespace
 
 void StoreParameter(CUfunction kernel, int offset_bytes, const void* value, size_t size_bytes) {
-  if (offset_bytes < 0 || static_cast<size_t>(offset_bytes) >= kMostBytes || value == nullptr) return;
+  if (offset_bytes < 0 || static_cast<size_t>(offset_bytes) >= kMostBytes || value == nullptr)
+    return;
   const auto offset = static_cast<size_t>(offset_bytes);
   if (size_bytes > kMostBytes - offset) return;
-  if (Entry* const entry = FindOrMake(kernel)) std::memcpy(entry->bytes + offset, value, size_bytes);
+  if (Entry* const entry = FindOrMake(kernel))
+    std::memcpy(entry->bytes + offset, value, size_bytes);
 }
 
 std::span<const unsigned char> StoredParameters(CUfunction kernel) {
   const Entry* const entry = Find(kernel);
-  return entry == nullptr ? std::span<const unsigned char>() : std::span<const unsigned char>(entry->bytes);
+  return entry == nullptr ? std::span<const unsigned char>()
+                          : std::span<const unsigned char>(entry->bytes);
 }
 
 }  // namespace spillway::entry

@@ -14,10 +14,10 @@ namespace {
 
 using driver::RealDlsym;
 
-// With no driver, dlopen("libcuda.so.1") would have failed; our SONAME made it succeed. So at least every
-// name in it is missing, which cudart 13.0 takes as "insufficient driver", as it takes a failed dlopen. The C
-// library has none of the names and says so. (Its link map alone will not do as a handle: glibc gives it a
-// search list in dlopen only.)
+// With no driver, dlopen("libcuda.so.1") would have failed; our SONAME made it succeed. So at least
+// every name in it is missing, which cudart 13.0 takes as "insufficient driver", as it takes a
+// failed dlopen. The C library has none of the names and says so. (Its link map alone will not do
+// as a handle: glibc gives it a search list in dlopen only.)
 void* LibraryWithoutDriver(void* own) {
   void* const c_library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   return c_library != nullptr ? c_library : own;
@@ -30,7 +30,8 @@ void NoteIfUnknown(void* driver, const char* name) {
   if (driver::FindInDriver(driver, name) != nullptr) driver::NoteUnknownFunction(name);
 }
 
-// Null unless the management library's own function is under the handle; that library's own lookups stay its own.
+// Null unless the management library's own function is under the handle; that library's own lookups
+// stay its own.
 void* DecideNvml(const SpillwayLookup& lookup, void* hook, const void* caller) {
   void* const found = RealDlsym()(lookup.handle, lookup.name);
   if (found == nullptr || found == hook) return found;
@@ -40,9 +41,11 @@ void* DecideNvml(const SpillwayLookup& lookup, void* hook, const void* caller) {
 }
 
 void* Decide(SpillwayLookup* lookup, const void* caller) {
-  if (lookup->name == nullptr || !LooksInOneLibrary(lookup->handle) || driver::DriverIsBeingOpened())
+  if (lookup->name == nullptr || !LooksInOneLibrary(lookup->handle) ||
+      driver::DriverIsBeingOpened())
     return nullptr;
-  if (void* const nvml_hook = NvmlHookNamed(lookup->name)) return DecideNvml(*lookup, nvml_hook, caller);
+  if (void* const nvml_hook = NvmlHookNamed(lookup->name))
+    return DecideNvml(*lookup, nvml_hook, caller);
   if (void* const dnn_hook = DnnHookNamed(lookup->name))
     return DecideDnn(dnn_hook, lookup->name, RealDlsym()(lookup->handle, lookup->name), caller);
   void* const hook = HookNamed(lookup->name);
@@ -51,8 +54,10 @@ void* Decide(SpillwayLookup* lookup, const void* caller) {
 
   void* const real_driver = driver::OpenDriver();
   if (hook == nullptr) NoteIfUnknown(real_driver, lookup->name);
-  if (in_ours) lookup->handle = real_driver != nullptr ? real_driver : LibraryWithoutDriver(lookup->handle);
-  if (hook == nullptr || real_driver == nullptr || driver::LibraryOf(caller) == real_driver) return nullptr;
+  if (in_ours)
+    lookup->handle = real_driver != nullptr ? real_driver : LibraryWithoutDriver(lookup->handle);
+  if (hook == nullptr || real_driver == nullptr || driver::LibraryOf(caller) == real_driver)
+    return nullptr;
 
   void* const found = RealDlsym()(lookup->handle, lookup->name);
   if (found == nullptr || found == hook) return found;
@@ -66,4 +71,6 @@ void* spillway_decide_lookup(SpillwayLookup* lookup, const void* caller) {
   return spillway::entry::Decide(lookup, caller);
 }
 
-void* spillway_real_dlsym_for_door() { return reinterpret_cast<void*>(spillway::driver::RealDlsym()); }
+void* spillway_real_dlsym_for_entry() {
+  return reinterpret_cast<void*>(spillway::driver::RealDlsym());
+}

@@ -17,15 +17,16 @@ bool Ask(CUpointer_attribute attribute, CUdeviceptr address, Value* value) {
   return Driver().cuPointerGetAttribute(value, attribute, address) == CUDA_SUCCESS;
 }
 
-// Memory that the driver does not know is the program's own. What lies on the host for the driver's part is read only if
-// the processor may.
+// Memory that the driver does not know is the program's own. What lies on the host for the driver's
+// part is read only if the processor may.
 Source SourceAt(const Collector& add, CUdeviceptr address) {
   if (add.MightBeOurs(address)) return Source::kDevice;
   unsigned int type = 0;
   void* readable = nullptr;
   if (!Ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address, &type)) return Source::kHost;
   if (type == CU_MEMORYTYPE_DEVICE) return Source::kDevice;
-  return Ask(CU_POINTER_ATTRIBUTE_HOST_POINTER, address, &readable) ? Source::kHost : Source::kOther;
+  return Ask(CU_POINTER_ATTRIBUTE_HOST_POINTER, address, &readable) ? Source::kHost
+                                                                    : Source::kOther;
 }
 
 bool IsPinned(const void* address) {
@@ -33,7 +34,8 @@ bool IsPinned(const void* address) {
   return Ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(address), &type);
 }
 
-// Memory of the host's that kernels read: what a copy puts there may not be there yet when it is looked through.
+// Memory of the host's that kernels read: what a copy puts there may not be there yet when it is
+// looked through.
 bool KernelsReach(CUdeviceptr to) { return interposer::HostRegions::Instance().BaseOf(to) != 0; }
 
 // One end of a shaped copy: its address, or none when it is an array.
@@ -62,12 +64,14 @@ struct Shape {
   size_t width_bytes, rows, slices;
 };
 
-// What goes to the host or to an array, from the first row of the first slice to the last of the last.
+// What goes to the host or to an array, from the first row of the first slice to the last of the
+// last.
 void AddReads(Collector& add, const End& from, const Shape& shape, const Transfer& layout,
               size_t slice_bytes) {
   if (!from.is_memory) return;
   const size_t rows_bytes = (shape.rows - 1) * layout.from_pitch_bytes;
-  add.Reads(from.address + layout.from, (shape.slices - 1) * slice_bytes + rows_bytes + shape.width_bytes);
+  add.Reads(from.address + layout.from,
+            (shape.slices - 1) * slice_bytes + rows_bytes + shape.width_bytes);
 }
 
 // What comes from an array holds nothing. What goes to one, or to the host, is only read.
@@ -101,11 +105,13 @@ void AddVolume(Collector& add, const Copy* copy) {
   if (!copy) return;
   const End from = EndOf(add, copy->srcMemoryType, copy->srcDevice, copy->srcHost);
   const End to = EndOf(add, copy->dstMemoryType, copy->dstDevice, copy->dstHost);
-  const size_t from_slice = copy->srcPitch * copy->srcHeight, to_slice = copy->dstPitch * copy->dstHeight;
+  const size_t from_slice = copy->srcPitch * copy->srcHeight,
+               to_slice = copy->dstPitch * copy->dstHeight;
   Transfer layout = RowsOf(*copy);
   layout.from += copy->srcZ * from_slice;
   layout.to += copy->dstZ * to_slice;
-  AddEnds(add, from, to, {copy->WidthInBytes, copy->Height, copy->Depth}, layout, from_slice, to_slice);
+  AddEnds(add, from, to, {copy->WidthInBytes, copy->Height, copy->Depth}, layout, from_slice,
+          to_slice);
 }
 
 End EndOf(const Collector& add, const CUmemcpy3DOperand& operand) {
@@ -113,14 +119,17 @@ End EndOf(const Collector& add, const CUmemcpy3DOperand& operand) {
   return {true, SourceAt(add, operand.op.ptr.ptr), operand.op.ptr.ptr};
 }
 
-// A length of zero means that rows, or layers, follow each other closely. (cuda.h, CUmemcpy3DOperand)
+// A length of zero means that rows, or layers, follow each other closely. (cuda.h,
+// CUmemcpy3DOperand)
 size_t Or(size_t given, size_t otherwise) { return given ? given : otherwise; }
 
 }  // namespace
 
 void AddFromHost(Collector& add, CUdeviceptr to, const void* from, size_t bytes) {
-  const Transfer transfer{
-      .source = Source::kHost, .to = to, .from = reinterpret_cast<CUdeviceptr>(from), .width_bytes = bytes};
+  const Transfer transfer{.source = Source::kHost,
+                          .to = to,
+                          .from = reinterpret_cast<CUdeviceptr>(from),
+                          .width_bytes = bytes};
   if (bytes) add.Transferred(transfer);
 }
 
@@ -133,7 +142,8 @@ void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t b
 }
 
 void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
-  if (bytes) add.Transferred({.source = Source::kDevice, .to = to, .from = from, .width_bytes = bytes});
+  if (bytes)
+    add.Transferred({.source = Source::kDevice, .to = to, .from = from, .width_bytes = bytes});
 }
 
 void AddToHost(Collector& add, const void* to, CUdeviceptr from, size_t bytes) {
@@ -155,7 +165,8 @@ void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) 
 
 void AddSet(Collector& add, CUdeviceptr to, size_t width_bytes, size_t rows, size_t pitch_bytes) {
   if (width_bytes && rows)
-    add.Transferred({.to = to, .width_bytes = width_bytes, .rows = rows, .to_pitch_bytes = pitch_bytes});
+    add.Transferred(
+        {.to = to, .width_bytes = width_bytes, .rows = rows, .to_pitch_bytes = pitch_bytes});
 }
 
 void AddShape(Collector& add, const CUDA_MEMCPY2D* copy) {
@@ -170,7 +181,8 @@ void AddShape(Collector& add, const CUDA_MEMCPY3D_PEER* copy) { AddVolume(add, c
 
 void AddBatch(Collector& add, const CUdeviceptr* to, const CUdeviceptr* from, const size_t* sizes,
               size_t count) {
-  for (size_t i = 0; to && from && sizes && i < count; ++i) AddUnified(add, to[i], from[i], sizes[i]);
+  for (size_t i = 0; to && from && sizes && i < count; ++i)
+    AddUnified(add, to[i], from[i], sizes[i]);
 }
 
 void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, size_t count) {
@@ -192,6 +204,8 @@ bool MayChangeBeforeItIsRead(const void* host) {
   return program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(host);
 }
 
-void NoteThatTheProgramActsInStreams() { program_acts_in_streams.store(true, std::memory_order_relaxed); }
+void NoteThatTheProgramActsInStreams() {
+  program_acts_in_streams.store(true, std::memory_order_relaxed);
+}
 
 }  // namespace spillway::entry

@@ -1,9 +1,12 @@
-// A range that stands for all of a job's memory: closing its gate sends all calls the slow way.
+// A range that stands for all of a job's memory: closing its fast path sends all calls the slow
+// way.
 //
-// Every call that takes no lock names it (calls.h, Note [Gates]); all else with the state lock held.
+// Every call that takes no lock names it (calls.h, Note [Fast path]); all else with the state lock
+// held.
 //
 // Invariants
-//  1. The gate is closed while the device must stay idle, and while memory outside ours holds addresses that launches follow.
+//  1. The fast path is closed while the device must stay idle, and while memory outside ours holds
+//  addresses that launches follow.
 #pragma once
 
 #include "interposer/execute/calls.h"
@@ -16,7 +19,7 @@ namespace spillway::interposer {
 class AllMemory {
  public:
   // `outside`: the addresses that memory outside ours holds.
-  explicit AllMemory(const Contents* outside) : outside_(outside) { range_.gate.OpenForAll(); }
+  explicit AllMemory(const Contents* outside) : outside_(outside) { range_.fast_path.OpenForAll(); }
 
   // What calls name for all memory.
   Range* range() { return &range_; }
@@ -30,7 +33,8 @@ class AllMemory {
   }
   // Memory outside ours holds other addresses than before.
   void Update() SPILLWAY_REQUIRES(kStateLock) {
-    device_is_idle_ || !outside_->empty() ? range_.gate.Close() : range_.gate.OpenForAll();
+    device_is_idle_ || !outside_->empty() ? range_.fast_path.Close()
+                                          : range_.fast_path.OpenForAll();
   }
 
  private:

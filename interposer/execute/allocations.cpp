@@ -26,7 +26,8 @@ CUresult Allocations::Allocate(size_t bytes, CUdeviceptr* out) {
   const CurrentContext current(state_.context);
   // What a fault has ended gives no memory any more, as bare, whoever would serve it.
   if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
-  const CUresult result = bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
+  const CUresult result =
+      bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
   state_.recorder.Settle();
   if (result == CUDA_SUCCESS && state_.HasPeers()) {
     const MakingLock making(state_.locks);
@@ -60,8 +61,8 @@ bool Allocations::HasRoomFor(size_t size_bytes) {
   return FitsBudget(size_bytes) && state_.host_grant.HasRoomFor(size_bytes);
 }
 
-// What a plan holds is in nobody's way as long as there is room beside it. That is looked at where the range is made: a budget or another
-// thread may take the room at any moment before.
+// What a plan holds is in nobody's way as long as there is room beside it. That is looked at where
+// the range is made: a budget or another thread may take the room at any moment before.
 CUresult Allocations::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   Range* range = nullptr;
@@ -92,15 +93,17 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
     }
     const CUresult result = eviction_.AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
-    if (parking_.MayPark()) return AllocateRange(bytes, out);  // used where it is parked, if need be
+    if (parking_.MayPark())
+      return AllocateRange(bytes, out);  // used where it is parked, if need be
     const StateLock lock(state_.locks);
     return Refused();
   }
 }
 
 void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
-  replays_.FinishFrees(
-      [&]() SPILLWAY_REQUIRES(kStateLock) { return even_held || state_.host_grant.Lacks(size_bytes); });
+  replays_.FinishFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return even_held || state_.host_grant.Lacks(size_bytes);
+  });
   parking_.AskBeforeGranting(size_bytes);
   state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
   state_.host_grant.Await(size_bytes);
@@ -112,9 +115,10 @@ void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
 CUresult Allocations::AwaitMemory(Range* range) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const MakingLock making(state_.locks);  // slabs are given back
-  eviction_.AwaitFreed(range->size_bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    return range->place != Place::kNowhere || state_.residency.Restore(range);
-  });
+  eviction_.AwaitFreed(range->size_bytes, StallCause::kNoMemory,
+                       [&]() SPILLWAY_REQUIRES(kStateLock) {
+                         return range->place != Place::kNowhere || state_.residency.Restore(range);
+                       });
   const StateLock lock(state_.locks);
   state_.residency.Unpin(range);
   if (parking_.IsParkedAnew(range)) return CUDA_SUCCESS;
@@ -126,7 +130,8 @@ CUresult Allocations::AwaitMemory(Range* range) {
 // Null where it is refused. What waits for memory that was freed is pinned.
 Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
   recording_.RecordIfItIsTime(size_bytes);
-  Range* const range = size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
+  Range* const range =
+      size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
   *awaits_freed = range && parking_.AwaitsFreed(*range);
   state_.host_grant.UpdateLimits(range ? size_bytes : 0);  // it may have to be parked at once
   if (!range) return nullptr;
@@ -152,8 +157,8 @@ void Allocations::Know(Range* range) {
     state_.recorder.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
   state_.executor.Allocated(range);
   if (state_.walk.IsActive())
-    state_.walk.Observe(scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)),
-                        nullptr);
+    state_.walk.Observe(
+        scheduler::JobEvent::Allocate(range->id, static_cast<std::int64_t>(size_bytes)), nullptr);
   state_.ledger.AddRange(range);
   ++state_.counters.allocations;
   state_.budget.Want(range->size_bytes);
@@ -163,9 +168,9 @@ void Allocations::Know(Range* range) {
   state_.residency.TraceMemory();
 }
 
-// What is granted can be used: beyond the budget there must be host memory for what is away, for the range that is on
-// its way back, and for the last one that leaves for it, each of them at most as large as the largest. A range that is
-// larger than the budget is used where it is parked.
+// What is granted can be used: beyond the budget there must be host memory for what is away, for
+// the range that is on its way back, and for the last one that leaves for it, each of them at most
+// as large as the largest. A range that is larger than the budget is used where it is parked.
 bool Allocations::Admits(size_t size_bytes) {
   const bool fits = HasRoomFor(size_bytes);
   if (fits) state_.host_grant.NoteLargest(size_bytes);  // what is refused needs no room
@@ -174,11 +179,13 @@ bool Allocations::Admits(size_t size_bytes) {
 
 bool Allocations::FitsBudget(size_t size_bytes) const {
   if (state_.MustStay()) return state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes();
-  return size_bytes <= state_.budget.bytes() || state_.trust.MayPark();
+  return size_bytes <= state_.budget.bytes() || state_.pointer_safety.MayPark();
 }
 
-// What something dropped can only be made from is freed later on: as a rule in the same breath, when the program has freed that too.
-void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours) {
+// What something dropped can only be made from is freed later on: as a rule in the same breath,
+// when the program has freed that too.
+void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits,
+                              bool* is_ours) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindBase(base);
   *is_ours = found != nullptr;
@@ -191,7 +198,8 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
   if (!stream) {
     busy = state_.timeline.Unfinished();
   } else {
-    // The free has its own place in the stream: behind waits for other streams' events, too, that are no work of ours.
+    // The free has its own place in the stream: behind waits for other streams' events, too, that
+    // are no work of ours.
     const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
   }

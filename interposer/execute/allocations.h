@@ -1,12 +1,15 @@
 // Allocates and frees the job's memory.
 //
-// Called by the hooks on any thread. An allocation is granted when it can be used: within the budget, or beyond it while there is host
-// memory for what then has to be away.
+// Called by the hooks on any thread. An allocation is granted when it can be used: within the
+// budget, or beyond it while there is host memory for what then has to be away.
 //
 // Invariants
-//  1. The memory of a free serves others only after the work enqueued before it. A free waits for that of this work whose effects the
-//     program could see without a call; the rest is complete before the program can tell (free_promises.h).
-//  2. What is answered out of memory would not have had room, unless a fault has ended the context: then the answer is the fault.
+//  1. The memory of a free serves others only after the work enqueued before it. A free waits for
+//  that of this work whose effects the
+//     program could see without a call; the rest is complete before the program can tell
+//     (deferred_waits.h).
+//  2. What is answered out of memory would not have had room, unless a fault has ended the context:
+//  then the answer is the fault.
 // Never: waits with the state lock held.
 #pragma once
 
@@ -50,7 +53,8 @@ class Allocations {
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void AwaitRoomFor(size_t size_bytes, bool even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) SPILLWAY_REQUIRES(kStateLock);
+  Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed)
+      SPILLWAY_REQUIRES(kStateLock);
   CUresult Refused() SPILLWAY_REQUIRES(kStateLock);
   void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);

@@ -5,7 +5,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "interposer/execute/range.h"
-#include "interposer/lease/bell.h"
+#include "interposer/lease/notifier.h"
 
 namespace spillway::interposer {
 
@@ -18,7 +18,8 @@ constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // of one call
 
 }  // namespace
 
-BudgetAccount::BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters, CallCounts* calls)
+BudgetAccount::BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters,
+                             CallCounts* calls)
     : locks_(locks),
       counters_(counters),
       calls_(calls),
@@ -35,11 +36,12 @@ bool BudgetAccount::IsHeld() const {
   return until_ns != 0 && MonotonicNs() < until_ns;
 }
 
-// A job whose memory may not move would otherwise be refused for good what the next budget has room for.
+// A job whose memory may not move would otherwise be refused for good what the next budget has room
+// for.
 void BudgetAccount::Await(base::FunctionRef<bool()> fits) {
   if (!IsHeld()) return;
   const base::ScopedCount call(&calls_->for_memory);
-  Bell::ForGrants().Ring();  // the agent learns that the job is not idle
+  Notifier::ForGrants().Notify();  // the agent learns that the job is not idle
   for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldPauseNs)) {
     const StateLock lock(*locks_);
     const std::uint64_t waited_ns = MonotonicNs() - start_ns;

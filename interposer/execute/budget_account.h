@@ -1,8 +1,10 @@
 // The job's budget of device memory, and how much of it the program wants.
 //
-// Called by the classes behind JobMemory on any thread. Owns the budget; what is wanted is counted in the job's Counters.
+// Called by the classes behind JobMemory on any thread. Owns the budget; what is wanted is counted
+// in the job's Counters.
 //
-// A budget is held while the next one is near: a call that needs more than it waits for that one (Await).
+// A budget is held while the next one is near: a call that needs more than it waits for that one
+// (Await).
 //
 // Invariants
 //  1. The budget is a multiple of a granule.

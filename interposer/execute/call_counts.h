@@ -12,8 +12,9 @@
 namespace spillway::interposer {
 
 struct CallCounts {
-  std::atomic<int> for_memory{0};                  // they wait for memory, or make it resident
-  int locked SPILLWAY_GUARDED_BY(kStateLock) = 0;  // begun with the state lock, between Begin and End
+  std::atomic<int> for_memory{0};  // they wait for memory, or make it resident
+  int locked SPILLWAY_GUARDED_BY(kStateLock) =
+      0;  // begun with the state lock, between Begin and End
   inline static constinit std::atomic<int> blocked_threads{0};
 
   // However long the program's thread waits in it.
@@ -23,7 +24,8 @@ struct CallCounts {
   }
 };
 
-// While one lives the calling thread waits in a call for what was enqueued on the device: the process is not idle.
+// While one lives the calling thread waits in a call for what was enqueued on the device: the
+// process is not idle.
 class BlockedThread {
   const base::ScopedCount blocked_{&CallCounts::blocked_threads};
 };

@@ -17,7 +17,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
     } else if (IsBlock(found)) {
       set->blocks.push_back(AsBlock(found));
       OrderBehind(AsBlock(found), *set);
-      if (!set->recorded) OpenGate(AsBlock(found), set->stream);
+      if (!set->recorded) OpenFastPath(AsBlock(found), set->stream);
     } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
       set->ranges.push_back(AsRange(found));
     }
@@ -30,13 +30,13 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
   if (set->host_is_unsure) {
-    state_.trust.SomethingNew();
-    set->must_park = state_.trust.MustPark() && !state_.residency.parking();
+    state_.pointer_safety.SomethingNew();
+    set->must_park = state_.pointer_safety.MustPark() && !state_.residency.parking();
   }
   if (!ReachesTooMuch(*set)) return;
-  if (!state_.residency.parking()) state_.trust.Opaque(Opacity::kReachesTooMuch);
-  if (!state_.trust.MustPark()) return;
-  state_.trust.NeedsCensus();
+  if (!state_.residency.parking()) state_.pointer_safety.MarkUnsafe(UnsafeReason::kReachesTooMuch);
+  if (!state_.pointer_safety.MustPark()) return;
+  state_.pointer_safety.RequireFullScan();
   set->must_park = !state_.residency.parking();
   set->ranges.Truncate(set->named);
 }
@@ -53,7 +53,8 @@ void CallMemory::Enter(TouchSet* set) {
   for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
 }
 
-// A launch reaches what the named memory and the device variables hold, and what that holds. A copy does not.
+// A launch reaches what the named memory and the device variables hold, and what that holds. A copy
+// does not.
 void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (effect != Effect::kLaunches) return;
   if (state_.contents.empty() && state_.outside.empty() && set->held_on_host.empty()) return;
@@ -100,8 +101,8 @@ void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* h
   } else if (std::find(set->ranges.begin(), set->ranges.end(), found) == set->ranges.end()) {
     set->ranges.push_back(AsRange(found));
   }
-  const bool leads_on =
-      found->holds_addresses && std::find(holders->begin(), holders->end(), found) == holders->end();
+  const bool leads_on = found->holds_addresses &&
+                        std::find(holders->begin(), holders->end(), found) == holders->end();
   if (leads_on) holders->push_back(found);
 }
 
@@ -113,9 +114,10 @@ bool CallMemory::ReachesTooMuch(const TouchSet& set) const {
 }
 
 // The stream is ordered behind all that the block's users must wait for.
-void CallMemory::OpenGate(SlabBlock* block, StreamState* stream) {
+void CallMemory::OpenFastPath(SlabBlock* block, StreamState* stream) {
   if (block->holds_addresses || !block->readers.empty()) return;
-  block->ready_after.empty() ? block->gate.OpenForAll() : block->gate.OpenFor(Timeline::SerialOf(stream));
+  block->ready_after.empty() ? block->fast_path.OpenForAll()
+                             : block->fast_path.OpenFor(Timeline::SerialOf(stream));
 }
 
 void CallMemory::OrderBehind(Tracked* memory, const TouchSet& set) {

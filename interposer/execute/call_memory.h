@@ -1,9 +1,12 @@
-// Which memory a call uses: what it names, and what it reaches from there by addresses that lie in memory.
+// Which memory a call uses: what it names, and what it reaches from there by addresses that lie in
+// memory.
 //
-// Called by LockedCalls on the thread of the call, with the state lock held. Owns nothing: what is found goes into the call's TouchSet.
+// Called by LockedCalls on the thread of the call, with the state lock held. Owns nothing: what is
+// found goes into the call's TouchSet.
 //
 // Invariants
-//  1. The call's stream is ordered behind all that users of its memory must wait for: small allocations in Find, ranges in Enter.
+//  1. The call's stream is ordered behind all that users of its memory must wait for: small
+//  allocations in Find, ranges in Enter.
 // Never: waits, moves memory.
 #pragma once
 
@@ -25,10 +28,12 @@ class CallMemory {
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
 
  private:
-  void Follow(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
-  void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) SPILLWAY_REQUIRES(kStateLock);
+  void Follow(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_REQUIRES(kStateLock);
+  void Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders)
+      SPILLWAY_REQUIRES(kStateLock);
   bool ReachesTooMuch(const TouchSet& set) const SPILLWAY_REQUIRES(kStateLock);
-  void OpenGate(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  void OpenFastPath(SlabBlock* block, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
   void OrderBehind(Tracked* memory, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

@@ -8,7 +8,8 @@ namespace spillway::interposer {
 
 // Of a call that took no lock the first one stands for everything.
 std::span<Range* const> CallRecorder::RangesOf(const TouchSet& set) {
-  return std::span<Range* const>(set.ranges.begin(), set.ranges.size()).subspan(set.at_once ? 1 : 0);
+  return std::span<Range* const>(set.ranges.begin(), set.ranges.size())
+      .subspan(set.at_once ? 1 : 0);
 }
 
 // Each allocation once, in the order in which the call names them.
@@ -16,9 +17,11 @@ base::InlineVector<RecordedTouch, 32> CallRecorder::TouchesOf(const TouchSet& se
   base::InlineVector<RecordedTouch, 32> touches;
   for (size_t i = set.at_once ? 1 : 0; i < set.ranges.size(); ++i) {
     const std::uint64_t id = set.ranges[i]->id;
-    const bool known = std::any_of(touches.begin(), touches.end(),
-                                   [id](const RecordedTouch& touch) { return touch.allocation == id; });
-    if (!known) touches.push_back({id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites});
+    const bool known =
+        std::any_of(touches.begin(), touches.end(),
+                    [id](const RecordedTouch& touch) { return touch.allocation == id; });
+    if (!known)
+      touches.push_back({id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites});
   }
   return touches;
 }
@@ -29,22 +32,25 @@ Shape CallRecorder::ShapeOf(const TouchSet& set) {
   const auto ranges = RangesOf(set);
   const auto named = set.at_once ? ranges : ranges.first(set.named);
   for (size_t i = 0; i < named.size(); ++i) {
-    const bool is_first = std::find(named.begin(), named.begin() + i, named[i]) == named.begin() + i;
+    const bool is_first =
+        std::find(named.begin(), named.begin() + i, named[i]) == named.begin() + i;
     if (is_first) shape = MixShape(shape, named[i]->size_bytes);
   }
   return shape;
 }
 
-// An event of one context cannot be recorded on another's stream. A small copy waits at the engine behind what is moved for our
-// sake: the loss of a step that a program reads would count as milliseconds.
+// An event of one context cannot be recorded on another's stream. A small copy waits at the engine
+// behind what is moved for our sake: the loss of a step that a program reads would count as
+// milliseconds.
 void CallRecorder::BeginSample(Effect effect, TouchSet* set) {
   const bool is_small_copy = effect != Effect::kLaunches && RangesOf(*set).empty();
   const bool can = set->stream && !set->recorded && !set->stream->foreign && !is_small_copy;
-  if (can && !driver::ContextCensus::HasSeveral())
+  if (can && !driver::KnownContexts::HasSeveral())
     state_.recorder.BeforeLaunch(set->stream->handle, &set->sample);
 }
 
-// A call that is written down in a graph does nothing yet, and another device's stream has a clock of its own.
+// A call that is written down in a graph does nothing yet, and another device's stream has a clock
+// of its own.
 void CallRecorder::BeginTraced(TouchSet* set) {
   if (set->stream && !set->recorded && !set->stream->foreign)
     set->traced = state_.trace.Begin(set->stream->handle);

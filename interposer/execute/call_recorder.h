@@ -1,8 +1,8 @@
-// What the recorder, the trace and the plan are told of a call: its shape, what it touches, how long it takes.
+// What the recorder, the trace and the plan are told of a call: its shape, what it touches, how
+// long it takes.
 //
-// Called around calls on the program's threads, without a lock but where a function says so. Owns nothing: the recorder and the trace
-// are the job's.
-// Never: waits.
+// Called around calls on the program's threads, without a lock but where a function says so. Owns
+// nothing: the recorder and the trace are the job's. Never: waits.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,8 @@ class CallRecorder {
   void EndTraced(const TouchSet& set, Effect effect);
   void Record(const TouchSet& set, Effect effect);
 
-  // Recording begins with the first allocation beyond the budget. `more_bytes`: of one that is about to be made.
+  // Recording begins with the first allocation beyond the budget. `more_bytes`: of one that is
+  // about to be made.
   void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
   // From now on what the job does is recorded, whatever it wants.
   void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);

@@ -11,9 +11,9 @@ void AssignRoles(const Addresses& addresses, TouchSet* set) {
   const size_t named = set->at_once ? set->ranges.size() : set->named;
   set->roles.clear();
   for (size_t i = 0; i < named; ++i) {
-    set->roles.push_back(i < first
-                             ? Role::kReadsAndWrites
-                             : set->claims->RoleOf(*set->ranges[i], {addresses.begin(), addresses.size()}));
+    set->roles.push_back(
+        i < first ? Role::kReadsAndWrites
+                  : set->claims->RoleOf(*set->ranges[i], {addresses.begin(), addresses.size()}));
   }
 }
 
@@ -23,7 +23,8 @@ Role RoleOf(const TouchSet& set, const Range* range) {
 }
 
 bool AnyEmpty(const TouchSet& set) {
-  return std::any_of(set.ranges.begin(), set.ranges.end(), [](const Range* range) { return range->empty; });
+  return std::any_of(set.ranges.begin(), set.ranges.end(),
+                     [](const Range* range) { return range->empty; });
 }
 
 }  // namespace spillway::interposer

@@ -17,7 +17,8 @@ struct alignas(64) ThreadPlace {
   ThreadPlace* next = nullptr;  // constant once in the list
 };
 
-constinit std::atomic<ThreadPlace*> places{nullptr};  // of all threads there have been; never given back
+constinit std::atomic<ThreadPlace*> places{
+    nullptr};  // of all threads there have been; never given back
 
 ThreadPlace* TakeOver() {
   for (ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
@@ -37,8 +38,8 @@ ThreadPlace* Add() {
 
 constinit thread_local ThreadPlace* my_place __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Gives the place to the next thread when this one ends. A call that another destructor of the thread makes after that
-// takes a place anew, and keeps it.
+// Gives the place to the next thread when this one ends. A call that another destructor of the
+// thread makes after that takes a place anew, and keeps it.
 struct Ending {
   bool armed = false;
   ~Ending() {
@@ -63,17 +64,20 @@ bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
   ThreadPlace* const place = MyPlace();
   const std::uint32_t before = place->count.load(std::memory_order_relaxed);
   if (count > kMostNamed - before) return false;
-  for (size_t i = 0; i < count; ++i) place->named[before + i].store(ranges[i], std::memory_order_release);
+  for (size_t i = 0; i < count; ++i)
+    place->named[before + i].store(ranges[i], std::memory_order_release);
   const std::uint32_t after = before + static_cast<std::uint32_t>(count);
-  if (ordering_rules::kNamesComeBeforeGates) place->count.store(after, std::memory_order_seq_cst);
+  if (ordering_rules::kNamesComeBeforeFastPath)
+    place->count.store(after, std::memory_order_seq_cst);
   base::SchedulePoint();
   for (size_t i = 0; i < count; ++i) {
-    if (ranges[i]->gate.IsOpenFor(stream_serial)) continue;
+    if (ranges[i]->fast_path.IsOpenFor(stream_serial)) continue;
     place->count.store(before, std::memory_order_release);
     return false;
   }
-  if (ordering_rules::kNamesComeBeforeGates) return true;
-  for (int step = 0; step < 64; ++step) base::SchedulePoint();  // others have time to shut the gate
+  if (ordering_rules::kNamesComeBeforeFastPath) return true;
+  for (int step = 0; step < 64; ++step)
+    base::SchedulePoint();  // others have time to shut the fast path
   place->count.store(after, std::memory_order_seq_cst);
   return true;
 }
@@ -85,7 +89,8 @@ void Leave(size_t count) {
 }
 
 bool Names(const Range* range) {
-  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
+  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place;
+       place = place->next) {
     const std::uint32_t count = place->count.load(std::memory_order_seq_cst);
     for (std::uint32_t i = 0; i < count; ++i) {
       if (place->named[i].load(std::memory_order_acquire) == range) return true;
@@ -95,7 +100,8 @@ bool Names(const Range* range) {
 }
 
 bool OthersInProgress() {
-  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
+  for (const ThreadPlace* place = places.load(std::memory_order_acquire); place;
+       place = place->next) {
     if (place != my_place && place->count.load(std::memory_order_seq_cst)) return true;
   }
   return false;

@@ -10,7 +10,8 @@ using driver::Driver;
 using driver::RelaxedCapture;
 
 bool Charges::Charge(size_t bytes, Unmovable reason) {
-  state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
+  state_.budget.Await([&]()
+                          SPILLWAY_REQUIRES(kStateLock) { return bytes <= state_.budget.bytes(); });
   if (bytes > state_.budget.bytes()) return false;
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
@@ -19,14 +20,15 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
     return !allocations_.HasRoomFor(bytes) || state_.host_grant.Lacks(bytes);
   });
   const MakingLock making(state_.locks);
-  const bool charged = eviction_.MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    if (!state_.residency.Charge(bytes)) return false;
-    ++state_.counters.passed_through;
-    state_.counters.UnmovableFor(reason).Add(bytes);
-    state_.budget.Want(bytes);
-    state_.residency.TraceMemory();
-    return true;
-  });
+  const bool charged =
+      eviction_.MakeRoom(bytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        if (!state_.residency.Charge(bytes)) return false;
+        ++state_.counters.passed_through;
+        state_.counters.UnmovableFor(reason).Add(bytes);
+        state_.budget.Want(bytes);
+        state_.residency.TraceMemory();
+        return true;
+      });
   parking_.EndMoving();
   return charged;
 }

@@ -1,7 +1,7 @@
 // Device memory that the driver serves but that counts against the budget.
 //
-// Called by the hooks on any thread. A charge makes room before the driver's allocation; what was allocated is noted under its address or
-// handle until it is freed, or its context ends.
+// Called by the hooks on any thread. A charge makes room before the driver's allocation; what was
+// allocated is noted under its address or handle until it is freed, or its context ends.
 //
 // Invariants
 //  1. What is charged and what the job holds never exceed the budget.
@@ -21,10 +21,16 @@ namespace spillway::interposer {
 
 class Charges {
  public:
-  Charges(JobState& state, Parking& parking, Eviction& eviction, Replays& replays, Allocations& allocations)
-      : state_(state), parking_(parking), eviction_(eviction), replays_(replays), allocations_(allocations) {}
+  Charges(JobState& state, Parking& parking, Eviction& eviction, Replays& replays,
+          Allocations& allocations)
+      : state_(state),
+        parking_(parking),
+        eviction_(eviction),
+        replays_(replays),
+        allocations_(allocations) {}
 
-  // Allocations that the driver serves but that count against the budget: charged before, noted when made.
+  // Allocations that the driver serves but that count against the budget: charged before, noted
+  // when made.
   bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
 

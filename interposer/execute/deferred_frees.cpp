@@ -13,7 +13,7 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
   state_.contents.Freed(found->base, found->size_bytes);
   if (IsBlock(found)) {
     const bool is_ours = std::exchange(AsBlock(found)->is_ours, false);
-    if (is_ours) set_aside_bytes_ -= found->requested_bytes;
+    if (is_ours) saved_input_bytes_ -= found->requested_bytes;
     state_.counters.frees += !is_ours;
     state_.slabs.Give(AsBlock(found), busy);
     return;
@@ -24,7 +24,7 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
     put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
   }
   state_.executor.Freed(found->id);
-  if (const Recipe* const recipe = AsRange(found)->recipe) Forget(recipe);
+  if (const RecomputeRecord* const record = AsRange(found)->record) Forget(record);
   MarkEnds(busy);
   state_.ledger.RemoveRange(found);
   if (found->unmovable != Unmovable::kNo)
@@ -51,90 +51,95 @@ void DeferredFrees::PutOffFree(Tracked* memory) {
   put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
-// The program frees it. Recipes that need it no more end.
+// The program frees it. RecomputeRecords that need it no more end.
 bool DeferredFrees::IsStillNeeded(Tracked* memory) {
   if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
   ++state_.counters.held_inputs;
   return ordering_rules::kHeldInputsStay;
 }
 
-// Frees that have waited for the recipe happen, and those that have waited for these: as many as there are layers.
-void DeferredFrees::Forget(const Recipe* recipe) {
+// Frees that have waited for the record happen, and those that have waited for these: as many as
+// there are layers.
+void DeferredFrees::Forget(const RecomputeRecord* record) {
   FreesThatAreDue due;
-  ForgetOne(recipe, &due);
+  ForgetOne(record, &due);
   while (!due.empty()) {
     Tracked* const memory = due[due.size() - 1];
     due.Truncate(due.size() - 1);
-    const Recipe* const its_own = IsBlock(memory) ? nullptr : AsRange(memory)->recipe;
+    const RecomputeRecord* const its_own = IsBlock(memory) ? nullptr : AsRange(memory)->record;
     if (its_own) ForgetOne(its_own, &due);
     GiveBack(memory, state_.timeline.Unfinished());
   }
 }
 
-// The memory is about to be written or freed: recipes that it has to do with end. Not those of what is dropped and made from it:
-// then one of these is the answer, to be made first.
+// The memory is about to be written or freed: records that it has to do with end. Not those of what
+// is dropped and made from it: then one of these is the answer, to be made first.
 ToMake DeferredFrees::Outdate(Tracked* memory) {
   ToMake to_make;
-  for (const std::uint64_t id : state_.recipes.Of(memory)) {
-    const Recipe* const recipe = state_.recipes.Find(id);
-    if (!recipe) continue;
-    if (!IsDropped(recipe->output)) {
-      Forget(recipe);
-    } else if (recipe->output != memory) {
-      to_make = {recipe->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
+  for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
+    const RecomputeRecord* const record = state_.recompute_records.Find(id);
+    if (!record) continue;
+    if (!IsDropped(record->output)) {
+      Forget(record);
+    } else if (record->output != memory) {
+      to_make = {record->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
     }
   }
   return to_make;
 }
 
-// The first of what is dropped and can only be made from what the program has freed. What is not dropped is made from nothing any more.
+// The first of what is dropped and can only be made from what the program has freed. What is not
+// dropped is made from nothing any more.
 Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
-  Recipes::Ids readers;
+  RecomputeRecords::Ids readers;
   for (const Range* freed : put_off_) {
-    for (const Recipe* reader : freed->readers) readers.push_back(reader->id);
+    for (const RecomputeRecord* reader : freed->readers) readers.push_back(reader->id);
   }
   for (const std::uint64_t id : readers) {
-    const Recipe* const recipe = state_.recipes.Find(id);
-    if (!recipe || (!even_held && ServesPlan(*recipe))) continue;
-    const bool is_dropped = IsDropped(recipe->output);
-    if (is_dropped && std::find(in_vain.begin(), in_vain.end(), recipe->output) == in_vain.end())
-      return recipe->output;
-    if (!is_dropped) Forget(recipe);
+    const RecomputeRecord* const record = state_.recompute_records.Find(id);
+    if (!record || (!even_held && ServesPlan(*record))) continue;
+    const bool is_dropped = IsDropped(record->output);
+    if (is_dropped && std::find(in_vain.begin(), in_vain.end(), record->output) == in_vain.end())
+      return record->output;
+    if (!is_dropped) Forget(record);
   }
   return nullptr;
 }
 
 // What is on its way out stays.
-void DeferredFrees::ForgetOne(const Recipe* recipe, FreesThatAreDue* due) {
-  Range* const output = recipe->output;
+void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* due) {
+  Range* const output = record->output;
   if (output->place == Place::kLeaving && output->drops) state_.residency.Stay(output);
-  const auto inputs = recipe->inputs;
-  state_.recipes.Forget(recipe);
+  const auto inputs = record->inputs;
+  state_.recompute_records.Forget(record);
   for (Tracked* input : inputs) {
     if (input->readers.empty() && input->free_is_due) due->push_back(input);
   }
 }
 
-// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for more than that.
+// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for
+// more than that.
 void DeferredFrees::MarkEnds(const UseList& busy) {
   if (!state_.walk.IsActive()) return;
   for (Use use : busy.items()) state_.timeline.EventFor(use);
 }
 
-// The plan has what the recipe makes dropped, now or later on, and made again before its next use (scheduler/plan/held_inputs.h).
-bool DeferredFrees::ServesPlan(const Recipe& recipe) {
-  const Range* const output = recipe.output;
+// The plan has what the record makes dropped, now or later on, and made again before its next use
+// (scheduler/plan/held_inputs.h).
+bool DeferredFrees::ServesPlan(const RecomputeRecord& record) {
+  const Range* const output = record.output;
   const bool is_going = output->place == Place::kLeaving && output->drops;
   if (is_going || IsDropped(output)) return state_.walk.ExpectsUse(output->id);
-  return recipe.state == Recipe::State::kLive && state_.walk.ExpectsDrop(output->id);
+  return record.state == RecomputeRecord::State::kLive && state_.walk.ExpectsDrop(output->id);
 }
 
 bool DeferredFrees::IsHeldForPlan(const Tracked* memory) {
-  const auto recipes = state_.recipes.Of(memory);
-  return std::any_of(recipes.begin(), recipes.end(), [&](std::uint64_t id) SPILLWAY_REQUIRES(kStateLock) {
-    const Recipe* const recipe = state_.recipes.Find(id);
-    return recipe && recipe->output != memory && ServesPlan(*recipe);
-  });
+  const auto records = state_.recompute_records.Of(memory);
+  return std::any_of(records.begin(), records.end(),
+                     [&](std::uint64_t id) SPILLWAY_REQUIRES(kStateLock) {
+                       const RecomputeRecord* const record = state_.recompute_records.Find(id);
+                       return record && record->output != memory && ServesPlan(*record);
+                     });
 }
 
 }  // namespace spillway::interposer

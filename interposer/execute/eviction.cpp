@@ -16,15 +16,16 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// How long to hope, with nothing under way, that other threads' calls end or that the driver changes its mind.
+// How long to hope, with nothing under way, that other threads' calls end or that the driver
+// changes its mind.
 constexpr std::uint64_t kRoomPatienceNs = 10'000'000'000;
 constexpr std::int64_t kHeldBackPauseNs = 500'000;
 
 }  // namespace
 
-// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and again. Gives up when
-// nothing is under way and no call in progress holds memory that could move afterwards, or when the driver keeps
-// refusing what should be there.
+// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and
+// again. Gives up when nothing is under way and no call in progress holds memory that could move
+// afterwards, or when the driver keeps refusing what should be there.
 bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   AwaitPrefetches(cause);
   bool must_prepare, must_park;
@@ -34,7 +35,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
     GiveBackEmptySlabs();
     if (take_now()) return true;
     must_prepare = parking_.MustPrepare();
-    must_park = state_.trust.MustPark();
+    must_park = state_.pointer_safety.MustPark();
   }
   if (must_prepare && must_park && AwaitFreed(bytes, cause, take_now)) return true;
   if (must_prepare) parking_.PrepareToMove();
@@ -77,8 +78,8 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
   }
 }
 
-// What was freed before may be enough once its work is done: then nothing leaves, and no mapping that is in use changes.
-// False when it is not enough, or its work waits for the program.
+// What was freed before may be enough once its work is done: then nothing leaves, and no mapping
+// that is in use changes. False when it is not enough, or its work waits for the program.
 bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   for (;;) {
     Waits::Awaited next;
@@ -87,7 +88,8 @@ bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool
       state_.timeline.Poll();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      if (!state_.residency.HasRoomComing(bytes - std::min(bytes, state_.slabs.EmptyBytes()))) return false;
+      if (!state_.residency.HasRoomComing(bytes - std::min(bytes, state_.slabs.EmptyBytes())))
+        return false;
       next = NextToFree();
       if (next.empty()) return false;
     }
@@ -95,8 +97,8 @@ bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool
   }
 }
 
-// What the plan has asked for is given memory before anything behind it. Nothing is sent away for it: where nothing is under way
-// that frees memory, it is waited for no longer.
+// What the plan has asked for is given memory before anything behind it. Nothing is sent away for
+// it: where nothing is under way that frees memory, it is waited for no longer.
 void Eviction::AwaitPrefetches(StallCause cause) {
   if (!state_.executor.HasPending() || CapturesGoOn()) return;
   for (;;) {
@@ -123,9 +125,10 @@ CUresult Eviction::AddSlab(size_t bytes) {
 
 CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
   Chunks chunks;
-  const bool made = MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.TakeChunks(kGranuleBytes, &chunks);
-  });
+  const bool made =
+      MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        return state_.residency.TakeChunks(kGranuleBytes, &chunks);
+      });
   const StateLock lock(state_.locks);
   const CUdeviceptr base = made ? state_.residency.MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
@@ -158,7 +161,8 @@ void Eviction::GiveBackSpare() {
   state_.residency.GiveBackSpare(Residency::After::kWait);
 }
 
-// A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
+// A bare free would have waited: much that is freed and busy is awaited before more is created
+// beside it.
 void Eviction::AwaitSpare(size_t size_bytes) {
   if (!gives_back_ || CapturesGoOn()) return;
   for (;;) {
@@ -173,8 +177,8 @@ void Eviction::AwaitSpare(size_t size_bytes) {
   }
 }
 
-// Other calls, which let go of what they name, and waits for the program, behind which memory may be freed; and a budget that is
-// about to be another one.
+// Other calls, which let go of what they name, and waits for the program, behind which memory may
+// be freed; and a budget that is about to be another one.
 bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
   if (MonotonicNs() >= deadline_ns) return false;
   return state_.budget.IsHeld() || state_.calls.locked > 0 || calls::OthersInProgress() ||
@@ -184,8 +188,9 @@ bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
 bool Eviction::StartMakingRoom(size_t bytes) {
   if (state_.residency.HasRoomComing(bytes)) return true;
   const bool by_plan = state_.walk.IsActive() && state_.executor.NoteNextUses(&state_.walk);
-  return state_.residency.StartMakingRoom(
-      bytes, by_plan ? Residency::LeaveFirst::kFurthestUse : Residency::LeaveFirst::kLeastRecentlyUsed);
+  return state_.residency.StartMakingRoom(bytes, by_plan
+                                                     ? Residency::LeaveFirst::kFurthestUse
+                                                     : Residency::LeaveFirst::kLeastRecentlyUsed);
 }
 
 // What frees memory, or nothing.

@@ -1,9 +1,11 @@
 // How a job gets memory when none is free: it frees, evicts and waits, in that order.
 //
-// Called by the classes behind JobMemory on the program's threads; with the making lock held where memory is made.
+// Called by the classes behind JobMemory on the program's threads; with the making lock held where
+// memory is made.
 //
 // Invariants
-//  1. Nothing is evicted while it may be used unseen (Parking), nor for what a plan asks for ahead of need.
+//  1. Nothing is evicted while it may be used unseen (Parking), nor for what a plan asks for ahead
+//  of need.
 //  2. The wait ends: when memory is there, or when nothing is under way that could free any.
 #pragma once
 
@@ -33,12 +35,15 @@ class Eviction {
 
   // One more slab for small allocations of that size.
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
 
-  // There is no budget: what is freed goes back to the device, at the latest after a wait of the program (spare_memory.h).
+  // There is no budget: what is freed goes back to the device, at the latest after a wait of the
+  // program (spare_memory.h).
   void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // A bare free would have waited: much that is freed and busy is awaited before more is created beside it.
+  // A bare free would have waited: much that is freed and busy is awaited before more is created
+  // beside it.
   void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

@@ -117,7 +117,8 @@ bool Executor::NoteNextUses(PlanWalk* walk) {
     Range* const range = Find(allocation);
     if (!range) return;
     range->next_use = static_cast<std::uint64_t>(events);
-    if (events != scheduler::IterationFollower::kNever) furthest = std::max(furthest, range->next_use);
+    if (events != scheduler::IterationFollower::kNever)
+      furthest = std::max(furthest, range->next_use);
     any = true;
   });
   residency_->ForEachLive([&](Range* range) {

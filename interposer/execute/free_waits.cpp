@@ -13,12 +13,12 @@ using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
 
-// What another device or process works on is in nobody's books here: then all of it shows. While a stream captures its
-// context cannot be waited for.
+// What another device or process works on is in nobody's statistics here: then all of it shows.
+// While a stream captures its context cannot be waited for.
 void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
   const bool all = state_.HasPeers() || VisibleWork::shows_everything();
-  FreePromises::Awaited awaited;
+  DeferredWaits::Awaited awaited;
   {
     const StateLock lock(state_.locks);
     if (!state_.FindBase(freed)) return;
@@ -27,11 +27,11 @@ void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
   }
   const BlockedThread blocked;
   if (!CapturesGoOn() && state_.promises.TakeUnseenWork()) Driver().cuCtxSynchronize();
-  FreePromises::Await(awaited, CapturesGoOn());
+  DeferredWaits::Await(awaited, CapturesGoOn());
 }
 
-// A free implies a wait. It is left out where the uses of the memory that is freed, and of that which serves anew, are
-// known.
+// A free implies a wait. It is left out where the uses of the memory that is freed, and of that
+// which serves anew, are known.
 void FreeWaits::AwaitBeforeFree() {
   UseList unfinished;
   std::vector<CUevent> events;
@@ -60,13 +60,13 @@ void FreeWaits::KeepPromises(StreamName stream) {
 bool FreeWaits::AwaitPromises() {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  FreePromises::Awaited awaited;
+  DeferredWaits::Awaited awaited;
   {
     const StateLock lock(state_.locks);
     awaited = state_.promises.EventsOf(state_.promises.Open(), state_.context);
   }
   const BlockedThread blocked;
-  FreePromises::Await(awaited, CapturesGoOn());
+  DeferredWaits::Await(awaited, CapturesGoOn());
   return !awaited.empty();
 }
 

@@ -1,4 +1,5 @@
-// Ranges that the application has freed and that are still mapped: by age, to be retired, and by size, to serve anew.
+// Ranges that the application has freed and that are still mapped: by age, to be retired, and by
+// size, to serve anew.
 //
 // Called by residency with the state lock held. Owns nothing.
 // Cost: adding, removing and finding by size are a few loads, however many ranges there are.
@@ -57,7 +58,9 @@ class FreedRanges {
   void Clear() { *this = {}; }
 
  private:
-  RangeList<&Range::by_size>& SizeOf(size_t bytes) { return by_size_[bytes / kGranuleBytes % kSizes]; }
+  RangeList<&Range::by_size>& SizeOf(size_t bytes) {
+    return by_size_[bytes / kGranuleBytes % kSizes];
+  }
 
   static constexpr size_t kSizes = 512;
   RangeList<&Range::by_age> by_age_;

@@ -1,4 +1,5 @@
-// Ranges that stay where they are on the device until their owner's hold ends (holds.h): a texture object's, say, or a handle's.
+// Ranges that stay where they are on the device until their owner's hold ends (holds.h): a texture
+// object's, say, or a handle's.
 //
 // Called by the hooks on any thread.
 #pragma once
@@ -14,8 +15,9 @@ class HeldRanges {
  public:
   explicit HeldRanges(JobState& state) : state_(state) {}
 
-  // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h). To be called between
-  // Begin and End of a call that names the address; small allocations stay anyway.
+  // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h).
+  // To be called between Begin and End of a call that names the address; small allocations stay
+  // anyway.
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);

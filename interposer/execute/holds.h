@@ -1,10 +1,11 @@
 // Who holds which range where it is: a texture object, say, from its creation to its destruction.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the entries; a range that was freed meanwhile has another life
-// number, and its holds end by themselves.
+// Called by the classes behind JobMemory with the state lock held. Owns the entries; a range that
+// was freed meanwhile has another life number, and its holds end by themselves.
 //
 // Invariants
-//  1. range->holds is the number of entries, taken ones included, that name the range in its present life.
+//  1. range->holds is the number of entries, taken ones included, that name the range in its
+//  present life.
 //  2. An owner holds at most one range; a new hold ends its former one.
 #pragma once
 

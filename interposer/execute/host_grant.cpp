@@ -3,7 +3,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "interposer/driver/host_memory.h"
-#include "interposer/lease/bell.h"
+#include "interposer/lease/notifier.h"
 
 namespace spillway::interposer {
 
@@ -11,8 +11,9 @@ using base::MonotonicNs;
 
 namespace {
 
-// How long an allocation hopes that the agent grants more host memory (others have two seconds to give it back, unless the operator
-// says otherwise), and for how long it does not hope again after that.
+// How long an allocation hopes that the agent grants more host memory (others have two seconds to
+// give it back, unless the operator says otherwise), and for how long it does not hope again after
+// that.
 constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
 constexpr std::uint64_t kShortGrantPatienceNs =
     200'000'000;  // of a job that does without at no cost to others
@@ -32,10 +33,11 @@ size_t HostGrant::BytesFor(size_t wanted_bytes, size_t largest_bytes) const {
 // What an iteration gives back at its end the next one wants again.
 void HostGrant::UpdateLimits(size_t more_bytes) {
   const Counters& counters = *parts_.counters;
-  parts_.pool->SetLimits({.granted_bytes = limit_bytes_,
-                          .needed_bytes = BytesFor(counters.wanted_bytes + more_bytes, largest_bytes_),
-                          .moving_bytes = 2 * largest_bytes_,
-                          .expected_bytes = BytesFor(counters.wanted_peak_bytes, largest_bytes_)});
+  parts_.pool->SetLimits(
+      {.granted_bytes = limit_bytes_,
+       .needed_bytes = BytesFor(counters.wanted_bytes + more_bytes, largest_bytes_),
+       .moving_bytes = 2 * largest_bytes_,
+       .expected_bytes = BytesFor(counters.wanted_peak_bytes, largest_bytes_)});
   NoteNeed(counters.wanted_peak_bytes, largest_bytes_);
 }
 
@@ -44,20 +46,24 @@ void HostGrant::NoteNeed(size_t wanted_bytes, size_t largest_bytes) {
 }
 
 bool HostGrant::HasRoomFor(size_t size_bytes) {
-  return MayHold(BytesFor(parts_.counters->wanted_bytes + size_bytes, std::max(largest_bytes_, size_bytes)));
+  return MayHold(
+      BytesFor(parts_.counters->wanted_bytes + size_bytes, std::max(largest_bytes_, size_bytes)));
 }
 
-// What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node has it: nobody else bounds what all
-// jobs together put there. What is parked cannot, as only memory that the driver made can be mapped at device addresses: that is pinned
-// beyond the quota, and the agent hears of it like of all that is pinned.
+// What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node
+// has it: nobody else bounds what all jobs together put there. What is parked cannot, as only
+// memory that the driver made can be mapped at device addresses: that is pinned beyond the quota,
+// and the agent hears of it like of all that is pinned.
 bool HostGrant::MayHold(size_t bytes) {
   if (bytes <= limit_bytes_) return true;
   if (bytes > own_limit_bytes_) return false;
-  return bytes <= parts_.pool->pinned_bytes() + parts_.pool->ordinary_bytes() + driver::HostBytesToSpare();
+  return bytes <=
+         parts_.pool->pinned_bytes() + parts_.pool->ordinary_bytes() + driver::HostBytesToSpare();
 }
 
 size_t HostGrant::MayHoldBytes() {
-  constexpr size_t kMostBytes = size_t{1} << 50;  // no node has more, and a limit may be the largest number
+  constexpr size_t kMostBytes = size_t{1}
+                                << 50;  // no node has more, and a limit may be the largest number
   size_t bytes = limit_bytes_;
   if (bytes < own_limit_bytes_) {
     const size_t held_bytes = parts_.pool->pinned_bytes() + parts_.pool->ordinary_bytes();
@@ -72,8 +78,8 @@ bool HostGrant::Lacks(size_t size_bytes) {
   return needed_bytes > limit_bytes_ && needed_bytes <= own_limit_bytes_;
 }
 
-// The agent hears that more is wanted, by a job that is not idle, and grants it if there is more. Others give it back meanwhile: asking
-// ever more seldom, this thread sleeps.
+// The agent hears that more is wanted, by a job that is not idle, and grants it if there is more.
+// Others give it back meanwhile: asking ever more seldom, this thread sleeps.
 void HostGrant::Await(size_t size_bytes) {
   const base::ScopedCount call(&parts_.calls->for_memory);
   std::int64_t pause_ns = kShortestPauseNs;
@@ -84,10 +90,12 @@ void HostGrant::Await(size_t size_bytes) {
     const std::uint64_t now_ns = MonotonicNs();
     if (refused_ns_ != 0 && now_ns - refused_ns_ < kHopelessNs) return;
     Counters& counters = *parts_.counters;
-    counters.wanted_peak_bytes = std::max(counters.wanted_peak_bytes, counters.wanted_bytes + size_bytes);
+    counters.wanted_peak_bytes =
+        std::max(counters.wanted_peak_bytes, counters.wanted_bytes + size_bytes);
     NoteNeed(counters.wanted_peak_bytes, std::max(largest_bytes_, size_bytes));
-    Bell::ForGrants().Ring();
-    if (now_ns - start_ns < (parts_.trust->MustPark() ? kGrantPatienceNs : kShortGrantPatienceNs)) continue;
+    Notifier::ForGrants().Notify();
+    if (now_ns - start_ns < (parts_.trust->MustPark() ? kGrantPatienceNs : kShortGrantPatienceNs))
+      continue;
     refused_ns_ = now_ns;
     return;
   }

@@ -6,7 +6,8 @@
 
 namespace spillway::interposer {
 
-// Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the limit.
+// Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the
+// limit.
 bool HostPool::Take(size_t bytes, HostBuffer* out) {
   const auto fits = [&](const HostBuffer& buffer) { return Serves(buffer, bytes); };
   return TakeFree(fits, out) || TakeFromSlab(bytes, out) || Pin(bytes, out);

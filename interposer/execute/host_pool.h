@@ -1,17 +1,25 @@
-// Pinned host memory for data that is away from the device: in slabs of the node's pool where an agent lends some, else our own.
+// Pinned host memory for data that is away from the device: in slabs of the node's pool where an
+// agent lends some, else our own.
 //
-// Called by residency with the state lock held. Owns the pinned buffers that are not lent to a range.
+// Called by residency with the state lock held. Owns the pinned buffers that are not lent to a
+// range.
 //
 // Invariants
-//  1. Bytes pinned in all, slabs as a whole, never rise beyond the limit; a limit that became less is met as buffers come back. The
-//     limit is what the agent grants, but at least what is on its way in and out; while buffers must be mappable, at least what the job
-//     cannot do without.
-//  2. A buffer given back may still be read or written by a copy under way: `busy` says which; whoever takes it
+//  1. Bytes pinned in all, slabs as a whole, never rise beyond the limit; a limit that became less
+//  is met as buffers come back. The
+//     limit is what the agent grants, but at least what is on its way in and out; while buffers
+//     must be mappable, at least what the job cannot do without.
+//  2. A buffer given back may still be read or written by a copy under way: `busy` says which;
+//  whoever takes it
 //     orders its own copy after that.
-//  3. Buffers of our own can be mapped at device addresses (host_memory.h) as long as the driver has such memory; from its first
-//     refusal on they are only pinned. Slabs cannot: while buffers must be mappable none is cut from a slab.
-//  4. Nothing waits for the agent: what it has not lent yet is pinned by ourselves; what it does not grant lies in ordinary memory,
-//     which no copy uses as long as there is pinned memory for the moment of the copy (MakeOrdinary, MakePinned).
+//  3. Buffers of our own can be mapped at device addresses (host_memory.h) as long as the driver
+//  has such memory; from its first
+//     refusal on they are only pinned. Slabs cannot: while buffers must be mappable none is cut
+//     from a slab.
+//  4. Nothing waits for the agent: what it has not lent yet is pinned by ourselves; what it does
+//  not grant lies in ordinary memory,
+//     which no copy uses as long as there is pinned memory for the moment of the copy
+//     (MakeOrdinary, MakePinned).
 // Errors: Take answers false when the limit is reached or the driver cannot pin more.
 #pragma once
 
@@ -55,11 +63,12 @@ class HostPool {
     bool operator==(const Limits&) const = default;
   };
   void SetLimits(const Limits& limits);
-  // A buffer that no copy keeps busy from pinned into ordinary memory, where others are in need of its place, and back. False, and
-  // nothing has changed, where there is no memory.
+  // A buffer that no copy keeps busy from pinned into ordinary memory, where others are in need of
+  // its place, and back. False, and nothing has changed, where there is no memory.
   bool MakeOrdinary(HostBuffer* buffer);
   bool MakePinned(HostBuffer* buffer);
-  // Whether buffers that are taken from now on must be such that they can be mapped at device addresses, if there are any.
+  // Whether buffers that are taken from now on must be such that they can be mapped at device
+  // addresses, if there are any.
   void MustMap(bool must_map);
 
   // Whether new buffers can be mapped at device addresses.

@@ -13,34 +13,35 @@ using driver::Driver;
 
 namespace {
 
-constexpr std::size_t kLeastGain = 4;  // what is dropped has so many times the bytes that are set aside
-// What is set aside stays on the device: no more than this part of the budget, or a granule.
+constexpr std::size_t kLeastGain = 4;  // what is dropped has so many times the bytes that are saved
+// What is saved stays on the device: no more than this part of the budget, or a granule.
 constexpr std::size_t kShare = 16;
 
 }  // namespace
 
-// The caller makes sure that no call in progress of this thread uses memory; the block's next user stands behind the copy. False
-// when what is dropped has to be made instead.
-bool InputCopies::SetAside(SlabBlock* input) {
-  SlabBlock* const aside = RoomAside(input->requested_bytes);
-  if (!aside) return false;
+// The caller makes sure that no call in progress of this thread uses memory; the block's next user
+// stands behind the copy. False when what is dropped has to be made instead.
+bool InputCopies::Save(SlabBlock* input) {
+  SlabBlock* const copy = MemoryForCopy(input->requested_bytes);
+  if (!copy) return false;
   const StateLock lock(state_.locks);
-  const bool moved = !input->holds_addresses && MoveRecipes(input, aside);
-  if (!moved) frees_.GiveBack(aside, {});
+  const bool moved = !input->holds_addresses && MoveRecords(input, copy);
+  if (!moved) frees_.GiveBack(copy, {});
   return moved;
 }
 
 // A block that is nobody's but ours. Null when there is no memory for it.
-SlabBlock* InputCopies::RoomAside(size_t bytes) {
+SlabBlock* InputCopies::MemoryForCopy(size_t bytes) {
   for (;;) {
     {
       const StateLock lock(state_.locks);
-      if (frees_.set_aside_bytes() + bytes > std::max(kGranuleBytes, state_.budget.bytes() / kShare))
+      if (frees_.saved_input_bytes() + bytes >
+          std::max(kGranuleBytes, state_.budget.bytes() / kShare))
         return nullptr;
       if (!state_.slabs.NeedsSlab(bytes)) {
         SlabBlock* const block = state_.slabs.Take(bytes);
         block->is_ours = true;
-        frees_.NoteSetAside(bytes);
+        frees_.NoteSavedInput(bytes);
         return block;
       }
     }
@@ -48,23 +49,23 @@ SlabBlock* InputCopies::RoomAside(size_t bytes) {
   }
 }
 
-// Of what is dropped: other recipes of the block have ended. All of them, or none.
-bool InputCopies::MoveRecipes(SlabBlock* from, SlabBlock* to) {
-  base::InlineVector<Recipe*, 8> recipes;
+// Of what is dropped: other records of the block have ended. All of them, or none.
+bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
+  base::InlineVector<RecomputeRecord*, 8> records;
   std::vector<RecordedLaunch> launches;
-  for (const std::uint64_t id : state_.recipes.Of(from)) {
-    Recipe* const recipe = state_.recipes.Find(id);
-    if (recipe->output->place != Place::kDropped) return false;
-    if (recipe->output->size_bytes / kLeastGain < from->size_bytes) return false;
-    launches.push_back(recipe->launch);
+  for (const std::uint64_t id : state_.recompute_records.Of(from)) {
+    RecomputeRecord* const record = state_.recompute_records.Find(id);
+    if (record->output->place != Place::kDropped) return false;
+    if (record->output->size_bytes / kLeastGain < from->size_bytes) return false;
+    launches.push_back(record->launch);
     if (!launches.back().Move(from->base, from->base + from->size_bytes, to->base)) return false;
-    recipes.push_back(recipe);
+    records.push_back(record);
   }
-  if (recipes.empty()) return false;  // another thread has freed what they made
+  if (records.empty()) return false;  // another thread has freed what they made
   StreamState* const stream = replays_.StreamForReplay(nullptr);
   state_.residency.OrderBehind(from, stream);
   state_.residency.OrderBehind(to, stream);
-  for (const Recipe* recipe : recipes) state_.timeline.OrderAfter(stream, recipe->made_by);
+  for (const RecomputeRecord* record : records) state_.timeline.OrderAfter(stream, record->made_by);
   const size_t bytes = from->requested_bytes;
   if (Driver().cuMemcpyDtoDAsync_v2(to->base, from->base, bytes, stream->handle) != CUDA_SUCCESS)
     return false;
@@ -72,11 +73,11 @@ bool InputCopies::MoveRecipes(SlabBlock* from, SlabBlock* to) {
   state_.timeline.EventFor(use);
   if (ordering_rules::kWritesFollowReplays) replays_.NoteReplay(from, use);
   replays_.NoteReplay(to, use);
-  for (size_t i = 0; i < recipes.size(); ++i) {
-    recipes[i]->launch = std::move(launches[i]);
-    state_.recipes.Exchange(recipes[i], from, to);
+  for (size_t i = 0; i < records.size(); ++i) {
+    records[i]->launch = std::move(launches[i]);
+    state_.recompute_records.Exchange(records[i], from, to);
   }
-  to->free_is_due = true;  // as soon as no recipe reads it
+  to->free_is_due = true;  // as soon as no record reads it
   if (from->free_is_due) frees_.GiveBack(from, state_.timeline.Unfinished());
   return true;
 }

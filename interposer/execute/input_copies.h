@@ -1,10 +1,12 @@
-// Small memory that recipes read, and that the program writes anew: its former bytes are set aside. (Note [Recipes] in recipe.h)
+// Small memory that records read, and that the program writes anew: its former bytes are saved.
+// (Note [Recompute records] in recompute_record.h)
 //
-// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than make all of that, and copy it out,
-// before an optimiser changes the filter, its bytes are copied within the device, and the recipes read the copy from then on.
+// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than
+// make all of that, and copy it out, before an optimiser changes the filter, its bytes are copied
+// within the device, and the records read the copy from then on.
 //
-// Called by JobCalls on the thread of the call, with the making lock held. Owns nothing: a copy is a block of its own, which is given back
-// when no recipe reads it (deferred_frees.h).
+// Called by JobCalls on the thread of the call, with the making lock held. Owns nothing: a copy is
+// a block of its own, which is given back when no record reads it (deferred_frees.h).
 #pragma once
 
 #include <cstddef>
@@ -21,13 +23,14 @@ class InputCopies {
   InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays)
       : state_(state), eviction_(eviction), frees_(frees), replays_(replays) {}
 
-  // No call in progress of this thread uses memory; the block's next user stands behind the copy. False when what is dropped has to be
-  // made instead.
-  bool SetAside(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // No call in progress of this thread uses memory; the block's next user stands behind the copy.
+  // False when what is dropped has to be made instead.
+  bool Save(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
-  SlabBlock* RoomAside(size_t bytes) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool MoveRecipes(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(kStateLock);
+  SlabBlock* MemoryForCopy(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  bool MoveRecords(SlabBlock* from, SlabBlock* to) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   Eviction& eviction_;

@@ -31,14 +31,16 @@ void CountEnded(const TouchSet& set, Effect effect) {
 CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
-  if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS) return begun;
-  if (state_.walk.IsActive() && set->stream && !set->recorded) plan_.FollowPlan(stream, effect, set);
+  if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS)
+    return begun;
+  if (state_.walk.IsActive() && set->stream && !set->recorded)
+    plan_.FollowPlan(stream, effect, set);
   if (!set->step.recompute.empty()) {
     const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
   }
   if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
-  if (set->call) records_.BeginRecipe(*addresses, set);
+  if (set->call) records_.BeginRecord(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
   if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
@@ -61,18 +63,20 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   state_.recorder.Settle();
 }
 
-// Looks may begin, and a census prove the job, between the question whether to look and the beginning of the call; once it
-// has begun there is no census. Then it begins anew, as one that awaits a look. So with what it finds in memory of the host's.
-CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
+// Looks may begin, and a full scan prove the job, between the question whether to look and the
+// beginning of the call; once it has begun there is no full scan. Then it begins anew, as one that
+// awaits a look. So with what it finds in memory of the host's.
+CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect effect,
+                               TouchSet* set) {
   for (;;) {
-    set->awaits_look = set->is_new && post_scan_.BeginNew();
+    set->awaits_scan = set->is_new && post_scan_.BeginNew();
     set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
     if (set->reads_host) stored_.ReadHost(set);
     if (!launch_path_.BeginAtOnce(*addresses, stream, effect, set)) {
       if (effect == Effect::kLaunches) AddBeside(addresses);
       const CUresult begun = locked_calls_.BeginLocked(*addresses, stream, effect, set);
       if (begun != CUDA_SUCCESS) {
-        if (set->awaits_look) post_scan_.EndNew(*addresses, *set, false);
+        if (set->awaits_scan) post_scan_.EndNew(*addresses, *set, false);
         return begun;
       }
     }
@@ -81,7 +85,8 @@ CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect e
   }
 }
 
-// What a launch names that lies in no allocation leads to those beside it. (Note [Beside an allocation] in ledger/ledger.h)
+// What a launch names that lies in no allocation leads to those beside it. (Note [Beside an
+// allocation] in ledger/ledger.h)
 void JobCalls::AddBeside(Addresses* addresses) const {
   const size_t named = addresses->size();
   for (size_t i = 0; i < named; ++i) {
@@ -93,8 +98,8 @@ void JobCalls::AddBeside(Addresses* addresses) const {
 }
 
 bool JobCalls::MustWithdraw(Effect effect, const TouchSet& set) const {
-  const bool lacks_look = set.is_new && !set.awaits_look && parking_.looks();
-  return lacks_look || (effect == Effect::kLaunches && !set.reads_host && parking_.reads_host());
+  const bool lacks_scan = set.is_new && !set.awaits_scan && parking_.scans();
+  return lacks_scan || (effect == Effect::kLaunches && !set.reads_host && parking_.reads_host());
 }
 
 // The call is not made.
@@ -104,10 +109,11 @@ void JobCalls::Withdraw(TouchSet* set) {
   set->at_once = false;
 }
 
-// The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for who makes memory.
+// The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for
+// who makes memory.
 CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
                                        TouchSet* set) {
-  if (set->awaits_look || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
+  if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
   Withdraw(set);
   plan_.Rerun(set->step, stream);
   return BeginEither(addresses, stream, effect, set);
@@ -115,7 +121,7 @@ CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, 
 
 // Work on another device's stream concerns this job only if it names its memory.
 bool JobCalls::IsForeign(StreamName stream) {
-  if (!driver::ContextCensus::HasSeveral()) return false;
+  if (!driver::KnownContexts::HasSeveral()) return false;
   StreamState* state = state_.timeline.Known(stream);
   if (!state) {
     const StateLock lock(state_.locks);

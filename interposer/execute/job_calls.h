@@ -1,8 +1,10 @@
 // What happens around each call that names device memory: Begin, the driver's own function, End.
 //
-// Called by the hooks on any thread. Begin finds the memory that the call names, keeps it where it is, makes it resident and orders the
-// call's stream after what it must await; End notes the call's place in the stream as its last use, and lets go. When all that the call
-// names is on the device and asks for nothing neither takes a lock (launch_path.h), else both take the state lock (locked_calls.h).
+// Called by the hooks on any thread. Begin finds the memory that the call names, keeps it where it
+// is, makes it resident and orders the call's stream after what it must await; End notes the call's
+// place in the stream as its last use, and lets go. When all that the call names is on the device
+// and asks for nothing neither takes a lock (launch_path.h), else both take the state lock
+// (locked_calls.h).
 //
 // Invariants
 //  1. Between Begin and End everything the call names is mapped and stays so.
@@ -17,7 +19,7 @@
 #include "interposer/execute/parking.h"
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
-#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
 
@@ -26,8 +28,8 @@ namespace spillway::interposer {
 class JobCalls {
  public:
   JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
-           RecomputeRecords& records, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants,
-           LaunchPath& launch_path, LockedCalls& locked_calls)
+           RecomputeRecording& records, PlanFollower& plan, PostLaunchScan& post_scan,
+           Grants& grants, LaunchPath& launch_path, LockedCalls& locked_calls)
       : state_(state),
         recording_(recording),
         stored_(stored),
@@ -39,8 +41,9 @@ class JobCalls {
         launch_path_(launch_path),
         locked_calls_(locked_calls) {}
 
-  // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as bare; a launch may
-  // carry stale addresses that it does not use. In a context that is beyond use, the context's own error.
+  // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as
+  // bare; a launch may carry stale addresses that it does not use. In a context that is beyond use,
+  // the context's own error.
   CUresult Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
   // After End, when the driver accepted the call: what it puts into memory.
@@ -56,15 +59,15 @@ class JobCalls {
   void AddBeside(Addresses* addresses) const;
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
-      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
+                               TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
   CallRecorder& recording_;
   StoredAddresses& stored_;
   Parking& parking_;
-  RecomputeRecords& records_;
+  RecomputeRecording& records_;
   PlanFollower& plan_;
   PostLaunchScan& post_scan_;
   Grants& grants_;

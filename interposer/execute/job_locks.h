@@ -1,13 +1,15 @@
-// The two locks of a job's memory, and the names by which all classes that share them say which one they need.
+// The two locks of a job's memory, and the names by which all classes that share them say which one
+// they need.
 //
-// Used by the classes behind JobMemory on any thread. JobState owns the locks; ranks and rules are those of kMaking and kState in
-// base/lock_rank.h.
+// Used by the classes behind JobMemory on any thread. JobState owns the locks; ranks and rules are
+// those of kMaking and kState in base/lock_rank.h.
 //
 // Note [Named locks]
-// A decision about memory crosses several classes, so they share two locks. Clang's analysis tells locks apart by the expression
-// that names them, and each class would name them by another one. So kMakingLock and kStateLock stand for the locks of whichever
-// job the code works on: annotations name them, and the guards below say that they hold them. A thread never holds the state locks
-// of two jobs: both have one rank.
+// A decision about memory crosses several classes, so they share two locks. Clang's analysis tells
+// locks apart by the expression that names them, and each class would name them by another one. So
+// kMakingLock and kStateLock stand for the locks of whichever job the code works on: annotations
+// name them, and the guards below say that they hold them. A thread never holds the state locks of
+// two jobs: both have one rank.
 //
 // Invariants
 //  1. Making comes before state: a thread that holds the state lock does not take the making lock.
@@ -30,7 +32,9 @@ class JobLocks {
     return making_.TryLock();
   }
   void UnlockMaking() SPILLWAY_RELEASE(kMakingLock) SPILLWAY_UNANALYSED { making_.Unlock(); }
-  bool TryLockState() SPILLWAY_TRY_ACQUIRE(true, kStateLock) SPILLWAY_UNANALYSED { return state_.TryLock(); }
+  bool TryLockState() SPILLWAY_TRY_ACQUIRE(true, kStateLock) SPILLWAY_UNANALYSED {
+    return state_.TryLock();
+  }
   void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED { state_.Unlock(); }
 
  private:

@@ -13,7 +13,8 @@ void JobMemory::ReleaseAll() {
   const StateLock lock(state_.locks);
   while (Slab* slab = state_.slabs.TakeAny())
     state_.residency.UnmapAndGive(slab->plan.base, kGranuleBytes, &slab->chunks);
-  for (const std::uint64_t id : state_.recipes.All()) state_.recipes.Forget(state_.recipes.Find(id));
+  for (const std::uint64_t id : state_.recompute_records.All())
+    state_.recompute_records.Forget(state_.recompute_records.Find(id));
   state_.replay_stream = nullptr;
   scratch_.Release();
   state_.residency.ReleaseAll();

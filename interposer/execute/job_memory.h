@@ -1,9 +1,10 @@
-// The memory of this job on one device behind one door: wires the classes that allocate, free, and make resident around every call that
-// names device memory.
+// The memory of this job on one device behind one entry point: wires the classes that allocate,
+// free, and make resident around every call that names device memory.
 //
-// Called by the hooks on any application thread. One per device, made at the first allocation on it (runtime.h), never
-// destroyed. Owns the job's state (job_state.h) and the classes that work on it; each has a header of its own that says what it does.
-// README.md has the map: a class calls only those that are made before it here.
+// Called by the hooks on any application thread. One per device, made at the first allocation on it
+// (runtime.h), never destroyed. Owns the job's state (job_state.h) and the classes that work on it;
+// each has a header of its own that says what it does. README.md has the map: a class calls only
+// those that are made before it here.
 #pragma once
 
 #include "interposer/execute/allocations.h"
@@ -26,7 +27,7 @@
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
 #include "interposer/execute/program_streams.h"
-#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/repeat_proofs.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/restores.h"
@@ -39,8 +40,8 @@ namespace spillway::interposer {
 
 class JobMemory {
  public:
-  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes, ParkChoice park,
-            LearnChoice learn = LearnChoice::kOff);
+  JobMemory(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
+            ParkChoice park, LearnChoice learn = LearnChoice::kOff);
 
   CUcontext context() const { return state_.context; }
   int device() const { return state_.device; }
@@ -78,7 +79,7 @@ class JobMemory {
   Restores restores_{state_, waits_, parking_, eviction_};
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
-  RecomputeRecords records_{state_, frees_, scratch_, this};
+  RecomputeRecording records_{state_, frees_, scratch_, this};
   Replays replays_{state_, waits_, parking_, eviction_, restores_, frees_, scratch_};
   InputCopies input_copies_{state_, eviction_, frees_, replays_};
   RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_};
@@ -92,7 +93,8 @@ class JobMemory {
   JobCalls calls_{state_, recording_, stored_, parking_,     records_,
                   plan_,  post_scan_, grants_, launch_path_, locked_calls_};
   FreeWaits free_waits_{state_, waits_};
-  Allocations allocations_{state_, recording_, parking_, eviction_, restores_, frees_, replays_, free_waits_};
+  Allocations allocations_{state_,    recording_, parking_, eviction_,
+                           restores_, frees_,     replays_, free_waits_};
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};
   Sharing sharing_{state_, restores_, replays_, held_, calls_};

@@ -5,7 +5,7 @@
 
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/counters.h"
-#include "interposer/execute/trust.h"
+#include "interposer/execute/pointer_safety.h"
 
 namespace spillway::interposer {
 
@@ -14,11 +14,12 @@ struct JobSnapshot {
   size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
   size_t ordinary_bytes, ordinary_peak_bytes;  // host memory that is not pinned, for what is away
   size_t host_need_bytes;                      // were the budget nothing, at its peak
-  driver::MappingCalls iteration_calls;        // of the last iteration that was its plan's event for event
+  driver::MappingCalls
+      iteration_calls;  // of the last iteration that was its plan's event for event
   bool follows_plan;
   bool in_call;  // the program waits in a call, for memory or for the device, however long
   size_t held_addresses;
-  Opacity opacity;
+  UnsafeReason opacity;
   Standing standing;
 };
 

@@ -2,18 +2,18 @@
 
 namespace spillway::interposer {
 
-JobState::JobState(CUcontext the_context, int the_device, size_t budget_bytes, size_t host_limit_bytes,
-                   ParkChoice park, LearnChoice learn)
+JobState::JobState(CUcontext the_context, int the_device, size_t budget_bytes,
+                   size_t host_limit_bytes, ParkChoice park, LearnChoice learn)
     : context(the_context),
       device(the_device),
       recorder(learn),
       trace(context, device),
       timeline(context),
       budget(budget_bytes, &locks, &counters, &calls),
-      residency(device, budget.bytes(), host_limit_bytes, park != ParkChoice::kOff, &timeline, &counters,
-                &trace),
+      residency(device, budget.bytes(), host_limit_bytes, park != ParkChoice::kOff, &timeline,
+                &counters, &trace),
       slabs(&ledger, &timeline),
-      trust(park, residency.host().mappable()),
+      pointer_safety(park, residency.host().mappable()),
       host_grant(host_limit_bytes, {.locks = &locks,
                                     .counters = &counters,
                                     .calls = &calls,

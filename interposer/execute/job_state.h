@@ -1,7 +1,9 @@
-// What is known of a job's memory: what is allocated, where its bytes are, what is enqueued, and the locks that guard all that.
+// What is known of a job's memory: what is allocated, where its bytes are, what is enqueued, and
+// the locks that guard all that.
 //
-// Made by JobMemory, used by the classes behind it on any thread. Owns its parts, each of which says what it does in its own header;
-// what is not marked synchronises itself, or says which of its functions need the state lock.
+// Made by JobMemory, used by the classes behind it on any thread. Owns its parts, each of which
+// says what it does in its own header; what is not marked synchronises itself, or says which of its
+// functions need the state lock.
 #pragma once
 
 #include <atomic>
@@ -11,16 +13,16 @@
 #include "interposer/execute/call_counts.h"
 #include "interposer/execute/captures.h"
 #include "interposer/execute/counters.h"
+#include "interposer/execute/deferred_waits.h"
 #include "interposer/execute/executor.h"
-#include "interposer/execute/free_promises.h"
 #include "interposer/execute/host_grant.h"
 #include "interposer/execute/job_locks.h"
 #include "interposer/execute/plan_walk.h"
-#include "interposer/execute/recipes.h"
+#include "interposer/execute/pointer_safety.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/timeline.h"
-#include "interposer/execute/trust.h"
 #include "interposer/ledger/contents.h"
 #include "interposer/ledger/ledger.h"
 #include "interposer/ledger/word_scan.h"
@@ -30,19 +32,23 @@
 namespace spillway::interposer {
 
 struct JobState {
-  JobState(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes, ParkChoice park,
-           LearnChoice learn);
+  JobState(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
+           ParkChoice park, LearnChoice learn);
 
-  // Null, too, for memory that the program has freed and a recipe still needs. FindBase: null for any other address than its first.
+  // Null, too, for memory that the program has freed and a record still needs. FindBase: null for
+  // any other address than its first.
   Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(kStateLock);
-  // Out of memory, or the context's own error: frameworks retry after the one, and are to learn of the other.
+  // Out of memory, or the context's own error: frameworks retry after the one, and are to learn of
+  // the other.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
   CUresult Health() SPILLWAY_EXCLUDES(kStateLock);
   // Other devices use the job's memory.
   bool HasPeers() const { return peer_count.load(std::memory_order_relaxed) > 0; }
   // Nothing that is on the device may leave it.
-  bool MustStay() const SPILLWAY_REQUIRES(kStateLock) { return trust.MustStay() || HasPeers(); }
+  bool MustStay() const SPILLWAY_REQUIRES(kStateLock) {
+    return pointer_safety.MustStay() || HasPeers();
+  }
   WordBounds Bounds() const { return {ledger.lowest(), ledger.highest()}; }
 
   const CUcontext context;
@@ -55,19 +61,22 @@ struct JobState {
   JobTrace trace;
   PlanWalk walk;
   Counters counters SPILLWAY_GUARDED_BY(kStateLock);
-  Timeline timeline;                 // but for Known and Issue
-  FreePromises promises{&timeline};  // but for Concern and TakeUnseenWork
-  Ledger ledger;                     // but for MightBeManaged and Find
+  Timeline timeline;                  // but for Known and Issue
+  DeferredWaits promises{&timeline};  // but for Concern and TakeUnseenWork
+  Ledger ledger;                      // but for MightBeManaged and Find
   BudgetAccount budget;
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);
-  Executor executor{&residency, &timeline, &counters};  // guarded by the state lock, but for HasPending
-  Recipes recipes;                                      // likewise, but for empty
-  StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) = nullptr;  // ours, for launches made again
+  Executor executor{&residency, &timeline,
+                    &counters};        // guarded by the state lock, but for HasPending
+  RecomputeRecords recompute_records;  // likewise, but for empty
+  StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) =
+      nullptr;  // ours, for launches made again
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);
-  Trust trust SPILLWAY_GUARDED_BY(kStateLock);
+  PointerSafety trust SPILLWAY_GUARDED_BY(kStateLock);
   HostGrant host_grant;
   Contents contents SPILLWAY_GUARDED_BY(kStateLock);  // addresses that managed memory holds
-  Contents outside SPILLWAY_GUARDED_BY(kStateLock);   // those that device variables and other memory holds
+  Contents outside
+      SPILLWAY_GUARDED_BY(kStateLock);  // those that device variables and other memory holds
   AllMemory all_memory{&outside};
 };
 

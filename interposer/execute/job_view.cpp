@@ -47,20 +47,23 @@ bool JobView::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
   if (!found || IsBlock(found)) return false;
   const auto* copy = static_cast<const std::byte*>(state_.residency.HostCopy(AsRange(found)));
   const size_t offset = source - found->base;
-  if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset) return false;
+  if (!copy || offset > found->requested_bytes || bytes > found->requested_bytes - offset)
+    return false;
   std::memcpy(destination, copy + offset, bytes);
   ++state_.counters.served_from_host;
   return true;
 }
 
-// Without a budget the device says what is free, and what is held for the next allocation is free, too.
+// Without a budget the device says what is free, and what is held for the next allocation is free,
+// too.
 size_t JobView::ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) {
   const StateLock lock(state_.locks);
   const bool is_limited = state_.budget.bytes() + kGranuleBytes <= device_bytes;
   if (is_limited) return FreeMemoryOf(Given());
   const size_t held_bytes = state_.residency.chunks().held_bytes();
   const size_t unused_bytes = held_bytes - std::min(held_bytes, UsedBytes());
-  return std::min(device_free_bytes + unused_bytes, device_bytes - std::min(device_bytes, UsedBytes()));
+  return std::min(device_free_bytes + unused_bytes,
+                  device_bytes - std::min(device_bytes, UsedBytes()));
 }
 
 size_t JobView::FreeBytes() {
@@ -102,19 +105,22 @@ size_t JobView::UsedBytes() const {
   return state_.counters.wanted_bytes - state_.slabs.EmptyBytes() - frees_.put_off_bytes();
 }
 
-// Beyond the budget as Admits grants it. One that is larger than all before makes itself as much room on the host.
+// Beyond the budget as Admits grants it. One that is larger than all before makes itself as much
+// room on the host.
 GivenMemory JobView::Given() {
   GivenMemory given{.budget_bytes = state_.budget.bytes(), .used_bytes = UsedBytes()};
   given.most_bytes = given.budget_bytes;
   if (state_.MustStay() || given.used_bytes < given.budget_bytes / 2) return given;
   const size_t room_bytes = given.budget_bytes + state_.host_grant.MayHoldBytes();
-  const size_t wanted_bytes = state_.counters.wanted_bytes, largest_bytes = state_.host_grant.largest_bytes();
+  const size_t wanted_bytes = state_.counters.wanted_bytes,
+               largest_bytes = state_.host_grant.largest_bytes();
   given.most_bytes = room_bytes - std::min(room_bytes, 2 * largest_bytes);
   const size_t alike_bytes = given.most_bytes - std::min(given.most_bytes, wanted_bytes);
   const size_t larger_bytes = (room_bytes - std::min(room_bytes, wanted_bytes)) / 3;
   given.largest_bytes =
       (alike_bytes < largest_bytes ? alike_bytes : larger_bytes) / kGranuleBytes * kGranuleBytes;
-  if (!state_.trust.MayPark()) given.largest_bytes = std::min(given.largest_bytes, given.budget_bytes);
+  if (!state_.pointer_safety.MayPark())
+    given.largest_bytes = std::min(given.largest_bytes, given.budget_bytes);
   return given;
 }
 
@@ -136,8 +142,8 @@ JobSnapshot JobView::ReadLocked() {
           .follows_plan = state_.walk.IsActive(),
           .in_call = state_.calls.AnyInProgress(),
           .held_addresses = state_.contents.size() + state_.outside.size(),
-          .opacity = state_.trust.opacity(),
-          .standing = state_.trust.standing()};
+          .opacity = state_.pointer_safety.opacity(),
+          .standing = state_.pointer_safety.standing()};
 }
 
 }  // namespace spillway::interposer

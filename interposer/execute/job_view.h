@@ -1,6 +1,8 @@
-// What others are told of a job's memory: where an address leads, what is free, and all that the report and the agent show.
+// What others are told of a job's memory: where an address leads, what is free, and all that the
+// report and the agent show.
 //
-// Called by the hooks, the report and the steward's threads, on any thread. Changes nothing, but counts reads that it serves.
+// Called by the hooks, the report and the planner threads, on any thread. Changes nothing, but
+// counts reads that it serves.
 #pragma once
 
 #include <cstddef>
@@ -30,13 +32,15 @@ class JobView {
   bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
 
   // What the program is told to be free; the device's own figures are those of all that use it.
-  size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) SPILLWAY_EXCLUDES(kStateLock);
+  size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes)
+      SPILLWAY_EXCLUDES(kStateLock);
   size_t FreeBytes();  // of the budget
 
   JobSnapshot Read();
   // For code that may run in a signal handler: false when the lock is not to be had soon.
   bool TryRead(JobSnapshot* out);
-  // Whether the device is at something that the program enqueued, and that does not wait for the program. Waits for nothing.
+  // Whether the device is at something that the program enqueued, and that does not wait for the
+  // program. Waits for nothing.
   bool HasWork() SPILLWAY_EXCLUDES(kStateLock);
 
  private:

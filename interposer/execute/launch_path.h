@@ -1,6 +1,7 @@
-// The fast path of a call: begun and ended without a lock, when all that it names is on the device and asks for nothing.
+// The fast path of a call: begun and ended without a lock, when all that it names is on the device
+// and asks for nothing.
 //
-// Called around calls on the program's threads. Why this is safe: Note [Gates] in calls.h.
+// Called around calls on the program's threads. Why this is safe: Note [Fast path] in calls.h.
 //
 // Invariants
 //  1. Between BeginAtOnce and EndAtOnce the call's memory stays where it is.
@@ -33,7 +34,7 @@ class LaunchPath {
   JobState& state_;
 };
 
-// Without a lock: when nothing is to be done for any of the memory. (Note [Gates])
+// Without a lock: when nothing is to be done for any of the memory. (Note [Fast path])
 inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect,
                                     TouchSet* set) {
   if (effect == Effect::kNames || CapturesGoOn()) return false;
@@ -52,7 +53,8 @@ inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName strea
       set->blocks.push_back(AsBlock(found));
     }
   }
-  if (!calls::Enter(set->ranges.begin(), set->ranges.size(), Timeline::SerialOf(set->stream))) return false;
+  if (!calls::Enter(set->ranges.begin(), set->ranges.size(), Timeline::SerialOf(set->stream)))
+    return false;
   set->at_once = UseBlocksAtOnce(*set);
   if (!set->at_once) calls::Leave(set->ranges.size());
   if (set->at_once && set->claims) AssignRoles(addresses, set);
@@ -60,7 +62,7 @@ inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName strea
   return set->at_once;
 }
 
-// The uses are noted before the ranges are let go: whoever closes a gate then sees them.
+// The uses are noted before the ranges are let go: whoever closes a fast path then sees them.
 inline void LaunchPath::EndAtOnce(const TouchSet& set) {
   const std::uint64_t now = TouchClock();
   base::SchedulePoint();
@@ -71,11 +73,12 @@ inline void LaunchPath::EndAtOnce(const TouchSet& set) {
   calls::Leave(set.ranges.size());
 }
 
-// Their gates are looked at when the call is written down as in progress: who closes one sees that, or the call sees it closed.
+// Their fast paths are looked at when the call is written down as in progress: who closes one sees
+// that, or the call sees it closed.
 inline bool LaunchPath::UseBlocksAtOnce(const TouchSet& set) {
   const std::uint64_t serial = Timeline::SerialOf(set.stream);
   for (SlabBlock* block : set.blocks) {
-    if (!block->gate.IsOpenFor(serial)) return false;
+    if (!block->fast_path.IsOpenFor(serial)) return false;
     block->users.Note(set.stream);
   }
   return true;

@@ -1,10 +1,13 @@
-// When this job's copies may begin, where several processes share a device's link (protocol/link_turn.h).
+// When this job's copies may begin, where several processes share a device's link
+// (protocol/link_turn.h).
 //
-// Called by residency and the classes behind JobMemory with the state lock held. Owns its view of the shared memory.
+// Called by residency and the classes behind JobMemory with the state lock held. Owns its view of
+// the shared memory.
 //
 // Note [Paid afterwards]
-// A copy begins as soon as all that was copied before has had its turn: then it is owed itself, piece by piece. So who copies
-// now and then never waits, however busy the others are, and who always copies gets its weight's part.
+// A copy begins as soon as all that was copied before has had its turn: then it is owed itself,
+// piece by piece. So who copies now and then never waits, however busy the others are, and who
+// always copies gets its weight's part.
 //
 // Invariants
 //  1. Without a place at the link, or with nobody else there, nothing waits and no clock is read.
@@ -49,7 +52,9 @@ class LinkTurns {
           slot(slot_number),
           turn(terms.As<protocol::LinkTerms>(), lanes.As<protocol::LinkLanes>(), slot_number) {}
   };
-  static std::size_t Index(protocol::Direction direction) { return static_cast<std::size_t>(direction); }
+  static std::size_t Index(protocol::Direction direction) {
+    return static_cast<std::size_t>(direction);
+  }
   bool IsAlone() const;
   std::int64_t WaitForTurn(protocol::Direction direction);
 

@@ -40,7 +40,7 @@ void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
     state_.residency.Leave(range);
     if (set->recorded) continue;
     state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
-    if (!set->failed) state_.residency.OpenGate(range, Timeline::SerialOf(set->stream));
+    if (!set->failed) state_.residency.OpenFastPath(range, Timeline::SerialOf(set->stream));
   }
 }
 
@@ -48,9 +48,10 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
                                   TouchSet* set) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const CurrentContext current(state_.context);
-  if (state_.walk.IsActive() && !state_.recipes.empty()) MakeBeforeMemory(addresses, stream, effect, set);
+  if (state_.walk.IsActive() && !state_.recompute_records.empty())
+    MakeBeforeMemory(addresses, stream, effect, set);
   const MakingLock making(state_.locks);
-  replays_.EndRecipesIfUnproven();
+  replays_.EndRecordsIfUnproven();
   if (set->must_park) post_scan_.BeginParking();
   CUresult made = CUDA_SUCCESS;
   Entry entry = Entry::kTryAgain;
@@ -67,7 +68,8 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
 }
 
 // Meanwhile another thread's plan may drop something that this call would have to make first.
-LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) {
+LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect effect,
+                                           TouchSet* set) {
   {
     const StateLock lock(state_.locks);
     call_memory_.Find(addresses, effect, set);
@@ -86,8 +88,9 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
 }
 
-// Another thread's call is about to overwrite some of it: its stream may be this one's, so what was there, or what comes, would
-// be right, but neither is there yet. Only who makes memory resident empties any, so none is emptied meanwhile.
+// Another thread's call is about to overwrite some of it: its stream may be this one's, so what was
+// there, or what comes, would be right, but neither is there yet. Only who makes memory resident
+// empties any, so none is emptied meanwhile.
 void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) {
   waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) {
     call_memory_.Find(addresses, effect, set);
@@ -104,13 +107,13 @@ void LockedCalls::MakeBeforeMemory(const Addresses& addresses, StreamName stream
     call_memory_.Find(addresses, effect, set);
   }
   plan_.TellPlan(effect, set);
-  if (set->awaits_look || !plan_.AnyToRerun(set->step)) return;
+  if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return;
   plan_.Rerun(set->step, stream);
   set->step.recompute.clear();
 }
 
 CUresult LockedCalls::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
-  if (state_.recipes.empty()) return CUDA_SUCCESS;
+  if (state_.recompute_records.empty()) return CUDA_SUCCESS;
   for (;;) {
     ToMake next;
     {
@@ -119,13 +122,14 @@ CUresult LockedCalls::MakeWhatItAwaits(const Addresses& addresses, Effect effect
       next = replays_.FirstToMake(addresses, effect, *set);
     }
     if (!next.range) return CUDA_SUCCESS;
-    if (next.small_input && input_copies_.SetAside(next.small_input)) continue;
+    if (next.small_input && input_copies_.Save(next.small_input)) continue;
     const CUresult made = replays_.MakeAgain(next.range, nullptr, TraceCause::kDemand);
     if (made != CUDA_SUCCESS) return made;
   }
 }
 
-// The call is not made after all: what it would have overwritten is as it was. The stream is not ordered behind that copy.
+// The call is not made after all: what it would have overwritten is as it was. The stream is not
+// ordered behind that copy.
 void LockedCalls::FillWhatIsEmpty(const TouchSet& set) {
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);

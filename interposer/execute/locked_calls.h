@@ -1,11 +1,15 @@
-// A call that cannot take the fast path (launch_path.h): its memory is found, made resident and kept so under the locks.
+// A call that cannot take the fast path (launch_path.h): its memory is found, made resident and
+// kept so under the locks.
 //
-// Called by JobCalls on the program's threads. The state lock is held in neither the driver's function nor any wait; the making lock is held
-// while memory is being made, so that two calls never each hold half of what the other needs.
+// Called by JobCalls on the program's threads. The state lock is held in neither the driver's
+// function nor any wait; the making lock is held while memory is being made, so that two calls
+// never each hold half of what the other needs.
 //
 // Invariants
-//  1. Between BeginLocked and EndLocked, or WithdrawLocked, everything that the call names is mapped and stays so.
-//  2. A call is refused only when its own memory and what cannot move exceed the budget and cannot be parked (or the host limit is
+//  1. Between BeginLocked and EndLocked, or WithdrawLocked, everything that the call names is
+//  mapped and stays so.
+//  2. A call is refused only when its own memory and what cannot move exceed the budget and cannot
+//  be parked (or the host limit is
 //     reached).
 #pragma once
 
@@ -48,8 +52,8 @@ class LockedCalls {
   enum class Entry { kEntered, kRefused, kTryAgain };
   CUresult BeginSlowly(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kMakingLock)
-      SPILLWAY_EXCLUDES(kStateLock);
+  Entry TryToEnter(const Addresses& addresses, Effect effect, TouchSet* set)
+      SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)

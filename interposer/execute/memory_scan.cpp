@@ -10,12 +10,13 @@ namespace spillway::interposer {
 namespace {
 
 constexpr size_t kStagingBytes = 4 * kMiB;
-constexpr size_t kWholeInCensusBytes = 16 * kMiB;
-constexpr size_t kWholeInLookBytes = kStagingBytes;
+constexpr size_t kWholeInFullScanBytes = 16 * kMiB;
+constexpr size_t kWholeAfterLaunchBytes = kStagingBytes;
 constexpr size_t kStrideBytes = 64 << 10;
 constexpr size_t kRows = kStagingBytes / kScanPageBytes;
 
-// What is looked at in one go: rows of `width_bytes`, a stride apart in memory and side by side in the staging buffer.
+// What is looked at in one go: rows of `width_bytes`, a stride apart in memory and side by side in
+// the staging buffer.
 struct Piece {
   size_t offset;
   size_t width_bytes;
@@ -37,22 +38,22 @@ std::vector<Piece> PiecesOf(size_t bytes, size_t whole_bytes) {
 
 }  // namespace
 
-void MemoryScan::MakeCensus() {
+void MemoryScan::ScanAll() {
   stored_.FindVariables();
   std::vector<Part> parts;
   HostBuffer staging;
   {
     const StateLock lock(state_.locks);
-    ++state_.counters.censuses;
+    ++state_.counters.full_scans;
     if (!TakeStaging(&staging)) return;
     parts = PartsOnDevice();
   }
   bool found = HostCopiesHoldUnexplained();
-  for (const Part& part : parts) found = found || HoldsUnexplained(part, staging, Depth::kCensus);
+  for (const Part& part : parts) found = found || HoldsUnexplained(part, staging, Depth::kFull);
   const StateLock lock(state_.locks);
   state_.residency.host().Give(&staging);
   LetGo(parts);
-  state_.trust.CensusMade(state_.timeline.Sum().launches, found);
+  state_.pointer_safety.FullScanDone(state_.timeline.Sum().launches, found);
 }
 
 bool MemoryScan::HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth) {
@@ -67,10 +68,12 @@ bool MemoryScan::HoldsUnexplained(const Part& part, const HostBuffer& staging, D
     copy.Height = piece.rows;
     if (!AwaitReadBack(copy)) continue;
     const StateLock lock(state_.locks);
-    state_.counters.census_bytes += piece.rows * piece.width_bytes;
+    state_.counters.full_scan_bytes += piece.rows * piece.width_bytes;
     for (size_t row = 0; row < piece.rows; ++row) {
-      const auto* const data = static_cast<const std::byte*>(staging.data) + row * piece.width_bytes;
-      if (AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch)) return true;
+      const auto* const data =
+          static_cast<const std::byte*>(staging.data) + row * piece.width_bytes;
+      if (AnyUnexplained(data, piece.width_bytes, copy.srcDevice + row * copy.srcPitch))
+        return true;
     }
   }
   return false;
@@ -89,7 +92,9 @@ bool MemoryScan::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
   return false;
 }
 
-bool MemoryScan::TakeStaging(HostBuffer* out) { return state_.residency.host().TakeIdle(kStagingBytes, out); }
+bool MemoryScan::TakeStaging(HostBuffer* out) {
+  return state_.residency.host().TakeIdle(kStagingBytes, out);
+}
 
 void MemoryScan::LetGo(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
@@ -97,10 +102,13 @@ void MemoryScan::LetGo(const std::vector<Part>& parts) {
   }
 }
 
-// Ranges are pinned: their memory stays until the census is over, also when they are freed meanwhile.
+// Ranges are pinned: their memory stays until the full scan is over, also when they are freed
+// meanwhile.
 std::vector<MemoryScan::Part> MemoryScan::PartsOnDevice() {
   std::vector<Part> parts;
-  state_.slabs.ForEachSlab([&](CUdeviceptr base) { parts.push_back({base, kGranuleBytes, nullptr}); });
+  state_.slabs.ForEachSlab([&](CUdeviceptr base) {
+    parts.push_back({base, kGranuleBytes, nullptr});
+  });
   for (const StoredAddresses::Global& global : stored_.globals())
     parts.push_back({global.base, global.bytes, nullptr});
   for (Range* range : state_.residency.LiveRanges()) {
@@ -112,7 +120,7 @@ std::vector<MemoryScan::Part> MemoryScan::PartsOnDevice() {
 }
 
 size_t MemoryScan::WholeBytes(Depth depth) {
-  return depth == Depth::kCensus ? kWholeInCensusBytes : kWholeInLookBytes;
+  return depth == Depth::kFull ? kWholeInFullScanBytes : kWholeAfterLaunchBytes;
 }
 
 bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
@@ -120,7 +128,7 @@ bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
   CUevent event = nullptr;
   {
     const StateLock lock(state_.locks);
-    use = state_.residency.CopyAside(copy);
+    use = state_.residency.CopyOnOwnStream(copy);
     if (!use.stream) return false;
     event = state_.timeline.EventFor(use);
   }
@@ -131,9 +139,10 @@ bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
 bool MemoryScan::HostCopiesHoldUnexplained() {
   const StateLock lock(state_.locks);
   const std::vector<Range*> live = state_.residency.LiveRanges();
-  return std::any_of(live.begin(), live.end(), [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return HostCopyHoldsUnexplained(*range, Depth::kCensus);
-  });
+  return std::any_of(live.begin(), live.end(),
+                     [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
+                       return HostCopyHoldsUnexplained(*range, Depth::kFull);
+                     });
 }
 
 bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) {
@@ -146,21 +155,24 @@ bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr
     if (IsUnexplained(held)) return true;
   }
   found.clear();
-  ScanWords(data, bytes, at, HostRegions::Bounds(), [&](const HeldWord& held) { found.push_back(held); });
+  ScanWords(data, bytes, at, HostRegions::Bounds(),
+            [&](const HeldWord& held) { found.push_back(held); });
   for (const HeldWord& held : found) {
-    if (stored_.LeadsToHeldWords(held.word) && !stored_.ContentsAt(held.at).Explains(held)) return true;
+    if (stored_.LeadsToHeldWords(held.word) && !stored_.ContentsAt(held.at).Explains(held))
+      return true;
   }
   return false;
 }
 
-// An address that leads to another allocation that lives, at a place where something lives, too. Who is led to the
-// allocation that he is in already needs no more than he has.
+// An address that leads to another allocation that lives, at a place where something lives, too.
+// Who is led to the allocation that he is in already needs no more than he has.
 bool MemoryScan::IsUnexplained(const HeldWord& held) {
   const Allocation* const target = state_.ledger.Find(held.word);
   const Allocation* const holder = state_.ledger.Find(held.at);
   if (!target || target == holder) return false;
   const bool in_slab_gap = !holder && state_.residency.OwnsAddress(held.at);
-  if (in_slab_gap || (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
+  if (in_slab_gap ||
+      (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
     return false;
   return !stored_.ContentsAt(held.at).Explains(held);
 }

@@ -1,12 +1,12 @@
 // Looks through memory for addresses of the job's memory that no copy has put there.
 //
-// Called by Parking and by looks at new kernels' work on the program's threads, with the making lock held. Owns nothing: its staging
-// memory is the host pool's.
+// Called by Parking and by looks at new kernels' work on the program's threads, with the making
+// lock held. Owns nothing: its staging memory is the host pool's.
 //
-// A census is made while the device is idle and no call begins. Slabs, device variables and ranges up to kWholeInCensusBytes are read
-// in full; of larger ranges the first page of every 64 KiB: a structure that fills less than that of a large range, in one piece, can
-// be missed. What is on the host is read there.
-// Never: changes where memory is.
+// A full scan is made while the device is idle and no call begins. Slabs, device variables and
+// ranges up to kWholeInFullScanBytes are read in full; of larger ranges the first page of every 64
+// KiB: a structure that fills less than that of a large range, in one piece, can be missed. What is
+// on the host is read there. Never: changes where memory is.
 #pragma once
 
 #include <cstddef>
@@ -25,13 +25,13 @@ class MemoryScan {
     size_t bytes;
     Range* range;  // null: part of a slab, or outside our memory
   };
-  enum class Depth { kCensus, kLook };  // how much of large ranges is read
+  enum class Depth { kFull, kAfterLaunch };  // how much of large ranges is read
 
   MemoryScan(JobState& state, Waits& waits, StoredAddresses& stored)
       : state_(state), waits_(waits), stored_(stored) {}
 
-  // Of all memory, with what is found told to Trust.
-  void MakeCensus() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  // Of all memory, with what is found told to PointerSafety.
+  void ScanAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
   // Some address of ours that no copy has put there. On the device; in the host copy.
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
@@ -47,7 +47,8 @@ class MemoryScan {
   static size_t WholeBytes(Depth depth);
   bool AwaitReadBack(const CUDA_MEMCPY2D& copy) SPILLWAY_EXCLUDES(kStateLock);
   bool HostCopiesHoldUnexplained() SPILLWAY_EXCLUDES(kStateLock);
-  bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at) SPILLWAY_REQUIRES(kStateLock);
+  bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at)
+      SPILLWAY_REQUIRES(kStateLock);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

@@ -1,9 +1,8 @@
 // What an output held before it is made a second time, kept on the host while its proof lasts.
 //
-// Used by RepeatProofs in the thread of the call. Owns its memory: ordinary, given back with the object, and what is zero takes
-// none of it.
-// Errors: Take answers false where the host has too little to spare; then there is no copy.
-// Never: calls the driver.
+// Used by RepeatProofs in the thread of the call. Owns its memory: ordinary, given back with the
+// object, and what is zero takes none of it. Errors: Take answers false where the host has too
+// little to spare; then there is no copy. Never: calls the driver.
 #pragma once
 
 #include <cstddef>

@@ -5,35 +5,37 @@
 
 namespace spillway::interposer {
 
-// Before the first step that takes memory away from a range or a mapping from the device. False when none may be made.
+// Before the first step that takes memory away from a range or a mapping from the device. False
+// when none may be made.
 bool Parking::PrepareToMove() {
-  bool wants_census;
+  bool wants_full_scan;
   {
     const StateLock lock(state_.locks);
     prepared_ = true;
-    reads_host_ = state_.trust.MayUnmap();
-    if (heap_is_used.load(std::memory_order_relaxed)) state_.trust.Opaque(Opacity::kDeviceHeap);
-    wants_census = state_.trust.WantsCensus(state_.timeline.Sum().launches);
-    if (!wants_census && !state_.trust.MustPark()) return true;
+    reads_host_ = state_.pointer_safety.MayUnmap();
+    if (heap_is_used.load(std::memory_order_relaxed))
+      state_.pointer_safety.MarkUnsafe(UnsafeReason::kDeviceHeap);
+    wants_full_scan = state_.pointer_safety.WantsFullScan(state_.timeline.Sum().launches);
+    if (!wants_full_scan && !state_.pointer_safety.MustPark()) return true;
     if (!ordering_rules::kParkingWaitsForIdle) {
       UpdateParking();
       return true;
     }
-    UpdateLooks();  // from before the first census on
+    UpdateScans();  // from before the first full scan on
     state_.all_memory.SetDeviceIdle(true);
   }
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = waits_.BeginStall();
   const bool idle = AwaitIdle();
-  if (idle && wants_census) scan_.MakeCensus();
+  if (idle && wants_full_scan) scan_.ScanAll();
   state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
   const StateLock lock(state_.locks);
   waits_.EndStall(stalled, StallCause::kIdle);
   ++(idle ? state_.counters.idle_waits : state_.counters.idle_waits_given_up);
   UpdateParking();
-  waits_in_vain_ = !idle && state_.trust.MustWait();
-  UpdateLooks();
-  reads_host_ = state_.trust.MayUnmap();
+  waits_in_vain_ = !idle && state_.pointer_safety.MustWait();
+  UpdateScans();
+  reads_host_ = state_.pointer_safety.MayUnmap();
   state_.all_memory.SetDeviceIdle(idle && state_.residency.parking());
   return !waits_in_vain_;
 }
@@ -67,7 +69,7 @@ void Parking::AskBeforeGranting(size_t size_bytes) {
   {
     const StateLock lock(state_.locks);
     if (state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes() ||
-        !state_.trust.MustAskBeforeGranting())
+        !state_.pointer_safety.MustAskBeforeGranting())
       return;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
@@ -78,32 +80,34 @@ void Parking::AskBeforeGranting(size_t size_bytes) {
 
 void Parking::UpdateParking() {
   is_due_ = false;
-  if (!state_.residency.host().mappable()) state_.trust.CannotPark();
-  state_.residency.SetParking(state_.trust.MustPark());
+  if (!state_.residency.host().mappable()) state_.pointer_safety.CannotPark();
+  state_.residency.SetParking(state_.pointer_safety.MustPark());
 }
 
 bool Parking::MayPark() {
   const StateLock lock(state_.locks);
-  return state_.trust.MayPark();
+  return state_.pointer_safety.MayPark();
 }
 
-// A kernel may reach a new range before any call names it: where it must be mapped at all times, and there is no device
-// memory for it right now, its addresses are mapped onto host memory.
+// A kernel may reach a new range before any call names it: where it must be mapped at all times,
+// and there is no device memory for it right now, its addresses are mapped onto host memory.
 bool Parking::IsParkedAnew(Range* range) {
-  if (range->place != Place::kNowhere || !state_.trust.MustPark()) return true;
+  if (range->place != Place::kNowhere || !state_.pointer_safety.MustPark()) return true;
   if (!state_.residency.parking()) UpdateParking();
-  if (!state_.trust.MustPark() || range->place == Place::kParked) return true;
+  if (!state_.pointer_safety.MustPark() || range->place == Place::kParked) return true;
   return state_.residency.ParkNew(range);
 }
 
-// Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
+// Within the budget there is memory for a new range, at the latest when the work of what was freed
+// is done.
 bool Parking::AwaitsFreed(const Range& range) const {
-  return range.place == Place::kNowhere && state_.trust.MustPark() &&
+  return range.place == Place::kNowhere && state_.pointer_safety.MustPark() &&
          state_.counters.wanted_bytes + range.size_bytes <= state_.budget.bytes();
 }
 
 bool Parking::AwaitIdle() {
-  return waits_.AwaitProgress([this]() SPILLWAY_REQUIRES(kStateLock) { return IsIdle(); }, &vain_waits_);
+  return waits_.AwaitProgress([this]() SPILLWAY_REQUIRES(kStateLock) { return IsIdle(); },
+                              &vain_waits_);
 }
 
 // No call is between its Begin and its End, and all that was enqueued is complete.

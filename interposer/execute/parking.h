@@ -1,10 +1,13 @@
-// When mappings may change: what is evicted is parked while kernels may reach it unseen. See Note [Trust] in trust.h.
+// When mappings may change: what is evicted is parked while kernels may reach it unseen. See Note
+// [PointerSafety] in pointer_safety.h.
 //
-// Called by the classes behind JobMemory on the program's threads. Owns what is asked once in each time in which one thread makes memory
-// (from the first PrepareToMove to EndMoving), and the flags that launches read without a lock.
+// Called by the classes behind JobMemory on the program's threads. Owns what is asked once in each
+// time in which one thread makes memory (from the first PrepareToMove to EndMoving), and the flags
+// that launches read without a lock.
 //
 // Invariants
-//  1. While the job parks, mappings change only while the device is idle and no call begins, and a range that anybody may reach is mapped.
+//  1. While the job parks, mappings change only while the device is idle and no call begins, and a
+//  range that anybody may reach is mapped.
 //  2. EndMoving follows every time of making memory, with the making lock still held.
 // Never: evicts.
 #pragma once
@@ -24,14 +27,18 @@ class Parking {
   Parking(JobState& state, Waits& waits, MemoryScan& scan, ParkChoice choice)
       : state_(state), waits_(waits), scan_(scan), reads_host_(choice == ParkChoice::kOff) {}
 
-  // Before the first step that takes memory away from a range or a mapping from the device. False when none may be made.
+  // Before the first step that takes memory away from a range or a mapping from the device. False
+  // when none may be made.
   bool PrepareToMove() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // What was brought back is there, and calls may begin.
   void EndMoving() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool MustPrepare() const SPILLWAY_REQUIRES(kStateLock) { return !prepared_; }
-  bool MayMoveNow() const SPILLWAY_REQUIRES(kStateLock) { return !waits_in_vain_ && !state_.MustStay(); }
+  bool MayMoveNow() const SPILLWAY_REQUIRES(kStateLock) {
+    return !waits_in_vain_ && !state_.MustStay();
+  }
   void AwaitRestores() SPILLWAY_EXCLUDES(kStateLock);
-  // What is granted beyond the budget could not be used if the first census says that nothing may leave: it comes before.
+  // What is granted beyond the budget could not be used if the first full scan says that nothing
+  // may leave: it comes before.
   void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
   // Follows what is known by now of the job's pointers.
@@ -39,7 +46,8 @@ class Parking {
   bool MayPark() SPILLWAY_EXCLUDES(kStateLock);
   // A new range, which kernels may reach before any call names it, is mapped, where it must be.
   bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  // Within the budget there is memory for a new range, at the latest when the work of what was freed is done.
+  // Within the budget there is memory for a new range, at the latest when the work of what was
+  // freed is done.
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(kStateLock);
   // Parking is to begin before the next new call is made.
   bool is_due() const SPILLWAY_REQUIRES(kStateLock) { return is_due_; }
@@ -48,9 +56,10 @@ class Parking {
 
   // Any thread: kernels allocate memory of their own, in which nobody can look for addresses.
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
-  // Any thread: new kernels' work is looked at; something may have left, so launches look through memory of the host's.
-  bool looks() const { return looks_.load(); }
-  void UpdateLooks() SPILLWAY_REQUIRES(kStateLock) { looks_ = state_.trust.WantsLooks(); }
+  // Any thread: new kernels' work is looked at; something may have left, so launches look through
+  // memory of the host's.
+  bool scans() const { return scans_.load(); }
+  void UpdateScans() SPILLWAY_REQUIRES(kStateLock) { scans_ = state_.pointer_safety.WantsScans(); }
   bool reads_host() const { return reads_host_.load(); }
 
  private:
@@ -63,7 +72,7 @@ class Parking {
   Waits& waits_;
   MemoryScan& scan_;
   // Written with the state lock held.
-  std::atomic<bool> looks_{false};
+  std::atomic<bool> scans_{false};
   std::atomic<bool> reads_host_;
   // Guarded by the state lock.
   bool is_due_ SPILLWAY_GUARDED_BY(kStateLock) = false;

@@ -38,8 +38,9 @@ void PlanFollower::TellPlan(Effect effect, TouchSet* set) {
   base::InlineVector<JobTouch, 32> touches;
   for (const RecordedTouch& touch : CallRecorder::TouchesOf(*set, effect))
     touches.push_back({touch.allocation, touch.writes, touch.reads});
-  state_.walk.Observe(JobEvent::Operation(CallRecorder::ShapeOf(*set), {touches.begin(), touches.size()}),
-                      &set->step);
+  state_.walk.Observe(
+      JobEvent::Operation(CallRecorder::ShapeOf(*set), {touches.begin(), touches.size()}),
+      &set->step);
 }
 
 // The call's own memory is there.
@@ -49,7 +50,8 @@ void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
   AskFor(set->step.prefetch, effect);
 }
 
-// A launch does not wait until memory is mapped for others: that is done once it is made (EndPlanned). A copy may wait for itself.
+// A launch does not wait until memory is mapped for others: that is done once it is made
+// (EndPlanned). A copy may wait for itself.
 void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
   if (effect != Effect::kLaunches && (!allocations.empty() || state_.executor.HasPending()))
     return BringBack(allocations);
@@ -64,7 +66,8 @@ void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const auto is_over = [&] {
-    return std::all_of(awaited.begin(), awaited.end(), [](Use use) { return Timeline::KnownDone(use); });
+    return std::all_of(awaited.begin(), awaited.end(),
+                       [](Use use) { return Timeline::KnownDone(use); });
   };
   for (;; base::YieldToOthers()) {
     const StateLock lock(state_.locks);
@@ -80,7 +83,8 @@ bool PlanFollower::AnyToRerun(const PlanStep& step) {
   return std::any_of(step.recompute.begin(), step.recompute.end(),
                      [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(kStateLock) {
                        const Range* const range = state_.executor.Find(rerun.allocation);
-                       return range && (rerun.drops ? state_.residency.IsMapped(range) : IsDropped(range));
+                       return range &&
+                              (rerun.drops ? state_.residency.IsMapped(range) : IsDropped(range));
                      });
 }
 
@@ -112,19 +116,20 @@ void PlanFollower::Rerun(const PlanStep& step, StreamName stream) {
 
 void PlanFollower::TraceAdopted(const scheduler::LivePlan& plan) {
   const char* const strategy = plan.strategy().c_str();
-  state_.trace.Now({.kind = TraceKind::kPlanAdopted,
-                    .name = KeepTraceName(ShapeOfName(strategy), strategy),
-                    .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
-                               static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
+  state_.trace.Now(
+      {.kind = TraceKind::kPlanAdopted,
+       .name = KeepTraceName(ShapeOfName(strategy), strategy),
+       .values = {plan.predicted_ns(), plan.budget_bytes(), plan.action_count(),
+                  static_cast<std::int64_t>(plan.pattern().profile.operations.size())}});
 }
 
 void PlanFollower::BeginIteration(StreamName stream, const PlanStep& step) {
   if (step.last_misses == 0) state_.timeline.CheckpointWhenAsked();
-  state_.trace.At(HandleOf(stream),
-                  {.kind = TraceKind::kIteration, .values = {static_cast<std::int64_t>(step.last_misses)}});
+  state_.trace.At(HandleOf(stream), {.kind = TraceKind::kIteration,
+                                     .values = {static_cast<std::int64_t>(step.last_misses)}});
   const CurrentContext current(state_.context);
   const bool was_stopped = NoteIteration(step);
-  if (!driver::ContextCensus::HasSeveral())
+  if (!driver::KnownContexts::HasSeveral())
     state_.recorder.IterationBegan(stream.handle, {.pattern = step.pattern,
                                                    .is_planned = step.is_planned,
                                                    .moved_bytes = MovedBytes(),
@@ -137,7 +142,7 @@ std::uint64_t PlanFollower::MovedBytes() {
   return state_.counters.offloaded_bytes + state_.counters.restored_bytes;
 }
 
-// Whether a census was made in the one before.
+// Whether a full scan was made in the one before.
 bool PlanFollower::NoteIteration(const PlanStep& step) {
   const StateLock lock(state_.locks);
   const driver::MappingCalls calls = driver::ReadMappingCalls();
@@ -147,7 +152,8 @@ bool PlanFollower::NoteIteration(const PlanStep& step) {
   state_.executor.IterationBegan();
   state_.counters.planned_iterations += step.is_planned;
   state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;
-  return std::exchange(censuses_at_iteration_, state_.counters.censuses) != state_.counters.censuses;
+  return std::exchange(full_scans_at_iteration_, state_.counters.full scans) !=
+         state_.counters.full_scans;
 }
 
 void PlanFollower::BringBack(const PlanStep::Allocations& asked_for) {

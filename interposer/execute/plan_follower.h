@@ -1,7 +1,8 @@
-// How a plan is followed: each operation is told to the walk, what it asks for is done around the call.
+// How a plan is followed: each operation is told to the walk, what it asks for is done around the
+// call.
 //
-// Called around calls on the program's threads, and by the steward, which adopts plans. The walk and the executor are the job's; this owns
-// what is counted from one iteration to the next.
+// Called around calls on the program's threads, and by the planner thread, which adopts plans. The
+// walk and the executor are the job's; this owns what is counted from one iteration to the next.
 //
 // Invariants
 //  1. A plan is a hint: what it asks for never takes memory from a call.
@@ -15,7 +16,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/plan_walk.h"
-#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/touch_set.h"
 
@@ -23,20 +24,24 @@ namespace spillway::interposer {
 
 class PlanFollower {
  public:
-  PlanFollower(JobState& state, RecomputeRecords& records, Replays& replays)
+  PlanFollower(JobState& state, RecomputeRecording& records, Replays& replays)
       : state_(state), records_(records), replays_(replays) {}
 
-  // From its next iteration on the job follows the plan: what it says moves ahead of need, everything else as without one.
+  // From its next iteration on the job follows the plan: what it says moves ahead of need,
+  // everything else as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(kStateLock);
-  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not known.
+  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not
+  // known.
   void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns);
   // Plans are not carried out now.
   bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
-  // Around the call: the walk is told; what the plan asks for before it is done; and what it asks for behind it.
+  // Around the call: the walk is told; what the plan asks for before it is done; and what it asks
+  // for behind it.
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  void AskFor(const PlanStep::Allocations& allocations, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
+  void AskFor(const PlanStep::Allocations& allocations, Effect effect)
+      SPILLWAY_EXCLUDES(kStateLock);
   void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock) {
     if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
     if (state_.executor.HasPending()) BringBack({});
@@ -61,12 +66,13 @@ class PlanFollower {
   void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
-  RecomputeRecords& records_;
+  RecomputeRecording& records_;
   Replays& replays_;
   // Guarded by the state lock.
-  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
+  driver::MappingCalls calls_at_iteration_
+      SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
-  std::uint64_t censuses_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
+  std::uint64_t full_scans_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };
 
 }  // namespace spillway::interposer

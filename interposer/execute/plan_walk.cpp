@@ -46,8 +46,8 @@ Followed PlanWalk::Follow(const JobEvent& event, std::unique_ptr<Walk>* former) 
   if (!now_) return {};
   const Followed followed = now_->follower.Observe(event);
   if (!followed.began_iteration || !next_) return followed;
-  const bool is_same =
-      followed.position >= 0 && next_->plan->pattern().fingerprint == now_->plan->pattern().fingerprint;
+  const bool is_same = followed.position >= 0 &&
+                       next_->plan->pattern().fingerprint == now_->plan->pattern().fingerprint;
   TakeNext(former);
   if (is_same) now_->follower.Expect(followed.position);
   return now_->follower.Observe(event);
@@ -78,7 +78,8 @@ void PlanWalk::AddBefore(std::int32_t position, const LiveAction& action, PlanSt
 
 void PlanWalk::AddAfter(std::int32_t position, const LiveAction& action, PlanStep* step) {
   const std::uint64_t allocation = AllocationAfter(position, action.buffer);
-  if (allocation) (action.kind == LiveActionKind::kDrop ? step->drop : step->leave).push_back(allocation);
+  if (allocation)
+    (action.kind == LiveActionKind::kDrop ? step->drop : step->leave).push_back(allocation);
 }
 
 // An iteration that began with an allocation is told of at its first operation.
@@ -89,7 +90,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
     step->pattern = now_->plan->pattern().fingerprint;
     step->is_planned = now_->plan->action_count() > 0;
   }
-  step->keeps_recipe = now_->plan->RunsAgain(followed.position);
+  step->keeps_record = now_->plan->RunsAgain(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))
     AddBefore(followed.position, action, step);
   for (const LiveAction& action : now_->plan->After(followed.position))

@@ -14,21 +14,21 @@ void PostLaunchScan::SomethingNew() {
   if (!ordering_rules::kNewKernelsAreNoted) return;
   {
     const StateLock lock(state_.locks);
-    parking_.NoteDue(state_.trust.SomethingNew());
+    parking_.NoteDue(state_.pointer_safety.SomethingNew());
   }
   BeginParkingIfDue();
 }
 
 // True when the launch must be looked at. The job is unproven then, and what is away has a mapping.
 bool PostLaunchScan::BeginNew() {
-  if (!ordering_rules::kNewKernelsAreNoted || !parking_.looks()) return false;
+  if (!ordering_rules::kNewKernelsAreNoted || !parking_.scans()) return false;
   {
     const StateLock lock(state_.locks);
-    if (!state_.trust.WantsLooks()) {
-      parking_.UpdateLooks();
+    if (!state_.pointer_safety.WantsScans()) {
+      parking_.UpdateScans();
       return false;
     }
-    parking_.NoteDue(state_.trust.BeginNew());
+    parking_.NoteDue(state_.pointer_safety.BeginNew());
   }
   BeginParkingIfDue();
   return true;
@@ -36,26 +36,27 @@ bool PostLaunchScan::BeginNew() {
 
 bool PostLaunchScan::EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
   const bool is_to_see = ran && set.stream && !set.stream->foreign && !set.recorded;
-  const Finding finding = is_to_see ? LookAt(addresses, set) : Finding::kNothing;
+  const Finding finding = is_to_see ? Scan(addresses, set) : Finding::kNothing;
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   const MakingLock making(state_.locks);
   const StateLock lock(state_.locks);
-  const bool is_proven_again = state_.trust.EndNew(finding);
-  parking_.UpdateLooks();
-  if (finding == Finding::kUnknown) looks_from_launch_ = 2 * state_.timeline.Sum().launches;
+  const bool is_proven_again = state_.pointer_safety.EndNew(finding);
+  parking_.UpdateScans();
+  if (finding == Finding::kUnknown) scans_from_launch_ = 2 * state_.timeline.Sum().launches;
   if (is_proven_again || finding == Finding::kAddress) parking_.UpdateParking();
   return is_to_see && finding == Finding::kNothing;
 }
 
-// A job that was taken for harmless is not: what is away gets its mapping, what is on its way back arrives.
+// A job that was taken for harmless is not: what is away gets its mapping, what is on its way back
+// arrives.
 void PostLaunchScan::BeginParking() {
   {
     const StateLock lock(state_.locks);
     parking_.UpdateParking();
   }
-  replays_.EndRecipesIfUnproven();
+  replays_.EndRecordsIfUnproven();
   parking_.AwaitRestores();
 }
 
@@ -72,7 +73,7 @@ void PostLaunchScan::BeginParkingIfDue() {
   BeginParking();
 }
 
-Finding PostLaunchScan::LookAt(const Addresses& addresses, const TouchSet& set) {
+Finding PostLaunchScan::Scan(const Addresses& addresses, const TouchSet& set) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
@@ -83,15 +84,16 @@ Finding PostLaunchScan::LookAt(const Addresses& addresses, const TouchSet& set) 
   HostBuffer staging;
   {
     const StateLock lock(state_.locks);
-    ++state_.counters.looks;
+    ++state_.counters.post_launch_scans;
     if (AnyAwayHoldsUnexplained(set)) return Finding::kAddress;
     if (!scan_.TakeStaging(&staging)) return Finding::kUnknown;
     parts = PartsReached(addresses, set);
   }
-  const bool found = stored_.FoundNewOnHost(set) ||
-                     std::any_of(parts.begin(), parts.end(), [&](const MemoryScan::Part& part) {
-                       return scan_.HoldsUnexplained(part, staging, MemoryScan::Depth::kLook);
-                     });
+  const bool found =
+      stored_.FoundNewOnHost(set) ||
+      std::any_of(parts.begin(), parts.end(), [&](const MemoryScan::Part& part) {
+        return scan_.HoldsUnexplained(part, staging, MemoryScan::Depth::kAfterLaunch);
+      });
   const StateLock lock(state_.locks);
   state_.residency.host().Give(&staging);
   scan_.LetGo(parts);
@@ -102,13 +104,13 @@ Finding PostLaunchScan::LookAt(const Addresses& addresses, const TouchSet& set) 
 bool PostLaunchScan::AwaitWork(Use use) {
   {
     const StateLock lock(state_.locks);
-    if (state_.timeline.Sum().launches < looks_from_launch_) return false;
+    if (state_.timeline.Sum().launches < scans_from_launch_) return false;
     state_.timeline.EventFor(use);
   }
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = waits_.BeginStall();
-  const bool is_over =
-      waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); });
+  const bool is_over = waits_.AwaitProgress(
+      [&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); });
   state_.trace.EndHere(begun, StallEvent(StallCause::kIdle));
   const StateLock lock(state_.locks);
   waits_.EndStall(stalled, StallCause::kIdle);
@@ -118,11 +120,13 @@ bool PostLaunchScan::AwaitWork(Use use) {
 bool PostLaunchScan::AnyAwayHoldsUnexplained(const TouchSet& set) {
   return std::any_of(set.ranges.begin(), set.ranges.end(),
                      [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-                       return range->live && scan_.HostCopyHoldsUnexplained(*range, MemoryScan::Depth::kLook);
+                       return range->live && scan_.HostCopyHoldsUnexplained(
+                                                 *range, MemoryScan::Depth::kAfterLaunch);
                      });
 }
 
-std::vector<MemoryScan::Part> PostLaunchScan::PartsReached(const Addresses& addresses, const TouchSet& set) {
+std::vector<MemoryScan::Part> PostLaunchScan::PartsReached(const Addresses& addresses,
+                                                           const TouchSet& set) {
   std::vector<MemoryScan::Part> parts;
   for (CUdeviceptr address : addresses) {
     const Allocation* const found = state_.ledger.Find(address);

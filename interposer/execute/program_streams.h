@@ -1,4 +1,5 @@
-// What the program's own waits, and the beginnings and ends of its streams and captures, make known.
+// What the program's own waits, and the beginnings and ends of its streams and captures, make
+// known.
 //
 // Called by the hooks on any thread, around the driver's functions. The timeline is the job's.
 #pragma once

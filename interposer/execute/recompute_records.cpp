@@ -1,226 +1,77 @@
-#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/recompute_recording.h"
 
 #include <algorithm>
 #include <utility>
 
-#include "interposer/driver/calling_context.h"
-#include "interposer/driver/driver_api.h"
-#include "interposer/execute/call_recorder.h"
-#include "interposer/execute/call_roles.h"
-#include "interposer/execute/calls.h"
 #include "interposer/execute/ordering_rules.h"
-#include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {
-
-using driver::Driver;
-
 namespace {
 
-using Verdict = Recipes::Verdict;
-
-void AddOnce(Tracked* memory, Recipe* recipe) {
-  if (std::find(recipe->inputs.begin(), recipe->inputs.end(), memory) == recipe->inputs.end())
-    recipe->inputs.push_back(memory);
-}
-
-// All that the launch names in the range, and all that the call says of it, is written aside.
-bool IsAside(const Range& range, const Claims& claims, const Addresses& addresses,
-             const RecordedLaunch& launch) {
-  const CUdeviceptr end = range.base + range.size_bytes;
-  const auto claims_all = claims.all();
-  const bool is_claimed = std::all_of(claims_all.begin(), claims_all.end(), [&](const Claims::Claim& claim) {
-    return claim.kind == Claims::Kind::kAside || claim.end <= range.base || claim.begin >= end;
-  });
-  return is_claimed && std::all_of(addresses.begin(), addresses.end(), [&](CUdeviceptr address) {
-           if (address < range.base || address >= end) return true;
-           return claims.KindAt(address) == Claims::Kind::kAside && launch.LeadsInto(address, address + 1);
-         });
-}
-
-bool IsShared(const SlabBlock& block) {
-  return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
-                     [](const Chunk& chunk) { return chunk.shared; });
-}
-
-// It is used by calls that name it alone, and `pins` is what this call holds of it.
-bool IsUsedByName(const Tracked& memory, int pins) {
-  if (memory.free_is_due) return false;
-  if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
-  const auto& range = static_cast<const Range&>(memory);
-  return range.live && range.unmovable == Unmovable::kNo && range.holds == 0 && range.pins == pins;
+void EndReading(Tracked* memory, const RecomputeRecord* record) {
+  memory->readers.EraseIf([record](const RecomputeRecord* reader) { return reader == record; });
 }
 
 }  // namespace
 
-// All is at its place, and the launch not yet made.
-void RecomputeRecords::BeginRecipe(const Addresses& addresses, TouchSet* set) {
-  if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign) return;
-  const bool is_kept = state_.drops_eagerly || set->step.keeps_recipe;
-  if (!is_kept && !state_.recorder.IsRecording()) return;
-  const std::uint64_t token =
-      scheduler::TokenOf(scheduler::JobEvent::Operation(CallRecorder::ShapeOf(*set), {}));
-  {
-    const StateLock lock(state_.locks);
-    const Verdict verdict = state_.recipes.VerdictOn(token);
-    if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
+RecomputeRecord* RecomputeRecords::Keep(std::unique_ptr<RecomputeRecord> record) {
+  record->id = ++last_id_;
+  record->output->record = record.get();
+  if (ordering_rules::kRecordsCloseFastPaths) record->output->fast_path.Close();
+  for (Tracked* input : record->inputs) {
+    input->readers.push_back(record.get());
+    if (ordering_rules::kRecordsCloseFastPaths) input->fast_path.Close();
   }
-  set->call->job = job_;
-  auto recipe = RecipeOf(addresses, *set, &set->call->lacks_scratch_bytes);
-  if (!recipe) return;
-  recipe->token = token;
-  recipe->is_kept = is_kept;
-  const StateLock lock(state_.locks);
-  if (!MayBegin(*recipe, *set)) return;
-  const Recipe* const kept = state_.recipes.Keep(std::move(recipe));
-  // A call that passed the gates before they were closed might be made behind this one.
-  if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream)) return frees_.Forget(kept);
-  set->call->recipe = kept->id;
+  records_.push_back(std::move(record));
+  count_.store(records_.size(), std::memory_order_relaxed);
+  return records_.back().get();
 }
 
-void RecomputeRecords::NoteMade(const TouchSet& set) {
-  const StateLock lock(state_.locks);
-  Recipe* const recipe = state_.recipes.Find(set.call->recipe);
-  if (!recipe) return;
-  if (set.failed) return frees_.Forget(recipe);
-  recipe->made_by = set.use;
-  recipe->state = Recipe::State::kMade;
+// fast paths open with the next call that names the memory and takes the lock.
+void RecomputeRecords::Forget(const RecomputeRecord* record) {
+  const auto at = PlaceOf(record->id);
+  record->output->record = nullptr;
+  for (Tracked* input : record->inputs) EndReading(input, record);
+  records_.erase(at);
+  count_.store(records_.size(), std::memory_order_relaxed);
 }
 
-// While this holds memory is used by calls that name it alone, and moves while kernels run.
-bool RecomputeRecords::MayDropAny() {
-  return !CapturesGoOn() && !state_.residency.parking() && !state_.trust.MustWait() && !state_.MustStay() &&
-         !driver::ContextCensus::HasSeveral();
+void RecomputeRecords::Exchange(RecomputeRecord* record, Tracked* from, Tracked* to) {
+  std::replace(record->inputs.begin(), record->inputs.end(), from, to);
+  EndReading(from, record);
+  to->readers.push_back(record);
+  to->fast_path.Close();
 }
 
-bool RecomputeRecords::Drop(Range* range) {
-  const Recipe* const recipe = range->recipe;
-  return recipe && recipe->state == Recipe::State::kLive && MayDropAny() &&
-         state_.residency.StartToDrop(range);
+RecomputeRecords::Places::const_iterator RecomputeRecords::PlaceOf(std::uint64_t id) const {
+  return std::lower_bound(
+      records_.begin(), records_.end(), id,
+      [](const auto& known, std::uint64_t wanted) { return known->id < wanted; });
 }
 
-void RecomputeRecords::DropOrSendAway(const PlanStep::Allocations& allocations) {
-  PlanStep::Allocations others;
-  for (const std::uint64_t allocation : allocations) {
-    Range* const range = state_.executor.Find(allocation);
-    if (range && AwaitsItsCall(range)) continue;
-    const bool is_dropped = range && !state_.residency.HasGoodHostCopy(range) && Drop(range);
-    state_.counters.planned_departures += is_dropped;
-    if (!is_dropped) others.push_back(allocation);
-  }
-  state_.executor.SendAway(others);
+RecomputeRecord* RecomputeRecords::Find(std::uint64_t id) const {
+  const auto at = PlaceOf(id);
+  return at == records_.end() || (*at)->id != id ? nullptr : at->get();
 }
 
-// The call that made it has ended.
-void RecomputeRecords::DropWhatIsDue(Range* range) {
-  if (CapturesGoOn()) return;
-  PlanStep::Allocations one;
-  one.push_back(range->id);
-  DropOrSendAway(one);
+RecomputeRecords::Ids RecomputeRecords::Of(const Tracked* memory) {
+  Ids ids;
+  const RecomputeRecord* const its_own =
+      IsBlock(memory) ? nullptr : static_cast<const Range*>(memory)->record;
+  if (its_own) ids.push_back(its_own->id);
+  for (const RecomputeRecord* reader : memory->readers) ids.push_back(reader->id);
+  return ids;
 }
 
-// Null where the launch cannot be made again.
-std::unique_ptr<Recipe> RecomputeRecords::RecipeOf(const Addresses& addresses, const TouchSet& set,
-                                                   size_t* lacks_scratch_bytes) {
-  auto launch = RecordedLaunch::Of(*set.launch);
-  if (!launch || !set.claims || !set.claims->AreApart()) return nullptr;
-  auto recipe = std::make_unique<Recipe>();
-  recipe->launch = std::move(*launch);
-  const bool can = AddMemory(set, addresses, recipe.get()) && NamesAllClaimed(*set.claims, *recipe) &&
-                   !LeadsElsewhere(recipe->launch) &&
-                   scratch_.MoveAside(*set.claims, recipe.get(), lacks_scratch_bytes);
-  return can ? std::move(recipe) : nullptr;
+RecomputeRecords::Ids RecomputeRecords::All() const {
+  Ids ids;
+  for (const auto& record : records_) ids.push_back(record->id);
+  return ids;
 }
 
-// All that the call is given is ours, and all that its launch names is of a role that fits.
-bool RecomputeRecords::AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const {
-  for (const Claims::Claim& claim : set.claims->all()) {
-    if (!state_.ledger.Find(claim.begin)) return false;
-  }
-  const size_t named = set.at_once ? set.ranges.size() : set.named;
-  for (size_t i = set.at_once ? 1 : 0; i < named; ++i) {
-    Range* const range = set.ranges[i];
-    const Role role = RoleAt(set, i);
-    if (role == Role::kReads) {
-      AddOnce(range, recipe);
-    } else if ((role == Role::kOverwrites || !ordering_rules::kRecipesOverwriteAll) &&
-               (!recipe->output || recipe->output == range)) {
-      recipe->output = range;
-    } else if (!IsAside(*range, *set.claims, addresses, recipe->launch)) {
-      return false;
-    }
-  }
-  for (CUdeviceptr address : addresses) {
-    Allocation* const found = state_.ledger.Find(address);
-    if (!found) return false;
-    if (!IsBlock(found)) continue;
-    const Claims::Kind kind = set.claims->KindAt(address);
-    const bool is_aside = kind == Claims::Kind::kAside && recipe->launch.LeadsInto(address, address + 1);
-    if (kind == Claims::Kind::kReads) {
-      AddOnce(static_cast<Tracked*>(found), recipe);
-    } else if (!is_aside) {
-      return false;
-    }
-  }
-  return recipe->output != nullptr;
-}
-
-// All that the call is said to read or to overwrite is named by its launch: nothing is reached in another way.
-bool RecomputeRecords::NamesAllClaimed(const Claims& claims, const Recipe& recipe) const {
-  const auto all = claims.all();
-  return std::all_of(all.begin(), all.end(), [&](const Claims::Claim& claim) {
-    if (claim.kind == Claims::Kind::kAside) return true;
-    const Allocation* const found = state_.ledger.Find(claim.begin);
-    return found == recipe.output ||
-           std::find(recipe.inputs.begin(), recipe.inputs.end(), found) != recipe.inputs.end();
-  });
-}
-
-// The driver knows memory there that is not ours: managed, another process's, on the host, of a pool of its own. Who writes that is not
-// known. An integer that looks like such an address costs the recipe, too.
-bool RecomputeRecords::LeadsElsewhere(const RecordedLaunch& launch) const {
-  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
-                        kEnd = CUdeviceptr{1} << 57;  // else a number, or several
-  return launch.AnyWord([this](CUdeviceptr word) {
-    unsigned int type = 0;
-    return word >= kLeast && word < kEnd && !state_.ledger.MightBeManaged(word) &&
-           Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) == CUDA_SUCCESS;
-  });
-}
-
-bool RecomputeRecords::MayBegin(const Recipe& recipe, const TouchSet& set) {
-  const int own_calls = set.at_once ? 0 : 1;
-  if (recipe.is_kept ? !MayDropAny() : CapturesGoOn() || state_.MustStay()) return false;
-  if (driver::ContextCensus::HasSeveral() || state_.calls.locked != own_calls ||
-      state_.timeline.AnyStreamIsHeld())
-    return false;
-  return !recipe.output->recipe && IsUsedByName(*recipe.output, own_calls) &&
-         std::all_of(recipe.inputs.begin(), recipe.inputs.end(),
-                     [&](const Tracked* input) { return IsUsedByName(*input, own_calls); });
-}
-
-// What is enqueued on other streams may wait for the program without our knowing, in a kernel that looks for it, and come after the
-// launch though it was enqueued before.
-bool RecomputeRecords::WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) {
-  UseList others = state_.timeline.Unfinished();
-  const StreamState* const replays = state_.replay_stream;
-  others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
-  const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(kStateLock) {
-    return IsBlock(input) ? state_.slabs.MayBeUsedOn(AsBlock(input), others, stream)
-                          : state_.residency.MayBeUsedOn(AsRange(input), others);
-  };
-  bool may_any = state_.residency.MayBeUsedOn(recipe.output, others);
-  for (Tracked* input : recipe.inputs)
-    may_any = may_be_used(input) || may_any;  // all are asked: they note when
-  return may_any;
-}
-
-// Whether it can be made again is known when the call that makes it has ended (CallEnded).
-bool RecomputeRecords::AwaitsItsCall(Range* range) {
-  Recipe* const recipe = range->recipe;
-  if (!recipe || recipe->state != Recipe::State::kMade) return false;
-  recipe->drop_is_due = true;
-  return true;
+RecomputeRecords::Verdict RecomputeRecords::VerdictOn(std::uint64_t token) const {
+  const auto at = verdicts_.find(token);
+  return at == verdicts_.end() ? Verdict::kUnknown : at->second;
 }
 
 }  // namespace spillway::interposer

@@ -1,61 +1,54 @@
-// How a recipe begins around the launch that it makes again, and when its bytes are dropped for it. (Note [Recipes] in recipe.h)
+// All records of a job, and which operations have been proved to be repeatable.
 //
-// Called by the classes behind JobMemory on the thread of the call. The recipes are the job's (recipes.h); this decides which launch gets
-// one.
+// Called by the classes behind JobMemory with the state lock held, but for empty(). Owns the
+// records.
 //
 // Invariants
-//  1. A recipe begins before its launch is made, and only while no other call or work may use its memory unseen.
-//  2. A range is dropped only while memory is used by calls that name it alone, and may move while kernels run (MayDropAny).
-// Never: waits, launches.
+//  1. A range has at most one record, range->record; memory that records read knows them by
+//  Tracked::readers. The fast paths of both
+//     are closed as long as that is so.
+//  2. A range in Place::kDropped has a live record.
+// Never: launches, moves memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
+#include <unordered_map>
+#include <vector>
 
-#include "interposer/execute/deferred_frees.h"
-#include "interposer/execute/job_state.h"
-#include "interposer/execute/recipe.h"
-#include "interposer/execute/scratch_memory.h"
-#include "interposer/execute/touch_set.h"
+#include "interposer/execute/recompute_record.h"
 
 namespace spillway::interposer {
 
-class JobMemory;
-
 class RecomputeRecords {
  public:
-  RecomputeRecords(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
-      : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
+  // Any thread: there is none.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
-  // All is at its place, and the launch not yet made; and after it was made.
-  void BeginRecipe(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+  RecomputeRecord* Keep(std::unique_ptr<RecomputeRecord> record);
+  void Forget(const RecomputeRecord* record);
+  // Of two inputs of equal bytes: the record reads the other from now on.
+  static void Exchange(RecomputeRecord* record, Tracked* from, Tracked* to);
+  RecomputeRecord* Find(std::uint64_t id) const;
 
-  // Memory is used by calls that name it alone, and may move while kernels run.
-  bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
-  // False when the range has no recipe that holds.
-  bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  // As the plan says: dropped, or copied where that cannot be.
-  void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
-  // The call that made it has ended.
-  void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  // The recipe of the library's call is this job's.
-  bool Began(const LibraryCall& call) const { return call.recipe && call.job == job_; }
+  using Ids = base::InlineVector<std::uint64_t, 8>;
+  // Those that read or make the memory.
+  static Ids Of(const Tracked* memory);
+  Ids All() const;
+
+  enum class Verdict : std::uint8_t { kUnknown, kProved, kRefuted };
+  Verdict VerdictOn(std::uint64_t token) const;
+  void Judge(std::uint64_t token, Verdict verdict) { verdicts_[token] = verdict; }
 
  private:
-  std::unique_ptr<Recipe> RecipeOf(const Addresses& addresses, const TouchSet& set,
-                                   size_t* lacks_scratch_bytes) SPILLWAY_EXCLUDES(kStateLock);
-  bool AddMemory(const TouchSet& set, const Addresses& addresses, Recipe* recipe) const;
-  bool NamesAllClaimed(const Claims& claims, const Recipe& recipe) const;
-  bool LeadsElsewhere(const RecordedLaunch& launch) const;
-  bool MayBegin(const Recipe& recipe, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
-  bool WaitingWorkMayUse(const Recipe& recipe, const StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
-  bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  using Places = std::vector<std::unique_ptr<RecomputeRecord>>;
+  Places::const_iterator PlaceOf(std::uint64_t id) const;  // or where it would be
 
-  JobState& state_;
-  DeferredFrees& frees_;
-  ScratchMemory& scratch_;
-  JobMemory* const job_;  // which is told when a library's call has ended
+  std::atomic<std::size_t> count_{0};
+  Places records_;  // by id
+  std::unordered_map<std::uint64_t, Verdict> verdicts_;
+  std::uint64_t last_id_ = 0;
 };
 
 }  // namespace spillway::interposer

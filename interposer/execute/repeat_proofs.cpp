@@ -16,7 +16,7 @@ using driver::RelaxedCapture;
 
 namespace {
 
-using Verdict = Recipes::Verdict;
+using Verdict = RecomputeRecords::Verdict;
 
 constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
 
@@ -40,35 +40,36 @@ void RepeatProofs::CallEnded(const LibraryCall& call) {
   bool is_proved;
   {
     const StateLock lock(state_.locks);
-    const Recipe* const recipe = state_.recipes.Find(call.recipe);
-    if (!recipe) return;
-    if (call.works != 1 || recipe->state != Recipe::State::kMade) return ForgetAfterCall(recipe);
-    is_proved = state_.recipes.VerdictOn(recipe->token) == Verdict::kProved;
+    const RecomputeRecord* const record = state_.recompute_records.Find(call.record);
+    if (!record) return;
+    if (call.works != 1 || record->state != RecomputeRecord::State::kMade)
+      return ForgetAfterCall(record);
+    is_proved = state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
   }
-  if (!is_proved) Prove(call.recipe);
+  if (!is_proved) Prove(call.record);
   Use made_by;
   {
     const StateLock lock(state_.locks);
-    Recipe* const recipe = state_.recipes.Find(call.recipe);
-    if (!recipe) return;
-    if (!recipe->is_kept || state_.recipes.VerdictOn(recipe->token) != Verdict::kProved)
-      return ForgetAfterCall(recipe);
-    recipe->state = Recipe::State::kLive;
-    made_by = recipe->made_by;
-    if (std::exchange(recipe->drop_is_due, false)) records_.DropWhatIsDue(recipe->output);
+    RecomputeRecord* const record = state_.recompute_records.Find(call.record);
+    if (!record) return;
+    if (!record->is_kept || state_.recompute_records.VerdictOn(record->token) != Verdict::kProved)
+      return ForgetAfterCall(record);
+    record->state = RecomputeRecord::State::kLive;
+    made_by = record->made_by;
+    if (std::exchange(record->drop_is_due, false)) records_.DropWhatIsDue(record->output);
   }
   if (state_.drops_eagerly) DropAll(made_by);
 }
 
 bool RepeatProofs::MayReplay(std::uint64_t token) {
   const StateLock lock(state_.locks);
-  return state_.recipes.VerdictOn(token) == Verdict::kProved;
+  return state_.recompute_records.VerdictOn(token) == Verdict::kProved;
 }
 
 // What a plan wanted to drop is copied instead.
-void RepeatProofs::ForgetAfterCall(const Recipe* recipe) {
-  Range* const due = recipe->drop_is_due ? recipe->output : nullptr;
-  frees_.Forget(recipe);
+void RepeatProofs::ForgetAfterCall(const RecomputeRecord* record) {
+  Range* const due = record->drop_is_due ? record->output : nullptr;
+  frees_.Forget(record);
   if (due) records_.DropWhatIsDue(due);
 }
 
@@ -76,7 +77,8 @@ void RepeatProofs::ForgetAfterCall(const Recipe* recipe) {
 void RepeatProofs::DropAll(Use last) {
   {
     const StateLock lock(state_.locks);
-    for (const std::uint64_t id : state_.recipes.All()) records_.Drop(state_.recipes.Find(id)->output);
+    for (const std::uint64_t id : state_.recompute_records.All())
+      records_.Drop(state_.recompute_records.Find(id)->output);
   }
   waits_.AwaitQuietly(last);
   const StateLock lock(state_.locks);
@@ -96,25 +98,27 @@ void RepeatProofs::Prove(std::uint64_t id) {
 // Where it lacks host memory it is left for another time.
 bool RepeatProofs::BeginProof(std::uint64_t id, Proof* proof) {
   const StateLock lock(state_.locks);
-  const Recipe* const recipe = state_.recipes.Find(id);
-  if (!recipe || state_.timeline.AnyStreamIsHeld() || state_.all_memory.device_is_idle()) return false;
-  state_.timeline.EventFor(recipe->made_by);  // before another thread lets the stream wait for the program
+  const RecomputeRecord* const record = state_.recompute_records.Find(id);
+  if (!record || state_.timeline.AnyStreamIsHeld() || state_.all_memory.device_is_idle())
+    return false;
+  state_.timeline.EventFor(
+      record->made_by);  // before another thread lets the stream wait for the program
   proof->id = id;
-  proof->range = recipe->output;
-  proof->life = recipe->output->life;
-  proof->pinned.push_back(recipe->output);
-  for (Tracked* input : recipe->inputs) {
+  proof->range = record->output;
+  proof->life = record->output->life;
+  proof->pinned.push_back(record->output);
+  for (Tracked* input : record->inputs) {
     if (!IsBlock(input)) proof->pinned.push_back(AsRange(input));
   }
   const auto is_there = [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
     return state_.residency.IsMapped(range) && !range->empty;
   };
-  const bool all_there = recipe->output->pins == 0 && !recipe->output->host.data &&
+  const bool all_there = record->output->pins == 0 && !record->output->host.data &&
                          std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
-  if (!all_there || !proof->first.Take(recipe->output->requested_bytes)) return false;
+  if (!all_there || !proof->first.Take(record->output->requested_bytes)) return false;
   if (!state_.residency.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
   for (Range* range : proof->pinned) state_.residency.Pin(range);
-  recipe->output->empty = true;  // a call that names it waits for who makes memory
+  record->output->empty = true;  // a call that names it waits for who makes memory
   return true;
 }
 
@@ -123,37 +127,41 @@ bool RepeatProofs::RunTwice(Proof* proof) {
   Use use;
   {
     const StateLock lock(state_.locks);
-    const Recipe* const recipe = state_.recipes.Find(proof->id);
-    if (!recipe) return false;
-    use = recipe->made_by;
+    const RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
+    if (!record) return false;
+    use = record->made_by;
   }
   if (!AwaitFirst(use, proof->id) || !KeepFirst(proof)) return false;
   {
     const StateLock lock(state_.locks);
-    Recipe* const recipe = state_.recipes.Find(proof->id);
+    RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
     StreamState* const stream = replays_.StreamForReplay(nullptr);
-    if (!recipe || replays_.LaunchAgain(recipe, stream, TraceCause::kNone) != CUDA_SUCCESS) return false;
+    if (!record || replays_.LaunchAgain(record, stream, TraceCause::kNone) != CUDA_SUCCESS)
+      return false;
     proof->was_run = true;
     use = {stream, Timeline::IssuedOn(stream)};
   }
   return waits_.AwaitQuietly(use) && CompareSecond(proof);
 }
 
-// It may wait for what the program does only after the call, without our knowing: then nobody waits for its kind again.
+// It may wait for what the program does only after the call, without our knowing: then nobody waits
+// for its kind again.
 bool RepeatProofs::AwaitFirst(Use use, std::uint64_t id) {
-  if (waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); }))
+  if (waits_.AwaitProgress([&]()
+                               SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); }))
     return true;
   const StateLock lock(state_.locks);
-  if (const Recipe* const recipe = state_.recipes.Find(id))
-    state_.recipes.Judge(recipe->token, Verdict::kRefuted);
+  if (const RecomputeRecord* const record = state_.recompute_records.Find(id))
+    state_.recompute_records.Judge(record->token, Verdict::kRefuted);
   return false;
 }
 
 void RepeatProofs::EndProof(Proof* proof, bool is_complete) {
   const StateLock lock(state_.locks);
-  const Recipe* const recipe = state_.recipes.Find(proof->id);
-  if (is_complete && recipe) {
-    state_.recipes.Judge(recipe->token, proof->is_same ? Verdict::kProved : Verdict::kRefuted);
+  const RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
+  if (is_complete && record) {
+    state_.recompute_records.Judge(record->token,
+                                   proof->is_same ? Verdict::kProved : Verdict::kRefuted);
     ++(proof->is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
   }
   Range* const range = proof->range;
@@ -209,7 +217,7 @@ bool RepeatProofs::CopyPiece(const Proof& proof, OutputPiece piece, Toward towar
   Use use;
   {
     const StateLock lock(state_.locks);
-    use = state_.residency.CopyAside(copy);
+    use = state_.residency.CopyOnOwnStream(copy);
   }
   return use.stream && waits_.AwaitQuietly(use);
 }

@@ -1,12 +1,13 @@
-// Whether an operation makes the same bytes again: its launch is made a second time, and the bytes are compared. (Note [Recipes] in
-// recipe.h)
+// Whether an operation makes the same bytes again: its launch is made a second time, and the bytes
+// are compared. (Note [Recompute records] in recompute_record.h)
 //
-// Called on the thread of a library's call when it has ended: its launch is made a second time, over its own output, and what it made first
-// is compared with what it makes then. Owns nothing beyond a proof.
+// Called on the thread of a library's call when it has ended: its launch is made a second time,
+// over its own output, and what it made first is compared with what it makes then. Owns nothing
+// beyond a proof.
 //
 // Invariants
 //  1. Nobody can use the output during a proof; if it differs its first bytes come back.
-//  2. A recipe outlives its call only if its operation is proved.
+//  2. A record outlives its call only if its operation is proved.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/recipe.h"
-#include "interposer/execute/recompute_records.h"
+#include "interposer/execute/recompute_record.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/waits.h"
@@ -26,7 +27,7 @@ namespace spillway::interposer {
 class RepeatProofs {
  public:
   RepeatProofs(JobState& state, Waits& waits, DeferredFrees& frees, ScratchMemory& scratch,
-               RecomputeRecords& records, Replays& replays)
+               RecomputeRecording& records, Replays& replays)
       : state_(state),
         waits_(waits),
         frees_(frees),
@@ -48,25 +49,27 @@ class RepeatProofs {
     size_t bytes = 0;
   };
   enum class Toward : bool { kHost, kDevice };
-  void ForgetAfterCall(const Recipe* recipe) SPILLWAY_REQUIRES(kStateLock);
+  void ForgetAfterCall(const RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   void DropAll(Use last) SPILLWAY_EXCLUDES(kStateLock);
   void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
   bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(kStateLock);
-  void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
   static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
   bool KeepFirst(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
   bool CompareSecond(Proof* proof) SPILLWAY_EXCLUDES(kStateLock);
   void PutBack(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
-  bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward) SPILLWAY_EXCLUDES(kStateLock);
+  bool CopyPiece(const Proof& proof, OutputPiece piece, Toward toward)
+      SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
   Waits& waits_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
-  RecomputeRecords& records_;
+  RecomputeRecording& records_;
   Replays& replays_;
 };
 

@@ -17,22 +17,23 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// What cannot be made is known at once, but where others' calls may let go of memory: they would be waited for with each anew.
+// What cannot be made is known at once, but where others' calls may let go of memory: they would be
+// waited for with each anew.
 constexpr std::uint64_t kWaitedNs = 1'000'000'000;
 
-// Null when all that the recipe reads is somewhere.
-Range* DroppedInput(const Recipe& recipe) {
-  for (Tracked* input : recipe.inputs) {
+// Null when all that the record reads is somewhere.
+Range* DroppedInput(const RecomputeRecord& record) {
+  for (Tracked* input : record.inputs) {
     if (!IsBlock(input) && IsDropped(AsRange(input))) return AsRange(input);
   }
   return nullptr;
 }
 
-// The first to be made for the sake of the range; null when it is not dropped. No recipe reads what is made from its own output,
-// so that there is an end.
+// The first to be made for the sake of the range; null when it is not dropped. No record reads what
+// is made from its own output, so that there is an end.
 Range* FirstInChain(Range* range) {
   if (!IsDropped(range)) return nullptr;
-  while (Range* const input = DroppedInput(*range->recipe)) range = input;
+  while (Range* const input = DroppedInput(*range->record)) range = input;
   return range;
 }
 
@@ -51,32 +52,34 @@ CUresult Replays::MakeAgain(Range* wanted, StreamState* stream, TraceCause why) 
   }
 }
 
-// What must be made before the call may be, one of it: what it names or reaches, and what is made from what it may write.
+// What must be made before the call may be, one of it: what it names or reaches, and what is made
+// from what it may write.
 ToMake Replays::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
-  if (state_.recipes.empty()) return {};
+  if (state_.recompute_records.empty()) return {};
   ToMake first;
   const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(kStateLock) {
     if (const ToMake to_make = frees_.Outdate(memory); to_make.range) first = to_make;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
-    if (ordering_rules::kWritesAwaitRecipes && MayWrite(set, i, effect)) outdate(set.ranges[i]);
+    if (ordering_rules::kWritesAwaitReplays && MayWrite(set, i, effect)) outdate(set.ranges[i]);
     if (IsDropped(set.ranges[i])) first = {set.ranges[i], nullptr};
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
   for (CUdeviceptr address : addresses) {
     Allocation* const found = effect == Effect::kReads ? nullptr : state_.FindUsable(address);
     if (!found || !IsBlock(found)) continue;
-    const Role role = claims_hold ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
-                                  : Role::kReadsAndWrites;
-    if (ordering_rules::kSmallWritesAwaitRecipes && role != Role::kReads)
+    const Role role = claims_hold
+                          ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
+                          : Role::kReadsAndWrites;
+    if (ordering_rules::kSmallWritesAwaitReplays && role != Role::kReads)
       outdate(static_cast<Tracked*>(found));
   }
   for (Tracked* block : set.reached_blocks) outdate(block);
   return first;
 }
 
-// The program goes on without having freed what they wait for: it is made now. Where it cannot be, they wait. What a plan holds is left,
-// but where even that is asked for.
+// The program goes on without having freed what they wait for: it is made now. Where it cannot be,
+// they wait. What a plan holds is left, but where even that is asked for.
 void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
   DeferredFrees::InVain in_vain;
   while (frees_.put_off_bytes() != 0) {
@@ -95,31 +98,32 @@ void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
   }
 }
 
-// Asked with the lock held: none is dropped any more once the caller has said why (a capture that began, say).
-bool Replays::EndRecipes() {
+// Asked with the lock held: none is dropped any more once the caller has said why (a capture that
+// began, say).
+bool Replays::EndRecords() {
   {
     const StateLock lock(state_.locks);
-    if (state_.recipes.empty()) return true;
+    if (state_.recompute_records.empty()) return true;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const MakingLock making(state_.locks);
-  return EndRecipesWhileMaking();
+  return EndRecordsWhileMaking();
 }
 
 // What was launched for that is complete, too: its kernels may be about to go.
-bool Replays::EndRecipesWhileMaking() {
+bool Replays::EndRecordsWhileMaking() {
   for (Range* dropped = nullptr;; dropped = nullptr) {
     {
       const StateLock lock(state_.locks);
-      for (const std::uint64_t id : state_.recipes.All()) {
-        const Recipe* const recipe = state_.recipes.Find(id);
-        if (!recipe) continue;
-        if (!IsDropped(recipe->output)) {
-          frees_.Forget(recipe);
+      for (const std::uint64_t id : state_.recompute_records.All()) {
+        const RecomputeRecord* const record = state_.recompute_records.Find(id);
+        if (!record) continue;
+        if (!IsDropped(record->output)) {
+          frees_.Forget(record);
         } else {
-          dropped = recipe->output;
+          dropped = record->output;
         }
       }
     }
@@ -132,25 +136,28 @@ bool Replays::EndRecipesWhileMaking() {
   Use last;
   {
     const StateLock lock(state_.locks);
-    if (state_.replay_stream) last = {state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)};
+    if (state_.replay_stream)
+      last = {state_.replay_stream, Timeline::IssuedOn(state_.replay_stream)};
   }
   return !last.stream || waits_.AwaitQuietly(last);
 }
 
-// Kernels may write what recipes read, and read what is dropped, without naming it.
-void Replays::EndRecipesIfUnproven() {
+// Kernels may write what records read, and read what is dropped, without naming it.
+void Replays::EndRecordsIfUnproven() {
   {
     const StateLock lock(state_.locks);
-    if (state_.recipes.empty() || !state_.trust.MustWait()) return;
+    if (state_.recompute_records.empty() || !state_.pointer_safety.MustWait()) return;
   }
-  EndRecipesWhileMaking();
+  EndRecordsWhileMaking();
 }
 
-// The stream asked for by a plan, whose next operation is on it. Another one where work on it would wait for the program, or cannot be
-// marked; and on demand: what the call stands behind may wait for the program without our knowing, and others need what is made.
+// The stream asked for by a plan, whose next operation is on it. Another one where work on it would
+// wait for the program, or cannot be marked; and on demand: what the call stands behind may wait
+// for the program without our knowing, and others need what is made.
 StreamState* Replays::StreamForReplay(StreamState* asked) {
-  const bool serves = asked && !asked->foreign && !asked->is_ours && !driver::ContextCensus::HasSeveral() &&
-                      !CapturesGoOn() && !state_.timeline.AnyStreamIsHeld();
+  const bool serves = asked && !asked->foreign && !asked->is_ours &&
+                      !driver::KnownContexts::HasSeveral() && !CapturesGoOn() &&
+                      !state_.timeline.AnyStreamIsHeld();
   if (serves) return asked;
   if (!state_.replay_stream) {
     CUstream stream = nullptr;
@@ -161,30 +168,30 @@ StreamState* Replays::StreamForReplay(StreamState* asked) {
 }
 
 // Whoever writes what it reads, or uses what it makes, stands behind it.
-CUresult Replays::LaunchAgain(Recipe* recipe, StreamState* stream, TraceCause why) {
+CUresult Replays::LaunchAgain(RecomputeRecord* record, StreamState* stream, TraceCause why) {
   if (ordering_rules::kReplaysFollowInputs) {
-    for (Tracked* input : recipe->inputs) state_.residency.OrderBehind(input, stream);
+    for (Tracked* input : record->inputs) state_.residency.OrderBehind(input, stream);
   }
-  state_.residency.OrderBehind(recipe->output, stream);
-  state_.timeline.OrderAfter(stream, recipe->made_by);
-  if (recipe->writes_aside && scratch_.last_use().stream)
+  state_.residency.OrderBehind(record->output, stream);
+  state_.timeline.OrderAfter(stream, record->made_by);
+  if (record->clobbers && scratch_.last_use().stream)
     state_.timeline.OrderAfter(stream, scratch_.last_use());
   const TraceMoment begun = state_.trace.Begin(stream->handle);
-  const CUresult result = recipe->launch.LaunchOn(stream->handle);
+  const CUresult result = record->launch.LaunchOn(stream->handle);
   if (result != CUDA_SUCCESS) {
     state_.trace.Cancel(begun);
     return result;
   }
-  TraceEvent event = TraceOf(TraceKind::kRecompute, recipe->output, why);
+  TraceEvent event = TraceOf(TraceKind::kRecompute, record->output, why);
   event.stream = stream->number;
   state_.trace.End(stream->handle, begun, event);
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
-  if (recipe->writes_aside) scratch_.Used(use);
+  if (record->clobbers) scratch_.Used(use);
   if (ordering_rules::kWritesFollowReplays) {
-    for (Tracked* input : recipe->inputs) NoteReplay(input, use);
+    for (Tracked* input : record->inputs) NoteReplay(input, use);
   }
-  if (ordering_rules::kUsesFollowReplays) NoteReplay(recipe->output, use);
+  if (ordering_rules::kUsesFollowReplays) NoteReplay(record->output, use);
   return CUDA_SUCCESS;
 }
 
@@ -196,14 +203,14 @@ void Replays::NoteReplay(Tracked* memory, Use use) {
   if (!IsBlock(memory)) AsRange(memory)->uses.Add(use);
 }
 
-// Nothing is done where another thread has changed what there is to do. The launch is made with the lock held under which the
-// memory is given: nobody sees it without its bytes.
+// Nothing is done where another thread has changed what there is to do. The launch is made with the
+// lock held under which the memory is given: nobody sees it without its bytes.
 CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
   Inputs inputs;
   {
     const StateLock lock(state_.locks);
-    if (!IsDropped(range) || DroppedInput(*range->recipe)) return CUDA_SUCCESS;
-    for (Tracked* input : range->recipe->inputs) {
+    if (!IsDropped(range) || DroppedInput(*range->record)) return CUDA_SUCCESS;
+    for (Tracked* input : range->record->inputs) {
       if (!IsBlock(input)) inputs.push_back(AsRange(input));
     }
     for (Range* input : inputs) state_.residency.Pin(input);
@@ -212,14 +219,15 @@ CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why
   bool all_there = PrepareInputs(inputs);
   for (Range* input : inputs) all_there = all_there && restores_.MakeResident(input, Role::kReads);
   CUresult result = CUDA_SUCCESS;
-  all_there = all_there &&
-              eviction_.MakeRoom(range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
-                if (!IsDropped(range)) return true;  // it was freed
-                if (!state_.residency.Revive(range)) return false;
-                result = LaunchAgain(range->recipe, StreamForReplay(stream), why);
-                if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
-                return true;
-              });
+  all_there =
+      all_there && eviction_.MakeRoom(
+                       range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
+                         if (!IsDropped(range)) return true;  // it was freed
+                         if (!state_.residency.Revive(range)) return false;
+                         result = LaunchAgain(range->record, StreamForReplay(stream), why);
+                         if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
+                         return true;
+                       });
   if (!all_there) result = MakeWhereParked(range, inputs);
   {
     const StateLock lock(state_.locks);
@@ -234,28 +242,32 @@ CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why
   return result;
 }
 
-// Kernels may use what is parked without naming it: its mapping changes while the device is idle. False when it may not.
+// Kernels may use what is parked without naming it: its mapping changes while the device is idle.
+// False when it may not.
 bool Replays::PrepareInputs(const Inputs& inputs) {
   bool must_prepare;
   {
     const StateLock lock(state_.locks);
-    const auto is_there = [this](const Range* input)
-                              SPILLWAY_REQUIRES(kStateLock) { return state_.residency.IsMapped(input); };
-    must_prepare = state_.trust.MustPark() && parking_.MustPrepare() &&
+    const auto is_there = [this](const Range* input) SPILLWAY_REQUIRES(kStateLock) {
+      return state_.residency.IsMapped(input);
+    };
+    must_prepare = state_.pointer_safety.MustPark() && parking_.MustPrepare() &&
                    !std::all_of(inputs.begin(), inputs.end(), is_there);
   }
   return !must_prepare || parking_.PrepareToMove();
 }
 
-// The budget has become too small for output and inputs together: they are used as by a call that names as much. What the host is asked
-// for is there when the lock is released: reads of parked memory wait for the program's streams only.
+// The budget has become too small for output and inputs together: they are used as by a call that
+// names as much. What the host is asked for is there when the lock is released: reads of parked
+// memory wait for the program's streams only.
 CUresult Replays::MakeWhereParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  if (!restores_.ParkWhatIsAway({inputs.begin(), inputs.size()}) || !state_.residency.ReviveParked(range))
+  if (!restores_.ParkWhatIsAway({inputs.begin(), inputs.size()}) ||
+      !state_.residency.ReviveParked(range))
     return state_.OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);
-  const CUresult result = LaunchAgain(range->recipe, stream, TraceCause::kDemand);
+  const CUresult result = LaunchAgain(range->record, stream, TraceCause::kDemand);
   if (result != CUDA_SUCCESS) {
     state_.residency.DropAnew(range);
     return result;

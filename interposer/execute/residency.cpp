@@ -20,7 +20,8 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
       counters_(counters),
       trace_(trace),
       chunks_(device, budget_bytes, PromisesShareableMemory(device)),
-      host_(device, host_limit_bytes, may_park && driver::PromisesMappableHostMemory(device), timeline) {
+      host_(device, host_limit_bytes, may_park && driver::PromisesMappableHostMemory(device),
+            timeline) {
   for (CUstream& stream : streams_) Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   to_host_ = timeline_->Of({streams_[0], false});
   to_device_ = timeline_->Of({streams_[1], false});
@@ -41,20 +42,21 @@ Range* Residency::NewRange(size_t bytes) {
   range->requested_bytes = bytes;
   range->holds_addresses = false;
   range->last_touch = TouchClock();
-  if (range->ready_after.empty()) OpenGate(range, 0);
+  if (range->ready_after.empty()) OpenFastPath(range, 0);
   if (gives_back_) spare_.Note(UnusedBytes() - std::min(UnusedBytes(), size_bytes));
   return range;
 }
 
-// A freed range of the same size serves as it is: same address, same mapping, no call to the driver. Its former work
-// may still run; Free left it in ready_after.
+// A freed range of the same size serves as it is: same address, same mapping, no call to the
+// driver. Its former work may still run; Free left it in ready_after.
 Range* Residency::ReuseFreed(size_t bytes) {
-  // While parking is on, calls that do not name the range may use it: they could not be ordered behind its former work.
+  // While parking is on, calls that do not name the range may use it: they could not be ordered
+  // behind its former work.
   const auto is_shared = [](const Chunk& chunk) { return chunk.shared; };
   const auto may_serve = [&](Range* freed) {
     if (std::any_of(freed->chunks.begin(), freed->chunks.end(), is_shared)) return false;
     const bool idle_only = parking_ || freed->place == Place::kParked;
-    return CloseGate(freed) && (!idle_only || timeline_->AllDone(&freed->ready_after));
+    return CloseFastPath(freed) && (!idle_only || timeline_->AllDone(&freed->ready_after));
   };
   Range* const range = freed_.FindOfSize(bytes, may_serve);
   if (!range) return nullptr;
@@ -86,19 +88,22 @@ Range* Residency::NewObject() {
   return range;
 }
 
-void Residency::OpenGate(Range* range, std::uint64_t stream_serial) {
-  const bool serves = ordering_rules::kRecipesCloseGates && (!range->readers.empty() || range->recipe);
+void Residency::OpenFastPath(Range* range, std::uint64_t stream_serial) {
+  const bool serves =
+      ordering_rules::kRecordsCloseFastPaths && (!range->readers.empty() || range->record);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
                       !range->holds_addresses && !serves;
   if (!steady) return;
-  range->ready_after.empty() ? range->gate.OpenForAll() : range->gate.OpenFor(stream_serial);
+  range->ready_after.empty() ? range->fast_path.OpenForAll()
+                             : range->fast_path.OpenFor(stream_serial);
 }
 
-// False while a call names the range; then it is as open as before, or the call's end opens it. (Note [Gates])
-bool Residency::CloseGate(Range* range) {
-  range->gate.Close();
+// False while a call names the range; then it is as open as before, or the call's end opens it.
+// (Note [Fast path])
+bool Residency::CloseFastPath(Range* range) {
+  range->fast_path.Close();
   if (range->pins || calls::Names(range)) {
-    if (range->ready_after.empty()) OpenGate(range, 0);
+    if (range->ready_after.empty()) OpenFastPath(range, 0);
     return false;
   }
   NoteRecentUses(range);
@@ -116,7 +121,7 @@ bool Residency::MayBeUsedOn(Range* range, const UseList& streams) {
 }
 
 void Residency::Free(Range* range, const UseList& busy) {
-  CloseGate(range);
+  CloseFastPath(range);
   NoteUnusedPrefetch(range);
   if (range->place == Place::kLeaving) leaving_.remove(range);
   const bool parked = range->place == Place::kParked;
@@ -131,7 +136,7 @@ void Residency::Free(Range* range, const UseList& busy) {
   range->uses.Clear();
   if (!parked) range->place = on_device ? Place::kDevice : Place::kNowhere;
   range->live = range->empty = range->drops = false;
-  range->gate.Close();
+  range->fast_path.Close();
   freed_.Add(range);
 }
 
@@ -165,7 +170,8 @@ void Residency::Used(Range* range, Use use, bool may_write) {
   }
   range->empty = false;
   (range->live ? range->uses : range->ready_after).Add(use);
-  if (range->place == Place::kParked && !parking_) timeline_->EventFor(use);  // it is waited for (MayUnpark)
+  if (range->place == Place::kParked && !parking_)
+    timeline_->EventFor(use);  // it is waited for (MayUnpark)
   const bool outdates =
       may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
@@ -245,7 +251,7 @@ void Residency::CancelLeaving() {
   }
 }
 
-Use Residency::CopyAside(const CUDA_MEMCPY2D& copy) {
+Use Residency::CopyOnOwnStream(const CUDA_MEMCPY2D& copy) {
   if (Driver().cuMemcpy2DAsync_v2(&copy, streams_[0]) != CUDA_SUCCESS) return {};
   const Use use = timeline_->Issue(to_host_);
   timeline_->EventFor(use);
@@ -257,8 +263,8 @@ bool Residency::CopyIn(Range* range, TraceCause why) {
   host_.MakePinned(&range->host);
   range->copied_at = CountUndocumented();
   const TraceMoment begun = trace_->Begin(streams_[1]);
-  if (Driver().cuMemcpyHtoDAsync_v2(range->base, range->host.data, range->requested_bytes, streams_[1]) !=
-      CUDA_SUCCESS) {
+  if (Driver().cuMemcpyHtoDAsync_v2(range->base, range->host.data, range->requested_bytes,
+                                    streams_[1]) != CUDA_SUCCESS) {
     trace_->Cancel(begun);
     return false;
   }
@@ -281,9 +287,9 @@ void Residency::TraceMemoryNow() {
                           signed_of(counters_->wanted_bytes), signed_of(host_.pinned_bytes())}});
 }
 
-// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory is needed: by its
-// amount, or for its chunks, since those at hand would have to be cut. Nothing is cut that an idle one makes needless; none is
-// waited for. (Note [Cutting])
+// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory
+// is needed: by its amount, or for its chunks, since those at hand would have to be cut. Nothing is
+// cut that an idle one makes needless; none is waited for. (Note [Cutting])
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
@@ -317,12 +323,12 @@ void Residency::CollectFinished() {
 }
 
 bool Residency::IsIdle(Range* freed) {
-  return CloseGate(freed) && Timeline::AllKnownDone(&freed->ready_after);
+  return CloseFastPath(freed) && Timeline::AllKnownDone(&freed->ready_after);
 }
 
-// Each that is retired must be mapped anew when an allocation of its size comes, in most jobs with the next iteration:
-// the fewer the better, so the largest first. The oldest first would, in an iteration that repeats itself, always
-// retire what is needed next.
+// Each that is retired must be mapped anew when an allocation of its size comes, in most jobs with
+// the next iteration: the fewer the better, so the largest first. The oldest first would, in an
+// iteration that repeats itself, always retire what is needed next.
 bool Residency::RetireIdle(RetireFirst order) {
   const auto worth = [order](const Range* range) {
     if (range->place != Place::kDevice) return size_t{0};
@@ -362,13 +368,14 @@ CUresult Residency::Health() const {
 }
 
 const void* Residency::HostCopy(const Range* range) const {
-  const bool is_there = range->place == Place::kHost || range->place == Place::kParked || range->empty;
+  const bool is_there =
+      range->place == Place::kHost || range->place == Place::kParked || range->empty;
   return is_there ? range->host.data : nullptr;
 }
 
 void Residency::ReleaseAll() {
   for (const auto& range : ranges_) {
-    range->gate.Close();
+    range->fast_path.Close();
     if (IsMapped(range.get()) || range->place == Place::kParked)
       driver::MemUnmap(range->base, range->size_bytes);
     host_.Give(&range->host);

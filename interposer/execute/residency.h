@@ -1,28 +1,36 @@
-// Where each range's bytes are, and the steps that move them: materialise, offload, leave, restore, retire.
+// Where each range's bytes are, and the steps that move them: materialise, offload, leave, restore,
+// retire.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the chunk pool, the addresses, the pinned host pool, the copy
-// streams and all ranges. The only room that maps, unmaps and copies.
+// Called by the classes behind JobMemory with the state lock held. Owns the chunk pool, the
+// addresses, the pinned host pool, the copy streams and all ranges. The only room that maps, unmaps
+// and copies.
 //
-// The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings, parking), residency_spare.cpp (what
-// goes back to the device).
+// The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings,
+// parking), residency_spare.cpp (what goes back to the device).
 //
-// The life of a range's bytes: nowhere -> device -> leaving -> host, parked or dropped -> device -> ... -> freed -> gone.
+// The life of a range's bytes: nowhere -> device -> leaving -> host, parked or dropped -> device ->
+// ... -> freed -> gone.
 //
 // Invariants
-//  1. A range is unmapped only when every use of it and the copy of its bytes are complete (cuMemUnmap does not wait).
-//  2. A range that an application call in progress names (by a pin, or without the lock: calls.h) neither starts
+//  1. A range is unmapped only when every use of it and the copy of its bytes are complete
+//  (cuMemUnmap does not wait).
+//  2. A range that an application call in progress names (by a pin, or without the lock: calls.h)
+//  neither starts
 //     leaving nor leaves, and serves no other allocation.
-//  3. The bytes of a range are on the device, or in its host copy, or both, or nowhere, if it was dropped and has a recipe
-//     (recipe.h); a host copy counts as valid only from
-//     the completion of its copy until the next touch of the range that may write. Between the beginning and the end of a
-//     call that overwrites all of it, and only there, a range on the device may be empty: its host copy is kept until
-//     the call has been made.
-//  4. Memory of a freed range serves another allocation only with what was enqueued before the free as ready_after.
+//  3. The bytes of a range are on the device, or in its host copy, or both, or nowhere, if it was
+//  dropped and has a record
+//     (recompute_record.h); a host copy counts as valid only from
+//     the completion of its copy until the next touch of the range that may write. Between the
+//     beginning and the end of a call that overwrites all of it, and only there, a range on the
+//     device may be empty: its host copy is kept until the call has been made.
+//  4. Memory of a freed range serves another allocation only with what was enqueued before the free
+//  as ready_after.
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
-//  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's truth, and what may
-//     use a range is not known: the caller moves mappings only while the device is idle. While it is off a range is parked
-//     because a call needed it so, or since parking was on, and its uses are known like any other's: it loses that mapping
-//     after the last of them.
+//  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's
+//  truth, and what may
+//     use a range is not known: the caller moves mappings only while the device is idle. While it
+//     is off a range is parked because a call needed it so, or since parking was on, and its uses
+//     are known like any other's: it loses that mapping after the last of them.
 // Never: waits. What must be waited for is answered (NextToAwait).
 #pragma once
 
@@ -66,12 +74,13 @@ struct ScratchPiece {
 
 class Residency {
  public:
-  // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has it.
-  Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park, Timeline* timeline,
-            Counters* counters, JobTrace* trace);
+  // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has
+  // it.
+  Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
+            Timeline* timeline, Counters* counters, JobTrace* trace);
 
-  // A range of its own for `bytes`; with memory if there is some without taking it from others, else nowhere.
-  // Null when the driver has no addresses left.
+  // A range of its own for `bytes`; with memory if there is some without taking it from others,
+  // else nowhere. Null when the driver has no addresses left.
   Range* NewRange(size_t bytes);
   // The application freed it; `busy` is all that may still use its memory.
   void Free(Range* range, const UseList& busy);
@@ -86,7 +95,8 @@ class Residency {
   // A call that names the range is about to be made: it stays where it is, or stops leaving.
   void Pin(Range* range);
   void Unpin(Range* range) { --range->pins; }
-  // A call is made of the range where it is; until Leave, which follows when it was made, nothing of that changes.
+  // A call is made of the range where it is; until Leave, which follows when it was made, nothing
+  // of that changes.
   void Enter(Range* range) {
     Pin(range);
     ++range->entered;
@@ -97,25 +107,28 @@ class Residency {
   }
   template <class Ranges>
   bool AllOnDevice(const Ranges& ranges) const {
-    return std::all_of(ranges.begin(), ranges.end(), [this](const Range* range) { return IsMapped(range); });
+    return std::all_of(ranges.begin(), ranges.end(),
+                       [this](const Range* range) { return IsMapped(range); });
   }
   // The stream's next operation comes behind all that users of the memory must wait for.
   void OrderBehind(Tracked* memory, StreamState* user);
-  // The call was made: `use` is its place in its stream. After a call that may have written, a host copy, complete or
-  // under way, is not the truth any more.
+  // The call was made: `use` is its place in its stream. After a call that may have written, a host
+  // copy, complete or under way, is not the truth any more.
   void Used(Range* range, Use use, bool may_write);
-  // Something enqueued on these streams that is not known to be complete names the range. Its gate is closed, and no call names it but
-  // the caller's.
+  // Something enqueued on these streams that is not known to be complete names the range. Its fast
+  // path is closed, and no call names it but the caller's.
   bool MayBeUsedOn(Range* range, const UseList& streams);
-  // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no lock any more.
-  void OpenGate(Range* range, std::uint64_t stream_serial);
-  // From now on what is evicted is parked, or is not. Turned on, all that is away is mapped onto its host copy, and what
-  // was leaving stays; false when some of it cannot be mapped.
+  // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no
+  // lock any more.
+  void OpenFastPath(Range* range, std::uint64_t stream_serial);
+  // From now on what is evicted is parked, or is not. Turned on, all that is away is mapped onto
+  // its host copy, and what was leaving stays; false when some of it cannot be mapped.
   bool SetParking(bool parking);
   bool parking() const { return parking_; }
   // Memory on the host for a range that is nowhere.
   bool ParkNew(Range* range);
-  // A call names the range, and there is no device memory for it: its addresses lead to its host copy until it is restored.
+  // A call names the range, and there is no device memory for it: its addresses lead to its host
+  // copy until it is restored.
   bool ParkForCall(Range* range);
   // No call uses the range where it is parked; while parking is on it is the caller who knows.
   bool MayUnpark(Range* range);
@@ -129,9 +142,10 @@ class Residency {
   // The last copy that brings a range back.
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
   enum class Content : std::uint8_t { kWanted, kDead };
-  // Gives memory to a range that is nowhere or on the host, from what can be had at once. Where its content is dead, and
-  // nobody may use it without naming it, it is empty then.
-  bool Restore(Range* range, TraceCause why = TraceCause::kDemand, Content content = Content::kWanted);
+  // Gives memory to a range that is nowhere or on the host, from what can be had at once. Where its
+  // content is dead, and nobody may use it without naming it, it is empty then.
+  bool Restore(Range* range, TraceCause why = TraceCause::kDemand,
+               Content content = Content::kWanted);
   // The call that would have overwritten the range was not made.
   void Fill(Range* range);
 
@@ -141,12 +155,14 @@ class Residency {
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
 
-  // Its memory can be taken away without a copy. (Note [Good host copies] in residency_departure.cpp)
+  // Its memory can be taken away without a copy. (Note [Good host copies] in
+  // residency_departure.cpp)
   bool HasGoodHostCopy(const Range* range) const;
 
   // Which ranges leave first when something must.
   enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
-  // Starts to move out ranges until `bytes` are free or on their way; false when there are not enough that may move.
+  // Starts to move out ranges until `bytes` are free or on their way; false when there are not
+  // enough that may move.
   bool StartMakingRoom(size_t bytes, LeaveFirst order = LeaveFirst::kLeastRecentlyUsed);
   // So many bytes are free or on their way already, beside what a budget that became less takes.
   bool HasRoomComing(size_t bytes) const {
@@ -154,20 +170,22 @@ class Residency {
   }
   // One range is to leave, as a plan says; false when it may not, or cannot now.
   bool StartToLeave(Range* range);
-  // The same without a copy: its recipe makes the bytes again.
+  // The same without a copy: its record makes the bytes again.
   bool StartToDrop(Range* range);
   // What has left is noted now, and not only when its memory is wanted.
   void CollectLeft() {
     timeline_->Poll();
     CollectLeaving();
   }
-  // Memory for a range that was dropped, from what can be had at once; the bytes are the caller's affair.
+  // Memory for a range that was dropped, from what can be had at once; the bytes are the caller's
+  // affair.
   bool Revive(Range* range);
   // The same in host memory, at which it is mapped.
   bool ReviveParked(Range* range);
   // There are none.
   void DropAnew(Range* range);
-  // The completions of which any may be the next to free memory, the first of each stream; none when nothing is under way.
+  // The completions of which any may be the next to free memory, the first of each stream; none
+  // when nothing is under way.
   FirstUses NextToAwait();
 
   // Calls visit(range) for every range that lives.
@@ -183,16 +201,18 @@ class Residency {
   static void SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed);
 
   // A copy between device and host outside any range's life, on the stream of those that leave.
-  Use CopyAside(const CUDA_MEMCPY2D& copy);
+  Use CopyOnOwnStream(const CUDA_MEMCPY2D& copy);
 
   // The bytes of a range that are not on the device, or null.
   const void* HostCopy(const Range* range) const;
 
   void ReleaseAll();
 
-  // Without a budget what is freed goes back to the device (spare_memory.h). Before the first allocation.
+  // Without a budget what is freed goes back to the device (spare_memory.h). Before the first
+  // allocation.
   void GiveBackWhatIsFreed() { gives_back_ = true; }
-  // After a free, or a wait for the device: what is idle and beyond what is kept. After a free not each time.
+  // After a free, or a wait for the device: what is idle and beyond what is kept. After a free not
+  // each time.
   enum class After : bool { kFree, kWait };
   void GiveBackSpare(After after);
   // An allocation of so much would be given new memory beside much that was freed and is busy.
@@ -239,7 +259,7 @@ class Residency {
   bool RetireOldestIdle();
   size_t UnusedBytes() const;
   void MarkBusySpare();
-  bool CloseGate(Range* range);
+  bool CloseFastPath(Range* range);
   void NoteRecentUses(Range* range);
   bool IsHeld(const Range* range);
   bool IsIdle(Range* freed);

@@ -28,13 +28,15 @@ bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
 bool Residency::StartToLeave(Range* range) {
   if (!ordering_rules::kPlansSpareNamedMemory)
     return range->place == Place::kDevice && StartLeaving(range, TraceCause::kPlan);
-  if (!ordering_rules::kDropsAreChecked && (range->host_valid = range->host_valid || TakeHostBuffer(range)))
+  if (!ordering_rules::kDropsAreChecked &&
+      (range->host_valid = range->host_valid || TakeHostBuffer(range)))
     range->copied_at = timeline_->UndocumentedBegun();
-  return MayLeave(*range) && CloseGate(range) && !IsHeld(range) && StartLeaving(range, TraceCause::kPlan);
+  return MayLeave(*range) && CloseFastPath(range) && !IsHeld(range) &&
+         StartLeaving(range, TraceCause::kPlan);
 }
 
 bool Residency::StartToDrop(Range* range) {
-  if (!MayLeave(*range) || !CloseGate(range) || IsHeld(range)) return false;
+  if (!MayLeave(*range) || !CloseFastPath(range) || IsHeld(range)) return false;
   GiveHostCopy(range);
   range->drops = true;
   range->departure.Clear();
@@ -61,14 +63,15 @@ bool Residency::MayLeave(const Range& range) {
          range.holds == 0 && range.live;
 }
 
-// What waits for the program, as far as is known, would hold up the copy that takes the range away, and all behind it.
+// What waits for the program, as far as is known, would hold up the copy that takes the range away,
+// and all behind it.
 bool Residency::IsHeld(const Range* range) {
   return timeline_->AnyHeld(range->uses) || timeline_->AnyHeld(range->ready_after);
 }
 
-// Those that may leave are sorted once for many departures: by recency the order stays right, since a range that is used
-// meanwhile, which shows, belongs behind all others. The victim's gate is closed: no call can begin to use it without the
-// lock. What a call names right now is in use.
+// Those that may leave are sorted once for many departures: by recency the order stays right, since
+// a range that is used meanwhile, which shows, belongs behind all others. The victim's fast path is
+// closed: no call can begin to use it without the lock. What a call names right now is in use.
 template <class Accepts>
 Range* Residency::Victim(LeaveFirst order, Accepts accepts) {
   for (bool is_new = false;; is_new = true) {
@@ -76,8 +79,10 @@ Range* Residency::Victim(LeaveFirst order, Accepts accepts) {
       const Candidate candidate = candidates_.back();
       candidates_.pop_back();
       Range* const range = candidate.range;
-      const bool is_same = range->life == candidate.life && range->last_touch == candidate.last_touch;
-      if (is_same && MayLeave(*range) && accepts(*range) && CloseGate(range) && !IsHeld(range)) return range;
+      const bool is_same =
+          range->life == candidate.life && range->last_touch == candidate.last_touch;
+      if (is_same && MayLeave(*range) && accepts(*range) && CloseFastPath(range) && !IsHeld(range))
+        return range;
     }
     if (is_new) return nullptr;
     SortCandidates(order);
@@ -89,14 +94,16 @@ void Residency::SortCandidates(LeaveFirst order) {
     if (MayLeave(*range))
       candidates_.push_back({range.get(), range->life, range->last_touch, range->next_use});
   }
-  std::sort(candidates_.begin(), candidates_.end(), [order](const Candidate& a, const Candidate& b) {
-    const bool by_use = order == LeaveFirst::kFurthestUse && a.next_use != b.next_use;
-    return by_use ? a.next_use < b.next_use : a.last_touch > b.last_touch;
-  });
+  std::sort(candidates_.begin(), candidates_.end(),
+            [order](const Candidate& a, const Candidate& b) {
+              const bool by_use = order == LeaveFirst::kFurthestUse && a.next_use != b.next_use;
+              return by_use ? a.next_use < b.next_use : a.last_touch > b.last_touch;
+            });
 }
 
-// A good host copy of data that is on the device is a convenience: its buffer serves data that must leave. What is away already can
-// wait in ordinary memory. What the present call names comes last: it is about to be used.
+// A good host copy of data that is on the device is a convenience: its buffer serves data that must
+// leave. What is away already can wait in ordinary memory. What the present call names comes last:
+// it is about to be used.
 bool Residency::TakeHostBuffer(Range* range) {
   const auto take = [&] {
     return (range->serves_parked && host_.TakeMappable(range->size_bytes, &range->host)) ||
@@ -126,18 +133,20 @@ bool Residency::TakeHostBuffer(Range* range) {
 void Residency::GiveUpSpareCopies() {
   for (const auto& range : ranges_) {
     if (!host_.IsOverLimit()) return;
-    if (range->place == Place::kDevice && range->host_valid && range->pins == 0) GiveHostCopy(range.get());
+    if (range->place == Place::kDevice && range->host_valid && range->pins == 0)
+      GiveHostCopy(range.get());
   }
 }
 
 // Note [Good host copies]
-// A host copy is outdated by each call that may write the range. A kernel may write memory that no call shows, by an address
-// that it keeps where or how nobody looks; only of the launches in library calls do documents say that they do not. So a copy is
-// good for as long as no other launch has begun since it was made, and none was at work then. Else the bytes are copied out
-// again, over the old ones: until the device can compare them, that is how they are verified.
+// A host copy is outdated by each call that may write the range. A kernel may write memory that no
+// call shows, by an address that it keeps where or how nobody looks; only of the launches in
+// library calls do documents say that they do not. So a copy is good for as long as no other launch
+// has begun since it was made, and none was at work then. Else the bytes are copied out again, over
+// the old ones: until the device can compare them, that is how they are verified.
 bool Residency::HasGoodHostCopy(const Range* range) const {
-  return range->host_valid &&
-         (!ordering_rules::kHostCopiesAreVerified || range->copied_at == timeline_->UndocumentedBegun());
+  return range->host_valid && (!ordering_rules::kHostCopiesAreVerified ||
+                               range->copied_at == timeline_->UndocumentedBegun());
 }
 
 std::uint64_t Residency::CountUndocumented() {
@@ -175,8 +184,8 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   range->copied_at = CountUndocumented();
   if (range->host_valid) counters_->verified_bytes += range->requested_bytes;
   const TraceMoment begun = trace_->Begin(streams_[0]);
-  if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes, streams_[0]) !=
-      CUDA_SUCCESS) {
+  if (Driver().cuMemcpyDtoHAsync_v2(range->host.data, range->base, range->requested_bytes,
+                                    streams_[0]) != CUDA_SUCCESS) {
     trace_->Cancel(begun);
     return false;
   }
@@ -190,8 +199,8 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   return true;
 }
 
-// What left earlier is not gone earlier: a copy stands behind others, while what is dropped, or freed, only awaits the operation that
-// used it last.
+// What left earlier is not gone earlier: a copy stands behind others, while what is dropped, or
+// freed, only awaits the operation that used it last.
 FirstUses Residency::NextToAwait() {
   FirstUses first;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
@@ -219,8 +228,8 @@ void Residency::FinishLeaving(Range* range) {
   chunks_.Give(&range->chunks);
   const bool drops = std::exchange(range->drops, false);
   range->place = drops ? Place::kDropped : Place::kHost;
-  counters_->recipe_drops += drops;
-  counters_->recipe_dropped_bytes += drops ? range->requested_bytes : 0;
+  counters_->recompute_drops += drops;
+  counters_->recompute_dropped_bytes += drops ? range->requested_bytes : 0;
   range->host_valid = false;
   range->departure.Clear();
   range->uses.Clear();

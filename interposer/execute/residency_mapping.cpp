@@ -99,7 +99,8 @@ bool Residency::MakeMappable(Range* range) {
 
 bool Residency::Park(Range* range) {
   if (!range->host.handle && !MakeMappable(range)) return false;
-  if (driver::MemMap(range->base, range->size_bytes, range->host.handle) != CUDA_SUCCESS) return false;
+  if (driver::MemMap(range->base, range->size_bytes, range->host.handle) != CUDA_SUCCESS)
+    return false;
   if (!AllowDevice(range->base, range->size_bytes)) {
     driver::MemUnmap(range->base, range->size_bytes);
     return false;

@@ -25,10 +25,13 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   return taken;
 }
 
-// Freed ranges of other sizes serve the allocation with their memory, so that no more is created beside them, where they are more than
-// what is kept, or would make the job hold an eighth more than it ever wanted.
+// Freed ranges of other sizes serve the allocation with their memory, so that no more is created
+// beside them, where they are more than what is kept, or would make the job hold an eighth more
+// than it ever wanted.
 void Residency::RetireBeforeCreating(size_t bytes) {
-  const auto mapped_bytes = [this] { return UnusedBytes() - std::min(UnusedBytes(), chunks_.free_bytes()); };
+  const auto mapped_bytes = [this] {
+    return UnusedBytes() - std::min(UnusedBytes(), chunks_.free_bytes());
+  };
   while (chunks_.free_bytes() < bytes &&
          (WouldHoldTooMuch(bytes, 0) || mapped_bytes() > spare_.keep_bytes())) {
     if (!RetireIdle(RetireFirst::kLargest)) return;
@@ -36,14 +39,16 @@ void Residency::RetireBeforeCreating(size_t bytes) {
 }
 
 bool Residency::WouldHoldTooMuch(size_t bytes, size_t more_bytes) const {
-  const size_t wanted_bytes = std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes + bytes);
+  const size_t wanted_bytes =
+      std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes + bytes);
   const size_t most_bytes = wanted_bytes + wanted_bytes / 8 + SpareMemory::kLeastBytes + more_bytes;
   return chunks_.held_bytes() + bytes - std::min(bytes, chunks_.free_bytes()) > most_bytes;
 }
 
 bool Residency::MustAwaitSpare(size_t bytes) {
   const auto any = [](const Range*) { return true; };
-  if (freed_.FindOfSize(bytes, any) || !WouldHoldTooMuch(bytes, SpareMemory::kMostBusyBytes)) return false;
+  if (freed_.FindOfSize(bytes, any) || !WouldHoldTooMuch(bytes, SpareMemory::kMostBusyBytes))
+    return false;
   MarkBusySpare();
   RetireBeforeCreating(bytes);
   return WouldHoldTooMuch(bytes, SpareMemory::kMostBusyBytes);
@@ -86,7 +91,8 @@ bool Residency::ReleaseSpare() {
 // Events say when it is done.
 void Residency::MarkBusySpare() {
   int marked = 0;
-  for (Range* range = freed_.oldest(); range && marked < kMarkedAtOnce; range = FreedRanges::Younger(range)) {
+  for (Range* range = freed_.oldest(); range && marked < kMarkedAtOnce;
+       range = FreedRanges::Younger(range)) {
     if (range->place != Place::kDevice) continue;
     for (Use use : range->ready_after.items()) timeline_->EventFor(use);
     ++marked;

@@ -9,7 +9,8 @@ bool Restores::MakeResident(Range* range, Role role) {
   bool copies;
   {
     const StateLock lock(state_.locks);
-    copies = role != Role::kOverwrites && (range->place == Place::kHost || range->place == Place::kParked);
+    copies = role != Role::kOverwrites &&
+             (range->place == Place::kHost || range->place == Place::kParked);
     cause = range->place == Place::kNowhere         ? StallCause::kNoMemory
             : state_.executor.IsAskedFor(range->id) ? StallCause::kLatePrefetch
                                                     : StallCause::kDemand;
@@ -29,8 +30,8 @@ bool Restores::MakeAllResident(TouchSet* set) {
   {
     const StateLock lock(state_.locks);
     fitting = ThatFit(*set);
-    must_prepare =
-        !state_.residency.AllOnDevice(fitting) && state_.trust.MustPark() && parking_.MustPrepare();
+    must_prepare = !state_.residency.AllOnDevice(fitting) && state_.pointer_safety.MustPark() &&
+                   parking_.MustPrepare();
   }
   bool resident = !must_prepare || parking_.PrepareToMove();
   for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
@@ -59,27 +60,30 @@ bool Restores::BringAll() {
   return all;
 }
 
-// A call that names more than there can be on the device at once uses the rest where it is parked: slower, not refused. A
-// proven job's kernels reach what they name: only that gets a mapping, and loses it when the call is complete
-// (Residency::MayUnpark). Where all that is away is parked already, nothing changes. A job that waited in vain parks until
-// the next census.
+// A call that names more than there can be on the device at once uses the rest where it is parked:
+// slower, not refused. A proven job's kernels reach what they name: only that gets a mapping, and
+// loses it when the call is complete (Residency::MayUnpark). Where all that is away is parked
+// already, nothing changes. A job that waited in vain parks until the next full scan.
 bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
-  if (!state_.trust.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
-  if (parking_.waits_in_vain()) state_.trust.NeedsCensus();
+  if (!state_.pointer_safety.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
+  if (parking_.waits_in_vain()) state_.pointer_safety.RequireFullScan();
   parking_.UpdateParking();
-  return std::all_of(ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
-  });
+  return std::all_of(
+      ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+        return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
+      });
 }
 
-// The ranges of the call that the budget holds together, those on the device first: the others are not worth moving.
+// The ranges of the call that the budget holds together, those on the device first: the others are
+// not worth moving.
 base::InlineVector<Range*, 32> Restores::ThatFit(const TouchSet& set) {
   base::InlineVector<Range*, 32> fitting;
   const size_t budget_bytes = state_.budget.bytes();
   size_t bytes = 0;
   for (const bool mapped : {true, false}) {
     for (Range* range : set.ranges) {
-      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
+      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes)
+        continue;
       if (state_.residency.StaysParked(range)) continue;
       bytes += range->size_bytes;
       fitting.push_back(range);
@@ -95,7 +99,8 @@ bool Restores::CanUseParked(const TouchSet& set) {
   return is_served;
 }
 
-// In a proven job: while the job parks, the device is idle by now. False where nobody may wait for what happens before.
+// In a proven job: while the job parks, the device is idle by now. False where nobody may wait for
+// what happens before.
 bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
   for (;;) {
     Waits::Awaited next;
@@ -113,8 +118,10 @@ bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
 bool Restores::RestoreOnDemand(Range* range, Role role) {
   const bool was_away = range->place != Place::kNowhere;
   const bool is_late = state_.executor.IsAskedFor(range->id);
-  const auto content = role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
-  if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand, content))
+  const auto content =
+      role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
+  if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand,
+                                content))
     return false;
   state_.counters.demand_fetches += was_away;
   state_.counters.prefetches_late += state_.executor.TakeFromQueue(range);

@@ -1,7 +1,8 @@
-// Brings ranges to the device because they are needed there now: by a call, by another device, or to make others again from them.
+// Brings ranges to the device because they are needed there now: by a call, by another device, or
+// to make others again from them.
 //
-// Called by the classes behind JobMemory on the program's threads, with the making lock held. What the budget does not hold together is
-// used where it is parked.
+// Called by the classes behind JobMemory on the program's threads, with the making lock held. What
+// the budget does not hold together is used where it is parked.
 //
 // Invariants
 //  1. A range is restored with its bytes, but for one that the call overwrites as a whole.
@@ -24,8 +25,10 @@ class Restores {
       : state_(state), waits_(waits), parking_(parking), eviction_(eviction) {}
 
   // The range is pinned. False when there is no memory for it.
-  bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // The ranges are pinned. False when they can be used neither on the device nor where they are parked.
+  bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock)
+      SPILLWAY_EXCLUDES(kStateLock);
+  // The ranges are pinned. False when they can be used neither on the device nor where they are
+  // parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // Everything that is allocated gets memory, and its bytes come back.
   bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);

@@ -9,32 +9,35 @@ namespace spillway::interposer {
 namespace {
 
 constexpr size_t kScratchAlignment = 512;
-constexpr size_t kMostScratchBytes = size_t{64} << 20;  // of one launch: scratch memory never leaves
+constexpr size_t kMostScratchBytes = size_t{64}
+                                     << 20;  // of one launch: scratch memory never leaves
 // Beyond the first granule scratch memory takes no more of the budget than this part.
 constexpr size_t kScratchShare = 16;
 
 // 0: more than there may be.
-size_t AsideBytes(const Claims& claims) {
+size_t ClobberedBytes(const Claims& claims) {
   size_t bytes = 0;
   for (const Claims::Claim& claim : claims.all()) {
-    if (claim.kind != Claims::Kind::kAside) continue;
+    if (claim.kind != Claims::Kind::kClobbers) continue;
     if (claim.end - claim.begin > kMostScratchBytes - bytes) return 0;
     bytes += RoundUp(claim.end - claim.begin, kScratchAlignment);
   }
   return bytes;
 }
 
-bool WritesAside(const Claims& claims) {
+bool Clobbers(const Claims& claims) {
   const auto all = claims.all();
-  return std::any_of(all.begin(), all.end(),
-                     [](const Claims::Claim& claim) { return claim.kind == Claims::Kind::kAside; });
+  return std::any_of(all.begin(), all.end(), [](const Claims::Claim& claim) {
+    return claim.kind == Claims::Kind::kClobbers;
+  });
 }
 
 }  // namespace
 
-bool ScratchMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes) {
-  if (!WritesAside(claims) || !ordering_rules::kReplaysWriteElsewhere) return true;
-  const size_t bytes = AsideBytes(claims);
+bool ScratchMemory::RedirectClobbered(const Claims& claims, RecomputeRecord* record,
+                                      size_t* lacks_scratch_bytes) {
+  if (!Clobbers(claims) || !ordering_rules::kReplaysWriteElsewhere) return true;
+  const size_t bytes = ClobberedBytes(claims);
   if (bytes == 0) return false;
   CUdeviceptr to;
   {
@@ -44,15 +47,16 @@ bool ScratchMemory::MoveAside(const Claims& claims, Recipe* recipe, size_t* lack
   if (!to) *lacks_scratch_bytes = bytes;
   if (!to) return false;
   for (const Claims::Claim& claim : claims.all()) {
-    if (claim.kind != Claims::Kind::kAside) continue;
-    if (!recipe->launch.Move(claim.begin, claim.end, to)) return false;
+    if (claim.kind != Claims::Kind::kClobbers) continue;
+    if (!record->launch.Move(claim.begin, claim.end, to)) return false;
     to += RoundUp(claim.end - claim.begin, kScratchAlignment);
   }
-  recipe->writes_aside = true;
+  record->clobbers = true;
   return true;
 }
 
-// For the next call of the kind. Recipes lead into the pieces that there are, so these stay where they are.
+// For the next call of the kind. RecomputeRecords lead into the pieces that there are, so these
+// stay where they are.
 void ScratchMemory::TakeScratch(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   if (!MayTakeScratch(size_bytes)) return;
@@ -85,7 +89,8 @@ CUdeviceptr ScratchMemory::ScratchFor(size_t bytes) {
 // A job that fits keeps all of its budget for itself.
 bool ScratchMemory::MayTakeScratch(size_t size_bytes) {
   const StateLock lock(state_.locks);
-  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes()) return false;
+  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes())
+    return false;
   size_t all_bytes = size_bytes;
   for (const ScratchPiece& piece : pieces_) all_bytes += piece.size_bytes;
   return all_bytes <= std::max(kGranuleBytes, state_.budget.bytes() / kScratchShare);

@@ -1,10 +1,11 @@
-// Memory for what launches write aside when they are made again. (Note [Recipes] in recipe.h)
+// Memory for what launches clobber when they are made again. (Note [Recompute records] in
+// recompute_record.h)
 //
-// Called by the classes behind JobMemory on the program's threads. Owns its pieces, which stay on the device: no more than a sixteenth of
-// the budget, or a granule.
+// Called by the classes behind JobMemory on the program's threads. Owns its pieces, which stay on
+// the device: no more than a sixteenth of the budget, or a granule.
 //
 // Invariants
-//  1. A piece stays where it is until Release: recipes lead into it.
+//  1. A piece stays where it is until Release: records lead into it.
 //  2. One launch at a time writes there: each stands behind the last use.
 #pragma once
 
@@ -14,7 +15,7 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
-#include "interposer/execute/recipe.h"
+#include "interposer/execute/recompute_record.h"
 
 namespace spillway::interposer {
 
@@ -23,8 +24,9 @@ class ScratchMemory {
   ScratchMemory(JobState& state, Parking& parking, Eviction& eviction)
       : state_(state), parking_(parking), eviction_(eviction) {}
 
-  // The recipe's launch writes aside to scratch memory. False where it cannot; too little memory is answered by how much it lacks.
-  bool MoveAside(const Claims& claims, Recipe* recipe, size_t* lacks_scratch_bytes)
+  // The record's launch clobbers scratch memory. False where it cannot; too little memory is
+  // answered by how much it lacks.
+  bool RedirectClobbered(const Claims& claims, RecomputeRecord* record, size_t* lacks_scratch_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
   // For the next call of the kind.
   void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -41,7 +43,8 @@ class ScratchMemory {
   JobState& state_;
   Parking& parking_;
   Eviction& eviction_;
-  std::vector<ScratchPiece> pieces_ SPILLWAY_GUARDED_BY(kStateLock);  // each larger than the one before
+  std::vector<ScratchPiece> pieces_
+      SPILLWAY_GUARDED_BY(kStateLock);  // each larger than the one before
   Use last_use_ SPILLWAY_GUARDED_BY(kStateLock);
 };
 

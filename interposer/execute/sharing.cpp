@@ -50,10 +50,11 @@ CUresult Sharing::AllowPeer(CUdevice peer) {
   const MakingLock making(state_.locks);
   {
     const StateLock lock(state_.locks);
-    if (state_.counters.wanted_bytes > state_.budget.bytes()) return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
+    if (state_.counters.wanted_bytes > state_.budget.bytes())
+      return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
-  if (replays_.EndRecipesWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
+  if (replays_.EndRecordsWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
   const StateLock lock(state_.locks);
   SetPeer(peer, false);
   return state_.OutOfMemory();
@@ -66,11 +67,11 @@ void Sharing::DenyPeer(CUdevice peer) {
   SetPeer(peer, false);
 }
 
-// A peer may write what a host copy holds and what recipes read.
+// A peer may write what a host copy holds and what records read.
 CUresult Sharing::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
-  if (!replays_.EndRecipes()) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!replays_.EndRecords()) return CUDA_ERROR_OUT_OF_MEMORY;
   Addresses addresses;
   addresses.push_back(address);
   CallScope call(calls_, addresses, {}, Effect::kMayWrite);
@@ -78,7 +79,8 @@ CUresult Sharing::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   held_.Hold(PeersHoldOf(address), address, Unmovable::kPeers);
   const bool is_on_device = SetPeerOf(address, peer, true);
   call.End(CUDA_SUCCESS);
-  if (is_on_device) return Driver().cuStreamSynchronize(nullptr);  // a peer may be the first to use it
+  if (is_on_device)
+    return Driver().cuStreamSynchronize(nullptr);  // a peer may be the first to use it
   held_.EndHold(PeersHoldOf(address));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -101,7 +103,8 @@ CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* 
   const CUresult result = ShareResident(address, out);
   if (result != CUDA_SUCCESS) held_.EndHold(owner);
   call.End(CUDA_SUCCESS);
-  if (result == CUDA_SUCCESS && !replays_.EndRecipes()) {  // another process may write what they read
+  if (result == CUDA_SUCCESS &&
+      !replays_.EndRecords()) {  // another process may write what they read
     held_.EndHold(owner);
     CloseAll(out);
     return CUDA_ERROR_OUT_OF_MEMORY;

@@ -23,11 +23,12 @@ std::size_t SizeOf(const std::vector<HostSlab>& slabs) {
 
 // Addresses for that many bytes, at a place where huge pages can lie; null when there are none.
 std::byte* Reserve(std::size_t bytes) {
-  void* const all =
-      mmap(nullptr, bytes + kHugePage, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* const all = mmap(nullptr, bytes + kHugePage, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (all == MAP_FAILED) return nullptr;
   auto* const begin = static_cast<std::byte*>(all);
-  const std::size_t skipped = (kHugePage - reinterpret_cast<std::size_t>(begin) % kHugePage) % kHugePage;
+  const std::size_t skipped =
+      (kHugePage - reinterpret_cast<std::size_t>(begin) % kHugePage) % kHugePage;
   if (skipped > 0) munmap(begin, skipped);
   munmap(begin + skipped + bytes, kHugePage - skipped);
   return begin + skipped;
@@ -82,7 +83,8 @@ void SlabRegions::Give(void* buffer, std::size_t bytes) {
   const auto found = regions_.find(Find(buffer)->first);
   auto& free = found->second.free;
   auto piece =
-      free.emplace(static_cast<std::size_t>(static_cast<std::byte*>(buffer) - found->first), bytes).first;
+      free.emplace(static_cast<std::size_t>(static_cast<std::byte*>(buffer) - found->first), bytes)
+          .first;
   if (const auto after = std::next(piece);
       after != free.end() && piece->first + piece->second == after->first) {
     piece->second += after->second;
@@ -142,7 +144,9 @@ bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   return true;
 }
 
-void SlabRegions::Like(std::size_t bytes) { HostSlabs::Instance().Like(device_, refused_ ? bytes_ : bytes); }
+void SlabRegions::Like(std::size_t bytes) {
+  HostSlabs::Instance().Like(device_, refused_ ? bytes_ : bytes);
+}
 
 void SlabRegions::ReleaseEmpty(std::size_t bytes) {
   const std::size_t until_bytes = bytes_ - std::min(bytes, bytes_);

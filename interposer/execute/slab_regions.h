@@ -1,13 +1,16 @@
-// Slabs of the node's pool as pinned memory of this process: mapped, known to the driver, cut into buffers.
+// Slabs of the node's pool as pinned memory of this process: mapped, known to the driver, cut into
+// buffers.
 //
-// Called by the host pool with the state lock held. Owns the mappings; slabs come from and go back to HostSlabs.
+// Called by the host pool with the state lock held. Owns the mappings; slabs come from and go back
+// to HostSlabs.
 //
-// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other: files, which are then registered as one, or
-// memory of the driver's, which it knows already.
+// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other: files,
+// which are then registered as one, or memory of the driver's, which it knows already.
 //
 // Invariants
 //  1. A slab goes back only when no buffer lies in it, unregistered and unmapped.
-//  2. A forked child does not inherit the mappings: what it might keep would keep the slab from ending.
+//  2. A forked child does not inherit the mappings: what it might keep would keep the slab from
+//  ending.
 // Errors: what cannot be mapped or registered goes back, and nothing more is asked for.
 #pragma once
 

@@ -53,13 +53,13 @@ SlabBlock* Slabs::Take(size_t bytes) {
   Slab* slab = block->slab;
   slab->index[(block->base - slab->plan.base) / slab->plan.block_bytes] = block;
   ++slab->live_blocks;
-  if (block->ready_after.empty()) block->gate.OpenForAll();
+  if (block->ready_after.empty()) block->fast_path.OpenForAll();
   return block;
 }
 
 void Slabs::Give(SlabBlock* block, const UseList& busy) {
   Slab* slab = block->slab;
-  block->gate.Close();
+  block->fast_path.Close();
   block->ready_after.Merge(busy);
   block->ordered.clear();
   slab->index[(block->base - slab->plan.base) / slab->plan.block_bytes] = nullptr;
@@ -111,8 +111,9 @@ Slab* Slabs::TakeOut(size_t position) {
   Slab* const slab = idle.back().get();
   ledger_->RemoveSlab(&slab->plan);
   auto& free = free_[slab->size_class];
-  free.erase(std::remove_if(free.begin(), free.end(), [slab](SlabBlock* b) { return b->slab == slab; }),
-             free.end());
+  free.erase(
+      std::remove_if(free.begin(), free.end(), [slab](SlabBlock* b) { return b->slab == slab; }),
+      free.end());
   return slab;
 }
 

@@ -5,7 +5,8 @@
 // Invariants
 //  1. Blocks start at multiples of 512 bytes.
 //  2. A freed block is handed out again with what was enqueued before its free as `ready_after`.
-//  3. A slab without live blocks whose work is complete can be given back. Its objects then serve the next slab of the
+//  3. A slab without live blocks whose work is complete can be given back. Its objects then serve
+//  the next slab of the
 //     same size class: a call may hold one without a lock (ledger.h).
 // Never: gets memory by evicting (the caller brings a mapped granule when NeedsSlab says so).
 #pragma once
@@ -46,21 +47,24 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
-  // As of ranges (Residency); the caller's call is on the stream `own`. To be asked often: streams that named the block since
-  // the last time may use it with all that they have been given until now.
+  // As of ranges (Residency); the caller's call is on the stream `own`. To be asked often: streams
+  // that named the block since the last time may use it with all that they have been given until
+  // now.
   bool MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own);
 
   // What slabs hold in which nothing lives: it can be had.
   size_t EmptyBytes() const;
   // The first completion that an empty slab waits for; null stream when there is none.
   Use NextToAwait();
-  // Takes out one empty, idle slab, whose address and chunks the caller gives back; null when there is none.
+  // Takes out one empty, idle slab, whose address and chunks the caller gives back; null when there
+  // is none.
   Slab* TakeEmpty();
   // Takes out any slab.
   Slab* TakeAny();
 
  private:
-  // Blocks per granule; a class's block is the largest multiple of 512 bytes of which that many fit.
+  // Blocks per granule; a class's block is the largest multiple of 512 bytes of which that many
+  // fit.
   static constexpr std::array<size_t, 22> kPerGranule = {
       2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096};
   static constexpr size_t BlockBytes(size_t size_class) {

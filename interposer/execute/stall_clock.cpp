@@ -52,9 +52,9 @@ void StallClock::ReadPassed(Counters* counters) {
     float milliseconds = 0;
     const bool is_known = has_events && Driver().cuEventElapsedTime(&milliseconds, wait.begin.event,
                                                                     wait.end.event) == CUDA_SUCCESS;
-    counters->Stalled(wait.cause, is_known
-                                      ? static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6)
-                                      : wait.HostNs());
+    counters->Stalled(wait.cause,
+                      is_known ? static_cast<std::uint64_t>(static_cast<double>(milliseconds) * 1e6)
+                               : wait.HostNs());
     Give(wait.begin);
     Give(wait.end);
   }

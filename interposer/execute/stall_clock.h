@@ -1,13 +1,16 @@
 // How long the program waits for memory, by the device's own clock.
 //
-// An event on an idle stream of ours is recorded where a wait begins and where it ends; the two are read later, when the
-// device has passed them. So waits are in the time in which the device's work is measured, also where that is virtual (the
-// simulated GPU). Where no event can be had the host's time counts.
+// An event on an idle stream of ours is recorded where a wait begins and where it ends; the two are
+// read later, when the device has passed them. So waits are in the time in which the device's work
+// is measured, also where that is virtual (the simulated GPU). Where no event can be had the host's
+// time counts.
 //
-// Called by the classes behind JobMemory with the state lock held and the job's context current. Owns one stream and a few events.
+// Called by the classes behind JobMemory with the state lock held and the job's context current.
+// Owns one stream and a few events.
 //
 // Invariants
-//  1. A wait is added to the counters once, when it is known; Settled adds what is not known yet by the host's time.
+//  1. A wait is added to the counters once, when it is known; Settled adds what is not known yet by
+//  the host's time.
 // Never: waits.
 #pragma once
 

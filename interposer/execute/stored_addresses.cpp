@@ -15,14 +15,15 @@ using driver::Driver;
 
 namespace {
 
-// More addresses than these are not kept: the job counts as opaque.
+// More addresses than these are not kept: the job counts as unsafe.
 constexpr size_t kMostHeld = size_t{1} << 17;
 
 // Note [Words that lead nowhere yet]
-// A copied word may name a place where something is allocated only later. Mostly it is a number, and the copy explains it
-// when a census meets it. Or the program knows that its allocator gives the same place again: then kernels follow it. So
-// it is kept like others, unless so many words are kept already that data as this would leave no room for addresses. Not in
-// device variables: what those hold concerns every launch.
+// A copied word may name a place where something is allocated only later. Mostly it is a number,
+// and the copy explains it when a full scan meets it. Or the program knows that its allocator gives
+// the same place again: then kernels follow it. So it is kept like others, unless so many words are
+// kept already that data as this would leave no room for addresses. Not in device variables: what
+// those hold concerns every launch.
 constexpr size_t kMostLeadingNowhere = size_t{1} << 12;
 
 }  // namespace
@@ -41,7 +42,8 @@ void StoredAddresses::Wrote(const Transfers& transfers, const TouchSet& set) {
 void StoredAddresses::KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const StateLock lock(state_.locks);
   const Global global{base, bytes, module};
-  if (std::find(globals_.begin(), globals_.end(), global) == globals_.end()) globals_.push_back(global);
+  if (std::find(globals_.begin(), globals_.end(), global) == globals_.end())
+    globals_.push_back(global);
 }
 
 void StoredAddresses::ForgetGlobals(const void* module) {
@@ -54,15 +56,17 @@ void StoredAddresses::ForgetGlobals(const void* module) {
   state_.all_memory.Update();
 }
 
-// Where the variables of libraries lie in this context; it takes code to the device, so only a job that evicts asks. With the making
-// lock held, behind which no library is unloaded.
+// Where the variables of libraries lie in this context; it takes code to the device, so only a job
+// that evicts asks. With the making lock held, behind which no library is unloaded.
 void StoredAddresses::FindVariables() {
   if (!Libraries::Instance().AnyBehind(libraries_found_)) return;
   for (const LoadedLibrary& library : Libraries::Instance().Behind(libraries_found_)) {
     for (const std::string& name : library.variables) {
       CUdeviceptr base = 0;
       size_t bytes = 0;
-      if (Driver().cuLibraryGetGlobal(&base, &bytes, library.handle, name.c_str()) == CUDA_SUCCESS && base)
+      if (Driver().cuLibraryGetGlobal(&base, &bytes, library.handle, name.c_str()) ==
+              CUDA_SUCCESS &&
+          base)
         KnowGlobal(base, bytes, library.handle);
     }
     libraries_found_ = library.number;
@@ -98,15 +102,16 @@ void StoredAddresses::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
   for (const CUdeviceptr next : scan.leads_on) ReadHostAt(next, set);
 }
 
-// A new kernel has run: what was not there before it has written, unless the program did so meanwhile.
+// A new kernel has run: what was not there before it has written, unless the program did so
+// meanwhile.
 bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   TouchSet now;
   now.reads_host = set.reads_host;
   for (const CUdeviceptr base : set.host_bases) ReadHostAt(base, &now);
   return std::any_of(now.held_on_host.begin(), now.held_on_host.end(), [&](const HeldWord& held) {
-    return std::none_of(set.held_on_host.begin(), set.held_on_host.end(), [&](const HeldWord& before) {
-      return before.at == held.at && before.word == held.word;
-    });
+    return std::none_of(
+        set.held_on_host.begin(), set.held_on_host.end(),
+        [&](const HeldWord& before) { return before.at == held.at && before.word == held.word; });
   });
 }
 
@@ -123,16 +128,18 @@ Contents& StoredAddresses::ContentsAt(CUdeviceptr address) {
 }
 
 // Scanned without the lock. Most payloads hold nothing and overwrite nothing that does.
-void StoredAddresses::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by) {
+void StoredAddresses::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from,
+                               Overwrite by) {
   const size_t bytes = transfer.width_bytes;
   std::vector<HeldWord> found;
   if (transfer.source == Transfer::Source::kHost && ordering_rules::kPayloadsAreScanned) {
     const auto* const payload = reinterpret_cast<const void*>(from);
     const auto keep = [&](const HeldWord& held) { found.push_back(held); };
     ScanPayload(payload, bytes, to, state_.Bounds(), keep);
-    ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment, [&](size_t offset, CUdeviceptr address) {
-      keep({to + offset, address});
-    });
+    ForEachTensorMap(payload, bytes, -to % kTensorMapAlignment,
+                     [&](size_t offset, CUdeviceptr address) {
+                       keep({to + offset, address});
+                     });
     ScanPayload(payload, bytes, to, HostRegions::Bounds(), [&](const HeldWord& held) {
       if (!HostRegions::Instance().Holds(held.word)) return;
       VisibleWork::ShowEverything();
@@ -156,10 +163,11 @@ void StoredAddresses::PutAll(CUdeviceptr to, size_t bytes, const std::vector<Hel
     const size_t kept = state_.contents.size() + state_.outside.size();
     const bool leads_to_host = HostRegions::Instance().BaseOf(held.word) != 0;
     const bool is_followed = &contents == &state_.contents || IsInGlobal(held.at);
-    const bool leads_nowhere = !state_.ledger.LeadsToAny(held.word) && !(leads_to_host && is_followed);
+    const bool leads_nowhere =
+        !state_.ledger.LeadsToAny(held.word) && !(leads_to_host && is_followed);
     if (leads_nowhere && (&contents == &state_.outside || kept >= kMostLeadingNowhere)) continue;
     if (kept >= kMostHeld) {
-      state_.trust.Opaque(Opacity::kTooManyAddresses);
+      state_.pointer_safety.MarkUnsafe(UnsafeReason::kTooManyAddresses);
       break;
     }
     contents.Put(held);
@@ -169,12 +177,13 @@ void StoredAddresses::PutAll(CUdeviceptr to, size_t bytes, const std::vector<Hel
   if (!holder) return state_.all_memory.Update();
   auto* const tracked = static_cast<Tracked*>(holder);
   tracked->holds_addresses = true;
-  tracked->gate.Close();
+  tracked->fast_path.Close();
 }
 
 bool StoredAddresses::IsInGlobal(CUdeviceptr address) const {
-  return std::any_of(globals_.begin(), globals_.end(),
-                     [address](const Global& global) { return address - global.base < global.bytes; });
+  return std::any_of(globals_.begin(), globals_.end(), [address](const Global& global) {
+    return address - global.base < global.bytes;
+  });
 }
 
 }  // namespace spillway::interposer

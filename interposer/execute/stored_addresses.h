@@ -1,10 +1,13 @@
-// Addresses of the job's memory that lie in memory: what copies have put there, and what the program keeps on the host.
+// Addresses of the job's memory that lie in memory: what copies have put there, and what the
+// program keeps on the host.
 //
-// Called by hooks and by the classes behind JobMemory on any thread. Owns the list of device variables; what is found is in the job's
-// Contents (ledger/contents.h). What kernels put into memory is found by MemoryScan.
+// Called by hooks and by the classes behind JobMemory on any thread. Owns the list of device
+// variables; what is found is in the job's Contents (ledger/contents.h). What kernels put into
+// memory is found by MemoryScan.
 //
 // Invariants
-//  1. A word that a copy brings is known from the end of the copy's call on, or the job counts as opaque.
+//  1. A word that a copy brings is known from the end of the copy's call on, or the job counts as
+//  unsafe.
 // Never: reads device memory.
 #pragma once
 
@@ -57,7 +60,8 @@ class StoredAddresses {
  private:
   void WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from, Overwrite by)
       SPILLWAY_EXCLUDES(kStateLock);
-  void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found) SPILLWAY_REQUIRES(kStateLock);
+  void PutAll(CUdeviceptr to, size_t bytes, const std::vector<HeldWord>& found)
+      SPILLWAY_REQUIRES(kStateLock);
   bool IsInGlobal(CUdeviceptr address) const SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

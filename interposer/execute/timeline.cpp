@@ -10,7 +10,8 @@ namespace spillway::interposer {
 using base::MutexLock;
 using driver::Driver;
 
-constinit thread_local Timeline::RecentStreams Timeline::recent_ __attribute__((tls_model("initial-exec")));
+constinit thread_local Timeline::RecentStreams Timeline::recent_
+    __attribute__((tls_model("initial-exec")));
 
 namespace {
 
@@ -24,7 +25,8 @@ std::uint64_t ThisThread() {
   return number;
 }
 
-// Becomes true when the calling thread ends. A thread's last destructors may come after that: their streams stay.
+// Becomes true when the calling thread ends. A thread's last destructors may come after that: their
+// streams stay.
 std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd() {
   static constinit thread_local bool is_over = false;
   struct Mark {
@@ -43,7 +45,8 @@ bool IsPerThread(StreamName name) {
   return name.handle == CU_STREAM_PER_THREAD || (name.handle == nullptr && name.per_thread);
 }
 
-// Errors after which the context does no more work (cuda.h, CUresult: "the context cannot be used").
+// Errors after which the context does no more work (cuda.h, CUresult: "the context cannot be
+// used").
 bool EndsTheContext(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -65,10 +68,10 @@ bool EndsTheContext(CUresult result) {
   }
 }
 
-// A default stream's handle means the current context's, and an event must be of its stream's context: what must be
-// current for calls about the stream, null where it is in any case.
+// A default stream's handle means the current context's, and an event must be of its stream's
+// context: what must be current for calls about the stream, null where it is in any case.
 CUcontext ContextFor(const StreamState* stream) {
-  return driver::ContextCensus::HasSeveral() ? stream->context : nullptr;
+  return driver::KnownContexts::HasSeveral() ? stream->context : nullptr;
 }
 
 // More checkpoints than this on one stream are looked through for those that have completed.
@@ -111,16 +114,18 @@ std::size_t Timeline::KeyHash::operator()(const Key& key) const {
 
 Timeline::Key Timeline::KeyOf(StreamName name) const {
   const bool per_thread = IsPerThread(name);
-  if (!per_thread && name.handle && name.handle != CU_STREAM_LEGACY) return {name.handle, nullptr, 0};
+  if (!per_thread && name.handle && name.handle != CU_STREAM_LEGACY)
+    return {name.handle, nullptr, 0};
   CUcontext context = context_;
-  if (driver::ContextCensus::HasSeveral()) Driver().cuCtxGetCurrent(&context);
-  return {per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, context, per_thread ? ThisThread() : 0};
+  if (driver::KnownContexts::HasSeveral()) Driver().cuCtxGetCurrent(&context);
+  return {per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY, context,
+          per_thread ? ThisThread() : 0};
 }
 
 CUcontext Timeline::OwnerOf(const Key& key) const {
   CUcontext context = context_;
   if (key.context) return key.context;
-  if (driver::ContextCensus::HasSeveral()) Driver().cuStreamGetCtx(key.handle, &context);
+  if (driver::KnownContexts::HasSeveral()) Driver().cuStreamGetCtx(key.handle, &context);
   return context;
 }
 
@@ -139,7 +144,8 @@ StreamState* Timeline::Known(StreamName name) const {
 }
 
 void Timeline::Remember(const Key& key, StreamState* state) const {
-  recent_.entries[recent_.next++ % kRecent] = {generation_.load(std::memory_order_relaxed), key, state};
+  recent_.entries[recent_.next++ % kRecent] = {generation_.load(std::memory_order_relaxed), key,
+                                               state};
 }
 
 void Timeline::ForgetRecent() { generation_.store(++last_generation, std::memory_order_release); }
@@ -178,8 +184,9 @@ StreamState* Timeline::NewState(const Key& key) {
   return state;
 }
 
-// A per-thread stream's name means another stream on every other thread, so only its own records its events: whoever sees
-// an operation's number there finds its event, too, or the operation complete.
+// A per-thread stream's name means another stream on every other thread, so only its own records
+// its events: whoever sees an operation's number there finds its event, too, or the operation
+// complete.
 Use Timeline::IssuePerThread(StreamState* stream) {
   const MutexLock lock(stream->events);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
@@ -192,7 +199,8 @@ Use Timeline::Issue(StreamState* stream) {
   if (stream->per_thread) return IssuePerThread(stream);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
   if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
-    // Whoever holds the events now records or polls them; the next operation's checkpoint covers this one.
+    // Whoever holds the events now records or polls them; the next operation's checkpoint covers
+    // this one.
     if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
     Record(stream);
     stream->events.Unlock();
@@ -292,7 +300,8 @@ void Timeline::Completed(StreamState* stream, std::uint64_t sequence) {
 
 void Timeline::CompletedLocked(StreamState* stream, std::uint64_t sequence) {
   stream->completed.store(std::max(stream->completed.load(), sequence));
-  while (!stream->checkpoints.empty() && stream->checkpoints.front().sequence <= stream->completed.load()) {
+  while (!stream->checkpoints.empty() &&
+         stream->checkpoints.front().sequence <= stream->completed.load()) {
     stream->spare_events.push_back(stream->checkpoints.front().event);
     stream->checkpoints.pop_front();
   }
@@ -302,8 +311,8 @@ void Timeline::OrderAfter(StreamState* stream, Use use) {
   if (use.stream == stream || KnownDone(use)) return;
   const CUevent event = EventFor(use);
   const driver::CurrentContext current(ContextFor(stream));
-  const bool ordered =
-      event && Driver().cuStreamWaitEvent(stream->handle, event, CU_EVENT_WAIT_DEFAULT) == CUDA_SUCCESS;
+  const bool ordered = event && Driver().cuStreamWaitEvent(stream->handle, event,
+                                                           CU_EVENT_WAIT_DEFAULT) == CUDA_SUCCESS;
   if (!ordered) WaitFor(use.stream);
 }
 
@@ -320,7 +329,8 @@ CUevent Timeline::EventFor(Use use) {
   return KnownDone(use) ? EventInThePast(use.stream) : Record(use.stream);
 }
 
-// Nothing new may be marked for what is over: the stream may capture by now, and the event would belong to its graph.
+// Nothing new may be marked for what is over: the stream may capture by now, and the event would
+// belong to its graph.
 CUevent Timeline::EventInThePast(StreamState* stream) {
   const driver::CurrentContext current(ContextFor(stream));
   if (stream->spare_events.empty()) {
@@ -350,7 +360,8 @@ CUevent Timeline::Record(StreamState* stream) {
 CUevent Timeline::TakeEvent(StreamState* stream) {
   CUevent event = nullptr;
   if (stream->spare_events.empty())
-    return Driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event : nullptr;
+    return Driver().cuEventCreate(&event, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS ? event
+                                                                                   : nullptr;
   event = stream->spare_events.back();
   stream->spare_events.pop_back();
   return event;
@@ -366,7 +377,8 @@ std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
 
 std::uint64_t Timeline::UndocumentedBegun() const {
   std::uint64_t sum = 0;
-  for (const auto& state : states_) sum += state->undocumented_begun.load(std::memory_order_relaxed);
+  for (const auto& state : states_)
+    sum += state->undocumented_begun.load(std::memory_order_relaxed);
   return sum;
 }
 
@@ -374,7 +386,8 @@ bool Timeline::AllUndocumentedDone() {
   return std::all_of(states_.begin(), states_.end(), [this](const auto& state) {
     const std::uint64_t ended = state->undocumented_ended.load(std::memory_order_acquire);
     return ended == state->undocumented_begun.load(std::memory_order_relaxed) &&
-           (ended == 0 || Done({state.get(), state->last_undocumented.load(std::memory_order_relaxed)}));
+           (ended == 0 ||
+            Done({state.get(), state->last_undocumented.load(std::memory_order_relaxed)}));
   });
 }
 
@@ -396,7 +409,8 @@ void Timeline::TakeCheckpoint(StreamState* stream) {
 // An earlier wait that is not over holds what is behind the later one, too.
 void Timeline::AboutToWait(StreamState* stream) {
   TakeCheckpoint(stream);
-  const bool is_over = stream->held_from == StreamState::kNotHeld || Done({stream, stream->held_from + 1});
+  const bool is_over =
+      stream->held_from == StreamState::kNotHeld || Done({stream, stream->held_from + 1});
   if (is_over) stream->held_from = stream->issued.load();
 }
 
@@ -409,7 +423,8 @@ bool Timeline::IsHeld(Use use) {
 }
 
 bool Timeline::AnyHeld(const UseList& uses) {
-  return std::any_of(uses.items().begin(), uses.items().end(), [this](Use use) { return IsHeld(use); });
+  return std::any_of(uses.items().begin(), uses.items().end(),
+                     [this](Use use) { return IsHeld(use); });
 }
 
 bool Timeline::AnyStreamIsHeld() {
@@ -426,7 +441,8 @@ void Timeline::TakeCheckpoints() {
   for (const auto& state : states_) TakeCheckpoint(state.get());
 }
 
-// The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when it is complete.
+// The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when
+// it is complete.
 void Timeline::Destroyed(CUstream handle) {
   const auto at = by_key_.find({handle, nullptr, 0});
   if (at == by_key_.end()) return;

@@ -1,16 +1,21 @@
 // What has been enqueued on each stream and how much of it is known to be complete.
 //
-// Known and Issue are called by hooks on any thread without a lock; all else with the state lock held. Owns the events
-// it records; stream handles are the application's (or execute's own copy streams).
+// Known and Issue are called by hooks on any thread without a lock; all else with the state lock
+// held. Owns the events it records; stream handles are the application's (or execute's own copy
+// streams).
 //
-// Every operation that touches managed memory gets a sequence number on its stream, given out after the driver
-// accepted it. An event recorded on the stream at number n is a checkpoint: when it completes, so has all up to n.
+// Every operation that touches managed memory gets a sequence number on its stream, given out after
+// the driver accepted it. An event recorded on the stream at number n is a checkpoint: when it
+// completes, so has all up to n.
 //
 // Invariants
-//  1. Done(use) is true only when the device has completed that operation (or it never will touch memory again).
-//  2. A stream's numbers only grow, also when its slot serves a new stream after the old one was destroyed: a Use is
+//  1. Done(use) is true only when the device has completed that operation (or it never will touch
+//  memory again).
+//  2. A stream's numbers only grow, also when its slot serves a new stream after the old one was
+//  destroyed: a Use is
 //     valid for ever.
-//  3. Work on a per-thread default stream is checkpointed at once: no other thread could record on it later.
+//  3. Work on a per-thread default stream is checkpointed at once: no other thread could record on
+//  it later.
 //  4. The default stream of a thread that has ended keeps its slot until its work is complete.
 //  5. Streams' slots are never given back before the timeline: a hook may hold one without a lock.
 // Never: waits for the device, but in WaitFor and for want of an event.
@@ -29,7 +34,8 @@
 
 namespace spillway::interposer {
 
-// A stream as a call names it; `per_thread` calls (the _ptsz and _ptds twins) mean another default stream.
+// A stream as a call names it; `per_thread` calls (the _ptsz and _ptds twins) mean another default
+// stream.
 struct StreamName {
   CUstream handle = nullptr;
   bool per_thread = false;
@@ -51,12 +57,14 @@ struct alignas(64) StreamState {
   CUstream handle = nullptr;
   CUcontext context = nullptr;
   std::uint32_t number = 0;  // of the slot, in the order in which streams were first seen
-  std::uint64_t serial = 0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
+  std::uint64_t serial =
+      0;  // another one for each stream that the slot serves; 0 and 1 are no stream's
   bool per_thread = false;
   bool foreign = false;                                   // of another device than the timeline's
   bool is_ours = false;                                   // of our own copies
   std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
-  // Guarded by the state lock: what has a higher number stands behind a wait for the program, until it is seen to be done.
+  // Guarded by the state lock: what has a higher number stands behind a wait for the program, until
+  // it is seen to be done.
   std::uint64_t held_from = kNotHeld;
   static constexpr std::uint64_t kNotHeld = ~std::uint64_t{0};
   // Synchronise themselves.
@@ -64,9 +72,11 @@ struct alignas(64) StreamState {
   std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> documented_launches{0};
   std::atomic<std::uint64_t> copies{0};
-  std::atomic<std::uint64_t> shown{0};     // the last operation whose work the host may see (free_promises.h)
+  std::atomic<std::uint64_t> shown{
+      0};  // the last operation whose work the host may see (deferred_waits.h)
   std::atomic<std::uint64_t> promises{0};  // those that its next operation is ordered behind
-  // Launches of which no library's documents say what they do: begun; ended; the number of the last one.
+  // Launches of which no library's documents say what they do: begun; ended; the number of the last
+  // one.
   std::atomic<std::uint64_t> undocumented_begun{0};
   std::atomic<std::uint64_t> undocumented_ended{0};
   std::atomic<std::uint64_t> last_undocumented{0};
@@ -123,7 +133,8 @@ class Timeline {
 
   // A new operation was enqueued on the stream.
   Use Issue(StreamState* stream);
-  // Around the driver's call, on the launching thread: who counts between sees a launch that has begun.
+  // Around the driver's call, on the launching thread: who counts between sees a launch that has
+  // begun.
   static void UndocumentedBegins(StreamState* stream) {
     stream->undocumented_begun.fetch_add(1, std::memory_order_relaxed);
   }
@@ -139,15 +150,18 @@ class Timeline {
   static void DocumentedEnded(StreamState* stream) {
     stream->documented_launches.fetch_add(1, std::memory_order_relaxed);
   }
-  static void CopyEnded(StreamState* stream) { stream->copies.fetch_add(1, std::memory_order_relaxed); }
+  static void CopyEnded(StreamState* stream) {
+    stream->copies.fetch_add(1, std::memory_order_relaxed);
+  }
   // How many have begun; and whether the device is done with all of them.
   std::uint64_t UndocumentedBegun() const;
   bool AllUndocumentedDone();
-  // All work of the program enqueued so far, on every stream, and not known to be complete. Our own copies are uses of the
-  // ranges they copy, and of nothing else.
+  // All work of the program enqueued so far, on every stream, and not known to be complete. Our own
+  // copies are uses of the ranges they copy, and of nothing else.
   UseList Unfinished();
   UseList UnfinishedOn(StreamState* stream);
-  // The host may look at what the operation works on without a call. It has an event of its own, so that nobody who awaits it waits for more.
+  // The host may look at what the operation works on without a call. It has an event of its own, so
+  // that nobody who awaits it waits for more.
   void Show(Use use);
   // On each stream of this device the last operation that shows and is not known to be complete.
   UseList UnfinishedThatShow();
@@ -165,19 +179,22 @@ class Timeline {
   void Poll();
   // Makes the stream's next operation wait, on the device, for `use`.
   void OrderAfter(StreamState* stream, Use use);
-  // The stream is about to wait for something that the program does when it likes, perhaps only after the call that would
-  // wait for the stream. What was enqueued before the wait gets an event of its own.
+  // The stream is about to wait for something that the program does when it likes, perhaps only
+  // after the call that would wait for the stream. What was enqueued before the wait gets an event
+  // of its own.
   void AboutToWait(StreamState* stream);
   // Whether the use stands behind such a wait: nothing of ours may wait for it.
   bool IsHeld(Use use);
   bool AnyHeld(const UseList& uses);
   bool AnyStreamIsHeld();
-  // One of the uses to wait for; null stream when all are known to be done, or one is held. Forgets those that are done.
+  // One of the uses to wait for; null stream when all are known to be done, or one is held. Forgets
+  // those that are done.
   Use OneToAwait(UseList* uses);
-  // An event whose completion implies the use's; null when the stream cannot be recorded on (another
-  // context's, or its context is beyond use): then wait for the stream.
+  // An event whose completion implies the use's; null when the stream cannot be recorded on
+  // (another context's, or its context is beyond use): then wait for the stream.
   CUevent EventFor(Use use);
-  // Waits for all that was enqueued on the stream: for a caller that got no event and holds no lock.
+  // Waits for all that was enqueued on the stream: for a caller that got no event and holds no
+  // lock.
   static void WaitFor(const StreamState* stream);
 
   // A synchronising call covered everything that was issued when it began.
@@ -199,13 +216,15 @@ class Timeline {
   void Destroyed(CUstream handle);
   // The context is gone, and with it its streams and events.
   void ContextDestroyed(CUcontext context);
-  // Before a stream captures (nothing can be recorded then) or waits for the program (nothing recorded behind the wait
-  // may be awaited): its work so far gets an event of its own.
+  // Before a stream captures (nothing can be recorded then) or waits for the program (nothing
+  // recorded behind the wait may be awaited): its work so far gets an event of its own.
   void TakeCheckpoint(StreamState* stream);
-  // The same for all streams: while one captures, others may become such that nothing can be recorded on them.
+  // The same for all streams: while one captures, others may become such that nothing can be
+  // recorded on them.
   void TakeCheckpoints();
-  // Record a checkpoint with every operation, so that what leaves waits for its own uses and not for what was enqueued
-  // behind them; without it events are recorded only for what must be awaited.
+  // Record a checkpoint with every operation, so that what leaves waits for its own uses and not
+  // for what was enqueued behind them; without it events are recorded only for what must be
+  // awaited.
   void CheckpointEveryOperation() { checkpoints_all_.store(true, std::memory_order_relaxed); }
   // Memory moves by a plan, which says when to record one.
   void CheckpointWhenAsked() { checkpoints_all_.store(false, std::memory_order_relaxed); }
@@ -246,13 +265,15 @@ class Timeline {
   CUevent EventInThePast(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   CUevent TakeEvent(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   void Poll(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
-  static void CompletedLocked(StreamState* stream, std::uint64_t sequence) SPILLWAY_REQUIRES(stream->events);
+  static void CompletedLocked(StreamState* stream, std::uint64_t sequence)
+      SPILLWAY_REQUIRES(stream->events);
   void Recycle(StreamState* stream);
 
   static constinit thread_local RecentStreams recent_;
 
   const CUcontext context_;
-  std::atomic<std::uint64_t> generation_;  // no other timeline's, and another one after each destruction
+  std::atomic<std::uint64_t>
+      generation_;  // no other timeline's, and another one after each destruction
   std::atomic<bool> checkpoints_all_{false};
   std::unordered_map<Key, StreamState*, KeyHash> by_key_;
   std::vector<std::unique_ptr<StreamState>> states_;

@@ -1,4 +1,5 @@
-// A clock for "least recently used": a few nanoseconds to read, the same for all threads, of no particular unit.
+// A clock for "least recently used": a few nanoseconds to read, the same for all threads, of no
+// particular unit.
 #pragma once
 
 #include <atomic>
@@ -20,12 +21,13 @@ inline std::uint64_t TouchClock() {
 #else
   timespec now;
   clock_gettime(CLOCK_MONOTONIC, &now);
-  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 + static_cast<std::uint64_t>(now.tv_nsec);
+  return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000'000 +
+         static_cast<std::uint64_t>(now.tv_nsec);
 #endif
 }
 
-// Ticks by which a touch may be late in being noted: some microseconds. Memory that many threads use would otherwise be
-// written to by each of their calls.
+// Ticks by which a touch may be late in being noted: some microseconds. Memory that many threads
+// use would otherwise be written to by each of their calls.
 inline constexpr std::uint64_t kTouchResolution = 1 << 13;
 
 inline void NoteTouch(std::atomic<std::uint64_t>* last_touch, std::uint64_t now) {

@@ -1,10 +1,11 @@
-// How long a call waits for an idle device while a stream waits for the program: less and less, as long as that is in vain.
+// How long a call waits for an idle device while a stream waits for the program: less and less, as
+// long as that is in vain.
 //
 // Used by Parking with the state lock held; plain values, its own.
 //
-// The program may let the stream go on only after the call that waits here. A program that works so does it again and again:
-// each wait in vain halves the next, and as long as nothing has completed since there is none. A wait that was worth it
-// doubles the next.
+// The program may let the stream go on only after the call that waits here. A program that works so
+// does it again and again: each wait in vain halves the next, and as long as nothing has completed
+// since there is none. A wait that was worth it doubles the next.
 #pragma once
 
 #include <algorithm>

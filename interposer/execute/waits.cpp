@@ -16,11 +16,12 @@ using driver::Driver;
 namespace {
 
 // Note [Idle in vain]
-// A stream may wait for something that the program does only after the call that waits here. So the wait ends when
-// nothing on the device has completed for a while, sooner where it is known what is waited for. Time says nothing of what
-// kernels reach: on a busy machine, or behind a long kernel, it passes all the same. So whoever waited in vain takes
-// nothing away: the call uses what it names where it is parked, or gets no memory. A job whose memory can be parked waits less
-// and less for the program (vain_waits.h).
+// A stream may wait for something that the program does only after the call that waits here. So the
+// wait ends when nothing on the device has completed for a while, sooner where it is known what is
+// waited for. Time says nothing of what kernels reach: on a busy machine, or behind a long kernel,
+// it passes all the same. So whoever waited in vain takes nothing away: the call uses what it names
+// where it is parked, or gets no memory. A job whose memory can be parked waits less and less for
+// the program (vain_waits.h).
 constexpr std::uint64_t kProgressPatienceNs = 10'000'000'000;
 constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
 constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
@@ -28,7 +29,8 @@ constexpr std::int64_t kNapNs = 50'000;
 
 }  // namespace
 
-// Waits for the event, or where none can be recorded for the whole stream; after an error the work is over, too.
+// Waits for the event, or where none can be recorded for the whole stream; after an error the work
+// is over, too.
 void Waits::Await(Use use, CUevent event, StallCause cause) {
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
@@ -39,8 +41,8 @@ void Waits::Await(Use use, CUevent event, StallCause cause) {
   EndStall(stalled, cause);
 }
 
-// Which comes first is not known, and no event says: they are asked in turn. One alone is waited for, and so is a stream without
-// events.
+// Which comes first is not known, and no event says: they are asked in turn. One alone is waited
+// for, and so is a stream without events.
 void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause) {
   const auto has_none = [](const AwaitedUse& one) { return !one.event; };
   const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
@@ -94,7 +96,7 @@ bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_wa
       const std::uint64_t progress = state_.timeline.SumCompleted();
       is_held = state_.timeline.AnyStreamIsHeld();
       // What cannot be parked has nothing but the wait.
-      const bool may_do_without = vain_waits && state_.trust.MayPark();
+      const bool may_do_without = vain_waits && state_.pointer_safety.MayPark();
       const std::uint64_t with_the_program_ns =
           may_do_without ? vain_waits->PatienceNs(progress) : kPatienceWithTheProgramNs;
       if (is_held && with_the_program_ns == 0) return false;

@@ -1,7 +1,8 @@
 // How the program waits for the device, the link and others, and what such a wait counts as.
 //
-// Called by the classes behind JobMemory on the program's threads, with no lock held but the making lock. Owns the clock by which
-// waits are counted; whom a wait is for, its caller says (StallCause).
+// Called by the classes behind JobMemory on the program's threads, with no lock held but the making
+// lock. Owns the clock by which waits are counted; whom a wait is for, its caller says
+// (StallCause).
 //
 // Invariants
 //  1. No wait holds the state lock.
@@ -38,7 +39,8 @@ class Waits {
   // The same for a wait that is none for memory: it does not count. False after an error.
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Until `is_there`, which is called with the state lock held. False when the device makes no progress towards it.
+  // Until `is_there`, which is called with the state lock held. False when the device makes no
+  // progress towards it.
   bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
       SPILLWAY_EXCLUDES(kStateLock);
 
@@ -52,7 +54,9 @@ class Waits {
     stall_clock_.Ended(begun, cause, &state_.counters);
   }
   // The job's counters with all waits in them.
-  Counters Settled() const SPILLWAY_REQUIRES(kStateLock) { return stall_clock_.Settled(state_.counters); }
+  Counters Settled() const SPILLWAY_REQUIRES(kStateLock) {
+    return stall_clock_.Settled(state_.counters);
+  }
   // The context is going away.
   void Release() SPILLWAY_REQUIRES(kStateLock) { stall_clock_.Release(); }
 

@@ -1,6 +1,8 @@
-// Budgets that change at certain launches: how tests let a job's budget change in mid-run, the same at every run.
+// Budgets that change at certain launches: how tests let a job's budget change in mid-run, the same
+// at every run.
 //
-// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."); Launched is called by every launch, on any thread.
+// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."); Launched is called by every launch, on
+// any thread.
 #pragma once
 
 #include <atomic>

@@ -26,7 +26,8 @@ void HostSlabs::Like(int device, std::size_t bytes) {
 }
 
 void HostSlabs::GiveBackWhatIsTooMuch(Device* device) {
-  while (!device->waiting.empty() && device->held.size() * device->slab_bytes > LikedBytes(*device)) {
+  while (!device->waiting.empty() &&
+         device->held.size() * device->slab_bytes > LikedBytes(*device)) {
     const SlabName name = device->waiting.back().name;
     device->waiting.pop_back();
     std::erase(device->held, name);
@@ -98,7 +99,8 @@ void HostSlabs::Came(int device, std::vector<HostSlab> slabs) {
 std::vector<SlabName> HostSlabs::Held() const {
   const MutexLock lock(mutex_);
   std::vector<SlabName> held;
-  for (const Device& device : devices_) held.insert(held.end(), device.held.begin(), device.held.end());
+  for (const Device& device : devices_)
+    held.insert(held.end(), device.held.begin(), device.held.end());
   return held;
 }
 

@@ -1,11 +1,14 @@
-// Slabs of the node's pool between the agent, who lends them, and the host pools of this process's devices, which use them.
+// Slabs of the node's pool between the agent, who lends them, and the host pools of this process's
+// devices, which use them.
 //
-// One instance, any thread. A host pool says how much it would like to have, takes what has come and returns it; the thread that
-// follows the agent (steward/agent_session.h) asks for what is missing and brings what comes. Owns what has come and is not taken.
+// One instance, any thread. A host pool says how much it would like to have, takes what has come
+// and returns it; the thread that follows the agent (planning/agent_session.h) asks for what is
+// missing and brings what comes. Owns what has come and is not taken.
 //
 // Invariants
 //  1. What is here without being taken, and is more than a device would like to have, goes back.
-//  2. Every slab that came is held until it is returned, whether the agent that lent it still lives or not.
+//  2. Every slab that came is held until it is returned, whether the agent that lent it still lives
+//  or not.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +33,10 @@ class HostSlabs {
 
   // A host pool's side. `bytes`: in all, with what it has.
   void Like(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
-  // Slabs of one kind for at least so many bytes; none when fewer have come, or they are more than `most_bytes` together.
-  std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes) SPILLWAY_EXCLUDES(mutex_);
+  // Slabs of one kind for at least so many bytes; none when fewer have come, or they are more than
+  // `most_bytes` together.
+  std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes)
+      SPILLWAY_EXCLUDES(mutex_);
   bool Have(int device, std::size_t bytes) const SPILLWAY_EXCLUDES(mutex_);
   void Return(int device, const std::vector<protocol::SlabName>& names) SPILLWAY_EXCLUDES(mutex_);
 

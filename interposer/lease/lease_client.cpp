@@ -11,11 +11,13 @@ constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kPutOffPauseNs = 1000 * kMillisecond;
-constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // an agent that says nothing for so long is stopped
+constexpr int64_t kAnswerNs =
+    5000 * kMillisecond;  // an agent that says nothing for so long is stopped
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
-constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4, kFootprintVersion = 6;
+constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
+                   kFootprintVersion = 6;
 // What has come back in between is told in such pieces.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
@@ -82,7 +84,9 @@ void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
 
 // An agent that is there again need not say a word at once: those that ran come back first.
 void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
-  if (state_ != State::kAway || !lost_first_ns_ || now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs) return;
+  if (state_ != State::kAway || !lost_first_ns_ ||
+      now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs)
+    return;
   const Absence absence = takes_connections_ ? Absence::kSilent : Absence::kGone;
   for (Device& device : devices_) {
     if (std::exchange(device.waits, false)) subject_.AgentStaysAway(device.number, absence);
@@ -99,10 +103,11 @@ void LeaseClient::CheckTheSilent(int64_t now_ns) {
   if (!check_) {
     if (now_ns - heard_ns_ < kSilenceNs) return;
     check_ = Check{now_ns, connector_.Connect()};
-    if (check_->channel != nullptr) check_->channel->Send(protocol::Hello{.role = protocol::Role::kOperator});
+    if (check_->channel != nullptr)
+      check_->channel->Send(protocol::Hello{.role = protocol::Role::kOperator});
   }
-  const bool answers =
-      check_->channel != nullptr && check_->channel->Receive().what != protocol::Received::What::kNothing;
+  const bool answers = check_->channel != nullptr &&
+                       check_->channel->Receive().what != protocol::Received::What::kNothing;
   if (answers) {
     heard_ns_ = now_ns;
     return check_.reset();
@@ -165,7 +170,8 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
     Begin(*welcome, now_ns);
   } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
-    if (received.files.size() == slabs->slabs.count) subject_.SlabsCame(*slabs, std::move(received.files));
+    if (received.files.size() == slabs->slabs.count)
+      subject_.SlabsCame(*slabs, std::move(received.files));
   } else if (const auto* drivers = std::get_if<protocol::DriverSlabs>(&message)) {
     if (received.files.size() == drivers->slabs.count)
       subject_.DriverSlabsCame(*drivers, std::move(received.files));
@@ -185,7 +191,8 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   }
 }
 
-// Who comes with too many others at once is put off by an agent that is there, as after a restart or when it had stopped for a while.
+// Who comes with too many others at once is put off by an agent that is there, as after a restart
+// or when it had stopped for a while.
 void LeaseClient::Hear(const protocol::Error& error, int64_t now_ns) {
   const bool comes_back = error.code == protocol::ErrorCode::kAgentStops;
   const bool is_put_off = state_ == State::kGreeting && error.code == protocol::ErrorCode::kTooFast;
@@ -321,7 +328,8 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
 
 void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   if (!device.has_grant || !device.registered) return;
-  const bool is_done = device.confirmed_bytes >= 0 && device.confirmed_bytes <= device.grant.budget_bytes &&
+  const bool is_done = device.confirmed_bytes >= 0 &&
+                       device.confirmed_bytes <= device.grant.budget_bytes &&
                        device.confirmed_host_bytes <= device.grant.host_bytes;
   if (is_done) return;
   const DeviceUse use = subject_.Read(device.number);
@@ -330,12 +338,14 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   const int64_t leaves_bytes = held_bytes - device.grant.budget_bytes;
   const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes + leaves_bytes);
   const auto is_news = [](int64_t confirmed, int64_t held, int64_t granted) {
-    return confirmed < 0 || (held < confirmed && held == granted) || held <= confirmed - kPieceBytes;
+    return confirmed < 0 || (held < confirmed && held == granted) ||
+           held <= confirmed - kPieceBytes;
   };
   if (!is_news(device.confirmed_bytes, held_bytes, device.grant.budget_bytes) &&
       !is_news(device.confirmed_host_bytes, host_bytes, device.grant.host_bytes))
     return;
-  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns)) return;
+  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns))
+    return;
   device.confirmed_bytes = held_bytes;
   device.confirmed_host_bytes = host_bytes;
 }
@@ -343,7 +353,8 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
 void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!device.registered) return;
   DeviceUse use = subject_.Read(device.number);
-  const bool has_begun_since = !device.has_grant && device.said_held_bytes == 0 && use.resident_bytes > 0;
+  const bool has_begun_since =
+      !device.has_grant && device.said_held_bytes == 0 && use.resident_bytes > 0;
   if (has_begun_since) return Lose(now_ns, 0);
   protocol::Usage usage;
   usage.device = device.number;
@@ -376,7 +387,8 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.said_parts_ns < interval_ns_) return;
   use.account.device = use.steps.device = device.number;
-  if (use.account != device.said_account && Say(use.account, now_ns)) device.said_account = use.account;
+  if (use.account != device.said_account && Say(use.account, now_ns))
+    device.said_account = use.account;
   if (use.steps != device.said_steps && Say(use.steps, now_ns)) device.said_steps = use.steps;
   const bool has_grown = channel_ != nullptr && channel_->version() >= kFootprintVersion &&
                          use.allocated_bytes != device.said_allocated_bytes;
@@ -390,8 +402,8 @@ void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_
   if (channel_ == nullptr || channel_->version() < kHostNeedVersion ||
       host_need_bytes == device.said_need_bytes)
     return;
-  const bool is_urgent =
-      device.said_need_ns == 0 || host_need_bytes - device.grant.budget_bytes > device.grant.host_bytes;
+  const bool is_urgent = device.said_need_ns == 0 ||
+                         host_need_bytes - device.grant.budget_bytes > device.grant.host_bytes;
   if (!is_urgent && now_ns - device.said_need_ns < interval_ns_) return;
   if (!Say(protocol::HostNeed{device.number, host_need_bytes}, now_ns)) return;
   device.said_need_bytes = host_need_bytes;

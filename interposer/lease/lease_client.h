@@ -1,23 +1,33 @@
-// This process's side of a session with the node agent: says what it uses, follows what it is granted.
+// This process's side of a session with the node agent: says what it uses, follows what it is
+// granted.
 //
-// Called by one thread at a time (steward/agent_session.h): Use once per device, Step whenever something is to be read or time has passed. A state
-// machine over a Channel; it never blocks, allocates little, and does nothing where there is no agent but try again now and then.
+// Called by one thread at a time (planning/agent_session.h): Use once per device, Step whenever
+// something is to be read or time has passed. A state machine over a Channel; it never blocks,
+// allocates little, and does nothing where there is no agent but try again now and then.
 //
 // Invariants
-//  1. A grant is followed (LeaseSubject::SetBudget) before it is confirmed, and confirmed with what is really held, again and again
+//  1. A grant is followed (LeaseSubject::SetBudget) before it is confirmed, and confirmed with what
+//  is really held, again and again
 //     until that is no more than was granted.
-//  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice as long each time, up to 2 s
+//  2. When the connection is lost, budgets stay as they are. It tries again after 50 ms, then twice
+//  as long each time, up to 2 s
 //     (30 s after a refusal), and registers with what it holds.
-//  3. Only the newest grant counts. Without one, what is said to be held is not added to (LeaseSubject::HoldGrowth) until the agent
-//     grants some or makes it wait, for 5 s at most: then growth is released. The session of an agent that has said nothing ends, and the
-//     next begins 5 s later, then after twice as long each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
+//  3. Only the newest grant counts. Without one, what is said to be held is not added to
+//  (LeaseSubject::HoldGrowth) until the agent
+//     grants some or makes it wait, for 5 s at most: then growth is released. The session of an
+//     agent that has said nothing ends, and the next begins 5 s later, then after twice as long
+//     each time, up to 30 s. Who said that it holds nothing, and then begins, says so by
 //     registering anew.
-//  4. Who waits in an agent's queue, or for its first grant, waits no longer when the agent is gone and has not said a word for 30 s since
-//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, or takes no connection because there are too many at once
-//     (it is asked again after 1 s), it waits. An agent has nothing to say for hours to who waits:
-//     one that was silent for 15 s is greeted on a second connection, and is gone if it says nothing there within 5 s.
-//  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes; 5: DriverSlabs; 6: Footprint) is not said to an agent of one before it.
-// Never: believes that a grant is larger than what the launcher allows; that is the subject's to see to.
+//  4. Who waits in an agent's queue, or for its first grant, waits no longer when the agent is gone
+//  and has not said a word for 30 s since
+//     (LeaseSubject::AgentStaysAway); as long as an agent is there that greets, or takes no
+//     connection because there are too many at once (it is asked again after 1 s), it waits. An
+//     agent has nothing to say for hours to who waits: one that was silent for 15 s is greeted on a
+//     second connection, and is gone if it says nothing there within 5 s.
+//  5. What a version has (2: slabs, the link, Leaving; 3: plans, HostNeed; 4: Account, StepTimes;
+//  5: DriverSlabs; 6: Footprint) is not said to an agent of one before it.
+// Never: believes that a grant is larger than what the launcher allows; that is the subject's to
+// see to.
 #pragma once
 
 #include <memory>
@@ -48,21 +58,24 @@ class LeaseSubject {
  public:
   virtual ~LeaseSubject() = default;
   virtual DeviceUse Read(uint32_t device) = 0;
-  // Without a grant what is held is about to be said to an agent, who counts with that: nothing is added to it until there is a word
-  // of the agent's (SetBudget, Admission), or the session is lost.
+  // Without a grant what is held is about to be said to an agent, who counts with that: nothing is
+  // added to it until there is a word of the agent's (SetBudget, Admission), or the session is
+  // lost.
   virtual void HoldGrowth(uint32_t /*device*/) {}
   // It was admitted, and has been granted nothing for so long that it is held back no more.
   virtual void ReleaseGrowth(uint32_t /*device*/) {}
-  // The agent that it waits for, in the queue or for its first grant, is gone or silent, and did not come back in time.
+  // The agent that it waits for, in the queue or for its first grant, is gone or silent, and did
+  // not come back in time.
   virtual void AgentStaysAway(uint32_t /*device*/, Absence /*how*/) {}
   // The grant's host memory, from now on: at once, whatever its budget takes.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
-  // From now on nothing is added to what is held beyond it; what is leaves as soon as it can. Waits for nothing. `deadline_ns` on the
-  // clock of Step.
+  // From now on nothing is added to what is held beyond it; what is leaves as soon as it can. Waits
+  // for nothing. `deadline_ns` on the clock of Step.
   virtual void SetBudget(const protocol::Grant& grant, int64_t deadline_ns) = 0;
   virtual void Admission(const protocol::Admission& admission) = 0;
 
-  // Slabs of the node's host pool: how much is missing, what came, what is held, what is not used any more (unmapped, said once).
+  // Slabs of the node's host pool: how much is missing, what came, what is held, what is not used
+  // any more (unmapped, said once).
   virtual int64_t MissingSlabBytes(uint32_t /*device*/) { return 0; }
   virtual void SlabsCame(const protocol::Slabs& /*slabs*/, std::vector<base::UniqueFd> /*files*/) {}
   virtual void DriverSlabsCame(const protocol::DriverSlabs& /*slabs*/,
@@ -73,7 +86,8 @@ class LeaseSubject {
   virtual void PlaceCame(const protocol::LinkPlace& /*place*/, base::UniqueFd /*terms*/,
                          base::UniqueFd /*lanes*/) {}
   // Plans that were asked for; and that no more of them will come, as the session has ended.
-  virtual void PlanCame(const protocol::PlanReply& /*reply*/, std::vector<base::UniqueFd> /*files*/) {}
+  virtual void PlanCame(const protocol::PlanReply& /*reply*/,
+                        std::vector<base::UniqueFd> /*files*/) {}
   virtual void PlansRecalled(const protocol::RecalledPlans& /*recalled*/,
                              std::vector<base::UniqueFd> /*files*/) {}
   virtual void SessionLost() {}
@@ -99,9 +113,11 @@ class LeaseClient {
 
   // The process begins to use a device, by its own number for it.
   void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes);
-  // Does what is to be done; returns when to come again at the latest, if nothing is to be read before.
+  // Does what is to be done; returns when to come again at the latest, if nothing is to be read
+  // before.
   int64_t Step(int64_t now_ns);
-  // The process is about to end; nothing is said after that. What it holds is its own until it has ended.
+  // The process is about to end; nothing is said after that. What it holds is its own until it has
+  // ended.
   void End(int exit_code);
 
   // Of a device that is registered. False: there is nobody who plans.
@@ -182,7 +198,7 @@ class LeaseClient {
   std::vector<Device> devices_;
   int64_t try_again_ns_ = 0;
   int64_t pause_ns_ = 0;
-  int64_t silence_pause_ns_ = 0;          // after an agent that took a registration and said nothing
+  int64_t silence_pause_ns_ = 0;  // after an agent that took a registration and said nothing
   std::optional<int64_t> lost_first_ns_;  // since the agent's last word
   bool is_put_off_ = false, takes_connections_ = false;
   int64_t heard_ns_ = 0;        // the agent was there then

@@ -1,5 +1,6 @@
-// One device allocation of the application, as a fact: where it is, how large, of what kind, and whether its bytes
-// may move. Where the bytes are right now is not known here (execute/range.h adds that).
+// One device allocation of the application, as a fact: where it is, how large, of what kind, and
+// whether its bytes may move. Where the bytes are right now is not known here (execute/range.h adds
+// that).
 #pragma once
 
 #include <cstddef>

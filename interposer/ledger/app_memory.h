@@ -1,8 +1,9 @@
-// Memory that the program has from the driver and that is none of the device's: pinned host memory, and managed memory,
-// which the driver moves by itself. Counted for the report.
+// Memory that the program has from the driver and that is none of the device's: pinned host memory,
+// and managed memory, which the driver moves by itself. Counted for the report.
 //
-// Called by the hooks of host and managed memory on any thread, by the report at exit. One for the process, never
-// destroyed. Synchronises itself; its lock is a leaf, and the figures are read without it.
+// Called by the hooks of host and managed memory on any thread, by the report at exit. One for the
+// process, never destroyed. Synchronises itself; its lock is a leaf, and the figures are read
+// without it.
 //
 // Never: calls the driver; counts what Spillway itself has pinned.
 #pragma once

@@ -13,11 +13,13 @@ void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind) {
 }
 
 // Every address in the memory lies in bytes of which the call says this.
-bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named, Kind kind) const {
+bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named,
+                       Kind kind) const {
   return std::all_of(named.begin(), named.end(), [&](CUdeviceptr address) {
     if (address < memory.base || address >= memory.base + memory.size_bytes) return true;
-    return std::any_of(claims_.begin(), claims_.end(),
-                       [&](const Claim& claim) { return claim.kind == kind && claim.holds(address); });
+    return std::any_of(claims_.begin(), claims_.end(), [&](const Claim& claim) {
+      return claim.kind == kind && claim.holds(address);
+    });
   });
 }
 
@@ -51,16 +53,19 @@ Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named
   }
   if (in_it == 0) return Role::kReadsAndWrites;
   if (reads == in_it && AllWithin(memory, named, Kind::kReads)) return Role::kReads;
-  if (whole == 1 && in_it == 1 && AllWithin(memory, named, Kind::kOverwrites)) return Role::kOverwrites;
+  if (whole == 1 && in_it == 1 && AllWithin(memory, named, Kind::kOverwrites))
+    return Role::kOverwrites;
   return Role::kReadsAndWrites;
 }
 
 // Its end, too, or what the allocation has behind it, may be how a launch names the memory.
 void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
-  constexpr CUdeviceptr kBehindBytes = 2 << 20;  // allocations' sizes are rounded up to no more than this
+  constexpr CUdeviceptr kBehindBytes =
+      2 << 20;  // allocations' sizes are rounded up to no more than this
   for (Claim& claim : claims_) {
     const bool is_named = std::any_of(named.begin(), named.end(), [&claim](CUdeviceptr address) {
-      return address >= claim.begin && address - claim.begin < claim.end - claim.begin + kBehindBytes;
+      return address >= claim.begin &&
+             address - claim.begin < claim.end - claim.begin + kBehindBytes;
     });
     if (is_named && claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
   }
@@ -72,15 +77,19 @@ void Claims::NoteAnything() {
   }
 }
 
-// Of several, some may have been made when the driver refuses the others. Wherever the source is said to be, it is read.
+// Of several, some may have been made when the driver refuses the others. Wherever the source is
+// said to be, it is read.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone) {
   const bool is_single = is_alone && transfers.size() == 1;
   for (const Transfer& transfer : transfers) {
     const std::size_t bytes = transfer.width_bytes * transfer.rows;
-    const bool leaves_no_gap = transfer.rows == 1 || transfer.to_pitch_bytes == transfer.width_bytes;
-    leaves_no_gap&& is_single ? claims->Overwrites(transfer.to, bytes) : claims->Touches(transfer.to);
+    const bool leaves_no_gap =
+        transfer.rows == 1 || transfer.to_pitch_bytes == transfer.width_bytes;
+    leaves_no_gap&& is_single ? claims->Overwrites(transfer.to, bytes)
+                              : claims->Touches(transfer.to);
     if (transfer.from)
-      claims->Reads(transfer.from, (transfer.rows - 1) * transfer.from_pitch_bytes + transfer.width_bytes);
+      claims->Reads(transfer.from,
+                    (transfer.rows - 1) * transfer.from_pitch_bytes + transfer.width_bytes);
   }
 }
 

@@ -1,21 +1,27 @@
-// What a call promises about the bytes of the memory that it names: read only, or overwritten whole.
+// What a call promises about the bytes of the memory that it names: read only, or overwritten
+// whole.
 //
-// Made by the hooks of copies and sets for themselves, and by those of cuDNN and cuBLAS for the launches in their calls; read by
-// execute. Lives on the caller's stack, on one thread. Owns nothing.
+// Made by the hooks of copies and sets for themselves, and by those of cuDNN and cuBLAS for the
+// launches in their calls; read by execute. Lives on the caller's stack, on one thread. Owns
+// nothing.
 //
 // Note [Roles]
-// A role is a promise about bytes, so nothing is promised that the function's documentation does not say: an input is what it
-// takes as `const`, an output is overwritten when nothing of the former output is blended in and its description leaves no gap.
-// What a call says of one pointer holds for the bytes that its description covers. An allocation is read only when all that
-// the call says of it is, and when every address that a launch names in it lies in such bytes. It is overwritten when one
-// output covers all of it and nothing else that the call says lies in it: an output in place of an input is not. That what was
-// there is dead holds until the first launch that names it; from then on the call's own work may be in it.
+// A role is a promise about bytes, so nothing is promised that the function's documentation does
+// not say: an input is what it takes as `const`, an output is overwritten when nothing of the
+// former output is blended in and its description leaves no gap. What a call says of one pointer
+// holds for the bytes that its description covers. An allocation is read only when all that the
+// call says of it is, and when every address that a launch names in it lies in such bytes. It is
+// overwritten when one output covers all of it and nothing else that the call says lies in it: an
+// output in place of an input is not. That what was there is dead holds until the first launch that
+// names it; from then on the call's own work may be in it.
 //
-// A call of several parts (a graph, a batch) does what they do together: what one part may write is written, and nothing is
-// dead, since another part may read it before. Only a call that is a single copy or set overwrites.
+// A call of several parts (a graph, a batch) does what they do together: what one part may write is
+// written, and nothing is dead, since another part may read it before. Only a call that is a single
+// copy or set overwrites.
 //
-// What a call writes aside (the statistics of a batch norm, a convolution's workspace) it may also read, but nothing of it gets into what it overwrites.
-// Only whoever makes the call's launch again asks for that (execute/recipe.h); for all others it is memory like any other.
+// What a call clobbers (the statistics of a batch norm, a convolution's workspace) it may also
+// read, but nothing of it gets into what it overwrites. Only whoever makes the call's launch again
+// asks for that (execute/recompute_record.h); for all others it is memory like any other.
 #pragma once
 
 #include <cstddef>
@@ -39,10 +45,14 @@ class Claims {
  public:
   // The call writes none of these bytes.
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
-  // It gives every one of these bytes a value, or needs them as scratch memory, and reads none before.
-  void Overwrites(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kOverwrites); }
-  // These are written, perhaps read before, and have no influence on the bytes that are overwritten.
-  void WritesAside(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kAside); }
+  // It gives every one of these bytes a value, or needs them as scratch memory, and reads none
+  // before.
+  void Overwrites(CUdeviceptr address, std::size_t bytes) {
+    Add(address, bytes, Kind::kOverwrites);
+  }
+  // These are written, perhaps read before, and have no influence on the bytes that are
+  // overwritten.
+  void Clobbers(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kClobbers); }
   // Something there, in a way that is not known.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
@@ -50,7 +60,7 @@ class Claims {
   void IsRepeatable() { is_repeatable_ = true; }
   bool is_repeatable() const { return is_repeatable_; }
 
-  enum class Kind : std::uint8_t { kReads, kOverwrites, kAside, kTouches };
+  enum class Kind : std::uint8_t { kReads, kOverwrites, kClobbers, kTouches };
   struct Claim {
     CUdeviceptr begin, end;
     Kind kind;

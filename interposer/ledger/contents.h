@@ -1,15 +1,18 @@
 // What device memory is known to hold: which address of ours lies at which device address.
 //
-// Called by execute, which tells what copies and sets put where, with the contents lock held; empty() by any thread
-// without it. Owns plain facts about addresses; whose memory they lie in, and whether anything lives where they point,
-// is asked of the ledger when a fact is used.
+// Called by execute, which tells what copies and sets put where, with the contents lock held;
+// empty() by any thread without it. Owns plain facts about addresses; whose memory they lie in, and
+// whether anything lives where they point, is asked of the ledger when a fact is used.
 //
-// A pointer that was overwritten or freed is kept for a while: work on other streams may be ahead of the overwriting
-// operation and still follow it, and what a freed block held explains what is found in the next one.
+// A pointer that was overwritten or freed is kept for a while: work on other streams may be ahead
+// of the overwriting operation and still follow it, and what a freed block held explains what is
+// found in the next one.
 //
 // Invariants
-//  1. A pointer occupies eight bytes; at one place at most one pointer is current, all others there were overwritten.
-//  2. What is current is visited; what was overwritten is visited until `is_over` says that nobody can see it any
+//  1. A pointer occupies eight bytes; at one place at most one pointer is current, all others there
+//  were overwritten.
+//  2. What is current is visited; what was overwritten is visited until `is_over` says that nobody
+//  can see it any
 //     more; what was freed is never visited.
 // Never: looks into memory (word_scan.h does).
 #pragma once
@@ -25,7 +28,8 @@
 
 namespace spillway::interposer {
 
-// The operation that overwrote something: its place in its stream (execute/timeline.h). No stream: it is over.
+// The operation that overwrote something: its place in its stream (execute/timeline.h). No stream:
+// it is over.
 struct Overwrite {
   const void* stream = nullptr;
   std::uint64_t sequence = 0;
@@ -46,8 +50,10 @@ class Contents {
   void Erase(CUdeviceptr base, std::size_t bytes, Overwrite by);
   void Put(const HeldWord& held);
   // As Erase(to) and Put of all that is current in the source, which may overlap the destination.
-  void Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes, Overwrite by);
-  // The program has freed the bytes: nobody follows what they hold, until they are overwritten it stays an explanation.
+  void Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes,
+            Overwrite by);
+  // The program has freed the bytes: nobody follows what they hold, until they are overwritten it
+  // stays an explanation.
   void Freed(CUdeviceptr base, std::size_t bytes);
   // The addresses serve something else from now on.
   void Forget(CUdeviceptr base, std::size_t bytes);
@@ -58,11 +64,13 @@ class Contents {
   template <class IsOver, class Visit>
   void ForAll(IsOver is_over, Visit visit) {
     if (!empty())
-      ForEach(words_.begin()->first, words_.rbegin()->first - words_.begin()->first + 1, is_over, visit);
+      ForEach(words_.begin()->first, words_.rbegin()->first - words_.begin()->first + 1, is_over,
+              visit);
   }
 
-  // Calls visit(word, overwrite) for each pointer in the bytes that work may find there, with the operation that
-  // overwrote it, if any; is_over(overwrite) says whether what it overwrote can be seen no more. Forgets that.
+  // Calls visit(word, overwrite) for each pointer in the bytes that work may find there, with the
+  // operation that overwrote it, if any; is_over(overwrite) says whether what it overwrote can be
+  // seen no more. Forgets that.
   template <class IsOver, class Visit>
   void ForEach(CUdeviceptr base, std::size_t bytes, IsOver is_over, Visit visit) {
     auto at = FirstOverlapping(base);

@@ -56,7 +56,8 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
   return ordered;
 }
 
-// Of an updated executable any node may be the one that is switched off. Then nothing is promised of what copies and sets do.
+// Of an updated executable any node may be the one that is switched off. Then nothing is promised
+// of what copies and sets do.
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const Executable& executable) {
   auto sum = std::make_shared<NodeFacts>();
   const bool any_may_be_off = executable.is_updated && !executable.off.empty();
@@ -130,16 +131,16 @@ GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {
   Executable& known = found->second;
   if (!known.sum) known.sum = SumOf(known);
   const auto& kernels = known.sum->kernels;
-  const bool brings_new_kernels = !std::includes(known.looked_at.begin(), known.looked_at.end(),
+  const bool brings_new_kernels = !std::includes(known.scanned.begin(), known.scanned.end(),
                                                  kernels.begin(), kernels.end(), std::less<>());
   return {known.sum, brings_new_kernels};
 }
 
-void GraphLedger::LookedAt(CUgraphExec executable, const NodeFacts& facts) {
+void GraphLedger::MarkScanned(CUgraphExec executable, const NodeFacts& facts) {
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
-  std::vector<CUfunction>& known = found->second.looked_at;
+  std::vector<CUfunction>& known = found->second.scanned;
   known.insert(known.end(), facts.kernels.begin(), facts.kernels.end());
   KeepOneOfEach(&known);
 }

@@ -28,7 +28,8 @@ CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   return region ? region->base : 0;
 }
 
-// The span grows first: bounds that are read in between are too wide rather than too narrow. The end of a region counts.
+// The span grows first: bounds that are read in between are too wide rather than too narrow. The
+// end of a region counts.
 void HostRegions::WidenBounds(const HostRegion& region) {
   const bool is_first = span_.load() == 0;
   const CUdeviceptr begin = is_first ? region.base : std::min(lowest_.load(), region.base);
@@ -44,8 +45,8 @@ bool HostRegions::AreBroughtBy(const Transfers& transfers) {
     for (std::size_t row = 0; row < transfer.rows; ++row) {
       const auto* const payload =
           reinterpret_cast<const void*>(transfer.from + row * transfer.from_pitch_bytes);
-      ScanPayload(payload, transfer.width_bytes, transfer.to + row * transfer.to_pitch_bytes, Bounds(),
-                  [&](const HeldWord& held) { any = any || Holds(held.word); });
+      ScanPayload(payload, transfer.width_bytes, transfer.to + row * transfer.to_pitch_bytes,
+                  Bounds(), [&](const HeldWord& held) { any = any || Holds(held.word); });
     }
   }
   return any;
@@ -72,7 +73,8 @@ void HostRegions::ContextEnded(CUcontext context) {
   std::erase_if(regions_, [context](const auto& one) { return one.second.context == context; });
 }
 
-void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const {
+void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds,
+                           Scan* out) const {
   alignas(kScanPageBytes) std::byte copy[kScanPageBytes];
   const std::size_t bytes = std::min(kScanPageBytes, region.bytes - offset);
   const std::byte* data = region.data + offset;
@@ -99,9 +101,10 @@ HostRegions::Scan HostRegions::Read(CUdeviceptr word, WordBounds bounds) {
   const MutexLock lock(mutex_);
   const HostRegion* const region = Find(word);
   if (!region) return scan;
-  scan.is_whole = region->reading != HostRegion::Reading::kNone && region->bytes <= kWholeOnHostBytes;
+  scan.is_whole =
+      region->reading != HostRegion::Reading::kNone && region->bytes <= kWholeOnHostBytes;
   if (region->reading == HostRegion::Reading::kNone) return scan;
-  const std::size_t step_bytes = scan.is_whole ? kScanPageBytes : kScanPageBytes * kScanPagesPerLook;
+  const std::size_t step_bytes = scan.is_whole ? kScanPageBytes : kScanPageBytes * kPagesPerSample;
   const bool is_sample = !scan.is_whole;
   for (std::size_t offset = 0; offset < region->bytes; offset += step_bytes)
     ReadPage(*region, offset, bounds, &scan);

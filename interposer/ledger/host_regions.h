@@ -1,17 +1,22 @@
-// Memory that the processor reads and kernels reach where it lies: pinned, registered and managed memory of the program's.
+// Memory that the processor reads and kernels reach where it lies: pinned, registered and managed
+// memory of the program's.
 //
-// Filled by the hooks of such memory on any thread, before it can be named and until just before it goes; looked up by hooks and
-// jobs. One for the process, never destroyed. Synchronises itself; its lock is a leaf. Owns plain facts.
+// Filled by the hooks of such memory on any thread, before it can be named and until just before it
+// goes; looked up by hooks and jobs. One for the process, never destroyed. Synchronises itself; its
+// lock is a leaf. Owns plain facts.
 //
 // Note [Addresses in memory of the host's]
-// The program may write an address of ours there at any time, without a call: no scan of a payload shows it. So what a launch
-// names or can reach of such memory is looked through when it is launched, up to kWholeOnHostBytes in full. Of more a page in
-// sixteen is looked at; and who launches knows that it was not all (Scan::is_whole).
+// The program may write an address of ours there at any time, without a call: no scan of a payload
+// shows it. So what a launch names or can reach of such memory is looked through when it is
+// launched, up to kWholeOnHostBytes in full. Of more a page in sixteen is looked at; and who
+// launches knows that it was not all (Scan::is_whole).
 //
 // Invariants
-//  1. What is in the table may be read: the hook takes a region out before the driver frees it, and waits for who reads.
+//  1. What is in the table may be read: the hook takes a region out before the driver frees it, and
+//  waits for who reads.
 //  2. An address that was such memory once lies within the bounds for good.
-//  3. Registered memory is the program's own, which may unmap it without a word: the kernel reads it for us.
+//  3. Registered memory is the program's own, which may unmap it without a word: the kernel reads
+//  it for us.
 // Never: calls the driver.
 #pragma once
 
@@ -49,7 +54,8 @@ class HostRegions {
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
-  // The word lies in a region, or at its end: a kernel may be given the end of an array to count down from.
+  // The word lies in a region, or at its end: a kernel may be given the end of an array to count
+  // down from.
   bool Holds(CUdeviceptr word) { return BaseOf(word) || BaseOf(word - 1); }
   // Where the region that the word leads to begins; 0: there is none.
   CUdeviceptr BaseOf(CUdeviceptr word);

@@ -55,7 +55,8 @@ class CodeObject {
   // False when it does not hold together.
   bool Collect(std::vector<std::string>* names) const {
     const std::size_t count = SectionCount();
-    if (!Holds(Header().e_shoff, count * sizeof(Elf64_Shdr)) || NamesSection() >= count) return false;
+    if (!Holds(Header().e_shoff, count * sizeof(Elf64_Shdr)) || NamesSection() >= count)
+      return false;
     bool has_symbols = false;
     for (std::size_t i = 0; i < count; ++i) {
       const Elf64_Shdr table = Section(i);
@@ -76,7 +77,9 @@ class CodeObject {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
   // Beyond what 16 bits can count the first section says. (elf(5))
-  std::size_t SectionCount() const { return Header().e_shnum ? Header().e_shnum : Section(0).sh_size; }
+  std::size_t SectionCount() const {
+    return Header().e_shnum ? Header().e_shnum : Section(0).sh_size;
+  }
   std::size_t NamesSection() const {
     return Header().e_shstrndx == SHN_XINDEX ? Section(0).sh_link : Header().e_shstrndx;
   }
@@ -95,7 +98,8 @@ class CodeObject {
     }
     return SHN_UNDEF;
   }
-  void CollectSymbols(const Elf64_Shdr& table, std::size_t count, std::vector<std::string>* names) const {
+  void CollectSymbols(const Elf64_Shdr& table, std::size_t count,
+                      std::vector<std::string>* names) const {
     const Elf64_Shdr strings = Section(table.sh_link), section_names = Section(NamesSection());
     for (std::size_t i = 0; i < table.sh_size / sizeof(Elf64_Sym); ++i) {
       const auto symbol = ReadAt<Elf64_Sym>(file_, table.sh_offset + i * sizeof(Elf64_Sym));
@@ -146,11 +150,14 @@ ImageVariables Sorted(ImageVariables all) {
 
 }  // namespace
 
-// The shortest image, PTX, has fewer bytes than a header that is looked at: its first ones are looked at one by one.
+// The shortest image, PTX, has fewer bytes than a header that is looked at: its first ones are
+// looked at one by one.
 ImageVariables VariablesOf(const void* image) {
   ImageVariables all;
   const auto* bytes = static_cast<const char*>(image);
-  const auto begins = [&bytes](std::uint32_t magic) { return std::memcmp(bytes, &magic, sizeof magic) == 0; };
+  const auto begins = [&bytes](std::uint32_t magic) {
+    return std::memcmp(bytes, &magic, sizeof magic) == 0;
+  };
   if (begins(kWrapperMagic)) bytes = ReadAt<const char*>(bytes, 2 * sizeof(std::uint32_t));
   if (begins(kContainerMagic) || std::memcmp(bytes, ELFMAG, SELFMAG) == 0)
     AddImage(bytes, kUnknownBytes, &all);

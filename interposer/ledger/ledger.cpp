@@ -18,7 +18,9 @@ void Ledger::AddSlab(const SlabPlan* slab) {
   Fill(slab->base, slab->block_bytes * slab->block_count, reinterpret_cast<Entry>(slab) | kSlabBit);
 }
 
-void Ledger::RemoveSlab(const SlabPlan* slab) { Fill(slab->base, slab->block_bytes * slab->block_count, 0); }
+void Ledger::RemoveSlab(const SlabPlan* slab) {
+  Fill(slab->base, slab->block_bytes * slab->block_count, 0);
+}
 
 void Ledger::Fill(CUdeviceptr base, size_t bytes, Entry entry) {
   lowest_ = std::min(lowest_.load(), base - kGranuleBytes);

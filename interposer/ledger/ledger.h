@@ -1,17 +1,20 @@
 // What is allocated: finds the allocation that an address lies in.
 //
-// Find is called by every hook that sees device addresses, on any thread, without a lock. The others are called with
-// the state lock held. Owns nothing: allocations belong to execute, which adds them when they are born and removes them
-// when they are freed, and which never gives the memory of an Allocation or a SlabPlan back: a Find that is under way
-// may still answer one that was removed a moment ago.
+// Find is called by every hook that sees device addresses, on any thread, without a lock. The
+// others are called with the state lock held. Owns nothing: allocations belong to execute, which
+// adds them when they are born and removes them when they are freed, and which never gives the
+// memory of an Allocation or a SlabPlan back: a Find that is under way may still answer one that
+// was removed a moment ago.
 //
 // Note [Beside an allocation]
-// A kernel may be given the end of an array to count down from (reverse iterators), or a place before its beginning (arrays
-// that count from one). Each range has a granule behind it that belongs to nobody (address_arena.h, invariant 1): an address
-// there, in no allocation, stands for the allocations on both sides. One that is farther away cannot be told.
+// A kernel may be given the end of an array to count down from (reverse iterators), or a place
+// before its beginning (arrays that count from one). Each range has a granule behind it that
+// belongs to nobody (address_arena.h, invariant 1): an address there, in no allocation, stands for
+// the allocations on both sides. One that is farther away cannot be told.
 //
 // Invariants
-//  1. Each granule (2 MiB) of address space belongs to at most one range or one slab (address_arena.h, invariant 1).
+//  1. Each granule (2 MiB) of address space belongs to at most one range or one slab
+//  (address_arena.h, invariant 1).
 //     Ranges and slabs are whole granules, a slab is one.
 //  2. Find answers the allocation in which an address lies, or null; one past the end is null.
 // Cost: two dependent loads for an address that is ours, one for most that are not.
@@ -41,16 +44,19 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // A cheap first look: false for words that can be no managed address, nor one beside managed memory.
+  // A cheap first look: false for words that can be no managed address, nor one beside managed
+  // memory.
   bool MightBeManaged(CUdeviceptr word) const {
-    return word >= lowest_.load(std::memory_order_relaxed) && word < highest_.load(std::memory_order_relaxed);
+    return word >= lowest_.load(std::memory_order_relaxed) &&
+           word < highest_.load(std::memory_order_relaxed);
   }
 
   // What MightBeManaged compares with: lowest <= word < highest.
   CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
   CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
 
-  // An address in each allocation that begins or ends within a granule of `address`, if that lies in none.
+  // An address in each allocation that begins or ends within a granule of `address`, if that lies
+  // in none.
   base::InlineVector<CUdeviceptr, 2> Beside(CUdeviceptr address) const {
     base::InlineVector<CUdeviceptr, 2> found;
     if (Find(address)) return found;
@@ -72,8 +78,8 @@ class Ledger {
     if (address >> kAddressBits) return nullptr;
     const Leaf* leaf = leaves_[address >> kLeafShift].load(std::memory_order_acquire);
     if (!leaf) return nullptr;
-    const Entry entry =
-        leaf->entries[(address >> kGranuleShift) & (kLeafEntries - 1)].load(std::memory_order_acquire);
+    const Entry entry = leaf->entries[(address >> kGranuleShift) & (kLeafEntries - 1)].load(
+        std::memory_order_acquire);
     return entry & kSlabBit ? FindInSlab(entry, address) : reinterpret_cast<Allocation*>(entry);
   }
 
@@ -94,7 +100,8 @@ class Ledger {
   static Allocation* FindInSlab(Entry entry, CUdeviceptr address) {
     const auto* slab = reinterpret_cast<const SlabPlan*>(entry & ~kSlabBit);
     const size_t index = (address & kInGranule) / slab->block_bytes;
-    return index < slab->block_count ? slab->blocks[index].load(std::memory_order_acquire) : nullptr;
+    return index < slab->block_count ? slab->blocks[index].load(std::memory_order_acquire)
+                                     : nullptr;
   }
   void Fill(CUdeviceptr base, size_t bytes, Entry entry);
 

@@ -22,7 +22,8 @@ void Libraries::Add(CUlibrary handle, std::vector<std::string> variables) {
 
 bool Libraries::Remove(const void* handle) {
   const MutexLock lock(mutex_);
-  return std::erase_if(loaded_, [handle](const LoadedLibrary& one) { return one.handle == handle; }) > 0;
+  return std::erase_if(loaded_,
+                       [handle](const LoadedLibrary& one) { return one.handle == handle; }) > 0;
 }
 
 std::vector<LoadedLibrary> Libraries::Behind(std::uint64_t number) {

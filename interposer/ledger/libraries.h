@@ -1,8 +1,9 @@
-// Libraries of kernels that the program has loaded, with the names of their device variables. A library has variables in
-// each context that uses it, so their places are asked for where they are needed.
+// Libraries of kernels that the program has loaded, with the names of their device variables. A
+// library has variables in each context that uses it, so their places are asked for where they are
+// needed.
 //
-// Called by the hooks of loading and unloading and by jobs, on any thread. One for the process, never destroyed.
-// Synchronises itself; its lock is a leaf.
+// Called by the hooks of loading and unloading and by jobs, on any thread. One for the process,
+// never destroyed. Synchronises itself; its lock is a leaf.
 //
 // Never: calls the driver.
 #pragma once
@@ -34,7 +35,9 @@ class Libraries {
   bool Remove(const void* handle);
   // Those that were loaded behind the one of this number, and are loaded still.
   std::vector<LoadedLibrary> Behind(std::uint64_t number);
-  bool AnyBehind(std::uint64_t number) const { return last_.load(std::memory_order_relaxed) > number; }
+  bool AnyBehind(std::uint64_t number) const {
+    return last_.load(std::memory_order_relaxed) > number;
+  }
 
   // A module or library has variables that nobody lists (image_variables.h).
   void NoteUnreadable() { unreadable_.fetch_add(1, std::memory_order_relaxed); }

@@ -1,13 +1,18 @@
-// Physical memory that the program holds itself (cuMemCreate): by which handles and mappings, until the last is gone.
+// Physical memory that the program holds itself (cuMemCreate): by which handles and mappings, until
+// the last is gone.
 //
-// Called by the hooks, on any thread; synchronises itself. Owns plain facts. Who pays for the memory is the caller's
-// affair: a name that comes back when the memory has ended.
+// Called by the hooks, on any thread; synchronises itself. Owns plain facts. Who pays for the
+// memory is the caller's affair: a name that comes back when the memory has ended.
 //
 // Invariants
-//  1. Memory ends when every reference to its handle has been released and every mapping of it unmapped, in whatever order
-//     (cuMemRelease: "the memory will be freed when all outstanding mappings are unmapped and all references released").
-//  2. The driver may give a handle or an address out anew as soon as it has ended: ends are noted before any other thread
-//     can note a beginning of the same name, as the driver's call is made with the lock held. It does not wait.
+//  1. Memory ends when every reference to its handle has been released and every mapping of it
+//  unmapped, in whatever order
+//     (cuMemRelease: "the memory will be freed when all outstanding mappings are unmapped and all
+//     references released").
+//  2. The driver may give a handle or an address out anew as soon as it has ended: ends are noted
+//  before any other thread
+//     can note a beginning of the same name, as the driver's call is made with the lock held. It
+//     does not wait.
 // Never: holds memory, or asks the driver anything.
 #pragma once
 

@@ -1,7 +1,8 @@
-// Device memory that the driver serves to the application and that counts against the budget: what, how much, whose.
+// Device memory that the driver serves to the application and that counts against the budget: what,
+// how much, whose.
 //
-// Called by Charges with the state lock held. Owns nothing; an entry lives from the driver's allocation until its
-// free, or the end of its context.
+// Called by Charges with the state lock held. Owns nothing; an entry lives from the driver's
+// allocation until its free, or the end of its context.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +15,9 @@ namespace spillway::interposer {
 
 class PassedThrough {
  public:
-  // `key` names it: its address or its handle. Answers the bytes that the entry of that name had before: the driver
-  // gives a name out anew as soon as it is free, which may be before its end is noted here.
+  // `key` names it: its address or its handle. Answers the bytes that the entry of that name had
+  // before: the driver gives a name out anew as soon as it is free, which may be before its end is
+  // noted here.
   size_t Add(std::uint64_t key, size_t bytes, CUcontext context);
   // The bytes that end with it; 0 when there is no such entry.
   size_t Remove(std::uint64_t key);

@@ -12,14 +12,18 @@ constexpr std::uint64_t kGranule = std::uint64_t{2} << 20;
 constexpr std::uint64_t kSmallUnit = 512;
 constexpr std::uint64_t kSmallBelow = std::uint64_t{1} << 20;
 
-std::uint64_t RoundedTo(std::uint64_t bytes, std::uint64_t unit) { return (bytes + unit - 1) / unit * unit; }
+std::uint64_t RoundedTo(std::uint64_t bytes, std::uint64_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
 
 // As the driver's pools do: small pieces share granules, large ones have their own.
 std::uint64_t PieceBytes(std::size_t bytes) {
   return RoundedTo(bytes, bytes < kSmallBelow ? kSmallUnit : kGranule);
 }
 
-std::uint64_t LeastReserved(const PoolFigures& figures) { return RoundedTo(figures.used_bytes, kGranule); }
+std::uint64_t LeastReserved(const PoolFigures& figures) {
+  return RoundedTo(figures.used_bytes, kGranule);
+}
 
 }  // namespace
 
@@ -155,7 +159,8 @@ bool Pools::Read(CUmemoryPool pool, PoolFigures* figures) {
 
 void Pools::ResetUsedHigh(CUmemoryPool pool) {
   const MutexLock lock(mutex_);
-  if (Account* const account = Find(pool)) account->figures.used_high_bytes = account->figures.used_bytes;
+  if (Account* const account = Find(pool))
+    account->figures.used_high_bytes = account->figures.used_bytes;
 }
 
 void Pools::ResetReservedHigh(CUmemoryPool pool) {
@@ -170,13 +175,15 @@ void Pools::TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes) {
   Account* const account = Find(pool);
   if (!account) return;
   PoolFigures& figures = account->figures;
-  figures.reserved_bytes = std::max(LeastReserved(figures), std::min(figures.reserved_bytes, keep_bytes));
+  figures.reserved_bytes =
+      std::max(LeastReserved(figures), std::min(figures.reserved_bytes, keep_bytes));
   NoteSpare(account);
 }
 
 // Counts the account among those that a wait may take something from, or no more.
 void Pools::NoteSpare(Account* account) {
-  const bool spare = !account->destroyed && account->figures.reserved_bytes > LeastReserved(account->figures);
+  const bool spare =
+      !account->destroyed && account->figures.reserved_bytes > LeastReserved(account->figures);
   if (spare == account->counted_spare) return;
   account->counted_spare = spare;
   spare_pools_.fetch_add(spare ? 1 : -1, std::memory_order_relaxed);
@@ -192,7 +199,8 @@ std::size_t Pools::Spare(std::array<CUmemoryPool, 16>* pools) {
 }
 
 CUmemoryPool Pools::Current(CUdevice device) const {
-  return device >= 0 && device < kDevices ? current_[device].load(std::memory_order_acquire) : nullptr;
+  return device >= 0 && device < kDevices ? current_[device].load(std::memory_order_acquire)
+                                          : nullptr;
 }
 
 void Pools::SetCurrent(CUdevice device, CUmemoryPool pool) {

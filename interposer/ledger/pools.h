@@ -1,16 +1,21 @@
-// What each memory pool of the program's would say of itself if its memory were the driver's own: used and reserved bytes,
-// their peaks, and which pool an address came from. The memory itself is ranges and slabs like any other.
+// What each memory pool of the program's would say of itself if its memory were the driver's own:
+// used and reserved bytes, their peaks, and which pool an address came from. The memory itself is
+// ranges and slabs like any other.
 //
-// Called by the hooks of stream-ordered allocation and of pools, and by waits, on any thread. One for the process, never
-// destroyed. Synchronises itself; its lock is a leaf.
+// Called by the hooks of stream-ordered allocation and of pools, and by waits, on any thread. One
+// for the process, never destroyed. Synchronises itself; its lock is a leaf.
 //
-// A pool is served from the job's memory (kServed) as long as nothing asks for more than bytes in this process on the
-// pool's own device. Otherwise it is the driver's (kDriver), with the reason, and what it allocates is counted.
+// A pool is served from the job's memory (kServed) as long as nothing asks for more than bytes in
+// this process on the pool's own device. Otherwise it is the driver's (kDriver), with the reason,
+// and what it allocates is counted.
 //
 // Invariants
-//  1. used_bytes of a pool is the sum of its live allocations; reserved_bytes is at least that, in whole granules.
-//  2. Reserved memory shrinks only as the documents allow: at a wait, to the release threshold; by a trim.
-//  3. A pool that was destroyed is forgotten with its last allocation; a new pool may have its handle before that.
+//  1. used_bytes of a pool is the sum of its live allocations; reserved_bytes is at least that, in
+//  whole granules.
+//  2. Reserved memory shrinks only as the documents allow: at a wait, to the release threshold; by
+//  a trim.
+//  3. A pool that was destroyed is forgotten with its last allocation; a new pool may have its
+//  handle before that.
 // Never: calls the driver; knows where bytes are.
 #pragma once
 
@@ -62,7 +67,8 @@ class Pools {
   std::vector<CUdeviceptr> ServedFrom(CUmemoryPool pool);
 
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
-  // The pool that the address came from, if that one lives and is the driver's: it may keep the memory.
+  // The pool that the address came from, if that one lives and is the driver's: it may keep the
+  // memory.
   CUmemoryPool Freed(CUdeviceptr address);
   // The pool that the address came from, if it was one.
   bool PoolOf(CUdeviceptr address, CUmemoryPool* pool);
@@ -74,8 +80,8 @@ class Pools {
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);
   // Those that live and are the driver's, on a device; costs a load when there are none.
   std::vector<CUmemoryPool> Drivers();
-  // A wait has completed: pools give back what is above their thresholds. `threshold(pool)` asks the driver, without the
-  // lock. Costs a load when no pool has anything to give.
+  // A wait has completed: pools give back what is above their thresholds. `threshold(pool)` asks
+  // the driver, without the lock. Costs a load when no pool has anything to give.
   template <class Threshold>
   void Waited(Threshold threshold) {
     if (spare_pools_.load(std::memory_order_relaxed) == 0) return;

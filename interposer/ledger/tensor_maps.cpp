@@ -24,7 +24,8 @@ constexpr std::size_t kBuckets = std::size_t{1} << 14;
 constinit std::array<std::atomic<Entry*>, kBuckets> buckets{};
 constinit std::atomic<bool> any{false};
 
-// Two products of each word with odd constants, folded: every bit of the content reaches both halves.
+// Two products of each word with odd constants, folded: every bit of the content reaches both
+// halves.
 Fingerprint Of(const void* bytes) {
   std::array<std::uint64_t, kTensorMapBytes / sizeof(std::uint64_t)> words;
   std::memcpy(words.data(), bytes, sizeof words);
@@ -38,7 +39,9 @@ Fingerprint Of(const void* bytes) {
   return sum;
 }
 
-std::atomic<Entry*>& BucketOf(const Fingerprint& fingerprint) { return buckets[fingerprint.low % kBuckets]; }
+std::atomic<Entry*>& BucketOf(const Fingerprint& fingerprint) {
+  return buckets[fingerprint.low % kBuckets];
+}
 
 const Entry* Search(const Entry* first, const Fingerprint& wanted) {
   while (first && !(first->fingerprint == wanted)) first = first->next;
@@ -65,7 +68,8 @@ bool AnyTensorMaps() { return any.load(std::memory_order_acquire); }
 
 CUdeviceptr TensorMapAddress(const void* bytes) {
   const Fingerprint fingerprint = Of(bytes);
-  const Entry* const found = Search(BucketOf(fingerprint).load(std::memory_order_acquire), fingerprint);
+  const Entry* const found =
+      Search(BucketOf(fingerprint).load(std::memory_order_acquire), fingerprint);
   return found ? found->address.load(std::memory_order_acquire) : 0;
 }
 

@@ -1,17 +1,20 @@
 // Which memory a tensor map names: 128 opaque bytes that the driver encoded from an address.
 //
-// NoteTensorMap is called by the hooks of the four functions that encode one, the others by everything that looks through
-// bytes for addresses (launch parameters, graph nodes, payloads of copies): any thread, no lock. Owns its entries; they
-// are never given back, 32 bytes for each different map that the program has encoded.
+// NoteTensorMap is called by the hooks of the four functions that encode one, the others by
+// everything that looks through bytes for addresses (launch parameters, graph nodes, payloads of
+// copies): any thread, no lock. Owns its entries; they are never given back, 32 bytes for each
+// different map that the program has encoded.
 //
-// A map is known by its content: programs copy the bytes as they like, into structs, parameters and device memory, and
-// the content tells the address, since the driver encodes it. It is recognised at multiples of 64 bytes, as the driver
-// and the hardware demand. Maps that a kernel changes (tensormap.replace in PTX) are not seen: what they name is found as
-// any pointer in device memory is, by a census or by parking.
+// A map is known by its content: programs copy the bytes as they like, into structs, parameters and
+// device memory, and the content tells the address, since the driver encodes it. It is recognised
+// at multiples of 64 bytes, as the driver and the hardware demand. Maps that a kernel changes
+// (tensormap.replace in PTX) are not seen: what they name is found as any pointer in device memory
+// is, by a full scan or by parking.
 //
 // Note [Maps by fingerprint]
-// Of the content only 128 bits are kept. A random pair of maps has the same ones with a chance of 2^-128; and a map taken
-// for another only makes the wrong memory stay, beside what its own noting then overwrites.
+// Of the content only 128 bits are kept. A random pair of maps has the same ones with a chance of
+// 2^-128; and a map taken for another only makes the wrong memory stay, beside what its own noting
+// then overwrites.
 //
 // Invariants
 //  1. What was noted before a call began is found by that call.
@@ -36,7 +39,8 @@ bool AnyTensorMaps();
 // The address that the 128 bytes name, or 0 when they are no map that was noted.
 CUdeviceptr TensorMapAddress(const void* bytes);
 
-// Calls found(offset, address) for each map in `size_bytes` at `data`, at `first` and every 64 bytes from there.
+// Calls found(offset, address) for each map in `size_bytes` at `data`, at `first` and every 64
+// bytes from there.
 template <class Found>
 void ForEachTensorMap(const void* data, std::size_t size_bytes, std::size_t first, Found found) {
   if (!AnyTensorMaps()) return;

@@ -1,6 +1,7 @@
 // What a copy or set puts into device memory: from where, to where, in which shape.
 //
-// Made by the copy hooks on the caller's stack, read by execute after the driver accepted the call. Owns nothing.
+// Made by the copy hooks on the caller's stack, read by execute after the driver accepted the call.
+// Owns nothing.
 #pragma once
 
 #include <cstddef>

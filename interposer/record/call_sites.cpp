@@ -43,7 +43,8 @@ constinit std::atomic<Backtrace> known_backtrace{nullptr};
 Backtrace FindBacktrace() {
   for (const char* name : {"libunwind.so.8", "libunwind.so.1"}) {
     void* const library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-    void* const found = library != nullptr ? driver::RealDlsym()(library, "unw_backtrace") : nullptr;
+    void* const found =
+        library != nullptr ? driver::RealDlsym()(library, "unw_backtrace") : nullptr;
     if (found != nullptr) return reinterpret_cast<Backtrace>(found);
   }
   return &NoBacktrace;
@@ -88,7 +89,8 @@ const char* BaseName(const char* path) {
 // The driver and its runtime, also where that is linked into the program.
 bool IsCuda(const Dl_info& place) {
   const char* const library = BaseName(place.dli_fname);
-  if (strncmp(library, "libcuda.so", 10) == 0 || strncmp(library, "libcudart.so", 12) == 0) return true;
+  if (strncmp(library, "libcuda.so", 10) == 0 || strncmp(library, "libcudart.so", 12) == 0)
+    return true;
   return place.dli_sname != nullptr && strncmp(place.dli_sname, "cuda", 4) == 0;
 }
 
@@ -108,8 +110,10 @@ void Name(const Stack& stack, Entry* entry) {
   const void* const base = place.dli_saddr != nullptr ? place.dli_saddr : place.dli_fbase;
   entry->offset =
       static_cast<std::uint64_t>(static_cast<const char*>(owner) - static_cast<const char*>(base));
-  snprintf(entry->library, sizeof entry->library, "%s", place.dli_fname == nullptr ? "" : place.dli_fname);
-  snprintf(entry->function, sizeof entry->function, "%s", place.dli_sname == nullptr ? "" : place.dli_sname);
+  snprintf(entry->library, sizeof entry->library, "%s",
+           place.dli_fname == nullptr ? "" : place.dli_fname);
+  snprintf(entry->function, sizeof entry->function, "%s",
+           place.dli_sname == nullptr ? "" : place.dli_sname);
   entry->named.store(true, std::memory_order_release);
 }
 
@@ -126,7 +130,8 @@ Entry* EntryOf(const Stack& stack) {
   for (size_t step = 0; step < kMostSites; ++step) {
     Entry* const entry = &entries[((key >> 32) + step) % kMostSites];
     size_t found = 0;
-    if (entry->key.compare_exchange_strong(found, key, std::memory_order_relaxed)) Name(stack, entry);
+    if (entry->key.compare_exchange_strong(found, key, std::memory_order_relaxed))
+      Name(stack, entry);
     if (found == 0 || found == key) return entry;
   }
   return nullptr;
@@ -140,7 +145,8 @@ bool IsSameSite(const Site& site, const Entry& entry) {
 // Different ways to one site are one.
 void Add(const Entry& entry, Site* sites, size_t* count) {
   Site* const end = sites + *count;
-  Site* const same = std::find_if(sites, end, [&](const Site& site) { return IsSameSite(site, entry); });
+  Site* const same =
+      std::find_if(sites, end, [&](const Site& site) { return IsSameSite(site, entry); });
   if (same == end) sites[(*count)++] = {entry.library, entry.function, entry.offset, 0, 0};
   same->bytes += entry.bytes.load(std::memory_order_relaxed);
   same->allocations += entry.allocations.load(std::memory_order_relaxed);

@@ -1,17 +1,21 @@
-// Which libraries and functions own the device memory: the call sites of a sample of the allocations.
+// Which libraries and functions own the device memory: the call sites of a sample of the
+// allocations.
 //
-// Sample is called by the allocation hooks, on the program's thread, after the driver's part and with no lock of ours held;
-// the rest by the report. Off unless the launcher asked for it (config.h): then one load.
+// Sample is called by the allocation hooks, on the program's thread, after the driver's part and
+// with no lock of ours held; the rest by the report. Off unless the launcher asked for it
+// (config.h): then one load.
 //
-// Stacks are walked by libunwind, opened at the first sample and for ourselves alone: in the process' global scope its
-// _Unwind_ functions would slow every C++ throw down. Without it the place that called the driver is all that is known,
-// which is the CUDA runtime for most programs.
+// Stacks are walked by libunwind, opened at the first sample and for ourselves alone: in the
+// process' global scope its _Unwind_ functions would slow every C++ throw down. Without it the
+// place that called the driver is all that is known, which is the CUDA runtime for most programs.
 //
 // Invariants
 //  1. Every n-th allocation is sampled, and each of 64 MiB or more.
-//  2. A site is the first function up the stack that belongs neither to us nor to CUDA. It is named when it is first
+//  2. A site is the first function up the stack that belongs neither to us nor to CUDA. It is named
+//  when it is first
 //     seen: later its library may be gone.
-//  3. Sites are kept until the process ends, in a place of fixed size; samples that find none left are summed up.
+//  3. Sites are kept until the process ends, in a place of fixed size; samples that find none left
+//  are summed up.
 // Never: takes a lock, fails, or allocates but for what libunwind and the loader do.
 // Source: unw_backtrace(3).
 #pragma once

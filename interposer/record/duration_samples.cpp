@@ -65,9 +65,9 @@ DurationSamples::State DurationSamples::Read(std::uint32_t number, std::int64_t*
 
 std::int64_t DurationSamples::SpanNs(std::uint32_t first, std::uint32_t last) {
   float milliseconds = 0;
-  const bool is_read =
-      first != 0 && last != 0 &&
-      Driver().cuEventElapsedTime(&milliseconds, At(first)->before, At(last)->after) == CUDA_SUCCESS;
+  const bool is_read = first != 0 && last != 0 &&
+                       Driver().cuEventElapsedTime(&milliseconds, At(first)->before,
+                                                   At(last)->after) == CUDA_SUCCESS;
   return is_read ? static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6) : 0;
 }
 

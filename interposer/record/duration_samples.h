@@ -1,7 +1,9 @@
-// How long operations take on the device: an event before and one after each operation of a few iterations.
+// How long operations take on the device: an event before and one after each operation of a few
+// iterations.
 //
-// IsOn, Before and After are called around launches and copies, on any thread, with the job's context current; Start,
-// Stop, Read and Release by the recorder's reader. Owns its events until Release.
+// IsOn, Before and After are called around launches and copies, on any thread, with the job's
+// context current; Start, Stop, Read and Release by the recorder's reader. Owns its events until
+// Release.
 //
 // Invariants
 //  1. While it is off, IsOn is one relaxed load, and nothing is recorded on a stream.
@@ -39,9 +41,11 @@ class DurationSamples {
 
   enum class State : std::uint8_t { kNotYet, kRead, kLost };
   State Read(std::uint32_t number, std::int64_t* duration_ns);
-  // From the beginning of one sampled operation to the end of a later one, both of which have been read; 0 where that is not known.
+  // From the beginning of one sampled operation to the end of a later one, both of which have been
+  // read; 0 where that is not known.
   std::int64_t SpanNs(std::uint32_t first, std::uint32_t last);
-  // Gives the events back. The job's context is current; sampling has been off since the last iteration.
+  // Gives the events back. The job's context is current; sampling has been off since the last
+  // iteration.
   void Release();
 
  private:
@@ -52,7 +56,8 @@ class DurationSamples {
   };
   static constexpr std::uint32_t kBlockPairs = 1024;
   Pair* At(std::uint32_t number) {
-    return &blocks_[(number - 1) / kBlockPairs].load(std::memory_order_acquire)[(number - 1) % kBlockPairs];
+    return &blocks_[(number - 1) / kBlockPairs].load(
+        std::memory_order_acquire)[(number - 1) % kBlockPairs];
   }
 
   std::atomic<bool> on_{false};

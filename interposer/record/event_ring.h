@@ -1,7 +1,8 @@
 // What one thread records, until it is drained: a queue of events with one writer and one reader.
 //
-// Put is called by the thread that owns the ring, Front and Pop by the one reader (recorder.h). Rings are made at a
-// thread's first event, taken over by a later thread when theirs has ended, and never given back.
+// Put is called by the thread that owns the ring, Front and Pop by the one reader (recorder.h).
+// Rings are made at a thread's first event, taken over by a later thread when theirs has ended, and
+// never given back.
 //
 // Invariants
 //  1. A ring serves one recorder at a time, until that recorder is gone.
@@ -72,7 +73,8 @@ class EventRing {
   std::uint32_t number = 0;  // among all rings; from 1 on
   // Synchronise themselves.
   std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
-  std::atomic<std::uint64_t> recorder{0};   // the serial of the recorder that it serves; 0: none any more
+  std::atomic<std::uint64_t> recorder{
+      0};  // the serial of the recorder that it serves; 0: none any more
 
  private:
   std::uint64_t words_[kWords];  // not set: pages that are never used are never made
@@ -92,7 +94,8 @@ inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedT
                   std::uint64_t{event.sample} << 32;
   At(begin + 2) = event.value;
   At(begin + 3) = event.allocation;
-  for (std::size_t i = 0; i < touches.size(); ++i) At(begin + kHeaderWords + i) = touches[i].packed();
+  for (std::size_t i = 0; i < touches.size(); ++i)
+    At(begin + kHeaderWords + i) = touches[i].packed();
   written_.store(begin + words, std::memory_order_release);
   return true;
 }

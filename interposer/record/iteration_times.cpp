@@ -28,8 +28,8 @@ bool IterationTimes::Next(IterationTime* out) {
     const bool has_time = from.is_recorded && to.is_recorded && to.iteration == from.iteration + 1;
     if (has_time && Driver().cuEventQuery(to.event) == CUDA_ERROR_NOT_READY) return false;
     float milliseconds = 0;
-    const bool is_read =
-        has_time && Driver().cuEventElapsedTime(&milliseconds, from.event, to.event) == CUDA_SUCCESS;
+    const bool is_read = has_time && Driver().cuEventElapsedTime(&milliseconds, from.event,
+                                                                 to.event) == CUDA_SUCCESS;
     const bool is_of_one =
         from.begin.pattern == to.begin.pattern && from.begin.is_planned == to.begin.is_planned;
     *out = {.duration_ns = static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6),

@@ -1,13 +1,17 @@
-// How long the iterations of plans take on the device, of which pattern each was, and how far it was that plan's.
+// How long the iterations of plans take on the device, of which pattern each was, and how far it
+// was that plan's.
 //
-// Began is called where a plan's follower comes to an iteration's first event, by one thread at a time, with the job's
-// context current; Next by the recorder's reader. Owns a few events, which it uses again and again.
+// Began is called where a plan's follower comes to an iteration's first event, by one thread at a
+// time, with the job's context current; Next by the recorder's reader. Owns a few events, which it
+// uses again and again.
 //
 // Invariants
 //  1. A time is read only when the device has passed both its ends: nothing waits.
 //  2. When the reader is behind, iterations go untold; a time never spans two.
-//  3. A time is told of a pattern only when the iteration began and ended by it: in one in which another plan took effect,
-//     or the same pattern's plan began or ended to move memory, neither is known to have been followed.
+//  3. A time is told of a pattern only when the iteration began and ended by it: in one in which
+//  another plan took effect,
+//     or the same pattern's plan began or ended to move memory, neither is known to have been
+//     followed.
 #pragma once
 
 #include <atomic>
@@ -20,8 +24,8 @@ namespace spillway::interposer {
 
 // What is known where an iteration begins.
 struct IterationBegin {
-  std::uint64_t pattern = 0;      // its plan's: the fingerprint
-  bool is_planned = false;        // the plan moves something; else memory goes by the reactive policy
+  std::uint64_t pattern = 0;  // its plan's: the fingerprint
+  bool is_planned = false;    // the plan moves something; else memory goes by the reactive policy
   std::uint64_t moved_bytes = 0;  // to the host and back until now
   std::uint64_t last_misses = 0;  // of the iteration that this one follows
   bool last_was_stopped = false;  // likewise
@@ -33,8 +37,8 @@ struct IterationTime {
   bool is_planned = false;        // as IterationBegin says
   std::uint64_t moved_bytes = 0;  // to the host and back
   std::uint64_t misses = 0;       // events that were other than the plan's
-  bool was_stopped =
-      false;  // a census stopped it: it took longer than its plan says, and the next ones will not
+  bool was_stopped = false;  // a full scan stopped it: it took longer than its plan says, and the
+                             // next ones will not
 };
 
 class IterationTimes {

@@ -41,7 +41,8 @@ CUstream JobTrace::OwnStream() {
   return stream_;
 }
 
-// The device is idle or nearly so, before the job's first allocation is used: its time now is the host's.
+// The device is idle or nearly so, before the job's first allocation is used: its time now is the
+// host's.
 void JobTrace::Prepare() {
   if (is_prepared_) return;
   is_prepared_ = true;
@@ -83,7 +84,7 @@ TraceMoment JobTrace::MomentOn(CUstream stream) {
   if (is_released_ || !base_) return moment;
   moment.event = TakeEvent();
   // A stream of another context has no place for it: then it is the host's moment that counts.
-  const CUstream on = driver::ContextCensus::HasSeveral() ? stream_ : stream;
+  const CUstream on = driver::KnownContexts::HasSeveral() ? stream_ : stream;
   if (moment.event && Driver().cuEventRecord(moment.event, on) != CUDA_SUCCESS) {
     GiveEvent(moment.event);
     moment.event = nullptr;
@@ -125,7 +126,8 @@ void JobTrace::Poll() {
   PollLocked();
 }
 
-// In the order in which they came: what is behind one that the device has not passed has mostly not been passed either.
+// In the order in which they came: what is behind one that the device has not passed has mostly not
+// been passed either.
 void JobTrace::PollLocked() {
   if (count_ == 0 || is_released_) return;
   const RelaxedCapture relaxed(true);
@@ -137,7 +139,8 @@ void JobTrace::PollLocked() {
   if (anchor_ns_ - base_ns_ > kBaseAgeNs) RenewBase();
 }
 
-// Events that are under way may have begun before the new base; the device tells such times, too, below zero.
+// Events that are under way may have begun before the new base; the device tells such times, too,
+// below zero.
 void JobTrace::RenewBase() {
   if (!next_base_) {
     next_base_ = TakeEvent();
@@ -147,7 +150,8 @@ void JobTrace::RenewBase() {
     return;
   }
   std::int64_t time_ns = 0;
-  if (Driver().cuEventQuery(next_base_) != CUDA_SUCCESS || !ReadSinceBase(next_base_, &time_ns)) return;
+  if (Driver().cuEventQuery(next_base_) != CUDA_SUCCESS || !ReadSinceBase(next_base_, &time_ns))
+    return;
   GiveEvent(base_);
   base_ = next_base_;
   next_base_ = nullptr;

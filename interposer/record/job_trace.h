@@ -1,18 +1,20 @@
 // What happens to one job, with the device's own times, for the trace.
 //
-// Called by JobMemory and residency on the program's threads, also with the state lock held. One for each JobMemory. Owns its
-// events and one stream.
+// Called by JobMemory and residency on the program's threads, also with the state lock held. One
+// for each JobMemory. Owns its events and one stream.
 //
 // Note [The trace's clock]
-// Times are the device's: an event is recorded before and after an operation or copy on its stream, and for what the host does
-// on an idle stream of ours, and read against one base event when the device has passed them. So operations, copies and the
-// host's doings stand on one line; with the simulated device it is virtual time. What has no events (several contexts, events
-// of which there are too many under way, the end of the process) has the host's time since the last such event.
+// Times are the device's: an event is recorded before and after an operation or copy on its stream,
+// and for what the host does on an idle stream of ours, and read against one base event when the
+// device has passed them. So operations, copies and the host's doings stand on one line; with the
+// simulated device it is virtual time. What has no events (several contexts, events of which there
+// are too many under way, the end of the process) has the host's time since the last such event.
 //
 // Invariants
 //  1. While there is no trace, each call is one relaxed load.
 //  2. Nothing waits for the device; at most kMostPending happenings are under way.
-// Source: cuEventElapsedTime, whose float is exact to 32 ns within a quarter of a second: the base is renewed that often.
+// Source: cuEventElapsedTime, whose float is exact to 32 ns within a quarter of a second: the base
+// is renewed that often.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +45,13 @@ class JobTrace {
   TraceMoment Begin(CUstream stream) SPILLWAY_EXCLUDES(lock_) {
     return IsOn() ? MomentOn(stream) : TraceMoment{};
   }
-  void End(CUstream stream, const TraceMoment& begun, const TraceEvent& event) SPILLWAY_EXCLUDES(lock_);
+  void End(CUstream stream, const TraceMoment& begun, const TraceEvent& event)
+      SPILLWAY_EXCLUDES(lock_);
   void Cancel(const TraceMoment& begun) SPILLWAY_EXCLUDES(lock_);
   // Around what the host does.
-  TraceMoment BeginHere() SPILLWAY_EXCLUDES(lock_) { return IsOn() ? MomentOn(OwnStream()) : TraceMoment{}; }
+  TraceMoment BeginHere() SPILLWAY_EXCLUDES(lock_) {
+    return IsOn() ? MomentOn(OwnStream()) : TraceMoment{};
+  }
   void EndHere(const TraceMoment& begun, const TraceEvent& event) SPILLWAY_EXCLUDES(lock_) {
     if (begun.host_ns) End(OwnStream(), begun, event);
   }

@@ -1,10 +1,12 @@
-// What an operation is, as a 64-bit number: equal for equal operations of another iteration, or of another run.
+// What an operation is, as a 64-bit number: equal for equal operations of another iteration, or of
+// another run.
 //
 // Note [Shapes]
-// A hook mixes what its call says: of a launch the function's name, grid, block and shared bytes; of a copy or set its kind
-// and bytes. CallRecorder completes it by the stream (numbered in the order in which the program first used them) and by the
-// sizes of the ranges that the call names. Addresses and handles are no part of it: they differ from run to run.
-// What an operation touches is recorded beside its shape.
+// A hook mixes what its call says: of a launch the function's name, grid, block and shared bytes;
+// of a copy or set its kind and bytes. CallRecorder completes it by the stream (numbered in the
+// order in which the program first used them) and by the sizes of the ranges that the call names.
+// Addresses and handles are no part of it: they differ from run to run. What an operation touches
+// is recorded beside its shape.
 //
 // Pure; any thread; a few nanoseconds.
 #pragma once

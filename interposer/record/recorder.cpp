@@ -8,7 +8,8 @@ using base::MutexLock;
 
 namespace {
 
-constinit std::atomic<EventRing*> rings{nullptr};  // of all threads there have been; never given back
+constinit std::atomic<EventRing*> rings{
+    nullptr};  // of all threads there have been; never given back
 
 std::uint64_t NextSerial() {
   static constinit std::atomic<std::uint64_t> next{1};
@@ -30,8 +31,8 @@ struct Recent {
 constexpr std::size_t kRecent = 4;
 constinit thread_local Recent recent[kRecent] __attribute__((tls_model("initial-exec"))) = {};
 
-// Leaves the rings to the next threads when this one ends. Events that another destructor of the thread records after that
-// go to a ring taken anew, which stays the thread's.
+// Leaves the rings to the next threads when this one ends. Events that another destructor of the
+// thread records after that go to a ring taken anew, which stays the thread's.
 struct Ending {
   bool armed = false;
   ~Ending() {
@@ -48,7 +49,8 @@ thread_local Ending ending;
 bool TakeOver(EventRing* ring, std::uint64_t recorder) {
   const std::uint64_t serves = ring->recorder.load(std::memory_order_acquire);
   const void* owner = ring->owner.load(std::memory_order_acquire);
-  if (serves == recorder) return owner == nullptr && ring->owner.compare_exchange_strong(owner, &recent);
+  if (serves == recorder)
+    return owner == nullptr && ring->owner.compare_exchange_strong(owner, &recent);
   if (serves != 0 || (owner && owner != &recent)) return false;
   if (!owner && !ring->owner.compare_exchange_strong(owner, &recent)) return false;
   std::uint64_t nobody = 0;
@@ -73,7 +75,8 @@ EventRing* FindMine(std::uint64_t recorder) {
     return ring->owner.load(std::memory_order_relaxed) == &recent && ring->recorder == recorder;
   };
   if (EventRing* const mine = FindRing(is_mine)) return mine;
-  if (EventRing* const taken = FindRing([recorder](EventRing* ring) { return TakeOver(ring, recorder); }))
+  if (EventRing* const taken =
+          FindRing([recorder](EventRing* ring) { return TakeOver(ring, recorder); }))
     return taken;
   return Add(recorder);
 }
@@ -143,14 +146,16 @@ void Recorder::Allocated(std::uint64_t id, std::int64_t requested_bytes) {
 
 void Recorder::Freed(std::uint64_t id) { Put({.kind = RecordedKind::kFree, .allocation = id}, {}); }
 
-void Recorder::Enqueued(std::uint64_t shape, std::span<const RecordedTouch> touches, Sample sample) {
+void Recorder::Enqueued(std::uint64_t shape, std::span<const RecordedTouch> touches,
+                        Sample sample) {
   Put({.kind = RecordedKind::kOperation, .sample = sample.number, .value = shape}, touches);
 }
 
 void Recorder::Synchronized() { Put({.kind = RecordedKind::kSynchronize}, {}); }
 
 void Recorder::TellListener() {
-  if (RecordListener* const listener = listener_.load(std::memory_order_acquire)) listener->EventsAreThere();
+  if (RecordListener* const listener = listener_.load(std::memory_order_acquire))
+    listener->EventsAreThere();
 }
 
 EventRing* Recorder::RingWithNext(RecordedEvent* front) {

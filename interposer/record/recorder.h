@@ -1,26 +1,33 @@
-// The event stream of a job on one device: what was allocated, enqueued, freed, in the order in which it was.
+// The event stream of a job on one device: what was allocated, enqueued, freed, in the order in
+// which it was.
 //
-// Written by the classes behind JobMemory on the program's threads, one recorder for each; drained by one reader at a time (the steward, or
-// with LearnChoice::kWait the calling thread under the steward's lock).
+// Written by the classes behind JobMemory on the program's threads, one recorder for each; drained
+// by one reader at a time (the planner thread, or with LearnChoice::kWait the calling thread under
+// the planner thread's lock).
 //
 // How CallRecorder and JobCalls call it:
-//     if (recorder.Awaits(wanted > budget)) recorder.Begin(live ranges);     where allocations are made, state lock held
-//     if (recorder.IsRecording()) recorder.Allocated(id, requested_bytes);   state lock held, before the program knows it
-//     if (recorder.IsRecording()) recorder.Freed(id);                        state lock held
-//     Sample sample;                                                         in the TouchSet
-//     if (recorder.IsSampling()) recorder.BeforeLaunch(stream, &sample);     at the end of Begin, all being resident
-//     if (recorder.IsSampling()) recorder.AfterLaunch(stream, sample);       at the beginning of End
-//     if (recorder.IsRecording()) recorder.Enqueued(shape, touches, sample); in End, once per call; not while it captures
-//     if (recorder.IsRecording()) recorder.Synchronized();                   the program has waited for the device
-//     recorder.Settle();                                                     after each of these calls, holding no lock
-// Only ranges are told of: small allocations never move. `shape` says what the operation is, operation_shape.h how.
+//     if (recorder.Awaits(wanted > budget)) recorder.Begin(live ranges);     where allocations are
+//     made, state lock held if (recorder.IsRecording()) recorder.Allocated(id, requested_bytes);
+//     state lock held, before the program knows it if (recorder.IsRecording()) recorder.Freed(id);
+//     state lock held Sample sample;                                                         in the
+//     TouchSet if (recorder.IsSampling()) recorder.BeforeLaunch(stream, &sample);     at the end of
+//     Begin, all being resident if (recorder.IsSampling()) recorder.AfterLaunch(stream, sample); at
+//     the beginning of End if (recorder.IsRecording()) recorder.Enqueued(shape, touches, sample);
+//     in End, once per call; not while it captures if (recorder.IsRecording())
+//     recorder.Synchronized();                   the program has waited for the device
+//     recorder.Settle();                                                     after each of these
+//     calls, holding no lock
+// Only ranges are told of: small allocations never move. `shape` says what the operation is,
+// operation_shape.h how.
 //
 // Ownership: a recorder owns its samples' events; rings are the process' (event_ring.h).
 //
 // Invariants
-//  1. Events come out in the order of their tickets: what happened before another event comes out before it.
+//  1. Events come out in the order of their tickets: what happened before another event comes out
+//  before it.
 //  2. What finds no room is dropped and counted; the reader learns of it at that place or later.
-//  3. After a thread's first event neither it nor IsRecording locks, allocates or waits. IsRecording is one relaxed load.
+//  3. After a thread's first event neither it nor IsRecording locks, allocates or waits.
+//  IsRecording is one relaxed load.
 // Never: makes the program wait; knows an address.
 #pragma once
 
@@ -45,7 +52,8 @@ struct LiveAllocation {
 // Whoever learns from what is recorded.
 class RecordListener {
  public:
-  // On the calling thread, which holds no lock, and again after every call until Recorder::StopTelling.
+  // On the calling thread, which holds no lock, and again after every call until
+  // Recorder::StopTelling.
   virtual void EventsAreThere() = 0;
 
  protected:
@@ -64,9 +72,11 @@ class Recorder {
   // Recording has not begun, and now is the time.
   bool Awaits(bool wants_more_than_budget) const {
     const Waits waits = waits_.load(std::memory_order_relaxed);
-    return waits == Waits::kForAllocation || (waits == Waits::kForPressure && wants_more_than_budget);
+    return waits == Waits::kForAllocation ||
+           (waits == Waits::kForPressure && wants_more_than_budget);
   }
-  // From now on events are recorded. `live`: all ranges, with the lock held that orders Allocated and Freed.
+  // From now on events are recorded. `live`: all ranges, with the lock held that orders Allocated
+  // and Freed.
   void Begin(std::vector<LiveAllocation> live) SPILLWAY_EXCLUDES(begun_lock_);
   bool IsRecording() const { return recording_.load(std::memory_order_relaxed); }
 
@@ -83,8 +93,11 @@ class Recorder {
   bool IsSampling() const { return samples_.IsOn(); }
   void BeforeLaunch(CUstream stream, Sample* sample) { samples_.Before(stream, sample); }
   void AfterLaunch(CUstream stream, const Sample& sample) { samples_.After(stream, sample); }
-  // A plan's follower has come to the first event of an iteration. The job's context is current; no stream captures.
-  void IterationBegan(CUstream stream, const IterationBegin& begin) { iterations_.Began(stream, begin); }
+  // A plan's follower has come to the first event of an iteration. The job's context is current; no
+  // stream captures.
+  void IterationBegan(CUstream stream, const IterationBegin& begin) {
+    iterations_.Began(stream, begin);
+  }
 
   // The reader's, one at a time.
   struct Drained {
@@ -94,7 +107,8 @@ class Recorder {
   };
   // The next event; false when there is none yet.
   bool Next(Drained* out);
-  // Recording began (again) before the event that Next would give: what was live then. False when it did not.
+  // Recording began (again) before the event that Next would give: what was live then. False when
+  // it did not.
   bool TakeBegun(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
   // Nothing more is recorded; what is in the rings can still be drained. Begin starts it again.
   void End() { recording_.store(false, std::memory_order_relaxed); }

@@ -48,8 +48,8 @@ std::string CommandOfThisProcess() {
 }
 
 void SayUnwritten(const char* path, int error) {
-  fprintf(stderr, "spillway: the trace could not be written to %s: %s; the job goes on without\n", path,
-          base::ErrnoText(error));
+  fprintf(stderr, "spillway: the trace could not be written to %s: %s; the job goes on without\n",
+          path, base::ErrnoText(error));
 }
 
 // Events as they come, until the process exits.
@@ -115,7 +115,8 @@ void AtExit() {
   }
   internal::trace_is_on.store(false, std::memory_order_relaxed);
   program_ends.store(true, std::memory_order_release);
-  for (int i = 0; i < kExitPatience && !ended.load(std::memory_order_acquire); ++i) Pause(1'000'000);
+  for (int i = 0; i < kExitPatience && !ended.load(std::memory_order_acquire); ++i)
+    Pause(1'000'000);
 }
 
 }  // namespace

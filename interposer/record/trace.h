@@ -1,10 +1,13 @@
-// The trace of this process, which `spillway run --trace FILE` asks for: a queue, and a thread that writes what is in it.
+// The trace of this process, which `spillway run --trace FILE` asks for: a queue, and a thread that
+// writes what is in it.
 //
-// TraceIsOn and PutTrace are called on any thread, StartTrace when a job's memory is made. The thread blocks all signals,
-// calls neither the driver nor the program, and ends when the process exits; a forked child has none.
+// TraceIsOn and PutTrace are called on any thread, StartTrace when a job's memory is made. The
+// thread blocks all signals, calls neither the driver nor the program, and ends when the process
+// exits; a forked child has none.
 //
 // Invariants
-//  1. While no trace was asked for, TraceIsOn is one relaxed load of false, and nothing else is done.
+//  1. While no trace was asked for, TraceIsOn is one relaxed load of false, and nothing else is
+//  done.
 //  2. PutTrace does not wait: what finds no room is counted, and the file says so.
 //  3. A file that cannot be written (any more) is said once; the program goes on.
 //  4. What happened up to a few hundredths of a second before a process is killed is in its file.

@@ -10,19 +10,22 @@
 namespace spillway::interposer {
 
 enum class TraceKind : std::uint8_t {
-  kOperation,  // of the program, on one of its streams
-  kCopyOut,    // of a range to the host; values: bytes
-  kCopyIn,     // of a range to the device; values: bytes
-  kDropped,  // a range leaves without a copy, as its host copy is good or it can be made again; values: bytes
-  kRecompute,       // a range is made again by its operation, on one of its streams; values: bytes
-  kLeft,            // a range's memory is free for others; values: bytes
-  kMemory,          // values: resident, budget, wanted and pinned host bytes
-  kStall,           // the program waits for memory; name: why
-  kAllocated,       // values: bytes
-  kFreed,           // values: bytes
-  kIteration,       // a plan's iteration begins; values: events of the one before that were not the plan's
-  kPlanAdopted,     // name: its strategy; values: predicted ns, budget bytes, actions, operations
-  kPlanDropped,     // it was no better than none; values: what its iterations took, and took without it, ns
+  kOperation,    // of the program, on one of its streams
+  kCopyOut,      // of a range to the host; values: bytes
+  kCopyIn,       // of a range to the device; values: bytes
+  kDropped,      // a range leaves without a copy, as its host copy is good or it can be made again;
+                 // values: bytes
+  kRecompute,    // a range is made again by its operation, on one of its streams; values: bytes
+  kLeft,         // a range's memory is free for others; values: bytes
+  kMemory,       // values: resident, budget, wanted and pinned host bytes
+  kStall,        // the program waits for memory; name: why
+  kAllocated,    // values: bytes
+  kFreed,        // values: bytes
+  kIteration,    // a plan's iteration begins; values: events of the one before that were not the
+                 // plan's
+  kPlanAdopted,  // name: its strategy; values: predicted ns, budget bytes, actions, operations
+  kPlanDropped,  // it was no better than none; values: what its iterations took, and took without
+                 // it, ns
   kPrefetchAsked,   // the plan's moment to bring a range back has come; values: bytes
   kPrefetchHit,     // a range that the plan brought back is used; values: bytes
   kPrefetchUnused,  // it is sent away or freed before it was used; values: bytes
@@ -37,9 +40,11 @@ enum class TraceCause : std::uint8_t {
   kPrefetch,      // the plan expects a call that names it
   kLatePrefetch,  // a call names it, and the plan had asked for it before there was memory
 };
-inline constexpr std::array<const char*, 6> kTraceCauseNames = {"none",   "plan",     "room",
-                                                                "demand", "prefetch", "late prefetch"};
-constexpr const char* NameOf(TraceCause cause) { return kTraceCauseNames[static_cast<std::size_t>(cause)]; }
+inline constexpr std::array<const char*, 6> kTraceCauseNames = {
+    "none", "plan", "room", "demand", "prefetch", "late prefetch"};
+constexpr const char* NameOf(TraceCause cause) {
+  return kTraceCauseNames[static_cast<std::size_t>(cause)];
+}
 
 struct TraceEvent {
   static constexpr std::size_t kMostTouches = 12;

@@ -59,7 +59,8 @@ bool TraceFile::Open(const char* path, const TraceHead& head) {
 
 void TraceFile::AddHead(const TraceHead& head) {
   BeginEvent();
-  Put("\"name\": \"spillway\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {\"schema\": 1, \"process\": "
+  Put("\"name\": \"spillway\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {\"schema\": 1, "
+      "\"process\": "
       "%d, "
       "\"command\": ",
       head.pid);
@@ -70,8 +71,8 @@ void TraceFile::AddHead(const TraceHead& head) {
 
 void TraceFile::NameThread(int device, int thread, const char* name) {
   BeginEvent();
-  Put("\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"args\": {\"name\": ", device,
-      thread);
+  Put("\"name\": \"thread_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": %d, \"args\": {\"name\": ",
+      device, thread);
   PutQuoted(name);
   Put("}");
   EndEvent();
@@ -82,7 +83,8 @@ void TraceFile::NameTracks(const TraceEvent& event) {
   if (!track.is_named) {
     track.is_named = true;
     BeginEvent();
-    Put("\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": 0, \"args\": {\"name\": \"device "
+    Put("\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %d, \"tid\": 0, \"args\": {\"name\": "
+        "\"device "
         "%d\"}",
         event.device, event.device);
     EndEvent();
@@ -109,7 +111,8 @@ void TraceFile::Add(const TraceEvent& event) {
       return AddSpan(event, "operation", kStreamRow + static_cast<int>(event.stream % 1000),
                      event.name ? event.name : "operation");
     case TraceKind::kRecompute:
-      return AddSpan(event, "recompute", kStreamRow + static_cast<int>(event.stream % 1000), "recompute");
+      return AddSpan(event, "recompute", kStreamRow + static_cast<int>(event.stream % 1000),
+                     "recompute");
     case TraceKind::kCopyOut:
       return AddSpan(event, "copy", kCopyOutRow, "copy out");
     case TraceKind::kCopyIn:
@@ -129,7 +132,8 @@ void TraceFile::Add(const TraceEvent& event) {
   }
 }
 
-void TraceFile::AddSpan(const TraceEvent& event, const char* category, int thread, const char* name) {
+void TraceFile::AddSpan(const TraceEvent& event, const char* category, int thread,
+                        const char* name) {
   BeginEvent();
   Put("\"name\": ");
   PutQuoted(name);
@@ -142,8 +146,8 @@ void TraceFile::AddSpan(const TraceEvent& event, const char* category, int threa
 
 void TraceFile::AddInstant(const TraceEvent& event, const char* name) {
   BeginEvent();
-  Put("\"name\": \"%s\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"t\", \"pid\": %d, \"tid\": %d", name,
-      event.device, kPlanRow);
+  Put("\"name\": \"%s\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"t\", \"pid\": %d, \"tid\": %d",
+      name, event.device, kPlanRow);
   PutTime("ts", event.begin_ns);
   AddDetails(event);
   EndEvent();
@@ -162,7 +166,8 @@ void TraceFile::AddDetails(const TraceEvent& event) {
   }
   if (event.touch_count) {
     Put("%s\"touches\": [", between);
-    for (std::uint32_t i = 0; i < event.touch_count; ++i) Put("%s%" PRIu32, i ? ", " : "", event.touches[i]);
+    for (std::uint32_t i = 0; i < event.touch_count; ++i)
+      Put("%s%" PRIu32, i ? ", " : "", event.touches[i]);
     Put("]");
     between = ", ";
   }
@@ -199,7 +204,8 @@ void TraceFile::AddMemory(const TraceEvent& event) {
 
 void TraceFile::AddPlan(const TraceEvent& event) {
   BeginEvent();
-  Put("\"name\": \"plan adopted\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"p\", \"pid\": %d, \"tid\": %d",
+  Put("\"name\": \"plan adopted\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"p\", \"pid\": %d, "
+      "\"tid\": %d",
       event.device, kPlanRow);
   PutTime("ts", event.begin_ns);
   Put(", \"args\": {\"strategy\": ");
@@ -212,7 +218,8 @@ void TraceFile::AddPlan(const TraceEvent& event) {
 
 void TraceFile::AddDroppedPlan(const TraceEvent& event) {
   BeginEvent();
-  Put("\"name\": \"plan dropped\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"p\", \"pid\": %d, \"tid\": %d",
+  Put("\"name\": \"plan dropped\", \"cat\": \"plan\", \"ph\": \"i\", \"s\": \"p\", \"pid\": %d, "
+      "\"tid\": %d",
       event.device, kPlanRow);
   PutTime("ts", event.begin_ns);
   Put(", \"args\": {\"planned_ns\": %" PRId64 ", \"without_ns\": %" PRId64 "}", event.values[0],
@@ -223,7 +230,8 @@ void TraceFile::AddDroppedPlan(const TraceEvent& event) {
 void TraceFile::AddLost(std::uint64_t lost) {
   if (file_ < 0) return;
   BeginEvent();
-  Put("\"name\": \"events lost\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {\"count\": %" PRIu64 "}",
+  Put("\"name\": \"events lost\", \"ph\": \"M\", \"pid\": 0, \"tid\": 0, \"args\": {\"count\": "
+      "%" PRIu64 "}",
       lost);
   EndEvent();
 }
@@ -242,7 +250,8 @@ void TraceFile::Put(const char* format, ...) {
   va_start(rest, format);
   const int added = vsnprintf(buffer_ + used_bytes_, kBufferBytes - used_bytes_, format, rest);
   va_end(rest);
-  if (added > 0) used_bytes_ = std::min(kBufferBytes - 1, used_bytes_ + static_cast<std::size_t>(added));
+  if (added > 0)
+    used_bytes_ = std::min(kBufferBytes - 1, used_bytes_ + static_cast<std::size_t>(added));
 }
 
 // In microseconds, to the nanosecond.

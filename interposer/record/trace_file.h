@@ -1,12 +1,15 @@
-// The trace as a file: Chrome's trace event format, an array of objects, one to a line; ui.perfetto.dev opens it.
+// The trace as a file: Chrome's trace event format, an array of objects, one to a line;
+// ui.perfetto.dev opens it.
 //
 // Called by one thread (trace.cpp). Owns the file. docs/trace_format.md states the events.
 //
 // Invariants
-//  1. The file is whole events at every moment, as far as the kernel has it; until Finish only the closing bracket is
+//  1. The file is whole events at every moment, as far as the kernel has it; until Finish only the
+//  closing bracket is
 //     missing, which readers of this format do without.
 //  2. Memory does not grow: what is not written yet is at most one buffer.
-//  3. After an error nothing more is written, the file ends behind its last whole event, and error() says why.
+//  3. After an error nothing more is written, the file ends behind its last whole event, and
+//  error() says why.
 // Source: "Trace Event Format", the Chromium project.
 #pragma once
 

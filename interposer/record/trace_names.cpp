@@ -52,7 +52,8 @@ const char* KnownTraceName(Shape number) {
   return nullptr;
 }
 
-// Who comes to keep the same name at the same moment finds its number there: its own copy is not needed.
+// Who comes to keep the same name at the same moment finds its number there: its own copy is not
+// needed.
 const char* KeepTraceName(Shape number, const char* name) {
   const char* const copy = ReadableCopy(name);
   for (std::size_t probe = 0; copy && number && probe < kProbes; ++probe) {

@@ -1,10 +1,13 @@
-// The way of traced happenings from the program's threads to the thread that writes them: a bounded queue.
+// The way of traced happenings from the program's threads to the thread that writes them: a bounded
+// queue.
 //
-// Put is called on any thread, Take by the writer (trace.cpp). The algorithm is D. Vyukov's bounded queue: each place has a
-// turn number that says whether it waits for a writer or a reader, and of which round.
+// Put is called on any thread, Take by the writer (trace.cpp). The algorithm is D. Vyukov's bounded
+// queue: each place has a turn number that says whether it waits for a writer or a reader, and of
+// which round.
 //
 // Invariants
-//  1. Put is refused, and counted, when there is no room; operations leave the last quarter to what is rarer.
+//  1. Put is refused, and counted, when there is no room; operations leave the last quarter to what
+//  is rarer.
 // Never: waits, locks, allocates.
 #pragma once
 

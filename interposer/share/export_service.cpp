@@ -30,7 +30,8 @@ std::uint64_t RandomNumber() {
 bool IsOfThisUser(int connection) {
   ucred other{};
   socklen_t length = sizeof other;
-  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 && other.uid == geteuid();
+  return getsockopt(connection, SOL_SOCKET, SO_PEERCRED, &other, &length) == 0 &&
+         other.uid == geteuid();
 }
 
 template <class T>
@@ -198,8 +199,8 @@ bool ExportService::SendAll(int connection, std::uint64_t token) {
   const auto found = exports_.find(token);
   if (found == exports_.end()) return false;
   const SharedMemory& memory = found->second.memory;
-  Answer answer{CUDA_SUCCESS, static_cast<std::uint32_t>(memory.chunks.size()), 0, memory.offset_bytes,
-                memory.size_bytes};
+  Answer answer{CUDA_SUCCESS, static_cast<std::uint32_t>(memory.chunks.size()), 0,
+                memory.offset_bytes, memory.size_bytes};
   for (const SharedMemory::Chunk& chunk : memory.chunks) answer.chunk_bytes += chunk.bytes;
   if (!SendMessage(connection, answer) || !SendParts(connection, memory)) return false;
   ++found->second.openers;

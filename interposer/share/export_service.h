@@ -1,11 +1,13 @@
 // Gives memory of ours to other processes that know its handle.
 //
-// HandleOf and Freed are called by hooks, on any thread. The first handle starts the service's own thread, which answers
-// openers until the process ends; it calls the driver only to share anew what nobody has had open for a while.
-// Ownership: one instance, never destroyed. It owns descriptors of what is shared at the moment.
+// HandleOf and Freed are called by hooks, on any thread. The first handle starts the service's own
+// thread, which answers openers until the process ends; it calls the driver only to share anew what
+// nobody has had open for a while. Ownership: one instance, never destroyed. It owns descriptors of
+// what is shared at the moment.
 //
 // Invariants
-//  1. What has a handle stays where it is from the handle's making on, until it is freed or the last opener has closed it.
+//  1. What has a handle stays where it is from the handle's making on, until it is freed or the
+//  last opener has closed it.
 //     A later opener finds it where it is then: it is brought back.
 //  2. An allocation has one handle while it lives, and no other allocation ever has it.
 //  3. Only processes of the same user are answered.

@@ -48,9 +48,11 @@ struct Received {
 bool ReceivePart(int connection, std::vector<Received>* out) {
   Part part{};
   std::vector<base::UniqueFd> files;
-  const ssize_t size = base::ReceiveWithFiles(connection, base::PlaceOf(part), kChunksPerPart, &files);
+  const ssize_t size =
+      base::ReceiveWithFiles(connection, base::PlaceOf(part), kChunksPerPart, &files);
   if (size != sizeof part || part.count == 0 || part.count != files.size()) return false;
-  for (std::size_t i = 0; i < files.size(); ++i) out->push_back({std::move(files[i]), part.bytes[i]});
+  for (std::size_t i = 0; i < files.size(); ++i)
+    out->push_back({std::move(files[i]), part.bytes[i]});
   return true;
 }
 
@@ -61,8 +63,8 @@ CUresult MapAll(CUdeviceptr base, const std::vector<Received>& chunks) {
   for (const Received& chunk : chunks) {
     CUmemGenericAllocationHandle handle = 0;
     auto* const shareable = reinterpret_cast<void*>(static_cast<std::intptr_t>(chunk.file.get()));
-    result =
-        Driver().cuMemImportFromShareableHandle(&handle, shareable, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
+    result = Driver().cuMemImportFromShareableHandle(&handle, shareable,
+                                                     CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
     if (result != CUDA_SUCCESS) break;
     result = driver::MemMap(base + done_bytes, chunk.bytes, handle);
     driver::MemRelease(handle);  // the mapping holds the memory
@@ -90,8 +92,10 @@ bool Imports::Knows(const CUipcMemHandle& handle) { return Unpack(handle).magic 
 CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
   const Handle handle = Unpack(packed);
   CUcontext context = nullptr;
-  if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context) return CUDA_ERROR_INVALID_CONTEXT;
-  if (handle.pid == getpid()) return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says of a process's own
+  if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (handle.pid == getpid())
+    return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says of a process's own
   const MutexLock lock(mutex_);
   for (auto& [address, opening] : openings_) {
     if (opening.token != handle.token || opening.context != context) continue;
@@ -110,7 +114,8 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
     if (!ReceivePart(connection, &chunks)) result = CUDA_ERROR_MAP_FAILED;
   }
   CUdeviceptr mapped = 0;
-  if (result == CUDA_SUCCESS) result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
+  if (result == CUDA_SUCCESS)
+    result = Driver().cuMemAddressReserve(&mapped, answer.chunk_bytes, 0, 0, 0);
   if (result == CUDA_SUCCESS) {
     result = MapAll(mapped, chunks);
     if (result != CUDA_SUCCESS) Driver().cuMemAddressFree(mapped, answer.chunk_bytes);
@@ -120,7 +125,8 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
     return result;
   }
   *out = mapped + answer.offset_bytes;
-  openings_[*out] = {handle.token, context, mapped, answer.chunk_bytes, answer.size_bytes, connection, 1};
+  openings_[*out] = {handle.token,      context,    mapped, answer.chunk_bytes,
+                     answer.size_bytes, connection, 1};
   return CUDA_SUCCESS;
 }
 

@@ -1,10 +1,12 @@
 // Memory of other processes under Spillway, opened by its handle: asked for, mapped, and let go.
 //
-// Called by hooks, on any thread, with a context current. Ownership: one instance, never destroyed; it owns the addresses, the
-// mappings and the connections that say to the exporters that the memory is open.
+// Called by hooks, on any thread, with a context current. Ownership: one instance, never destroyed;
+// it owns the addresses, the mappings and the connections that say to the exporters that the memory
+// is open.
 //
 // Invariants
-//  1. A handle opened again in the same context gives the same address, which is gone when it has been closed as often
+//  1. A handle opened again in the same context gives the same address, which is gone when it has
+//  been closed as often
 //     (cuIpcOpenMemHandle).
 //  2. The connection ends after the mapping.
 #pragma once
@@ -28,7 +30,8 @@ class Imports {
   // False if the address is none that Open gave: the driver's.
   bool Close(CUdeviceptr address, CUresult* result) SPILLWAY_EXCLUDES(mutex_);
   // The opened allocation that the address lies in.
-  bool Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes) SPILLWAY_EXCLUDES(mutex_);
+  bool Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes)
+      SPILLWAY_EXCLUDES(mutex_);
 
  private:
   struct Opening {
@@ -42,7 +45,8 @@ class Imports {
   };
 
   base::Mutex mutex_{base::LockRank::kImports};
-  std::map<CUdeviceptr, Opening> openings_ SPILLWAY_GUARDED_BY(mutex_);  // by the allocation's address
+  std::map<CUdeviceptr, Opening> openings_
+      SPILLWAY_GUARDED_BY(mutex_);  // by the allocation's address
 };
 
 }  // namespace spillway::interposer::share

@@ -1,4 +1,5 @@
-// Which contexts may use which others' memory (cuCtxEnablePeerAccess): what the program asked for and the driver granted.
+// Which contexts may use which others' memory (cuCtxEnablePeerAccess): what the program asked for
+// and the driver granted.
 //
 // Called by hooks and by runtime, on any thread; synchronises itself. Owns plain facts.
 //

@@ -1,10 +1,11 @@
-// What passes between two processes that share memory: the handle that one gives out, and the messages on the socket that
-// it names.
+// What passes between two processes that share memory: the handle that one gives out, and the
+// messages on the socket that it names.
 //
-// The opener sends a Request; the exporter answers with one Answer and then the descriptors of the memory's chunks, in
-// order, with their sizes: as many Parts as it takes. The connection then stays open for as long as the opener has the
-// memory mapped: its end is the closing. Every message is one datagram of a SOCK_SEQPACKET connection; both sides are
-// processes of one user on one machine, and messages of another size or a wrong token end the connection.
+// The opener sends a Request; the exporter answers with one Answer and then the descriptors of the
+// memory's chunks, in order, with their sizes: as many Parts as it takes. The connection then stays
+// open for as long as the opener has the memory mapped: its end is the closing. Every message is
+// one datagram of a SOCK_SEQPACKET connection; both sides are processes of one user on one machine,
+// and messages of another size or a wrong token end the connection.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +20,8 @@ namespace spillway::interposer::share {
 
 inline constexpr std::uint64_t kMagic = 0x31435049594c4c53;
 
-// A legacy IPC handle, seen from inside. The numbers are random: who knows them has been given them.
+// A legacy IPC handle, seen from inside. The numbers are random: who knows them has been given
+// them.
 struct Handle {
   std::uint64_t magic;
   std::uint64_t socket;  // the exporter's

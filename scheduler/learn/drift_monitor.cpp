@@ -22,14 +22,17 @@ DriftVerdict DriftMonitor::Add(int64_t measured_ns, int64_t misses) {
   if (off_plan_in_a_row_ >= kOffPlanIterations) return Begin(DriftVerdict::kRelearn);
   // What an iteration took that was not the plan's says nothing about the prediction.
   if (off_plan) return DriftVerdict::kKeep;
-  const int64_t off_ns = std::max(measured_ns, predicted_ns_) - std::min(measured_ns, predicted_ns_);
+  const int64_t off_ns =
+      std::max(measured_ns, predicted_ns_) - std::min(measured_ns, predicted_ns_);
   off_time_in_a_row_ = off_ns > predicted_ns_ / 100 * kOffTimePercent ? off_time_in_a_row_ + 1 : 0;
-  return off_time_in_a_row_ >= kOffTimeIterations ? Begin(DriftVerdict::kReplan) : DriftVerdict::kKeep;
+  return off_time_in_a_row_ >= kOffTimeIterations ? Begin(DriftVerdict::kReplan)
+                                                  : DriftVerdict::kKeep;
 }
 
 DriftVerdict DriftMonitor::AddLost(int64_t events) {
   lost_events_ += events;
-  return lost_events_ >= events_ * kOffPlanIterations ? Begin(DriftVerdict::kRelearn) : DriftVerdict::kKeep;
+  return lost_events_ >= events_ * kOffPlanIterations ? Begin(DriftVerdict::kRelearn)
+                                                      : DriftVerdict::kKeep;
 }
 
 DriftVerdict DriftMonitor::Begin(DriftVerdict verdict) {

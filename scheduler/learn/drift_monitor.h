@@ -1,9 +1,11 @@
-// Judges whether a plan still fits the job: iterations take the time that was predicted, and their events are the pattern's.
+// Judges whether a plan still fits the job: iterations take the time that was predicted, and their
+// events are the pattern's.
 //
 // Told by the pipeline once per iteration, on one thread. A pure decider: times come in as values.
 //
 // Invariants
-//   1. One odd iteration (an evaluation, a slow file) changes nothing: a verdict needs several in a row.
+//   1. One odd iteration (an evaluation, a slow file) changes nothing: a verdict needs several in a
+//   row.
 //   2. After a verdict other than kKeep it begins anew.
 #pragma once
 

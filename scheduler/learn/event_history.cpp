@@ -10,11 +10,13 @@ constexpr size_t kFirstEvents = 1024;
 constexpr uint64_t kMostTouchesPerEvent = 8;  // on average
 constexpr int64_t kUnknownBytes = 1;
 
-// Twice as large, each element where its number's low bits say. `from`, `to`: the numbers that are in it.
+// Twice as large, each element where its number's low bits say. `from`, `to`: the numbers that are
+// in it.
 template <typename Element>
 void Double(std::vector<Element>* ring, uint64_t from, uint64_t to) {
   std::vector<Element> larger(2 * ring->size());
-  for (uint64_t i = from; i < to; ++i) larger[i & (larger.size() - 1)] = (*ring)[i & (ring->size() - 1)];
+  for (uint64_t i = from; i < to; ++i)
+    larger[i & (larger.size() - 1)] = (*ring)[i & (ring->size() - 1)];
   ring->swap(larger);
 }
 

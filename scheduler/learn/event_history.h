@@ -1,10 +1,14 @@
-// The last events of a job that have tokens, with what they touch, and every allocation that they know.
+// The last events of a job that have tokens, with what they touch, and every allocation that they
+// know.
 //
-// Owned by a sequence learner, on one thread. A position is the number of events with tokens before it.
+// Owned by a sequence learner, on one thread. A position is the number of events with tokens before
+// it.
 //
 // Invariants
-//   1. Positions from begin() to end() can be read; they are the last `most_events` or fewer, where touches are many.
-//   2. An allocation is known while it lives, and after its end as long as an event that is kept could have touched it.
+//   1. Positions from begin() to end() can be read; they are the last `most_events` or fewer, where
+//   touches are many.
+//   2. An allocation is known while it lives, and after its end as long as an event that is kept
+//   could have touched it.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +28,17 @@ struct KnownAllocation {
   int64_t size_bytes = 0;
   int64_t content_bytes = 0;
   int64_t born = kForeign;  // the position of the event that made it
-  int64_t arrived = -1;     // where that is foreign: the position that came next; -1: before the first event
-  int64_t freed = kAlive;   // the position that came next when it was freed
+  int64_t arrived =
+      -1;  // where that is foreign: the position that came next; -1: before the first event
+  int64_t freed = kAlive;  // the position that came next when it was freed
 };
 
 class EventHistory {
  public:
   explicit EventHistory(int64_t most_events);
 
-  // An event with a token. An allocation that nobody told of was there before, and is taken for the smallest.
+  // An event with a token. An allocation that nobody told of was there before, and is taken for the
+  // smallest.
   void Add(const JobEvent& event, uint64_t token, bool explained);
   void Free(uint64_t allocation);
   // Made by somebody else just now, or before the first event.
@@ -46,12 +52,14 @@ class EventHistory {
   // What an operation touches; for an allocation, its first touch is itself.
   JobTouch touch(int64_t position, int64_t index) const {
     const uint64_t packed =
-        touches_[static_cast<size_t>(At(position).first_touch + static_cast<uint64_t>(index)) & touch_mask_];
+        touches_[static_cast<size_t>(At(position).first_touch + static_cast<uint64_t>(index)) &
+                 touch_mask_];
     return {packed >> 2, (packed & 1) != 0, (packed & 2) != 0};
   }
   // How many of the events from `position` on were not explained by a known pattern.
   int64_t UnexplainedSince(int64_t position) const {
-    return position == end_ ? 0 : static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);
+    return position == end_ ? 0
+                            : static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);
   }
   // Null where nothing is known of it.
   const KnownAllocation* Find(uint64_t allocation) const { return allocations_.Find(allocation); }
@@ -63,7 +71,9 @@ class EventHistory {
     JobEventKind kind : 2 = JobEventKind::kOperation;
     uint32_t unexplained_before = 0;
   };
-  const Entry& At(int64_t position) const { return entries_[static_cast<size_t>(position) & mask_]; }
+  const Entry& At(int64_t position) const {
+    return entries_[static_cast<size_t>(position) & mask_];
+  }
   void MakeRoom();
   void PutTouch(uint64_t pending, const JobTouch& touch);
   void ForgetFreed();

@@ -5,7 +5,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// So far from the expected event one that touches what the pattern's does is taken for it, and so far one that touches nothing.
+// So far from the expected event one that touches what the pattern's does is taken for it, and so
+// far one that touches nothing.
 constexpr int32_t kReach = 64;
 constexpr int32_t kWeakReach = 8;
 // After so many strangers the job may be anywhere.
@@ -81,7 +82,8 @@ Followed IterationFollower::Observe(const JobEvent& event) {
   context_.Add(token);
   if (EventAt(next_).token == token) {
     const Match match = MatchAt(next_, event);
-    const bool is_enough = tracking_ == Tracking::kLost ? match == Match::kStrong : match != Match::kNone;
+    const bool is_enough =
+        tracking_ == Tracking::kLost ? match == Match::kStrong : match != Match::kNone;
     if (is_enough) return Accept(next_, event);
   }
   return FollowElsewhere(event);
@@ -151,7 +153,8 @@ IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobE
 }
 
 // As if nothing were known of the buffers that change.
-IterationFollower::Match IterationFollower::MatchPersistent(int32_t position, const JobEvent& event) const {
+IterationFollower::Match IterationFollower::MatchPersistent(int32_t position,
+                                                            const JobEvent& event) const {
   const PatternEvent& expected = EventAt(position);
   if (expected.kind != event.kind) return Match::kNone;
   if (expected.kind == JobEventKind::kAllocate) return Match::kWeak;
@@ -202,14 +205,17 @@ int32_t IterationFollower::FindNear(Range range, const JobEvent& event) const {
 int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) const {
   const int32_t until = next_ + kReach - pattern_->size();
   for (int32_t i = range.begin; i < range.end && places_[Index(i)].event < until; ++i) {
-    if (MatchPersistent(places_[Index(i)].event, event) == Match::kStrong) return places_[Index(i)].event;
+    if (MatchPersistent(places_[Index(i)].event, event) == Match::kStrong)
+      return places_[Index(i)].event;
   }
   return -1;
 }
 
-// The only place that the event can be; -1 where there are none or several. A follower that knows no allocation yet takes the first
-// of several that nothing tells apart: in an iteration of equal steps (two input buffers in turn) it gives the buffers their names.
-int32_t IterationFollower::FindFar(Range range, const JobEvent& event, const TokenContext& context) const {
+// The only place that the event can be; -1 where there are none or several. A follower that knows
+// no allocation yet takes the first of several that nothing tells apart: in an iteration of equal
+// steps (two input buffers in turn) it gives the buffers their names.
+int32_t IterationFollower::FindFar(Range range, const JobEvent& event,
+                                   const TokenContext& context) const {
   if (range.end - range.begin > kMostPlaces) return -1;
   int32_t by_touches = -1, by_context = -1;
   int32_t strong = 0, most_shared = kLeastContext - 1;
@@ -249,8 +255,9 @@ void IterationFollower::Unbind(int32_t buffer) {
   bound_[Index(buffer)].is_certain = false;
 }
 
-// What the program allocates in its place is the buffer from then on: a program may do that without doing anything else anew, and is
-// never lost. Any other buffer's allocation goes with its iteration.
+// What the program allocates in its place is the buffer from then on: a program may do that without
+// doing anything else anew, and is never lost. Any other buffer's allocation goes with its
+// iteration.
 void IterationFollower::Freed(uint64_t allocation) {
   const int32_t buffer = BufferOf(allocation);
   if (buffer >= 0 && pattern_->buffers[Index(buffer)].persistent) Unbind(buffer);
@@ -313,7 +320,8 @@ void IterationFollower::HandOn() {
 
 bool IterationFollower::IsThePatterns(int32_t buffer) const {
   const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
-  return of_pattern.persistent && of_pattern.allocation != 0 && of_pattern.allocation == AllocationOf(buffer);
+  return of_pattern.persistent && of_pattern.allocation != 0 &&
+         of_pattern.allocation == AllocationOf(buffer);
 }
 
 void IterationFollower::ForgetBuffers() {
@@ -322,7 +330,8 @@ void IterationFollower::ForgetBuffers() {
   }
 }
 
-// What was matched at a first touch may be another buffer's: an evaluation on a copy, or equal layers in another order, came first.
+// What was matched at a first touch may be another buffer's: an evaluation on a copy, or equal
+// layers in another order, came first.
 void IterationFollower::DoubtSuccessors() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
     if (!IsThePatterns(buffer)) bound_[Index(buffer)].is_certain = false;

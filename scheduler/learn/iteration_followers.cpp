@@ -7,13 +7,14 @@
 namespace spillway::scheduler {
 namespace {
 
-// Fewer than the active one waits before it looks for the job in all of its own iteration: an evaluation that begins as training
-// does is told from it by what comes then.
+// Fewer than the active one waits before it looks for the job in all of its own iteration: an
+// evaluation that begins as training does is told from it by what comes then.
 constexpr int64_t kStrangersBeforeOthers = 2;
 
 int64_t PersistentBytes(const IterationPattern& pattern) {
   int64_t sum_bytes = 0;
-  for (const PatternBuffer& buffer : pattern.buffers) sum_bytes += buffer.persistent ? buffer.size_bytes : 0;
+  for (const PatternBuffer& buffer : pattern.buffers)
+    sum_bytes += buffer.persistent ? buffer.size_bytes : 0;
   return sum_bytes;
 }
 
@@ -34,7 +35,8 @@ int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
   int32_t best = 0;
   for (int32_t slot = 0; slot < kMost; ++slot) {
     if (at(slot) != nullptr && at(slot)->pattern().fingerprint == fingerprint) return slot;
-    if (slots_[static_cast<size_t>(slot)].last_followed < slots_[static_cast<size_t>(best)].last_followed)
+    if (slots_[static_cast<size_t>(slot)].last_followed <
+        slots_[static_cast<size_t>(best)].last_followed)
       best = slot;
   }
   return best;
@@ -88,7 +90,8 @@ int32_t IterationFollowers::LastFollowed(const std::array<bool, kMost>& is_asked
   for (int32_t slot = 0; slot < kMost; ++slot) {
     const auto i = static_cast<size_t>(slot);
     if (!slots_[i].follower || is_asked[i]) continue;
-    if (last < 0 || slots_[i].last_followed > slots_[static_cast<size_t>(last)].last_followed) last = slot;
+    if (last < 0 || slots_[i].last_followed > slots_[static_cast<size_t>(last)].last_followed)
+      last = slot;
   }
   return last;
 }
@@ -96,7 +99,8 @@ int32_t IterationFollowers::LastFollowed(const std::array<bool, kMost>& is_asked
 std::vector<std::shared_ptr<const IterationPattern>> IterationFollowers::Patterns() const {
   std::vector<std::pair<int64_t, int32_t>> order;
   for (int32_t slot = 0; slot < kMost; ++slot) {
-    if (at(slot) != nullptr) order.push_back({-slots_[static_cast<size_t>(slot)].last_followed, slot});
+    if (at(slot) != nullptr)
+      order.push_back({-slots_[static_cast<size_t>(slot)].last_followed, slot});
   }
   std::sort(order.begin(), order.end());
   std::vector<std::shared_ptr<const IterationPattern>> patterns;

@@ -1,12 +1,16 @@
-// Follows a job through the few iterations that it is known to have: training and evaluation, inputs of some lengths.
+// Follows a job through the few iterations that it is known to have: training and evaluation,
+// inputs of some lengths.
 //
-// Asked like an iteration follower, which it has one of for each pattern. Observe allocates nothing.
+// Asked like an iteration follower, which it has one of for each pattern. Observe allocates
+// nothing.
 //
-// One pattern is active. Where it meets strangers, the others are asked whether they know the place: at the begin of an iteration at
-// once, so that the first few events choose the pattern, else after a few strangers.
+// One pattern is active. Where it meets strangers, the others are asked whether they know the
+// place: at the begin of an iteration at once, so that the first few events choose the pattern,
+// else after a few strangers.
 //
 // Invariants
-//   1. At most kMost patterns are kept; a new one takes the place of the one that was followed longest ago.
+//   1. At most kMost patterns are kept; a new one takes the place of the one that was followed
+//   longest ago.
 //   2. No two have the same fingerprint: a pattern that was learned anew takes the old one's place.
 #pragma once
 
@@ -30,7 +34,8 @@ class IterationFollowers {
     bool changed_pattern = false;  // with this event
   };
 
-  // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where that is not known.
+  // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where
+  // that is not known.
   int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
   Step Observe(const JobEvent& event);
 
@@ -40,8 +45,8 @@ class IterationFollowers {
     const auto& follower = slots_[static_cast<size_t>(slot)].follower;
     return follower ? &*follower : nullptr;
   }
-  // What the widest pattern touches in every iteration, of those that are followed and of which an iteration of so many events would have
-  // two or more; -1: there is none.
+  // What the widest pattern touches in every iteration, of those that are followed and of which an
+  // iteration of so many events would have two or more; -1: there is none.
   int64_t WidestPartBytes(int64_t events) const;
   // In the order in which they were followed last, the latest first.
   std::vector<std::shared_ptr<const IterationPattern>> Patterns() const;

@@ -60,8 +60,8 @@ IterationLearner::Thread* IterationLearner::FindThread(uint32_t number) {
     if (thread.number == number) return &thread;
   }
   if (threads_.size() == kMostThreads) return nullptr;
-  threads_.push_back(
-      {number, std::make_unique<SequenceLearner>(options_.longest_iteration, kRepetitionsOfAThread)});
+  threads_.push_back({number, std::make_unique<SequenceLearner>(options_.longest_iteration,
+                                                                kRepetitionsOfAThread)});
   return &threads_.back();
 }
 
@@ -72,7 +72,8 @@ void IterationLearner::AddGap() {
 std::vector<IterationLearner::Pattern> IterationLearner::Patterns() const {
   std::vector<Pattern> patterns = all_.known().Patterns();
   for (const Thread& thread : threads_) {
-    for (Pattern& pattern : thread.sequence->known().Patterns()) patterns.push_back(std::move(pattern));
+    for (Pattern& pattern : thread.sequence->known().Patterns())
+      patterns.push_back(std::move(pattern));
   }
   if (patterns.size() > kMostPatterns) patterns.resize(kMostPatterns);
   return patterns;

@@ -1,19 +1,25 @@
 // Finds a job's iterations in the stream of its events and makes patterns of them.
 //
-// Called by the recorder's reader with each event in order, on one thread. A pure decider: no clock, no randomness. Owns the last
-// events of the job, as many as two of the longest iterations have.
+// Called by the recorder's reader with each event in order, on one thread. A pure decider: no
+// clock, no randomness. Owns the last events of the job, as many as two of the longest iterations
+// have.
 //
 // Invariants
-//   1. A claimed iteration was seen twice in a row: equal token for token, and the allocations that the one touches are those of
-//      the other (persistent), or were made at the same place of their own iteration. Nothing else is ever claimed: equal layers,
-//      which touch other weights, are no iteration.
-//   2. At most kMostPatterns are kept; a new one takes the place of the one seen longest ago. One that turns out to be a part of
-//      a longer one (gradient accumulation) gives way to it. So does each loop in an iteration, also where the loops know all its
-//      events: what the whole touches in every iteration is clearly more than what any of them does.
+//   1. A claimed iteration was seen twice in a row: equal token for token, and the allocations that
+//   the one touches are those of
+//      the other (persistent), or were made at the same place of their own iteration. Nothing else
+//      is ever claimed: equal layers, which touch other weights, are no iteration.
+//   2. At most kMostPatterns are kept; a new one takes the place of the one seen longest ago. One
+//   that turns out to be a part of
+//      a longer one (gradient accumulation) gives way to it. So does each loop in an iteration,
+//      also where the loops know all its events: what the whole touches in every iteration is
+//      clearly more than what any of them does.
 //   3. Memory is bounded by the longest iteration; the time for an event is constant, amortised.
-//   4. With several threads, what they do is one sequence while it repeats as one. Where their order varies too much for that,
+//   4. With several threads, what they do is one sequence while it repeats as one. Where their
+//   order varies too much for that,
 //      the thread that does most is learned, and what the others do is passed over.
-// Source: DESIGN section 4; AutoSwap's iteration detection (Zhang et al. 2019, section 3) knows exact repetition only.
+// Source: DESIGN section 4; AutoSwap's iteration detection (Zhang et al. 2019, section 3) knows
+// exact repetition only.
 #pragma once
 
 #include <cstdint>

@@ -5,7 +5,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// What the profile says of a first touch is less than what the job must have said. A workspace is nobody else's business.
+// What the profile says of a first touch is less than what the job must have said. A workspace is
+// nobody else's business.
 bool OverwritesOneBuffer(const IterationPattern& pattern, const PatternEvent& event) {
   const Operation& operation = pattern.profile.operations[static_cast<size_t>(event.operation)];
   if (operation.writes.size() != 1) return false;
@@ -20,7 +21,8 @@ bool OverwritesOneBuffer(const IterationPattern& pattern, const PatternEvent& ev
 }  // namespace
 
 bool LivesFor(const Buffer& buffer, OperationId operation) {
-  return !buffer.persistent && !buffer.handed_on && buffer.born == operation && buffer.dies == operation;
+  return !buffer.persistent && !buffer.handed_on && buffer.born == operation &&
+         buffer.dies == operation;
 }
 
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns) {
@@ -44,10 +46,12 @@ int64_t ReplayableCount(const IterationPattern& pattern) {
 }
 
 bool Contains(const IterationPattern& whole, const IterationPattern& part) {
-  const auto is_same = [](const PatternEvent& a, const PatternEvent& b) { return a.token == b.token; };
+  const auto is_same = [](const PatternEvent& a, const PatternEvent& b) {
+    return a.token == b.token;
+  };
   return part.size() < whole.size() &&
-         std::search(whole.events.begin(), whole.events.end(), part.events.begin(), part.events.end(),
-                     is_same) != whole.events.end();
+         std::search(whole.events.begin(), whole.events.end(), part.events.begin(),
+                     part.events.end(), is_same) != whole.events.end();
 }
 
 // Without what varies from one iteration to the next: when memory is freed.

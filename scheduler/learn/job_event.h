@@ -1,10 +1,12 @@
-// What a job does, event by event, as the learner and the follower are told: what was allocated, freed, put on the device.
+// What a job does, event by event, as the learner and the follower are told: what was allocated,
+// freed, put on the device.
 //
-// Made by the recorder's reader (for the learner) and by the executor (for the follower), on any thread. Plain values; a touch
-// list is borrowed for the length of the call.
+// Made by the recorder's reader (for the learner) and by the executor (for the follower), on any
+// thread. Plain values; a touch list is borrowed for the length of the call.
 //
 // Invariants, which whoever makes events keeps:
-//   1. `shape` says what an operation is (function, dimensions, direction, sizes of what it touches, stream by order of first
+//   1. `shape` says what an operation is (function, dimensions, direction, sizes of what it
+//   touches, stream by order of first
 //      use), and never where anything lies: equal in every iteration and after a restart.
 //   2. An allocation's number is positive and never used twice in a process.
 //   3. An operation names each allocation once. Allocations that never move are left out.
@@ -60,13 +62,15 @@ constexpr uint64_t MixToken(uint64_t hash, uint64_t token) {
   return x ^ (x >> 29);
 }
 
-// What allocations and operations are recognised by. When memory is freed and when the program waits varies, so these have none.
+// What allocations and operations are recognised by. When memory is freed and when the program
+// waits varies, so these have none.
 constexpr bool HasToken(JobEventKind kind) {
   return kind == JobEventKind::kAllocate || kind == JobEventKind::kOperation;
 }
 constexpr uint64_t TokenOf(const JobEvent& event) {
-  return event.kind == JobEventKind::kAllocate ? MixToken(1, static_cast<uint64_t>(event.size_bytes))
-                                               : MixToken(2, event.shape);
+  return event.kind == JobEventKind::kAllocate
+             ? MixToken(1, static_cast<uint64_t>(event.size_bytes))
+             : MixToken(2, event.shape);
 }
 
 }  // namespace spillway::scheduler

@@ -1,7 +1,8 @@
-// A hash table from positive numbers to small values, flat and without order: what allocations are looked up in.
+// A hash table from positive numbers to small values, flat and without order: what allocations are
+// looked up in.
 //
-// Owned by whoever looks up, on one thread. Memory is taken by the constructor, and by Insert where more than the reserved
-// count of keys is in it.
+// Owned by whoever looks up, on one thread. Memory is taken by the constructor, and by Insert where
+// more than the reserved count of keys is in it.
 //
 // Invariants
 //   1. At most half of the places are taken, so a search ends after a few.

@@ -12,16 +12,19 @@ constexpr int64_t kCutContext = 8;
 
 int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
-// The position that comes next when an allocation is freed; where it has not been yet, that of the one before it in its place.
+// The position that comes next when an allocation is freed; where it has not been yet, that of the
+// one before it in its place.
 int64_t FreedAt(const EventHistory& history, const Repetition& repetition, uint64_t allocation) {
   const int64_t freed = history.Find(allocation)->freed;
   const uint64_t earlier = repetition.InA(allocation);
   if (freed != KnownAllocation::kAlive || earlier == 0 || earlier == allocation) return freed;
   const int64_t earlier_freed = history.Find(earlier)->freed;
-  return earlier_freed == KnownAllocation::kAlive ? earlier_freed : earlier_freed + repetition.distance();
+  return earlier_freed == KnownAllocation::kAlive ? earlier_freed
+                                                  : earlier_freed + repetition.distance();
 }
 
-// Bytes of changing allocations alive before each event of repetition A, the last event being followed by the first.
+// Bytes of changing allocations alive before each event of repetition A, the last event being
+// followed by the first.
 std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& repetition) {
   const int64_t distance = repetition.distance(), begin = repetition.a_begin();
   std::vector<int64_t> change(static_cast<size_t>(distance) + 1, 0);
@@ -58,7 +61,9 @@ int64_t CutOf(const EventHistory& history, const Repetition& repetition) {
   const std::vector<int64_t> live = LiveBytes(history, repetition);
   const int64_t distance = repetition.distance();
   const int64_t least = *std::min_element(live.begin(), live.end());
-  const auto is_least = [&](int64_t i) { return live[static_cast<size_t>(Modulo(i, distance))] == least; };
+  const auto is_least = [&](int64_t i) {
+    return live[static_cast<size_t>(Modulo(i, distance))] == least;
+  };
   struct Choice {
     int64_t stretch = 0;
     uint64_t surroundings = 0;
@@ -169,7 +174,8 @@ class PatternMaker {
   Origin OriginOf(uint64_t allocation) const {
     int64_t back = 0;
     const KnownAllocation* known = history_.Find(allocation);
-    // Before A the iteration may have been another; the later repetition's allocation says where it is made.
+    // Before A the iteration may have been another; the later repetition's allocation says where it
+    // is made.
     while (known->born < repetition_.a_begin()) {
       const uint64_t later = repetition_.InB(allocation);
       if (later == 0 || later == allocation) break;
@@ -222,9 +228,9 @@ class PatternMaker {
       return LivesFor(pattern_.profile.at(BufferId{of.buffer}), operation);
     };
     const std::span<const PatternTouch> touches = pattern_.TouchesOf(event);
-    return is_local(touch) && std::any_of(touches.begin(), touches.end(), [&](const PatternTouch& other) {
-             return other.writes && !is_local(other);
-           });
+    return is_local(touch) &&
+           std::any_of(touches.begin(), touches.end(),
+                       [&](const PatternTouch& other) { return other.writes && !is_local(other); });
   }
 
   Buffer ProfileBuffer(int32_t index) {
@@ -235,11 +241,13 @@ class PatternMaker {
     buffer.size_bytes = content_bytes_[static_cast<size_t>(index)];
     buffer.persistent = of_pattern.persistent;
     if (buffer.persistent) return buffer;
-    const int64_t born = of_pattern.born_event >= 0 || origins_[static_cast<size_t>(index)].offset >= 0
-                             ? std::max(of_pattern.born_event, 0)
-                             : first_seen_[static_cast<size_t>(index)];
+    const int64_t born =
+        of_pattern.born_event >= 0 || origins_[static_cast<size_t>(index)].offset >= 0
+            ? std::max(of_pattern.born_event, 0)
+            : first_seen_[static_cast<size_t>(index)];
     buffer.born.index = std::min(OperationsBefore(born), operations_ - 1);
-    buffer.dies.index = std::max(buffer.born.index, OperationsBefore(of_pattern.dies_event + 1) - 1);
+    buffer.dies.index =
+        std::max(buffer.born.index, OperationsBefore(of_pattern.dies_event + 1) - 1);
     buffer.handed_on = of_pattern.becomes >= 0;
     return buffer;
   }

@@ -2,8 +2,9 @@
 //
 // Called by a sequence learner with a repetition that holds; pure.
 //
-// The iteration is cut where the fewest bytes of allocations that change are alive: between update and forward in training. Of
-// equal places the last one of the longest stretch is taken, so the same job is cut at the same place whenever it is learned.
+// The iteration is cut where the fewest bytes of allocations that change are alive: between update
+// and forward in training. Of equal places the last one of the longest stretch is taken, so the
+// same job is cut at the same place whenever it is learned.
 #pragma once
 
 #include <cstdint>

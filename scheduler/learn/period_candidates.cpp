@@ -44,8 +44,9 @@ void PeriodCandidates::Add(const EventHistory& history) {
   const int64_t last = ExchangePlace(MixToken(1, context_hash_), history.end());
   const int64_t distance = history.end() - last;
   if (last < begin_ + kContext || distance > longest_) return;
-  const bool is_known = std::any_of(candidates_.begin(), candidates_.end(),
-                                    [&](const PeriodCandidate& known) { return known.distance == distance; });
+  const bool is_known =
+      std::any_of(candidates_.begin(), candidates_.end(),
+                  [&](const PeriodCandidate& known) { return known.distance == distance; });
   if (!is_known) Propose(distance, RunAt(history, distance));
 }
 
@@ -69,8 +70,9 @@ void PeriodCandidates::HashContext(const EventHistory& history) {
 // Where that context ended last, 0 for nowhere. In a full bucket the oldest place is given up.
 int64_t PeriodCandidates::ExchangePlace(uint64_t hash, int64_t end) {
   if (2 * places_taken_ > places_.size() && places_.size() < most_places_) GrowPlaces();
-  Place* const bucket = &places_[(static_cast<size_t>(hash >> 20) & (places_.size() / kPlacesPerBucket - 1)) *
-                                 kPlacesPerBucket];
+  Place* const bucket =
+      &places_[(static_cast<size_t>(hash >> 20) & (places_.size() / kPlacesPerBucket - 1)) *
+               kPlacesPerBucket];
   Place* oldest = bucket;
   for (Place* place = bucket; place < bucket + kPlacesPerBucket; ++place) {
     if (place->hash == hash && place->end != 0) return std::exchange(place->end, end);
@@ -92,9 +94,10 @@ void PeriodCandidates::GrowPlaces() {
 
 int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
   int64_t run = 0;
-  for (int64_t position = history.end() - 1; position - distance >= std::max(begin_, history.begin());
-       --position) {
-    if (run >= distance || credit_ == 0 || history.token(position) != history.token(position - distance))
+  for (int64_t position = history.end() - 1;
+       position - distance >= std::max(begin_, history.begin()); --position) {
+    if (run >= distance || credit_ == 0 ||
+        history.token(position) != history.token(position - distance))
       break;
     --credit_;
     ++run;
@@ -109,8 +112,9 @@ void PeriodCandidates::Propose(int64_t distance, int64_t run) {
     candidates_.push_back(candidate);
     return;
   }
-  const auto shortest = std::min_element(candidates_.begin(), candidates_.end(),
-                                         [](const auto& a, const auto& b) { return a.run < b.run; });
+  const auto shortest =
+      std::min_element(candidates_.begin(), candidates_.end(),
+                       [](const auto& a, const auto& b) { return a.run < b.run; });
   if (shortest->run < run) *shortest = candidate;
 }
 

@@ -1,10 +1,13 @@
-// Distances at which a sequence of tokens seems to repeat itself, several at once, each with how long it has done so.
+// Distances at which a sequence of tokens seems to repeat itself, several at once, each with how
+// long it has done so.
 //
-// Owned by a sequence learner, which tells it of every token that its history got, on one thread. A plain value.
+// Owned by a sequence learner, which tells it of every token that its history got, on one thread. A
+// plain value.
 //
-// Every run of kContext tokens is looked up where it ended last; that distance is a candidate from then on, for as long as
-// token after token equals the one so far back. Equal layers so bring up their own short distance, and cannot hide the whole
-// iteration's, which comes up at the first place that the layers do not fill and then outlives theirs.
+// Every run of kContext tokens is looked up where it ended last; that distance is a candidate from
+// then on, for as long as token after token equals the one so far back. Equal layers so bring up
+// their own short distance, and cannot hide the whole iteration's, which comes up at the first
+// place that the layers do not fill and then outlives theirs.
 //
 // Invariants
 //   1. The last `run` tokens of a candidate equal those `distance` before them.

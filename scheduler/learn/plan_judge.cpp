@@ -8,7 +8,8 @@ namespace {
 // The first ones of a plan, and of going without it: memory is where it was left.
 constexpr int64_t kSettlingPlanned = 2, kSettlingWithout = 1;
 constexpr int64_t kCompared = 3;
-// So many odd iterations are left out; a plan that hardly ever fits is judged by those that there are.
+// So many odd iterations are left out; a plan that hardly ever fits is judged by those that there
+// are.
 constexpr int64_t kMostOddOnes = 8;
 
 // What a plan must gain.

@@ -1,13 +1,17 @@
-// Judges a plan by what it does: iterations that follow it are compared with iterations of the same job without it.
+// Judges a plan by what it does: iterations that follow it are compared with iterations of the same
+// job without it.
 //
-// Told by the pipeline of each iteration of the plan's pattern, on one thread. A pure decider: integers come in as values.
+// Told by the pipeline of each iteration of the plan's pattern, on one thread. A pure decider:
+// integers come in as values.
 //
-// What an iteration takes without a plan is known from before the plan, or not. Where the plan's iterations are not clearly faster, the
-// job goes without it for a few iterations, and both are compared then: so neither a measurement under other conditions nor a
-// program that has become slower meanwhile decides.
+// What an iteration takes without a plan is known from before the plan, or not. Where the plan's
+// iterations are not clearly faster, the job goes without it for a few iterations, and both are
+// compared then: so neither a measurement under other conditions nor a program that has become
+// slower meanwhile decides.
 //
 // Invariants
-//   1. The first iterations of either kind count for nothing: memory is where the other kind left it.
+//   1. The first iterations of either kind count for nothing: memory is where the other kind left
+//   it.
 //   2. One verdict is given, kKeep or kDrop; after it every answer is kGoOn.
 //   3. A plan that takes as long as none is kept only where it moves clearly fewer bytes.
 #pragma once

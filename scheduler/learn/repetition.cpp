@@ -69,7 +69,8 @@ bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
   if (of_a == nullptr || of_b == nullptr || of_a->size_bytes != of_b->size_bytes) return false;
   if (of_b->born == KnownAllocation::kForeign) return MayBothArrive(*of_a, *of_b);
   if (of_a->born == KnownAllocation::kForeign)
-    return of_a->arrived < 0 && of_b->born >= a_begin_ - distance_ && of_b->born < a_begin_ + distance_;
+    return of_a->arrived < 0 && of_b->born >= a_begin_ - distance_ &&
+           of_b->born < a_begin_ + distance_;
   if (of_b->born - of_a->born == distance_) return true;
   const bool made_in_a = of_b->born >= a_begin_ && of_b->born < a_begin_ + distance_;
   return made_in_a && of_a->born < a_begin_ && of_a->born >= a_begin_ - 2 * distance_;

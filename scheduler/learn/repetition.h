@@ -1,15 +1,20 @@
 // Whether the last two repetitions of a sequence of events are the same iteration, touch for touch.
 //
-// Asked by a sequence learner about a distance at which the tokens repeat; one use each. Reads the history.
+// Asked by a sequence learner about a distance at which the tokens repeat; one use each. Reads the
+// history.
 //
-// Repetition A are the positions [end - 2 distance, end - distance), B those up to the end. Invariants of a repetition that
-// holds:
-//   1. Allocations of A and B are matched one to one over all touches and allocations of equal events.
-//   2. A match is the same allocation (persistent), or two of equal size that were made one distance apart. Where the earlier one
-//      is older than A, and B's was made in A, the distance is not known to be exact: the first iteration has more events. Nor
-//      is it where the earlier one was there before the first event, and B's is younger than two repetitions.
+// Repetition A are the positions [end - 2 distance, end - distance), B those up to the end.
+// Invariants of a repetition that holds:
+//   1. Allocations of A and B are matched one to one over all touches and allocations of equal
+//   events.
+//   2. A match is the same allocation (persistent), or two of equal size that were made one
+//   distance apart. Where the earlier one
+//      is older than A, and B's was made in A, the distance is not known to be exact: the first
+//      iteration has more events. Nor is it where the earlier one was there before the first event,
+//      and B's is younger than two repetitions.
 //   3. Two that another thread made match where they came about one distance apart.
-//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers is no iteration. And it touches something.
+//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers
+//   is no iteration. And it touches something.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +29,8 @@ class Repetition {
   Repetition(const EventHistory& history, int64_t distance);
 
   bool holds() const { return holds_; }
-  // Where it does not hold because an allocation of B is another than A's: a longer distance at which the same is met, with equal
-  // tokens all the way of `run`; 0 for none.
+  // Where it does not hold because an allocation of B is another than A's: a longer distance at
+  // which the same is met, with equal tokens all the way of `run`; 0 for none.
   int64_t LongerDistance(int64_t run) const;
 
   int64_t distance() const { return distance_; }
@@ -57,7 +62,8 @@ class Repetition {
   int64_t failed_position_ = -1, failed_touch_ = -1;  // in B
 };
 
-// Whether tokens that repeat for so long cannot do so by chance: events of few kinds must repeat more often.
+// Whether tokens that repeat for so long cannot do so by chance: events of few kinds must repeat
+// more often.
 bool IsMoreThanChance(const EventHistory& history, int64_t distance, int64_t run);
 
 }  // namespace spillway::scheduler

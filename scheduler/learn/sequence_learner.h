@@ -25,7 +25,8 @@ class SequenceLearner {
     history_.AddForeign(allocation, size_bytes, content_bytes, was_there);
   }
   void Free(uint64_t allocation) { history_.Free(allocation); }
-  // An event with a token; a pattern that was not known before, or null. Claims nothing where it may not.
+  // An event with a token; a pattern that was not known before, or null. Claims nothing where it
+  // may not.
   Pattern Add(const JobEvent& event, bool may_claim);
   void AddGap() { candidates_.Clear(); }
 

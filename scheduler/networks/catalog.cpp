@@ -43,10 +43,13 @@ std::vector<TransformerEntry> Transformers() {
 }
 
 // A family's name is a prefix, a number and a suffix: "resnet50_cifar".
-std::optional<int> NumberBetween(std::string_view name, std::string_view prefix, std::string_view suffix) {
-  if (!name.starts_with(prefix) || !name.ends_with(suffix) || name.size() <= prefix.size() + suffix.size())
+std::optional<int> NumberBetween(std::string_view name, std::string_view prefix,
+                                 std::string_view suffix) {
+  if (!name.starts_with(prefix) || !name.ends_with(suffix) ||
+      name.size() <= prefix.size() + suffix.size())
     return {};
-  const std::string_view digits = name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+  const std::string_view digits =
+      name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
   int number = 0;
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
   if (error != std::errc() || end != digits.data() + digits.size()) return {};
@@ -75,7 +78,8 @@ std::optional<LayerGraph> MakeNetwork(std::string_view name, int64_t batch_size)
   if (name == "inceptionv3") return InceptionV3(batch(32));
   if (name == "inceptionv4") return InceptionV4(batch(32));
   for (const TransformerEntry& entry : Transformers()) {
-    if (name == entry.name) return Transformer(entry.shape, batch(entry.batch_size), entry.sequence);
+    if (name == entry.name)
+      return Transformer(entry.shape, batch(entry.batch_size), entry.sequence);
   }
   if (const auto depth = NumberBetween(name, "vgg", "_cifar"))
     return MakeVgg(*depth, batch(100), ImageSet::kCifar10);
@@ -97,7 +101,8 @@ std::vector<std::string> NetworkNames() {
     names.push_back(std::string("vgg") + depth);
     names.push_back(std::string("vgg") + depth + "_cifar");
   }
-  for (const char* depth : {"18", "34", "50", "101", "152"}) names.push_back(std::string("resnet") + depth);
+  for (const char* depth : {"18", "34", "50", "101", "152"})
+    names.push_back(std::string("resnet") + depth);
   for (const char* depth : {"18", "34", "50", "101"})
     names.push_back(std::string("resnet") + depth + "_cifar");
   for (const char* depth : {"50", "101"}) names.push_back(std::string("resnet") + depth + "_sn");

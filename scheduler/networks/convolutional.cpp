@@ -37,7 +37,8 @@ LayerId Head(LayerGraph& graph, LayerId features, int64_t classes) {
 LayerGraph Alexnet(int64_t batch_size) {
   LayerGraph graph("alexnet_b" + std::to_string(batch_size), batch_size);
   LayerId x = graph.Data({3, 227, 227});
-  const auto conv_relu = [&](int number, int64_t channels, int64_t kernel, int64_t stride, int64_t padding) {
+  const auto conv_relu = [&](int number, int64_t channels, int64_t kernel, int64_t stride,
+                             int64_t padding) {
     const std::string n = std::to_string(number);
     x = graph.Relu(graph.Conv(x, channels, kernel, stride, padding, true, "CONV" + n), "RELU" + n);
   };
@@ -92,7 +93,8 @@ LayerGraph Vgg(int depth, int64_t batch_size, ImageSet images) {
   const int64_t side = cifar ? 32 : 224;
   LayerId x = graph.Data({3, side, side});
   const std::array<int, 5> stages = VggStages(depth);
-  for (size_t i = 0; i < stages.size(); ++i) x = VggStage(graph, x, stages[i], kVggChannels[i], cifar);
+  for (size_t i = 0; i < stages.size(); ++i)
+    x = VggStage(graph, x, stages[i], kVggChannels[i], cifar);
   if (cifar) {
     x = graph.Relu(graph.BatchNorm(graph.FullyConnected(graph.Dropout(x), 512)));
     x = graph.FullyConnected(graph.Dropout(x), 10);
@@ -133,7 +135,8 @@ LayerId BasicBlock(LayerGraph& graph, LayerId input, int64_t channels, int64_t s
 
 LayerId BottleneckBlock(LayerGraph& graph, LayerId input, int64_t channels, int64_t stride,
                         bool stride_first) {
-  LayerId x = graph.Relu(graph.BatchNorm(graph.Conv(input, channels, 1, stride_first ? stride : 1)));
+  LayerId x =
+      graph.Relu(graph.BatchNorm(graph.Conv(input, channels, 1, stride_first ? stride : 1)));
   x = graph.Relu(graph.BatchNorm(graph.Conv(x, channels, 3, stride_first ? 1 : stride)));
   return graph.BatchNorm(graph.Conv(x, 4 * channels, 1));
 }
@@ -148,11 +151,12 @@ const char* SuffixOf(ResNetVariant variant) {
 LayerGraph Resnet(const ResNetShape& shape, int64_t batch_size, ResNetVariant variant) {
   const bool cifar = variant == ResNetVariant::kCifar10,
              superneurons = variant == ResNetVariant::kSuperNeurons;
-  LayerGraph graph(
-      "resnet" + std::to_string(shape.depth()) + SuffixOf(variant) + "_b" + std::to_string(batch_size),
-      batch_size);
+  LayerGraph graph("resnet" + std::to_string(shape.depth()) + SuffixOf(variant) + "_b" +
+                       std::to_string(batch_size),
+                   batch_size);
   const int64_t side = cifar ? 32 : superneurons ? 227 : 224;
-  LayerId x = ConvNormRelu(graph, graph.Data({3, side, side}), cifar ? Conv{64, 3} : Conv{64, 7, 2});
+  LayerId x =
+      ConvNormRelu(graph, graph.Data({3, side, side}), cifar ? Conv{64, 3} : Conv{64, 7, 2});
   if (!cifar) x = graph.MaxPool(x, 3, 2, superneurons ? 0 : 1);
   for (size_t stage = 0; stage < shape.blocks_per_stage.size(); ++stage) {
     const int64_t channels = int64_t{64} << stage;
@@ -197,15 +201,17 @@ LayerGraph InceptionV4(int64_t batch_size) {
   for (int i = 0; i < 7; ++i) {  // block B
     const LayerId pooled = PooledConv(g, x, 128), one = Chain(g, x, {{384, 1}});
     const LayerId seven = Chain(g, x, {{192, 1}, {224, wide}, {256, tall}});
-    x = g.Concat(
-        {pooled, one, seven, Chain(g, x, {{192, 1}, {192, wide}, {224, tall}, {224, wide}, {256, tall}})});
+    x = g.Concat({pooled, one, seven,
+                  Chain(g, x, {{192, 1}, {192, wide}, {224, tall}, {224, wide}, {256, tall}})});
   }
   {  // reduction B
     const LayerId pooled = g.MaxPool(x, 3, 2), strided = Chain(g, x, {{192, 1}, {192, 3, 2, 0}});
-    x = g.Concat({pooled, strided, Chain(g, x, {{256, 1}, {256, wide}, {320, tall}, {320, 3, 2, 0}})});
+    x = g.Concat(
+        {pooled, strided, Chain(g, x, {{256, 1}, {256, wide}, {320, tall}, {320, 3, 2, 0}})});
   }
   for (int i = 0; i < 3; ++i) {  // block C
-    const LayerId a = Chain(g, x, {{384, 1}}), b = Chain(g, x, {{384, 1}, {448, {1, 3}}, {512, {3, 1}}});
+    const LayerId a = Chain(g, x, {{384, 1}}),
+                  b = Chain(g, x, {{384, 1}, {448, {1, 3}}, {512, {3, 1}}});
     const LayerId pooled = PooledConv(g, x, 256), one = Chain(g, x, {{256, 1}});
     const LayerId a1 = Chain(g, a, {{256, {1, 3}}}), a2 = Chain(g, a, {{256, {3, 1}}});
     const LayerId b1 = Chain(g, b, {{256, {3, 1}}}), b2 = Chain(g, b, {{256, {1, 3}}});
@@ -232,7 +238,8 @@ LayerGraph InceptionV3(int64_t batch_size) {
     x = g.Concat({strided, three, g.MaxPool(x, 3, 2)});
   }
   for (int64_t c : {128, 160, 160, 192}) {
-    const LayerId one = Chain(g, x, {{192, 1}}), seven = Chain(g, x, {{c, 1}, {c, wide}, {192, tall}});
+    const LayerId one = Chain(g, x, {{192, 1}}),
+                  seven = Chain(g, x, {{c, 1}, {c, wide}, {192, tall}});
     const LayerId twice = Chain(g, x, {{c, 1}, {c, tall}, {c, wide}, {c, tall}, {192, wide}});
     x = g.Concat({one, seven, twice, PooledConv(g, x, 192)});
   }
@@ -265,7 +272,8 @@ constexpr DenseNetTable kDenseNet[] = {{121, 32, {6, 12, 24, 16}},
                                        {161, 48, {6, 12, 36, 24}}};
 
 LayerGraph DensenetOf(const DenseNetTable& table, int64_t batch_size) {
-  LayerGraph g("densenet" + std::to_string(table.depth) + "_b" + std::to_string(batch_size), batch_size);
+  LayerGraph g("densenet" + std::to_string(table.depth) + "_b" + std::to_string(batch_size),
+               batch_size);
   LayerId x = Chain(g, g.Data({3, 224, 224}), {{2 * table.growth, 7, 2}});
   x = g.MaxPool(x, 3, 2, 1);
   for (size_t stage = 0; stage < table.layers.size(); ++stage) {

@@ -21,7 +21,8 @@ int64_t Figure(std::string_view text, std::string_view key) {
     const std::string_view line = text.substr(0, text.find('\n'));
     text.remove_prefix(std::min(text.size(), line.size() + 1));
     const size_t equals = line.find('=');
-    if (line.starts_with('#') || equals == std::string_view::npos || Trimmed(line.substr(0, equals)) != key)
+    if (line.starts_with('#') || equals == std::string_view::npos ||
+        Trimmed(line.substr(0, equals)) != key)
       continue;
     const std::string_view value = Trimmed(line.substr(equals + 1));
     int64_t number = 0;
@@ -44,7 +45,8 @@ std::optional<Device> ParseDevice(std::string_view name, std::string_view text) 
     return value;
   };
   device.capacity_bytes = need("capacity_bytes");
-  device.rates = {need("fp32_flops_per_second"), need("memory_bytes_per_second"), need("launch_overhead_ns")};
+  device.rates = {need("fp32_flops_per_second"), need("memory_bytes_per_second"),
+                  need("launch_overhead_ns")};
   device.model.to_host_bytes_per_second = need("d2h_bytes_per_second");
   device.model.to_device_bytes_per_second = need("h2d_bytes_per_second");
   device.model.to_host_both_bytes_per_second = need("d2h_both_bytes_per_second");
@@ -85,7 +87,8 @@ std::optional<Device> FindProduct(std::string_view product) {
 
 ComputeRates EffectiveRates(const Device& device, int32_t flops_percent, int32_t memory_percent) {
   return {base::scale(device.rates.flops_per_second, flops_percent, 100),
-          base::scale(device.rates.memory_bytes_per_second, memory_percent, 100), device.rates.launch_ns};
+          base::scale(device.rates.memory_bytes_per_second, memory_percent, 100),
+          device.rates.launch_ns};
 }
 
 }  // namespace spillway::scheduler::networks

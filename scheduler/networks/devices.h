@@ -1,6 +1,7 @@
 // What known GPUs and their links can do, as a planner needs it.
 //
-// The figures are those of simulator/profiles/*.profile, the one place that keeps them: their text is compiled in. Pure.
+// The figures are those of simulator/profiles/*.profile, the one place that keeps them: their text
+// is compiled in. Pure.
 #pragma once
 
 #include <optional>
@@ -17,10 +18,10 @@ struct Device {
   std::string name;  // "a100"
   int64_t capacity_bytes = 0;
   ComputeRates rates;  // the vendor's peaks: kernels reach a part of them
-  DeviceModel
-      model;  // single bytes as chunks; callers that plan for the executor set its chunk size, and `mapping`
-  // What the driver takes to map and unmap a chunk, where known; no part of `model`, since the papers' systems keep their memory
-  // mapped.
+  DeviceModel model;   // single bytes as chunks; callers that plan for the executor set its chunk
+                       // size, and `mapping`
+  // What the driver takes to map and unmap a chunk, where known; no part of `model`, since the
+  // papers' systems keep their memory mapped.
   MappingPrices mapping{};
 };
 
@@ -31,8 +32,8 @@ std::optional<Device> FindDevice(std::string_view name);
 // By what its driver calls it: "NVIDIA A100-SXM4-40GB".
 std::optional<Device> FindProduct(std::string_view product);
 
-// Lines of `key = value`, '#' starts a comment; unknown keys are passed over. Nothing when a needed figure is missing, not a
-// number or not positive.
+// Lines of `key = value`, '#' starts a comment; unknown keys are passed over. Nothing when a needed
+// figure is missing, not a number or not positive.
 std::optional<Device> ParseDevice(std::string_view name, std::string_view text);
 
 // `percent` of the arithmetic peak and of the memory bandwidth.

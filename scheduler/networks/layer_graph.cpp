@@ -75,8 +75,8 @@ LayerId LayerGraph::Data(std::vector<int64_t> shape) {
   return Append(LayerType::kData, {}, std::move(shape), "data");
 }
 
-LayerId LayerGraph::Conv(LayerId input, int64_t channels, Kernel kernel, int64_t stride, int64_t padding,
-                         bool bias, const std::string& name) {
+LayerId LayerGraph::Conv(LayerId input, int64_t channels, Kernel kernel, int64_t stride,
+                         int64_t padding, bool bias, const std::string& name) {
   const std::vector<int64_t> in = shape(input);
   const int64_t pad_height = padding == kSamePadding ? kernel.height / 2 : padding;
   const int64_t pad_width = padding == kSamePadding ? kernel.width / 2 : padding;
@@ -114,8 +114,8 @@ LayerId LayerGraph::Lrn(LayerId input, const std::string& name) {
   return id;
 }
 
-LayerId LayerGraph::Pool(LayerType type, LayerId input, int64_t side, int64_t stride, int64_t padding,
-                         const std::string& name) {
+LayerId LayerGraph::Pool(LayerType type, LayerId input, int64_t side, int64_t stride,
+                         int64_t padding, const std::string& name) {
   const std::vector<int64_t> in = shape(input);
   const auto out = [&](int64_t extent) { return (extent + 2 * padding - side) / stride + 1; };
   const LayerId id = Append(type, {input}, {in[0], out(in[1]), out(in[2])}, name);

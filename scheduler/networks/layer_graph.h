@@ -1,7 +1,9 @@
-// A neural network as its layers: what each computes, from which others, with shapes, parameters and floating-point work.
+// A neural network as its layers: what each computes, from which others, with shapes, parameters
+// and floating-point work.
 //
-// Built by the catalog's functions (or a test) through the member functions, one per kind of layer; then read only. Pure.
-// Shapes are per sample; a layer is named by its position. Every function returns the new layer.
+// Built by the catalog's functions (or a test) through the member functions, one per kind of layer;
+// then read only. Pure. Shapes are per sample; a layer is named by its position. Every function
+// returns the new layer.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,8 @@ void SuperNeuronsAccount::Expand(const LayerGraph& graph) {
   for (const Layer& layer : graph.layers()) {
     for (LayerId input : layer.inputs) ++consumers[At(input.index)];
   }
-  std::vector<std::vector<Tensor>> copies(graph.layers().size());  // what the next consumers of a layer read
+  std::vector<std::vector<Tensor>> copies(
+      graph.layers().size());  // what the next consumers of a layer read
   std::vector<size_t> next_copy(graph.layers().size(), 0);
   for (size_t i = 0; i < graph.layers().size(); ++i) {
     const Layer& layer = graph.layers()[i];
@@ -83,7 +84,8 @@ void SuperNeuronsAccount::DeriveGradients() {
       for (size_t j = 0; j < layer.inputs.size(); ++j)
         layer.outgoing.push_back(join && j == 0 ? layer.incoming[0] : own(layer.inputs[j]));
     }
-    for (size_t j = 0; j < layer.inputs.size(); ++j) flowing[At(layer.inputs[j])] = layer.outgoing[j];
+    for (size_t j = 0; j < layer.inputs.size(); ++j)
+      flowing[At(layer.inputs[j])] = layer.outgoing[j];
     if (layer.fork) continue;
     std::vector<Tensor> made;  // inputs that a layer made
     for (Tensor input : layer.inputs) {
@@ -136,7 +138,9 @@ void SuperNeuronsAccount::NumberSteps() {
   for (const Entry& layer : layers_) {
     for (Tensor output : layer.outputs) {
       const Tensor input = layer.inputs.empty() ? -1 : layer.inputs[0];
-      head_[At(output)] = IsCheckpoint(output) ? output : head_[At(input)] >= 0 ? head_[At(input)] : input;
+      head_[At(output)] = IsCheckpoint(output)    ? output
+                          : head_[At(input)] >= 0 ? head_[At(input)]
+                                                  : input;
     }
   }
   absent_.assign(bytes_.size(), {0, 0});
@@ -195,7 +199,8 @@ MemoryPeak SuperNeuronsAccount::LivenessPeak() const {
   for (int32_t step = 1; step <= steps(); ++step) {
     const int64_t bytes = LiveBytes(step, false);
     if (bytes <= peak.bytes) continue;
-    peak = {bytes, step, step * 2 <= steps() ? layers_[At(step - 1)].name : BackwardEntry(step).name, 0};
+    peak = {bytes, step,
+            step * 2 <= steps() ? layers_[At(step - 1)].name : BackwardEntry(step).name, 0};
   }
   for (Tensor tensor = 0; At(tensor) < bytes_.size(); ++tensor)
     peak.live_tensors += IsLive(tensor, peak.step) ? 1 : 0;
@@ -240,8 +245,10 @@ int32_t SuperNeuronsAccount::BackwardStep(const std::string& name) const {
   return 0;
 }
 
-// One backward step: what is missing is recomputed from its checkpoint on; then what is resident is counted.
-void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step, const std::vector<bool>& memory_mode,
+// One backward step: what is missing is recomputed from its checkpoint on; then what is resident is
+// counted.
+void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step,
+                                        const std::vector<bool>& memory_mode,
                                         std::vector<int64_t>& segment_peaks) const {
   const Entry& layer = BackwardEntry(step);
   Tensor segment = layer.needed.empty() ? -1 : head_[At(layer.needed[0])];
@@ -263,7 +270,8 @@ void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step, const std::vec
     }
   }
 
-  // Resident: checkpoints that this step reads or whose segment it walks (others are on the host), live gradients, recomputed.
+  // Resident: checkpoints that this step reads or whose segment it walks (others are on the host),
+  // live gradients, recomputed.
   std::set<Tensor> resident = walk.have;
   std::vector<Tensor> own = layer.needed;
   own.insert(own.end(), layer.outputs.begin(), layer.outputs.end());
@@ -297,7 +305,8 @@ RecomputeAccount SuperNeuronsAccount::Recompute(RecomputeMode mode) const {
   std::vector<bool> memory_mode(bytes_.size(), mode == RecomputeMode::kMemory);
   const RecomputeAccount result = Recompute(memory_mode, peaks);
   if (mode != RecomputeMode::kCostAware) return result;
-  // Segments whose speed-centric memory exceeds the largest layer's are done the memory-centric way.
+  // Segments whose speed-centric memory exceeds the largest layer's are done the memory-centric
+  // way.
   const int64_t limit = LayerPeakBytes();
   for (size_t i = 0; i < peaks.size(); ++i) memory_mode[i] = peaks[i] > limit;
   return Recompute(memory_mode, ignored);

@@ -1,11 +1,15 @@
-// Memory as SuperNeurons counts it (Wang et al., PPoPP 2018): to reproduce its figures, for nothing else.
+// Memory as SuperNeurons counts it (Wang et al., PPoPP 2018): to reproduce its figures, for nothing
+// else.
 //
-// Pure; built once per network. The paper does not state its conventions; these are those under which its figures come out:
-//   1. Counted are every layer's forward output and the gradient tensors of convolution, pooling, fully connected, batch norm and
-//      dropout, each of the size of the layer's input, the first convolution's too. Relu and LRN write in place of the incoming
-//      gradient, softmax in place of its own output. Not counted: input, labels, parameters, their gradients, dropout's state,
-//      workspaces.
-//   2. A fan-out is a FORK layer with one copy per consumer; its gradient aliases the first. A JOIN makes a new tensor; its first
+// Pure; built once per network. The paper does not state its conventions; these are those under
+// which its figures come out:
+//   1. Counted are every layer's forward output and the gradient tensors of convolution, pooling,
+//   fully connected, batch norm and
+//      dropout, each of the size of the layer's input, the first convolution's too. Relu and LRN
+//      write in place of the incoming gradient, softmax in place of its own output. Not counted:
+//      input, labels, parameters, their gradients, dropout's state, workspaces.
+//   2. A fan-out is a FORK layer with one copy per consumer; its gradient aliases the first. A JOIN
+//   makes a new tensor; its first
 //      input's gradient aliases the incoming one.
 //   3. Steps 1..N are forward, N+1..2N backward; live is what is allocated during the step.
 #pragma once
@@ -45,7 +49,8 @@ class SuperNeuronsAccount {
 
   MemoryPeak LivenessPeak() const;
 
-  // Convolution outputs leave once the next convolution has run forward and are back for its backward; the peak of backward.
+  // Convolution outputs leave once the next convolution has run forward and are back for its
+  // backward; the peak of backward.
   MemoryPeak OffloadPeak() const;
   int64_t OffloadBytesAt(int32_t step) const;
 
@@ -79,7 +84,8 @@ class SuperNeuronsAccount {
   bool IsLive(Tensor tensor, int32_t step) const;
   int64_t LiveBytes(int32_t step, bool offloaded) const;
   const Entry& BackwardEntry(int32_t step) const;
-  RecomputeAccount Recompute(const std::vector<bool>& memory_mode, std::vector<int64_t>& segment_peaks) const;
+  RecomputeAccount Recompute(const std::vector<bool>& memory_mode,
+                             std::vector<int64_t>& segment_peaks) const;
   void RecomputeStep(Walk& walk, int32_t step, const std::vector<bool>& memory_mode,
                      std::vector<int64_t>& segment_peaks) const;
 
@@ -87,8 +93,8 @@ class SuperNeuronsAccount {
   std::vector<int64_t> bytes_;     // by tensor
   std::vector<int32_t> producer_;  // by tensor: index into layers_; -1: data or gradient
   std::vector<bool> gradient_;     // by tensor
-  std::vector<Tensor> head_;       // by tensor: the checkpoint that its segment starts from; -1: none
-  std::vector<Use> uses_;          // by tensor
+  std::vector<Tensor> head_;  // by tensor: the checkpoint that its segment starts from; -1: none
+  std::vector<Use> uses_;     // by tensor
   std::vector<int32_t> last_backward_;
   std::vector<std::pair<int32_t, int32_t>> absent_;  // by tensor: steps [from, until) on the host
 };

@@ -102,9 +102,10 @@ std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   }
   constexpr int64_t kTile = 32;
   const int64_t tiles = ((height + kTile - 1) / kTile) * ((width + kTile - 1) / kTile);
-  menu.push_back({"fft_tiling",
-                  8 * (kTile * (kTile / 2 + 1)) * (batch_size * c * tiles + batch_size * k * tiles + c * k),
-                  layer.kernel_height > 3 ? 220 : 150});
+  menu.push_back(
+      {"fft_tiling",
+       8 * (kTile * (kTile / 2 + 1)) * (batch_size * c * tiles + batch_size * k * tiles + c * k),
+       layer.kernel_height > 3 ? 220 : 150});
   return menu;
 }
 
@@ -149,8 +150,8 @@ class Lowering {
     buffer.name = name;
     buffer.kind = kind;
     buffer.size_bytes = size_bytes;
-    buffer.persistent =
-        kind == BufferKind::kInput || kind == BufferKind::kParameter || kind == BufferKind::kOptimizerState;
+    buffer.persistent = kind == BufferKind::kInput || kind == BufferKind::kParameter ||
+                        kind == BufferKind::kOptimizerState;
     step_.profile.buffers.push_back(std::move(buffer));
     pending_.push_back(0);
     return {static_cast<int32_t>(step_.profile.buffers.size()) - 1};
@@ -187,8 +188,8 @@ class Lowering {
   void Forward(LayerId id) {
     const Layer& layer = graph_.at(id);
     const bool is_data = layer.type == LayerType::kData;
-    output_[At(id)] =
-        NewBuffer(layer.name, is_data ? BufferKind::kInput : BufferKind::kActivation, graph_.bytes(id));
+    output_[At(id)] = NewBuffer(layer.name, is_data ? BufferKind::kInput : BufferKind::kActivation,
+                                graph_.bytes(id));
     if (is_data) return;
     std::vector<BufferId> reads;
     for (LayerId input : layer.inputs) {
@@ -198,10 +199,12 @@ class Lowering {
     if (layer.parameters > 0) {
       const int64_t size_bytes = layer.parameters * graph_.element_bytes();
       parameters_[At(id)] = NewBuffer("w." + layer.name, BufferKind::kParameter, size_bytes);
-      optimizer_[At(id)] = NewBuffer("m." + layer.name, BufferKind::kOptimizerState, layer.parameters * 4);
+      optimizer_[At(id)] =
+          NewBuffer("m." + layer.name, BufferKind::kOptimizerState, layer.parameters * 4);
     }
     if (layer.auxiliary_bytes > 0)
-      auxiliary_[At(id)] = NewBuffer(AuxiliaryName(layer), BufferKind::kAuxiliary, layer.auxiliary_bytes);
+      auxiliary_[At(id)] =
+          NewBuffer(AuxiliaryName(layer), BufferKind::kAuxiliary, layer.auxiliary_bytes);
     reads.push_back(parameters_[At(id)]);
     Append(layer.name, id, Phase::kForward, std::move(reads), {output_[At(id)], auxiliary_[At(id)]},
            layer.flops);
@@ -238,7 +241,8 @@ class Lowering {
     ++pending_[static_cast<size_t>(buffer.index)];
   }
 
-  // The gradient buffer of an input; `instead` is the buffer that may be passed on or written in place.
+  // The gradient buffer of an input; `instead` is the buffer that may be passed on or written in
+  // place.
   Target TargetOf(LayerId input, BufferId instead = kNone) {
     const Layer& layer = graph_.at(input);
     if (layer.type == LayerType::kData) return {};
@@ -259,8 +263,9 @@ class Lowering {
   BufferId NewParameterGradient(LayerId id) {
     const Layer& layer = graph_.at(id);
     with_gradient_.push_back(id);
-    return parameter_gradient_[At(id)] = NewBuffer("g." + layer.name, BufferKind::kParameterGradient,
-                                                   layer.parameters * graph_.element_bytes());
+    return parameter_gradient_[At(id)] =
+               NewBuffer("g." + layer.name, BufferKind::kParameterGradient,
+                         layer.parameters * graph_.element_bytes());
   }
 
   void Backward(LayerId id) {
@@ -269,7 +274,8 @@ class Lowering {
     const BufferId incoming = gradient_[At(id)];
     if (incoming != kNone) --pending_[static_cast<size_t>(incoming.index)];
     if (layer.type == LayerType::kData) return;
-    if (layer.type != LayerType::kSoftmaxLoss && incoming == kNone) return;  // no gradient flows here
+    if (layer.type != LayerType::kSoftmaxLoss && incoming == kNone)
+      return;  // no gradient flows here
     switch (layer.type) {
       case LayerType::kAdd:
         return BackwardAdd(id, incoming);
@@ -293,7 +299,8 @@ class Lowering {
     for (LayerId input : layer.inputs) {
       const BufferId present = gradient_[At(input)];
       if (present != kNone)
-        Append("b." + layer.name, id, Phase::kBackward, {incoming, present}, {present}, graph_.elements(id));
+        Append("b." + layer.name, id, Phase::kBackward, {incoming, present}, {present},
+               graph_.elements(id));
       else
         TargetOf(input, incoming);
     }
@@ -316,8 +323,8 @@ class Lowering {
     const Target to = layer.type == LayerType::kEmbed ? Target{} : TargetOf(layer.inputs[0]);
     Append("bw." + layer.name, id, Phase::kBackward, reads, {gradient}, layer.flops);
     if (to.buffer == kNone) return;
-    Append("bd." + layer.name, id, Phase::kBackward, {incoming, parameters_[At(id)], to.accumulated},
-           {to.buffer}, layer.flops);
+    Append("bd." + layer.name, id, Phase::kBackward,
+           {incoming, parameters_[At(id)], to.accumulated}, {to.buffer}, layer.flops);
   }
 
   void BackwardMatmul(LayerId id, BufferId incoming) {
@@ -325,7 +332,8 @@ class Lowering {
     for (size_t side = 0; side < 2; ++side) {
       const Target to = TargetOf(layer.inputs[side]);
       Append("b" + std::to_string(side) + "." + layer.name, id, Phase::kBackward,
-             {incoming, output_[At(layer.inputs[1 - side])], to.accumulated}, {to.buffer}, layer.flops);
+             {incoming, output_[At(layer.inputs[1 - side])], to.accumulated}, {to.buffer},
+             layer.flops);
     }
   }
 
@@ -338,7 +346,8 @@ class Lowering {
       reads.push_back(to.accumulated);
       writes.push_back(to.buffer);
     }
-    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), layer.flops * 5 / 2);
+    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes),
+           layer.flops * 5 / 2);
   }
 
   void BackwardSimple(LayerId id, BufferId incoming) {
@@ -354,13 +363,15 @@ class Lowering {
     if (NeedsOf(layer.type).parameters) reads.push_back(parameters_[At(id)]);
     std::vector<BufferId> writes = {to.buffer};
     if (layer.parameters > 0) writes.push_back(NewParameterGradient(id));
-    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes), 2 * layer.flops);
+    Append("b." + layer.name, id, Phase::kBackward, std::move(reads), std::move(writes),
+           2 * layer.flops);
   }
 
   void AppendUpdate(LayerId id) {
     const BufferId parameters = parameters_[At(id)], state = optimizer_[At(id)];
-    Append("u." + graph_.at(id).name, id, Phase::kUpdate, {parameter_gradient_[At(id)], parameters, state},
-           {parameters, state}, 4 * graph_.at(id).parameters);
+    Append("u." + graph_.at(id).name, id, Phase::kUpdate,
+           {parameter_gradient_[At(id)], parameters, state}, {parameters, state},
+           4 * graph_.at(id).parameters);
   }
 
   void SpreadUpdates() {
@@ -397,7 +408,8 @@ class Lowering {
 int64_t RooflineNs(const OperationWork& work, int32_t speed_percent, const ComputeRates& rates) {
   const int64_t arithmetic_ns =
       base::transfer_ns(work.flops, base::scale(rates.flops_per_second, speed_percent, 100));
-  return std::max(arithmetic_ns, base::transfer_ns(work.moved_bytes, rates.memory_bytes_per_second)) +
+  return std::max(arithmetic_ns,
+                  base::transfer_ns(work.moved_bytes, rates.memory_bytes_per_second)) +
          rates.launch_ns;
 }
 

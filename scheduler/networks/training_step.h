@@ -1,15 +1,22 @@
-// One training iteration of a layer graph: forward, loss, backward, update, with the buffers that each operation touches.
+// One training iteration of a layer graph: forward, loss, backward, update, with the buffers that
+// each operation touches.
 //
-// Called by whoever wants a profile of a known network, on any thread; pure. Durations come from a roofline over a device's
-// figures: a model, labelled as such wherever it is printed.
+// Called by whoever wants a profile of a known network, on any thread; pure. Durations come from a
+// roofline over a device's figures: a model, labelled as such wherever it is printed.
 //
 // Conventions, those of common frameworks, one allocation per tensor:
-//   1. Every layer allocates its output; batch and layer norm save two vectors, dropout a byte mask.
-//   2. Convolution and fully connected backward are two operations: weight gradient, then data gradient.
-//   3. Relu, gelu, dropout, softmax and LRN write their gradient in place of the incoming one, where nobody else needs that.
-//   4. Add passes its gradient on without a copy; a second consumer's gradient is accumulated in place.
-//   5. Parameters, optimizer state and the input persist; weight gradients live from backward to the update.
-//   6. Every forward operation is replayable: random ones draw from a counter that is among their arguments.
+//   1. Every layer allocates its output; batch and layer norm save two vectors, dropout a byte
+//   mask.
+//   2. Convolution and fully connected backward are two operations: weight gradient, then data
+//   gradient.
+//   3. Relu, gelu, dropout, softmax and LRN write their gradient in place of the incoming one,
+//   where nobody else needs that.
+//   4. Add passes its gradient on without a copy; a second consumer's gradient is accumulated in
+//   place.
+//   5. Parameters, optimizer state and the input persist; weight gradients live from backward to
+//   the update.
+//   6. Every forward operation is replayable: random ones draw from a counter that is among their
+//   arguments.
 #pragma once
 
 #include <cstdint>
@@ -51,7 +58,8 @@ struct ComputeRates {
 
 TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates);
 
-// Each operation takes the longer of its arithmetic and its memory traffic, plus a launch; algorithms divide the arithmetic.
+// Each operation takes the longer of its arithmetic and its memory traffic, plus a launch;
+// algorithms divide the arithmetic.
 void SetDurations(TrainingStep& step, const ComputeRates& rates);
 
 // Multiplies all durations so that the iteration takes `iteration_ns`.

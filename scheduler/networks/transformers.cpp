@@ -12,8 +12,8 @@ LayerId Attention(LayerGraph& graph, LayerId x, const TransformerShape& shape, i
   } else {
     const LayerId scores =
         graph.Matmul(query, key, {shape.heads, sequence, sequence}, shape.width / shape.heads);
-    mixed =
-        graph.Matmul(graph.Dropout(graph.AttentionSoftmax(scores)), value, {sequence, shape.width}, sequence);
+    mixed = graph.Matmul(graph.Dropout(graph.AttentionSoftmax(scores)), value,
+                         {sequence, shape.width}, sequence);
   }
   return graph.Dropout(graph.Linear(mixed, shape.width));
 }
@@ -25,8 +25,8 @@ LayerId FeedForward(LayerGraph& graph, LayerId x, const TransformerShape& shape)
 }  // namespace
 
 LayerGraph Transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence) {
-  LayerGraph graph(shape.name + (shape.flash ? "_flash" : "") + "_b" + std::to_string(batch_size) + "_s" +
-                       std::to_string(sequence),
+  LayerGraph graph(shape.name + (shape.flash ? "_flash" : "") + "_b" + std::to_string(batch_size) +
+                       "_s" + std::to_string(sequence),
                    batch_size, shape.element_bytes);
   LayerId x = graph.Embed(graph.Data({sequence}), shape.vocabulary, shape.width);
   x = graph.Dropout(shape.norm_first ? x : graph.LayerNorm(x));

@@ -11,7 +11,8 @@ namespace {
 
 using base::Wide;
 
-// A straight line by least squares; integers throughout, so that equal observations give equal lines.
+// A straight line by least squares; integers throughout, so that equal observations give equal
+// lines.
 class Line {
  public:
   Line(const std::vector<BatchObservation>& observations, int64_t BatchObservation::*figure) {
@@ -43,15 +44,18 @@ base::Status CheckUsable(const AdviceRequest& request) {
   if (request.budget_bytes <= 0) return base::Error{"the budget must be positive"};
   int64_t smallest = INT64_MAX, largest = 0;
   for (const BatchObservation& it : request.observations) {
-    const bool plausible = it.batch_size > 0 && it.batch_size <= request.most_batch && it.iteration_ns > 0 &&
-                           it.iteration_ns <= kMostNanos && it.floor_bytes >= 0 &&
-                           it.peak_bytes >= it.floor_bytes && it.peak_bytes <= kMostBytes;
-    if (!plausible) return base::Error{"an observation has an impossible batch size, time or memory"};
+    const bool plausible = it.batch_size > 0 && it.batch_size <= request.most_batch &&
+                           it.iteration_ns > 0 && it.iteration_ns <= kMostNanos &&
+                           it.floor_bytes >= 0 && it.peak_bytes >= it.floor_bytes &&
+                           it.peak_bytes <= kMostBytes;
+    if (!plausible)
+      return base::Error{"an observation has an impossible batch size, time or memory"};
     smallest = std::min(smallest, it.batch_size);
     largest = std::max(largest, it.batch_size);
   }
   if (largest <= smallest)
-    return base::Error{"it takes iterations at two different batch sizes to see how time and memory grow"};
+    return base::Error{
+        "it takes iterations at two different batch sizes to see how time and memory grow"};
   return base::Ok();
 }
 
@@ -66,7 +70,8 @@ class Tuner {
   std::optional<Advice> Run() const {
     std::optional<Advice> best;
     int64_t without_moving = 0, most = 0;
-    for (int64_t batch = request_.batch_step; batch <= request_.most_batch; batch += request_.batch_step) {
+    for (int64_t batch = request_.batch_step; batch <= request_.most_batch;
+         batch += request_.batch_step) {
       if (floor_.At(batch) > request_.budget_bytes) break;
       most = batch;
       if (peak_.At(batch) <= request_.budget_bytes) without_moving = batch;
@@ -78,13 +83,14 @@ class Tuner {
     if (!best) return std::nullopt;
     best->most_batch_without_moving = without_moving;
     best->most_batch = most;
-    best->learning_rate_nano = base::scale(request_.learning_rate_nano, best->batch_size, BaseBatch());
+    best->learning_rate_nano =
+        base::scale(request_.learning_rate_nano, best->batch_size, BaseBatch());
     return best;
   }
 
  private:
-  // What exceeds the budget leaves in forward and comes back in backward: each copy can hide behind its share of the iteration,
-  // a third and two thirds of it.
+  // What exceeds the budget leaves in forward and comes back in backward: each copy can hide behind
+  // its share of the iteration, a third and two thirds of it.
   Advice Predict(int64_t batch) const {
     Advice advice;
     advice.batch_size = batch;
@@ -108,9 +114,11 @@ class Tuner {
 
   int64_t BaseBatch() const {
     if (request_.base_batch > 0) return request_.base_batch;
-    const auto smallest = std::min_element(
-        request_.observations.begin(), request_.observations.end(),
-        [](const BatchObservation& a, const BatchObservation& b) { return a.batch_size < b.batch_size; });
+    const auto smallest =
+        std::min_element(request_.observations.begin(), request_.observations.end(),
+                         [](const BatchObservation& a, const BatchObservation& b) {
+                           return a.batch_size < b.batch_size;
+                         });
     return smallest->batch_size;
   }
 

@@ -12,7 +12,9 @@ constexpr int64_t kWorkPerByte = 1024;
 }  // namespace
 
 CopyEngines::CopyEngines(const DeviceModel& device) : latency_ns_(device.copy_latency_ns) {
-  const auto share = [&](int64_t rate) { return base::scale(rate, device.link_share_permille, 1000); };
+  const auto share = [&](int64_t rate) {
+    return base::scale(rate, device.link_share_permille, 1000);
+  };
   alone_bytes_per_second_ = {share(device.to_host_bytes_per_second),
                              share(device.to_device_bytes_per_second)};
   both_bytes_per_second_ = {share(device.to_host_both_bytes_per_second),
@@ -22,7 +24,8 @@ CopyEngines::CopyEngines(const DeviceModel& device) : latency_ns_(device.copy_la
 void CopyEngines::Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns,
                         int64_t start_ns) {
   Advance(now_ns);
-  running(direction) = {true, buffer, start_ns, start_ns - now_ns + latency_ns_, size_bytes * kWorkPerByte};
+  running(direction) = {true, buffer, start_ns, start_ns - now_ns + latency_ns_,
+                        size_bytes * kWorkPerByte};
 }
 
 int64_t CopyEngines::rate(Direction direction) const {

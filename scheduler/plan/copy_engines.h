@@ -1,6 +1,7 @@
 // The two copy engines of a device: one copy each at a time, slower while both are busy.
 //
-// Used by the cost model, one object per simulated run, on one thread. Time only moves forward, and only when told.
+// Used by the cost model, one object per simulated run, on one thread. Time only moves forward, and
+// only when told.
 #pragma once
 
 #include <array>
@@ -24,8 +25,10 @@ class CopyEngines {
   BufferId copying(Direction direction) const { return running(direction).buffer; }
   int64_t started_ns(Direction direction) const { return running(direction).started_ns; }
 
-  // The engine must be idle, `now_ns` not before any earlier call's, and `start_ns` not before it; from now on the engine is taken.
-  void Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns, int64_t start_ns);
+  // The engine must be idle, `now_ns` not before any earlier call's, and `start_ns` not before it;
+  // from now on the engine is taken.
+  void Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns,
+             int64_t start_ns);
 
   // When the next copy ends if no other starts before; kNeverNs when both are idle.
   int64_t NextEndNs() const;

@@ -30,7 +30,8 @@ CostModel::CostModel(const Problem& problem)
       mapping_costs_(problem, footprints_bytes_) {
   const IterationProfile& profile = problem.iteration();
 
-  std::vector<std::vector<BufferId>> born(profile.operations.size()), dying(profile.operations.size());
+  std::vector<std::vector<BufferId>> born(profile.operations.size()),
+      dying(profile.operations.size());
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
     const Buffer& buffer = profile.buffers[i];
     if (buffer.persistent) continue;

@@ -13,7 +13,8 @@ namespace {
 // Where the content of a buffer is while the plan is written down, step by step.
 enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
-// Numbers by index, in the order in which they were added: one array instead of a list for each of many indices.
+// Numbers by index, in the order in which they were added: one array instead of a list for each of
+// many indices.
 class Buckets {
  public:
   explicit Buckets(size_t count) : begins_(count + 1, 0) {}
@@ -120,7 +121,8 @@ class PlanWriter {
     return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
   }
 
-  // A wrapping interval's content is away when the iteration starts, unless its prefetch is triggered before the end.
+  // A wrapping interval's content is away when the iteration starts, unless its prefetch is
+  // triggered before the end.
   void StartAway(int32_t decision) {
     const IdleInterval& interval = interval_of(decision);
     content_[At(interval.buffer)] = Drops(decision) ? Content::kGone : Content::kOnHost;
@@ -210,7 +212,8 @@ class PlanWriter {
     }
   }
 
-  // A rebuilt buffer stays when it is a target, or when its own interval is still open and its decision says so.
+  // A rebuilt buffer stays when it is a target, or when its own interval is still open and its
+  // decision says so.
   bool Stays(BufferId buffer, OperationId id, const std::vector<BufferId>& targets) const {
     if (std::find(targets.begin(), targets.end(), buffer) != targets.end()) return true;
     const int32_t decision = open_[At(buffer)];
@@ -229,7 +232,8 @@ class PlanWriter {
         if (auto use = last_use.find(read); use != last_use.end()) use->second = step;
       }
       for (BufferId written : profile_.at(operation).writes) {
-        if (content_[At(written)] == Content::kPresent && chains_.LivesBefore(written, id)) continue;
+        if (content_[At(written)] == Content::kPresent && chains_.LivesBefore(written, id))
+          continue;
         if (Stays(written, id, targets))
           kept.push_back(written);
         else
@@ -242,7 +246,8 @@ class PlanWriter {
   }
 
   void Act(ActionKind kind, BufferId buffer, int32_t step, int32_t decision) {
-    result_.plan.actions.push_back({kind, buffer, step, decisions_[static_cast<size_t>(decision)].reason});
+    result_.plan.actions.push_back(
+        {kind, buffer, step, decisions_[static_cast<size_t>(decision)].reason});
   }
 
   int32_t AppendStep(OperationId id, bool recomputes) {
@@ -257,7 +262,8 @@ class PlanWriter {
   const std::vector<IdleInterval>& intervals_;
   const std::vector<Decision>& decisions_;
   const std::vector<int32_t>& workspaces_;
-  // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with which its prefetch starts.
+  // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with
+  // which its prefetch starts.
   Buckets leaving_, ending_, arriving_;
   Buckets decisions_of_;       // by buffer
   std::vector<bool> fetched_;  // by decision: a chain needed it before its own prefetch
@@ -271,16 +277,18 @@ class PlanWriter {
 
 }  // namespace
 
-std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vector<IdleInterval>& intervals,
+std::vector<OperationId> LatestTriggers(const Problem& problem,
+                                        const std::vector<IdleInterval>& intervals,
                                         const std::vector<int32_t>& swaps) {
   if (swaps.empty()) return {};
   const IterationProfile& profile = problem.iteration();
   const auto count = static_cast<int32_t>(profile.operations.size());
-  std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1, 0);  // two iterations, back to back
+  std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1,
+                                0);  // two iterations, back to back
   for (size_t i = 0; i + 1 < start_ns.size(); ++i)
     start_ns[i + 1] = start_ns[i] + profile.operations[i % static_cast<size_t>(count)].duration_ns;
-  const int64_t rate =
-      base::scale(problem.device.to_device_bytes_per_second, problem.device.link_share_permille, 1000);
+  const int64_t rate = base::scale(problem.device.to_device_bytes_per_second,
+                                   problem.device.link_share_permille, 1000);
 
   std::vector<size_t> order(swaps.size());
   for (size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -290,7 +298,8 @@ std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vecto
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return interval_at(a).to > interval_at(b).to; });
 
-  // Backwards from the second iteration's end; a second round lets the first iteration's copies push into the one before.
+  // Backwards from the second iteration's end; a second round lets the first iteration's copies
+  // push into the one before.
   const int64_t iteration_ns = start_ns[static_cast<size_t>(count)];
   std::vector<OperationId> triggers(swaps.size());
   int64_t free_until_ns = start_ns.back();
@@ -299,11 +308,12 @@ std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vecto
     for (size_t i : order) {
       const IdleInterval& interval = interval_at(i);
       const int64_t deadline_ns = start_ns[static_cast<size_t>(interval.to.index + count)];
-      const int64_t copy_ns =
-          base::transfer_ns(profile.at(interval.buffer).size_bytes, rate) + problem.device.copy_latency_ns;
+      const int64_t copy_ns = base::transfer_ns(profile.at(interval.buffer).size_bytes, rate) +
+                              problem.device.copy_latency_ns;
       free_until_ns = std::min(free_until_ns, deadline_ns) - copy_ns;
       const auto after = std::upper_bound(start_ns.begin(), start_ns.end(), free_until_ns);
-      const int32_t last_start = std::max<int32_t>(0, static_cast<int32_t>(after - start_ns.begin()) - 1);
+      const int32_t last_start =
+          std::max<int32_t>(0, static_cast<int32_t>(after - start_ns.begin()) - 1);
       const int32_t earliest = interval.from.index + 1 + (interval.wraps ? 0 : count);
       triggers[i].index = std::clamp(last_start, earliest, interval.to.index + count) % count;
     }
@@ -312,7 +322,8 @@ std::vector<OperationId> LatestTriggers(const Problem& problem, const std::vecto
 }
 
 Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
-                        const std::vector<IdleInterval>& intervals, const std::vector<Decision>& decisions,
+                        const std::vector<IdleInterval>& intervals,
+                        const std::vector<Decision>& decisions,
                         const std::vector<int32_t>& workspaces) {
   return PlanWriter(problem, chains, intervals, decisions, workspaces).Write();
 }

@@ -12,7 +12,8 @@ bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
   return !buffer.persistent && buffer.dies < operation;
 }
 
-// What the operation reads and the program has freed by then. Empty where that is nothing, or too much for what it makes.
+// What the operation reads and the program has freed by then. Empty where that is nothing, or too
+// much for what it makes.
 std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker, BufferId made,
                              OperationId until) {
   std::vector<BufferId> freed;

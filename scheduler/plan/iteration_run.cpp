@@ -34,8 +34,8 @@ Prediction IterationRun::Run(Timeline* timeline) {
   }
   for (int i = 0; i < kIterations; ++i) {
     const std::vector<State> before = states_;
-    const MappingHost::Books books = host_.books();
-    if (!RunIteration() || (IsSteady(before) && host_.books() == books)) break;
+    const MappingHost::Backlog backlog = host_.backlog();
+    if (!RunIteration() || (IsSteady(before) && host_.backlog() == backlog)) break;
   }
   return result_;
 }
@@ -49,7 +49,8 @@ bool IterationRun::Fail(Verdict verdict, int32_t step) {
 bool IterationRun::IsWellFormed() const {
   int32_t next_original = 0;
   for (const Step& step : plan_.steps) {
-    if (step.operation.index < 0 || static_cast<size_t>(step.operation.index) >= profile_.operations.size())
+    if (step.operation.index < 0 ||
+        static_cast<size_t>(step.operation.index) >= profile_.operations.size())
       return false;
     const auto choices = static_cast<int32_t>(profile_.at(step.operation).workspaces.size());
     if (step.workspace < 0 || step.workspace >= std::max(1, choices)) return false;
@@ -58,7 +59,8 @@ bool IterationRun::IsWellFormed() const {
   if (static_cast<size_t>(next_original) != profile_.operations.size()) return false;
   const auto in_range = [&](const Action& action) {
     return action.step >= 0 && static_cast<size_t>(action.step) < plan_.steps.size() &&
-           action.buffer.index >= 0 && static_cast<size_t>(action.buffer.index) < profile_.buffers.size();
+           action.buffer.index >= 0 &&
+           static_cast<size_t>(action.buffer.index) < profile_.buffers.size();
   };
   return std::all_of(plan_.actions.begin(), plan_.actions.end(), in_range) &&
          std::is_sorted(plan_.actions.begin(), plan_.actions.end(),
@@ -74,7 +76,8 @@ void IterationRun::LeaveAtEnd(const Action& action) {
                                                   : Where::kAbsent;
 }
 
-// Persistent buffers begin on the device, but for those that the plan leaves elsewhere at its end (R7).
+// Persistent buffers begin on the device, but for those that the plan leaves elsewhere at its end
+// (R7).
 void IterationRun::SetFirstState() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
@@ -86,7 +89,8 @@ void IterationRun::SetFirstState() {
       if (profile_.at(id).persistent)
         state(id) = {Where::kResident, step.recomputes && state(id).host_valid, false, false};
     }
-    for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i); ++next)
+    for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
+         ++next)
       LeaveAtEnd(plan_.actions[next]);
   }
   for (size_t i = 0; i < states_.size(); ++i) {
@@ -119,8 +123,8 @@ void IterationRun::ReceiveInputs() {
 }
 
 bool IterationRun::IsSteady(const std::vector<State>& before) const {
-  return !engines_.busy(Direction::kToHost) && !engines_.busy(Direction::kToDevice) && to_host_.empty() &&
-         to_device_.empty() && states_ == before;
+  return !engines_.busy(Direction::kToHost) && !engines_.busy(Direction::kToDevice) &&
+         to_host_.empty() && to_device_.empty() && states_ == before;
 }
 
 bool IterationRun::RunStep(int32_t index) {
@@ -156,21 +160,23 @@ void IterationRun::AwaitLaunch() {
 
 int64_t IterationRun::duration_ns(const Step& step) const {
   const Operation& operation = profile_.at(step.operation);
-  return operation.workspaces.empty() ? operation.duration_ns
-                                      : operation.workspaces[static_cast<size_t>(step.workspace)].duration_ns;
+  return operation.workspaces.empty()
+             ? operation.duration_ns
+             : operation.workspaces[static_cast<size_t>(step.workspace)].duration_ns;
 }
 
 int64_t IterationRun::WorkspaceBytes(const Step& step) const {
   const Operation& operation = profile_.at(step.operation);
   if (operation.workspaces.empty()) return 0;
-  return FootprintOf(problem_, operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
+  return FootprintOf(problem_,
+                     operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
 }
 
 IterationRun::Blocked IterationRun::WhyBlocked(const Step& step) const {
   const auto state_of = [&](BufferId id) { return states_[static_cast<size_t>(id.index)]; };
   Blocked blocked = Blocked::kNo;
-  for (const BufferId* id = model_.reads_.first(step.operation); id != model_.reads_.last(step.operation);
-       ++id) {
+  for (const BufferId* id = model_.reads_.first(step.operation);
+       id != model_.reads_.last(step.operation); ++id) {
     if (state_of(*id).where == Where::kAbsent) return Blocked::kNever;
     if (state_of(*id).where != Where::kResident) blocked = Blocked::kRestore;
   }
@@ -196,11 +202,11 @@ int64_t IterationRun::MissingBytes(const Step& step) const {
     sum_bytes += holds(*id) ? 0 : footprint(*id);
   if (step.recomputes) return sum_bytes;
   // Born here, but first touched later.
-  for (const BufferId* id = model_.born_.first(step.operation); id != model_.born_.last(step.operation);
-       ++id) {
+  for (const BufferId* id = model_.born_.first(step.operation);
+       id != model_.born_.last(step.operation); ++id) {
     const bool counted =
-        std::find(model_.overwrites_.first(step.operation), model_.overwrites_.last(step.operation), *id) !=
-        model_.overwrites_.last(step.operation);
+        std::find(model_.overwrites_.first(step.operation), model_.overwrites_.last(step.operation),
+                  *id) != model_.overwrites_.last(step.operation);
     sum_bytes += counted || holds(*id) ? 0 : footprint(*id);
   }
   return sum_bytes;
@@ -215,8 +221,9 @@ bool IterationRun::WaitForStart(int32_t index, const Step& step) {
     PumpToDevice();
     const int64_t next_ns = engines_.NextEndNs();
     if (next_ns == kNeverNs)
-      return Fail(step_wants_memory_ && to_device_.empty() ? Verdict::kOverBudget : Verdict::kDeadlock,
-                  index);
+      return Fail(
+          step_wants_memory_ && to_device_.empty() ? Verdict::kOverBudget : Verdict::kDeadlock,
+          index);
     (step_wants_memory_ ? step_stalls_.memory_ns : step_stalls_.restore_ns) += next_ns - now_ns_;
     RunEnginesUntil(next_ns);
   }
@@ -246,13 +253,13 @@ void IterationRun::BringToLife(const Step& step) {
        id != model_.overwrites_.last(step.operation); ++id)
     GiveMemory(*id);
   if (step.recomputes) return;
-  for (const BufferId* id = model_.born_.first(step.operation); id != model_.born_.last(step.operation);
-       ++id) {
+  for (const BufferId* id = model_.born_.first(step.operation);
+       id != model_.born_.last(step.operation); ++id) {
     GiveMemory(*id);
     state(*id).host_valid = false;
   }
-  for (const BufferId* id = model_.writes_.first(step.operation); id != model_.writes_.last(step.operation);
-       ++id)
+  for (const BufferId* id = model_.writes_.first(step.operation);
+       id != model_.writes_.last(step.operation); ++id)
     state(*id).host_valid = false;
 }
 
@@ -262,8 +269,8 @@ void IterationRun::EndStep(const Step& step) {
     Use(-bytes);
   }
   if (step.recomputes) return;
-  for (const BufferId* id = model_.dying_.first(step.operation); id != model_.dying_.last(step.operation);
-       ++id)
+  for (const BufferId* id = model_.dying_.first(step.operation);
+       id != model_.dying_.last(step.operation); ++id)
     Die(*id);
 }
 
@@ -289,7 +296,8 @@ void IterationRun::StartTriggeredPrefetches(int32_t index) {
 }
 
 void IterationRun::ActAfter(int32_t index) {
-  for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
+  for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index;
+       ++next_action_) {
     const Action& action = plan_.actions[next_action_];
     if (action.kind == ActionKind::kOffload) Offload(action.buffer);
     if (action.kind == ActionKind::kDrop) Drop(action.buffer);
@@ -317,12 +325,13 @@ void IterationRun::Drop(BufferId id) {
 
 void IterationRun::PumpToHost() {
   if (engines_.busy(Direction::kToHost) || to_host_.empty()) return;
-  engines_.Start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes, now_ns_,
-                 now_ns_);
+  engines_.Start(Direction::kToHost, to_host_.head(), profile_.at(to_host_.head()).size_bytes,
+                 now_ns_, now_ns_);
   to_host_.Pop();
 }
 
-// R5. Only the head may start; prefetches that have become pointless are passed over. A step that waits for memory is older.
+// R5. Only the head may start; prefetches that have become pointless are passed over. A step that
+// waits for memory is older.
 void IterationRun::PumpToDevice() {
   if (step_wants_memory_) return;
   while (!engines_.busy(Direction::kToDevice) && !to_device_.empty()) {

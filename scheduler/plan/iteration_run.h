@@ -1,6 +1,8 @@
-// One run of a plan through the cost model's rules: the state of every buffer, the engines' queues, the clock.
+// One run of a plan through the cost model's rules: the state of every buffer, the engines' queues,
+// the clock.
 //
-// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the rules R1 to R9.
+// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the
+// rules R1 to R9.
 #pragma once
 
 #include <vector>

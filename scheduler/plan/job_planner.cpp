@@ -13,8 +13,9 @@
 namespace spillway::scheduler {
 namespace {
 
-// A strategy bounds its search by what large iterations take. Of a small one more than this is not worth the wait; one of some
-// thousand operations (ResNet-152) needs more than the strategy's own for what runs again.
+// A strategy bounds its search by what large iterations take. Of a small one more than this is not
+// worth the wait; one of some thousand operations (ResNet-152) needs more than the strategy's own
+// for what runs again.
 constexpr std::size_t kFewOperations = 400, kManyOperations = 5'000;
 constexpr std::int64_t kEvaluationsForFew = 4'000, kEvaluations = 2'000;
 
@@ -63,13 +64,16 @@ std::string WhyNone(const Problem& problem, std::string why_not) {
 
 // No plan that came later would be a hundredth faster.
 bool IsNearItsBound(const PlanAnswer& answer) {
-  return answer.live && answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
+  return answer.live &&
+         answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
 }
 
 // A plan that holds inputs may be faster than the bound of those that do not.
 int64_t LowerBoundOf(const PlanRequest& request, const std::optional<IterationProfile>& held) {
-  const int64_t bound_ns = FindLowerBound(ProblemOf(request, request.pattern->profile)).iteration_ns;
-  return held ? std::min(bound_ns, FindLowerBound(ProblemOf(request, *held)).iteration_ns) : bound_ns;
+  const int64_t bound_ns =
+      FindLowerBound(ProblemOf(request, request.pattern->profile)).iteration_ns;
+  return held ? std::min(bound_ns, FindLowerBound(ProblemOf(request, *held)).iteration_ns)
+              : bound_ns;
 }
 
 PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& profile) {
@@ -90,7 +94,8 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   Timeline timeline;
   const Prediction prediction = CostModel(problem).Predict(plan, &timeline);
   if (!prediction.runs()) return Refused(WhyNot(prediction.verdict), false);
-  if (const auto offence = ValidateTimeline(problem, plan, timeline)) return Refused(offence->what, true);
+  if (const auto offence = ValidateTimeline(problem, plan, timeline))
+    return Refused(offence->what, true);
   const Plan timed = WithPrefetchesWhenTheyStart(*problem.profile, plan, timeline);
   auto live = LivePlan::Make(request.pattern, timed, prediction.iteration_ns, request.budget_bytes);
   if (!live) return Refused("the plan is not one that a job can follow", false);
@@ -101,7 +106,8 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
           .status = base::Ok()};
 }
 
-// Once more with inputs held where that may pay; what holds some that it does not need is not accepted.
+// Once more with inputs held where that may pay; what holds some that it does not need is not
+// accepted.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile& profile = request.pattern->profile;
   PlanAnswer plain = PlanFrom(request, profile);

@@ -1,10 +1,11 @@
-// From a learned iteration to a plan that a job may follow: made by a strategy, priced by the cost model, checked by the
-// validator.
+// From a learned iteration to a plan that a job may follow: made by a strategy, priced by the cost
+// model, checked by the validator.
 //
 // Called by the pipeline, without a lock: it may take a second. Pure.
 //
 // Invariants
-//  1. A plan that the validator refuses or that does not run within the budget is not given. So none runs an operation again that
+//  1. A plan that the validator refuses or that does not run within the budget is not given. So
+//  none runs an operation again that
 //     the request's pattern does not call replayable.
 #pragma once
 

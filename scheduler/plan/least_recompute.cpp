@@ -15,7 +15,8 @@ bool Has(const std::vector<BufferId>& ids, BufferId id) {
 
 class Sharing {
  public:
-  Sharing(const Problem& problem, const RecomputeChains& chains, const std::vector<IdleInterval>& intervals)
+  Sharing(const Problem& problem, const RecomputeChains& chains,
+          const std::vector<IdleInterval>& intervals)
       : problem_(problem),
         profile_(problem.iteration()),
         chains_(chains),
@@ -30,14 +31,16 @@ class Sharing {
       chains.push_back(ChainOf(static_cast<int32_t>(i)));
       const BufferId buffer = intervals_[i].buffer;
       for (size_t n = 0; n < chains.back().size(); ++n) {
-        // A run of the writer itself ends one interval of the buffer only, the one in which it happens.
+        // A run of the writer itself ends one interval of the buffer only, the one in which it
+        // happens.
         if (n == 0 && counted_[At(buffer)] == chains.back()[n]) continue;
         shared_bytes_[At(chains.back()[n])] += profile_.at(buffer).size_bytes;
       }
       if (!chains.back().empty()) counted_[At(buffer)] = chains.back().front();
     }
     std::vector<int64_t> result;
-    for (size_t i = 0; i < intervals_.size(); ++i) result.push_back(CostOf(intervals_[i].buffer, chains[i]));
+    for (size_t i = 0; i < intervals_.size(); ++i)
+      result.push_back(CostOf(intervals_[i].buffer, chains[i]));
     return result;
   }
 
@@ -62,8 +65,8 @@ class Sharing {
     if (operation.index < 0) return false;
     if (entered_[At(operation)] == index) return true;
     const Operation& it = profile_.at(operation);
-    const bool in_place =
-        std::any_of(it.writes.begin(), it.writes.end(), [&](BufferId id) { return Has(it.reads, id); });
+    const bool in_place = std::any_of(it.writes.begin(), it.writes.end(),
+                                      [&](BufferId id) { return Has(it.reads, id); });
     if (!it.replayable || in_place) return false;
     entered_[At(operation)] = index;
     chain.push_back(operation);
@@ -80,7 +83,8 @@ class Sharing {
     int64_t sum_ns = 0;
     for (OperationId operation : chain) {
       // When it runs again, other buffers that never move may live than did the first time.
-      const int64_t room_bytes = problem_.budget_bytes - TouchedMovableBytes(profile_.at(operation));
+      const int64_t room_bytes =
+          problem_.budget_bytes - TouchedMovableBytes(profile_.at(operation));
       sum_ns += base::scale(FastestWithin(problem_, profile_.at(operation), room_bytes),
                             profile_.at(buffer).size_bytes, shared_bytes_[At(operation)]);
     }

@@ -6,7 +6,9 @@
 namespace spillway::scheduler {
 namespace {
 
-bool IsWithin(int32_t index, size_t size) { return index >= 0 && static_cast<size_t>(index) < size; }
+bool IsWithin(int32_t index, size_t size) {
+  return index >= 0 && static_cast<size_t>(index) < size;
+}
 
 // Operations in their order, and between them some that have run and write one buffer, again.
 bool StepsAreThePatterns(const Plan& plan, const IterationProfile& profile) {
@@ -24,7 +26,8 @@ bool StepsAreThePatterns(const Plan& plan, const IterationProfile& profile) {
 
 bool ActionsAreThePlans(const Plan& plan, const IterationPattern& pattern) {
   return std::all_of(plan.actions.begin(), plan.actions.end(), [&](const Action& action) {
-    return IsWithin(action.step, plan.steps.size()) && IsWithin(action.buffer.index, pattern.buffers.size());
+    return IsWithin(action.step, plan.steps.size()) &&
+           IsWithin(action.buffer.index, pattern.buffers.size());
   });
 }
 
@@ -40,13 +43,15 @@ LiveActionKind KindOf(ActionKind kind) {
   return LiveActionKind::kOffload;
 }
 
-// By step: the event of its operation or, where it runs one again, of the operation that comes next.
+// By step: the event of its operation or, where it runs one again, of the operation that comes
+// next.
 std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pattern) {
   const std::vector<int32_t> event_of = OperationEvents(pattern);
   std::vector<int32_t> events(plan.steps.size());
   int32_t event = -1;
   for (size_t i = plan.steps.size(); i-- > 0;) {
-    if (!plan.steps[i].recomputes) event = event_of[static_cast<size_t>(plan.steps[i].operation.index)];
+    if (!plan.steps[i].recomputes)
+      event = event_of[static_cast<size_t>(plan.steps[i].operation.index)];
     events[i] = event;
   }
   return events;
@@ -54,15 +59,18 @@ std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pat
 
 }  // namespace
 
-std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile, const Plan& plan) {
+std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile,
+                                                    const Plan& plan) {
   std::vector<OperationId> result, writers(profile.buffers.size());
   size_t next = 0;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
     for (const BufferId written : profile.at(plan.steps[i].operation).writes)
       writers[static_cast<size_t>(written.index)] = plan.steps[i].operation;
-    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i); ++next) {
+    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i);
+         ++next) {
       const OperationId writer = writers[static_cast<size_t>(plan.actions[next].buffer.index)];
-      if (plan.actions[next].kind == ActionKind::kDrop && writer.index >= 0) result.push_back(writer);
+      if (plan.actions[next].kind == ActionKind::kDrop && writer.index >= 0)
+        result.push_back(writer);
     }
   }
   return result;
@@ -80,16 +88,18 @@ void LivePlan::ByEvent::Sort(int32_t events) {
   added = {};
 }
 
-// In front of what runs again before an event come those that it may need; those of the event's own operation come behind it: mapping
-// memory for them would hold it up.
-void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events, bool behind_reruns) {
+// In front of what runs again before an event come those that it may need; those of the event's own
+// operation come behind it: mapping memory for them would hold it up.
+void LivePlan::AddPrefetches(const Plan& plan, const std::vector<int32_t>& events,
+                             bool behind_reruns) {
   const auto is_behind = [&](int32_t step) {
     const auto at = static_cast<size_t>(step);
     return at > 0 && plan.steps[at - 1].recomputes && !plan.steps[at].recomputes;
   };
   for (const Action& action : plan.actions) {
     if (action.kind != ActionKind::kPrefetch || is_behind(action.step) != behind_reruns) continue;
-    before_.Add(events[static_cast<size_t>(action.step)], {LiveActionKind::kPrefetch, action.buffer.index});
+    before_.Add(events[static_cast<size_t>(action.step)],
+                {LiveActionKind::kPrefetch, action.buffer.index});
   }
 }
 
@@ -101,7 +111,8 @@ void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
       const BufferId made = pattern_->profile.at(step.operation).writes[0];
       before_.Add(events[i], {LiveActionKind::kRecompute, made.index});
     }
-    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i); ++next) {
+    for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i);
+         ++next) {
       const Action& action = plan.actions[next];
       if (action.kind == ActionKind::kPrefetch) continue;
       const bool is_between = step.recomputes && action.kind == ActionKind::kDrop;
@@ -110,7 +121,7 @@ void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
   }
 }
 
-void LivePlan::NoteRecipes(const Plan& plan) {
+void LivePlan::NoteRecords(const Plan& plan) {
   const std::vector<int32_t> event_of = OperationEvents(*pattern_);
   runs_again_.assign(static_cast<size_t>(pattern_->size()), false);
   for (const OperationId operation : OperationsThatMustRunAgain(pattern_->profile, plan))
@@ -126,8 +137,9 @@ void LivePlan::NoteDrops(const Plan& plan, const std::vector<int32_t>& events) {
   }
 }
 
-std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
-                                       int64_t predicted_ns, int64_t budget_bytes) {
+std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern,
+                                       const Plan& plan, int64_t predicted_ns,
+                                       int64_t budget_bytes) {
   if (!StepsAreThePatterns(plan, pattern->profile) || !ActionsAreThePlans(plan, *pattern))
     return std::nullopt;
   LivePlan live;
@@ -136,7 +148,7 @@ std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> p
   live.AddPrefetches(plan, events, false);
   live.AddReruns(plan, events);
   live.AddPrefetches(plan, events, true);
-  live.NoteRecipes(plan);
+  live.NoteRecords(plan);
   live.NoteDrops(plan, events);
   live.before_.Sort(live.pattern_->size());
   live.after_.Sort(live.pattern_->size());

@@ -1,14 +1,20 @@
-// A plan as the executor walks it: for every event of a pattern, what to begin before it and after it.
+// A plan as the executor walks it: for every event of a pattern, what to begin before it and after
+// it.
 //
-// Made from a pattern and a plan for its profile by whoever plans (the steward, the agent's answer); published as a shared
-// snapshot that nobody changes; read by the job's threads. Walking it allocates nothing.
+// Made from a pattern and a plan for its profile by whoever plans (the planner thread, the agent's
+// answer); published as a shared snapshot that nobody changes; read by the job's threads. Walking
+// it allocates nothing.
 //
 // Invariants
-//   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after one; each in the plan's order.
+//   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after
+//   one; each in the plan's order.
 //   2. It is a hint: whoever walks it keeps memory's contents whatever it says.
-//   3. What can be made again until the plan has it made again, or until it is freed, is dropped; whatever else leaves is offloaded,
-//      also what the plan knows to be dead: only the call that overwrites or frees it tells a job so.
-//   4. What is made again stands before an event, between the prefetches that it may need and those of the event's own operation. What
+//   3. What can be made again until the plan has it made again, or until it is freed, is dropped;
+//   whatever else leaves is offloaded,
+//      also what the plan knows to be dead: only the call that overwrites or frees it tells a job
+//      so.
+//   4. What is made again stands before an event, between the prefetches that it may need and those
+//   of the event's own operation. What
 //      only served to make others is dropped between.
 #pragma once
 
@@ -41,10 +47,10 @@ struct LiveAction {
 
 class LivePlan {
  public:
-  // Nothing where the plan is not one for the pattern's profile, or runs an operation again that writes several buffers.
-  // `predicted_ns` is the iteration's time by the cost model.
-  static std::optional<LivePlan> Make(std::shared_ptr<const IterationPattern> pattern, const Plan& plan,
-                                      int64_t predicted_ns, int64_t budget_bytes);
+  // Nothing where the plan is not one for the pattern's profile, or runs an operation again that
+  // writes several buffers. `predicted_ns` is the iteration's time by the cost model.
+  static std::optional<LivePlan> Make(std::shared_ptr<const IterationPattern> pattern,
+                                      const Plan& plan, int64_t predicted_ns, int64_t budget_bytes);
 
   const IterationPattern& pattern() const { return *pattern_; }
   const std::shared_ptr<const IterationPattern>& shared_pattern() const { return pattern_; }
@@ -54,7 +60,8 @@ class LivePlan {
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
-  // What this event's operation writes is dropped later on: it is made again by it, then or if it is asked for after all.
+  // What this event's operation writes is dropped later on: it is made again by it, then or if it
+  // is asked for after all.
   bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
   // The event at which the buffer is dropped for the last time; -1: never.
   int32_t LastDrop(int32_t buffer) const { return last_drops_[static_cast<size_t>(buffer)]; }
@@ -80,7 +87,7 @@ class LivePlan {
   }
   void AddPrefetches(const Plan& plan, const std::vector<int32_t>& events, bool behind_reruns);
   void AddReruns(const Plan& plan, const std::vector<int32_t>& events);
-  void NoteRecipes(const Plan& plan);
+  void NoteRecords(const Plan& plan);
   void NoteDrops(const Plan& plan, const std::vector<int32_t>& events);
 
   std::shared_ptr<const IterationPattern> pattern_;
@@ -92,8 +99,9 @@ class LivePlan {
   std::vector<int32_t> last_drops_;  // by buffer
 };
 
-// Those that made what the plan drops: it is made again by them, as planned or when somebody asks for it after all. The plan is one
-// for the profile; one may be named several times.
-std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile, const Plan& plan);
+// Those that made what the plan drops: it is made again by them, as planned or when somebody asks
+// for it after all. The plan is one for the profile; one may be named several times.
+std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile,
+                                                    const Plan& plan);
 
 }  // namespace spillway::scheduler

@@ -9,7 +9,8 @@ LoadTree::LoadTree(const std::vector<int64_t>& loads_bytes)
   if (count_ > 0) Build(1, 0, count_, loads_bytes);
 }
 
-void LoadTree::Build(size_t node, int32_t first, int32_t last, const std::vector<int64_t>& loads_bytes) {
+void LoadTree::Build(size_t node, int32_t first, int32_t last,
+                     const std::vector<int64_t>& loads_bytes) {
   if (last - first == 1) {
     nodes_[node] = {loads_bytes[static_cast<size_t>(first)], 0, first};
     return;
@@ -35,7 +36,8 @@ void LoadTree::Add(int32_t begin, int32_t end, int64_t bytes) {
   if (end > count_) AddIn(1, 0, count_, 0, std::min(end - count_, count_), bytes);
 }
 
-void LoadTree::AddIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end, int64_t bytes) {
+void LoadTree::AddIn(size_t node, int32_t first, int32_t last, int32_t begin, int32_t end,
+                     int64_t bytes) {
   if (begin <= first && last <= end) {
     nodes_[node].highest += bytes;
     nodes_[node].added += bytes;
@@ -59,7 +61,8 @@ LoadTree::Highest LoadTree::Max(int32_t begin, int32_t end) const {
 int32_t LoadTree::LastAbove(int32_t begin, int32_t end, int64_t limit_bytes) const {
   if (begin >= end) return -1;
   if (end > count_) {
-    const int32_t next = LastAboveIn(1, 0, count_, std::max(0, begin - count_), end - count_, limit_bytes);
+    const int32_t next =
+        LastAboveIn(1, 0, count_, std::max(0, begin - count_), end - count_, limit_bytes);
     if (next >= 0) return next + count_;
   }
   return begin < count_ ? LastAboveIn(1, 0, count_, begin, std::min(end, count_), limit_bytes) : -1;

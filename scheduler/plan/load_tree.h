@@ -1,6 +1,8 @@
-// A load per operation that answers at once where it is highest while ranges of it are raised and lowered.
+// A load per operation that answers at once where it is highest while ranges of it are raised and
+// lowered.
 //
-// Used by strategies that take one thing away after another; not shared between threads. All calls O(log n).
+// Used by strategies that take one thing away after another; not shared between threads. All calls
+// O(log n).
 #pragma once
 
 #include <cstddef>
@@ -13,7 +15,8 @@ class LoadTree {
  public:
   explicit LoadTree(const std::vector<int64_t>& loads_bytes);
 
-  // Adds to the loads [begin, end); indices past the last load mean the next iteration and wrap around.
+  // Adds to the loads [begin, end); indices past the last load mean the next iteration and wrap
+  // around.
   void Add(int32_t begin, int32_t end, int64_t bytes);
 
   struct Highest {

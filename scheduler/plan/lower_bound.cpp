@@ -30,8 +30,8 @@ int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operatio
 // Bytes that an idle interval can free, when, and what running its writer again costs.
 struct Relief {
   int64_t size_bytes;
-  int64_t
-      leaves_ns;  // how long before the operation in question the content was written: since then it can be copied out
+  int64_t leaves_ns;     // how long before the operation in question the content was written: since
+                         // then it can be copied out
   int64_t returns_ns;    // how long after its start the buffer is needed
   int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: cannot
 };
@@ -52,7 +52,8 @@ class Bound {
         recompute_ns_(LeastRecomputeNs(problem, chains_, intervals_)) {
     const DeviceModel& device = problem.device;
     to_host_rate_ = base::scale(device.to_host_bytes_per_second, device.link_share_permille, 1000);
-    to_device_rate_ = base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
+    to_device_rate_ =
+        base::scale(device.to_device_bytes_per_second, device.link_share_permille, 1000);
     MeasureMemory();
     starts_ns_.push_back(0);
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
@@ -108,7 +109,8 @@ class Bound {
       live_bytes += live_change[i];
       fixed_bytes += fixed_change[i];
       live_bytes_.push_back(live_bytes + workspace_bytes);
-      floor_bytes_.push_back(fixed_bytes + workspace_bytes + TouchedMovableBytes(profile_.operations[i]));
+      floor_bytes_.push_back(fixed_bytes + workspace_bytes +
+                             TouchedMovableBytes(profile_.operations[i]));
     }
   }
 
@@ -123,7 +125,8 @@ class Bound {
     touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     int64_t sum_bytes = 0;
     for (BufferId id : touched) {
-      if (IsMovable(profile_.at(id))) sum_bytes += FootprintOf(problem_, profile_.at(id).size_bytes);
+      if (IsMovable(profile_.at(id)))
+        sum_bytes += FootprintOf(problem_, profile_.at(id).size_bytes);
     }
     return sum_bytes;
   }
@@ -135,7 +138,8 @@ class Bound {
     const size_t stretch = std::max<size_t>(1, (count + kOperationsTried - 1) / kOperationsTried);
     for (size_t begin = 0; begin < count; begin += stretch) {
       const auto first = live_bytes_.begin() + static_cast<ptrdiff_t>(begin);
-      const auto last = live_bytes_.begin() + static_cast<ptrdiff_t>(std::min(count, begin + stretch));
+      const auto last =
+          live_bytes_.begin() + static_cast<ptrdiff_t>(std::min(count, begin + stretch));
       const auto worst = std::max_element(first, last);
       if (*worst > problem_.budget_bytes)
         result.push_back({static_cast<int32_t>(worst - live_bytes_.begin())});
@@ -148,9 +152,11 @@ class Bound {
     const size_t count = live_bytes_.size();
     std::vector<size_t> cuts = {0};
     for (size_t i = 1; i < kWindows; ++i) {
-      const auto first = live_bytes_.begin() + static_cast<ptrdiff_t>(std::max(
-                                                   cuts.back() + 1, count * (2 * i - 1) / (2 * kWindows)));
-      const auto last = live_bytes_.begin() + static_cast<ptrdiff_t>(count * (2 * i + 1) / (2 * kWindows));
+      const auto first =
+          live_bytes_.begin() +
+          static_cast<ptrdiff_t>(std::max(cuts.back() + 1, count * (2 * i - 1) / (2 * kWindows)));
+      const auto last =
+          live_bytes_.begin() + static_cast<ptrdiff_t>(count * (2 * i + 1) / (2 * kWindows));
       if (first < last)
         cuts.push_back(static_cast<size_t>(std::min_element(first, last) - live_bytes_.begin()));
     }
@@ -158,8 +164,8 @@ class Bound {
     return cuts;
   }
 
-  // What windows cost that do not overlap adds up: each counts only waits and recomputations within itself. The best choice of
-  // windows between cuts.
+  // What windows cost that do not overlap adds up: each counts only waits and recomputations within
+  // itself. The best choice of windows between cuts.
   int64_t ExtraOfWindowsNs(const std::vector<OperationId>& worst) const {
     const std::vector<size_t> cuts = Cuts();
     std::vector<int64_t> best_ns(cuts.size(), 0);  // of what is before each cut
@@ -193,7 +199,8 @@ class Bound {
     return LeastExtraNs(inside, excess_bytes - free_bytes, true);
   }
 
-  // A host copy is good from the write on, also when the buffer came back in between. Never written: made long ago.
+  // A host copy is good from the write on, also when the buffer came back in between. Never
+  // written: made long ago.
   int64_t TimeSinceWritten(const IdleInterval& interval, OperationId id) const {
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
     const OperationId before = chains_.WriterBefore(interval.buffer, id);
@@ -210,8 +217,8 @@ class Bound {
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
     for (size_t i = 0; i < intervals_.size(); ++i) {
       const IdleInterval& interval = intervals_[i];
-      const bool covers =
-          interval.wraps ? interval.from < id || id < interval.to : interval.from < id && id < interval.to;
+      const bool covers = interval.wraps ? interval.from < id || id < interval.to
+                                         : interval.from < id && id < interval.to;
       if (!covers) continue;
       const int64_t size_bytes = profile_.at(interval.buffer).size_bytes;
       const int64_t footprint_bytes = FootprintOf(problem_, size_bytes);
@@ -219,17 +226,19 @@ class Bound {
         free_bytes += footprint_bytes;
         continue;
       }
-      free_bytes += footprint_bytes - size_bytes;  // chunks are freed whole, but only the content is copied
+      free_bytes +=
+          footprint_bytes - size_bytes;  // chunks are freed whole, but only the content is copied
       int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
       if (interval.to < id) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
-      result.push_back(
-          {size_bytes, written_ns, returns_ns, recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
+      result.push_back({size_bytes, written_ns, returns_ns,
+                        recompute_ns_[i] < 0 ? kImpossibleNs : recompute_ns_[i]});
     }
     return result;
   }
 
-  // The most bytes that a link moves of buffers that are available for `window_ns(relief)` before a common end.
+  // The most bytes that a link moves of buffers that are available for `window_ns(relief)` before a
+  // common end.
   template <class Window>
   static int64_t MovableBytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
     std::sort(reliefs.begin(), reliefs.end(),
@@ -238,8 +247,8 @@ class Bound {
     for (size_t i = 0; i < reliefs.size(); ++i) {
       waiting_bytes += reliefs[i].size_bytes;
       const int64_t next_ns = i + 1 < reliefs.size() ? window_ns(reliefs[i + 1]) : 0;
-      const int64_t now_bytes =
-          std::min(waiting_bytes, base::transferred_bytes(window_ns(reliefs[i]) - next_ns + 1, rate));
+      const int64_t now_bytes = std::min(
+          waiting_bytes, base::transferred_bytes(window_ns(reliefs[i]) - next_ns + 1, rate));
       moved_bytes += now_bytes;
       waiting_bytes -= now_bytes;
     }
@@ -259,8 +268,9 @@ class Bound {
     return bytes > 0 ? kImpossibleNs : sum_ns;
   }
 
-  // Waiting before and waiting after add up, but for buffers that are away over the iteration's end: for those one wait can
-  // serve both. So either they count as free (ExtraWithinNs), or only the longer wait counts; both are bounds.
+  // Waiting before and waiting after add up, but for buffers that are away over the iteration's
+  // end: for those one wait can serve both. So either they count as free (ExtraWithinNs), or only
+  // the longer wait counts; both are bounds.
   int64_t ExtraNs(OperationId id) const {
     int64_t free_bytes = 0;
     const std::vector<Relief> all = ReliefsOver(id, free_bytes);
@@ -290,7 +300,8 @@ class Bound {
     return Least(cost_ns, excess_bytes);
   }
 
-  // A convex function's minimum over [0, end]: all three parts are convex, sums and maxima of such too.
+  // A convex function's minimum over [0, end]: all three parts are convex, sums and maxima of such
+  // too.
   template <class Cost>
   static int64_t Least(Cost cost_ns, int64_t end) {
     int64_t low = 0, high = end;
@@ -302,7 +313,8 @@ class Bound {
         high -= third;
       }
     }
-    const int64_t result_ns = std::min({cost_ns(low), cost_ns(low + (high - low) / 2), cost_ns(high)});
+    const int64_t result_ns =
+        std::min({cost_ns(low), cost_ns(low + (high - low) / 2), cost_ns(high)});
     // Roundings of the parts.
     return std::max<int64_t>(0, result_ns - 4);
   }

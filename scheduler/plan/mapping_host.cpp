@@ -22,20 +22,24 @@ MappingCosts::MappingCosts(const Problem& problem, const std::vector<int64_t>& f
   const std::vector<Buffer>& buffers = problem.iteration().buffers;
   std::vector<int64_t> movable_bytes;
   for (size_t i = 0; i < buffers.size(); ++i) {
-    if (buffers[i].size_bytes >= problem.min_movable_bytes) movable_bytes.push_back(footprints_bytes[i]);
+    if (buffers[i].size_bytes >= problem.min_movable_bytes)
+      movable_bytes.push_back(footprints_bytes[i]);
   }
   std::sort(movable_bytes.begin(), movable_bytes.end());
   movable_bytes.erase(std::unique(movable_bytes.begin(), movable_bytes.end()), movable_bytes.end());
   for (int64_t bytes : movable_bytes) sizes_.push_back({bytes, MapNs(problem.device, bytes)});
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].size_bytes < problem.min_movable_bytes) continue;
-    const auto at = std::lower_bound(movable_bytes.begin(), movable_bytes.end(), footprints_bytes[i]);
+    const auto at =
+        std::lower_bound(movable_bytes.begin(), movable_bytes.end(), footprints_bytes[i]);
     size_of_[i] = static_cast<int32_t>(at - movable_bytes.begin());
   }
 }
 
 MappingHost::MappingHost(const MappingCosts& costs)
-    : costs_(costs), is_paid_(costs.AnyIsPaid()), books_{0, std::vector<int32_t>(costs.sizes().size())} {}
+    : costs_(costs),
+      is_paid_(costs.AnyIsPaid()),
+      backlog_{0, std::vector<int32_t>(costs.sizes().size())} {}
 
 void MappingHost::Note(Release release) { releases_[next_release_++ % releases_.size()] = release; }
 
@@ -43,7 +47,7 @@ void MappingHost::Left(BufferId id, int64_t bytes, int64_t now_ns) {
   if (!is_paid_) return;
   Note({now_ns, bytes, -1});
   if (costs_.size_of(id) < 0) return;
-  ++books_.to_unmap;
+  ++backlog_.to_unmap;
   left_ns_.push_back(now_ns);
 }
 
@@ -52,7 +56,7 @@ void MappingHost::Died(BufferId id, int64_t bytes, int64_t now_ns) {
   const int32_t size = costs_.size_of(id);
   Note({now_ns, bytes, size});
   if (size < 0) return;
-  ++books_.still_mapped[static_cast<size_t>(size)];
+  ++backlog_.still_mapped[static_cast<size_t>(size)];
   still_mapped_bytes_ += bytes;
 }
 
@@ -70,15 +74,16 @@ void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
 // What leaves later is unmapped later.
 void MappingHost::UnmapWhatLeftBy(int64_t time_ns) {
   size_t unmapped = 0;
-  for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns); ++unmapped)
+  for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns);
+       ++unmapped)
     ready_ns_ = std::max(ready_ns_, left_ns_[unmapped]) + costs_.unmap_ns();
   left_ns_.erase(left_ns_.begin(), left_ns_.begin() + static_cast<std::ptrdiff_t>(unmapped));
-  books_.to_unmap = static_cast<int64_t>(left_ns_.size());
+  backlog_.to_unmap = static_cast<int64_t>(left_ns_.size());
 }
 
 // What died last is as good as any: the stream's order does the rest.
 bool MappingHost::TakeMapped(int32_t size) {
-  int32_t& mapped = books_.still_mapped[static_cast<size_t>(size)];
+  int32_t& mapped = backlog_.still_mapped[static_cast<size_t>(size)];
   if (mapped == 0) return false;
   --mapped;
   still_mapped_bytes_ -= costs_.sizes()[static_cast<size_t>(size)].bytes;
@@ -96,10 +101,10 @@ bool MappingHost::TakeMapped(int32_t size) {
 int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   int64_t unmaps = 0;
   int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
-  for (size_t size = books_.still_mapped.size(); size-- > 0 && chunk_bytes < wanted_bytes;) {
+  for (size_t size = backlog_.still_mapped.size(); size-- > 0 && chunk_bytes < wanted_bytes;) {
     const int64_t bytes = costs_.sizes()[size].bytes;
-    for (; books_.still_mapped[size] > 0 && chunk_bytes < wanted_bytes;
-         --books_.still_mapped[size], ++unmaps) {
+    for (; backlog_.still_mapped[size] > 0 && chunk_bytes < wanted_bytes;
+         --backlog_.still_mapped[size], ++unmaps) {
       chunk_bytes += bytes;
       still_mapped_bytes_ -= bytes;
     }
@@ -107,8 +112,8 @@ int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   return unmaps * costs_.unmap_ns();
 }
 
-// From when on so many bytes were free, with all that was given since: what is left over now was not needed for that. Of what is
-// longer ago than the ring remembers, that it is as long ago.
+// From when on so many bytes were free, with all that was given since: what is left over now was
+// not needed for that. Of what is longer ago than the ring remembers, that it is as long ago.
 int64_t MappingHost::AvailableNs(int64_t slack_bytes) const {
   for (size_t back = 1; back <= releases_.size(); ++back) {
     const Release& release = releases_[(next_release_ - back) % releases_.size()];

@@ -1,11 +1,15 @@
-// The program's thread as the cost model sees it: when it has made the driver's calls that give memory to a buffer.
+// The program's thread as the cost model sees it: when it has made the driver's calls that give
+// memory to a buffer.
 //
-// The thread runs ahead of the device. It takes memory in the order in which the model gives it, as soon as enough of it is free
-// and its earlier calls are made; what it is asked for can start on the device no sooner. While it waits it unmaps what leaves, one by one. Memory that is free lies in chunks,
-// which are mapped into the buffer, or is still mapped where a buffer died, and serves the next one of its size as it is, without
-// any call and in the stream's order (interposer/execute/residency.cpp does the same).
+// The thread runs ahead of the device. It takes memory in the order in which the model gives it, as
+// soon as enough of it is free and its earlier calls are made; what it is asked for can start on
+// the device no sooner. While it waits it unmaps what leaves, one by one. Memory that is free lies
+// in chunks, which are mapped into the buffer, or is still mapped where a buffer died, and serves
+// the next one of its size as it is, without any call and in the stream's order
+// (interposer/execute/residency.cpp does the same).
 //
-// One per simulated run, on one thread. Where the device's mapping costs nothing it keeps no books and never delays anybody.
+// One per simulated run, on one thread. Where the device's mapping costs nothing it keeps no
+// backlog and never delays anybody.
 //
 // Invariant
 //   1. The free bytes that callers state are those in chunks and those still mapped, together.
@@ -19,7 +23,8 @@
 
 namespace spillway::scheduler {
 
-// Sizes of buffers that are mapped, and what the calls for each cost; one per problem, shared by its runs.
+// Sizes of buffers that are mapped, and what the calls for each cost; one per problem, shared by
+// its runs.
 class MappingCosts {
  public:
   MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes);
@@ -58,13 +63,14 @@ class MappingHost {
   // When all calls so far are made.
   int64_t ready_ns() const { return ready_ns_; }
 
-  // What is mapped for nobody: where an iteration begins as the one before, what it asks of the host is the same.
-  struct Books {
+  // What is mapped for nobody: where an iteration begins as the one before, what it asks of the
+  // host is the same.
+  struct Backlog {
     int64_t to_unmap = 0;               // buffers that have left
     std::vector<int32_t> still_mapped;  // by size: buffers that have died
-    bool operator==(const Books&) const = default;
+    bool operator==(const Backlog&) const = default;
   };
-  const Books& books() const { return books_; }
+  const Backlog& backlog() const { return backlog_; }
 
  private:
   struct Release {
@@ -81,7 +87,7 @@ class MappingHost {
   const MappingCosts& costs_;
   const bool is_paid_;
   int64_t ready_ns_ = 0;
-  Books books_;
+  Backlog backlog_;
   int64_t still_mapped_bytes_ = 0;
   std::vector<int64_t> left_ns_;        // when those to be unmapped left, ascending
   std::array<Release, 64> releases_{};  // the latest, in a ring

@@ -21,7 +21,8 @@ class PlacementCheck {
     if (plan_.placements.empty()) return std::nullopt;
     for (const Placement& it : plan_.placements) {
       if (it.offset_bytes < 0 || it.offset_bytes + SizeBytes(it) > plan_.arena_bytes)
-        return Blame(PlanFault::kOutsideTheArena, it.from_step, it.buffer, "lies outside the arena");
+        return Blame(PlanFault::kOutsideTheArena, it.from_step, it.buffer,
+                     "lies outside the arena");
     }
     for (size_t i = 0; i < plan_.steps.size(); ++i) {
       const auto step = static_cast<int32_t>(i);
@@ -64,7 +65,8 @@ class PlacementCheck {
         if (one == other) continue;
         if (one->offset_bytes < other->offset_bytes + SizeBytes(*other) &&
             other->offset_bytes < one->offset_bytes + SizeBytes(*one))
-          return Blame(PlanFault::kPlacementsOverlap, step, one->buffer, "shares its bytes with another");
+          return Blame(PlanFault::kPlacementsOverlap, step, one->buffer,
+                       "shares its bytes with another");
       }
     }
     return std::nullopt;

@@ -10,7 +10,8 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kMostWork = 50'000'000;  // steps x buffers: beyond it addresses are left to the pool
+constexpr int64_t kMostWork =
+    50'000'000;  // steps x buffers: beyond it addresses are left to the pool
 
 enum class Happening : uint8_t { kFetch, kTouch, kEnd, kLeave };
 
@@ -20,8 +21,8 @@ struct BufferEvent {
   bool copies = false;  // kLeave: not dropped
 };
 
-// For one buffer after the other: during which steps it occupies memory, the iteration repeating for ever. Steps count on past
-// the iteration's end.
+// For one buffer after the other: during which steps it occupies memory, the iteration repeating
+// for ever. Steps count on past the iteration's end.
 class Residences {
  public:
   Residences(const Problem& problem, const Timeline& timeline, const Plan& plan)
@@ -62,10 +63,12 @@ class Residences {
     }
     int32_t open = profile_.at(id).persistent ? 0 : kClosed;
     for (int32_t cycle = 0; cycle < 3; ++cycle) {
-      for (const BufferEvent& event : events_[At(id)]) Walk(id, event, cycle * Count(), open, covered);
+      for (const BufferEvent& event : events_[At(id)])
+        Walk(id, event, cycle * Count(), open, covered);
     }
     if (open != kClosed) Mark(open, 3 * Count() - 1, covered);
-    // Where the last iteration is not quite like the one before it, copies can be elsewhere than the walk thinks.
+    // Where the last iteration is not quite like the one before it, copies can be elsewhere than
+    // the walk thinks.
     for (const Copies* copies : {&out_, &in_}) {
       for (const CopyTime& copy : (*copies)[At(id)])
         Mark(Count() + StepAt(copy.start_ns), Count() + LastBefore(copy.end_ns), covered);
@@ -94,9 +97,10 @@ class Residences {
       std::vector<BufferEvent>& events = events_[i];
       events.push_back({original_[At(buffer.born.index)], Happening::kTouch});
       events.push_back({original_[At(buffer.dies.index)], Happening::kEnd});
-      std::stable_sort(events.begin(), events.end(), [](const BufferEvent& a, const BufferEvent& b) {
-        return std::pair(a.step, a.what) < std::pair(b.step, b.what);
-      });
+      std::stable_sort(events.begin(), events.end(),
+                       [](const BufferEvent& a, const BufferEvent& b) {
+                         return std::pair(a.step, a.what) < std::pair(b.step, b.what);
+                       });
     }
   }
 
@@ -104,7 +108,8 @@ class Residences {
             std::vector<uint8_t>& covered) const {
     const int32_t at = offset + event.step;
     if (event.what == Happening::kTouch) open = std::min(open, at);
-    if (event.what == Happening::kFetch && open == kClosed) open = offset + FetchStep(id, event.step);
+    if (event.what == Happening::kFetch && open == kClosed)
+      open = offset + FetchStep(id, event.step);
     const bool ends = event.what == Happening::kEnd || event.what == Happening::kLeave;
     if (!ends || open == kClosed) return;
     Mark(open, std::max(at, event.copies ? offset + LeaveStep(id, event.step) : at), covered);
@@ -123,7 +128,8 @@ class Residences {
     return step;
   }
 
-  // The last step that starts before the copy out has ended; there is no copy where the host has a good one.
+  // The last step that starts before the copy out has ended; there is no copy where the host has a
+  // good one.
   int32_t LeaveStep(BufferId id, int32_t step) const {
     const int64_t end_ns = timeline_.step_end_ns[first_ + At(step)];
     for (const CopyTime& copy : out_[At(id)]) {
@@ -160,7 +166,8 @@ class Residences {
   std::vector<int32_t> original_;                 // by operation: its step
 };
 
-// What is there when the iteration begins is all there at once: stacked first. The rest goes where there is room.
+// What is there when the iteration begins is all there at once: stacked first. The rest goes where
+// there is room.
 class Placer {
  public:
   Placer(const Problem& problem, Plan& plan) : problem_(problem), plan_(plan) {}
@@ -197,7 +204,8 @@ class Placer {
       const bool wraps = it.until_step < it.from_step;
       const bool at_begin = wraps || it.from_step == 0;
       const std::optional<int64_t> fixed = at_begin ? std::optional(stacked_bytes) : std::nullopt;
-      if (at_begin) stacked_bytes += FootprintOf(problem_, problem_.iteration().at(it.buffer).size_bytes);
+      if (at_begin)
+        stacked_bytes += FootprintOf(problem_, problem_.iteration().at(it.buffer).size_bytes);
       add(i, wraps ? 0 : it.from_step, it.until_step + 1, fixed);
       if (wraps) add(i, it.from_step, count, fixed);
     }
@@ -215,7 +223,8 @@ class Placer {
 
 }  // namespace
 
-void PlaceBuffers(const Problem& problem, const Timeline& timeline, int64_t node_limit, Plan& plan) {
+void PlaceBuffers(const Problem& problem, const Timeline& timeline, int64_t node_limit,
+                  Plan& plan) {
   plan.placements.clear();
   plan.arena_bytes = 0;
   const size_t buffers = problem.iteration().buffers.size();

@@ -1,20 +1,27 @@
-// A plan: which operations run in which order (some of them again), what moves after or before each, and where buffers lie.
+// A plan: which operations run in which order (some of them again), what moves after or before
+// each, and where buffers lie.
 //
-// Made by strategies, priced by the cost model, checked by the validator, walked by the executor. Plain values; equal problems
-// give equal plans, byte for byte.
+// Made by strategies, priced by the cost model, checked by the validator, walked by the executor.
+// Plain values; equal problems give equal plans, byte for byte.
 //
 // Meaning:
-//   1. Steps without `recomputes` are the profile's operations, all of them, in order. Recomputing steps lie between them and
+//   1. Steps without `recomputes` are the profile's operations, all of them, in order. Recomputing
+//   steps lie between them and
 //      run an operation a second time with the bytes it had the first time.
-//   2. Actions are ordered by step; at one step, in the order of the list. Offload and drop happen after their step, a prefetch
+//   2. Actions are ordered by step; at one step, in the order of the list. Offload and drop happen
+//   after their step, a prefetch
 //      may start as soon as all steps before its own have ended.
-//   3. The iteration repeats: a prefetch serves the next touch after its step, past the end of the iteration if need be. A
+//   3. The iteration repeats: a prefetch serves the next touch after its step, past the end of the
+//   iteration if need be. A
 //      persistent buffer starts the iteration where the plan leaves it at its end.
-//   4. An original step brings its buffers to life (born) and ends them (dies), as in the profile. A step that writes a buffer
-//      that is away or dead, without reading it, gives it memory. What a recomputing step brought back outside its lifetime
-//      must be dropped by an action.
-//   5. In a live job only what is made again before it is touched, or has an unchanged host copy, is dropped.
-//   6. Of what is dropped only an unchanged host copy survives, and a prefetch can bring that back; otherwise the content is gone
+//   4. An original step brings its buffers to life (born) and ends them (dies), as in the profile.
+//   A step that writes a buffer
+//      that is away or dead, without reading it, gives it memory. What a recomputing step brought
+//      back outside its lifetime must be dropped by an action.
+//   5. In a live job only what is made again before it is touched, or has an unchanged host copy,
+//   is dropped.
+//   6. Of what is dropped only an unchanged host copy survives, and a prefetch can bring that back;
+//   otherwise the content is gone
 //      until a step writes it again.
 #pragma once
 
@@ -56,7 +63,8 @@ struct Action {
   bool operator==(const Action&) const = default;
 };
 
-// Where a buffer lies while it is resident between two steps, both included; `until_step` < `from_step`: over the iteration's end.
+// Where a buffer lies while it is resident between two steps, both included; `until_step` <
+// `from_step`: over the iteration's end.
 struct Placement {
   BufferId buffer;
   int32_t from_step = 0;

@@ -29,8 +29,8 @@ std::uint64_t HashOf(std::span<const std::byte> bytes) {
   return hash;
 }
 
-// One description of the layout serves both directions: Describe(archive, object) names the members, and a Writer writes
-// them, a Reader fills them in.
+// One description of the layout serves both directions: Describe(archive, object) names the
+// members, and a Writer writes them, a Reader fills them in.
 class Writer {
  public:
   template <class Value>
@@ -76,7 +76,8 @@ class Reader {
     const std::byte* const from = Take(size);
     if (from) text.assign(reinterpret_cast<const char*>(from), size);
   }
-  // Items take a byte at least: a count beyond the bytes that are left is refused before memory is taken for it.
+  // Items take a byte at least: a count beyond the bytes that are left is refused before memory is
+  // taken for it.
   template <class Item>
   void List(std::vector<Item>& items) {
     const std::size_t count = Count();
@@ -228,15 +229,19 @@ void Describe(Archive& archive, Order& order) {
 bool IsIndex(std::int32_t index, std::size_t size) {
   return index >= 0 && static_cast<std::size_t>(index) < size;
 }
-bool IsIndexOrNone(std::int32_t index, std::size_t size) { return index == -1 || IsIndex(index, size); }
+bool IsIndexOrNone(std::int32_t index, std::size_t size) {
+  return index == -1 || IsIndex(index, size);
+}
 
-bool EventIsSound(const PatternEvent& event, const IterationPattern& pattern, std::int32_t* next_operation) {
+bool EventIsSound(const PatternEvent& event, const IterationPattern& pattern,
+                  std::int32_t* next_operation) {
   const bool touches_lie_within = event.first_touch >= 0 && event.touch_count >= 0 &&
                                   std::size_t{static_cast<std::uint32_t>(event.first_touch)} +
                                           static_cast<std::uint32_t>(event.touch_count) <=
                                       pattern.touches.size();
   if (event.kind == JobEventKind::kAllocate)
-    return touches_lie_within && event.operation == -1 && IsIndex(event.buffer, pattern.buffers.size());
+    return touches_lie_within && event.operation == -1 &&
+           IsIndex(event.buffer, pattern.buffers.size());
   return touches_lie_within && event.kind == JobEventKind::kOperation &&
          event.operation == (*next_operation)++;
 }
@@ -292,8 +297,9 @@ bool IsPossible(const DeviceModel& device) {
   const auto is_time = [](std::int64_t time_ns) { return time_ns >= 0 && time_ns <= kMostNs; };
   const auto is_chunk = [](std::int64_t bytes) { return bytes > 0 && bytes <= kMostChunk; };
   return is_rate(device.to_host_bytes_per_second) && is_rate(device.to_device_bytes_per_second) &&
-         is_rate(device.to_host_both_bytes_per_second) && is_rate(device.to_device_both_bytes_per_second) &&
-         is_time(device.copy_latency_ns) && is_time(device.launch_ns) && is_chunk(device.chunk_bytes) &&
+         is_rate(device.to_host_both_bytes_per_second) &&
+         is_rate(device.to_device_both_bytes_per_second) && is_time(device.copy_latency_ns) &&
+         is_time(device.launch_ns) && is_chunk(device.chunk_bytes) &&
          is_chunk(device.slab_unit_bytes) && is_time(device.mapping.map_ns) &&
          is_time(device.mapping.set_access_ns) && is_time(device.mapping.unmap_ns) &&
          device.mapping.large_chunk_bytes >= 0 && device.mapping.large_chunk_bytes <= kMostChunk &&
@@ -326,7 +332,8 @@ Result<std::span<const std::byte>> PayloadOf(const Magic& magic, std::span<const
   header.Number(hash);
   if (version != kPlanFileVersion) return Error{"it is of version " + std::to_string(version)};
   const std::span<const std::byte> payload = bytes.subspan(kHeaderBytes);
-  if (reserved != 0 || payload.size() != size || HashOf(payload) != hash) return Error{"it is damaged"};
+  if (reserved != 0 || payload.size() != size || HashOf(payload) != hash)
+    return Error{"it is damaged"};
   return payload;
 }
 
@@ -345,7 +352,9 @@ Result<Object> Parse(const Magic& magic, std::span<const std::byte> bytes) {
 
 std::vector<std::byte> Encode(const StoredPlan& stored) { return WithHeader(kMagic, stored); }
 
-Status CheckUndamaged(std::span<const std::byte> bytes) { return PayloadOf(kMagic, bytes).status(); }
+Status CheckUndamaged(std::span<const std::byte> bytes) {
+  return PayloadOf(kMagic, bytes).status();
+}
 
 Result<StoredPlan> Decode(std::span<const std::byte> bytes) {
   Result<StoredPlan> stored = Parse<StoredPlan>(kMagic, bytes);
@@ -354,7 +363,9 @@ Result<StoredPlan> Decode(std::span<const std::byte> bytes) {
   return stored;
 }
 
-std::vector<std::byte> EncodeOrder(const PlanOrder& order) { return WithHeader(kOrderMagic, order); }
+std::vector<std::byte> EncodeOrder(const PlanOrder& order) {
+  return WithHeader(kOrderMagic, order);
+}
 
 Result<PlanOrder> DecodeOrder(std::span<const std::byte> bytes) {
   Result<PlanOrder> order = Parse<PlanOrder>(kOrderMagic, bytes);

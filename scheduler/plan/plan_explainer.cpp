@@ -53,7 +53,8 @@ class Explainer {
   bool Touches(int32_t step, BufferId id) const {
     const Operation& operation = profile_.at(plan_.steps[static_cast<size_t>(step)].operation);
     return std::find(operation.reads.begin(), operation.reads.end(), id) != operation.reads.end() ||
-           std::find(operation.writes.begin(), operation.writes.end(), id) != operation.writes.end();
+           std::find(operation.writes.begin(), operation.writes.end(), id) !=
+               operation.writes.end();
   }
 
   // The next step that touches the buffer, past the iteration's end if need be; -1: none.
@@ -66,15 +67,16 @@ class Explainer {
   }
 
   std::string ActionText(const Action& action) const {
-    const std::string what =
-        "'" + profile_.at(action.buffer).name + "' (" + SizeText(profile_.at(action.buffer).size_bytes) + ")";
+    const std::string what = "'" + profile_.at(action.buffer).name + "' (" +
+                             SizeText(profile_.at(action.buffer).size_bytes) + ")";
     switch (action.kind) {
       case ActionKind::kOffload:
         return "offload " + what + LeaveText(action) + CopyText(action, timeline_.to_host, true);
       case ActionKind::kDrop:
         return "drop " + what + LeaveText(action) + "; " + ToString(action.reason);
       case ActionKind::kPrefetch:
-        return "prefetch " + what + ReturnText(action) + CopyText(action, timeline_.to_device, false);
+        return "prefetch " + what + ReturnText(action) +
+               CopyText(action, timeline_.to_device, false);
     }
     return what;
   }
@@ -83,7 +85,8 @@ class Explainer {
     const int32_t next = NextTouch(action.buffer, action.step);
     std::string text = " after '" + operation_name(action.step) + "'";
     if (next >= 0)
-      text += ", idle for " + TimeText(IdleNs(action.step, next)) + " until '" + operation_name(next) + "'";
+      text += ", idle for " + TimeText(IdleNs(action.step, next)) + " until '" +
+              operation_name(next) + "'";
     return text;
   }
 
@@ -120,7 +123,8 @@ class Explainer {
 
   std::string RecomputeText(const Step& step) const {
     const Operation& operation = profile_.at(step.operation);
-    std::string text = "run '" + operation.name + "' again, " + TimeText(operation.duration_ns) + ", for";
+    std::string text =
+        "run '" + operation.name + "' again, " + TimeText(operation.duration_ns) + ", for";
     for (BufferId id : operation.writes)
       text += " '" + profile_.at(id).name + "' (" + SizeText(profile_.at(id).size_bytes) + ")";
     return text;
@@ -143,7 +147,8 @@ class Explainer {
 
 }  // namespace
 
-std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan, const Timeline& timeline) {
+std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan,
+                                     const Timeline& timeline) {
   return Explainer(problem, plan, timeline).Explain();
 }
 

@@ -1,7 +1,8 @@
-// Why a plan does what it does: one entry per action and per recomputed operation, with the figures behind it.
+// Why a plan does what it does: one entry per action and per recomputed operation, with the figures
+// behind it.
 //
-// Called by the command line and the agent's page, on any thread. Pure. Figures come from the timeline that the cost model made
-// of this plan; nothing is decided here.
+// Called by the command line and the agent's page, on any thread. Pure. Figures come from the
+// timeline that the cost model made of this plan; nothing is decided here.
 #pragma once
 
 #include <string>
@@ -19,7 +20,8 @@ struct Explanation {
 };
 
 // In the order of the steps. The plan must be valid and the timeline the model's for it.
-std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan, const Timeline& timeline);
+std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan,
+                                     const Timeline& timeline);
 
 // "kept from ..." in a few words.
 const char* ToString(Reason reason);

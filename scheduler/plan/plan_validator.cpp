@@ -11,7 +11,8 @@ using Offence = std::optional<PlanOffence>;
 
 constexpr int64_t kNothing = -1;
 
-// Content is told apart by how often its buffer was written: a replay must meet and make the version of the first time.
+// Content is told apart by how often its buffer was written: a replay must meet and make the
+// version of the first time.
 struct Content {
   int64_t version = 0;
   int64_t on_device = kNothing;
@@ -68,15 +69,20 @@ class Walk {
       const auto at = static_cast<int32_t>(i);
       if (step.operation.index < 0 ||
           step.operation.index >= static_cast<int32_t>(profile_.operations.size()))
-        return MakeOffence(PlanFault::kUnknownId, at, {}, "a step runs an operation that does not exist");
+        return MakeOffence(PlanFault::kUnknownId, at, {},
+                           "a step runs an operation that does not exist");
       const size_t choices = profile_.at(step.operation).workspaces.size();
-      if (step.workspace < 0 || (step.workspace > 0 && step.workspace >= static_cast<int32_t>(choices)))
-        return MakeOffence(PlanFault::kUnknownId, at, {}, "a step uses a workspace that does not exist");
+      if (step.workspace < 0 ||
+          (step.workspace > 0 && step.workspace >= static_cast<int32_t>(choices)))
+        return MakeOffence(PlanFault::kUnknownId, at, {},
+                           "a step uses a workspace that does not exist");
     }
     for (const Action& action : plan_.actions) {
       if (action.step < 0 || action.step >= static_cast<int32_t>(plan_.steps.size()))
-        return MakeOffence(PlanFault::kUnknownId, -1, {}, "an action is tied to a step that does not exist");
-      if (action.buffer.index < 0 || action.buffer.index >= static_cast<int32_t>(profile_.buffers.size()))
+        return MakeOffence(PlanFault::kUnknownId, -1, {},
+                           "an action is tied to a step that does not exist");
+      if (action.buffer.index < 0 ||
+          action.buffer.index >= static_cast<int32_t>(profile_.buffers.size()))
         return MakeOffence(PlanFault::kUnknownId, action.step, {},
                            "an action moves a buffer that does not exist");
     }
@@ -95,8 +101,8 @@ class Walk {
       return MakeOffence(PlanFault::kStepsIncomplete, -1, {}, "the last operations are missing");
     for (size_t i = 1; i < plan_.actions.size(); ++i) {
       if (plan_.actions[i].step < plan_.actions[i - 1].step)
-        return MakeOffence(PlanFault::kActionsOutOfOrder, plan_.actions[i].step, plan_.actions[i].buffer,
-                           "actions are not ordered by step");
+        return MakeOffence(PlanFault::kActionsOutOfOrder, plan_.actions[i].step,
+                           plan_.actions[i].buffer, "actions are not ordered by step");
     }
     for (const Action& action : plan_.actions) {
       if (!profile_.at(action.buffer).movable && LivesAfter(action.buffer, action.step))
@@ -116,7 +122,8 @@ class Walk {
     return buffer.persistent || (buffer.born.index <= ended && ended < buffer.dies.index);
   }
 
-  // The last step or action that touches a persistent buffer decides where the next iteration finds it.
+  // The last step or action that touches a persistent buffer decides where the next iteration finds
+  // it.
   void Start() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       if (profile_.buffers[i].persistent) Start(BufferId{static_cast<int32_t>(i)});
@@ -133,7 +140,8 @@ class Walk {
         it.on_device = 0;
         if (!plan_.steps[i].recomputes) it.on_host = kNothing;
       }
-      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i); ++next) {
+      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
+           ++next) {
         if (plan_.actions[next].buffer != id) continue;
         it.on_device = plan_.actions[next].kind == ActionKind::kPrefetch ? 0 : kNothing;
         if (plan_.actions[next].kind == ActionKind::kOffload) it.on_host = 0;
@@ -141,7 +149,8 @@ class Walk {
     }
   }
 
-  // Each iteration brings new inputs, onto the device: a host copy of the former ones is worth nothing.
+  // Each iteration brings new inputs, onto the device: a host copy of the former ones is worth
+  // nothing.
   Offence ReceiveInputs() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
@@ -197,8 +206,8 @@ class Walk {
       if (it.on_device != kNothing) continue;
       const bool away = it.on_host == it.version;
       return MakeOffence(away ? PlanFault::kReadsWhatIsAway : PlanFault::kReadsWhatIsGone, at, id,
-                         "operation '" + operation.name + "' reads buffer '" + name(id) + "', which is " +
-                             (away ? "on the host" : "gone"));
+                         "operation '" + operation.name + "' reads buffer '" + name(id) +
+                             "', which is " + (away ? "on the host" : "gone"));
     }
     return std::nullopt;
   }
@@ -226,8 +235,8 @@ class Walk {
     return std::nullopt;
   }
 
-  // By one run of its writer, from inputs that are somewhere, or can be made too: whatever of them is dropped is asked the same when
-  // it ends.
+  // By one run of its writer, from inputs that are somewhere, or can be made too: whatever of them
+  // is dropped is asked the same when it ends.
   bool CanStillBeMade(BufferId id) {
     const OperationId writer = content(id).writer;
     if (writer.index < 0) return false;
@@ -245,8 +254,9 @@ class Walk {
     for (BufferId id : lives_.born_at[static_cast<size_t>(operation.index)]) {
       content(id).is_alive = true;
       if (content(id).on_device == kNothing) continue;
-      return MakeOffence(PlanFault::kLeftBehind, at, id,
-                         "buffer '" + name(id) + "' is born while an older one of it is still there");
+      return MakeOffence(
+          PlanFault::kLeftBehind, at, id,
+          "buffer '" + name(id) + "' is born while an older one of it is still there");
     }
     return std::nullopt;
   }
@@ -270,7 +280,8 @@ class Walk {
     }
     if (Offence offence = CheckReads(at, operation)) return offence;
     const FirstRun& first = first_runs_[static_cast<size_t>(step.operation.index)];
-    if (first.read.size() != operation.reads.size() || first.written.size() != operation.writes.size())
+    if (first.read.size() != operation.reads.size() ||
+        first.written.size() != operation.writes.size())
       return MakeOffence(PlanFault::kRecomputesForbidden, at, {}, again + "it has not run yet");
     for (size_t i = 0; i < operation.reads.size(); ++i) {
       if (content(operation.reads[i]).on_device != first.read[i])
@@ -283,8 +294,9 @@ class Walk {
         return MakeOffence(PlanFault::kRecomputesIntoChanged, at, operation.writes[i],
                            again + "its output '" + name(operation.writes[i]) + "' has changed");
       if (is_live_ && !it.is_alive)
-        return MakeOffence(PlanFault::kRecomputesIntoFreed, at, operation.writes[i],
-                           again + "its output '" + name(operation.writes[i]) + "' is not allocated");
+        return MakeOffence(
+            PlanFault::kRecomputesIntoFreed, at, operation.writes[i],
+            again + "its output '" + name(operation.writes[i]) + "' is not allocated");
       it.on_device = it.version;
       it.is_to_be_made = false;
     }
@@ -295,7 +307,8 @@ class Walk {
     for (FirstRun& first : first_runs_) first = {};
     const auto end = static_cast<int32_t>(plan_.steps.size()) - 1;
     for (size_t i = 0; i < contents_.size(); ++i) {
-      if (Offence offence = CheckNotDropped(end, {static_cast<int32_t>(i)}, "left behind")) return offence;
+      if (Offence offence = CheckNotDropped(end, {static_cast<int32_t>(i)}, "left behind"))
+        return offence;
       if (!profile_.buffers[i].persistent && contents_[i].on_device != kNothing)
         return MakeOffence(PlanFault::kLeftBehind, -1, {static_cast<int32_t>(i)},
                            "buffer '" + profile_.buffers[i].name + "' outlives the iteration");

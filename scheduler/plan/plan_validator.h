@@ -1,7 +1,8 @@
-// The slow, obvious judge of plans: walks them step by step and shares no code with planners or the cost model.
+// The slow, obvious judge of plans: walks them step by step and shares no code with planners or the
+// cost model.
 //
-// Called by tests, by the command line on every plan, and by the executor before it takes one up; any thread; pure. Never
-// repairs anything.
+// Called by tests, by the command line on every plan, and by the executor before it takes one up;
+// any thread; pure. Never repairs anything.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +20,8 @@ enum class PlanFault : uint8_t {
   kStepsIncomplete,    // an operation is missing, doubled or out of order
   kActionsOutOfOrder,  // actions are not sorted by step
   kMovesTheUnmovable,
-  kReadsWhatIsAway,        // a step reads a buffer that is on the host, and nothing brings it back before
-  kReadsWhatIsGone,        // a step reads content that was dropped or never made
+  kReadsWhatIsAway,  // a step reads a buffer that is on the host, and nothing brings it back before
+  kReadsWhatIsGone,  // a step reads content that was dropped or never made
   kRecomputesForbidden,    // the operation is not replayable, or changes a buffer in place
   kRecomputesFromChanged,  // an input has been written since the operation first ran
   kRecomputesIntoChanged,  // an output has been written since the operation first ran
@@ -29,7 +30,8 @@ enum class PlanFault : uint8_t {
   kLeftBehind,             // rebuilt outside its lifetime and never dropped
   // Of a plan for a live job:
   kRecomputesIntoFreed,  // an output has been freed, or is not allocated yet
-  kDropsForGood,  // a dropped buffer is overwritten before it is made again, freed when it could not be, or gone when the iteration ends
+  kDropsForGood,  // a dropped buffer is overwritten before it is made again, freed when it could
+                  // not be, or gone when the iteration ends
   // Of a timeline:
   kTimelineShape,  // other steps than the plan's, or times that run backwards
   kStepTooShort,
@@ -37,7 +39,7 @@ enum class PlanFault : uint8_t {
   kTouchesWhileAway,  // a step runs while a buffer it touches is not there yet, or still leaving
   kCopyTooFast,       // faster than the link allows, alone or both ways
   kCopiesOverlap,     // two at once on one engine
-  kCopyTooEarly,      // before its step has ended, its trigger is reached or its content is on the host
+  kCopyTooEarly,  // before its step has ended, its trigger is reached or its content is on the host
   kCopyUnplanned,
   kMapsTooFast,  // the host's calls for memory take longer than it had
   kOverBudget,
@@ -62,8 +64,9 @@ std::optional<PlanOffence> ValidatePlan(const Problem& problem, const Plan& plan
 std::optional<PlanOffence> ValidateTimeline(const Problem& problem, const Plan& plan,
                                             const Timeline& timeline);
 
-// Does every buffer have bytes of its own while steps touch it and copies of the timeline's last iteration run? Slow and obvious:
-// compares every pair of placements at every step. A plan without placements is right.
+// Does every buffer have bytes of its own while steps touch it and copies of the timeline's last
+// iteration run? Slow and obvious: compares every pair of placements at every step. A plan without
+// placements is right.
 std::optional<PlanOffence> ValidatePlacements(const Problem& problem, const Plan& plan,
                                               const Timeline& timeline);
 

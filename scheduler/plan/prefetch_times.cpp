@@ -13,8 +13,8 @@ class LastIteration {
         first_(timeline.last_iteration_step()),
         timeline_(timeline) {}
 
-  // The step during which the buffer's first copy from that step on starts; the last one where that is in the next iteration, or
-  // there is none.
+  // The step during which the buffer's first copy from that step on starts; the last one where that
+  // is in the next iteration, or there is none.
   int32_t StepOfCopy(BufferId buffer, int32_t from_step) const {
     const int64_t reached_ns = ReachedNs(from_step);
     const auto starts_copy = [&](const CopyTime& copy) {
@@ -32,8 +32,9 @@ class LastIteration {
     return entry == 0 ? 0 : timeline_.step_end_ns[entry - 1];
   }
   std::vector<CopyTime>::const_iterator FirstFrom(int64_t when_ns) const {
-    return std::lower_bound(timeline_.to_device.begin(), timeline_.to_device.end(), when_ns,
-                            [](const CopyTime& copy, int64_t time_ns) { return copy.start_ns < time_ns; });
+    return std::lower_bound(
+        timeline_.to_device.begin(), timeline_.to_device.end(), when_ns,
+        [](const CopyTime& copy, int64_t time_ns) { return copy.start_ns < time_ns; });
   }
   // The last step that has taken its memory by then; at one moment a step comes before a copy.
   int32_t StepAt(int64_t when_ns) const {
@@ -47,7 +48,8 @@ class LastIteration {
   const Timeline& timeline_;
 };
 
-// By action: the first step from its own on that touches its buffer; where there is none, the last step.
+// By action: the first step from its own on that touches its buffer; where there is none, the last
+// step.
 std::vector<int32_t> StepsThatNeed(const IterationProfile& profile, const Plan& plan) {
   const auto steps = static_cast<int32_t>(plan.steps.size());
   std::vector<int32_t> next(profile.buffers.size(), steps - 1), needed_at(plan.actions.size());

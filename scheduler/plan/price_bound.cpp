@@ -23,7 +23,8 @@ using prices::Segments;
 
 constexpr double kFirstStep = 0.1, kStepDecay = 0.05;
 
-// A way through a gap: away after segment `left` until `back`, where its copy back or the run that makes it again begins.
+// A way through a gap: away after segment `left` until `back`, where its copy back or the run that
+// makes it again begins.
 struct Way {
   double cost = kNever;
   int32_t left = -1, back = -1;
@@ -36,14 +37,16 @@ struct Ways {
 
 enum class How : uint8_t { kStay, kSwap, kSwapCopied, kAgain, kDead };
 
-// How the two states after a gap were reached most cheaply: without and with a good copy on the host.
+// How the two states after a gap were reached most cheaply: without and with a good copy on the
+// host.
 struct Reached {
   How plain = How::kStay, copied = How::kStay;
   bool plain_from_copied = false, copied_from_plain = false;
   Ways ways;
 };
 
-// One direction of the link: prices in units of its own time, what was bought, and the adaptive steps' memory.
+// One direction of the link: prices in units of its own time, what was bought, and the adaptive
+// steps' memory.
 struct Lane {
   double rate = 0;  // bytes per ns, alone
   double both = 0;  // the share of it while the other copies too
@@ -71,8 +74,8 @@ class Ascent {
       out_.price[s] = in_.price[s] = 1 / std::max(1.0, out_.both + in_.both);
     }
     for (size_t k = 0; k < profile_.operations.size(); ++k) {
-      fastest_ns_.push_back(static_cast<double>(
-          FastestWithin(problem, profile_.operations[k], static_cast<int64_t>(lives_.room_bytes[k]))));
+      fastest_ns_.push_back(static_cast<double>(FastestWithin(
+          problem, profile_.operations[k], static_cast<int64_t>(lives_.room_bytes[k]))));
       capacity_ns_[SegmentOf(k)] += fastest_ns_.back();
     }
   }
@@ -83,7 +86,8 @@ class Ascent {
       best = std::max(best, Evaluate());
       Step(kFirstStep / std::sqrt(1 + round * kStepDecay));
     }
-    return static_cast<int64_t>(std::max(0.0, std::floor(best * (1 - 1e-9) - 8)));  // roundings of sums
+    return static_cast<int64_t>(
+        std::max(0.0, std::floor(best * (1 - 1e-9) - 8)));  // roundings of sums
   }
 
  private:
@@ -160,7 +164,8 @@ class Ascent {
     purchase.Offer(lane.price[segment] / lane.rate, capacity_ns_[segment] * lane.rate, segment);
   }
 
-  // Leaving is bought from the gap's beginning on, coming back towards its end; held until it has left and from when it comes back.
+  // Leaving is bought from the gap's beginning on, coming back towards its end; held until it has
+  // left and from when it comes back.
   Ways Explore(const Life& life, const Gap& gap) {
     Ways ways;
     Way left;
@@ -201,8 +206,8 @@ class Ascent {
       const Reached& reached = reached_[i];
       if (!on_copied && reached.plain_from_copied && reached.plain != How::kDead) on_copied = true;
       Account(life, life.gaps[i], reached, on_copied ? reached.copied : reached.plain);
-      on_copied =
-          on_copied ? !reached.copied_from_plain : reached.plain == How::kDead && reached.plain_from_copied;
+      on_copied = on_copied ? !reached.copied_from_plain
+                            : reached.plain == How::kDead && reached.plain_from_copied;
     }
     return cost;
   }
@@ -233,7 +238,8 @@ class Ascent {
     copied = plain + ways.swap_copied.cost - ways.stay;
   }
 
-  static void Choose(const Gap& gap, const Ways& ways, double& plain, double& copied, Reached& reached) {
+  static void Choose(const Gap& gap, const Ways& ways, double& plain, double& copied,
+                     Reached& reached) {
     double next_copied = copied;
     const auto reach = [&](double cost, How how, bool from_plain) {
       if (cost >= next_copied) return;
@@ -279,7 +285,8 @@ class Ascent {
   }
 
   void MarkAway(const Life& life, const Gap& gap, const Way& way) {
-    int32_t from = std::max(way.left + 1, gap.first + (gap.starts_in_group ? 1 : 0)), until = way.back;
+    int32_t from = std::max(way.left + 1, gap.first + (gap.starts_in_group ? 1 : 0)),
+            until = way.back;
     const int32_t count = segments_.count();
     if (until < from) return;
     if (from >= count) {
@@ -302,8 +309,8 @@ class Ascent {
   // Dearer where too much was asked for, each price at its own pace.
   void Step(double step) {
     for (size_t b = 0; b < memory_price_.size(); ++b)
-      memory_price_[b] =
-          std::max(0.0, memory_price_[b] + Moved(step, excess_bytes_[b] / out_.rate, memory_squares_[b]));
+      memory_price_[b] = std::max(
+          0.0, memory_price_[b] + Moved(step, excess_bytes_[b] / out_.rate, memory_squares_[b]));
     for (size_t s = 0; s < capacity_ns_.size(); ++s) {
       double &out = out_.price[s], &in = in_.price[s];
       const bool both = out_.both * out + in_.both * in >= std::max(out, in);
@@ -334,9 +341,10 @@ class Ascent {
   const Segments segments_;
   const Lives lives_;
   const int32_t rounds_;
-  std::vector<double> memory_price_, memory_squares_;  // by check, in units of the link's time per byte
-  std::vector<double> capacity_ns_;                    // by segment: what one copy can use of it
-  std::vector<double> fastest_ns_;                     // by operation
+  std::vector<double> memory_price_,
+      memory_squares_;               // by check, in units of the link's time per byte
+  std::vector<double> capacity_ns_;  // by segment: what one copy can use of it
+  std::vector<double> fastest_ns_;   // by operation
   Lane out_, in_;
   // Of the last evaluation.
   std::vector<double> excess_bytes_, time_ns_, away_bytes_;

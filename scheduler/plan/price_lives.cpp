@@ -26,7 +26,8 @@ class Measuring {
     const std::vector<int64_t> recompute_ns = LeastRecomputeNs(problem, chains_, intervals_);
     for (size_t i = 0; i < intervals_.size(); ++i) {
       if (recompute_ns[i] >= 0)
-        again_ns_[{intervals_[i].buffer, intervals_[i].from}] = static_cast<double>(recompute_ns[i]);
+        again_ns_[{intervals_[i].buffer, intervals_[i].from}] =
+            static_cast<double>(recompute_ns[i]);
     }
   }
 
@@ -64,7 +65,8 @@ class Measuring {
 
   void Hold(int32_t from, int32_t until, double bytes) {
     for (int32_t b = 0; b < segments_.check_count(); ++b) {
-      if (from <= segments_.check(b) && segments_.check(b) <= until) result_.live_bytes[At(b)] += bytes;
+      if (from <= segments_.check(b) && segments_.check(b) <= until)
+        result_.live_bytes[At(b)] += bytes;
     }
   }
 
@@ -75,16 +77,19 @@ class Measuring {
     const bool input = buffer.kind == BufferKind::kInput;
     size_t start = 0;
     if (buffer.persistent) {
-      const auto writer = std::find_if(touches.begin(), touches.end(),
-                                       [&](OperationId touch) { return Has(profile_.at(touch).writes, id); });
+      const auto writer = std::find_if(touches.begin(), touches.end(), [&](OperationId touch) {
+        return Has(profile_.at(touch).writes, id);
+      });
       const bool written = writer != touches.end();
       life.starts_copied = !written && !input;
-      start = input ? touches.size() - 1 : written ? static_cast<size_t>(writer - touches.begin()) : 0;
+      start = input     ? touches.size() - 1
+              : written ? static_cast<size_t>(writer - touches.begin())
+                        : 0;
     }
     const size_t count = buffer.persistent ? touches.size() : touches.size() - 1;
     for (size_t n = 0; n < count; ++n)
-      life.gaps.push_back(
-          GapBetween(id, touches[(start + n) % touches.size()], touches[(start + n + 1) % touches.size()]));
+      life.gaps.push_back(GapBetween(id, touches[(start + n) % touches.size()],
+                                     touches[(start + n + 1) % touches.size()]));
     const auto size = static_cast<double>(buffer.size_bytes);
     life.held_bytes = FootprintBytes(id);
     life.out_work = size + LatencyWork(problem_.device.to_host_bytes_per_second,
@@ -96,7 +101,8 @@ class Measuring {
 
   // What the engine could have copied meanwhile, at its lowest rate.
   double LatencyWork(int64_t alone, int64_t both) const {
-    const int64_t rate = base::scale(std::min(alone, both), problem_.device.link_share_permille, 1000);
+    const int64_t rate =
+        base::scale(std::min(alone, both), problem_.device.link_share_permille, 1000);
     return static_cast<double>(problem_.device.copy_latency_ns) * static_cast<double>(rate) / 1e9;
   }
 
@@ -110,7 +116,8 @@ class Measuring {
     gap.write_after = Has(writes, id);
     gap.new_content = wraps && profile_.at(id).kind == BufferKind::kInput;
     gap.dead = Has(writes, id) && !Has(reads, id);
-    if (const auto again = again_ns_.find({id, from}); again != again_ns_.end()) gap.again_ns = again->second;
+    if (const auto again = again_ns_.find({id, from}); again != again_ns_.end())
+      gap.again_ns = again->second;
     return gap;
   }
 
@@ -132,7 +139,8 @@ class Measuring {
       for (BufferId id : operation.reads) touched_bytes += IsMovable(id) ? FootprintBytes(id) : 0;
       for (BufferId id : operation.writes)
         touched_bytes += IsMovable(id) && !Has(operation.reads, id) ? FootprintBytes(id) : 0;
-      result_.room_bytes.push_back(static_cast<double>(problem_.budget_bytes) - fixed_bytes - touched_bytes);
+      result_.room_bytes.push_back(static_cast<double>(problem_.budget_bytes) - fixed_bytes -
+                                   touched_bytes);
     }
   }
 
@@ -141,7 +149,8 @@ class Measuring {
   const Segments& segments_;
   const RecomputeChains chains_;
   const std::vector<IdleInterval> intervals_;
-  std::map<std::pair<BufferId, OperationId>, double> again_ns_;  // by buffer and the touch before the gap
+  std::map<std::pair<BufferId, OperationId>, double>
+      again_ns_;  // by buffer and the touch before the gap
   Lives result_;
 };
 
@@ -183,7 +192,8 @@ std::vector<int32_t> ChooseChecks(const IterationProfile& profile, int32_t most)
   for (int32_t begin = 0; begin < count; begin += stretch) {
     const auto worst =
         std::max_element(live.begin() + begin, live.begin() + std::min(count, begin + stretch));
-    if (worst - live.begin() > checks.back()) checks.push_back(static_cast<int32_t>(worst - live.begin()));
+    if (worst - live.begin() > checks.back())
+      checks.push_back(static_cast<int32_t>(worst - live.begin()));
   }
   return checks;
 }

@@ -1,4 +1,5 @@
-// An iteration cut into segments of time, and what each buffer's life looks like in them: what BoundByPrices() puts prices on.
+// An iteration cut into segments of time, and what each buffer's life looks like in them: what
+// BoundByPrices() puts prices on.
 //
 // Used by the price bound only; pure. See Note [Segments].
 #pragma once
@@ -15,9 +16,10 @@ namespace spillway::scheduler::prices {
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
 
 // Note [Segments]
-// Memory is checked at the start of chosen operations, the first of the iteration among them. Segment 2b is the time before the
-// b-th of them starts, segment 2b + 1 what the operations from it on until the next one take at least. All other time counts as
-// time before the next check: waiting, slower algorithms, operations that run again. Copies happen in segments. Past the
+// Memory is checked at the start of chosen operations, the first of the iteration among them.
+// Segment 2b is the time before the b-th of them starts, segment 2b + 1 what the operations from it
+// on until the next one take at least. All other time counts as time before the next check:
+// waiting, slower algorithms, operations that run again. Copies happen in segments. Past the
 // iteration's end segments count on.
 class Segments {
  public:
@@ -43,11 +45,13 @@ class Segments {
 // A stretch of a buffer's life between two touches, in segments.
 struct Gap {
   int32_t first = 0, last = 0;
-  bool starts_in_group = false;  // the first segment began before the touch: its check is not in the gap
-  bool dead = false;             // nobody needs the content again
-  bool new_content = false;      // the program brings other content, also on the host: leaving needs no copy
-  bool write_after = false;      // the touch at its end makes a copy on the host worthless
-  double again_ns = kNever;      // to make the whole content again, at least
+  bool starts_in_group =
+      false;          // the first segment began before the touch: its check is not in the gap
+  bool dead = false;  // nobody needs the content again
+  bool new_content =
+      false;  // the program brings other content, also on the host: leaving needs no copy
+  bool write_after = false;  // the touch at its end makes a copy on the host worthless
+  double again_ns = kNever;  // to make the whole content again, at least
 };
 
 struct Life {
@@ -60,11 +64,12 @@ struct Life {
 struct Lives {
   std::vector<Life> lives;
   std::vector<double> live_bytes;  // by check: held if nothing moves, without workspaces
-  std::vector<double>
-      room_bytes;  // by operation: for its workspace, when only what it touches and what never moves is there
+  std::vector<double> room_bytes;  // by operation: for its workspace, when only what it touches and
+                                   // what never moves is there
 };
 
-// At most `most` operations: the first, and of each stretch of the iteration the one with the most live bytes.
+// At most `most` operations: the first, and of each stretch of the iteration the one with the most
+// live bytes.
 std::vector<int32_t> ChooseChecks(const IterationProfile& profile, int32_t most);
 
 Lives MeasureLives(const Problem& problem, const Segments& segments);

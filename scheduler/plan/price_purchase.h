@@ -1,6 +1,7 @@
 // Link time as buffers buy it: so many bytes from the cheapest segments of a window that grows.
 //
-// Used by the price bound only, on its one thread; reuses its memory. See Note [Segments] in price_lives.h.
+// Used by the price bound only, on its one thread; reuses its memory. See Note [Segments] in
+// price_lives.h.
 #pragma once
 
 #include <algorithm>

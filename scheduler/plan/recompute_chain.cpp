@@ -13,12 +13,14 @@ bool ChangesInPlace(const Operation& operation) {
 
 }  // namespace
 
-// Operations are visited depth first with a stack of their own: chains can be as long as the iteration.
+// Operations are visited depth first with a stack of their own: chains can be as long as the
+// iteration.
 struct RecomputeChains::Search {
   OperationId before;
   Present present;
   Marks& marks;
-  std::vector<OperationId> waiting;  // entered, their inputs not yet looked at when on top for the first time
+  std::vector<OperationId>
+      waiting;  // entered, their inputs not yet looked at when on top for the first time
   std::vector<OperationId> chain;
 };
 
@@ -34,7 +36,8 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
     can_be_made_until_freed_.push_back(CanBeMadeUntilFreed({static_cast<int32_t>(i)}));
 }
 
-// Until something that it read or wrote is written again: that operation itself still finds all as it was.
+// Until something that it read or wrote is written again: that operation itself still finds all as
+// it was.
 int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   const Operation& it = profile_.at(operation);
   if (!it.replayable || ChangesInPlace(it)) return -1;
@@ -49,22 +52,24 @@ int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   return until;
 }
 
-// What it is made from may itself be dropped meanwhile, if it can be made again: whoever wants bytes goes back until they are there.
+// What it is made from may itself be dropped meanwhile, if it can be made again: whoever wants
+// bytes goes back until they are there.
 bool RecomputeChains::CanBeMadeUntilFreed(BufferId buffer) const {
   const Buffer& it = profile_.at(buffer);
   const std::vector<OperationId>& writers = writers_[static_cast<size_t>(buffer.index)];
   if (it.persistent || it.handed_on || writers.empty()) return false;
   const std::vector<BufferId>& reads = profile_.at(writers.back()).reads;
   return CanRepeat(writers.back(), {it.dies.index + 1}) &&
-         std::all_of(reads.begin(), reads.end(), [&](BufferId read) { return LivesBefore(read, it.dies); });
+         std::all_of(reads.begin(), reads.end(),
+                     [&](BufferId read) { return LivesBefore(read, it.dies); });
 }
 
 bool RecomputeChains::MayLeaveForGood(const IdleInterval& interval) const {
   if (!interval.content_dead) return false;
   const Buffer& buffer = profile_.at(interval.buffer);
   const bool ends_with_its_free = !buffer.persistent && interval.to.index == buffer.dies.index + 1;
-  return !is_live_ ||
-         (ends_with_its_free && can_be_made_until_freed_[static_cast<size_t>(interval.buffer.index)]);
+  return !is_live_ || (ends_with_its_free &&
+                       can_be_made_until_freed_[static_cast<size_t>(interval.buffer.index)]);
 }
 
 OperationId RecomputeChains::WriterBefore(BufferId buffer, OperationId before) const {
@@ -98,14 +103,15 @@ bool RecomputeChains::Visit(OperationId operation, Search& search) const {
   return std::all_of(reads.begin(), reads.end(), [&](BufferId id) { return Collect(id, search); });
 }
 
-std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets, OperationId before,
-                                               Present present) const {
+std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets,
+                                               OperationId before, Present present) const {
   Marks marks(profile_.operations.size());
   return Find(targets, before, present, marks);
 }
 
-std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets, OperationId before,
-                                               Present present, Marks& marks) const {
+std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targets,
+                                               OperationId before, Present present,
+                                               Marks& marks) const {
   ++marks.question_;
   Search search{before, present, marks, {}, {}};
   for (BufferId target : targets) {

@@ -11,8 +11,10 @@ SwapOrder::SwapOrder(const std::vector<IdleInterval>& intervals) : by_begin(inte
   by_end = by_begin;
   const auto from = [&](int32_t i) { return intervals[static_cast<size_t>(i)].from; };
   const auto to = [&](int32_t i) { return intervals[static_cast<size_t>(i)].to; };
-  std::stable_sort(by_begin.begin(), by_begin.end(), [&](int32_t a, int32_t b) { return from(a) < from(b); });
-  std::stable_sort(by_end.begin(), by_end.end(), [&](int32_t a, int32_t b) { return to(b) < to(a); });
+  std::stable_sort(by_begin.begin(), by_begin.end(),
+                   [&](int32_t a, int32_t b) { return from(a) < from(b); });
+  std::stable_sort(by_end.begin(), by_end.end(),
+                   [&](int32_t a, int32_t b) { return to(b) < to(a); });
 }
 
 SwapSchedule::SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
@@ -34,8 +36,9 @@ void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
     if (!swapped[at]) continue;
     chosen_.push_back(i);
     const IdleInterval& interval = intervals_[at];
-    away_[at] = IsAwayThroughout(interval) ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
-                                           : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
+    away_[at] = IsAwayThroughout(interval)
+                    ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
+                    : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
   }
 }
 
@@ -89,12 +92,14 @@ const std::vector<int64_t>& SwapSchedule::LoadBytes() {
   for (const int32_t i : chosen_) {
     const Away away = AwayOf(i);
     if (away.empty()) continue;
-    const int64_t size_bytes = timetable_.footprint_bytes(intervals_[static_cast<size_t>(i)].buffer);
+    const int64_t size_bytes =
+        timetable_.footprint_bytes(intervals_[static_cast<size_t>(i)].buffer);
     load_bytes_[static_cast<size_t>(away.begin)] -= size_bytes;
     load_bytes_[static_cast<size_t>(away.end)] += size_bytes;
   }
   for (size_t i = 1; i < 2 * count; ++i) load_bytes_[i] += load_bytes_[i - 1];
-  for (size_t i = 0; i < count; ++i) load_bytes_[i] += timetable_.load_bytes()[i] + load_bytes_[i + count];
+  for (size_t i = 0; i < count; ++i)
+    load_bytes_[i] += timetable_.load_bytes()[i] + load_bytes_[i + count];
   load_bytes_.resize(count);
   return load_bytes_;
 }

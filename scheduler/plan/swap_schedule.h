@@ -1,12 +1,14 @@
-// What a set of swaps does to memory when nothing may wait: offloads as early, prefetches as late as the link allows.
+// What a set of swaps does to memory when nothing may wait: offloads as early, prefetches as late
+// as the link allows.
 //
-// Offloads leave one after another in the order in which their intervals begin, each as soon as its interval and the link
-// allow; prefetches are scheduled backwards from the ends of their intervals. A buffer is away during the operations that lie
-// wholly between the end of its offload and the start of its prefetch. The iteration is steady state: what is still copying at
-// its end delays the next one's copies. (AutoSwap, section 4; des.py and swap.py of the reference.)
+// Offloads leave one after another in the order in which their intervals begin, each as soon as its
+// interval and the link allow; prefetches are scheduled backwards from the ends of their intervals.
+// A buffer is away during the operations that lie wholly between the end of its offload and the
+// start of its prefetch. The iteration is steady state: what is still copying at its end delays the
+// next one's copies. (AutoSwap, section 4; des.py and swap.py of the reference.)
 //
-// Built once per problem by strategies that swap, and asked very often: a question costs a walk over all intervals. Not for two
-// threads at once, as it reuses its memory.
+// Built once per problem by strategies that swap, and asked very often: a question costs a walk
+// over all intervals. Not for two threads at once, as it reuses its memory.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +18,8 @@
 
 namespace spillway::scheduler {
 
-// Intervals in the orders in which they are arranged: sorted once where many schedules are made for the same.
+// Intervals in the orders in which they are arranged: sorted once where many schedules are made for
+// the same.
 struct SwapOrder {
   explicit SwapOrder(const std::vector<IdleInterval>& intervals);
 
@@ -25,15 +28,16 @@ struct SwapOrder {
 
 class SwapSchedule {
  public:
-  // kNever: nothing waits for a copy, so a buffer is away only while no copy of it runs. kAsNeeded: computation may wait, so a
-  // buffer can be away for the whole of its interval.
+  // kNever: nothing waits for a copy, so a buffer is away only while no copy of it runs. kAsNeeded:
+  // computation may wait, so a buffer can be away for the whole of its interval.
   enum class Waits { kNever, kAsNeeded };
 
   // All must outlive the schedule.
-  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals, const SwapOrder& order,
-               Waits waits = Waits::kNever);
+  SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
+               const SwapOrder& order, Waits waits = Waits::kNever);
 
-  // Operations during which a swapped interval's buffer is away: [begin, end), counting on past the iteration's end.
+  // Operations during which a swapped interval's buffer is away: [begin, end), counting on past the
+  // iteration's end.
   struct Away {
     int32_t begin = 0;
     int32_t end = 0;
@@ -41,13 +45,16 @@ class SwapSchedule {
     int32_t length() const { return empty() ? 0 : end - begin; }
   };
 
-  // One flag per interval. An interval that the link cannot serve in time is never away; it occupies the link all the same.
+  // One flag per interval. An interval that the link cannot serve in time is never away; it
+  // occupies the link all the same.
   void Arrange(const std::vector<bool>& swapped);
 
   // Of the last arrangement.
   Away AwayOf(int32_t interval) const { return away_[static_cast<size_t>(interval)]; }
   // When the prefetch starts, as the schedule sees it; counts on past the iteration's end.
-  int64_t PrefetchStartNs(int32_t interval) const { return prefetch_ns_[static_cast<size_t>(interval)]; }
+  int64_t PrefetchStartNs(int32_t interval) const {
+    return prefetch_ns_[static_cast<size_t>(interval)];
+  }
   // Load by operation: the timetable's less what is away.
   const std::vector<int64_t>& LoadBytes();
 

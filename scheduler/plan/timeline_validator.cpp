@@ -43,7 +43,8 @@ class Reading {
       ReceiveInputs();
       size_t action = 0;
       for (size_t step = 0; step < plan_.steps.size(); ++step) {
-        if (Offence offence = ReadStep(i * plan_.steps.size() + step, static_cast<int32_t>(step), action))
+        if (Offence offence =
+                ReadStep(i * plan_.steps.size() + step, static_cast<int32_t>(step), action))
           return offence;
       }
     }
@@ -73,14 +74,17 @@ class Reading {
 
   const WorkspaceChoice* workspace(const Step& step) const {
     const Operation& operation = profile_.at(step.operation);
-    return operation.workspaces.empty() ? nullptr
-                                        : &operation.workspaces[static_cast<size_t>(step.workspace)];
+    return operation.workspaces.empty()
+               ? nullptr
+               : &operation.workspaces[static_cast<size_t>(step.workspace)];
   }
 
   Offence CheckSteps() const {
     const size_t count = plan_.steps.size() * timeline_.iteration_start_ns.size();
-    if (count == 0 || timeline_.step_start_ns.size() != count || timeline_.step_end_ns.size() != count)
-      return MakeOffence(PlanFault::kTimelineShape, -1, {}, "the timeline does not have the plan's steps");
+    if (count == 0 || timeline_.step_start_ns.size() != count ||
+        timeline_.step_end_ns.size() != count)
+      return MakeOffence(PlanFault::kTimelineShape, -1, {},
+                         "the timeline does not have the plan's steps");
     for (size_t i = 0; i < count; ++i) {
       const auto at = static_cast<int32_t>(i % plan_.steps.size());
       const Step& step = plan_.steps[i % plan_.steps.size()];
@@ -101,22 +105,26 @@ class Reading {
     const std::vector<CopyTime>& opposite = out ? timeline_.to_device : timeline_.to_host;
     const DeviceModel& device = problem_.device;
     const int64_t alone = out ? device.to_host_bytes_per_second : device.to_device_bytes_per_second;
-    const int64_t both = out ? device.to_host_both_bytes_per_second : device.to_device_both_bytes_per_second;
+    const int64_t both =
+        out ? device.to_host_both_bytes_per_second : device.to_device_both_bytes_per_second;
     for (size_t i = 0; i < copies.size(); ++i) {
       const CopyTime& copy = copies[i];
       if (i > 0 && copy.start_ns < copies[i - 1].end_ns)
         return MakeOffence(PlanFault::kCopiesOverlap, -1, copy.buffer,
                            "two copies run at once on one engine");
-      // A copy in the other direction that has not ended in the timeline is not known; that only makes this check milder.
+      // A copy in the other direction that has not ended in the timeline is not known; that only
+      // makes this check milder.
       int64_t shared_ns = 0;
       for (const CopyTime& other : opposite)
         shared_ns += std::max<int64_t>(
             0, std::min(copy.end_ns, other.end_ns) - std::max(copy.start_ns, other.start_ns));
       const int64_t whole_ns = copy.end_ns - copy.start_ns - device.copy_latency_ns + kRoundingNs;
-      const int64_t both_ns = std::max<int64_t>(0, std::min(whole_ns, shared_ns - device.copy_latency_ns));
+      const int64_t both_ns =
+          std::max<int64_t>(0, std::min(whole_ns, shared_ns - device.copy_latency_ns));
       const Wide possible =
           (Wide{alone} * (whole_ns - both_ns) + Wide{both} * both_ns) * device.link_share_permille;
-      if (whole_ns < 0 || Wide{profile_.at(copy.buffer).size_bytes} * 1'000'000'000 * 1000 > possible)
+      if (whole_ns < 0 ||
+          Wide{profile_.at(copy.buffer).size_bytes} * 1'000'000'000 * 1000 > possible)
         return MakeOffence(PlanFault::kCopyTooFast, -1, copy.buffer,
                            "'" + name(copy.buffer) + "' is copied faster than the link");
     }
@@ -139,7 +147,8 @@ class Reading {
       const std::vector<BufferId>& writes = profile_.at(plan_.steps[i].operation).writes;
       if (std::find(writes.begin(), writes.end(), id) != writes.end())
         result = {.on_device = true, .host_equal = plan_.steps[i].recomputes && result.host_equal};
-      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i); ++next) {
+      for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
+           ++next) {
         const Action& action = plan_.actions[next];
         if (action.buffer != id) continue;
         result = {.on_device = action.kind == ActionKind::kPrefetch,
@@ -188,8 +197,12 @@ class Reading {
     return std::nullopt;
   }
 
-  void Take(BufferId id, int64_t at_ns) { change_[at_ns].taken += footprint(profile_.at(id).size_bytes); }
-  void Give(BufferId id, int64_t at_ns) { change_[at_ns].given += footprint(profile_.at(id).size_bytes); }
+  void Take(BufferId id, int64_t at_ns) {
+    change_[at_ns].taken += footprint(profile_.at(id).size_bytes);
+  }
+  void Give(BufferId id, int64_t at_ns) {
+    change_[at_ns].given += footprint(profile_.at(id).size_bytes);
+  }
 
   Offence ReadStep(size_t entry, int32_t at, size_t& action) {
     const Step& step = plan_.steps[static_cast<size_t>(at)];
@@ -219,7 +232,8 @@ class Reading {
     if (it.on_device) return std::nullopt;
     it.on_device = true;
     it.usable_from_ns = kNotYet;
-    if (next_in_ == timeline_.to_device.size()) return std::nullopt;  // had not ended when the timeline did
+    if (next_in_ == timeline_.to_device.size())
+      return std::nullopt;  // had not ended when the timeline did
     const CopyTime& copy = timeline_.to_device[next_in_];
     if (copy.buffer != action.buffer)
       return MakeOffence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
@@ -261,9 +275,9 @@ class Reading {
   Offence ReadTouches(int32_t at, const Step& step, int64_t start_ns) {
     const Operation& operation = profile_.at(step.operation);
     const auto away = [&](BufferId id) {
-      return MakeOffence(
-          PlanFault::kTouchesWhileAway, at, id,
-          "operation '" + operation.name + "' runs while '" + name(id) + "' is away or being copied");
+      return MakeOffence(PlanFault::kTouchesWhileAway, at, id,
+                         "operation '" + operation.name + "' runs while '" + name(id) +
+                             "' is away or being copied");
     };
     for (BufferId id : operation.reads) {
       if (!place(id).on_device || place(id).usable_from_ns > start_ns) return away(id);
@@ -275,7 +289,8 @@ class Reading {
       if (!step.recomputes) it.host_equal = false;
     }
     if (step.recomputes) return std::nullopt;
-    for (BufferId id : lives_.born_at[static_cast<size_t>(step.operation.index)]) Bring(id, start_ns);
+    for (BufferId id : lives_.born_at[static_cast<size_t>(step.operation.index)])
+      Bring(id, start_ns);
     return std::nullopt;
   }
 
@@ -328,9 +343,11 @@ class Reading {
   const Timeline& timeline_;
   std::vector<Place> places_;
   const Lifetimes lives_;
-  std::vector<std::pair<int64_t, int64_t>> host_calls_;  // by when they must be over, how long they take
-  std::map<int64_t, int32_t> dead_;                      // by footprint: still mapped, and nobody's
-  std::map<int64_t, Change> change_;  // of bytes in use, by time; what is given at a time can be taken at it
+  std::vector<std::pair<int64_t, int64_t>>
+      host_calls_;                   // by when they must be over, how long they take
+  std::map<int64_t, int32_t> dead_;  // by footprint: still mapped, and nobody's
+  std::map<int64_t, Change>
+      change_;  // of bytes in use, by time; what is given at a time can be taken at it
   size_t next_out_ = 0, next_in_ = 0;
 };
 

@@ -59,7 +59,8 @@ void Timetable::MeasureLoad(const Problem& problem, const std::vector<int32_t>& 
   for (size_t i = 0; i < profile.buffers.size(); ++i) {
     const Buffer& buffer = profile.buffers[i];
     changes[buffer.persistent ? 0 : static_cast<size_t>(buffer.born.index)] += footprints_bytes_[i];
-    if (!buffer.persistent) changes[static_cast<size_t>(buffer.dies.index) + 1] -= footprints_bytes_[i];
+    if (!buffer.persistent)
+      changes[static_cast<size_t>(buffer.dies.index) + 1] -= footprints_bytes_[i];
   }
   int64_t live_bytes = 0;
   for (size_t i = 0; i < profile.operations.size(); ++i) {
@@ -72,15 +73,18 @@ void Timetable::MeasureLoad(const Problem& problem, const std::vector<int32_t>& 
 
 int32_t Timetable::FirstStartingFrom(int64_t when_ns) const {
   const int64_t period = when_ns / std::max<int64_t>(1, iteration_ns());
-  const auto at = std::lower_bound(starts_ns_.begin(), starts_ns_.end(), when_ns - period * iteration_ns());
-  return static_cast<int32_t>(at - starts_ns_.begin()) + static_cast<int32_t>(period) * operation_count();
+  const auto at =
+      std::lower_bound(starts_ns_.begin(), starts_ns_.end(), when_ns - period * iteration_ns());
+  return static_cast<int32_t>(at - starts_ns_.begin()) +
+         static_cast<int32_t>(period) * operation_count();
 }
 
 int32_t Timetable::FirstEndingAfter(int64_t when_ns) const {
   const int64_t period = when_ns / std::max<int64_t>(1, iteration_ns());
   const auto at =
       std::upper_bound(starts_ns_.begin() + 1, starts_ns_.end(), when_ns - period * iteration_ns());
-  return static_cast<int32_t>(at - starts_ns_.begin()) - 1 + static_cast<int32_t>(period) * operation_count();
+  return static_cast<int32_t>(at - starts_ns_.begin()) - 1 +
+         static_cast<int32_t>(period) * operation_count();
 }
 
 }  // namespace spillway::scheduler

@@ -1,7 +1,8 @@
-// When each operation runs and what is live then, if nothing ever waits and nothing moves: what strategies reason with.
+// When each operation runs and what is live then, if nothing ever waits and nothing moves: what
+// strategies reason with.
 //
-// Built by strategies, one per problem; immutable afterwards, shared freely. Sizes are footprints: whole chunks for what can be
-// moved, slab units for the rest, as the cost model counts them.
+// Built by strategies, one per problem; immutable afterwards, shared freely. Sizes are footprints:
+// whole chunks for what can be moved, slab units for the rest, as the cost model counts them.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +14,12 @@ namespace spillway::scheduler {
 
 class Timetable {
  public:
-  // `workspaces` has one index per operation, or is empty for the smallest ones; it decides durations and loads.
+  // `workspaces` has one index per operation, or is empty for the smallest ones; it decides
+  // durations and loads.
   explicit Timetable(const Problem& problem, const std::vector<int32_t>& workspaces = {});
 
-  // The same loads and sizes, but each operation takes this much longer: what is recomputed just before it.
+  // The same loads and sizes, but each operation takes this much longer: what is recomputed just
+  // before it.
   Timetable Stretched(const std::vector<int64_t>& extra_ns) const;
 
   int32_t operation_count() const { return static_cast<int32_t>(load_bytes_.size()); }
@@ -25,15 +28,18 @@ class Timetable {
   // Operations count on past the iteration's end: operation n is the first of the next iteration.
   int64_t start_ns(int32_t operation) const {
     const int32_t count = operation_count();
-    return starts_ns_[static_cast<size_t>(operation % count)] + iteration_ns() * (operation / count);
+    return starts_ns_[static_cast<size_t>(operation % count)] +
+           iteration_ns() * (operation / count);
   }
   int64_t end_ns(int32_t operation) const {
     const int32_t count = operation_count();
-    return starts_ns_[static_cast<size_t>(operation % count) + 1] + iteration_ns() * (operation / count);
+    return starts_ns_[static_cast<size_t>(operation % count) + 1] +
+           iteration_ns() * (operation / count);
   }
   int64_t duration_ns(int32_t operation) const { return end_ns(operation) - start_ns(operation); }
 
-  // Of non-negative times: the first operation that starts at or after it; the first that has not ended by then.
+  // Of non-negative times: the first operation that starts at or after it; the first that has not
+  // ended by then.
   int32_t FirstStartingFrom(int64_t when_ns) const;
   int32_t FirstEndingAfter(int64_t when_ns) const;
 
@@ -41,14 +47,19 @@ class Timetable {
     return footprints_bytes_[static_cast<size_t>(buffer.index)];
   }
   // What the link needs for one copy of the buffer, latency included, alone on it.
-  int64_t to_host_ns(BufferId buffer) const { return to_host_ns_[static_cast<size_t>(buffer.index)]; }
-  int64_t to_device_ns(BufferId buffer) const { return to_device_ns_[static_cast<size_t>(buffer.index)]; }
+  int64_t to_host_ns(BufferId buffer) const {
+    return to_host_ns_[static_cast<size_t>(buffer.index)];
+  }
+  int64_t to_device_ns(BufferId buffer) const {
+    return to_device_ns_[static_cast<size_t>(buffer.index)];
+  }
 
   // Live footprints and the workspace, by operation.
   const std::vector<int64_t>& load_bytes() const { return load_bytes_; }
   int64_t peak_bytes() const { return peak_bytes_; }
 
-  // An interval's first untouched operation and the one that ends it; the latter counts on when the interval wraps.
+  // An interval's first untouched operation and the one that ends it; the latter counts on when the
+  // interval wraps.
   static int32_t BeginOf(const IdleInterval& interval) { return interval.from.index + 1; }
   int32_t EndOf(const IdleInterval& interval) const {
     return interval.wraps ? interval.to.index + operation_count() : interval.to.index;

@@ -127,11 +127,13 @@ class ProfileMaker {
   void AppendTouch(Operation& operation, const TraceTouch& touch) {
     const BufferId id = ids_[touch.allocation];
     const auto at = static_cast<size_t>(id.index);
-    AddTouch(operation, id, touch.reads, touch.writes, written_[at] || profile_.buffers[at].persistent);
+    AddTouch(operation, id, touch.reads, touch.writes,
+             written_[at] || profile_.buffers[at].persistent);
     written_[at] = true;
   }
 
-  // What was never freed lives to the end; what never lived during an operation is left as a buffer of one.
+  // What was never freed lives to the end; what never lived during an operation is left as a buffer
+  // of one.
   void Close() {
     const int32_t last = std::max(0, next_operation() - 1);
     for (Buffer& buffer : profile_.buffers) {
@@ -142,8 +144,9 @@ class ProfileMaker {
     RepairFirstReads();
   }
 
-  // A buffer that was alive at the begin and freed later was taken for persistent until then: its reads before the first
-  // write say that it carries content into the iteration, so it stays persistent.
+  // A buffer that was alive at the begin and freed later was taken for persistent until then: its
+  // reads before the first write say that it carries content into the iteration, so it stays
+  // persistent.
   void RepairFirstReads() {
     std::vector<bool> written(profile_.buffers.size(), false);
     for (const Operation& operation : profile_.operations) {

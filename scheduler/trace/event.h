@@ -1,10 +1,12 @@
 // What a job did, as a list of events: allocations, frees, operations with what they touch.
 //
-// Written by the recorder, read by the learner, the command line and the tests, on any thread. Plain values. Allocations are
-// named by a number that is never used twice in a trace; raw addresses do not appear.
+// Written by the recorder, read by the learner, the command line and the tests, on any thread.
+// Plain values. Allocations are named by a number that is never used twice in a trace; raw
+// addresses do not appear.
 //
 // Invariants, which CheckTrace() verifies:
-//   1. An allocation is allocated once, before it is touched, and freed once at most, after its last touch.
+//   1. An allocation is allocated once, before it is touched, and freed once at most, after its
+//   last touch.
 //   2. Sizes are positive, times and durations not negative, starts never run backwards.
 //   3. Identities lie in the trace's list.
 #pragma once
@@ -52,11 +54,12 @@ struct EventTrace {
 // The first broken invariant as a sentence, or nothing.
 base::Status CheckTrace(const EventTrace& trace);
 
-// The events [from, until); what is alive at `from` is allocated by events at the cut's begin. Clamped to the trace.
+// The events [from, until); what is alive at `from` is allocated by events at the cut's begin.
+// Clamped to the trace.
 EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until);
 
-// One iteration's events as a profile: what is alive at both ends persists. Nothing is replayable: a trace does not prove it.
-// Durations of zero are left as they are.
+// One iteration's events as a profile: what is alive at both ends persists. Nothing is replayable:
+// a trace does not prove it. Durations of zero are left as they are.
 IterationProfile ProfileFromTrace(const EventTrace& trace);
 
 }  // namespace spillway::scheduler

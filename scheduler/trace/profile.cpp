@@ -26,8 +26,10 @@ Status CheckBuffers(const IterationProfile& profile) {
     sum_bytes += buffer.size_bytes;
     if (buffer.persistent) continue;
     if (!Exists(profile, buffer.born) || !Exists(profile, buffer.dies))
-      return Error{"buffer '" + buffer.name + "' is born or dies at an operation that does not exist"};
-    if (buffer.born > buffer.dies) return Error{"buffer '" + buffer.name + "' dies before it is born"};
+      return Error{"buffer '" + buffer.name +
+                   "' is born or dies at an operation that does not exist"};
+    if (buffer.born > buffer.dies)
+      return Error{"buffer '" + buffer.name + "' dies before it is born"};
   }
   return Ok();
 }
@@ -41,24 +43,28 @@ Status CheckWorkspaces(const Operation& operation, int64_t& sum_ns) {
       return Error{"operation '" + operation.name + "' has a workspace with a negative duration"};
     longest_ns = std::max(longest_ns, choice.duration_ns);
   }
-  if (operation.duration_ns < 0) return Error{"operation '" + operation.name + "' has a negative duration"};
-  if (longest_ns > kMostNanos - sum_ns) return Error{"the operations' durations add up to more than 2^55 ns"};
+  if (operation.duration_ns < 0)
+    return Error{"operation '" + operation.name + "' has a negative duration"};
+  if (longest_ns > kMostNanos - sum_ns)
+    return Error{"the operations' durations add up to more than 2^55 ns"};
   sum_ns += longest_ns;
   return Ok();
 }
 
-Status CheckTouches(const IterationProfile& profile, OperationId id, const std::vector<BufferId>& touched,
-                    std::vector<int32_t>& seen_at) {
+Status CheckTouches(const IterationProfile& profile, OperationId id,
+                    const std::vector<BufferId>& touched, std::vector<int32_t>& seen_at) {
   const std::string& name = profile.at(id).name;
   for (BufferId buffer_id : touched) {
     if (!Exists(profile, buffer_id))
       return Error{"operation '" + name + "' touches a buffer that does not exist"};
     int32_t& seen = seen_at[static_cast<size_t>(buffer_id.index)];
     const Buffer& buffer = profile.at(buffer_id);
-    if (seen == id.index) return Error{"operation '" + name + "' names buffer '" + buffer.name + "' twice"};
+    if (seen == id.index)
+      return Error{"operation '" + name + "' names buffer '" + buffer.name + "' twice"};
     seen = id.index;
     if (!buffer.persistent && (id < buffer.born || id > buffer.dies))
-      return Error{"operation '" + name + "' touches buffer '" + buffer.name + "' outside its lifetime"};
+      return Error{"operation '" + name + "' touches buffer '" + buffer.name +
+                   "' outside its lifetime"};
   }
   return Ok();
 }
@@ -83,7 +89,8 @@ Status CheckOperations(const IterationProfile& profile) {
     const OperationId id{static_cast<int32_t>(i)};
     const Operation& operation = profile.operations[i];
     if (Status checked = CheckWorkspaces(operation, sum_ns); !checked.ok()) return checked;
-    if (Status checked = CheckTouches(profile, id, operation.reads, read_at); !checked.ok()) return checked;
+    if (Status checked = CheckTouches(profile, id, operation.reads, read_at); !checked.ok())
+      return checked;
     if (Status checked = CheckTouches(profile, id, operation.writes, written_at); !checked.ok())
       return checked;
   }
@@ -91,7 +98,8 @@ Status CheckOperations(const IterationProfile& profile) {
 }
 
 // The idle intervals of one buffer, given the operations that touch it.
-void AppendIntervals(const IterationProfile& profile, BufferId id, const std::vector<OperationId>& touches,
+void AppendIntervals(const IterationProfile& profile, BufferId id,
+                     const std::vector<OperationId>& touches,
                      std::vector<IdleInterval>& intervals) {
   const auto overwrites = [&](OperationId at) {
     const std::vector<BufferId>& reads = profile.at(at).reads;
@@ -109,7 +117,8 @@ void AppendIntervals(const IterationProfile& profile, BufferId id, const std::ve
   if (!buffer.persistent || buffer.kind == BufferKind::kInput || touches.empty()) return;
   const OperationId last = touches.back(), first = touches.front();
   const auto count = static_cast<int32_t>(profile.operations.size());
-  if (first.index + count > last.index + 1) intervals.push_back({id, last, first, true, overwrites(first)});
+  if (first.index + count > last.index + 1)
+    intervals.push_back({id, last, first, true, overwrites(first)});
 }
 
 }  // namespace

@@ -19,7 +19,9 @@ CUresult Answer(CUresult error, const char** text, const char* ErrorName::*field
 
 using namespace spillway::simulator;
 
-SIM_API(cuGetErrorName)(CUresult error, const char** name) { return Answer(error, name, &ErrorName::name); }
+SIM_API(cuGetErrorName)(CUresult error, const char** name) {
+  return Answer(error, name, &ErrorName::name);
+}
 SIM_API(cuGetErrorString)(CUresult error, const char** text) {
   return Answer(error, text, &ErrorName::description);
 }

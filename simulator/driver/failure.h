@@ -1,4 +1,5 @@
-// How the simulated driver's inner parts say no: a Failure carries the CUresult that the API call returns.
+// How the simulated driver's inner parts say no: a Failure carries the CUresult that the API call
+// returns.
 #pragma once
 
 #include "simulator/driver/abi.h"

@@ -30,7 +30,8 @@ struct Warp {
   std::uint32_t converging = 0;  // in Converge()
 };
 
-// Fibers ready to run, first come first served. Every thread of a block fits in, and the caller's own stack.
+// Fibers ready to run, first come first served. Every thread of a block fits in, and the caller's
+// own stack.
 class ReadyQueue {
  public:
   bool empty() const { return head_ == tail_; }
@@ -59,7 +60,7 @@ struct Executor {
   unsigned idle_count = 0;
   ReadyQueue ready;
 
-  bool blocked = false;  // some thread of this block has blocked: the books below count
+  bool blocked = false;  // some thread of this block has blocked: the statistics below count
   unsigned started = 0;
   unsigned ended = 0;
   Warp warps[kMaxWarps];
@@ -76,7 +77,7 @@ Executor& Self() { return the_executor; }
 
 std::uint32_t Bit(unsigned lane) { return std::uint32_t{1} << lane; }
 
-void StartBooks(Executor& self) {
+void StartStatistics(Executor& self) {
   self.blocked = false;
   self.started = 0;
   self.ended = 0;
@@ -122,7 +123,8 @@ void ReleaseWarp(Executor& self, unsigned warp_index) {
 void ReleaseConverged(Executor& self, unsigned warp_index) {
   Warp& warp = self.warps[warp_index];
   for (std::uint32_t rest = warp.converging; rest; rest &= rest - 1) {
-    Waiter& waiter = self.waiters[warp_index * kWarpThreads + static_cast<unsigned>(std::countr_zero(rest))];
+    Waiter& waiter =
+        self.waiters[warp_index * kWarpThreads + static_cast<unsigned>(std::countr_zero(rest))];
     waiter.result = warp.converging;
     self.ready.push(waiter.fiber);
   }
@@ -162,7 +164,7 @@ void FiberMain() {
 Fiber* FreshFiber(Executor& self) {
   if (self.idle_count) return self.idle[--self.idle_count];
   if (self.fiber_count == kMaxBlockThreads)
-    std::abort();  // more than a block has threads: the books are wrong
+    std::abort();  // more than a block has threads: the statistics are wrong
   Fiber& fiber = self.fibers[self.fiber_count];
   PrepareFiber(fiber, self.fiber_count++, FiberMain);
   return &fiber;
@@ -171,11 +173,11 @@ Fiber* FreshFiber(Executor& self) {
 [[noreturn]] void CannotGoOn(const Executor& self) {
   unsigned in_warp = 0;
   for (const Warp& warp : self.warps) in_warp += static_cast<unsigned>(std::popcount(warp.waiting));
-  std::fprintf(
-      stderr,
-      "spillway simulator: a block of %u threads cannot go on: %u ended, %u wait at __syncthreads, %u in a "
-      "warp operation whose other lanes never arrive\n",
-      self.threads, self.ended, self.at_barrier_count, in_warp);
+  std::fprintf(stderr,
+               "spillway simulator: a block of %u threads cannot go on: %u ended, %u wait at "
+               "__syncthreads, %u in a "
+               "warp operation whose other lanes never arrive\n",
+               self.threads, self.ended, self.at_barrier_count, in_warp);
   std::abort();
 }
 
@@ -204,7 +206,7 @@ void Retire(Executor& self) {
 // Takes over what the thread's loop knows, before the thread is put to wait.
 void Arrive(Executor& self, const ThreadPlace& place) {
   if (!self.blocked) {
-    StartBooks(self);
+    StartStatistics(self);
     self.blocked = true;
   }
   self.started = place.started;

@@ -6,7 +6,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-extern "C" __attribute__((visibility("hidden"))) void spillway_switch_stacks(void** saved, void* next);
+extern "C" __attribute__((visibility("hidden"))) void spillway_switch_stacks(void** saved,
+                                                                             void* next);
 
 // The callee-saved registers of the System V ABI are all that must survive a call.
 asm(R"(
@@ -39,7 +40,8 @@ namespace {
 constexpr std::size_t kStackBytes = 160 * 1024;
 constexpr std::size_t kGuardBytes = 4096;
 constexpr int kSavedRegisters = 6;
-// Stacks lie whole pages apart: begun at the same offset, all of a block's frames would fight for a few cache sets.
+// Stacks lie whole pages apart: begun at the same offset, all of a block's frames would fight for a
+// few cache sets.
 constexpr std::size_t kStaggerBytes = 9 * 64;
 constexpr std::size_t kStaggerSteps = 64;
 
@@ -58,9 +60,10 @@ char* NewStack() {
 
 void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry) {
   if (!fiber.stack) fiber.stack = NewStack();
-  // The entry's return address slot stays empty: the ABI wants rsp = 16 n + 8 at a function's first instruction.
-  auto** top =
-      reinterpret_cast<void**>(fiber.stack + kStackBytes - 64 - number % kStaggerSteps * kStaggerBytes);
+  // The entry's return address slot stays empty: the ABI wants rsp = 16 n + 8 at a function's first
+  // instruction.
+  auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 64 -
+                                        number % kStaggerSteps * kStaggerBytes);
   *--top = nullptr;
   *--top = reinterpret_cast<void*>(entry);
   for (int i = 0; i < kSavedRegisters; ++i) *--top = nullptr;

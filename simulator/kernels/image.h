@@ -1,18 +1,21 @@
 // The contract between the simulated driver and whoever supplies kernels to it.
 //
-// Used by: simulator/driver (loads images, runs bodies), plug-ins made by tools/simkernels, simulator/dnn (its
-// operations are kernels too), tests that bring kernels of their own.
-// Threads: a body runs on whichever thread drives the simulated GPU, one body at a time per process.
+// Used by: simulator/driver (loads images, runs bodies), plug-ins made by tools/simkernels,
+// simulator/dnn (its operations are kernels too), tests that bring kernels of their own. Threads: a
+// body runs on whichever thread drives the simulated GPU, one body at a time per process.
 // Ownership: an image and all it points to is constant and outlives the process' use of the driver.
 //
 // Invariants
-//  1. `cuModuleLoadData`/`cuLibraryLoadData` given a pointer to an Image, or to an ELF file that holds one (module_elf.h),
+//  1. `cuModuleLoadData`/`cuLibraryLoadData` given a pointer to an Image, or to an ELF file that
+//  holds one (module_elf.h),
 //     loads it; given anything else (a fat binary,
-//     a cubin, PTX) they make a module whose kernels and globals are resolved by name among the plug-ins. Plug-ins
-//     are `<executable>.kernels.so` beside the program and those in SPILLWAY_SIM_KERNELS (colon-separated paths).
+//     a cubin, PTX) they make a module whose kernels and globals are resolved by name among the
+//     plug-ins. Plug-ins are `<executable>.kernels.so` beside the program and those in
+//     SPILLWAY_SIM_KERNELS (colon-separated paths).
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
 //  3. Kernel names are the Itanium-mangled names that nvcc gives to the same kernels.
-//  4. A body that touches unmapped device memory is abandoned by siglongjmp: it may leave no lock held and any
+//  4. A body that touches unmapped device memory is abandoned by siglongjmp: it may leave no lock
+//  held and any
 //     executor state behind it must be rebuilt by the next body.
 //  5. A body calls neither CUDA nor anything that allocates device memory.
 #pragma once
@@ -56,13 +59,14 @@ struct KernelEntry {
   const KernelParameter* parameters;
 };
 
-// What a kernel does with memory, for the compute mode `tags` (driver/tags.h), in which it is not run.
+// What a kernel does with memory, for the compute mode `tags` (driver/tags.h), in which it is not
+// run.
 enum class UseKind : std::uint32_t {
   kRead,
-  kWrite,   // all of it, whatever was there before
-  kUpdate,  // reads and writes
-  kAside,   // reads and writes; nothing else that the kernel writes depends on it
-  kPart,    // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
+  kWrite,     // all of it, whatever was there before
+  kUpdate,    // reads and writes
+  kClobbers,  // reads and writes; nothing else that the kernel writes depends on it
+  kPart,      // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
 };
 
 struct KernelUse {
@@ -76,7 +80,8 @@ struct KernelUse {
 struct KernelUseList {
   static constexpr std::uint32_t kMost = 16;
 
-  std::uint64_t identity;  // a hash of the shapes and scalars that the results depend on; no addresses
+  std::uint64_t
+      identity;  // a hash of the shapes and scalars that the results depend on; no addresses
   std::uint32_t count;
   KernelUse uses[kMost];
 };

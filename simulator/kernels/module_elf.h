@@ -1,11 +1,14 @@
-// An image in the form in which a compiler hands a module to the driver: an ELF file for NVIDIA's machine.
+// An image in the form in which a compiler hands a module to the driver: an ELF file for NVIDIA's
+// machine.
 //
-// Used by programs built by `simkernels --host` and by tests whose modules shall list their variables as real ones do. The
-// simulated driver finds the image in it; whoever else reads its symbol table learns names and sizes, as from a cubin.
-// Ownership: what is made lives as long as the process, as the image must.
+// Used by programs built by `simkernels --host` and by tests whose modules shall list their
+// variables as real ones do. The simulated driver finds the image in it; whoever else reads its
+// symbol table learns names and sizes, as from a cubin. Ownership: what is made lives as long as
+// the process, as the image must.
 //
 // Invariants
-//  1. Kernels are STT_FUNC symbols, variables STT_OBJECT symbols of `.nv.global`, by their names in the image.
+//  1. Kernels are STT_FUNC symbols, variables STT_OBJECT symbols of `.nv.global`, by their names in
+//  the image.
 //  2. The section `.spillway.image` holds the image's address.
 #pragma once
 
@@ -30,11 +33,12 @@ class ElfWriter {
   Elf64_Off Append(const void* data, std::size_t bytes) {
     file_.resize((file_.size() + 7) / 8 * 8);
     const std::size_t at = file_.size();
-    file_.insert(file_.end(), static_cast<const char*>(data), static_cast<const char*>(data) + bytes);
+    file_.insert(file_.end(), static_cast<const char*>(data),
+                 static_cast<const char*>(data) + bytes);
     return at;
   }
-  void AddSection(const char* name, Elf64_Word type, Elf64_Off at, std::size_t bytes, Elf64_Word link = 0,
-                  std::size_t entry_bytes = 0) {
+  void AddSection(const char* name, Elf64_Word type, Elf64_Off at, std::size_t bytes,
+                  Elf64_Word link = 0, std::size_t entry_bytes = 0) {
     Elf64_Shdr section{};
     section.sh_name = static_cast<Elf64_Word>(names_.size());
     section.sh_type = type;
@@ -93,17 +97,19 @@ inline const void* ModuleElfOf(const Image& image) {
   for (std::uint32_t i = 0; i < image.kernel_count; ++i)
     internal::AddSymbol(image.kernels[i].name, STT_FUNC, kCode, 0, &symbols, &strings);
   for (std::uint32_t i = 0; i < image.global_count; ++i)
-    internal::AddSymbol(image.globals[i].name, STT_OBJECT, kVariables, image.globals[i].size_bytes, &symbols,
-                        &strings);
+    internal::AddSymbol(image.globals[i].name, STT_OBJECT, kVariables, image.globals[i].size_bytes,
+                        &symbols, &strings);
   const Image* const address = &image;
   internal::ElfWriter writer;
   writer.AddSection(".text", SHT_NOBITS, 0, 0);
   writer.AddSection(".nv.global", SHT_NOBITS, 0, 0);
-  writer.AddSection(".strtab", SHT_STRTAB, writer.Append(strings.data(), strings.size()), strings.size());
+  writer.AddSection(".strtab", SHT_STRTAB, writer.Append(strings.data(), strings.size()),
+                    strings.size());
   const std::size_t symbol_bytes = symbols.size() * sizeof(Elf64_Sym);
-  writer.AddSection(".symtab", SHT_SYMTAB, writer.Append(symbols.data(), symbol_bytes), symbol_bytes,
-                    kStrings, sizeof(Elf64_Sym));
-  writer.AddSection(kImageSection, SHT_PROGBITS, writer.Append(&address, sizeof address), sizeof address);
+  writer.AddSection(".symtab", SHT_SYMTAB, writer.Append(symbols.data(), symbol_bytes),
+                    symbol_bytes, kStrings, sizeof(Elf64_Sym));
+  writer.AddSection(kImageSection, SHT_PROGBITS, writer.Append(&address, sizeof address),
+                    sizeof address);
   return (new std::vector<char>(writer.Finish()))->data();
 }
 

@@ -1,4 +1,5 @@
-// The image of a plug-in or program: the kernels and globals that simkernels put into the linker's sections.
+// The image of a plug-in or program: the kernels and globals that simkernels put into the linker's
+// sections.
 #include "simulator/kernels/image.h"
 
 #include <cstddef>
@@ -15,16 +16,18 @@ extern const GlobalEntry __start_spillway_globals[] __attribute__((weak, visibil
 extern const GlobalEntry __stop_spillway_globals[] __attribute__((weak, visibility("hidden")));
 }
 
-// simkernels writes these entries in assembly: name, body, cost, count (8 bytes), parameters; name, address, size.
+// simkernels writes these entries in assembly: name, body, cost, count (8 bytes), parameters; name,
+// address, size.
 static_assert(sizeof(KernelEntry) == 40 && offsetof(KernelEntry, parameters) == 32);
 static_assert(sizeof(GlobalEntry) == 24 && offsetof(GlobalEntry, size_bytes) == 16);
 
 extern "C" __attribute__((visibility("default"))) const Image* spillway_sim_image() {
-  static const Image image = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
-                              spillway::simulator::kImageVersion,
-                              static_cast<std::uint32_t>(__stop_spillway_kernels - __start_spillway_kernels),
-                              __start_spillway_kernels,
-                              static_cast<std::uint32_t>(__stop_spillway_globals - __start_spillway_globals),
-                              __start_spillway_globals};
+  static const Image image = {
+      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+      spillway::simulator::kImageVersion,
+      static_cast<std::uint32_t>(__stop_spillway_kernels - __start_spillway_kernels),
+      __start_spillway_kernels,
+      static_cast<std::uint32_t>(__stop_spillway_globals - __start_spillway_globals),
+      __start_spillway_globals};
   return &image;
 }

@@ -1,4 +1,5 @@
-// Registers the kernels of a program built by `simkernels --host` with the CUDA runtime, as nvcc's generated code does.
+// Registers the kernels of a program built by `simkernels --host` with the CUDA runtime, as nvcc's
+// generated code does.
 #include <cuda_runtime_api.h>
 #include <fatbinary_section.h>
 
@@ -9,8 +10,8 @@ extern "C" {
 const spillway::simulator::Image* spillway_sim_image();
 void** __cudaRegisterFatBinary(void* wrapper);
 void __cudaRegisterFatBinaryEnd(void** handle);
-void __cudaRegisterFunction(void** handle, const char* host_function, char* device_function, const char* name,
-                            int thread_limit, uint3*, uint3*, dim3*, dim3*, int*);
+void __cudaRegisterFunction(void** handle, const char* host_function, char* device_function,
+                            const char* name, int thread_limit, uint3*, uint3*, dim3*, dim3*, int*);
 void __cudaRegisterVar(void** handle, char* host_variable, char* device_address, const char* name,
                        int external, std::size_t size_bytes, int constant, int global);
 
@@ -28,13 +29,13 @@ __attribute__((constructor(101))) void RegisterProgram() {
       static_cast<const unsigned long long*>(spillway::simulator::ModuleElfOf(image)), nullptr};
   void** const handle = __cudaRegisterFatBinary(const_cast<__fatBinC_Wrapper_t*>(&wrapper));
   for (std::uint32_t i = 0; i < image.kernel_count; ++i) {
-    __cudaRegisterFunction(handle, __start_spillway_functions[i], nullptr, image.kernels[i].name, -1, nullptr,
-                           nullptr, nullptr, nullptr, nullptr);
+    __cudaRegisterFunction(handle, __start_spillway_functions[i], nullptr, image.kernels[i].name,
+                           -1, nullptr, nullptr, nullptr, nullptr, nullptr);
   }
   for (std::uint32_t i = 0; i < image.global_count; ++i) {
     const auto& global = image.globals[i];
-    __cudaRegisterVar(handle, static_cast<char*>(global.address), nullptr, global.name, 0, global.size_bytes,
-                      0, 0);
+    __cudaRegisterVar(handle, static_cast<char*>(global.address), nullptr, global.name, 0,
+                      global.size_bytes, 0, 0);
   }
   __cudaRegisterFatBinaryEnd(handle);
 }

@@ -1,11 +1,13 @@
-// What the simulated driver writes into a CUtensorMap's 128 opaque bytes. Its own layout: NVIDIA's is not documented.
+// What the simulated driver writes into a CUtensorMap's 128 opaque bytes. Its own layout: NVIDIA's
+// is not documented.
 //
-// Made by: simulator/driver (cuTensorMapEncode*). Read by: device/tensor_maps.h in kernels, and by the driver where it
-// looks for the memory that a launch may use.
+// Made by: simulator/driver (cuTensorMapEncode*). Read by: device/tensor_maps.h in kernels, and by
+// the driver where it looks for the memory that a launch may use.
 //
 // Invariants
 //  1. Plain bytes that may be copied anywhere; the copy is as good as the original.
-//  2. The address is kept inverted: on a GPU too a tensor map is opaque, so no word of it may be taken for a pointer.
+//  2. The address is kept inverted: on a GPU too a tensor map is opaque, so no word of it may be
+//  taken for a pointer.
 #pragma once
 
 #include <cstdint>
@@ -22,8 +24,9 @@ struct TensorMapView {
   std::uint64_t inverted_address;
   std::uint64_t strides[kMaxTensorRank - 1];  // bytes, of dimensions 1 and up
   std::uint32_t last[kMaxTensorRank];         // size - 1, innermost dimension first
-  std::uint16_t box[kMaxTensorRank];  // tiled: elements; im2col: {channels per pixel, pixels per column}
-  std::int16_t lower_corner[3];       // im2col: innermost (W) first
+  std::uint16_t
+      box[kMaxTensorRank];       // tiled: elements; im2col: {channels per pixel, pixels per column}
+  std::int16_t lower_corner[3];  // im2col: innermost (W) first
   std::int16_t upper_corner[3];
   std::uint8_t element_strides[kMaxTensorRank];
   std::uint8_t rank;

@@ -1,5 +1,5 @@
-// The simulated management library. Threads: any; its state is made once and then only read, but for the count of
-// initialisations.
+// The simulated management library. Threads: any; its state is made once and then only read, but
+// for the count of initialisations.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -16,7 +16,7 @@
 #include "base/environment.h"
 #include "base/nvml_abi.h"
 #include "simulator/driver/machine/identity.h"
-#include "simulator/driver/machine/node_books.h"
+#include "simulator/driver/machine/node_statistics.h"
 #include "simulator/driver/machine/profile.h"
 
 namespace spillway::nvml {
@@ -71,7 +71,8 @@ struct Machine {
     profile = *std::move(loaded);
     constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
     const std::string capacity = Setting(environment::kSimCapacity, "");
-    capacity_bytes = capacity.empty() ? profile.capacity_bytes : std::strtoull(capacity.c_str(), nullptr, 10);
+    capacity_bytes =
+        capacity.empty() ? profile.capacity_bytes : std::strtoull(capacity.c_str(), nullptr, 10);
     capacity_bytes -= capacity_bytes % kGranuleBytes;
     const int count = std::clamp(std::atoi(Setting(environment::kSimDevices, "1").c_str()), 1, 8);
     for (int i = 0; i < count; ++i) {
@@ -87,9 +88,9 @@ Machine& TheMachine() {
   return *machine;
 }
 
-// What the books of this process's simulated driver say; 0 where there is none. The driver is named by its path, since
-// a preload library may bear its name.
-std::uint64_t ReadBooks(const char* key, int ordinal) {
+// What the statistics of this process's simulated driver say; 0 where there is none. The driver is
+// named by its path, since a preload library may bear its name.
+std::uint64_t ReadStatistics(const char* key, int ordinal) {
   static void* const driver =
       dlopen((OwnFolder() / "libcuda.so.1").c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
   if (driver == nullptr) return 0;
@@ -100,17 +101,19 @@ std::uint64_t ReadBooks(const char* key, int ordinal) {
   return value == ~std::uint64_t{0} ? 0 : value;
 }
 
-// Who uses a device: those on the machine that is shared, or this process while it has a context there.
+// Who uses a device: those on the machine that is shared, or this process while it has a context
+// there.
 std::vector<simulator::NodeProcess> UsersOf(int ordinal) {
   if (const std::string node = Setting(environment::kSimNode, ""); !node.empty()) {
     return simulator::ReadNodeProcesses(node, ordinal);
   }
-  if (ReadBooks("contexts", ordinal) == 0) return {};
-  return {{getpid(), ReadBooks("device_bytes_now", ordinal)}};
+  if (ReadStatistics("contexts", ordinal) == 0) return {};
+  return {{getpid(), ReadStatistics("device_bytes_now", ordinal)}};
 }
 
 unsigned long long UsedOf(int ordinal) {
-  if (Setting(environment::kSimNode, "").empty()) return ReadBooks("device_bytes_now", ordinal);
+  if (Setting(environment::kSimNode, "").empty())
+    return ReadStatistics("device_bytes_now", ordinal);
   unsigned long long used_bytes = 0;
   for (const simulator::NodeProcess& process : UsersOf(ordinal)) used_bytes += process.held_bytes;
   return used_bytes;
@@ -118,7 +121,8 @@ unsigned long long UsedOf(int ordinal) {
 
 bool IsDevice(Device device) {
   const auto& devices = TheMachine().devices;
-  return std::any_of(devices.begin(), devices.end(), [&](const DeviceObject& own) { return &own == device; });
+  return std::any_of(devices.begin(), devices.end(),
+                     [&](const DeviceObject& own) { return &own == device; });
 }
 
 template <class Body>
@@ -264,13 +268,21 @@ SIM_NVML(nvmlSystemGetCudaDriverVersion)(int* version) {
   *version = 13000;
   return kSuccess;
 }
-SIM_NVML(nvmlSystemGetCudaDriverVersion_v2)(int* version) { return nvmlSystemGetCudaDriverVersion(version); }
+SIM_NVML(nvmlSystemGetCudaDriverVersion_v2)(int* version) {
+  return nvmlSystemGetCudaDriverVersion(version);
+}
 
 SIM_NVML(nvmlDeviceGetCount)(unsigned* count) { return Count(count); }
 SIM_NVML(nvmlDeviceGetCount_v2)(unsigned* count) { return Count(count); }
-SIM_NVML(nvmlDeviceGetHandleByIndex)(unsigned index, Device* device) { return ByIndex(index, device); }
-SIM_NVML(nvmlDeviceGetHandleByIndex_v2)(unsigned index, Device* device) { return ByIndex(index, device); }
-SIM_NVML(nvmlDeviceGetHandleByUUID)(const char* uuid, Device* device) { return ByUuid(uuid, device); }
+SIM_NVML(nvmlDeviceGetHandleByIndex)(unsigned index, Device* device) {
+  return ByIndex(index, device);
+}
+SIM_NVML(nvmlDeviceGetHandleByIndex_v2)(unsigned index, Device* device) {
+  return ByIndex(index, device);
+}
+SIM_NVML(nvmlDeviceGetHandleByUUID)(const char* uuid, Device* device) {
+  return ByUuid(uuid, device);
+}
 SIM_NVML(nvmlDeviceGetHandleByPciBusId)(const char* bus_id, Device* device) {
   return ByBusId(bus_id, device);
 }
@@ -279,8 +291,9 @@ SIM_NVML(nvmlDeviceGetHandleByPciBusId_v2)(const char* bus_id, Device* device) {
 }
 
 SIM_NVML(nvmlDeviceGetName)(Device device, char* name, unsigned length) {
-  return About(device,
-               [&](const DeviceObject&) { return PutText(TheMachine().profile.device_name, name, length); });
+  return About(device, [&](const DeviceObject&) {
+    return PutText(TheMachine().profile.device_name, name, length);
+  });
 }
 SIM_NVML(nvmlDeviceGetUUID)(Device device, char* uuid, unsigned length) {
   return About(device, [&](const DeviceObject& own) { return PutText(own.uuid, uuid, length); });
@@ -304,7 +317,9 @@ SIM_NVML(nvmlDeviceGetPciInfo_v3)(Device device, PciInfo* info) {
   });
 }
 
-SIM_NVML(nvmlDeviceGetMemoryInfo)(Device device, Memory* memory) { return Memories(device, memory); }
+SIM_NVML(nvmlDeviceGetMemoryInfo)(Device device, Memory* memory) {
+  return Memories(device, memory);
+}
 SIM_NVML(nvmlDeviceGetMemoryInfo_v2)(Device device, MemoryV2* memory) {
   if (memory != nullptr && memory->version != kMemoryVersion2) return kArgumentVersionMismatch;
   if (memory != nullptr) memory->reserved = 0;

@@ -17,8 +17,8 @@ cudaError_t Describe(const cudaChannelFormatDesc* description, cudaExtent extent
   return cudaSuccess;
 }
 
-cudaError_t Allocate(const DriverTable& driver, cudaArray_t* array, const cudaChannelFormatDesc* description,
-                     cudaExtent extent, unsigned flags) {
+cudaError_t Allocate(const DriverTable& driver, cudaArray_t* array,
+                     const cudaChannelFormatDesc* description, cudaExtent extent, unsigned flags) {
   if (!array) return cudaErrorInvalidValue;
   CUDA_ARRAY3D_DESCRIPTOR wanted;
   const cudaError_t described = Describe(description, extent, flags, &wanted);
@@ -27,8 +27,8 @@ cudaError_t Allocate(const DriverTable& driver, cudaArray_t* array, const cudaCh
 }
 
 cudaError_t AllocateMipmapped(const DriverTable& driver, cudaMipmappedArray_t* array,
-                              const cudaChannelFormatDesc* description, cudaExtent extent, unsigned levels,
-                              unsigned flags) {
+                              const cudaChannelFormatDesc* description, cudaExtent extent,
+                              unsigned levels, unsigned flags) {
   if (!array) return cudaErrorInvalidValue;
   CUDA_ARRAY3D_DESCRIPTOR wanted;
   const cudaError_t described = Describe(description, extent, flags, &wanted);
@@ -54,7 +54,8 @@ cudaError_t LargestLinear(const DriverTable& driver, std::size_t* width,
   Channels channels{};
   const cudaError_t understood = ToDriver(*description, &channels);
   if (understood != cudaSuccess) return understood;
-  return ToRuntime(driver.cuDeviceGetTexture1DLinearMaxWidth(width, channels.format, channels.count, device));
+  return ToRuntime(
+      driver.cuDeviceGetTexture1DLinearMaxWidth(width, channels.format, channels.count, device));
 }
 
 // Where in an array a copy's box begins.
@@ -83,14 +84,18 @@ struct Box {
   std::size_t height;
 };
 
-CUDA_MEMCPY2D ToArray(const Place& target, const Plane& source, const Box& box, cudaMemcpyKind kind) {
-  CUDA_MEMCPY2D copy = DriverCopy2D({nullptr, source.pitch_bytes}, source, box.width_bytes, box.height, kind);
+CUDA_MEMCPY2D ToArray(const Place& target, const Plane& source, const Box& box,
+                      cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D copy =
+      DriverCopy2D({nullptr, source.pitch_bytes}, source, box.width_bytes, box.height, kind);
   SetTarget(copy, target);
   return copy;
 }
 
-CUDA_MEMCPY2D FromArray(const Plane& target, const Place& source, const Box& box, cudaMemcpyKind kind) {
-  CUDA_MEMCPY2D copy = DriverCopy2D(target, {nullptr, target.pitch_bytes}, box.width_bytes, box.height, kind);
+CUDA_MEMCPY2D FromArray(const Plane& target, const Place& source, const Box& box,
+                        cudaMemcpyKind kind) {
+  CUDA_MEMCPY2D copy =
+      DriverCopy2D(target, {nullptr, target.pitch_bytes}, box.width_bytes, box.height, kind);
   SetSource(copy, source);
   return copy;
 }
@@ -104,8 +109,8 @@ CUDA_MEMCPY2D BetweenArrays(const Place& target, const Place& source, const Box&
   return copy;
 }
 
-// The old calls name a run of bytes that goes on in the next row. Calls copy(place, box, bytes done before) for the rest
-// of the first row, the whole rows, and the beginning of the last.
+// The old calls name a run of bytes that goes on in the next row. Calls copy(place, box, bytes done
+// before) for the rest of the first row, the whole rows, and the beginning of the last.
 template <typename Copy>
 cudaError_t ByRows(const DriverTable& driver, const Place& start, std::size_t bytes, Copy copy) {
   CUDA_ARRAY3D_DESCRIPTOR array;
@@ -119,8 +124,9 @@ cudaError_t ByRows(const DriverTable& driver, const Place& start, std::size_t by
   for (std::size_t done = 0; done < bytes;) {
     const std::size_t left = bytes - done;
     const bool whole_rows = place.x_bytes == 0 && left >= row_bytes;
-    const Box box = whole_rows ? Box{row_bytes, left / row_bytes}
-                               : Box{std::min(left, row_bytes - std::min(row_bytes, place.x_bytes)), 1};
+    const Box box = whole_rows
+                        ? Box{row_bytes, left / row_bytes}
+                        : Box{std::min(left, row_bytes - std::min(row_bytes, place.x_bytes)), 1};
     if (box.width_bytes == 0) return cudaErrorInvalidValue;
     const CUresult copied = copy(place, box, done);
     if (copied != CUDA_SUCCESS) return ToRuntime(copied);
@@ -131,8 +137,8 @@ cudaError_t ByRows(const DriverTable& driver, const Place& start, std::size_t by
 }
 
 template <typename Submit>
-cudaError_t RunToArray(const DriverTable& driver, const Place& target, const void* source, std::size_t bytes,
-                       cudaMemcpyKind kind, Submit submit) {
+cudaError_t RunToArray(const DriverTable& driver, const Place& target, const void* source,
+                       std::size_t bytes, cudaMemcpyKind kind, Submit submit) {
   return ByRows(driver, target, bytes, [&](const Place& place, const Box& box, std::size_t done) {
     const CUDA_MEMCPY2D copy =
         ToArray(place, {static_cast<const char*>(source) + done, box.width_bytes}, box, kind);
@@ -141,8 +147,8 @@ cudaError_t RunToArray(const DriverTable& driver, const Place& target, const voi
 }
 
 template <typename Submit>
-cudaError_t RunFromArray(const DriverTable& driver, void* target, const Place& source, std::size_t bytes,
-                         cudaMemcpyKind kind, Submit submit) {
+cudaError_t RunFromArray(const DriverTable& driver, void* target, const Place& source,
+                         std::size_t bytes, cudaMemcpyKind kind, Submit submit) {
   return ByRows(driver, source, bytes, [&](const Place& place, const Box& box, std::size_t done) {
     const CUDA_MEMCPY2D copy =
         FromArray({static_cast<char*>(target) + done, box.width_bytes}, place, box, kind);
@@ -156,8 +162,8 @@ cudaError_t Submit(const DriverTable& driver, const CUDA_MEMCPY2D& copy, std::si
   return ToRuntime(driver.cuMemcpy2DUnaligned(&copy));
 }
 
-cudaError_t SubmitAsync(const DriverTable& driver, const CUDA_MEMCPY2D& copy, std::size_t pitch_bytes,
-                        cudaStream_t stream) {
+cudaError_t SubmitAsync(const DriverTable& driver, const CUDA_MEMCPY2D& copy,
+                        std::size_t pitch_bytes, cudaStream_t stream) {
   if (copy.WidthInBytes > pitch_bytes) return cudaErrorInvalidPitchValue;
   return ToRuntime(driver.cuMemcpy2DAsync(&copy, stream));
 }
@@ -176,29 +182,32 @@ SPILLWAY_API(cudaMalloc3DArray,
 SPILLWAY_API(cudaFreeArray, (cudaArray_t array),
              array ? driver.cuArrayDestroy(ArrayHandle(array)) : CUDA_SUCCESS)
 SPILLWAY_API(cudaMallocMipmappedArray,
-             (cudaMipmappedArray_t * array, const cudaChannelFormatDesc* description, cudaExtent extent,
-              unsigned levels, unsigned flags),
+             (cudaMipmappedArray_t * array, const cudaChannelFormatDesc* description,
+              cudaExtent extent, unsigned levels, unsigned flags),
              AllocateMipmapped(driver, array, description, extent, levels, flags))
 SPILLWAY_API(cudaFreeMipmappedArray, (cudaMipmappedArray_t array),
              array ? driver.cuMipmappedArrayDestroy(ArrayHandle(array)) : CUDA_SUCCESS)
 SPILLWAY_API(cudaGetMipmappedArrayLevel,
              (cudaArray_t * level_array, cudaMipmappedArray_const_t array, unsigned level),
-             driver.cuMipmappedArrayGetLevel(reinterpret_cast<CUarray*>(level_array), ArrayHandle(array),
-                                             level))
+             driver.cuMipmappedArrayGetLevel(reinterpret_cast<CUarray*>(level_array),
+                                             ArrayHandle(array), level))
 SPILLWAY_API(cudaArrayGetInfo,
-             (cudaChannelFormatDesc * description, cudaExtent* extent, unsigned* flags, cudaArray_t array),
+             (cudaChannelFormatDesc * description, cudaExtent* extent, unsigned* flags,
+              cudaArray_t array),
              Info(driver, description, extent, flags, array))
 SPILLWAY_API(cudaGetChannelDesc, (cudaChannelFormatDesc * description, cudaArray_const_t array),
              Info(driver, description, nullptr, nullptr, array))
 SPILLWAY_API(cudaArrayGetMemoryRequirements,
              (cudaArrayMemoryRequirements * requirements, cudaArray_t array, int device),
              driver.cuArrayGetMemoryRequirements(
-                 reinterpret_cast<CUDA_ARRAY_MEMORY_REQUIREMENTS*>(requirements), ArrayHandle(array), device))
+                 reinterpret_cast<CUDA_ARRAY_MEMORY_REQUIREMENTS*>(requirements),
+                 ArrayHandle(array), device))
 
 SPILLWAY_API(cudaMipmappedArrayGetMemoryRequirements,
              (cudaArrayMemoryRequirements * requirements, cudaMipmappedArray_t array, int device),
              driver.cuMipmappedArrayGetMemoryRequirements(
-                 reinterpret_cast<CUDA_ARRAY_MEMORY_REQUIREMENTS*>(requirements), ArrayHandle(array), device))
+                 reinterpret_cast<CUDA_ARRAY_MEMORY_REQUIREMENTS*>(requirements),
+                 ArrayHandle(array), device))
 SPILLWAY_DEVICE_API(cudaDeviceGetTexture1DLinearMaxWidth,
                     (std::size_t * width, const cudaChannelFormatDesc* description, int device),
                     LargestLinear(driver, width, description, device))
@@ -208,43 +217,52 @@ SPILLWAY_EXPORT cudaChannelFormatDesc cudaCreateChannelDesc(int x, int y, int z,
   return {x, y, z, w, kind};
 }
 
-SPILLWAY_TWIN_API(cudaMemcpy2DToArray, _ptds,
+SPILLWAY_TWIN_API(
+    cudaMemcpy2DToArray, _ptds,
+    (cudaArray_t target, std::size_t x_bytes, std::size_t y, const void* source,
+     std::size_t pitch_bytes, std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind),
+    Submit(driver,
+           ToArray({target, x_bytes, y}, {source, pitch_bytes}, {width_bytes, height}, kind),
+           pitch_bytes))
+SPILLWAY_TWIN_API(cudaMemcpy2DToArrayAsync, _ptsz,
                   (cudaArray_t target, std::size_t x_bytes, std::size_t y, const void* source,
-                   std::size_t pitch_bytes, std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind),
-                  Submit(driver,
-                         ToArray({target, x_bytes, y}, {source, pitch_bytes}, {width_bytes, height}, kind),
-                         pitch_bytes))
+                   std::size_t pitch_bytes, std::size_t width_bytes, std::size_t height,
+                   cudaMemcpyKind kind, cudaStream_t stream),
+                  SubmitAsync(driver,
+                              ToArray({target, x_bytes, y}, {source, pitch_bytes},
+                                      {width_bytes, height}, kind),
+                              pitch_bytes, stream))
 SPILLWAY_TWIN_API(
-    cudaMemcpy2DToArrayAsync, _ptsz,
-    (cudaArray_t target, std::size_t x_bytes, std::size_t y, const void* source, std::size_t pitch_bytes,
-     std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream),
-    SubmitAsync(driver, ToArray({target, x_bytes, y}, {source, pitch_bytes}, {width_bytes, height}, kind),
-                pitch_bytes, stream))
-SPILLWAY_TWIN_API(cudaMemcpy2DFromArray, _ptds,
-                  (void* target, std::size_t pitch_bytes, cudaArray_const_t source, std::size_t x_bytes,
-                   std::size_t y, std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind),
-                  Submit(driver,
-                         FromArray({target, pitch_bytes}, {source, x_bytes, y}, {width_bytes, height}, kind),
-                         pitch_bytes))
-SPILLWAY_TWIN_API(
-    cudaMemcpy2DFromArrayAsync, _ptsz,
-    (void* target, std::size_t pitch_bytes, cudaArray_const_t source, std::size_t x_bytes, std::size_t y,
-     std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind, cudaStream_t stream),
-    SubmitAsync(driver, FromArray({target, pitch_bytes}, {source, x_bytes, y}, {width_bytes, height}, kind),
-                pitch_bytes, stream))
+    cudaMemcpy2DFromArray, _ptds,
+    (void* target, std::size_t pitch_bytes, cudaArray_const_t source, std::size_t x_bytes,
+     std::size_t y, std::size_t width_bytes, std::size_t height, cudaMemcpyKind kind),
+    Submit(driver,
+           FromArray({target, pitch_bytes}, {source, x_bytes, y}, {width_bytes, height}, kind),
+           pitch_bytes))
+SPILLWAY_TWIN_API(cudaMemcpy2DFromArrayAsync, _ptsz,
+                  (void* target, std::size_t pitch_bytes, cudaArray_const_t source,
+                   std::size_t x_bytes, std::size_t y, std::size_t width_bytes, std::size_t height,
+                   cudaMemcpyKind kind, cudaStream_t stream),
+                  SubmitAsync(driver,
+                              FromArray({target, pitch_bytes}, {source, x_bytes, y},
+                                        {width_bytes, height}, kind),
+                              pitch_bytes, stream))
 SPILLWAY_TWIN_API(cudaMemcpy2DArrayToArray, _ptds,
                   (cudaArray_t target, std::size_t target_x_bytes, std::size_t target_y,
                    cudaArray_const_t source, std::size_t source_x_bytes, std::size_t source_y,
-                   std::size_t width_bytes, std::size_t height, [[maybe_unused]] cudaMemcpyKind kind),
+                   std::size_t width_bytes, std::size_t height,
+                   [[maybe_unused]] cudaMemcpyKind kind),
                   Submit(driver,
-                         BetweenArrays({target, target_x_bytes, target_y}, {source, source_x_bytes, source_y},
-                                       {width_bytes, height}),
+                         BetweenArrays({target, target_x_bytes, target_y},
+                                       {source, source_x_bytes, source_y}, {width_bytes, height}),
                          width_bytes))
 SPILLWAY_TWIN_API(cudaMemcpyToArray, _ptds,
                   (cudaArray_t target, std::size_t x_bytes, std::size_t y, const void* source,
                    std::size_t bytes, cudaMemcpyKind kind),
                   RunToArray(driver, {target, x_bytes, y}, source, bytes, kind,
-                             [&](const CUDA_MEMCPY2D& copy) { return driver.cuMemcpy2DUnaligned(&copy); }))
+                             [&](const CUDA_MEMCPY2D& copy) {
+                               return driver.cuMemcpy2DUnaligned(&copy);
+                             }))
 SPILLWAY_TWIN_API(cudaMemcpyToArrayAsync, _ptsz,
                   (cudaArray_t target, std::size_t x_bytes, std::size_t y, const void* source,
                    std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream),
@@ -256,7 +274,9 @@ SPILLWAY_TWIN_API(cudaMemcpyFromArray, _ptds,
                   (void* target, cudaArray_const_t source, std::size_t x_bytes, std::size_t y,
                    std::size_t bytes, cudaMemcpyKind kind),
                   RunFromArray(driver, target, {source, x_bytes, y}, bytes, kind,
-                               [&](const CUDA_MEMCPY2D& copy) { return driver.cuMemcpy2DUnaligned(&copy); }))
+                               [&](const CUDA_MEMCPY2D& copy) {
+                                 return driver.cuMemcpy2DUnaligned(&copy);
+                               }))
 SPILLWAY_TWIN_API(cudaMemcpyFromArrayAsync, _ptsz,
                   (void* target, cudaArray_const_t source, std::size_t x_bytes, std::size_t y,
                    std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream),

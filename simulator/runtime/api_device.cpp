@@ -16,17 +16,20 @@ cudaError_t DeviceHandle(const DriverTable& driver, int device, CUdevice* handle
   return driver.cuDeviceGet(handle, device) == CUDA_SUCCESS ? cudaSuccess : cudaErrorInvalidDevice;
 }
 
-cudaError_t GetAttribute(const DriverTable& driver, int* value, cudaDeviceAttr attribute, int device) {
+cudaError_t GetAttribute(const DriverTable& driver, int* value, cudaDeviceAttr attribute,
+                         int device) {
   CUdevice handle = 0;
   const cudaError_t found = DeviceHandle(driver, device, &handle);
   if (found != cudaSuccess) return found;
-  return ToRuntime(driver.cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(attribute), handle));
+  return ToRuntime(
+      driver.cuDeviceGetAttribute(value, static_cast<CUdevice_attribute>(attribute), handle));
 }
 
 cudaError_t EnablePeer(const DriverTable& driver, int peer, unsigned flags) {
   CUcontext context = nullptr;
   const cudaError_t retained = PrimaryContext(peer, &context);
-  return retained != cudaSuccess ? retained : ToRuntime(driver.cuCtxEnablePeerAccess(context, flags));
+  return retained != cudaSuccess ? retained
+                                 : ToRuntime(driver.cuCtxEnablePeerAccess(context, flags));
 }
 
 cudaError_t DisablePeer(const DriverTable& driver, int peer) {
@@ -98,11 +101,13 @@ SPILLWAY_DEVICE_API(cudaDeviceGetPCIBusId, (char* bus_id, int length, int device
                     driver.cuDeviceGetPCIBusId(bus_id, length, device))
 SPILLWAY_DEVICE_API(cudaDeviceGetP2PAttribute,
                     (int* value, cudaDeviceP2PAttr attribute, int source, int target),
-                    driver.cuDeviceGetP2PAttribute(value, static_cast<CUdevice_P2PAttribute>(attribute),
+                    driver.cuDeviceGetP2PAttribute(value,
+                                                   static_cast<CUdevice_P2PAttribute>(attribute),
                                                    source, target))
 SPILLWAY_DEVICE_API(cudaDeviceCanAccessPeer, (int* can_access, int device, int peer),
                     driver.cuDeviceCanAccessPeer(can_access, device, peer))
-SPILLWAY_API(cudaDeviceEnablePeerAccess, (int peer, unsigned flags), EnablePeer(driver, peer, flags))
+SPILLWAY_API(cudaDeviceEnablePeerAccess, (int peer, unsigned flags),
+             EnablePeer(driver, peer, flags))
 SPILLWAY_API(cudaDeviceDisablePeerAccess, (int peer), DisablePeer(driver, peer))
 
 SPILLWAY_API(cudaDeviceSynchronize, (), driver.cuCtxSynchronize())

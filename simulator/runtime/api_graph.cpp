@@ -17,7 +17,9 @@ static_assert(sizeof(CUlaunchAttributeValue) == sizeof(cudaKernelNodeAttrValue))
 const CUgraphEdgeData* Edges(const cudaGraphEdgeData* edges) {
   return reinterpret_cast<const CUgraphEdgeData*>(edges);
 }
-CUgraphEdgeData* Edges(cudaGraphEdgeData* edges) { return reinterpret_cast<CUgraphEdgeData*>(edges); }
+CUgraphEdgeData* Edges(cudaGraphEdgeData* edges) {
+  return reinterpret_cast<CUgraphEdgeData*>(edges);
+}
 
 CUcontext CurrentContext(const DriverTable& driver) {
   CUcontext context = nullptr;
@@ -47,7 +49,8 @@ cudaError_t WithKernelNode(const Params* params, Call call) {
   return ToRuntime(call(&node));
 }
 
-cudaError_t KernelNodeParams(const DriverTable& driver, cudaGraphNode_t node, cudaKernelNodeParams* out) {
+cudaError_t KernelNodeParams(const DriverTable& driver, cudaGraphNode_t node,
+                             cudaKernelNodeParams* out) {
   if (!out) return cudaErrorInvalidValue;
   CUDA_KERNEL_NODE_PARAMS_v2 told{};
   const CUresult result = driver.cuGraphKernelNodeGetParams(node, &told);
@@ -107,8 +110,12 @@ cudaError_t SetNodeParams(const DriverTable& driver, cudaGraphNode_t node, cudaM
   CUDA_MEMSET_NODE_PARAMS told{};
   const CUresult result = driver.cuGraphMemsetNodeGetParams(node, &told);
   if (result != CUDA_SUCCESS) return ToRuntime(result);
-  *out = {
-      reinterpret_cast<void*>(told.dst), told.pitch, told.value, told.elementSize, told.width, told.height};
+  *out = {reinterpret_cast<void*>(told.dst),
+          told.pitch,
+          told.value,
+          told.elementSize,
+          told.width,
+          told.height};
   return cudaSuccess;
 }
 
@@ -118,7 +125,8 @@ const CUDA_HOST_NODE_PARAMS* HostNode(const cudaHostNodeParams* params) {
 }
 
 // The general form in the driver's terms. Types that need no translation have the same layout.
-cudaError_t GeneralNode(const DriverTable& driver, cudaGraphNodeParams& params, CUgraphNodeParams& out) {
+cudaError_t GeneralNode(const DriverTable& driver, cudaGraphNodeParams& params,
+                        CUgraphNodeParams& out) {
   static_assert(sizeof(CUgraphNodeParams) == sizeof(cudaGraphNodeParams));
   std::memcpy(&out, &params, sizeof out);
   switch (params.type) {
@@ -159,7 +167,8 @@ cudaError_t WithGeneralNode(const DriverTable& driver, cudaGraphNodeParams* para
 using Node = cudaGraphNode_t;
 
 // Graphs and their shape.
-SPILLWAY_API(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags), driver.cuGraphCreate(graph, flags))
+SPILLWAY_API(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags),
+             driver.cuGraphCreate(graph, flags))
 SPILLWAY_API(cudaGraphDestroy, (cudaGraph_t graph), driver.cuGraphDestroy(graph))
 SPILLWAY_API(cudaGraphClone, (cudaGraph_t * clone, cudaGraph_t original),
              driver.cuGraphClone(clone, original))
@@ -172,7 +181,8 @@ SPILLWAY_API(cudaGraphGetNodes, (cudaGraph_t graph, Node* nodes, std::size_t* co
 SPILLWAY_API(cudaGraphGetRootNodes, (cudaGraph_t graph, Node* nodes, std::size_t* count),
              driver.cuGraphGetRootNodes(graph, nodes, count))
 SPILLWAY_API(cudaGraphGetEdges,
-             (cudaGraph_t graph, Node* from, Node* to, cudaGraphEdgeData* edges, std::size_t* count),
+             (cudaGraph_t graph, Node* from, Node* to, cudaGraphEdgeData* edges,
+              std::size_t* count),
              driver.cuGraphGetEdges(graph, from, to, Edges(edges), count))
 SPILLWAY_API(cudaGraphNodeGetDependencies,
              (Node node, Node* nodes, cudaGraphEdgeData* edges, std::size_t* count),
@@ -214,10 +224,11 @@ SPILLWAY_API(cudaGraphKernelNodeGetAttribute,
              (Node node, cudaLaunchAttributeID attribute, cudaLaunchAttributeValue* value),
              driver.cuGraphKernelNodeGetAttribute(node, static_cast<CUlaunchAttributeID>(attribute),
                                                   reinterpret_cast<CUlaunchAttributeValue*>(value)))
-SPILLWAY_API(cudaGraphKernelNodeSetAttribute,
-             (Node node, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue* value),
-             driver.cuGraphKernelNodeSetAttribute(node, static_cast<CUlaunchAttributeID>(attribute),
-                                                  reinterpret_cast<const CUlaunchAttributeValue*>(value)))
+SPILLWAY_API(
+    cudaGraphKernelNodeSetAttribute,
+    (Node node, cudaLaunchAttributeID attribute, const cudaLaunchAttributeValue* value),
+    driver.cuGraphKernelNodeSetAttribute(node, static_cast<CUlaunchAttributeID>(attribute),
+                                         reinterpret_cast<const CUlaunchAttributeValue*>(value)))
 
 SPILLWAY_API(cudaGraphAddMemcpyNode,
              (Node * node, cudaGraph_t graph, const Node* after, std::size_t count,
@@ -226,31 +237,34 @@ SPILLWAY_API(cudaGraphAddMemcpyNode,
                return driver.cuGraphAddMemcpyNode(node, graph, after, count, copy, context);
              }))
 SPILLWAY_API(cudaGraphAddMemcpyNode1D,
-             (Node * node, cudaGraph_t graph, const Node* after, std::size_t dependency_count, void* target,
-              const void* source, std::size_t count, cudaMemcpyKind kind),
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t dependency_count,
+              void* target, const void* source, std::size_t count, cudaMemcpyKind kind),
              WithLinearCopyNode(driver, target, source, count, kind,
                                 [&](const auto* copy, CUcontext context) {
-                                  return driver.cuGraphAddMemcpyNode(node, graph, after, dependency_count,
-                                                                     copy, context);
+                                  return driver.cuGraphAddMemcpyNode(
+                                      node, graph, after, dependency_count, copy, context);
                                 }))
 SPILLWAY_API(cudaGraphAddMemcpyNodeToSymbol,
              (Node * node, cudaGraph_t graph, const Node* after, std::size_t dependency_count,
               const void* symbol, const void* source, std::size_t count, std::size_t offset,
               cudaMemcpyKind kind),
              WithVariable(symbol, offset, [&](void* target) {
-               return WithLinearCopyNode(
-                   driver, target, source, count, kind, [&](const auto* copy, CUcontext context) {
-                     return driver.cuGraphAddMemcpyNode(node, graph, after, dependency_count, copy, context);
-                   });
+               return WithLinearCopyNode(driver, target, source, count, kind,
+                                         [&](const auto* copy, CUcontext context) {
+                                           return driver.cuGraphAddMemcpyNode(
+                                               node, graph, after, dependency_count, copy, context);
+                                         });
              }))
 SPILLWAY_API(cudaGraphAddMemcpyNodeFromSymbol,
-             (Node * node, cudaGraph_t graph, const Node* after, std::size_t dependency_count, void* target,
-              const void* symbol, std::size_t count, std::size_t offset, cudaMemcpyKind kind),
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t dependency_count,
+              void* target, const void* symbol, std::size_t count, std::size_t offset,
+              cudaMemcpyKind kind),
              WithVariable(symbol, offset, [&](void* source) {
-               return WithLinearCopyNode(
-                   driver, target, source, count, kind, [&](const auto* copy, CUcontext context) {
-                     return driver.cuGraphAddMemcpyNode(node, graph, after, dependency_count, copy, context);
-                   });
+               return WithLinearCopyNode(driver, target, source, count, kind,
+                                         [&](const auto* copy, CUcontext context) {
+                                           return driver.cuGraphAddMemcpyNode(
+                                               node, graph, after, dependency_count, copy, context);
+                                         });
              }))
 SPILLWAY_API(cudaGraphMemcpyNodeSetParams, (Node node, const cudaMemcpy3DParms* params),
              WithCopyNode(driver, params, [&](const auto* copy, CUcontext) {
@@ -258,21 +272,22 @@ SPILLWAY_API(cudaGraphMemcpyNodeSetParams, (Node node, const cudaMemcpy3DParms* 
              }))
 SPILLWAY_API(cudaGraphMemcpyNodeSetParams1D,
              (Node node, void* target, const void* source, std::size_t count, cudaMemcpyKind kind),
-             WithLinearCopyNode(driver, target, source, count, kind, [&](const auto* copy, CUcontext) {
-               return driver.cuGraphMemcpyNodeSetParams(node, copy);
-             }))
+             WithLinearCopyNode(driver, target, source, count, kind,
+                                [&](const auto* copy, CUcontext) {
+                                  return driver.cuGraphMemcpyNodeSetParams(node, copy);
+                                }))
 SPILLWAY_API(cudaGraphExecMemcpyNodeSetParams,
              (cudaGraphExec_t executable, Node node, const cudaMemcpy3DParms* params),
              WithCopyNode(driver, params, [&](const auto* copy, CUcontext context) {
                return driver.cuGraphExecMemcpyNodeSetParams(executable, node, copy, context);
              }))
 SPILLWAY_API(cudaGraphExecMemcpyNodeSetParams1D,
-             (cudaGraphExec_t executable, Node node, void* target, const void* source, std::size_t count,
-              cudaMemcpyKind kind),
+             (cudaGraphExec_t executable, Node node, void* target, const void* source,
+              std::size_t count, cudaMemcpyKind kind),
              WithLinearCopyNode(driver, target, source, count, kind,
                                 [&](const auto* copy, CUcontext context) {
-                                  return driver.cuGraphExecMemcpyNodeSetParams(executable, node, copy,
-                                                                               context);
+                                  return driver.cuGraphExecMemcpyNodeSetParams(executable, node,
+                                                                               copy, context);
                                 }))
 
 SPILLWAY_API(cudaGraphAddMemsetNode,
@@ -298,7 +313,8 @@ SPILLWAY_API(cudaGraphAddHostNode,
               const cudaHostNodeParams* params),
              driver.cuGraphAddHostNode(node, graph, after, count, HostNode(params)))
 SPILLWAY_API(cudaGraphHostNodeGetParams, (Node node, cudaHostNodeParams* params),
-             driver.cuGraphHostNodeGetParams(node, reinterpret_cast<CUDA_HOST_NODE_PARAMS*>(params)))
+             driver.cuGraphHostNodeGetParams(node,
+                                             reinterpret_cast<CUDA_HOST_NODE_PARAMS*>(params)))
 SPILLWAY_API(cudaGraphHostNodeSetParams, (Node node, const cudaHostNodeParams* params),
              driver.cuGraphHostNodeSetParams(node, HostNode(params)))
 SPILLWAY_API(cudaGraphExecHostNodeSetParams,
@@ -306,32 +322,39 @@ SPILLWAY_API(cudaGraphExecHostNodeSetParams,
              driver.cuGraphExecHostNodeSetParams(executable, node, HostNode(params)))
 
 SPILLWAY_API(cudaGraphAddChildGraphNode,
-             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count, cudaGraph_t child),
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count,
+              cudaGraph_t child),
              driver.cuGraphAddChildGraphNode(node, graph, after, count, child))
 SPILLWAY_API(cudaGraphChildGraphNodeGetGraph, (Node node, cudaGraph_t* graph),
              driver.cuGraphChildGraphNodeGetGraph(node, graph))
-SPILLWAY_API(cudaGraphExecChildGraphNodeSetParams, (cudaGraphExec_t executable, Node node, cudaGraph_t child),
+SPILLWAY_API(cudaGraphExecChildGraphNodeSetParams,
+             (cudaGraphExec_t executable, Node node, cudaGraph_t child),
              driver.cuGraphExecChildGraphNodeSetParams(executable, node, child))
-SPILLWAY_API(cudaGraphAddEmptyNode, (Node * node, cudaGraph_t graph, const Node* after, std::size_t count),
+SPILLWAY_API(cudaGraphAddEmptyNode,
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count),
              driver.cuGraphAddEmptyNode(node, graph, after, count))
 
 SPILLWAY_API(cudaGraphAddEventRecordNode,
-             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count, cudaEvent_t event),
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count,
+              cudaEvent_t event),
              driver.cuGraphAddEventRecordNode(node, graph, after, count, event))
 SPILLWAY_API(cudaGraphEventRecordNodeGetEvent, (Node node, cudaEvent_t* event),
              driver.cuGraphEventRecordNodeGetEvent(node, event))
 SPILLWAY_API(cudaGraphEventRecordNodeSetEvent, (Node node, cudaEvent_t event),
              driver.cuGraphEventRecordNodeSetEvent(node, event))
-SPILLWAY_API(cudaGraphExecEventRecordNodeSetEvent, (cudaGraphExec_t executable, Node node, cudaEvent_t event),
+SPILLWAY_API(cudaGraphExecEventRecordNodeSetEvent,
+             (cudaGraphExec_t executable, Node node, cudaEvent_t event),
              driver.cuGraphExecEventRecordNodeSetEvent(executable, node, event))
 SPILLWAY_API(cudaGraphAddEventWaitNode,
-             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count, cudaEvent_t event),
+             (Node * node, cudaGraph_t graph, const Node* after, std::size_t count,
+              cudaEvent_t event),
              driver.cuGraphAddEventWaitNode(node, graph, after, count, event))
 SPILLWAY_API(cudaGraphEventWaitNodeGetEvent, (Node node, cudaEvent_t* event),
              driver.cuGraphEventWaitNodeGetEvent(node, event))
 SPILLWAY_API(cudaGraphEventWaitNodeSetEvent, (Node node, cudaEvent_t event),
              driver.cuGraphEventWaitNodeSetEvent(node, event))
-SPILLWAY_API(cudaGraphExecEventWaitNodeSetEvent, (cudaGraphExec_t executable, Node node, cudaEvent_t event),
+SPILLWAY_API(cudaGraphExecEventWaitNodeSetEvent,
+             (cudaGraphExec_t executable, Node node, cudaEvent_t event),
              driver.cuGraphExecEventWaitNodeSetEvent(executable, node, event))
 
 SPILLWAY_API(cudaGraphAddMemAllocNode,
@@ -340,17 +363,24 @@ SPILLWAY_API(cudaGraphAddMemAllocNode,
              driver.cuGraphAddMemAllocNode(node, graph, after, count,
                                            reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS*>(params)))
 SPILLWAY_API(cudaGraphMemAllocNodeGetParams, (Node node, cudaMemAllocNodeParams* params),
-             driver.cuGraphMemAllocNodeGetParams(node, reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS*>(params)))
+             driver.cuGraphMemAllocNodeGetParams(
+                 node, reinterpret_cast<CUDA_MEM_ALLOC_NODE_PARAMS*>(params)))
 SPILLWAY_API(cudaGraphAddMemFreeNode,
              (Node * node, cudaGraph_t graph, const Node* after, std::size_t count, void* pointer),
              driver.cuGraphAddMemFreeNode(node, graph, after, count, Address(pointer)))
 SPILLWAY_API(cudaGraphMemFreeNodeGetParams, (Node node, void* pointer),
              driver.cuGraphMemFreeNodeGetParams(node, static_cast<CUdeviceptr*>(pointer)))
 SPILLWAY_API(cudaDeviceGraphMemTrim, (int device), driver.cuDeviceGraphMemTrim(device))
-SPILLWAY_API(cudaDeviceGetGraphMemAttribute, (int device, cudaGraphMemAttributeType attribute, void* value),
-             driver.cuDeviceGetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute), value))
-SPILLWAY_API(cudaDeviceSetGraphMemAttribute, (int device, cudaGraphMemAttributeType attribute, void* value),
-             driver.cuDeviceSetGraphMemAttribute(device, static_cast<CUgraphMem_attribute>(attribute), value))
+SPILLWAY_API(cudaDeviceGetGraphMemAttribute,
+             (int device, cudaGraphMemAttributeType attribute, void* value),
+             driver.cuDeviceGetGraphMemAttribute(device,
+                                                 static_cast<CUgraphMem_attribute>(attribute),
+                                                 value))
+SPILLWAY_API(cudaDeviceSetGraphMemAttribute,
+             (int device, cudaGraphMemAttributeType attribute, void* value),
+             driver.cuDeviceSetGraphMemAttribute(device,
+                                                 static_cast<CUgraphMem_attribute>(attribute),
+                                                 value))
 
 SPILLWAY_API(cudaGraphAddNode,
              (Node * node, cudaGraph_t graph, const Node* after, const cudaGraphEdgeData* edges,
@@ -362,7 +392,8 @@ SPILLWAY_API(cudaGraphNodeSetParams, (Node node, cudaGraphNodeParams* params),
              WithGeneralNode(driver, params, [&](CUgraphNodeParams* general) {
                return driver.cuGraphNodeSetParams(node, general);
              }))
-SPILLWAY_API(cudaGraphExecNodeSetParams, (cudaGraphExec_t executable, Node node, cudaGraphNodeParams* params),
+SPILLWAY_API(cudaGraphExecNodeSetParams,
+             (cudaGraphExec_t executable, Node node, cudaGraphNodeParams* params),
              WithGeneralNode(driver, params, [&](CUgraphNodeParams* general) {
                return driver.cuGraphExecNodeSetParams(executable, node, general);
              }))
@@ -374,10 +405,11 @@ SPILLWAY_API(cudaGraphInstantiate,
 SPILLWAY_API(cudaGraphInstantiateWithFlags,
              (cudaGraphExec_t * executable, cudaGraph_t graph, unsigned long long flags),
              driver.cuGraphInstantiateWithFlags(executable, graph, flags))
-SPILLWAY_TWIN_API(cudaGraphInstantiateWithParams, _ptsz,
-                  (cudaGraphExec_t * executable, cudaGraph_t graph, cudaGraphInstantiateParams* params),
-                  driver.cuGraphInstantiateWithParams(
-                      executable, graph, reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(params)))
+SPILLWAY_TWIN_API(
+    cudaGraphInstantiateWithParams, _ptsz,
+    (cudaGraphExec_t * executable, cudaGraph_t graph, cudaGraphInstantiateParams* params),
+    driver.cuGraphInstantiateWithParams(executable, graph,
+                                        reinterpret_cast<CUDA_GRAPH_INSTANTIATE_PARAMS*>(params)))
 SPILLWAY_API(cudaGraphExecGetFlags, (cudaGraphExec_t executable, unsigned long long* flags),
              driver.cuGraphExecGetFlags(executable, reinterpret_cast<cuuint64_t*>(flags)))
 SPILLWAY_API(cudaGraphExecUpdate,
@@ -392,11 +424,13 @@ SPILLWAY_TWIN_API(cudaGraphLaunch, _ptsz, (cudaGraphExec_t executable, cudaStrea
                   driver.cuGraphLaunch(executable, stream))
 SPILLWAY_TWIN_API(cudaGraphUpload, _ptsz, (cudaGraphExec_t executable, cudaStream_t stream),
                   driver.cuGraphUpload(executable, stream))
-SPILLWAY_API(cudaGraphExecDestroy, (cudaGraphExec_t executable), driver.cuGraphExecDestroy(executable))
+SPILLWAY_API(cudaGraphExecDestroy, (cudaGraphExec_t executable),
+             driver.cuGraphExecDestroy(executable))
 
 // What lives as long as graphs that name it.
 SPILLWAY_API(cudaUserObjectCreate,
-             (cudaUserObject_t * object, void* data, cudaHostFn_t destroy, unsigned count, unsigned flags),
+             (cudaUserObject_t * object, void* data, cudaHostFn_t destroy, unsigned count,
+              unsigned flags),
              driver.cuUserObjectCreate(object, data, destroy, count, flags))
 SPILLWAY_API(cudaUserObjectRetain, (cudaUserObject_t object, unsigned count),
              driver.cuUserObjectRetain(object, count))
@@ -405,5 +439,6 @@ SPILLWAY_API(cudaUserObjectRelease, (cudaUserObject_t object, unsigned count),
 SPILLWAY_API(cudaGraphRetainUserObject,
              (cudaGraph_t graph, cudaUserObject_t object, unsigned count, unsigned flags),
              driver.cuGraphRetainUserObject(graph, object, count, flags))
-SPILLWAY_API(cudaGraphReleaseUserObject, (cudaGraph_t graph, cudaUserObject_t object, unsigned count),
+SPILLWAY_API(cudaGraphReleaseUserObject,
+             (cudaGraph_t graph, cudaUserObject_t object, unsigned count),
              driver.cuGraphReleaseUserObject(graph, object, count))

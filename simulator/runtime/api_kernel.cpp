@@ -13,8 +13,11 @@ struct FunctionField {
   CUfunction_attribute attribute;
 };
 
-#define SPILLWAY_FIELD(member, attribute) \
-  { offsetof(cudaFuncAttributes, member), sizeof(cudaFuncAttributes::member), CU_FUNC_ATTRIBUTE_##attribute }
+#define SPILLWAY_FIELD(member, attribute)                                     \
+  {                                                                           \
+    offsetof(cudaFuncAttributes, member), sizeof(cudaFuncAttributes::member), \
+        CU_FUNC_ATTRIBUTE_##attribute                                         \
+  }
 
 constexpr FunctionField kFunctionFields[] = {
     SPILLWAY_FIELD(sharedSizeBytes, SHARED_SIZE_BYTES),
@@ -41,7 +44,8 @@ cudaError_t WithKernel(const void* function, Call call) {
   return ToRuntime(call(kernel, device));
 }
 
-cudaError_t Attributes(const DriverTable& driver, cudaFuncAttributes* attributes, const void* function) {
+cudaError_t Attributes(const DriverTable& driver, cudaFuncAttributes* attributes,
+                       const void* function) {
   if (!attributes) return cudaErrorInvalidValue;
   std::memset(attributes, 0, sizeof *attributes);
   return WithKernel(function, [&](CUkernel kernel, CUdevice device) {
@@ -50,21 +54,23 @@ cudaError_t Attributes(const DriverTable& driver, cudaFuncAttributes* attributes
       const CUresult result = driver.cuKernelGetAttribute(&value, field.attribute, kernel, device);
       if (result != CUDA_SUCCESS) return result;
       const std::int64_t wide = value;
-      std::memcpy(reinterpret_cast<char*>(attributes) + field.offset_bytes, &wide, field.size_bytes);
+      std::memcpy(reinterpret_cast<char*>(attributes) + field.offset_bytes, &wide,
+                  field.size_bytes);
     }
     return CUDA_SUCCESS;
   });
 }
 
-cudaError_t SetAttribute(const DriverTable& driver, const void* function, cudaFuncAttribute attribute,
-                         int value) {
+cudaError_t SetAttribute(const DriverTable& driver, const void* function,
+                         cudaFuncAttribute attribute, int value) {
   return WithKernel(function, [&](CUkernel kernel, CUdevice device) {
-    return driver.cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel, device);
+    return driver.cuKernelSetAttribute(static_cast<CUfunction_attribute>(attribute), value, kernel,
+                                       device);
   });
 }
 
-cudaError_t ActiveBlocks(const DriverTable& driver, int* blocks, const void* function, int block_size,
-                         std::size_t shared_bytes, unsigned flags) {
+cudaError_t ActiveBlocks(const DriverTable& driver, int* blocks, const void* function,
+                         int block_size, std::size_t shared_bytes, unsigned flags) {
   return WithKernel(function, [&](CUkernel kernel, CUdevice) {
     return driver.cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
         blocks, reinterpret_cast<CUfunction>(kernel), block_size, shared_bytes, flags);
@@ -79,20 +85,20 @@ cudaError_t DriverKernel(cudaKernel_t* out, const void* function) {
 }
 
 cudaError_t DriverFunctionOf(const DriverTable& driver, cudaFunction_t* out, const void* function) {
-  return WithKernel(function,
-                    [&](CUkernel kernel, CUdevice) { return driver.cuKernelGetFunction(out, kernel); });
+  return WithKernel(
+      function, [&](CUkernel kernel, CUdevice) { return driver.cuKernelGetFunction(out, kernel); });
 }
 
 }  // namespace
 }  // namespace spillway::simulator::runtime
 
 SPILLWAY_TWIN_API(cudaLaunchKernel, _ptsz,
-                  (const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                   cudaStream_t stream),
+                  (const void* function, dim3 grid, dim3 block, void** arguments,
+                   std::size_t shared_bytes, cudaStream_t stream),
                   Launch(driver, function, grid, block, arguments, shared_bytes, stream))
 SPILLWAY_TWIN_API(cudaLaunchCooperativeKernel, _ptsz,
-                  (const void* function, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                   cudaStream_t stream),
+                  (const void* function, dim3 grid, dim3 block, void** arguments,
+                   std::size_t shared_bytes, cudaStream_t stream),
                   LaunchCooperative(driver, function, grid, block, arguments, shared_bytes, stream))
 SPILLWAY_TWIN_API(cudaLaunchKernelExC, _ptsz,
                   (const cudaLaunchConfig_t* config, const void* function, void** arguments),
@@ -104,17 +110,21 @@ SPILLWAY_API(cudaFuncSetAttribute, (const void* function, cudaFuncAttribute attr
              SetAttribute(driver, function, attribute, value))
 SPILLWAY_API(cudaFuncSetCacheConfig, (const void* function, cudaFuncCache config),
              WithKernel(function, [&](CUkernel kernel, CUdevice device) {
-               return driver.cuKernelSetCacheConfig(kernel, static_cast<CUfunc_cache>(config), device);
+               return driver.cuKernelSetCacheConfig(kernel, static_cast<CUfunc_cache>(config),
+                                                    device);
              }))
 SPILLWAY_API(cudaFuncGetName, (const char** name, const void* function),
-             WithKernel(function,
-                        [&](CUkernel kernel, CUdevice) { return driver.cuKernelGetName(name, kernel); }))
+             WithKernel(function, [&](CUkernel kernel, CUdevice) {
+               return driver.cuKernelGetName(name, kernel);
+             }))
 SPILLWAY_API(cudaFuncGetParamInfo,
-             (const void* function, std::size_t index, std::size_t* offset_bytes, std::size_t* size_bytes),
+             (const void* function, std::size_t index, std::size_t* offset_bytes,
+              std::size_t* size_bytes),
              WithKernel(function, [&](CUkernel kernel, CUdevice) {
                return driver.cuKernelGetParamInfo(kernel, index, offset_bytes, size_bytes);
              }))
-SPILLWAY_API(cudaGetKernel, (cudaKernel_t * kernel, const void* function), DriverKernel(kernel, function))
+SPILLWAY_API(cudaGetKernel, (cudaKernel_t * kernel, const void* function),
+             DriverKernel(kernel, function))
 SPILLWAY_API(cudaGetFuncBySymbol, (cudaFunction_t * handle, const void* function),
              DriverFunctionOf(driver, handle, function))
 
@@ -122,7 +132,8 @@ SPILLWAY_API(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
              (int* blocks, const void* function, int block_size, std::size_t shared_bytes),
              ActiveBlocks(driver, blocks, function, block_size, shared_bytes, 0))
 SPILLWAY_API(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
-             (int* blocks, const void* function, int block_size, std::size_t shared_bytes, unsigned flags),
+             (int* blocks, const void* function, int block_size, std::size_t shared_bytes,
+              unsigned flags),
              ActiveBlocks(driver, blocks, function, block_size, shared_bytes, flags))
 SPILLWAY_API(cudaOccupancyAvailableDynamicSMemPerBlock,
              (std::size_t * shared_bytes, const void* function, int blocks, int block_size),
@@ -134,13 +145,13 @@ SPILLWAY_API(cudaOccupancyMaxPotentialClusterSize,
              (int* size, const void* function, const cudaLaunchConfig_t* config),
              WithKernel(function, [&](CUkernel kernel, CUdevice) {
                const CUlaunchConfig driver_config = DriverConfig(*config);
-               return driver.cuOccupancyMaxPotentialClusterSize(size, reinterpret_cast<CUfunction>(kernel),
-                                                                &driver_config);
+               return driver.cuOccupancyMaxPotentialClusterSize(
+                   size, reinterpret_cast<CUfunction>(kernel), &driver_config);
              }))
 SPILLWAY_API(cudaOccupancyMaxActiveClusters,
              (int* clusters, const void* function, const cudaLaunchConfig_t* config),
              WithKernel(function, [&](CUkernel kernel, CUdevice) {
                const CUlaunchConfig driver_config = DriverConfig(*config);
-               return driver.cuOccupancyMaxActiveClusters(clusters, reinterpret_cast<CUfunction>(kernel),
-                                                          &driver_config);
+               return driver.cuOccupancyMaxActiveClusters(
+                   clusters, reinterpret_cast<CUfunction>(kernel), &driver_config);
              }))

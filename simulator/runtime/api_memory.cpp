@@ -1,4 +1,5 @@
-// Allocation of every sort, pools, pointer attributes, managed memory and sharing between processes.
+// Allocation of every sort, pools, pointer attributes, managed memory and sharing between
+// processes.
 #include <cstring>
 
 #include "simulator/runtime/entry.h"
@@ -23,7 +24,8 @@ cudaError_t Free(const DriverTable& driver, void* pointer) {
   return pointer ? ToRuntime(driver.cuMemFree(Address(pointer))) : cudaSuccess;
 }
 
-cudaError_t AllocateHost(const DriverTable& driver, void** pointer, std::size_t size_bytes, unsigned flags) {
+cudaError_t AllocateHost(const DriverTable& driver, void** pointer, std::size_t size_bytes,
+                         unsigned flags) {
   if (!pointer) return cudaErrorInvalidValue;
   *pointer = nullptr;
   if (size_bytes == 0) return cudaSuccess;
@@ -49,13 +51,15 @@ cudaError_t AllocatePitch(const DriverTable& driver, void** pointer, std::size_t
   *pointer = nullptr;
   *pitch_bytes = 0;
   if (width_bytes == 0 || height == 0) return cudaSuccess;
-  return ToRuntime(driver.cuMemAllocPitch(AddressOf(pointer), pitch_bytes, width_bytes, height, 16));
+  return ToRuntime(
+      driver.cuMemAllocPitch(AddressOf(pointer), pitch_bytes, width_bytes, height, 16));
 }
 
 cudaError_t Allocate3D(const DriverTable& driver, cudaPitchedPtr* pitched, cudaExtent extent) {
   if (!pitched) return cudaErrorInvalidValue;
   *pitched = {nullptr, 0, extent.width, extent.height};
-  return AllocatePitch(driver, &pitched->ptr, &pitched->pitch, extent.width, extent.height * extent.depth);
+  return AllocatePitch(driver, &pitched->ptr, &pitched->pitch, extent.width,
+                       extent.height * extent.depth);
 }
 
 cudaMemoryType RuntimeMemoryType(unsigned driver_type, unsigned managed) {
@@ -76,7 +80,8 @@ cudaError_t PointerAttributes(const DriverTable& driver, cudaPointerAttributes* 
   CUdeviceptr device_pointer = 0;
   void* host_pointer = nullptr;
   CUpointer_attribute wanted[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_IS_MANAGED,
-                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL,
+                                  CU_POINTER_ATTRIBUTE_DEVICE_POINTER,
                                   CU_POINTER_ATTRIBUTE_HOST_POINTER};
   void* values[] = {&type, &managed, &device, &device_pointer, &host_pointer};
   const CUresult result = driver.cuPointerGetAttributes(5, wanted, values, Address(pointer));
@@ -89,7 +94,8 @@ cudaError_t PointerAttributes(const DriverTable& driver, cudaPointerAttributes* 
   return cudaSuccess;
 }
 
-cudaError_t HostRegister(const DriverTable& driver, void* pointer, std::size_t size_bytes, unsigned flags) {
+cudaError_t HostRegister(const DriverTable& driver, void* pointer, std::size_t size_bytes,
+                         unsigned flags) {
   if (!pointer || size_bytes == 0) return cudaErrorInvalidValue;
   return ToRuntime(driver.cuMemHostRegister(pointer, size_bytes, flags));
 }
@@ -101,7 +107,8 @@ CUmemLocation DriverLocation(cudaMemLocation location) {
   return out;
 }
 
-cudaError_t OpenEvent(const DriverTable& driver, cudaEvent_t* event, const cudaIpcEventHandle_t& handle) {
+cudaError_t OpenEvent(const DriverTable& driver, cudaEvent_t* event,
+                      const cudaIpcEventHandle_t& handle) {
   CUipcEventHandle driver_handle;
   std::memcpy(&driver_handle, &handle, sizeof driver_handle);
   return ToRuntime(driver.cuIpcOpenEventHandle(event, driver_handle));
@@ -117,7 +124,8 @@ cudaError_t OpenMemory(const DriverTable& driver, void** pointer, const cudaIpcM
 }  // namespace
 }  // namespace spillway::simulator::runtime
 
-SPILLWAY_API(cudaMalloc, (void** pointer, std::size_t size_bytes), Allocate(driver, pointer, size_bytes))
+SPILLWAY_API(cudaMalloc, (void** pointer, std::size_t size_bytes),
+             Allocate(driver, pointer, size_bytes))
 SPILLWAY_API(cudaFree, (void* pointer), Free(driver, pointer))
 SPILLWAY_API(cudaMallocHost, (void** pointer, std::size_t size_bytes),
              AllocateHost(driver, pointer, size_bytes, 0))
@@ -129,19 +137,23 @@ SPILLWAY_API(cudaHostRegister, (void* pointer, std::size_t size_bytes, unsigned 
 SPILLWAY_API(cudaHostUnregister, (void* pointer), driver.cuMemHostUnregister(pointer))
 SPILLWAY_API(cudaHostGetDevicePointer, (void** device_pointer, void* host_pointer, unsigned flags),
              driver.cuMemHostGetDevicePointer(AddressOf(device_pointer), host_pointer, flags))
-SPILLWAY_API(cudaHostGetFlags, (unsigned* flags, void* pointer), driver.cuMemHostGetFlags(flags, pointer))
+SPILLWAY_API(cudaHostGetFlags, (unsigned* flags, void* pointer),
+             driver.cuMemHostGetFlags(flags, pointer))
 SPILLWAY_API(cudaMallocManaged, (void** pointer, std::size_t size_bytes, unsigned flags),
              driver.cuMemAllocManaged(AddressOf(pointer), size_bytes, flags))
 SPILLWAY_API(cudaMallocPitch,
-             (void** pointer, std::size_t* pitch_bytes, std::size_t width_bytes, std::size_t height),
+             (void** pointer, std::size_t* pitch_bytes, std::size_t width_bytes,
+              std::size_t height),
              AllocatePitch(driver, pointer, pitch_bytes, width_bytes, height))
-SPILLWAY_API(cudaMalloc3D, (cudaPitchedPtr * pitched, cudaExtent extent), Allocate3D(driver, pitched, extent))
+SPILLWAY_API(cudaMalloc3D, (cudaPitchedPtr * pitched, cudaExtent extent),
+             Allocate3D(driver, pitched, extent))
 SPILLWAY_API(cudaMemGetInfo, (std::size_t * free_bytes, std::size_t* total_bytes),
              driver.cuMemGetInfo(free_bytes, total_bytes))
 SPILLWAY_API(cudaPointerGetAttributes, (cudaPointerAttributes * attributes, const void* pointer),
              PointerAttributes(driver, attributes, pointer))
 
-SPILLWAY_TWIN_API(cudaMallocAsync, _ptsz, (void** pointer, std::size_t size_bytes, cudaStream_t stream),
+SPILLWAY_TWIN_API(cudaMallocAsync, _ptsz,
+                  (void** pointer, std::size_t size_bytes, cudaStream_t stream),
                   AllocateAsync(driver, pointer, size_bytes, stream))
 SPILLWAY_TWIN_API(cudaMallocFromPoolAsync, _ptsz,
                   (void** pointer, std::size_t size_bytes, cudaMemPool_t pool, cudaStream_t stream),
@@ -165,25 +177,28 @@ SPILLWAY_API(cudaMemPoolGetAttribute, (cudaMemPool_t pool, cudaMemPoolAttr attri
              driver.cuMemPoolGetAttribute(pool, static_cast<CUmemPool_attribute>(attribute), value))
 SPILLWAY_API(cudaMemPoolSetAccess,
              (cudaMemPool_t pool, const cudaMemAccessDesc* descriptions, std::size_t count),
-             driver.cuMemPoolSetAccess(pool, reinterpret_cast<const CUmemAccessDesc*>(descriptions), count))
+             driver.cuMemPoolSetAccess(pool, reinterpret_cast<const CUmemAccessDesc*>(descriptions),
+                                       count))
 SPILLWAY_API(cudaMemPoolGetAccess,
              (cudaMemAccessFlags * flags, cudaMemPool_t pool, cudaMemLocation* location),
              driver.cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
                                        reinterpret_cast<CUmemLocation*>(location)))
 
 SPILLWAY_TWIN_API(cudaMemPrefetchAsync, _ptsz,
-                  (const void* pointer, std::size_t size_bytes, cudaMemLocation location, unsigned flags,
-                   cudaStream_t stream),
-                  driver.cuMemPrefetchAsync(Address(pointer), size_bytes, DriverLocation(location), flags,
-                                            stream))
+                  (const void* pointer, std::size_t size_bytes, cudaMemLocation location,
+                   unsigned flags, cudaStream_t stream),
+                  driver.cuMemPrefetchAsync(Address(pointer), size_bytes, DriverLocation(location),
+                                            flags, stream))
 SPILLWAY_API(cudaMemAdvise,
-             (const void* pointer, std::size_t size_bytes, cudaMemoryAdvise advice, cudaMemLocation location),
+             (const void* pointer, std::size_t size_bytes, cudaMemoryAdvise advice,
+              cudaMemLocation location),
              driver.cuMemAdvise(Address(pointer), size_bytes, static_cast<CUmem_advise>(advice),
                                 DriverLocation(location)))
 SPILLWAY_API(cudaMemRangeGetAttribute,
-             (void* data, std::size_t data_bytes, cudaMemRangeAttribute attribute, const void* pointer,
-              std::size_t size_bytes),
-             driver.cuMemRangeGetAttribute(data, data_bytes, static_cast<CUmem_range_attribute>(attribute),
+             (void* data, std::size_t data_bytes, cudaMemRangeAttribute attribute,
+              const void* pointer, std::size_t size_bytes),
+             driver.cuMemRangeGetAttribute(data, data_bytes,
+                                           static_cast<CUmem_range_attribute>(attribute),
                                            Address(pointer), size_bytes))
 
 SPILLWAY_API(cudaIpcGetEventHandle, (cudaIpcEventHandle_t * handle, cudaEvent_t event),

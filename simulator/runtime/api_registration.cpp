@@ -1,5 +1,6 @@
-// What nvcc's generated code calls: registration before main(), and the launch of `kernel<<<...>>>(...)`.
-// The prototypes are those of crt/host_runtime.h and crt/device_functions.h.
+// What nvcc's generated code calls: registration before main(), and the launch of
+// `kernel<<<...>>>(...)`. The prototypes are those of crt/host_runtime.h and
+// crt/device_functions.h.
 #include <fatbinary_section.h>
 
 #include <vector>
@@ -32,20 +33,23 @@ SPILLWAY_EXPORT void** __cudaRegisterFatBinary(void* wrapper) {
 
 SPILLWAY_EXPORT void __cudaRegisterFatBinaryEnd(void**) {}
 
-SPILLWAY_EXPORT void __cudaUnregisterFatBinary(void** handle) { runtime::ForgetBinary(Binary(handle)); }
+SPILLWAY_EXPORT void __cudaUnregisterFatBinary(void** handle) {
+  runtime::ForgetBinary(Binary(handle));
+}
 
-SPILLWAY_EXPORT void __cudaRegisterFunction(void** handle, const char* host_function, char*, const char* name,
-                                            int, uint3*, uint3*, dim3*, dim3*, int*) {
+SPILLWAY_EXPORT void __cudaRegisterFunction(void** handle, const char* host_function, char*,
+                                            const char* name, int, uint3*, uint3*, dim3*, dim3*,
+                                            int*) {
   runtime::RegisterKernel(Binary(handle), host_function, name);
 }
 
-SPILLWAY_EXPORT void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name, int,
-                                       std::size_t, int, int) {
+SPILLWAY_EXPORT void __cudaRegisterVar(void** handle, char* host_variable, char*, const char* name,
+                                       int, std::size_t, int, int) {
   runtime::RegisterVariable(Binary(handle), host_variable, name);
 }
 
-SPILLWAY_EXPORT void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*, const char* name,
-                                              int, std::size_t, int, int) {
+SPILLWAY_EXPORT void __cudaRegisterManagedVar(void** handle, void** host_pointer, char*,
+                                              const char* name, int, std::size_t, int, int) {
   runtime::RegisterManaged(Binary(handle), host_pointer, name);
 }
 
@@ -53,17 +57,19 @@ SPILLWAY_EXPORT void __cudaRegisterHostVar(void**, const char*, char*, std::size
 
 SPILLWAY_EXPORT char __cudaInitModule(void**) {
   return runtime::Enter(runtime::PrepareContext, DefaultStream::kLegacy,
-                        [](const runtime::DriverTable&) { return runtime::PublishManaged(); }) == cudaSuccess;
+                        [](const runtime::DriverTable&) { return runtime::PublishManaged(); }) ==
+         cudaSuccess;
 }
 
-SPILLWAY_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared_bytes,
+SPILLWAY_EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block,
+                                                     std::size_t shared_bytes,
                                                      cudaStream_t stream) {
   pending_calls.push_back({grid, block, shared_bytes, stream});
   return 0;
 }
 
-SPILLWAY_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, std::size_t* shared_bytes,
-                                                       void* stream) {
+SPILLWAY_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block,
+                                                       std::size_t* shared_bytes, void* stream) {
   if (pending_calls.empty()) return runtime::Record(cudaErrorMissingConfiguration);
   const CallConfiguration call = pending_calls.back();
   pending_calls.pop_back();
@@ -74,8 +80,8 @@ SPILLWAY_EXPORT cudaError_t __cudaPopCallConfiguration(dim3* grid, dim3* block, 
   return cudaSuccess;
 }
 
-// Generated code asks once per kernel and keeps the answer for ever, so the answer may not depend on the driver's
-// state: it is our own record, resolved at each launch.
+// Generated code asks once per kernel and keeps the answer for ever, so the answer may not depend
+// on the driver's state: it is our own record, resolved at each launch.
 SPILLWAY_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* host_function) {
   runtime::Kernel* const found = runtime::FindKernel(host_function);
   if (!found) return runtime::Record(cudaErrorInvalidDeviceFunction);
@@ -84,6 +90,6 @@ SPILLWAY_EXPORT cudaError_t __cudaGetKernel(cudaKernel_t* kernel, const void* ho
 }
 
 SPILLWAY_TWIN_API(__cudaLaunchKernel, _ptsz,
-                  (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments, std::size_t shared_bytes,
-                   cudaStream_t stream),
+                  (cudaKernel_t kernel, dim3 grid, dim3 block, void** arguments,
+                   std::size_t shared_bytes, cudaStream_t stream),
                   Launch(driver, kernel, grid, block, arguments, shared_bytes, stream))

@@ -8,8 +8,10 @@ namespace spillway::simulator::runtime {
 namespace {
 
 static_assert(sizeof(cudaResourceViewDesc) == sizeof(CUDA_RESOURCE_VIEW_DESC));
-static_assert(static_cast<int>(cudaResourceTypePitch2D) == static_cast<int>(CU_RESOURCE_TYPE_PITCH2D));
-static_assert(static_cast<int>(cudaAddressModeBorder) == static_cast<int>(CU_TR_ADDRESS_MODE_BORDER));
+static_assert(static_cast<int>(cudaResourceTypePitch2D) ==
+              static_cast<int>(CU_RESOURCE_TYPE_PITCH2D));
+static_assert(static_cast<int>(cudaAddressModeBorder) ==
+              static_cast<int>(CU_TR_ADDRESS_MODE_BORDER));
 
 cudaError_t Linear(const cudaResourceDesc& wanted, CUDA_RESOURCE_DESC* resource) {
   Channels channels{};
@@ -63,16 +65,19 @@ cudaResourceDesc FromDriver(const CUDA_RESOURCE_DESC& resource) {
       given.res.array.array = reinterpret_cast<cudaArray_t>(resource.res.array.hArray);
       break;
     case CU_RESOURCE_TYPE_MIPMAPPED_ARRAY:
-      given.res.mipmap.mipmap = reinterpret_cast<cudaMipmappedArray_t>(resource.res.mipmap.hMipmappedArray);
+      given.res.mipmap.mipmap =
+          reinterpret_cast<cudaMipmappedArray_t>(resource.res.mipmap.hMipmappedArray);
       break;
     case CU_RESOURCE_TYPE_LINEAR:
       given.res.linear.devPtr = reinterpret_cast<void*>(resource.res.linear.devPtr);
-      given.res.linear.desc = ToDescription({resource.res.linear.format, resource.res.linear.numChannels});
+      given.res.linear.desc =
+          ToDescription({resource.res.linear.format, resource.res.linear.numChannels});
       given.res.linear.sizeInBytes = resource.res.linear.sizeInBytes;
       break;
     case CU_RESOURCE_TYPE_PITCH2D:
       given.res.pitch2D.devPtr = reinterpret_cast<void*>(resource.res.pitch2D.devPtr);
-      given.res.pitch2D.desc = ToDescription({resource.res.pitch2D.format, resource.res.pitch2D.numChannels});
+      given.res.pitch2D.desc =
+          ToDescription({resource.res.pitch2D.format, resource.res.pitch2D.numChannels});
       given.res.pitch2D.width = resource.res.pitch2D.width;
       given.res.pitch2D.height = resource.res.pitch2D.height;
       given.res.pitch2D.pitchInBytes = resource.res.pitch2D.pitchInBytes;
@@ -108,7 +113,8 @@ cudaTextureDesc FromDriver(const CUDA_TEXTURE_DESC& texture) {
   }
   given.filterMode = static_cast<cudaTextureFilterMode>(texture.filterMode);
   const auto has = [&](unsigned flag) { return (texture.flags & flag) != 0; };
-  given.readMode = has(CU_TRSF_READ_AS_INTEGER) ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
+  given.readMode =
+      has(CU_TRSF_READ_AS_INTEGER) ? cudaReadModeElementType : cudaReadModeNormalizedFloat;
   given.normalizedCoords = has(CU_TRSF_NORMALIZED_COORDINATES);
   given.sRGB = has(CU_TRSF_SRGB);
   given.disableTrilinearOptimization = has(CU_TRSF_DISABLE_TRILINEAR_OPTIMIZATION);
@@ -130,8 +136,9 @@ cudaError_t CreateTexture(const DriverTable& driver, cudaTextureObject_t* object
   const cudaError_t understood = ToDriver(*resource, &driver_resource);
   if (understood != cudaSuccess) return understood;
   const CUDA_TEXTURE_DESC driver_texture = ToDriver(*texture);
-  return ToRuntime(driver.cuTexObjectCreate(object, &driver_resource, &driver_texture,
-                                            reinterpret_cast<const CUDA_RESOURCE_VIEW_DESC*>(view)));
+  return ToRuntime(
+      driver.cuTexObjectCreate(object, &driver_resource, &driver_texture,
+                               reinterpret_cast<const CUDA_RESOURCE_VIEW_DESC*>(view)));
 }
 
 cudaError_t CreateSurface(const DriverTable& driver, cudaSurfaceObject_t* object,
@@ -157,24 +164,32 @@ cudaError_t Answer(Given* given, Ask ask) {
 }  // namespace spillway::simulator::runtime
 
 SPILLWAY_API(cudaCreateTextureObject,
-             (cudaTextureObject_t * object, const cudaResourceDesc* resource, const cudaTextureDesc* texture,
-              const cudaResourceViewDesc* view),
+             (cudaTextureObject_t * object, const cudaResourceDesc* resource,
+              const cudaTextureDesc* texture, const cudaResourceViewDesc* view),
              CreateTexture(driver, object, resource, texture, view))
-SPILLWAY_API(cudaDestroyTextureObject, (cudaTextureObject_t object), driver.cuTexObjectDestroy(object))
-SPILLWAY_API(cudaGetTextureObjectResourceDesc, (cudaResourceDesc * resource, cudaTextureObject_t object),
+SPILLWAY_API(cudaDestroyTextureObject, (cudaTextureObject_t object),
+             driver.cuTexObjectDestroy(object))
+SPILLWAY_API(cudaGetTextureObjectResourceDesc,
+             (cudaResourceDesc * resource, cudaTextureObject_t object),
              (Answer<cudaResourceDesc, CUDA_RESOURCE_DESC>(resource, [&](auto* known) {
                return driver.cuTexObjectGetResourceDesc(known, object);
              })))
-SPILLWAY_API(cudaGetTextureObjectTextureDesc, (cudaTextureDesc * texture, cudaTextureObject_t object),
+SPILLWAY_API(cudaGetTextureObjectTextureDesc,
+             (cudaTextureDesc * texture, cudaTextureObject_t object),
              (Answer<cudaTextureDesc, CUDA_TEXTURE_DESC>(texture, [&](auto* known) {
                return driver.cuTexObjectGetTextureDesc(known, object);
              })))
-SPILLWAY_API(cudaGetTextureObjectResourceViewDesc, (cudaResourceViewDesc * view, cudaTextureObject_t object),
-             driver.cuTexObjectGetResourceViewDesc(reinterpret_cast<CUDA_RESOURCE_VIEW_DESC*>(view), object))
-SPILLWAY_API(cudaCreateSurfaceObject, (cudaSurfaceObject_t * object, const cudaResourceDesc* resource),
+SPILLWAY_API(cudaGetTextureObjectResourceViewDesc,
+             (cudaResourceViewDesc * view, cudaTextureObject_t object),
+             driver.cuTexObjectGetResourceViewDesc(reinterpret_cast<CUDA_RESOURCE_VIEW_DESC*>(view),
+                                                   object))
+SPILLWAY_API(cudaCreateSurfaceObject,
+             (cudaSurfaceObject_t * object, const cudaResourceDesc* resource),
              CreateSurface(driver, object, resource))
-SPILLWAY_API(cudaDestroySurfaceObject, (cudaSurfaceObject_t object), driver.cuSurfObjectDestroy(object))
-SPILLWAY_API(cudaGetSurfaceObjectResourceDesc, (cudaResourceDesc * resource, cudaSurfaceObject_t object),
+SPILLWAY_API(cudaDestroySurfaceObject, (cudaSurfaceObject_t object),
+             driver.cuSurfObjectDestroy(object))
+SPILLWAY_API(cudaGetSurfaceObjectResourceDesc,
+             (cudaResourceDesc * resource, cudaSurfaceObject_t object),
              (Answer<cudaResourceDesc, CUDA_RESOURCE_DESC>(resource, [&](auto* known) {
                return driver.cuSurfObjectGetResourceDesc(known, object);
              })))

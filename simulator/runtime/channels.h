@@ -1,6 +1,8 @@
-// The runtime's channel descriptions and arrays in the driver's terms: bits of each channel there, a format here.
+// The runtime's channel descriptions and arrays in the driver's terms: bits of each channel there,
+// a format here.
 //
-// Pure but for TexelBytes, which asks the driver. Called by api_array.cpp, api_texture.cpp and the copies with arrays.
+// Pure but for TexelBytes, which asks the driver. Called by api_array.cpp, api_texture.cpp and the
+// copies with arrays.
 #pragma once
 
 #include "simulator/runtime/entry.h"
@@ -20,7 +22,8 @@ struct Channels {
   unsigned count;
 };
 
-// cudaErrorInvalidChannelDescriptor for what no array can hold: three channels, or channels of several widths.
+// cudaErrorInvalidChannelDescriptor for what no array can hold: three channels, or channels of
+// several widths.
 cudaError_t ToDriver(const cudaChannelFormatDesc& description, Channels* channels);
 cudaChannelFormatDesc ToDescription(const Channels& channels);
 

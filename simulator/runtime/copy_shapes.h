@@ -1,6 +1,7 @@
 // The runtime's 2-D and 3-D copies in the driver's terms.
 //
-// Pure; called by api_copy.cpp and api_array.cpp. A 3-D copy's ends may be arrays, whose elements then count.
+// Pure; called by api_copy.cpp and api_array.cpp. A 3-D copy's ends may be arrays, whose elements
+// then count.
 #pragma once
 
 #include "simulator/runtime/entry.h"

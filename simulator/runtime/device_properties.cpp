@@ -13,10 +13,16 @@ struct PropertyField {
   CUdevice_attribute attribute;
 };
 
-#define SPILLWAY_FIELD(member, attribute) \
-  { offsetof(cudaDeviceProp, member), sizeof(cudaDeviceProp::member), CU_DEVICE_ATTRIBUTE_##attribute }
-#define SPILLWAY_ELEMENT(member, index, attribute) \
-  { offsetof(cudaDeviceProp, member) + (index) * sizeof(int), sizeof(int), CU_DEVICE_ATTRIBUTE_##attribute }
+#define SPILLWAY_FIELD(member, attribute)                             \
+  {                                                                   \
+    offsetof(cudaDeviceProp, member), sizeof(cudaDeviceProp::member), \
+        CU_DEVICE_ATTRIBUTE_##attribute                               \
+  }
+#define SPILLWAY_ELEMENT(member, index, attribute)                         \
+  {                                                                        \
+    offsetof(cudaDeviceProp, member) + (index) * sizeof(int), sizeof(int), \
+        CU_DEVICE_ATTRIBUTE_##attribute                                    \
+  }
 
 constexpr PropertyField kFields[] = {
     SPILLWAY_FIELD(sharedMemPerBlock, MAX_SHARED_MEMORY_PER_BLOCK),
@@ -73,7 +79,8 @@ constexpr PropertyField kFields[] = {
     SPILLWAY_FIELD(canUseHostPointerForRegisteredMem, CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM),
     SPILLWAY_FIELD(cooperativeLaunch, COOPERATIVE_LAUNCH),
     SPILLWAY_FIELD(sharedMemPerBlockOptin, MAX_SHARED_MEMORY_PER_BLOCK_OPTIN),
-    SPILLWAY_FIELD(pageableMemoryAccessUsesHostPageTables, PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES),
+    SPILLWAY_FIELD(pageableMemoryAccessUsesHostPageTables,
+                   PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES),
     SPILLWAY_FIELD(directManagedMemAccessFromHost, DIRECT_MANAGED_MEM_ACCESS_FROM_HOST),
     SPILLWAY_FIELD(maxBlocksPerMultiProcessor, MAX_BLOCKS_PER_MULTIPROCESSOR),
     SPILLWAY_FIELD(accessPolicyMaxWindowSize, MAX_ACCESS_POLICY_WINDOW_SIZE),

@@ -1,6 +1,7 @@
 // cudaDeviceProp filled from the driver's device attributes.
 //
-// Called by: cudaGetDeviceProperties and cudaChooseDevice, on any thread, with an initialised driver. Keeps nothing.
+// Called by: cudaGetDeviceProperties and cudaChooseDevice, on any thread, with an initialised
+// driver. Keeps nothing.
 #pragma once
 
 #include "simulator/runtime/entry.h"

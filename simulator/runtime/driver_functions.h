@@ -1,5 +1,6 @@
-// The list of driver functions that the runtime uses: name, and the CUDA version (major * 1000 + minor * 10) whose form
-// of the function is wanted. Twins have a per-thread-default-stream form, first offered in the second version.
+// The list of driver functions that the runtime uses: name, and the CUDA version (major * 1000 +
+// minor * 10) whose form of the function is wanted. Twins have a per-thread-default-stream form,
+// first offered in the second version.
 #pragma once
 
 #define SPILLWAY_DRIVER_FUNCTIONS(X)                            \

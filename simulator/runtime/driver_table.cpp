@@ -25,7 +25,8 @@ LoadedDriver Load() {
   LoadedDriver driver;
   void* library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library) return driver;
-  driver.lookup = reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
+  driver.lookup =
+      reinterpret_cast<PFN_cuGetProcAddress_v12000>(dlsym(library, "cuGetProcAddress_v2"));
   if (!driver.lookup) return driver;
 #define SPILLWAY_FIND(name, version)                                                    \
   Find(driver.lookup, #name, version, CU_GET_PROC_ADDRESS_DEFAULT, driver.legacy.name); \

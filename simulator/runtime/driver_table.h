@@ -4,8 +4,10 @@
 // Ownership: the two tables live as long as the process; libcuda.so.1 is never closed.
 //
 // Invariants
-//  1. The driver is reached only by dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and then cuGetProcAddress with a
-//     base name, the version that introduced the wanted form, and flag 2 for the per-thread-default-stream twin.
+//  1. The driver is reached only by dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and then
+//  cuGetProcAddress with a
+//     base name, the version that introduced the wanted form, and flag 2 for the
+//     per-thread-default-stream twin.
 //  2. A function that the driver does not have answers CUDA_ERROR_NOT_SUPPORTED when called.
 //  3. Both tables hold every function; functions without a stream are the same pointer in both.
 //
@@ -37,7 +39,8 @@ struct DriverFunction<CUresult (*)(Arguments...)> {
 
 struct DriverTable {
 #define SPILLWAY_DRIVER_MEMBER(name, version) DriverFunction<PFN_##name##_v##version> name;
-#define SPILLWAY_DRIVER_TWIN_MEMBER(name, version, twin_version) DriverFunction<PFN_##name##_v##version> name;
+#define SPILLWAY_DRIVER_TWIN_MEMBER(name, version, twin_version) \
+  DriverFunction<PFN_##name##_v##version> name;
   SPILLWAY_DRIVER_FUNCTIONS(SPILLWAY_DRIVER_MEMBER)
   SPILLWAY_DRIVER_TWINS(SPILLWAY_DRIVER_TWIN_MEMBER)
 #undef SPILLWAY_DRIVER_MEMBER

@@ -1,15 +1,19 @@
-// What every runtime call does around its own work: find the driver, make a context current, remember the error.
+// What every runtime call does around its own work: find the driver, make a context current,
+// remember the error.
 //
 // Called by: the exported functions (api_*.cpp), on any thread.
 // Ownership: primary contexts are retained once per device and given back only by cudaDeviceReset.
 //
 // Invariants
 //  1. The last error and the current device belong to the calling thread.
-//  2. A primary context is retained at the first call that needs one, not before; a context that the program made
+//  2. A primary context is retained at the first call that needs one, not before; a context that
+//  the program made
 //     current by the driver API is respected.
-//  3. Driver and runtime error numbers are the same; without a driver every call but cudaDriverGetVersion answers
+//  3. Driver and runtime error numbers are the same; without a driver every call but
+//  cudaDriverGetVersion answers
 //     cudaErrorInsufficientDriver.
-//  4. An error that killed the context stays the last error; every other is cleared by cudaGetLastError.
+//  4. An error that killed the context stays the last error; every other is cleared by
+//  cudaGetLastError.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -51,8 +55,8 @@ inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdevi
 
 #define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// An exported function whose work is one expression over `driver`. _DEVICE needs no context; _TWIN exists a second time
-// with `suffix` for programs compiled with the per-thread default stream.
+// An exported function whose work is one expression over `driver`. _DEVICE needs no context; _TWIN
+// exists a second time with `suffix` for programs compiled with the per-thread default stream.
 #define SPILLWAY_DEVICE_API(name, parameters, expression)                                 \
   SPILLWAY_EXPORT cudaError_t name parameters {                                           \
     using namespace spillway::simulator::runtime;                                         \

@@ -12,10 +12,11 @@ cudaError_t CheckShape(dim3 grid, dim3 block) {
   return empty ? cudaErrorInvalidConfiguration : cudaSuccess;
 }
 
-// The runtime names a bad shape what the driver calls an invalid value: sizes beyond the device's limits.
+// The runtime names a bad shape what the driver calls an invalid value: sizes beyond the device's
+// limits.
 cudaError_t LaunchResult(CUresult result, dim3 grid, dim3 block) {
-  const bool too_large = static_cast<std::uint64_t>(block.x) * block.y * block.z > 1024 || block.z > 64 ||
-                         grid.y > 65535 || grid.z > 65535;
+  const bool too_large = static_cast<std::uint64_t>(block.x) * block.y * block.z > 1024 ||
+                         block.z > 64 || grid.y > 65535 || grid.z > 65535;
   if (result == CUDA_ERROR_INVALID_VALUE && too_large) return cudaErrorInvalidConfiguration;
   return ToRuntime(result);
 }
@@ -32,19 +33,21 @@ cudaError_t WithKernel(const void* function, dim3 grid, dim3 block, Call call) {
 
 }  // namespace
 
-cudaError_t Launch(const DriverTable& driver, const void* function, dim3 grid, dim3 block, void** arguments,
-                   std::size_t shared_bytes, cudaStream_t stream) {
+cudaError_t Launch(const DriverTable& driver, const void* function, dim3 grid, dim3 block,
+                   void** arguments, std::size_t shared_bytes, cudaStream_t stream) {
   return WithKernel(function, grid, block, [&](CUfunction kernel) {
     return driver.cuLaunchKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
                                  static_cast<unsigned>(shared_bytes), stream, arguments, nullptr);
   });
 }
 
-cudaError_t LaunchCooperative(const DriverTable& driver, const void* function, dim3 grid, dim3 block,
-                              void** arguments, std::size_t shared_bytes, cudaStream_t stream) {
+cudaError_t LaunchCooperative(const DriverTable& driver, const void* function, dim3 grid,
+                              dim3 block, void** arguments, std::size_t shared_bytes,
+                              cudaStream_t stream) {
   return WithKernel(function, grid, block, [&](CUfunction kernel) {
-    return driver.cuLaunchCooperativeKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y, block.z,
-                                            static_cast<unsigned>(shared_bytes), stream, arguments);
+    return driver.cuLaunchCooperativeKernel(kernel, grid.x, grid.y, grid.z, block.x, block.y,
+                                            block.z, static_cast<unsigned>(shared_bytes), stream,
+                                            arguments);
   });
 }
 

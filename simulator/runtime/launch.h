@@ -7,10 +7,11 @@
 
 namespace spillway::simulator::runtime {
 
-cudaError_t Launch(const DriverTable& driver, const void* function, dim3 grid, dim3 block, void** arguments,
-                   std::size_t shared_bytes, cudaStream_t stream);
-cudaError_t LaunchCooperative(const DriverTable& driver, const void* function, dim3 grid, dim3 block,
-                              void** arguments, std::size_t shared_bytes, cudaStream_t stream);
+cudaError_t Launch(const DriverTable& driver, const void* function, dim3 grid, dim3 block,
+                   void** arguments, std::size_t shared_bytes, cudaStream_t stream);
+cudaError_t LaunchCooperative(const DriverTable& driver, const void* function, dim3 grid,
+                              dim3 block, void** arguments, std::size_t shared_bytes,
+                              cudaStream_t stream);
 cudaError_t LaunchConfigured(const DriverTable& driver, const cudaLaunchConfig_t* config,
                              const void* function, void** arguments);
 

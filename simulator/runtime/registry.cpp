@@ -27,10 +27,12 @@ Registry& Registered() {
 
 CUresult Load(FatBinary& binary) {
   if (binary.library) return CUDA_SUCCESS;
-  return Driver().cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr, nullptr, 0);
+  return Driver().cuLibraryLoadData(&binary.library, binary.image, nullptr, nullptr, 0, nullptr,
+                                    nullptr, 0);
 }
 
-// Asks by the name a plug-in has for the thing, then by the registered one. They differ only for internal names.
+// Asks by the name a plug-in has for the thing, then by the registered one. They differ only for
+// internal names.
 template <typename Ask>
 CUresult ByEitherName(const std::string& name, Ask ask) {
   const std::string common = WithoutFileMarks(name);
@@ -53,12 +55,12 @@ CUresult Resolve(Variable& variable) {
   if (loaded != CUDA_SUCCESS) return loaded;
   return ByEitherName(variable.name, [&](const char* name) {
     if (variable.host_pointer &&
-        Driver().cuLibraryGetManaged(&variable.address, &variable.size_bytes, variable.binary->library,
-                                     name) == CUDA_SUCCESS) {
+        Driver().cuLibraryGetManaged(&variable.address, &variable.size_bytes,
+                                     variable.binary->library, name) == CUDA_SUCCESS) {
       return CUDA_SUCCESS;
     }
-    return Driver().cuLibraryGetGlobal(&variable.address, &variable.size_bytes, variable.binary->library,
-                                       name);
+    return Driver().cuLibraryGetGlobal(&variable.address, &variable.size_bytes,
+                                       variable.binary->library, name);
   });
 }
 
@@ -98,8 +100,10 @@ void RegisterManaged(FatBinary* binary, void** host_pointer, const char* name) {
 void ForgetBinary(FatBinary* binary) {
   Registry& registry = Registered();
   std::lock_guard lock(registry.mutex);
-  std::erase_if(registry.kernel_of, [&](const auto& entry) { return entry.second->binary == binary; });
-  std::erase_if(registry.variable_of, [&](const auto& entry) { return entry.second->binary == binary; });
+  std::erase_if(registry.kernel_of,
+                [&](const auto& entry) { return entry.second->binary == binary; });
+  std::erase_if(registry.variable_of,
+                [&](const auto& entry) { return entry.second->binary == binary; });
 }
 
 Kernel* FindKernel(const void* key) {

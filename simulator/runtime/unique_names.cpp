@@ -22,7 +22,8 @@ std::size_t Number(std::string_view text, std::size_t& position) {
   return number;
 }
 
-// Where the mangled name begins behind "__nv_static_<n>_<n characters>_"; 0 when there is no such prefix.
+// Where the mangled name begins behind "__nv_static_<n>_<n characters>_"; 0 when there is no such
+// prefix.
 std::size_t BehindStaticPrefix(std::string_view name) {
   if (!StartsAt(name, 0, kStaticPrefix)) return 0;
   std::size_t at = kStaticPrefix.size();

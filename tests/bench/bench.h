@@ -1,6 +1,8 @@
-// What the benches share: to start again under the preload library, to find the driver's functions, to measure.
+// What the benches share: to start again under the preload library, to find the driver's functions,
+// to measure.
 //
-// The including program's build defines BENCH_PRELOAD, BENCH_DRIVER (the null driver) and BENCH_SIMULATOR, full paths.
+// The including program's build defines BENCH_PRELOAD, BENCH_DRIVER (the null driver) and
+// BENCH_SIMULATOR, full paths.
 #pragma once
 
 #include <dlfcn.h>
@@ -40,8 +42,8 @@ inline double NowNs() {
 }
 
 inline double Quantile(std::vector<double>* values, double share) {
-  const auto position =
-      values->begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values->size() - 1));
+  const auto position = values->begin() + static_cast<std::ptrdiff_t>(
+                                              share * static_cast<double>(values->size() - 1));
   std::nth_element(values->begin(), position, values->end());
   return *position;
 }

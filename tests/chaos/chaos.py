@@ -2,7 +2,7 @@
 """Harm by one seed, with real processes: jobs on one simulated GPU and their spillwayd are killed, stopped, spoken nonsense to, restarted.
 
 Jobs are of several users where that can be (root), and beside them are processes that fill slabs of the host pool with words of their own
-(support/slab_poisoner.py). After every event: what the simulator's books say that a job holds is within what the agent has promised
+(support/slab_poisoner.py). After every event: what the simulator's statistics say that a job holds is within what the agent has promised
 it, and nobody has seen a byte of another job's. At the end the harm stops, and everything has to come right: jobs that were not killed end with what they print bare, nothing is promised, held,
 connected or open any more. The first line is the seed; the same seed does the same harm (when it strikes is the machine's).
 
@@ -206,7 +206,7 @@ class Chaos:
                 for _ in range(self.random.randrange(1, 6)):
                     stranger.send(self.garbage())
             except OSError:
-                pass  # it has been shown the door
+                pass  # it has been shown the entry point
         return True
 
     def frame(self, kind, body):
@@ -244,14 +244,14 @@ class Chaos:
                 raise Harm(f"{job.name} was given a poisoner's bytes")
 
     def look(self):
-        """Where a promise was the same before and after the books were read, it holds for them."""
+        """Where a promise was the same before and after the statistics were read, it holds for them."""
         if self.is_agent_stopped:
             return
         before = self.agent.tenancies()
-        books = self.machine.books()
+        statistics = self.machine.statistics()
         after = self.agent.tenancies()
         self.looks += 1
-        held_by = {one["pid"]: one["device_bytes_now"][0] for one in (books or {"processes": []})["processes"] if "pid" in one}
+        held_by = {one["pid"]: one["device_bytes_now"][0] for one in (statistics or {"processes": []})["processes"] if "pid" in one}
         for job in self.alive():
             promised = [known[job.tenant]["promised_bytes"] for known in (before, after) if job.tenant in known]
             # Who began while there was no agent has the launcher's budget until there is a grant.
@@ -294,12 +294,12 @@ class Chaos:
         self.await_nothing()
 
     def left_over(self):
-        status, books = self.agent.status(), self.machine.books()
+        status, statistics = self.agent.status(), self.machine.statistics()
         open_files = len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
         pool = status["host"]["pool"]
         return {name: value for name, value in {
             "jobs": len(status["jobs"]), "sessions": status["sessions"] - 1, "promised": status["devices"][0]["promised_bytes"],
-            "host promised": status["host"]["promised_bytes"], "held": books["devices"][0]["bytes_now"],
+            "host promised": status["host"]["promised_bytes"], "held": statistics["devices"][0]["bytes_now"],
             "leased": pool["leased_bytes"] + pool["kept_bytes"] + pool["ending_bytes"],
             "files": max(0, open_files - pool["unused_bytes"] // SLAB_BYTES - self.files_at_rest)}.items() if value != 0}
 

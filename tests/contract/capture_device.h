@@ -1,6 +1,8 @@
-// What cases about capture and graphs share: captured graphs, instantiated and launched to their end.
+// What cases about capture and graphs share: captured graphs, instantiated and launched to their
+// end.
 //
-// Called by cases, on their thread; everything but the subject of the case abandons it when it fails.
+// Called by cases, on their thread; everything but the subject of the case abandons it when it
+// fails.
 #pragma once
 
 #include "tests/contract/device.h"
@@ -9,7 +11,8 @@ namespace spillway::contract {
 
 // What `body` puts into a fresh capture of `stream`.
 template <typename Body>
-CUgraph Captured(CUstream stream, Body body, CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
+CUgraph Captured(CUstream stream, Body body,
+                 CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
   CUgraph graph = nullptr;
   ASSERT_OK(cuStreamBeginCapture(stream, mode));
   body();

@@ -84,7 +84,8 @@ CONTRACT(Allocation, RangeOfForeignMemoryIsRefused, "cuda.h:8742 cuMemGetAddress
   UseDevice();
   int on_the_stack = 0;
   CUdeviceptr base = 0;
-  const CUresult result = cuMemGetAddressRange(&base, nullptr, reinterpret_cast<CUdeviceptr>(&on_the_stack));
+  const CUresult result =
+      cuMemGetAddressRange(&base, nullptr, reinterpret_cast<CUdeviceptr>(&on_the_stack));
   EXPECT_TRUE(result == CUDA_ERROR_INVALID_VALUE || result == CUDA_ERROR_NOT_FOUND);
   OBSERVE("range_of_host_stack", result);
 }

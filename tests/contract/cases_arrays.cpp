@@ -84,7 +84,8 @@ CONTRACT(Array, PartOfAPlaneIsCopiedByItsCorner, "cuda.h:10076 cuMemcpy2D: dstXI
 
 CONTRACT(Array, DescribesItself, "cuda.h:12310 cuArray3DGetDescriptor") {
   UseDevice();
-  const CUarray volume = Create({16, 8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 4, CUDA_ARRAY3D_SURFACE_LDST});
+  const CUarray volume =
+      Create({16, 8, 4, CU_AD_FORMAT_UNSIGNED_INT8, 4, CUDA_ARRAY3D_SURFACE_LDST});
   CUDA_ARRAY3D_DESCRIPTOR known{};
   ASSERT_OK(cuArray3DGetDescriptor(&known, volume));
   EXPECT_EQ(known.Width, 16u);
@@ -239,7 +240,8 @@ CONTRACT(Array, LevelsOfAMipmappedOneAreArrays, "cuda.h:12525 cuMipmappedArrayGe
   EXPECT_OK(cuMipmappedArrayDestroy(mipmapped));
 }
 
-CONTRACT(Array, OnlyDeferredOnesHaveMemoryRequirements, "cuda.h:11961 cuArrayGetMemoryRequirements") {
+CONTRACT(Array, OnlyDeferredOnesHaveMemoryRequirements,
+         "cuda.h:11961 cuArrayGetMemoryRequirements") {
   const CUdevice device = UseDevice();
   CUDA_ARRAY_MEMORY_REQUIREMENTS requirements{};
   EXPECT_EQ(cuArrayGetMemoryRequirements(&requirements, Create(Floats(64, 64)), device),

@@ -95,7 +95,8 @@ CONTRACT(AsyncAllocation, SynchronousFreeTakesItToo, "cuda.h:8708 cuMemFree") {
   EXPECT_OK(cuMemFree(words));
 }
 
-CONTRACT(AsyncAllocation, AsyncFreeTakesOrdinaryMemory, "CUDA programming guide, stream ordered allocator") {
+CONTRACT(AsyncAllocation, AsyncFreeTakesOrdinaryMemory,
+         "CUDA programming guide, stream ordered allocator") {
   UsePools();
   const CUdeviceptr words = Allocate(8 * kMiB);
   Fill(words, 1, kMiB);
@@ -140,7 +141,8 @@ CONTRACT(Pool, AttributesHaveTheirDefaults, "cuda.h:13421 cuMemPoolSetAttribute"
   EXPECT_EQ(enabled, 1);
   ASSERT_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_OPPORTUNISTIC, &enabled));
   EXPECT_EQ(enabled, 1);
-  ASSERT_OK(cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &enabled));
+  ASSERT_OK(
+      cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES, &enabled));
   EXPECT_EQ(enabled, 1);
 }
 
@@ -163,7 +165,8 @@ CONTRACT(Pool, UsedAndReservedCountWhatIsHeld, "cuda.h:13468 cuMemPoolGetAttribu
   ASSERT_OK(cuStreamSynchronize(nullptr));
   EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), cuuint64_t{0});
   EXPECT_TRUE(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= 12 * kMiB);
-  OBSERVE("reserved_after_sync_with_threshold_0", AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
+  OBSERVE("reserved_after_sync_with_threshold_0",
+          AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT));
 }
 
 CONTRACT(Pool, HighWatermarksAreResetToZeroOnly, "cuda.h:13421 cuMemPoolSetAttribute") {
@@ -172,7 +175,8 @@ CONTRACT(Pool, HighWatermarksAreResetToZeroOnly, "cuda.h:13421 cuMemPoolSetAttri
   ASSERT_OK(cuMemFreeAsync(words, nullptr));
   ASSERT_OK(cuStreamSynchronize(nullptr));
   cuuint64_t value = 5;
-  EXPECT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &value), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, &value),
+            CUDA_ERROR_INVALID_VALUE);
   value = 0;
   EXPECT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &value));
   EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), cuuint64_t{0});

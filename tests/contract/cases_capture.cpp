@@ -78,7 +78,8 @@ CONTRACT(Capture, CopiesAndSetsReadAndWriteAtTheLaunch, "cuda.h:18846 cuGraphAdd
   }
 }
 
-CONTRACT(Capture, StatusAndInfo, "cuda.h:15551 cuStreamIsCapturing; cuda.h:15610 cuStreamGetCaptureInfo") {
+CONTRACT(Capture, StatusAndInfo,
+         "cuda.h:15551 cuStreamIsCapturing; cuda.h:15610 cuStreamGetCaptureInfo") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4096);
@@ -103,7 +104,8 @@ CONTRACT(Capture, StatusAndInfo, "cuda.h:15551 cuStreamIsCapturing; cuda.h:15610
   EXPECT_TRUE(StatusOf(stream) == CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-CONTRACT(Capture, EventsForkAndJoinStreams, "CUDA Programming Guide, Cross-stream Dependencies and Events") {
+CONTRACT(Capture, EventsForkAndJoinStreams,
+         "CUDA Programming Guide, Cross-stream Dependencies and Events") {
   UseDevice();
   const CUstream origin = MakeStream();
   const CUstream side = MakeStream();
@@ -152,7 +154,8 @@ CONTRACT(Capture, WaitingForUncapturedWorkBreaksIt, "cuda.h: CUDA_ERROR_STREAM_C
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, SynchronisingACapturingStreamBreaksIt, "cuda.h: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") {
+CONTRACT(Capture, SynchronisingACapturingStreamBreaksIt,
+         "cuda.h: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") {
   UseDevice();
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_RELAXED, [&](CUstream stream) {
     EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
@@ -174,7 +177,8 @@ CONTRACT(Capture, AskingACapturedEventIsRefused, "cuda.h: CUDA_ERROR_CAPTURED_EV
   EXPECT_OK(cuEventSynchronize(event));
 }
 
-CONTRACT(Capture, AllocatingInGlobalModeBreaksIt, "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
+CONTRACT(Capture, AllocatingInGlobalModeBreaksIt,
+         "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
   UseDevice();
   CUdeviceptr address = 0;
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
@@ -183,7 +187,8 @@ CONTRACT(Capture, AllocatingInGlobalModeBreaksIt, "cuda.h:15480 cuThreadExchange
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, AllocatingIsAllowedInRelaxedMode, "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
+CONTRACT(Capture, AllocatingIsAllowedInRelaxedMode,
+         "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
   UseDevice();
   CUdeviceptr address = 0;
   const CUdeviceptr words = Allocate(4096);
@@ -221,7 +226,8 @@ CONTRACT(Capture, GlobalModeBindsOtherThreads, "cuda.h:15480 cuThreadExchangeStr
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, ThreadLocalModeLeavesOtherThreadsAlone, "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
+CONTRACT(Capture, ThreadLocalModeLeavesOtherThreadsAlone,
+         "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
   UseDevice();
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, [&](CUstream) {
     std::thread other([] {
@@ -268,7 +274,8 @@ CONTRACT(Capture, LegacyStreamIsUnusableWhileABlockingStreamCaptures,
   EXPECT_EQ(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, LegacyStreamGoesOnBesideANonBlockingOne, "CUDA Programming Guide, Prohibited Operations") {
+CONTRACT(Capture, LegacyStreamGoesOnBesideANonBlockingOne,
+         "CUDA Programming Guide, Prohibited Operations") {
   UseDevice();
   const CUdeviceptr words = Allocate(4096);
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_RELAXED, [&](CUstream stream) {
@@ -311,7 +318,8 @@ CONTRACT(Capture, IntoAGraphOfTheProgram, "cuda.h:15427 cuStreamBeginCaptureToGr
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
   ASSERT_OK(cuGraphAddMemsetNode(&first, graph, nullptr, 0, &set, context));
-  ASSERT_OK(cuStreamBeginCaptureToGraph(stream, graph, &first, nullptr, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  ASSERT_OK(cuStreamBeginCaptureToGraph(stream, graph, &first, nullptr, 1,
+                                        CU_STREAM_CAPTURE_MODE_GLOBAL));
   Launch("add", 64, 256, stream, words, std::uint32_t{2}, std::uint64_t{kWords});
   CUgraph ended = nullptr;
   ASSERT_OK(cuStreamEndCapture(stream, &ended));

@@ -146,7 +146,8 @@ CONTRACT(Context, IdsTellContextsApart, "cuda.h:6589 cuCtxGetId") {
   EXPECT_EQ(current, second);
 }
 
-CONTRACT(Context, StreamPrioritiesRunFromLeastToGreatest, "cuda.h:6968 cuCtxGetStreamPriorityRange") {
+CONTRACT(Context, StreamPrioritiesRunFromLeastToGreatest,
+         "cuda.h:6968 cuCtxGetStreamPriorityRange") {
   UseDevice();
   int least = 1, greatest = 1;
   ASSERT_OK(cuCtxGetStreamPriorityRange(&least, &greatest));

@@ -29,7 +29,8 @@ CONTRACT(Copy, HostToDeviceAndBack, "cuda.h:9673 cuMemcpyHtoD") {
   EXPECT_TRUE(back == ramp);
 }
 
-CONTRACT(Copy, SourceIsFreeWhenTheSynchronousCopyReturns, "CUDA driver API, API synchronization behavior") {
+CONTRACT(Copy, SourceIsFreeWhenTheSynchronousCopyReturns,
+         "CUDA driver API, API synchronization behavior") {
   UseDevice();
   const CUdeviceptr words = Allocate(kBytes);
   auto ramp = Ramp(5);
@@ -140,10 +141,10 @@ CONTRACT(Copy, PerThreadTwinsWork, "cuda.h:9673 cuMemcpyHtoD; cuMemcpyHtoD_v2_pt
   using CopyIn = CUresult (*)(CUdeviceptr, const void*, std::size_t);
   using CopyOut = CUresult (*)(void*, CUdeviceptr, std::size_t);
   void *in = nullptr, *out = nullptr;
-  ASSERT_OK(
-      cuGetProcAddress("cuMemcpyHtoD", &in, 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
-  ASSERT_OK(
-      cuGetProcAddress("cuMemcpyDtoH", &out, 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+  ASSERT_OK(cuGetProcAddress("cuMemcpyHtoD", &in, 7000,
+                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+  ASSERT_OK(cuGetProcAddress("cuMemcpyDtoH", &out, 7000,
+                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
   ASSERT_TRUE(in && out);
   const CUdeviceptr words = Allocate(kBytes);
   const auto ramp = Ramp(6);
@@ -163,12 +164,13 @@ CONTRACT(Copy, BatchCopiesAll, "cuda.h:11176 cuMemcpyBatchAsync") {
   std::size_t sizes[] = {4096, 8192}, first_of_attributes[] = {0};
   CUmemcpyAttributes attributes[1]{};
   attributes[0].srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM;
-  ASSERT_OK(cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, first_of_attributes, 1, stream));
+  ASSERT_OK(
+      cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, first_of_attributes, 1, stream));
   ASSERT_OK(cuStreamSynchronize(stream));
   EXPECT_TRUE(ReadWords(to, 1024) == Ramp(1024, 1024));
   EXPECT_TRUE(ReadWords(to + 4096, 2048) == Ramp(0, 2048));
-  OBSERVE("batch_on_the_legacy_stream",
-          cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes, first_of_attributes, 1, nullptr));
+  OBSERVE("batch_on_the_legacy_stream", cuMemcpyBatchAsync(targets, sources, sizes, 2, attributes,
+                                                           first_of_attributes, 1, nullptr));
 }
 
 }  // namespace spillway::contract

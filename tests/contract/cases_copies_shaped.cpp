@@ -14,8 +14,8 @@ std::vector<unsigned char> Image(std::size_t rows, std::size_t pitch) {
   return bytes;
 }
 
-CUDA_MEMCPY2D HostToDevice(const void* from, std::size_t from_pitch, CUdeviceptr to, std::size_t to_pitch,
-                           std::size_t width, std::size_t height) {
+CUDA_MEMCPY2D HostToDevice(const void* from, std::size_t from_pitch, CUdeviceptr to,
+                           std::size_t to_pitch, std::size_t width, std::size_t height) {
   CUDA_MEMCPY2D copy{};
   copy.srcMemoryType = CU_MEMORYTYPE_HOST;
   copy.srcHost = from;

@@ -13,7 +13,9 @@ CONTRACT(Init, CallsBeforeInitAnswerNotInitialized, "cuda.h:5207 cuInit") {
   EXPECT_EQ(cuMemAlloc(&address, 256), CUDA_ERROR_NOT_INITIALIZED);
 }
 
-CONTRACT(Init, FlagsMustBeZero, "cuda.h:5207 cuInit") { EXPECT_EQ(cuInit(1), CUDA_ERROR_INVALID_VALUE); }
+CONTRACT(Init, FlagsMustBeZero, "cuda.h:5207 cuInit") {
+  EXPECT_EQ(cuInit(1), CUDA_ERROR_INVALID_VALUE);
+}
 
 CONTRACT(Init, MayBeRepeated, "cuda.h:5207 cuInit") {
   EXPECT_OK(cuInit(0));
@@ -105,10 +107,12 @@ CONTRACT(Device, AttributesSpillwayReliesOn, "DESIGN section 3; cuda.h:5498 cuDe
 CONTRACT(Device, BadAttributeArgumentsAreInvalid, "cuda.h:5498 cuDeviceGetAttribute") {
   const CUdevice device = InitDevice();
   int value = 0;
-  EXPECT_EQ(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuDeviceGetAttribute(nullptr, CU_DEVICE_ATTRIBUTE_WARP_SIZE, device),
+            CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuDeviceGetAttribute(&value, static_cast<CUdevice_attribute>(100000), device),
             CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99), CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 99),
+            CUDA_ERROR_INVALID_DEVICE);
 }
 
 }  // namespace spillway::contract

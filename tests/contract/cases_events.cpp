@@ -69,7 +69,8 @@ CONTRACT_ALONE(Event, ElapsedTimeFollowsTheWork, "cuda.h:16179 cuEventElapsedTim
 
 CONTRACT(Event, ElapsedTimeNeedsTimedRecordedEvents, "cuda.h:16179 cuEventElapsedTime") {
   UseDevice();
-  const CUevent recorded = MakeEvent(), never = MakeEvent(), untimed = MakeEvent(CU_EVENT_DISABLE_TIMING);
+  const CUevent recorded = MakeEvent(), never = MakeEvent(),
+                untimed = MakeEvent(CU_EVENT_DISABLE_TIMING);
   ASSERT_OK(cuEventRecord(recorded, nullptr));
   ASSERT_OK(cuEventRecord(untimed, nullptr));
   ASSERT_OK(cuCtxSynchronize());

@@ -1,4 +1,5 @@
-// Graphs built node by node: every type, their parameters, updates of what was instantiated, memory nodes.
+// Graphs built node by node: every type, their parameters, updates of what was instantiated, memory
+// nodes.
 #include <algorithm>
 
 #include "tests/contract/capture_device.h"
@@ -48,7 +49,8 @@ CUDA_MEMSET_NODE_PARAMS SetOf(CUdeviceptr target, unsigned value, std::size_t co
   return {target, 0, value, 4, count, 1};
 }
 
-CUgraphNode SetIn(CUgraph graph, CUdeviceptr target, unsigned value, std::vector<CUgraphNode> after = {}) {
+CUgraphNode SetIn(CUgraph graph, CUdeviceptr target, unsigned value,
+                  std::vector<CUgraphNode> after = {}) {
   const CUDA_MEMSET_NODE_PARAMS set = SetOf(target, value);
   CUgraphNode node = nullptr;
   ASSERT_OK(cuGraphAddMemsetNode(&node, graph, after.data(), after.size(), &set, CurrentContext()));
@@ -103,8 +105,8 @@ CONTRACT(Graph, KernelParametersByBuffer, "cuda.h:18741 cuGraphAddKernelNode: ex
     std::uint64_t count;
   } packed = {words, 18, 100};
   std::size_t size_bytes = sizeof packed;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size_bytes,
-                   CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                   &size_bytes, CU_LAUNCH_PARAM_END};
   CUDA_KERNEL_NODE_PARAMS params = {};
   params.func = Kernel("fill");
   params.gridDimX = params.gridDimY = params.gridDimZ = params.blockDimY = params.blockDimZ = 1;
@@ -169,7 +171,8 @@ CONTRACT(Graph, LivesOnInWhatWasInstantiated, "cuda.h:21120 cuGraphDestroy") {
   ASSERT_OK(cuGraphExecDestroy(executable));
 }
 
-CONTRACT(Graph, CloneHasItsOwnNodes, "cuda.h:20016 cuGraphClone; cuda.h:20042 cuGraphNodeFindInClone") {
+CONTRACT(Graph, CloneHasItsOwnNodes,
+         "cuda.h:20016 cuGraphClone; cuda.h:20042 cuGraphNodeFindInClone") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
@@ -324,7 +327,8 @@ CONTRACT(Graph, LaunchesOfOneExecutableFollowOneAnother, "cuda.h:21075 cuGraphLa
   EXPECT_TRUE(AllWordsAre(words, kWords, 8));
 }
 
-CONTRACT(Graph, GeneralNodeForm, "cuda.h:21479 cuGraphAddNode; cuda.h:21552 cuGraphExecNodeSetParams") {
+CONTRACT(Graph, GeneralNodeForm,
+         "cuda.h:21479 cuGraphAddNode; cuda.h:21552 cuGraphExecNodeSetParams") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
@@ -340,7 +344,8 @@ CONTRACT(Graph, GeneralNodeForm, "cuda.h:21479 cuGraphAddNode; cuda.h:21552 cuGr
   kernel.kernel.func = add.params.func;
   kernel.kernel.gridDimX = 64;
   kernel.kernel.blockDimX = 256;
-  kernel.kernel.gridDimY = kernel.kernel.gridDimZ = kernel.kernel.blockDimY = kernel.kernel.blockDimZ = 1;
+  kernel.kernel.gridDimY = kernel.kernel.gridDimZ = kernel.kernel.blockDimY =
+      kernel.kernel.blockDimZ = 1;
   kernel.kernel.kernelParams = add.pointers;
   CUgraphNode second = nullptr;
   ASSERT_OK(cuGraphAddNode_v2(&second, graph, &first, nullptr, 1, &kernel));
@@ -450,7 +455,8 @@ CONTRACT(Graph, AutoFreeAllowsRelaunches, "cuda.h:20415 cuGraphInstantiate: AUTO
   CUgraphNode first = nullptr;
   ASSERT_OK(cuGraphAddMemAllocNode(&first, graph, nullptr, 0, &alloc));
   SetIn(graph, alloc.dptr, 14, {first});
-  const CUgraphExec executable = Instantiated(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+  const CUgraphExec executable =
+      Instantiated(graph, CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
   for (int i = 0; i < 3; ++i) Replay(executable, stream);
   EXPECT_TRUE(AllWordsAre(alloc.dptr, kWords, 14));
 }

@@ -16,7 +16,8 @@ void* Pinned(std::size_t size_bytes, unsigned flags = 0) {
 
 // Page-aligned ordinary memory.
 void* Pageable(std::size_t size_bytes) {
-  void* memory = mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* memory =
+      mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_TRUE(memory != MAP_FAILED);
   return memory;
 }
@@ -52,7 +53,8 @@ CONTRACT(HostMemory, HasOneAddressForBoth, "CUDA programming guide, unified virt
 CONTRACT(HostMemory, FlagsCanBeReadBack, "cuda.h:8986 cuMemHostGetFlags") {
   UseDevice();
   unsigned flags = 0;
-  ASSERT_OK(cuMemHostGetFlags(&flags, Pinned(kMiB, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)));
+  ASSERT_OK(cuMemHostGetFlags(&flags,
+                              Pinned(kMiB, CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP)));
   EXPECT_TRUE((flags & CU_MEMHOSTALLOC_PORTABLE) != 0);
   EXPECT_TRUE((flags & CU_MEMHOSTALLOC_DEVICEMAP) != 0);
 }

@@ -1,8 +1,8 @@
 // Which calls wait for work that is in flight: docs/implicit_synchronisation.md in cases.
 //
-// Work spins for a while on a non-blocking stream and then sets a word of pinned memory. Behind the call the word says whether
-// it waited. Where the documents leave that open, the driver's answer is recorded; the simulated driver has the one of the table,
-// and must have it under Spillway, too.
+// Work spins for a while on a non-blocking stream and then sets a word of pinned memory. Behind the
+// call the word says whether it waited. Where the documents leave that open, the driver's answer is
+// recorded; the simulated driver has the one of the table, and must have it under Spillway, too.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -57,7 +57,8 @@ CUdeviceptr PooledMemory(CUstream stream) {
 
 }  // namespace
 
-CONTRACT(ImplicitWaits, FreeWaitsForKernels, "cuda.h:8680 cuMemFree may synchronise; programs rely on it") {
+CONTRACT(ImplicitWaits, FreeWaitsForKernels,
+         "cuda.h:8680 cuMemFree may synchronise; programs rely on it") {
   const InFlight work = Prepared();
   work.Begin();
   ASSERT_OK(cuMemFree(work.other));
@@ -112,7 +113,8 @@ CONTRACT(ImplicitWaits, BehindAFreeOtherStreamsFindWhatWasMade, "cuda.h:8680 cuM
   EXPECT_EQ(work.Word(), 9u);
 }
 
-CONTRACT(ImplicitWaits, FreeOfPoolMemoryDoesNotWait, "cuda.h:8680 cuMemFree, no implicit synchronisation") {
+CONTRACT(ImplicitWaits, FreeOfPoolMemoryDoesNotWait,
+         "cuda.h:8680 cuMemFree, no implicit synchronisation") {
   const InFlight work = Prepared();
   const CUdeviceptr pooled = PooledMemory(work.stream);
   work.Begin();
@@ -120,7 +122,8 @@ CONTRACT(ImplicitWaits, FreeOfPoolMemoryDoesNotWait, "cuda.h:8680 cuMemFree, no 
   EXPECT_EQ(work.Word(), 0u);
 }
 
-CONTRACT(ImplicitWaits, StreamOrderedCallsDoNotWait, "cuda.h:13325 cuMemAllocAsync, cuMemFreeAsync") {
+CONTRACT(ImplicitWaits, StreamOrderedCallsDoNotWait,
+         "cuda.h:13325 cuMemAllocAsync, cuMemFreeAsync") {
   const InFlight work = Prepared();
   const CUdeviceptr pooled = PooledMemory(work.stream);
   CUdeviceptr more = 0;
@@ -130,7 +133,8 @@ CONTRACT(ImplicitWaits, StreamOrderedCallsDoNotWait, "cuda.h:13325 cuMemAllocAsy
   EXPECT_EQ(work.Word(), 0u);
 }
 
-CONTRACT(ImplicitWaits, EndsOfStreamsAndEventsDoNotWait, "cuda.h cuStreamDestroy; :16111 cuEventDestroy") {
+CONTRACT(ImplicitWaits, EndsOfStreamsAndEventsDoNotWait,
+         "cuda.h cuStreamDestroy; :16111 cuEventDestroy") {
   const InFlight work = Prepared();
   const CUevent event = MakeEvent();
   work.Begin();
@@ -195,17 +199,20 @@ CONTRACT(ImplicitWaits, AsynchronousCopyToPageableMemory,
   static std::uint32_t pageable;
   Spin(kSpinMs, work.stream, work.buffer, 6);
   ASSERT_OK(cuMemcpyDtoHAsync(&pageable, work.buffer, 4, work.stream));
-  Tell("cuMemcpyDtoHAsync to pageable memory", *static_cast<volatile std::uint32_t*>(&pageable) == 6u, true);
+  Tell("cuMemcpyDtoHAsync to pageable memory",
+       *static_cast<volatile std::uint32_t*>(&pageable) == 6u, true);
 }
 
-CONTRACT(ImplicitWaits, Allocation, "programming guide, implicit synchronization: of the device at most") {
+CONTRACT(ImplicitWaits, Allocation,
+         "programming guide, implicit synchronization: of the device at most") {
   const InFlight work = Prepared();
   work.Begin();
   Allocate(8 * kMiB);
   Tell("cuMemAlloc", work.Word() == 1, false);
 }
 
-CONTRACT(ImplicitWaits, PinningMemory, "programming guide, implicit synchronization: of the device at most") {
+CONTRACT(ImplicitWaits, PinningMemory,
+         "programming guide, implicit synchronization: of the device at most") {
   const InFlight work = Prepared();
   void* memory = nullptr;
   work.Begin();
@@ -224,7 +231,8 @@ CONTRACT(ImplicitWaits, EndOfPinnedMemory, "cuda.h:8823 cuMemFreeHost says nothi
 
 CONTRACT(ImplicitWaits, EndOfRegistration, "cuda.h:9567 cuMemHostUnregister says nothing") {
   const InFlight work = Prepared();
-  void* const memory = mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const memory =
+      mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_OK(cuMemHostRegister(memory, kMiB, 0));
   work.Begin();
   ASSERT_OK(cuMemHostUnregister(memory));

@@ -30,8 +30,8 @@ CONTRACT(Launch, ParametersByBuffer, "cuda.h:17537 cuLaunchKernel: extra") {
     std::uint64_t count;
   } packed = {words, 18, 100};
   std::size_t size_bytes = sizeof packed;
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE, &size_bytes,
-                   CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &packed, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                   &size_bytes, CU_LAUNCH_PARAM_END};
   ASSERT_OK(cuLaunchKernel(Kernel("fill"), 1, 1, 1, 32, 1, 1, 0, nullptr, nullptr, extra));
   EXPECT_TRUE(AllWordsAre(words, 100, 18));
 }
@@ -81,24 +81,25 @@ CONTRACT(Launch, CooperativeForm, "cuda.h:17913 cuLaunchCooperativeKernel") {
   CUdeviceptr counter = Allocate(4);
   ASSERT_OK(cuMemsetD32(counter, 0, 1));
   void* parameters[] = {&counter};
-  ASSERT_OK(cuLaunchCooperativeKernel(Kernel("count_threads"), 4, 1, 1, 64, 1, 1, 0, nullptr, parameters));
+  ASSERT_OK(cuLaunchCooperativeKernel(Kernel("count_threads"), 4, 1, 1, 64, 1, 1, 0, nullptr,
+                                      parameters));
   EXPECT_EQ(ReadWord(counter), 256u);
-  EXPECT_EQ(
-      cuLaunchCooperativeKernel(Kernel("count_threads"), 1 << 20, 1, 1, 1024, 1, 1, 0, nullptr, parameters),
-      CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  EXPECT_EQ(cuLaunchCooperativeKernel(Kernel("count_threads"), 1 << 20, 1, 1, 1024, 1, 1, 0,
+                                      nullptr, parameters),
+            CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
 CONTRACT(Launch, PerThreadTwin, "cuda.h:17537 cuLaunchKernel; cuLaunchKernel_ptsz") {
   UseDevice();
-  void* door = nullptr;
-  ASSERT_OK(cuGetProcAddress("cuLaunchKernel", &door, 7000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-                             nullptr));
-  ASSERT_TRUE(door != nullptr);
+  void* entry point = nullptr;
+  ASSERT_OK(cuGetProcAddress("cuLaunchKernel", &entry point, 7000,
+                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
+  ASSERT_TRUE(entry point != nullptr);
   CUdeviceptr words = Allocate(400);
   std::uint32_t value = 23;
   std::uint64_t count = 100;
   void* parameters[] = {&words, &value, &count};
-  const auto launch = reinterpret_cast<decltype(&cuLaunchKernel)>(door);
+  const auto launch = reinterpret_cast<decltype(&cuLaunchKernel)>(entry point);
   ASSERT_OK(launch(Kernel("fill"), 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
   ASSERT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
   EXPECT_TRUE(AllWordsAre(words, 100, 23));
@@ -108,7 +109,8 @@ CONTRACT(Launch, GridsAndBlocksHaveThreeDimensions, "cuda.h:17537 cuLaunchKernel
   UseDevice();
   CUdeviceptr words = Allocate(4 * 2 * 3 * 4 * 5 * 6 * 7);
   void* parameters[] = {&words};
-  ASSERT_OK(cuLaunchKernel(Kernel("coordinates"), 4, 3, 2, 7, 6, 5, 0, nullptr, parameters, nullptr));
+  ASSERT_OK(
+      cuLaunchKernel(Kernel("coordinates"), 4, 3, 2, 7, 6, 5, 0, nullptr, parameters, nullptr));
   const auto read = ReadWords(words, 2 * 3 * 4 * 5 * 6 * 7);
   EXPECT_EQ(read.front(), 0u);
   EXPECT_EQ(read.back(), 123456u);
@@ -122,12 +124,14 @@ CONTRACT(Launch, DynamicSharedMemory, "cuda.h:17537 cuLaunchKernel: sharedMemByt
   for (std::uint32_t i = 0; i < 64; ++i) ramp[i] = i;
   WriteWords(words, ramp);
   void* parameters[] = {&words};
-  ASSERT_OK(cuLaunchKernel(Kernel("reverse"), 1, 1, 1, 64, 1, 1, 64 * 4, nullptr, parameters, nullptr));
+  ASSERT_OK(
+      cuLaunchKernel(Kernel("reverse"), 1, 1, 1, 64, 1, 1, 64 * 4, nullptr, parameters, nullptr));
   const auto read = ReadWords(words, 64);
   EXPECT_EQ(read[0], 63u);
   EXPECT_EQ(read[63], 0u);
-  EXPECT_EQ(cuLaunchKernel(Kernel("reverse"), 1, 1, 1, 64, 1, 1, 1 << 20, nullptr, parameters, nullptr),
-            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(
+      cuLaunchKernel(Kernel("reverse"), 1, 1, 1, 64, 1, 1, 1 << 20, nullptr, parameters, nullptr),
+      CUDA_ERROR_INVALID_VALUE);
 }
 
 CONTRACT(Launch, StructuresByValue, "cuda.h:17537 cuLaunchKernel") {

@@ -8,7 +8,8 @@ namespace {
 
 CUlibrary LoadLibrary() {
   CUlibrary library = nullptr;
-  ASSERT_OK(cuLibraryLoadData(&library, KernelImage().data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  ASSERT_OK(
+      cuLibraryLoadData(&library, KernelImage().data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
   return library;
 }
 
@@ -41,7 +42,8 @@ CONTRACT(Module, GlobalsHaveAddressAndSize, "cuda.h:7609 cuModuleGetGlobal") {
   EXPECT_OK(cuModuleGetGlobal(nullptr, &size_bytes, module, "contract_constant"));
   EXPECT_EQ(size_bytes, std::size_t{4});
   EXPECT_OK(cuModuleGetGlobal(&address, nullptr, module, "contract_constant"));
-  EXPECT_EQ(cuModuleGetGlobal(&address, &size_bytes, module, "no_such_global"), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(cuModuleGetGlobal(&address, &size_bytes, module, "no_such_global"),
+            CUDA_ERROR_NOT_FOUND);
 }
 
 CONTRACT(Module, KernelsSeeWhatWasCopiedIntoGlobals, "cuda.h:7609 cuModuleGetGlobal") {
@@ -60,7 +62,8 @@ CONTRACT(Module, KernelsSeeWhatWasCopiedIntoGlobals, "cuda.h:7609 cuModuleGetGlo
   EXPECT_TRUE((ReadWords(out, 5) == std::vector<std::uint32_t>{1, 2, 3, 4, 5}));
 }
 
-CONTRACT(Module, TwoLoadsAreObserved, "cuda.h:7365 cuModuleLoadData: each load has globals of its own") {
+CONTRACT(Module, TwoLoadsAreObserved,
+         "cuda.h:7365 cuModuleLoadData: each load has globals of its own") {
   UseDevice();
   CUdeviceptr first = 0, second = 0;
   ASSERT_OK(cuModuleGetGlobal(&first, nullptr, LoadModule(), "contract_words"));
@@ -134,20 +137,22 @@ CONTRACT(Function, StructuresAreOneParameter, "cuda.h:17374 cuFuncGetParamInfo")
   EXPECT_EQ(size, std::size_t{4});
 }
 
-CONTRACT(Function, OccupancyIsPositive, "cuda.h:21626 cuOccupancyMaxActiveBlocksPerMultiprocessor") {
+CONTRACT(Function, OccupancyIsPositive,
+         "cuda.h:21626 cuOccupancyMaxActiveBlocksPerMultiprocessor") {
   UseDevice();
   int blocks = 0, smallest_grid = 0, block_size = 0;
   ASSERT_OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, Kernel("fill"), 256, 0));
   EXPECT_TRUE(blocks > 0);
-  ASSERT_OK(cuOccupancyMaxPotentialBlockSize(&smallest_grid, &block_size, Kernel("fill"), nullptr, 0, 0));
+  ASSERT_OK(
+      cuOccupancyMaxPotentialBlockSize(&smallest_grid, &block_size, Kernel("fill"), nullptr, 0, 0));
   EXPECT_TRUE(block_size > 0 && smallest_grid > 0);
 }
 
 CONTRACT(Library, LoadsWithoutAContext, "cuda.h:7938 cuLibraryLoadData") {
   InitDevice();
   CUlibrary library = nullptr;
-  OBSERVE("load_without_context",
-          cuLibraryLoadData(&library, KernelImage().data(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  OBSERVE("load_without_context", cuLibraryLoadData(&library, KernelImage().data(), nullptr,
+                                                    nullptr, 0, nullptr, nullptr, 0));
 }
 
 CONTRACT(Library, KernelsBecomeFunctionsOfTheContext, "cuda.h:8136 cuKernelGetFunction") {
@@ -166,7 +171,8 @@ CONTRACT(Library, KernelsBecomeFunctionsOfTheContext, "cuda.h:8136 cuKernelGetFu
   EXPECT_EQ(cuLibraryGetKernel(&missing, library, "no_such_kernel"), CUDA_ERROR_NOT_FOUND);
 }
 
-CONTRACT(Library, KernelsCanBeLaunchedAsFunctions, "cuda.h:17537 cuLaunchKernel: f may be a CUkernel") {
+CONTRACT(Library, KernelsCanBeLaunchedAsFunctions,
+         "cuda.h:17537 cuLaunchKernel: f may be a CUkernel") {
   UseDevice();
   const auto function = reinterpret_cast<CUfunction>(LibraryKernel(LoadLibrary(), "fill"));
   CUdeviceptr words = Allocate(400);

@@ -1,4 +1,5 @@
-// Several devices: each with memory and contexts of its own, and what one may do with another's memory.
+// Several devices: each with memory and contexts of its own, and what one may do with another's
+// memory.
 #include "tests/contract/vmm_device.h"
 
 namespace spillway::contract {
@@ -85,7 +86,8 @@ CONTRACT(Devices, TheyAreToldApart, "cuda.h cuDeviceGetUuid, cuDeviceGetPCIBusId
   CUuuid first{}, second{};
   EXPECT_OK(cuDeviceGetUuid(&first, 0));
   EXPECT_OK(cuDeviceGetUuid(&second, 1));
-  EXPECT_TRUE(std::string(first.bytes, sizeof first.bytes) != std::string(second.bytes, sizeof second.bytes));
+  EXPECT_TRUE(std::string(first.bytes, sizeof first.bytes) !=
+              std::string(second.bytes, sizeof second.bytes));
   char bus[32] = {};
   CUdevice found = -1;
   EXPECT_OK(cuDeviceGetPCIBusId(bus, sizeof bus, 1));
@@ -93,7 +95,8 @@ CONTRACT(Devices, TheyAreToldApart, "cuda.h cuDeviceGetUuid, cuDeviceGetPCIBusId
   EXPECT_EQ(found, 1);
 }
 
-CONTRACT(Devices, LaunchIntoAnotherDevicesStreamIsRefused, "programming guide, stream and event behavior") {
+CONTRACT(Devices, LaunchIntoAnotherDevicesStreamIsRefused,
+         "programming guide, stream and event behavior") {
   const Pair pair = UseTwoDevices();
   const CUdeviceptr words = Allocate(kMiB);
   CUfunction kernel = Kernel("fill");
@@ -108,7 +111,8 @@ CONTRACT(Devices, LaunchIntoAnotherDevicesStreamIsRefused, "programming guide, s
   OBSERVE("launch_into_another_devices_stream", result);
 }
 
-CONTRACT(Devices, AStreamWaitsForAnotherDevicesEvent, "programming guide, stream and event behavior") {
+CONTRACT(Devices, AStreamWaitsForAnotherDevicesEvent,
+         "programming guide, stream and event behavior") {
   const Pair pair = UseTwoDevices();
   const CUdeviceptr words = Allocate(kMiB);
   const CUstream here = MakeStream();
@@ -143,7 +147,8 @@ CONTRACT(Peers, KernelsNeedAccess, "cuda.h:23895 cuCtxEnablePeerAccess") {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Peers, EnabledContextReachesWhatWasAndWillBeAllocated, "cuda.h:23895 cuCtxEnablePeerAccess") {
+CONTRACT(Peers, EnabledContextReachesWhatWasAndWillBeAllocated,
+         "cuda.h:23895 cuCtxEnablePeerAccess") {
   const Pair pair = UsePeers();
   const CUdeviceptr before = AllocateIn(pair.second, 4 * kMiB);
   ASSERT_OK(cuCtxEnablePeerAccess(pair.second, 0));
@@ -176,7 +181,8 @@ CONTRACT(Peers, DisabledAccessIsGone, "cuda.h:23922 cuCtxDisablePeerAccess") {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Peers, EnablingIsRefusedWithItsReason, "cuda.h:23895 cuCtxEnablePeerAccess: return values") {
+CONTRACT(Peers, EnablingIsRefusedWithItsReason,
+         "cuda.h:23895 cuCtxEnablePeerAccess: return values") {
   const Pair pair = UsePeers();
   EXPECT_EQ(cuCtxEnablePeerAccess(pair.second, 1), CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuCtxEnablePeerAccess(pair.first, 0), CUDA_ERROR_INVALID_CONTEXT);
@@ -187,11 +193,13 @@ CONTRACT(Peers, EnablingIsRefusedWithItsReason, "cuda.h:23895 cuCtxEnablePeerAcc
   EXPECT_EQ(cuCtxDisablePeerAccess(pair.second), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
-CONTRACT(Peers, ADeviceIsNoPeerOfItself, "cuda.h:23842 cuDeviceCanAccessPeer; cuDeviceGetP2PAttribute") {
+CONTRACT(Peers, ADeviceIsNoPeerOfItself,
+         "cuda.h:23842 cuDeviceCanAccessPeer; cuDeviceGetP2PAttribute") {
   const CUdevice device = InitDevice();
   int value = 99;
-  EXPECT_EQ(cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device),
-            CUDA_ERROR_INVALID_DEVICE);
+  EXPECT_EQ(
+      cuDeviceGetP2PAttribute(&value, CU_DEVICE_P2P_ATTRIBUTE_ACCESS_SUPPORTED, device, device),
+      CUDA_ERROR_INVALID_DEVICE);
   EXPECT_OK(cuDeviceCanAccessPeer(&value, device, device));
   EXPECT_EQ(value, 0);
 }
@@ -206,7 +214,8 @@ CONTRACT(Peers, AttributesAgreeWithCanAccess, "cuda.h cuDeviceGetP2PAttribute") 
             CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(Peers, VirtualMemoryNamesItsDevices, "reference/cuda.md 1.6; cuda.h:13116 cuMemSetAccess") {
+CONTRACT(Peers, VirtualMemoryNamesItsDevices,
+         "reference/cuda.md 1.6; cuda.h:13116 cuMemSetAccess") {
   const Pair pair = UsePeers();
   SKIP_UNLESS(Attribute(1, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED), "no VMM");
   const std::size_t step = HandleBytes();

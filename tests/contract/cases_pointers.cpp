@@ -21,7 +21,8 @@ CONTRACT(Pointer, DeviceMemoryDescribesItself, "cuda.h:14357 cuPointerGetAttribu
   const CUdeviceptr base = Allocate(4 * kMiB), inside = base + 12345;
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
-  EXPECT_EQ(Read<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside), unsigned{CU_MEMORYTYPE_DEVICE});
+  EXPECT_EQ(Read<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, inside),
+            unsigned{CU_MEMORYTYPE_DEVICE});
   EXPECT_TRUE(Read<CUcontext>(CU_POINTER_ATTRIBUTE_CONTEXT, inside) == context);
   EXPECT_EQ(Read<CUdevice>(CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, inside), device);
   EXPECT_EQ(Read<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, inside), inside);
@@ -36,7 +37,8 @@ CONTRACT(Pointer, HostMemoryDescribesItself, "cuda.h:14357 cuPointerGetAttribute
   void* memory = nullptr;
   ASSERT_OK(cuMemAllocHost(&memory, kMiB));
   const auto pointer = reinterpret_cast<CUdeviceptr>(memory) + 64;
-  EXPECT_EQ(Read<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer), unsigned{CU_MEMORYTYPE_HOST});
+  EXPECT_EQ(Read<unsigned>(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer),
+            unsigned{CU_MEMORYTYPE_HOST});
   EXPECT_EQ(Read<CUdeviceptr>(CU_POINTER_ATTRIBUTE_HOST_POINTER, pointer), pointer);
   EXPECT_EQ(Read<CUdeviceptr>(CU_POINTER_ATTRIBUTE_DEVICE_POINTER, pointer), pointer);
 }
@@ -49,7 +51,8 @@ CONTRACT(Pointer, BufferIdsAreUnique, "cuda.h:14357 cuPointerGetAttribute: BUFFE
   EXPECT_EQ(Read<unsigned long long>(CU_POINTER_ATTRIBUTE_BUFFER_ID, first + kMiB), first_id);
 }
 
-CONTRACT(Pointer, UnknownMemoryIsInvalidAloneAndNullInAList, "cuda.h:14896 cuPointerGetAttributes") {
+CONTRACT(Pointer, UnknownMemoryIsInvalidAloneAndNullInAList,
+         "cuda.h:14896 cuPointerGetAttributes") {
   UseDevice();
   std::vector<char> ordinary(4096);
   const auto pointer = reinterpret_cast<CUdeviceptr>(ordinary.data());
@@ -57,7 +60,8 @@ CONTRACT(Pointer, UnknownMemoryIsInvalidAloneAndNullInAList, "cuda.h:14896 cuPoi
   EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, pointer),
             CUDA_ERROR_INVALID_VALUE);
   CUcontext context = reinterpret_cast<CUcontext>(1);
-  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_CONTEXT};
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_CONTEXT};
   void* values[] = {&type, &context};
   EXPECT_OK(cuPointerGetAttributes(2, attributes, values, pointer));
   EXPECT_EQ(type, 0u);
@@ -69,7 +73,8 @@ CONTRACT(Pointer, ListAnswersSeveralAtOnce, "cuda.h:14896 cuPointerGetAttributes
   const CUdeviceptr base = Allocate(kMiB);
   unsigned type = 0;
   std::size_t size_bytes = 0;
-  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_RANGE_SIZE};
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_RANGE_SIZE};
   void* values[] = {&type, &size_bytes};
   EXPECT_OK(cuPointerGetAttributes(2, attributes, values, base + 8));
   EXPECT_EQ(type, unsigned{CU_MEMORYTYPE_DEVICE});
@@ -81,7 +86,8 @@ CONTRACT(Pointer, FreedMemoryIsUnknown, "cuda.h:14357 cuPointerGetAttribute") {
   const CUdeviceptr base = Allocate(64 * kMiB);
   ASSERT_OK(cuMemFree(base));
   unsigned type = 0;
-  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, base),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 CONTRACT(Pointer, SyncMemopsCanBeSet, "cuda.h:14846 cuPointerSetAttribute") {

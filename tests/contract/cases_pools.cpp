@@ -1,4 +1,5 @@
-// Memory pools of the program's own: their books, their ends, and what a pointer says of its pool.
+// Memory pools of the program's own: their statistics, their ends, and what a pointer says of its
+// pool.
 #include "tests/contract/device.h"
 
 namespace spillway::contract {
@@ -44,7 +45,8 @@ CONTRACT(OwnPool, HoldsWhatItsThresholdSays, "cuda.h:13378 cuMemPoolTrimTo, RELE
   ASSERT_OK(cuMemFreeAsync(kept, nullptr));
 }
 
-CONTRACT(OwnPool, GivesBackAtAWaitWithoutAThreshold, "programming guide, physical page caching behavior") {
+CONTRACT(OwnPool, GivesBackAtAWaitWithoutAThreshold,
+         "programming guide, physical page caching behavior") {
   const CUmemoryPool pool = CreatePool(UseDevice());
   ASSERT_OK(cuMemFreeAsync(From(pool, 64 * kMiB), nullptr));
   ASSERT_OK(cuStreamSynchronize(nullptr));
@@ -59,7 +61,8 @@ CONTRACT(OwnPool, HighWatermarksStartAgainAtTheCurrentLevel, "cuda.h:13421 cuMem
   EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= 40 * kMiB);
   cuuint64_t zero = 0;
   ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH, &zero));
-  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
+  EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH),
+            Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));
   EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH) >= 8 * kMiB);
   ASSERT_OK(cuMemFreeAsync(kept, nullptr));
 }
@@ -75,7 +78,8 @@ CONTRACT(OwnPool, MemoryOutlivesIt, "cuda.h:13575 cuMemPoolDestroy: released whe
   EXPECT_OK(cuStreamSynchronize(nullptr));
 }
 
-CONTRACT(OwnPool, DestroyedCurrentOneGivesWayToTheDefault, "cuda.h:13575 cuMemPoolDestroy: current mempool") {
+CONTRACT(OwnPool, DestroyedCurrentOneGivesWayToTheDefault,
+         "cuda.h:13575 cuMemPoolDestroy: current mempool") {
   const CUdevice device = UseDevice();
   const CUmemoryPool pool = CreatePool(device);
   CUmemoryPool current = nullptr, standard = nullptr;

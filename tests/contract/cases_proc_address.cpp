@@ -10,7 +10,8 @@
 namespace spillway::contract {
 namespace {
 
-using GetProcAddress2 = CUresult (*)(const char*, void**, int, cuuint64_t, CUdriverProcAddressQueryResult*);
+using GetProcAddress2 = CUresult (*)(const char*, void**, int, cuuint64_t,
+                                     CUdriverProcAddressQueryResult*);
 using GetProcAddress1 = CUresult (*)(const char*, void**, int, cuuint64_t);
 
 void* Symbol(const char* name) {
@@ -19,10 +20,10 @@ void* Symbol(const char* name) {
   return dlsym(driver, name);
 }
 
-GetProcAddress2 NewDoor() {
-  const auto door = reinterpret_cast<GetProcAddress2>(Symbol("cuGetProcAddress_v2"));
-  ASSERT_TRUE(door != nullptr);
-  return door;
+GetProcAddress2 NewEntryPoint() {
+  const auto entry point = reinterpret_cast<GetProcAddress2>(Symbol("cuGetProcAddress_v2"));
+  ASSERT_TRUE(entry point != nullptr);
+  return entry point;
 }
 
 struct Answer {
@@ -33,7 +34,7 @@ struct Answer {
 
 Answer Ask(const char* name, int version, cuuint64_t flags = CU_GET_PROC_ADDRESS_DEFAULT) {
   Answer answer{CUDA_ERROR_UNKNOWN, &answer, CU_GET_PROC_ADDRESS_SUCCESS};
-  answer.result = NewDoor()(name, &answer.pointer, version, flags, &answer.status);
+  answer.result = NewEntryPoint()(name, &answer.pointer, version, flags, &answer.status);
   return answer;
 }
 
@@ -42,8 +43,8 @@ void ExpectSymbol(const char* name, int version, cuuint64_t flags, const char* s
   EXPECT_OK(answer.result);
   if (answer.pointer == Symbol(symbol) && answer.pointer) return;
   ReportFailure(__FILE__, __LINE__,
-                std::string(name) + "@" + std::to_string(version) + " flags " + std::to_string(flags) +
-                    " is not " + symbol);
+                std::string(name) + "@" + std::to_string(version) + " flags " +
+                    std::to_string(flags) + " is not " + symbol);
 }
 
 constexpr cuuint64_t kLegacy = CU_GET_PROC_ADDRESS_LEGACY_STREAM;
@@ -51,7 +52,8 @@ constexpr cuuint64_t kPerThread = CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM;
 
 }  // namespace
 
-CONTRACT(ProcAddress, RequestGetsTheAbiOfItsVersion, "cuda.h:24347 cuGetProcAddress; cudaTypedefs.h") {
+CONTRACT(ProcAddress, RequestGetsTheAbiOfItsVersion,
+         "cuda.h:24347 cuGetProcAddress; cudaTypedefs.h") {
   ExpectSymbol("cuMemAlloc", 2000, 0, "cuMemAlloc");
   ExpectSymbol("cuMemAlloc", 3010, 0, "cuMemAlloc");
   ExpectSymbol("cuMemAlloc", 3020, 0, "cuMemAlloc_v2");
@@ -73,7 +75,8 @@ CONTRACT(ProcAddress, PerThreadFlagGetsTheTwin, "cuda.h:24347 cuGetProcAddress")
   ExpectSymbol("cuMemcpyHtoD", 7000, kLegacy, "cuMemcpyHtoD_v2");
 }
 
-CONTRACT(ProcAddress, PerThreadFlagOnAPlainFunctionGetsThePlainOne, "cuda.h:24347 cuGetProcAddress") {
+CONTRACT(ProcAddress, PerThreadFlagOnAPlainFunctionGetsThePlainOne,
+         "cuda.h:24347 cuGetProcAddress") {
   ExpectSymbol("cuMemAlloc", 12000, kPerThread, "cuMemAlloc_v2");
   ExpectSymbol("cuInit", 12000, kPerThread, "cuInit");
 }
@@ -84,34 +87,38 @@ CONTRACT(ProcAddress, AnswersForItselfInBothAbis, "reference/interposition.md se
 }
 
 CONTRACT(ProcAddress, OldAbiTakesFourArguments, "cuda.h:24347 cuGetProcAddress") {
-  const auto old_door = reinterpret_cast<GetProcAddress1>(Symbol("cuGetProcAddress"));
-  ASSERT_TRUE(old_door != nullptr);
+  const auto old_entry = reinterpret_cast<GetProcAddress1>(Symbol("cuGetProcAddress"));
+  ASSERT_TRUE(old_entry != nullptr);
   void* pointer = nullptr;
-  EXPECT_OK(old_door("cuMemAlloc", &pointer, 3020, 0));
+  EXPECT_OK(old_entry("cuMemAlloc", &pointer, 3020, 0));
   EXPECT_TRUE(pointer == Symbol("cuMemAlloc_v2"));
   pointer = &pointer;
-  OBSERVE("old_abi_missing_name", old_door("cuNoSuchFunction", &pointer, 12000, 0));
+  OBSERVE("old_abi_missing_name", old_entry("cuNoSuchFunction", &pointer, 12000, 0));
   OBSERVE("old_abi_missing_name_pointer_is_null", pointer == nullptr);
 }
 
-CONTRACT(ProcAddress, NeedsNoInit, "reference/interposition.md section 1: libcudart asks before cuInit") {
+CONTRACT(ProcAddress, NeedsNoInit,
+         "reference/interposition.md section 1: libcudart asks before cuInit") {
   EXPECT_OK(Ask("cuInit", 12000).result);
 }
 
 CONTRACT(ProcAddress, MissingNameIsNotFound, "cuda.h:24347 cuGetProcAddress") {
   const Answer answer = Ask("cuNoSuchFunction", 12000);
   EXPECT_TRUE(answer.pointer == nullptr);
-  EXPECT_EQ(static_cast<int>(answer.status), static_cast<int>(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND));
+  EXPECT_EQ(static_cast<int>(answer.status),
+            static_cast<int>(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND));
   OBSERVE("missing_name_result", answer.result);
   void* pointer = &pointer;
-  OBSERVE("missing_name_result_without_status", NewDoor()("cuNoSuchFunction", &pointer, 12000, 0, nullptr));
+  OBSERVE("missing_name_result_without_status",
+          NewEntryPoint()("cuNoSuchFunction", &pointer, 12000, 0, nullptr));
   OBSERVE("missing_name_pointer_is_null_without_status", pointer == nullptr);
 }
 
 CONTRACT(ProcAddress, OlderThanTheFunctionIsNotSufficient, "cuda.h:24347 cuGetProcAddress") {
   const Answer answer = Ask("cuMemAllocAsync", 11000);
   EXPECT_TRUE(answer.pointer == nullptr);
-  EXPECT_EQ(static_cast<int>(answer.status), static_cast<int>(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT));
+  EXPECT_EQ(static_cast<int>(answer.status),
+            static_cast<int>(CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT));
   OBSERVE("older_version_result", answer.result);
 }
 
@@ -129,11 +136,12 @@ CONTRACT(ProcAddress, EmptyNameAsLibcudartAsks, "reference/interposition.md sect
 
 CONTRACT(ProcAddress, NullArgumentsAreInvalid, "cuda.h:24347 cuGetProcAddress") {
   void* pointer = nullptr;
-  EXPECT_EQ(NewDoor()(nullptr, &pointer, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(NewDoor()("cuInit", nullptr, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(NewEntryPoint()(nullptr, &pointer, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(NewEntryPoint()("cuInit", nullptr, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(ProcAddress, SuffixedNameIsObserved, "cuda.h:24347 cuGetProcAddress: `symbol` is a base name") {
+CONTRACT(ProcAddress, SuffixedNameIsObserved,
+         "cuda.h:24347 cuGetProcAddress: `symbol` is a base name") {
   const Answer answer = Ask("cuMemAlloc_v2", 12000);
   OBSERVE("suffixed_name_result", answer.result);
   OBSERVE("suffixed_name_status", static_cast<int>(answer.status));
@@ -141,7 +149,8 @@ CONTRACT(ProcAddress, SuffixedNameIsObserved, "cuda.h:24347 cuGetProcAddress: `s
 }
 
 // Pointer routing (DESIGN section 2) rests on this: every answer is some exported symbol's address.
-CONTRACT(ProcAddress, AnswersAreExportedSymbols, "DESIGN section 2; fixtures/cudart13_requests.txt") {
+CONTRACT(ProcAddress, AnswersAreExportedSymbols,
+         "DESIGN section 2; fixtures/cudart13_requests.txt") {
   std::ifstream requests(CONTRACT_REQUESTS_FILE);
   SKIP_UNLESS(requests.good(), "no " CONTRACT_REQUESTS_FILE);
   int answered = 0, exported = 0, missing = 0;

@@ -1,4 +1,5 @@
-// Memory and events shared between processes: legacy IPC handles, and virtual memory by file descriptor.
+// Memory and events shared between processes: legacy IPC handles, and virtual memory by file
+// descriptor.
 #include <unistd.h>
 
 #include "tests/contract/two_processes.h"
@@ -12,7 +13,8 @@ constexpr std::size_t kBytes = kWords * 4;
 
 void UseIpc() {
   const CUdevice device = UseDevice();
-  SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED), "no IPC between processes");
+  SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED),
+              "no IPC between processes");
 }
 
 CUipcMemHandle HandleOf(CUdeviceptr address) {
@@ -52,11 +54,14 @@ CUdeviceptr MapWhole(std::size_t size_bytes, CUmemGenericAllocationHandle handle
   return range;
 }
 
-void* AsPointer(int descriptor) { return reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor)); }
+void* AsPointer(int descriptor) {
+  return reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));
+}
 
 }  // namespace
 
-CONTRACT(Ipc, OpenedMemoryIsTheExportersMemory, "cuda.h:9352 cuIpcGetMemHandle, 9413 cuIpcOpenMemHandle") {
+CONTRACT(Ipc, OpenedMemoryIsTheExportersMemory,
+         "cuda.h:9352 cuIpcGetMemHandle, 9413 cuIpcOpenMemHandle") {
   const Partner partner([](const Line& line) {
     UseDevice();
     const CUdeviceptr words = Allocate(kBytes);
@@ -126,10 +131,12 @@ CONTRACT(Ipc, EveryAllocationHasAHandleOfItsOwn, "cuda.h:9352 cuIpcGetMemHandle:
   const CUdeviceptr first = Allocate(kBytes);
   const CUipcMemHandle before = HandleOf(first);
   const CUipcMemHandle again = HandleOf(first);
-  EXPECT_TRUE(std::string(before.reserved, sizeof before) == std::string(again.reserved, sizeof again));
+  EXPECT_TRUE(std::string(before.reserved, sizeof before) ==
+              std::string(again.reserved, sizeof again));
   ASSERT_OK(cuMemFree(first));
   const CUipcMemHandle after = HandleOf(Allocate(kBytes));
-  EXPECT_TRUE(std::string(before.reserved, sizeof before) != std::string(after.reserved, sizeof after));
+  EXPECT_TRUE(std::string(before.reserved, sizeof before) !=
+              std::string(after.reserved, sizeof after));
 }
 
 CONTRACT(Ipc, OwnHandlesAreRefused, "cuda.h:9413 cuIpcOpenMemHandle: CUDA_ERROR_INVALID_CONTEXT") {
@@ -157,19 +164,22 @@ CONTRACT(Ipc, VirtualMemoryHasNoHandle,
   const CUdeviceptr range = MappedRange(1);
   EXPECT_EQ(cuIpcGetMemHandle(&handle, range), CUDA_ERROR_INVALID_VALUE);
   int capable = 99;
-  ASSERT_OK(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, range));
+  ASSERT_OK(
+      cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, range));
   EXPECT_EQ(capable, 0);
 }
 
-CONTRACT(Ipc, OrdinaryMemorySaysThatItIsCapable, "CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE") {
+CONTRACT(Ipc, OrdinaryMemorySaysThatItIsCapable,
+         "CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE") {
   UseIpc();
   int capable = 99;
-  ASSERT_OK(
-      cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE, Allocate(kBytes)));
+  ASSERT_OK(cuPointerGetAttribute(&capable, CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE,
+                                  Allocate(kBytes)));
   EXPECT_EQ(capable, 1);
 }
 
-CONTRACT(Ipc, PoolMemoryHasNoLegacyHandle, "programming guide, stream-ordered allocation: IPC memory pools") {
+CONTRACT(Ipc, PoolMemoryHasNoLegacyHandle,
+         "programming guide, stream-ordered allocation: IPC memory pools") {
   UseIpc();
   CUdeviceptr address = 0;
   ASSERT_OK(cuMemAllocAsync(&address, kBytes, nullptr));
@@ -177,7 +187,8 @@ CONTRACT(Ipc, PoolMemoryHasNoLegacyHandle, "programming guide, stream-ordered al
   EXPECT_EQ(cuIpcGetMemHandle(&handle, address), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(Ipc, EventsOrderWorkOfTwoProcesses, "cuda.h:9265 cuIpcGetEventHandle, 9308 cuIpcOpenEventHandle") {
+CONTRACT(Ipc, EventsOrderWorkOfTwoProcesses,
+         "cuda.h:9265 cuIpcGetEventHandle, 9308 cuIpcOpenEventHandle") {
   const Partner partner([](const Line& line) {
     UseDevice();
     const CUdeviceptr words = Allocate(kBytes);
@@ -227,7 +238,8 @@ CONTRACT(VmmExport, ImportedMemoryIsTheExportersMemory, "cuda.h:13168, 13199") {
     ASSERT_OK(cuMemsetD32(words, 51, step / 4));
     ASSERT_OK(cuCtxSynchronize());
     int descriptor = -1;
-    ASSERT_OK(cuMemExportToShareableHandle(&descriptor, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    ASSERT_OK(cuMemExportToShareableHandle(&descriptor, handle,
+                                           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
     line.SendDescriptor(descriptor);
     line.Receive<char>();
     line.Send(ReadWord(words + step - 4));
@@ -251,7 +263,8 @@ CONTRACT(VmmExport, ImportedMemoryIsTheExportersMemory, "cuda.h:13168, 13199") {
   EXPECT_OK(cuMemRelease(handle));
 }
 
-CONTRACT(VmmExport, MemoryOutlivesItsExporter, "cuda.h:12861 cuMemRelease: until all references are gone") {
+CONTRACT(VmmExport, MemoryOutlivesItsExporter,
+         "cuda.h:12861 cuMemRelease: until all references are gone") {
   int descriptor = -1;
   {
     const Partner partner([](const Line& line) {
@@ -262,7 +275,8 @@ CONTRACT(VmmExport, MemoryOutlivesItsExporter, "cuda.h:12861 cuMemRelease: until
       ASSERT_OK(cuMemsetD32(words, 61, step / 4));
       ASSERT_OK(cuCtxSynchronize());
       int exported = -1;
-      ASSERT_OK(cuMemExportToShareableHandle(&exported, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+      ASSERT_OK(cuMemExportToShareableHandle(&exported, handle,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
       line.SendDescriptor(exported);
     });
     descriptor = partner.line().ReceiveDescriptor();
@@ -280,7 +294,8 @@ CONTRACT(VmmExport, PropertiesSayTheTypes, "cuda.h cuMemGetAllocationPropertiesF
   ASSERT_OK(cuMemGetAllocationPropertiesFromHandle(&properties, ExportableHandle(HandleBytes())));
   EXPECT_EQ(static_cast<int>(properties.requestedHandleTypes),
             static_cast<int>(CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
-  EXPECT_EQ(static_cast<int>(properties.location.type), static_cast<int>(CU_MEM_LOCATION_TYPE_DEVICE));
+  EXPECT_EQ(static_cast<int>(properties.location.type),
+            static_cast<int>(CU_MEM_LOCATION_TYPE_DEVICE));
 }
 
 CONTRACT(VmmExport, AnyFileIsNoHandle, "cuda.h:13199 cuMemImportFromShareableHandle") {

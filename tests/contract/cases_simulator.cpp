@@ -1,4 +1,5 @@
-// What only the simulated device can be asked: its virtual clock, its books. Skipped on a real driver.
+// What only the simulated device can be asked: its virtual clock, its statistics. Skipped on a real
+// driver.
 #include <dlfcn.h>
 
 #include "tests/contract/vmm_device.h"
@@ -6,10 +7,11 @@
 namespace spillway::contract {
 namespace {
 
-using ReadBooks = unsigned long long (*)(const char*);
+using ReadStatistics = unsigned long long (*)(const char*);
 
-unsigned long long Book(const char* key) {
-  static const auto read = reinterpret_cast<ReadBooks>(dlsym(RTLD_DEFAULT, "spillway_sim_read"));
+unsigned long long Statistic(const char* key) {
+  static const auto read =
+      reinterpret_cast<ReadStatistics>(dlsym(RTLD_DEFAULT, "spillway_sim_read"));
   SKIP_UNLESS(read != nullptr, "not the simulated driver");
   return read(key);
 }
@@ -29,58 +31,60 @@ double CopyMs(CUdeviceptr target, const void* source, std::size_t size_bytes) {
 
 CONTRACT(Simulator, UnmapUnderQueuedWorkIsCounted,
          "DESIGN section 8: unmap while in use is an error it reports") {
-  Book("unmapped_while_in_use");
+  Statistic("unmapped_while_in_use");
   UseVmm();
   const CUstream stream = MakeStream();
   const CUdeviceptr range = MappedRange(1);
   ASSERT_OK(cuMemUnmap(range, HandleBytes()));
-  EXPECT_EQ(Book("unmapped_while_in_use"), 0ull);
+  EXPECT_EQ(Statistic("unmapped_while_in_use"), 0ull);
   const CUdeviceptr busy = MappedRange(1);
   Spin(50, stream, busy, 1);
   cuMemUnmap(busy, HandleBytes());
   EXPECT_EQ(cuStreamSynchronize(stream), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(Book("unmapped_while_in_use"), 1ull);
+  EXPECT_EQ(Statistic("unmapped_while_in_use"), 1ull);
 }
 
-CONTRACT(Simulator, IllegalAccessesAreCounted, "DESIGN section 8: touching unmapped memory is sticky") {
-  EXPECT_EQ(Book("illegal_accesses"), 0ull);
+CONTRACT(Simulator, IllegalAccessesAreCounted,
+         "DESIGN section 8: touching unmapped memory is sticky") {
+  EXPECT_EQ(Statistic("illegal_accesses"), 0ull);
   UseDevice();
   Fill(0x10000, 1, 1);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(Book("illegal_accesses"), 1ull);
+  EXPECT_EQ(Statistic("illegal_accesses"), 1ull);
 }
 
 CONTRACT(Simulator, DeviceBytesAreWhatIsHeld, "DESIGN section 8: capacity limit") {
-  Book("device_bytes_now");
+  Statistic("device_bytes_now");
   UseVmm();
-  const auto before = Book("device_bytes_now");
+  const auto before = Statistic("device_bytes_now");
   const auto handle = CreateHandle(64 * kMiB);
   const CUdeviceptr address = Allocate(32 * kMiB);
-  EXPECT_EQ(Book("device_bytes_now"), before + 96 * kMiB);
+  EXPECT_EQ(Statistic("device_bytes_now"), before + 96 * kMiB);
   ASSERT_OK(cuMemRelease(handle));
   ASSERT_OK(cuMemFree(address));
-  EXPECT_EQ(Book("device_bytes_now"), before);
-  EXPECT_TRUE(Book("device_bytes_peak") >= before + 96 * kMiB);
-  EXPECT_TRUE(Book("device_bytes_capacity") >= Book("device_bytes_peak"));
+  EXPECT_EQ(Statistic("device_bytes_now"), before);
+  EXPECT_TRUE(Statistic("device_bytes_peak") >= before + 96 * kMiB);
+  EXPECT_TRUE(Statistic("device_bytes_capacity") >= Statistic("device_bytes_peak"));
 }
 
 CONTRACT(Simulator, CopiedBytesAreCountedByDirection, "DESIGN section 8") {
-  Book("h2d_bytes");
+  Statistic("h2d_bytes");
   UseDevice();
   const CUdeviceptr words = Allocate(kMiB), other = Allocate(kMiB);
   std::vector<char> host(kMiB);
-  const auto in = Book("h2d_bytes"), out = Book("d2h_bytes"), across = Book("d2d_bytes");
+  const auto in = Statistic("h2d_bytes"), out = Statistic("d2h_bytes"),
+             across = Statistic("d2d_bytes");
   ASSERT_OK(cuMemcpyHtoD(words, host.data(), 1000));
   ASSERT_OK(cuMemcpyDtoH(host.data(), words, 500));
   ASSERT_OK(cuMemcpyDtoD(other, words, 250));
   ASSERT_OK(cuCtxSynchronize());
-  EXPECT_EQ(Book("h2d_bytes") - in, 1000ull);
-  EXPECT_EQ(Book("d2h_bytes") - out, 500ull);
-  EXPECT_EQ(Book("d2d_bytes") - across, 250ull);
+  EXPECT_EQ(Statistic("h2d_bytes") - in, 1000ull);
+  EXPECT_EQ(Statistic("d2h_bytes") - out, 500ull);
+  EXPECT_EQ(Statistic("d2d_bytes") - across, 250ull);
 }
 
 CONTRACT(Simulator, VirtualTimeRepeatsExactly, "DESIGN section 8: virtual clock, deterministic") {
-  Book("simulated_ns");
+  Statistic("simulated_ns");
   UseDevice();
   void* host = nullptr;
   ASSERT_OK(cuMemAllocHost(&host, 64 * kMiB));

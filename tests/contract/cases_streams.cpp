@@ -55,7 +55,8 @@ CONTRACT(Stream, RunsItsWorkInOrder, "CUDA programming guide, streams") {
   const CUdeviceptr words = Allocate(4000);
   Spin(kLongMs, stream);
   Fill(words, 1, 1000, stream);
-  for (int i = 0; i < 10; ++i) Launch("add", 2, 128, stream, words, std::uint32_t{2}, std::uint64_t{1000});
+  for (int i = 0; i < 10; ++i)
+    Launch("add", 2, 128, stream, words, std::uint32_t{2}, std::uint64_t{1000});
   ASSERT_OK(cuStreamSynchronize(stream));
   EXPECT_TRUE(AllWordsAre(words, 1000, 21));
 }
@@ -161,7 +162,8 @@ CONTRACT(Stream, ContextSynchronizeWaitsForAllOfThem, "cuda.h:6621 cuCtxSynchron
   EXPECT_TRUE((ReadWords(words, 2) == std::vector<std::uint32_t>{1, 2}));
 }
 
-CONTRACT(Stream, SynchronousCopyWaitsForBlockingWork, "CUDA driver API, API synchronization behavior") {
+CONTRACT(Stream, SynchronousCopyWaitsForBlockingWork,
+         "CUDA driver API, API synchronization behavior") {
   UseDevice();
   const CUstream blocking = MakeStream(CU_STREAM_DEFAULT);
   const CUdeviceptr word = Allocate(4);

@@ -27,8 +27,9 @@ struct Tiled {
   CUtensorMapFloatOOBfill fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE;
 
   CUresult Encode(CUtensorMap* map) const {
-    return cuTensorMapEncodeTiled(map, type, rank, reinterpret_cast<void*>(address), sizes, strides, box,
-                                  steps, interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE, fill);
+    return cuTensorMapEncodeTiled(map, type, rank, reinterpret_cast<void*>(address), sizes, strides,
+                                  box, steps, interleave, swizzle, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                  fill);
   }
 };
 
@@ -84,7 +85,8 @@ CONTRACT(TensorMap, OutsideTheTensorAreZeros, "cuda.h:23403 cuTensorMapEncodeTil
   EXPECT_EQ(tile[16 + 8], 0.0f);  // column 64
 }
 
-CONTRACT(TensorMap, CopyIsAsGoodAsTheOriginal, "cuda.h:23403 cuTensorMapEncodeTiled: an opaque value") {
+CONTRACT(TensorMap, CopyIsAsGoodAsTheOriginal,
+         "cuda.h:23403 cuTensorMapEncodeTiled: an opaque value") {
   UseTensorMaps();
   Tiled tiled;
   tiled.address = Matrix();
@@ -116,7 +118,8 @@ CONTRACT(TensorMap, AddressIsReplaced, "cuda.h:23799 cuTensorMapReplaceAddress")
   const CUdeviceptr other = Matrix(5000);
   ASSERT_OK(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(other)));
   EXPECT_EQ(TileByParameter(map, 0, 0)[0], 5000.0f);
-  EXPECT_EQ(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(other + 8)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuTensorMapReplaceAddress(&map, reinterpret_cast<void*>(other + 8)),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 CONTRACT(TensorMap, StepsSkipElements, "cuda.h:23403 cuTensorMapEncodeTiled: elementStrides") {
@@ -154,8 +157,9 @@ CONTRACT(TensorMap, BadTilesAreInvalid, "cuda.h:23403 cuTensorMapEncodeTiled: re
   EXPECT_TRUE(refused([](Tiled& t) { t.box[0] = 3; }));  // 12 bytes
   EXPECT_TRUE(refused([](Tiled& t) { t.steps[1] = 0; }));
   EXPECT_TRUE(refused([](Tiled& t) { t.steps[1] = 9; }));
-  EXPECT_TRUE(refused([](Tiled& t) { t.swizzle = CU_TENSOR_MAP_SWIZZLE_32B; }));        // 64 bytes a row
-  EXPECT_TRUE(refused([](Tiled& t) { t.interleave = CU_TENSOR_MAP_INTERLEAVE_16B; }));  // needs rank 3
+  EXPECT_TRUE(refused([](Tiled& t) { t.swizzle = CU_TENSOR_MAP_SWIZZLE_32B; }));  // 64 bytes a row
+  EXPECT_TRUE(
+      refused([](Tiled& t) { t.interleave = CU_TENSOR_MAP_INTERLEAVE_16B; }));  // needs rank 3
   EXPECT_TRUE(refused([](Tiled& t) {
     t.type = CU_TENSOR_MAP_DATA_TYPE_INT32;
     t.fill = CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA;
@@ -182,9 +186,10 @@ CONTRACT(TensorMap, Im2colHasItsOwnRules, "cuda.h:23588 cuTensorMapEncodeIm2col"
   const auto encode = [&](const auto& a) {
     CUtensorMap map;
     return cuTensorMapEncodeIm2col(
-        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, a.rank, reinterpret_cast<void*>(address), a.sizes, a.strides,
-        a.lower, a.upper, a.channels, a.pixels, a.steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-        CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+        &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, a.rank, reinterpret_cast<void*>(address), a.sizes,
+        a.strides, a.lower, a.upper, a.channels, a.pixels, a.steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+        CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+        CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
   };
   EXPECT_OK(encode(good));
   auto bad = good;

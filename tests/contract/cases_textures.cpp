@@ -47,7 +47,8 @@ CUDA_RESOURCE_DESC OverLine(CUdeviceptr address, std::size_t size_bytes) {
   return resource;
 }
 
-CUDA_RESOURCE_DESC OverPlane(CUdeviceptr address, std::size_t width, std::size_t height, std::size_t pitch) {
+CUDA_RESOURCE_DESC OverPlane(CUdeviceptr address, std::size_t width, std::size_t height,
+                             std::size_t pitch) {
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_PITCH2D;
   resource.res.pitch2D.devPtr = address;
@@ -69,7 +70,8 @@ CUDA_TEXTURE_DESC Sampling(CUaddress_mode mode, CUfilter_mode filter, unsigned f
 
 const CUDA_TEXTURE_DESC kNearest = Sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_POINT, 0);
 
-CUtexObject Texture(const CUDA_RESOURCE_DESC& resource, const CUDA_TEXTURE_DESC& sampling = kNearest) {
+CUtexObject Texture(const CUDA_RESOURCE_DESC& resource,
+                    const CUDA_TEXTURE_DESC& sampling = kNearest) {
   CUtexObject texture = 0;
   ASSERT_OK(cuTexObjectCreate(&texture, &resource, &sampling, nullptr));
   return texture;
@@ -81,11 +83,13 @@ std::vector<float> ReadFloats(CUdeviceptr source, std::size_t count) {
   return values;
 }
 
-std::vector<float> Sample(const char* kernel, CUtexObject texture, const std::vector<Place>& places) {
+std::vector<float> Sample(const char* kernel, CUtexObject texture,
+                          const std::vector<Place>& places) {
   const CUdeviceptr device_places = Allocate(places.size() * sizeof(Place));
   ASSERT_OK(cuMemcpyHtoD(device_places, places.data(), places.size() * sizeof(Place)));
   const CUdeviceptr out = Allocate(places.size() * sizeof(float));
-  Launch(kernel, 1, 32, nullptr, out, texture, device_places, static_cast<std::uint32_t>(places.size()));
+  Launch(kernel, 1, 32, nullptr, out, texture, device_places,
+         static_cast<std::uint32_t>(places.size()));
   return ReadFloats(out, places.size());
 }
 
@@ -105,7 +109,8 @@ bool Near(float value, float expected) { return std::fabs(value - expected) < 1e
 
 }  // namespace
 
-CONTRACT(Texture, LinearMemoryIsFetchedByIndex, "cuda.h:23051 cuTexObjectCreate: CU_RESOURCE_TYPE_LINEAR") {
+CONTRACT(Texture, LinearMemoryIsFetchedByIndex,
+         "cuda.h:23051 cuTexObjectCreate: CU_RESOURCE_TYPE_LINEAR") {
   UseDevice();
   const CUdeviceptr line = Counting(1 << 20);
   const CUtexObject texture = Texture(OverLine(line, 4 * kMiB));
@@ -136,7 +141,8 @@ CONTRACT(Texture, HandleWorksFromDeviceMemory, "CUDA programming guide, texture 
   EXPECT_EQ(ReadFloats(out, 1024)[1023], 1023.0f);
 }
 
-CONTRACT(Texture, PitchedPlaneIsSampled, "cuda.h:23051 cuTexObjectCreate: CU_RESOURCE_TYPE_PITCH2D") {
+CONTRACT(Texture, PitchedPlaneIsSampled,
+         "cuda.h:23051 cuTexObjectCreate: CU_RESOURCE_TYPE_PITCH2D") {
   UseDevice();
   CUdeviceptr plane = 0;
   std::size_t pitch = 0;
@@ -147,16 +153,19 @@ CONTRACT(Texture, PitchedPlaneIsSampled, "cuda.h:23051 cuTexObjectCreate: CU_RES
     ASSERT_OK(cuMemcpyHtoD(plane + y * pitch, row.data(), 40));
   }
   const CUtexObject texture = Texture(OverPlane(plane, 10, 4, pitch));
-  const std::vector<float> read = Plane(texture, {{0.5f, 0.5f, 0}, {9.9f, 3.2f, 0}, {4.0f, 2.0f, 0}});
+  const std::vector<float> read =
+      Plane(texture, {{0.5f, 0.5f, 0}, {9.9f, 3.2f, 0}, {4.0f, 2.0f, 0}});
   EXPECT_EQ(read[0], 0.0f);
   EXPECT_EQ(read[1], 309.0f);
   EXPECT_EQ(read[2], 204.0f);
 }
 
-CONTRACT(Texture, NearestTexelIsTheFloorOfTheCoordinate, "CUDA programming guide, nearest-point sampling") {
+CONTRACT(Texture, NearestTexelIsTheFloorOfTheCoordinate,
+         "CUDA programming guide, nearest-point sampling") {
   UseDevice();
   const CUtexObject texture = Texture(Over(FloatPlane(4, 2, {0, 1, 2, 3, 10, 11, 12, 13})));
-  const std::vector<float> read = Plane(texture, {{1.99f, 0.01f, 0}, {2.0f, 1.99f, 0}, {3.5f, 1, 0}});
+  const std::vector<float> read =
+      Plane(texture, {{1.99f, 0.01f, 0}, {2.0f, 1.99f, 0}, {3.5f, 1, 0}});
   EXPECT_EQ(read[0], 1.0f);
   EXPECT_EQ(read[1], 12.0f);
   EXPECT_EQ(read[2], 13.0f);
@@ -164,10 +173,11 @@ CONTRACT(Texture, NearestTexelIsTheFloorOfTheCoordinate, "CUDA programming guide
 
 CONTRACT(Texture, LinearFilterWeighsFourTexels, "CUDA programming guide, linear filtering") {
   UseDevice();
-  const CUtexObject texture = Texture(Over(FloatPlane(2, 2, {0, 10, 20, 30})),
-                                      Sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0));
-  const std::vector<float> read =
-      Plane(texture, {{0.5f, 0.5f, 0}, {1.0f, 1.0f, 0}, {0.75f, 0.5f, 0}, {1.5f, 1.25f, 0}, {-5, -5, 0}});
+  const CUtexObject texture =
+      Texture(Over(FloatPlane(2, 2, {0, 10, 20, 30})),
+              Sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, 0));
+  const std::vector<float> read = Plane(
+      texture, {{0.5f, 0.5f, 0}, {1.0f, 1.0f, 0}, {0.75f, 0.5f, 0}, {1.5f, 1.25f, 0}, {-5, -5, 0}});
   EXPECT_TRUE(Near(read[0], 0.0f));
   EXPECT_TRUE(Near(read[1], 15.0f));
   EXPECT_TRUE(Near(read[2], 2.5f));
@@ -192,7 +202,8 @@ CONTRACT(Texture, AddressModesSayWhatLiesOutside, "cuda.h:23051 cuTexObjectCreat
   EXPECT_EQ(read(CU_TR_ADDRESS_MODE_BORDER, 0.9f), 3.0f);
 }
 
-CONTRACT(Texture, IntegersAreReadAsFractions, "cuda.h:23051 cuTexObjectCreate: CU_TRSF_READ_AS_INTEGER") {
+CONTRACT(Texture, IntegersAreReadAsFractions,
+         "cuda.h:23051 cuTexObjectCreate: CU_TRSF_READ_AS_INTEGER") {
   UseDevice();
   CUarray array = nullptr;
   const CUDA_ARRAY3D_DESCRIPTOR descriptor{4, 0, 0, CU_AD_FORMAT_UNSIGNED_INT8, 1, 0};
@@ -255,8 +266,9 @@ CONTRACT(Texture, LevelIsChosenByTheFetch, "cuda.h:23051 cuTexObjectCreate: mipm
       Sampling(CU_TR_ADDRESS_MODE_CLAMP, CU_TR_FILTER_MODE_LINEAR, CU_TRSF_NORMALIZED_COORDINATES);
   sampling.mipmapFilterMode = CU_TR_FILTER_MODE_LINEAR;
   sampling.maxMipmapLevelClamp = 10;
-  const std::vector<float> read = Plane(
-      Texture(resource, sampling), {{0.5f, 0.5f, 0}, {0.5f, 0.5f, 1}, {0.5f, 0.5f, 1.5f}, {0.5f, 0.5f, 9}});
+  const std::vector<float> read =
+      Plane(Texture(resource, sampling),
+            {{0.5f, 0.5f, 0}, {0.5f, 0.5f, 1}, {0.5f, 0.5f, 1.5f}, {0.5f, 0.5f, 9}});
   EXPECT_TRUE(Near(read[0], 1.0f));
   EXPECT_TRUE(Near(read[1], 2.0f));
   EXPECT_TRUE(Near(read[2], 2.5f));
@@ -288,7 +300,8 @@ CONTRACT(Texture, BadDescriptionsAreInvalid, "cuda.h:23051 cuTexObjectCreate") {
   CUDA_RESOURCE_DESC three = OverLine(line, 4096);
   three.res.linear.numChannels = 3;
   EXPECT_EQ(create(three, kNearest), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(create(OverPlane(line, 16, 4, 68), kNearest), CUDA_ERROR_INVALID_VALUE);  // pitch not aligned
+  EXPECT_EQ(create(OverPlane(line, 16, 4, 68), kNearest),
+            CUDA_ERROR_INVALID_VALUE);  // pitch not aligned
   CUDA_RESOURCE_DESC flagged = OverLine(line, 4096);
   flagged.flags = 1;
   EXPECT_EQ(create(flagged, kNearest), CUDA_ERROR_INVALID_VALUE);

@@ -48,7 +48,8 @@ CONTRACT(VmmReserve, FreeTakesTheWholeReservation, "cuda.h:12768 cuMemAddressFre
   EXPECT_EQ(cuMemAddressFree(range, 2 * step), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(VmmReserve, FreeWhileMappedIsObserved, "cuda.h:12768 cuMemAddressFree says nothing of mappings") {
+CONTRACT(VmmReserve, FreeWhileMappedIsObserved,
+         "cuda.h:12768 cuMemAddressFree says nothing of mappings") {
   UseVmm();
   OBSERVE("free_while_mapped", cuMemAddressFree(MappedRange(1), HandleBytes()));
 }
@@ -58,7 +59,8 @@ CONTRACT(VmmCreate, GranularityIsAPowerOfTwo, "cuda.h:13221 cuMemGetAllocationGr
   const CUmemAllocationProp properties = DeviceMemory();
   const std::size_t minimum = Granularity(properties);
   std::size_t recommended = 0;
-  ASSERT_OK(cuMemGetAllocationGranularity(&recommended, &properties, CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
+  ASSERT_OK(cuMemGetAllocationGranularity(&recommended, &properties,
+                                          CU_MEM_ALLOC_GRANULARITY_RECOMMENDED));
   EXPECT_TRUE(minimum > 0 && (minimum & (minimum - 1)) == 0);
   EXPECT_EQ(recommended % minimum, std::size_t{0});
   OBSERVE("minimum_bytes", minimum);
@@ -95,7 +97,8 @@ CONTRACT(VmmCreate, MoreThanTheDeviceIsOutOfMemory, "cuda.h:12834 cuMemCreate") 
   const CUmemAllocationProp properties = DeviceMemory();
   const std::size_t step = HandleBytes();
   CUmemGenericAllocationHandle handle = 0;
-  EXPECT_EQ(cuMemCreate(&handle, total_bytes * 2 / step * step, &properties, 0), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemCreate(&handle, total_bytes * 2 / step * step, &properties, 0),
+            CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_OK(cuMemCreate(&handle, step, &properties, 0));
 }
 
@@ -112,7 +115,8 @@ CONTRACT(VmmCreate, PropertiesAreReadBack, "cuda.h:13238 cuMemGetAllocationPrope
   CUmemAllocationProp properties{};
   ASSERT_OK(cuMemGetAllocationPropertiesFromHandle(&properties, CreateHandle(HandleBytes())));
   EXPECT_EQ(static_cast<int>(properties.type), static_cast<int>(CU_MEM_ALLOCATION_TYPE_PINNED));
-  EXPECT_EQ(static_cast<int>(properties.location.type), static_cast<int>(CU_MEM_LOCATION_TYPE_DEVICE));
+  EXPECT_EQ(static_cast<int>(properties.location.type),
+            static_cast<int>(CU_MEM_LOCATION_TYPE_DEVICE));
   EXPECT_EQ(properties.location.id, 0);
 }
 

@@ -1,4 +1,5 @@
-// Virtual memory management: what a handle's memory does across maps, releases, addresses and processes.
+// Virtual memory management: what a handle's memory does across maps, releases, addresses and
+// processes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -61,12 +62,14 @@ CONTRACT(VmmHandle, RetainOfAnUnmappedAddressFails, "cuda.h:13262 cuMemRetainAll
   UseVmm();
   CUmemGenericAllocationHandle retained = 0;
   const CUdeviceptr range = Reserve(HandleBytes());
-  EXPECT_EQ(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range)),
+            CUDA_ERROR_INVALID_VALUE);
   OBSERVE("retain_of_ordinary_allocation",
           cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(Allocate(kMiB))));
 }
 
-CONTRACT(VmmHandle, TwoAddressesShowTheSameBytes, "CUDA programming guide, virtual aliasing; DESIGN 11.8") {
+CONTRACT(VmmHandle, TwoAddressesShowTheSameBytes,
+         "CUDA programming guide, virtual aliasing; DESIGN 11.8") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const auto handle = CreateHandle(step);
@@ -80,7 +83,8 @@ CONTRACT(VmmHandle, TwoAddressesShowTheSameBytes, "CUDA programming guide, virtu
   EXPECT_TRUE(AllWordsAre(copy, step / 4, 22));
 }
 
-CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress, "cuda.h:13082 cuMemUnmap; DESIGN section 3") {
+CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress,
+         "cuda.h:13082 cuMemUnmap; DESIGN section 3") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const auto handle = CreateHandle(step);
@@ -91,7 +95,8 @@ CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress, "cuda.h:13082 cuMemUnm
   EXPECT_TRUE(AllWordsAre(MapAt(step, handle), step / 4, 33));
 }
 
-CONTRACT(VmmHandle, AnAddressKeepsItsMeaningOverAnotherHandle, "DESIGN section 3: stable addresses") {
+CONTRACT(VmmHandle, AnAddressKeepsItsMeaningOverAnotherHandle,
+         "DESIGN section 3: stable addresses") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = MappedRange(1);
@@ -131,7 +136,8 @@ CONTRACT(VmmHandle, RangeAttributesAreTheReservation, "cuda.h:14357 cuPointerGet
   const CUdeviceptr range = MappedRange(3);
   CUdeviceptr start = 0;
   std::size_t size_bytes = 0;
-  ASSERT_OK(cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, range + step + 64));
+  ASSERT_OK(
+      cuPointerGetAttribute(&start, CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, range + step + 64));
   ASSERT_OK(cuPointerGetAttribute(&size_bytes, CU_POINTER_ATTRIBUTE_RANGE_SIZE, range + step + 64));
   EXPECT_EQ(start, range);
   EXPECT_EQ(size_bytes, 3 * step);
@@ -163,7 +169,8 @@ CONTRACT(VmmExport, ImportedHandleIsTheSameMemory, "cuda.h:13199 cuMemImportFrom
   ASSERT_OK(cuMemCreate(&handle, step, &properties, 0));
   int fd = -1;
   ASSERT_OK(cuMemExportToShareableHandle(&fd, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
-  ASSERT_OK(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+  ASSERT_OK(cuMemImportFromShareableHandle(&imported,
+                                           reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   close(fd);
   Fill(MapAt(step, handle), 77, step / 4);
@@ -252,7 +259,8 @@ CONTRACT(VmmHost, IsMadeExportedAndWrittenWithoutAContext,
   EXPECT_OK(cuMemRelease(handle));
 }
 
-CONTRACT(VmmHost, CurrentNodeIsNoPlaceForAHandle, "cuda.h:12834 cuMemCreate: HOST_NUMA_CURRENT is refused") {
+CONTRACT(VmmHost, CurrentNodeIsNoPlaceForAHandle,
+         "cuda.h:12834 cuMemCreate: HOST_NUMA_CURRENT is refused") {
   UseHostVmm();
   CUmemAllocationProp properties = HostMemory(0);
   properties.location.type = CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT;

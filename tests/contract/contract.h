@@ -1,15 +1,19 @@
-// A harness of one page that states rules of the CUDA driver as small cases, each in a child process of its own.
+// A harness of one page that states rules of the CUDA driver as small cases, each in a child
+// process of its own.
 //
-// Used by: the cases_*.cpp files (state rules), contract_main.cpp (runs them). GoogleTest is not available on every
-// GPU machine and cannot outlive a sticky error, hence this.
-// Threads: a case runs on the child's only thread; EXPECT_* may be used from threads that the case joins.
+// Used by: the cases_*.cpp files (state rules), contract_main.cpp (runs them). GoogleTest is not
+// available on every GPU machine and cannot outlive a sticky error, hence this. Threads: a case
+// runs on the child's only thread; EXPECT_* may be used from threads that the case joins.
 //
 // Invariants
 //  1. The parent never calls CUDA, so every child initialises the driver afresh.
-//  2. A failed EXPECT_* is recorded and the case goes on; a failed ASSERT_* abandons it; SKIP_UNLESS ends it unjudged.
-//  3. OBSERVE never fails a case: it records what the driver did where its documents leave that open.
+//  2. A failed EXPECT_* is recorded and the case goes on; a failed ASSERT_* abandons it;
+//  SKIP_UNLESS ends it unjudged.
+//  3. OBSERVE never fails a case: it records what the driver did where its documents leave that
+//  open.
 //  4. Every case names the source of its rule.
-//  5. A case that compares free memory or durations is a CONTRACT_ALONE: nothing else of the suite runs beside it.
+//  5. A case that compares free memory or durations is a CONTRACT_ALONE: nothing else of the suite
+//  runs beside it.
 #pragma once
 
 #include <cuda.h>
@@ -61,9 +65,11 @@ std::string Show(const T& value) {
 
 // True when the two compare equal; otherwise reports both.
 template <typename A, typename B>
-bool CheckEqual(const char* file, int line, const char* expression, const A& actual, const B& expected) {
+bool CheckEqual(const char* file, int line, const char* expression, const A& actual,
+                const B& expected) {
   if (actual == expected) return true;
-  ReportFailure(file, line, std::string(expression) + " is " + Show(actual) + ", expected " + Show(expected));
+  ReportFailure(file, line,
+                std::string(expression) + " is " + Show(actual) + ", expected " + Show(expected));
   return false;
 }
 
@@ -81,7 +87,8 @@ bool CheckTrue(const char* file, int line, const char* expression, bool value);
 
 #define EXPECT_EQ(actual, expected) \
   ::spillway::contract::CheckEqual(__FILE__, __LINE__, #actual, (actual), (expected))
-#define EXPECT_TRUE(condition) ::spillway::contract::CheckTrue(__FILE__, __LINE__, #condition, (condition))
+#define EXPECT_TRUE(condition) \
+  ::spillway::contract::CheckTrue(__FILE__, __LINE__, #condition, (condition))
 #define EXPECT_OK(call) EXPECT_EQ(call, CUDA_SUCCESS)
 #define ASSERT_EQ(actual, expected) \
   if (!EXPECT_EQ(actual, expected)) throw ::spillway::contract::Abandoned()
@@ -90,4 +97,5 @@ bool CheckTrue(const char* file, int line, const char* expression, bool value);
 #define ASSERT_OK(call) ASSERT_EQ(call, CUDA_SUCCESS)
 #define SKIP_UNLESS(condition, reason) \
   if (!(condition)) ::spillway::contract::Skip(reason)
-#define OBSERVE(key, value) ::spillway::contract::ReportObservation(key, ::spillway::contract::Show(value))
+#define OBSERVE(key, value) \
+  ::spillway::contract::ReportObservation(key, ::spillway::contract::Show(value))

@@ -59,9 +59,9 @@ __global__ void count_threads(std::uint32_t* counter) { atomicAdd(counter, 1u); 
 __global__ void coordinates(std::uint32_t* out) {
   const std::uint32_t block = (blockIdx.z * gridDim.y + blockIdx.y) * gridDim.x + blockIdx.x;
   const std::uint32_t thread = (threadIdx.z * blockDim.y + threadIdx.y) * blockDim.x + threadIdx.x;
-  out[block * (blockDim.x * blockDim.y * blockDim.z) + thread] = blockIdx.z * 100000 + blockIdx.y * 10000 +
-                                                                 blockIdx.x * 1000 + threadIdx.z * 100 +
-                                                                 threadIdx.y * 10 + threadIdx.x;
+  out[block * (blockDim.x * blockDim.y * blockDim.z) + thread] =
+      blockIdx.z * 100000 + blockIdx.y * 10000 + blockIdx.x * 1000 + threadIdx.z * 100 +
+      threadIdx.y * 10 + threadIdx.x;
 }
 
 __global__ void read_globals(std::uint32_t* out) {
@@ -112,8 +112,8 @@ __global__ void bulk_copy(char* out, const char* in, std::uint64_t tiles) {
                  "r"(kTileBytes)
                  : "memory");
     asm volatile(
-        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-            tile_address),
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::
+            "r"(tile_address),
         "l"(in + i * kTileBytes), "r"(kTileBytes), "r"(barrier_address)
         : "memory");
     std::uint32_t done = 0;
@@ -124,17 +124,20 @@ __global__ void bulk_copy(char* out, const char* in, std::uint64_t tiles) {
           : "=r"(done)
           : "r"(barrier_address), "r"(phase)
           : "memory");
-    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + i * kTileBytes),
-                 "r"(tile_address), "r"(kTileBytes)
-                 : "memory");
+    asm volatile(
+        "cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(out + i * kTileBytes),
+        "r"(tile_address), "r"(kTileBytes)
+        : "memory");
     asm volatile("cp.async.bulk.commit_group;" ::: "memory");
     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
   }
 #else
   for (std::uint64_t i = blockIdx.x; i < tiles; i += gridDim.x) {
-    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x) tile[j] = in[i * kTileBytes + j];
+    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x)
+      tile[j] = in[i * kTileBytes + j];
     __syncthreads();
-    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x) out[i * kTileBytes + j] = tile[j];
+    for (std::uint32_t j = threadIdx.x; j < kTileBytes; j += blockDim.x)
+      out[i * kTileBytes + j] = tile[j];
     __syncthreads();
   }
 #endif
@@ -149,31 +152,38 @@ __global__ void sum_twenty(std::uint32_t* out, std::uint32_t a, std::uint32_t b,
 }
 
 __global__ void fetch_line(float* out, cudaTextureObject_t texture, std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * blockDim.x)
     out[i] = tex1Dfetch<float>(texture, static_cast<int>(i));
 }
 
-// out[i] = the texture at (places[3 i], places[3 i + 1]), at level places[3 i + 2] if it has levels.
+// out[i] = the texture at (places[3 i], places[3 i + 1]), at level places[3 i + 2] if it has
+// levels.
 __global__ void sample_plane(float* out, cudaTextureObject_t texture, const float* places,
                              std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * blockDim.x)
     out[i] = tex2DLod<float>(texture, places[3 * i], places[3 * i + 1], places[3 * i + 2]);
 }
 
 __global__ void sample_volume(float* out, cudaTextureObject_t texture, const float* places,
                               std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * blockDim.x)
     out[i] = tex3D<float>(texture, places[3 * i], places[3 * i + 1], places[3 * i + 2]);
 }
 
 // The handle lies in device memory, not among the parameters.
-__global__ void fetch_line_bindless(float* out, const cudaTextureObject_t* texture, std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x)
+__global__ void fetch_line_bindless(float* out, const cudaTextureObject_t* texture,
+                                    std::uint32_t count) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * blockDim.x)
     out[i] = tex1Dfetch<float>(*texture, static_cast<int>(i));
 }
 
 // surface[y][x] = surface[y][x] + 100 y + x.
-__global__ void surface_add(cudaSurfaceObject_t surface, std::uint32_t width, std::uint32_t height) {
+__global__ void surface_add(cudaSurfaceObject_t surface, std::uint32_t width,
+                            std::uint32_t height) {
   for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < width * height;
        i += gridDim.x * blockDim.x) {
     const int x = static_cast<int>(i % width), y = static_cast<int>(i / width);
@@ -182,7 +192,8 @@ __global__ void surface_add(cudaSurfaceObject_t surface, std::uint32_t width, st
   }
 }
 
-// Brings the tile at (x, y), at most 1024 floats, into shared memory by the tensor map, and from there to `out`.
+// Brings the tile at (x, y), at most 1024 floats, into shared memory by the tensor map, and from
+// there to `out`.
 __device__ void copy_tile(float* out, const CUtensorMap* map, int x, int y, std::uint32_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   __shared__ alignas(1024) float tile[1024];
@@ -193,10 +204,12 @@ __device__ void copy_tile(float* out, const CUtensorMap* map, int x, int y, std:
   asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(barrier_address) : "memory");
   asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address), "r"(count * 4)
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier_address),
+               "r"(count * 4)
                : "memory");
   asm volatile(
-      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
+      "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%0], [%1, "
+      "{%2, "
       "%3}], [%4];" ::"r"(tile_address),
       "l"(map), "r"(x), "r"(y), "r"(barrier_address)
       : "memory");
@@ -218,7 +231,8 @@ __global__ void tile_by_parameter(float* out, const __grid_constant__ CUtensorMa
 }
 
 // The map lies in device memory; whoever put it there by a copy needs the fence.
-__global__ void tile_by_pointer(float* out, const CUtensorMap* map, int x, int y, std::uint32_t count) {
+__global__ void tile_by_pointer(float* out, const CUtensorMap* map, int x, int y,
+                                std::uint32_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("fence.proxy.tensormap::generic.acquire.gpu [%0], 128;" ::"l"(map) : "memory");
 #endif

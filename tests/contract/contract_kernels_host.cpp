@@ -1,4 +1,5 @@
-// The kernels of contract_kernels.cu for the simulated GPU, with a cost for `spin` that lasts about as long as on a GPU.
+// The kernels of contract_kernels.cu for the simulated GPU, with a cost for `spin` that lasts about
+// as long as on a GPU.
 #include <cstdint>
 #include <cstring>
 #include <iterator>
@@ -91,10 +92,11 @@ void CoordinatesBody(const LaunchShape& shape, Arguments arguments) {
     const Word thread = index % static_cast<Word>(ThreadsPerBlock(shape));
     const Word block_x = block % shape.grid[0], block_y = block / shape.grid[0] % shape.grid[1];
     const Word block_z = block / (shape.grid[0] * shape.grid[1]);
-    const Word thread_x = thread % shape.block[0], thread_y = thread / shape.block[0] % shape.block[1];
+    const Word thread_x = thread % shape.block[0],
+               thread_y = thread / shape.block[0] % shape.block[1];
     const Word thread_z = thread / (shape.block[0] * shape.block[1]);
-    out[index] =
-        block_z * 100000 + block_y * 10000 + block_x * 1000 + thread_z * 100 + thread_y * 10 + thread_x;
+    out[index] = block_z * 100000 + block_y * 10000 + block_x * 1000 + thread_z * 100 +
+                 thread_y * 10 + thread_x;
   }
 }
 
@@ -150,7 +152,8 @@ void FetchLineBindlessBody(const LaunchShape&, Arguments arguments) {
   float* out = Argument<float*>(arguments, 0);
   const auto count = Argument<Word>(arguments, 2);
   for (Word i = 0; i < count; ++i) {
-    out[i] = tex1Dfetch<float>(*Argument<const cudaTextureObject_t*>(arguments, 1), static_cast<int>(i));
+    out[i] =
+        tex1Dfetch<float>(*Argument<const cudaTextureObject_t*>(arguments, 1), static_cast<int>(i));
   }
 }
 
@@ -191,7 +194,9 @@ void CopyTile(const void* map, Arguments arguments) {
   std::memcpy(Argument<float*>(arguments, 0), tile, count * sizeof(float));
 }
 
-void TileByParameterBody(const LaunchShape&, Arguments arguments) { CopyTile(arguments[1], arguments); }
+void TileByParameterBody(const LaunchShape&, Arguments arguments) {
+  CopyTile(arguments[1], arguments);
+}
 void TileByPointerBody(const LaunchShape&, Arguments arguments) {
   CopyTile(Argument<const void*>(arguments, 1), arguments);
 }

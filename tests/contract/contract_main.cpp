@@ -1,11 +1,12 @@
-// Runs the cases that are linked in, then prints one summary line; ends with 0 if none failed but those said to fail,
-// and all of those did.
+// Runs the cases that are linked in, then prints one summary line; ends with 0 if none failed but
+// those said to fail, and all of those did.
 //
-//   contract_suite [--list] [--filter=TEXT] [--exclude=TEXT] [--last=TEXT] [--jobs=N] [--limit-seconds=N]
+//   contract_suite [--list] [--filter=TEXT] [--exclude=TEXT] [--last=TEXT] [--jobs=N]
+//   [--limit-seconds=N]
 //                  [--json=FILE] [--verbose] [--known=NAME]...
 //
-// TEXT is a part of a case's name; the cases of --last run after all others. NAME is a whole name: under a preload
-// library that differs from a driver in known ways, these cases fail.
+// TEXT is a part of a case's name; the cases of --last run after all others. NAME is a whole name:
+// under a preload library that differs from a driver in known ways, these cases fail.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -58,11 +59,14 @@ bool TakeSwitch(const char* argument, const char* name, bool& value) {
 
 bool Take(const char* argument, Options& options) {
   return TakeText(argument, "--filter=", options.filter) ||
-         TakeText(argument, "--exclude=", options.exclude) || TakeText(argument, "--last=", options.last) ||
-         TakeText(argument, "--json=", options.json_path) || TakeEach(argument, "--known=", options.known) ||
+         TakeText(argument, "--exclude=", options.exclude) ||
+         TakeText(argument, "--last=", options.last) ||
+         TakeText(argument, "--json=", options.json_path) ||
+         TakeEach(argument, "--known=", options.known) ||
          TakeNumber(argument, "--jobs=", options.limits.at_once) ||
          TakeNumber(argument, "--limit-seconds=", options.limits.seconds) ||
-         TakeSwitch(argument, "--list", options.list) || TakeSwitch(argument, "--verbose", options.verbose);
+         TakeSwitch(argument, "--list", options.list) ||
+         TakeSwitch(argument, "--verbose", options.verbose);
 }
 
 std::vector<Case> Selected(const Options& options) {
@@ -85,7 +89,8 @@ bool AsExpected(const std::vector<Outcome>& outcomes, const std::vector<std::str
   bool as_expected = true;
   for (const Outcome& outcome : outcomes) {
     if (std::strcmp(outcome.Verdict(), "failed") != 0) continue;
-    const bool is_known = std::find(known.begin(), known.end(), outcome.rule->FullName()) != known.end();
+    const bool is_known =
+        std::find(known.begin(), known.end(), outcome.rule->FullName()) != known.end();
     known_failures += is_known;
     as_expected = as_expected && is_known;
   }
@@ -98,15 +103,18 @@ int RunAll(const Options& options) {
   const std::vector<Case> cases = Selected(options);
   const std::vector<Outcome> outcomes = RunCases(cases, options.limits, print);
   const auto count = [&](const char* verdict) {
-    return std::count_if(outcomes.begin(), outcomes.end(),
-                         [&](const Outcome& one) { return std::strcmp(one.Verdict(), verdict) == 0; });
+    return std::count_if(outcomes.begin(), outcomes.end(), [&](const Outcome& one) {
+      return std::strcmp(one.Verdict(), verdict) == 0;
+    });
   };
-  const bool simulated =
-      std::any_of(outcomes.begin(), outcomes.end(), [](const Outcome& one) { return one.simulated; });
-  const bool written = options.json_path.empty() || WriteJson(options.json_path, simulated, outcomes);
-  if (!written) std::fprintf(stderr, "contract_suite: cannot write %s\n", options.json_path.c_str());
-  std::printf("%td passed, %td failed, %td skipped%s\n", count("passed"), count("failed"), count("skipped"),
-              simulated ? " (simulated device)" : "");
+  const bool simulated = std::any_of(outcomes.begin(), outcomes.end(),
+                                     [](const Outcome& one) { return one.simulated; });
+  const bool written =
+      options.json_path.empty() || WriteJson(options.json_path, simulated, outcomes);
+  if (!written)
+    std::fprintf(stderr, "contract_suite: cannot write %s\n", options.json_path.c_str());
+  std::printf("%td passed, %td failed, %td skipped%s\n", count("passed"), count("failed"),
+              count("skipped"), simulated ? " (simulated device)" : "");
   return AsExpected(outcomes, options.known) && written && !cases.empty() ? 0 : 1;
 }
 
@@ -122,6 +130,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   if (!options.list) return RunAll(options);
-  for (const Case& rule : Selected(options)) std::printf("%s  [%s]\n", rule.FullName().c_str(), rule.source);
+  for (const Case& rule : Selected(options))
+    std::printf("%s  [%s]\n", rule.FullName().c_str(), rule.source);
   return 0;
 }

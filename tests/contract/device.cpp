@@ -82,7 +82,8 @@ CUfunction Kernel(const char* name) {
   return kernel;
 }
 
-CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream, void** arguments) {
+CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream,
+                   void** arguments) {
   return cuLaunchKernel(kernel, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, nullptr);
 }
 

@@ -1,7 +1,9 @@
-// What most cases need before they can state their rule: a current context, the kernels, buffers and copies.
+// What most cases need before they can state their rule: a current context, the kernels, buffers
+// and copies.
 //
-// Called by: cases, on their thread. Every function abandons the case when the driver refuses something that is not
-// the subject of the case. Nothing is freed at the end of a case: its process ends with it.
+// Called by: cases, on their thread. Every function abandons the case when the driver refuses
+// something that is not the subject of the case. Nothing is freed at the end of a case: its process
+// ends with it.
 #pragma once
 
 #include <cuda.h>
@@ -27,22 +29,26 @@ CUdeviceptr Allocate(std::size_t size_bytes);
 CUstream MakeStream(unsigned flags = CU_STREAM_NON_BLOCKING);
 CUevent MakeEvent(unsigned flags = CU_EVENT_DEFAULT);
 
-// The file of contract_kernels.cu in the driver's format; loaded anew by `LoadModule`, once by `Kernel`.
+// The file of contract_kernels.cu in the driver's format; loaded anew by `LoadModule`, once by
+// `Kernel`.
 const std::vector<char>& KernelImage();
 CUmodule LoadModule();
 CUfunction Kernel(const char* name);
 
 // Launches `blocks` x `threads` of a kernel whose parameters have exactly the types of `arguments`.
-CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream, void** arguments);
+CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream,
+                   void** arguments);
 template <typename... Arguments>
-void Launch(const char* name, unsigned blocks, unsigned threads, CUstream stream, Arguments... arguments) {
+void Launch(const char* name, unsigned blocks, unsigned threads, CUstream stream,
+            Arguments... arguments) {
   void* pointers[] = {&arguments...};
   ASSERT_OK(LaunchRaw(Kernel(name), blocks, threads, stream, pointers));
 }
 
 // words[i] = value for i < count.
 void Fill(CUdeviceptr words, std::uint32_t value, std::size_t count, CUstream stream = nullptr);
-// Keeps the stream busy for about `milliseconds`, then writes `value` to `word` unless that is null.
+// Keeps the stream busy for about `milliseconds`, then writes `value` to `word` unless that is
+// null.
 void Spin(double milliseconds, CUstream stream, CUdeviceptr word = 0, std::uint32_t value = 0);
 
 std::vector<std::uint32_t> ReadWords(CUdeviceptr source, std::size_t count);

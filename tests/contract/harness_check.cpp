@@ -1,4 +1,5 @@
-// Cases that must not pass: that the harness notices each of them is checked by the summary line (CMakeLists.txt).
+// Cases that must not pass: that the harness notices each of them is checked by the summary line
+// (CMakeLists.txt).
 #include <signal.h>
 #include <unistd.h>
 

@@ -59,7 +59,8 @@ Running Start(const Case& rule) {
 
 Figure ParseFigure(const std::string& record) {
   const std::size_t first = record.find('\t'), second = record.find('\t', first + 1);
-  return {record.substr(0, first), record.substr(first + 1, second - first - 1), record.substr(second + 1)};
+  return {record.substr(0, first), record.substr(first + 1, second - first - 1),
+          record.substr(second + 1)};
 }
 
 void Sort(const std::string& text, Outcome& outcome) {
@@ -83,7 +84,8 @@ void JudgeExit(int status, Outcome& outcome) {
   }
 }
 
-// A child that outlived its limit may be stuck in the kernel driver: it is killed and, if need be, left behind.
+// A child that outlived its limit may be stuck in the kernel driver: it is killed and, if need be,
+// left behind.
 void Kill(const Running& running) {
   kill(-running.child, SIGKILL);
   kill(running.child, SIGKILL);

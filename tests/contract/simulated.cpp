@@ -19,13 +19,13 @@ int TakeDriverPath(dl_phdr_info* info, std::size_t, void* paths) {
 }  // namespace
 
 bool DriverIsSimulated() {
-  constexpr char kBooks[] = "spillway_sim_read";  // the simulated driver's own export
-  if (dlsym(RTLD_DEFAULT, kBooks)) return true;
+  constexpr char kStatistics[] = "spillway_sim_read";  // the simulated driver's own export
+  if (dlsym(RTLD_DEFAULT, kStatistics)) return true;
   std::vector<std::string> paths;
   dl_iterate_phdr(TakeDriverPath, &paths);
   for (const std::string& path : paths) {
     void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-    if (library && dlsym(library, kBooks)) return true;
+    if (library && dlsym(library, kStatistics)) return true;
   }
   return false;
 }

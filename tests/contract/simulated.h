@@ -3,7 +3,8 @@
 
 namespace spillway::contract {
 
-// True once the simulated driver is loaded, whoever loaded it: linked, or opened by a library that is preloaded.
+// True once the simulated driver is loaded, whoever loaded it: linked, or opened by a library that
+// is preloaded.
 bool DriverIsSimulated();
 
 }  // namespace spillway::contract

@@ -1,7 +1,9 @@
-// Two processes for one case: a partner, forked before either has called CUDA, and a line between them.
+// Two processes for one case: a partner, forked before either has called CUDA, and a line between
+// them.
 //
-// Called by: cases, first thing. The partner reports nothing itself: it sends what it found, and the case judges.
-// Ownership: the partner ends with `body`; the case waits for that when `Partner` goes.
+// Called by: cases, first thing. The partner reports nothing itself: it sends what it found, and
+// the case judges. Ownership: the partner ends with `body`; the case waits for that when `Partner`
+// goes.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +14,8 @@
 
 namespace spillway::contract {
 
-// One end of a connected pair of sockets. Every function abandons the case when the other end is gone.
+// One end of a connected pair of sockets. Every function abandons the case when the other end is
+// gone.
 class Line {
  public:
   explicit Line(int socket) : socket_(socket) {}

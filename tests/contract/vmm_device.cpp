@@ -33,7 +33,8 @@ CUmemAllocationProp HostMemory(int node) {
 
 std::size_t Granularity(const CUmemAllocationProp& properties) {
   std::size_t granularity_bytes = 0;
-  ASSERT_OK(cuMemGetAllocationGranularity(&granularity_bytes, &properties, CU_MEM_ALLOC_GRANULARITY_MINIMUM));
+  ASSERT_OK(cuMemGetAllocationGranularity(&granularity_bytes, &properties,
+                                          CU_MEM_ALLOC_GRANULARITY_MINIMUM));
   return granularity_bytes;
 }
 

@@ -30,7 +30,7 @@ MUTANT_BUDGET_MIB = 64
 NARROW_BUDGET_MIB = 32  # as much as the widest operations name; some of it cannot move
 SCHEDULED_BUDGET_MIB = 96
 HOLDING_BUDGET_MIB = 64
-VOUCHED_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
+ASSUMED_SAFE_FEATURES = "graphs,guests,pointers,tensor_maps,textures"
 STRATEGIES = ("spillway", "capuchin", "spillway", "autoswap")
 SCHEDULED_SEEDS = 5  # of each schedule
 SCHEDULED_WAYS = [  # what takes turns, schedule by schedule: options of programs, settings
@@ -54,7 +54,7 @@ def parse_seeds(text):
 
 
 def compare_batch(bench, library, seeds, budget_bytes, settings=None, bare=None):
-    """What differs between the bare run and the run under `library`: per seed, and in the books of the whole batch."""
+    """What differs between the bare run and the run under `library`: per seed, and in the statistics of the whole batch."""
     bare = bare or bench.run(seeds)
     below = bench.run(seeds, library=library, budget_bytes=budget_bytes, settings=settings)
     differing = {seed: (bare.lines[seed], below.lines[seed]) for seed in seeds if bare.lines[seed] != below.lines[seed]}
@@ -114,7 +114,7 @@ def compare_all(arguments, library, tasks, compare=compare_batch):
 
 
 def check_library(bench, arguments):
-    """The main check; True when every seed computed the same under every budget and the books are clean."""
+    """The main check; True when every seed computed the same under every budget and the statistics are clean."""
     budgets = [budget_bytes(b) for b in (arguments.budgets or BUDGETS_MIB)]
     benches = ways_of_parking(bench, arguments)
     parts = batches(arguments.seeds or range(1, 1001))
@@ -184,8 +184,8 @@ def narrow_task(bench, part):
 
 def ways_of_parking(bench, arguments):
     """Benches that take turns: parking as it comes, never (then kernels must not write pointers), always."""
-    vouched = bench.options if arguments.features is not None else bench.options + ["--features", VOUCHED_FEATURES]
-    ways = [bench, Bench(bench.build, vouched, {"SPILLWAY_PARK": "off"}),
+    assumed_safe = bench.options if arguments.features is not None else bench.options + ["--features", ASSUMED_SAFE_FEATURES]
+    ways = [bench, Bench(bench.build, assumed_safe, {"SPILLWAY_PARK": "off"}),
             Bench(bench.build, bench.options, {"SPILLWAY_PARK": "host"})]
     written = any(name in (arguments.features or "") for name in ("structures", "hidden"))
     return [way for way in ways if not (written and way.settings.get("SPILLWAY_PARK") == "off")]

@@ -35,30 +35,30 @@ class Verdict:
 
 @dataclasses.dataclass
 class SeedRuns:
-    """What the seeds printed, one line each, and the simulator's books of every process that it took."""
+    """What the seeds printed, one line each, and the simulator's statistics of every process that it took."""
 
     lines: dict
-    books: list
+    statistics: list
     reports: list  # of a sanitizer, in its own words
 
     def differences(self, other):
         return sum(line != other.lines[seed] for seed, line in self.lines.items())
 
     def moved_bytes(self):
-        return sum(books.get("h2d_bytes", 0) + books.get("d2h_bytes", 0) for books in self.books)
+        return sum(statistics.get("h2d_bytes", 0) + statistics.get("d2h_bytes", 0) for statistics in self.statistics)
 
     def complaints(self, budget_bytes, who):
         """What the simulated driver holds against these runs."""
         found = [f"{who}: {line}" for line in self.lines.values() if " digest " not in line]
         found += [f"{who}: {report}" for report in self.reports]
-        if not self.books:
-            found.append(f"{who}: no process lived to write the simulator's books")
-        for books in self.books:
-            found += [f"{who}: {text}" for text in books["violations"]]
-            found += [f"{who}: {name} is {books[name]}" for name in ("unmapped_while_in_use", "illegal_accesses")
-                      if books[name] != 0]
-            if budget_bytes is not None and books["device_bytes_peak"] > budget_bytes:
-                found.append(f"{who}: held {books['device_bytes_peak']} device bytes, budget {budget_bytes}")
+        if not self.statistics:
+            found.append(f"{who}: no process lived to write the simulator's statistics")
+        for statistics in self.statistics:
+            found += [f"{who}: {text}" for text in statistics["violations"]]
+            found += [f"{who}: {name} is {statistics[name]}" for name in ("unmapped_while_in_use", "illegal_accesses")
+                      if statistics[name] != 0]
+            if budget_bytes is not None and statistics["device_bytes_peak"] > budget_bytes:
+                found.append(f"{who}: held {statistics['device_bytes_peak']} device bytes, budget {budget_bytes}")
         return found
 
 
@@ -101,8 +101,8 @@ class Bench:
             command = self.command(remaining[0], remaining[-1], options)
             run = simulated_gpu.run(command, env, self.quiet_s)
             result.reports += re.findall(r"^SUMMARY: \w+Sanitizer: .*$", run.errors, re.MULTILINE)
-            if run.books:
-                result.books.append(run.books)
+            if run.statistics:
+                result.statistics.append(run.statistics)
             found = self.parse(run.output)
             result.lines.update(found)
             remaining = [seed for seed in remaining if seed not in found]

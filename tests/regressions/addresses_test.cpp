@@ -1,7 +1,9 @@
-// Kernels followed addresses that no copy had put into memory, and met memory that had been taken away.
+// Kernels followed addresses that no copy had put into memory, and met memory that had been taken
+// away.
 //
-// Found by the differential fuzzer on a busy machine: a job was proven by a census that came when a table, which a
-// kernel had filled, was freed already. The same kernel filled the next table, and nobody looked.
+// Found by the differential fuzzer on a busy machine: a job was proven by a full scan that came
+// when a table, which a kernel had filled, was freed already. The same kernel filled the next
+// table, and nobody looked.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -14,7 +16,8 @@ using simulator::LaunchShape;
 
 // *table = address
 void WriteAddress(const LaunchShape&, void* const* arguments) {
-  **static_cast<std::uint64_t* const*>(arguments[0]) = *static_cast<const std::uint64_t*>(arguments[1]);
+  **static_cast<std::uint64_t* const*>(arguments[0]) =
+      *static_cast<const std::uint64_t*>(arguments[1]);
 }
 // ++**table
 void FollowAddress(const LaunchShape&, void* const* arguments) {
@@ -44,11 +47,12 @@ class AddressesTest : public JobTest {
     others_ = FilledBuffers(12, kBytes);
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
-  // Everything that is not used meanwhile leaves; after some rounds of it the job has been looked through.
+  // Everything that is not used meanwhile leaves; after some rounds of it the job has been looked
+  // through.
   void UseOthers(int rounds) const {
     for (int round = 0; round < rounds; ++round) {
       for (CUdeviceptr other : others_) Run(increment_, other);
@@ -88,7 +92,7 @@ TEST_F(AddressesTest, KernelThatFilledATableBeforeTheJobWasShortOfMemoryIsLooked
   for (int i = 0; i < 3 && !HasFailure(); ++i) FollowATable();
 }
 
-TEST_F(AddressesTest, KernelWhoseTableWasFreedBeforeTheCensusIsRemembered) {
+TEST_F(AddressesTest, KernelWhoseTableWasFreedBeforeTheFullScanIsRemembered) {
   Start();
   UseOthers(1);
   const CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
@@ -125,8 +129,9 @@ TEST_F(AddressesTest, GraphThatFillsATableIsLookedAt) {
   }
 }
 
-// Words that led nowhere when they were copied were dropped: in memory that was allocated there later they were unknown
-// addresses, which made a harmless job park for good, and kernels that followed them met memory that was gone.
+// Words that led nowhere when they were copied were dropped: in memory that was allocated there
+// later they were unknown addresses, which made a harmless job park for good, and kernels that
+// followed them met memory that was gone.
 TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
   // Given a proven job whose kernels are all known
   Start();
@@ -149,8 +154,9 @@ TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
   EXPECT_TRUE(IsAll(again, 4, 6));
 }
 
-// Half a second in which nothing completed was taken for a proof, and memory moved that work which was still to come may
-// have reached by addresses in memory: behind a stream's wait for the program, behind a long kernel, on a busy machine.
+// Half a second in which nothing completed was taken for a proof, and memory moved that work which
+// was still to come may have reached by addresses in memory: behind a stream's wait for the
+// program, behind a long kernel, on a busy machine.
 class BehindAWaitTest : public AddressesTest {
  protected:
   // All of the budget is in use, and a stream waits for the program.
@@ -171,7 +177,7 @@ class BehindAWaitTest : public AddressesTest {
     ASSERT_EQ(cuMemsetD32Async(buffers_[0], 7, 1, held), CUDA_SUCCESS);
   }
   void TearDown() override {
-    EXPECT_EQ(Books("d2h_bytes"), 0u) << "memory has moved";
+    EXPECT_EQ(Statistics("d2h_bytes"), 0u) << "memory has moved";
     *static_cast<volatile std::uint32_t*>(flag_) = 1;
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     EXPECT_TRUE(IsAll(buffers_[0], 4, 7));

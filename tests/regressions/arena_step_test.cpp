@@ -1,5 +1,6 @@
-// One call of a job names more memory than the budget holds: an optimiser's step over all of its parameters. The job parked for
-// good from then on, so that each movement waited for an idle device: 35 to 40 times slower at half of its memory.
+// One call of a job names more memory than the budget holds: an optimiser's step over all of its
+// parameters. The job parked for good from then on, so that each movement waited for an idle
+// device: 35 to 40 times slower at half of its memory.
 #include <unistd.h>
 
 #include <array>
@@ -42,7 +43,9 @@ void Step(const LaunchShape&, void* const* arguments) {
     for (size_t i = 0; i < kWords; i += 64) arena.parts[part][i] += other[i] ^ 1;
   }
 }
-KernelCost WorkCost(const LaunchShape&, void* const*) { return {2'000'000'000, 0}; }  // some 100 microseconds
+KernelCost WorkCost(const LaunchShape&, void* const*) {
+  return {2'000'000'000, 0};
+}  // some 100 microseconds
 constexpr KernelParameter kWorkParameters[] = {{0, 8}, {8, 4}};
 constexpr KernelParameter kStepParameters[] = {{0, sizeof(Arena)}};
 const KernelEntry kWorkEntry[] = {{"work", Work, WorkCost, 2, kWorkParameters}};
@@ -63,9 +66,9 @@ class ArenaStepTest : public JobTest {
     setenv("SPILLWAY_REPORT", report_.c_str(), 1);
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), budget_bytes_);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), budget_bytes_);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
     unlink(report_.c_str());
   }
 
@@ -108,8 +111,9 @@ class ArenaStepTest : public JobTest {
   }
   Figures Now() {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    return {Books("simulated_ns"), Books("h2d_bytes"),           Books("d2h_bytes"),
-            Books("vmm_maps"),     ReportedNumber("idle_waits"), ReportedNumber("parked_calls")};
+    return {Statistics("simulated_ns"),   Statistics("h2d_bytes"),
+            Statistics("d2h_bytes"),      Statistics("vmm_maps"),
+            ReportedNumber("idle_waits"), ReportedNumber("parked_calls")};
   }
   static Figures Each(const Figures& before, const Figures& after) {
     return {(after.time_ns - before.time_ns) / kCounted,
@@ -129,7 +133,8 @@ class ArenaStepTest : public JobTest {
   unsigned long long ReportedNumber(const std::string& field) {
     return std::strtoull(Reported(field).c_str(), nullptr, 10);
   }
-  // The value of a field of the report, as text, once the report knows of all launches: it is written now and then.
+  // The value of a field of the report, as text, once the report knows of all launches: it is
+  // written now and then.
   std::string Reported(const std::string& field) {
     while (FieldOf(Report(), "launches") != std::to_string(launches_)) {
       if (cuCtxSynchronize() != CUDA_SUCCESS) return "";
@@ -167,7 +172,7 @@ TEST_F(ArenaStepTest, JobWithAStepOverAllReturnsToNormalAfterIt) {
   EXPECT_LE(each.to_host_bytes, (kParts + 2) * kPartBytes);
   EXPECT_LE(each.maps, kParts + kParts / 2 + 2)
       << "what the step names and is away, and each part that comes back";
-  EXPECT_LE(each.idle_waits, 1u) << "but for a census";
+  EXPECT_LE(each.idle_waits, 1u) << "but for a full scan";
   EXPECT_EQ(each.parked_calls, 1u);
   EXPECT_EQ(Reported("pointers"), "\"proven\"");
   ExpectRightBytes();
@@ -181,7 +186,7 @@ TEST_F(ArenaStepTest, LearningChangesNothing) {
   const Figures each = SteadyIterations();
 
   EXPECT_LT(each.time_ns, 11'000'000u);
-  EXPECT_LE(each.idle_waits, 1u) << "but for a census";
+  EXPECT_LE(each.idle_waits, 1u) << "but for a full scan";
   ExpectRightBytes();
 }
 
@@ -197,13 +202,13 @@ TEST_F(ArenaStepTest, OneSuchCallLeavesNothingBehind) {
   const Figures each = Each(before, Now());
   EXPECT_LT(each.time_ns, 10'500'000u);
   EXPECT_EQ(each.parked_calls, 0u);
-  EXPECT_LE(each.idle_waits, 1u) << "but for a census";
+  EXPECT_LE(each.idle_waits, 1u) << "but for a full scan";
   EXPECT_EQ(Reported("pointers"), "\"proven\"");
   ExpectRightBytes();
 }
 
-// The budget grows while the step runs: there is room at once for what the step uses where it is parked. That mapping must stay
-// until the step is complete.
+// The budget grows while the step runs: there is room at once for what the step uses where it is
+// parked. That mapping must stay until the step is complete.
 TEST_F(ArenaStepTest, WhatACallUsesWhereItIsParkedStaysMappedUntilTheCallIsComplete) {
   constexpr size_t kLaunches = 8 * (kParts * kKernelsPerPart + 1);
   const std::string grows = std::to_string(kLaunches + 1) + ":" + std::to_string(256 * kMiB);
@@ -218,7 +223,8 @@ TEST_F(ArenaStepTest, WhatACallUsesWhereItIsParkedStaysMappedUntilTheCallIsCompl
   ExpectRightBytes();
 }
 
-// Another stream, which stands behind the step, uses each part in turn; then the program frees half of them.
+// Another stream, which stands behind the step, uses each part in turn; then the program frees half
+// of them.
 TEST_F(ArenaStepTest, OtherStreamsAndFreesFindTheRightBytes) {
   Begin();
   CUstream other;

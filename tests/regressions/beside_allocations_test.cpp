@@ -1,5 +1,6 @@
-// Programs that give a kernel an address beside the memory that it uses (the end of an array, the place before one that counts
-// from one), or one in an unusual form (in a packed struct, in two halves), ended with an illegal address under a budget.
+// Programs that give a kernel an address beside the memory that it uses (the end of an array, the
+// place before one that counts from one), or one in an unusual form (in a packed struct, in two
+// halves), ended with an illegal address under a budget.
 //
 // Without parking: memory that a launch does not name has no mapping when it is away.
 #include "tests/regressions/job.h"
@@ -31,7 +32,8 @@ void AddByPacked(const LaunchShape&, void* const* arguments) {
 }
 void AddByHalves(const LaunchShape&, void* const* arguments) {
   const CUdeviceptr upper = *static_cast<const std::uint32_t*>(arguments[1]);
-  ++*reinterpret_cast<std::uint32_t*>(upper << 32 | *static_cast<const std::uint32_t*>(arguments[0]));
+  ++*reinterpret_cast<std::uint32_t*>(upper << 32 |
+                                      *static_cast<const std::uint32_t*>(arguments[0]));
 }
 void AddByTable(const LaunchShape&, void* const* arguments) {
   const auto index = *static_cast<const std::int64_t*>(arguments[1]);
@@ -56,9 +58,9 @@ class BesideAllocationsTest : public JobTest {
     FilledBuffers(kOthers, kBytes);  // the buffer is away
   }
   void TearDown() override {
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   }
   void LaunchAt(CUdeviceptr address, std::int64_t index) {
     void* parameters[] = {&address, &index};
@@ -106,7 +108,8 @@ TEST_F(BesideAllocationsTest, AddressBehindOneByteOfAPackedStruct) {
 }
 
 TEST_F(BesideAllocationsTest, AddressInTwoHalves) {
-  auto lower = static_cast<std::uint32_t>(buffer_), upper = static_cast<std::uint32_t>(buffer_ >> 32);
+  auto lower = static_cast<std::uint32_t>(buffer_),
+       upper = static_cast<std::uint32_t>(buffer_ >> 32);
   void* parameters[] = {&lower, &upper};
   EXPECT_EQ(Launch(Kernel(&kImage, "add_by_halves"), nullptr, parameters), CUDA_SUCCESS);
   EXPECT_EQ(WordAt(0), 9u);

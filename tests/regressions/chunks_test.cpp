@@ -1,4 +1,5 @@
-// What a steady iteration asks of the driver: memory was cut and created anew, each time round, for good.
+// What a steady iteration asks of the driver: memory was cut and created anew, each time round, for
+// good.
 #include <numeric>
 
 #include "tests/regressions/job.h"
@@ -11,16 +12,17 @@ struct Calls {
 };
 
 Calls CallsSoFar() {
-  return {Books("vmm_creates"), Books("vmm_releases"), Books("vmm_maps"), Books("vmm_set_accesses"),
-          Books("vmm_unmaps")};
+  return {Statistics("vmm_creates"), Statistics("vmm_releases"), Statistics("vmm_maps"),
+          Statistics("vmm_set_accesses"), Statistics("vmm_unmaps")};
 }
 
-// A forward pass keeps what it makes, beside a workspace; a backward pass makes a gradient for each and frees both. In MiB:
-// few sizes are a multiple of another.
+// A forward pass keeps what it makes, beside a workspace; a backward pass makes a gradient for each
+// and frees both. In MiB: few sizes are a multiple of another.
 constexpr size_t kMade[] = {26, 50, 12, 14, 6, 98, 50, 22, 10, 38, 18, 34};
 constexpr size_t kWorkspace = 30;
 constexpr int kCounted = 3;  // iterations
-constexpr size_t kPeak = std::accumulate(std::begin(kMade), std::end(kMade), size_t{0}) + kWorkspace;
+constexpr size_t kPeak =
+    std::accumulate(std::begin(kMade), std::end(kMade), size_t{0}) + kWorkspace;
 
 class ChunksTest : public JobTest {
  protected:
@@ -51,13 +53,15 @@ class ChunksTest : public JobTest {
     const Calls before = CallsSoFar();
     for (int i = 0; i < count; ++i) Iterate();
     const Calls after = CallsSoFar();
-    return {after.creates - before.creates, after.releases - before.releases, after.maps - before.maps,
-            after.set_accesses - before.set_accesses, after.unmaps - before.unmaps};
+    return {after.creates - before.creates, after.releases - before.releases,
+            after.maps - before.maps, after.set_accesses - before.set_accesses,
+            after.unmaps - before.unmaps};
   }
 };
 
-// Chunks of 32 MiB were given back and granules created for ranges' ends, then the granules served where large chunks were
-// short, so that the next iteration had to cut again: some hundred creations each, a third of the iteration's time.
+// Chunks of 32 MiB were given back and granules created for ranges' ends, then the granules served
+// where large chunks were short, so that the next iteration had to cut again: some hundred
+// creations each, a third of the iteration's time.
 TEST_F(ChunksTest, BudgetThatIsJustEnoughIsNotCutAnewEachIteration) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB);
   Start();
@@ -69,8 +73,8 @@ TEST_F(ChunksTest, BudgetThatIsJustEnoughIsNotCutAnewEachIteration) {
   EXPECT_LE(calls.maps, kCounted * 110u) << "large chunks have become granules";
   EXPECT_LE(calls.set_accesses, kCounted * 22u);
   EXPECT_LE(calls.unmaps, kCounted * 22u);
-  EXPECT_EQ(Books("d2h_bytes"), 0u);
-  EXPECT_LE(Books("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);
+  EXPECT_EQ(Statistics("d2h_bytes"), 0u);
+  EXPECT_LE(Statistics("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);
 }
 
 // What fits keeps its mappings: ranges of an iteration's sizes serve the next one's as they are.
@@ -83,8 +87,8 @@ TEST_F(ChunksTest, BudgetWithRoomForEachSizeNeedsNoCallAtAll) {
   EXPECT_EQ(calls.creates + calls.releases + calls.maps + calls.set_accesses + calls.unmaps, 0u);
 }
 
-// While memory moves, too, an iteration passes on the chunks that there are. What is created fills the room that the first
-// ones left when they cut.
+// While memory moves, too, an iteration passes on the chunks that there are. What is created fills
+// the room that the first ones left when they cut.
 TEST_F(ChunksTest, NothingIsCutAnewWhileMemoryMoves) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB * 6 / 10);
   Start();
@@ -93,7 +97,7 @@ TEST_F(ChunksTest, NothingIsCutAnewWhileMemoryMoves) {
 
   EXPECT_EQ(calls.releases, 0u);
   EXPECT_LE(calls.creates, 3u) << "fewer than of one cut";
-  EXPECT_GT(Books("d2h_bytes"), 0u);
+  EXPECT_GT(Statistics("d2h_bytes"), 0u);
 }
 
 }  // namespace

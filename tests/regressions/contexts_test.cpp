@@ -10,7 +10,9 @@ void Increment(const simulator::LaunchShape&, void* const* arguments) {
   auto* words = *static_cast<std::uint32_t* const*>(arguments[0]);
   for (size_t i = 0; i < 16 * kMiB / 4; ++i) ++words[i];
 }
-simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 50, 0}; }
+simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) {
+  return {uint64_t{1} << 50, 0};
+}
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow_increment", Increment, Seconds, 1, kPointer);
 
@@ -22,8 +24,9 @@ CUcontext NewContext(CUdevice device) {
   return context;
 }
 
-// A long kernel ran in the managed context's default stream. The program waited for the default stream of another
-// context, and all work in streams of that name was taken for complete: memory was unmapped under the kernel.
+// A long kernel ran in the managed context's default stream. The program waited for the default
+// stream of another context, and all work in streams of that name was taken for complete: memory
+// was unmapped under the kernel.
 TEST_F(ContextsTest, WaitingForAnotherContextsDefaultStreamCompletesNothingHere) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
@@ -39,11 +42,11 @@ TEST_F(ContextsTest, WaitingForAnotherContextsDefaultStreamCompletesNothingHere)
   const CUdeviceptr whole = Filled(60 * kMiB, 7);
 
   EXPECT_TRUE(IsAll(whole, 60 * kMiB, 7));
-  EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
+  EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
 }
 
-// An allocation in a second context made room by moving out the first one's data; the pinned buffers that took it
-// belonged to the second context and went with it, and the data too.
+// An allocation in a second context made room by moving out the first one's data; the pinned
+// buffers that took it belonged to the second context and went with it, and the data too.
 TEST_F(ContextsTest, DataMovedOutByAnotherContextOutlivesThatContext) {
   Start();
   const auto buffers = FilledBuffers(8, 8 * kMiB);
@@ -52,10 +55,12 @@ TEST_F(ContextsTest, DataMovedOutByAnotherContextOutlivesThatContext) {
   ASSERT_EQ(cuCtxDestroy(other), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
 
-  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
+  for (unsigned int i = 0; i < buffers.size(); ++i)
+    EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
-// What another context had allocated stayed charged against the budget after the context was destroyed.
+// What another context had allocated stayed charged against the budget after the context was
+// destroyed.
 TEST_F(ContextsTest, DestroyingAnotherContextGivesItsShareOfTheBudgetBack) {
   Start();
   Filled(4 * kMiB, 1);
@@ -67,7 +72,8 @@ TEST_F(ContextsTest, DestroyingAnotherContextGivesItsShareOfTheBudgetBack) {
   }
 }
 
-// The driver refuses to destroy the primary context; all memory had been given up before it was asked.
+// The driver refuses to destroy the primary context; all memory had been given up before it was
+// asked.
 TEST_F(ContextsTest, RefusedDestructionOfThePrimaryContextLosesNothing) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 3);
@@ -76,7 +82,8 @@ TEST_F(ContextsTest, RefusedDestructionOfThePrimaryContextLosesNothing) {
   EXPECT_TRUE(IsAll(buffer, 8 * kMiB, 3));
 }
 
-// A thread without a context asked for memory: room was made for it, in vain, and it was told "out of memory".
+// A thread without a context asked for memory: room was made for it, in vain, and it was told "out
+// of memory".
 TEST_F(ContextsTest, ThreadWithoutContextGetsTheDriversAnswers) {
   Start();
   FilledBuffers(8, 8 * kMiB);
@@ -95,10 +102,12 @@ TEST_F(ContextsTest, CopyWithoutContextIsNotOutOfMemory) {
     EXPECT_EQ(cuMemsetD32(buffers[0], 1, 1), CUDA_ERROR_INVALID_CONTEXT);
     EXPECT_EQ(cuMemsetD32(buffers[11], 1, 1), CUDA_ERROR_INVALID_CONTEXT);
   }).join();
-  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
+  for (unsigned int i = 0; i < buffers.size(); ++i)
+    EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
-// A request in another context that no eviction could serve moved everything out before it was refused.
+// A request in another context that no eviction could serve moved everything out before it was
+// refused.
 TEST_F(ContextsTest, HopelessRequestElsewhereMovesNothing) {
   Start();
   FilledBuffers(7, 8 * kMiB);
@@ -107,20 +116,22 @@ TEST_F(ContextsTest, HopelessRequestElsewhereMovesNothing) {
   EXPECT_EQ(cuMemAlloc(&address, 65 * kMiB), CUDA_ERROR_OUT_OF_MEMORY);
   ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(Books("d2h_bytes"), 0u);
+  EXPECT_EQ(Statistics("d2h_bytes"), 0u);
 }
 
-// What the driver allocates in whole granules was charged by the byte: sixty times half a granule more than allowed.
+// What the driver allocates in whole granules was charged by the byte: sixty times half a granule
+// more than allowed.
 TEST_F(ContextsTest, AllocationsElsewhereCountAsTheDriverRoundsThem) {
   Start();
   Filled(2 * kMiB, 1);
   NewContext(device_);
   CUdeviceptr address = 0;
   for (int i = 0; i < 60; ++i) cuMemAlloc(&address, kMiB + 1);
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A wait for the managed context completed what other contexts' streams were still doing with its memory.
+// A wait for the managed context completed what other contexts' streams were still doing with its
+// memory.
 TEST_F(ContextsTest, WaitingForTheContextCompletesNothingOfOthers) {
   Start();
   CUdeviceptr used = Filled(24 * kMiB, 1);
@@ -138,10 +149,11 @@ TEST_F(ContextsTest, WaitingForTheContextCompletesNothingOfOthers) {
 
   ASSERT_EQ(cuCtxSetCurrent(other), CUDA_SUCCESS);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(Books("illegal_accesses"), 0u);
+  EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
-// A free that the driver refused was taken off the books all the same, and the budget was given out twice.
+// A free that the driver refused was taken off the statistics all the same, and the budget was
+// given out twice.
 TEST_F(ContextsTest, RefusedFreeElsewhereStaysCharged) {
   Start();
   Filled(2 * kMiB, 1);
@@ -150,11 +162,11 @@ TEST_F(ContextsTest, RefusedFreeElsewhereStaysCharged) {
   std::thread([&] { EXPECT_EQ(cuMemFree(elsewhere), CUDA_ERROR_INVALID_CONTEXT); }).join();
   ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
   FilledBuffers(4, 8 * kMiB);
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A thread without a context freed memory. Asking for completion fails there, which was taken for the end of the
-// context, and so of all its work.
+// A thread without a context freed memory. Asking for completion fails there, which was taken for
+// the end of the context, and so of all its work.
 TEST_F(ContextsTest, FreeingWithoutContextCompletesNothing) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
@@ -171,7 +183,7 @@ TEST_F(ContextsTest, FreeingWithoutContextCompletesNothing) {
   ASSERT_EQ(cuMemFree(used), CUDA_SUCCESS);
   Filled(60 * kMiB, 1);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(Books("illegal_accesses"), 0u);
+  EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
 }  // namespace

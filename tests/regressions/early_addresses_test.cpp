@@ -1,5 +1,6 @@
-// Programs that show kernels an address of pinned memory before their first cuMemAlloc. Nobody noted it, so that a later kernel's
-// writes there did not show: cudaFree did not wait for them, and the program read stale bytes, even without a budget.
+// Programs that show kernels an address of pinned memory before their first cuMemAlloc. Nobody
+// noted it, so that a later kernel's writes there did not show: cudaFree did not wait for them, and
+// the program read stale bytes, even without a budget.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -25,7 +26,8 @@ const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 2, kKernels, 
 TEST_F(JobTest, FreeAwaitsAKernelThatWasShownPinnedMemoryBeforeAnythingWasAllocated) {
   Start();
   std::uint32_t* word = nullptr;
-  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
+            CUDA_SUCCESS);
   *word = 8;
   void* parameters[] = {&word};
   EXPECT_EQ(Launch(Kernel(&kImage, "keep"), nullptr, parameters), CUDA_SUCCESS);
@@ -34,7 +36,8 @@ TEST_F(JobTest, FreeAwaitsAKernelThatWasShownPinnedMemoryBeforeAnythingWasAlloca
   EXPECT_EQ(cuMemFree(Allocated(kBytes)),
             CUDA_SUCCESS);  // the first one waits for all that was before the job
   const CUfunction write = Kernel(&kImage, "write_there");
-  for (int i = 0; i < 50; ++i) EXPECT_EQ(cuMemcpyDtoDAsync(to, from, kBytes, nullptr), CUDA_SUCCESS);
+  for (int i = 0; i < 50; ++i)
+    EXPECT_EQ(cuMemcpyDtoDAsync(to, from, kBytes, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(Launch(write, nullptr, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
 

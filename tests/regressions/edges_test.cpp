@@ -18,7 +18,8 @@ namespace {
 
 using EdgesTest = JobTest;
 
-// Copying or setting nothing at the very end of a buffer is no error bare; the end lay in nobody's memory here.
+// Copying or setting nothing at the very end of a buffer is no error bare; the end lay in nobody's
+// memory here.
 TEST_F(EdgesTest, NothingAtTheEndOfABufferIsNoError) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 1), other = Filled(8 * kMiB, 2);
@@ -31,8 +32,8 @@ TEST_F(EdgesTest, NothingAtTheEndOfABufferIsNoError) {
   EXPECT_EQ(cuMemcpyDtoD(other + 8 * kMiB, buffer, 0), CUDA_SUCCESS);
 }
 
-// A copy description says by its memory types which of its addresses count. One left over from before, of memory that
-// was freed since, was taken for a use of freed memory.
+// A copy description says by its memory types which of its addresses count. One left over from
+// before, of memory that was freed since, was taken for a use of freed memory.
 TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
   Start();
   const CUdeviceptr stale = Filled(8 * kMiB, 1), target = Filled(8 * kMiB, 2);
@@ -50,8 +51,9 @@ TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
   EXPECT_TRUE(IsAll(target, 4096, 7));
 }
 
-// The copy to the host was no part of what the batch was taken to do: the whole buffer counted as overwritten, and came back
-// without the bytes that the other copy reads. Both bring what is there, so their order does not matter.
+// The copy to the host was no part of what the batch was taken to do: the whole buffer counted as
+// overwritten, and came back without the bytes that the other copy reads. Both bring what is there,
+// so their order does not matter.
 TEST_F(EdgesTest, BatchThatReadsToTheHostAndOverwritesReadsWhatWasThere) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
@@ -125,7 +127,8 @@ size_t ResidentBytes() {
 void Nothing(const simulator::LaunchShape&, void* const*) {}
 SPILLWAY_ONE_KERNEL(kBareImage, "bare", Nothing, nullptr, 0, nullptr);
 
-// A program that compiles as it goes loads and unloads modules all its life; each left a whole table behind.
+// A program that compiles as it goes loads and unloads modules all its life; each left a whole
+// table behind.
 TEST_F(EdgesTest, LoadingAndUnloadingModulesForLongKeepsMemoryLevel) {
   Start();
   Filled(4 * kMiB, 1);
@@ -144,8 +147,8 @@ TEST_F(EdgesTest, LoadingAndUnloadingModulesForLongKeepsMemoryLevel) {
   EXPECT_LT(ResidentBytes() - before, 32 * kMiB);
 }
 
-// Work on a thread's own default stream is marked by an event each time; a program that waits by events of its own
-// never let them go.
+// Work on a thread's own default stream is marked by an event each time; a program that waits by
+// events of its own never let them go.
 TEST_F(EdgesTest, PerThreadStreamAwaitedByEventsKeepsMemoryLevel) {
   Start();
   const CUdeviceptr buffer = Filled(4 * kMiB, 1);
@@ -183,12 +186,14 @@ extern "C" CUresult cuMemsetD32Async_ptsz(CUdeviceptr, unsigned int, size_t, CUs
 void Increment(const simulator::LaunchShape&, void* const* arguments) {
   ++**static_cast<std::uint32_t* const*>(arguments[0]);
 }
-simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 58, 0}; }
+simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) {
+  return {uint64_t{1} << 58, 0};
+}
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow_increment", Increment, Seconds, 1, kPointer);
 
-// The number of a thread filled sixteen bits of its default stream's name. The 65,537th thread's stream was taken for
-// the first one's, and the end of its work for the end of the other's.
+// The number of a thread filled sixteen bits of its default stream's name. The 65,537th thread's
+// stream was taken for the first one's, and the end of its work for the end of the other's.
 TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
@@ -213,11 +218,12 @@ TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
   ASSERT_EQ(cuMemFree(used), CUDA_SUCCESS);
   Filled(58 * kMiB, 7);
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_EQ(Books("illegal_accesses"), 0u);
+  EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
-// While kernels are unknown, a new range without memory is mapped onto the host. Within the budget that was done, too, when
-// all that was free was still in use by work before its free; its bytes, nobody's, then went over the link.
+// While kernels are unknown, a new range without memory is mapped onto the host. Within the budget
+// that was done, too, when all that was free was still in use by work before its free; its bytes,
+// nobody's, then went over the link.
 TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
@@ -226,15 +232,15 @@ TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
   void* parameters[] = {&freed};
   ASSERT_EQ(Launch(slow, nullptr, parameters), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(freed), CUDA_SUCCESS);
-  const auto before = Books("h2d_bytes");
+  const auto before = Statistics("h2d_bytes");
 
   Filled(8 * kMiB, 2);
   Filled(6 * kMiB, 2);
   Filled(64 * 1024, 2);  // a slab's
 
-  EXPECT_EQ(Books("h2d_bytes"), before);
-  EXPECT_EQ(Books("d2h_bytes"), 0u);
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_EQ(Statistics("h2d_bytes"), before);
+  EXPECT_EQ(Statistics("d2h_bytes"), 0u);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 std::string TemporaryPath(const char* name) {
@@ -246,8 +252,8 @@ int RunChild(const char* task, const std::string& environment) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
   const std::string folder = std::string(self).substr(0, std::string(self).rfind('/'));
-  const std::string command =
-      "timeout 5 env " + environment + " " + folder + "/regression_report_child " + task + " >/dev/null 2>&1";
+  const std::string command = "timeout 5 env " + environment + " " + folder +
+                              "/regression_report_child " + task + " >/dev/null 2>&1";
   return system(command.c_str());
 }
 std::string Text(const std::string& path) {
@@ -260,13 +266,15 @@ std::string Text(const std::string& path) {
 TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   const std::string report = TemporaryPath("report"), peak = TemporaryPath("peak");
   ASSERT_EQ(RunChild("reset", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak), 0);
-  EXPECT_NE(Text(report).find("\"wanted_peak_bytes\": 41943040"), std::string::npos) << Text(report);
+  EXPECT_NE(Text(report).find("\"wanted_peak_bytes\": 41943040"), std::string::npos)
+      << Text(report);
   EXPECT_EQ(Text(peak), "41943040\n");
   unlink(report.c_str());
   unlink(peak.c_str());
 }
 
-// Memory that was freed before the texture over it left the count of unmovable memory twice, which fell below zero.
+// Memory that was freed before the texture over it left the count of unmovable memory twice, which
+// fell below zero.
 TEST_F(EdgesTest, MemoryFreedBeforeItsTextureIsCountedOnce) {
   const std::string report = TemporaryPath("report");
   ASSERT_EQ(RunChild("free-before-texture", "SPILLWAY_REPORT=" + report), 0);
@@ -289,14 +297,15 @@ TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
   unlink(pipe.c_str());
 }
 
-// Programs end themselves by exit() in a handler of SIGINT or SIGTERM. One that was inside a hook then waited for ever:
-// the report at exit took the lock that the interrupted thread held.
+// Programs end themselves by exit() in a handler of SIGINT or SIGTERM. One that was inside a hook
+// then waited for ever: the report at exit took the lock that the interrupted thread held.
 TEST_F(EdgesTest, ExitInASignalHandlerEnds) {
   for (int i = 0; i < 40; ++i) ASSERT_EQ(RunChild("exit-in-handler", ""), 0) << "run " << i;
 }
 
-// Work of a stream that waits for a word of the program was only asked for completion behind that wait: memory that it
-// had long done with could not leave, and the program, which was to write the word next, waited for room for ever.
+// Work of a stream that waits for a word of the program was only asked for completion behind that
+// wait: memory that it had long done with could not leave, and the program, which was to write the
+// word next, waited for room for ever.
 TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
   Start();
   const CUdeviceptr word = Filled(2 * kMiB, 0), used = Filled(40 * kMiB, 1);
@@ -315,8 +324,9 @@ TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
   EXPECT_TRUE(IsAll(more, 40 * kMiB, 3));
 }
 
-// A host function that waits for the program is such a wait too: it was not marked, and the program, on its way to what the
-// function waits for, waited for memory that the stream had long done with.
+// A host function that waits for the program is such a wait too: it was not marked, and the
+// program, on its way to what the function waits for, waited for memory that the stream had long
+// done with.
 TEST_F(EdgesTest, MemoryUsedBeforeAHostFunctionThatWaitsForTheProgramMayLeave) {
   Start();
   const CUdeviceptr used = Filled(40 * kMiB, 1);

@@ -1,5 +1,5 @@
-// Programs that ask what is free before they allocate: it read 0 as soon as the budget was used up, while allocations went on to
-// be granted. (docs/decisions/0010-what-free-memory-means.md)
+// Programs that ask what is free before they allocate: it read 0 as soon as the budget was used up,
+// while allocations went on to be granted. (docs/decisions/0010-what-free-memory-means.md)
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -67,7 +67,8 @@ TEST_F(FreeMemoryTest, IsNothingExactlyWhereNothingMoreIsGranted) {
   }
 }
 
-// What a program keeps for itself at its start fits the device: frameworks take all of it, or a share.
+// What a program keeps for itself at its start fits the device: frameworks take all of it, or a
+// share.
 TEST_F(FreeMemoryTest, AllThatIsFreeAtFirstIsTheBudget) {
   Start();
   EXPECT_EQ(Free(), 64 * kMiB);

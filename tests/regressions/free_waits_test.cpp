@@ -1,6 +1,7 @@
-// cudaFree returned before the work that was enqueued ahead of it, and programs that use it as their only wait read stale
-// bytes: from buffers that a copy, a kernel or a host function had not filled yet. Bare, cuMemFree waits for its context.
-// The same without any budget. Whatever such a program sees must be as if the free had waited.
+// cudaFree returned before the work that was enqueued ahead of it, and programs that use it as
+// their only wait read stale bytes: from buffers that a copy, a kernel or a host function had not
+// filled yet. Bare, cuMemFree waits for its context. The same without any budget. Whatever such a
+// program sees must be as if the free had waited.
 #include <cstring>
 
 #include "tests/regressions/job.h"
@@ -302,7 +303,8 @@ TEST_F(FreeWaitsTest, EventsBehindAFreeComeAfterTheWorkBeforeIt) {
   EXPECT_GE(milliseconds, 0.0f);
 }
 
-// Work before the free wrote an array's source; the copy out of the array is in no order with it but the free's.
+// Work before the free wrote an array's source; the copy out of the array is in no order with it
+// but the free's.
 TEST_F(FreeWaitsTest, CopiesOfArraysFindWhatWorkBeforeTheFreeMade) {
   Begin();
   CUDA_ARRAY_DESCRIPTOR line{1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
@@ -323,7 +325,8 @@ TEST_F(FreeWaitsTest, CopiesOfArraysFindWhatWorkBeforeTheFreeMade) {
   EXPECT_EQ(word, 42u);
 }
 
-// Whoever waits for work before the free does not wait for what was enqueued behind it, which may wait for him.
+// Whoever waits for work before the free does not wait for what was enqueued behind it, which may
+// wait for him.
 TEST_F(FreeWaitsTest, QueriesBehindAFreeDoNotWaitForWhatComesAfterIt) {
   Begin();
   CUevent event = nullptr;
@@ -331,9 +334,9 @@ TEST_F(FreeWaitsTest, QueriesBehindAFreeDoNotWaitForWhatComesAfterIt) {
   Store(buffer_, 42, streams_[0]);
   ASSERT_EQ(cuEventRecord(event, streams_[0]), CUDA_SUCCESS);
   Free();
-  ASSERT_EQ(
-      cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7, CU_STREAM_WAIT_VALUE_EQ),
-      CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7,
+                                CU_STREAM_WAIT_VALUE_EQ),
+            CUDA_SUCCESS);
   EXPECT_EQ(cuStreamQuery(streams_[0]), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(cuEventQuery(event), CUDA_SUCCESS);
   *static_cast<volatile std::uint32_t*>(pinned_) = 7;
@@ -345,9 +348,9 @@ TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWhatComesAfterAFree) {
   Store(other_, 1, streams_[1]);
   Store(buffer_, 42, streams_[0]);
   Free();
-  ASSERT_EQ(
-      cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7, CU_STREAM_WAIT_VALUE_EQ),
-      CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7,
+                                CU_STREAM_WAIT_VALUE_EQ),
+            CUDA_SUCCESS);
   Carry(other_, buffer_, streams_[1]);
   EXPECT_EQ(cuStreamSynchronize(streams_[1]), CUDA_SUCCESS);
   *static_cast<volatile std::uint32_t*>(pinned_) = 7;
@@ -359,9 +362,9 @@ TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWhatComesAfterAFree) {
 TEST_F(FreeWaitsTest, AFreeReturnsAtOnceWhereNobodyCanTell) {
   Begin();
   Store(buffer_, 42, streams_[0]);
-  const auto before_ns = Books("simulated_ns");
+  const auto before_ns = Statistics("simulated_ns");
   Free();
-  EXPECT_LT(Books("simulated_ns") - before_ns, 100'000u);
+  EXPECT_LT(Statistics("simulated_ns") - before_ns, 100'000u);
   EXPECT_EQ(WordAt(buffer_), 42u);
 }
 
@@ -370,25 +373,25 @@ TEST_F(FreeWaitsTest, AFreeWaitsForNoMoreThanWhatShows) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   ASSERT_EQ(cuMemcpyDtoHAsync(pinned_, buffer_, 4096, streams_[0]), CUDA_SUCCESS);
-  const auto before_ns = Books("simulated_ns");
+  const auto before_ns = Statistics("simulated_ns");
   for (int i = 0; i < 20; ++i) Store(buffer_, 43, streams_[0]);
   Free();
-  const auto waited_ns = Books("simulated_ns") - before_ns;
+  const auto waited_ns = Statistics("simulated_ns") - before_ns;
   EXPECT_EQ(pinned_[0], 42u);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  EXPECT_LT(waited_ns * 4, Books("simulated_ns") - before_ns);
+  EXPECT_LT(waited_ns * 4, Statistics("simulated_ns") - before_ns);
 }
 
-// "This API will not perform any implicit synchronization when the pointer was allocated with cuMemAllocAsync" (cuda.h,
-// cuMemFree): a program may free so while a stream waits for it.
+// "This API will not perform any implicit synchronization when the pointer was allocated with
+// cuMemAllocAsync" (cuda.h, cuMemFree): a program may free so while a stream waits for it.
 TEST_F(FreeWaitsTest, AFreeOfPoolMemoryWaitsForNothing) {
   Begin();
   CUdeviceptr pooled = 0;
   ASSERT_EQ(cuMemAllocAsync(&pooled, kBytes, streams_[1]), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(streams_[1]), CUDA_SUCCESS);
-  ASSERT_EQ(
-      cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7, CU_STREAM_WAIT_VALUE_EQ),
-      CUDA_SUCCESS);
+  ASSERT_EQ(cuStreamWaitValue32(streams_[0], reinterpret_cast<CUdeviceptr>(pinned_), 7,
+                                CU_STREAM_WAIT_VALUE_EQ),
+            CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(pooled), CUDA_SUCCESS);
   *static_cast<volatile std::uint32_t*>(pinned_) = 7;
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);

@@ -1,5 +1,6 @@
-// Without a budget what a program had freed stayed in the job's pool for good, and a program of many sizes held the sum of all their
-// peaks: other processes on the device were refused what bare they would have got.
+// Without a budget what a program had freed stayed in the job's pool for good, and a program of
+// many sizes held the sum of all their peaks: other processes on the device were refused what bare
+// they would have got.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -17,12 +18,13 @@ class GivenBackTest : public JobTest {
     setenv("SPILLWAY_SIM_COMPUTE", "tags", 1);
     Start();
   }
-  static size_t Held() { return Books("device_bytes_now"); }
+  static size_t Held() { return Statistics("device_bytes_now"); }
   static void FreeAll(const std::vector<CUdeviceptr>& all) {
     for (const CUdeviceptr address : all) EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
   }
   static unsigned long long Calls() {
-    return Books("vmm_creates") + Books("vmm_releases") + Books("vmm_maps") + Books("vmm_unmaps");
+    return Statistics("vmm_creates") + Statistics("vmm_releases") + Statistics("vmm_maps") +
+           Statistics("vmm_unmaps");
   }
 };
 
@@ -38,7 +40,9 @@ TEST_F(GivenBackTest, FreedMemoryIsTheDevicesAgain) {
 }
 
 void Nothing(const simulator::LaunchShape&, void* const*) {}
-simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 44, 0}; }
+simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) {
+  return {uint64_t{1} << 44, 0};
+}
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow", Nothing, Slow, 1, kPointer);
 
@@ -59,7 +63,8 @@ TEST_F(GivenBackTest, WhatWasBusyWhenItWasFreedGoesBackAtTheNextWait) {
   EXPECT_LE(Held(), before + kKeptBytes);
 }
 
-// An iteration gives back at its end what the next one takes: that is created a second time, and then kept.
+// An iteration gives back at its end what the next one takes: that is created a second time, and
+// then kept.
 TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
   const auto iterate = [] {
     FreeAll(FilledBuffers(32, 32 * kMiB));
@@ -71,8 +76,9 @@ TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
   EXPECT_EQ(Calls(), calls);
 }
 
-// Each buffer is freed behind a kernel that still uses it, so that the next one, of another size, is created beside it. That counted
-// as not missed: ResNet-50 gave its memory back and created it anew in every step, 2.5 times as slow as bare.
+// Each buffer is freed behind a kernel that still uses it, so that the next one, of another size,
+// is created beside it. That counted as not missed: ResNet-50 gave its memory back and created it
+// anew in every step, 2.5 times as slow as bare.
 TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceCreatesNothingInTheEnd) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const auto iterate = [&] {
@@ -85,9 +91,9 @@ TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceCreatesNothingInTheEnd) {
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   };
   for (int i = 0; i < 10; ++i) iterate();
-  const auto creates = Books("vmm_creates");
+  const auto creates = Statistics("vmm_creates");
   for (int i = 0; i < 10; ++i) iterate();
-  EXPECT_EQ(Books("vmm_creates"), creates);
+  EXPECT_EQ(Statistics("vmm_creates"), creates);
 }
 
 TEST_F(GivenBackTest, WhatIsKeptGoesBackWhenNothingTakesItAnyMore) {
@@ -103,7 +109,8 @@ TEST_F(GivenBackTest, WhatIsKeptGoesBackWhenNothingTakesItAnyMore) {
 TEST_F(GivenBackTest, ProgramOfManySizesHoldsLittleMoreThanItsPeak) {
   const size_t before = Held();
   for (size_t size = 64; size < 80; ++size) FreeAll(FilledBuffers(8, size * kMiB));
-  EXPECT_LE(Books("device_bytes_peak"), before + 9 * 80 * kMiB + kKeptBytes + kBusyBytes + kRounding);
+  EXPECT_LE(Statistics("device_bytes_peak"),
+            before + 9 * 80 * kMiB + kKeptBytes + kBusyBytes + kRounding);
 }
 
 TEST_F(GivenBackTest, SmallAllocationsGoBackToo) {
@@ -127,8 +134,8 @@ TEST_F(GivenBackTest, TheBytesAreRightThroughout) {
     EXPECT_TRUE(IsAll(kept, 4096, round));
     EXPECT_EQ(cuMemFree(kept), CUDA_SUCCESS);
   }
-  EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-  EXPECT_EQ(Books("illegal_accesses"), 0u);
+  EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+  EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
 }  // namespace

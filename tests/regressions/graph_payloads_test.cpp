@@ -73,7 +73,8 @@ class GraphPayloadsTest : public JobTest {
   CUstream stream_ = nullptr;
 };
 
-// What a graph's copy brings was looked at only after the launch: the graph's kernel followed it to memory that was away.
+// What a graph's copy brings was looked at only after the launch: the graph's kernel followed it to
+// memory that was away.
 TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopied) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -93,7 +94,8 @@ TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopied) {
   for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 1)) << i;
 }
 
-// The same in a job that many launches had proven harmless, after which what is evicted is not parked any more.
+// The same in a job that many launches had proven harmless, after which what is evicted is not
+// parked any more.
 TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopiedWhenProven) {
   Begin();
   const auto buffers = FilledBuffers(10, 8 * kMiB);
@@ -112,7 +114,8 @@ TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopiedWhenProven) {
     }
 }
 
-// The host memory of a copy that is switched off may be gone. It was read at each launch, and the program crashed.
+// The host memory of a copy that is switched off may be gone. It was read at each launch, and the
+// program crashed.
 TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -130,7 +133,8 @@ TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
   EXPECT_TRUE(IsAll(buffer, 4096, 6));
 }
 
-// Host to first, first to second, and so on; the nodes are made last one first, so that no other order but the edges' tells.
+// Host to first, first to second, and so on; the nodes are made last one first, so that no other
+// order but the edges' tells.
 TEST_F(GraphPayloadsTest, CopyOfACopyBringsItsAddresses) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -216,7 +220,8 @@ TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
   for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 30)) << i;
 }
 
-// What a module's variable held was brought to the device for every launch after the module was gone.
+// What a module's variable held was brought to the device for every launch after the module was
+// gone.
 TEST_F(GraphPayloadsTest, VariableOfAnUnloadedModuleLeadsNowhere) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
@@ -233,13 +238,13 @@ TEST_F(GraphPayloadsTest, VariableOfAnUnloadedModuleLeadsNowhere) {
   ASSERT_EQ(cuMemcpyHtoD(buffers[8], &buffers[9], 8), CUDA_SUCCESS);
   ASSERT_EQ(cuModuleUnload(module), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  const auto before = Books("h2d_bytes");
+  const auto before = Statistics("h2d_bytes");
 
   void* parameters[] = {const_cast<CUdeviceptr*>(&buffers[8])};
   ASSERT_EQ(Launch(follow_, stream_, parameters), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
 
-  EXPECT_EQ(Books("h2d_bytes"), before);
+  EXPECT_EQ(Statistics("h2d_bytes"), before);
 }
 }  // namespace
 }  // namespace spillway::regressions

@@ -1,6 +1,7 @@
-// What a graph does to memory is the union over its nodes. The claims of a graph's copies and sets were taken for those of
-// the whole launch: memory that a kernel of the graph wrote was dropped as unchanged since a copy node read it, and memory
-// that a kernel read came back without its bytes since a set or copy node overwrote it later.
+// What a graph does to memory is the union over its nodes. The claims of a graph's copies and sets
+// were taken for those of the whole launch: memory that a kernel of the graph wrote was dropped as
+// unchanged since a copy node read it, and memory that a kernel read came back without its bytes
+// since a set or copy node overwrote it later.
 #include <string>
 
 #include "tests/regressions/job.h"
@@ -46,9 +47,9 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
     c_ = Filled(kBytes, 3);
   }
   void TearDown() override {
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   }
 
   struct KernelNode {
@@ -222,7 +223,8 @@ TEST_P(GraphRolesTest, ABatchOfOperationsThatWritesAWordBesideASetOfTheWholeLeav
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, GraphRolesTest,
-                         testing::Values(Way::kAsItIs, Way::kCloned, Way::kNested, Way::kUpdated), NameOf);
+                         testing::Values(Way::kAsItIs, Way::kCloned, Way::kNested, Way::kUpdated),
+                         NameOf);
 
 class ChangedGraphRolesTest : public GraphRolesTest {};
 
@@ -270,26 +272,27 @@ TEST_P(ChangedGraphRolesTest, ASwitchedKernelWritesWhatACopyReadsWhileItIsOn) {
 
 INSTANTIATE_TEST_SUITE_P(Changes, ChangedGraphRolesTest, testing::Values(Way::kAsItIs), NameOf);
 
-// What no node writes still keeps its copy on the host, and what a lone set overwrites does not come back.
+// What no node writes still keeps its copy on the host, and what a lone set overwrites does not
+// come back.
 class SparedGraphRolesTest : public GraphRolesTest {};
 
 TEST_P(SparedGraphRolesTest, MemoryThatTheGraphOnlyReadsLeavesWithoutACopy) {
   AddCopy(CopyParams(c_, a_));
   Instantiate();
   ReplayAndPushOut(1);
-  const unsigned long long before = Books("d2h_bytes");
+  const unsigned long long before = Statistics("d2h_bytes");
   Replay();
   PushOut();
-  EXPECT_EQ(Books("d2h_bytes") - before, kBytes) << "of C alone";
+  EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes) << "of C alone";
 }
 
 TEST_P(SparedGraphRolesTest, MemoryThatALoneSetOverwritesDoesNotComeBack) {
   AddSet(a_, 4);
   Instantiate();
   PushOut();
-  const unsigned long long before = Books("h2d_bytes");
+  const unsigned long long before = Statistics("h2d_bytes");
   Replay();
-  EXPECT_EQ(Books("h2d_bytes"), before);
+  EXPECT_EQ(Statistics("h2d_bytes"), before);
   EXPECT_TRUE(IsAll(a_, kBytes, 4));
 }
 

@@ -1,6 +1,6 @@
-// An executable graph whose nodes are switched off, and that is updated from another graph: what is switched off stays so, and is
-// still named by the first graph. The set node of the other graph was taken for one that runs: memory that "it overwrites whole"
-// came back without its bytes.
+// An executable graph whose nodes are switched off, and that is updated from another graph: what is
+// switched off stays so, and is still named by the first graph. The set node of the other graph was
+// taken for one that runs: memory that "it overwrites whole" came back without its bytes.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {

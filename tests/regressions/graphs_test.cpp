@@ -1,4 +1,5 @@
-// Captures and graphs under a small budget: what graphs name moves between their launches and is there for each.
+// Captures and graphs under a small budget: what graphs name moves between their launches and is
+// there for each.
 #include <atomic>
 #include <thread>
 
@@ -79,7 +80,8 @@ class GraphsTest : public JobTest {
                       std::vector<CUgraphNode> after = {}) {
     CUgraphNode node = nullptr;
     const auto params = KernelParams(words, value);
-    EXPECT_EQ(cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &params), CUDA_SUCCESS);
+    EXPECT_EQ(cuGraphAddKernelNode(&node, graph, after.data(), after.size(), &params),
+              CUDA_SUCCESS);
     return node;
   }
   CUDA_KERNEL_NODE_PARAMS KernelParams(CUdeviceptr words, std::uint32_t value) {
@@ -107,8 +109,8 @@ class GraphsTest : public JobTest {
     return graph;
   }
   void TearDown() override {
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
 
   CUfunction add_ = nullptr;
@@ -135,8 +137,9 @@ TEST_F(GraphsTest, GraphsThatTogetherExceedTheBudgetTakeTurns) {
     for (const CUgraphExec step : steps) ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
   }
   ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
-  for (size_t i = 0; i < 15; ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, 400 + static_cast<unsigned>(i))) << i;
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  for (size_t i = 0; i < 15; ++i)
+    EXPECT_TRUE(IsAll(buffers[i], kBytes, 400 + static_cast<unsigned>(i))) << i;
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 // A launch uses its memory until it is complete: what is wanted meanwhile takes other memory.
@@ -150,7 +153,8 @@ TEST_F(GraphsTest, LaunchInFlightKeepsItsMemory) {
   }));
   ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
   PushOut();
-  for (size_t i = 0; i < 4; ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, 80 + static_cast<unsigned>(i)));
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_TRUE(IsAll(buffers[i], kBytes, 80 + static_cast<unsigned>(i)));
 }
 
 TEST_F(GraphsTest, BuffersOfACaptureLeaveAndComeBackForTheLaunch) {
@@ -174,8 +178,9 @@ TEST_F(GraphsTest, BuffersOfACaptureLeaveAndComeBackForTheLaunch) {
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
 }
 
-// Peers' case T18 (torch_memory_saver#88, sglang#40648 and what U37 of reference/peers.md collects): allocating, freeing
-// and asking during a capture synchronises nothing, and a graph's buffers hold their bytes until it is destroyed.
+// Peers' case T18 (torch_memory_saver#88, sglang#40648 and what U37 of reference/peers.md
+// collects): allocating, freeing and asking during a capture synchronises nothing, and a graph's
+// buffers hold their bytes until it is destroyed.
 TEST_F(GraphsTest, PeersT18CaptureWithAllocationsFreesAndQueries) {
   Begin();
   const auto buffers = ReadyBuffers(6);
@@ -196,13 +201,15 @@ TEST_F(GraphsTest, PeersT18CaptureWithAllocationsFreesAndQueries) {
   PushOut();
   Replay(step);
   PushOut();
-  for (size_t i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, 1 + static_cast<unsigned>(i)));
+  for (size_t i = 0; i < 6; ++i)
+    EXPECT_TRUE(IsAll(buffers[i], kBytes, 1 + static_cast<unsigned>(i)));
   EXPECT_TRUE(IsAll(fresh, kBytes, 9));
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// What was freed while a capture went on served nobody else, and the job ran out of memory in the end.
+// What was freed while a capture went on served nobody else, and the job ran out of memory in the
+// end.
 TEST_F(GraphsTest, MemoryFreedDuringACaptureIsUsedAgain) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Begin();
@@ -221,7 +228,8 @@ TEST_F(GraphsTest, MemoryFreedDuringACaptureIsUsedAgain) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 1));
 }
 
-// While one thread captures, another one works with more memory than the budget: its evictions go on.
+// While one thread captures, another one works with more memory than the budget: its evictions go
+// on.
 TEST_F(GraphsTest, OtherThreadsEvictWhileOneCaptures) {
   Begin();
   const auto buffers = ReadyBuffers(4);
@@ -260,7 +268,8 @@ TEST_F(GraphsTest, OtherThreadsEvictWhileOneCaptures) {
   ASSERT_EQ(nodes % 4, 1u);  // nothing of ours, or of the other thread's, is in the graph
 }
 
-// A stream with work in flight joins a capture; its memory is wanted then. Nothing may be recorded on it any more.
+// A stream with work in flight joins a capture; its memory is wanted then. Nothing may be recorded
+// on it any more.
 TEST_F(GraphsTest, WorkOfAStreamThatJoinedACaptureIsAwaited) {
   Begin();
   const auto buffers = ReadyBuffers(3);
@@ -395,13 +404,14 @@ TEST_F(GraphsTest, MemoryNodesCountAgainstTheBudget) {
   }
   ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 40));
-  for (size_t b = 1; b < 6; ++b) EXPECT_TRUE(IsAll(buffers[b], kBytes, 3 + static_cast<unsigned>(b)));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  for (size_t b = 1; b < 6; ++b)
+    EXPECT_TRUE(IsAll(buffers[b], kBytes, 3 + static_cast<unsigned>(b)));
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   // With the graph its memory goes: a call can use the whole budget again.
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
   const CUdeviceptr large = Allocated(60 * kMiB);
   EXPECT_EQ(cuMemsetD8(large, 1, 60 * kMiB), CUDA_SUCCESS);
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(GraphsTest, MemoryNodesBeyondTheBudgetAreRefused) {
@@ -443,7 +453,8 @@ TEST_F(GraphsTest, GraphThatCarriesAFreedAddressLaunches) {
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 4));
 }
 
-// A graph launched into a capture is written down; the outer graph's launch needs the memory of both.
+// A graph launched into a capture is written down; the outer graph's launch needs the memory of
+// both.
 TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
   Begin();
   const auto buffers = ReadyBuffers(2);
@@ -458,7 +469,8 @@ TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 4));
 }
 
-// The capture was counted for ever. While one goes on, a free does not wait for the work enqueued before it.
+// The capture was counted for ever. While one goes on, a free does not wait for the work enqueued
+// before it.
 TEST_F(GraphsTest, CaptureOfADestroyedStreamIsOver) {
   setenv("SPILLWAY_PARK", "host", 1);
   Start();
@@ -470,7 +482,8 @@ TEST_F(GraphsTest, CaptureOfADestroyedStreamIsOver) {
   ASSERT_EQ(cuStreamBeginCapture(capturing, CU_STREAM_CAPTURE_MODE_RELAXED), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamDestroy(capturing), CUDA_SUCCESS);
 
-  for (int i = 0; i < 100; ++i) ASSERT_EQ(cuMemsetD32Async(buffers[9], 3, 2 * kMiB, working), CUDA_SUCCESS);
+  for (int i = 0; i < 100; ++i)
+    ASSERT_EQ(cuMemsetD32Async(buffers[9], 3, 2 * kMiB, working), CUDA_SUCCESS);
   ASSERT_EQ(cuMemFree(buffers[0]), CUDA_SUCCESS);
 
   EXPECT_EQ(cuStreamQuery(working), CUDA_SUCCESS);

@@ -1,9 +1,10 @@
-// Programs whose kernels find addresses where no call shows them lost writes: a device variable that a kernel had set, and
-// tables in memory of the host's that kernels read where it is. The memory behind them looked unused, so its copy on the
-// host counted as good (8 came back where 20 is right), or its mapping was gone (an illegal address).
+// Programs whose kernels find addresses where no call shows them lost writes: a device variable
+// that a kernel had set, and tables in memory of the host's that kernels read where it is. The
+// memory behind them looked unused, so its copy on the host counted as good (8 came back where 20
+// is right), or its mapping was gone (an illegal address).
 //
-// Each program adds to a buffer through a hidden pointer, long after its job counts as proven; between, the buffer is only
-// read by calls that name it, and pushed out by others.
+// Each program adds to a buffer through a hidden pointer, long after its job counts as proven;
+// between, the buffer is only read by calls that name it, and pushed out by others.
 #include "simulator/kernels/module_elf.h"
 #include "tests/regressions/job.h"
 
@@ -21,7 +22,8 @@ constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
 constexpr std::uint32_t kFirst = 8;
 constexpr int kAdditions = 12;
 
-// Device variables: `slot` holds an address; `way` leads to it from the beginning, by its initialiser.
+// Device variables: `slot` holds an address; `way` leads to it from the beginning, by its
+// initialiser.
 std::uint32_t* slot = nullptr;
 std::uint32_t** way = &slot;
 
@@ -50,7 +52,8 @@ void AddByWayOfTable(const LaunchShape&, void* const* arguments) {
   AddOneAt(***static_cast<std::uint32_t*** const*>(arguments[0]));
 }
 void WriteTable(const LaunchShape&, void* const* arguments) {
-  **static_cast<std::uint32_t** const*>(arguments[0]) = *static_cast<std::uint32_t* const*>(arguments[1]);
+  **static_cast<std::uint32_t** const*>(arguments[0]) =
+      *static_cast<std::uint32_t* const*>(arguments[1]);
 }
 void Touch(const LaunchShape&, void* const* arguments) {
   ++**static_cast<std::uint32_t* const*>(arguments[0]);
@@ -81,9 +84,9 @@ class HiddenPointersTest : public JobTest {
     scratch_ = Filled(kBufferBytes, 0);
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
 
   CUfunction Function(const char* name) const {
@@ -98,11 +101,13 @@ class HiddenPointersTest : public JobTest {
       EXPECT_EQ(Launch(Function("touch"), nullptr, parameters), CUDA_SUCCESS);
     }
   }
-  // Evictions, new kernels no more, and launches enough for a census: whatever counts as harmless does so from here on.
+  // Evictions, new kernels no more, and launches enough for a full scan: whatever counts as
+  // harmless does so from here on.
   void Settle() {
     for (int i = 0; i < 8; ++i) TouchOthers();
   }
-  // Brings the buffer to the device by calls that only read it, adds to it behind everybody's back, pushes it out.
+  // Brings the buffer to the device by calls that only read it, adds to it behind everybody's back,
+  // pushes it out.
   void AddInRounds(CUfunction add, void** parameters) {
     for (int i = 0; i < kAdditions; ++i) {
       EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
@@ -193,9 +198,9 @@ TEST_F(HiddenPointersTest, DeviceVariableSetByACopy) {
 
 TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
   CUlibrary library = nullptr;
-  ASSERT_EQ(
-      cuLibraryLoadData(&library, simulator::ModuleElfOf(kImage), nullptr, nullptr, 0, nullptr, nullptr, 0),
-      CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryLoadData(&library, simulator::ModuleElfOf(kImage), nullptr, nullptr, 0,
+                              nullptr, nullptr, 0),
+            CUDA_SUCCESS);
   CUkernel set = nullptr, add = nullptr;
   ASSERT_EQ(cuLibraryGetKernel(&set, library, "set"), CUDA_SUCCESS);
   ASSERT_EQ(cuLibraryGetKernel(&add, library, "add_by_slot"), CUDA_SUCCESS);
@@ -207,7 +212,8 @@ TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
   AddInRounds(reinterpret_cast<CUfunction>(add), nullptr);
 }
 
-// Nobody can find the address; but while the buffer is on the device what is written there must not be lost.
+// Nobody can find the address; but while the buffer is on the device what is written there must not
+// be lost.
 TEST_F(HiddenPointersTest, AddressThatAKernelKeepsInAFormOfItsOwn) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set_masked"), nullptr, parameters), CUDA_SUCCESS);
@@ -247,7 +253,8 @@ TEST_F(HiddenPointersTest, PinnedTableThatACopyFillsBehindAKernelThatIsStillAtWo
   CUdeviceptr argument = table;
   void* parameters[] = {&argument};
   TouchOthers();
-  EXPECT_EQ(cuMemcpyDtoHAsync(reinterpret_cast<void*>(table), source, sizeof buffer_, nullptr), CUDA_SUCCESS);
+  EXPECT_EQ(cuMemcpyDtoHAsync(reinterpret_cast<void*>(table), source, sizeof buffer_, nullptr),
+            CUDA_SUCCESS);
   AddInRounds(Function("add_by_table"), parameters);
 }
 

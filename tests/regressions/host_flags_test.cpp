@@ -1,4 +1,5 @@
-// Streams that wait for a word which the program writes, while the job has more memory than its budget.
+// Streams that wait for a word which the program writes, while the job has more memory than its
+// budget.
 #include <chrono>
 
 #include "tests/regressions/job.h"
@@ -21,8 +22,8 @@ SPILLWAY_ONE_KERNEL(kCountImage, "count", CountBody, nullptr, 1, kOne);
 
 using HostFlagsTest = JobTest;
 
-// Each launch that needed memory behind such a wait waited half a second in vain, in every round anew: 60 rounds took
-// more than two minutes where bare takes seconds.
+// Each launch that needed memory behind such a wait waited half a second in vain, in every round
+// anew: 60 rounds took more than two minutes where bare takes seconds.
 TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotEachWaitInVain) {
   constexpr std::uint32_t kRounds = 24;
   setenv("SPILLWAY_PARK", "host", 1);
@@ -39,9 +40,9 @@ TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotEachWaitInVain) {
 
   const auto begin = std::chrono::steady_clock::now();
   for (std::uint32_t round = 1; round <= kRounds; ++round) {
-    ASSERT_EQ(
-        cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(flag), round, CU_STREAM_WAIT_VALUE_GEQ),
-        CUDA_SUCCESS);
+    ASSERT_EQ(cuStreamWaitValue32(stream, reinterpret_cast<CUdeviceptr>(flag), round,
+                                  CU_STREAM_WAIT_VALUE_GEQ),
+              CUDA_SUCCESS);
     for (CUdeviceptr& buffer : buffers) {
       void* parameters[] = {&buffer};
       ASSERT_EQ(Launch(count, stream, parameters), CUDA_SUCCESS);

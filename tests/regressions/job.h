@@ -1,6 +1,8 @@
-// What the regression tests share: a job with a budget of its own on the simulated GPU, and its books.
+// What the regression tests share: a job with a budget of its own on the simulated GPU, and its
+// statistics.
 //
-// Used by each test of this folder, on its main thread. One test per process: the environment is read once.
+// Used by each test of this folder, on its main thread. One test per process: the environment is
+// read once.
 #pragma once
 
 #include <cuda.h>
@@ -19,14 +21,16 @@ namespace spillway::regressions {
 
 inline constexpr size_t kMiB = size_t{1} << 20;
 
-inline unsigned long long Books(const char* key) {
+inline unsigned long long Statistics(const char* key) {
   static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   using Read = unsigned long long (*)(const char*);
   const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
   return read ? read(key) : ~0ull;
 }
 
-inline void SetSize(const char* name, size_t bytes) { setenv(name, std::to_string(bytes).c_str(), 1); }
+inline void SetSize(const char* name, size_t bytes) {
+  setenv(name, std::to_string(bytes).c_str(), 1);
+}
 
 // A job with a budget of 64 MiB unless the test says otherwise, in the primary context.
 class JobTest : public testing::Test {
@@ -82,9 +86,10 @@ class JobTest : public testing::Test {
 };
 
 // The image of one kernel.
-#define SPILLWAY_ONE_KERNEL(variable, name, body, cost, count, parameters)                              \
-  const ::spillway::simulator::KernelEntry variable##Entry[] = {{name, body, cost, count, parameters}}; \
-  const ::spillway::simulator::Image variable = {                                                       \
+#define SPILLWAY_ONE_KERNEL(variable, name, body, cost, count, parameters) \
+  const ::spillway::simulator::KernelEntry variable##Entry[] = {           \
+      {name, body, cost, count, parameters}};                              \
+  const ::spillway::simulator::Image variable = {                          \
       {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, variable##Entry, 0, nullptr}
 
 }  // namespace spillway::regressions

@@ -1,5 +1,6 @@
-// Programs whose single calls need more memory than the budget holds ran out of memory although it could have been used
-// where it is parked: NVIDIA's asyncAPI sample, one buffer of 64 MiB, at 30 % of its peak.
+// Programs whose single calls need more memory than the budget holds ran out of memory although it
+// could have been used where it is parked: NVIDIA's asyncAPI sample, one buffer of 64 MiB, at 30 %
+// of its peak.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -24,9 +25,9 @@ const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 
 class OverReachTest : public JobTest {
  protected:
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
   static void Add(CUfunction add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
     std::uint64_t count = bytes / 4;
@@ -71,11 +72,14 @@ TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
   int device = -1;
   EXPECT_EQ(cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, large), CUDA_SUCCESS);
   EXPECT_EQ(type, static_cast<unsigned int>(CU_MEMORYTYPE_DEVICE));
-  EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, large), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, large), CUDA_SUCCESS);
+  EXPECT_EQ(cuPointerGetAttribute(&host, CU_POINTER_ATTRIBUTE_HOST_POINTER, large),
+            CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuPointerGetAttribute(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, large),
+            CUDA_SUCCESS);
   EXPECT_EQ(device, device_);
 
-  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE, CU_POINTER_ATTRIBUTE_HOST_POINTER};
+  CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
+                                      CU_POINTER_ATTRIBUTE_HOST_POINTER};
   void* answers[] = {&type, &host};
   type = 0;
   EXPECT_EQ(cuPointerGetAttributes(2, attributes, answers, large), CUDA_SUCCESS);

@@ -8,18 +8,21 @@ namespace {
 
 using PinnedByOthersTest = JobTest;
 
-// A library that registers buffers asked for the memory beneath one. It got a chunk's handle, and after the chunk had been
-// given to another allocation it saw that one's bytes. Unmapping an allocation took it from the job, too.
+// A library that registers buffers asked for the memory beneath one. It got a chunk's handle, and
+// after the chunk had been given to another allocation it saw that one's bytes. Unmapping an
+// allocation took it from the job, too.
 TEST_F(PinnedByOthersTest, ChunksAreNotTheProgramsToMapOrUnmap) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 3);
   CUmemGenericAllocationHandle handle = 0;
-  EXPECT_EQ(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(buffer)), CUDA_ERROR_INVALID_VALUE);
+  EXPECT_EQ(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(buffer)),
+            CUDA_ERROR_INVALID_VALUE);
   EXPECT_EQ(cuMemUnmap(buffer, 8 * kMiB), CUDA_ERROR_INVALID_VALUE);
   EXPECT_TRUE(IsAll(buffer, 8 * kMiB, 3));
 }
 
-// A copy between devices whose one end had no room waited ten seconds for its own other end to be over.
+// A copy between devices whose one end had no room waited ten seconds for its own other end to be
+// over.
 TEST_F(PinnedByOthersTest, CopyBetweenDevicesThatCannotBeServedIsRefusedAtOnce) {
   setenv("SPILLWAY_SIM_DEVICES", "2", 1);
   setenv("SPILLWAY_PARK", "off", 1);

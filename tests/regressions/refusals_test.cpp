@@ -6,8 +6,8 @@ namespace {
 
 using RefusalsTest = JobTest;
 
-// Data that came back keeps its host copy while it is only read. These spare copies filled the host limit, and the
-// next eviction found no host memory although the spare copies could have gone.
+// Data that came back keeps its host copy while it is only read. These spare copies filled the host
+// limit, and the next eviction found no host memory although the spare copies could have gone.
 TEST_F(RefusalsTest, ReadingEverythingInTurnNeedsNoMoreHostMemoryThanIsAway) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Start();
@@ -24,13 +24,15 @@ TEST_F(RefusalsTest, ReadingEverythingInTurnNeedsNoMoreHostMemoryThanIsAway) {
   }
 }
 
-// Allocations were granted up to budget plus host limit. To bring one back another must leave first, and the copies
-// of those that are away filled the host limit to the last byte: no step was left.
+// Allocations were granted up to budget plus host limit. To bring one back another must leave
+// first, and the copies of those that are away filled the host limit to the last byte: no step was
+// left.
 TEST_F(RefusalsTest, WhatWasGrantedCanBeUsedAtATinyHostLimit) {
   SetSize("SPILLWAY_HOST_LIMIT", 4 * kMiB);
   Start();
   std::vector<CUdeviceptr> buffers;
-  for (CUdeviceptr buffer; cuMemAlloc(&buffer, 2 * kMiB) == CUDA_SUCCESS;) buffers.push_back(buffer);
+  for (CUdeviceptr buffer; cuMemAlloc(&buffer, 2 * kMiB) == CUDA_SUCCESS;)
+    buffers.push_back(buffer);
 
   for (unsigned int round = 0; round < 3; ++round) {
     for (unsigned int i = 0; i < buffers.size(); ++i) {
@@ -38,7 +40,8 @@ TEST_F(RefusalsTest, WhatWasGrantedCanBeUsedAtATinyHostLimit) {
           << round << " " << i << " of " << buffers.size();
     }
   }
-  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 2 * kMiB, 2 + i)) << i;
+  for (unsigned int i = 0; i < buffers.size(); ++i)
+    EXPECT_TRUE(IsAll(buffers[i], 2 * kMiB, 2 + i)) << i;
 }
 
 // The same with sizes that do not divide each other: granted by sums, refused by fragments.
@@ -62,8 +65,8 @@ TEST_F(RefusalsTest, WhatWasGrantedInManySizesCanBeUsed) {
   }
 }
 
-// Another tenant held part of the device. Creating memory failed within the budget, and nothing of the job's own was
-// moved out to go on with what it already had.
+// Another tenant held part of the device. Creating memory failed within the budget, and nothing of
+// the job's own was moved out to go on with what it already had.
 TEST_F(RefusalsTest, FullDeviceIsLikeASmallerBudget) {
   SetSize("SPILLWAY_SIM_CAPACITY", 48 * kMiB);
   SetSize("SPILLWAY_BUDGET", 48 * kMiB);
@@ -76,18 +79,22 @@ TEST_F(RefusalsTest, FullDeviceIsLikeASmallerBudget) {
 
   const auto buffers = FilledBuffers(10, 8 * kMiB);
 
-  for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
+  for (unsigned int i = 0; i < buffers.size(); ++i)
+    EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
 void Touch(const simulator::LaunchShape&, void* const* arguments) {
   ++**static_cast<std::uint32_t* const*>(arguments[0]);
 }
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
-simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) { return {uint64_t{1} << 44, 0}; }
+simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) {
+  return {uint64_t{1} << 44, 0};
+}
 SPILLWAY_ONE_KERNEL(kTouchImage, "touch", Touch, Slow, 1, kPointer);
 
-// A kernel of the program's faulted while memory was on its way out. No event of the context ever completes after
-// that; the call that waited for one waited for ever instead of telling the program.
+// A kernel of the program's faulted while memory was on its way out. No event of the context ever
+// completes after that; the call that waited for one waited for ever instead of telling the
+// program.
 TEST_F(RefusalsTest, FaultWhileMemoryIsMovedIsToldNotWaitedFor) {
   Start();
   const CUfunction touch = Kernel(&kTouchImage, "touch");
@@ -122,8 +129,9 @@ TEST_F(RefusalsTest, FaultBehindAFreeIsToldNotWaitedFor) {
   EXPECT_EQ(result, CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// A stream waited for a word that the program was about to write. The buffer used before that wait was the oldest, so
-// it was chosen to leave, behind an event recorded after the wait: the program never came to write the word.
+// A stream waited for a word that the program was about to write. The buffer used before that wait
+// was the oldest, so it was chosen to leave, behind an event recorded after the wait: the program
+// never came to write the word.
 TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   Start();
   const auto buffers = FilledBuffers(8, 8 * kMiB);
@@ -132,7 +140,8 @@ TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   std::uint32_t* word = nullptr;
   CUdeviceptr address = 0;
-  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
+            CUDA_SUCCESS);
   ASSERT_EQ(cuMemHostGetDevicePointer(&address, word, 0), CUDA_SUCCESS);
   *word = 0;
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -141,21 +150,23 @@ TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   std::vector<std::uint32_t> words(1);
   CUstream reader;
   ASSERT_EQ(cuStreamCreate(&reader, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  for (size_t i = 1; i < buffers.size(); ++i) cuMemcpyDtoHAsync(words.data(), buffers[i], 4, reader);
+  for (size_t i = 1; i < buffers.size(); ++i)
+    cuMemcpyDtoHAsync(words.data(), buffers[i], 4, reader);
 
   EXPECT_EQ(cuMemsetD32Async(more, 1, 1, reader), CUDA_SUCCESS);
   *word = 1;
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// A stream that waited for the program kept the calls of other streams waiting for ever: the range that was used behind
-// the wait was chosen to leave, and all copies after it stood behind its own.
+// A stream that waited for the program kept the calls of other streams waiting for ever: the range
+// that was used behind the wait was chosen to leave, and all copies after it stood behind its own.
 TEST_F(RefusalsTest, EvictionsGoOnBesideAStreamThatWaitsForTheProgram) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
   constexpr size_t kBytes = 8 * kMiB;
   cuuint32_t* flag = nullptr;
-  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&flag), 4096, CU_MEMHOSTALLOC_DEVICEMAP), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&flag), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
+            CUDA_SUCCESS);
   *flag = 0;
   CUdeviceptr flag_address;
   ASSERT_EQ(cuMemHostGetDevicePointer(&flag_address, flag, 0), CUDA_SUCCESS);

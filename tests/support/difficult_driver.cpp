@@ -1,5 +1,6 @@
-// A driver that makes, exports and maps host memory, and is difficult in the way that $DIFFICULT names: its memory is "dirty", it "refuses"
-// to export, has "no memory", or "hangs" when memory is asked for.
+// A driver that makes, exports and maps host memory, and is difficult in the way that $DIFFICULT
+// names: its memory is "dirty", it "refuses" to export, has "no memory", or "hangs" when memory is
+// asked for.
 #include <cuda.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -53,8 +54,10 @@ CUresult cuMemExportToShareableHandle(void* file, CUmemGenericAllocationHandle h
   return CUDA_SUCCESS;
 }
 
-CUresult cuMemAddressReserve(CUdeviceptr* base, size_t bytes, size_t, CUdeviceptr, unsigned long long) {
-  *base = reinterpret_cast<CUdeviceptr>(mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+CUresult cuMemAddressReserve(CUdeviceptr* base, size_t bytes, size_t, CUdeviceptr,
+                             unsigned long long) {
+  *base = reinterpret_cast<CUdeviceptr>(
+      mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   return CUDA_SUCCESS;
 }
 CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
@@ -62,11 +65,13 @@ CUresult cuMemAddressFree(CUdeviceptr base, size_t bytes) {
 }
 CUresult cuMemMap(CUdeviceptr base, size_t bytes, size_t, CUmemGenericAllocationHandle handle,
                   unsigned long long) {
-  mmap(reinterpret_cast<void*>(base), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED, static_cast<int>(handle), 0);
+  mmap(reinterpret_cast<void*>(base), bytes, PROT_NONE, MAP_SHARED | MAP_FIXED,
+       static_cast<int>(handle), 0);
   return CUDA_SUCCESS;
 }
 CUresult cuMemUnmap(CUdeviceptr base, size_t bytes) {
-  mmap(reinterpret_cast<void*>(base), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+  mmap(reinterpret_cast<void*>(base), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1,
+       0);
   return CUDA_SUCCESS;
 }
 CUresult cuMemSetAccess(CUdeviceptr base, size_t bytes, const CUmemAccessDesc*, size_t) {

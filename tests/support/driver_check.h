@@ -12,7 +12,8 @@ inline void CheckDriver(CUresult result, const char* call) {
   if (result == CUDA_SUCCESS) return;
   const char* name = nullptr;
   cuGetErrorName(result, &name);
-  throw std::runtime_error(std::string(call) + ": " + (name != nullptr ? name : std::to_string(result)));
+  throw std::runtime_error(std::string(call) + ": " +
+                           (name != nullptr ? name : std::to_string(result)));
 }
 
 }  // namespace spillway::support

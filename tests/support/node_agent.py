@@ -94,20 +94,20 @@ class Machine:
     profile: str = "h200"
     capacity_bytes: int = 0  # 0: the profile's
     compute: str = "tags"
-    seats: int = 0  # that begin together; 0: who comes comes
+    slots: int = 0  # that begin together; 0: who comes comes
 
-    def environment(self, name, seat):
-        """For one process of it; its own books are in `<name>.books`."""
+    def environment(self, name, slot):
+        """For one process of it; its own statistics are in `<name>.statistics`."""
         result = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
         result.update(SPILLWAY_SIM_NODE=str(self.folder / "node"), SPILLWAY_SIM_COMPUTE=self.compute,
-                      SPILLWAY_SIM_STATS=str(self.folder / f"{name}.books"), XDG_STATE_HOME=str(self.folder / f"{name}.state"))
+                      SPILLWAY_SIM_STATS=str(self.folder / f"{name}.statistics"), XDG_STATE_HOME=str(self.folder / f"{name}.state"))
         if self.capacity_bytes:
             result["SPILLWAY_SIM_CAPACITY"] = str(self.capacity_bytes)
-        if self.seats:
-            result["SPILLWAY_SIM_SEAT"] = f"{seat}/{self.seats}"
+        if self.slots:
+            result["SPILLWAY_SIM_SLOT"] = f"{slot}/{self.slots}"
         return result
 
-    def begin(self, name, seat, workload, *options, user=None):
+    def begin(self, name, slot, workload, *options, user=None):
         """A trainer under `spillway run`, on its way; output and report are in the folder, by its name.
 
         `user`: as that one; takes root.
@@ -120,7 +120,7 @@ class Machine:
         with open(self.folder / f"{name}.output", "wb") as output, open(self.folder / f"{name}.errors", "wb") as errors:
             # Also the machine's file is everybody's, whoever makes it.
             who = {} if user is None else {"user": user, "group": user, "extra_groups": [], "umask": 0}
-            return subprocess.Popen([str(word) for word in command], env=self.environment(name, seat), stdout=output,
+            return subprocess.Popen([str(word) for word in command], env=self.environment(name, slot), stdout=output,
                                     stderr=errors, **who)
 
     def output(self, name):
@@ -132,18 +132,18 @@ class Machine:
     def report(self, name):
         return json.loads((self.folder / f"{name}.report").read_text())
 
-    def process_books(self, name):
-        return json.loads((self.folder / f"{name}.books").read_text())
+    def process_statistics(self, name):
+        return json.loads((self.folder / f"{name}.statistics").read_text())
 
     def is_free(self):
         """Nobody keeps its lock: a process that is stopped within it does."""
         try:
-            subprocess.run([self.build / "simulator/node_books", self.folder / "node"], capture_output=True, timeout=5)
+            subprocess.run([self.build / "simulator/node_statistics", self.folder / "node"], capture_output=True, timeout=5)
         except subprocess.TimeoutExpired:
             return False
         return True
 
-    def books(self):
+    def statistics(self):
         """Of all processes, also while they run; none before the first has come."""
-        read = subprocess.run([self.build / "simulator/node_books", self.folder / "node"], capture_output=True, text=True)
+        read = subprocess.run([self.build / "simulator/node_statistics", self.folder / "node"], capture_output=True, text=True)
         return json.loads(read.stdout) if read.returncode == 0 else None

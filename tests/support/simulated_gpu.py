@@ -1,4 +1,4 @@
-"""Runs programs on the simulated GPU, bare or under a preload library, and reads the simulator's books afterwards."""
+"""Runs programs on the simulated GPU, bare or under a preload library, and reads the simulator's statistics afterwards."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ class Run:
     exit_code: int | None  # negative: ended by that signal; None: took too long and was ended
     output: str
     errors: str
-    books: dict  # what the simulated driver counted; empty when the program did not end by itself
+    statistics: dict  # what the simulated driver counted; empty when the program did not end by itself
 
 
 def environment(build, library=None, budget_bytes=None, profile="h200"):
@@ -55,13 +55,13 @@ def run(command, env, quiet_s):
     """Runs `command` to its end, or ends it when it has printed nothing for `quiet_s`."""
     with tempfile.TemporaryDirectory(prefix="spillway-test-") as name:
         folder = pathlib.Path(name)
-        books_file, output_file, errors_file = folder / "books.json", folder / "output", folder / "errors"
-        settings = dict(env, SPILLWAY_SIM_STATS=str(books_file))
+        statistics_file, output_file, errors_file = folder / "statistics.json", folder / "output", folder / "errors"
+        settings = dict(env, SPILLWAY_SIM_STATS=str(statistics_file))
         with open(output_file, "wb") as output, open(errors_file, "wb") as errors:
             process = subprocess.Popen([str(part) for part in command], env=settings, stdout=output, stderr=errors)
             exit_code = await_end(process, output_file, quiet_s)
-        books = json.loads(books_file.read_text()) if books_file.exists() else {}
-        return Run(exit_code, output_file.read_text(errors="replace"), errors_file.read_text(errors="replace"), books)
+        statistics = json.loads(statistics_file.read_text()) if statistics_file.exists() else {}
+        return Run(exit_code, output_file.read_text(errors="replace"), errors_file.read_text(errors="replace"), statistics)
 
 
 def await_end(process, output_file, quiet_s):

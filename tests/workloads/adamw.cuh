@@ -26,7 +26,8 @@ __global__ void adamw_update(float* weights, float* first, float* second, const 
   if (i >= count) return;
   const float slope = gradient[i];
   first[i] = adamw_step.first_decay * first[i] + (1.0f - adamw_step.first_decay) * slope;
-  second[i] = adamw_step.second_decay * second[i] + (1.0f - adamw_step.second_decay) * slope * slope;
+  second[i] =
+      adamw_step.second_decay * second[i] + (1.0f - adamw_step.second_decay) * slope * slope;
   const float direction = first[i] * adamw_step.first_correction /
                           (sqrtf(second[i] * adamw_step.second_correction) + adamw_step.epsilon);
   const float decay = kDecays ? adamw_step.weight_decay * weights[i] : 0.0f;
@@ -36,19 +37,21 @@ __global__ void adamw_update(float* weights, float* first, float* second, const 
 class AdamW {
  public:
   AdamW(Device* device, Parameters parameters, float learning_rate)
-      : device_(device), parameters_(std::move(parameters)), constants_{learning_rate, 0.9f,  0.95f, 1.0f,
-                                                                        1.0f,          1e-8f, 0.1f} {
+      : device_(device), parameters_(std::move(parameters)), constants_{learning_rate, 0.9f, 0.95f,
+                                                                        1.0f,          1.0f, 1e-8f,
+                                                                        0.1f} {
     add_optimiser_state(parameters_, device_, 2);
   }
 
   // Consumes the gradients.
   void update() {
     ++steps_;
-    constants_.first_correction = static_cast<float>(1.0 / (1.0 - std::pow(constants_.first_decay, steps_)));
+    constants_.first_correction =
+        static_cast<float>(1.0 / (1.0 - std::pow(constants_.first_decay, steps_)));
     constants_.second_correction =
         static_cast<float>(1.0 / (1.0 - std::pow(constants_.second_decay, steps_)));
-    CHECK(cudaMemcpyToSymbolAsync(adamw_step, &constants_, sizeof(constants_), 0, cudaMemcpyHostToDevice,
-                                  device_->compute_stream()));
+    CHECK(cudaMemcpyToSymbolAsync(adamw_step, &constants_, sizeof(constants_), 0,
+                                  cudaMemcpyHostToDevice, device_->compute_stream()));
     for (Parameter* parameter : parameters_) {
       if (parameter->decays) {
         launch<true>(*parameter);
@@ -64,8 +67,8 @@ class AdamW {
   void launch(const Parameter& parameter) {
     const std::size_t count = parameter.value.elements();
     adamw_update<kDecays><<<blocks_for(count), kThreads, 0, device_->compute_stream()>>>(
-        parameter.value.data(), parameter.optimiser_state[0].data(), parameter.optimiser_state[1].data(),
-        parameter.gradient.data(), count);
+        parameter.value.data(), parameter.optimiser_state[0].data(),
+        parameter.optimiser_state[1].data(), parameter.gradient.data(), count);
     CHECK_LAUNCH("adamw_update");
   }
 

@@ -1,7 +1,7 @@
 // convnet: trains VGG or ResNet of any depth, batch and image size on synthetic images.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends
-// on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it
+// depends on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -30,12 +30,13 @@ struct ChannelScale {
 __constant__ ChannelScale channel_scale;
 
 // [images, channels, pixels] from bytes to floats around zero.
-__global__ void scale_images(const unsigned char* bytes, float* images, std::size_t count, int pixels) {
+__global__ void scale_images(const unsigned char* bytes, float* images, std::size_t count,
+                             int pixels) {
   const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const int channel = static_cast<int>(i / static_cast<std::size_t>(pixels) % kChannels);
-  images[i] =
-      (static_cast<float>(bytes[i]) - channel_scale.mean[channel]) * channel_scale.inverse_deviation[channel];
+  images[i] = (static_cast<float>(bytes[i]) - channel_scale.mean[channel]) *
+              channel_scale.inverse_deviation[channel];
 }
 
 struct ConvnetOptions {
@@ -63,7 +64,8 @@ ConvnetOptions parse_convnet_options(int argc, char** argv) {
   arguments.text(
       "until", &options.until,
       "a file: where it exists, the step that has begun is the last, however many there should be");
-  arguments.integer("images", &options.images, 0, 1 << 30, "distinct images, 0 for a new one each time");
+  arguments.integer("images", &options.images, 0, 1 << 30,
+                    "distinct images, 0 for a new one each time");
   arguments.rate("rate", &options.learning_rate, "learning rate");
   options.device.declare(&arguments);
   arguments.parse(argc, argv);
@@ -75,9 +77,12 @@ ConvnetOptions parse_convnet_options(int argc, char** argv) {
 // Images whose class can be told: each class has its own coarse pattern, under noise.
 class SyntheticImages {
  public:
-  SyntheticImages(std::uint64_t seed, const ConvnetOptions& options) : seed_(seed), options_(options) {}
+  SyntheticImages(std::uint64_t seed, const ConvnetOptions& options)
+      : seed_(seed), options_(options) {}
 
-  std::size_t image_bytes() const { return std::size_t{kChannels} * options_.image * options_.image; }
+  std::size_t image_bytes() const {
+    return std::size_t{kChannels} * options_.image * options_.image;
+  }
 
   std::int32_t label(std::uint64_t sample) const {
     return static_cast<std::int32_t>(random_bits(seed_, kLabels, sample) %
@@ -90,11 +95,13 @@ class SyntheticImages {
     for (int channel = 0; channel < kChannels; ++channel) {
       for (int y = 0; y < side; ++y) {
         for (int x = 0; x < side; ++x) {
-          const int patch = (channel * kPatches + y * kPatches / side) * kPatches + x * kPatches / side;
+          const int patch =
+              (channel * kPatches + y * kPatches / side) * kPatches + x * kPatches / side;
           const std::uint64_t base =
               random_bits(seed_, kPatterns + pattern, static_cast<std::uint64_t>(patch)) % 192;
           const std::uint64_t place = static_cast<std::uint64_t>((channel * side + y) * side + x);
-          *image++ = static_cast<unsigned char>(base + random_bits(seed_ ^ kNoise, sample, place) % 64);
+          *image++ =
+              static_cast<unsigned char>(base + random_bits(seed_ ^ kNoise, sample, place) % 64);
         }
       }
     }
@@ -102,7 +109,8 @@ class SyntheticImages {
 
  private:
   static constexpr int kPatches = 4;  // a pattern is 4 x 4 patches of even brightness per channel
-  static constexpr std::uint64_t kLabels = std::uint64_t{1} << 33, kPatterns = std::uint64_t{1} << 34,
+  static constexpr std::uint64_t kLabels = std::uint64_t{1} << 33,
+                                 kPatterns = std::uint64_t{1} << 34,
                                  kNoise = std::uint64_t{1} << 35;
 
   const std::uint64_t seed_;
@@ -115,14 +123,16 @@ class ConvnetTrainer {
       : options_(options),
         data_(options.device.seed, options),
         device_(options.device),
-        network_(ModelBuilder(&device_, options.image, options.classes).build(options.specification)),
+        network_(
+            ModelBuilder(&device_, options.image, options.classes).build(options.specification)),
         parameters_(collect()),
         optimiser_(&device_, parameters_, 0.9f, 1e-4f),
         classifier_(&device_),
         timer_(&device_),
-        feeder_(&device_,
-                static_cast<std::size_t>(options.batch) * (data_.image_bytes() + sizeof(std::int32_t))) {
-    const ChannelScale scale = {{127.0f, 127.0f, 127.0f}, {1.0f / 58.0f, 1.0f / 58.0f, 1.0f / 58.0f}};
+        feeder_(&device_, static_cast<std::size_t>(options.batch) *
+                              (data_.image_bytes() + sizeof(std::int32_t))) {
+    const ChannelScale scale = {{127.0f, 127.0f, 127.0f},
+                                {1.0f / 58.0f, 1.0f / 58.0f, 1.0f / 58.0f}};
     CHECK(cudaMemcpyToSymbolAsync(channel_scale, &scale, sizeof(scale), 0, cudaMemcpyHostToDevice,
                                   device_.compute_stream()));
     device_.synchronize();
@@ -168,8 +178,8 @@ class ConvnetTrainer {
   }
 
   Tensor images(const unsigned char* bytes) {
-    Tensor scaled =
-        transient_tensor(device_.memory(), {options_.batch, kChannels, options_.image, options_.image});
+    Tensor scaled = transient_tensor(device_.memory(),
+                                     {options_.batch, kChannels, options_.image, options_.image});
     scale_images<<<blocks_for(scaled.elements()), kThreads, 0, device_.compute_stream()>>>(
         bytes, scaled.data(), scaled.elements(), options_.image * options_.image);
     CHECK_LAUNCH("scale_images");
@@ -180,7 +190,8 @@ class ConvnetTrainer {
     const unsigned char* bytes = feeder_.acquire();
     is_over_ = step + 1 == options_.steps || exists(options_.until);
     if (!is_over_) stage(step + 1);
-    const auto* labels = reinterpret_cast<const std::int32_t*>(bytes + data_.image_bytes() * options_.batch);
+    const auto* labels =
+        reinterpret_cast<const std::int32_t*>(bytes + data_.image_bytes() * options_.batch);
     Tensor logits = network_->forward(images(bytes), Mode::kTrain);
     network_->backward(classifier_.train(std::move(logits), labels));
     feeder_.release();

@@ -2,8 +2,8 @@
 //
 // Used by: convnet, on the main thread.
 // VGG: Simonyan and Zisserman 2014, table 1, without dropout. ResNet: He et al. 2015, table 1
-// (torchvision's placement of the stride: on the 3x3 convolution). Inputs are squares of 3 channels whose
-// side is a multiple of 32.
+// (torchvision's placement of the stride: on the 3x3 convolution). Inputs are squares of 3 channels
+// whose side is a multiple of 32.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +22,8 @@ struct ModelSpecification {
   std::vector<int> stages;  // convolutions (VGG) or blocks (ResNet) per stage
 };
 
-// Stages of resnet:A,B,C,... or of resnet:DEPTH, where depth is 3 * blocks + 2 and the third stage takes
-// what 3, 4 and 3 blocks in the others leave, as ResNet-50, -101 (with 23) do.
+// Stages of resnet:A,B,C,... or of resnet:DEPTH, where depth is 3 * blocks + 2 and the third stage
+// takes what 3, 4 and 3 blocks in the others leave, as ResNet-50, -101 (with 23) do.
 inline std::vector<int> resnet_stages(const std::string& text) {
   std::vector<int> numbers;
   const char* at = text.c_str();
@@ -62,7 +62,8 @@ inline ModelSpecification model_named(const std::string& name) {
     if (!stages.empty()) return {Family::kBottleneckResnet, std::move(stages)};
   }
   fail(2,
-       "--model wants vgg11, vgg13, vgg16, vgg19, resnet18, resnet34, resnet50, resnet101, resnet152, "
+       "--model wants vgg11, vgg13, vgg16, vgg19, resnet18, resnet34, resnet50, resnet101, "
+       "resnet152, "
        "resnet:A,B,C,D or "
        "resnet:DEPTH with a depth of 35, 38, 41, ..., not '%s'",
        name.c_str());

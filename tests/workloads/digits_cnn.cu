@@ -1,7 +1,8 @@
-// digits_cnn: trains a small residual network on handwritten digits and tells its accuracy on unseen ones.
+// digits_cnn: trains a small residual network on handwritten digits and tells its accuracy on
+// unseen ones.
 //
-// Standard output: one line per step (loss with every bit), one per epoch, the test accuracy, the weights'
-// checksum; nothing in it depends on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit), one per epoch, the test accuracy, the
+// weights' checksum; nothing in it depends on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -75,13 +76,15 @@ std::unique_ptr<Chain> bottleneck(Device* device, ParameterFactory* factory, int
 std::unique_ptr<Chain> digits_network(Device* device, ParameterFactory* factory,
                                       const DigitsOptions& options) {
   auto network = std::make_unique<Chain>();
-  network->add<Convolution>(device, factory, Convolution::Options{1, options.width, 3, 1, false, true});
+  network->add<Convolution>(device, factory,
+                            Convolution::Options{1, options.width, 3, 1, false, true});
   network->add<BatchNorm>(device, factory, options.width).add<Relu>(device);
   for (int i = 0; i < options.blocks; ++i) {
     network->add<Residual>(device, bottleneck(device, factory, options.width), nullptr);
   }
   network->add<Pool>(device, Pool::Kind::kMaximum, Pool::Window{2, 2, 0});
-  network->add<Convolution>(device, factory, Convolution::Options{options.width, options.width, 3, 1});
+  network->add<Convolution>(device, factory,
+                            Convolution::Options{options.width, options.width, 3, 1});
   network->add<BatchNorm>(device, factory, options.width).add<Relu>(device);
   network->add<Linear>(device, factory, options.width * kDigitPixels / 4, kDigitClasses);
   return network;
@@ -99,7 +102,8 @@ class DigitsTrainer {
         optimiser_(&device_, parameters_, 0.9f, 5e-4f),
         classifier_(&device_) {
     if (digits_.training.size() < static_cast<std::size_t>(options.batch)) {
-      fail(2, "--batch=%d is more than the %zu training images", options.batch, digits_.training.size());
+      fail(2, "--batch=%d is more than the %zu training images", options.batch,
+           digits_.training.size());
     }
     upload_pixel_scale();
   }
@@ -113,7 +117,8 @@ class DigitsTrainer {
     for (int step = 0; step < steps; ++step) {
       epoch_loss += train_step(&feeder, step, steps, steps_per_epoch);
       if ((step + 1) % steps_per_epoch != 0) continue;
-      std::printf("epoch %d mean loss %.17g\n", step / steps_per_epoch + 1, epoch_loss / steps_per_epoch);
+      std::printf("epoch %d mean loss %.17g\n", step / steps_per_epoch + 1,
+                  epoch_loss / steps_per_epoch);
       epoch_loss = 0.0;
     }
   }
@@ -122,7 +127,8 @@ class DigitsTrainer {
     const int batch = static_cast<int>(std::min<std::size_t>(digits_.test.size(), 256));
     unsigned int right = 0;
     BatchFeeder feeder(&device_, batch_bytes(batch));
-    for (std::size_t begin = 0; begin < digits_.test.size(); begin += static_cast<std::size_t>(batch)) {
+    for (std::size_t begin = 0; begin < digits_.test.size();
+         begin += static_cast<std::size_t>(batch)) {
       const int rows =
           static_cast<int>(std::min(digits_.test.size() - begin, static_cast<std::size_t>(batch)));
       feeder.stage([&](unsigned char* bytes) {
@@ -208,7 +214,8 @@ class DigitsTrainer {
         static_cast<std::size_t>(step % steps_per_epoch) * static_cast<std::size_t>(options_.batch);
     feeder->stage([&](unsigned char* bytes) {
       for (int i = 0; i < options_.batch; ++i) {
-        pack(digits_.training[order_[begin + static_cast<std::size_t>(i)]], i, options_.batch, bytes);
+        pack(digits_.training[order_[begin + static_cast<std::size_t>(i)]], i, options_.batch,
+             bytes);
       }
     });
   }
@@ -227,9 +234,9 @@ class DigitsTrainer {
   // Up over the first eighth of the steps, then down to nothing in a straight line.
   float learning_rate(int step, int steps) const {
     const int warm_up = std::max(1, steps / 8);
-    const float share = step < warm_up
-                            ? static_cast<float>(step + 1) / static_cast<float>(warm_up)
-                            : static_cast<float>(steps - step) / static_cast<float>(steps - warm_up);
+    const float share =
+        step < warm_up ? static_cast<float>(step + 1) / static_cast<float>(warm_up)
+                       : static_cast<float>(steps - step) / static_cast<float>(steps - warm_up);
     return options_.learning_rate * share;
   }
 

@@ -1,9 +1,9 @@
-// The handwritten digits: where the file is, how it is read, and the fixed split into training and test
-// images.
+// The handwritten digits: where the file is, how it is read, and the fixed split into training and
+// test images.
 //
 // Used by: digits_cnn, on the host, before training.
-// The split depends on nothing but the file: every seventh image (line 7, 14, ...) is for the test, 256 of
-// the 1,797; the other 1,541 are for training.
+// The split depends on nothing but the file: every seventh image (line 7, 14, ...) is for the test,
+// 256 of the 1,797; the other 1,541 are for training.
 #pragma once
 
 #include <unistd.h>
@@ -50,7 +50,8 @@ inline Digit parse_digit(const std::string& path, std::size_t line_number, const
     const long highest = i < kDigitPixels ? 16 : kDigitClasses - 1;
     const bool last = i == kDigitPixels;
     if (end == line || value < 0 || value > highest || (*end != ',' && !last)) {
-      fail(1, "%s:%zu: field %d is not a number from 0 to %ld", path.c_str(), line_number, i + 1, highest);
+      fail(1, "%s:%zu: field %d is not a number from 0 to %ld", path.c_str(), line_number, i + 1,
+           highest);
     }
     if (last) {
       digit.label = static_cast<std::int32_t>(value);
@@ -65,7 +66,8 @@ inline Digit parse_digit(const std::string& path, std::size_t line_number, const
 inline DigitSets read_digits(const std::string& path) {
   std::FILE* file = std::fopen(path.c_str(), "r");
   if (file == nullptr) {
-    fail(1, "cannot read the digits at %s (%s); the build puts them there, --data names another place",
+    fail(1,
+         "cannot read the digits at %s (%s); the build puts them there, --data names another place",
          path.c_str(), std::strerror(errno));
   }
   DigitSets sets;

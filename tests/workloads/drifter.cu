@@ -1,8 +1,10 @@
-// A long job whose iterations change: the same one for `period` iterations, then another of a few, every fourth time one
-// that never was before. Layers blend and are rectified, gradients pass back and update parameters, in buffers that each
-// iteration allocates and frees; every seventh iteration also reads a result back, as logging does.
+// A long job whose iterations change: the same one for `period` iterations, then another of a few,
+// every fourth time one that never was before. Layers blend and are rectified, gradients pass back
+// and update parameters, in buffers that each iteration allocates and frees; every seventh
+// iteration also reads a result back, as logging does.
 //
-// Prints a checksum twenty times; on standard error beside each, what the process holds: resident KiB, mappings, open files.
+// Prints a checksum twenty times; on standard error beside each, what the process holds: resident
+// KiB, mappings, open files.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -52,7 +54,8 @@ class Rectifier {
   Rectifier() {
     CHECK(cudnnCreate(&handle_));
     CHECK(cudnnCreateActivationDescriptor(&rectify_));
-    CHECK(cudnnSetActivationDescriptor(rectify_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0));
+    CHECK(cudnnSetActivationDescriptor(rectify_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN,
+                                       0.0));
     CHECK(cudnnCreateTensorDescriptor(&shape_));
   }
   Rectifier(const Rectifier&) = delete;
@@ -69,8 +72,8 @@ class Rectifier {
   void backward(int words, const void* in, const void* out, const void* out_gradient,
                 void* in_gradient) const {
     reshape(words);
-    CHECK(cudnnActivationBackward(handle_, rectify_, &kOne, shape_, out, shape_, out_gradient, shape_, in,
-                                  &kZero, shape_, in_gradient));
+    CHECK(cudnnActivationBackward(handle_, rectify_, &kOne, shape_, out, shape_, out_gradient,
+                                  shape_, in, &kZero, shape_, in_gradient));
   }
 
  private:
@@ -86,7 +89,8 @@ class Rectifier {
 
 class Buffer {
  public:
-  explicit Buffer(std::size_t size_bytes) : words_(static_cast<int>(size_bytes / sizeof(std::uint32_t))) {
+  explicit Buffer(std::size_t size_bytes)
+      : words_(static_cast<int>(size_bytes / sizeof(std::uint32_t))) {
     CHECK(cudaMalloc(&address_, size_bytes));
   }
   Buffer(Buffer&& other) noexcept : address_(other.address_), words_(other.words_) {
@@ -121,7 +125,8 @@ class Model {
         most_words_(static_cast<int>(options.layer_bytes / sizeof(std::uint32_t))),
         reversed_(number % 2 == 1) {
     for (int i = 0; i < options.layers; ++i) {
-      const std::uint64_t bits = mix_bits(options.seed + static_cast<std::uint64_t>(number * 1000 + i));
+      const std::uint64_t bits =
+          mix_bits(options.seed + static_cast<std::uint64_t>(number * 1000 + i));
       const std::size_t size_bytes = options.layer_bytes / 4 * (1 + bits % 4);
       activations_.emplace_back(size_bytes);
       activations_.back().clear();
@@ -133,12 +138,13 @@ class Model {
     const std::size_t most_bytes = sizeof(std::uint32_t) * static_cast<std::size_t>(most_words_);
     const Buffer gradients[] = {Buffer(most_bytes), Buffer(most_bytes)};
     for (const Buffer& gradient : gradients) gradient.clear();
-    for (const Buffer& layer : rectified) rectify_.forward(layer.words(), layer.data(), gradients[0].data());
+    for (const Buffer& layer : rectified)
+      rectify_.forward(layer.words(), layer.data(), gradients[0].data());
     for (int i = static_cast<int>(rectified.size()) - 1, turn = 0; i > 0; --i, turn ^= 1) {
       const Buffer& made = gradients[turn ^ 1];
       const int words = rectified.back().words();
-      rectify_.backward(words, activations_[i].data(), rectified.back().data(), gradients[turn].data(),
-                        made.data());
+      rectify_.backward(words, activations_[i].data(), rectified.back().data(),
+                        gradients[turn].data(), made.data());
       accumulate<<<kBlocks, kThreads>>>(parameter(i).data(), made.data(),
                                         std::min(parameter(i).words(), words));
       CHECK_LAUNCH("accumulate");
@@ -147,7 +153,8 @@ class Model {
   }
 
  private:
-  // A kernel of the program's own may write all that it names: so each layer is rectified when no other will name it.
+  // A kernel of the program's own may write all that it names: so each layer is rectified when no
+  // other will name it.
   std::vector<Buffer> forward() const {
     const int layers = static_cast<int>(activations_.size());
     for (int i = 1; i < layers; ++i) join(parameter(i), activations_[i - 1], activations_[i]);
@@ -175,7 +182,8 @@ class Model {
   std::vector<Buffer> activations_;
 };
 
-// Of what is not among device addresses: what lies there is a simulated GPU's, pinned memory too, and grows with what is looked at.
+// Of what is not among device addresses: what lies there is a simulated GPU's, pinned memory too,
+// and grows with what is looked at.
 long resident_kib(const void* device_memory) {
   constexpr int kArenaBits = 44;
   const auto arena_of = [](std::uint64_t address) { return address >> kArenaBits; };
@@ -237,7 +245,8 @@ void drift(const DrifterOptions& options) {
 int main(int argc, char** argv) {
   workloads::DrifterOptions options;
   workloads::Arguments arguments("A long job whose iterations change again and again.");
-  arguments.integer("iterations", &options.iterations, workloads::kReports, 100000000, "iterations in all");
+  arguments.integer("iterations", &options.iterations, workloads::kReports, 100000000,
+                    "iterations in all");
   arguments.integer("period", &options.period, 1, 100000000, "iterations until they change");
   arguments.integer("layers", &options.layers, 2, 1000, "layers, each with a parameter of its own");
   arguments.size("layer-size", &options.layer_bytes,

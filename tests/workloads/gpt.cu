@@ -1,7 +1,7 @@
 // gpt: trains a pre-norm transformer with AdamW on synthetic sequences.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it depends
-// on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it
+// depends on time, addresses or how much memory there is.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -35,7 +35,8 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   Arguments arguments("Trains a transformer on synthetic sequences of tokens.");
   arguments.integer("layers", &options.layers, 1, 10000, "transformer blocks");
   arguments.integer("width", &options.shape.width, 1, 65536, "features per token");
-  arguments.integer("heads", &options.shape.heads, 1, 1024, "attention heads, a divisor of the width");
+  arguments.integer("heads", &options.shape.heads, 1, 1024,
+                    "attention heads, a divisor of the width");
   arguments.integer("sequence", &options.shape.sequence, 1, 65536, "tokens per sequence");
   arguments.integer("batch", &options.shape.batch, 1, 65536, "sequences per step");
   arguments.integer("vocabulary", &options.vocabulary, 2, 1 << 20, "distinct tokens");
@@ -43,7 +44,8 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   arguments.text(
       "until", &options.until,
       "a file: where it exists, the step that has begun is the last, however many there should be");
-  arguments.flag("untied", &options.untied, "give the output its own matrix instead of the embedding's");
+  arguments.flag("untied", &options.untied,
+                 "give the output its own matrix instead of the embedding's");
   arguments.rate("rate", &options.learning_rate, "learning rate");
   options.device.declare(&arguments);
   arguments.parse(argc, argv);
@@ -53,9 +55,9 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   return options;
 }
 
-// A batch as the device sees it, all 32-bit integers: tokens and targets by row, and for each vocabulary
-// entry the rows where it is a token (starts[entry] .. starts[entry + 1] in rows), so that its gradient is
-// summed in a fixed order.
+// A batch as the device sees it, all 32-bit integers: tokens and targets by row, and for each
+// vocabulary entry the rows where it is a token (starts[entry] .. starts[entry + 1] in rows), so
+// that its gradient is summed in a fixed order.
 struct TokenBatch {
   std::int32_t *tokens, *targets, *starts, *rows;
 
@@ -71,8 +73,8 @@ struct TokenBatch {
   }
 };
 
-// Sequences with something to learn: nine tokens in ten are of the common ones, a sixteenth of the vocabulary, and
-// follow from the token before by a fixed rule.
+// Sequences with something to learn: nine tokens in ten are of the common ones, a sixteenth of the
+// vocabulary, and follow from the token before by a fixed rule.
 class SyntheticTokens {
  public:
   SyntheticTokens(std::uint64_t seed, const GptOptions& options) : seed_(seed), options_(options) {}
@@ -93,11 +95,13 @@ class SyntheticTokens {
 
  private:
   std::int32_t any_token(std::uint64_t sequence, int position) const {
-    return static_cast<std::int32_t>(random_bits(seed_, kTokens + sequence, position) % options_.vocabulary);
+    return static_cast<std::int32_t>(random_bits(seed_, kTokens + sequence, position) %
+                                     options_.vocabulary);
   }
 
   std::int32_t next(std::int32_t token, std::uint64_t sequence, int position) const {
-    if (random_bits(seed_, kSurprises + sequence, position) % 10 == 0) return any_token(sequence, position);
+    if (random_bits(seed_, kSurprises + sequence, position) % 10 == 0)
+      return any_token(sequence, position);
     const std::int64_t common = std::max(2, options_.vocabulary / 16);
     return static_cast<std::int32_t>((static_cast<std::int64_t>(token) * 5 + 7) % common);
   }
@@ -111,7 +115,8 @@ class SyntheticTokens {
     for (int row = 0; row < rows; ++row) batch.rows[next[batch.tokens[row]]++] = row;
   }
 
-  static constexpr std::uint64_t kTokens = std::uint64_t{1} << 36, kSurprises = std::uint64_t{1} << 37;
+  static constexpr std::uint64_t kTokens = std::uint64_t{1} << 36,
+                                 kSurprises = std::uint64_t{1} << 37;
 
   const std::uint64_t seed_;
   const GptOptions options_;
@@ -124,10 +129,10 @@ class GptTrainer {
         data_(options.device.seed, options),
         device_(options.device),
         factory_(&device_),
-        token_table_(
-            factory_.uniform({options.vocabulary, options.shape.width}, options.shape.width, kTableGain)),
-        position_table_(
-            factory_.uniform({options.shape.sequence, options.shape.width}, options.shape.width, kTableGain)),
+        token_table_(factory_.uniform({options.vocabulary, options.shape.width},
+                                      options.shape.width, kTableGain)),
+        position_table_(factory_.uniform({options.shape.sequence, options.shape.width},
+                                         options.shape.width, kTableGain)),
         parameters_(build()),
         optimiser_(&device_, parameters_, options.learning_rate),
         meter_(&device_),
@@ -162,7 +167,8 @@ class GptTrainer {
   }
 
   TokenBatch batch_at(const unsigned char* bytes) const {
-    return TokenBatch(const_cast<unsigned char*>(bytes), options_.shape.tokens(), options_.vocabulary);
+    return TokenBatch(const_cast<unsigned char*>(bytes), options_.shape.tokens(),
+                      options_.vocabulary);
   }
 
   void train_step(int step) {
@@ -182,15 +188,16 @@ class GptTrainer {
   Tensor embedded(const TokenBatch& batch) {
     Tensor x = transient_tensor(device_.memory(), {options_.shape.tokens(), options_.shape.width});
     embed<<<blocks_for(x.elements()), kThreads, 0, device_.compute_stream()>>>(
-        batch.tokens, token_table_.value.data(), position_table_.value.data(), options_.shape.sequence,
-        options_.shape.width, x.elements(), x.data());
+        batch.tokens, token_table_.value.data(), position_table_.value.data(),
+        options_.shape.sequence, options_.shape.width, x.elements(), x.data());
     CHECK_LAUNCH("embed");
     return x;
   }
 
   // Loss and the gradient of the features, by way of the logits and the output table's gradient.
   Tensor head(Tensor features, const TokenBatch& batch) {
-    const int rows = options_.shape.tokens(), width = options_.shape.width, vocabulary = options_.vocabulary;
+    const int rows = options_.shape.tokens(), width = options_.shape.width,
+              vocabulary = options_.vocabulary;
     const Tensor d_logits = logit_gradients(features, batch);
     Parameter* table = output_table();
     table->gradient = transient_tensor(device_.memory(), table->value.shape);
@@ -199,8 +206,8 @@ class GptTrainer {
     const Shape feature_shape = features.shape;
     features.reset();
     Tensor d_features = transient_tensor(device_.memory(), feature_shape);
-    gemm(device_, {rows, width, vocabulary}, Form::kPlain, d_logits.data(), Form::kPlain, table->value.data(),
-         0.0f, d_features.data());
+    gemm(device_, {rows, width, vocabulary}, Form::kPlain, d_logits.data(), Form::kPlain,
+         table->value.data(), 0.0f, d_features.data());
     return d_features;
   }
 
@@ -212,7 +219,8 @@ class GptTrainer {
     const Tensor row_losses = transient_tensor(device_.memory(), {rows});
     Tensor d_logits = transient_tensor(device_.memory(), logits.shape);
     cross_entropy<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0, device_.compute_stream()>>>(
-        logits.data(), batch.targets, rows, options_.vocabulary, row_losses.data(), d_logits.data());
+        logits.data(), batch.targets, rows, options_.vocabulary, row_losses.data(),
+        d_logits.data());
     CHECK_LAUNCH("cross_entropy");
     meter_.record(row_losses.data(), rows);
     return d_logits;
@@ -236,7 +244,8 @@ class GptTrainer {
     CHECK_LAUNCH("position_table_gradient");
   }
 
-  static constexpr float kTableGain = 0.2f;  // small tables: the first logits are near zero, as in GPT-2
+  static constexpr float kTableGain =
+      0.2f;  // small tables: the first logits are near zero, as in GPT-2
 
   const GptOptions options_;
   bool is_last_ = false;  // the step that has begun

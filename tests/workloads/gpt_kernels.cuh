@@ -30,8 +30,9 @@ inline unsigned blocks_for_rows(int rows) {
   return static_cast<unsigned>((rows + kWarpsPerBlock - 1) / kWarpsPerBlock);
 }
 
-__global__ void embed(const std::int32_t* tokens, const float* token_table, const float* position_table,
-                      int sequence, int width, std::size_t count, float* x) {
+__global__ void embed(const std::int32_t* tokens, const float* token_table,
+                      const float* position_table, int sequence, int width, std::size_t count,
+                      float* x) {
   const std::size_t i = global_index();
   if (i >= count) return;
   const std::size_t row = i / width, column = i % width;
@@ -39,12 +40,14 @@ __global__ void embed(const std::int32_t* tokens, const float* token_table, cons
          position_table[row % sequence * width + column];
 }
 
-// One block a vocabulary entry: the rows in which it occurs are rows[starts[entry] .. starts[entry + 1]).
+// One block a vocabulary entry: the rows in which it occurs are rows[starts[entry] .. starts[entry
+// + 1]).
 template <bool kAccumulate>
-__global__ void token_table_gradient(const float* dx, const std::int32_t* starts, const std::int32_t* rows,
-                                     int width, float* gradient) {
+__global__ void token_table_gradient(const float* dx, const std::int32_t* starts,
+                                     const std::int32_t* rows, int width, float* gradient) {
   const int entry = static_cast<int>(blockIdx.x);
-  for (int column = static_cast<int>(threadIdx.x); column < width; column += static_cast<int>(blockDim.x)) {
+  for (int column = static_cast<int>(threadIdx.x); column < width;
+       column += static_cast<int>(blockDim.x)) {
     float sum = 0.0f;
     for (int i = starts[entry]; i < starts[entry + 1]; ++i)
       sum += dx[static_cast<std::size_t>(rows[i]) * width + column];
@@ -73,8 +76,10 @@ __global__ void layer_norm_forward(const float* x, const float* scale, const flo
   for (int i = lane; i < width; i += 32) sum += x[begin + i];
   const float mean = warp_reduce<Sum>(sum) / static_cast<float>(width);
   for (int i = lane; i < width; i += 32) squares += (x[begin + i] - mean) * (x[begin + i] - mean);
-  const float inverse = 1.0f / sqrtf(warp_reduce<Sum>(squares) / static_cast<float>(width) + epsilon);
-  for (int i = lane; i < width; i += 32) y[begin + i] = (x[begin + i] - mean) * inverse * scale[i] + shift[i];
+  const float inverse =
+      1.0f / sqrtf(warp_reduce<Sum>(squares) / static_cast<float>(width) + epsilon);
+  for (int i = lane; i < width; i += 32)
+    y[begin + i] = (x[begin + i] - mean) * inverse * scale[i] + shift[i];
   if (lane == 0) {
     means[row] = mean;
     inverse_deviations[row] = inverse;
@@ -82,8 +87,9 @@ __global__ void layer_norm_forward(const float* x, const float* scale, const flo
 }
 
 // One warp a row.
-__global__ void layer_norm_backward(const float* x, const float* dy, const float* scale, const float* means,
-                                    const float* inverse_deviations, int rows, int width, float* dx) {
+__global__ void layer_norm_backward(const float* x, const float* dy, const float* scale,
+                                    const float* means, const float* inverse_deviations, int rows,
+                                    int width, float* dx) {
   const int row = warp_index(), lane = static_cast<int>(threadIdx.x) % 32;
   if (row >= rows) return;
   const std::size_t begin = static_cast<std::size_t>(row) * width;
@@ -102,8 +108,8 @@ __global__ void layer_norm_backward(const float* x, const float* dy, const float
   }
 }
 
-// A block of kColumns x kRowGroups threads sums kColumns columns over all rows; its dynamic shared memory holds two
-// floats a thread.
+// A block of kColumns x kRowGroups threads sums kColumns columns over all rows; its dynamic shared
+// memory holds two floats a thread.
 __global__ void layer_norm_parameter_gradients(const float* x, const float* dy, const float* means,
                                                const float* inverse_deviations, int rows, int width,
                                                float* d_scale, float* d_shift) {
@@ -133,8 +139,8 @@ struct HeadShape {
   int sequence, heads, depth;
 };
 
-// Where element i of a [batch, heads, sequence, depth] tensor lies in a [batch, sequence, groups, heads,
-// depth] one.
+// Where element i of a [batch, heads, sequence, depth] tensor lies in a [batch, sequence, groups,
+// heads, depth] one.
 __device__ inline std::size_t packed_index(std::size_t i, HeadShape shape, int groups, int group) {
   const std::size_t d = i % shape.depth, t = i / shape.depth % shape.sequence;
   const std::size_t head = i / shape.depth / shape.sequence % shape.heads;
@@ -142,20 +148,21 @@ __device__ inline std::size_t packed_index(std::size_t i, HeadShape shape, int g
   return (((b * shape.sequence + t) * groups + group) * shape.heads + head) * shape.depth + d;
 }
 
-__global__ void split_heads(const float* packed, HeadShape shape, int groups, int group, std::size_t count,
-                            float* heads) {
+__global__ void split_heads(const float* packed, HeadShape shape, int groups, int group,
+                            std::size_t count, float* heads) {
   const std::size_t i = global_index();
   if (i < count) heads[i] = packed[packed_index(i, shape, groups, group)];
 }
 
-__global__ void merge_heads(const float* heads, HeadShape shape, int groups, int group, std::size_t count,
-                            float* packed) {
+__global__ void merge_heads(const float* heads, HeadShape shape, int groups, int group,
+                            std::size_t count, float* packed) {
   const std::size_t i = global_index();
   if (i < count) packed[packed_index(i, shape, groups, group)] = heads[i];
 }
 
 // One warp a row of scores; a token sees itself and those before it.
-__global__ void causal_softmax_forward(const float* scores, int rows, int sequence, float* probabilities) {
+__global__ void causal_softmax_forward(const float* scores, int rows, int sequence,
+                                       float* probabilities) {
   const int row = warp_index();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32, visible = row % sequence + 1;
@@ -171,21 +178,23 @@ __global__ void causal_softmax_forward(const float* scores, int rows, int sequen
   }
 }
 
-__global__ void causal_softmax_backward(const float* probabilities, const float* d_probabilities, int rows,
-                                        int sequence, float* d_scores) {
+__global__ void causal_softmax_backward(const float* probabilities, const float* d_probabilities,
+                                        int rows, int sequence, float* d_scores) {
   const int row = warp_index();
   if (row >= rows) return;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const std::size_t begin = static_cast<std::size_t>(row) * sequence;
   float sum = 0.0f;
-  for (int i = lane; i < sequence; i += 32) sum += probabilities[begin + i] * d_probabilities[begin + i];
+  for (int i = lane; i < sequence; i += 32)
+    sum += probabilities[begin + i] * d_probabilities[begin + i];
   sum = warp_reduce<Sum>(sum);
   for (int i = lane; i < sequence; i += 32) {
     d_scores[begin + i] = probabilities[begin + i] * (d_probabilities[begin + i] - sum);
   }
 }
 
-inline constexpr float kGeluSlope = 0.7978845608f, kGeluCubic = 0.044715f;  // Hendrycks and Gimpel 2016
+inline constexpr float kGeluSlope = 0.7978845608f,
+                       kGeluCubic = 0.044715f;  // Hendrycks and Gimpel 2016
 
 __global__ void gelu_forward(const float* x, std::size_t count, float* y) {
   const std::size_t i = global_index();
@@ -209,13 +218,14 @@ __global__ void add(const float* a, const float* b, std::size_t count, float* su
 }
 
 // One warp a row: its loss, and the gradient of the mean loss over all rows.
-__global__ void cross_entropy(const float* logits, const std::int32_t* targets, int rows, int vocabulary,
-                              float* row_losses, float* d_logits) {
+__global__ void cross_entropy(const float* logits, const std::int32_t* targets, int rows,
+                              int vocabulary, float* row_losses, float* d_logits) {
   const int row = warp_index(), lane = static_cast<int>(threadIdx.x) % 32;
   if (row >= rows) return;
   const std::size_t begin = static_cast<std::size_t>(row) * vocabulary;
   float highest = Maximum::kNeutral, sum = 0.0f;
-  for (int i = lane; i < vocabulary; i += 32) highest = Maximum::combine(highest, logits[begin + i]);
+  for (int i = lane; i < vocabulary; i += 32)
+    highest = Maximum::combine(highest, logits[begin + i]);
   highest = warp_reduce<Maximum>(highest);
   for (int i = lane; i < vocabulary; i += 32) sum += expf(logits[begin + i] - highest);
   sum = warp_reduce<Sum>(sum);

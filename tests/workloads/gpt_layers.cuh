@@ -1,8 +1,8 @@
 // The layers of a pre-norm transformer: layer norm, GELU, causal attention, the block of them.
 //
 // Used by: gpt, on the main thread.
-// Ownership and invariants as in common/layers.cuh: forward makes a new tensor, keeps what backward reads,
-// backward lets go of it.
+// Ownership and invariants as in common/layers.cuh: forward makes a new tensor, keeps what backward
+// reads, backward lets go of it.
 #pragma once
 
 #include <cmath>
@@ -23,8 +23,8 @@ struct GptShape {
 
 inline Tensor sum_of(Device* device, const Tensor& a, const Tensor& b) {
   Tensor sum = transient_tensor(device->memory(), a.shape);
-  add<<<blocks_for(sum.elements()), kThreads, 0, device->compute_stream()>>>(a.data(), b.data(),
-                                                                             sum.elements(), sum.data());
+  add<<<blocks_for(sum.elements()), kThreads, 0, device->compute_stream()>>>(
+      a.data(), b.data(), sum.elements(), sum.data());
   CHECK_LAUNCH("add");
   return sum;
 }
@@ -43,9 +43,10 @@ class LayerNorm final : public Layer {
     means_ = transient_tensor(device_->memory(), {rows});
     inverse_deviations_ = transient_tensor(device_->memory(), {rows});
     Tensor y = transient_tensor(device_->memory(), x.shape);
-    layer_norm_forward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
-        x.data(), scale_.value.data(), shift_.value.data(), rows, width_, kEpsilon, y.data(), means_.data(),
-        inverse_deviations_.data());
+    layer_norm_forward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0,
+                         device_->compute_stream()>>>(
+        x.data(), scale_.value.data(), shift_.value.data(), rows, width_, kEpsilon, y.data(),
+        means_.data(), inverse_deviations_.data());
     CHECK_LAUNCH("layer_norm_forward");
     return y;
   }
@@ -54,16 +55,18 @@ class LayerNorm final : public Layer {
     const int rows = dy.shape.n;
     scale_.gradient = transient_tensor(device_->memory(), scale_.value.shape);
     shift_.gradient = transient_tensor(device_->memory(), shift_.value.shape);
-    const dim3 grid(static_cast<unsigned>((width_ + kColumns - 1) / kColumns)), block(kColumns, kRowGroups);
+    const dim3 grid(static_cast<unsigned>((width_ + kColumns - 1) / kColumns)),
+        block(kColumns, kRowGroups);
     layer_norm_parameter_gradients<<<grid, block, 2 * kColumns * kRowGroups * sizeof(float),
                                      device_->compute_stream()>>>(
-        x_.data(), dy.data(), means_.data(), inverse_deviations_.data(), rows, width_, scale_.gradient.data(),
-        shift_.gradient.data());
+        x_.data(), dy.data(), means_.data(), inverse_deviations_.data(), rows, width_,
+        scale_.gradient.data(), shift_.gradient.data());
     CHECK_LAUNCH("layer_norm_parameter_gradients");
     Tensor dx = transient_tensor(device_->memory(), dy.shape);
-    layer_norm_backward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0, device_->compute_stream()>>>(
-        x_.data(), dy.data(), scale_.value.data(), means_.data(), inverse_deviations_.data(), rows, width_,
-        dx.data());
+    layer_norm_backward<<<blocks_for_rows(rows), kWarpsPerBlock * 32, 0,
+                          device_->compute_stream()>>>(x_.data(), dy.data(), scale_.value.data(),
+                                                       means_.data(), inverse_deviations_.data(),
+                                                       rows, width_, dx.data());
     CHECK_LAUNCH("layer_norm_backward");
     for (Tensor* kept : {&x_, &means_, &inverse_deviations_}) kept->reset();
     return dx;
@@ -90,8 +93,8 @@ class Gelu final : public Layer {
   Tensor forward(const Tensor& x, Mode) override {
     x_ = x;
     Tensor y = transient_tensor(device_->memory(), x.shape);
-    gelu_forward<<<blocks_for(y.elements()), kThreads, 0, device_->compute_stream()>>>(x.data(), y.elements(),
-                                                                                       y.data());
+    gelu_forward<<<blocks_for(y.elements()), kThreads, 0, device_->compute_stream()>>>(
+        x.data(), y.elements(), y.data());
     CHECK_LAUNCH("gelu_forward");
     return y;
   }
@@ -124,8 +127,9 @@ class Attention final : public Layer {
     split(project_in_.forward(x, mode));
     probabilities_ = attend();
     Tensor mixed = head_tensor();
-    batched_gemm(*device_, {shape_.sequence, shape_.depth(), shape_.sequence}, matrices(), 1.0f, Form::kPlain,
-                 probabilities_.data(), Form::kPlain, heads_[kValue].data(), mixed.data());
+    batched_gemm(*device_, {shape_.sequence, shape_.depth(), shape_.sequence}, matrices(), 1.0f,
+                 Form::kPlain, probabilities_.data(), Form::kPlain, heads_[kValue].data(),
+                 mixed.data());
     Tensor merged = transient_tensor(device_->memory(), {shape_.tokens(), shape_.width});
     merge(mixed, 1, 0, merged);
     mixed.reset();
@@ -137,7 +141,8 @@ class Attention final : public Layer {
     Tensor d_mixed = head_tensor();
     split_one(d_merged, 1, 0, d_mixed);
     d_merged.reset();
-    Tensor d_packed = transient_tensor(device_->memory(), {shape_.tokens(), kGroups * shape_.width});
+    Tensor d_packed =
+        transient_tensor(device_->memory(), {shape_.tokens(), kGroups * shape_.width});
     value_gradient(d_mixed, d_packed);
     const Tensor d_scores = score_gradient(std::move(d_mixed));
     query_and_key_gradients(d_scores, d_packed);
@@ -156,7 +161,8 @@ class Attention final : public Layer {
   int matrices() const { return shape_.batch * shape_.heads; }
   int score_rows() const { return matrices() * shape_.sequence; }
   Tensor head_tensor() const {
-    return transient_tensor(device_->memory(), {shape_.batch, shape_.heads, shape_.sequence, shape_.depth()});
+    return transient_tensor(device_->memory(),
+                            {shape_.batch, shape_.heads, shape_.sequence, shape_.depth()});
   }
   Tensor score_tensor() const {
     return transient_tensor(device_->memory(),
@@ -186,11 +192,12 @@ class Attention final : public Layer {
   Tensor attend() const {
     const Tensor scores = score_tensor();
     batched_gemm(*device_, {shape_.sequence, shape_.sequence, shape_.depth()}, matrices(), scale_,
-                 Form::kPlain, heads_[kQuery].data(), Form::kTransposed, heads_[kKey].data(), scores.data());
+                 Form::kPlain, heads_[kQuery].data(), Form::kTransposed, heads_[kKey].data(),
+                 scores.data());
     Tensor probabilities = score_tensor();
     causal_softmax_forward<<<blocks_for_rows(score_rows()), kWarpsPerBlock * 32, 0,
-                             device_->compute_stream()>>>(scores.data(), score_rows(), shape_.sequence,
-                                                          probabilities.data());
+                             device_->compute_stream()>>>(scores.data(), score_rows(),
+                                                          shape_.sequence, probabilities.data());
     CHECK_LAUNCH("causal_softmax_forward");
     return probabilities;
   }
@@ -198,20 +205,23 @@ class Attention final : public Layer {
   void value_gradient(const Tensor& d_mixed, const Tensor& d_packed) const {
     const Tensor d_value = head_tensor();
     batched_gemm(*device_, {shape_.sequence, shape_.depth(), shape_.sequence}, matrices(), 1.0f,
-                 Form::kTransposed, probabilities_.data(), Form::kPlain, d_mixed.data(), d_value.data());
+                 Form::kTransposed, probabilities_.data(), Form::kPlain, d_mixed.data(),
+                 d_value.data());
     merge(d_value, kGroups, kValue, d_packed);
   }
 
   // Consumes the probabilities.
   Tensor score_gradient(Tensor d_mixed) {
     Tensor d_probabilities = score_tensor();
-    batched_gemm(*device_, {shape_.sequence, shape_.sequence, shape_.depth()}, matrices(), 1.0f, Form::kPlain,
-                 d_mixed.data(), Form::kTransposed, heads_[kValue].data(), d_probabilities.data());
+    batched_gemm(*device_, {shape_.sequence, shape_.sequence, shape_.depth()}, matrices(), 1.0f,
+                 Form::kPlain, d_mixed.data(), Form::kTransposed, heads_[kValue].data(),
+                 d_probabilities.data());
     d_mixed.reset();
     Tensor d_scores = score_tensor();
     causal_softmax_backward<<<blocks_for_rows(score_rows()), kWarpsPerBlock * 32, 0,
-                              device_->compute_stream()>>>(probabilities_.data(), d_probabilities.data(),
-                                                           score_rows(), shape_.sequence, d_scores.data());
+                              device_->compute_stream()>>>(probabilities_.data(),
+                                                           d_probabilities.data(), score_rows(),
+                                                           shape_.sequence, d_scores.data());
     CHECK_LAUNCH("causal_softmax_backward");
     probabilities_.reset();
     return d_scores;
@@ -224,8 +234,8 @@ class Attention final : public Layer {
                  heads_[kKey].data(), d_query.data());
     merge(d_query, kGroups, kQuery, d_packed);
     const Tensor d_key = head_tensor();
-    batched_gemm(*device_, product, matrices(), scale_, Form::kTransposed, d_scores.data(), Form::kPlain,
-                 heads_[kQuery].data(), d_key.data());
+    batched_gemm(*device_, product, matrices(), scale_, Form::kTransposed, d_scores.data(),
+                 Form::kPlain, heads_[kQuery].data(), d_key.data());
     merge(d_key, kGroups, kKey, d_packed);
   }
 

@@ -1,10 +1,12 @@
-// Trainings whose iterations are made of loops: what a learner of iterations may take for the iteration itself.
+// Trainings whose iterations are made of loops: what a learner of iterations may take for the
+// iteration itself.
 //
-// `--program=trainer` is a convolutional network in the plain way: for every layer, for every image of the batch, the image's
-// columns and a matrix product; so back again; then one update of all parameters. All passes of a layer touch the same
-// allocations. `--program=random` is loops in loops drawn from the seed: kernels over a few buffers each, trip counts that stay or
-// change, and all of it repeated `--steps` times. The kernels do what is cheap in place of the arithmetic: how long that
-// would take is declared in nested_loops.uses.
+// `--program=trainer` is a convolutional network in the plain way: for every layer, for every image
+// of the batch, the image's columns and a matrix product; so back again; then one update of all
+// parameters. All passes of a layer touch the same allocations. `--program=random` is loops in
+// loops drawn from the seed: kernels over a few buffers each, trip counts that stay or change, and
+// all of it repeated `--steps` times. The kernels do what is cheap in place of the arithmetic: how
+// long that would take is declared in nested_loops.uses.
 //
 // Prints a checksum of all memory at the end.
 #include <cuda_runtime.h>
@@ -47,8 +49,9 @@ __global__ void im2col(const std::uint32_t* image, int image_words, int column_w
 }
 
 // out = weights * columns.
-__global__ void multiply(const std::uint32_t* weights, int weight_words, const std::uint32_t* columns,
-                         int column_words, int out_words, std::uint32_t* out) {
+__global__ void multiply(const std::uint32_t* weights, int weight_words,
+                         const std::uint32_t* columns, int column_words, int out_words,
+                         std::uint32_t* out) {
   for (int i = first_index(); i < out_words; i += stride())
     out[i] = weights[i % weight_words] * 2654435761u + columns[i % column_words];
 }
@@ -73,7 +76,8 @@ class Words {
     CHECK(cudaMalloc(&address_, words * sizeof(std::uint32_t)));
     CHECK(cudaMemset(address_, 1, words * sizeof(std::uint32_t)));
   }
-  Words(Words&& other) noexcept : address_(std::exchange(other.address_, nullptr)), words_(other.words_) {}
+  Words(Words&& other) noexcept
+      : address_(std::exchange(other.address_, nullptr)), words_(other.words_) {}
   Words(const Words&) = delete;
   ~Words() { CHECK(cudaFree(address_)); }
 
@@ -113,7 +117,8 @@ class Trainer {
     for (int i = 0; i < 2 * arenas; ++i) memory_.emplace_back(tensor_words() * per_arena());
     gradients_ = arenas;
     parameters_ = static_cast<int>(memory_.size());
-    for (int i = 0; i < 2; ++i) memory_.emplace_back(layers * static_cast<std::size_t>(weight_words_));
+    for (int i = 0; i < 2; ++i)
+      memory_.emplace_back(layers * static_cast<std::size_t>(weight_words_));
     columns_ = static_cast<int>(memory_.size());
     memory_.emplace_back(static_cast<std::size_t>(column_words_));
   }
@@ -138,7 +143,8 @@ class Trainer {
         .at(static_cast<std::size_t>(i % layers_per_arena_) * tensor_words());
   }
   std::uint32_t* image(int arena, int layer, int i) const {
-    return tensor(arena, layer) + static_cast<std::size_t>(i) * static_cast<std::size_t>(image_words_);
+    return tensor(arena, layer) +
+           static_cast<std::size_t>(i) * static_cast<std::size_t>(image_words_);
   }
   std::uint32_t* weights(int kind, int layer) const {
     return at(parameters_ + kind)
@@ -158,11 +164,12 @@ class Trainer {
     for (int i = 0; i < batch_; ++i) {
       std::uint32_t* const gradient = image(gradients_, layer + 1, i);
       im2col<<<kBlocks, kThreads>>>(image(0, layer, i), image_words_, column_words_, columns());
-      multiply_add<<<kBlocks, kThreads>>>(gradient, image_words_, columns(), column_words_, weight_words_,
-                                          weights(1, layer));
-      multiply<<<kBlocks, kThreads>>>(weights(0, layer), weight_words_, gradient, image_words_, column_words_,
-                                      columns());
-      im2col<<<kBlocks, kThreads>>>(columns(), column_words_, image_words_, image(gradients_, layer, i));
+      multiply_add<<<kBlocks, kThreads>>>(gradient, image_words_, columns(), column_words_,
+                                          weight_words_, weights(1, layer));
+      multiply<<<kBlocks, kThreads>>>(weights(0, layer), weight_words_, gradient, image_words_,
+                                      column_words_, columns());
+      im2col<<<kBlocks, kThreads>>>(columns(), column_words_, image_words_,
+                                    image(gradients_, layer, i));
     }
   }
 
@@ -236,7 +243,8 @@ class RandomLoops {
     else if (node.kind == 1)
       multiply<<<kBlocks, kThreads>>>(a.at(0), a.words(), b.at(0), b.words(), c.words(), c.at(0));
     else
-      multiply_add<<<kBlocks, kThreads>>>(a.at(0), a.words(), b.at(0), b.words(), c.words(), c.at(0));
+      multiply_add<<<kBlocks, kThreads>>>(a.at(0), a.words(), b.at(0), b.words(), c.words(),
+                                          c.at(0));
   }
 
   std::uint64_t state_;
@@ -274,11 +282,13 @@ void run(const NestedLoopsOptions& options) {
 int main(int argc, char** argv) {
   workloads::NestedLoopsOptions options;
   workloads::Arguments arguments("Trainings whose iterations are made of loops.");
-  arguments.choice("program", &options.program,
-                   {{"trainer", workloads::Program::kTrainer}, {"random", workloads::Program::kRandom}},
-                   "what is run");
+  arguments.choice(
+      "program", &options.program,
+      {{"trainer", workloads::Program::kTrainer}, {"random", workloads::Program::kRandom}},
+      "what is run");
   arguments.integer("steps", &options.steps, 1, 1000000, "how often");
-  arguments.integer("batch", &options.batch, 1, 4096, "trainer: images, each of which has a pass of its own");
+  arguments.integer("batch", &options.batch, 1, 4096,
+                    "trainer: images, each of which has a pass of its own");
   arguments.integer("layers", &options.layers, 1, 1000, "trainer: layers");
   arguments.integer("channels", &options.channels, 1, 4096, "trainer: channels of each layer");
   arguments.integer("layers-per-arena", &options.layers_per_arena, 1, 1000,

@@ -1,8 +1,9 @@
-// Kernels that reach their data through pointers in memory, by every way in which such pointers get there. Prints a
-// checksum of each scene after every step and of all data at the end.
+// Kernels that reach their data through pointers in memory, by every way in which such pointers get
+// there. Prints a checksum of each scene after every step and of all data at the end.
 //
-// A scene owns `count` buffers that kernels reach only indirectly once its structure stands. Between the scenes' steps
-// other buffers are used, so that under a budget the scenes' own are the least recently used.
+// A scene owns `count` buffers that kernels reach only indirectly once its structure stands.
+// Between the scenes' steps other buffers are used, so that under a budget the scenes' own are the
+// least recently used.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -33,7 +34,8 @@ class DeviceBytes {
   explicit DeviceBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
     CHECK(cudaMalloc(&address_, size_bytes));
   }
-  DeviceBytes(DeviceBytes&& other) noexcept : address_(other.address_), size_bytes_(other.size_bytes_) {
+  DeviceBytes(DeviceBytes&& other) noexcept
+      : address_(other.address_), size_bytes_(other.size_bytes_) {
     other.address_ = nullptr;
   }
   DeviceBytes(const DeviceBytes&) = delete;
@@ -68,18 +70,21 @@ class Scene {
 class NodeScene : public Scene {
  public:
   NodeScene(const PointersOptions& options, std::uint64_t seed)
-      : words_(static_cast<std::uint32_t>((options.buffer_bytes - sizeof(Node)) / sizeof(std::uint32_t))) {
+      : words_(static_cast<std::uint32_t>((options.buffer_bytes - sizeof(Node)) /
+                                          sizeof(std::uint32_t))) {
     table_.count = options.count;
     for (int i = 0; i < options.count; ++i) {
       buffers_.emplace_back(options.buffer_bytes);
       table_.nodes[i] = buffers_.back().as<Node>();
-      fill_node<<<kBlocks, kThreads>>>(table_.nodes[i], seed + static_cast<std::uint64_t>(i), words_);
+      fill_node<<<kBlocks, kThreads>>>(table_.nodes[i], seed + static_cast<std::uint64_t>(i),
+                                       words_);
       CHECK_LAUNCH("fill_node");
     }
   }
   std::uint64_t checksum() const override {
     std::uint64_t sum = 0;
-    for (const DeviceBytes& buffer : buffers_) sum = mix_bits(sum ^ buffer.checksum(offsetof(Node, data)));
+    for (const DeviceBytes& buffer : buffers_)
+      sum = mix_bits(sum ^ buffer.checksum(offsetof(Node, data)));
     return sum;
   }
 
@@ -104,7 +109,8 @@ class UploadedTable : public NodeScene {
  public:
   UploadedTable(const PointersOptions& options, std::uint64_t seed)
       : NodeScene(options, seed), device_table_(table_bytes()) {
-    CHECK(cudaMemcpy(device_table_.as<void>(), table().nodes, table_bytes(), cudaMemcpyHostToDevice));
+    CHECK(
+        cudaMemcpy(device_table_.as<void>(), table().nodes, table_bytes(), cudaMemcpyHostToDevice));
   }
   void step(int step) override { mix(device_table_.as<Node*>(), step); }
 
@@ -142,7 +148,8 @@ class WrittenTable : public NodeScene {
   const DeviceBytes device_table_;
 };
 
-// A pinned source that a host function fills after the copy was enqueued, other nodes first in each step.
+// A pinned source that a host function fills after the copy was enqueued, other nodes first in each
+// step.
 class RewrittenSource : public NodeScene {
  public:
   RewrittenSource(const PointersOptions& options, std::uint64_t seed)
@@ -160,7 +167,8 @@ class RewrittenSource : public NodeScene {
     turn_ = step;
     CHECK(cudaLaunchHostFunc(
         stream_, [](void* scene) { static_cast<RewrittenSource*>(scene)->rewrite(); }, this));
-    CHECK(cudaMemcpyAsync(device_table_.as<void>(), source_, table_bytes(), cudaMemcpyHostToDevice, stream_));
+    CHECK(cudaMemcpyAsync(device_table_.as<void>(), source_, table_bytes(), cudaMemcpyHostToDevice,
+                          stream_));
     mix(device_table_.as<Node*>(), step, stream_);
     CHECK(cudaStreamSynchronize(stream_));
   }
@@ -214,7 +222,8 @@ class ConstantTable : public NodeScene {
 // A list that kernels build, one node a launch, and walk from a head in device memory.
 class List : public NodeScene {
  public:
-  List(const PointersOptions& options, std::uint64_t seed) : NodeScene(options, seed), head_(sizeof(Node*)) {
+  List(const PointersOptions& options, std::uint64_t seed)
+      : NodeScene(options, seed), head_(sizeof(Node*)) {
     CHECK(cudaMemset(head_.as<void>(), 0, sizeof(Node*)));
     for (int i = 0; i < count(); ++i) {
       push_front<<<1, 1>>>(head_.as<Node*>(), table().nodes[i]);
@@ -277,7 +286,8 @@ class LateList : public NodeScene {
 
 class Tree : public NodeScene {
  public:
-  Tree(const PointersOptions& options, std::uint64_t seed) : NodeScene(options, seed), root_(sizeof(Node*)) {
+  Tree(const PointersOptions& options, std::uint64_t seed)
+      : NodeScene(options, seed), root_(sizeof(Node*)) {
     CHECK(cudaMemset(root_.as<void>(), 0, sizeof(Node*)));
     for (int i = 0; i < count(); ++i) {
       insert<<<1, 1>>>(root_.as<Node*>(), table().nodes[i]);
@@ -305,8 +315,8 @@ class Batched : public Scene {
     const auto elements = static_cast<std::uint32_t>(kTile * depth_);
     for (int i = 0; i < 3 * batch_; ++i) {
       matrices_.emplace_back(options.buffer_bytes);
-      fill_floats<<<kBlocks, kThreads>>>(matrices_.back().as<float>(), seed + static_cast<std::uint64_t>(i),
-                                         elements);
+      fill_floats<<<kBlocks, kThreads>>>(matrices_.back().as<float>(),
+                                         seed + static_cast<std::uint64_t>(i), elements);
       CHECK_LAUNCH("fill_floats");
     }
     std::vector<float*> addresses;
@@ -316,7 +326,8 @@ class Batched : public Scene {
   }
   void step(int) override {
     float** const table = tables_.as<float*>();
-    gemm_batched<<<batch_, dim3(kTile, kTile)>>>(table, table + batch_, table + 2 * batch_, depth_ / 8);
+    gemm_batched<<<batch_, dim3(kTile, kTile)>>>(table, table + batch_, table + 2 * batch_,
+                                                 depth_ / 8);
     CHECK_LAUNCH("gemm_batched");
   }
   std::uint64_t checksum() const override {
@@ -358,7 +369,8 @@ PointersOptions parse_pointers_options(int argc, char** argv) {
   Arguments arguments("Reaches device memory through pointers that lie in device memory.");
   arguments.text("scenes", &options.scenes, "scenes to play, by commas");
   arguments.integer("steps", &options.steps, 1, 100000, "steps of each scene");
-  arguments.integer("count", &options.count, 1, kMostTargets, "buffers that a scene reaches indirectly");
+  arguments.integer("count", &options.count, 1, kMostTargets,
+                    "buffers that a scene reaches indirectly");
   arguments.integer("ballast", &options.ballast, 0, 4096, "buffers used between the scenes' steps");
   arguments.size("size", &options.buffer_bytes, "bytes of a buffer");
   arguments.parse(argc, argv);
@@ -368,18 +380,21 @@ PointersOptions parse_pointers_options(int argc, char** argv) {
 void play(const PointersOptions& options) {
   std::vector<std::pair<std::string, std::unique_ptr<Scene>>> scenes;
   for (const auto& [name, make_scene] : kScenes) {
-    if (is_wanted(options.scenes, name)) scenes.emplace_back(name, make_scene(options, scenes.size() * 1000));
+    if (is_wanted(options.scenes, name))
+      scenes.emplace_back(name, make_scene(options, scenes.size() * 1000));
   }
   if (scenes.empty()) fail(2, "no scene is called %s", options.scenes.c_str());
   std::vector<DeviceBytes> ballast;
   for (int i = 0; i < options.ballast; ++i) ballast.emplace_back(options.buffer_bytes);
   const auto words =
       static_cast<std::uint32_t>((options.buffer_bytes - sizeof(Node)) / sizeof(std::uint32_t));
-  for (const DeviceBytes& buffer : ballast) CHECK(cudaMemset(buffer.as<void>(), 0, options.buffer_bytes));
+  for (const DeviceBytes& buffer : ballast)
+    CHECK(cudaMemset(buffer.as<void>(), 0, options.buffer_bytes));
   for (int step = 0; step < options.steps; ++step) {
     for (const auto& [name, scene] : scenes) {
       for (const DeviceBytes& buffer : ballast) {
-        mix_one<<<kBlocks, kThreads>>>(buffer.as<Node>(), Work{words / 64, static_cast<std::uint32_t>(step)});
+        mix_one<<<kBlocks, kThreads>>>(buffer.as<Node>(),
+                                       Work{words / 64, static_cast<std::uint32_t>(step)});
         CHECK_LAUNCH("mix_one");
       }
       scene->step(step);
@@ -391,7 +406,8 @@ void play(const PointersOptions& options) {
     std::printf("%s %016llx\n", name.c_str(), static_cast<unsigned long long>(checksum));
     sum = mix_bits(sum ^ checksum);
   }
-  for (const DeviceBytes& buffer : ballast) sum = mix_bits(sum ^ buffer.checksum(offsetof(Node, data)));
+  for (const DeviceBytes& buffer : ballast)
+    sum = mix_bits(sum ^ buffer.checksum(offsetof(Node, data)));
   std::printf("checksum %016llx\n", static_cast<unsigned long long>(sum));
 }
 

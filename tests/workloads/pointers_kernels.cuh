@@ -1,7 +1,8 @@
-// Kernels that reach memory through pointers that lie in memory: none of the buffers they change is a parameter.
+// Kernels that reach memory through pointers that lie in memory: none of the buffers they change is
+// a parameter.
 //
-// Used by: pointers.cu. A buffer is a Node: a header with pointers, then `words` words of data; checksums cover the data
-// alone, since addresses differ from run to run.
+// Used by: pointers.cu. A buffer is a Node: a header with pointers, then `words` words of data;
+// checksums cover the data alone, since addresses differ from run to run.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,7 +28,8 @@ struct Work {
   std::uint32_t step;
 };
 
-// Pointers by value, as frameworks pass them to multi-tensor kernels or copy them to constant memory.
+// Pointers by value, as frameworks pass them to multi-tensor kernels or copy them to constant
+// memory.
 struct NodeTable {
   Node* nodes[kMostTargets];
   int count;
@@ -46,7 +48,8 @@ __device__ inline void mix_node(Node* node, Work work) {
 }
 
 __global__ void fill_node(Node* node, std::uint64_t seed, std::uint32_t words) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words; i += gridDim.x * blockDim.x) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words;
+       i += gridDim.x * blockDim.x) {
     node->data[i] = static_cast<std::uint32_t>(random_bits(seed, 0, i));
   }
 }
@@ -93,7 +96,8 @@ __global__ void write_table(Node** table, NodeTable nodes) {
   for (int i = 0; i < nodes.count; ++i) table[i] = nodes.nodes[i];
 }
 
-// One thread, one node a launch: the new node goes to the list's front, or where its key leads to in the tree.
+// One thread, one node a launch: the new node goes to the list's front, or where its key leads to
+// in the tree.
 __global__ void push_front(Node** head, Node* node) {
   node->next = *head;
   *head = node;
@@ -113,8 +117,10 @@ __global__ void insert(Node** root, Node* node) {
 
 constexpr int kTile = 32;
 
-// C_i += A_i * B_i for matrices of kTile rows, whose addresses lie in three tables, as cublasSgemmBatched takes them.
-__global__ void gemm_batched(const float* const* a, const float* const* b, float* const* c, int depth) {
+// C_i += A_i * B_i for matrices of kTile rows, whose addresses lie in three tables, as
+// cublasSgemmBatched takes them.
+__global__ void gemm_batched(const float* const* a, const float* const* b, float* const* c,
+                             int depth) {
   const float* const left = a[blockIdx.x] + threadIdx.y * depth;
   const float* const right = b[blockIdx.x] + threadIdx.x * depth;
   float sum = c[blockIdx.x][threadIdx.y * kTile + threadIdx.x];
@@ -123,7 +129,8 @@ __global__ void gemm_batched(const float* const* a, const float* const* b, float
 }
 
 __global__ void fill_floats(float* data, std::uint64_t seed, std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count; i += gridDim.x * blockDim.x) {
+  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
+       i += gridDim.x * blockDim.x) {
     data[i] = random_unit(seed, 1, i) - 0.5f;
   }
 }

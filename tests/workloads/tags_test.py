@@ -39,14 +39,14 @@ class TagsTest(unittest.TestCase):
                                  ("1080ti", "gpt --layers=12 --width=768 --heads=12 --sequence=1024 --batch=4 "
                                             "--vocabulary=50257 --steps=3")):
             bare = self.run_trainer(command, profile=profile)
-            self.assertGreater(bare.books["device_bytes_peak"], 7 * GIB)
+            self.assertGreater(bare.statistics["device_bytes_peak"], 7 * GIB)
             for percent in (100, 50, 25):
                 with self.subTest(profile=profile, command=command, percent=percent):
-                    budget_bytes = bare.books["device_bytes_peak"] * percent // 100
+                    budget_bytes = bare.statistics["device_bytes_peak"] * percent // 100
                     run = self.run_trainer(command, budget_bytes, profile)
                     self.assertEqual(run.output, bare.output)
-                    self.assertEqual(run.books["violations"], [])
-                    self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+                    self.assertEqual(run.statistics["violations"], [])
+                    self.assertLessEqual(run.statistics["device_bytes_peak"], budget_bytes)
 
     def test_checksum_depends_on_no_byte_that_was_there_before_the_weights(self):
         """The weights do not fit: later ones get their first values where earlier ones were. An operation left the bytes between
@@ -56,7 +56,7 @@ class TagsTest(unittest.TestCase):
         for budget_mib in (100, 160):
             with self.subTest(budget_mib=budget_mib):
                 run = self.run_trainer(command, budget_mib << 20)
-                self.assertGreater(run.books["h2d_bytes"], bare.books["h2d_bytes"])
+                self.assertGreater(run.statistics["h2d_bytes"], bare.statistics["h2d_bytes"])
                 self.assertEqual(run.output, bare.output)
 
     def test_trainers_are_proven(self):
@@ -69,13 +69,13 @@ class TagsTest(unittest.TestCase):
                 with self.subTest(command=command):
                     run = self.run_trainer(command, budget_mib << 20, "a100", LEARN="wait", REPORT=str(report),
                                            HOST_LIMIT=str(64 * GIB))
-                    self.assertGreater(run.books["d2h_bytes"], GIB)
+                    self.assertGreater(run.statistics["d2h_bytes"], GIB)
                     self.assertEqual(json.loads(report.read_text())["pointers"], "proven")
 
     def test_what_computes_nothing_needs_little_memory(self):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         run = self.run_trainer(command)
-        self.assertGreater(run.books["device_bytes_peak"], 30 * GIB)
+        self.assertGreater(run.statistics["device_bytes_peak"], 30 * GIB)
         self.assertLess(self.bare_peak_bytes(command), 4 * GIB)
         # Of all runs so far: those that learn compare outputs on the host, and what is zero takes no memory there.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 4 * GIB)

@@ -20,18 +20,18 @@ class Run:
 
     def __init__(self, command):
         with tempfile.TemporaryDirectory() as folder:
-            books = os.path.join(folder, "books.json")
+            statistics = os.path.join(folder, "statistics.json")
             environment = dict(os.environ, LD_LIBRARY_PATH=SIMULATOR, SPILLWAY_SIM_PROFILE="h200",
-                               SPILLWAY_SIM_STATS=books)
+                               SPILLWAY_SIM_STATS=statistics)
             environment.pop("LD_PRELOAD", None)
             name, *options = command.split()
             result = subprocess.run([os.path.join(WORKLOADS, name), *options], env=environment, capture_output=True,
                                     text=True, check=False)
             self.code, self.output, self.errors = result.returncode, result.stdout, result.stderr
-            self.books = {}
-            if os.path.exists(books):
-                with open(books, encoding="utf-8") as file:
-                    self.books = json.load(file)
+            self.statistics = {}
+            if os.path.exists(statistics):
+                with open(statistics, encoding="utf-8") as file:
+                    self.statistics = json.load(file)
 
     def losses(self):
         return [float.fromhex(text) for text in re.findall(r"^step \d+ loss (\S+)$", self.output, re.M)]
@@ -44,27 +44,27 @@ class TrainersTest(unittest.TestCase):
     def trained(self, command):
         run = Run(command)
         self.assertEqual(run.code, 0, run.errors)
-        self.assertEqual(run.books["violations"], [])
-        self.assertEqual(run.books["not_supported"], {})
-        self.assertEqual(run.books["unmapped_while_in_use"], 0)
-        self.assertEqual(run.books["illegal_accesses"], 0)
+        self.assertEqual(run.statistics["violations"], [])
+        self.assertEqual(run.statistics["not_supported"], {})
+        self.assertEqual(run.statistics["unmapped_while_in_use"], 0)
+        self.assertEqual(run.statistics["illegal_accesses"], 0)
         if "--allocator=async" not in command:  # the driver's pool keeps what was freed
-            self.assertEqual(run.books["device_bytes_now"], 0)
+            self.assertEqual(run.statistics["device_bytes_now"], 0)
         self.assertRegex(run.output, r"\nchecksum [0-9a-f]{16}\n$")
         return run
 
     def test_digits_cnn_reads_digits_it_has_not_seen(self):
         run = self.trained("digits_cnn")
         self.assertGreaterEqual(run.accuracy(), 0.95)  # by how this processor rounds 247 or 249 of 256, of what was seen
-        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+        self.assertGreaterEqual(run.statistics["device_bytes_peak"], 256 * MIB)
 
     def test_convnet_of_default_size_wants_256_mib(self):
         run = self.trained("convnet --steps=1")
-        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+        self.assertGreaterEqual(run.statistics["device_bytes_peak"], 256 * MIB)
 
     def test_gpt_of_default_size_wants_256_mib(self):
         run = self.trained("gpt --steps=1")
-        self.assertGreaterEqual(run.books["device_bytes_peak"], 256 * MIB)
+        self.assertGreaterEqual(run.statistics["device_bytes_peak"], 256 * MIB)
 
     def test_convnet_learns_a_few_images_with_every_kind_of_block(self):
         for model in ("resnet18 --steps=8", "resnet:1,1,1,1 --steps=8", "vgg11 --steps=12 --rate=0.005"):

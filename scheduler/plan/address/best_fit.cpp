@@ -74,7 +74,8 @@ Layout PlaceInOrder(const Problem& problem, PlacementOrder order, HoleChoice cho
   const std::vector<Buffer>& buffers = problem.buffers;
   Layout layout;
   layout.offsets_bytes.assign(buffers.size(), 0);
-  std::vector<size_t> placed;  // by offset, so that the extents of those that matter come out sorted
+  std::vector<size_t>
+      placed;  // by offset, so that the extents of those that matter come out sorted
   std::vector<Extent> taken;
   for (const size_t next : Sequence(buffers, order)) {
     const Buffer& buffer = buffers[next];
@@ -87,9 +88,9 @@ Layout PlaceInOrder(const Problem& problem, PlacementOrder order, HoleChoice cho
     const int64_t offset =
         buffer.fixed_offset_bytes ? *buffer.fixed_offset_bytes : ChooseHole(taken, buffer, choice);
     layout.offsets_bytes[next] = offset;
-    const auto above = std::upper_bound(placed.begin(), placed.end(), offset, [&](int64_t at, size_t other) {
-      return at < layout.offsets_bytes[other];
-    });
+    const auto above = std::upper_bound(
+        placed.begin(), placed.end(), offset,
+        [&](int64_t at, size_t other) { return at < layout.offsets_bytes[other]; });
     placed.insert(above, next);
   }
   layout.height_bytes = HeightOf(buffers, layout.offsets_bytes);

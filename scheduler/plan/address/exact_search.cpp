@@ -45,7 +45,8 @@ Sections::Sections(const Problem& problem) {
   std::sort(moments.begin(), moments.end());
   moments.erase(std::unique(moments.begin(), moments.end()), moments.end());
   const auto section_at = [&](int64_t moment) {
-    return static_cast<int>(std::lower_bound(moments.begin(), moments.end(), moment) - moments.begin());
+    return static_cast<int>(std::lower_bound(moments.begin(), moments.end(), moment) -
+                            moments.begin());
   };
   sections.resize(moments.empty() ? 0 : moments.size() - 1);
   for (const Buffer& buffer : problem.buffers) {
@@ -70,15 +71,21 @@ Sections::Sections(const Problem& problem) {
   }
 }
 
-// What breaks ties between blocks that could be placed at the same offset. Width is a lifetime, span a number of sections:
-// each solves problems quickly on which the others never end.
-enum class Preference { kCrowdedWideLarge, kCrowdedLargeSpan, kCrowdedSpanLarge, kLargeSpanCrowded };
+// What breaks ties between blocks that could be placed at the same offset. Width is a lifetime,
+// span a number of sections: each solves problems quickly on which the others never end.
+enum class Preference {
+  kCrowdedWideLarge,
+  kCrowdedLargeSpan,
+  kCrowdedSpanLarge,
+  kLargeSpanCrowded
+};
 constexpr std::array kPreferences = {Preference::kCrowdedWideLarge, Preference::kCrowdedLargeSpan,
                                      Preference::kCrowdedSpanLarge, Preference::kLargeSpanCrowded};
 
 using Key = std::array<int64_t, 3>;
 
-// `crowd` is the largest sum of waiting sizes in one of the block's sections. The order is heuristic: products may wrap.
+// `crowd` is the largest sum of waiting sizes in one of the block's sections. The order is
+// heuristic: products may wrap.
 Key KeyOf(const Block& block, int64_t crowd, Preference preference) {
   const int64_t span = block.end_section - block.first_section;
   const auto area = [&](int64_t length) {
@@ -148,7 +155,8 @@ class Round {
   std::vector<int64_t> least_;      // by block: the lowest offset it can rest at
   std::vector<int64_t> floors_;     // by section: nothing that waits can lie below
   std::vector<int64_t> remaining_;  // by section: sizes of what waits
-  std::vector<int> crossing_;       // by section: waiting blocks that are alive in it and in the one before
+  std::vector<int>
+      crossing_;  // by section: waiting blocks that are alive in it and in the one before
   std::vector<int> placed_;
   std::vector<Undo> least_undo_;
   std::vector<Undo> floor_undo_;
@@ -216,7 +224,8 @@ SearchVerdict Round::GoBelow(const Part& part, int placed, int64_t offset) {
   return SolveAlone(std::move(parts));
 }
 
-// Parts share nothing that waits, so each may start again from the lowest offset, in an order of its own.
+// Parts share nothing that waits, so each may start again from the lowest offset, in an order of
+// its own.
 SearchVerdict Round::SolveAlone(std::vector<Part> parts) {
   for (Part& part : parts) {
     std::vector<Undo> old_ranks;
@@ -257,9 +266,9 @@ std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   }
   for (const int block : part.blocks) {
     if (block == placed) continue;
-    const auto home =
-        std::upper_bound(parts.begin(), parts.end(), blocks_[block].first_section,
-                         [](int section, const Part& other) { return section < other.end_section; });
+    const auto home = std::upper_bound(
+        parts.begin(), parts.end(), blocks_[block].first_section,
+        [](int section, const Part& other) { return section < other.end_section; });
     home->blocks.push_back(block);
   }
   std::erase_if(parts, [](const Part& one) { return one.blocks.empty(); });
@@ -285,7 +294,8 @@ bool Round::Place(int placed, int64_t offset) {
   return true;
 }
 
-// What waits above `block` must rest at its top or higher; lists the sections that this may concern.
+// What waits above `block` must rest at its top or higher; lists the sections that this may
+// concern.
 bool Round::RaiseNeighbours(const Block& block, int64_t height) {
   ++stamp_now_;
   touched_.clear();
@@ -350,7 +360,8 @@ void Round::RaiseFloor(int section, int64_t floor) {
 // Offsets only grow along a branch, so nothing that waits will lie below `offset` either.
 bool Round::SectionsFit(const Part& part, int64_t offset) const {
   for (int s = part.first_section; s < part.end_section; ++s) {
-    if (remaining_[s] != 0 && std::max(floors_[s], offset) + remaining_[s] > capacity_) return false;
+    if (remaining_[s] != 0 && std::max(floors_[s], offset) + remaining_[s] > capacity_)
+      return false;
   }
   return true;
 }

@@ -9,9 +9,11 @@ namespace {
 constexpr int64_t kLargestSum = int64_t{1} << 62;
 
 bool IsWellFormed(const Buffer& buffer) {
-  if (buffer.lower >= buffer.upper || buffer.size_bytes <= 0 || buffer.alignment_bytes < 1) return false;
+  if (buffer.lower >= buffer.upper || buffer.size_bytes <= 0 || buffer.alignment_bytes < 1)
+    return false;
   if (!buffer.fixed_offset_bytes) return true;
-  return *buffer.fixed_offset_bytes >= 0 && *buffer.fixed_offset_bytes % buffer.alignment_bytes == 0;
+  return *buffer.fixed_offset_bytes >= 0 &&
+         *buffer.fixed_offset_bytes % buffer.alignment_bytes == 0;
 }
 
 }  // namespace
@@ -46,7 +48,8 @@ bool IsWellFormed(const Problem& problem) {
   for (const Buffer& buffer : problem.buffers) {
     if (!IsWellFormed(buffer)) return false;
     const int64_t highest = std::max(buffer.size_bytes, buffer.fixed_offset_bytes.value_or(0));
-    if (highest > kLargestSum - sum || buffer.alignment_bytes > kLargestSum - sum - highest) return false;
+    if (highest > kLargestSum - sum || buffer.alignment_bytes > kLargestSum - sum - highest)
+      return false;
     sum += highest + buffer.alignment_bytes;
   }
   return problem.capacity_bytes >= 0;

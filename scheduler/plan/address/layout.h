@@ -1,12 +1,14 @@
 // Address planning's whole domain: buffers that live for a while, and where each of them lies.
 //
-// Offline dynamic storage allocation: every buffer's lifetime and size are known beforehand, and each gets one offset for
-// its life. Called by the address planners and whoever checks or prints their answers, on any thread; plain values.
+// Offline dynamic storage allocation: every buffer's lifetime and size are known beforehand, and
+// each gets one offset for its life. Called by the address planners and whoever checks or prints
+// their answers, on any thread; plain values.
 //
 // Invariants of a valid layout, which CheckLayout() verifies one by one:
 //   1. Every buffer lies within [0, capacity_bytes).
 //   2. Two buffers whose lifetimes overlap do not overlap in space.
-//   3. An offset is a multiple of its buffer's alignment, and equals the fixed offset where there is one.
+//   3. An offset is a multiple of its buffer's alignment, and equals the fixed offset where there
+//   is one.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,8 @@
 
 namespace spillway::scheduler::address {
 
-// Alive in [lower, upper): two buffers of which one ends where the other begins may share their bytes.
+// Alive in [lower, upper): two buffers of which one ends where the other begins may share their
+// bytes.
 struct Buffer {
   int64_t lower = 0;
   int64_t upper = 0;
@@ -46,8 +49,9 @@ int64_t PeakLoadBytes(const std::vector<Buffer>& buffers);
 
 int64_t HeightOf(const std::vector<Buffer>& buffers, const std::vector<int64_t>& offsets_bytes);
 
-// True when sizes, lifetimes, alignments and fixed offsets are what the planners can work with: lifetimes and sizes
-// positive, alignments at least one, fixed offsets aligned, and sums within 62 bits.
+// True when sizes, lifetimes, alignments and fixed offsets are what the planners can work with:
+// lifetimes and sizes positive, alignments at least one, fixed offsets aligned, and sums within 62
+// bits.
 bool IsWellFormed(const Problem& problem);
 
 }  // namespace spillway::scheduler::address

@@ -3,8 +3,10 @@
 namespace spillway::scheduler::address {
 namespace {
 
-std::optional<LayoutFault> FaultAlone(const Buffer& buffer, int64_t offset_bytes, int64_t capacity_bytes) {
-  if (offset_bytes < 0 || offset_bytes > capacity_bytes - buffer.size_bytes) return LayoutFault::kOutOfBounds;
+std::optional<LayoutFault> FaultAlone(const Buffer& buffer, int64_t offset_bytes,
+                                      int64_t capacity_bytes) {
+  if (offset_bytes < 0 || offset_bytes > capacity_bytes - buffer.size_bytes)
+    return LayoutFault::kOutOfBounds;
   if (offset_bytes % buffer.alignment_bytes != 0) return LayoutFault::kMisaligned;
   if (buffer.fixed_offset_bytes && *buffer.fixed_offset_bytes != offset_bytes)
     return LayoutFault::kMovedFixedBuffer;
@@ -13,7 +15,8 @@ std::optional<LayoutFault> FaultAlone(const Buffer& buffer, int64_t offset_bytes
 
 bool ShareBytes(const Buffer& one, int64_t offset, const Buffer& other, int64_t other_offset) {
   const bool share_time = one.lower < other.upper && other.lower < one.upper;
-  const bool share_space = offset < other_offset + other.size_bytes && other_offset < offset + one.size_bytes;
+  const bool share_space =
+      offset < other_offset + other.size_bytes && other_offset < offset + one.size_bytes;
   return share_time && share_space;
 }
 

@@ -14,19 +14,22 @@ class Pinning {
     const IterationProfile& profile = bench.profile();
     for (int32_t i = 0; i < bench.interval_count(); ++i) {
       const IdleInterval& interval = bench.interval(i);
-      const bool spans =
-          !interval.wraps && !interval.content_dead && profile.at(interval.from).phase == Phase::kForward &&
-          profile.at(interval.to).phase != Phase::kForward && !profile.at(interval.buffer).persistent;
+      const bool spans = !interval.wraps && !interval.content_dead &&
+                         profile.at(interval.from).phase == Phase::kForward &&
+                         profile.at(interval.to).phase != Phase::kForward &&
+                         !profile.at(interval.buffer).persistent;
       if (!spans) continue;
       swapped_.push_back(i);
       Set(i, Treatment::kSwap);
       turn_ = std::max(turn_, interval.from.index + 1);
     }
-    std::stable_sort(swapped_.begin(), swapped_.end(),
-                     [&](int32_t a, int32_t b) { return bench.interval(a).to < bench.interval(b).to; });
+    std::stable_sort(swapped_.begin(), swapped_.end(), [&](int32_t a, int32_t b) {
+      return bench.interval(a).to < bench.interval(b).to;
+    });
   }
 
-  // Pins while some layer would wait and its map, or an earlier one on the link, can be kept; then what else fits.
+  // Pins while some layer would wait and its map, or an earlier one on the link, can be kept; then
+  // what else fits.
   Choices Pin() {
     for (size_t late = FirstLate(); late < swapped_.size(); late = FirstLate()) {
       if (!PinOneUpTo(late)) break;
@@ -46,12 +49,14 @@ class Pinning {
     const IdleInterval& it = bench_.interval(interval);
     const int64_t size_bytes = bench_.footprint_bytes(interval);
     choices_.decisions[static_cast<size_t>(interval)].treatment = treatment;
-    load_.Add(Timetable::BeginOf(it), it.to.index, treatment == Treatment::kSwap ? -size_bytes : size_bytes);
+    load_.Add(Timetable::BeginOf(it), it.to.index,
+              treatment == Treatment::kSwap ? -size_bytes : size_bytes);
   }
 
   bool Fits(int32_t interval) const {
     const IdleInterval& it = bench_.interval(interval);
-    return load_.Max(Timetable::BeginOf(it), it.to.index).load_bytes + bench_.footprint_bytes(interval) <=
+    return load_.Max(Timetable::BeginOf(it), it.to.index).load_bytes +
+               bench_.footprint_bytes(interval) <=
            bench_.problem().budget_bytes;
   }
 
@@ -80,8 +85,8 @@ class Pinning {
     swapped_.erase(swapped_.begin() + static_cast<ptrdiff_t>(index));
   }
 
-  // Prefetches follow each other from the turn on, each triggered by the operation that runs when its turn on the link comes, but
-  // not before the memory for it is free.
+  // Prefetches follow each other from the turn on, each triggered by the operation that runs when
+  // its turn on the link comes, but not before the memory for it is free.
   void SetTriggers() {
     int64_t ready_ns = bench_.timetable().start_ns(turn_);
     int32_t latest = turn_;
@@ -90,8 +95,8 @@ class Pinning {
       const int32_t running = std::max(0, bench_.timetable().FirstEndingAfter(ready_ns));
       int32_t trigger = std::clamp(running, std::min(latest, it.to.index), it.to.index);
       const int64_t size_bytes = bench_.footprint_bytes(interval);
-      while (trigger < it.to.index &&
-             load_.Max(trigger, it.to.index).load_bytes + size_bytes > bench_.problem().budget_bytes)
+      while (trigger < it.to.index && load_.Max(trigger, it.to.index).load_bytes + size_bytes >
+                                          bench_.problem().budget_bytes)
         ++trigger;
       load_.Add(trigger, it.to.index, size_bytes);
       choices_.decisions[static_cast<size_t>(interval)].prefetch_at = {trigger};

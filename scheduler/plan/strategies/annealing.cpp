@@ -11,8 +11,8 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr double kFirstTemperature = 0.004, kLastTemperature = 0.0001;  // of the iteration's time
-constexpr int32_t kLongestShift = 12;                                   // operations, of a prefetch's trigger
-constexpr uint64_t kRefitPercent = 30, kRetimePercent = 10;             // of attempts
+constexpr int32_t kLongestShift = 12;                        // operations, of a prefetch's trigger
+constexpr uint64_t kRefitPercent = 30, kRetimePercent = 10;  // of attempts
 
 class Annealing {
  public:
@@ -24,14 +24,16 @@ class Annealing {
         refits_(refits),
         random_(random) {
     for (size_t i = 0; i < bench.profile().operations.size(); ++i) {
-      if (bench.profile().operations[i].workspaces.size() > 1) choosing_.push_back(static_cast<int32_t>(i));
+      if (bench.profile().operations[i].workspaces.size() > 1)
+        choosing_.push_back(static_cast<int32_t>(i));
     }
   }
 
   Priced Run() {
     if (bench_.interval_count() == 0) return std::move(best_);
     const auto start_ns = static_cast<double>(now_.prediction.iteration_ns);
-    for (int64_t i = 0; i < evaluations_ && best_.prediction.iteration_ns > bench_.fastest_ns(); ++i) {
+    for (int64_t i = 0; i < evaluations_ && best_.prediction.iteration_ns > bench_.fastest_ns();
+         ++i) {
       if (bench_.is_spent()) break;
       const double done = static_cast<double>(i) / static_cast<double>(evaluations_);
       Attempt(start_ns * kFirstTemperature * std::pow(kLastTemperature / kFirstTemperature, done));
@@ -58,7 +60,8 @@ class Annealing {
   }
 
   bool Accepts(const Prediction& prediction, double temperature_ns) {
-    const auto loss_ns = static_cast<double>(prediction.iteration_ns - now_.prediction.iteration_ns);
+    const auto loss_ns =
+        static_cast<double>(prediction.iteration_ns - now_.prediction.iteration_ns);
     if (loss_ns <= 0) return true;
     return std::exp(-loss_ns / temperature_ns) * 4294967296.0 >
            static_cast<double>(random_.Below(uint64_t{1} << 32));
@@ -79,8 +82,8 @@ class Annealing {
 
   void ChangeWorkspace(Choices& choices) {
     const auto operation = static_cast<size_t>(choosing_[random_.Below(choosing_.size())]);
-    choices.workspaces[operation] =
-        static_cast<int32_t>(random_.Below(bench_.profile().operations[operation].workspaces.size()));
+    choices.workspaces[operation] = static_cast<int32_t>(
+        random_.Below(bench_.profile().operations[operation].workspaces.size()));
   }
 
   void ShiftTrigger(Decision& decision) {
@@ -101,7 +104,9 @@ class Annealing {
     decision.prefetch_at = {};
     decision.keep_when_rebuilt = random_.Below(4) != 0;
     const uint64_t kind = random_.Below(can_repeat ? 3 : 2);
-    decision.treatment = kind == 0 ? Treatment::kStay : kind == 1 ? Treatment::kSwap : Treatment::kRecompute;
+    decision.treatment = kind == 0   ? Treatment::kStay
+                         : kind == 1 ? Treatment::kSwap
+                                     : Treatment::kRecompute;
     if (decision.treatment != Treatment::kSwap || interval.content_dead) return;
     // As if the link were its own, at the chosen algorithms' pace or slower.
     const Timetable& timetable = bench_.timetable();
@@ -122,7 +127,8 @@ class Annealing {
 
 }  // namespace
 
-Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, Refits refits, base::Prng& random) {
+Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, Refits refits,
+              base::Prng& random) {
   return Annealing(bench, std::move(start), evaluations, refits, random).Run();
 }
 

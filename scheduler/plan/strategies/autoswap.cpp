@@ -26,11 +26,14 @@ struct Candidate {
 class Selection {
  public:
   explicit Selection(const Workbench& bench)
-      : bench_(bench), schedule_(bench.timetable(), bench.intervals(), bench.swap_order()), weight_until_{0} {
+      : bench_(bench),
+        schedule_(bench.timetable(), bench.intervals(), bench.swap_order()),
+        weight_until_{0} {
     for (int32_t i = 0; i < bench.timetable().operation_count(); ++i)
-      weight_until_.push_back(weight_until_.back() +
-                              static_cast<double>(bench.timetable().load_bytes()[static_cast<size_t>(i)]) *
-                                  static_cast<double>(bench.timetable().duration_ns(i)));
+      weight_until_.push_back(
+          weight_until_.back() +
+          static_cast<double>(bench.timetable().load_bytes()[static_cast<size_t>(i)]) *
+              static_cast<double>(bench.timetable().duration_ns(i)));
     for (int32_t i = 0; i < bench.interval_count(); ++i) {
       const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
       if (!away.empty()) candidates_.push_back({i, away, RawScores(i)});
@@ -49,19 +52,22 @@ class Selection {
     for (;;) {
       const LoadTree::Highest highest = load.Max();
       if (highest.load_bytes <= bench_.problem().budget_bytes) break;
-      const int32_t next = weights[kSwdoa] > 0 ? BestNow(order, taken, highest.operation, weights, load)
-                                               : FirstOver(order, taken, highest.operation);
+      const int32_t next = weights[kSwdoa] > 0
+                               ? BestNow(order, taken, highest.operation, weights, load)
+                               : FirstOver(order, taken, highest.operation);
       if (next < 0) break;
       taken[static_cast<size_t>(next)] = true;
       const Candidate& candidate = candidates_[static_cast<size_t>(next)];
-      load.Add(candidate.away.begin, candidate.away.end, -bench_.footprint_bytes(candidate.interval));
+      load.Add(candidate.away.begin, candidate.away.end,
+               -bench_.footprint_bytes(candidate.interval));
       choices.decisions[static_cast<size_t>(candidate.interval)].treatment = Treatment::kSwap;
     }
     return choices;
   }
 
  private:
-  static constexpr size_t kLookedAt = 64;  // candidates whose submodular score is evaluated per choice
+  static constexpr size_t kLookedAt =
+      64;  // candidates whose submodular score is evaluated per choice
 
   Weights RawScores(int32_t i) const {
     const Timetable& timetable = bench_.timetable();
@@ -74,7 +80,8 @@ class Selection {
                                                        timetable.to_device_ns(interval.buffer));
     const auto size = static_cast<double>(bench_.footprint_bytes(i));
     const double doa = idle_ns - copies_ns;
-    const double wdoa = WeightUntil(timetable.EndOf(interval)) - WeightUntil(Timetable::BeginOf(interval));
+    const double wdoa =
+        WeightUntil(timetable.EndOf(interval)) - WeightUntil(Timetable::BeginOf(interval));
     return {doa, doa > 0 ? doa * size : doa / size, wdoa, 0};
   }
 
@@ -125,14 +132,16 @@ class Selection {
   int32_t FirstOver(const std::vector<int32_t>& order, const std::vector<bool>& taken,
                     int32_t operation) const {
     for (const int32_t i : order) {
-      if (!taken[static_cast<size_t>(i)] && Crosses(candidates_[static_cast<size_t>(i)], operation)) return i;
+      if (!taken[static_cast<size_t>(i)] && Crosses(candidates_[static_cast<size_t>(i)], operation))
+        return i;
     }
     return -1;
   }
 
-  // The submodular score: how much of the load that is left above the budget the absence would relieve at its highest.
-  int32_t BestNow(const std::vector<int32_t>& order, const std::vector<bool>& taken, int32_t operation,
-                  const Weights& weights, const LoadTree& load) const {
+  // The submodular score: how much of the load that is left above the budget the absence would
+  // relieve at its highest.
+  int32_t BestNow(const std::vector<int32_t>& order, const std::vector<bool>& taken,
+                  int32_t operation, const Weights& weights, const LoadTree& load) const {
     int32_t best = -1;
     double best_score = -1;
     size_t looked_at = 0;
@@ -146,8 +155,9 @@ class Selection {
                    std::min(count, candidate.away.begin % count + candidate.away.length()))
               .load_bytes;
       const double above = std::max(0.0, static_cast<double>(highest) - budget) / budget;
-      const double score = Fixed(candidate, weights) +
-                           weights[kSwdoa] * above * candidate.away.length() / static_cast<double>(count);
+      const double score = Fixed(candidate, weights) + weights[kSwdoa] * above *
+                                                           candidate.away.length() /
+                                                           static_cast<double>(count);
       if (score > best_score) {
         best = i;
         best_score = score;
@@ -198,7 +208,8 @@ class WeightedSwaps : public ChoosingStrategy {
   // Slow-down; what does not run is worse than anything that does.
   static double ValueOf(const Prediction& prediction, const Workbench& bench) {
     if (!prediction.runs()) return 10;
-    const auto busy_ns = static_cast<double>(std::max<int64_t>(1, bench.timetable().iteration_ns()));
+    const auto busy_ns =
+        static_cast<double>(std::max<int64_t>(1, bench.timetable().iteration_ns()));
     return std::min(9.0, static_cast<double>(prediction.iteration_ns) / busy_ns);
   }
 };
@@ -206,12 +217,14 @@ class WeightedSwaps : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& AutoSwapDoa() {
-  static const auto& strategy = *new ScoredSwaps("autoswap-doa", "AutoSwap by duration of absence", kDoa);
+  static const auto& strategy =
+      *new ScoredSwaps("autoswap-doa", "AutoSwap by duration of absence", kDoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwapAoa() {
-  static const auto& strategy = *new ScoredSwaps("autoswap-aoa", "AutoSwap by area of absence", kAoa);
+  static const auto& strategy =
+      *new ScoredSwaps("autoswap-aoa", "AutoSwap by area of absence", kAoa);
   return strategy;
 }
 
@@ -222,14 +235,14 @@ const ChoosingStrategy& AutoSwapWdoa() {
 }
 
 const ChoosingStrategy& AutoSwapSwdoa() {
-  static const auto& strategy =
-      *new ScoredSwaps("autoswap-swdoa", "AutoSwap by weighted absence, re-evaluated each time", kSwdoa);
+  static const auto& strategy = *new ScoredSwaps(
+      "autoswap-swdoa", "AutoSwap by weighted absence, re-evaluated each time", kSwdoa);
   return strategy;
 }
 
 const ChoosingStrategy& AutoSwap() {
-  static const auto& strategy =
-      *new WeightedSwaps("autoswap", "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)");
+  static const auto& strategy = *new WeightedSwaps(
+      "autoswap", "AutoSwap: four scores, weighted by Bayesian optimisation (2019, 4.3)");
   return strategy;
 }
 

@@ -34,9 +34,10 @@ class Chooser {
                                                             timetable.to_device_ns(interval.buffer);
       candidates_.push_back({i, idle_ns - copies_ns, bench.ChainNs(i), bench.footprint_bytes(i)});
     }
-    std::stable_sort(
-        candidates_.begin(), candidates_.end(),
-        [](const CapuchinCandidate& a, const CapuchinCandidate& b) { return a.free_ns > b.free_ns; });
+    std::stable_sort(candidates_.begin(), candidates_.end(),
+                     [](const CapuchinCandidate& a, const CapuchinCandidate& b) {
+                       return a.free_ns > b.free_ns;
+                     });
   }
 
   Choices Choose() {
@@ -63,20 +64,23 @@ class Chooser {
     for (const CapuchinCandidate& candidate : candidates_) {
       if (IsTaken(candidate) || !Crosses(candidate, operation)) continue;
       if (candidate.free_ns >= 0) return Take(candidate, Treatment::kSwap, Reason::kHidden);
-      if (!swap || SavesMore(candidate.size_bytes, -candidate.free_ns, swap->size_bytes, -swap->free_ns))
+      if (!swap ||
+          SavesMore(candidate.size_bytes, -candidate.free_ns, swap->size_bytes, -swap->free_ns))
         swap = &candidate;
-      if (candidate.chain_ns >= 0 && (!recompute || SavesMore(candidate.size_bytes, candidate.chain_ns,
-                                                              recompute->size_bytes, recompute->chain_ns)))
+      if (candidate.chain_ns >= 0 &&
+          (!recompute || SavesMore(candidate.size_bytes, candidate.chain_ns, recompute->size_bytes,
+                                   recompute->chain_ns)))
         recompute = &candidate;
     }
-    if (recompute &&
-        (!swap || !SavesMore(swap->size_bytes, -swap->free_ns, recompute->size_bytes, recompute->chain_ns)))
+    if (recompute && (!swap || !SavesMore(swap->size_bytes, -swap->free_ns, recompute->size_bytes,
+                                          recompute->chain_ns)))
       return Take(*recompute, Treatment::kRecompute, Reason::kCheapestRelief);
     return swap && Take(*swap, Treatment::kSwap, Reason::kCheapestRelief);
   }
 
   bool IsTaken(const CapuchinCandidate& candidate) const {
-    return choices_.decisions[static_cast<size_t>(candidate.interval)].treatment != Treatment::kStay;
+    return choices_.decisions[static_cast<size_t>(candidate.interval)].treatment !=
+           Treatment::kStay;
   }
 
   bool Take(const CapuchinCandidate& candidate, Treatment treatment, Reason reason) {
@@ -84,7 +88,8 @@ class Chooser {
     decision.treatment = treatment;
     decision.reason = reason;
     const IdleInterval& interval = bench_.interval(candidate.interval);
-    load_.Add(Timetable::BeginOf(interval), bench_.timetable().EndOf(interval), -candidate.size_bytes);
+    load_.Add(Timetable::BeginOf(interval), bench_.timetable().EndOf(interval),
+              -candidate.size_bytes);
     return true;
   }
 

@@ -6,7 +6,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr int64_t kEarlyNumerator = 3, kEarlyDenominator = 4;  // of the budget: releasing starts
-constexpr size_t kLargestFew = 32;                             // of idle tensors pass the size filter
+constexpr size_t kLargestFew = 32;  // of idle tensors pass the size filter
 
 class Runtime {
  public:
@@ -23,7 +23,8 @@ class Runtime {
 
   Choices Run() {
     const Timetable& timetable = bench_.timetable();
-    const int64_t threshold_bytes = bench_.problem().budget_bytes / kEarlyDenominator * kEarlyNumerator;
+    const int64_t threshold_bytes =
+        bench_.problem().budget_bytes / kEarlyDenominator * kEarlyNumerator;
     for (int32_t now = 0; now < timetable.operation_count(); ++now) {
       away_bytes_ -= returning_bytes_[static_cast<size_t>(now)];
       std::erase_if(idle_, [&](int32_t i) { return bench_.interval(i).to.index <= now; });
@@ -40,7 +41,8 @@ class Runtime {
 
  private:
   int64_t IdleNs(int32_t interval, int32_t now) const {
-    return bench_.timetable().start_ns(bench_.interval(interval).to.index) - bench_.timetable().start_ns(now);
+    return bench_.timetable().start_ns(bench_.interval(interval).to.index) -
+           bench_.timetable().start_ns(now);
   }
 
   int64_t SwapNs(int32_t interval) const {

@@ -47,7 +47,9 @@ class Search {
  private:
   int32_t RandomCandidate() { return candidates_[random_.Below(candidates_.size())]; }
 
-  std::vector<bool>::reference Flag(int32_t interval) { return swapped_[static_cast<size_t>(interval)]; }
+  std::vector<bool>::reference Flag(int32_t interval) {
+    return swapped_[static_cast<size_t>(interval)];
+  }
 
   int64_t PeakNow() {
     schedule_.Arrange(swapped_);
@@ -57,7 +59,8 @@ class Search {
 
   double Weight(size_t operation, int64_t load_bytes) const {
     return static_cast<double>(std::max<int64_t>(0, load_bytes - target_bytes_)) *
-           static_cast<double>(timetable_.duration_ns(static_cast<int32_t>(operation)) + kLeastWeightNs);
+           static_cast<double>(timetable_.duration_ns(static_cast<int32_t>(operation)) +
+                               kLeastWeightNs);
   }
 
   double Overload() {
@@ -89,7 +92,8 @@ class Search {
     std::vector<std::pair<double, int32_t>> order;
     for (const int32_t i : candidates_) {
       const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
-      const double most = until[static_cast<size_t>(away.end)] - until[static_cast<size_t>(away.begin)];
+      const double most =
+          until[static_cast<size_t>(away.end)] - until[static_cast<size_t>(away.begin)];
       if (!Flag(i) && most > 0) order.emplace_back(-most, i);
     }
     std::sort(order.begin(), order.end());

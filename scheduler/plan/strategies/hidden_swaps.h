@@ -1,7 +1,9 @@
-// The smallest peak that swaps alone reach without anything waiting: greedy relief, then exchanges and annealing.
+// The smallest peak that swaps alone reach without anything waiting: greedy relief, then exchanges
+// and annealing.
 //
-// The aim of AutoSwap's table II, pursued with SwapSchedule as the judge. Works towards one target after another, each between
-// what was reached and what is hoped for. Pure, seeded by the problem, bounded by evaluations.
+// The aim of AutoSwap's table II, pursued with SwapSchedule as the judge. Works towards one target
+// after another, each between what was reached and what is hoped for. Pure, seeded by the problem,
+// bounded by evaluations.
 #pragma once
 
 #include <cstdint>

@@ -56,9 +56,11 @@ class Climb {
   std::vector<int32_t> TakenByCost() const {
     std::vector<int32_t> taken;
     for (int32_t i = 0; i < bench_.interval_count(); ++i) {
-      if (TreatmentOf(i) != Treatment::kStay && !bench_.interval(i).content_dead) taken.push_back(i);
+      if (TreatmentOf(i) != Treatment::kStay && !bench_.interval(i).content_dead)
+        taken.push_back(i);
     }
-    std::stable_sort(taken.begin(), taken.end(), [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });
+    std::stable_sort(taken.begin(), taken.end(),
+                     [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });
     return taken;
   }
 
@@ -88,12 +90,14 @@ class Climb {
 
   int64_t DurationWith(size_t operation, int32_t workspace) const {
     const Operation& it = bench_.profile().operations[operation];
-    return it.workspaces.empty() ? it.duration_ns : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
+    return it.workspaces.empty() ? it.duration_ns
+                                 : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
   }
 
   std::vector<int32_t> FasterThan(size_t operation, int32_t workspace) const {
     std::vector<int32_t> faster;
-    const auto count = static_cast<int32_t>(bench_.profile().operations[operation].workspaces.size());
+    const auto count =
+        static_cast<int32_t>(bench_.profile().operations[operation].workspaces.size());
     for (int32_t i = 0; i < count; ++i) {
       if (DurationWith(operation, i) < DurationWith(operation, workspace)) faster.push_back(i);
     }
@@ -122,7 +126,8 @@ class Climb {
     return better;
   }
 
-  // No plan is faster: what remains is to move less. The job's own copies wait behind those of the plan.
+  // No plan is faster: what remains is to move less. The job's own copies wait behind those of the
+  // plan.
   void StayWherePossible() {
     for (int32_t i = 0; i < bench_.interval_count() && left_ > 0; ++i) {
       if (TreatmentOf(i) == Treatment::kStay || !bench_.IsCopied(i)) continue;
@@ -169,7 +174,8 @@ class Climb {
       const int64_t chain_ns = bench_.ChainNs(i);
       found.push_back({copy_ns, {.interval = i, .treatment = Treatment::kSwap, .prefetch_at = {}}});
       if (chain_ns >= 0)
-        found.push_back({chain_ns, {.interval = i, .treatment = Treatment::kRecompute, .prefetch_at = {}}});
+        found.push_back(
+            {chain_ns, {.interval = i, .treatment = Treatment::kRecompute, .prefetch_at = {}}});
     }
     std::stable_sort(found.begin(), found.end(),
                      [](const auto& a, const auto& b) { return a.first < b.first; });

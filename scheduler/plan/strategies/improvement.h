@@ -1,7 +1,9 @@
-// Local search on the cost model: gives up, adds and exchanges single choices as long as the model says that it pays.
+// Local search on the cost model: gives up, adds and exchanges single choices as long as the model
+// says that it pays.
 //
-// Used by Spillway's own strategy on choices that already run. Every accepted change makes the iteration shorter, or as long with
-// less traffic; so the result is never worse than what it started from. Bounded by a number of evaluations.
+// Used by Spillway's own strategy on choices that already run. Every accepted change makes the
+// iteration shorter, or as long with less traffic; so the result is never worse than what it
+// started from. Bounded by a number of evaluations.
 #pragma once
 
 #include "scheduler/plan/strategies/workbench.h"

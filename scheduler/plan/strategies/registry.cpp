@@ -10,7 +10,8 @@
 
 namespace spillway::scheduler {
 
-// These lists and the strategies in them are never destroyed: a plan may still be in the making when the process ends.
+// These lists and the strategies in them are never destroyed: a plan may still be in the making
+// when the process ends.
 const std::vector<const ChoosingStrategy*>& PaperStrategies() {
   static const auto& strategies = *new std::vector<const ChoosingStrategy*>{
       &SuperNeuronsLiveness(),
@@ -37,7 +38,8 @@ const std::vector<const ChoosingStrategy*>& PaperStrategies() {
 
 const std::vector<const Strategy*>& AllStrategies() {
   static const auto& strategies = *[] {
-    auto* const all = new std::vector<const Strategy*>(PaperStrategies().begin(), PaperStrategies().end());
+    auto* const all =
+        new std::vector<const Strategy*>(PaperStrategies().begin(), PaperStrategies().end());
     all->push_back(&SpillwayStrategy());
     return all;
   }();

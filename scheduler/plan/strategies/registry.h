@@ -1,7 +1,7 @@
 // Every strategy by name: the papers' and Spillway's own.
 //
-// Called by whoever lets a user choose (`--strategy`) and by those who compare. Strategies live as long as the program and may
-// be used by several threads at once.
+// Called by whoever lets a user choose (`--strategy`) and by those who compare. Strategies live as
+// long as the program and may be used by several threads at once.
 #pragma once
 
 #include <string_view>

@@ -8,14 +8,16 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr size_t kTriedPerRound = 6;          // swaps and recomputations that are taken into account together
-constexpr int64_t kWorkForLooks = 1'000'000;  // exact looks in a round x (operations + intervals)
+constexpr size_t kTriedPerRound =
+    6;  // swaps and recomputations that are taken into account together
+constexpr int64_t kWorkForLooks = 1'000'000;   // exact looks in a round x (operations + intervals)
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
 
 std::vector<bool> Swapped(const Choices& choices) {
   std::vector<bool> swapped(choices.decisions.size());
-  for (size_t i = 0; i < swapped.size(); ++i) swapped[i] = choices.decisions[i].treatment == Treatment::kSwap;
+  for (size_t i = 0; i < swapped.size(); ++i)
+    swapped[i] = choices.decisions[i].treatment == Treatment::kSwap;
   return swapped;
 }
 
@@ -25,13 +27,15 @@ class Overload {
   Overload(const std::vector<int64_t>& load_bytes, const Timetable& timetable, int64_t target_bytes)
       : count_(timetable.operation_count()), until_(2 * load_bytes.size() + 1, 0) {
     for (int32_t k = 0; k < 2 * count_; ++k) {
-      const int64_t above = std::max<int64_t>(0, load_bytes[static_cast<size_t>(k % count_)] - target_bytes);
+      const int64_t above =
+          std::max<int64_t>(0, load_bytes[static_cast<size_t>(k % count_)] - target_bytes);
       if (above > highest_bytes_) {
         highest_bytes_ = above;
         highest_at_ = k;
       }
       until_[static_cast<size_t>(k) + 1] =
-          until_[static_cast<size_t>(k)] + static_cast<double>(above) * Weight(timetable, k % count_);
+          until_[static_cast<size_t>(k)] +
+          static_cast<double>(above) * Weight(timetable, k % count_);
     }
   }
 
@@ -41,7 +45,8 @@ class Overload {
     double area = 0;
     for (size_t k = 0; k < load_bytes.size(); ++k) {
       const int64_t above = load_bytes[k] - target_bytes;
-      if (above > 0) area += static_cast<double>(above) * Weight(timetable, static_cast<int32_t>(k));
+      if (above > 0)
+        area += static_cast<double>(above) * Weight(timetable, static_cast<int32_t>(k));
     }
     return area;
   }
@@ -85,7 +90,8 @@ struct Useless {
   explicit Useless(size_t intervals) : swap(intervals, false), recompute(intervals, false) {}
 
   void Mark(const Option& option) {
-    (option.treatment == Treatment::kSwap ? swap : recompute)[static_cast<size_t>(option.interval)] = true;
+    (option.treatment == Treatment::kSwap ? swap
+                                          : recompute)[static_cast<size_t>(option.interval)] = true;
   }
 
   std::vector<bool> swap, recompute;
@@ -129,7 +135,8 @@ class Round {
       Decision& decision = choices_.decisions[static_cast<size_t>(option.interval)];
       decision.treatment = option.treatment;
       decision.keep_when_rebuilt = option.keep;
-      decision.reason = option.treatment == Treatment::kSwap ? Reason::kHidden : Reason::kCheapestRelief;
+      decision.reason =
+          option.treatment == Treatment::kSwap ? Reason::kHidden : Reason::kCheapestRelief;
       relieved += option.relief;
       ++taken;
     }
@@ -172,7 +179,8 @@ class Round {
     return options;
   }
 
-  // The first few of each kind that help when looked at exactly; all by their estimates where looking takes too long.
+  // The first few of each kind that help when looked at exactly; all by their estimates where
+  // looking takes too long.
   std::vector<Option> Useful(const Overload& overload) {
     if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
@@ -213,8 +221,9 @@ class Round {
     const IdleInterval& interval = bench_.interval(i);
     const int64_t cost_ns =
         interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer) + MappingCallsNs();
-    options.push_back({i, Treatment::kSwap, true, relief,
-                       static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
+    options.push_back(
+        {i, Treatment::kSwap, true, relief,
+         static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
   }
 
   // However little of a buffer's memory is copied.
@@ -228,15 +237,17 @@ class Round {
     if (chain_ns < 0 || useless_.recompute[static_cast<size_t>(i)]) return;
     const IdleInterval& interval = bench_.interval(i);
     const int32_t rebuilt = RebuiltWithin(interval);
-    const double relief = overload.Relief(
-        Timetable::BeginOf(interval), rebuilt >= 0 ? rebuilt : interval.to.index, bench_.footprint_bytes(i));
+    const double relief =
+        overload.Relief(Timetable::BeginOf(interval), rebuilt >= 0 ? rebuilt : interval.to.index,
+                        bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const int64_t cost_ns = rebuilt >= 0 ? chain_ns / options_.copy_discount : chain_ns;
-    options.push_back(
-        {i, Treatment::kRecompute, true, relief, static_cast<double>(std::max<int64_t>(1, cost_ns))});
+    options.push_back({i, Treatment::kRecompute, true, relief,
+                       static_cast<double>(std::max<int64_t>(1, cost_ns))});
   }
 
-  // The operation whose chain brings the interval's buffer back on its way to something else; -1: none does.
+  // The operation whose chain brings the interval's buffer back on its way to something else; -1:
+  // none does.
   int32_t RebuiltWithin(const IdleInterval& interval) const {
     const int32_t at = sketch_.rebuilt_at[static_cast<size_t>(interval.buffer.index)];
     return at > interval.from.index && at <= interval.to.index ? at : -1;
@@ -259,8 +270,10 @@ class Round {
     decision.treatment = Treatment::kRecompute;
     decision.keep_when_rebuilt = option.keep;
     const Sketch sketch = MakeSketch(bench_, with);
-    option.relief = overload.area() - Overload::AreaOf(LoadsWith(sketch), timetable_, options_.target_bytes);
-    option.cost_ns = static_cast<double>(std::max<int64_t>(1, sketch.recompute_ns - sketch_.recompute_ns));
+    option.relief =
+        overload.area() - Overload::AreaOf(LoadsWith(sketch), timetable_, options_.target_bytes);
+    option.cost_ns =
+        static_cast<double>(std::max<int64_t>(1, sketch.recompute_ns - sketch_.recompute_ns));
   }
 
   const Workbench& bench_;
@@ -280,8 +293,10 @@ bool Fits(const Workbench& bench, const ReliefOptions& options, Choices& choices
   return same == choices && Overload(round.Loads(), round.timetable(), options.target_bytes).none();
 }
 
-// Gives up what is not needed any more, the most expensive first: recomputations by their chains, then swaps by their size.
-void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices, int64_t most_tries) {
+// Gives up what is not needed any more, the most expensive first: recomputations by their chains,
+// then swaps by their size.
+void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices,
+          int64_t most_tries) {
   std::vector<std::pair<int64_t, int32_t>> order;
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment == Treatment::kRecompute)
@@ -321,7 +336,8 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
     const int64_t step_ns = duration_ns(step.operation);
     sketch.recompute_ns += step.recomputes ? step_ns : 0;
     // The timetable is that of the smallest workspaces.
-    sketch.extra_ns[at] += step.recomputes ? step_ns : step_ns - bench.timetable().duration_ns(original);
+    sketch.extra_ns[at] +=
+        step.recomputes ? step_ns : step_ns - bench.timetable().duration_ns(original);
   }
   for (const Action& action : plan.actions) {
     if (action.reason != Reason::kChainTemporary) continue;
@@ -376,18 +392,20 @@ void SetTriggers(const Workbench& bench, Choices& choices) {
     if (!interval.content_dead) swaps.push_back(decision.interval);
   }
   const auto end = [&](int32_t swap) { return timetable.EndOf(bench.interval(swap)); };
-  std::stable_sort(swaps.begin(), swaps.end(), [&](int32_t a, int32_t b) { return end(a) < end(b); });
+  std::stable_sort(swaps.begin(), swaps.end(),
+                   [&](int32_t a, int32_t b) { return end(a) < end(b); });
   int32_t earliest = 0;
   for (const int32_t swap : swaps) {
     const int64_t size_bytes = bench.footprint_bytes(swap);
     const int64_t start_ns = std::max<int64_t>(0, schedule.PrefetchStartNs(swap));
-    int32_t trigger =
-        std::clamp(timetable.FirstEndingAfter(start_ns), Timetable::BeginOf(bench.interval(swap)), end(swap));
+    int32_t trigger = std::clamp(timetable.FirstEndingAfter(start_ns),
+                                 Timetable::BeginOf(bench.interval(swap)), end(swap));
     trigger = std::clamp(trigger, std::min(earliest, end(swap)), end(swap));
-    trigger =
-        std::max(trigger, load.LastAbove(trigger, end(swap), bench.problem().budget_bytes - size_bytes) + 1);
+    trigger = std::max(
+        trigger, load.LastAbove(trigger, end(swap), bench.problem().budget_bytes - size_bytes) + 1);
     load.Add(trigger, end(swap), size_bytes);
-    choices.decisions[static_cast<size_t>(swap)].prefetch_at = {trigger % timetable.operation_count()};
+    choices.decisions[static_cast<size_t>(swap)].prefetch_at = {trigger %
+                                                                timetable.operation_count()};
     earliest = trigger;
   }
 }

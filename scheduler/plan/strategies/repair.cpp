@@ -28,7 +28,8 @@ Excess FirstExcess(const Workbench& bench, const Choices& choices) {
   return {};
 }
 
-// When the buffer is touched again, counting on past the iteration's end; -1: the interval is not over the operation.
+// When the buffer is touched again, counting on past the iteration's end; -1: the interval is not
+// over the operation.
 int32_t NextUse(const Workbench& bench, int32_t index, int32_t operation) {
   const IdleInterval& interval = bench.interval(index);
   const int32_t count = bench.timetable().operation_count();
@@ -46,7 +47,8 @@ void Swap(Decision& decision) {
   decision.reason = Reason::kRepair;
 }
 
-// Takes away what is needed furthest in the future until the excess is covered; false: there is nothing left to take.
+// Takes away what is needed furthest in the future until the excess is covered; false: there is
+// nothing left to take.
 bool Evict(const Workbench& bench, const Excess& excess, Choices& choices) {
   std::vector<std::tuple<int32_t, int64_t, int32_t>> order;  // furthest and largest first
   for (int32_t i = 0; i < bench.interval_count(); ++i) {
@@ -67,11 +69,14 @@ bool Evict(const Workbench& bench, const Excess& excess, Choices& choices) {
   return shrinks || left_bytes < excess.bytes;
 }
 
-bool Runs(Workbench& bench, const Choices& choices) { return bench.Price(bench.Lower(choices)).runs(); }
+bool Runs(Workbench& bench, const Choices& choices) {
+  return bench.Price(bench.Lower(choices)).runs();
+}
 
 void FetchOnDemand(const Workbench& bench, Choices& choices) {
   for (Decision& decision : choices.decisions) {
-    if (decision.treatment == Treatment::kSwap) decision.prefetch_at = bench.interval(decision.interval).to;
+    if (decision.treatment == Treatment::kSwap)
+      decision.prefetch_at = bench.interval(decision.interval).to;
   }
 }
 

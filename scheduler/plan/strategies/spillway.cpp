@@ -27,8 +27,9 @@ struct Effort {
 
 constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
 constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
-// Of a long iteration's thousands of choices single changes try too few, so renewals pay more: ResNet-152 twice over at a quarter of
-// its peak comes to 15 instead of 22 per cent in about the same time.
+// Of a long iteration's thousands of choices single changes try too few, so renewals pay more:
+// ResNet-152 twice over at a quarter of its peak comes to 15 instead of 22 per cent in about the
+// same time.
 constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
 
 Effort EffortFor(const Workbench& bench, int64_t evaluations) {
@@ -38,7 +39,8 @@ Effort EffortFor(const Workbench& bench, int64_t evaluations) {
             .for_each_start = evaluations / 20,
             .renewals = evaluations / 200,
             .for_each_renewal = 400};
-  const int64_t renewals = std::clamp(kWorkForRenewals / bench.size(), kLeastRenewals, kMostRenewals);
+  const int64_t renewals =
+      std::clamp(kWorkForRenewals / bench.size(), kLeastRenewals, kMostRenewals);
   return {.improved_starts = 3,
           .for_each_start = evaluations / 3,
           .renewals = std::min(renewals, evaluations / 90),
@@ -74,8 +76,9 @@ class Starts {
   bool empty() const { return runs_.empty(); }
 
   std::vector<Priced> Best(size_t most) {
-    std::stable_sort(runs_.begin(), runs_.end(),
-                     [](const Priced& a, const Priced& b) { return RunsBetter(a.prediction, b.prediction); });
+    std::stable_sort(runs_.begin(), runs_.end(), [](const Priced& a, const Priced& b) {
+      return RunsBetter(a.prediction, b.prediction);
+    });
     runs_.resize(std::min(runs_.size(), most));
     return std::move(runs_);
   }
@@ -90,7 +93,8 @@ std::vector<int32_t> FastestPossible(const Workbench& bench) {
   std::vector<int32_t> workspaces;
   for (const Operation& operation : bench.profile().operations) {
     int64_t touched_bytes = 0;
-    for (const BufferId id : operation.reads) touched_bytes += bench.timetable().footprint_bytes(id);
+    for (const BufferId id : operation.reads)
+      touched_bytes += bench.timetable().footprint_bytes(id);
     for (const BufferId id : operation.writes) {
       if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end())
         touched_bytes += bench.timetable().footprint_bytes(id);
@@ -129,18 +133,21 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   }
 }
 
-// From an easier budget to the real one in a few steps, each improved before the next: what is good with more memory is mostly
-// good with less.
-std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts costs, int64_t evaluations) {
+// From an easier budget to the real one in a few steps, each improved before the next: what is good
+// with more memory is mostly good with less.
+std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts costs,
+                                int64_t evaluations) {
   const Problem& problem = real.problem();
   const int64_t peak_bytes = real.timetable().peak_bytes();
   std::optional<Choices> choices = std::move(from);
   for (int64_t step = 1; step <= kApproachSteps; ++step) {
     Problem easier = problem;
-    easier.budget_bytes = peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
+    easier.budget_bytes =
+        peak_bytes - base::scale(peak_bytes - problem.budget_bytes, step, kApproachSteps);
     Workbench bench(easier);
     bench.AddWork(real.work());
-    choices = Relieve(bench, {.target_bytes = easier.budget_bytes, .swap_costs = costs}, std::move(*choices));
+    choices = Relieve(bench, {.target_bytes = easier.budget_bytes, .swap_costs = costs},
+                      std::move(*choices));
     if (choices) {
       Priced start{*choices, bench.Price(bench.Lower(*choices))};
       if (start.prediction.runs())
@@ -220,7 +227,8 @@ class OwnStrategy : public ChoosingStrategy {
  private:
   static void ConsiderPapers(Workbench& bench, Starts& starts) {
     for (const ChoosingStrategy* strategy : PaperStrategies()) {
-      if (const std::optional<Choices> choices = strategy->Choose(bench)) starts.ConsiderVariants(*choices);
+      if (const std::optional<Choices> choices = strategy->Choose(bench))
+        starts.ConsiderVariants(*choices);
     }
   }
 
@@ -270,8 +278,8 @@ class OwnStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& SpillwayStrategy() {
-  static const auto& strategy =
-      *new OwnStrategy("spillway", "Spillway: all means together, by relief per cost, improved on the model");
+  static const auto& strategy = *new OwnStrategy(
+      "spillway", "Spillway: all means together, by relief per cost, improved on the model");
   return strategy;
 }
 

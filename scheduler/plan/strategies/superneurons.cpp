@@ -14,8 +14,10 @@ bool IsCheckpoint(OperationType type) {
 
 // From the last forward to the first backward use of what forward wrote.
 bool SpansTheTurn(const IterationProfile& profile, const IdleInterval& interval) {
-  return !interval.wraps && !interval.content_dead && profile.at(interval.from).phase == Phase::kForward &&
-         profile.at(interval.to).phase != Phase::kForward && !profile.at(interval.buffer).persistent;
+  return !interval.wraps && !interval.content_dead &&
+         profile.at(interval.from).phase == Phase::kForward &&
+         profile.at(interval.to).phase != Phase::kForward &&
+         !profile.at(interval.buffer).persistent;
 }
 
 const Operation& ProducerOf(const Workbench& bench, const IdleInterval& interval) {
@@ -32,11 +34,12 @@ bool IsConvolutionOutput(const Workbench& bench, const IdleInterval& interval) {
 
 bool IsRecomputable(const Workbench& bench, int32_t index) {
   const IdleInterval& interval = bench.interval(index);
-  return SpansTheTurn(bench.profile(), interval) && !IsCheckpoint(ProducerOf(bench, interval).type) &&
-         bench.ChainNs(index) >= 0;
+  return SpansTheTurn(bench.profile(), interval) &&
+         !IsCheckpoint(ProducerOf(bench, interval).type) && bench.ChainNs(index) >= 0;
 }
 
-// The prefetch belongs to the backward of the convolution before the one that needs the buffer (figure 6).
+// The prefetch belongs to the backward of the convolution before the one that needs the buffer
+// (figure 6).
 OperationId ConvolutionBefore(const Workbench& bench, const IdleInterval& interval) {
   for (int32_t i = interval.to.index - 1; i > interval.from.index; --i) {
     const Operation& operation = bench.profile().operations[static_cast<size_t>(i)];
@@ -91,7 +94,8 @@ void RecomputeCheapLayers(const Workbench& bench, Recompute how, Choices& choice
   std::vector<int32_t> recomputed;
   const auto head_of = [&](int32_t interval) {
     const IdleInterval& it = bench.interval(interval);
-    const OperationId writer = bench.chains().WriterBefore(it.buffer, OperationId{it.from.index + 1});
+    const OperationId writer =
+        bench.chains().WriterBefore(it.buffer, OperationId{it.from.index + 1});
     return static_cast<size_t>(heads[static_cast<size_t>(writer.index)]);
   };
   for (int32_t i = 0; i < bench.interval_count(); ++i) {
@@ -103,12 +107,14 @@ void RecomputeCheapLayers(const Workbench& bench, Recompute how, Choices& choice
   for (const int32_t i : recomputed) {
     Decision& decision = choices.decisions[static_cast<size_t>(i)];
     decision.treatment = Treatment::kRecompute;
-    decision.keep_when_rebuilt = how == Recompute::kSpeed ||
-                                 (how == Recompute::kCostAware && segment_bytes[head_of(i)] <= largest_bytes);
+    decision.keep_when_rebuilt =
+        how == Recompute::kSpeed ||
+        (how == Recompute::kCostAware && segment_bytes[head_of(i)] <= largest_bytes);
   }
 }
 
-// The tensor cache: walks the iteration and, where the load exceeds the budget, moves what was touched longest ago.
+// The tensor cache: walks the iteration and, where the load exceeds the budget, moves what was
+// touched longest ago.
 class TensorCache {
  public:
   TensorCache(const Workbench& bench, Choices& choices)
@@ -122,7 +128,8 @@ class TensorCache {
 
   void Fill() {
     int64_t saved_bytes = 0;
-    std::vector<int32_t> idle;  // intervals that may be moved, by the time of their buffers' last touch
+    std::vector<int32_t>
+        idle;  // intervals that may be moved, by the time of their buffers' last touch
     const std::vector<std::vector<int32_t>> opening = IntervalsByBegin();
     for (int32_t now = 0; now < bench_.timetable().operation_count(); ++now) {
       saved_bytes += saved_[static_cast<size_t>(now)];
@@ -135,7 +142,8 @@ class TensorCache {
         Swap(bench_, choices_.decisions[static_cast<size_t>(victim)]);
         load_bytes -= bench_.footprint_bytes(victim);
         saved_bytes += bench_.footprint_bytes(victim);
-        saved_[static_cast<size_t>(bench_.interval(victim).to.index)] -= bench_.footprint_bytes(victim);
+        saved_[static_cast<size_t>(bench_.interval(victim).to.index)] -=
+            bench_.footprint_bytes(victim);
       }
     }
   }
@@ -151,7 +159,8 @@ class TensorCache {
     std::vector<std::vector<int32_t>> opening(saved_.size());
     for (int32_t i = 0; i < bench_.interval_count(); ++i) {
       const IdleInterval& interval = bench_.interval(i);
-      if (interval.wraps || choices_.decisions[static_cast<size_t>(i)].treatment != Treatment::kStay)
+      if (interval.wraps ||
+          choices_.decisions[static_cast<size_t>(i)].treatment != Treatment::kStay)
         continue;
       opening[static_cast<size_t>(Timetable::BeginOf(interval))].push_back(i);
     }
@@ -160,7 +169,8 @@ class TensorCache {
 
   const Workbench& bench_;
   Choices& choices_;
-  std::vector<int64_t> saved_;  // by operation: what its start changes in the sum of what has been taken away
+  std::vector<int64_t>
+      saved_;  // by operation: what its start changes in the sum of what has been taken away
 };
 
 struct Parts {
@@ -191,8 +201,8 @@ class SuperNeuronsStrategy : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& SuperNeuronsLiveness() {
-  static const auto& strategy =
-      *new SuperNeuronsStrategy("superneurons-liveness", "SuperNeurons: nothing moves (PPoPP 2018, 3.2)", {});
+  static const auto& strategy = *new SuperNeuronsStrategy(
+      "superneurons-liveness", "SuperNeurons: nothing moves (PPoPP 2018, 3.2)", {});
   return strategy;
 }
 

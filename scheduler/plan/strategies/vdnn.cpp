@@ -17,26 +17,31 @@ bool ReadsBuffer(const Operation& operation, BufferId id) {
 bool IsMoved(const Workbench& bench, const IdleInterval& interval, Moves moves) {
   const IterationProfile& profile = bench.profile();
   if (moves == Moves::kNothing || interval.wraps || interval.content_dead) return false;
-  if (profile.at(interval.from).phase != Phase::kForward || profile.at(interval.to).phase == Phase::kForward)
+  if (profile.at(interval.from).phase != Phase::kForward ||
+      profile.at(interval.to).phase == Phase::kForward)
     return false;
   const BufferKind kind = profile.at(interval.buffer).kind;
   if (kind != BufferKind::kActivation && kind != BufferKind::kInput) return false;
   if (moves == Moves::kAllInputs) return true;
   for (int32_t i = interval.from.index; i >= 0; --i) {
     const Operation& operation = profile.operations[static_cast<size_t>(i)];
-    if (operation.type == OperationType::kConvolution && ReadsBuffer(operation, interval.buffer)) return true;
-    if (!profile.at(interval.buffer).persistent && i == profile.at(interval.buffer).born.index) break;
+    if (operation.type == OperationType::kConvolution && ReadsBuffer(operation, interval.buffer))
+      return true;
+    if (!profile.at(interval.buffer).persistent && i == profile.at(interval.buffer).born.index)
+      break;
   }
   return false;
 }
 
-// Figure 10: at each backward operation look ahead for the first buffer not yet asked for, no further than the next convolution.
+// Figure 10: at each backward operation look ahead for the first buffer not yet asked for, no
+// further than the next convolution.
 void TriggerPrefetches(const Workbench& bench, std::vector<Decision>& decisions) {
   const IterationProfile& profile = bench.profile();
   std::vector<std::vector<int32_t>> needed_at(profile.operations.size());
   for (const Decision& decision : decisions) {
     if (decision.treatment == Treatment::kSwap)
-      needed_at[static_cast<size_t>(bench.interval(decision.interval).to.index)].push_back(decision.interval);
+      needed_at[static_cast<size_t>(bench.interval(decision.interval).to.index)].push_back(
+          decision.interval);
   }
   const auto count = static_cast<int32_t>(profile.operations.size());
   for (int32_t now = 0; now < count; ++now) {
@@ -59,10 +64,12 @@ void TriggerPrefetches(const Workbench& bench, std::vector<Decision>& decisions)
 Choices Arrange(const Workbench& bench, Moves moves, Algorithms algorithms) {
   Choices choices = bench.NoChoices();
   for (Decision& decision : choices.decisions) {
-    if (IsMoved(bench, bench.interval(decision.interval), moves)) decision.treatment = Treatment::kSwap;
+    if (IsMoved(bench, bench.interval(decision.interval), moves))
+      decision.treatment = Treatment::kSwap;
   }
   TriggerPrefetches(bench, choices.decisions);
-  if (algorithms == Algorithms::kFastestThatFits) choices.workspaces = WorkspacesThatFit(bench, choices);
+  if (algorithms == Algorithms::kFastestThatFits)
+    choices.workspaces = WorkspacesThatFit(bench, choices);
   if (algorithms != Algorithms::kFastest) return choices;
   for (size_t i = 0; i < choices.workspaces.size(); ++i)
     choices.workspaces[i] =
@@ -108,14 +115,14 @@ class DynamicVdnn : public ChoosingStrategy {
 }  // namespace
 
 const ChoosingStrategy& VdnnAll() {
-  static const auto& strategy =
-      *new StaticVdnn("vdnn-all", "vDNN, every layer's input moves (MICRO 2016)", Moves::kAllInputs);
+  static const auto& strategy = *new StaticVdnn(
+      "vdnn-all", "vDNN, every layer's input moves (MICRO 2016)", Moves::kAllInputs);
   return strategy;
 }
 
 const ChoosingStrategy& VdnnConv() {
-  static const auto& strategy =
-      *new StaticVdnn("vdnn-conv", "vDNN, convolutions' inputs move (MICRO 2016)", Moves::kConvolutionInputs);
+  static const auto& strategy = *new StaticVdnn(
+      "vdnn-conv", "vDNN, convolutions' inputs move (MICRO 2016)", Moves::kConvolutionInputs);
   return strategy;
 }
 

@@ -51,7 +51,8 @@ Workbench::Lists Workbench::ListsBy(const IterationProfile& profile, OperationId
 Choices Workbench::NoChoices() const {
   Choices choices;
   choices.decisions.resize(intervals_.size());
-  for (size_t i = 0; i < intervals_.size(); ++i) choices.decisions[i].interval = static_cast<int32_t>(i);
+  for (size_t i = 0; i < intervals_.size(); ++i)
+    choices.decisions[i].interval = static_cast<int32_t>(i);
   choices.workspaces.assign(profile().operations.size(), 0);
   return choices;
 }
@@ -74,7 +75,8 @@ Plan Workbench::LowerForLoads(const Choices& choices) const {
     taken.back().prefetch_at = interval(decision.interval).to;
   }
   Plan plan = LowerDecisions(problem_, chains_, intervals_, taken, choices.workspaces).plan;
-  std::erase_if(plan.actions, [](const Action& action) { return action.kind != ActionKind::kDrop; });
+  std::erase_if(plan.actions,
+                [](const Action& action) { return action.kind != ActionKind::kDrop; });
   return plan;
 }
 
@@ -100,7 +102,8 @@ bool Workbench::IsTaken(const Choices& choices, BufferId buffer, OperationId bef
   for (int32_t i = first_of_[static_cast<size_t>(buffer.index)]; i < end; ++i) {
     if (choices.decisions[static_cast<size_t>(i)].treatment == Treatment::kStay) continue;
     const IdleInterval& it = interval(i);
-    const bool within = it.wraps ? before > it.from || before <= it.to : it.from < before && before <= it.to;
+    const bool within =
+        it.wraps ? before > it.from || before <= it.to : it.from < before && before <= it.to;
     if (within) return true;
   }
   return false;
@@ -111,7 +114,8 @@ StrategyOutcome ChoosingStrategy::OutcomeOf(const Workbench& bench,
   StrategyOutcome outcome;
   outcome.evaluations = bench.evaluations();
   if (!choices) {
-    outcome.plan = base::Error{"no choice of what moves and what is recomputed keeps within the budget"};
+    outcome.plan =
+        base::Error{"no choice of what moves and what is recomputed keeps within the budget"};
     return outcome;
   }
   outcome.plan = bench.Lower(*choices);
@@ -165,7 +169,8 @@ class InstantWalk {
   std::vector<int64_t> Walk() {
     std::vector<int64_t> loads;
     loads.reserve(plan_.steps.size());
-    for (size_t i = 0; i < plan_.steps.size(); ++i) loads.push_back(WalkStep(static_cast<int32_t>(i)));
+    for (size_t i = 0; i < plan_.steps.size(); ++i)
+      loads.push_back(WalkStep(static_cast<int32_t>(i)));
     return loads;
   }
 
@@ -174,7 +179,8 @@ class InstantWalk {
     const Step& step = plan_.steps[static_cast<size_t>(index)];
     const Operation& operation = profile_.at(step.operation);
     const size_t first_action = next_action_;
-    for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index; ++next_action_) {
+    for (; next_action_ < plan_.actions.size() && plan_.actions[next_action_].step == index;
+         ++next_action_) {
       if (plan_.actions[next_action_].kind == ActionKind::kPrefetch)
         Bring(plan_.actions[next_action_].buffer);
     }

@@ -1,6 +1,8 @@
-// What strategies work with: one problem, its idle intervals, timetable, recompute chains and model, made once.
+// What strategies work with: one problem, its idle intervals, timetable, recompute chains and
+// model, made once.
 //
-// One workbench per call of Strategy::MakePlan(), on the caller's thread; not shared. Counts how often the model was asked.
+// One workbench per call of Strategy::MakePlan(), on the caller's thread; not shared. Counts how
+// often the model was asked.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +17,8 @@
 
 namespace spillway::scheduler {
 
-// One treatment per idle interval and one workspace per operation: the form in which plans are compared and improved.
+// One treatment per idle interval and one workspace per operation: the form in which plans are
+// compared and improved.
 struct Choices {
   std::vector<Decision> decisions;  // by interval; interval == its own index
   std::vector<int32_t> workspaces;  // by operation
@@ -23,8 +26,9 @@ struct Choices {
   bool operator==(const Choices&) const = default;
 };
 
-// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the same on every machine. More where
-// the problem says how many evaluations it is worth, as a live job's does, and is not large.
+// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the
+// same on every machine. More where the problem says how many evaluations it is worth, as a live
+// job's does, and is not large.
 inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
 inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
 
@@ -39,21 +43,24 @@ class Workbench {
   const RecomputeChains& chains() const { return chains_; }
   const std::vector<IdleInterval>& intervals() const { return intervals_; }
   const SwapOrder& swap_order() const { return swap_order_; }
-  const IdleInterval& interval(int32_t index) const { return intervals_[static_cast<size_t>(index)]; }
+  const IdleInterval& interval(int32_t index) const {
+    return intervals_[static_cast<size_t>(index)];
+  }
   int32_t interval_count() const { return static_cast<int32_t>(intervals_.size()); }
   int64_t footprint_bytes(int32_t interval_index) const {
     return timetable_.footprint_bytes(interval(interval_index).buffer);
   }
 
-  // Whether its swap takes the link's time. What is dead is dropped; but a live job, whose program may still read it, copies what it
-  // cannot make again.
+  // Whether its swap takes the link's time. What is dead is dropped; but a live job, whose program
+  // may still read it, copies what it cannot make again.
   bool IsCopied(int32_t index) const { return !chains_.MayLeaveForGood(interval(index)); }
 
   // Everything stays, smallest workspaces.
   Choices NoChoices() const;
   // Choices without a plan of their own change: what chains refuse to rebuild stays.
   Plan Lower(const Choices& choices) const;
-  // The same with drops as its only actions: what recomputation alone does to memory. Cheaper, as no copy needs its time.
+  // The same with drops as its only actions: what recomputation alone does to memory. Cheaper, as
+  // no copy needs its time.
   Plan LowerForLoads(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
@@ -71,11 +78,15 @@ class Workbench {
   // The iteration with nothing moved and every workspace granted: no plan is faster.
   int64_t fastest_ns() const { return fastest_ns_; }
 
-  // What it would cost to run the chain of one interval, all else being present; negative: it cannot be recomputed.
-  int64_t ChainNs(int32_t interval_index) const { return chains_ns_[static_cast<size_t>(interval_index)]; }
+  // What it would cost to run the chain of one interval, all else being present; negative: it
+  // cannot be recomputed.
+  int64_t ChainNs(int32_t interval_index) const {
+    return chains_ns_[static_cast<size_t>(interval_index)];
+  }
   int64_t DurationNs(OperationId operation, int32_t workspace) const {
     const Operation& it = profile().at(operation);
-    return it.workspaces.empty() ? it.duration_ns : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
+    return it.workspaces.empty() ? it.duration_ns
+                                 : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
   }
   // Buffers that are born with an operation, and that die with it; persistent ones are in neither.
   std::span<const BufferId> BornWith(OperationId operation) const { return born_.At(operation); }
@@ -115,7 +126,8 @@ class Workbench {
 // A strategy that thinks in choices per idle interval, as all of them do.
 class ChoosingStrategy : public Strategy {
  public:
-  ChoosingStrategy(std::string_view name, std::string_view summary) : name_(name), summary_(summary) {}
+  ChoosingStrategy(std::string_view name, std::string_view summary)
+      : name_(name), summary_(summary) {}
 
   std::string_view name() const override { return name_; }
   std::string_view summary() const override { return summary_; }
@@ -131,15 +143,16 @@ class ChoosingStrategy : public Strategy {
   const std::string_view name_, summary_;
 };
 
-// The index of the fastest workspace of an operation that needs at most `most_bytes`; of equals the smallest. The first one
-// when none fits; 0 where the operation has none.
+// The index of the fastest workspace of an operation that needs at most `most_bytes`; of equals the
+// smallest. The first one when none fits; 0 where the operation has none.
 int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes);
 
-// Bytes in use during each step if every copy took no time: less than the model will see at worst, and much cheaper to know.
+// Bytes in use during each step if every copy took no time: less than the model will see at worst,
+// and much cheaper to know.
 std::vector<int64_t> InstantLoads(const Workbench& bench, const Plan& plan);
 
-// For each operation the fastest workspace that fits into what the plan leaves free there; loads as InstantLoads() of a plan
-// with the smallest workspaces.
+// For each operation the fastest workspace that fits into what the plan leaves free there; loads as
+// InstantLoads() of a plan with the smallest workspaces.
 std::vector<int32_t> WorkspacesThatFit(const Workbench& bench, const Choices& choices);
 
 }  // namespace spillway::scheduler

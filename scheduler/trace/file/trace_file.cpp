@@ -9,10 +9,13 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr uint8_t kReads = 1, kWrites = 2;
-constexpr flatbuffers::uoffset_t kMostTables = 1u << 26;  // the verifier's default ends at a million
+constexpr flatbuffers::uoffset_t kMostTables = 1u
+                                               << 26;  // the verifier's default ends at a million
 constexpr flatbuffers::uoffset_t kMostDepth = 8;
 
-std::string TextOf(const flatbuffers::String* string) { return string ? string->str() : std::string(); }
+std::string TextOf(const flatbuffers::String* string) {
+  return string ? string->str() : std::string();
+}
 
 std::vector<int32_t> Numbers(const std::vector<BufferId>& ids) {
   std::vector<int32_t> result;
@@ -31,8 +34,10 @@ std::vector<BufferId> Ids(const flatbuffers::Vector<int32_t>* numbers) {
 template <class Verify>
 base::Status CheckFile(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
   if (bytes.size() < 8) return base::Error{"the file is too short to be one of ours"};
-  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE) return base::Error{"the file is larger than 2 GiB"};
-  if (std::memcmp(bytes.data() + 4, identifier, 4) != 0) return base::Error{"the file is of another kind"};
+  if (bytes.size() >= FLATBUFFERS_MAX_BUFFER_SIZE)
+    return base::Error{"the file is larger than 2 GiB"};
+  if (std::memcmp(bytes.data() + 4, identifier, 4) != 0)
+    return base::Error{"the file is of another kind"};
   flatbuffers::Verifier verifier(bytes.data(), bytes.size(), kMostDepth, kMostTables);
   if (!verify(verifier)) return base::Error{"the file is truncated or damaged"};
   return base::Ok();
@@ -43,11 +48,13 @@ std::string UnknownVersion(int version, int known) {
          std::to_string(known);
 }
 
-// Tables, strings and vectors may be shared inside a file, honestly (names) or to make a small file large. Counts what reading
-// would build before anything is built.
+// Tables, strings and vectors may be shared inside a file, honestly (names) or to make a small file
+// large. Counts what reading would build before anything is built.
 class Claim {
  public:
-  void Add(const flatbuffers::String* string) { bytes_ += string ? string->size() + sizeof(std::string) : 0; }
+  void Add(const flatbuffers::String* string) {
+    bytes_ += string ? string->size() + sizeof(std::string) : 0;
+  }
   template <class T>
   void Add(const flatbuffers::Vector<T>* vector, size_t size_each) {
     bytes_ += vector ? uint64_t{vector->size()} * size_each : 0;
@@ -70,7 +77,8 @@ bool ClaimsTooMuch(const file::Profile& profile, std::span<const uint8_t> bytes)
   for (size_t i = 0; profile.buffers() && i < profile.buffers()->size(); ++i)
     claim.Add(profile.buffers()->Get(static_cast<flatbuffers::uoffset_t>(i))->name());
   for (size_t i = 0; profile.operations() && i < profile.operations()->size(); ++i) {
-    const file::Operation& operation = *profile.operations()->Get(static_cast<flatbuffers::uoffset_t>(i));
+    const file::Operation& operation =
+        *profile.operations()->Get(static_cast<flatbuffers::uoffset_t>(i));
     claim.Add(operation.name());
     claim.Add(operation.reads(), sizeof(BufferId));
     claim.Add(operation.writes(), sizeof(BufferId));
@@ -90,7 +98,8 @@ bool ClaimsTooMuch(const file::Trace& trace, std::span<const uint8_t> bytes) {
   for (size_t i = 0; trace.identities() && i < trace.identities()->size(); ++i)
     claim.Add(trace.identities()->Get(static_cast<flatbuffers::uoffset_t>(i)));
   for (size_t i = 0; trace.events() && i < trace.events()->size(); ++i)
-    claim.Add(trace.events()->Get(static_cast<flatbuffers::uoffset_t>(i))->touches(), sizeof(TraceTouch));
+    claim.Add(trace.events()->Get(static_cast<flatbuffers::uoffset_t>(i))->touches(),
+              sizeof(TraceTouch));
   return claim.Exceeds(bytes);
 }
 
@@ -118,7 +127,8 @@ Operation ReadOperation(const file::Operation& from) {
   operation.duration_ns = from.duration_ns();
   if (!from.workspaces()) return operation;
   for (const file::Workspace* choice : *from.workspaces())
-    operation.workspaces.push_back({TextOf(choice->name()), choice->size_bytes(), choice->duration_ns()});
+    operation.workspaces.push_back(
+        {TextOf(choice->name()), choice->size_bytes(), choice->duration_ns()});
   return operation;
 }
 
@@ -157,7 +167,8 @@ std::vector<uint8_t> BytesOf(const flatbuffers::FlatBufferBuilder& builder) {
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// Everything is created in an order of its own lines: arguments of one call have none, and equal profiles give equal bytes.
+// Everything is created in an order of its own lines: arguments of one call have none, and equal
+// profiles give equal bytes.
 flatbuffers::Offset<file::Operation> WriteOperation(flatbuffers::FlatBufferBuilder& builder,
                                                     const Operation& operation) {
   std::vector<flatbuffers::Offset<file::Workspace>> choices;
@@ -170,26 +181,28 @@ flatbuffers::Offset<file::Operation> WriteOperation(flatbuffers::FlatBufferBuild
   const auto writes = builder.CreateVector(Numbers(operation.writes));
   const auto workspaces = builder.CreateVector(choices);
   return file::CreateOperation(builder, name, static_cast<uint8_t>(operation.type),
-                               static_cast<uint8_t>(operation.phase), operation.replayable, reads, writes,
-                               operation.duration_ns, workspaces);
+                               static_cast<uint8_t>(operation.phase), operation.replayable, reads,
+                               writes, operation.duration_ns, workspaces);
 }
 
-flatbuffers::Offset<file::Event> WriteEvent(flatbuffers::FlatBufferBuilder& builder, const Event& event) {
+flatbuffers::Offset<file::Event> WriteEvent(flatbuffers::FlatBufferBuilder& builder,
+                                            const Event& event) {
   std::vector<file::Touch> touches;
   for (const TraceTouch& touch : event.touches) {
     const int roles = (touch.reads ? kReads : 0) | (touch.writes ? kWrites : 0);
     touches.emplace_back(touch.allocation, static_cast<uint8_t>(roles));
   }
-  return file::CreateEvent(builder, static_cast<uint8_t>(event.kind), event.start_ns, event.allocation,
-                           event.size_bytes, event.identity, event.stream, event.duration_ns,
-                           builder.CreateVectorOfStructs(touches));
+  return file::CreateEvent(builder, static_cast<uint8_t>(event.kind), event.start_ns,
+                           event.allocation, event.size_bytes, event.identity, event.stream,
+                           event.duration_ns, builder.CreateVectorOfStructs(touches));
 }
 
 }  // namespace
 
 TraceFileKind KindOfFile(std::span<const uint8_t> bytes) {
   if (bytes.size() < 8) return TraceFileKind::kUnknown;
-  if (std::memcmp(bytes.data() + 4, file::ProfileIdentifier(), 4) == 0) return TraceFileKind::kProfile;
+  if (std::memcmp(bytes.data() + 4, file::ProfileIdentifier(), 4) == 0)
+    return TraceFileKind::kProfile;
   if (std::memcmp(bytes.data() + 4, file::TraceIdentifier(), 4) == 0) return TraceFileKind::kTrace;
   return TraceFileKind::kUnknown;
 }
@@ -198,9 +211,10 @@ std::vector<uint8_t> WriteProfile(const IterationProfile& profile) {
   flatbuffers::FlatBufferBuilder builder;
   std::vector<flatbuffers::Offset<file::Buffer>> buffers;
   for (const Buffer& buffer : profile.buffers) {
-    buffers.push_back(file::CreateBuffer(
-        builder, builder.CreateString(buffer.name), static_cast<uint8_t>(buffer.kind), buffer.size_bytes,
-        buffer.born.index, buffer.dies.index, buffer.persistent, buffer.movable, buffer.handed_on));
+    buffers.push_back(file::CreateBuffer(builder, builder.CreateString(buffer.name),
+                                         static_cast<uint8_t>(buffer.kind), buffer.size_bytes,
+                                         buffer.born.index, buffer.dies.index, buffer.persistent,
+                                         buffer.movable, buffer.handed_on));
   }
   std::vector<flatbuffers::Offset<file::Operation>> operations;
   for (const Operation& operation : profile.operations)
@@ -208,25 +222,29 @@ std::vector<uint8_t> WriteProfile(const IterationProfile& profile) {
   const auto name = builder.CreateString(profile.name);
   const auto all_buffers = builder.CreateVector(buffers);
   const auto all_operations = builder.CreateVector(operations);
-  file::FinishProfileBuffer(builder, file::CreateProfile(builder, kProfileVersion, name, profile.batch_size,
-                                                         all_buffers, all_operations));
+  file::FinishProfileBuffer(
+      builder, file::CreateProfile(builder, kProfileVersion, name, profile.batch_size, all_buffers,
+                                   all_operations));
   return BytesOf(builder);
 }
 
 base::Result<IterationProfile> ReadProfile(std::span<const uint8_t> bytes) {
-  const base::Status checked_file =
-      CheckFile(bytes, file::ProfileIdentifier(),
-                [](flatbuffers::Verifier& verifier) { return file::VerifyProfileBuffer(verifier); });
+  const base::Status checked_file = CheckFile(
+      bytes, file::ProfileIdentifier(),
+      [](flatbuffers::Verifier& verifier) { return file::VerifyProfileBuffer(verifier); });
   if (!checked_file.ok()) return checked_file;
   const file::Profile& from = *file::GetProfile(bytes.data());
-  if (from.version() != kProfileVersion) return base::Error{UnknownVersion(from.version(), kProfileVersion)};
+  if (from.version() != kProfileVersion)
+    return base::Error{UnknownVersion(from.version(), kProfileVersion)};
   if (ClaimsTooMuch(from, bytes)) return base::Error{kTooLarge};
-  if (!HasKnownValues(from)) return base::Error{"the file has kinds that this program does not know"};
+  if (!HasKnownValues(from))
+    return base::Error{"the file has kinds that this program does not know"};
   IterationProfile profile;
   profile.name = TextOf(from.name());
   profile.batch_size = from.batch_size();
   if (from.buffers()) {
-    for (const file::Buffer* buffer : *from.buffers()) profile.buffers.push_back(ReadBuffer(*buffer));
+    for (const file::Buffer* buffer : *from.buffers())
+      profile.buffers.push_back(ReadBuffer(*buffer));
   }
   if (from.operations()) {
     for (const file::Operation* operation : *from.operations())
@@ -242,8 +260,8 @@ std::vector<uint8_t> WriteTrace(const EventTrace& trace) {
   for (const Event& event : trace.events) events.push_back(WriteEvent(builder, event));
   const auto name = builder.CreateString(trace.name);
   const auto identities = builder.CreateVectorOfStrings(trace.identities);
-  file::FinishTraceBuffer(
-      builder, file::CreateTrace(builder, kTraceVersion, name, identities, builder.CreateVector(events)));
+  file::FinishTraceBuffer(builder, file::CreateTrace(builder, kTraceVersion, name, identities,
+                                                     builder.CreateVector(events)));
   return BytesOf(builder);
 }
 
@@ -253,7 +271,8 @@ base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes) {
                 [](flatbuffers::Verifier& verifier) { return file::VerifyTraceBuffer(verifier); });
   if (!checked_file.ok()) return checked_file;
   const file::Trace& from = *file::GetTrace(bytes.data());
-  if (from.version() != kTraceVersion) return base::Error{UnknownVersion(from.version(), kTraceVersion)};
+  if (from.version() != kTraceVersion)
+    return base::Error{UnknownVersion(from.version(), kTraceVersion)};
   if (ClaimsTooMuch(from, bytes)) return base::Error{kTooLarge};
   EventTrace trace;
   trace.name = TextOf(from.name());

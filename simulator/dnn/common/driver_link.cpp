@@ -8,8 +8,8 @@ namespace {
 constexpr int kDriverApiVersion = 12000;
 constexpr int kOldApiVersion = 4000;
 
-using GetProcAddress = CUresult (*)(const char* name, void** function, int version, cuuint64_t flags,
-                                    CUdriverProcAddressQueryResult* status);
+using GetProcAddress = CUresult (*)(const char* name, void** function, int version,
+                                    cuuint64_t flags, CUdriverProcAddressQueryResult* status);
 
 template <typename Function>
 bool Find(GetProcAddress get, const char* name, int version, Function* function) {
@@ -44,11 +44,13 @@ bool Fill(DriverTable* table) {
 
 int AttributeOr(CUdevice_attribute attribute, CUdevice device, int otherwise) {
   int value = 0;
-  const bool known = Driver()->DeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value > 0;
+  const bool known =
+      Driver()->DeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value > 0;
   return known ? value : otherwise;
 }
 
-// Fused multiply-adds per clock and multiprocessor, from the table of arithmetic instructions in the programming guide.
+// Fused multiply-adds per clock and multiprocessor, from the table of arithmetic instructions in
+// the programming guide.
 int Fp32Lanes(int major, int minor) {
   if (major == 3) return 192;
   const bool is_server_volta_or_ampere = (major == 6 || major == 7 || major == 8) && minor == 0;
@@ -79,8 +81,10 @@ DeviceRates CurrentDeviceRates() {
   const int minor = AttributeOr(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device, 0);
   const double multiprocessors = AttributeOr(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device, 100);
   const double clock_hz = 1e3 * AttributeOr(CU_DEVICE_ATTRIBUTE_CLOCK_RATE, device, 1500000);
-  const double memory_hz = 1e3 * AttributeOr(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device, 2000000);
-  const double bus_bytes = AttributeOr(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device, 4096) / 8.0;
+  const double memory_hz =
+      1e3 * AttributeOr(CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE, device, 2000000);
+  const double bus_bytes =
+      AttributeOr(CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH, device, 4096) / 8.0;
   return {multiprocessors * clock_hz * 2 * Fp32Lanes(major, minor), 2 * memory_hz * bus_bytes};
 }
 

@@ -30,8 +30,8 @@ UseKind UseKindOf(Access access) {
       return UseKind::kRead;
     case Access::kWrite:
       return UseKind::kWrite;
-    case Access::kAside:
-      return UseKind::kAside;
+    case Access::kClobbers:
+      return UseKind::kClobbers;
     case Access::kUpdate:
       break;
   }
@@ -45,7 +45,9 @@ std::uint64_t HashOf(const void* bytes, std::size_t size_bytes) {
   return hash;
 }
 
-OneThreadScope::OneThreadScope() : threads_before_(omp_get_max_threads()) { omp_set_num_threads(1); }
+OneThreadScope::OneThreadScope() : threads_before_(omp_get_max_threads()) {
+  omp_set_num_threads(1);
+}
 
 OneThreadScope::~OneThreadScope() { omp_set_num_threads(threads_before_); }
 
@@ -59,10 +61,13 @@ CUkernel LoadKernel(const Image& image) {
   if (driver == nullptr) return nullptr;
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
-  if (driver->LibraryLoadData(&library, &image, nullptr, nullptr, 0, nullptr, nullptr, 0) != CUDA_SUCCESS) {
+  if (driver->LibraryLoadData(&library, &image, nullptr, nullptr, 0, nullptr, nullptr, 0) !=
+      CUDA_SUCCESS) {
     return nullptr;
   }
-  return driver->LibraryGetKernel(&kernel, library, image.kernels[0].name) == CUDA_SUCCESS ? kernel : nullptr;
+  return driver->LibraryGetKernel(&kernel, library, image.kernels[0].name) == CUDA_SUCCESS
+             ? kernel
+             : nullptr;
 }
 
 }  // namespace spillway::simulator::dnn

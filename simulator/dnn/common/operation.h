@@ -1,13 +1,15 @@
-// An operation of the simulated libraries as a kernel: a plain struct that carries its shapes and scalars by value, and
-// the device memory it touches as separate pointer parameters.
+// An operation of the simulated libraries as a kernel: a plain struct that carries its shapes and
+// scalars by value, and the device memory it touches as separate pointer parameters.
 //
-// Called from: API functions (Enqueue, program's threads); the driver (RunOperation, whichever thread drives the
-// simulated GPU, one body at a time).
-// Ownership: nothing is kept; the operation and its operand list are copied into the launch's parameters.
+// Called from: API functions (Enqueue, program's threads); the driver (RunOperation, whichever
+// thread drives the simulated GPU, one body at a time). Ownership: nothing is kept; the operation
+// and its operand list are copied into the launch's parameters.
 //
 // Invariants
-//  1. An operation is trivially copyable and holds no pointers: all device memory is in its operands.
-//  2. Every operand is touched (each 2 MiB of it, first and last byte) before the operation runs, so an illegal access
+//  1. An operation is trivially copyable and holds no pointers: all device memory is in its
+//  operands.
+//  2. Every operand is touched (each 2 MiB of it, first and last byte) before the operation runs,
+//  so an illegal access
 //     happens while no lock of oneDNN or OpenBLAS is held and no scratch memory is out.
 //  3. The cost is fixed at enqueue time and travels with the launch.
 //
@@ -29,8 +31,9 @@
 
 namespace spillway::simulator::dnn {
 
-// kUpdate: the operation reads what it writes over. kAside: and none of its other results depend on that.
-enum class Access : std::uint32_t { kRead, kWrite, kUpdate, kAside };
+// kUpdate: the operation reads what it writes over. kClobbers: and none of its other results depend
+// on that.
+enum class Access : std::uint32_t { kRead, kWrite, kUpdate, kClobbers };
 
 struct Operand {
   const void* pointer;
@@ -48,8 +51,8 @@ inline Operand Writes(void* pointer, std::uint64_t size_bytes) {
 inline Operand Updates(void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kUpdate};
 }
-inline Operand UpdatesAside(void* pointer, std::uint64_t size_bytes) {
-  return {pointer, pointer != nullptr ? size_bytes : 0, Access::kAside};
+inline Operand Clobbers(void* pointer, std::uint64_t size_bytes) {
+  return {pointer, pointer != nullptr ? size_bytes : 0, Access::kClobbers};
 }
 
 // The last parameter of every kernel of these libraries.
@@ -73,7 +76,8 @@ UseKind UseKindOf(Access access);
 // FNV-1a.
 std::uint64_t HashOf(const void* bytes, std::size_t size_bytes);
 
-// Fixes the calling thread's OpenMP team at one thread while it lives: the same bits whatever the number of cores.
+// Fixes the calling thread's OpenMP team at one thread while it lives: the same bits whatever the
+// number of cores.
 class OneThreadScope {
  public:
   OneThreadScope();
@@ -130,7 +134,8 @@ constexpr auto MakeParameters() {
   return parameters;
 }
 
-// Operations that find what they compute on in device memory say so by `static constexpr bool kFollowsPointers = true`.
+// Operations that find what they compute on in device memory say so by `static constexpr bool
+// kFollowsPointers = true`.
 template <typename Op>
 inline constexpr bool FollowsPointers = requires {
   Op::kFollowsPointers;
@@ -140,11 +145,16 @@ inline constexpr bool FollowsPointers = requires {
 template <typename Op>
 struct OperationImage {
   static constexpr auto kParameters = MakeParameters<Op>();
-  static constexpr KernelEntry kKernel = {Op::kName, RunOperation<Op>, CostOfOperation<Op>, Op::kOperands + 1,
-                                          kParameters.data()};
+  static constexpr KernelEntry kKernel = {Op::kName, RunOperation<Op>, CostOfOperation<Op>,
+                                          Op::kOperands + 1, kParameters.data()};
   static constexpr KernelUses kUses = FollowsPointers<Op> ? nullptr : UsesOfOperation<Op>;
-  static constexpr Image kImage = {
-      {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, kImageVersionWithUses, 1, &kKernel, 0, nullptr, &kUses};
+  static constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
+                                   kImageVersionWithUses,
+                                   1,
+                                   &kKernel,
+                                   0,
+                                   nullptr,
+                                   &kUses};
 };
 
 // Null when the driver refuses. Two threads that come first both load it, which does no harm.
@@ -157,13 +167,16 @@ CUkernel KernelOf() {
   return kernel.load();
 }
 
-// Enqueues the operation on the stream. `effective_flops` and `extra_bytes` shape its modelled time: the operands'
-// own bytes are counted once each, whatever goes beyond that (workspace passes) is extra.
+// Enqueues the operation on the stream. `effective_flops` and `extra_bytes` shape its modelled
+// time: the operands' own bytes are counted once each, whatever goes beyond that (workspace passes)
+// is extra.
 template <typename Op>
-CUresult Enqueue(CUstream stream, const Op& operation, const std::array<Operand, Op::kOperands>& operands,
-                 double effective_flops, double extra_bytes = 0) {
+CUresult Enqueue(CUstream stream, const Op& operation,
+                 const std::array<Operand, Op::kOperands>& operands, double effective_flops,
+                 double extra_bytes = 0) {
   static_assert(std::is_trivially_copyable_v<Op>);
-  static_assert(sizeof(OperationBlock<Op>) + 8 * Op::kOperands <= 4096, "kernel parameters hold 4 KiB");
+  static_assert(sizeof(OperationBlock<Op>) + 8 * Op::kOperands <= 4096,
+                "kernel parameters hold 4 KiB");
   const CUkernel kernel = KernelOf<Op>();
   if (kernel == nullptr) return CUDA_ERROR_NOT_INITIALIZED;
 
@@ -188,10 +201,10 @@ CUresult Enqueue(CUstream stream, const Op& operation, const std::array<Operand,
                 operand_bytes + static_cast<std::uint64_t>(extra_bytes)};
 
   constexpr unsigned kBlockThreads = 256;
-  const auto grid =
-      static_cast<unsigned>(std::clamp<std::uint64_t>(operand_bytes / (16 * kBlockThreads), 1, 65535));
-  return Driver()->LaunchKernel(reinterpret_cast<CUfunction>(kernel), grid, 1, 1, kBlockThreads, 1, 1, 0,
-                                stream, parameters.data(), nullptr);
+  const auto grid = static_cast<unsigned>(
+      std::clamp<std::uint64_t>(operand_bytes / (16 * kBlockThreads), 1, 65535));
+  return Driver()->LaunchKernel(reinterpret_cast<CUfunction>(kernel), grid, 1, 1, kBlockThreads, 1,
+                                1, 0, stream, parameters.data(), nullptr);
 }
 
 }  // namespace spillway::simulator::dnn

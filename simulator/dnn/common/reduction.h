@@ -16,7 +16,8 @@ double SumOf(std::int64_t count, Term term) {
     for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += static_cast<double>(term(i + lane));
   }
   for (int lane = 0; i < count; ++i, ++lane) lanes[lane] += static_cast<double>(term(i));
-  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
+  return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) +
+         ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]));
 }
 
 inline double Sum(const float* values, std::int64_t count) {

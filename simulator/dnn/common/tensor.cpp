@@ -19,7 +19,8 @@ Scratch::Block TakeBlock(std::int64_t count) {
   auto& pool = Pool();
   auto best = pool.end();
   for (auto block = pool.begin(); block != pool.end(); ++block) {
-    if (block->capacity >= count && (best == pool.end() || block->capacity < best->capacity)) best = block;
+    if (block->capacity >= count && (best == pool.end() || block->capacity < best->capacity))
+      best = block;
   }
   if (best != pool.end()) {
     const Scratch::Block block = *best;
@@ -27,8 +28,9 @@ Scratch::Block TakeBlock(std::int64_t count) {
     return block;
   }
   if (!pool.empty()) {  // all too small: the largest makes room for its successor
-    const auto largest = std::max_element(
-        pool.begin(), pool.end(), [](const auto& a, const auto& b) { return a.capacity < b.capacity; });
+    const auto largest =
+        std::max_element(pool.begin(), pool.end(),
+                         [](const auto& a, const auto& b) { return a.capacity < b.capacity; });
     std::free(largest->data);
     pool.erase(largest);
   }
@@ -139,7 +141,7 @@ std::uint16_t FloatToHalf(float value) {
   const std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return sign | 0x7fff;
   if (magnitude >= 0x477ff000u) return sign | 0x7c00;  // rounds to infinity
-  if (magnitude < 0x38800000u) {                       // subnormal: the addition rounds to nearest even
+  if (magnitude < 0x38800000u) {  // subnormal: the addition rounds to nearest even
     const float shifted = std::bit_cast<float>(magnitude) + 0.5f;
     return sign | static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(shifted) - 0x3f000000u);
   }
@@ -159,14 +161,15 @@ std::uint16_t FloatToBfloat16(float value) {
 
 Scratch::Scratch(std::int64_t count) : block_(count > 0 ? TakeBlock(count) : Block{nullptr, 0}) {}
 
-Scratch::Scratch(Scratch&& other) noexcept : block_(std::exchange(other.block_, Block{nullptr, 0})) {}
+Scratch::Scratch(Scratch&& other) noexcept
+    : block_(std::exchange(other.block_, Block{nullptr, 0})) {}
 
 Scratch::~Scratch() {
   if (block_.data != nullptr) Pool().push_back(block_);
 }
 
-void ConvertToFloat(ElementType type, const void* from, std::int64_t from_stride, std::int64_t count,
-                    float* to) {
+void ConvertToFloat(ElementType type, const void* from, std::int64_t from_stride,
+                    std::int64_t count, float* to) {
   const auto* floats = static_cast<const float*>(from);
   const auto* words = static_cast<const std::uint16_t*>(from);
   if (type == ElementType::kFloat && from_stride == 1) {
@@ -194,7 +197,8 @@ void ConvertFromFloat(ElementType type, const float* from, std::int64_t count, v
 }
 
 DenseInput::DenseInput(const TensorView& view, const void* device)
-    : scratch_(device == nullptr || view.IsDenseFloat() ? 0 : view.Count()), data_(scratch_.data()) {
+    : scratch_(device == nullptr || view.IsDenseFloat() ? 0 : view.Count()),
+      data_(scratch_.data()) {
   if (data_ == nullptr) {
     data_ = static_cast<const float*>(device);
     return;
@@ -227,7 +231,8 @@ void DenseOutput::Commit() {
     float* result = data_ + dense;
     if (beta_ != 0) {
       ConvertToFloat(view_.type, row, stride, length, old_row.data());
-      for (std::int64_t i = 0; i < length; ++i) result[i] = alpha_ * result[i] + beta_ * old_row.data()[i];
+      for (std::int64_t i = 0; i < length; ++i)
+        result[i] = alpha_ * result[i] + beta_ * old_row.data()[i];
     } else if (alpha_ != 1) {
       for (std::int64_t i = 0; i < length; ++i) result[i] *= alpha_;
     }

@@ -1,4 +1,5 @@
-// Matrix products: plain, strided batches, batches of pointers in device memory; one operation for all of them.
+// Matrix products: plain, strided batches, batches of pointers in device memory; one operation for
+// all of them.
 #include <cblas.h>
 
 #include <algorithm>
@@ -34,12 +35,15 @@ struct GemmProblem {
   std::int64_t batch_count;
 };
 
-CBLAS_TRANSPOSE Transpose(const Matrix& matrix) { return matrix.transposed ? CblasTrans : CblasNoTrans; }
+CBLAS_TRANSPOSE Transpose(const Matrix& matrix) {
+  return matrix.transposed ? CblasTrans : CblasNoTrans;
+}
 
-void MultiplyDouble(const GemmProblem& p, double alpha, double beta, const void* a, const void* b, void* c) {
+void MultiplyDouble(const GemmProblem& p, double alpha, double beta, const void* a, const void* b,
+                    void* c) {
   cblas_dgemm(CblasColMajor, Transpose(p.a), Transpose(p.b), p.m, p.n, p.k, alpha,
-              static_cast<const double*>(a), p.a.leading, static_cast<const double*>(b), p.b.leading, beta,
-              static_cast<double*>(c), p.c.leading);
+              static_cast<const double*>(a), p.a.leading, static_cast<const double*>(b),
+              p.b.leading, beta, static_cast<double*>(c), p.c.leading);
 }
 
 // A matrix as packed or in-place floats.
@@ -82,7 +86,8 @@ class FloatMatrix {
   std::int64_t leading_;
 };
 
-void MultiplyFloat(const GemmProblem& p, float alpha, float beta, const void* a, const void* b, void* c) {
+void MultiplyFloat(const GemmProblem& p, float alpha, float beta, const void* a, const void* b,
+                   void* c) {
   const FloatMatrix left(p.a, a, true);
   const FloatMatrix right(p.b, b, true);
   const FloatMatrix result(p.c, c, beta != 0);
@@ -91,7 +96,8 @@ void MultiplyFloat(const GemmProblem& p, float alpha, float beta, const void* a,
   result.Store(p.c, c);
 }
 
-void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, const void* b, void* c) {
+void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, const void* b,
+              void* c) {
   openblas_set_num_threads(1);
   if (p.c.number == Number::kDouble) return MultiplyDouble(p, alpha, beta, a, b, c);
   MultiplyFloat(p, static_cast<float>(alpha), static_cast<float>(beta), a, b, c);
@@ -100,7 +106,8 @@ void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, co
 // The product leaves a mark in the program's workspace, as a kernel that splits sums would.
 void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   constexpr std::uint64_t kStepBytes = 512;
-  for (std::uint64_t i = 0; i < size_bytes; i += kStepBytes) static_cast<char*>(workspace)[i] = 0x5A;
+  for (std::uint64_t i = 0; i < size_bytes; i += kStepBytes)
+    static_cast<char*>(workspace)[i] = 0x5A;
 }
 
 struct GemmOperation {
@@ -118,15 +125,16 @@ struct GemmOperation {
     const double alpha = problem.alpha.Get(operands[3]);
     const double beta = problem.beta.Get(operands[4]);
     for (std::int64_t i = 0; i < problem.batch_count; ++i) {
-      Multiply(problem, alpha, beta, Item(problem.a, operands[0], i), Item(problem.b, operands[1], i),
-               Item(problem.c, operands[2], i));
+      Multiply(problem, alpha, beta, Item(problem.a, operands[0], i),
+               Item(problem.b, operands[1], i), Item(problem.c, operands[2], i));
     }
   }
 };
 
 struct PointerBatchOperation {
   static constexpr char kName[] = "cublas_gemm_batched";
-  static constexpr int kOperands = 6;  // arrays of pointers A, B, C in device memory, alpha, beta, workspace
+  static constexpr int kOperands =
+      6;  // arrays of pointers A, B, C in device memory, alpha, beta, workspace
   static constexpr bool kFollowsPointers = true;
   GemmProblem problem;
   std::uint64_t workspace_bytes;
@@ -148,7 +156,8 @@ struct PointerBatchOperation {
     MarkWorkspace(operands[5], workspace_bytes);
     const double alpha = problem.alpha.Get(operands[3]);
     const double beta = problem.beta.Get(operands[4]);
-    for (std::int64_t i = 0; i < problem.batch_count; ++i) Multiply(problem, alpha, beta, a[i], b[i], c[i]);
+    for (std::int64_t i = 0; i < problem.batch_count; ++i)
+      Multiply(problem, alpha, beta, a[i], b[i], c[i]);
   }
 };
 
@@ -202,13 +211,15 @@ bool SizesFit(const GemmCall& call) {
   const std::int64_t a_rows = call.transpose_a == CUBLAS_OP_N ? call.m : call.k;
   const std::int64_t b_rows = call.transpose_b == CUBLAS_OP_N ? call.k : call.n;
   return call.m >= 0 && call.n >= 0 && call.k >= 0 && call.batch_count >= 0 &&
-         std::max({call.m, call.n, call.k}) <= largest && call.lda >= std::max<std::int64_t>(1, a_rows) &&
-         call.ldb >= std::max<std::int64_t>(1, b_rows) && call.ldc >= std::max<std::int64_t>(1, call.m) &&
+         std::max({call.m, call.n, call.k}) <= largest &&
+         call.lda >= std::max<std::int64_t>(1, a_rows) &&
+         call.ldb >= std::max<std::int64_t>(1, b_rows) &&
+         call.ldc >= std::max<std::int64_t>(1, call.m) &&
          std::max({call.lda, call.ldb, call.ldc}) <= largest;
 }
 
-Matrix MatrixOf(cudaDataType_t type, cublasOperation_t transpose, std::int64_t rows, std::int64_t columns,
-                std::int64_t leading, std::int64_t stride) {
+Matrix MatrixOf(cudaDataType_t type, cublasOperation_t transpose, std::int64_t rows,
+                std::int64_t columns, std::int64_t leading, std::int64_t stride) {
   const bool transposed = transpose != CUBLAS_OP_N;
   return {NumberOf(type), transposed, transposed ? columns : rows, transposed ? rows : columns,
           leading,        stride};
@@ -259,8 +270,9 @@ cublasStatus_t Gemm(cublasHandle_t handle, const GemmCall& call) {
   return FromDriver(Enqueue(
       StreamOf(handle), operation,
       {Reads(call.a, BatchBytes(p.a, p.batch_count)), Reads(call.b, BatchBytes(p.b, p.batch_count)),
-       ScaledOutput(p.beta, call.c, BatchBytes(p.c, p.batch_count)), ScalarOperand(p.alpha, call.alpha),
-       ScalarOperand(p.beta, call.beta), Writes(handle->workspace, handle->workspace_bytes)},
+       ScaledOutput(p.beta, call.c, BatchBytes(p.c, p.batch_count)),
+       ScalarOperand(p.alpha, call.alpha), ScalarOperand(p.beta, call.beta),
+       Writes(handle->workspace, handle->workspace_bytes)},
       Flops(p)));
 }
 
@@ -273,8 +285,9 @@ cublasStatus_t GemmOfPointers(cublasHandle_t handle, const GemmCall& call) {
   const PointerBatchOperation operation = {ProblemOf(handle, call), handle->workspace_bytes};
   const GemmProblem& p = operation.problem;
   const std::uint64_t array_bytes = p.batch_count * sizeof(void*);
-  const double matrix_bytes = static_cast<double>(p.batch_count) *
-                              static_cast<double>(p.a.ExtentBytes() + p.b.ExtentBytes() + p.c.ExtentBytes());
+  const double matrix_bytes =
+      static_cast<double>(p.batch_count) *
+      static_cast<double>(p.a.ExtentBytes() + p.b.ExtentBytes() + p.c.ExtentBytes());
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
               {Reads(call.a, array_bytes), Reads(call.b, array_bytes), Reads(call.c, array_bytes),
@@ -291,27 +304,28 @@ using namespace spillway::simulator::dnn;
 extern "C" {
 
 // The typed calls: one definition per element type and width of integer.
-#define SPILLWAY_BLAS_GEMM(T, Real, Int, suffix_v2, suffix, type, compute)                                  \
-  cublasStatus_t cublas##T##gemm##suffix_v2(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb,   \
-                                            Int m, Int n, Int k, const Real* alpha, const Real* a, Int lda, \
-                                            const Real* b, Int ldb, const Real* beta, Real* c, Int ldc) {   \
-    return Gemm(                                                                                            \
-        h, {ta, tb, m, n, k, alpha, a, type, lda, 0, b, type, ldb, 0, beta, c, type, ldc, 0, 1, compute});  \
-  }                                                                                                         \
-  cublasStatus_t cublas##T##gemmStridedBatched##suffix(                                                     \
-      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k, const Real* alpha, \
-      const Real* a, Int lda, long long int sa, const Real* b, Int ldb, long long int sb, const Real* beta, \
-      Real* c, Int ldc, long long int sc, Int count) {                                                      \
-    return Gemm(h, {ta,   tb,  m,  n,    k, alpha, a,   type, lda,   sa,     b,                             \
-                    type, ldb, sb, beta, c, type,  ldc, sc,   count, compute});                             \
-  }                                                                                                         \
-  cublasStatus_t cublas##T##gemmBatched##suffix(                                                            \
-      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k, const Real* alpha, \
-      const Real* const a[], Int lda, const Real* const b[], Int ldb, const Real* beta, Real* const c[],    \
-      Int ldc, Int count) {                                                                                 \
-    return GemmOfPointers(h, {ta,   tb,  m, n,     k,      alpha, a,    type,                               \
-                              lda,  0,   b, type,  ldb,    0,     beta, const_cast<Real**>(c),              \
-                              type, ldc, 0, count, compute});                                               \
+#define SPILLWAY_BLAS_GEMM(T, Real, Int, suffix_v2, suffix, type, compute)                     \
+  cublasStatus_t cublas##T##gemm##suffix_v2(                                                   \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,       \
+      const Real* alpha, const Real* a, Int lda, const Real* b, Int ldb, const Real* beta,     \
+      Real* c, Int ldc) {                                                                      \
+    return Gemm(h, {ta,   tb,  m, n,    k, alpha, a,   type, lda, 0,      b,                   \
+                    type, ldb, 0, beta, c, type,  ldc, 0,    1,   compute});                   \
+  }                                                                                            \
+  cublasStatus_t cublas##T##gemmStridedBatched##suffix(                                        \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,       \
+      const Real* alpha, const Real* a, Int lda, long long int sa, const Real* b, Int ldb,     \
+      long long int sb, const Real* beta, Real* c, Int ldc, long long int sc, Int count) {     \
+    return Gemm(h, {ta,   tb,  m,  n,    k, alpha, a,   type, lda,   sa,     b,                \
+                    type, ldb, sb, beta, c, type,  ldc, sc,   count, compute});                \
+  }                                                                                            \
+  cublasStatus_t cublas##T##gemmBatched##suffix(                                               \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,       \
+      const Real* alpha, const Real* const a[], Int lda, const Real* const b[], Int ldb,       \
+      const Real* beta, Real* const c[], Int ldc, Int count) {                                 \
+    return GemmOfPointers(h, {ta,   tb,  m, n,     k,      alpha, a,    type,                  \
+                              lda,  0,   b, type,  ldb,    0,     beta, const_cast<Real**>(c), \
+                              type, ldc, 0, count, compute});                                  \
   }
 SPILLWAY_BLAS_GEMM(S, float, int, _v2, , CUDA_R_32F, CUBLAS_COMPUTE_32F)
 SPILLWAY_BLAS_GEMM(S, float, int64_t, _v2_64, _64, CUDA_R_32F, CUBLAS_COMPUTE_32F)
@@ -322,39 +336,40 @@ SPILLWAY_BLAS_GEMM(H, __half, int64_t, _64, _64, CUDA_R_16F, CUBLAS_COMPUTE_16F)
 #undef SPILLWAY_BLAS_GEMM
 
 // The calls that name their types.
-#define SPILLWAY_BLAS_GEMM_EX(Int, suffix)                                                                   \
-  cublasStatus_t cublasGemmEx##suffix(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m,   \
-                                      Int n, Int k, const void* alpha, const void* a, cudaDataType a_type,   \
-                                      Int lda, const void* b, cudaDataType b_type, Int ldb,                  \
-                                      const void* beta, void* c, cudaDataType c_type, Int ldc,               \
-                                      cublasComputeType_t compute, cublasGemmAlgo_t) {                       \
-    return Gemm(h, {ta,     tb,  m, n,    k, alpha,  a,   a_type, lda, 0,      b,                            \
-                    b_type, ldb, 0, beta, c, c_type, ldc, 0,      1,   compute});                            \
-  }                                                                                                          \
-  cublasStatus_t cublasSgemmEx##suffix(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m,  \
-                                       Int n, Int k, const float* alpha, const void* a, cudaDataType a_type, \
-                                       Int lda, const void* b, cudaDataType b_type, Int ldb,                 \
-                                       const float* beta, void* c, cudaDataType c_type, Int ldc) {           \
-    return Gemm(h, {ta,     tb,  m,      n,   k,      alpha, a,                                              \
-                    a_type, lda, 0,      b,   b_type, ldb,   0,                                              \
-                    beta,   c,   c_type, ldc, 0,      1,     CUBLAS_COMPUTE_32F});                           \
-  }                                                                                                          \
-  cublasStatus_t cublasGemmStridedBatchedEx##suffix(                                                         \
-      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k, const void* alpha,  \
-      const void* a, cudaDataType a_type, Int lda, long long int sa, const void* b, cudaDataType b_type,     \
-      Int ldb, long long int sb, const void* beta, void* c, cudaDataType c_type, Int ldc, long long int sc,  \
-      Int count, cublasComputeType_t compute, cublasGemmAlgo_t) {                                            \
-    return Gemm(h, {ta,     tb,  m,  n,    k, alpha,  a,   a_type, lda,   sa,     b,                         \
-                    b_type, ldb, sb, beta, c, c_type, ldc, sc,     count, compute});                         \
-  }                                                                                                          \
-  cublasStatus_t cublasGemmBatchedEx##suffix(                                                                \
-      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k, const void* alpha,  \
-      const void* const a[], cudaDataType a_type, Int lda, const void* const b[], cudaDataType b_type,       \
-      Int ldb, const void* beta, void* const c[], cudaDataType c_type, Int ldc, Int count,                   \
-      cublasComputeType_t compute, cublasGemmAlgo_t) {                                                       \
-    return GemmOfPointers(h, {ta,     tb,  m, n,      k,      alpha, a,    a_type,                           \
-                              lda,    0,   b, b_type, ldb,    0,     beta, const_cast<void**>(c),            \
-                              c_type, ldc, 0, count,  compute});                                             \
+#define SPILLWAY_BLAS_GEMM_EX(Int, suffix)                                                        \
+  cublasStatus_t cublasGemmEx##suffix(                                                            \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,          \
+      const void* alpha, const void* a, cudaDataType a_type, Int lda, const void* b,              \
+      cudaDataType b_type, Int ldb, const void* beta, void* c, cudaDataType c_type, Int ldc,      \
+      cublasComputeType_t compute, cublasGemmAlgo_t) {                                            \
+    return Gemm(h, {ta,     tb,  m, n,    k, alpha,  a,   a_type, lda, 0,      b,                 \
+                    b_type, ldb, 0, beta, c, c_type, ldc, 0,      1,   compute});                 \
+  }                                                                                               \
+  cublasStatus_t cublasSgemmEx##suffix(                                                           \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,          \
+      const float* alpha, const void* a, cudaDataType a_type, Int lda, const void* b,             \
+      cudaDataType b_type, Int ldb, const float* beta, void* c, cudaDataType c_type, Int ldc) {   \
+    return Gemm(h, {ta,     tb,  m,      n,   k,      alpha, a,                                   \
+                    a_type, lda, 0,      b,   b_type, ldb,   0,                                   \
+                    beta,   c,   c_type, ldc, 0,      1,     CUBLAS_COMPUTE_32F});                \
+  }                                                                                               \
+  cublasStatus_t cublasGemmStridedBatchedEx##suffix(                                              \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,          \
+      const void* alpha, const void* a, cudaDataType a_type, Int lda, long long int sa,           \
+      const void* b, cudaDataType b_type, Int ldb, long long int sb, const void* beta, void* c,   \
+      cudaDataType c_type, Int ldc, long long int sc, Int count, cublasComputeType_t compute,     \
+      cublasGemmAlgo_t) {                                                                         \
+    return Gemm(h, {ta,     tb,  m,  n,    k, alpha,  a,   a_type, lda,   sa,     b,              \
+                    b_type, ldb, sb, beta, c, c_type, ldc, sc,     count, compute});              \
+  }                                                                                               \
+  cublasStatus_t cublasGemmBatchedEx##suffix(                                                     \
+      cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,          \
+      const void* alpha, const void* const a[], cudaDataType a_type, Int lda,                     \
+      const void* const b[], cudaDataType b_type, Int ldb, const void* beta, void* const c[],     \
+      cudaDataType c_type, Int ldc, Int count, cublasComputeType_t compute, cublasGemmAlgo_t) {   \
+    return GemmOfPointers(h, {ta,     tb,  m, n,      k,      alpha, a,    a_type,                \
+                              lda,    0,   b, b_type, ldb,    0,     beta, const_cast<void**>(c), \
+                              c_type, ldc, 0, count,  compute});                                  \
   }
 SPILLWAY_BLAS_GEMM_EX(int, )
 SPILLWAY_BLAS_GEMM_EX(int64_t, _64)

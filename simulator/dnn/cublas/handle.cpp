@@ -57,18 +57,21 @@ void WriteNumber(Number number, double value, void* to) {
   } else if (number == Number::kFloat) {
     std::memcpy(to, &single, sizeof(single));
   } else {
-    const std::uint16_t word = number == Number::kHalf ? FloatToHalf(single) : FloatToBfloat16(single);
+    const std::uint16_t word =
+        number == Number::kHalf ? FloatToHalf(single) : FloatToBfloat16(single);
     std::memcpy(to, &word, sizeof(word));
   }
 }
 
-cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes, void** target) {
+cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes,
+                            void** target) {
   *target = result;
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) return CUBLAS_STATUS_SUCCESS;
   constexpr std::size_t kSlotBytes = 64;
   if (size_bytes > kSlotBytes) return CUBLAS_STATUS_INTERNAL_ERROR;
   if (handle->result_slot == nullptr &&
-      Driver()->MemHostAlloc(&handle->result_slot, kSlotBytes, CU_MEMHOSTALLOC_DEVICEMAP) != CUDA_SUCCESS) {
+      Driver()->MemHostAlloc(&handle->result_slot, kSlotBytes, CU_MEMHOSTALLOC_DEVICEMAP) !=
+          CUDA_SUCCESS) {
     return CUBLAS_STATUS_ALLOC_FAILED;
   }
   *target = handle->result_slot;
@@ -77,7 +80,8 @@ cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t siz
 
 cublasStatus_t FetchResult(cublasHandle_t handle, void* result, std::size_t size_bytes) {
   if (handle->pointer_mode == CUBLAS_POINTER_MODE_DEVICE) return CUBLAS_STATUS_SUCCESS;
-  if (Driver()->StreamSynchronize(StreamOf(handle)) != CUDA_SUCCESS) return CUBLAS_STATUS_EXECUTION_FAILED;
+  if (Driver()->StreamSynchronize(StreamOf(handle)) != CUDA_SUCCESS)
+    return CUBLAS_STATUS_EXECUTION_FAILED;
   std::memcpy(result, handle->result_slot, size_bytes);
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -137,7 +141,8 @@ cublasStatus_t cublasGetStream_v2(cublasHandle_t handle, cudaStream_t* stream) {
   return CUBLAS_STATUS_SUCCESS;
 }
 
-cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, size_t workspace_bytes) {
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace,
+                                     size_t workspace_bytes) {
   constexpr std::uintptr_t kAlignment = 256;
   SPILLWAY_BLAS_REQUIRE(handle != nullptr, CUBLAS_STATUS_NOT_INITIALIZED);
   SPILLWAY_BLAS_REQUIRE(reinterpret_cast<std::uintptr_t>(workspace) % kAlignment == 0,
@@ -160,7 +165,8 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, siz
     *value = handle->field;                                                  \
     return CUBLAS_STATUS_SUCCESS;                                            \
   }
-SPILLWAY_BLAS_MODE(cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasPointerMode_t, pointer_mode)
+SPILLWAY_BLAS_MODE(cublasSetPointerMode_v2, cublasGetPointerMode_v2, cublasPointerMode_t,
+                   pointer_mode)
 SPILLWAY_BLAS_MODE(cublasSetMathMode, cublasGetMathMode, cublasMath_t, math_mode)
 SPILLWAY_BLAS_MODE(cublasSetAtomicsMode, cublasGetAtomicsMode, cublasAtomicsMode_t, atomics_mode)
 SPILLWAY_BLAS_MODE(cublasSetSmCountTarget, cublasGetSmCountTarget, int, multiprocessor_target)
@@ -191,7 +197,8 @@ const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 cublasStatus_t cublasLoggerConfigure(int, int, int, const char*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetLoggerCallback(cublasLogCallback) { return CUBLAS_STATUS_SUCCESS; }
 
-// The interface of before version 2 is not simulated: its functions have no status, so this one tells.
+// The interface of before version 2 is not simulated: its functions have no status, so this one
+// tells.
 cublasStatus_t cublasGetError(void) { return CUBLAS_STATUS_NOT_SUPPORTED; }
 
 }  // extern "C"

@@ -1,11 +1,14 @@
 // The simulated cuBLAS handle, scalars in host or device memory, and statuses.
 //
-// Called from: the API functions, on the program's threads; as in the real library a handle serves one call at a time.
-// Ownership: cublasCreate makes a handle, cublasDestroy deletes it with its pinned result slot. No device memory.
+// Called from: the API functions, on the program's threads; as in the real library a handle serves
+// one call at a time. Ownership: cublasCreate makes a handle, cublasDestroy deletes it with its
+// pinned result slot. No device memory.
 //
 // Invariants
-//  1. Scalars given in host memory are copied at the call; those in device memory are read when the operation runs.
-//  2. Results for host memory are written by the operation into a pinned slot; the call waits for the stream and copies.
+//  1. Scalars given in host memory are copied at the call; those in device memory are read when the
+//  operation runs.
+//  2. Results for host memory are written by the operation into a pinned slot; the call waits for
+//  the stream and copies.
 #pragma once
 
 #include <cublas_api.h>
@@ -29,7 +32,9 @@ namespace spillway::simulator::dnn {
 
 cublasStatus_t FromDriver(CUresult result);
 
-inline CUstream StreamOf(cublasHandle_t handle) { return reinterpret_cast<CUstream>(handle->stream); }
+inline CUstream StreamOf(cublasHandle_t handle) {
+  return reinterpret_cast<CUstream>(handle->stream);
+}
 
 enum class Number : std::int32_t { kFloat, kDouble, kHalf, kBfloat16, kUnsupported };
 Number NumberOf(cudaDataType_t type);
@@ -38,7 +43,8 @@ double ReadNumber(Number number, const void* from);
 void WriteNumber(Number number, double value, void* to);
 
 template <typename Real>
-inline constexpr Number kNumberOf = sizeof(Real) == sizeof(double) ? Number::kDouble : Number::kFloat;
+inline constexpr Number kNumberOf = sizeof(Real) == sizeof(double) ? Number::kDouble
+                                                                   : Number::kFloat;
 
 // From the first of n elements, `step` apart, to the last; either may come first.
 inline std::uint64_t VectorBytes(std::int64_t n, std::int64_t step, std::size_t element_bytes) {
@@ -71,9 +77,12 @@ inline Operand ScaledOutput(const Scalar& beta, void* pointer, std::uint64_t siz
   return IsKnownZero(beta) ? Writes(pointer, size_bytes) : Updates(pointer, size_bytes);
 }
 
-// Where an operation shall write a result of this size: the caller's device memory, or the pinned slot.
-cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes, void** target);
-// After the operation was enqueued: brings the slot's content to the caller, if that is where it went.
+// Where an operation shall write a result of this size: the caller's device memory, or the pinned
+// slot.
+cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes,
+                            void** target);
+// After the operation was enqueued: brings the slot's content to the caller, if that is where it
+// went.
 cublasStatus_t FetchResult(cublasHandle_t handle, void* result, std::size_t size_bytes);
 
 }  // namespace spillway::simulator::dnn

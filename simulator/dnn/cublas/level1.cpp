@@ -1,4 +1,5 @@
-// Vector operations. Their sums run in a fixed order of lanes: OpenBLAS' own may depend on the vectors' alignment.
+// Vector operations. Their sums run in a fixed order of lanes: OpenBLAS' own may depend on the
+// vectors' alignment.
 #include <cmath>
 #include <cstdlib>
 
@@ -32,7 +33,8 @@ struct UpdateOperation {
     const auto factor = static_cast<Real>(alpha.Get(operands[2]));
     for (std::int64_t i = 0; i < n; ++i) {
       if constexpr (kUpdate == Update::kAxpy) y[i * y_step] += factor * x[i * x_step];
-      if constexpr (kUpdate == Update::kScale) x[i * x_step] = factor == 0 ? Real(0) : factor * x[i * x_step];
+      if constexpr (kUpdate == Update::kScale)
+        x[i * x_step] = factor == 0 ? Real(0) : factor * x[i * x_step];
       if constexpr (kUpdate == Update::kCopy) y[i * y_step] = x[i * x_step];
       if constexpr (kUpdate == Update::kSwap) std::swap(x[i * x_step], y[i * y_step]);
     }
@@ -62,7 +64,8 @@ struct ReductionOperation {
       return static_cast<Result>(
           SumOf(n, [&](std::int64_t i) { return at(i) * static_cast<double>(y[i * y_step]); }));
     } else if constexpr (kReduction == Reduction::kNorm) {
-      return static_cast<Result>(std::sqrt(SumOf(n, [&](std::int64_t i) { return at(i) * at(i); })));
+      return static_cast<Result>(
+          std::sqrt(SumOf(n, [&](std::int64_t i) { return at(i) * at(i); })));
     } else if constexpr (kReduction == Reduction::kAbsoluteSum) {
       return static_cast<Result>(SumOf(n, [&](std::int64_t i) { return std::abs(at(i)); }));
     } else {
@@ -98,14 +101,15 @@ cublasStatus_t RunUpdate(cublasHandle_t handle, std::int64_t n, const Real* alph
   const Operand x_operand = writes_x ? Updates(const_cast<Real*>(x), x_bytes) : Reads(x, x_bytes);
   const std::uint64_t y_bytes = VectorBytes(n, y_step, sizeof(Real));
   const Operand y_operand = kUpdate == Update::kCopy ? Writes(y, y_bytes) : Updates(y, y_bytes);
-  return FromDriver(Enqueue(StreamOf(handle), UpdateOperation<Real, kUpdate>{n, x_step, y_step, scalar},
-                            {x_operand, y_operand, ScalarOperand(scalar, alpha)},
-                            2.0 * static_cast<double>(n)));
+  return FromDriver(
+      Enqueue(StreamOf(handle), UpdateOperation<Real, kUpdate>{n, x_step, y_step, scalar},
+              {x_operand, y_operand, ScalarOperand(scalar, alpha)}, 2.0 * static_cast<double>(n)));
 }
 
 template <typename Real, Reduction kReduction, typename Result>
-cublasStatus_t RunReduction(cublasHandle_t handle, std::int64_t n, const Real* x, std::int64_t x_step,
-                            const Real* y, std::int64_t y_step, Result* result) {
+cublasStatus_t RunReduction(cublasHandle_t handle, std::int64_t n, const Real* x,
+                            std::int64_t x_step, const Real* y, std::int64_t y_step,
+                            Result* result) {
   SPILLWAY_BLAS_REQUIRE(handle != nullptr, CUBLAS_STATUS_NOT_INITIALIZED);
   SPILLWAY_BLAS_REQUIRE(result != nullptr, CUBLAS_STATUS_INVALID_VALUE);
   const bool empty = n <= 0 || (kReduction != Reduction::kDot && x_step <= 0);
@@ -114,11 +118,11 @@ cublasStatus_t RunReduction(cublasHandle_t handle, std::int64_t n, const Real* x
   cublasStatus_t status = ResultTarget(handle, result, sizeof(Result), &target);
   if (status != CUBLAS_STATUS_SUCCESS) return status;
   const ReductionOperation<Real, kReduction, Result> operation = {count, x_step, y_step};
-  status =
-      FromDriver(Enqueue(StreamOf(handle), operation,
-                         {Reads(x, VectorBytes(count, x_step, sizeof(Real))),
-                          Reads(y, VectorBytes(count, y_step, sizeof(Real))), Writes(target, sizeof(Result))},
-                         2.0 * static_cast<double>(count)));
+  status = FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Reads(x, VectorBytes(count, x_step, sizeof(Real))),
+               Reads(y, VectorBytes(count, y_step, sizeof(Real))), Writes(target, sizeof(Result))},
+              2.0 * static_cast<double>(count)));
   return status == CUBLAS_STATUS_SUCCESS ? FetchResult(handle, result, sizeof(Result)) : status;
 }
 
@@ -129,42 +133,47 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-#define SPILLWAY_BLAS_LEVEL1(T, Real, Int, suffix)                                                           \
-  cublasStatus_t cublas##T##axpy##suffix(cublasHandle_t h, Int n, const Real* alpha, const Real* x,          \
-                                         Int x_step, Real* y, Int y_step) {                                  \
-    return RunUpdate<Real, Update::kAxpy>(h, n, alpha, x, x_step, y, y_step);                                \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##scal##suffix(cublasHandle_t h, Int n, const Real* alpha, Real* x, Int x_step) {  \
-    return RunUpdate<Real, Update::kScale>(h, n, alpha, x, x_step, nullptr, 1);                              \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##copy##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, Real* y,        \
-                                         Int y_step) {                                                       \
-    return RunUpdate<Real, Update::kCopy>(h, n, nullptr, x, x_step, y, y_step);                              \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##swap##suffix(cublasHandle_t h, Int n, Real* x, Int x_step, Real* y,              \
-                                         Int y_step) {                                                       \
-    return RunUpdate<Real, Update::kSwap>(h, n, nullptr, x, x_step, y, y_step);                              \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##dot##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, const Real* y,   \
-                                        Int y_step, Real* result) {                                          \
-    return RunReduction<Real, Reduction::kDot>(h, n, x, x_step, y, y_step, result);                          \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##nrm2##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, Real* result) { \
-    return RunReduction<Real, Reduction::kNorm>(h, n, x, x_step, static_cast<const Real*>(nullptr), 1,       \
-                                                result);                                                     \
-  }                                                                                                          \
-  cublasStatus_t cublas##T##asum##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, Real* result) { \
-    return RunReduction<Real, Reduction::kAbsoluteSum>(h, n, x, x_step, static_cast<const Real*>(nullptr),   \
-                                                       1, result);                                           \
+#define SPILLWAY_BLAS_LEVEL1(T, Real, Int, suffix)                                              \
+  cublasStatus_t cublas##T##axpy##suffix(cublasHandle_t h, Int n, const Real* alpha,            \
+                                         const Real* x, Int x_step, Real* y, Int y_step) {      \
+    return RunUpdate<Real, Update::kAxpy>(h, n, alpha, x, x_step, y, y_step);                   \
+  }                                                                                             \
+  cublasStatus_t cublas##T##scal##suffix(cublasHandle_t h, Int n, const Real* alpha, Real* x,   \
+                                         Int x_step) {                                          \
+    return RunUpdate<Real, Update::kScale>(h, n, alpha, x, x_step, nullptr, 1);                 \
+  }                                                                                             \
+  cublasStatus_t cublas##T##copy##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,    \
+                                         Real* y, Int y_step) {                                 \
+    return RunUpdate<Real, Update::kCopy>(h, n, nullptr, x, x_step, y, y_step);                 \
+  }                                                                                             \
+  cublasStatus_t cublas##T##swap##suffix(cublasHandle_t h, Int n, Real* x, Int x_step, Real* y, \
+                                         Int y_step) {                                          \
+    return RunUpdate<Real, Update::kSwap>(h, n, nullptr, x, x_step, y, y_step);                 \
+  }                                                                                             \
+  cublasStatus_t cublas##T##dot##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,     \
+                                        const Real* y, Int y_step, Real* result) {              \
+    return RunReduction<Real, Reduction::kDot>(h, n, x, x_step, y, y_step, result);             \
+  }                                                                                             \
+  cublasStatus_t cublas##T##nrm2##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,    \
+                                         Real* result) {                                        \
+    return RunReduction<Real, Reduction::kNorm>(h, n, x, x_step,                                \
+                                                static_cast<const Real*>(nullptr), 1, result);  \
+  }                                                                                             \
+  cublasStatus_t cublas##T##asum##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,    \
+                                         Real* result) {                                        \
+    return RunReduction<Real, Reduction::kAbsoluteSum>(                                         \
+        h, n, x, x_step, static_cast<const Real*>(nullptr), 1, result);                         \
   }
-#define SPILLWAY_BLAS_EXTREMES(t, Real, Int, suffix)                                                         \
-  cublasStatus_t cublasI##t##amax##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, Int* result) { \
-    return RunReduction<Real, Reduction::kLargest>(h, n, x, x_step, static_cast<const Real*>(nullptr), 1,    \
-                                                   result);                                                  \
-  }                                                                                                          \
-  cublasStatus_t cublasI##t##amin##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step, Int* result) { \
-    return RunReduction<Real, Reduction::kSmallest>(h, n, x, x_step, static_cast<const Real*>(nullptr), 1,   \
-                                                    result);                                                 \
+#define SPILLWAY_BLAS_EXTREMES(t, Real, Int, suffix)                                               \
+  cublasStatus_t cublasI##t##amax##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,      \
+                                          Int* result) {                                           \
+    return RunReduction<Real, Reduction::kLargest>(h, n, x, x_step,                                \
+                                                   static_cast<const Real*>(nullptr), 1, result);  \
+  }                                                                                                \
+  cublasStatus_t cublasI##t##amin##suffix(cublasHandle_t h, Int n, const Real* x, Int x_step,      \
+                                          Int* result) {                                           \
+    return RunReduction<Real, Reduction::kSmallest>(h, n, x, x_step,                               \
+                                                    static_cast<const Real*>(nullptr), 1, result); \
   }
 SPILLWAY_BLAS_LEVEL1(S, float, int, _v2)
 SPILLWAY_BLAS_LEVEL1(S, float, int64_t, _v2_64)

@@ -1,4 +1,5 @@
-// libcublasLt is there so that programs linked with it load; only its handle and version calls are simulated.
+// libcublasLt is there so that programs linked with it load; only its handle and version calls are
+// simulated.
 #include <cublasLt.h>
 
 #include <new>

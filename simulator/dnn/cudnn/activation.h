@@ -32,7 +32,8 @@ struct Activation {
     return x;
   }
 
-  // dy/dx times dy. As in cuDNN the functions that can be inverted look at y only, ReLU and its kin at x.
+  // dy/dx times dy. As in cuDNN the functions that can be inverted look at y only, ReLU and its kin
+  // at x.
   float Backward(float y, float dy, float x) const {
     switch (mode) {
       case CUDNN_ACTIVATION_SIGMOID:

@@ -1,4 +1,5 @@
-// Batch normalization: training, inference and backward, spatial and per activation, and the Ex forms without fusion.
+// Batch normalization: training, inference and backward, spatial and per activation, and the Ex
+// forms without fusion.
 #include <algorithm>
 #include <cmath>
 
@@ -8,7 +9,8 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Statistics are kept per feature; feature f owns `images` runs of `run` values, `image_stride` apart.
+// Statistics are kept per feature; feature f owns `images` runs of `run` values, `image_stride`
+// apart.
 struct Features {
   std::int64_t count;
   std::int64_t images;
@@ -38,8 +40,8 @@ double FeatureSum(const Features& features, std::int64_t feature, Term term) {
 }
 
 // y = x * scale + shift over one feature.
-void Affine(const Features& features, std::int64_t feature, float scale, float shift, const float* x,
-            float* y) {
+void Affine(const Features& features, std::int64_t feature, float scale, float shift,
+            const float* x, float* y) {
   for (std::int64_t n = 0; n < features.images; ++n) {
     const std::int64_t start = features.Start(feature, n);
     for (std::int64_t i = start; i < start + features.run; ++i) y[i] = x[i] * scale + shift;
@@ -48,7 +50,8 @@ void Affine(const Features& features, std::int64_t feature, float scale, float s
 
 // `to` moves towards `value` by `factor`; factor 1 does not read it.
 void Blend(float* to, double factor, double value) {
-  *to = static_cast<float>(factor == 1 ? value : factor * value + (1 - factor) * static_cast<double>(*to));
+  *to = static_cast<float>(factor == 1 ? value
+                                       : factor * value + (1 - factor) * static_cast<double>(*to));
 }
 
 struct TrainingOperation {
@@ -117,7 +120,8 @@ struct InferenceOperation {
       const double gain =
           static_cast<double>(scale[f]) / std::sqrt(static_cast<double>(variance[f]) + epsilon);
       const double shift = static_cast<double>(bias[f]) - static_cast<double>(mean[f]) * gain;
-      Affine(features, f, static_cast<float>(gain), static_cast<float>(shift), input.data(), output.data());
+      Affine(features, f, static_cast<float>(gain), static_cast<float>(shift), input.data(),
+             output.data());
     }
     output.Commit();
   }
@@ -164,20 +168,21 @@ struct BackwardOperation {
     const auto* saved_mean = static_cast<const float*>(operands[6]);
     const auto* saved_inverse = static_cast<const float*>(operands[7]);
     for (std::int64_t f = 0; f < features.count; ++f) {
-      const Statistics s =
-          saved_mean != nullptr ? Statistics{saved_mean[f], saved_inverse[f]} : StatisticsOf(input.data(), f);
+      const Statistics s = saved_mean != nullptr ? Statistics{saved_mean[f], saved_inverse[f]}
+                                                 : StatisticsOf(input.data(), f);
       RunFeature(f, s, scale[f], input.data(), gradient.data(), output.data(), dscale, dbias);
     }
     output.Commit();
   }
 
   // dx = scale * inverse * (dy - mean(dy) - normalized * mean(dy * normalized)).
-  void RunFeature(std::int64_t f, Statistics s, float scale, const float* x_data, const float* dy_data,
-                  float* dx_data, float* dscale, float* dbias) const {
+  void RunFeature(std::int64_t f, Statistics s, float scale, const float* x_data,
+                  const float* dy_data, float* dx_data, float* dscale, float* dbias) const {
     const auto mean = static_cast<float>(s.mean);
     const double sum = FeatureSum(features, f, [&](std::int64_t i) { return dy_data[i]; });
-    const double product =
-        s.inverse * FeatureSum(features, f, [&](std::int64_t i) { return dy_data[i] * (x_data[i] - mean); });
+    const double product = s.inverse * FeatureSum(features, f, [&](std::int64_t i) {
+                             return dy_data[i] * (x_data[i] - mean);
+                           });
     const auto values = static_cast<double>(features.Values());
     const auto gain = static_cast<float>(static_cast<double>(scale) * s.inverse);
     const auto mean_gradient = static_cast<float>(sum / values);
@@ -218,7 +223,8 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived, const cudnnTensorDescriptor_t x,
+cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived,
+                                            const cudnnTensorDescriptor_t x,
                                             cudnnBatchNormMode_t mode) {
   SPILLWAY_DNN_REQUIRE(derived != nullptr && x != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(x->rank >= 4 && x->rank <= 5 && ModeIsKnown(mode), CUDNN_STATUS_BAD_PARAM);
@@ -232,9 +238,10 @@ cudnnStatus_t cudnnDeriveBNTensorDescriptor(cudnnTensorDescriptor_t derived, con
 
 cudnnStatus_t cudnnBatchNormalizationForwardTraining(
     cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
-    const cudnnTensorDescriptor_t x_desc, const void* x, const cudnnTensorDescriptor_t y_desc, void* y,
-    const cudnnTensorDescriptor_t parameter_desc, const void* scale, const void* bias, double factor,
-    void* running_mean, void* running_variance, double epsilon, void* saved_mean, void* saved_inverse) {
+    const cudnnTensorDescriptor_t x_desc, const void* x, const cudnnTensorDescriptor_t y_desc,
+    void* y, const cudnnTensorDescriptor_t parameter_desc, const void* scale, const void* bias,
+    double factor, void* running_mean, void* running_variance, double epsilon, void* saved_mean,
+    void* saved_inverse) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && alpha != nullptr && beta != nullptr && x != nullptr &&
                            y != nullptr && scale != nullptr && bias != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -243,8 +250,10 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   SPILLWAY_DNN_REQUIRE(ModeIsKnown(mode) && SameShape(x_view, y_view) && x_view.rank >= 4,
                        CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
-  SPILLWAY_DNN_REQUIRE((running_mean == nullptr) == (running_variance == nullptr), CUDNN_STATUS_BAD_PARAM);
-  SPILLWAY_DNN_REQUIRE((saved_mean == nullptr) == (saved_inverse == nullptr), CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE((running_mean == nullptr) == (running_variance == nullptr),
+                       CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE((saved_mean == nullptr) == (saved_inverse == nullptr),
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(epsilon >= CUDNN_BN_MIN_EPSILON, CUDNN_STATUS_BAD_PARAM);
   const Features features = FeaturesOf(mode, x_view);
   SPILLWAY_DNN_REQUIRE(ParametersFit(parameter_desc, features), CUDNN_STATUS_BAD_PARAM);
@@ -254,18 +263,16 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
   return FromDriver(
       Enqueue(StreamOf(handle), operation,
               {Input(x_view, x), Output(y_view, y, beta), Reads(scale, bytes), Reads(bias, bytes),
-               UpdatesAside(running_mean, bytes), UpdatesAside(running_variance, bytes),
+               Clobbers(running_mean, bytes), Clobbers(running_variance, bytes),
                Writes(saved_mean, bytes), Writes(saved_inverse, bytes)},
               Flops(x_view), static_cast<double>(x_view.ExtentBytes())));
 }
 
-cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
-                                                      const void* alpha, const void* beta,
-                                                      const cudnnTensorDescriptor_t x_desc, const void* x,
-                                                      const cudnnTensorDescriptor_t y_desc, void* y,
-                                                      const cudnnTensorDescriptor_t parameter_desc,
-                                                      const void* scale, const void* bias, const void* mean,
-                                                      const void* variance, double epsilon) {
+cudnnStatus_t cudnnBatchNormalizationForwardInference(
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha, const void* beta,
+    const cudnnTensorDescriptor_t x_desc, const void* x, const cudnnTensorDescriptor_t y_desc,
+    void* y, const cudnnTensorDescriptor_t parameter_desc, const void* scale, const void* bias,
+    const void* mean, const void* variance, double epsilon) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && alpha != nullptr && beta != nullptr && x != nullptr &&
                            y != nullptr && scale != nullptr && bias != nullptr && mean != nullptr &&
                            variance != nullptr,
@@ -277,34 +284,34 @@ cudnnStatus_t cudnnBatchNormalizationForwardInference(cudnnHandle_t handle, cudn
   const Features features = FeaturesOf(mode, x_view);
   SPILLWAY_DNN_REQUIRE(ParametersFit(parameter_desc, features), CUDNN_STATUS_BAD_PARAM);
   const std::uint64_t bytes = sizeof(float) * features.count;
-  const InferenceOperation operation = {x_view, y_view, features, ScalarOf(alpha), ScalarOf(beta), epsilon};
+  const InferenceOperation operation = {x_view,          y_view,         features,
+                                        ScalarOf(alpha), ScalarOf(beta), epsilon};
   return FromDriver(Enqueue(StreamOf(handle), operation,
                             {Input(x_view, x), Output(y_view, y, beta), Reads(scale, bytes),
                              Reads(bias, bytes), Reads(mean, bytes), Reads(variance, bytes)},
                             2.0 * static_cast<double>(x_view.Count())));
 }
 
-cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNormMode_t mode,
-                                              const void* alpha_data, const void* beta_data,
-                                              const void* alpha_parameter, const void* beta_parameter,
-                                              const cudnnTensorDescriptor_t x_desc, const void* x,
-                                              const cudnnTensorDescriptor_t dy_desc, const void* dy,
-                                              const cudnnTensorDescriptor_t dx_desc, void* dx,
-                                              const cudnnTensorDescriptor_t parameter_desc, const void* scale,
-                                              void* dscale, void* dbias, double epsilon,
-                                              const void* saved_mean, const void* saved_inverse) {
+cudnnStatus_t cudnnBatchNormalizationBackward(
+    cudnnHandle_t handle, cudnnBatchNormMode_t mode, const void* alpha_data, const void* beta_data,
+    const void* alpha_parameter, const void* beta_parameter, const cudnnTensorDescriptor_t x_desc,
+    const void* x, const cudnnTensorDescriptor_t dy_desc, const void* dy,
+    const cudnnTensorDescriptor_t dx_desc, void* dx, const cudnnTensorDescriptor_t parameter_desc,
+    const void* scale, void* dscale, void* dbias, double epsilon, const void* saved_mean,
+    const void* saved_inverse) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && alpha_data != nullptr && beta_data != nullptr &&
-                           alpha_parameter != nullptr && beta_parameter != nullptr && x != nullptr &&
-                           dy != nullptr && dx != nullptr && scale != nullptr && dscale != nullptr &&
-                           dbias != nullptr,
+                           alpha_parameter != nullptr && beta_parameter != nullptr &&
+                           x != nullptr && dy != nullptr && dx != nullptr && scale != nullptr &&
+                           dscale != nullptr && dbias != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(dy_view, dy_desc);
   SPILLWAY_DNN_VIEW(dx_view, dx_desc);
-  SPILLWAY_DNN_REQUIRE(
-      ModeIsKnown(mode) && SameShape(x_view, dy_view) && SameShape(x_view, dx_view) && x_view.rank >= 4,
-      CUDNN_STATUS_BAD_PARAM);
-  SPILLWAY_DNN_REQUIRE((saved_mean == nullptr) == (saved_inverse == nullptr), CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(ModeIsKnown(mode) && SameShape(x_view, dy_view) &&
+                           SameShape(x_view, dx_view) && x_view.rank >= 4,
+                       CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE((saved_mean == nullptr) == (saved_inverse == nullptr),
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
   const Features features = FeaturesOf(mode, x_view);
   SPILLWAY_DNN_REQUIRE(ParametersFit(parameter_desc, features), CUDNN_STATUS_BAD_PARAM);
@@ -318,12 +325,12 @@ cudnnStatus_t cudnnBatchNormalizationBackward(cudnnHandle_t handle, cudnnBatchNo
                                        ScalarOf(alpha_parameter),
                                        ScalarOf(beta_parameter),
                                        epsilon};
-  return FromDriver(
-      Enqueue(StreamOf(handle), operation,
-              {Input(x_view, x), Input(dy_view, dy), Output(dx_view, dx, beta_data), Reads(scale, bytes),
-               Gradient(dscale, bytes, beta_parameter), Gradient(dbias, bytes, beta_parameter),
-               Reads(saved_mean, bytes), Reads(saved_inverse, bytes)},
-              Flops(x_view), static_cast<double>(x_view.ExtentBytes() + dy_view.ExtentBytes())));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Input(x_view, x), Input(dy_view, dy), Output(dx_view, dx, beta_data), Reads(scale, bytes),
+       Gradient(dscale, bytes, beta_parameter), Gradient(dbias, bytes, beta_parameter),
+       Reads(saved_mean, bytes), Reads(saved_inverse, bytes)},
+      Flops(x_view), static_cast<double>(x_view.ExtentBytes() + dy_view.ExtentBytes())));
 }
 
 }  // extern "C"

@@ -1,4 +1,5 @@
-// Convolution calls: forward, backward data, backward filter, backward bias, and forward with bias and activation.
+// Convolution calls: forward, backward data, backward filter, backward bias, and forward with bias
+// and activation.
 #include <algorithm>
 
 #include "simulator/dnn/common/reduction.h"
@@ -9,8 +10,9 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Leaves a mark in every 512 bytes of the workspace (the smallest unit of device allocations) and in its last byte, so
-// that memory lent as workspace and still in use elsewhere does not survive unnoticed.
+// Leaves a mark in every 512 bytes of the workspace (the smallest unit of device allocations) and
+// in its last byte, so that memory lent as workspace and still in use elsewhere does not survive
+// unnoticed.
 void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   constexpr std::uint64_t kStepBytes = 512;
   constexpr unsigned char kMark = 0xA5;
@@ -153,14 +155,15 @@ struct BackwardBiasOperation {
 };
 
 // What every convolution call checks before it launches: shapes, algorithm, workspace.
-cudnnStatus_t Prepare(Direction direction, const ConvolutionCall& call, int algorithm, const void* workspace,
-                      size_t workspace_bytes, const void* alpha, const void* beta, AlgorithmModel* model,
-                      ConvolutionArguments* arguments) {
+cudnnStatus_t Prepare(Direction direction, const ConvolutionCall& call, int algorithm,
+                      const void* workspace, size_t workspace_bytes, const void* alpha,
+                      const void* beta, AlgorithmModel* model, ConvolutionArguments* arguments) {
   SPILLWAY_DNN_REQUIRE(alpha != nullptr && beta != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *model = ModelAlgorithm(direction, algorithm, call.shape);
   SPILLWAY_DNN_REQUIRE(model->supported, CUDNN_STATUS_NOT_SUPPORTED);
   const bool workspace_suffices =
-      model->workspace_bytes == 0 || (workspace != nullptr && workspace_bytes >= model->workspace_bytes);
+      model->workspace_bytes == 0 ||
+      (workspace != nullptr && workspace_bytes >= model->workspace_bytes);
   SPILLWAY_DNN_REQUIRE(workspace_suffices, CUDNN_STATUS_BAD_PARAM);
   *arguments = {call.shape,
                 call.x,
@@ -203,13 +206,13 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha,
   ForwardOperation operation = {};
   cudnnStatus_t status = DescribeConvolution(x_desc, w_desc, convolution, y_desc, &call);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  status = Prepare(Direction::kForward, call, algorithm, workspace, workspace_bytes, alpha, beta, &model,
-                   &operation);
+  status = Prepare(Direction::kForward, call, algorithm, workspace, workspace_bytes, alpha, beta,
+                   &model, &operation);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  return FromDriver(
-      Enqueue(StreamOf(handle), operation,
-              {Input(call.x, x), Input(call.w, w), Output(call.y, y, beta), Workspace(workspace, model)},
-              model.effective_flops, ExtraBytes(model)));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Input(call.x, x), Input(call.w, w), Output(call.y, y, beta), Workspace(workspace, model)},
+      model.effective_flops, ExtraBytes(model)));
 }
 
 cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alpha,
@@ -226,21 +229,22 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void* alp
   BackwardDataOperation operation = {};
   cudnnStatus_t status = DescribeConvolution(dx_desc, w_desc, convolution, dy_desc, &call);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  status = Prepare(Direction::kBackwardData, call, algorithm, workspace, workspace_bytes, alpha, beta, &model,
-                   &operation);
+  status = Prepare(Direction::kBackwardData, call, algorithm, workspace, workspace_bytes, alpha,
+                   beta, &model, &operation);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  return FromDriver(
-      Enqueue(StreamOf(handle), operation,
-              {Input(call.w, w), Input(call.y, dy), Output(call.x, dx, beta), Workspace(workspace, model)},
-              model.effective_flops, ExtraBytes(model)));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Input(call.w, w), Input(call.y, dy), Output(call.x, dx, beta), Workspace(workspace, model)},
+      model.effective_flops, ExtraBytes(model)));
 }
 
 cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* alpha,
                                              const cudnnTensorDescriptor_t x_desc, const void* x,
                                              const cudnnTensorDescriptor_t dy_desc, const void* dy,
                                              const cudnnConvolutionDescriptor_t convolution,
-                                             cudnnConvolutionBwdFilterAlgo_t algorithm, void* workspace,
-                                             size_t workspace_bytes, const void* beta,
+                                             cudnnConvolutionBwdFilterAlgo_t algorithm,
+                                             void* workspace, size_t workspace_bytes,
+                                             const void* beta,
                                              const cudnnFilterDescriptor_t dw_desc, void* dw) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && x != nullptr && dy != nullptr && dw != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -249,13 +253,13 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void* a
   BackwardFilterOperation operation = {};
   cudnnStatus_t status = DescribeConvolution(x_desc, dw_desc, convolution, dy_desc, &call);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  status = Prepare(Direction::kBackwardFilter, call, algorithm, workspace, workspace_bytes, alpha, beta,
-                   &model, &operation);
+  status = Prepare(Direction::kBackwardFilter, call, algorithm, workspace, workspace_bytes, alpha,
+                   beta, &model, &operation);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  return FromDriver(
-      Enqueue(StreamOf(handle), operation,
-              {Input(call.x, x), Input(call.y, dy), Output(call.w, dw, beta), Workspace(workspace, model)},
-              model.effective_flops, ExtraBytes(model)));
+  return FromDriver(Enqueue(
+      StreamOf(handle), operation,
+      {Input(call.x, x), Input(call.y, dy), Output(call.w, dw, beta), Workspace(workspace, model)},
+      model.effective_flops, ExtraBytes(model)));
 }
 
 cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alpha,
@@ -270,19 +274,21 @@ cudnnStatus_t cudnnConvolutionBackwardBias(cudnnHandle_t handle, const void* alp
   SPILLWAY_DNN_REQUIRE(
       y.rank >= 3 && bias.rank == y.rank && bias.dims[1] == y.dims[1] && bias.Count() == y.dims[1],
       CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(StreamOf(handle), BackwardBiasOperation{y, bias, ScalarOf(alpha), ScalarOf(beta)},
-                            {Input(y, dy), Output(bias, db, beta)}, static_cast<double>(y.Count())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), BackwardBiasOperation{y, bias, ScalarOf(alpha), ScalarOf(beta)},
+              {Input(y, dy), Output(bias, db, beta)}, static_cast<double>(y.Count())));
 }
 
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnHandle_t handle, const void* alpha1, const cudnnTensorDescriptor_t x_desc, const void* x,
-    const cudnnFilterDescriptor_t w_desc, const void* w, const cudnnConvolutionDescriptor_t convolution,
-    cudnnConvolutionFwdAlgo_t algorithm, void* workspace, size_t workspace_bytes, const void* alpha2,
+    const cudnnFilterDescriptor_t w_desc, const void* w,
+    const cudnnConvolutionDescriptor_t convolution, cudnnConvolutionFwdAlgo_t algorithm,
+    void* workspace, size_t workspace_bytes, const void* alpha2,
     const cudnnTensorDescriptor_t z_desc, const void* z, const cudnnTensorDescriptor_t bias_desc,
-    const void* bias, const cudnnActivationDescriptor_t activation, const cudnnTensorDescriptor_t y_desc,
-    void* y) {
-  SPILLWAY_DNN_REQUIRE(handle != nullptr && x != nullptr && w != nullptr && z != nullptr && bias != nullptr &&
-                           y != nullptr && activation != nullptr,
+    const void* bias, const cudnnActivationDescriptor_t activation,
+    const cudnnTensorDescriptor_t y_desc, void* y) {
+  SPILLWAY_DNN_REQUIRE(handle != nullptr && x != nullptr && w != nullptr && z != nullptr &&
+                           bias != nullptr && y != nullptr && activation != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const bool mode_fits =
       activation->mode == CUDNN_ACTIVATION_RELU || activation->mode == CUDNN_ACTIVATION_IDENTITY;
@@ -292,8 +298,8 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   BiasActivationOperation operation = {};
   cudnnStatus_t status = DescribeConvolution(x_desc, w_desc, convolution, y_desc, &call);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  status = Prepare(Direction::kForward, call, algorithm, workspace, workspace_bytes, alpha1, alpha2, &model,
-                   &operation);
+  status = Prepare(Direction::kForward, call, algorithm, workspace, workspace_bytes, alpha1, alpha2,
+                   &model, &operation);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   SPILLWAY_DNN_VIEW(z_view, z_desc);
   SPILLWAY_DNN_VIEW(bias_view, bias_desc);
@@ -304,10 +310,11 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   operation.alpha_z = ScalarOf(alpha2);
   operation.activation = {activation->mode, static_cast<float>(activation->coefficient),
                           static_cast<float>(activation->swish_beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(call.x, x), Input(call.w, w), Input(z_view, z), Input(bias_view, bias),
-                             Writes(y, call.y.ExtentBytes()), Workspace(workspace, model)},
-                            model.effective_flops, ExtraBytes(model)));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(call.x, x), Input(call.w, w), Input(z_view, z), Input(bias_view, bias),
+               Writes(y, call.y.ExtentBytes()), Workspace(workspace, model)},
+              model.effective_flops, ExtraBytes(model)));
 }
 
 }  // extern "C"

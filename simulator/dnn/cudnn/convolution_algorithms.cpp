@@ -43,7 +43,8 @@ constexpr Entry kBackwardFilter[] = {
 Entry EntryOf(Direction direction, int algorithm) {
   if (algorithm < 0 || algorithm >= AlgorithmCount(direction)) return {Method::kAbsent, true};
   if (direction == Direction::kForward) return kForward[algorithm];
-  return direction == Direction::kBackwardData ? kBackwardData[algorithm] : kBackwardFilter[algorithm];
+  return direction == Direction::kBackwardData ? kBackwardData[algorithm]
+                                               : kBackwardFilter[algorithm];
 }
 
 bool UnitSteps(const ConvolutionShape& shape) {
@@ -53,7 +54,8 @@ bool UnitSteps(const ConvolutionShape& shape) {
   return true;
 }
 
-// Transform methods want plane images, one group, unit stride and dilation, and padding smaller than the filter.
+// Transform methods want plane images, one group, unit stride and dilation, and padding smaller
+// than the filter.
 bool FitsTransforms(const ConvolutionShape& shape) {
   return shape.spatial_rank == 2 && shape.groups == 1 && UnitSteps(shape) &&
          shape.padding[0] < shape.kernel[0] && shape.padding[1] < shape.kernel[1];
@@ -77,7 +79,8 @@ AlgorithmModel Supported(double workspace_bytes, double effective_flops, double 
 AlgorithmModel PrecomputedModel(Direction direction, const ConvolutionShape& shape) {
   double workspace_bytes =
       8.0 * (shape.KernelPixels() * shape.input_channels / shape.groups + shape.OutputPixels());
-  if (direction == Direction::kBackwardData) workspace_bytes += 4.0 * shape.FilterCount();  // turned filter
+  if (direction == Direction::kBackwardData)
+    workspace_bytes += 4.0 * shape.FilterCount();  // turned filter
   if (direction == Direction::kBackwardFilter)
     workspace_bytes += 4 * 4.0 * shape.FilterCount();  // partial sums
   return Supported(workspace_bytes, shape.Flops() / 0.55, 2);
@@ -85,7 +88,8 @@ AlgorithmModel PrecomputedModel(Direction direction, const ConvolutionShape& sha
 
 AlgorithmModel ExplicitModel(const ConvolutionShape& shape) {
   constexpr std::int64_t kImagesAtOnce = 16;
-  const double column_bytes = 4.0 * shape.input_channels * shape.KernelPixels() * shape.OutputPixels();
+  const double column_bytes =
+      4.0 * shape.input_channels * shape.KernelPixels() * shape.OutputPixels();
   const std::int64_t at_once = std::min(shape.images, kImagesAtOnce);
   return Supported(column_bytes * at_once, shape.Flops() / 0.65, 2.0 * shape.images / at_once);
 }
@@ -109,7 +113,8 @@ AlgorithmModel WholeFftModel(const ConvolutionShape& shape) {
   const std::int64_t height = shape.input[0] + 2 * shape.padding[0];
   const std::int64_t width = shape.input[1] + 2 * shape.padding[1];
   if (height > kLargestSide || width > kLargestSide) return {};
-  return FftModel(shape, 1, std::bit_ceil<std::uint64_t>(height), std::bit_ceil<std::uint64_t>(width));
+  return FftModel(shape, 1, std::bit_ceil<std::uint64_t>(height),
+                  std::bit_ceil<std::uint64_t>(width));
 }
 
 AlgorithmModel TiledFftModel(const ConvolutionShape& shape) {
@@ -129,8 +134,8 @@ AlgorithmModel WinogradModel(const ConvolutionShape& shape) {
 AlgorithmModel NonfusedWinogradModel(const ConvolutionShape& shape) {
   if (!HasSquareKernel(shape, 3) && !HasSquareKernel(shape, 5)) return {};
   const std::int64_t tile = shape.kernel[0] + 3;  // 4 x 4 outputs at a time
-  const double tiles =
-      static_cast<double>(shape.images) * CeilDivide(shape.output[0], 4) * CeilDivide(shape.output[1], 4);
+  const double tiles = static_cast<double>(shape.images) * CeilDivide(shape.output[0], 4) *
+                       CeilDivide(shape.output[1], 4);
   const double c = shape.input_channels;
   const double k = shape.output_channels;
   const double values = (tiles * c + c * k + tiles * k) * tile * tile;
@@ -164,7 +169,8 @@ AlgorithmModel ModelMethod(Method method, Direction direction, const Convolution
 
 int AlgorithmCount(Direction direction) {
   if (direction == Direction::kForward) return std::size(kForward);
-  return direction == Direction::kBackwardData ? std::size(kBackwardData) : std::size(kBackwardFilter);
+  return direction == Direction::kBackwardData ? std::size(kBackwardData)
+                                               : std::size(kBackwardFilter);
 }
 
 AlgorithmModel ModelAlgorithm(Direction direction, int algorithm, const ConvolutionShape& shape) {
@@ -175,7 +181,8 @@ AlgorithmModel ModelAlgorithm(Direction direction, int algorithm, const Convolut
   return model;
 }
 
-double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shape, const DeviceRates& rates) {
+double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shape,
+                       const DeviceRates& rates) {
   const double tensor_bytes =
       4.0 * (shape.images * shape.input_channels * shape.InputPixels() + shape.FilterCount() +
              shape.images * shape.output_channels * shape.OutputPixels());
@@ -186,11 +193,13 @@ double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shap
 std::vector<AlgorithmModel> RankAlgorithms(Direction direction, const ConvolutionShape& shape,
                                            const DeviceRates& rates) {
   std::vector<AlgorithmModel> models;
-  for (int i = 0; i < AlgorithmCount(direction); ++i) models.push_back(ModelAlgorithm(direction, i, shape));
-  std::stable_sort(models.begin(), models.end(), [&](const AlgorithmModel& a, const AlgorithmModel& b) {
-    if (a.supported != b.supported) return a.supported;
-    return a.supported && ModelledSeconds(a, shape, rates) < ModelledSeconds(b, shape, rates);
-  });
+  for (int i = 0; i < AlgorithmCount(direction); ++i)
+    models.push_back(ModelAlgorithm(direction, i, shape));
+  std::stable_sort(
+      models.begin(), models.end(), [&](const AlgorithmModel& a, const AlgorithmModel& b) {
+        if (a.supported != b.supported) return a.supported;
+        return a.supported && ModelledSeconds(a, shape, rates) < ModelledSeconds(b, shape, rates);
+      });
   return models;
 }
 

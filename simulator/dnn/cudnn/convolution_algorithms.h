@@ -1,13 +1,17 @@
-// Which algorithms a convolution can run with, what workspace each needs and how long it would take a GPU.
+// Which algorithms a convolution can run with, what workspace each needs and how long it would take
+// a GPU.
 //
-// Called from: query and execution functions, on the program's threads. Pure: shapes in, figures out.
+// Called from: query and execution functions, on the program's threads. Pure: shapes in, figures
+// out.
 //
-// The figures are modelled after the published arithmetic of each method: index tables for the precomputed implicit
-// product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded power-of-two FFT planes. The limits on shapes
-// are those of the cuDNN documentation (stride, dilation, filter and image sizes per algorithm).
+// The figures are modelled after the published arithmetic of each method: index tables for the
+// precomputed implicit product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded
+// power-of-two FFT planes. The limits on shapes are those of the cuDNN documentation (stride,
+// dilation, filter and image sizes per algorithm).
 //
 // Invariants
-//  1. Algorithms of one direction differ in workspace and in arithmetic; the implicit product needs no workspace and
+//  1. Algorithms of one direction differ in workspace and in arithmetic; the implicit product needs
+//  no workspace and
 //     supports every shape.
 //  2. Equal shapes give equal figures.
 #pragma once
@@ -33,7 +37,8 @@ int AlgorithmCount(Direction direction);
 
 AlgorithmModel ModelAlgorithm(Direction direction, int algorithm, const ConvolutionShape& shape);
 
-double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shape, const DeviceRates& rates);
+double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shape,
+                       const DeviceRates& rates);
 
 // All algorithms of the direction: supported ones by modelled time, then the others.
 std::vector<AlgorithmModel> RankAlgorithms(Direction direction, const ConvolutionShape& shape,

@@ -1,4 +1,5 @@
-// The common part of all convolution functions: descriptors checked against each other and turned into plain shapes.
+// The common part of all convolution functions: descriptors checked against each other and turned
+// into plain shapes.
 #pragma once
 
 #include "simulator/dnn/cudnn/convolution_algorithms.h"
@@ -14,9 +15,10 @@ struct ConvolutionCall {
   bool turned;
 };
 
-// BAD_PARAM when the shapes contradict each other, NOT_SUPPORTED for element types that are not simulated.
+// BAD_PARAM when the shapes contradict each other, NOT_SUPPORTED for element types that are not
+// simulated.
 cudnnStatus_t DescribeConvolution(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                                  cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y,
-                                  ConvolutionCall* call);
+                                  cudnnConvolutionDescriptor_t convolution,
+                                  cudnnTensorDescriptor_t y, ConvolutionCall* call);
 
 }  // namespace spillway::simulator::dnn

@@ -18,12 +18,14 @@ const dnnl::engine& Engine() {
   return engine;
 }
 
-// One of the three tensors of a convolution: as the caller lays it out and as the primitive wants it.
+// One of the three tensors of a convolution: as the caller lays it out and as the primitive wants
+// it.
 struct Side {
   int argument;
   memory::desc plain;
   memory::desc blocked;
-  std::optional<dnnl::primitive> reorder;  // plain to blocked for what is read, back for what is written
+  std::optional<dnnl::primitive>
+      reorder;  // plain to blocked for what is read, back for what is written
 
   bool NeedsReorder() const { return plain != blocked; }
 };
@@ -86,8 +88,8 @@ dnnl::primitive_attr UserScratchpad() {
 
 dnnl::convolution_forward::primitive_desc ForwardDesc(const Geometry& g) {
   const dnnl::convolution_forward::desc desc(
-      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w),
-      AnyDesc(g.y), g.strides, g.dilates, g.padding_before, g.padding_after);
+      dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, AnyDesc(g.x),
+      AnyDesc(g.w), AnyDesc(g.y), g.strides, g.dilates, g.padding_before, g.padding_after);
   return {desc, UserScratchpad(), Engine()};
 }
 
@@ -99,9 +101,12 @@ void AddReorder(Side* side, bool is_written) {
       dnnl::reorder(dnnl::reorder::primitive_desc(Engine(), from, Engine(), to, UserScratchpad()));
 }
 
-Plan Finish(dnnl::primitive primitive, memory::desc scratchpad, Side written, Side read0, Side read1) {
-  Plan plan = {
-      std::move(primitive), std::move(scratchpad), std::move(written), {std::move(read0), std::move(read1)}};
+Plan Finish(dnnl::primitive primitive, memory::desc scratchpad, Side written, Side read0,
+            Side read1) {
+  Plan plan = {std::move(primitive),
+               std::move(scratchpad),
+               std::move(written),
+               {std::move(read0), std::move(read1)}};
   AddReorder(&plan.written, true);
   AddReorder(&plan.read[0], false);
   AddReorder(&plan.read[1], false);
@@ -113,24 +118,26 @@ Plan MakePlan(Direction direction, const ConvolutionShape& shape) {
   const auto forward = ForwardDesc(g);
   if (direction == Direction::kForward) {
     return Finish(dnnl::convolution_forward(forward), forward.scratchpad_desc(),
-                  {DNNL_ARG_DST, g.y, forward.dst_desc(), {}}, {DNNL_ARG_SRC, g.x, forward.src_desc(), {}},
+                  {DNNL_ARG_DST, g.y, forward.dst_desc(), {}},
+                  {DNNL_ARG_SRC, g.x, forward.src_desc(), {}},
                   {DNNL_ARG_WEIGHTS, g.w, forward.weights_desc(), {}});
   }
   if (direction == Direction::kBackwardData) {
-    const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, AnyDesc(g.x),
-                                                     AnyDesc(g.w), AnyDesc(g.y), g.strides, g.dilates,
-                                                     g.padding_before, g.padding_after);
-    const dnnl::convolution_backward_data::primitive_desc backward(desc, UserScratchpad(), Engine(), forward);
+    const dnnl::convolution_backward_data::desc desc(
+        dnnl::algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w), AnyDesc(g.y), g.strides,
+        g.dilates, g.padding_before, g.padding_after);
+    const dnnl::convolution_backward_data::primitive_desc backward(desc, UserScratchpad(), Engine(),
+                                                                   forward);
     return Finish(dnnl::convolution_backward_data(backward), backward.scratchpad_desc(),
                   {DNNL_ARG_DIFF_SRC, g.x, backward.diff_src_desc(), {}},
                   {DNNL_ARG_WEIGHTS, g.w, backward.weights_desc(), {}},
                   {DNNL_ARG_DIFF_DST, g.y, backward.diff_dst_desc(), {}});
   }
-  const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, AnyDesc(g.x),
-                                                      AnyDesc(g.w), AnyDesc(g.y), g.strides, g.dilates,
-                                                      g.padding_before, g.padding_after);
-  const dnnl::convolution_backward_weights::primitive_desc backward(desc, UserScratchpad(), Engine(),
-                                                                    forward);
+  const dnnl::convolution_backward_weights::desc desc(
+      dnnl::algorithm::convolution_direct, AnyDesc(g.x), AnyDesc(g.w), AnyDesc(g.y), g.strides,
+      g.dilates, g.padding_before, g.padding_after);
+  const dnnl::convolution_backward_weights::primitive_desc backward(desc, UserScratchpad(),
+                                                                    Engine(), forward);
   return Finish(dnnl::convolution_backward_weights(backward), backward.scratchpad_desc(),
                 {DNNL_ARG_DIFF_WEIGHTS, g.w, backward.diff_weights_desc(), {}},
                 {DNNL_ARG_SRC, g.x, backward.src_desc(), {}},
@@ -167,7 +174,8 @@ void RunPlan(const Plan& plan, float* const (&read)[2], float* written) {
   for (int i = 0; i < 2; ++i) {
     const Side& side = plan.read[i];
     if (side.NeedsReorder()) Reorder(side, read[i], blocked[i], false, stream);
-    arguments[side.argument] = memory(side.blocked, Engine(), side.NeedsReorder() ? blocked[i] : read[i]);
+    arguments[side.argument] =
+        memory(side.blocked, Engine(), side.NeedsReorder() ? blocked[i] : read[i]);
   }
   float* result = plan.written.NeedsReorder() ? blocked_written.data() : written;
   arguments[plan.written.argument] = memory(plan.written.blocked, Engine(), result);
@@ -179,7 +187,8 @@ void RunPlan(const Plan& plan, float* const (&read)[2], float* written) {
 
 }  // namespace
 
-void RunConvolution(Direction direction, const ConvolutionShape& shape, const ConvolutionTensors& tensors) {
+void RunConvolution(Direction direction, const ConvolutionShape& shape,
+                    const ConvolutionTensors& tensors) {
   const Plan& plan = PlanFor(direction, shape);
   switch (direction) {
     case Direction::kForward:

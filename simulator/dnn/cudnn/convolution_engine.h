@@ -1,10 +1,12 @@
 // Convolution on dense row-major floats by oneDNN: one cached primitive per shape and direction.
 //
-// Called from: operation bodies, on the thread that drives the simulated GPU, one at a time (the cache has no lock).
-// Ownership: primitives live as long as the process; scratchpads come from the Scratch pool per call.
+// Called from: operation bodies, on the thread that drives the simulated GPU, one at a time (the
+// cache has no lock). Ownership: primitives live as long as the process; scratchpads come from the
+// Scratch pool per call.
 //
 // Invariants
-//  1. The same shape always runs the same oneDNN implementation with one thread: the same bits from run to run.
+//  1. The same shape always runs the same oneDNN implementation with one thread: the same bits from
+//  run to run.
 //  2. The arithmetic does not depend on the addresses of the tensors.
 #pragma once
 
@@ -32,7 +34,9 @@ struct ConvolutionShape {
   std::int64_t InputPixels() const { return Product(input); }
   std::int64_t OutputPixels() const { return Product(output); }
   std::int64_t KernelPixels() const { return Product(kernel); }
-  std::int64_t FilterCount() const { return output_channels * (input_channels / groups) * KernelPixels(); }
+  std::int64_t FilterCount() const {
+    return output_channels * (input_channels / groups) * KernelPixels();
+  }
   double Flops() const { return 2.0 * images * OutputPixels() * FilterCount(); }
 
  private:
@@ -45,12 +49,14 @@ struct ConvolutionShape {
 
 enum class Direction { kForward, kBackwardData, kBackwardFilter };
 
-// Cross-correlation. The direction says which of the three is written: y, x (as dx) or w (as dw); the others are read.
+// Cross-correlation. The direction says which of the three is written: y, x (as dx) or w (as dw);
+// the others are read.
 struct ConvolutionTensors {
   float* x;  // N x C x input
   float* w;  // K x C/groups x kernel
   float* y;  // N x K x output
 };
-void RunConvolution(Direction direction, const ConvolutionShape& shape, const ConvolutionTensors& tensors);
+void RunConvolution(Direction direction, const ConvolutionShape& shape,
+                    const ConvolutionTensors& tensors);
 
 }  // namespace spillway::simulator::dnn

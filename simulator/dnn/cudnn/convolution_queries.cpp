@@ -1,4 +1,5 @@
-// Which algorithms there are, what workspace they need; and the checks shared by every convolution call.
+// Which algorithms there are, what workspace they need; and the checks shared by every convolution
+// call.
 #include <algorithm>
 #include <vector>
 
@@ -7,24 +8,28 @@
 namespace spillway::simulator::dnn {
 
 cudnnStatus_t DescribeConvolution(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
-                                  cudnnConvolutionDescriptor_t convolution, cudnnTensorDescriptor_t y,
-                                  ConvolutionCall* call) {
+                                  cudnnConvolutionDescriptor_t convolution,
+                                  cudnnTensorDescriptor_t y, ConvolutionCall* call) {
   SPILLWAY_DNN_REQUIRE(convolution != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(x_view, x);
   SPILLWAY_DNN_VIEW(w_view, w);
   SPILLWAY_DNN_VIEW(y_view, y);
   const int rank = convolution->spatial_rank;
   SPILLWAY_DNN_REQUIRE(rank >= 1 && rank <= kMaxSpatialRank, CUDNN_STATUS_NOT_SUPPORTED);
-  SPILLWAY_DNN_REQUIRE(convolution->compute_type == CUDNN_DATA_FLOAT || x_view.type != ElementType::kFloat,
+  SPILLWAY_DNN_REQUIRE(
+      convolution->compute_type == CUDNN_DATA_FLOAT || x_view.type != ElementType::kFloat,
+      CUDNN_STATUS_NOT_SUPPORTED);
+  SPILLWAY_DNN_REQUIRE(x_view.type == w_view.type && x_view.type == y_view.type,
                        CUDNN_STATUS_NOT_SUPPORTED);
-  SPILLWAY_DNN_REQUIRE(x_view.type == w_view.type && x_view.type == y_view.type, CUDNN_STATUS_NOT_SUPPORTED);
   SPILLWAY_DNN_REQUIRE(x_view.rank == rank + 2, CUDNN_STATUS_BAD_PARAM);
   int expected[CUDNN_DIM_MAX];
-  const cudnnStatus_t status = cudnnGetConvolutionNdForwardOutputDim(convolution, x, w, rank + 2, expected);
+  const cudnnStatus_t status =
+      cudnnGetConvolutionNdForwardOutputDim(convolution, x, w, rank + 2, expected);
   if (status != CUDNN_STATUS_SUCCESS)
     return Fail(CUDNN_STATUS_BAD_PARAM, "x, w and the convolution disagree");
-  SPILLWAY_DNN_REQUIRE(y_view.rank == rank + 2 && std::equal(expected, expected + rank + 2, y_view.dims),
-                       CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(
+      y_view.rank == rank + 2 && std::equal(expected, expected + rank + 2, y_view.dims),
+      CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(w_view.dims[0] % convolution->groups == 0, CUDNN_STATUS_BAD_PARAM);
 
   ConvolutionShape shape = {};
@@ -51,7 +56,8 @@ Perf PerfOf(const AlgorithmModel& model, const ConvolutionCall& call,
   Perf perf = {};
   perf.algo = static_cast<decltype(perf.algo)>(model.algorithm);
   perf.status = model.supported ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_NOT_SUPPORTED;
-  perf.time = model.supported ? static_cast<float>(1e3 * ModelledSeconds(model, call.shape, rates)) : -1.0f;
+  perf.time =
+      model.supported ? static_cast<float>(1e3 * ModelledSeconds(model, call.shape, rates)) : -1.0f;
   perf.memory = model.workspace_bytes;
   perf.determinism = model.deterministic ? CUDNN_DETERMINISTIC : CUDNN_NON_DETERMINISTIC;
   perf.mathType = convolution->math_type;
@@ -71,27 +77,31 @@ cudnnStatus_t Rank(cudnnHandle_t handle, Direction direction, cudnnTensorDescrip
   if (status != CUDNN_STATUS_SUCCESS) return status;
   const std::vector<AlgorithmModel> models = RankAlgorithms(direction, call.shape, handle->rates);
   *returned = std::min<int>(requested, models.size());
-  for (int i = 0; i < *returned; ++i) results[i] = PerfOf<Perf>(models[i], call, convolution, handle->rates);
+  for (int i = 0; i < *returned; ++i)
+    results[i] = PerfOf<Perf>(models[i], call, convolution, handle->rates);
   return CUDNN_STATUS_SUCCESS;
 }
 
-// As Rank, and runs `run(algorithm, workspace needed)` for each that fits the caller's workspace, as the real search
-// does: the outputs are overwritten. Those that do not fit are reported as such, after the others.
+// As Rank, and runs `run(algorithm, workspace needed)` for each that fits the caller's workspace,
+// as the real search does: the outputs are overwritten. Those that do not fit are reported as such,
+// after the others.
 template <typename Perf, typename Run>
 cudnnStatus_t Search(cudnnHandle_t handle, Direction direction, cudnnTensorDescriptor_t x,
                      cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,
-                     cudnnTensorDescriptor_t y, size_t workspace_bytes, int requested, int* returned,
-                     Perf* results, Run run) {
+                     cudnnTensorDescriptor_t y, size_t workspace_bytes, int requested,
+                     int* returned, Perf* results, Run run) {
   std::vector<Perf> all(AlgorithmCount(direction));
   int count = 0;
-  const cudnnStatus_t status =
-      Rank(handle, direction, x, w, convolution, y, static_cast<int>(all.size()), &count, all.data());
+  const cudnnStatus_t status = Rank(handle, direction, x, w, convolution, y,
+                                    static_cast<int>(all.size()), &count, all.data());
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  SPILLWAY_DNN_REQUIRE(returned != nullptr && results != nullptr && requested >= 1, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(returned != nullptr && results != nullptr && requested >= 1,
+                       CUDNN_STATUS_BAD_PARAM);
   for (Perf& perf : all) {
     if (perf.status != CUDNN_STATUS_SUCCESS) continue;
-    perf.status = perf.memory <= workspace_bytes ? run(perf.algo)
-                                                 : CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
+    perf.status = perf.memory <= workspace_bytes
+                      ? run(perf.algo)
+                      : CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
     if (perf.status != CUDNN_STATUS_SUCCESS) perf.time = -1.0f;
   }
   std::stable_partition(all.begin(), all.end(),
@@ -140,11 +150,10 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithmMaxCount(cudnnHandle_t h
   return MaxCount(handle, Direction::kBackwardFilter, count);
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                      const cudnnFilterDescriptor_t w,
-                                                      const cudnnConvolutionDescriptor_t convolution,
-                                                      const cudnnTensorDescriptor_t y,
-                                                      cudnnConvolutionFwdAlgo_t algorithm, size_t* size) {
+cudnnStatus_t cudnnGetConvolutionForwardWorkspaceSize(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y,
+    cudnnConvolutionFwdAlgo_t algorithm, size_t* size) {
   return WorkspaceSize(handle, Direction::kForward, x, w, convolution, y, algorithm, size);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataWorkspaceSize(
@@ -160,81 +169,87 @@ cudnnStatus_t cudnnGetConvolutionBackwardFilterWorkspaceSize(
   return WorkspaceSize(handle, Direction::kBackwardFilter, x, dw, convolution, dy, algorithm, size);
 }
 
-cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                     const cudnnFilterDescriptor_t w,
-                                                     const cudnnConvolutionDescriptor_t convolution,
-                                                     const cudnnTensorDescriptor_t y, const int requested,
-                                                     int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+cudnnStatus_t cudnnGetConvolutionForwardAlgorithm_v7(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y,
+    const int requested, int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
   return Rank(handle, Direction::kForward, x, w, convolution, y, requested, returned, results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardDataAlgorithm_v7(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t dx, const int requested,
-    int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
-  return Rank(handle, Direction::kBackwardData, dx, w, convolution, dy, requested, returned, results);
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t dx,
+    const int requested, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
+  return Rank(handle, Direction::kBackwardData, dx, w, convolution, dy, requested, returned,
+              results);
 }
 cudnnStatus_t cudnnGetConvolutionBackwardFilterAlgorithm_v7(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw, const int requested,
-    int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return Rank(handle, Direction::kBackwardFilter, x, dw, convolution, dy, requested, returned, results);
+    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw,
+    const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+  return Rank(handle, Direction::kBackwardFilter, x, dw, convolution, dy, requested, returned,
+              results);
 }
 
-cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(cudnnHandle_t handle, const cudnnTensorDescriptor_t x,
-                                                   const cudnnFilterDescriptor_t w,
-                                                   const cudnnConvolutionDescriptor_t convolution,
-                                                   const cudnnTensorDescriptor_t y, const int requested,
-                                                   int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
+cudnnStatus_t cudnnFindConvolutionForwardAlgorithm(
+    cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnFilterDescriptor_t w,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y,
+    const int requested, int* returned, cudnnConvolutionFwdAlgoPerf_t* results) {
   return Rank(handle, Direction::kForward, x, w, convolution, y, requested, returned, results);
 }
-cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(cudnnHandle_t handle, const cudnnFilterDescriptor_t w,
-                                                        const cudnnTensorDescriptor_t dy,
-                                                        const cudnnConvolutionDescriptor_t convolution,
-                                                        const cudnnTensorDescriptor_t dx, const int requested,
-                                                        int* returned,
-                                                        cudnnConvolutionBwdDataAlgoPerf_t* results) {
-  return Rank(handle, Direction::kBackwardData, dx, w, convolution, dy, requested, returned, results);
+cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithm(
+    cudnnHandle_t handle, const cudnnFilterDescriptor_t w, const cudnnTensorDescriptor_t dy,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t dx,
+    const int requested, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results) {
+  return Rank(handle, Direction::kBackwardData, dx, w, convolution, dy, requested, returned,
+              results);
 }
 cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithm(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x, const cudnnTensorDescriptor_t dy,
-    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw, const int requested,
-    int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
-  return Rank(handle, Direction::kBackwardFilter, x, dw, convolution, dy, requested, returned, results);
+    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw,
+    const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results) {
+  return Rank(handle, Direction::kBackwardFilter, x, dw, convolution, dy, requested, returned,
+              results);
 }
 
 cudnnStatus_t cudnnFindConvolutionForwardAlgorithmEx(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x_desc, const void* x,
-    const cudnnFilterDescriptor_t w_desc, const void* w, const cudnnConvolutionDescriptor_t convolution,
-    const cudnnTensorDescriptor_t y_desc, void* y, const int requested, int* returned,
-    cudnnConvolutionFwdAlgoPerf_t* results, void* workspace, size_t workspace_bytes) {
-  return Search(handle, Direction::kForward, x_desc, w_desc, convolution, y_desc, workspace_bytes, requested,
-                returned, results, [&](cudnnConvolutionFwdAlgo_t algorithm) {
-                  return cudnnConvolutionForward(handle, &kOne, x_desc, x, w_desc, w, convolution, algorithm,
-                                                 workspace, workspace_bytes, &kZero, y_desc, y);
+    const cudnnFilterDescriptor_t w_desc, const void* w,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t y_desc, void* y,
+    const int requested, int* returned, cudnnConvolutionFwdAlgoPerf_t* results, void* workspace,
+    size_t workspace_bytes) {
+  return Search(handle, Direction::kForward, x_desc, w_desc, convolution, y_desc, workspace_bytes,
+                requested, returned, results, [&](cudnnConvolutionFwdAlgo_t algorithm) {
+                  return cudnnConvolutionForward(handle, &kOne, x_desc, x, w_desc, w, convolution,
+                                                 algorithm, workspace, workspace_bytes, &kZero,
+                                                 y_desc, y);
                 });
 }
 cudnnStatus_t cudnnFindConvolutionBackwardDataAlgorithmEx(
     cudnnHandle_t handle, const cudnnFilterDescriptor_t w_desc, const void* w,
-    const cudnnTensorDescriptor_t dy_desc, const void* dy, const cudnnConvolutionDescriptor_t convolution,
-    const cudnnTensorDescriptor_t dx_desc, void* dx, const int requested, int* returned,
-    cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace, size_t workspace_bytes) {
-  return Search(handle, Direction::kBackwardData, dx_desc, w_desc, convolution, dy_desc, workspace_bytes,
-                requested, returned, results, [&](cudnnConvolutionBwdDataAlgo_t algorithm) {
-                  return cudnnConvolutionBackwardData(handle, &kOne, w_desc, w, dy_desc, dy, convolution,
-                                                      algorithm, workspace, workspace_bytes, &kZero, dx_desc,
-                                                      dx);
+    const cudnnTensorDescriptor_t dy_desc, const void* dy,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnTensorDescriptor_t dx_desc, void* dx,
+    const int requested, int* returned, cudnnConvolutionBwdDataAlgoPerf_t* results, void* workspace,
+    size_t workspace_bytes) {
+  return Search(handle, Direction::kBackwardData, dx_desc, w_desc, convolution, dy_desc,
+                workspace_bytes, requested, returned, results,
+                [&](cudnnConvolutionBwdDataAlgo_t algorithm) {
+                  return cudnnConvolutionBackwardData(handle, &kOne, w_desc, w, dy_desc, dy,
+                                                      convolution, algorithm, workspace,
+                                                      workspace_bytes, &kZero, dx_desc, dx);
                 });
 }
 cudnnStatus_t cudnnFindConvolutionBackwardFilterAlgorithmEx(
     cudnnHandle_t handle, const cudnnTensorDescriptor_t x_desc, const void* x,
-    const cudnnTensorDescriptor_t dy_desc, const void* dy, const cudnnConvolutionDescriptor_t convolution,
-    const cudnnFilterDescriptor_t dw_desc, void* dw, const int requested, int* returned,
-    cudnnConvolutionBwdFilterAlgoPerf_t* results, void* workspace, size_t workspace_bytes) {
-  return Search(handle, Direction::kBackwardFilter, x_desc, dw_desc, convolution, dy_desc, workspace_bytes,
-                requested, returned, results, [&](cudnnConvolutionBwdFilterAlgo_t algorithm) {
-                  return cudnnConvolutionBackwardFilter(handle, &kOne, x_desc, x, dy_desc, dy, convolution,
-                                                        algorithm, workspace, workspace_bytes, &kZero,
-                                                        dw_desc, dw);
+    const cudnnTensorDescriptor_t dy_desc, const void* dy,
+    const cudnnConvolutionDescriptor_t convolution, const cudnnFilterDescriptor_t dw_desc, void* dw,
+    const int requested, int* returned, cudnnConvolutionBwdFilterAlgoPerf_t* results,
+    void* workspace, size_t workspace_bytes) {
+  return Search(handle, Direction::kBackwardFilter, x_desc, dw_desc, convolution, dy_desc,
+                workspace_bytes, requested, returned, results,
+                [&](cudnnConvolutionBwdFilterAlgo_t algorithm) {
+                  return cudnnConvolutionBackwardFilter(handle, &kOne, x_desc, x, dy_desc, dy,
+                                                        convolution, algorithm, workspace,
+                                                        workspace_bytes, &kZero, dw_desc, dw);
                 });
 }
 

@@ -1,11 +1,12 @@
 // What the simulated cuDNN keeps behind its opaque handles, and how its functions answer.
 //
-// Called from: the API functions, on the program's threads. As in the real library a descriptor belongs to one thread
-// at a time; descriptors hold no device memory and may be destroyed as soon as the call that used them returned.
-// Ownership: Create makes them, Destroy deletes them.
+// Called from: the API functions, on the program's threads. As in the real library a descriptor
+// belongs to one thread at a time; descriptors hold no device memory and may be destroyed as soon
+// as the call that used them returned. Ownership: Create makes them, Destroy deletes them.
 //
 // Invariants
-//  1. Element types that are not simulated (double, integers, fp8) are stored in descriptors and refused by operations
+//  1. Element types that are not simulated (double, integers, fp8) are stored in descriptors and
+//  refused by operations
 //     with CUDNN_STATUS_NOT_SUPPORTED: never a wrong result.
 //  2. Every failing function leaves its reason for cudnnGetLastErrorString, per thread.
 #pragma once
@@ -108,14 +109,18 @@ bool ViewOf(cudnnFilterDescriptor_t filter, TensorView* view, cudnnStatus_t* sta
 // alpha and beta come as pointers to host floats for every element type simulated here.
 inline float ScalarOf(const void* scalar) { return *static_cast<const float*>(scalar); }
 
-inline CUstream StreamOf(cudnnHandle_t handle) { return reinterpret_cast<CUstream>(handle->stream); }
+inline CUstream StreamOf(cudnnHandle_t handle) {
+  return reinterpret_cast<CUstream>(handle->stream);
+}
 
-// An output operand that an operation also reads when beta is not 0 is still one operand: its bytes count once.
+// An output operand that an operation also reads when beta is not 0 is still one operand: its bytes
+// count once.
 inline Operand Input(const TensorView& view, const void* pointer) {
   return Reads(pointer, view.ExtentBytes());
 }
 inline Operand Output(const TensorView& view, void* pointer, const void* beta) {
-  return ScalarOf(beta) == 0 ? Writes(pointer, view.ExtentBytes()) : Updates(pointer, view.ExtentBytes());
+  return ScalarOf(beta) == 0 ? Writes(pointer, view.ExtentBytes())
+                             : Updates(pointer, view.ExtentBytes());
 }
 
 }  // namespace spillway::simulator::dnn

@@ -1,5 +1,5 @@
-// Dropout. The generator's states live in device memory, one counter per lane; the reserve space holds one bit per
-// element: kept or not.
+// Dropout. The generator's states live in device memory, one counter per lane; the reserve space
+// holds one bit per element: kept or not.
 #include <algorithm>
 #include <new>
 
@@ -34,7 +34,8 @@ struct SeedOperation {
   std::uint64_t seed;
   void Run(void* const* operands) const {
     auto* states = static_cast<LaneState*>(operands[0]);
-    for (std::int64_t lane = 0; lane < kGenerators; ++lane) states[lane] = {Mix(seed ^ Mix(lane)), 0};
+    for (std::int64_t lane = 0; lane < kGenerators; ++lane)
+      states[lane] = {Mix(seed ^ Mix(lane)), 0};
   }
 };
 
@@ -94,7 +95,8 @@ extern "C" {
 cudnnStatus_t cudnnCreateDropoutDescriptor(cudnnDropoutDescriptor_t* dropout) {
   SPILLWAY_DNN_REQUIRE(dropout != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *dropout = new (std::nothrow) cudnnDropoutStruct{};
-  return *dropout != nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  return *dropout != nullptr ? CUDNN_STATUS_SUCCESS
+                             : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnDestroyDropoutDescriptor(cudnnDropoutDescriptor_t dropout) {
@@ -118,14 +120,16 @@ cudnnStatus_t cudnnDropoutGetReserveSpaceSize(cudnnTensorDescriptor_t x_desc, si
 cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                             float probability, void* states, size_t states_bytes,
                                             unsigned long long seed) {
-  SPILLWAY_DNN_REQUIRE(dropout != nullptr && handle != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  SPILLWAY_DNN_REQUIRE(dropout != nullptr && handle != nullptr,
+                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(probability >= 0 && probability <= 1, CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(states == nullptr || states_bytes >= kStatesBytes, CUDNN_STATUS_BAD_PARAM);
   *dropout = {probability, states, states_bytes, seed};
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Null states make a descriptor that can only be used where no number is drawn (backward, inference).
+// Null states make a descriptor that can only be used where no number is drawn (backward,
+// inference).
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {
@@ -136,8 +140,9 @@ cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnH
       Enqueue(StreamOf(handle), SeedOperation{seed}, {Writes(states, kStatesBytes)}, kGenerators));
 }
 
-cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t, float* probability,
-                                        void** states, unsigned long long* seed) {
+cudnnStatus_t cudnnGetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t,
+                                        float* probability, void** states,
+                                        unsigned long long* seed) {
   SPILLWAY_DNN_REQUIRE(dropout != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   if (probability != nullptr) *probability = dropout->probability;
   if (states != nullptr) *states = dropout->states;
@@ -156,11 +161,13 @@ cudnnStatus_t cudnnDropoutForward(cudnnHandle_t handle, const cudnnDropoutDescri
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
   const std::uint64_t needed = ReserveBytes(x_view.Count());
-  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && reserve_bytes >= needed, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && reserve_bytes >= needed,
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(StreamOf(handle), DropoutForwardOperation{x_view, y_view, dropout->probability},
-                            {Input(x_view, x), Writes(y, y_view.ExtentBytes()), Writes(reserve, needed),
-                             Updates(dropout->states, kStatesBytes)},
+  return FromDriver(Enqueue(StreamOf(handle),
+                            DropoutForwardOperation{x_view, y_view, dropout->probability},
+                            {Input(x_view, x), Writes(y, y_view.ExtentBytes()),
+                             Writes(reserve, needed), Updates(dropout->states, kStatesBytes)},
                             12.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -168,18 +175,19 @@ cudnnStatus_t cudnnDropoutBackward(cudnnHandle_t handle, const cudnnDropoutDescr
                                    const cudnnTensorDescriptor_t dy_desc, const void* dy,
                                    const cudnnTensorDescriptor_t dx_desc, void* dx, void* reserve,
                                    size_t reserve_bytes) {
-  SPILLWAY_DNN_REQUIRE(
-      handle != nullptr && dropout != nullptr && dy != nullptr && dx != nullptr && reserve != nullptr,
-      CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  SPILLWAY_DNN_REQUIRE(handle != nullptr && dropout != nullptr && dy != nullptr && dx != nullptr &&
+                           reserve != nullptr,
+                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(dy_view, dy_desc);
   SPILLWAY_DNN_VIEW(dx_view, dx_desc);
   const std::uint64_t needed = ReserveBytes(dy_view.Count());
-  SPILLWAY_DNN_REQUIRE(SameShape(dy_view, dx_view) && reserve_bytes >= needed, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(SameShape(dy_view, dx_view) && reserve_bytes >= needed,
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(StreamOf(handle),
-                            DropoutBackwardOperation{dy_view, dx_view, dropout->probability},
-                            {Input(dy_view, dy), Writes(dx, dx_view.ExtentBytes()), Reads(reserve, needed)},
-                            2.0 * static_cast<double>(dy_view.Count())));
+  return FromDriver(
+      Enqueue(StreamOf(handle), DropoutBackwardOperation{dy_view, dx_view, dropout->probability},
+              {Input(dy_view, dy), Writes(dx, dx_view.ExtentBytes()), Reads(reserve, needed)},
+              2.0 * static_cast<double>(dy_view.Count())));
 }
 
 }  // extern "C"

@@ -20,11 +20,13 @@ struct ActivationForwardOperation {
     const DenseInput input(x, operands[0]);
     DenseOutput output(y, operands[1], alpha, beta);
     const std::int64_t count = x.Count();
-    if (activation.mode == CUDNN_ACTIVATION_RELU) {  // by far the most frequent: a loop that vectorizes
+    if (activation.mode ==
+        CUDNN_ACTIVATION_RELU) {  // by far the most frequent: a loop that vectorizes
       for (std::int64_t i = 0; i < count; ++i)
         output.data()[i] = input.data()[i] < 0 ? 0.0f : input.data()[i];
     } else {
-      for (std::int64_t i = 0; i < count; ++i) output.data()[i] = activation.Forward(input.data()[i]);
+      for (std::int64_t i = 0; i < count; ++i)
+        output.data()[i] = activation.Forward(input.data()[i]);
     }
     output.Commit();
   }
@@ -140,7 +142,8 @@ struct OpTensorOperation {
       const float* from = right.data() + broadcast.RowOffset(row);
       for (std::int64_t i = 0; i < inner; ++i) {
         const std::int64_t at = row * inner + i;
-        output.data()[at] = Apply(alpha_a * left.data()[at], alpha_b * from[i * broadcast.InnerStride()]);
+        output.data()[at] =
+            Apply(alpha_a * left.data()[at], alpha_b * from[i * broadcast.InnerStride()]);
       }
     }
     output.Commit();
@@ -210,35 +213,41 @@ using namespace spillway::simulator::dnn;
 extern "C" {
 
 cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
-                                     const void* alpha, const cudnnTensorDescriptor_t x_desc, const void* x,
-                                     const void* beta, const cudnnTensorDescriptor_t y_desc, void* y) {
-  SPILLWAY_DNN_REQUIRE(handle != nullptr && activation != nullptr && alpha != nullptr && x != nullptr &&
-                           beta != nullptr && y != nullptr,
+                                     const void* alpha, const cudnnTensorDescriptor_t x_desc,
+                                     const void* x, const void* beta,
+                                     const cudnnTensorDescriptor_t y_desc, void* y) {
+  SPILLWAY_DNN_REQUIRE(handle != nullptr && activation != nullptr && alpha != nullptr &&
+                           x != nullptr && beta != nullptr && y != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
-  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && x_view.type == y_view.type, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && x_view.type == y_view.type,
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
-  const ActivationForwardOperation operation = {x_view, y_view, ActivationOf(activation), ScalarOf(alpha),
-                                                ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
+  const ActivationForwardOperation operation = {x_view, y_view, ActivationOf(activation),
+                                                ScalarOf(alpha), ScalarOf(beta)};
+  return FromDriver(Enqueue(StreamOf(handle), operation,
+                            {Input(x_view, x), Output(y_view, y, beta)},
                             4.0 * static_cast<double>(x_view.Count())));
 }
 
 cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, cudnnActivationDescriptor_t activation,
-                                      const void* alpha, const cudnnTensorDescriptor_t y_desc, const void* y,
-                                      const cudnnTensorDescriptor_t dy_desc, const void* dy,
-                                      const cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                      const void* alpha, const cudnnTensorDescriptor_t y_desc,
+                                      const void* y, const cudnnTensorDescriptor_t dy_desc,
+                                      const void* dy, const cudnnTensorDescriptor_t x_desc,
+                                      const void* x, const void* beta,
                                       const cudnnTensorDescriptor_t dx_desc, void* dx) {
-  SPILLWAY_DNN_REQUIRE(handle != nullptr && activation != nullptr && alpha != nullptr && y != nullptr &&
-                           dy != nullptr && x != nullptr && beta != nullptr && dx != nullptr,
+  SPILLWAY_DNN_REQUIRE(handle != nullptr && activation != nullptr && alpha != nullptr &&
+                           y != nullptr && dy != nullptr && x != nullptr && beta != nullptr &&
+                           dx != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
   SPILLWAY_DNN_VIEW(dy_view, dy_desc);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(dx_view, dx_desc);
-  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && SameShape(x_view, dy_view) && SameShape(x_view, dx_view),
-                       CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(
+      SameShape(x_view, y_view) && SameShape(x_view, dy_view) && SameShape(x_view, dx_view),
+      CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
   const ActivationBackwardOperation operation = {
       y_view, dy_view, x_view, dx_view, ActivationOf(activation), ScalarOf(alpha), ScalarOf(beta)};
@@ -248,23 +257,24 @@ cudnnStatus_t cudnnActivationBackward(cudnnHandle_t handle, cudnnActivationDescr
               4.0 * static_cast<double>(x_view.Count())));
 }
 
-cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha, const cudnnTensorDescriptor_t a_desc,
-                             const void* a, const void* beta, const cudnnTensorDescriptor_t c_desc, void* c) {
+cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void* alpha,
+                             const cudnnTensorDescriptor_t a_desc, const void* a, const void* beta,
+                             const cudnnTensorDescriptor_t c_desc, void* c) {
   SPILLWAY_DNN_REQUIRE(
       handle != nullptr && alpha != nullptr && a != nullptr && beta != nullptr && c != nullptr,
       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(a_view, a_desc);
   SPILLWAY_DNN_VIEW(c_view, c_desc);
   SPILLWAY_DNN_REQUIRE(Broadcasts(a_view, c_view), CUDNN_STATUS_BAD_PARAM);
-  return FromDriver(Enqueue(StreamOf(handle), AddOperation{a_view, c_view, ScalarOf(alpha), ScalarOf(beta)},
-                            {Input(a_view, a), Output(c_view, c, beta)},
-                            2.0 * static_cast<double>(c_view.Count())));
+  return FromDriver(Enqueue(
+      StreamOf(handle), AddOperation{a_view, c_view, ScalarOf(alpha), ScalarOf(beta)},
+      {Input(a_view, a), Output(c_view, c, beta)}, 2.0 * static_cast<double>(c_view.Count())));
 }
 
-cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_t op, const void* alpha1,
-                            const cudnnTensorDescriptor_t a_desc, const void* a, const void* alpha2,
-                            const cudnnTensorDescriptor_t b_desc, const void* b, const void* beta,
-                            const cudnnTensorDescriptor_t c_desc, void* c) {
+cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_t op,
+                            const void* alpha1, const cudnnTensorDescriptor_t a_desc, const void* a,
+                            const void* alpha2, const cudnnTensorDescriptor_t b_desc, const void* b,
+                            const void* beta, const cudnnTensorDescriptor_t c_desc, void* c) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && op != nullptr && alpha1 != nullptr && a != nullptr &&
                            beta != nullptr && c != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -280,10 +290,12 @@ cudnnStatus_t cudnnOpTensor(cudnnHandle_t handle, const cudnnOpTensorDescriptor_
     b_view = given;
   }
   const OpTensorOperation operation = {
-      a_view, b_view, c_view, op->op, ScalarOf(alpha1), binary ? ScalarOf(alpha2) : 0, ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation,
-                            {Input(a_view, a), Input(b_view, binary ? b : nullptr), Output(c_view, c, beta)},
-                            3.0 * static_cast<double>(c_view.Count())));
+      a_view,        b_view, c_view, op->op, ScalarOf(alpha1), binary ? ScalarOf(alpha2) : 0,
+      ScalarOf(beta)};
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(a_view, a), Input(b_view, binary ? b : nullptr), Output(c_view, c, beta)},
+              3.0 * static_cast<double>(c_view.Count())));
 }
 
 cudnnStatus_t cudnnSetTensor(cudnnHandle_t handle, const cudnnTensorDescriptor_t y_desc, void* y,
@@ -303,12 +315,14 @@ cudnnStatus_t cudnnScaleTensor(cudnnHandle_t handle, const cudnnTensorDescriptor
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
   return FromDriver(Enqueue(StreamOf(handle), ScaleOperation{y_view, ScalarOf(alpha)},
-                            {Updates(y, y_view.ExtentBytes())}, static_cast<double>(y_view.Count())));
+                            {Updates(y, y_view.ExtentBytes())},
+                            static_cast<double>(y_view.Count())));
 }
 
 cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void* alpha,
-                                   const cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                                   const cudnnTensorDescriptor_t y_desc, void* y) {
+                                   const cudnnTensorDescriptor_t x_desc, const void* x,
+                                   const void* beta, const cudnnTensorDescriptor_t y_desc,
+                                   void* y) {
   SPILLWAY_DNN_REQUIRE(
       handle != nullptr && alpha != nullptr && x != nullptr && beta != nullptr && y != nullptr,
       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);

@@ -112,7 +112,8 @@ cudnnStatus_t cudnnCreate(cudnnHandle_t* handle) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(EnsureContext(), CUDNN_STATUS_NOT_INITIALIZED);
   *handle = new (std::nothrow) cudnnContext{nullptr, CurrentDeviceRates()};
-  return *handle != nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  return *handle != nullptr ? CUDNN_STATUS_SUCCESS
+                            : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnDestroy(cudnnHandle_t handle) {
@@ -134,8 +135,8 @@ cudnnStatus_t cudnnGetStream(cudnnHandle_t handle, cudaStream_t* stream) {
 
 cudnnStatus_t cudnnSetCallback(unsigned, void*, cudnnCallback_t) { return CUDNN_STATUS_SUCCESS; }
 
-cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* status, cudnnErrQueryMode_t,
-                                     cudnnRuntimeTag_t*) {
+cudnnStatus_t cudnnQueryRuntimeError(cudnnHandle_t handle, cudnnStatus_t* status,
+                                     cudnnErrQueryMode_t, cudnnRuntimeTag_t*) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && status != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *status = CUDNN_STATUS_SUCCESS;
   return CUDNN_STATUS_SUCCESS;

@@ -1,4 +1,5 @@
-// Local response normalization across channels: y = x / (k + alpha / n * sum of squares in a window of n channels)^beta.
+// Local response normalization across channels: y = x / (k + alpha / n * sum of squares in a window
+// of n channels)^beta.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -51,7 +52,8 @@ struct LrnOperation {
   template <typename Visit>
   void ForEachColumn(Visit visit) const {
     for (std::int64_t n = 0; n < x.dims[0]; ++n) {
-      for (std::int64_t pixel = 0; pixel < Pixels(); ++pixel) visit(n * Channels() * Pixels() + pixel);
+      for (std::int64_t pixel = 0; pixel < Pixels(); ++pixel)
+        visit(n * Channels() * Pixels() + pixel);
     }
   }
 };
@@ -87,9 +89,12 @@ struct LrnBackwardOperation : LrnOperation {
   float alpha;
   float beta;
 
-  // dx_c = dy_c s_c^-beta - 2 alpha beta / n x_c * sum of dy_j y_j / s_j over the windows j that contain c.
-  void RunColumn(Column x_column, Column y_column, Column dy_column, const double* scales, float* out) const {
-    const double factor = 2 * parameters.alpha * parameters.beta / static_cast<double>(parameters.window);
+  // dx_c = dy_c s_c^-beta - 2 alpha beta / n x_c * sum of dy_j y_j / s_j over the windows j that
+  // contain c.
+  void RunColumn(Column x_column, Column y_column, Column dy_column, const double* scales,
+                 float* out) const {
+    const double factor =
+        2 * parameters.alpha * parameters.beta / static_cast<double>(parameters.window);
     const std::int64_t ahead = parameters.window - (parameters.window - 1) / 2 - 1;
     const std::int64_t behind = (parameters.window - 1) / 2;
     for (std::int64_t c = 0; c < Channels(); ++c) {
@@ -98,8 +103,10 @@ struct LrnBackwardOperation : LrnOperation {
       for (std::int64_t j = std::max<std::int64_t>(0, c - ahead); j <= last; ++j) {
         sum += static_cast<double>(dy_column[j]) * static_cast<double>(y_column[j]) / scales[j];
       }
-      const double direct = static_cast<double>(dy_column[c]) * std::pow(scales[c], -parameters.beta);
-      out[c * Pixels()] = static_cast<float>(direct - factor * static_cast<double>(x_column[c]) * sum);
+      const double direct =
+          static_cast<double>(dy_column[c]) * std::pow(scales[c], -parameters.beta);
+      out[c * Pixels()] =
+          static_cast<float>(direct - factor * static_cast<double>(x_column[c]) * sum);
     }
   }
 
@@ -112,8 +119,8 @@ struct LrnBackwardOperation : LrnOperation {
     ForEachColumn([&](std::int64_t at) {
       const Column column = {input.data() + at, Pixels()};
       Scales(parameters, column, Channels(), scales.data());
-      RunColumn(column, {result.data() + at, Pixels()}, {gradient.data() + at, Pixels()}, scales.data(),
-                output.data() + at);
+      RunColumn(column, {result.data() + at, Pixels()}, {gradient.data() + at, Pixels()},
+                scales.data(), output.data() + at);
     });
     output.Commit();
   }
@@ -130,20 +137,23 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn, cudnnLRNMode_t mode,
-                                          const void* alpha, const cudnnTensorDescriptor_t x_desc,
-                                          const void* x, const void* beta,
-                                          const cudnnTensorDescriptor_t y_desc, void* y) {
+cudnnStatus_t cudnnLRNCrossChannelForward(cudnnHandle_t handle, cudnnLRNDescriptor_t lrn,
+                                          cudnnLRNMode_t mode, const void* alpha,
+                                          const cudnnTensorDescriptor_t x_desc, const void* x,
+                                          const void* beta, const cudnnTensorDescriptor_t y_desc,
+                                          void* y) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && lrn != nullptr && alpha != nullptr && x != nullptr &&
                            beta != nullptr && y != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(y_view, y_desc);
-  SPILLWAY_DNN_REQUIRE(
-      mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && SameShape(x_view, y_view) && x_view.rank >= 3 && x != y,
-      CUDNN_STATUS_BAD_PARAM);
-  LrnForwardOperation operation = {{ParametersOf(lrn), x_view}, y_view, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
+  SPILLWAY_DNN_REQUIRE(mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && SameShape(x_view, y_view) &&
+                           x_view.rank >= 3 && x != y,
+                       CUDNN_STATUS_BAD_PARAM);
+  LrnForwardOperation operation = {
+      {ParametersOf(lrn), x_view}, y_view, ScalarOf(alpha), ScalarOf(beta)};
+  return FromDriver(Enqueue(StreamOf(handle), operation,
+                            {Input(x_view, x), Output(y_view, y, beta)},
                             20.0 * static_cast<double>(x_view.Count())));
 }
 
@@ -161,10 +171,12 @@ cudnnStatus_t cudnnLRNCrossChannelBackward(cudnnHandle_t handle, cudnnLRNDescrip
   SPILLWAY_DNN_VIEW(dy_view, dy_desc);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(dx_view, dx_desc);
-  SPILLWAY_DNN_REQUIRE(SameShape(x_view, y_view) && SameShape(x_view, dy_view) && SameShape(x_view, dx_view),
-                       CUDNN_STATUS_BAD_PARAM);
-  SPILLWAY_DNN_REQUIRE(mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && x_view.rank >= 3 && dx != dy && dx != x,
-                       CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(
+      SameShape(x_view, y_view) && SameShape(x_view, dy_view) && SameShape(x_view, dx_view),
+      CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(
+      mode == CUDNN_LRN_CROSS_CHANNEL_DIM1 && x_view.rank >= 3 && dx != dy && dx != x,
+      CUDNN_STATUS_BAD_PARAM);
   LrnBackwardOperation operation = {
       {ParametersOf(lrn), x_view}, y_view, dy_view, dx_view, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(

@@ -1,4 +1,5 @@
-// Descriptors of convolution, pooling, activation, normalization, dropout-free element-wise operations.
+// Descriptors of convolution, pooling, activation, normalization, dropout-free element-wise
+// operations.
 #include <algorithm>
 #include <new>
 
@@ -12,7 +13,8 @@ template <typename Struct>
 cudnnStatus_t Create(Struct** descriptor) {
   SPILLWAY_DNN_REQUIRE(descriptor != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *descriptor = new (std::nothrow) Struct{};
-  return *descriptor != nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  return *descriptor != nullptr ? CUDNN_STATUS_SUCCESS
+                                : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 template <typename Struct>
@@ -52,10 +54,12 @@ cudnnStatus_t SetConvolution(cudnnConvolutionDescriptor_t convolution, int rank,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t SetPooling(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode, cudnnNanPropagation_t nan,
-                         int rank, const int* window, const int* padding, const int* stride) {
-  SPILLWAY_DNN_REQUIRE(pooling != nullptr && window != nullptr && padding != nullptr && stride != nullptr,
-                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+cudnnStatus_t SetPooling(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
+                         cudnnNanPropagation_t nan, int rank, const int* window, const int* padding,
+                         const int* stride) {
+  SPILLWAY_DNN_REQUIRE(
+      pooling != nullptr && window != nullptr && padding != nullptr && stride != nullptr,
+      CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(rank >= 1 && rank <= kMaxSpatialRank, CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(
       AllAtLeast(1, rank, window) && AllAtLeast(0, rank, padding) && AllAtLeast(1, rank, stride),
@@ -68,8 +72,8 @@ cudnnStatus_t SetPooling(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mo
 }
 
 cudnnStatus_t ConvolutionOutput(const cudnnConvolutionDescriptor_t convolution,
-                                const cudnnTensorDescriptor_t input, const cudnnFilterDescriptor_t filter,
-                                int* dims) {
+                                const cudnnTensorDescriptor_t input,
+                                const cudnnFilterDescriptor_t filter, int* dims) {
   SPILLWAY_DNN_REQUIRE(convolution != nullptr && input != nullptr && filter != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const int rank = convolution->spatial_rank;
@@ -88,10 +92,11 @@ cudnnStatus_t ConvolutionOutput(const cudnnConvolutionDescriptor_t convolution,
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t PoolingOutput(const cudnnPoolingDescriptor_t pooling, const cudnnTensorDescriptor_t input,
-                            int* dims) {
+cudnnStatus_t PoolingOutput(const cudnnPoolingDescriptor_t pooling,
+                            const cudnnTensorDescriptor_t input, int* dims) {
   SPILLWAY_DNN_REQUIRE(pooling != nullptr && input != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  SPILLWAY_DNN_REQUIRE(input->rank == pooling->spatial_rank + 2, CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH);
+  SPILLWAY_DNN_REQUIRE(input->rank == pooling->spatial_rank + 2,
+                       CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH);
   dims[0] = input->dims[0];
   dims[1] = input->dims[1];
   for (int d = 0; d < pooling->spatial_rank; ++d) {
@@ -116,20 +121,23 @@ cudnnStatus_t cudnnDestroyConvolutionDescriptor(cudnnConvolutionDescriptor_t con
   return Destroy(convolution);
 }
 
-cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int pad_h, int pad_w,
-                                              int stride_h, int stride_w, int dilation_h, int dilation_w,
-                                              cudnnConvolutionMode_t mode, cudnnDataType_t compute_type) {
+cudnnStatus_t cudnnSetConvolution2dDescriptor(cudnnConvolutionDescriptor_t convolution, int pad_h,
+                                              int pad_w, int stride_h, int stride_w, int dilation_h,
+                                              int dilation_w, cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t compute_type) {
   const int padding[] = {pad_h, pad_w};
   const int stride[] = {stride_h, stride_w};
   const int dilation[] = {dilation_h, dilation_w};
   return SetConvolution(convolution, 2, padding, stride, dilation, mode, compute_type);
 }
 
-cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convolution, int* pad_h,
-                                              int* pad_w, int* stride_h, int* stride_w, int* dilation_h,
-                                              int* dilation_w, cudnnConvolutionMode_t* mode,
+cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t convolution,
+                                              int* pad_h, int* pad_w, int* stride_h, int* stride_w,
+                                              int* dilation_h, int* dilation_w,
+                                              cudnnConvolutionMode_t* mode,
                                               cudnnDataType_t* compute_type) {
-  SPILLWAY_DNN_REQUIRE(convolution != nullptr && convolution->spatial_rank == 2, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(convolution != nullptr && convolution->spatial_rank == 2,
+                       CUDNN_STATUS_BAD_PARAM);
   Put(pad_h, convolution->padding[0]);
   Put(pad_w, convolution->padding[1]);
   Put(stride_h, convolution->stride[0]);
@@ -142,14 +150,16 @@ cudnnStatus_t cudnnGetConvolution2dDescriptor(const cudnnConvolutionDescriptor_t
 }
 
 cudnnStatus_t cudnnSetConvolutionNdDescriptor(cudnnConvolutionDescriptor_t convolution, int rank,
-                                              const int padding[], const int stride[], const int dilation[],
-                                              cudnnConvolutionMode_t mode, cudnnDataType_t compute_type) {
+                                              const int padding[], const int stride[],
+                                              const int dilation[], cudnnConvolutionMode_t mode,
+                                              cudnnDataType_t compute_type) {
   return SetConvolution(convolution, rank, padding, stride, dilation, mode, compute_type);
 }
 
-cudnnStatus_t cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t convolution, int requested,
-                                              int* rank, int padding[], int stride[], int dilation[],
-                                              cudnnConvolutionMode_t* mode, cudnnDataType_t* compute_type) {
+cudnnStatus_t cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t convolution,
+                                              int requested, int* rank, int padding[], int stride[],
+                                              int dilation[], cudnnConvolutionMode_t* mode,
+                                              cudnnDataType_t* compute_type) {
   SPILLWAY_DNN_REQUIRE(convolution != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const int count = std::clamp(requested, 0, convolution->spatial_rank);
   Put(rank, convolution->spatial_rank);
@@ -162,27 +172,30 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t
 }
 
 // One pair of functions for each plain property of a convolution.
-#define SPILLWAY_DNN_CONVOLUTION_PROPERTY(Name, type, field, valid)                                      \
-  cudnnStatus_t cudnnSetConvolution##Name(cudnnConvolutionDescriptor_t convolution, type value) {        \
-    SPILLWAY_DNN_REQUIRE(convolution != nullptr && (valid), CUDNN_STATUS_BAD_PARAM);                     \
-    convolution->field = value;                                                                          \
-    return CUDNN_STATUS_SUCCESS;                                                                         \
-  }                                                                                                      \
-  cudnnStatus_t cudnnGetConvolution##Name(const cudnnConvolutionDescriptor_t convolution, type* value) { \
-    SPILLWAY_DNN_REQUIRE(convolution != nullptr && value != nullptr, CUDNN_STATUS_BAD_PARAM);            \
-    *value = convolution->field;                                                                         \
-    return CUDNN_STATUS_SUCCESS;                                                                         \
+#define SPILLWAY_DNN_CONVOLUTION_PROPERTY(Name, type, field, valid)                               \
+  cudnnStatus_t cudnnSetConvolution##Name(cudnnConvolutionDescriptor_t convolution, type value) { \
+    SPILLWAY_DNN_REQUIRE(convolution != nullptr && (valid), CUDNN_STATUS_BAD_PARAM);              \
+    convolution->field = value;                                                                   \
+    return CUDNN_STATUS_SUCCESS;                                                                  \
+  }                                                                                               \
+  cudnnStatus_t cudnnGetConvolution##Name(const cudnnConvolutionDescriptor_t convolution,         \
+                                          type* value) {                                          \
+    SPILLWAY_DNN_REQUIRE(convolution != nullptr && value != nullptr, CUDNN_STATUS_BAD_PARAM);     \
+    *value = convolution->field;                                                                  \
+    return CUDNN_STATUS_SUCCESS;                                                                  \
   }
 SPILLWAY_DNN_CONVOLUTION_PROPERTY(GroupCount, int, groups, value >= 1)
 SPILLWAY_DNN_CONVOLUTION_PROPERTY(MathType, cudnnMathType_t, math_type, value <= CUDNN_FMA_MATH)
-SPILLWAY_DNN_CONVOLUTION_PROPERTY(ReorderType, cudnnReorderType_t, reorder, value <= CUDNN_NO_REORDER)
+SPILLWAY_DNN_CONVOLUTION_PROPERTY(ReorderType, cudnnReorderType_t, reorder,
+                                  value <= CUDNN_NO_REORDER)
 #undef SPILLWAY_DNN_CONVOLUTION_PROPERTY
 
 cudnnStatus_t cudnnGetConvolution2dForwardOutputDim(const cudnnConvolutionDescriptor_t convolution,
                                                     const cudnnTensorDescriptor_t input,
-                                                    const cudnnFilterDescriptor_t filter, int* n, int* c,
-                                                    int* h, int* w) {
-  SPILLWAY_DNN_REQUIRE(convolution != nullptr && convolution->spatial_rank == 2, CUDNN_STATUS_BAD_PARAM);
+                                                    const cudnnFilterDescriptor_t filter, int* n,
+                                                    int* c, int* h, int* w) {
+  SPILLWAY_DNN_REQUIRE(convolution != nullptr && convolution->spatial_rank == 2,
+                       CUDNN_STATUS_BAD_PARAM);
   int dims[CUDNN_DIM_MAX];
   const cudnnStatus_t status = ConvolutionOutput(convolution, input, filter, dims);
   if (status != CUDNN_STATUS_SUCCESS) return status;
@@ -197,26 +210,32 @@ cudnnStatus_t cudnnGetConvolutionNdForwardOutputDim(const cudnnConvolutionDescri
                                                     const cudnnTensorDescriptor_t input,
                                                     const cudnnFilterDescriptor_t filter, int rank,
                                                     int output[]) {
-  SPILLWAY_DNN_REQUIRE(convolution != nullptr && output != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  SPILLWAY_DNN_REQUIRE(convolution != nullptr && output != nullptr,
+                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(rank == convolution->spatial_rank + 2, CUDNN_STATUS_BAD_PARAM);
   return ConvolutionOutput(convolution, input, filter, output);
 }
 
-cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling) { return Create(pooling); }
-cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) { return Destroy(pooling); }
+cudnnStatus_t cudnnCreatePoolingDescriptor(cudnnPoolingDescriptor_t* pooling) {
+  return Create(pooling);
+}
+cudnnStatus_t cudnnDestroyPoolingDescriptor(cudnnPoolingDescriptor_t pooling) {
+  return Destroy(pooling);
+}
 
 cudnnStatus_t cudnnSetPooling2dDescriptor(cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t mode,
-                                          cudnnNanPropagation_t nan, int window_h, int window_w, int pad_h,
-                                          int pad_w, int stride_h, int stride_w) {
+                                          cudnnNanPropagation_t nan, int window_h, int window_w,
+                                          int pad_h, int pad_w, int stride_h, int stride_w) {
   const int window[] = {window_h, window_w};
   const int padding[] = {pad_h, pad_w};
   const int stride[] = {stride_h, stride_w};
   return SetPooling(pooling, mode, nan, 2, window, padding, stride);
 }
 
-cudnnStatus_t cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t pooling, cudnnPoolingMode_t* mode,
-                                          cudnnNanPropagation_t* nan, int* window_h, int* window_w,
-                                          int* pad_h, int* pad_w, int* stride_h, int* stride_w) {
+cudnnStatus_t cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t pooling,
+                                          cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
+                                          int* window_h, int* window_w, int* pad_h, int* pad_w,
+                                          int* stride_h, int* stride_w) {
   SPILLWAY_DNN_REQUIRE(pooling != nullptr && pooling->spatial_rank == 2, CUDNN_STATUS_BAD_PARAM);
   Put(mode, pooling->mode);
   Put(nan, pooling->nan);
@@ -229,15 +248,17 @@ cudnnStatus_t cudnnGetPooling2dDescriptor(const cudnnPoolingDescriptor_t pooling
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling, const cudnnPoolingMode_t mode,
-                                          const cudnnNanPropagation_t nan, int rank, const int window[],
-                                          const int padding[], const int stride[]) {
+cudnnStatus_t cudnnSetPoolingNdDescriptor(cudnnPoolingDescriptor_t pooling,
+                                          const cudnnPoolingMode_t mode,
+                                          const cudnnNanPropagation_t nan, int rank,
+                                          const int window[], const int padding[],
+                                          const int stride[]) {
   return SetPooling(pooling, mode, nan, rank, window, padding, stride);
 }
 
 cudnnStatus_t cudnnGetPoolingNdDescriptor(const cudnnPoolingDescriptor_t pooling, int requested,
-                                          cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan, int* rank,
-                                          int window[], int padding[], int stride[]) {
+                                          cudnnPoolingMode_t* mode, cudnnNanPropagation_t* nan,
+                                          int* rank, int window[], int padding[], int stride[]) {
   SPILLWAY_DNN_REQUIRE(pooling != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const int count = std::clamp(requested, 0, pooling->spatial_rank);
   Put(mode, pooling->mode);
@@ -250,8 +271,8 @@ cudnnStatus_t cudnnGetPoolingNdDescriptor(const cudnnPoolingDescriptor_t pooling
 }
 
 cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t pooling,
-                                                const cudnnTensorDescriptor_t input, int* n, int* c, int* h,
-                                                int* w) {
+                                                const cudnnTensorDescriptor_t input, int* n, int* c,
+                                                int* h, int* w) {
   SPILLWAY_DNN_REQUIRE(pooling != nullptr && pooling->spatial_rank == 2, CUDNN_STATUS_BAD_PARAM);
   int dims[CUDNN_DIM_MAX];
   const cudnnStatus_t status = PoolingOutput(pooling, input, dims);
@@ -264,8 +285,10 @@ cudnnStatus_t cudnnGetPooling2dForwardOutputDim(const cudnnPoolingDescriptor_t p
 }
 
 cudnnStatus_t cudnnGetPoolingNdForwardOutputDim(const cudnnPoolingDescriptor_t pooling,
-                                                const cudnnTensorDescriptor_t input, int rank, int output[]) {
-  SPILLWAY_DNN_REQUIRE(pooling != nullptr && output != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+                                                const cudnnTensorDescriptor_t input, int rank,
+                                                int output[]) {
+  SPILLWAY_DNN_REQUIRE(pooling != nullptr && output != nullptr,
+                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(rank == pooling->spatial_rank + 2, CUDNN_STATUS_BAD_PARAM);
   return PoolingOutput(pooling, input, output);
 }
@@ -279,8 +302,9 @@ cudnnStatus_t cudnnDestroyActivationDescriptor(cudnnActivationDescriptor_t activ
   return Destroy(activation);
 }
 
-cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation, cudnnActivationMode_t mode,
-                                           cudnnNanPropagation_t nan, double coefficient) {
+cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t activation,
+                                           cudnnActivationMode_t mode, cudnnNanPropagation_t nan,
+                                           double coefficient) {
   SPILLWAY_DNN_REQUIRE(activation != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(mode >= CUDNN_ACTIVATION_SIGMOID && mode <= CUDNN_ACTIVATION_SWISH,
                        CUDNN_STATUS_BAD_PARAM);
@@ -309,7 +333,8 @@ cudnnStatus_t cudnnSetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t 
 
 cudnnStatus_t cudnnGetActivationDescriptorSwishBeta(cudnnActivationDescriptor_t activation,
                                                     double* swish_beta) {
-  SPILLWAY_DNN_REQUIRE(activation != nullptr && swish_beta != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
+  SPILLWAY_DNN_REQUIRE(activation != nullptr && swish_beta != nullptr,
+                       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *swish_beta = activation->swish_beta;
   return CUDNN_STATUS_SUCCESS;
 }
@@ -330,8 +355,8 @@ cudnnStatus_t cudnnSetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned n, double
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, double* alpha, double* beta,
-                                    double* k) {
+cudnnStatus_t cudnnGetLRNDescriptor(cudnnLRNDescriptor_t lrn, unsigned* n, double* alpha,
+                                    double* beta, double* k) {
   SPILLWAY_DNN_REQUIRE(lrn != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   Put(n, lrn->n);
   Put(alpha, lrn->alpha);
@@ -350,8 +375,9 @@ cudnnStatus_t cudnnSetOpTensorDescriptor(cudnnOpTensorDescriptor_t op, cudnnOpTe
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t op, cudnnOpTensorOp_t* what,
-                                         cudnnDataType_t* compute_type, cudnnNanPropagation_t* nan) {
+cudnnStatus_t cudnnGetOpTensorDescriptor(const cudnnOpTensorDescriptor_t op,
+                                         cudnnOpTensorOp_t* what, cudnnDataType_t* compute_type,
+                                         cudnnNanPropagation_t* nan) {
   SPILLWAY_DNN_REQUIRE(op != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   Put(what, op->op);
   Put(compute_type, op->compute_type);
@@ -366,8 +392,10 @@ cudnnStatus_t cudnnDestroyReduceTensorDescriptor(cudnnReduceTensorDescriptor_t r
   return Destroy(reduce);
 }
 
-cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduce, cudnnReduceTensorOp_t what,
-                                             cudnnDataType_t compute_type, cudnnNanPropagation_t nan,
+cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduce,
+                                             cudnnReduceTensorOp_t what,
+                                             cudnnDataType_t compute_type,
+                                             cudnnNanPropagation_t nan,
                                              cudnnReduceTensorIndices_t indices,
                                              cudnnIndicesType_t indices_type) {
   SPILLWAY_DNN_REQUIRE(reduce != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -376,8 +404,10 @@ cudnnStatus_t cudnnSetReduceTensorDescriptor(cudnnReduceTensorDescriptor_t reduc
 }
 
 cudnnStatus_t cudnnGetReduceTensorDescriptor(const cudnnReduceTensorDescriptor_t reduce,
-                                             cudnnReduceTensorOp_t* what, cudnnDataType_t* compute_type,
-                                             cudnnNanPropagation_t* nan, cudnnReduceTensorIndices_t* indices,
+                                             cudnnReduceTensorOp_t* what,
+                                             cudnnDataType_t* compute_type,
+                                             cudnnNanPropagation_t* nan,
+                                             cudnnReduceTensorIndices_t* indices,
                                              cudnnIndicesType_t* indices_type) {
   SPILLWAY_DNN_REQUIRE(reduce != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   Put(what, reduce->op);

@@ -18,7 +18,9 @@ struct PoolingGeometry {
   std::int64_t stride[kSpatial];
   cudnnPoolingMode_t mode;
 
-  bool IsMax() const { return mode == CUDNN_POOLING_MAX || mode == CUDNN_POOLING_MAX_DETERMINISTIC; }
+  bool IsMax() const {
+    return mode == CUDNN_POOLING_MAX || mode == CUDNN_POOLING_MAX_DETERMINISTIC;
+  }
   std::int64_t InputPixels() const { return input[0] * input[1] * input[2]; }
   std::int64_t OutputPixels() const { return output[0] * output[1] * output[2]; }
   std::int64_t WindowPixels() const { return window[0] * window[1] * window[2]; }
@@ -28,7 +30,9 @@ struct PoolingGeometry {
 struct Window {
   std::int64_t begin[kSpatial];
   std::int64_t end[kSpatial];
-  std::int64_t Count() const { return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]); }
+  std::int64_t Count() const {
+    return (end[0] - begin[0]) * (end[1] - begin[1]) * (end[2] - begin[2]);
+  }
 };
 
 Window WindowAt(const PoolingGeometry& g, std::int64_t d, std::int64_t h, std::int64_t w) {
@@ -66,15 +70,17 @@ void ForEachPixel(const PoolingGeometry& g, const Window& window, Visit visit) {
 
 float AverageDivisor(const PoolingGeometry& g, const Window& window) {
   const bool with_padding = g.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
-  return static_cast<float>(with_padding ? g.WindowPixels() : std::max<std::int64_t>(window.Count(), 1));
+  return static_cast<float>(with_padding ? g.WindowPixels()
+                                         : std::max<std::int64_t>(window.Count(), 1));
 }
 
 void PoolPlane(const PoolingGeometry& g, const float* x, float* y) {
   ForEachWindow(g, [&](std::int64_t out, const Window& window) {
     if (g.IsMax()) {
       float largest = -std::numeric_limits<float>::infinity();
-      ForEachPixel(g, window,
-                   [&](std::int64_t in) { largest = x[in] > largest || x[in] != x[in] ? x[in] : largest; });
+      ForEachPixel(g, window, [&](std::int64_t in) {
+        largest = x[in] > largest || x[in] != x[in] ? x[in] : largest;
+      });
       y[out] = largest;
     } else {
       float sum = 0;
@@ -90,7 +96,8 @@ void PoolPlaneBackward(const PoolingGeometry& g, const float* x, const float* dy
   ForEachWindow(g, [&](std::int64_t out, const Window& window) {
     if (g.IsMax()) {
       std::int64_t best = -1;
-      ForEachPixel(g, window, [&](std::int64_t in) { best = best < 0 || x[in] > x[best] ? in : best; });
+      ForEachPixel(g, window,
+                   [&](std::int64_t in) { best = best < 0 || x[in] > x[best] ? in : best; });
       if (best >= 0) dx[best] += dy[out];
     } else {
       const float share = dy[out] / AverageDivisor(g, window);
@@ -133,24 +140,26 @@ struct PoolingBackwardOperation {
     DenseOutput output(dx, operands[3], alpha, beta);
     for (std::int64_t plane = 0; plane < geometry.planes; ++plane) {
       const std::int64_t in = plane * geometry.InputPixels();
-      PoolPlaneBackward(geometry, input.data() + in, gradient.data() + plane * geometry.OutputPixels(),
-                        output.data() + in);
+      PoolPlaneBackward(geometry, input.data() + in,
+                        gradient.data() + plane * geometry.OutputPixels(), output.data() + in);
     }
     output.Commit();
   }
 };
 
-cudnnStatus_t Describe(cudnnPoolingDescriptor_t pooling, cudnnTensorDescriptor_t x_desc, const TensorView& x,
-                       const TensorView& y, PoolingGeometry* geometry) {
+cudnnStatus_t Describe(cudnnPoolingDescriptor_t pooling, cudnnTensorDescriptor_t x_desc,
+                       const TensorView& x, const TensorView& y, PoolingGeometry* geometry) {
   SPILLWAY_DNN_REQUIRE(pooling != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   const int rank = pooling->spatial_rank;
   SPILLWAY_DNN_REQUIRE(rank >= 1 && rank <= kSpatial, CUDNN_STATUS_NOT_SUPPORTED);
   SPILLWAY_DNN_REQUIRE(x.rank == rank + 2 && y.rank == rank + 2, CUDNN_STATUS_BAD_PARAM);
   int expected[CUDNN_DIM_MAX];
-  const cudnnStatus_t status = cudnnGetPoolingNdForwardOutputDim(pooling, x_desc, rank + 2, expected);
+  const cudnnStatus_t status =
+      cudnnGetPoolingNdForwardOutputDim(pooling, x_desc, rank + 2, expected);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   SPILLWAY_DNN_REQUIRE(std::equal(expected, expected + rank + 2, y.dims), CUDNN_STATUS_BAD_PARAM);
-  *geometry = {x.dims[0] * x.dims[1], {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1}, pooling->mode};
+  *geometry = {x.dims[0] * x.dims[1], {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, {0, 0, 0}, {1, 1, 1},
+               pooling->mode};
   const int first = kSpatial - rank;
   std::copy_n(x.dims + 2, rank, geometry->input + first);
   std::copy_n(y.dims + 2, rank, geometry->output + first);
@@ -172,8 +181,9 @@ using namespace spillway::simulator::dnn;
 extern "C" {
 
 cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t pooling,
-                                  const void* alpha, const cudnnTensorDescriptor_t x_desc, const void* x,
-                                  const void* beta, const cudnnTensorDescriptor_t y_desc, void* y) {
+                                  const void* alpha, const cudnnTensorDescriptor_t x_desc,
+                                  const void* x, const void* beta,
+                                  const cudnnTensorDescriptor_t y_desc, void* y) {
   SPILLWAY_DNN_REQUIRE(
       handle != nullptr && alpha != nullptr && x != nullptr && beta != nullptr && y != nullptr,
       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -182,15 +192,17 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, const cudnnPoolingDescri
   PoolingGeometry geometry = {};
   const cudnnStatus_t status = Describe(pooling, x_desc, x_view, y_view, &geometry);
   if (status != CUDNN_STATUS_SUCCESS) return status;
-  return FromDriver(Enqueue(
-      StreamOf(handle), PoolingForwardOperation{x_view, y_view, geometry, ScalarOf(alpha), ScalarOf(beta)},
-      {Input(x_view, x), Output(y_view, y, beta)}, Flops(geometry)));
+  return FromDriver(
+      Enqueue(StreamOf(handle),
+              PoolingForwardOperation{x_view, y_view, geometry, ScalarOf(alpha), ScalarOf(beta)},
+              {Input(x_view, x), Output(y_view, y, beta)}, Flops(geometry)));
 }
 
 cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescriptor_t pooling,
-                                   const void* alpha, const cudnnTensorDescriptor_t y_desc, const void* y,
-                                   const cudnnTensorDescriptor_t dy_desc, const void* dy,
-                                   const cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
+                                   const void* alpha, const cudnnTensorDescriptor_t y_desc,
+                                   const void* y, const cudnnTensorDescriptor_t dy_desc,
+                                   const void* dy, const cudnnTensorDescriptor_t x_desc,
+                                   const void* x, const void* beta,
                                    const cudnnTensorDescriptor_t dx_desc, void* dx) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && alpha != nullptr && y != nullptr && dy != nullptr &&
                            x != nullptr && beta != nullptr && dx != nullptr,
@@ -199,15 +211,17 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, const cudnnPoolingDescr
   SPILLWAY_DNN_VIEW(dy_view, dy_desc);
   SPILLWAY_DNN_VIEW(x_view, x_desc);
   SPILLWAY_DNN_VIEW(dx_view, dx_desc);
-  SPILLWAY_DNN_REQUIRE(SameShape(y_view, dy_view) && SameShape(x_view, dx_view), CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(SameShape(y_view, dy_view) && SameShape(x_view, dx_view),
+                       CUDNN_STATUS_BAD_PARAM);
   PoolingGeometry geometry = {};
   const cudnnStatus_t status = Describe(pooling, x_desc, x_view, y_view, &geometry);
   if (status != CUDNN_STATUS_SUCCESS) return status;
   const PoolingBackwardOperation operation = {x_view,   dy_view,         dx_view,
                                               geometry, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(
-      StreamOf(handle), operation,
-      {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)}, Flops(geometry)));
+  return FromDriver(
+      Enqueue(StreamOf(handle), operation,
+              {Input(y_view, y), Input(dy_view, dy), Input(x_view, x), Output(dx_view, dx, beta)},
+              Flops(geometry)));
 }
 
 }  // extern "C"

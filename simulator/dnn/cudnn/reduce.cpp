@@ -79,7 +79,8 @@ struct ReduceOperation {
       double& sum = sums[Target(i)];
       sum = Join(sum, static_cast<double>(input.data()[i]));
     }
-    for (std::int64_t i = 0; i < c.Count(); ++i) output.data()[i] = static_cast<float>(Close(sums[i]));
+    for (std::int64_t i = 0; i < c.Count(); ++i)
+      output.data()[i] = static_cast<float>(Close(sums[i]));
     output.Commit();
   }
 };
@@ -101,17 +102,20 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t reduce,
-                                           const cudnnTensorDescriptor_t, const cudnnTensorDescriptor_t,
-                                           size_t* size) {
+cudnnStatus_t cudnnGetReductionIndicesSize(cudnnHandle_t handle,
+                                           const cudnnReduceTensorDescriptor_t reduce,
+                                           const cudnnTensorDescriptor_t,
+                                           const cudnnTensorDescriptor_t, size_t* size) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && reduce != nullptr && size != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  SPILLWAY_DNN_REQUIRE(reduce->indices == CUDNN_REDUCE_TENSOR_NO_INDICES, CUDNN_STATUS_NOT_SUPPORTED);
+  SPILLWAY_DNN_REQUIRE(reduce->indices == CUDNN_REDUCE_TENSOR_NO_INDICES,
+                       CUDNN_STATUS_NOT_SUPPORTED);
   *size = 0;
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t reduce,
+cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle,
+                                             const cudnnReduceTensorDescriptor_t reduce,
                                              const cudnnTensorDescriptor_t a_desc,
                                              const cudnnTensorDescriptor_t c_desc, size_t* size) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && reduce != nullptr && size != nullptr,
@@ -123,14 +127,16 @@ cudnnStatus_t cudnnGetReductionWorkspaceSize(cudnnHandle_t handle, const cudnnRe
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t reduce, void*,
-                                size_t, void* workspace, size_t workspace_bytes, const void* alpha,
-                                const cudnnTensorDescriptor_t a_desc, const void* a, const void* beta,
+cudnnStatus_t cudnnReduceTensor(cudnnHandle_t handle, const cudnnReduceTensorDescriptor_t reduce,
+                                void*, size_t, void* workspace, size_t workspace_bytes,
+                                const void* alpha, const cudnnTensorDescriptor_t a_desc,
+                                const void* a, const void* beta,
                                 const cudnnTensorDescriptor_t c_desc, void* c) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && reduce != nullptr && alpha != nullptr && a != nullptr &&
                            beta != nullptr && c != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  SPILLWAY_DNN_REQUIRE(reduce->indices == CUDNN_REDUCE_TENSOR_NO_INDICES, CUDNN_STATUS_NOT_SUPPORTED);
+  SPILLWAY_DNN_REQUIRE(reduce->indices == CUDNN_REDUCE_TENSOR_NO_INDICES,
+                       CUDNN_STATUS_NOT_SUPPORTED);
   SPILLWAY_DNN_VIEW(a_view, a_desc);
   SPILLWAY_DNN_VIEW(c_view, c_desc);
   SPILLWAY_DNN_REQUIRE(Reduces(a_view, c_view), CUDNN_STATUS_BAD_PARAM);

@@ -22,7 +22,8 @@ Grouping GroupingOf(cudnnSoftmaxMode_t mode, const TensorView& view) {
 template <typename Group>
 void ForEachGroup(const Grouping& grouping, Group group) {
   for (std::int64_t n = 0; n < grouping.outer; ++n) {
-    for (std::int64_t s = 0; s < grouping.stride; ++s) group(n * grouping.classes * grouping.stride + s);
+    for (std::int64_t s = 0; s < grouping.stride; ++s)
+      group(n * grouping.classes * grouping.stride + s);
   }
 }
 
@@ -63,7 +64,8 @@ struct SoftmaxForwardOperation {
   void Run(void* const* operands) const {
     const DenseInput input(x, operands[0]);
     DenseOutput output(y, operands[1], alpha, beta);
-    ForEachGroup(grouping, [&](std::int64_t at) { RunGroup(input.data() + at, output.data() + at); });
+    ForEachGroup(grouping,
+                 [&](std::int64_t at) { RunGroup(input.data() + at, output.data() + at); });
     output.Commit();
   }
 };
@@ -85,14 +87,14 @@ struct SoftmaxBackwardOperation {
     const bool log = algorithm == CUDNN_SOFTMAX_LOG;
     double sum = 0;
     for (std::int64_t i = 0; i < count; ++i) {
-      sum +=
-          static_cast<double>(gradient[i * stride]) * (log ? 1.0 : static_cast<double>(result[i * stride]));
+      sum += static_cast<double>(gradient[i * stride]) *
+             (log ? 1.0 : static_cast<double>(result[i * stride]));
     }
     const auto total = static_cast<float>(sum);
     for (std::int64_t i = 0; i < count; ++i) {
       const float value = result[i * stride];
-      to[i * stride] =
-          log ? gradient[i * stride] - std::exp(value) * total : value * (gradient[i * stride] - total);
+      to[i * stride] = log ? gradient[i * stride] - std::exp(value) * total
+                           : value * (gradient[i * stride] - total);
     }
   }
 
@@ -116,8 +118,8 @@ extern "C" {
 
 cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algorithm,
                                   cudnnSoftmaxMode_t mode, const void* alpha,
-                                  const cudnnTensorDescriptor_t x_desc, const void* x, const void* beta,
-                                  const cudnnTensorDescriptor_t y_desc, void* y) {
+                                  const cudnnTensorDescriptor_t x_desc, const void* x,
+                                  const void* beta, const cudnnTensorDescriptor_t y_desc, void* y) {
   SPILLWAY_DNN_REQUIRE(
       handle != nullptr && alpha != nullptr && x != nullptr && beta != nullptr && y != nullptr,
       CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -129,15 +131,17 @@ cudnnStatus_t cudnnSoftmaxForward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t 
   SPILLWAY_DNN_REQUIRE(x != y || x_view == y_view, CUDNN_STATUS_BAD_PARAM);
   const SoftmaxForwardOperation operation = {x_view,    y_view,          GroupingOf(mode, x_view),
                                              algorithm, ScalarOf(alpha), ScalarOf(beta)};
-  return FromDriver(Enqueue(StreamOf(handle), operation, {Input(x_view, x), Output(y_view, y, beta)},
+  return FromDriver(Enqueue(StreamOf(handle), operation,
+                            {Input(x_view, x), Output(y_view, y, beta)},
                             10.0 * static_cast<double>(x_view.Count())));
 }
 
 cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t algorithm,
                                    cudnnSoftmaxMode_t mode, const void* alpha,
                                    const cudnnTensorDescriptor_t y_desc, const void* y,
-                                   const cudnnTensorDescriptor_t dy_desc, const void* dy, const void* beta,
-                                   const cudnnTensorDescriptor_t dx_desc, void* dx) {
+                                   const cudnnTensorDescriptor_t dy_desc, const void* dy,
+                                   const void* beta, const cudnnTensorDescriptor_t dx_desc,
+                                   void* dx) {
   SPILLWAY_DNN_REQUIRE(handle != nullptr && alpha != nullptr && y != nullptr && dy != nullptr &&
                            beta != nullptr && dx != nullptr,
                        CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
@@ -148,7 +152,8 @@ cudnnStatus_t cudnnSoftmaxBackward(cudnnHandle_t handle, cudnnSoftmaxAlgorithm_t
                        CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(dy != dx || dy_view == dx_view, CUDNN_STATUS_BAD_PARAM);
   const SoftmaxBackwardOperation operation = {
-      y_view, dy_view, dx_view, GroupingOf(mode, y_view), algorithm, ScalarOf(alpha), ScalarOf(beta)};
+      y_view,    dy_view,         dx_view,       GroupingOf(mode, y_view),
+      algorithm, ScalarOf(alpha), ScalarOf(beta)};
   return FromDriver(Enqueue(StreamOf(handle), operation,
                             {Input(y_view, y), Input(dy_view, dy), Output(dx_view, dx, beta)},
                             6.0 * static_cast<double>(y_view.Count())));

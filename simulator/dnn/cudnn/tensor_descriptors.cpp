@@ -31,11 +31,12 @@ bool AllPositive(int count, const int* values) {
   return std::all_of(values, values + count, [](int value) { return value > 0; });
 }
 
-cudnnStatus_t SetTensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int rank, const int* dims,
-                        const int* strides) {
+cudnnStatus_t SetTensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int rank,
+                        const int* dims, const int* strides) {
   SPILLWAY_DNN_REQUIRE(tensor != nullptr && dims != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(rank >= 1 && rank <= CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM);
-  SPILLWAY_DNN_REQUIRE(AllPositive(rank, dims) && AllPositive(rank, strides), CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(AllPositive(rank, dims) && AllPositive(rank, strides),
+                       CUDNN_STATUS_BAD_PARAM);
   *tensor = {type, rank, {}, {}};
   std::copy_n(dims, rank, tensor->dims);
   std::copy_n(strides, rank, tensor->strides);
@@ -45,17 +46,19 @@ cudnnStatus_t SetTensor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, in
 cudnnStatus_t SetPackedTensor(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
                               cudnnDataType_t type, int rank, const int* dims) {
   SPILLWAY_DNN_REQUIRE(format != CUDNN_TENSOR_NCHW_VECT_C, CUDNN_STATUS_NOT_SUPPORTED);
-  SPILLWAY_DNN_REQUIRE(dims != nullptr && rank >= 2 && rank <= CUDNN_DIM_MAX, CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(dims != nullptr && rank >= 2 && rank <= CUDNN_DIM_MAX,
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(AllPositive(rank, dims), CUDNN_STATUS_BAD_PARAM);
   int strides[CUDNN_DIM_MAX] = {};
   PackedStrides(format, rank, dims, strides);
   return SetTensor(tensor, type, rank, dims, strides);
 }
 
-cudnnStatus_t SetFilter(cudnnFilterDescriptor_t filter, cudnnDataType_t type, cudnnTensorFormat_t format,
-                        int rank, const int* dims) {
+cudnnStatus_t SetFilter(cudnnFilterDescriptor_t filter, cudnnDataType_t type,
+                        cudnnTensorFormat_t format, int rank, const int* dims) {
   SPILLWAY_DNN_REQUIRE(filter != nullptr && dims != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
-  SPILLWAY_DNN_REQUIRE(rank >= 3 && rank <= CUDNN_DIM_MAX && AllPositive(rank, dims), CUDNN_STATUS_BAD_PARAM);
+  SPILLWAY_DNN_REQUIRE(rank >= 3 && rank <= CUDNN_DIM_MAX && AllPositive(rank, dims),
+                       CUDNN_STATUS_BAD_PARAM);
   SPILLWAY_DNN_REQUIRE(format != CUDNN_TENSOR_NCHW_VECT_C, CUDNN_STATUS_NOT_SUPPORTED);
   *filter = {type, format, rank, {}};
   std::copy_n(dims, rank, filter->dims);
@@ -101,7 +104,8 @@ extern "C" {
 cudnnStatus_t cudnnCreateTensorDescriptor(cudnnTensorDescriptor_t* tensor) {
   SPILLWAY_DNN_REQUIRE(tensor != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *tensor = new (std::nothrow) cudnnTensorStruct{};
-  return *tensor != nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  return *tensor != nullptr ? CUDNN_STATUS_SUCCESS
+                            : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnDestroyTensorDescriptor(cudnnTensorDescriptor_t tensor) {
@@ -115,16 +119,17 @@ cudnnStatus_t cudnnSetTensor4dDescriptor(cudnnTensorDescriptor_t tensor, cudnnTe
   return SetPackedTensor(tensor, format, type, 4, dims);
 }
 
-cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int n, int c,
-                                           int h, int w, int n_stride, int c_stride, int h_stride,
-                                           int w_stride) {
+cudnnStatus_t cudnnSetTensor4dDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
+                                           int n, int c, int h, int w, int n_stride, int c_stride,
+                                           int h_stride, int w_stride) {
   const int dims[] = {n, c, h, w};
   const int strides[] = {n_stride, c_stride, h_stride, w_stride};
   return SetTensor(tensor, type, 4, dims, strides);
 }
 
-cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensor, cudnnDataType_t* type, int* n,
-                                         int* c, int* h, int* w, int* n_stride, int* c_stride, int* h_stride,
+cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensor,
+                                         cudnnDataType_t* type, int* n, int* c, int* h, int* w,
+                                         int* n_stride, int* c_stride, int* h_stride,
                                          int* w_stride) {
   SPILLWAY_DNN_REQUIRE(tensor != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(tensor->rank == 4, CUDNN_STATUS_BAD_PARAM);
@@ -138,19 +143,21 @@ cudnnStatus_t cudnnGetTensor4dDescriptor(const cudnnTensorDescriptor_t tensor, c
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type, int rank,
-                                         const int dims[], const int strides[]) {
+cudnnStatus_t cudnnSetTensorNdDescriptor(cudnnTensorDescriptor_t tensor, cudnnDataType_t type,
+                                         int rank, const int dims[], const int strides[]) {
   SPILLWAY_DNN_REQUIRE(strides != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   return SetTensor(tensor, type, rank, dims, strides);
 }
 
-cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor, cudnnTensorFormat_t format,
-                                           cudnnDataType_t type, int rank, const int dims[]) {
+cudnnStatus_t cudnnSetTensorNdDescriptorEx(cudnnTensorDescriptor_t tensor,
+                                           cudnnTensorFormat_t format, cudnnDataType_t type,
+                                           int rank, const int dims[]) {
   return SetPackedTensor(tensor, format, type, rank, dims);
 }
 
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int requested,
-                                         cudnnDataType_t* type, int* rank, int dims[], int strides[]) {
+                                         cudnnDataType_t* type, int* rank, int dims[],
+                                         int strides[]) {
   SPILLWAY_DNN_REQUIRE(tensor != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   if (type != nullptr) *type = tensor->type;
   if (rank != nullptr) *rank = tensor->rank;
@@ -171,7 +178,8 @@ cudnnStatus_t cudnnGetTensorSizeInBytes(const cudnnTensorDescriptor_t tensor, si
 cudnnStatus_t cudnnCreateFilterDescriptor(cudnnFilterDescriptor_t* filter) {
   SPILLWAY_DNN_REQUIRE(filter != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   *filter = new (std::nothrow) cudnnFilterStruct{};
-  return *filter != nullptr ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
+  return *filter != nullptr ? CUDNN_STATUS_SUCCESS
+                            : CUDNN_STATUS_INTERNAL_ERROR_HOST_ALLOCATION_FAILED;
 }
 
 cudnnStatus_t cudnnDestroyFilterDescriptor(cudnnFilterDescriptor_t filter) {
@@ -185,8 +193,9 @@ cudnnStatus_t cudnnSetFilter4dDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
   return SetFilter(filter, type, format, 4, dims);
 }
 
-cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filter, cudnnDataType_t* type,
-                                         cudnnTensorFormat_t* format, int* k, int* c, int* h, int* w) {
+cudnnStatus_t cudnnGetFilter4dDescriptor(const cudnnFilterDescriptor_t filter,
+                                         cudnnDataType_t* type, cudnnTensorFormat_t* format, int* k,
+                                         int* c, int* h, int* w) {
   SPILLWAY_DNN_REQUIRE(filter != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(filter->rank == 4, CUDNN_STATUS_BAD_PARAM);
   int* const dims[] = {k, c, h, w};
@@ -204,8 +213,8 @@ cudnnStatus_t cudnnSetFilterNdDescriptor(cudnnFilterDescriptor_t filter, cudnnDa
 }
 
 cudnnStatus_t cudnnGetFilterNdDescriptor(const cudnnFilterDescriptor_t filter, int requested,
-                                         cudnnDataType_t* type, cudnnTensorFormat_t* format, int* rank,
-                                         int dims[]) {
+                                         cudnnDataType_t* type, cudnnTensorFormat_t* format,
+                                         int* rank, int dims[]) {
   SPILLWAY_DNN_REQUIRE(filter != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   if (type != nullptr) *type = filter->type;
   if (format != nullptr) *format = filter->format;

@@ -23,8 +23,8 @@ CUresult Destroy(Handle handle) {
   });
 }
 
-// Only sparse and deferred arrays have memory requirements and sparse properties, and only planar ones have planes;
-// none of these can be made here.
+// Only sparse and deferred arrays have memory requirements and sparse properties, and only planar
+// ones have planes; none of these can be made here.
 template <class Handle>
 CUresult HasNone(const void* answer, Handle handle, CUresult otherwise) {
   return WithContext([&](Call& call) {
@@ -100,11 +100,13 @@ SIM_API(cuMipmappedArrayCreate)
 (CUmipmappedArray* handle, const CUDA_ARRAY3D_DESCRIPTOR* descriptor, unsigned int levels) {
   return WithContext([&](Call& call) {
     Require(handle != nullptr && descriptor != nullptr);
-    *handle = call.sim.arrays.CreateMipmapped(*descriptor, levels, call.context, call.context->device->heap);
+    *handle = call.sim.arrays.CreateMipmapped(*descriptor, levels, call.context,
+                                              call.context->device->heap);
   });
 }
 
-SIM_API(cuMipmappedArrayGetLevel)(CUarray* level_array, CUmipmappedArray handle, unsigned int level) {
+SIM_API(cuMipmappedArrayGetLevel)
+(CUarray* level_array, CUmipmappedArray handle, unsigned int level) {
   return WithContext([&](Call& call) {
     Require(level_array != nullptr);
     const MipmappedArray& mipmapped = call.sim.arrays.Find(handle);

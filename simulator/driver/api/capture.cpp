@@ -8,7 +8,8 @@ namespace {
 CUresult Begin(CUstream handle, CUstreamCaptureMode mode) {
   return WithContext([&](Call& call) {
     Require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
-    BeginCapture(call, call.StreamOf(handle), mode, std::make_shared<Graph>(call.sim.graphs), false, {});
+    BeginCapture(call, call.StreamOf(handle), mode, std::make_shared<Graph>(call.sim.graphs), false,
+                 {});
   });
 }
 
@@ -30,7 +31,8 @@ struct Asked {
 
 void Report(Stream& stream, const Asked& asked) {
   stream.capture_reported.clear();
-  for (const GraphNode* node : stream.capture_after) stream.capture_reported.push_back(Handle(node));
+  for (const GraphNode* node : stream.capture_after)
+    stream.capture_reported.push_back(Handle(node));
   if (asked.id != nullptr) *asked.id = stream.capture->id;
   if (asked.graph != nullptr) *asked.graph = Handle(stream.capture->graph.get());
   if (asked.nodes != nullptr) *asked.nodes = stream.capture_reported.data();
@@ -43,7 +45,8 @@ void RequireAskable(Call& call, const Stream& stream) {
   if (!stream.legacy) return;
   for (const auto& capture : call.sim.graphs.captures) {
     for (const Stream* member : capture->members) {
-      Require(!member->blocking || member->context != stream.context, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+      Require(!member->blocking || member->context != stream.context,
+              CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     }
   }
 }
@@ -64,7 +67,8 @@ CUresult Ask(CUstream handle, const Asked& asked) {
   });
 }
 
-CUresult UpdateDependencies(CUstream handle, const CUgraphNode* nodes, std::size_t count, unsigned flags) {
+CUresult UpdateDependencies(CUstream handle, const CUgraphNode* nodes, std::size_t count,
+                            unsigned flags) {
   return WithContext([&](Call& call) {
     Stream& stream = call.StreamOf(handle);
     Require(stream.capture != nullptr, CUDA_ERROR_ILLEGAL_STATE);
@@ -80,12 +84,16 @@ CUresult UpdateDependencies(CUstream handle, const CUgraphNode* nodes, std::size
 
 using namespace spillway::simulator;
 
-SIM_API(cuStreamBeginCapture)(CUstream stream) { return Begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL); }
-SIM_API(cuStreamBeginCapture_v2)(CUstream stream, CUstreamCaptureMode mode) { return Begin(stream, mode); }
+SIM_API(cuStreamBeginCapture)(CUstream stream) {
+  return Begin(stream, CU_STREAM_CAPTURE_MODE_GLOBAL);
+}
+SIM_API(cuStreamBeginCapture_v2)(CUstream stream, CUstreamCaptureMode mode) {
+  return Begin(stream, mode);
+}
 
 SIM_API(cuStreamBeginCaptureToGraph)
-(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies, const CUgraphEdgeData* edges,
- size_t count, CUstreamCaptureMode mode) {
+(CUstream handle, CUgraph graph_handle, const CUgraphNode* dependencies,
+ const CUgraphEdgeData* edges, size_t count, CUstreamCaptureMode mode) {
   (void)edges;
   return WithContext([&](Call& call) {
     Require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -114,15 +122,16 @@ SIM_API(cuStreamGetCaptureInfo)(CUstream stream, CUstreamCaptureStatus* status, 
   return Ask(stream, {.status = status, .id = id});
 }
 SIM_API(cuStreamGetCaptureInfo_v2)
-(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
- size_t* count) {
+(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+ const CUgraphNode** nodes, size_t* count) {
   return Ask(stream, {.status = status, .id = id, .graph = graph, .nodes = nodes, .count = count});
 }
 SIM_API(cuStreamGetCaptureInfo_v3)
-(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph, const CUgraphNode** nodes,
- const CUgraphEdgeData** edges, size_t* count) {
-  return Ask(stream,
-             {.status = status, .id = id, .graph = graph, .nodes = nodes, .edges = edges, .count = count});
+(CUstream stream, CUstreamCaptureStatus* status, cuuint64_t* id, CUgraph* graph,
+ const CUgraphNode** nodes, const CUgraphEdgeData** edges, size_t* count) {
+  return Ask(
+      stream,
+      {.status = status, .id = id, .graph = graph, .nodes = nodes, .edges = edges, .count = count});
 }
 
 SIM_API(cuStreamUpdateCaptureDependencies)
@@ -130,7 +139,8 @@ SIM_API(cuStreamUpdateCaptureDependencies)
   return UpdateDependencies(stream, nodes, count, flags);
 }
 SIM_API(cuStreamUpdateCaptureDependencies_v2)
-(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count, unsigned int flags) {
+(CUstream stream, CUgraphNode* nodes, const CUgraphEdgeData* edges, size_t count,
+ unsigned int flags) {
   (void)edges;
   return UpdateDependencies(stream, nodes, count, flags);
 }

@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "simulator/driver/calls/capture.h"
-#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/statistics.h"
 
 namespace spillway::simulator {
 namespace {
@@ -25,10 +25,11 @@ void FreeEverythingOf(Call& call, Context* context) {
   std::erase_if(sim.events, [&](auto& entry) { return entry.second->context == context; });
   std::vector<std::uintptr_t> left;
   for (const auto& [base, allocation] : sim.allocations.all()) {
-    if (allocation.context == context && allocation.kind != AllocationKind::kPool) left.push_back(base);
+    if (allocation.context == context && allocation.kind != AllocationKind::kPool)
+      left.push_back(base);
   }
   for (const std::uintptr_t base : left) sim.Release(base);
-  --TheBooks().contexts_of_device[static_cast<std::size_t>(context->ordinal())];
+  --TheStatistics().contexts_of_device[static_cast<std::size_t>(context->ordinal())];
   sim.arrays.DestroyAllOf(context);
 }
 
@@ -127,7 +128,8 @@ SIM_API(cuDevicePrimaryCtxRetain)(CUcontext* handle, CUdevice device) {
   return WithDriver([&](Call& call) {
     Require(handle != nullptr);
     Device& chosen = call.sim.devices.At(device);
-    if (chosen.primary == nullptr) chosen.primary = call.sim.MakeContext(chosen, chosen.primary_flags, true);
+    if (chosen.primary == nullptr)
+      chosen.primary = call.sim.MakeContext(chosen, chosen.primary_flags, true);
     ++chosen.primary_references;
     *handle = Handle(chosen.primary.get());
   });

@@ -9,7 +9,8 @@ std::uintptr_t Address(const void* pointer) { return reinterpret_cast<std::uintp
 CUresult Linear(std::uintptr_t target, std::uintptr_t source, std::size_t bytes, CUstream stream,
                 HostWaits waits) {
   return WithContext([&](Call& call) {
-    Copy(call, stream, Side{target, bytes, bytes}, Side{source, bytes, bytes}, Box{bytes, 1, 1}, waits);
+    Copy(call, stream, Side{target, bytes, bytes}, Side{source, bytes, bytes}, Box{bytes, 1, 1},
+         waits);
   });
 }
 
@@ -66,7 +67,8 @@ const CUmemcpyAttributes& AttributesOf(const Batch& batch, std::size_t copy) {
 }
 
 void CheckBatch(const Batch& batch) {
-  Require(batch.targets != nullptr && batch.sources != nullptr && batch.sizes != nullptr && batch.count != 0);
+  Require(batch.targets != nullptr && batch.sources != nullptr && batch.sizes != nullptr &&
+          batch.count != 0);
   Require(batch.attributes != nullptr && batch.first_of_attributes != nullptr);
   Require(batch.attribute_count != 0 && batch.attribute_count <= batch.count &&
           batch.first_of_attributes[0] == 0);
@@ -92,12 +94,13 @@ CUresult CopyBatch(const Batch& batch, CUstream stream) {
 Side SideOf(Call& call, const CUmemcpy3DOperand& operand, const Box& box, std::size_t texel_bytes) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const CUoffset3D& at = operand.op.array.offset;
-    return SideAt(GroundOf(call.sim.arrays.Find(operand.op.array.array)), {at.x * texel_bytes, at.y, at.z},
-                  box);
+    return SideAt(GroundOf(call.sim.arrays.Find(operand.op.array.array)),
+                  {at.x * texel_bytes, at.y, at.z}, box);
   }
   Require(operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER);
   const auto& pointer = operand.op.ptr;
-  const std::size_t pitch = pointer.rowLength != 0 ? pointer.rowLength * texel_bytes : box.width_bytes;
+  const std::size_t pitch =
+      pointer.rowLength != 0 ? pointer.rowLength * texel_bytes : box.width_bytes;
   const std::size_t rows = pointer.layerHeight != 0 ? pointer.layerHeight : box.rows;
   Require(pitch >= box.width_bytes && rows >= box.rows);
   return Side{pointer.ptr, pitch, pitch * rows};
@@ -114,8 +117,8 @@ std::size_t TexelBytes(Call& call, const CUDA_MEMCPY3D_BATCH_OP& operation) {
   return bytes == 0 ? 1 : bytes;
 }
 
-CUresult Copy3DBatch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations, unsigned long long flags,
-                     CUstream stream) {
+CUresult Copy3DBatch(std::size_t count, const CUDA_MEMCPY3D_BATCH_OP* operations,
+                     unsigned long long flags, CUstream stream) {
   return WithContext([&](Call& call) {
     Require(count != 0 && operations != nullptr && flags == 0);
     RequireBatchStream(call, stream);

@@ -17,16 +17,16 @@ Side Linear(std::uintptr_t base, std::size_t bytes) { return Side{base, bytes, b
 CUresult ToArray(CUarray target, std::size_t offset_bytes, std::uintptr_t source, std::size_t bytes,
                  CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) {
-    Copy(call, stream, RowOf(call, target, offset_bytes, bytes), Linear(source, bytes), Box{bytes, 1, 1},
-         waits);
+    Copy(call, stream, RowOf(call, target, offset_bytes, bytes), Linear(source, bytes),
+         Box{bytes, 1, 1}, waits);
   });
 }
 
-CUresult FromArray(std::uintptr_t target, CUarray source, std::size_t offset_bytes, std::size_t bytes,
-                   CUstream stream, HostWaits waits) {
+CUresult FromArray(std::uintptr_t target, CUarray source, std::size_t offset_bytes,
+                   std::size_t bytes, CUstream stream, HostWaits waits) {
   return WithContext([&](Call& call) {
-    Copy(call, stream, Linear(target, bytes), RowOf(call, source, offset_bytes, bytes), Box{bytes, 1, 1},
-         waits);
+    Copy(call, stream, Linear(target, bytes), RowOf(call, source, offset_bytes, bytes),
+         Box{bytes, 1, 1}, waits);
   });
 }
 
@@ -58,7 +58,7 @@ SIM_API(cuMemcpyAtoHAsync_v2)
 SIM_API(cuMemcpyAtoA_v2)
 (CUarray target, size_t target_offset, CUarray source, size_t source_offset, size_t bytes) {
   return WithContext([&](Call& call) {
-    Copy(call, nullptr, RowOf(call, target, target_offset, bytes), RowOf(call, source, source_offset, bytes),
-         Box{bytes, 1, 1}, kSync);
+    Copy(call, nullptr, RowOf(call, target, target_offset, bytes),
+         RowOf(call, source, source_offset, bytes), Box{bytes, 1, 1}, kSync);
   });
 }

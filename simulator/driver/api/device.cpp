@@ -5,8 +5,8 @@
 #include <map>
 
 #include "simulator/driver/calls/call.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/identity.h"
+#include "simulator/driver/machine/statistics.h"
 
 namespace spillway::simulator {
 namespace {
@@ -91,12 +91,14 @@ const std::map<int, int>& CommonAttributes() {
       {CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED, 1},
-      {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
+      {CU_DEVICE_ATTRIBUTE_MEMPOOL_SUPPORTED_HANDLE_TYPES,
+       CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR},
       {CU_DEVICE_ATTRIBUTE_IPC_EVENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_MEM_OPS_V1, 1},
       {CU_DEVICE_ATTRIBUTE_CAN_USE_64_BIT_STREAM_MEM_OPS, 1},
       {CU_DEVICE_ATTRIBUTE_CAN_USE_STREAM_WAIT_VALUE_NOR, 1},
-      {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, HasHostNumaMemory() ? 1 : 0},
+      {CU_DEVICE_ATTRIBUTE_HOST_NUMA_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED,
+       HasHostNumaMemory() ? 1 : 0},
       {CU_DEVICE_ATTRIBUTE_HOST_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED, 1},
       {CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID, 0},
       {CU_DEVICE_ATTRIBUTE_NUMA_ID, -1},
@@ -210,8 +212,8 @@ SIM_API(cuDeviceGetAttribute)(int* value, CUdevice_attribute attribute, CUdevice
       return;
     }
     const auto common = CommonAttributes().find(attribute);
-    *value =
-        common != CommonAttributes().end() ? common->second : ProfileAttribute(call.sim.profile, attribute);
+    *value = common != CommonAttributes().end() ? common->second
+                                                : ProfileAttribute(call.sim.profile, attribute);
   });
 }
 

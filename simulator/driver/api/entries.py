@@ -111,9 +111,9 @@ def main():
         out.write("};\nconst std::size_t kErrorNameCount = sizeof kErrorNames / sizeof kErrorNames[0];\n\n"
                   "}  // namespace spillway::simulator\n")
     with open(out_stubs, "w", encoding="utf-8") as out:
-        out.write(made + '#include "simulator/driver/machine/books.h"\n#include "simulator/driver/api/entries.h"\n\n')
+        out.write(made + '#include "simulator/driver/machine/statistics.h"\n#include "simulator/driver/api/entries.h"\n\n')
         out.write("namespace {\nint NotSupported(const char* function) {\n"
-                  "  spillway::simulator::TheBooks().CountNotSupported(function);\n  return 801;\n}\n}  // namespace\n\n")
+                  "  spillway::simulator::TheStatistics().CountNotSupported(function);\n  return 801;\n}\n}  // namespace\n\n")
         for symbol in stubs:
             out.write(f'extern "C" __attribute__((visibility("default"))) int {symbol}() '
                       f'{{ return NotSupported("{symbol}"); }}\n')

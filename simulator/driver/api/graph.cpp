@@ -8,8 +8,8 @@
 namespace spillway::simulator {
 namespace {
 
-// The documented form of answers of unknown length: without an array the number is told; a longer array is filled up
-// with nulls, a shorter one as far as it goes.
+// The documented form of answers of unknown length: without an array the number is told; a longer
+// array is filled up with nulls, a shorter one as far as it goes.
 void GiveNodes(const std::vector<GraphNode*>& nodes, CUgraphNode* out, std::size_t* count) {
   Require(count != nullptr);
   if (out != nullptr) {
@@ -37,8 +37,8 @@ void RequireTold(const std::vector<NamedEdge>& edges, const CUgraphEdgeData* dat
 }
 
 // Writes whichever ends the caller asked for.
-void GiveEdges(const std::vector<NamedEdge>& edges, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
-               std::size_t* count) {
+void GiveEdges(const std::vector<NamedEdge>& edges, CUgraphNode* from, CUgraphNode* to,
+               CUgraphEdgeData* data, std::size_t* count) {
   Require(count != nullptr);
   if (from == nullptr && to == nullptr) {
     Require(data == nullptr);
@@ -71,11 +71,13 @@ CUresult GetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
                   std::size_t* count) {
   return WithDriver([&](Call& call) {
     Require((from == nullptr) == (to == nullptr));
-    GiveEdges(Edges(GraphOf(call, handle), [](const NamedEdge&) { return true; }), from, to, data, count);
+    GiveEdges(Edges(GraphOf(call, handle), [](const NamedEdge&) { return true; }), from, to, data,
+              count);
   });
 }
 
-CUresult GetDependencies(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data, std::size_t* count) {
+CUresult GetDependencies(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+                         std::size_t* count) {
   return WithDriver([&](Call& call) {
     const GraphNode& node = NodeOf(call, handle);
     const auto edges = Edges(*node.graph, [&](const NamedEdge& edge) { return edge.to == &node; });
@@ -83,10 +85,12 @@ CUresult GetDependencies(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData
   });
 }
 
-CUresult GetDependents(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data, std::size_t* count) {
+CUresult GetDependents(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* data,
+                       std::size_t* count) {
   return WithDriver([&](Call& call) {
     const GraphNode& node = NodeOf(call, handle);
-    const auto edges = Edges(*node.graph, [&](const NamedEdge& edge) { return edge.from == &node; });
+    const auto edges =
+        Edges(*node.graph, [&](const NamedEdge& edge) { return edge.from == &node; });
     GiveEdges(edges, nullptr, nodes, data, count);
   });
 }
@@ -115,7 +119,8 @@ CUresult RemoveDependencies(CUgraph handle, const CUgraphNode* from, const CUgra
     const std::vector<GraphNode*> targets = NodesOf(call, graph, to, count);
     for (std::size_t i = 0; i < count; ++i) Require(targets[i]->ComesAfter(sources[i]));
     for (std::size_t i = 0; i < count; ++i) {
-      std::erase_if(targets[i]->after, [&](const GraphEdge& edge) { return edge.from == sources[i]; });
+      std::erase_if(targets[i]->after,
+                    [&](const GraphEdge& edge) { return edge.from == sources[i]; });
     }
   });
 }
@@ -225,11 +230,13 @@ SIM_API(cuGraphNodeGetDependentNodes_v2)
 (CUgraphNode node, CUgraphNode* nodes, CUgraphEdgeData* data, size_t* count) {
   return GetDependents(node, nodes, data, count);
 }
-SIM_API(cuGraphAddDependencies)(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
+SIM_API(cuGraphAddDependencies)
+(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, size_t count) {
   return AddDependencies(graph, from, to, nullptr, count);
 }
 SIM_API(cuGraphAddDependencies_v2)
-(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count) {
+(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+ size_t count) {
   return AddDependencies(graph, from, to, data, count);
 }
 SIM_API(cuGraphRemoveDependencies)
@@ -237,7 +244,8 @@ SIM_API(cuGraphRemoveDependencies)
   return RemoveDependencies(graph, from, to, count);
 }
 SIM_API(cuGraphRemoveDependencies_v2)
-(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data, size_t count) {
+(CUgraph graph, const CUgraphNode* from, const CUgraphNode* to, const CUgraphEdgeData* data,
+ size_t count) {
   (void)data;
   return RemoveDependencies(graph, from, to, count);
 }

@@ -15,7 +15,8 @@ CUgraphExec Make(Call& call, CUgraph handle, unsigned long long flags) {
   Require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
   Require((flags & ~kKnownFlags) == 0);
   Graph& graph = GraphOf(call, handle);
-  // "at most one executable graph in existence for that graph at a time" (cuda.h, cuGraphAddMemAllocNode)
+  // "at most one executable graph in existence for that graph at a time" (cuda.h,
+  // cuGraphAddMemAllocNode)
   Require(!graph.HasMemoryNodes() || graph.executables == 0, CUDA_ERROR_NOT_SUPPORTED);
   const auto executable =
       std::make_shared<GraphExec>(GraphExec{Flatten(graph), flags, graph.weak_from_this()});
@@ -34,8 +35,8 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, unsigned long long flags) 
 }
 
 // The node of the updating graph that does not fit, or null; `result` says why.
-const ExecNode* Misfit(const std::vector<ExecNode>& old_nodes, const std::vector<ExecNode>& new_nodes,
-                       CUgraphExecUpdateResult& result) {
+const ExecNode* Misfit(const std::vector<ExecNode>& old_nodes,
+                       const std::vector<ExecNode>& new_nodes, CUgraphExecUpdateResult& result) {
   result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   for (std::size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
     const ExecNode& fresh = new_nodes[i];
@@ -64,7 +65,8 @@ CUresult Update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphNode* erro
     const Graph& graph = GraphOf(call, graph_handle);
     const std::vector<ExecNode> fresh = Flatten(graph);
     const ExecNode* const misfit = Misfit(executable.nodes, fresh, *result);
-    if (error_node != nullptr) *error_node = misfit == nullptr ? nullptr : NodeWithId(graph, misfit->id);
+    if (error_node != nullptr)
+      *error_node = misfit == nullptr ? nullptr : NodeWithId(graph, misfit->id);
     Require(*result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
     for (std::size_t i = 0; i < fresh.size(); ++i) executable.nodes[i].work = fresh[i].work;
   });
@@ -100,7 +102,8 @@ SIM_API(cuGraphInstantiateWithParams)
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   params->hErrNode_out = nullptr;
   const CUresult result = Instantiate(out, graph, params->flags);
-  params->result_out = result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
+  params->result_out =
+      result == CUDA_SUCCESS ? CUDA_GRAPH_INSTANTIATE_SUCCESS : CUDA_GRAPH_INSTANTIATE_ERROR;
   return result;
 }
 
@@ -153,7 +156,8 @@ SIM_API(cuGraphLaunch)(CUgraphExec exec_handle, CUstream stream_handle) {
     GraphExec& executable = ExecOf(call, exec_handle);
     Stream& stream = call.StreamOf(stream_handle);
     if (IsCapturing(stream)) {
-      AddCaptured(call, stream, std::make_shared<ChildWork>(GraphFrom(call.sim.graphs, executable)));
+      AddCaptured(call, stream,
+                  std::make_shared<ChildWork>(GraphFrom(call.sim.graphs, executable)));
       return;
     }
     RequireUncaptured(call, stream);

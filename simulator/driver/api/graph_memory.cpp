@@ -25,15 +25,18 @@ std::uint64_t Read(GraphMemory& memory, const Device& device, CUgraphMem_attribu
 
 using namespace spillway::simulator;
 
-SIM_API(cuDeviceGetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+SIM_API(cuDeviceGetGraphMemAttribute)
+(CUdevice device, CUgraphMem_attribute attribute, void* value) {
   return WithDriver([&](Call& call) {
     Require(value != nullptr);
-    *static_cast<cuuint64_t*>(value) = Read(call.sim.graph_memory, call.sim.devices.At(device), attribute);
+    *static_cast<cuuint64_t*>(value) =
+        Read(call.sim.graph_memory, call.sim.devices.At(device), attribute);
   });
 }
 
 // High-water marks are only reset.
-SIM_API(cuDeviceSetGraphMemAttribute)(CUdevice device, CUgraphMem_attribute attribute, void* value) {
+SIM_API(cuDeviceSetGraphMemAttribute)
+(CUdevice device, CUgraphMem_attribute attribute, void* value) {
   return WithDriver([&](Call& call) {
     Require(value != nullptr && *static_cast<const cuuint64_t*>(value) == 0);
     GraphMemory& memory = call.sim.graph_memory;

@@ -1,5 +1,5 @@
-// Nodes by type: added, asked, changed, in the graph and in what was instantiated from it. The old typed functions are
-// fronts of the general ones: each fills in the same parameters.
+// Nodes by type: added, asked, changed, in the graph and in what was instantiated from it. The old
+// typed functions are fronts of the general ones: each fills in the same parameters.
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"
 
@@ -168,13 +168,14 @@ constexpr CUgraphNodeType kWait = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
 using namespace spillway::simulator;
 
 SIM_API(cuGraphAddNode)
-(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, CUgraphNodeParams* params) {
+(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+ CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Add({node, graph, after, count}, *params);
 }
 SIM_API(cuGraphAddNode_v2)
-(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges, size_t count,
- CUgraphNodeParams* params) {
+(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, const CUgraphEdgeData* edges,
+ size_t count, CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Add({node, graph, after, count, edges}, *params);
 }
@@ -182,7 +183,8 @@ SIM_API(cuGraphNodeSetParams)(CUgraphNode node, CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Change(node, CUgraphNodeParams(*params));
 }
-SIM_API(cuGraphExecNodeSetParams)(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params) {
+SIM_API(cuGraphExecNodeSetParams)
+(CUgraphExec executable, CUgraphNode node, CUgraphNodeParams* params) {
   if (params == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return ChangeIn(executable, node, CUgraphNodeParams(*params));
 }
@@ -201,7 +203,8 @@ SIM_API(cuGraphAddKernelNode_v2)
 }
 SIM_API(cuGraphKernelNodeGetParams)(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Get(node, CU_GRAPH_NODE_TYPE_KERNEL, [&](const auto& params) { TakeKernel(params, *out); });
+  return Get(node, CU_GRAPH_NODE_TYPE_KERNEL,
+             [&](const auto& params) { TakeKernel(params, *out); });
 }
 SIM_API(cuGraphKernelNodeGetParams_v2)(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
@@ -219,34 +222,38 @@ SIM_API(cuGraphKernelNodeSetParams_v2)(CUgraphNode node, const CUDA_KERNEL_NODE_
 }
 SIM_API(cuGraphExecKernelNodeSetParams)
 (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1* params) {
-  return params == nullptr ? CUDA_ERROR_INVALID_VALUE : ChangeIn(executable, node, KernelParams(*params));
+  return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                           : ChangeIn(executable, node, KernelParams(*params));
 }
 SIM_API(cuGraphExecKernelNodeSetParams_v2)
 (CUgraphExec executable, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS* params) {
-  return params == nullptr ? CUDA_ERROR_INVALID_VALUE : ChangeIn(executable, node, KernelParams(*params));
+  return params == nullptr ? CUDA_ERROR_INVALID_VALUE
+                           : ChangeIn(executable, node, KernelParams(*params));
 }
 
 SIM_API(cuGraphAddMemcpyNode)
-(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, const CUDA_MEMCPY3D* copy,
- CUcontext context) {
+(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+ const CUDA_MEMCPY3D* copy, CUcontext context) {
   if (copy == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Add({node, graph, after, count}, CopyParams(*copy, context));
 }
 SIM_API(cuGraphMemcpyNodeGetParams)(CUgraphNode node, CUDA_MEMCPY3D* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Get(node, CU_GRAPH_NODE_TYPE_MEMCPY, [&](const auto& params) { *out = params.memcpy.copyParams; });
+  return Get(node, CU_GRAPH_NODE_TYPE_MEMCPY,
+             [&](const auto& params) { *out = params.memcpy.copyParams; });
 }
 SIM_API(cuGraphMemcpyNodeSetParams)(CUgraphNode node, const CUDA_MEMCPY3D* copy) {
   return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : Change(node, CopyParams(*copy, nullptr));
 }
 SIM_API(cuGraphExecMemcpyNodeSetParams)
 (CUgraphExec executable, CUgraphNode node, const CUDA_MEMCPY3D* copy, CUcontext context) {
-  return copy == nullptr ? CUDA_ERROR_INVALID_VALUE : ChangeIn(executable, node, CopyParams(*copy, context));
+  return copy == nullptr ? CUDA_ERROR_INVALID_VALUE
+                         : ChangeIn(executable, node, CopyParams(*copy, context));
 }
 
 SIM_API(cuGraphAddMemsetNode)
-(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count, const CUDA_MEMSET_NODE_PARAMS* set,
- CUcontext context) {
+(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,
+ const CUDA_MEMSET_NODE_PARAMS* set, CUcontext context) {
   if (set == nullptr) return CUDA_ERROR_INVALID_VALUE;
   return Add({node, graph, after, count}, SetParams(*set, context));
 }
@@ -262,7 +269,8 @@ SIM_API(cuGraphMemsetNodeSetParams)(CUgraphNode node, const CUDA_MEMSET_NODE_PAR
 }
 SIM_API(cuGraphExecMemsetNodeSetParams)
 (CUgraphExec executable, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS* set, CUcontext context) {
-  return set == nullptr ? CUDA_ERROR_INVALID_VALUE : ChangeIn(executable, node, SetParams(*set, context));
+  return set == nullptr ? CUDA_ERROR_INVALID_VALUE
+                        : ChangeIn(executable, node, SetParams(*set, context));
 }
 
 SIM_API(cuGraphAddHostNode)
@@ -291,13 +299,16 @@ SIM_API(cuGraphAddChildGraphNode)
 }
 SIM_API(cuGraphChildGraphNodeGetGraph)(CUgraphNode node, CUgraph* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Get(node, CU_GRAPH_NODE_TYPE_GRAPH, [&](const auto& params) { *out = params.graph.graph; });
+  return Get(node, CU_GRAPH_NODE_TYPE_GRAPH,
+             [&](const auto& params) { *out = params.graph.graph; });
 }
-SIM_API(cuGraphExecChildGraphNodeSetParams)(CUgraphExec executable, CUgraphNode node, CUgraph child) {
+SIM_API(cuGraphExecChildGraphNodeSetParams)
+(CUgraphExec executable, CUgraphNode node, CUgraph child) {
   return ChangeIn(executable, node, ChildParams(child));
 }
 
-SIM_API(cuGraphAddEmptyNode)(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count) {
+SIM_API(cuGraphAddEmptyNode)
+(CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count) {
   return Add({node, graph, after, count}, Typed(CU_GRAPH_NODE_TYPE_EMPTY));
 }
 
@@ -312,7 +323,8 @@ SIM_API(cuGraphEventRecordNodeGetEvent)(CUgraphNode node, CUevent* out) {
 SIM_API(cuGraphEventRecordNodeSetEvent)(CUgraphNode node, CUevent event) {
   return Change(node, EventParams(kRecord, event));
 }
-SIM_API(cuGraphExecEventRecordNodeSetEvent)(CUgraphExec executable, CUgraphNode node, CUevent event) {
+SIM_API(cuGraphExecEventRecordNodeSetEvent)
+(CUgraphExec executable, CUgraphNode node, CUevent event) {
   return ChangeIn(executable, node, EventParams(kRecord, event));
 }
 
@@ -343,12 +355,14 @@ SIM_API(cuGraphBatchMemOpNodeGetParams)(CUgraphNode node, CUDA_BATCH_MEM_OP_NODE
     *out = {params.memOp.ctx, params.memOp.count, params.memOp.paramArray, params.memOp.flags};
   });
 }
-SIM_API(cuGraphBatchMemOpNodeSetParams)(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
+SIM_API(cuGraphBatchMemOpNodeSetParams)
+(CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
   return batch == nullptr ? CUDA_ERROR_INVALID_VALUE : Change(node, BatchParams(*batch));
 }
 SIM_API(cuGraphExecBatchMemOpNodeSetParams)
 (CUgraphExec executable, CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch) {
-  return batch == nullptr ? CUDA_ERROR_INVALID_VALUE : ChangeIn(executable, node, BatchParams(*batch));
+  return batch == nullptr ? CUDA_ERROR_INVALID_VALUE
+                          : ChangeIn(executable, node, BatchParams(*batch));
 }
 
 SIM_API(cuGraphAddMemAllocNode)
@@ -376,7 +390,8 @@ SIM_API(cuGraphAddMemFreeNode)
 }
 SIM_API(cuGraphMemFreeNodeGetParams)(CUgraphNode node, CUdeviceptr* out) {
   if (out == nullptr) return CUDA_ERROR_INVALID_VALUE;
-  return Get(node, CU_GRAPH_NODE_TYPE_MEM_FREE, [&](const auto& params) { *out = params.free.dptr; });
+  return Get(node, CU_GRAPH_NODE_TYPE_MEM_FREE,
+             [&](const auto& params) { *out = params.free.dptr; });
 }
 
 // Attributes refine scheduling, which the simulated device does not model; they are kept and told.
@@ -398,5 +413,6 @@ SIM_API(cuGraphKernelNodeGetAttribute)
   });
 }
 SIM_API(cuGraphKernelNodeCopyAttributes)(CUgraphNode target, CUgraphNode source) {
-  return WithDriver([&](Call& call) { NodeOf(call, target).attributes = NodeOf(call, source).attributes; });
+  return WithDriver(
+      [&](Call& call) { NodeOf(call, target).attributes = NodeOf(call, source).attributes; });
 }

@@ -1,6 +1,7 @@
 // Memory and events of other processes, the older way: opaque handles of 64 bytes (CUDA IPC).
 //
-// Only cuMemAlloc's memory can be exported so: virtual memory and pools have handles of their own kind.
+// Only cuMemAlloc's memory can be exported so: virtual memory and pools have handles of their own
+// kind.
 #include <unistd.h>
 
 #include <cstring>

@@ -1,6 +1,8 @@
-// The oldest way to launch: block shape, shared memory and parameters are stored in the kernel, then a grid is launched.
+// The oldest way to launch: block shape, shared memory and parameters are stored in the kernel,
+// then a grid is launched.
 //
-// What was stored stays until it is stored anew. Source: cuParamSetv and its kin, cuLaunchGrid (cuda.h).
+// What was stored stays until it is stored anew. Source: cuParamSetv and its kin, cuLaunchGrid
+// (cuda.h).
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -24,7 +26,8 @@ std::map<CUfunction, Stored> all_stored;
 template <typename Change>
 CUresult Store(CUfunction kernel, Change change) {
   return WithContext([&](Call& call) {
-    Require(call.sim.kernels.contains(reinterpret_cast<Kernel*>(kernel)), CUDA_ERROR_INVALID_HANDLE);
+    Require(call.sim.kernels.contains(reinterpret_cast<Kernel*>(kernel)),
+            CUDA_ERROR_INVALID_HANDLE);
     const std::lock_guard lock(mutex);
     change(all_stored[kernel]);
   });
@@ -48,12 +51,13 @@ CUresult LaunchStored(CUfunction kernel, int width, int height, CUstream stream)
     if (found != all_stored.end()) stored = found->second;
   }
   std::size_t size_bytes = stored.parameters.size();
-  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, stored.parameters.data(), CU_LAUNCH_PARAM_BUFFER_SIZE,
-                   &size_bytes, CU_LAUNCH_PARAM_END};
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, stored.parameters.data(),
+                   CU_LAUNCH_PARAM_BUFFER_SIZE, &size_bytes, CU_LAUNCH_PARAM_END};
   return cuLaunchKernel(kernel, static_cast<unsigned>(width), static_cast<unsigned>(height), 1,
-                        static_cast<unsigned>(stored.block[0]), static_cast<unsigned>(stored.block[1]),
-                        static_cast<unsigned>(stored.block[2]), stored.shared_bytes, stream, nullptr,
-                        size_bytes == 0 ? nullptr : extra);
+                        static_cast<unsigned>(stored.block[0]),
+                        static_cast<unsigned>(stored.block[1]),
+                        static_cast<unsigned>(stored.block[2]), stored.shared_bytes, stream,
+                        nullptr, size_bytes == 0 ? nullptr : extra);
 }
 
 }  // namespace
@@ -109,9 +113,9 @@ SIM_API(cuLaunchCooperativeKernelMultiDevice)
   for (unsigned i = 0; i < count; ++i) {
     const CUDA_LAUNCH_PARAMS& one = list[i];
     if (one.hStream == nullptr) return CUDA_ERROR_INVALID_VALUE;
-    const CUresult result = cuLaunchCooperativeKernel(one.function, one.gridDimX, one.gridDimY, one.gridDimZ,
-                                                      one.blockDimX, one.blockDimY, one.blockDimZ,
-                                                      one.sharedMemBytes, one.hStream, one.kernelParams);
+    const CUresult result = cuLaunchCooperativeKernel(
+        one.function, one.gridDimX, one.gridDimY, one.gridDimZ, one.blockDimX, one.blockDimY,
+        one.blockDimZ, one.sharedMemBytes, one.hStream, one.kernelParams);
     if (result != CUDA_SUCCESS) return result;
   }
   return CUDA_SUCCESS;

@@ -2,8 +2,8 @@
 #include <sys/mman.h>
 
 #include "simulator/driver/calls/capture.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/sparse_bytes.h"
 
 namespace spillway::simulator {
@@ -24,9 +24,9 @@ CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   return base;
 }
 
-// cuMemFree waits for all work of the context: programs rely on that. Not for memory of a pool: "this API will not perform
-// any implicit synchronization when the pointer was allocated with cuMemAllocAsync or cuMemAllocFromPoolAsync" (cuda.h,
-// cuMemFree).
+// cuMemFree waits for all work of the context: programs rely on that. Not for memory of a pool:
+// "this API will not perform any implicit synchronization when the pointer was allocated with
+// cuMemAllocAsync or cuMemAllocFromPoolAsync" (cuda.h, cuMemFree).
 void Free(Call& call, CUdeviceptr address) {
   if (address == 0) return;
   RefuseWhileCapturing(call);
@@ -35,7 +35,8 @@ void Free(Call& call, CUdeviceptr address) {
   Require(before->kind == AllocationKind::kDevice || before->kind == AllocationKind::kManaged ||
           before->kind == AllocationKind::kPool || before->kind == AllocationKind::kGraph);
   if (before->kind != AllocationKind::kPool) call.WaitForContext(*call.context);
-  const Allocation* allocation = call.sim.allocations.FindBase(address);  // another thread may have freed it
+  const Allocation* allocation =
+      call.sim.allocations.FindBase(address);  // another thread may have freed it
   Require(allocation != nullptr);
   const bool from_pool = allocation->kind == AllocationKind::kPool;
   call.sim.Release(address);
@@ -63,7 +64,7 @@ CUresult HostAlloc(void** pointer, std::size_t bytes, unsigned flags) {
     Require(pointer != nullptr && bytes != 0 && (flags & ~known) == 0);
     void* memory = MapHost(WholePages(bytes));
     Require(memory != MAP_FAILED, CUDA_ERROR_OUT_OF_MEMORY);
-    TheBooks().host_bytes.Add(WholePages(bytes));
+    TheStatistics().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = reinterpret_cast<std::uintptr_t>(memory),
                               .size_bytes = bytes,
@@ -83,7 +84,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
     if (before == nullptr) before = call.sim.allocations.Find(base + bytes - 1);
     Require(before == nullptr, CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     NoteFileMapping(base, bytes);  // it may be one
-    TheBooks().host_bytes.Add(WholePages(bytes));
+    TheStatistics().host_bytes.Add(WholePages(bytes));
     SpendPinning(call, bytes);
     call.sim.allocations.Add({.base = base,
                               .size_bytes = bytes,
@@ -143,7 +144,8 @@ SIM_API(cuMemAllocPitch_v2)
   return WithContext([&](Call& call) {
     Require(address != nullptr && pitch != nullptr && width != 0 && height != 0);
     Require(element == 4 || element == 8 || element == 16);
-    const std::size_t pitch_bytes = (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
+    const std::size_t pitch_bytes =
+        (width + kPitchAlignment - 1) / kPitchAlignment * kPitchAlignment;
     Require(pitch_bytes >= width && height <= SIZE_MAX / pitch_bytes, CUDA_ERROR_OUT_OF_MEMORY);
     *address = Allocate(call, pitch_bytes * height);
     *pitch = pitch_bytes;
@@ -189,7 +191,8 @@ SIM_API(cuMemFreeHost)(void* pointer) {
 
 SIM_API(cuMemHostUnregister)(void* pointer) {
   return WithContext([&](Call& call) {
-    ReleaseHost(call, pointer, AllocationKind::kRegisteredHost, CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
+    ReleaseHost(call, pointer, AllocationKind::kRegisteredHost,
+                CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
   });
 }
 
@@ -198,7 +201,8 @@ SIM_API(cuMemHostGetDevicePointer_v2)(CUdeviceptr* address, void* pointer, unsig
     const auto base = reinterpret_cast<std::uintptr_t>(pointer);
     const Allocation* host = call.sim.allocations.Find(base);
     Require(address != nullptr && flags == 0 && host != nullptr);
-    Require(host->kind == AllocationKind::kPinnedHost || host->kind == AllocationKind::kRegisteredHost);
+    Require(host->kind == AllocationKind::kPinnedHost ||
+            host->kind == AllocationKind::kRegisteredHost);
     *address = base;
   });
 }
@@ -234,7 +238,8 @@ SIM_API(cuMemAdvise)(CUdeviceptr address, size_t count, CUmem_advise advice, CUd
   (void)device;
   return CheckManaged(address);
 }
-SIM_API(cuMemAdvise_v2)(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location) {
+SIM_API(cuMemAdvise_v2)
+(CUdeviceptr address, size_t count, CUmem_advise advice, CUmemLocation location) {
   (void)count;
   (void)advice;
   (void)location;

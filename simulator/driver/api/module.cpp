@@ -200,8 +200,8 @@ CUresult BestBlockSize(int* min_grid, int* best, const void* kernel, CUoccupancy
     int best_threads = 0;
     *best = *min_grid = 0;
     for (int size = top; size >= 1; size -= size % 32 == 0 ? 32 : size % 32) {
-      const int blocks =
-          ResidentBlocks(call.sim.profile, size, shared_of != nullptr ? shared_of(size) : shared_bytes);
+      const int blocks = ResidentBlocks(call.sim.profile, size,
+                                        shared_of != nullptr ? shared_of(size) : shared_bytes);
       if (blocks * size <= best_threads) continue;
       best_threads = blocks * size;
       *best = size;
@@ -224,7 +224,9 @@ SIM_API(cuModuleLoadDataEx)
   (void)values;
   return LoadData(module, image);
 }
-SIM_API(cuModuleLoadFatBinary)(CUmodule* module, const void* image) { return LoadData(module, image); }
+SIM_API(cuModuleLoadFatBinary)(CUmodule* module, const void* image) {
+  return LoadData(module, image);
+}
 SIM_API(cuModuleUnload)(CUmodule module) { return Unload(module); }
 SIM_API(cuModuleGetFunction)(CUfunction* function, CUmodule module, const char* name) {
   return GetKernel(function, module, name);
@@ -235,7 +237,8 @@ SIM_API(cuModuleGetFunctionCount)(unsigned int* count, CUmodule module) {
 SIM_API(cuModuleEnumerateFunctions)(CUfunction* functions, unsigned int room, CUmodule module) {
   return Enumerate(functions, room, module);
 }
-SIM_API(cuModuleGetGlobal_v2)(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
+SIM_API(cuModuleGetGlobal_v2)
+(CUdeviceptr* address, size_t* bytes, CUmodule module, const char* name) {
   return GetGlobal(address, bytes, module, name);
 }
 SIM_API(cuModuleGetLoadingMode)(CUmoduleLoadingMode* mode) {
@@ -246,8 +249,8 @@ SIM_API(cuModuleGetLoadingMode)(CUmoduleLoadingMode* mode) {
 }
 
 SIM_API(cuLibraryLoadData)
-(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
- CUlibraryOption* options, void** values, unsigned int count) {
+(CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values,
+ unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
   (void)jit_options;
   (void)jit_values;
   (void)jit_count;
@@ -260,8 +263,8 @@ SIM_API(cuLibraryLoadData)
   });
 }
 SIM_API(cuLibraryLoadFromFile)
-(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values, unsigned int jit_count,
- CUlibraryOption* options, void** values, unsigned int count) {
+(CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,
+ unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
   (void)jit_options;
   (void)jit_values;
   (void)jit_count;
@@ -286,10 +289,12 @@ SIM_API(cuLibraryGetModule)(CUmodule* module, CUlibrary library) {
     *module = reinterpret_cast<CUmodule>(&CheckedModule(call, library));
   });
 }
-SIM_API(cuLibraryGetGlobal)(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+SIM_API(cuLibraryGetGlobal)
+(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
   return GetGlobal(address, bytes, library, name);
 }
-SIM_API(cuLibraryGetManaged)(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
+SIM_API(cuLibraryGetManaged)
+(CUdeviceptr* address, size_t* bytes, CUlibrary library, const char* name) {
   return GetGlobal(address, bytes, library, name);
 }
 
@@ -319,13 +324,15 @@ SIM_API(cuKernelGetParamInfo)(CUkernel kernel, size_t index, size_t* offset, siz
 SIM_API(cuFuncGetParamInfo)(CUfunction function, size_t index, size_t* offset, size_t* size) {
   return ParamInfo(function, index, offset, size);
 }
-SIM_API(cuKernelGetAttribute)(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
+SIM_API(cuKernelGetAttribute)
+(int* value, CUfunction_attribute attribute, CUkernel kernel, CUdevice device) {
   return device != 0 ? CUDA_ERROR_INVALID_DEVICE : GetAttribute(value, attribute, kernel);
 }
 SIM_API(cuFuncGetAttribute)(int* value, CUfunction_attribute attribute, CUfunction function) {
   return GetAttribute(value, attribute, function);
 }
-SIM_API(cuKernelSetAttribute)(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
+SIM_API(cuKernelSetAttribute)
+(CUfunction_attribute attribute, int value, CUkernel kernel, CUdevice device) {
   return device != 0 ? CUDA_ERROR_INVALID_DEVICE : SetAttribute(attribute, value, kernel);
 }
 SIM_API(cuFuncSetAttribute)(CUfunction function, CUfunction_attribute attribute, int value) {
@@ -362,13 +369,13 @@ SIM_API(cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags)
   return Occupancy(blocks, function, block_size, shared_bytes);
 }
 SIM_API(cuOccupancyMaxPotentialBlockSize)
-(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,
- int limit) {
+(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of,
+ size_t shared_bytes, int limit) {
   return BestBlockSize(min_grid, block_size, function, shared_of, shared_bytes, limit);
 }
 SIM_API(cuOccupancyMaxPotentialBlockSizeWithFlags)
-(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of, size_t shared_bytes,
- int limit, unsigned int flags) {
+(int* min_grid, int* block_size, CUfunction function, CUoccupancyB2DSize shared_of,
+ size_t shared_bytes, int limit, unsigned int flags) {
   (void)flags;
   return BestBlockSize(min_grid, block_size, function, shared_of, shared_bytes, limit);
 }
@@ -378,6 +385,7 @@ SIM_API(cuOccupancyAvailableDynamicSMemPerBlock)
     CheckedKernel(call, function);
     Require(bytes != nullptr && blocks > 0 && block_size > 0);
     const int share = call.sim.profile.shared_per_multiprocessor_bytes / blocks - 1024;
-    *bytes = static_cast<std::size_t>(std::clamp(share, 0, call.sim.profile.shared_per_block_optin_bytes));
+    *bytes = static_cast<std::size_t>(
+        std::clamp(share, 0, call.sim.profile.shared_per_block_optin_bytes));
   });
 }

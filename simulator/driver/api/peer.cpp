@@ -1,7 +1,8 @@
 // What one device may do with another's memory.
 //
-// All devices are peers of each other. Ordinary allocations become reachable context by context (cuCtxEnablePeerAccess;
-// here for all contexts of the peer's device, as these share a heap); virtual memory and pools name their devices.
+// All devices are peers of each other. Ordinary allocations become reachable context by context
+// (cuCtxEnablePeerAccess; here for all contexts of the peer's device, as these share a heap);
+// virtual memory and pools name their devices.
 #include "simulator/driver/calls/call.h"
 
 using namespace spillway::simulator;

@@ -32,7 +32,8 @@ Known Look(Simulator& sim, CUdeviceptr address) {
 }
 
 bool IsHost(const Known& known) {
-  if (known.allocation == nullptr) return known.properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
+  if (known.allocation == nullptr)
+    return known.properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
   return known.allocation->kind == AllocationKind::kPinnedHost ||
          known.allocation->kind == AllocationKind::kRegisteredHost;
 }
@@ -43,7 +44,9 @@ bool IsManaged(const Known& known) {
 
 int DeviceOf(const Known& known) {
   if (known.allocation == nullptr) {
-    return known.properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE ? known.properties.location.id : 0;
+    return known.properties.location.type == CU_MEM_LOCATION_TYPE_DEVICE
+               ? known.properties.location.id
+               : 0;
   }
   return known.allocation->context == nullptr ? known.allocation->device
                                               : known.allocation->context->ordinal();
@@ -58,7 +61,8 @@ void Put(void* data, Value value) {
 void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr address, void* data) {
   const bool present = known.allocation != nullptr || known.mapped;
   if (attribute == CU_POINTER_ATTRIBUTE_MAPPED) return Put(data, static_cast<bool>(present));
-  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR || attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
+  if (attribute == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR ||
+      attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) {
     Require(present || known.reserved);
     if (attribute == CU_POINTER_ATTRIBUTE_RANGE_SIZE) return Put(data, known.range_bytes);
     return Put(data, known.range_base);
@@ -67,26 +71,29 @@ void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr addre
   const Allocation* const allocation = known.allocation;
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
-      return Put(data, allocation == nullptr ? nullptr : reinterpret_cast<CUcontext>(allocation->context));
+      return Put(
+          data, allocation == nullptr ? nullptr : reinterpret_cast<CUcontext>(allocation->context));
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-      return Put(data, static_cast<unsigned>(IsHost(known) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
+      return Put(data,
+                 static_cast<unsigned>(IsHost(known) ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE));
     case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
       return Put(data, address);
     case CU_POINTER_ATTRIBUTE_HOST_POINTER:
       Require(IsHost(known) || IsManaged(known));
       return Put(data, reinterpret_cast<void*>(address));
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS:
-      return Put(data, static_cast<int>(allocation != nullptr && allocation->synchronous_operations));
-    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
       return Put(data,
-                 static_cast<unsigned long long>(allocation == nullptr ? known.base >> 12 : allocation->id));
+                 static_cast<int>(allocation != nullptr && allocation->synchronous_operations));
+    case CU_POINTER_ATTRIBUTE_BUFFER_ID:
+      return Put(data, static_cast<unsigned long long>(allocation == nullptr ? known.base >> 12
+                                                                             : allocation->id));
     case CU_POINTER_ATTRIBUTE_IS_MANAGED:
       return Put(data, static_cast<int>(IsManaged(known)));
     case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
       return Put(data, DeviceOf(known));
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-      return Put(data,
-                 static_cast<int>(allocation != nullptr && allocation->kind == AllocationKind::kDevice));
+      return Put(data, static_cast<int>(allocation != nullptr &&
+                                        allocation->kind == AllocationKind::kDevice));
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:
       return Put(data, static_cast<unsigned long long>(known.properties.requestedHandleTypes));
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
@@ -95,7 +102,8 @@ void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr addre
     case CU_POINTER_ATTRIBUTE_ACCESS_FLAGS:
       return Put(data, static_cast<unsigned>(CU_POINTER_ATTRIBUTE_ACCESS_FLAG_READWRITE));
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-      return Put(data, allocation == nullptr ? nullptr : reinterpret_cast<CUmemoryPool>(allocation->pool));
+      return Put(
+          data, allocation == nullptr ? nullptr : reinterpret_cast<CUmemoryPool>(allocation->pool));
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       return Put(data, known.size_bytes);
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
@@ -155,7 +163,8 @@ SIM_API(cuPointerGetAttributes)
   });
 }
 
-SIM_API(cuPointerSetAttribute)(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
+SIM_API(cuPointerSetAttribute)
+(const void* value, CUpointer_attribute attribute, CUdeviceptr address) {
   return WithContext([&](Call& call) {
     Require(value != nullptr && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS);
     Allocation* const allocation = call.sim.allocations.Find(address);

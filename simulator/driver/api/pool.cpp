@@ -47,7 +47,8 @@ CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
   return static_cast<const AllocWork&>(*work).allocation()->base;
 }
 
-// Memory that a graph allocated and left to the program. Its addresses stay until the stream is past them.
+// Memory that a graph allocated and left to the program. Its addresses stay until the stream is
+// past them.
 void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
@@ -56,7 +57,8 @@ void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
   call.Submit(stream, std::move(free));
 }
 
-CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle, CUstream stream_handle) {
+CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool handle,
+                      CUstream stream_handle) {
   return WithContext([&](Call& call) {
     Require(address != nullptr && bytes != 0);
     Stream& stream = call.StreamOf(stream_handle);
@@ -65,7 +67,8 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
       return;
     }
     RequireUncaptured(call, stream);
-    Pool& pool = handle == nullptr ? CurrentPool(call, *stream.context->device) : Checked(call, handle);
+    Pool& pool =
+        handle == nullptr ? CurrentPool(call, *stream.context->device) : Checked(call, handle);
     *address = pool.Allocate(call.sim.engine, call.lock, bytes, stream);
     call.sim.allocations.Add({.base = *address,
                               .size_bytes = bytes,
@@ -130,7 +133,8 @@ CUresult GivePool(CUmemoryPool* handle, CUdevice device, Pool& (*which)(Call&, D
 }
 
 CUresult SetCurrentPool(CUdevice device, CUmemoryPool handle) {
-  return WithDriver([&](Call& call) { call.sim.devices.At(device).current_pool = &Checked(call, handle); });
+  return WithDriver(
+      [&](Call& call) { call.sim.devices.At(device).current_pool = &Checked(call, handle); });
 }
 
 bool IsDevice(const CUmemLocation* location) {
@@ -146,7 +150,8 @@ SIM_API(cuMemAllocAsync)(CUdeviceptr* address, size_t bytes, CUstream stream) {
   return AllocateFrom(address, bytes, nullptr, stream);
 }
 
-SIM_API(cuMemAllocFromPoolAsync)(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
+SIM_API(cuMemAllocFromPoolAsync)
+(CUdeviceptr* address, size_t bytes, CUmemoryPool pool, CUstream stream) {
   return pool == nullptr ? CUDA_ERROR_INVALID_VALUE : AllocateFrom(address, bytes, pool, stream);
 }
 
@@ -183,7 +188,8 @@ SIM_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* properties) {
                          properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
     Require(on_device || on_host);
     Require(on_device || properties->location.id == 0, CUDA_ERROR_INVALID_DEVICE);
-    *pool = Handle(MakePool(call.sim, *properties, on_device ? Location::kDevice : Location::kHost));
+    *pool =
+        Handle(MakePool(call.sim, *properties, on_device ? Location::kDevice : Location::kHost));
   });
 }
 
@@ -256,8 +262,8 @@ SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses
       const int device = call.sim.devices.At(wanted.location.id).ordinal;
       const bool gives = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
       // A pool's own device always has access, another has all or none.
-      Require(gives ||
-              (wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE && device != pool.properties.location.id));
+      Require(gives || (wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
+                        device != pool.properties.location.id));
       pool.heap.SetAccessOf(device, gives ? Access::kReadWrite : Access::kNone);
     }
   });
@@ -279,9 +285,12 @@ SIM_API(cuDeviceGetDefaultMemPool)(CUmemoryPool* pool, CUdevice device) {
 SIM_API(cuDeviceGetMemPool)(CUmemoryPool* pool, CUdevice device) {
   return GivePool(pool, device, CurrentPool);
 }
-SIM_API(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool pool) { return SetCurrentPool(device, pool); }
+SIM_API(cuDeviceSetMemPool)(CUdevice device, CUmemoryPool pool) {
+  return SetCurrentPool(device, pool);
+}
 
-SIM_API(cuMemGetDefaultMemPool)(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
+SIM_API(cuMemGetDefaultMemPool)
+(CUmemoryPool* pool, CUmemLocation* location, CUmemAllocationType type) {
   if (!IsDevice(location) || type != CU_MEM_ALLOCATION_TYPE_PINNED) return CUDA_ERROR_NOT_SUPPORTED;
   return GivePool(pool, location->id, DefaultPool);
 }

@@ -1,8 +1,9 @@
-// cuGetProcAddress: the exported symbol that is exactly the requested name in the requested version and stream flavour.
+// cuGetProcAddress: the exported symbol that is exactly the requested name in the requested version
+// and stream flavour.
 //
-// The table comes from cudaTypedefs.h at build time: per name, the CUDA version that introduced each of its forms. The
-// answer is the newest form that is not newer than the request, so a program built for CUDA 11 gets CUDA 11's
-// interface.
+// The table comes from cudaTypedefs.h at build time: per name, the CUDA version that introduced
+// each of its forms. The answer is the newest form that is not newer than the request, so a program
+// built for CUDA 11 gets CUDA 11's interface.
 #include <cstring>
 #include <string>
 
@@ -30,7 +31,8 @@ void* Find(const char* name, int version, bool per_thread, bool& newer_exists) {
   return found;
 }
 
-CUdriverProcAddressQueryResult Look(const char* name, void** function, int version, cuuint64_t flags) {
+CUdriverProcAddressQueryResult Look(const char* name, void** function, int version,
+                                    cuuint64_t flags) {
   bool newer_exists = false;
   bool newer_plain_exists = false;
   *function = nullptr;
@@ -56,7 +58,8 @@ bool ValidFlags(cuuint64_t flags) {
 using namespace spillway::simulator;
 
 SIM_API(cuGetProcAddress_v2)
-(const char* name, void** function, int version, cuuint64_t flags, CUdriverProcAddressQueryResult* status) {
+(const char* name, void** function, int version, cuuint64_t flags,
+ CUdriverProcAddressQueryResult* status) {
   if (name == nullptr || function == nullptr || !ValidFlags(flags) || version > kNewestVersion) {
     return CUDA_ERROR_INVALID_VALUE;
   }

@@ -15,8 +15,9 @@ CUresult Create(CUstream* handle, unsigned flags, int priority) {
   return WithContext([&](Call& call) {
     Require(handle != nullptr && (flags & ~unsigned{CU_STREAM_NON_BLOCKING}) == 0);
     const bool blocking = (flags & CU_STREAM_NON_BLOCKING) == 0;
-    auto stream = std::make_shared<Stream>(Stream{call.sim.next_id++, call.context, false, blocking, flags,
-                                                  std::clamp(priority, kGreatestPriority, 0), nullptr});
+    auto stream =
+        std::make_shared<Stream>(Stream{call.sim.next_id++, call.context, false, blocking, flags,
+                                        std::clamp(priority, kGreatestPriority, 0), nullptr});
     call.context->streams.emplace(stream->id, stream);
     call.sim.streams.emplace(stream.get(), stream);
     *handle = Handle(stream.get());
@@ -44,8 +45,8 @@ void RequireDone(Call& call, const std::vector<OperationRef>& operations) {
   throw Failure{CUDA_ERROR_NOT_READY};
 }
 
-// An event of several processes: recorded by the engine's own thread, so that others see it although this process
-// makes no further call.
+// An event of several processes: recorded by the engine's own thread, so that others see it
+// although this process makes no further call.
 void RecordShared(Call& call, const Event& event, Stream& stream) {
   Operation record;
   record.name = "event record";
@@ -71,7 +72,8 @@ CUresult Record(CUevent event_handle, CUstream stream_handle, unsigned flags = 0
     Require(event.context->device == stream.context->device, CUDA_ERROR_INVALID_HANDLE);
     if (IsCapturing(stream)) {
       if ((flags & CU_EVENT_RECORD_EXTERNAL) == 0) return CaptureRecord(event, stream);
-      AddCaptured(call, stream, std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_handle));
+      AddCaptured(call, stream,
+                  std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_EVENT_RECORD, event_handle));
       return;
     }
     if (event.shared != nullptr) return RecordShared(call, event, stream);
@@ -109,7 +111,8 @@ void WaitForEvent(Call& call, Stream& stream, CUevent handle, unsigned flags) {
     AddCaptured(call, stream, std::make_shared<EventWork>(CU_GRAPH_NODE_TYPE_WAIT_EVENT, handle));
     return;
   }
-  if (stream.capture != nullptr || event.capture != nullptr) return CaptureWait(call, stream, event);
+  if (stream.capture != nullptr || event.capture != nullptr)
+    return CaptureWait(call, stream, event);
   if (event.shared != nullptr) {
     call.Submit(stream, WaitForShared(event));
     return;
@@ -213,7 +216,8 @@ SIM_API(cuStreamCopyAttributes)(CUstream target, CUstream source) {
   });
 }
 
-SIM_API(cuStreamAttachMemAsync)(CUstream stream, CUdeviceptr address, size_t length, unsigned int flags) {
+SIM_API(cuStreamAttachMemAsync)
+(CUstream stream, CUdeviceptr address, size_t length, unsigned int flags) {
   return WithContext([&](Call& call) {
     (void)length;
     (void)flags;
@@ -297,7 +301,8 @@ SIM_API(cuLaunchHostFunc)(CUstream stream, CUhostFn function, void* argument) {
   });
 }
 
-SIM_API(cuStreamAddCallback)(CUstream stream, CUstreamCallback callback, void* argument, unsigned int flags) {
+SIM_API(cuStreamAddCallback)
+(CUstream stream, CUstreamCallback callback, void* argument, unsigned int flags) {
   return WithContext([&](Call& call) {
     Require(callback != nullptr && flags == 0);
     const auto errors = call.context->errors;

@@ -7,7 +7,8 @@ namespace spillway::simulator {
 namespace {
 
 bool DoesSomething(const CUstreamBatchMemOpParams& one) {
-  return one.operation != CU_STREAM_MEM_OP_BARRIER && one.operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
+  return one.operation != CU_STREAM_MEM_OP_BARRIER &&
+         one.operation != CU_STREAM_MEM_OP_FLUSH_REMOTE_WRITES;
 }
 
 CUresult Batch(CUstream stream_handle, unsigned count, const CUstreamBatchMemOpParams* operations,
@@ -56,28 +57,36 @@ constexpr CUstreamBatchMemOpType kWrite64 = CU_STREAM_MEM_OP_WRITE_VALUE_64;
 
 using namespace spillway::simulator;
 
-SIM_API(cuStreamWaitValue32)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+SIM_API(cuStreamWaitValue32)
+(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
   return Wait(stream, kWait32, address, value, flags);
 }
-SIM_API(cuStreamWaitValue32_v2)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+SIM_API(cuStreamWaitValue32_v2)
+(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
   return Wait(stream, kWait32, address, value, flags);
 }
-SIM_API(cuStreamWaitValue64)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+SIM_API(cuStreamWaitValue64)
+(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
   return Wait(stream, kWait64, address, value, flags);
 }
-SIM_API(cuStreamWaitValue64_v2)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+SIM_API(cuStreamWaitValue64_v2)
+(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
   return Wait(stream, kWait64, address, value, flags);
 }
-SIM_API(cuStreamWriteValue32)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+SIM_API(cuStreamWriteValue32)
+(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
   return Write(stream, kWrite32, address, value, flags);
 }
-SIM_API(cuStreamWriteValue32_v2)(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
+SIM_API(cuStreamWriteValue32_v2)
+(CUstream stream, CUdeviceptr address, cuuint32_t value, unsigned int flags) {
   return Write(stream, kWrite32, address, value, flags);
 }
-SIM_API(cuStreamWriteValue64)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+SIM_API(cuStreamWriteValue64)
+(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
   return Write(stream, kWrite64, address, value, flags);
 }
-SIM_API(cuStreamWriteValue64_v2)(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
+SIM_API(cuStreamWriteValue64_v2)
+(CUstream stream, CUdeviceptr address, cuuint64_t value, unsigned int flags) {
   return Write(stream, kWrite64, address, value, flags);
 }
 SIM_API(cuStreamBatchMemOp)

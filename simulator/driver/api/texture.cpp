@@ -12,7 +12,8 @@ void CheckMemory(Call& call, const CUDA_RESOURCE_DESC& resource) {
   } else if (resource.resType == CU_RESOURCE_TYPE_PITCH2D) {
     const auto& plane = resource.res.pitch2D;
     Require(plane.height != 0);
-    Require(IsDeviceAccessible(call.sim, plane.devPtr, plane.pitchInBytes * (plane.height - 1) + 1, false));
+    Require(IsDeviceAccessible(call.sim, plane.devPtr, plane.pitchInBytes * (plane.height - 1) + 1,
+                               false));
   }
 }
 

@@ -66,7 +66,8 @@ SIM_API(cuGraphRetainUserObject)
   });
 }
 
-SIM_API(cuGraphReleaseUserObject)(CUgraph graph_handle, CUuserObject object_handle, unsigned int count) {
+SIM_API(cuGraphReleaseUserObject)
+(CUgraph graph_handle, CUuserObject object_handle, unsigned int count) {
   return WithDriver([&](Call& call) {
     Graph& graph = GraphOf(call, graph_handle);
     UserObject& object = UserObjectOf(call, object_handle);

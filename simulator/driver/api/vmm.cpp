@@ -1,6 +1,7 @@
-// The virtual memory management functions; the rules are in vmm.h. None of them names a missing context among its errors (cuda.h).
+// The virtual memory management functions; the rules are in vmm.h. None of them names a missing
+// context among its errors (cuda.h).
 #include "simulator/driver/calls/capture.h"
-#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/statistics.h"
 
 using namespace spillway::simulator;
 
@@ -21,7 +22,7 @@ SIM_API(cuMemCreate)
  unsigned long long flags) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
-    ++TheBooks().vmm_creates;
+    ++TheStatistics().vmm_creates;
     call.Spend(call.sim.profile.vmm_create_ns);
     Require(handle != nullptr && properties != nullptr && flags == 0);
     *handle = call.sim.vmm.Create(size, *properties);
@@ -31,7 +32,7 @@ SIM_API(cuMemCreate)
 SIM_API(cuMemRelease)(CUmemGenericAllocationHandle handle) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
-    ++TheBooks().vmm_releases;
+    ++TheStatistics().vmm_releases;
     call.Spend(call.sim.profile.vmm_release_ns);
     call.sim.vmm.Release(handle);
   });
@@ -49,7 +50,7 @@ SIM_API(cuMemMap)
  unsigned long long flags) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
-    ++TheBooks().vmm_maps;
+    ++TheStatistics().vmm_maps;
     call.Spend(call.sim.profile.vmm_map_ns);
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
@@ -59,22 +60,24 @@ SIM_API(cuMemMap)
 SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
-    ++TheBooks().vmm_unmaps;
+    ++TheStatistics().vmm_unmaps;
     call.Spend(call.sim.profile.vmm_unmap_ns);
     call.sim.vmm.Unmap(base, size);
   });
 }
 
-SIM_API(cuMemSetAccess)(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
+SIM_API(cuMemSetAccess)
+(CUdeviceptr base, size_t size, const CUmemAccessDesc* accesses, size_t count) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
-    ++TheBooks().vmm_set_accesses;
+    ++TheStatistics().vmm_set_accesses;
     call.Spend(call.sim.profile.vmm_set_access_ns);
     call.sim.vmm.SetAccess(base, size, accesses, count);
   });
 }
 
-SIM_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
+SIM_API(cuMemGetAccess)
+(unsigned long long* flags, const CUmemLocation* location, CUdeviceptr address) {
   return WithContextIfAny([&](Call& call) {
     Require(flags != nullptr && location != nullptr);
     *flags = call.sim.vmm.GetAccess(*location, address);
@@ -82,10 +85,12 @@ SIM_API(cuMemGetAccess)(unsigned long long* flags, const CUmemLocation* location
 }
 
 SIM_API(cuMemGetAllocationGranularity)
-(size_t* granularity, const CUmemAllocationProp* properties, CUmemAllocationGranularity_flags option) {
+(size_t* granularity, const CUmemAllocationProp* properties,
+ CUmemAllocationGranularity_flags option) {
   return WithContextIfAny([&](Call&) {
     Require(granularity != nullptr && properties != nullptr);
-    Require(option == CU_MEM_ALLOC_GRANULARITY_MINIMUM || option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
+    Require(option == CU_MEM_ALLOC_GRANULARITY_MINIMUM ||
+            option == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
     *granularity = PhysicalMemory::kGranuleBytes;
   });
 }

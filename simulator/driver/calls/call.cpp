@@ -2,7 +2,7 @@
 
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/engine/timeline_file.h"
-#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/statistics.h"
 
 namespace spillway::simulator {
 Stream& Call::StreamOf(CUstream handle) {
@@ -21,7 +21,8 @@ Event& Call::EventOf(CUevent handle) {
   return *found->second;
 }
 
-OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after) {
+OperationRef Call::Submit(Stream& stream, Operation operation,
+                          const std::vector<OperationRef>& also_after) {
   RequireUncaptured(*this, stream);
   auto submitted = std::make_shared<Operation>(std::move(operation));
   SubmitTo(sim.engine, lock, stream, submitted, also_after);
@@ -29,14 +30,15 @@ OperationRef Call::Submit(Stream& stream, Operation operation, const std::vector
 }
 
 void Call::Spend(std::uint64_t time_ns) {
-  TheBooks().driver_busy_ns += time_ns;
+  TheStatistics().driver_busy_ns += time_ns;
   const Nanos begin_ns = sim.engine.now();
   sim.engine.SpendHostTime(lock, static_cast<Nanos>(time_ns));
   NoteHostTime(begin_ns, sim.engine.now());
 }
 
 void Call::Wait(const Context& whose, const std::vector<OperationRef>& operations) {
-  const std::shared_ptr<ErrorState> errors = whose.errors;  // the context may go while this thread waits
+  const std::shared_ptr<ErrorState> errors =
+      whose.errors;  // the context may go while this thread waits
   for (const OperationRef& operation : operations) sim.engine.Wait(lock, operation);
   Require(errors->sticky == CUDA_SUCCESS, errors->sticky);
 }

@@ -1,7 +1,8 @@
-// What every exported function does first and last: take the engine's mutex, let the call's time pass, find the
-// current context, turn a Failure into its CUresult.
+// What every exported function does first and last: take the engine's mutex, let the call's time
+// pass, find the current context, turn a Failure into its CUresult.
 //
-// Called on application threads. A body runs with the mutex held; Call::Wait gives it up while it waits.
+// Called on application threads. A body runs with the mutex held; Call::Wait gives it up while it
+// waits.
 #pragma once
 
 #include <new>
@@ -25,7 +26,8 @@ class Call {
   Event& EventOf(CUevent handle);
 
   // Adds work to a stream; throws if it captures, or if a capture has made it unusable.
-  OperationRef Submit(Stream& stream, Operation operation, const std::vector<OperationRef>& also_after = {});
+  OperationRef Submit(Stream& stream, Operation operation,
+                      const std::vector<OperationRef>& also_after = {});
 
   // The calling thread is busy in the driver for this long, on the virtual clock.
   void Spend(std::uint64_t time_ns);

@@ -45,7 +45,8 @@ void End(Call& call, Capture& capture) {
   for (Stream* member : capture.members) Leave(*member);
   capture.members.clear();
   capture.ended = true;
-  std::erase_if(call.sim.graphs.captures, [&](const auto& other) { return other.get() == &capture; });
+  std::erase_if(call.sim.graphs.captures,
+                [&](const auto& other) { return other.get() == &capture; });
 }
 
 Capture* BlockingCaptureIn(Call& call, const Context& context) {
@@ -69,7 +70,8 @@ void RefuseWhileCapturing(Call& call) {
   if (mode == CU_STREAM_CAPTURE_MODE_RELAXED) return;
   bool refused = false;
   for (const auto& capture : call.sim.graphs.captures) {
-    const bool own = capture->thread == ThreadNumber() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
+    const bool own =
+        capture->thread == ThreadNumber() && capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     const bool global =
         mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     if (!own && !global) continue;
@@ -139,8 +141,8 @@ void CaptureWait(Call& call, Stream& stream, Event& event) {
   AddDependencies(stream, event.captured_after);
 }
 
-void BeginCapture(Call& call, Stream& stream, CUstreamCaptureMode mode, GraphRef graph, bool brought,
-                  std::vector<GraphNode*> after) {
+void BeginCapture(Call& call, Stream& stream, CUstreamCaptureMode mode, GraphRef graph,
+                  bool brought, std::vector<GraphNode*> after) {
   Require(!stream.legacy, CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
   Require(stream.capture == nullptr, CUDA_ERROR_ILLEGAL_STATE);
   const auto capture = std::make_shared<Capture>(

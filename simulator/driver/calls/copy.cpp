@@ -5,8 +5,8 @@
 
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/node_work.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/sparse_bytes.h"
 
 namespace spillway::simulator {
@@ -30,7 +30,8 @@ Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
   if (sim.addresses.Contains(side.base)) {
     Require(sim.addresses.FirstForbidden(side.base, Span(side, box), write) == 0);
     const Allocation* allocation = sim.allocations.Find(side.base);
-    if (allocation != nullptr && allocation->kind == AllocationKind::kManaged) return Place::kPinned;
+    if (allocation != nullptr && allocation->kind == AllocationKind::kManaged)
+      return Place::kPinned;
     const bool on_host = sim.addresses.Find(side.base)->block->location() == Location::kHost;
     return on_host ? Place::kPinned : Place::kDevice;
   }
@@ -39,7 +40,8 @@ Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
   return allocation->kind == AllocationKind::kGlobal ? Place::kDevice : Place::kPinned;
 }
 
-// Throws Fault unless the device may still use the memory. Row by row: what lies between rows is not touched.
+// Throws Fault unless the device may still use the memory. Row by row: what lies between rows is
+// not touched.
 void CheckAtEnd(const AddressSpace& addresses, const Side& side, const Box& box, bool write) {
   if (!addresses.Contains(side.base)) return;
   for (std::size_t slice = 0; slice < box.slices; ++slice) {
@@ -74,11 +76,12 @@ std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   return staged;
 }
 
-// A copy or set of a few bytes leaves room for kernels beside it; a large one takes the whole memory bandwidth.
+// A copy or set of a few bytes leaves room for kernels beside it; a large one takes the whole
+// memory bandwidth.
 int Multiprocessors(const Profile& profile, std::uint64_t bytes) {
   constexpr std::uint64_t kBytesPerMultiprocessor = 64 << 10;
-  return static_cast<int>(std::clamp<std::uint64_t>(bytes / kBytesPerMultiprocessor, 1,
-                                                    static_cast<std::uint64_t>(profile.multiprocessors)));
+  return static_cast<int>(std::clamp<std::uint64_t>(
+      bytes / kBytesPerMultiprocessor, 1, static_cast<std::uint64_t>(profile.multiprocessors)));
 }
 
 Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
@@ -89,35 +92,39 @@ Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
 // Whose memory it is; -1 for memory that is on no device.
 int DeviceOf(const Simulator& sim, const Side& side) {
   const Mapping* mapping = sim.addresses.Find(side.base);
-  return mapping == nullptr || mapping->block->location() == Location::kHost ? -1 : mapping->block->device();
+  return mapping == nullptr || mapping->block->location() == Location::kHost
+             ? -1
+             : mapping->block->device();
 }
 
 // From one device's memory to another's: over the link, whether or not one may reach the other.
-void RouteBetweenDevices(Operation& copy, int source_device, std::uint64_t bytes, const Profile& profile) {
+void RouteBetweenDevices(Operation& copy, int source_device, std::uint64_t bytes,
+                         const Profile& profile) {
   copy.name = "copy between devices";
   copy.resource = Resource::kDeviceToHost;
   copy.device = source_device;
   copy.link_bytes = bytes;
   copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
-  TheBooks().d2d_bytes += bytes;
+  TheStatistics().d2d_bytes += bytes;
 }
 
-// Chooses the engine and counts the bytes in the books.
-void Route(Operation& copy, Place target, Place source, std::uint64_t bytes, const Profile& profile) {
-  Books& books = TheBooks();
+// Chooses the engine and counts the bytes in the statistics.
+void Route(Operation& copy, Place target, Place source, std::uint64_t bytes,
+           const Profile& profile) {
+  Statistics& statistics = TheStatistics();
   if (target == Place::kDevice && source == Place::kDevice) {
     copy.name = "copy within the device";
     copy.resource = Resource::kCompute;
     copy.duration_ns = MemoryTime(profile, 2 * bytes);
     copy.multiprocessors = Multiprocessors(profile, bytes);
-    books.d2d_bytes += bytes;
+    statistics.d2d_bytes += bytes;
   } else if (target == Place::kDevice || source == Place::kDevice) {
     const bool to_device = target == Place::kDevice;
     copy.name = to_device ? "copy from host to device" : "copy from device to host";
     copy.resource = to_device ? Resource::kHostToDevice : Resource::kDeviceToHost;
     copy.link_bytes = bytes;
     copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
-    (to_device ? books.h2d_bytes : books.d2h_bytes) += bytes;
+    (to_device ? statistics.h2d_bytes : statistics.d2h_bytes) += bytes;
   } else {
     copy.name = "copy within the host";
   }
@@ -157,8 +164,8 @@ void CaptureCopy(Call& call, Stream& stream, const CopyRequest& request) {
 }
 
 // `staged` holds the source's bytes if they were taken already.
-Operation MakeCopy(Simulator& sim, const CopyRequest& request, std::shared_ptr<std::vector<char>> staged,
-                   const Side& read) {
+Operation MakeCopy(Simulator& sim, const CopyRequest& request,
+                   std::shared_ptr<std::vector<char>> staged, const Side& read) {
   const Side target = request.target;
   const Box box = request.box;
   const Place to = PlaceOf(sim, target, box, true);
@@ -196,8 +203,8 @@ Operation MakeCopy(Simulator& sim, const CopyRequest& request) {
   return MakeCopy(sim, request, nullptr, request.source);
 }
 
-void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source, const Box& box,
-          HostWaits waits, SourceRead when) {
+void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& source,
+          const Box& box, HostWaits waits, SourceRead when) {
   if (waits == HostWaits::kIfHostIsInvolved) RefuseWhileCapturing(call);
   Stream& stream = call.StreamOf(stream_handle);
   if (box.width_bytes == 0 || box.rows == 0 || box.slices == 0) return;
@@ -213,7 +220,8 @@ void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& so
                             : when == SourceRead::kByItsKind && from == Place::kPageable;
   if (take_now) staged = Stage(read, box);
   const bool within_device = from == Place::kDevice && to == Place::kDevice;
-  const bool must_wait = to == Place::kPageable || (when == SourceRead::kDuringCall && staged == nullptr);
+  const bool must_wait =
+      to == Place::kPageable || (when == SourceRead::kDuringCall && staged == nullptr);
   const OperationRef submitted = call.Submit(stream, MakeCopy(call.sim, request, staged, read));
   if (must_wait || (waits == HostWaits::kIfHostIsInvolved && !within_device)) {
     call.Wait(*stream.context, {submitted});
@@ -221,7 +229,8 @@ void Copy(Call& call, CUstream stream_handle, const Side& target, const Side& so
 }
 
 bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_bytes, bool write) {
-  if (sim.addresses.Contains(base)) return sim.addresses.FirstForbidden(base, size_bytes, write) == 0;
+  if (sim.addresses.Contains(base))
+    return sim.addresses.FirstForbidden(base, size_bytes, write) == 0;
   return sim.allocations.Find(base) != nullptr;
 }
 
@@ -260,14 +269,16 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
   return set;
 }
 
-// "The synchronous memset functions are asynchronous with respect to the host except when the target is pinned host memory or
-// a Unified Memory region" (CUDA driver API, API synchronization behavior).
+// "The synchronous memset functions are asynchronous with respect to the host except when the
+// target is pinned host memory or a Unified Memory region" (CUDA driver API, API synchronization
+// behavior).
 void Set(Call& call, CUstream stream_handle, const SetRequest& request, HostWaits waits) {
   Stream& stream = call.StreamOf(stream_handle);
   if (request.row_elements == 0 || request.rows == 0) return;
   CheckSet(call.sim, request);
   if (IsCapturing(stream)) {
-    AddCaptured(call, stream, std::make_shared<SetWork>(request, reinterpret_cast<CUcontext>(call.context)));
+    AddCaptured(call, stream,
+                std::make_shared<SetWork>(request, reinterpret_cast<CUcontext>(call.context)));
   } else {
     const OperationRef submitted = call.Submit(stream, MakeSet(call.sim, request));
     const Box box{request.row_elements * request.element_bytes, request.rows, 1};

@@ -3,11 +3,15 @@
 // Called by api/copy.cpp and api/set.cpp under the engine's mutex.
 //
 // Rules
-//  1. An address in the device arena that is not mapped when the call is made: CUDA_ERROR_INVALID_VALUE, as the real
-//     driver answers. Unmapped between the call and the operation's end: the sticky CUDA_ERROR_ILLEGAL_ADDRESS.
-//  2. Pinned and device memory are read and written at the operation's end. Pageable sources are captured at the
+//  1. An address in the device arena that is not mapped when the call is made:
+//  CUDA_ERROR_INVALID_VALUE, as the real
+//     driver answers. Unmapped between the call and the operation's end: the sticky
+//     CUDA_ERROR_ILLEGAL_ADDRESS.
+//  2. Pinned and device memory are read and written at the operation's end. Pageable sources are
+//  captured at the
 //     call; a copy to pageable memory returns when it is done.
-//  3. The direction (and so the engine) follows from where the memory is, not from the function's name.
+//  3. The direction (and so the engine) follows from where the memory is, not from the function's
+//  name.
 #pragma once
 
 #include "simulator/driver/calls/call.h"
@@ -39,9 +43,11 @@ void CheckCopy(Simulator& sim, const CopyRequest& request);
 Operation MakeCopy(Simulator& sim, const CopyRequest& request);
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
-inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved, kAsync = HostWaits::kNever;  // as names end
+inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved,
+                           kAsync = HostWaits::kNever;  // as names end
 
-// When the source is read: by rule 2, at the end whatever it is, or before the call returns whatever it is.
+// When the source is read: by rule 2, at the end whatever it is, or before the call returns
+// whatever it is.
 enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };
 
 void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box,

@@ -9,7 +9,8 @@ Ground GroundOf(Call& call, const Linear3D& end, const Corner& corner, const Box
   if (end.type == CU_MEMORYTYPE_ARRAY) return GroundOf(call.sim.arrays.Find(end.array));
   Require(end.type == CU_MEMORYTYPE_HOST || end.type == CU_MEMORYTYPE_DEVICE ||
           end.type == CU_MEMORYTYPE_UNIFIED);
-  const std::size_t pitch = end.pitch_bytes != 0 ? end.pitch_bytes : box.width_bytes + corner.x_bytes;
+  const std::size_t pitch =
+      end.pitch_bytes != 0 ? end.pitch_bytes : box.width_bytes + corner.x_bytes;
   const std::size_t rows = end.rows != 0 ? end.rows : box.rows + corner.y;
   const std::uintptr_t base = end.type == CU_MEMORYTYPE_HOST ? Address(end.host) : end.device;
   return {base, pitch, rows, pitch, corner.z + box.slices};
@@ -37,8 +38,9 @@ Ground GroundOf(const Array& array) {
 Side SideAt(const Ground& ground, const Corner& corner, const Box& box) {
   Require(corner.x_bytes + box.width_bytes <= ground.width_bytes);
   Require(corner.y + box.rows <= ground.rows && corner.z + box.slices <= ground.slices);
-  return Side{ground.base + (corner.z * ground.rows + corner.y) * ground.pitch_bytes + corner.x_bytes,
-              ground.pitch_bytes, ground.pitch_bytes * ground.rows};
+  return Side{
+      ground.base + (corner.z * ground.rows + corner.y) * ground.pitch_bytes + corner.x_bytes,
+      ground.pitch_bytes, ground.pitch_bytes * ground.rows};
 }
 
 Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
@@ -46,6 +48,8 @@ Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& bo
 }
 
 CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& copy) { return RequestFrom(call, copy); }
-CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D_PEER& copy) { return RequestFrom(call, copy); }
+CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D_PEER& copy) {
+  return RequestFrom(call, copy);
+}
 
 }  // namespace spillway::simulator

@@ -1,15 +1,16 @@
 // From the driver's descriptions of shaped copies to the bytes that they name.
 //
 // Called by the copy functions and by graphs' copy nodes, under the engine's mutex. Keeps nothing.
-// Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that does not lie inside its end.
-// Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
+// Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that does not lie inside
+// its end. Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
 #pragma once
 
 #include "simulator/driver/calls/copy.h"
 
 namespace spillway::simulator {
 
-// One end of a shaped copy: where its rows lie, and how many bytes, rows and slices may be named from there.
+// One end of a shaped copy: where its rows lie, and how many bytes, rows and slices may be named
+// from there.
 struct Ground {
   std::uintptr_t base;
   std::size_t pitch_bytes;
@@ -18,7 +19,8 @@ struct Ground {
   std::size_t slices;
 };
 
-// What a description says of an end in linear memory; a zero pitch or height means that it is as the copy needs it.
+// What a description says of an end in linear memory; a zero pitch or height means that it is as
+// the copy needs it.
 struct Linear3D {
   CUmemorytype type;
   const void* host;

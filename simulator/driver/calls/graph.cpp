@@ -25,7 +25,8 @@ std::vector<std::size_t> LeavesFrom(const std::vector<ExecNode>& nodes, std::siz
   return {leaves.begin(), leaves.end()};
 }
 
-void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all, std::vector<ExecNode>& out) {
+void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
+                 std::vector<ExecNode>& out) {
   Places places;
   for (const GraphNode* node : graph.InOrder()) {
     std::vector<std::size_t> after = node->after.empty() ? before_all : std::vector<std::size_t>{};
@@ -42,10 +43,12 @@ void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
   }
 }
 
-// What the launch does to graph memory, checked and done before anything is enqueued. Returns what it must keep.
+// What the launch does to graph memory, checked and done before anything is enqueued. Returns what
+// it must keep.
 std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& executable) {
   GraphMemory& memory = call.sim.graph_memory;
-  const bool frees_itself = (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
+  const bool frees_itself =
+      (executable.flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH) != 0;
   std::vector<GraphAllocationRef> used;
   for (const ExecNode& node : executable.nodes) {
     if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
@@ -56,7 +59,8 @@ std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& execu
   for (const ExecNode& node : executable.nodes) {
     if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
       const GraphAllocationRef& allocation = alloc->allocation();
-      if (memory.EndLife(allocation->base) != nullptr) call.sim.allocations.Remove(allocation->base);
+      if (memory.EndLife(allocation->base) != nullptr)
+        call.sim.allocations.Remove(allocation->base);
       memory.MakeLive(allocation);
       call.sim.allocations.Add({.base = allocation->base,
                                 .size_bytes = allocation->size_bytes,
@@ -84,7 +88,8 @@ OperationRef GraphPass::Submit(Operation operation, const std::vector<OperationR
 }
 
 bool GraphNode::ComesAfter(const GraphNode* other) const {
-  return std::any_of(after.begin(), after.end(), [&](const GraphEdge& edge) { return edge.from == other; });
+  return std::any_of(after.begin(), after.end(),
+                     [&](const GraphEdge& edge) { return edge.from == other; });
 }
 
 Graph::~Graph() {
@@ -92,7 +97,8 @@ Graph::~Graph() {
   tables.graphs.erase(this);
 }
 
-GraphNode& Graph::Add(WorkRef work, const std::vector<GraphNode*>& after, const CUgraphEdgeData* data) {
+GraphNode& Graph::Add(WorkRef work, const std::vector<GraphNode*>& after,
+                      const CUgraphEdgeData* data) {
   const std::uint64_t id = tables.next_id++;
   auto node = std::make_unique<GraphNode>(GraphNode{id, id, this, std::move(work)});
   for (std::size_t i = 0; i < after.size(); ++i) {
@@ -141,8 +147,9 @@ std::vector<GraphNode*> Graph::InOrder() const {
     const std::size_t before = order.size();
     for (const auto& node : nodes) {
       if (placed.contains(node.get())) continue;
-      const bool ready = std::all_of(node->after.begin(), node->after.end(),
-                                     [&](const GraphEdge& edge) { return placed.contains(edge.from); });
+      const bool ready =
+          std::all_of(node->after.begin(), node->after.end(),
+                      [&](const GraphEdge& edge) { return placed.contains(edge.from); });
       if (!ready) continue;
       placed.insert(node.get());
       order.push_back(node.get());

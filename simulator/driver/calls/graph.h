@@ -1,13 +1,15 @@
 // Graphs as a program builds them, and what they become when they are instantiated.
 //
 // Called by the capture, the graph functions and graph launches, under the engine's mutex.
-// Ownership: the program owns graphs and executables by their handles (GraphTables keeps them); a child graph belongs to
-// its node. What a node does (NodeWork) is constant and shared between a graph, its clones and its executables; changing
-// a node's parameters gives it another one.
+// Ownership: the program owns graphs and executables by their handles (GraphTables keeps them); a
+// child graph belongs to its node. What a node does (NodeWork) is constant and shared between a
+// graph, its clones and its executables; changing a node's parameters gives it another one.
 //
 // Invariants
-//  1. Dependencies stay inside one graph. A graph may be cyclic while it is built; instantiation refuses that.
-//  2. An executable is flat: a child graph's nodes stand among the others, and its own node after them.
+//  1. Dependencies stay inside one graph. A graph may be cyclic while it is built; instantiation
+//  refuses that.
+//  2. An executable is flat: a child graph's nodes stand among the others, and its own node after
+//  them.
 //  3. Launches of one executable follow one another; each starts after the stream's earlier work.
 //  4. GraphTables knows every live graph and node: a handle that it does not know is invalid.
 #pragma once
@@ -70,7 +72,8 @@ struct Graph : std::enable_shared_from_this<Graph> {
   Graph(const Graph&) = delete;
   Graph& operator=(const Graph&) = delete;
 
-  GraphNode& Add(WorkRef work, const std::vector<GraphNode*>& after, const CUgraphEdgeData* data = nullptr);
+  GraphNode& Add(WorkRef work, const std::vector<GraphNode*>& after,
+                 const CUgraphEdgeData* data = nullptr);
   void Remove(GraphNode* node);
   GraphRef Clone() const;
   // Throws CUDA_ERROR_INVALID_VALUE if there is a cycle. Ties go to the node that was added first.

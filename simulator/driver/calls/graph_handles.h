@@ -1,13 +1,16 @@
 // Graph handles as the program gives them, checked.
 //
-// Used by the graph functions under the engine's mutex. These throw CUDA_ERROR_INVALID_VALUE for what does not live.
+// Used by the graph functions under the engine's mutex. These throw CUDA_ERROR_INVALID_VALUE for
+// what does not live.
 #pragma once
 
 #include "simulator/driver/calls/graph.h"
 
 namespace spillway::simulator {
 
-inline CUgraph Handle(const Graph* graph) { return reinterpret_cast<CUgraph>(const_cast<Graph*>(graph)); }
+inline CUgraph Handle(const Graph* graph) {
+  return reinterpret_cast<CUgraph>(const_cast<Graph*>(graph));
+}
 inline CUgraphNode Handle(const GraphNode* node) {
   return reinterpret_cast<CUgraphNode>(const_cast<GraphNode*>(node));
 }
@@ -33,8 +36,8 @@ inline GraphExec& ExecOf(const Call& call, CUgraphExec handle) {
   return *found->second;
 }
 
-inline std::vector<GraphNode*> NodesOf(const Call& call, const Graph& graph, const CUgraphNode* handles,
-                                       std::size_t count) {
+inline std::vector<GraphNode*> NodesOf(const Call& call, const Graph& graph,
+                                       const CUgraphNode* handles, std::size_t count) {
   Require(handles != nullptr || count == 0);
   std::vector<GraphNode*> nodes;
   for (std::size_t i = 0; i < count; ++i) {

@@ -5,15 +5,16 @@
 #include <utility>
 
 #include "simulator/driver/engine/fault_guard.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/hidden_addresses.h"
 #include "simulator/driver/memory/tags.h"
 
 namespace spillway::simulator {
 namespace {
 
-constexpr std::size_t kParameterAlignment = 128;  // a tensor map's, the largest that a parameter can ask for
+constexpr std::size_t kParameterAlignment =
+    128;  // a tensor map's, the largest that a parameter can ask for
 
 void FillFromExtra(Arguments& arguments, void* const* extra) {
   const void* buffer = nullptr;
@@ -35,7 +36,8 @@ std::uint64_t Product(const std::uint32_t (&sizes)[3]) {
 }
 
 void CheckShape(const LaunchShape& shape, const Kernel& kernel) {
-  for (int i = 0; i < 3; ++i) Require(shape.grid[i] != 0 && shape.block[i] != 0 && shape.block[i] <= 1024);
+  for (int i = 0; i < 3; ++i)
+    Require(shape.grid[i] != 0 && shape.block[i] != 0 && shape.block[i] <= 1024);
   Require(Product(shape.block) <= 1024 && shape.block[2] <= 64);
   Require(shape.grid[0] <= 2147483647u && shape.grid[1] <= 65535 && shape.grid[2] <= 65535);
   Require(shape.dynamic_shared_bytes <= kernel.max_dynamic_shared_bytes);
@@ -54,7 +56,8 @@ Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
   return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
 }
 
-// The multiprocessors that a launch fills, and those it would need to have all its blocks resident at once.
+// The multiprocessors that a launch fills, and those it would need to have all its blocks resident
+// at once.
 std::uint64_t MultiprocessorsNeeded(const Profile& profile, const LaunchShape& shape) {
   const int resident =
       ResidentBlocks(profile, static_cast<int>(Product(shape.block)), shape.dynamic_shared_bytes);
@@ -137,15 +140,16 @@ std::vector<std::uint64_t> Arguments::Words() const {
   return words;
 }
 
-KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape, void* const* parameters,
-                            void* const* extra, Blocks blocks) {
+KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
+                            void* const* parameters, void* const* extra, Blocks blocks) {
   const auto found = call.sim.kernels.find(static_cast<Kernel*>(const_cast<void*>(handle)));
   Require(found != call.sim.kernels.end(), CUDA_ERROR_INVALID_HANDLE);
   const KernelEntry& entry = *(*found)->entry;
   CheckShape(shape, **found);
   const auto available = static_cast<std::uint64_t>(call.sim.profile.multiprocessors);
   const std::uint64_t needed = MultiprocessorsNeeded(call.sim.profile, shape);
-  Require(blocks == Blocks::kAnyNumber || needed <= available, CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
+  Require(blocks == Blocks::kAnyNumber || needed <= available,
+          CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
   Require(parameters == nullptr || extra == nullptr);
   const auto arguments = std::make_shared<Arguments>(entry);
   if (extra != nullptr) {
@@ -173,12 +177,14 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
   operation.multiprocessors = static_cast<int>(launch.multiprocessors);
   operation.words = launch.arguments->Words();
   AddTextureAddresses(sim.textures, operation.words);
-  operation.effect = [arguments = launch.arguments, shape = launch.shape, body = launch.entry->body] {
+  operation.effect = [arguments = launch.arguments, shape = launch.shape,
+                      body = launch.entry->body] {
     BodyCall body_call{body, &shape, arguments->pointers()};
     RunGuarded(Run, &body_call);
   };
-  if (launch.uses != nullptr || launch.declared != nullptr) KeepTags(sim.profile, launch, operation);
-  ++TheBooks().kernels;
+  if (launch.uses != nullptr || launch.declared != nullptr)
+    KeepTags(sim.profile, launch, operation);
+  ++TheStatistics().kernels;
   return operation;
 }
 

@@ -1,8 +1,9 @@
-// A kernel launch as a thing: checked, with its own copy of the parameters, ready to become an operation any number of
-// times. A stream carries one out at once; a graph keeps one per kernel node.
+// A kernel launch as a thing: checked, with its own copy of the parameters, ready to become an
+// operation any number of times. A stream carries one out at once; a graph keeps one per kernel
+// node.
 //
-// Called by the launch functions and kernel nodes under the engine's mutex. Owns its parameters; kernels' entries live
-// as long as the process.
+// Called by the launch functions and kernel nodes under the engine's mutex. Owns its parameters;
+// kernels' entries live as long as the process.
 #pragma once
 
 #include <cstdlib>
@@ -44,14 +45,15 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  // Where it is said what the kernel does with memory, in the compute mode `tags`; both null: it is run.
+  // Where it is said what the kernel does with memory, in the compute mode `tags`; both null: it is
+  // run.
   KernelUses uses = nullptr;
   const DeclaredKernel* declared = nullptr;
 };
 
 // Throws what the launch functions answer for shapes and parameters that cannot be.
-KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape, void* const* parameters,
-                            void* const* extra, Blocks blocks);
+KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
+                            void* const* parameters, void* const* extra, Blocks blocks);
 Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch);
 
 }  // namespace spillway::simulator

@@ -10,7 +10,8 @@
 namespace spillway::simulator {
 namespace {
 
-// The operation of a node whose memory was there when the node was made. If it is gone by now, the launch faults.
+// The operation of a node whose memory was there when the node was made. If it is gone by now, the
+// launch faults.
 template <class Make>
 Operation OrFault(std::uintptr_t address, Make make) {
   try {
@@ -39,7 +40,8 @@ CUDA_KERNEL_NODE_PARAMS_v3 KernelParams(const KernelLaunch& launch, CUcontext co
 }
 
 WorkRef MakeKernelWork(Call& call, const CUDA_KERNEL_NODE_PARAMS_v3& params) {
-  const void* const handle = params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
+  const void* const handle =
+      params.func != nullptr ? static_cast<const void*>(params.func) : params.kern;
   const LaunchShape shape{{params.gridDimX, params.gridDimY, params.gridDimZ},
                           {params.blockDimX, params.blockDimY, params.blockDimZ},
                           params.sharedMemBytes};
@@ -67,7 +69,8 @@ WorkRef MakeBatchWork(Call& call, const CUDA_BATCH_MEM_OP_NODE_PARAMS_v2& params
   Require(params.count <= 256 && params.paramArray != nullptr && params.flags == 0);
   for (unsigned i = 0; i < params.count; ++i) MakeMemoryOperation(call.sim, params.paramArray[i]);
   return std::make_shared<BatchWork>(
-      std::vector<CUstreamBatchMemOpParams>(params.paramArray, params.paramArray + params.count), params.ctx);
+      std::vector<CUstreamBatchMemOpParams>(params.paramArray, params.paramArray + params.count),
+      params.ctx);
 }
 
 WorkRef MakeChildWork(Call& call, const CUDA_CHILD_GRAPH_NODE_PARAMS& params) {
@@ -113,7 +116,8 @@ void CopyWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef CopyWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return pass.Submit(OrFault(request_.target.base, [&] { return MakeCopy(pass.call.sim, request_); }), after);
+  return pass.Submit(
+      OrFault(request_.target.base, [&] { return MakeCopy(pass.call.sim, request_); }), after);
 }
 
 void SetWork::Describe(CUgraphNodeParams& params) const {
@@ -127,7 +131,8 @@ void SetWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef SetWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return pass.Submit(OrFault(request_.base, [&] { return MakeSet(pass.call.sim, request_); }), after);
+  return pass.Submit(OrFault(request_.base, [&] { return MakeSet(pass.call.sim, request_); }),
+                     after);
 }
 
 void HostWork::Describe(CUgraphNodeParams& params) const { params.host = {function_, data_}; }
@@ -196,7 +201,8 @@ WorkRef MakeAllocWork(Call& call, const CUmemPoolProps& properties, std::size_t 
   Require(properties.handleTypes == CU_MEM_HANDLE_TYPE_NONE);
   Device& device = call.sim.devices.At(properties.location.id);
   Require(size_bytes <= device.physical.capacity_bytes(), CUDA_ERROR_OUT_OF_MEMORY);
-  return std::make_shared<AllocWork>(call.sim.graph_memory.Reserve(device, call.sim.addresses, size_bytes));
+  return std::make_shared<AllocWork>(
+      call.sim.graph_memory.Reserve(device, call.sim.addresses, size_bytes));
 }
 
 WorkRef MakeFreeWork(Call& call, CUdeviceptr address) {

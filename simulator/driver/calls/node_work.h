@@ -1,7 +1,9 @@
-// What each type of graph node does: the documented parameters on one side, operations on the other.
+// What each type of graph node does: the documented parameters on one side, operations on the
+// other.
 //
-// Made by captured calls and by the functions that add and change nodes; run by graph launches; under the engine's mutex.
-// All are constant. Memory that a node names and that is gone at a launch is a fault of that launch, as on a device.
+// Made by captured calls and by the functions that add and change nodes; run by graph launches;
+// under the engine's mutex. All are constant. Memory that a node names and that is gone at a launch
+// is a fault of that launch, as on a device.
 #pragma once
 
 #include <vector>
@@ -33,7 +35,8 @@ class ChildWork : public EmptyWork {
 
 class KernelWork : public NodeWork {
  public:
-  KernelWork(KernelLaunch launch, CUcontext context) : launch_(std::move(launch)), context_(context) {}
+  KernelWork(KernelLaunch launch, CUcontext context)
+      : launch_(std::move(launch)), context_(context) {}
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_KERNEL; }
   void Describe(CUgraphNodeParams& params) const override;
   OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const override;

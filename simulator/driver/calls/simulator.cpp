@@ -14,10 +14,10 @@
 #include <string_view>
 
 #include "base/environment.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/node_settings.h"
 #include "simulator/driver/machine/process.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/sparse_bytes.h"
 
 namespace spillway::simulator {
@@ -73,8 +73,8 @@ CUresult Refuse(const std::string& reason) {
 
 }  // namespace
 
-Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes, bool real_clock,
-                     std::unique_ptr<Node> shared_with)
+Simulator::Simulator(const Profile& device, int device_count, std::uint64_t capacity_bytes,
+                     bool real_clock, std::unique_ptr<Node> shared_with)
     : profile(device),
       node(std::move(shared_with)),
       engine(profile, addresses, real_clock, device_count, real_clock ? nullptr : node.get()),
@@ -88,7 +88,7 @@ std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, 
   auto context = std::make_unique<Context>();
   context->id = next_id++;
   context->device = &device;
-  ++TheBooks().contexts_of_device[static_cast<std::size_t>(device.ordinal)];
+  ++TheStatistics().contexts_of_device[static_cast<std::size_t>(device.ordinal)];
   context->primary = is_primary;
   context->flags = flags;
   context->limits = {{CU_LIMIT_STACK_SIZE, 1024},
@@ -98,7 +98,8 @@ std::unique_ptr<Context> Simulator::MakeContext(Device& device, unsigned flags, 
                      {CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, 2048},
                      {CU_LIMIT_MAX_L2_FETCH_GRANULARITY, 64},
                      {CU_LIMIT_PERSISTING_L2_CACHE_SIZE, 0}};
-  context->legacy = std::make_shared<Stream>(Stream{next_id++, context.get(), true, true, 0, 0, nullptr});
+  context->legacy =
+      std::make_shared<Stream>(Stream{next_id++, context.get(), true, true, 0, 0, nullptr});
   return context;
 }
 
@@ -125,7 +126,7 @@ void Simulator::Release(std::uintptr_t base) {
       [[fallthrough]];
     case AllocationKind::kRegisteredHost:
       ForgetMapping(base);
-      TheBooks().host_bytes.Subtract(WholePages(allocation.size_bytes));
+      TheStatistics().host_bytes.Subtract(WholePages(allocation.size_bytes));
       break;
     case AllocationKind::kGraph:
       graph_memory.EndLife(base);
@@ -144,8 +145,8 @@ Simulator* TheSimulator() { return the_simulator; }
 
 CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
-  // Before the lock: dladdr waits for the dynamic loader, which a thread inside a library's constructor holds while it
-  // may wait here.
+  // Before the lock: dladdr waits for the dynamic loader, which a thread inside a library's
+  // constructor holds while it may wait here.
   const std::string profiles = ProfilesFolder();
   static std::mutex once;
   const std::lock_guard lock(once);
@@ -167,19 +168,21 @@ CUresult Initialise() {
   }
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {
-    return Refuse(std::string(environment::kSimCapacity) + " is not a number of bytes of at least 2097152");
+    return Refuse(std::string(environment::kSimCapacity) +
+                  " is not a number of bytes of at least 2097152");
   }
   capacity_bytes -= capacity_bytes % PhysicalMemory::kGranuleBytes;
   const int device_count = std::atoi(Setting(environment::kSimDevices, "1"));
   if (device_count < 1 || device_count > kMostDevices) {
-    return Refuse(std::string(environment::kSimDevices) + " is not a number of devices from 1 to 8");
+    return Refuse(std::string(environment::kSimDevices) +
+                  " is not a number of devices from 1 to 8");
   }
   const Machine machine = {profile.name, device_count, capacity_bytes, LinkRatesOf(profile)};
   base::Result<std::unique_ptr<Node>> node = JoinNode(machine, clock == "virtual");
   if (!node) return Refuse(node.text());
-  TheBooks().SetIdentity(profile.name, clock);
-  TheBooks().device_bytes_capacity = capacity_bytes;
-  TheBooks().device_count = static_cast<std::size_t>(device_count);
+  TheStatistics().SetIdentity(profile.name, clock);
+  TheStatistics().device_bytes_capacity = capacity_bytes;
+  TheStatistics().device_count = static_cast<std::size_t>(device_count);
   SetComputeMode(compute == "tags" ? ComputeMode::kTags : ComputeMode::kFull);
   auto* const simulator =
       new Simulator(profile, device_count, capacity_bytes, clock == "real", *std::move(node));

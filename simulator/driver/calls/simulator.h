@@ -60,7 +60,8 @@ struct Simulator {
   std::unique_ptr<Context> MakeContext(Device& device, unsigned flags, bool is_primary);
   bool IsContext(const Context* context) const;
 
-  // Takes the allocation out of the table and its memory away; nothing uses it any more. Pool memory goes to its pool.
+  // Takes the allocation out of the table and its memory away; nothing uses it any more. Pool
+  // memory goes to its pool.
   void Release(std::uintptr_t base);
 };
 

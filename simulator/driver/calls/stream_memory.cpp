@@ -40,7 +40,9 @@ Operation MakeWait(Simulator& sim, CUdeviceptr address, Word value, unsigned fla
   wait.name = "wait for a value";
   wait.resource = Resource::kExternalWait;
   wait.extents = {{address, sizeof(Word), false}};
-  const auto readable = [&sim, address] { return IsDeviceAccessible(sim, address, sizeof(Word), false); };
+  const auto readable = [&sim, address] {
+    return IsDeviceAccessible(sim, address, sizeof(Word), false);
+  };
   wait.condition = [=] {
     return !readable() || Satisfied<Word>(Load<Word>(address), value, flags & kConditions);
   };
@@ -69,9 +71,11 @@ Operation MakeWrite(Simulator& sim, CUdeviceptr address, Word value, unsigned fl
 Operation MakeMemoryOperation(Simulator& sim, const CUstreamBatchMemOpParams& one) {
   switch (one.operation) {
     case CU_STREAM_MEM_OP_WAIT_VALUE_32:
-      return MakeWait<std::uint32_t>(sim, one.waitValue.address, one.waitValue.value, one.waitValue.flags);
+      return MakeWait<std::uint32_t>(sim, one.waitValue.address, one.waitValue.value,
+                                     one.waitValue.flags);
     case CU_STREAM_MEM_OP_WAIT_VALUE_64:
-      return MakeWait<std::uint64_t>(sim, one.waitValue.address, one.waitValue.value64, one.waitValue.flags);
+      return MakeWait<std::uint64_t>(sim, one.waitValue.address, one.waitValue.value64,
+                                     one.waitValue.flags);
     case CU_STREAM_MEM_OP_WRITE_VALUE_32:
       return MakeWrite<std::uint32_t>(sim, one.writeValue.address, one.writeValue.value,
                                       one.writeValue.flags);

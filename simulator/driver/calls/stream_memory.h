@@ -7,8 +7,8 @@
 
 namespace spillway::simulator {
 
-// Throws CUDA_ERROR_INVALID_VALUE for words and flags that cannot be. Barriers and flushes are operations that do
-// nothing: what is in order takes effect in order anyway.
+// Throws CUDA_ERROR_INVALID_VALUE for words and flags that cannot be. Barriers and flushes are
+// operations that do nothing: what is in order takes effect in order anyway.
 Operation MakeMemoryOperation(Simulator& sim, const CUstreamBatchMemOpParams& one);
 
 }  // namespace spillway::simulator

@@ -74,8 +74,10 @@ Stream& Context::OwnStream(std::uint64_t& next_stream_id) {
   std::erase_if(per_thread, [](const auto& entry) {
     return *entry.second.thread_ended && IsDone(entry.second.stream->tail);
   });
-  const auto stream = std::make_shared<Stream>(Stream{next_stream_id++, this, false, true, 0, 0, nullptr});
-  return *per_thread.emplace(ThreadNumber(), ThreadsStream{stream, ThisThreadsEnd()}).first->second.stream;
+  const auto stream =
+      std::make_shared<Stream>(Stream{next_stream_id++, this, false, true, 0, 0, nullptr});
+  return *per_thread.emplace(ThreadNumber(), ThreadsStream{stream, ThisThreadsEnd()})
+              .first->second.stream;
 }
 
 void ContextStack::push_back(Context* context) {

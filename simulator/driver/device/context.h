@@ -1,11 +1,15 @@
-// Contexts, streams and events of the simulated driver: what the handles CUcontext, CUstream and CUevent point to.
+// Contexts, streams and events of the simulated driver: what the handles CUcontext, CUstream and
+// CUevent point to.
 //
-// All under the engine's mutex, except the calling thread's stack of current contexts, which is its own.
-// Ownership: the tables in Simulator own them; operations keep what they need alive by shared pointers.
+// All under the engine's mutex, except the calling thread's stack of current contexts, which is its
+// own. Ownership: the tables in Simulator own them; operations keep what they need alive by shared
+// pointers.
 //
 // Invariants
-//  1. Work in a stream starts after the stream's tail; the stream's tail is always its newest operation.
-//  2. The legacy stream waits for all blocking streams of its context, and they wait for it; non-blocking streams
+//  1. Work in a stream starts after the stream's tail; the stream's tail is always its newest
+//  operation.
+//  2. The legacy stream waits for all blocking streams of its context, and they wait for it;
+//  non-blocking streams
 //     take no part. Per-thread default streams are blocking streams.
 #pragma once
 
@@ -96,8 +100,9 @@ void SubmitTo(Engine& engine, Engine::Lock& lock, Stream& stream, const Operatio
 // The operations whose end means that all work in `stream` so far is done.
 std::vector<OperationRef> EndOf(const Stream& stream);
 
-// The calling thread's stack of contexts; the last one is current. It needs no destructor: a thread that has ended may
-// still call, from destructors of its own and, on the main thread, from exit handlers.
+// The calling thread's stack of contexts; the last one is current. It needs no destructor: a thread
+// that has ended may still call, from destructors of its own and, on the main thread, from exit
+// handlers.
 class ContextStack {
  public:
   bool empty() const { return size_ == 0; }
@@ -115,7 +120,8 @@ std::uint64_t ThreadNumber();
 // Becomes true when the calling thread has ended.
 std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd();
 
-// While one lives, stream handle 0 means the calling thread's own default stream (the _ptds and _ptsz functions).
+// While one lives, stream handle 0 means the calling thread's own default stream (the _ptds and
+// _ptsz functions).
 class PerThreadDefault {
  public:
   PerThreadDefault();

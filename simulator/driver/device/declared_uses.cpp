@@ -22,7 +22,8 @@ struct DeclaredKernel::Term {
   std::uint64_t In(const Launch& launch) const {
     if (kind == '#') return value;
     if (kind == 'p') return Parameter(launch);
-    if (kind == 'g') return std::uint64_t{launch.shape.grid[0]} * launch.shape.grid[1] * launch.shape.grid[2];
+    if (kind == 'g')
+      return std::uint64_t{launch.shape.grid[0]} * launch.shape.grid[1] * launch.shape.grid[2];
     const std::uint64_t a = left->In(launch);
     const std::uint64_t b = right->In(launch);
     if (kind == '+') return a + b;
@@ -35,7 +36,8 @@ struct DeclaredKernel::Term {
   static constexpr std::uint32_t kWhole = ~std::uint32_t{0};
   std::uint64_t Parameter(const Launch& launch) const {
     const KernelEntry& entry = launch.entry;
-    const std::uint32_t size_bytes = entry.parameter_count > value ? entry.parameters[value].size_bytes : 0;
+    const std::uint32_t size_bytes =
+        entry.parameter_count > value ? entry.parameters[value].size_bytes : 0;
     const std::size_t offset = word == kWhole ? 0 : 4 * std::size_t{word};
     const std::size_t bytes = word == kWhole ? size_bytes : 4;
     std::uint64_t number = 0;
@@ -167,7 +169,8 @@ UseKind KindNamed(const std::string& role, LineParser& parser) {
   return UseKind::kUpdate;
 }
 
-// "void a::b::name<c::d>(int)" without result, namespaces, arguments and parameters; template arguments on request.
+// "void a::b::name<c::d>(int)" without result, namespaces, arguments and parameters; template
+// arguments on request.
 std::string ShortName(std::string demangled, bool with_template) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   for (std::size_t at; (at = demangled.find(kUnnamed)) != std::string::npos;)
@@ -218,7 +221,8 @@ std::uint64_t DeclaredKernel::Identity(const Launch& launch) const {
   const KernelEntry& entry = launch.entry;
   std::uint64_t hash = 0xcbf29ce484222325;
   for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
-    if (std::any_of(uses_.begin(), uses_.end(), [&](const Use& use) { return use.pointer == i; })) continue;
+    if (std::any_of(uses_.begin(), uses_.end(), [&](const Use& use) { return use.pointer == i; }))
+      continue;
     const auto* const bytes = static_cast<const unsigned char*>(launch.arguments[i]);
     for (std::uint32_t b = 0; b < entry.parameters[i].size_bytes; ++b)
       hash = (hash ^ bytes[b]) * 0x100000001b3;
@@ -248,7 +252,8 @@ base::Status DeclaredUses::AddLine(const std::string& line) {
     if (role == "flops") {
       kernel.flops_ = parser.Sum();
     } else {
-      DeclaredKernel::Use use{KindNamed(role, parser), parser.ParameterNumber(), nullptr, nullptr, nullptr};
+      DeclaredKernel::Use use{KindNamed(role, parser), parser.ParameterNumber(), nullptr, nullptr,
+                              nullptr};
       parser.Expect(',');
       use.bytes = parser.Sum();
       if (use.kind == UseKind::kPart) {

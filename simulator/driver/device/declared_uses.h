@@ -1,15 +1,17 @@
-// What a program's own kernels do with memory, declared in a text file beside it: `<program>.uses`, or
+// What a program's own kernels do with memory, declared in a text file beside it: `<program>.uses`,
+// or
 // `<plug-in without .kernels.so>.uses` for plug-ins named in SPILLWAY_SIM_KERNELS.
 //
 // A line declares one kernel (# begins a comment):
 //     NAME  ROLE(POINTER, BYTES[, PART, PARTS]) ...  [flops(COUNT)]
-// NAME is the kernel's without namespaces, with or without template arguments (the line with them wins). ROLE is read,
-// write, update or part (tags.h, image.h's UseKind). The others are sums and products of whole numbers and parameters: p0 is the
-// first, p1[2] the third 32-bit word of a struct that is the second, g the number of blocks; + - * / and parentheses.
+// NAME is the kernel's without namespaces, with or without template arguments (the line with them
+// wins). ROLE is read, write, update or part (tags.h, image.h's UseKind). The others are sums and
+// products of whole numbers and parameters: p0 is the first, p1[2] the third 32-bit word of a
+// struct that is the second, g the number of blocks; + - * / and parentheses.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
 //
-// A kernel that no line declares runs as in full mode. Parameters that are in no use count as scalars: a pointer among them
-// would make results depend on addresses.
+// A kernel that no line declares runs as in full mode. Parameters that are in no use count as
+// scalars: a pointer among them would make results depend on addresses.
 #pragma once
 
 #include <map>
@@ -54,7 +56,8 @@ class DeclaredKernel {
 
 class DeclaredUses {
  public:
-  // Adds a file's lines. The error has the line's number; its code is ENOENT where there is no such file.
+  // Adds a file's lines. The error has the line's number; its code is ENOENT where there is no such
+  // file.
   base::Status AddFile(const std::string& path);
   base::Status AddLine(const std::string& line);
   // By the mangled name; null when nothing is declared.

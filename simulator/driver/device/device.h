@@ -1,4 +1,5 @@
-// The simulated devices of a process: what each has of its own. All of them are of one kind (the profile).
+// The simulated devices of a process: what each has of its own. All of them are of one kind (the
+// profile).
 //
 // Owned by Simulator, never destroyed. Under the engine's mutex.
 #pragma once

@@ -8,7 +8,9 @@
 namespace spillway::simulator {
 namespace {
 
-std::size_t WholeGranules(std::size_t bytes) { return (bytes + kGranule - 1) / kGranule * kGranule; }
+std::size_t WholeGranules(std::size_t bytes) {
+  return (bytes + kGranule - 1) / kGranule * kGranule;
+}
 
 // A granule behind the range is never mapped.
 std::uintptr_t ReserveFor(AddressSpace& addresses, std::size_t bytes) {
@@ -39,7 +41,8 @@ void GraphAllocation::GiveBack() {
   block_ = nullptr;
 }
 
-GraphAllocationRef GraphMemory::Reserve(Device& device, AddressSpace& addresses, std::size_t size_bytes) {
+GraphAllocationRef GraphMemory::Reserve(Device& device, AddressSpace& addresses,
+                                        std::size_t size_bytes) {
   std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
   auto allocation = std::make_shared<GraphAllocation>(device, addresses, size_bytes);
   known_[allocation->base] = allocation;
@@ -90,7 +93,8 @@ std::uint64_t GraphMemory::ReservedBytes(const Device& device) const {
   std::uint64_t bytes = 0;
   for (const auto& [base, known] : known_) {
     const GraphAllocationRef allocation = known.lock();
-    if (allocation != nullptr && &allocation->device == &device) bytes += allocation->reserved_bytes();
+    if (allocation != nullptr && &allocation->device == &device)
+      bytes += allocation->reserved_bytes();
   }
   return bytes;
 }

@@ -1,12 +1,15 @@
 // Memory that graphs allocate and free by nodes of their own.
 //
-// Called by memory nodes, graph launches, frees and trims under the engine's mutex. An address is reserved when the node
-// is made and stays the same at every launch; device memory comes at the first launch and goes at a trim, or with the
-// last graph, executable or unfinished launch that knows it.
+// Called by memory nodes, graph launches, frees and trims under the engine's mutex. An address is
+// reserved when the node is made and stays the same at every launch; device memory comes at the
+// first launch and goes at a trim, or with the last graph, executable or unfinished launch that
+// knows it.
 //
 // Invariants
-//  1. Between the allocating launch and the free, the allocation is live: it stays, whatever happens to its graph.
-//  2. A launch that would allocate what is live is CUDA_ERROR_INVALID_VALUE, unless the executable frees by itself.
+//  1. Between the allocating launch and the free, the allocation is live: it stays, whatever
+//  happens to its graph.
+//  2. A launch that would allocate what is live is CUDA_ERROR_INVALID_VALUE, unless the executable
+//  frees by itself.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,7 @@
 // Every graph, node, executable, capture and user object of the process, by handle.
 //
-// A member of Simulator; under the engine's mutex. Graphs put themselves and their nodes into `graphs` and `nodes`.
+// A member of Simulator; under the engine's mutex. Graphs put themselves and their nodes into
+// `graphs` and `nodes`.
 #pragma once
 
 #include <map>

@@ -9,7 +9,8 @@ namespace spillway::simulator {
 std::uintptr_t Imports::Open(const ExportedMemory& memory, const Context& context, bool& fresh) {
   fresh = false;
   for (auto& [address, opening] : open_) {
-    if (opening.inode != memory.place.inode || opening.allocation_id != memory.allocation_id) continue;
+    if (opening.inode != memory.place.inode || opening.allocation_id != memory.allocation_id)
+      continue;
     if (opening.context != &context) continue;
     ++opening.references;
     return address;
@@ -17,7 +18,8 @@ std::uintptr_t Imports::Open(const ExportedMemory& memory, const Context& contex
   const int file = OpenPlace(memory.place);
   BlockFile block;
   Require(file >= 0 && DescribeBlockFile(file, block), CUDA_ERROR_MAP_FAILED);
-  const PhysicalRef bytes = devices_.At(block.device).physical.Adopt(file, block.size_bytes, block.location);
+  const PhysicalRef bytes =
+      devices_.At(block.device).physical.Adopt(file, block.size_bytes, block.location);
   const std::size_t reserved_bytes = block.size_bytes + kGranule;
   const std::uintptr_t base = addresses_.Reserve(reserved_bytes, kGranule, 0);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
@@ -25,8 +27,8 @@ std::uintptr_t Imports::Open(const ExportedMemory& memory, const Context& contex
   addresses_.SetDeviceAccess(base, Access::kReadWrite, context.ordinal());
   fresh = true;
   const std::uintptr_t address = base + memory.offset_bytes;
-  open_.emplace(address, Opening{base, reserved_bytes, memory.place.inode, memory.allocation_id, &context,
-                                 block.device, 1});
+  open_.emplace(address, Opening{base, reserved_bytes, memory.place.inode, memory.allocation_id,
+                                 &context, block.device, 1});
   return address;
 }
 

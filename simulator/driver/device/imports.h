@@ -1,10 +1,11 @@
 // Memory of other processes that this one has opened: by CUDA IPC, or a pool's pointers.
 //
-// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses; the bytes are the exporter's, and
-// count there.
+// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses; the bytes
+// are the exporter's, and count there.
 //
 // Invariants
-//  1. The same memory opened again by the same context is at the same address, until it has been closed as often.
+//  1. The same memory opened again by the same context is at the same address, until it has been
+//  closed as often.
 //  2. Nothing of this process is a neighbour: each opening has a range of its own.
 #pragma once
 
@@ -30,9 +31,11 @@ static_assert(sizeof(ExportedMemory) <= 64, "a handle has 64 bytes");
 
 class Imports {
  public:
-  Imports(const Devices& devices, AddressSpace& addresses) : devices_(devices), addresses_(addresses) {}
+  Imports(const Devices& devices, AddressSpace& addresses)
+      : devices_(devices), addresses_(addresses) {}
 
-  // Shows the memory to `context`'s device and its own; returns the allocation's address. `fresh`: it was not open yet.
+  // Shows the memory to `context`'s device and its own; returns the allocation's address. `fresh`:
+  // it was not open yet.
   std::uintptr_t Open(const ExportedMemory& memory, const Context& context, bool& fresh);
   // Returns true if that was the last closing, and the address is gone.
   bool Close(std::uintptr_t address);

@@ -84,7 +84,8 @@ void PluginRegistry::Load(const std::string& path, bool required) {
   const Image* image = getter == nullptr ? nullptr : reinterpret_cast<ImageGetter>(getter)();
   if (image == nullptr || !IsImage(image)) {
     const char* reason = getter == nullptr ? dlerror() : "its image has another version";
-    std::fprintf(stderr, "simulated GPU: cannot use the kernel plug-in %s: %s\n", path.c_str(), reason);
+    std::fprintf(stderr, "simulated GPU: cannot use the kernel plug-in %s: %s\n", path.c_str(),
+                 reason);
     return;
   }
   images_.push_back(image);
@@ -95,8 +96,8 @@ int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared
   constexpr int kMostBlocks = 32;
   const int by_threads = profile.threads_per_multiprocessor / block_threads;
   const int per_block_bytes = static_cast<int>(shared_bytes) + kReservedSharedBytes;
-  return std::clamp(std::min(by_threads, profile.shared_per_multiprocessor_bytes / per_block_bytes), 0,
-                    kMostBlocks);
+  return std::clamp(std::min(by_threads, profile.shared_per_multiprocessor_bytes / per_block_bytes),
+                    0, kMostBlocks);
 }
 
 Kernel* Module::GetKernel(const std::string& name) {
@@ -104,7 +105,8 @@ Kernel* Module::GetKernel(const std::string& name) {
   for (const Image* image : images) {
     for (std::uint32_t i = 0; i < image->kernel_count; ++i) {
       if (name != image->kernels[i].name) continue;
-      const bool says_uses = image->version >= kImageVersionWithUses && image->kernel_uses != nullptr;
+      const bool says_uses =
+          image->version >= kImageVersionWithUses && image->kernel_uses != nullptr;
       auto kernel = std::make_unique<Kernel>();
       kernel->module = this;
       kernel->entry = &image->kernels[i];
@@ -127,7 +129,8 @@ const GlobalEntry* Module::GetGlobal(const std::string& name) const {
 std::vector<Kernel*> Module::AllKernels() {
   std::vector<Kernel*> all;
   for (const Image* image : images) {
-    for (std::uint32_t i = 0; i < image->kernel_count; ++i) all.push_back(GetKernel(image->kernels[i].name));
+    for (std::uint32_t i = 0; i < image->kernel_count; ++i)
+      all.push_back(GetKernel(image->kernels[i].name));
   }
   return all;
 }

@@ -1,7 +1,8 @@
 // Modules, libraries and kernels: what CUmodule/CUlibrary and CUfunction/CUkernel point to.
 //
-// One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction. Under the engine's mutex.
-// Ownership: Simulator owns modules, a module its kernels; images live for the process (kernels/image.h).
+// One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction. Under
+// the engine's mutex. Ownership: Simulator owns modules, a module its kernels; images live for the
+// process (kernels/image.h).
 #pragma once
 
 #include <cstdint>
@@ -60,7 +61,8 @@ struct Module {
 // How many blocks of this shape one multiprocessor holds at a time.
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
-// The image that the data is, or that the ELF file of module_elf.h holds; null: the data is something else.
+// The image that the data is, or that the ELF file of module_elf.h holds; null: the data is
+// something else.
 const Image* ImageIn(const void* data);
 
 }  // namespace spillway::simulator

@@ -8,8 +8,8 @@ namespace spillway::simulator {
 namespace {
 
 std::size_t Rounded(std::size_t size_bytes) {
-  const std::size_t unit =
-      size_bytes >= DeviceHeap::kLargeBytes ? PhysicalMemory::kGranuleBytes : DeviceHeap::kSmallAlignment;
+  const std::size_t unit = size_bytes >= DeviceHeap::kLargeBytes ? PhysicalMemory::kGranuleBytes
+                                                                 : DeviceHeap::kSmallAlignment;
   return (size_bytes + unit - 1) / unit * unit;
 }
 
@@ -26,7 +26,8 @@ std::uintptr_t Pool::Allocate(Engine& engine, Engine::Lock& lock, std::size_t si
       const auto pending =
           std::find_if(free.begin(), free.end(), [](auto& block) { return !IsDone(block.freed); });
       Require(pending != free.end(), CUDA_ERROR_OUT_OF_MEMORY);
-      const OperationRef freed = pending->freed;  // other threads may change the list while this one waits
+      const OperationRef freed =
+          pending->freed;  // other threads may change the list while this one waits
       engine.Wait(lock, freed);
       TrimTo(0);
     }
@@ -40,7 +41,8 @@ std::uintptr_t Pool::Allocate(Engine& engine, Engine::Lock& lock, std::size_t si
 
 bool Pool::TakeFree(std::size_t rounded_bytes, const Stream& stream, std::uintptr_t& base) {
   const auto reusable = std::find_if(free.begin(), free.end(), [&](const FreeBlock& block) {
-    return block.size_bytes == rounded_bytes && (block.stream_id == stream.id || IsDone(block.freed));
+    return block.size_bytes == rounded_bytes &&
+           (block.stream_id == stream.id || IsDone(block.freed));
   });
   if (reusable == free.end()) return false;
   base = reusable->base;

@@ -1,12 +1,16 @@
-// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation takes it below the threshold.
+// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation takes it
+// below the threshold.
 //
 // Called by cuMemAllocAsync, cuMemFreeAsync and the pool functions under the engine's mutex.
-// Ownership: Simulator owns pools; a pool owns the physical memory behind its blocks, live and free.
+// Ownership: Simulator owns pools; a pool owns the physical memory behind its blocks, live and
+// free.
 //
 // Invariants
-//  1. A freed block is reused by the stream that freed it at once, by others only after the free took place.
+//  1. A freed block is reused by the stream that freed it at once, by others only after the free
+//  took place.
 //  2. All of the pool's physical memory counts as device memory, also what is free in it.
-//  3. Memory goes back to the device only in TrimTo: at a synchronisation, on demand, or when memory runs out.
+//  3. Memory goes back to the device only in TrimTo: at a synchronisation, on demand, or when
+//  memory runs out.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +33,10 @@ struct Pool {
     OperationRef freed;  // null: at once
   };
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after waiting for the pool's own pending frees.
-  std::uintptr_t Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes, const Stream& stream);
+  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after waiting for the pool's own
+  // pending frees.
+  std::uintptr_t Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes,
+                          const Stream& stream);
   void Free(std::uintptr_t base, std::uint64_t stream_id, const OperationRef& freed);
   void TrimTo(std::uint64_t keep_bytes);
   void TrimAtSynchronisation() { TrimTo(release_threshold_bytes); }

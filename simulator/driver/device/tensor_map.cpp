@@ -18,10 +18,13 @@ bool IsPacked(CUtensorMapDataType type) { return type >= CU_TENSOR_MAP_DATA_TYPE
 
 // The packed types that leave gaps in shared memory have stricter rules.
 bool IsGapped(CUtensorMapDataType type) {
-  return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B || type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
+  return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B ||
+         type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
 }
 
-bool IsFloat(CUtensorMapDataType type) { return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && !IsPacked(type); }
+bool IsFloat(CUtensorMapDataType type) {
+  return type >= CU_TENSOR_MAP_DATA_TYPE_FLOAT16 && !IsPacked(type);
+}
 
 std::uint64_t ElementBits(CUtensorMapDataType type) {
   switch (type) {
@@ -83,7 +86,8 @@ void CheckModes(const TensorLayout& layout) {
           layout.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B &&
           layout.promotion <= CU_TENSOR_MAP_L2_PROMOTION_L2_256B &&
           layout.fill <= CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA);
-  if (layout.interleave == CU_TENSOR_MAP_INTERLEAVE_32B) Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
+  if (layout.interleave == CU_TENSOR_MAP_INTERLEAVE_32B)
+    Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_32B);
   if (layout.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B) {
     Require(layout.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE);
   }
@@ -92,7 +96,8 @@ void CheckModes(const TensorLayout& layout) {
 
 void CheckGappedSwizzle(const TensorLayout& layout) {
   const bool u6 = layout.type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
-  Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE || layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
+  Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_NONE ||
+          layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
           layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B ||
           (u6 && layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B));
 }
@@ -194,11 +199,14 @@ void EncodeIm2col(CUtensorMap* map, const TensorLayout& layout, const PixelBox& 
 
 void EncodeIm2colWide(CUtensorMap* map, const TensorLayout& layout, const WidePixelBox& box) {
   Check(map, layout, 3);
-  Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_64B || layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
+  Require(layout.swizzle == CU_TENSOR_MAP_SWIZZLE_64B ||
+          layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B ||
           layout.swizzle == CU_TENSOR_MAP_SWIZZLE_128B_ATOM_32B);
-  Require(box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W || box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
+  Require(box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ||
+          box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W128);
   // In W128 mode the number of pixels is ignored.
-  CheckChannels(layout, box.channels, box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? box.pixels : 1);
+  CheckChannels(layout, box.channels,
+                box.mode == CU_TENSOR_MAP_IM2COL_WIDE_MODE_W ? box.pixels : 1);
   CheckCorner(box.lower_corner, 3);
   CheckCorner(box.upper_corner, 3);
   Require(static_cast<std::int64_t>(layout.sizes[1]) + box.upper_corner - box.lower_corner > 0);

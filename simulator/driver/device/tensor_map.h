@@ -1,7 +1,7 @@
 // The documented rules of tensor maps, and the simulator's encoding of them.
 //
-// Called by api/tensor_map.cpp; pure. The rules are those of cuda.h 13.0 at cuTensorMapEncodeTiled, EncodeIm2col and
-// EncodeIm2colWide; whatever breaks one of them is CUDA_ERROR_INVALID_VALUE.
+// Called by api/tensor_map.cpp; pure. The rules are those of cuda.h 13.0 at cuTensorMapEncodeTiled,
+// EncodeIm2col and EncodeIm2colWide; whatever breaks one of them is CUDA_ERROR_INVALID_VALUE.
 #pragma once
 
 #include "simulator/driver/abi.h"

@@ -10,7 +10,7 @@
 
 #include "base/environment.h"
 #include "simulator/driver/failure.h"
-#include "simulator/driver/machine/books.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/shared_files.h"
 
 namespace spillway::simulator {
@@ -50,7 +50,8 @@ Access CheckedAccess(CUmemAccess_flags flags) {
 }
 
 bool IsHost(const CUmemLocation& location) {
-  return location.type == CU_MEM_LOCATION_TYPE_HOST || location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  return location.type == CU_MEM_LOCATION_TYPE_HOST ||
+         location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
 }
 
 }  // namespace
@@ -64,7 +65,8 @@ CUdeviceptr Vmm::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CU
   Require(size_bytes != 0 && size_bytes % kHostPage == 0);
   Require((alignment_bytes & (alignment_bytes - 1)) == 0);
   // Ranges start at whole granules whatever the alignment asked for, as the driver's do.
-  const std::uintptr_t base = addresses_.Reserve(size_bytes, std::max(alignment_bytes, kGranule), hint);
+  const std::uintptr_t base =
+      addresses_.Reserve(size_bytes, std::max(alignment_bytes, kGranule), hint);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);
   reservations_.emplace(base, size_bytes);
   return base;
@@ -78,7 +80,8 @@ void Vmm::FreeReservation(CUdeviceptr base, std::size_t size_bytes) {
   reservations_.erase(reservation);
 }
 
-CUmemGenericAllocationHandle Vmm::Create(std::size_t size_bytes, const CUmemAllocationProp& properties) {
+CUmemGenericAllocationHandle Vmm::Create(std::size_t size_bytes,
+                                         const CUmemAllocationProp& properties) {
   const Location location = CheckedLocation(devices_, properties);
   Require(size_bytes != 0 && size_bytes % kGranule == 0);
   const int device = location == Location::kDevice ? properties.location.id : 0;
@@ -98,8 +101,8 @@ CUmemGenericAllocationHandle Vmm::Retain(CUdeviceptr address) {
   Require(mapping != nullptr);
   const auto mapped = mapped_.find(mapping->base);
   Require(mapped != mapped_.end());
-  const auto [entry, fresh] =
-      handles_.try_emplace(mapped->second.handle, Handle{mapping->block, mapped->second.properties, 0});
+  const auto [entry, fresh] = handles_.try_emplace(
+      mapped->second.handle, Handle{mapping->block, mapped->second.properties, 0});
   ++entry->second.references;
   return entry->first;
 }
@@ -107,7 +110,8 @@ CUmemGenericAllocationHandle Vmm::Retain(CUdeviceptr address) {
 int Vmm::Export(CUmemGenericAllocationHandle handle) const {
   const auto found = handles_.find(handle);
   Require(found != handles_.end());
-  Require((found->second.properties.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0);
+  Require((found->second.properties.requestedHandleTypes &
+           CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) != 0);
   const int file = found->second.block->File();
   Require(file >= 0, CUDA_ERROR_OUT_OF_MEMORY);
   files_[InodeOf(file)] = found->second.block;
@@ -130,8 +134,9 @@ CUmemGenericAllocationHandle Vmm::Import(int file) {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
-  properties.location.type =
-      described.location == Location::kDevice ? CU_MEM_LOCATION_TYPE_DEVICE : CU_MEM_LOCATION_TYPE_HOST_NUMA;
+  properties.location.type = described.location == Location::kDevice
+                                 ? CU_MEM_LOCATION_TYPE_DEVICE
+                                 : CU_MEM_LOCATION_TYPE_HOST_NUMA;
   properties.location.id = described.location == Location::kDevice ? described.device : 0;
   handles_.emplace(next_handle_, Handle{std::move(block), properties, 1});
   return next_handle_++;
@@ -180,8 +185,8 @@ void Vmm::ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action acti
 void Vmm::Unmap(CUdeviceptr base, std::size_t size_bytes) {
   ForWholeMappings(base, size_bytes, [](CUdeviceptr) {});
   if (const std::string user = engine_.DoomUsersOf({base, size_bytes}); !user.empty()) {
-    ++TheBooks().unmapped_while_in_use;
-    TheBooks().AddViolation("cuMemUnmap under unfinished work: " + user);
+    ++TheStatistics().unmapped_while_in_use;
+    TheStatistics().AddViolation("cuMemUnmap under unfinished work: " + user);
   }
   ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
     addresses_.Unmap(at);
@@ -217,11 +222,13 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
 unsigned long long Vmm::GetAccess(const CUmemLocation& location, CUdeviceptr address) const {
   const Mapping* mapping = addresses_.Find(address);
   Require(mapping != nullptr && mapped_.contains(mapping->base));
-  const Access access = IsHost(location)
-                            ? mapping->host_access
-                            : mapping->by_device[static_cast<std::size_t>(devices_.At(location.id).ordinal)];
+  const Access access =
+      IsHost(location)
+          ? mapping->host_access
+          : mapping->by_device[static_cast<std::size_t>(devices_.At(location.id).ordinal)];
   if (access == Access::kNone) return CU_MEM_ACCESS_FLAGS_PROT_NONE;
-  return access == Access::kRead ? CU_MEM_ACCESS_FLAGS_PROT_READ : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+  return access == Access::kRead ? CU_MEM_ACCESS_FLAGS_PROT_READ
+                                 : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
 }
 
 bool Vmm::FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const {

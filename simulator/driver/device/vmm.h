@@ -1,15 +1,20 @@
-// Virtual memory management: reservations, physical handles and mappings, by the rules of the driver's documentation.
+// Virtual memory management: reservations, physical handles and mappings, by the rules of the
+// driver's documentation.
 //
-// Called by the cuMem* VMM functions under the engine's mutex. Owns the handles and the reservations; mappings live in
-// the AddressSpace, physical blocks as long as a handle or a mapping holds them.
+// Called by the cuMem* VMM functions under the engine's mutex. Owns the handles and the
+// reservations; mappings live in the AddressSpace, physical blocks as long as a handle or a mapping
+// holds them.
 //
 // Invariants (broken rules answer CUDA_ERROR_INVALID_VALUE and change nothing)
 //  1. Sizes, addresses and offsets are whole granules; the offset is zero.
-//  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no access at first.
-//  3. Access is set, and mappings are removed, for whole mappings only; one call may take several adjacent ones.
-//  4. Unmapping waits for nothing. Unfinished copies and sets over the range are doomed (engine), counted and named in
-//     the books; so is a kernel that was given an address in it, or that runs right now, once its body really touches the
-//     range.
+//  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no
+//  access at first.
+//  3. Access is set, and mappings are removed, for whole mappings only; one call may take several
+//  adjacent ones.
+//  4. Unmapping waits for nothing. Unfinished copies and sets over the range are doomed (engine),
+//  counted and named in
+//     the statistics; so is a kernel that was given an address in it, or that runs right now, once
+//     its body really touches the range.
 //  5. A released handle's memory stays while it is mapped.
 #pragma once
 
@@ -23,7 +28,8 @@
 
 namespace spillway::simulator {
 
-// Whether this driver maps host memory at device addresses, as those before CUDA 12.2 do not (SPILLWAY_SIM_HOST_NUMA).
+// Whether this driver maps host memory at device addresses, as those before CUDA 12.2 do not
+// (SPILLWAY_SIM_HOST_NUMA).
 bool HasHostNumaMemory();
 
 class Vmm {
@@ -34,7 +40,8 @@ class Vmm {
   CUdeviceptr Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint);
   void FreeReservation(CUdeviceptr base, std::size_t size_bytes);
 
-  CUmemGenericAllocationHandle Create(std::size_t size_bytes, const CUmemAllocationProp& properties);
+  CUmemGenericAllocationHandle Create(std::size_t size_bytes,
+                                      const CUmemAllocationProp& properties);
   void Release(CUmemGenericAllocationHandle handle);
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
   // A descriptor for other processes, the caller's; for handles made with that type only.
@@ -68,7 +75,8 @@ class Vmm {
   };
 
   PhysicalRef OwnBlock(std::uint64_t inode) const;
-  // Calls action(mapping base) for the whole mappings that make up the range; throws if they do not.
+  // Calls action(mapping base) for the whole mappings that make up the range; throws if they do
+  // not.
   template <class Action>
   void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
 

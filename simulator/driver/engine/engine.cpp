@@ -8,25 +8,26 @@
 
 #include "base/clock.h"
 #include "simulator/driver/engine/timeline_file.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/node.h"
 #include "simulator/driver/machine/profile.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/address_space.h"
 
 namespace spillway::simulator {
 namespace {
 
 constexpr unsigned __int128 kWideNanosPerSecond = 1'000'000'000;
-// How long the clock stands still for a host function that does not return (it may wait for the very thread that
-// advances the clock); a real GPU would not stand still at all.
+// How long the clock stands still for a host function that does not return (it may wait for the
+// very thread that advances the clock); a real GPU would not stand still at all.
 constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
-// A program that makes no call for this long while a host function is due waits for it without the driver.
+// A program that makes no call for this long while a host function is due waits for it without the
+// driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
 // A driver's queues take some thousand launches before the next one blocks.
 constexpr std::size_t kOperationsInFlight = 4096;
-// A polling thread may sleep between its polls, and its sleep is not on the virtual clock; so polls in a row count as
-// a wait before the constant cost of a call adds up to anything.
+// A polling thread may sleep between its polls, and its sleep is not on the virtual clock; so polls
+// in a row count as a wait before the constant cost of a call adds up to anything.
 constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
@@ -76,20 +77,23 @@ class Confinement {
 }  // namespace
 
 bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
-  return std::tie(a->priority, a->ready_ns, a->sequence) < std::tie(b->priority, b->ready_ns, b->sequence);
+  return std::tie(a->priority, a->ready_ns, a->sequence) <
+         std::tie(b->priority, b->ready_ns, b->sequence);
 }
 
 bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) const {
   return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
 }
 
-Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count, Node* node)
+Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count,
+               Node* node)
     : profile_(profile),
       addresses_(addresses),
       real_clock_(real_clock),
       real_origin_ns_(MonotonicNow()),
       node_(node),
-      devices_(static_cast<std::size_t>(device_count), DeviceQueues{profile.multiprocessors, {}, {}, {}}) {
+      devices_(static_cast<std::size_t>(device_count),
+               DeviceQueues{profile.multiprocessors, {}, {}, {}}) {
   if (node_ != nullptr) std::thread([this] { AttendantMain(); }).detach();
 }
 
@@ -101,7 +105,8 @@ Engine::Lock Engine::Acquire() {
   return lock;
 }
 
-// A wait on the virtual clock runs kernels one after the other; other threads get their turns in between.
+// A wait on the virtual clock runs kernels one after the other; other threads get their turns in
+// between.
 void Engine::LetOthersIn(Lock& lock) {
   const std::uint64_t before = acquisitions_;
   for (int attempt = 0; attempt < kTurnAttempts && waiting_threads_ > 0 && acquisitions_ == before;
@@ -206,7 +211,7 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
     Settle();
   }
   clock_ns_ = std::max(clock_ns_, time_ns);
-  TheBooks().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
+  TheStatistics().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
 }
 
 // Takes an operation off its resource.
@@ -218,14 +223,16 @@ void Engine::Retire(const OperationRef& operation) {
     computed_ns_ += operation->duration_ns;
     QueuesOf(*operation).free_multiprocessors += operation->multiprocessors;
   } else {
-    QueuesOf(*operation).copying[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] = nullptr;
+    QueuesOf(*operation).copying[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] =
+        nullptr;
   }
   Finish(operation);
 }
 
 void Engine::WaitForHostFunctions(Lock& lock) {
   const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
-  if (real_clock_ || patience_is_over_ || idle() || std::this_thread::get_id() == host_thread_) return;
+  if (real_clock_ || patience_is_over_ || idle() || std::this_thread::get_id() == host_thread_)
+    return;
   if (!changed_.wait_for(lock, kHostFunctionPatience, idle)) patience_is_over_ = host_running_;
 }
 
@@ -308,8 +315,9 @@ void Engine::StartLinks() {
       device.copying[link] = operation;
       operation->start_ns = clock_ns_;
       // The set-up time counts as work too, so that one number says what is left.
-      operation->remaining = operation->link_bytes * kWideNanosPerSecond +
-                             static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
+      operation->remaining =
+          operation->link_bytes * kWideNanosPerSecond +
+          static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
       if (node_ != nullptr) JoinEngine(*operation);
     }
   }
@@ -318,11 +326,13 @@ void Engine::StartLinks() {
 
 std::uint64_t Engine::LinkRate(const DeviceQueues& device, int link) const {
   const bool both = device.copying[kH2d] != nullptr && device.copying[kD2h] != nullptr;
-  if (link == kH2d) return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
+  if (link == kH2d)
+    return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
   return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
 }
 
-// Takes the work done since the last change off what the links have left. Called before any change of who copies.
+// Takes the work done since the last change off what the links have left. Called before any change
+// of who copies.
 void Engine::SettleLinkWork() {
   if (node_ != nullptr) return;
   const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
@@ -383,13 +393,13 @@ void Engine::RunEffect(const Operation& operation) {
 
 void Engine::NoteFault(const Operation& operation, std::uintptr_t address) {
   if (operation.IsSuspect(address)) {
-    ++TheBooks().unmapped_while_in_use;
-    TheBooks().AddViolation("cuMemUnmap under unfinished work: " + operation.Description());
+    ++TheStatistics().unmapped_while_in_use;
+    TheStatistics().AddViolation("cuMemUnmap under unfinished work: " + operation.Description());
   }
   char text[64];
   std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", address);
-  ++TheBooks().illegal_accesses;
-  TheBooks().AddViolation("illegal address: " + operation.Description() + text);
+  ++TheStatistics().illegal_accesses;
+  TheStatistics().AddViolation("illegal address: " + operation.Description() + text);
   if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
@@ -434,7 +444,8 @@ void Engine::RunHostFunction(Lock& lock) {
   NotifyChanged();
 }
 
-// A program that waits for its host function without calling the driver would wait for ever: nobody moves the clock.
+// A program that waits for its host function without calling the driver would wait for ever: nobody
+// moves the clock.
 void Engine::AdvanceForIdleProgram(Lock& lock) {
   if (real_clock_) return AdvanceToRealNow(lock);
   while (host_queue_.empty()) {

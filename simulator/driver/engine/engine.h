@@ -1,24 +1,30 @@
-// The simulated GPU's heart: runs operations in the order of their dependencies, on one clock, under one mutex.
+// The simulated GPU's heart: runs operations in the order of their dependencies, on one clock,
+// under one mutex.
 //
-// Virtual clock (default): integer nanoseconds, a discrete-event simulation. The host's time and the device's time are
-// one clock: each API call advances it by a constant, a wait advances it to the awaited end, and every operation
-// whose end it passes takes effect on the way. Real clock: the same machine, but "now" is CLOCK_MONOTONIC and waits sleep.
+// Virtual clock (default): integer nanoseconds, a discrete-event simulation. The host's time and
+// the device's time are one clock: each API call advances it by a constant, a wait advances it to
+// the awaited end, and every operation whose end it passes takes effect on the way. Real clock: the
+// same machine, but "now" is CLOCK_MONOTONIC and waits sleep.
 //
-// Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host functions run on a
-// thread of the engine's own, outside the mutex; kernels and copies run on whichever thread advances the clock.
-// Ownership: one instance, never destroyed.
+// Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host
+// functions run on a thread of the engine's own, outside the mutex; kernels and copies run on
+// whichever thread advances the clock. Ownership: one instance, never destroyed.
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
-//  2. Each device has two copy engines of its own, which work on one operation at a time, and computes as many as have
-//     multiprocessors; among ready ones the smallest (priority, ready_ns, sequence) goes first and none overtakes it.
-//     Nothing in the choice depends on addresses or on real time.
+//  2. Each device has two copy engines of its own, which work on one operation at a time, and
+//  computes as many as have
+//     multiprocessors; among ready ones the smallest (priority, ready_ns, sequence) goes first and
+//     none overtakes it. Nothing in the choice depends on addresses or on real time.
 //  3. Both links of a device busy: each progresses at its both-way rate from that moment on.
 //  4. A wait in one thread never keeps another thread from submitting work.
-//  5. Work in flight is bounded: who submits faster than the device works is held back, unless the device itself waits
+//  5. Work in flight is bounded: who submits faster than the device works is held back, unless the
+//  device itself waits
 //     for something outside.
-//  6. On a machine that several processes share (node.h) the clock moves only in this process's turn, and an operation's end
-//     depends on who else works: engine_shared.cpp. A thread that waits for the turn lets the others in.
+//  6. On a machine that several processes share (node.h) the clock moves only in this process's
+//  turn, and an operation's end
+//     depends on who else works: engine_shared.cpp. A thread that waits for the turn lets the
+//     others in.
 //  7. After a fault no operation of that context takes effect, but all still become done.
 #pragma once
 
@@ -45,31 +51,34 @@ class Engine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // `addresses` may be built later, but before the first operation runs. All devices are alike. `node`: the machine whose
-  // time is shared, or null.
+  // `addresses` may be built later, but before the first operation runs. All devices are alike.
+  // `node`: the machine whose time is shared, or null.
   Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1,
          Node* node = nullptr);
 
   Lock Acquire();
 
   // Adds work that starts after `dependencies` (null and finished ones are ignored).
-  void Submit(Lock& lock, const OperationRef& operation, const std::vector<OperationRef>& dependencies);
+  void Submit(Lock& lock, const OperationRef& operation,
+              const std::vector<OperationRef>& dependencies);
 
-  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect. If the last call filled the
-  // queues, this one waits for room.
+  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect. If the
+  // last call filled the queues, this one waits for room.
   void ChargeApiCall(Lock& lock);
 
   // The calling thread is busy in the driver for this long.
   void SpendHostTime(Lock& lock, Nanos time_ns);
 
-  // A query answered "not ready". A program that only asks, again and again, waits: the clock goes to the next end.
+  // A query answered "not ready". A program that only asks, again and again, waits: the clock goes
+  // to the next end.
   void NoteNotReady(Lock& lock);
 
   // Returns when `operation` is done; the mutex is free while it sleeps.
   void Wait(Lock& lock, const OperationRef& operation);
 
-  // `range` goes away now: operations that are not done and certainly use it will end in a fault. Returns the name of
-  // the first of them, or an empty string. Those that only may use it fault, and are counted, if they touch it.
+  // `range` goes away now: operations that are not done and certainly use it will end in a fault.
+  // Returns the name of the first of them, or an empty string. Those that only may use it fault,
+  // and are counted, if they touch it.
   std::string DoomUsersOf(const Range& range);
 
   Nanos now() const { return clock_ns_; }
@@ -165,8 +174,8 @@ class Engine {
   bool patience_is_over_ = false;  // with the host function that runs
   std::thread::id host_thread_;    // none before the first host function
   int turn_waiters_ = 0;           // threads that wait for this process's turn
-  bool holds_changed_ = false;     // which of the node's engines this process works on, not yet told
-  Nanos computed_ns_ = 0;          // so far
+  bool holds_changed_ = false;  // which of the node's engines this process works on, not yet told
+  Nanos computed_ns_ = 0;       // so far
 };
 
 }  // namespace spillway::simulator

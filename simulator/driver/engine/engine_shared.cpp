@@ -1,26 +1,28 @@
-// The engine on a machine that several processes share: the same steps, each in this process's turn. See node_state.h.
+// The engine on a machine that several processes share: the same steps, each in this process's
+// turn. See node_state.h.
 #include <signal.h>
 
 #include <algorithm>
 #include <chrono>
 
 #include "simulator/driver/engine/engine.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/node.h"
 #include "simulator/driver/machine/process.h"
 #include "simulator/driver/machine/process_status.h"
+#include "simulator/driver/machine/statistics.h"
 
 namespace spillway::simulator {
 namespace {
 
 using node::EngineId;
 
-// Without work of its own, a waiting process waits for another one's event or for a value that somebody writes.
+// Without work of its own, a waiting process waits for another one's event or for a value that
+// somebody writes.
 constexpr Nanos kWaitForOthers_ns = 1'000'000;
 constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
 
-// A process whose threads all sleep outside the driver, as often as this in a row, is elsewhere; so is one that computes for
-// itself for as long as the second.
+// A process whose threads all sleep outside the driver, as often as this in a row, is elsewhere; so
+// is one that computes for itself for as long as the second.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr int kLooksAsleep = 5;
 constexpr int kLooksBusy = 500;
@@ -62,8 +64,8 @@ void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
   }
 }
 
-// One step: the end of one operation, the arrival at `time_ns`, or a sleep until somebody else has done something.
-// True: arrived.
+// One step: the end of one operation, the arrival at `time_ns`, or a sleep until somebody else has
+// done something. True: arrived.
 bool Engine::StepShared(Lock& lock, Nanos time_ns) {
   const Node::Answer answer = node_->Ask(std::max(time_ns, clock_ns_));
   if (answer.turn == Node::Turn::kNotYet) {
@@ -76,7 +78,7 @@ bool Engine::StepShared(Lock& lock, Nanos time_ns) {
     return false;
   }
   clock_ns_ = std::max(clock_ns_, answer.at_ns);
-  TheBooks().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
+  TheStatistics().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
   if (answer.turn == Node::Turn::kOwnEnd) EndOneShared();
   if (turn_waiters_ > 0) node_->WakeOwn();
   return answer.turn == Node::Turn::kArrived;
@@ -93,7 +95,8 @@ void Engine::EndOneShared() {
 bool Engine::CanStart() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const DeviceQueues& device) {
     const ReadyQueue& ready = device.ready_compute;
-    if (!ready.empty() && (*ready.begin())->multiprocessors <= device.free_multiprocessors) return true;
+    if (!ready.empty() && (*ready.begin())->multiprocessors <= device.free_multiprocessors)
+      return true;
     return (device.copying[kH2d] == nullptr && !device.ready_copies[kH2d].empty()) ||
            (device.copying[kD2h] == nullptr && !device.ready_copies[kD2h].empty());
   });
@@ -128,7 +131,8 @@ void Engine::PublishHolds() {
   Node::Holds holds = {};
   const auto add = [&](const Operation& operation) {
     Node::Hold& hold = holds[static_cast<std::size_t>(operation.device)][EngineOf(operation)];
-    hold.next_end = hold.holds ? std::min(hold.next_end, operation.shared_end) : operation.shared_end;
+    hold.next_end =
+        hold.holds ? std::min(hold.next_end, operation.shared_end) : operation.shared_end;
     hold.holds = true;
   };
   for (const OperationRef& operation : computing_) add(*operation);
@@ -137,9 +141,9 @@ void Engine::PublishHolds() {
       if (copy != nullptr) add(*copy);
     }
   }
-  const Books& books = TheBooks();
-  node_->SetHolds(
-      holds, {books.kernels, books.h2d_bytes, books.d2h_bytes, static_cast<std::uint64_t>(computed_ns_)});
+  const Statistics& statistics = TheStatistics();
+  node_->SetHolds(holds, {statistics.kernels, statistics.h2d_bytes, statistics.d2h_bytes,
+                          static_cast<std::uint64_t>(computed_ns_)});
   holds_changed_ = false;
 }
 

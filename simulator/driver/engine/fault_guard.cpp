@@ -25,7 +25,8 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else {
-    // Returning re-executes the access; with the default action it ends the process with the right signal.
+    // Returning re-executes the access; with the default action it ends the process with the right
+    // signal.
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
@@ -46,8 +47,8 @@ void InstallHandlers() {
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = OnFault;
-    // NODEFER: the jump out of the handler then has no signal mask to restore, which would cost each launch a
-    // system call.
+    // NODEFER: the jump out of the handler then has no signal mask to restore, which would cost
+    // each launch a system call.
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
@@ -56,7 +57,8 @@ void InstallHandlers() {
   (void)installed;
 }
 
-// The signal of a fault ends the process where it is blocked, as it is in threads that begin under a thread with all of them blocked.
+// The signal of a fault ends the process where it is blocked, as it is in threads that begin under
+// a thread with all of them blocked.
 void UnblockFaults() {
   sigset_t faults;
   sigemptyset(&faults);
@@ -65,7 +67,8 @@ void UnblockFaults() {
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
-// Kernel bodies run on small fiber stacks, so the handler needs one of its own; a thread that has one keeps it.
+// Kernel bodies run on small fiber stacks, so the handler needs one of its own; a thread that has
+// one keeps it.
 class SignalStack {
  public:
   SignalStack() {
@@ -94,7 +97,8 @@ class SignalStack {
   void* memory_ = MAP_FAILED;
 };
 
-// Apart from the throw: no object with a destructor lives in a frame that siglongjmp leaves or lands in.
+// Apart from the throw: no object with a destructor lives in a frame that siglongjmp leaves or
+// lands in.
 bool Survives(void (*body)(void*), void* context, Guard& guard) {
   if (sigsetjmp(guard.escape, 0) != 0) {
     active_guard = nullptr;

@@ -6,7 +6,8 @@ namespace spillway::simulator {
 
 std::uintptr_t Operation::UsedAddressIn(const Range& range) const {
   for (const Extent& extent : extents) {
-    if (extent.base < range.base + range.size_bytes && range.base < extent.base + extent.size_bytes) {
+    if (extent.base < range.base + range.size_bytes &&
+        range.base < extent.base + extent.size_bytes) {
       return std::max(range.base, extent.base);
     }
   }
@@ -14,7 +15,8 @@ std::uintptr_t Operation::UsedAddressIn(const Range& range) const {
 }
 
 bool Operation::HasWordIn(const Range& range) const {
-  return std::any_of(words.begin(), words.end(), [&](std::uint64_t word) { return range.Contains(word); });
+  return std::any_of(words.begin(), words.end(),
+                     [&](std::uint64_t word) { return range.Contains(word); });
 }
 
 bool Operation::IsSuspect(std::uintptr_t address) const {
@@ -24,7 +26,8 @@ bool Operation::IsSuspect(std::uintptr_t address) const {
 
 void Operation::AddSuspect(const Range& range) {
   // The same range comes and goes many times under an operation that waits long.
-  if (std::find(suspects.begin(), suspects.end(), range) == suspects.end()) suspects.push_back(range);
+  if (std::find(suspects.begin(), suspects.end(), range) == suspects.end())
+    suspects.push_back(range);
 }
 
 }  // namespace spillway::simulator

@@ -1,14 +1,20 @@
-// One thing that the simulated GPU does: a kernel, a copy, a set, an event record, a wait, a host function.
+// One thing that the simulated GPU does: a kernel, a copy, a set, an event record, a wait, a host
+// function.
 //
-// Made by the API layer, owned together by the engine (until it is done), its stream (as the tail) and events that
-// recorded it. All fields are guarded by the engine's mutex.
+// Made by the API layer, owned together by the engine (until it is done), its stream (as the tail)
+// and events that recorded it. All fields are guarded by the engine's mutex.
 //
 // Invariants
-//  1. An operation becomes ready when `unmet` is zero, starts when its resource takes it, and is done at `end_ns`.
-//  2. `effect` changes bytes and runs at `end_ns`, not before: whoever reuses or unmaps memory too early shows.
-//  3. After `done`, nothing but `done`, `end_ns` and `sequence` is used; effect and extents are gone.
-//  4. What went away under an extent dooms the operation: its effect does not run. What went away under a word makes
-//     the range a suspect: no part of it can be reached while the effect runs, whatever is mapped there by then.
+//  1. An operation becomes ready when `unmet` is zero, starts when its resource takes it, and is
+//  done at `end_ns`.
+//  2. `effect` changes bytes and runs at `end_ns`, not before: whoever reuses or unmaps memory too
+//  early shows.
+//  3. After `done`, nothing but `done`, `end_ns` and `sequence` is used; effect and extents are
+//  gone.
+//  4. What went away under an extent dooms the operation: its effect does not run. What went away
+//  under a word makes
+//     the range a suspect: no part of it can be reached while the effect runs, whatever is mapped
+//     there by then.
 #pragma once
 
 #include <atomic>
@@ -26,8 +32,9 @@ namespace spillway::simulator {
 using Nanos = std::int64_t;
 
 enum class Resource {
-  kNone,          // takes no time: event records, waits, frees, written values
-  kCompute,       // kernels, sets and copies within the device, side by side while multiprocessors are free
+  kNone,     // takes no time: event records, waits, frees, written values
+  kCompute,  // kernels, sets and copies within the device, side by side while multiprocessors are
+             // free
   kHostToDevice,  // the link's copy engines
   kDeviceToHost,
   kHostThread,    // host functions, on a thread of their own
@@ -75,9 +82,10 @@ struct Operation {
   Nanos duration_ns = 0;    // compute: all of it; link: the overhead before the first byte
   std::uint64_t link_bytes = 0;
   std::function<void()> effect;
-  std::function<bool()> condition;     // kExternalWait only
-  std::vector<Extent> extents;         // what it certainly uses
-  std::vector<std::uint64_t> words;    // kernel parameters: any word may be an address it uses, or an old one
+  std::function<bool()> condition;  // kExternalWait only
+  std::vector<Extent> extents;      // what it certainly uses
+  std::vector<std::uint64_t>
+      words;  // kernel parameters: any word may be an address it uses, or an old one
   std::shared_ptr<ErrorState> errors;  // its context's
 
   // Set by the engine.
@@ -88,13 +96,16 @@ struct Operation {
   Nanos ready_ns = 0;
   Nanos start_ns = 0;
   Nanos end_ns = 0;
-  unsigned __int128 remaining = 0;    // link work left, in byte-nanoseconds per second
-  unsigned __int128 shared_end = 0;   // on a node: what its engine will have given each process when it ends
+  unsigned __int128 remaining = 0;  // link work left, in byte-nanoseconds per second
+  unsigned __int128 shared_end =
+      0;  // on a node: what its engine will have given each process when it ends
   std::uintptr_t doomed_address = 0;  // memory that was unmapped under an extent
   std::vector<Range> suspects;        // ranges that were unmapped under a word
   bool done = false;
 
-  std::string Description() const { return *subject == '\0' ? name : std::string(name) + ' ' + subject; }
+  std::string Description() const {
+    return *subject == '\0' ? name : std::string(name) + ' ' + subject;
+  }
   // The first address in `range` that this operation certainly uses, or 0.
   std::uintptr_t UsedAddressIn(const Range& range) const;
   bool HasWordIn(const Range& range) const;
@@ -103,6 +114,8 @@ struct Operation {
 };
 
 // No operation at all counts as done.
-inline bool IsDone(const OperationRef& operation) { return operation == nullptr || operation->done; }
+inline bool IsDone(const OperationRef& operation) {
+  return operation == nullptr || operation->done;
+}
 
 }  // namespace spillway::simulator

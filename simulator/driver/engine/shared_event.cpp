@@ -27,7 +27,8 @@ std::shared_ptr<SharedEvent> SharedEvent::Open(const FilePlace& place) {
 }
 
 std::shared_ptr<SharedEvent> SharedEvent::Map(int file) {
-  void* const counters = mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  void* const counters =
+      mmap(nullptr, sizeof(Counters), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   if (counters == MAP_FAILED) {
     close(file);
     return nullptr;

@@ -1,7 +1,8 @@
-// The state of an event that several processes use: how often it was recorded, and up to which record it has come.
+// The state of an event that several processes use: how often it was recorded, and up to which
+// record it has come.
 //
-// Made by cuIpcGetEventHandle's and cuIpcOpenEventHandle's events under the engine's mutex; the counters themselves are
-// atomics in memory that all those processes map.
+// Made by cuIpcGetEventHandle's and cuIpcOpenEventHandle's events under the engine's mutex; the
+// counters themselves are atomics in memory that all those processes map.
 //
 // Invariants
 //  1. `completed` never exceeds `recorded`, and neither goes down.

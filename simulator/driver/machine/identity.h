@@ -1,4 +1,5 @@
-// What simulated devices are called: by UUID and by place on the bus, the same to the driver and to NVML.
+// What simulated devices are called: by UUID and by place on the bus, the same to the driver and to
+// NVML.
 #pragma once
 
 #include <array>

@@ -1,14 +1,17 @@
-// This process's seat at a simulated machine that several processes share: through it their drivers share each device's
-// memory and engines, in virtual time. The rules are in node_state.h, the file is node_file.h's.
+// This process's slot at a simulated machine that several processes share: through it their drivers
+// share each device's memory and engines, in virtual time. The rules are in node_state.h, the file
+// is node_file.h's.
 //
-// Made by Initialise where SPILLWAY_SIM_NODE names a file; called by the engine and by physical memory under the engine's
-// mutex, and by the exit handler without it. Never destroyed.
+// Made by Initialise where SPILLWAY_SIM_NODE names a file; called by the engine and by physical
+// memory under the engine's mutex, and by the exit handler without it. Never destroyed.
 //
 // Invariants
 //  1. A process acts only in its turn; AwaitTurn and an answered Ask are what make it that.
 //  2. The file's lock is never held while anything waits.
-//  3. Nobody waits for a process that is dead or stopped for longer than it takes to notice (kWatchEvery_ns), nor for one that
-//     has become another program (kSilence_ns); the engine's attendant sees to a process that is elsewhere.
+//  3. Nobody waits for a process that is dead or stopped for longer than it takes to notice
+//  (kWatchEvery_ns), nor for one that
+//     has become another program (kSilence_ns); the engine's attendant sees to a process that is
+//     elsewhere.
 #pragma once
 
 #include <memory>
@@ -20,7 +23,7 @@ namespace spillway::simulator {
 
 struct NodeSettings {
   std::string path;
-  int seat = 0;             // from 1, of the seats that are expected from the start; 0: any other
+  int slot = 0;             // from 1, of the slots that are expected from the start; 0: any other
   bool shares_time = true;  // false: only memory; nobody waits for this process
 };
 
@@ -28,13 +31,15 @@ class Node {
  public:
   using Nanos = node::Nanos;
 
-  // An error: the file is another machine's, or no seat is left.
-  static base::Result<std::unique_ptr<Node>> Join(const NodeSettings& settings, const Machine& machine);
+  // An error: the file is another machine's, or no slot is left.
+  static base::Result<std::unique_ptr<Node>> Join(const NodeSettings& settings,
+                                                  const Machine& machine);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   enum class Turn {
-    kNotYet,  // somebody else may act before; this process waits from now on, and does not act until it asked again
+    kNotYet,   // somebody else may act before; this process waits from now on, and does not act
+               // until it asked again
     kArrived,  // at the target
     kOwnEnd    // an operation of this process ends now
   };
@@ -49,7 +54,8 @@ class Node {
   // Wakes those of this process's threads that sleep.
   void WakeOwn();
 
-  // This process is still there, whatever it does. Called every few hundredths of a second; any thread.
+  // This process is still there, whatever it does. Called every few hundredths of a second; any
+  // thread.
   void Beat();
 
   // Returns when this process may act at its own present, and that.
@@ -79,10 +85,10 @@ class Node {
 
  private:
   Node(NodeFile& file, bool shares_time) : file_(file), shares_time_(shares_time) {}
-  bool TakeSeat(int wanted);
-  void LeaveFormerSeat();
-  void SitDown(int seat);
-  node::Seat& OwnSeat() const;
+  bool ClaimSlot(int wanted);
+  void LeaveFormerSlot();
+  void Occupy(int slot);
+  node::Slot& OwnSlot() const;
   bool IsFirst() const;
   void BeHere();
   void WakeFirst();
@@ -91,9 +97,9 @@ class Node {
 
   NodeFile& file_;
   const bool shares_time_;
-  int seat_ = -1;
+  int slot_ = -1;
   // Under the file's lock: whom this process waits for, and since when nothing was heard of it.
-  int watched_seat_ = -1;
+  int watched_slot_ = -1;
   std::uint32_t watched_beats_ = 0;
   Nanos watched_since_ns_ = 0;
 };

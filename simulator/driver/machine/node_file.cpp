@@ -46,16 +46,17 @@ void Make(NodeFile& file, const Machine& machine) {
   state.device_count = machine.device_count;
   state.capacity_bytes = machine.capacity_bytes;
   state.rates = machine.rates;
-  state.seats_used = std::clamp(machine.reserved_seats, 0, node::kMostSeats);
-  for (int i = 0; i < state.seats_used; ++i) {
-    state.seats[static_cast<std::size_t>(i)].state = node::SeatState::kReserved;
+  state.slots_used = std::clamp(machine.reserved_slots, 0, node::kMostSlots);
+  for (int i = 0; i < state.slots_used; ++i) {
+    state.slots[static_cast<std::size_t>(i)].state = node::SlotState::kReserved;
   }
   __atomic_store_n(&file.magic, kMagic, __ATOMIC_RELEASE);
 }
 
 base::Status CheckIsOf(const Machine& machine, const NodeFile& file) {
   if (machine.profile != file.profile) return Error{std::string("its profile is ") + file.profile};
-  if (machine.device_count != file.state.device_count) return Error{"it has another number of devices"};
+  if (machine.device_count != file.state.device_count)
+    return Error{"it has another number of devices"};
   if (machine.capacity_bytes != file.state.capacity_bytes)
     return Error{"its devices have " + std::to_string(file.state.capacity_bytes) + " bytes"};
   return base::Ok();
@@ -64,7 +65,8 @@ base::Status CheckIsOf(const Machine& machine, const NodeFile& file) {
 // With the file locked against others who may be making it.
 Result<NodeFile*> OpenOrMake(int file, const Machine& machine) {
   struct stat status;
-  const bool fits = fstat(file, &status) == 0 && (status.st_size == 0 || status.st_size == sizeof(NodeFile));
+  const bool fits =
+      fstat(file, &status) == 0 && (status.st_size == 0 || status.st_size == sizeof(NodeFile));
   if (!fits || ftruncate(file, sizeof(NodeFile)) != 0) return Error{"it is no node's file"};
   NodeFile* const mapped = Map(file);
   if (mapped == nullptr) return base::ErrnoError("it cannot be mapped");
@@ -78,19 +80,20 @@ Result<NodeFile*> OpenOrMake(int file, const Machine& machine) {
   return agrees;
 }
 
-void SweepSeat(NodeFile& file, node::Seat& seat) {
-  if (seat.state == node::SeatState::kReserved && base::NowNs(CLOCK_MONOTONIC) > file.reserved_until_ns) {
-    seat.state = node::SeatState::kFree;
+void SweepSlot(NodeFile& file, node::Slot& slot) {
+  if (slot.state == node::SlotState::kReserved &&
+      base::NowNs(CLOCK_MONOTONIC) > file.reserved_until_ns) {
+    slot.state = node::SlotState::kFree;
   }
-  if (seat.state != node::SeatState::kPresent) return;
-  switch (StatusOf(seat.pid, seat.started_ticks)) {
+  if (slot.state != node::SlotState::kPresent) return;
+  switch (StatusOf(slot.pid, slot.started_ticks)) {
     case ProcessStatus::kAlive:
       break;
     case ProcessStatus::kStopped:
-      if (seat.suspended == 0) Suspend(file.state, seat);
+      if (slot.suspended == 0) Suspend(file.state, slot);
       break;
     case ProcessStatus::kGone:
-      Vacate(file.state, seat, node::SeatState::kKilled);
+      Vacate(file.state, slot, node::SlotState::kKilled);
       break;
   }
 }
@@ -126,11 +129,11 @@ NodeLock::~NodeLock() { pthread_mutex_unlock(&file_.mutex); }
 void Sweep(NodeFile& file, Whom whom) {
   if (whom == Whom::kFirst) {
     const int first = First(file.state);
-    if (first >= 0) SweepSeat(file, file.state.seats[static_cast<std::size_t>(first)]);
+    if (first >= 0) SweepSlot(file, file.state.slots[static_cast<std::size_t>(first)]);
     return;
   }
-  for (int i = 0; i < file.state.seats_used; ++i) {
-    SweepSeat(file, file.state.seats[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < file.state.slots_used; ++i) {
+    SweepSlot(file, file.state.slots[static_cast<std::size_t>(i)]);
   }
 }
 

@@ -1,11 +1,14 @@
-// The file through which several simulated drivers share a machine: its layout, how it is made and opened, its lock.
+// The file through which several simulated drivers share a machine: its layout, how it is made and
+// opened, its lock.
 //
-// Any thread of any process. The mapping lives as long as the process; the file is one run's, and is removed by whoever
-// named it.
+// Any thread of any process. The mapping lives as long as the process; the file is one run's, and
+// is removed by whoever named it.
 //
 // Invariants
-//  1. A file is ready once `magic` is there: whoever dies while making it leaves one that the next makes again.
-//  2. The lock's holder may die anywhere: what is counted is counted again from the seats, and times only grow.
+//  1. A file is ready once `magic` is there: whoever dies while making it leaves one that the next
+//  makes again.
+//  2. The lock's holder may die anywhere: what is counted is counted again from the slots, and
+//  times only grow.
 #pragma once
 
 #include <pthread.h>
@@ -24,15 +27,15 @@ struct Machine {
   int device_count = 1;
   std::uint64_t capacity_bytes = 0;
   node::LinkRates rates = {};
-  int reserved_seats = 0;  // of the first process: how many are expected from the start
+  int reserved_slots = 0;  // of the first process: how many are expected from the start
 };
 
 struct NodeFile {
   std::uint64_t magic;
   char profile[64];
   pthread_mutex_t mutex;
-  std::int64_t
-      reserved_until_ns;  // CLOCK_MONOTONIC: whoever was expected and has not come by then is not waited for
+  std::int64_t reserved_until_ns;  // CLOCK_MONOTONIC: whoever was expected and has not come by then
+                                   // is not waited for
   node::State state;
 };
 
@@ -52,7 +55,8 @@ class NodeLock {
   NodeFile& file_;
 };
 
-// Clears the seats of those who are dead, and suspends the stopped: all seats, or only the one whose turn it is.
+// Clears the slots of those who are dead, and suspends the stopped: all slots, or only the one
+// whose turn it is.
 enum class Whom { kAll, kFirst };
 void Sweep(NodeFile& file, Whom whom);
 

@@ -9,17 +9,17 @@ namespace spillway::simulator {
 namespace {
 
 // "2/4": the second of four.
-bool ReadSeat(const char* text, int& seat, int& seats) {
+bool ReadSlot(const char* text, int& slot, int& slots) {
   char rest = 0;
-  if (std::sscanf(text, "%d/%d%c", &seat, &seats, &rest) != 2) return false;
-  return seat >= 1 && seat <= seats && seats <= node::kMostSeats;
+  if (std::sscanf(text, "%d/%d%c", &slot, &slots, &rest) != 2) return false;
+  return slot >= 1 && slot <= slots && slots <= node::kMostSlots;
 }
 
 }  // namespace
 
 node::LinkRates LinkRatesOf(const Profile& profile) {
-  return {profile.h2d_bytes_per_second, profile.d2h_bytes_per_second, profile.h2d_both_bytes_per_second,
-          profile.d2h_both_bytes_per_second};
+  return {profile.h2d_bytes_per_second, profile.d2h_bytes_per_second,
+          profile.h2d_both_bytes_per_second, profile.d2h_both_bytes_per_second};
 }
 
 base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time) {
@@ -28,9 +28,10 @@ base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time) 
   NodeSettings settings;
   settings.path = path;
   settings.shares_time = shares_time;
-  const char* seat = std::getenv(environment::kSimSeat);
-  if (seat != nullptr && *seat != '\0' && !ReadSeat(seat, settings.seat, machine.reserved_seats))
-    return base::Error{std::string(environment::kSimSeat) + " is not a seat, such as 2/4: '" + seat + "'"};
+  const char* slot = std::getenv(environment::kSimSlot);
+  if (slot != nullptr && *slot != '\0' && !ReadSlot(slot, settings.slot, machine.reserved_slots))
+    return base::Error{std::string(environment::kSimSlot) + " is not a slot, such as 2/4: '" +
+                       slot + "'"};
   base::Result<std::unique_ptr<Node>> joined = Node::Join(settings, machine);
   if (!joined) return base::Status(joined.error()).Annotate(settings.path);
   return joined;

@@ -1,4 +1,5 @@
-// Which simulated machine this process shares with others, by its environment: SPILLWAY_SIM_NODE and SPILLWAY_SIM_SEAT.
+// Which simulated machine this process shares with others, by its environment: SPILLWAY_SIM_NODE
+// and SPILLWAY_SIM_SLOT.
 //
 // Called once, in cuInit.
 #pragma once

@@ -11,7 +11,7 @@ const DeviceState& DeviceOf(const State& state, EngineId id) {
   return state.devices[static_cast<std::size_t>(id.device)];
 }
 
-bool Counts(const Seat& seat) { return seat.state == SeatState::kPresent && seat.suspended == 0; }
+bool Counts(const Slot& slot) { return slot.state == SlotState::kPresent && slot.suspended == 0; }
 
 // What the engine does in a nanosecond for all who hold it together; meaningless while nobody does.
 std::uint64_t Rate(const State& state, EngineId id) {
@@ -39,11 +39,11 @@ void Settle(State& state, int device, Nanos time_ns) {
 }
 
 template <class Visit>
-void ForEachHeld(const State& state, const Seat& seat, Visit visit) {
+void ForEachHeld(const State& state, const Slot& slot, Visit visit) {
   for (int device = 0; device < state.device_count; ++device) {
     for (const Engine engine : {kCompute, kH2d, kD2h}) {
       const auto at = static_cast<std::size_t>(device);
-      if (seat.holds[at][engine] != 0) visit(EngineId{device, engine}, seat.next_end[at][engine]);
+      if (slot.holds[at][engine] != 0) visit(EngineId{device, engine}, slot.next_end[at][engine]);
     }
   }
 }
@@ -78,34 +78,34 @@ Work CopyWork(const State& state, EngineId id, std::uint64_t size_bytes, Nanos o
   return Work{size_bytes} * kNanosPerSecond + static_cast<Work>(overhead_ns) * Rate(state, id);
 }
 
-Nanos NextEndOf(const State& state, const Seat& seat) {
+Nanos NextEndOf(const State& state, const Slot& slot) {
   Nanos next_ns = kNever;
-  ForEachHeld(state, seat,
+  ForEachHeld(state, slot,
               [&](EngineId id, Work end) { next_ns = std::min(next_ns, TimeOf(state, id, end)); });
   return next_ns;
 }
 
-Nanos NoEndBefore(const State& state, const Seat& seat) {
+Nanos NoEndBefore(const State& state, const Slot& slot) {
   Nanos next_ns = kNever;
-  ForEachHeld(state, seat, [&](EngineId id, Work end) {
+  ForEachHeld(state, slot, [&](EngineId id, Work end) {
     const Work rate = BestRate(state, id.engine);
     next_ns = std::min(next_ns, After(state, id, (Missing(state, id, end) + rate - 1) / rate));
   });
   return next_ns;
 }
 
-Nanos BoundOf(const State& state, const Seat& seat) {
-  if (seat.state == SeatState::kReserved) return 0;
-  if (!Counts(seat)) return kNever;
-  if (seat.waiting == 0) return seat.clock_ns;
-  return std::max(seat.clock_ns, std::min(seat.target_ns, NextEndOf(state, seat)));
+Nanos BoundOf(const State& state, const Slot& slot) {
+  if (slot.state == SlotState::kReserved) return 0;
+  if (!Counts(slot)) return kNever;
+  if (slot.waiting == 0) return slot.clock_ns;
+  return std::max(slot.clock_ns, std::min(slot.target_ns, NextEndOf(state, slot)));
 }
 
 int First(const State& state) {
   int first = -1;
   Nanos earliest_ns = kNever;
-  for (int i = 0; i < state.seats_used; ++i) {
-    const Nanos bound_ns = BoundOf(state, state.seats[static_cast<std::size_t>(i)]);
+  for (int i = 0; i < state.slots_used; ++i) {
+    const Nanos bound_ns = BoundOf(state, state.slots[static_cast<std::size_t>(i)]);
     if (bound_ns >= earliest_ns) continue;
     earliest_ns = bound_ns;
     first = i;
@@ -113,34 +113,34 @@ int First(const State& state) {
   return first;
 }
 
-void SetHolds(State& state, Seat& seat, EngineId id, bool holds, Nanos time_ns) {
-  std::uint32_t& held = seat.holds[static_cast<std::size_t>(id.device)][id.engine];
+void SetHolds(State& state, Slot& slot, EngineId id, bool holds, Nanos time_ns) {
+  std::uint32_t& held = slot.holds[static_cast<std::size_t>(id.device)][id.engine];
   if ((held != 0) == holds) return;
   Settle(state, id.device, time_ns);
   held = holds ? 1 : 0;
   Recount(state);
 }
 
-void Vacate(State& state, Seat& seat, SeatState left_as) {
+void Vacate(State& state, Slot& slot, SlotState left_as) {
   for (int device = 0; device < state.device_count; ++device) Settle(state, device, state.acted_ns);
-  seat.holds = {};
-  seat.books.held_bytes = {};
-  seat.waiting = 0;
-  seat.suspended = 0;
-  seat.state = left_as;
+  slot.holds = {};
+  slot.statistics.held_bytes = {};
+  slot.waiting = 0;
+  slot.suspended = 0;
+  slot.state = left_as;
   Recount(state);
 }
 
-void Suspend(State& state, Seat& seat) {
+void Suspend(State& state, Slot& slot) {
   for (int device = 0; device < state.device_count; ++device) Settle(state, device, state.acted_ns);
-  seat.suspended = 1;
+  slot.suspended = 1;
   Recount(state);
 }
 
-void Resume(State& state, Seat& seat) {
+void Resume(State& state, Slot& slot) {
   for (int device = 0; device < state.device_count; ++device) Settle(state, device, state.acted_ns);
-  seat.suspended = 0;
-  seat.clock_ns = std::max(seat.clock_ns, state.acted_ns);
+  slot.suspended = 0;
+  slot.clock_ns = std::max(slot.clock_ns, state.acted_ns);
   Recount(state);
 }
 
@@ -148,11 +148,11 @@ void Recount(State& state) {
   for (int device = 0; device < state.device_count; ++device) {
     auto& own = state.devices[static_cast<std::size_t>(device)];
     own.busy = {};
-    for (int i = 0; i < state.seats_used; ++i) {
-      const Seat& seat = state.seats[static_cast<std::size_t>(i)];
-      if (!Counts(seat)) continue;
+    for (int i = 0; i < state.slots_used; ++i) {
+      const Slot& slot = state.slots[static_cast<std::size_t>(i)];
+      if (!Counts(slot)) continue;
       for (std::size_t engine = 0; engine < kEngines; ++engine) {
-        own.busy[engine] += seat.holds[static_cast<std::size_t>(device)][engine];
+        own.busy[engine] += slot.holds[static_cast<std::size_t>(device)][engine];
       }
     }
   }
@@ -160,19 +160,20 @@ void Recount(State& state) {
 
 std::uint64_t HeldBytes(const State& state, int device) {
   std::uint64_t held_bytes = 0;
-  for (int i = 0; i < state.seats_used; ++i) {
-    const Seat& seat = state.seats[static_cast<std::size_t>(i)];
-    held_bytes += seat.books.held_bytes[static_cast<std::size_t>(device)];
+  for (int i = 0; i < state.slots_used; ++i) {
+    const Slot& slot = state.slots[static_cast<std::size_t>(i)];
+    held_bytes += slot.statistics.held_bytes[static_cast<std::size_t>(device)];
   }
   return held_bytes;
 }
 
-bool Take(State& state, Seat& seat, int device, std::uint64_t size_bytes) {
+bool Take(State& state, Slot& slot, int device, std::uint64_t size_bytes) {
   const auto at = static_cast<std::size_t>(device);
   const std::uint64_t held_bytes = HeldBytes(state, device);
   if (size_bytes > state.capacity_bytes - held_bytes) return false;
-  seat.books.held_bytes[at] += size_bytes;
-  seat.books.peak_bytes[at] = std::max(seat.books.peak_bytes[at], seat.books.held_bytes[at]);
+  slot.statistics.held_bytes[at] += size_bytes;
+  slot.statistics.peak_bytes[at] =
+      std::max(slot.statistics.peak_bytes[at], slot.statistics.held_bytes[at]);
   state.devices[at].peak_bytes = std::max(state.devices[at].peak_bytes, held_bytes + size_bytes);
   return true;
 }

@@ -17,8 +17,8 @@ struct Stat {
   std::uint64_t started_ticks = 0;
 };
 
-// proc(5): the name in brackets may hold anything, so fields count from the last bracket; the state is the third field,
-// the start the twenty-second.
+// proc(5): the name in brackets may hold anything, so fields count from the last bracket; the state
+// is the third field, the start the twenty-second.
 Stat ReadStat(const char* path) {
   char text[1024];
   text[base::ReadInto(path, std::span(text).first(sizeof text - 1)).size()] = '\0';
@@ -26,7 +26,8 @@ Stat ReadStat(const char* path) {
   if (field == nullptr || field[1] == '\0') return {};
   Stat stat;
   stat.state = field[2];
-  for (int number = 2; number < 22 && field != nullptr; ++number) field = std::strchr(field + 1, ' ');
+  for (int number = 2; number < 22 && field != nullptr; ++number)
+    field = std::strchr(field + 1, ' ');
   if (field != nullptr) stat.started_ticks = std::strtoull(field, nullptr, 10);
   return stat;
 }

@@ -11,7 +11,8 @@ namespace spillway::simulator {
 
 enum class ProcessStatus { kAlive, kStopped, kGone };
 
-// When the process was started, in the kernel's ticks; 0: there is none. With its pid it names a process for good.
+// When the process was started, in the kernel's ticks; 0: there is none. With its pid it names a
+// process for good.
 std::uint64_t StartedTicks(pid_t pid);
 
 // A process that has ended and was not waited for counts as gone.

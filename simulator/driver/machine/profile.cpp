@@ -77,7 +77,8 @@ std::map<std::string, Setter> Setters(Profile& profile) {
   };
 }
 
-// Every key must appear once: a profile with a forgotten line is an error, not a device with zero bandwidth.
+// Every key must appear once: a profile with a forgotten line is an error, not a device with zero
+// bandwidth.
 Status Parse(const std::string& text, Profile& profile) {
   auto setters = Setters(profile);
   std::string_view rest = text;
@@ -102,7 +103,8 @@ Status Parse(const std::string& text, Profile& profile) {
 
 base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::string& folder) {
   const bool is_path = name_or_path.find('/') != std::string::npos;
-  const fs::path path = is_path ? fs::path(name_or_path) : fs::path(folder) / (name_or_path + ".profile");
+  const fs::path path =
+      is_path ? fs::path(name_or_path) : fs::path(folder) / (name_or_path + ".profile");
   const base::Result<std::string> text = base::ReadFile(path);
   if (!text)
     return Error{"no device profile '" + name_or_path + "' (" + path.string() + ")",
@@ -110,7 +112,8 @@ base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::st
                  "known:" + KnownProfiles(folder)};
   Profile profile;
   profile.name = path.stem();
-  if (Status parsed = Parse(*text, profile); !parsed.ok()) return std::move(parsed).Annotate(path.string());
+  if (Status parsed = Parse(*text, profile); !parsed.ok())
+    return std::move(parsed).Annotate(path.string());
   return profile;
 }
 

@@ -1,6 +1,7 @@
 // A device profile: the few numbers that make the simulated GPU a K40c or an H200.
 //
-// Profiles are text files of `key = value` lines in the `profiles` folder beside libcuda.so.1. Read once, in cuInit.
+// Profiles are text files of `key = value` lines in the `profiles` folder beside libcuda.so.1. Read
+// once, in cuInit.
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,8 @@ struct Profile {
   std::uint64_t d2h_bytes_per_second = 0;
   std::uint64_t h2d_both_bytes_per_second = 0;  // while the other direction is busy too
   std::uint64_t d2h_both_bytes_per_second = 0;
-  std::uint64_t launch_overhead_ns = 0;   // device time that each kernel or set costs on top of its work
+  std::uint64_t launch_overhead_ns =
+      0;  // device time that each kernel or set costs on top of its work
   std::uint64_t copy_overhead_ns = 0;     // the same for a copy over the link
   std::uint64_t vmm_create_ns = 0;        // host time on top, per call: cuMemCreate
   std::uint64_t vmm_map_ns = 0;           // cuMemMap

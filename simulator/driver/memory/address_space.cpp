@@ -9,7 +9,8 @@
 
 #include "simulator/driver/failure.h"
 
-// Defined where ThreadSanitizer runs: it ends a process that maps memory where it does not expect any.
+// Defined where ThreadSanitizer runs: it ends a process that maps memory where it does not expect
+// any.
 extern "C" __attribute__((weak)) void __tsan_init();
 
 namespace spillway::simulator {
@@ -21,17 +22,22 @@ constexpr std::size_t kArenaBytes = std::size_t{16} << 40;
 constexpr std::size_t kArenaBytesUnderTsan = std::size_t{256} << 30;
 constexpr int kNothing = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
-std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) { return (value + unit - 1) / unit * unit; }
+std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) {
+  return (value + unit - 1) / unit * unit;
+}
 
-// A process with little address space (a ulimit, a sanitizer's layout) gets a smaller arena at another place.
+// A process with little address space (a ulimit, a sanitizer's layout) gets a smaller arena at
+// another place.
 std::uintptr_t ReserveArena(std::size_t& size_bytes) {
   void* const usual = reinterpret_cast<void*>(kUsualArena);
   const bool anywhere = __tsan_init != nullptr;
-  for (size_bytes = anywhere ? kArenaBytesUnderTsan : kArenaBytes; size_bytes >= (std::size_t{1} << 32);
-       size_bytes /= 4) {
-    void* arena =
-        anywhere ? MAP_FAILED : mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
-    if (arena != MAP_FAILED && arena != usual) munmap(arena, size_bytes);  // a kernel without NOREPLACE
+  for (size_bytes = anywhere ? kArenaBytesUnderTsan : kArenaBytes;
+       size_bytes >= (std::size_t{1} << 32); size_bytes /= 4) {
+    void* arena = anywhere
+                      ? MAP_FAILED
+                      : mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
+    if (arena != MAP_FAILED && arena != usual)
+      munmap(arena, size_bytes);  // a kernel without NOREPLACE
     if (arena != usual) arena = mmap(nullptr, size_bytes, PROT_NONE, kNothing, -1, 0);
     if (arena != MAP_FAILED) return reinterpret_cast<std::uintptr_t>(arena);
   }
@@ -55,13 +61,15 @@ bool Mapping::IsReachableBy(const Viewer& viewer) const {
 AddressSpace::AddressSpace(int device_count) : device_count_(device_count) {
   arena_ = ReserveArena(arena_bytes_);
   // The first granule stays unused, so that an address just below a range is never valid.
-  const std::uintptr_t first = RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
+  const std::uintptr_t first =
+      RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
   free_.emplace(first, arena_ + arena_bytes_ - first);
 }
 
 std::uintptr_t AddressSpace::Reserve(std::size_t size_bytes, std::size_t alignment_bytes,
                                      std::uintptr_t hint) {
-  const auto take = [&](std::map<std::uintptr_t, std::size_t>::iterator range, std::uintptr_t base) {
+  const auto take = [&](std::map<std::uintptr_t, std::size_t>::iterator range,
+                        std::uintptr_t base) {
     const std::uintptr_t start = range->first;
     const std::uintptr_t end = start + range->second;
     free_.erase(range);
@@ -98,8 +106,8 @@ void AddressSpace::Free(std::uintptr_t base, std::size_t size_bytes) {
   }
 }
 
-void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access,
-                       Audience audience) {
+void AddressSpace::Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block,
+                       Access access, Audience audience) {
   Require(!mappings_.contains(base));
   Mapping mapping{base, size_bytes, block, audience};
   if (block->location() == Location::kHost)
@@ -134,7 +142,8 @@ void AddressSpace::Unmap(std::uintptr_t base) {
 }
 
 template <class Action>
-void AddressSpace::ForWithholdable(std::uintptr_t base, std::size_t size_bytes, Action action) const {
+void AddressSpace::ForWithholdable(std::uintptr_t base, std::size_t size_bytes,
+                                   Action action) const {
   const std::uintptr_t end = base + size_bytes;
   const Mapping* mapping = Find(base);
   if (mapping == nullptr) mapping = FindFrom(base);
@@ -152,9 +161,10 @@ void AddressSpace::Withhold(std::uintptr_t base, std::size_t size_bytes) {
 }
 
 void AddressSpace::GiveBack(std::uintptr_t base, std::size_t size_bytes) {
-  ForWithholdable(base, size_bytes, [](std::uintptr_t first, std::size_t bytes, const Mapping& mapping) {
-    GiveBackPart(mapping, first, bytes);
-  });
+  ForWithholdable(base, size_bytes,
+                  [](std::uintptr_t first, std::size_t bytes, const Mapping& mapping) {
+                    GiveBackPart(mapping, first, bytes);
+                  });
 }
 
 void AddressSpace::ShowOnlyTo(const Viewer& viewer) {
@@ -177,12 +187,16 @@ bool AddressSpace::OnlyDevicesSee(const Mapping& mapping) {
   return mapping.access != Access::kNone && mapping.host_access == Access::kNone;
 }
 
-void AddressSpace::GiveBackPart(const Mapping& mapping, std::uintptr_t base, std::size_t size_bytes) {
-  Protect(base, size_bytes, mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
+void AddressSpace::GiveBackPart(const Mapping& mapping, std::uintptr_t base,
+                                std::size_t size_bytes) {
+  Protect(base, size_bytes,
+          mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
 // One process is both device and host, so bytes are visible if either of them may see them.
-Access AddressSpace::Visible(const Mapping& mapping) { return std::max(mapping.access, mapping.host_access); }
+Access AddressSpace::Visible(const Mapping& mapping) {
+  return std::max(mapping.access, mapping.host_access);
+}
 
 void AddressSpace::SetVisibility(Mapping& mapping, Access device, Access host) {
   const Access before = Visible(mapping);
@@ -190,7 +204,8 @@ void AddressSpace::SetVisibility(Mapping& mapping, Access device, Access host) {
   const bool writable = after == Access::kReadWrite;
   if (before == Access::kNone && after != Access::kNone) {
     // Linux allows 65,530 mappings in a process (vm.max_map_count), about as many blocks.
-    Require(mapping.block->Show(mapping.base, mapping.size_bytes, writable), CUDA_ERROR_OUT_OF_MEMORY);
+    Require(mapping.block->Show(mapping.base, mapping.size_bytes, writable),
+            CUDA_ERROR_OUT_OF_MEMORY);
   } else if (before != Access::kNone && after == Access::kNone) {
     mapping.block->Hide(mapping.base);
   } else if (before != after) {
@@ -218,7 +233,8 @@ bool AddressSpace::IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes)
   return next == nullptr || next->base >= base + size_bytes;
 }
 
-std::uintptr_t AddressSpace::FirstForbidden(std::uintptr_t base, std::size_t size_bytes, bool write) const {
+std::uintptr_t AddressSpace::FirstForbidden(std::uintptr_t base, std::size_t size_bytes,
+                                            bool write) const {
   const Access needed = write ? Access::kReadWrite : Access::kRead;
   const std::uintptr_t end = base + size_bytes;
   if (end < base) return base;  // beyond the last address

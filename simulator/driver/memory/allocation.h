@@ -1,7 +1,9 @@
-// What is known about every piece of memory that a program got from the driver, other than its own VMM mappings.
+// What is known about every piece of memory that a program got from the driver, other than its own
+// VMM mappings.
 //
-// Read by pointer attributes, address-range queries, copies (to tell pinned from pageable memory) and frees.
-// Under the engine's mutex. Ownership: the table owns the records; the memory behind them belongs to `kind`'s owner.
+// Read by pointer attributes, address-range queries, copies (to tell pinned from pageable memory)
+// and frees. Under the engine's mutex. Ownership: the table owns the records; the memory behind
+// them belongs to `kind`'s owner.
 #pragma once
 
 #include <cstddef>

@@ -26,7 +26,8 @@ struct Extents {
 
 Extents Largest(const CUDA_ARRAY3D_DESCRIPTOR& array) {
   const bool layered = (array.Flags & CUDA_ARRAY3D_LAYERED) != 0;
-  if ((array.Flags & CUDA_ARRAY3D_CUBEMAP) != 0) return {32768, 32768, layered ? std::size_t{2046} : 6};
+  if ((array.Flags & CUDA_ARRAY3D_CUBEMAP) != 0)
+    return {32768, 32768, layered ? std::size_t{2046} : 6};
   if (layered) return {32768, 32768, 2048};
   if (array.Depth != 0) return {16384, 16384, 16384};
   if ((array.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) != 0) return {32768, 32768, 0};
@@ -52,7 +53,8 @@ void Check(const CUDA_ARRAY3D_DESCRIPTOR& array) {
     Require(array.Width == array.Height);
     Require(layered ? array.Depth % kCubemapFaces == 0 : array.Depth == kCubemapFaces);
   }
-  if ((array.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) != 0) Require(array.Height != 0 && array.Depth == 0);
+  if ((array.Flags & CUDA_ARRAY3D_TEXTURE_GATHER) != 0)
+    Require(array.Height != 0 && array.Depth == 0);
 }
 
 Array Laid(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context) {
@@ -80,8 +82,8 @@ CUDA_ARRAY3D_DESCRIPTOR LevelOf(CUDA_ARRAY3D_DESCRIPTOR descriptor, unsigned lev
 
 unsigned MostLevels(const CUDA_ARRAY3D_DESCRIPTOR& descriptor) {
   const bool has_layers = (descriptor.Flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) != 0;
-  const std::size_t largest =
-      std::max({descriptor.Width, descriptor.Height, has_layers ? std::size_t{0} : descriptor.Depth});
+  const std::size_t largest = std::max(
+      {descriptor.Width, descriptor.Height, has_layers ? std::size_t{0} : descriptor.Depth});
   return static_cast<unsigned>(std::bit_width(largest));
 }
 
@@ -105,7 +107,8 @@ std::size_t ChannelBytes(CUarray_format format) {
   }
 }
 
-CUarray ArrayTable::Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context, DeviceHeap& heap) {
+CUarray ArrayTable::Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context,
+                           DeviceHeap& heap) {
   Check(descriptor);
   auto array = std::make_unique<Array>(Laid(descriptor, context));
   array->heap = &heap;
@@ -115,8 +118,8 @@ CUarray ArrayTable::Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* c
   return handle;
 }
 
-CUmipmappedArray ArrayTable::CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
-                                             Context* context, DeviceHeap& heap) {
+CUmipmappedArray ArrayTable::CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor,
+                                             unsigned levels, Context* context, DeviceHeap& heap) {
   Check(descriptor);
   auto mipmapped = std::make_unique<MipmappedArray>();
   mipmapped->descriptor = descriptor;

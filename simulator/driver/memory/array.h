@@ -1,10 +1,12 @@
 // CUDA arrays and mipmapped arrays: what the handles CUarray and CUmipmappedArray point to.
 //
-// Called by api/array.cpp, the copies that name arrays and the texture and surface objects, under the engine's mutex.
-// Ownership: the table owns arrays; a mipmapped array owns its levels. Their texels are memory of the device's heap.
+// Called by api/array.cpp, the copies that name arrays and the texture and surface objects, under
+// the engine's mutex. Ownership: the table owns arrays; a mipmapped array owns its levels. Their
+// texels are memory of the device's heap.
 //
 // Invariants
-//  1. Texels lie in rows of `pitch_bytes`, rows in slices: slice, row and column 0 at `base`. Extents of dimensions that
+//  1. Texels lie in rows of `pitch_bytes`, rows in slices: slice, row and column 0 at `base`.
+//  Extents of dimensions that
 //     an array does not have are 1 here and 0 in its descriptor.
 //  2. An array's memory counts as device memory from its creation to its destruction.
 //  3. A level's handle lives as long as its mipmapped array and cannot be destroyed by itself.
@@ -52,8 +54,9 @@ std::size_t ChannelBytes(CUarray_format format);
 
 class ArrayTable {
  public:
-  // These throw CUDA_ERROR_INVALID_VALUE for descriptors that break the documented rules, CUDA_ERROR_NOT_SUPPORTED for
-  // planar and compressed formats and for sparse or deferred arrays, and CUDA_ERROR_OUT_OF_MEMORY.
+  // These throw CUDA_ERROR_INVALID_VALUE for descriptors that break the documented rules,
+  // CUDA_ERROR_NOT_SUPPORTED for planar and compressed formats and for sparse or deferred arrays,
+  // and CUDA_ERROR_OUT_OF_MEMORY.
   CUarray Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context, DeviceHeap& heap);
   CUmipmappedArray CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
                                    Context* context, DeviceHeap& heap);

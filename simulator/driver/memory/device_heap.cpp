@@ -68,7 +68,8 @@ bool DeviceHeap::TakeFrom(Slab& slab, std::size_t size_bytes, std::size_t& offse
   for (auto room = slab.free.begin(); room != slab.free.end(); ++room) {
     if (room->second < size_bytes) continue;
     offset = room->first;
-    if (room->second > size_bytes) slab.free.emplace(offset + size_bytes, room->second - size_bytes);
+    if (room->second > size_bytes)
+      slab.free.emplace(offset + size_bytes, room->second - size_bytes);
     slab.free.erase(room);
     slab.used.emplace(offset, size_bytes);
     return true;

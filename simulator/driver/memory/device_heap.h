@@ -1,10 +1,13 @@
-// A heap of mapped memory: large requests get a range and a block of their own, small ones share 2 MiB slabs.
+// A heap of mapped memory: large requests get a range and a block of their own, small ones share 2
+// MiB slabs.
 //
-// One heap serves cuMemAlloc, one serves managed memory, and each memory pool has one. Under the engine's mutex.
+// One heap serves cuMemAlloc, one serves managed memory, and each memory pool has one. Under the
+// engine's mutex.
 //
 // Invariants
 //  1. Addresses are multiples of 512; those of requests of 1 MiB and more are multiples of 2 MiB.
-//  2. A slab exists only while something in it is allocated: an empty heap holds no physical memory.
+//  2. A slab exists only while something in it is allocated: an empty heap holds no physical
+//  memory.
 //  3. Between two large ranges lies at least one granule that is never mapped.
 #pragma once
 
@@ -34,7 +37,8 @@ class DeviceHeap {
   void Free(std::uintptr_t address);
 
   bool IsFor(int device) const {
-    return location_ == Location::kHost || physical_.device() == device || also_for_.contains(device);
+    return location_ == Location::kHost || physical_.device() == device ||
+           also_for_.contains(device);
   }
   // What another device may do with all memory of this heap, present and future.
   void SetAccessOf(int device, Access access);

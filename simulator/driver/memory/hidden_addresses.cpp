@@ -7,9 +7,11 @@
 namespace spillway::simulator {
 
 void AddTensorMapAddresses(std::vector<std::uint64_t>& words) {
-  constexpr std::size_t kWordsBetween = 64 / sizeof(std::uint64_t);  // a map is aligned to 64 bytes at least
+  constexpr std::size_t kWordsBetween =
+      64 / sizeof(std::uint64_t);  // a map is aligned to 64 bytes at least
   const std::size_t count = words.size();
-  for (std::size_t at = 0; at + sizeof(TensorMapView) / sizeof(std::uint64_t) <= count; at += kWordsBetween) {
+  for (std::size_t at = 0; at + sizeof(TensorMapView) / sizeof(std::uint64_t) <= count;
+       at += kWordsBetween) {
     if (words[at] != kTensorMapMagic) continue;
     TensorMapView map;
     std::memcpy(&map, &words[at], sizeof map);

@@ -1,7 +1,8 @@
-// The memory that a launch's parameters name without showing an address: through tensor maps, textures and surfaces.
+// The memory that a launch's parameters name without showing an address: through tensor maps,
+// textures and surfaces.
 //
-// Called by launches under the engine's mutex. What is found joins the operation's words (operation.h): memory that goes
-// away before the kernel ran is then withheld from it.
+// Called by launches under the engine's mutex. What is found joins the operation's words
+// (operation.h): memory that goes away before the kernel ran is then withheld from it.
 #pragma once
 
 #include <cstdint>

@@ -6,9 +6,9 @@
 #include <cstring>
 
 #include "simulator/driver/failure.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/node.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/shared_files.h"
 #include "simulator/driver/memory/sparse_bytes.h"
 
@@ -35,8 +35,8 @@ bool Forbid(std::uintptr_t address, std::size_t size_bytes) {
 }
 
 bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
-  return mremap(Pointer(from), size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED, Pointer(to)) !=
-         MAP_FAILED;
+  return mremap(Pointer(from), size_bytes, size_bytes, MREMAP_MAYMOVE | MREMAP_FIXED,
+                Pointer(to)) != MAP_FAILED;
 }
 
 // Free addresses that start at a whole granule, so that page tables move as a whole. 0: none.
@@ -52,15 +52,18 @@ std::uintptr_t FindRoom(std::size_t size_bytes) {
 }
 
 void CountAdded(const PhysicalBlock& block) {
-  if (block.location() == Location::kHost) return TheBooks().host_bytes.Add(block.size_bytes());
-  TheBooks().device_bytes.Add(block.size_bytes());
-  TheBooks().bytes_of_device[static_cast<std::size_t>(block.device())].Add(block.size_bytes());
+  if (block.location() == Location::kHost)
+    return TheStatistics().host_bytes.Add(block.size_bytes());
+  TheStatistics().device_bytes.Add(block.size_bytes());
+  TheStatistics().bytes_of_device[static_cast<std::size_t>(block.device())].Add(block.size_bytes());
 }
 
 void CountGone(const PhysicalBlock& block) {
-  if (block.location() == Location::kHost) return TheBooks().host_bytes.Subtract(block.size_bytes());
-  TheBooks().device_bytes.Subtract(block.size_bytes());
-  TheBooks().bytes_of_device[static_cast<std::size_t>(block.device())].Subtract(block.size_bytes());
+  if (block.location() == Location::kHost)
+    return TheStatistics().host_bytes.Subtract(block.size_bytes());
+  TheStatistics().device_bytes.Subtract(block.size_bytes());
+  TheStatistics().bytes_of_device[static_cast<std::size_t>(block.device())].Subtract(
+      block.size_bytes());
 }
 
 }  // namespace
@@ -98,8 +101,8 @@ bool PhysicalBlock::ShowPrivate(std::uintptr_t address) {
 }
 
 bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
-  if (mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_, 0) ==
-      MAP_FAILED)
+  if (mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_,
+           0) == MAP_FAILED)
     return false;
   NoteBlockMapping(address, size_bytes, file_);
   return true;
@@ -150,7 +153,8 @@ void PhysicalBlock::Drop(std::uintptr_t address) {
 }
 
 PhysicalRef PhysicalMemory::Create(std::uint64_t size_bytes, Location location) {
-  const std::uint64_t granules_bytes = (size_bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
+  const std::uint64_t granules_bytes =
+      (size_bytes + kGranuleBytes - 1) / kGranuleBytes * kGranuleBytes;
   Require(granules_bytes >= size_bytes, CUDA_ERROR_OUT_OF_MEMORY);
   Require(location != Location::kDevice || Take(granules_bytes), CUDA_ERROR_OUT_OF_MEMORY);
   auto block = std::make_shared<PhysicalBlock>(*this, granules_bytes, location);
@@ -163,8 +167,8 @@ std::uint64_t PhysicalMemory::free_bytes() const {
 }
 
 bool PhysicalMemory::Take(std::uint64_t size_bytes) {
-  const bool fits =
-      node_ != nullptr ? node_->Take(device_, size_bytes) : size_bytes <= capacity_bytes_ - held_bytes_;
+  const bool fits = node_ != nullptr ? node_->Take(device_, size_bytes)
+                                     : size_bytes <= capacity_bytes_ - held_bytes_;
   if (fits) held_bytes_ += size_bytes;
   return fits;
 }

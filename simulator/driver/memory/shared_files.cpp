@@ -24,7 +24,8 @@ std::string BlockFileName(int device, Location location) {
 
 bool DescribeBlockFile(int file, BlockFile& block) {
   int on_host = 0;
-  if (std::sscanf(MemoryFileName(file).c_str(), kBlockFormat, &block.device, &on_host) != 2) return false;
+  if (std::sscanf(MemoryFileName(file).c_str(), kBlockFormat, &block.device, &on_host) != 2)
+    return false;
   struct stat status;
   if (fstat(file, &status) != 0) return false;
   block.location = on_host != 0 ? Location::kHost : Location::kDevice;
@@ -49,7 +50,8 @@ ino_t InodeOf(int file) {
 FilePlace PlaceOfOwn(int file) { return {getpid(), file, InodeOf(file)}; }
 
 int OpenPlace(const FilePlace& place) {
-  const std::string path = "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.descriptor);
+  const std::string path =
+      "/proc/" + std::to_string(place.pid) + "/fd/" + std::to_string(place.descriptor);
   base::UniqueFd file(open(path.c_str(), O_RDWR | O_CLOEXEC));
   return InodeOf(file.get()) == place.inode ? file.Take() : -1;
 }

@@ -1,5 +1,6 @@
-// How simulated drivers of several processes find each other's memory, pools and events: by files in memory (memfd) whose
-// names say what they hold, reached through a passed descriptor or through /proc while the other process lives.
+// How simulated drivers of several processes find each other's memory, pools and events: by files
+// in memory (memfd) whose names say what they hold, reached through a passed descriptor or through
+// /proc while the other process lives.
 //
 // Ownership: descriptors that these functions return are the caller's.
 #pragma once

@@ -18,8 +18,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWindowPages = 8192;  // asked for at once: 32 MiB of addresses
 // Below this the question costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// Up to here pages stay: through buffers of a few megabytes programs read much memory, and each page would be made again
-// for each read.
+// Up to here pages stay: through buffers of a few megabytes programs read much memory, and each
+// page would be made again for each read.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
@@ -61,7 +61,8 @@ Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   const Region& region = found->second;
   std::uintptr_t stretch_end = region.end;
   const auto goes_on = [&] {
-    return next != Regions().end() && next->first == stretch_end && next->second.backing == region.backing;
+    return next != Regions().end() && next->first == stretch_end &&
+           next->second.backing == region.backing;
   };
   if (region.backing == Backing::kAnonymous) {
     for (; stretch_end < end && goes_on(); ++next) stretch_end = next->second.end;
@@ -80,7 +81,8 @@ class PageWindow {
     static const int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
     const std::size_t wanted = count * sizeof(std::uint64_t);
     const auto at = static_cast<off_t>(first_page * sizeof(std::uint64_t));
-    if (pagemap < 0 || pread(pagemap, entries_.data(), wanted, at) != static_cast<ssize_t>(wanted)) return;
+    if (pagemap < 0 || pread(pagemap, entries_.data(), wanted, at) != static_cast<ssize_t>(wanted))
+      return;
     for (std::size_t i = 0; i < count; ++i) exists_[i] = (entries_[i] & kPresentOrSwapped) != 0;
     if (of_a_file) AddResident(first_page, count);
   }
@@ -88,14 +90,16 @@ class PageWindow {
   // The first page from `page` on that differs from it.
   std::size_t RunEnd(std::size_t page) const {
     const auto first = exists_.begin() + static_cast<std::ptrdiff_t>(page);
-    return static_cast<std::size_t>(std::find(first, exists_.end(), *first == 0 ? 1 : 0) - exists_.begin());
+    return static_cast<std::size_t>(std::find(first, exists_.end(), *first == 0 ? 1 : 0) -
+                                    exists_.begin());
   }
   bool operator[](std::size_t page) const { return exists_[page] != 0; }
 
  private:
   void AddResident(std::uintptr_t page, std::size_t count) {
     resident_.resize(count);
-    const bool told = mincore(reinterpret_cast<void*>(page * kPage), count * kPage, resident_.data()) == 0;
+    const bool told =
+        mincore(reinterpret_cast<void*>(page * kPage), count * kPage, resident_.data()) == 0;
     for (std::size_t i = 0; i < count; ++i) {
       if (!told || (resident_[i] & 1) != 0) exists_[i] = 1;
     }
@@ -112,11 +116,13 @@ void ForPages(const Stretch& stretch, Action action) {
   static thread_local PageWindow window;
   for (std::uintptr_t at = stretch.begin; at < stretch.end;) {
     const std::uintptr_t first_page = at / kPage;
-    const std::size_t count = std::min<std::size_t>((stretch.end - 1) / kPage - first_page + 1, kWindowPages);
+    const std::size_t count =
+        std::min<std::size_t>((stretch.end - 1) / kPage - first_page + 1, kWindowPages);
     window.Look(first_page, count, stretch.backing == Backing::kSomeFile);
     for (std::size_t i = 0, next = 0; i < count; i = next) {
       next = window.RunEnd(i);
-      const std::uintptr_t run_end = std::min<std::uintptr_t>(stretch.end, (first_page + next) * kPage);
+      const std::uintptr_t run_end =
+          std::min<std::uintptr_t>(stretch.end, (first_page + next) * kPage);
       if (window[i]) action(at, run_end);
       at = run_end;
     }
@@ -126,7 +132,9 @@ void ForPages(const Stretch& stretch, Action action) {
 // The same for a block's file.
 template <class Action>
 void ForData(const Stretch& stretch, Action action) {
-  const auto offset = [&](std::uintptr_t address) { return static_cast<off_t>(address - stretch.base); };
+  const auto offset = [&](std::uintptr_t address) {
+    return static_cast<off_t>(address - stretch.base);
+  };
   const auto address = [&](off_t at) { return stretch.base + static_cast<std::uintptr_t>(at); };
   for (std::uintptr_t at = stretch.begin; at < stretch.end;) {
     const off_t data = lseek(stretch.file, offset(at), SEEK_DATA);
@@ -155,7 +163,8 @@ void ForStretches(std::uintptr_t base, std::size_t size_bytes, Action action) {
   }
 }
 
-// Gives the whole pages of [begin, end) back, which read as zero from then on. False: nothing happened.
+// Gives the whole pages of [begin, end) back, which read as zero from then on. False: nothing
+// happened.
 bool GiveBack(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
   if (stretch.backing == Backing::kAnonymous)
     return madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
@@ -182,7 +191,8 @@ void Clear(const Stretch& stretch) {
   if (!ClearAtOnce(stretch)) ForExisting(stretch, Fill);
 }
 
-// To bytes that are zero. Pages that were only read exist too and hold nothing: they make none at the target. False: all do.
+// To bytes that are zero. Pages that were only read exist too and hold nothing: they make none at
+// the target. False: all do.
 bool CopyWhatIsNotZero(char* target, const char* source, std::size_t size_bytes) {
   static constexpr char kZeroes[kPage] = {};
   bool any = false;

@@ -41,7 +41,9 @@ void ForPlaces(const KernelUse& use, Action action) {
     action(bytes + end, use.size_bytes - end, number);
 }
 
-bool IsRead(const KernelUse& use) { return use.kind == UseKind::kRead || use.kind == UseKind::kUpdate; }
+bool IsRead(const KernelUse& use) {
+  return use.kind == UseKind::kRead || use.kind == UseKind::kUpdate;
+}
 
 std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
   hash = Mix(hash, use.size_bytes);
@@ -54,15 +56,18 @@ std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
 }
 
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
-  // Whatever was there before differs with how memory was reused, and a program may read each byte that it wrote.
-  if (use.kind == UseKind::kWrite && use.pointer != nullptr) SparseClear(use.pointer, use.size_bytes);
+  // Whatever was there before differs with how memory was reused, and a program may read each byte
+  // that it wrote.
+  if (use.kind == UseKind::kWrite && use.pointer != nullptr)
+    SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number);
     // What no part writes must not stay from before.
     const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
     if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);
     const std::uint64_t offset = use.kind == UseKind::kPart ? use.part * kWordBytes : 0;
-    if (offset < size_bytes) std::memcpy(place + offset, &tag, std::min(kWordBytes, size_bytes - offset));
+    if (offset < size_bytes)
+      std::memcpy(place + offset, &tag, std::min(kWordBytes, size_bytes - offset));
   });
 }
 
@@ -75,7 +80,7 @@ void WriteTags(const char* kernel_name, const KernelUseList& list) {
   }
   for (std::uint32_t i = 0; i < list.count; ++i) {
     const KernelUse& use = list.uses[i];
-    const std::uint64_t own_hash = use.kind == UseKind::kAside ? MixOperand(hash, use) : hash;
+    const std::uint64_t own_hash = use.kind == UseKind::kClobbers ? MixOperand(hash, use) : hash;
     if (use.kind != UseKind::kRead) WriteOperand(Mix(own_hash, i), use);
   }
 }
@@ -84,7 +89,7 @@ std::uint64_t BytesMoved(const KernelUseList& list) {
   std::uint64_t bytes = 0;
   for (std::uint32_t i = 0; i < list.count; ++i) {
     const KernelUse& use = list.uses[i];
-    const bool is_moved_twice = use.kind == UseKind::kUpdate || use.kind == UseKind::kAside;
+    const bool is_moved_twice = use.kind == UseKind::kUpdate || use.kind == UseKind::kClobbers;
     if (use.pointer != nullptr) bytes += is_moved_twice ? 2 * use.size_bytes : use.size_bytes;
   }
   return bytes;

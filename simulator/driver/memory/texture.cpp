@@ -83,7 +83,8 @@ std::uint64_t UsePitched(TextureView& view, const CUDA_RESOURCE_DESC& resource) 
 }
 
 // Returns how many bytes of linear memory the resource is, 0 for arrays.
-std::uint64_t UseResource(TextureView& view, const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource) {
+std::uint64_t UseResource(TextureView& view, const ArrayTable& arrays,
+                          const CUDA_RESOURCE_DESC& resource) {
   Require(resource.flags == 0);
   switch (resource.resType) {
     case CU_RESOURCE_TYPE_ARRAY:
@@ -103,7 +104,8 @@ std::uint64_t UseResource(TextureView& view, const ArrayTable& arrays, const CUD
 
 bool ReadsFloats(const TextureView& view) {
   if (view.format == CU_AD_FORMAT_FLOAT || view.format == CU_AD_FORMAT_HALF) return true;
-  const bool wide = view.format == CU_AD_FORMAT_UNSIGNED_INT32 || view.format == CU_AD_FORMAT_SIGNED_INT32;
+  const bool wide =
+      view.format == CU_AD_FORMAT_UNSIGNED_INT32 || view.format == CU_AD_FORMAT_SIGNED_INT32;
   return !wide && (view.flags & CU_TRSF_READ_AS_INTEGER) == 0;
 }
 
@@ -118,7 +120,8 @@ void UseSampling(TextureView& view, const CUDA_TEXTURE_DESC& texture, CUresource
   Require((texture.flags & ~kKnownTextureFlags) == 0);
   const bool normalized = (texture.flags & CU_TRSF_NORMALIZED_COORDINATES) != 0;
   Require(type != CU_RESOURCE_TYPE_MIPMAPPED_ARRAY || normalized);
-  Require(texture.filterMode == CU_TR_FILTER_MODE_POINT || texture.filterMode == CU_TR_FILTER_MODE_LINEAR);
+  Require(texture.filterMode == CU_TR_FILTER_MODE_POINT ||
+          texture.filterMode == CU_TR_FILTER_MODE_LINEAR);
   view.flags = texture.flags;
   view.filter = type == CU_RESOURCE_TYPE_LINEAR ? CU_TR_FILTER_MODE_POINT : texture.filterMode;
   Require(view.filter == CU_TR_FILTER_MODE_POINT || ReadsFloats(view));
@@ -126,15 +129,18 @@ void UseSampling(TextureView& view, const CUDA_TEXTURE_DESC& texture, CUresource
   view.level_bias = texture.mipmapLevelBias;
   view.least_level = texture.minMipmapLevelClamp;
   view.greatest_level = texture.maxMipmapLevelClamp;
-  for (int i = 0; i < 3; ++i) view.address_mode[i] = AddressMode(texture.addressMode[i], normalized);
+  for (int i = 0; i < 3; ++i)
+    view.address_mode[i] = AddressMode(texture.addressMode[i], normalized);
   std::copy_n(texture.borderColor, 4, view.border);
 }
 
 // A view chooses levels and layers of an array; other formats are not there.
-void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted, CUresourcetype type) {
+void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted,
+                     CUresourcetype type) {
   Require(type == CU_RESOURCE_TYPE_ARRAY || type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);
   Require(wanted.format == CU_RES_VIEW_FORMAT_NONE, CUDA_ERROR_NOT_SUPPORTED);
-  Require(wanted.firstMipmapLevel <= wanted.lastMipmapLevel && wanted.lastMipmapLevel < view.levels);
+  Require(wanted.firstMipmapLevel <= wanted.lastMipmapLevel &&
+          wanted.lastMipmapLevel < view.levels);
   Require(wanted.firstLayer <= wanted.lastLayer && wanted.lastLayer < view.level[0].depth);
   std::rotate(view.level, view.level + wanted.firstMipmapLevel, view.level + view.levels);
   view.levels = wanted.lastMipmapLevel - wanted.firstMipmapLevel + 1;
@@ -145,7 +151,9 @@ void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted, C
   }
 }
 
-std::uint64_t HandleOf(const TextureObject& object) { return reinterpret_cast<std::uint64_t>(&object.view); }
+std::uint64_t HandleOf(const TextureObject& object) {
+  return reinterpret_cast<std::uint64_t>(&object.view);
+}
 
 template <class Objects>
 const TextureObject& Find(const Objects& objects, std::uint64_t handle) {
@@ -156,7 +164,8 @@ const TextureObject& Find(const Objects& objects, std::uint64_t handle) {
 
 }  // namespace
 
-CUtexObject TextureTable::CreateTexture(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource,
+CUtexObject TextureTable::CreateTexture(const ArrayTable& arrays,
+                                        const CUDA_RESOURCE_DESC& resource,
                                         const CUDA_TEXTURE_DESC& texture,
                                         const CUDA_RESOURCE_VIEW_DESC* view) {
   auto object = std::make_unique<TextureObject>();
@@ -174,7 +183,8 @@ CUtexObject TextureTable::CreateTexture(const ArrayTable& arrays, const CUDA_RES
   return handle;
 }
 
-CUsurfObject TextureTable::CreateSurface(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource) {
+CUsurfObject TextureTable::CreateSurface(const ArrayTable& arrays,
+                                         const CUDA_RESOURCE_DESC& resource) {
   Require(resource.resType == CU_RESOURCE_TYPE_ARRAY && resource.flags == 0);
   const Array& array = arrays.Find(resource.res.array.hArray);
   Require((array.descriptor.Flags & CUDA_ARRAY3D_SURFACE_LDST) != 0);
@@ -187,8 +197,12 @@ CUsurfObject TextureTable::CreateSurface(const ArrayTable& arrays, const CUDA_RE
   return handle;
 }
 
-const TextureObject& TextureTable::Texture(CUtexObject handle) const { return Find(textures_, handle); }
-const TextureObject& TextureTable::Surface(CUsurfObject handle) const { return Find(surfaces_, handle); }
+const TextureObject& TextureTable::Texture(CUtexObject handle) const {
+  return Find(textures_, handle);
+}
+const TextureObject& TextureTable::Surface(CUsurfObject handle) const {
+  return Find(surfaces_, handle);
+}
 
 void TextureTable::DestroyTexture(CUtexObject handle) { Require(textures_.erase(handle) != 0); }
 void TextureTable::DestroySurface(CUsurfObject handle) { Require(surfaces_.erase(handle) != 0); }

@@ -1,11 +1,13 @@
-// Texture and surface objects: the documented rules of their descriptors, and the views that kernels read through.
+// Texture and surface objects: the documented rules of their descriptors, and the views that
+// kernels read through.
 //
-// Called by api/texture.cpp and by launches (to know what memory a handle stands for), under the engine's mutex.
-// Ownership: the table owns objects; arrays and linear memory behind them belong to the program, which may free them
-// first, as on a GPU.
+// Called by api/texture.cpp and by launches (to know what memory a handle stands for), under the
+// engine's mutex. Ownership: the table owns objects; arrays and linear memory behind them belong to
+// the program, which may free them first, as on a GPU.
 //
 // Invariants
-//  1. A handle is the address of the object's view (texture_view.h); it is unique while the object lives.
+//  1. A handle is the address of the object's view (texture_view.h); it is unique while the object
+//  lives.
 //  2. What the program gave is given back unchanged by the Get functions.
 #pragma once
 
@@ -31,8 +33,8 @@ struct TextureObject {
 
 class TextureTable {
  public:
-  // `view` may be null. These throw CUDA_ERROR_INVALID_VALUE, and CUDA_ERROR_NOT_SUPPORTED for resource views that
-  // change the format.
+  // `view` may be null. These throw CUDA_ERROR_INVALID_VALUE, and CUDA_ERROR_NOT_SUPPORTED for
+  // resource views that change the format.
   CUtexObject CreateTexture(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource,
                             const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view);
   CUsurfObject CreateSurface(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource);

@@ -1,4 +1,5 @@
-// Atomic operations. One GPU thread runs at a time, so each is an ordinary read and write; they return the old value.
+// Atomic operations. One GPU thread runs at a time, so each is an ordinary read and write; they
+// return the old value.
 //
 // Used by: kernels compiled for the simulator. Not atomic towards other host threads.
 #pragma once
@@ -42,9 +43,11 @@ SPILLWAY_ATOMIC_SCOPES(atomicDec, old == 0 || old > operand ? operand : old - 1)
 #undef SPILLWAY_ATOMIC
 
 template <typename T>
-static inline T atomicCAS(T* address, std::type_identity_t<T> expected, std::type_identity_t<T> desired) {
-  return spillway::simulator::device::ReadAndChange(
-      address, [&](const T& old) { return std::memcmp(&old, &expected, sizeof old) == 0 ? desired : old; });
+static inline T atomicCAS(T* address, std::type_identity_t<T> expected,
+                          std::type_identity_t<T> desired) {
+  return spillway::simulator::device::ReadAndChange(address, [&](const T& old) {
+    return std::memcmp(&old, &expected, sizeof old) == 0 ? desired : old;
+  });
 }
 template <typename T>
 static inline T atomicCAS_block(T* address, std::type_identity_t<T> expected,

@@ -1,10 +1,11 @@
-// Stands in for NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator: blocks, tiles of a warp and
-// the threads that run together, with their barriers, shuffles and votes.
+// Stands in for NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator:
+// blocks, tiles of a warp and the threads that run together, with their barriers, shuffles and
+// votes.
 //
-// Included by: kernels that include <cooperative_groups.h>; this folder comes before the toolkit's. Never seen by nvcc.
-// Left out: the barrier of a grid and of a cluster. The simulator runs blocks one after another, so a kernel that waits
-// for another block would wait for ever; a call of grid_group::sync does not compile.
-// Source: CUDA C++ Programming Guide, Cooperative Groups.
+// Included by: kernels that include <cooperative_groups.h>; this folder comes before the toolkit's.
+// Never seen by nvcc. Left out: the barrier of a grid and of a cluster. The simulator runs blocks
+// one after another, so a kernel that waits for another block would wait for ever; a call of
+// grid_group::sync does not compile. Source: CUDA C++ Programming Guide, Cooperative Groups.
 #pragma once
 
 #include <bit>

@@ -1,8 +1,8 @@
-// Stands in for NVIDIA's cuda_runtime.h when a .cu file is compiled by g++ for the simulator: the real header, and the
-// device vocabulary that nvcc would have built in.
+// Stands in for NVIDIA's cuda_runtime.h when a .cu file is compiled by g++ for the simulator: the
+// real header, and the device vocabulary that nvcc would have built in.
 //
-// Included by: every .cu file that tools/simkernels compiles, before anything else. Needs -I to this folder before the
-// toolkit's. Never seen by nvcc.
+// Included by: every .cu file that tools/simkernels compiles, before anything else. Needs -I to
+// this folder before the toolkit's. Never seen by nvcc.
 #pragma once
 
 #include_next <cuda_runtime.h>

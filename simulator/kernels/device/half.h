@@ -1,8 +1,9 @@
-// What cuda_fp16.h and cuda_bf16.h leave out when they are not compiled by nvcc: fused multiply-add and the elementary
-// functions. NVIDIA's headers have the types, conversions, arithmetic and comparisons for the host.
+// What cuda_fp16.h and cuda_bf16.h leave out when they are not compiled by nvcc: fused multiply-add
+// and the elementary functions. NVIDIA's headers have the types, conversions, arithmetic and
+// comparisons for the host.
 //
-// Used by: kernels compiled for the simulator. Each is computed in float and rounded once, which is exact for a fused
-// multiply-add of two 11-bit or 8-bit products.
+// Used by: kernels compiled for the simulator. Each is computed in float and rounded once, which is
+// exact for a fused multiply-add of two 11-bit or 8-bit products.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -51,7 +52,8 @@ SPILLWAY_HALF_FUNCTIONS(__nv_bfloat16)
   return __halves2half2(__hfma(__low2half(a), __low2half(b), __low2half(c)),
                         __hfma(__high2half(a), __high2half(b), __high2half(c)));
 }
-[[maybe_unused]] static inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b, __nv_bfloat162 c) {
+[[maybe_unused]] static inline __nv_bfloat162 __hfma2(__nv_bfloat162 a, __nv_bfloat162 b,
+                                                      __nv_bfloat162 c) {
   return __halves2bfloat162(__hfma(__low2bfloat16(a), __low2bfloat16(b), __low2bfloat16(c)),
                             __hfma(__high2bfloat16(a), __high2bfloat16(b), __high2bfloat16(c)));
 }

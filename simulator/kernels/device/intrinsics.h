@@ -1,7 +1,8 @@
 // Device mathematics and bit operations that nvcc has built in.
 //
-// Used by: kernels compiled for the simulator. The fast variants (__expf, ...) compute what the accurate ones do, and the
-// directed roundings other than the default are not offered: a program that needs them does not compile.
+// Used by: kernels compiled for the simulator. The fast variants (__expf, ...) compute what the
+// accurate ones do, and the directed roundings other than the default are not offered: a program
+// that needs them does not compile.
 #pragma once
 
 #include <math.h>
@@ -53,8 +54,12 @@ SPILLWAY_INTRINSIC float __fdividef(float x, float y) { return x / y; }
 SPILLWAY_INTRINSIC float __saturatef(float x) { return x > 0.0f ? (x < 1.0f ? x : 1.0f) : 0.0f; }
 SPILLWAY_INTRINSIC float normcdff(float x) { return 0.5f * erfcf(-x * 0.70710678118654752f); }
 SPILLWAY_INTRINSIC double normcdf(double x) { return 0.5 * erfc(-x * 0.70710678118654752); }
-SPILLWAY_INTRINSIC float sinpif(float x) { return static_cast<float>(sin(x * 3.14159265358979323846)); }
-SPILLWAY_INTRINSIC float cospif(float x) { return static_cast<float>(cos(x * 3.14159265358979323846)); }
+SPILLWAY_INTRINSIC float sinpif(float x) {
+  return static_cast<float>(sin(x * 3.14159265358979323846));
+}
+SPILLWAY_INTRINSIC float cospif(float x) {
+  return static_cast<float>(cos(x * 3.14159265358979323846));
+}
 
 SPILLWAY_INTRINSIC float __fadd_rn(float x, float y) { return x + y; }
 SPILLWAY_INTRINSIC float __fsub_rn(float x, float y) { return x - y; }
@@ -93,8 +98,12 @@ static constexpr auto max(T a, U b) -> decltype(a + b) {
 SPILLWAY_INTRINSIC int __popc(unsigned x) { return std::popcount(x); }
 SPILLWAY_INTRINSIC int __popcll(unsigned long long x) { return std::popcount(x); }
 SPILLWAY_INTRINSIC int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
-SPILLWAY_INTRINSIC int __clzll(long long x) { return std::countl_zero(static_cast<unsigned long long>(x)); }
-SPILLWAY_INTRINSIC int __ffs(int x) { return x ? std::countr_zero(static_cast<unsigned>(x)) + 1 : 0; }
+SPILLWAY_INTRINSIC int __clzll(long long x) {
+  return std::countl_zero(static_cast<unsigned long long>(x));
+}
+SPILLWAY_INTRINSIC int __ffs(int x) {
+  return x ? std::countr_zero(static_cast<unsigned>(x)) + 1 : 0;
+}
 SPILLWAY_INTRINSIC int __ffsll(long long x) {
   return x ? std::countr_zero(static_cast<unsigned long long>(x)) + 1 : 0;
 }
@@ -128,7 +137,9 @@ SPILLWAY_INTRINSIC int __mul24(int x, int y) {
   return static_cast<int>((static_cast<std::int64_t>(x) << 40 >> 40) *
                           (static_cast<std::int64_t>(y) << 40 >> 40));
 }
-SPILLWAY_INTRINSIC unsigned __umul24(unsigned x, unsigned y) { return (x & 0xffffffu) * (y & 0xffffffu); }
+SPILLWAY_INTRINSIC unsigned __umul24(unsigned x, unsigned y) {
+  return (x & 0xffffffu) * (y & 0xffffffu);
+}
 SPILLWAY_INTRINSIC int __mulhi(int x, int y) {
   return static_cast<int>((static_cast<std::int64_t>(x) * y) >> 32);
 }

@@ -1,12 +1,16 @@
 // A __global__ function as the simulator runs it, and its launch.
 //
-// Used by: code that tools/simkernels generates. Kernel<&function> has the body that the driver calls and the description
-// that simkernels finds in the assembler's input under the name spillway_kernel_entry.
+// Used by: code that tools/simkernels generates. Kernel<&function> has the body that the driver
+// calls and the description that simkernels finds in the assembler's input under the name
+// spillway_kernel_entry.
 //
 // Invariants
-//  1. A block's threads run in one loop, so that the compiler can see through a kernel that never blocks; a thread that
-//     blocked is noticed when it comes back (times_blocked), for others have then taken the loop further.
-//  2. Parameters are copied out of the launch's buffer once per loop: no store of the kernel can change them.
+//  1. A block's threads run in one loop, so that the compiler can see through a kernel that never
+//  blocks; a thread that
+//     blocked is noticed when it comes back (times_blocked), for others have then taken the loop
+//     further.
+//  2. Parameters are copied out of the launch's buffer once per loop: no store of the kernel can
+//  change them.
 #pragma once
 
 #include <cstddef>
@@ -104,7 +108,8 @@ struct Kernel<kFunction> {
   }
 
   static void Body(const LaunchShape& shape, void* const* arguments) {
-    const std::tuple<Arguments...> loaded = Load(arguments, std::index_sequence_for<Arguments...>{});
+    const std::tuple<Arguments...> loaded =
+        Load(arguments, std::index_sequence_for<Arguments...>{});
     gridDim = dim3(shape.grid[0], shape.grid[1], shape.grid[2]);
     blockDim = dim3(shape.block[0], shape.block[1], shape.block[2]);
     executor::BeginGrid(blockDim.x * blockDim.y * blockDim.z, RunThreads, &loaded);
@@ -127,18 +132,20 @@ struct Kernel<kFunction> {
     const KernelParameter* parameters;
     std::uint64_t parameter_count;
   };
-  [[gnu::used]] static constexpr Description spillway_kernel_entry = {kFunction, Body, kLayout.parameters,
-                                                                      sizeof...(Arguments)};
+  [[gnu::used]] static constexpr Description spillway_kernel_entry = {
+      kFunction, Body, kLayout.parameters, sizeof...(Arguments)};
 
   struct Launcher {
     LaunchConfiguration configuration;
     void operator()(Arguments... arguments) const {
-      static_cast<void>(&spillway_kernel_entry);  // an instantiation that is launched must be in the image
-      void* pointers[] = {const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
-                          nullptr};
-      static_cast<void>(cudaLaunchKernel(reinterpret_cast<const void*>(kFunction), configuration.grid,
-                                         configuration.block, pointers, configuration.shared_bytes,
-                                         configuration.stream));
+      static_cast<void>(
+          &spillway_kernel_entry);  // an instantiation that is launched must be in the image
+      void* pointers[] = {
+          const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
+          nullptr};
+      static_cast<void>(cudaLaunchKernel(reinterpret_cast<const void*>(kFunction),
+                                         configuration.grid, configuration.block, pointers,
+                                         configuration.shared_bytes, configuration.stream));
     }
   };
 };
@@ -155,8 +162,9 @@ struct PointerLauncher {
   void (*function)(Arguments...);
   LaunchConfiguration configuration;
   void operator()(Arguments... arguments) const {
-    void* pointers[] = {const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
-                        nullptr};
+    void* pointers[] = {
+        const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
+        nullptr};
     static_cast<void>(cudaLaunchKernel(reinterpret_cast<const void*>(function), configuration.grid,
                                        configuration.block, pointers, configuration.shared_bytes,
                                        configuration.stream));
@@ -166,7 +174,8 @@ struct PointerLauncher {
 // The same through a pointer to a kernel.
 template <typename... Arguments>
 PointerLauncher<Arguments...> LaunchPointer(void (*function)(Arguments...), dim3 grid, dim3 block,
-                                            std::size_t shared_bytes = 0, cudaStream_t stream = nullptr) {
+                                            std::size_t shared_bytes = 0,
+                                            cudaStream_t stream = nullptr) {
   return {function, {grid, block, shared_bytes, stream}};
 }
 

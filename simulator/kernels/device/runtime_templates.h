@@ -9,27 +9,29 @@ template <typename T>
 inline cudaError_t cudaMemcpyToSymbol(const T& symbol, const void* source, std::size_t size_bytes,
                                       std::size_t offset_bytes = 0,
                                       cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return ::cudaMemcpyToSymbol(static_cast<const void*>(&symbol), source, size_bytes, offset_bytes, kind);
+  return ::cudaMemcpyToSymbol(static_cast<const void*>(&symbol), source, size_bytes, offset_bytes,
+                              kind);
 }
 template <typename T>
 inline cudaError_t cudaMemcpyFromSymbol(void* target, const T& symbol, std::size_t size_bytes,
                                         std::size_t offset_bytes = 0,
                                         cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return ::cudaMemcpyFromSymbol(target, static_cast<const void*>(&symbol), size_bytes, offset_bytes, kind);
+  return ::cudaMemcpyFromSymbol(target, static_cast<const void*>(&symbol), size_bytes, offset_bytes,
+                                kind);
 }
 template <typename T>
-inline cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source, std::size_t size_bytes,
-                                           std::size_t offset_bytes, cudaMemcpyKind kind,
-                                           cudaStream_t stream = nullptr) {
-  return ::cudaMemcpyToSymbolAsync(static_cast<const void*>(&symbol), source, size_bytes, offset_bytes, kind,
-                                   stream);
+inline cudaError_t cudaMemcpyToSymbolAsync(const T& symbol, const void* source,
+                                           std::size_t size_bytes, std::size_t offset_bytes,
+                                           cudaMemcpyKind kind, cudaStream_t stream = nullptr) {
+  return ::cudaMemcpyToSymbolAsync(static_cast<const void*>(&symbol), source, size_bytes,
+                                   offset_bytes, kind, stream);
 }
 template <typename T>
 inline cudaError_t cudaMemcpyFromSymbolAsync(void* target, const T& symbol, std::size_t size_bytes,
                                              std::size_t offset_bytes, cudaMemcpyKind kind,
                                              cudaStream_t stream = nullptr) {
-  return ::cudaMemcpyFromSymbolAsync(target, static_cast<const void*>(&symbol), size_bytes, offset_bytes,
-                                     kind, stream);
+  return ::cudaMemcpyFromSymbolAsync(target, static_cast<const void*>(&symbol), size_bytes,
+                                     offset_bytes, kind, stream);
 }
 template <typename T>
 inline cudaError_t cudaGetSymbolAddress(void** pointer, const T& symbol) {

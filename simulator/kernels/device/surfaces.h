@@ -1,7 +1,9 @@
-// Surface loads and stores by surface object: surf1D, surf2D, surf3D and their layered forms. x counts in bytes.
+// Surface loads and stores by surface object: surf1D, surf2D, surf3D and their layered forms. x
+// counts in bytes.
 //
-// Used by: kernels compiled for the simulator. Outside the surface: the default mode traps, as a touch of unmapped memory
-// does; zero reads as zeros and drops stores; clamp takes the nearest texel.
+// Used by: kernels compiled for the simulator. Outside the surface: the default mode traps, as a
+// touch of unmapped memory does; zero reads as zeros and drops stores; clamp takes the nearest
+// texel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -14,7 +16,8 @@
 
 namespace spillway::simulator::device {
 
-// Ends the kernel by touching what is never mapped; the address is not a constant, lest the compiler judge it.
+// Ends the kernel by touching what is never mapped; the address is not a constant, lest the
+// compiler judge it.
 inline void Trap() {
   static volatile std::uintptr_t nowhere = 16;
   *reinterpret_cast<volatile char*>(nowhere) = 0;
@@ -25,15 +28,15 @@ inline std::int64_t Nearest(std::int64_t index, std::int64_t size) {
 }
 
 // Where the bytes are, or null for those that are not to be touched.
-inline unsigned char* SurfaceBytes(unsigned long long handle, std::size_t bytes, int x_bytes, int y, int z,
-                                   cudaSurfaceBoundaryMode mode) {
+inline unsigned char* SurfaceBytes(unsigned long long handle, std::size_t bytes, int x_bytes, int y,
+                                   int z, cudaSurfaceBoundaryMode mode) {
   const auto& view = *reinterpret_cast<const TextureView*>(handle);
   const TextureLevel& level = view.level[0];
   const std::int64_t row_bytes = std::int64_t{level.width} * view.texel_bytes;
   const auto last = row_bytes - static_cast<std::int64_t>(bytes);
   std::int64_t at_x = x_bytes, at_y = y, at_z = z;
-  const bool inside =
-      at_x >= 0 && at_x <= last && at_y >= 0 && at_y < level.height && at_z >= 0 && at_z < level.depth;
+  const bool inside = at_x >= 0 && at_x <= last && at_y >= 0 && at_y < level.height && at_z >= 0 &&
+                      at_z < level.depth;
   if (!inside) {
     if (mode == cudaBoundaryModeZero) return nullptr;
     if (mode == cudaBoundaryModeTrap) Trap();

@@ -1,7 +1,7 @@
 // Copies between tiles in shared memory and the tensor that a CUtensorMap describes.
 //
-// Used by: kernels compiled for the simulator, in place of the cp.async.bulk.tensor instructions that a GPU's code names
-// in inline PTX. A program writes, in one thread of a block:
+// Used by: kernels compiled for the simulator, in place of the cp.async.bulk.tensor instructions
+// that a GPU's code names in inline PTX. A program writes, in one thread of a block:
 //
 //   #ifdef SPILLWAY_SIMULATED_KERNELS
 //     spillway_tensor_load(tile, &map, x, y);       // any number of coordinates, innermost first
@@ -9,8 +9,9 @@
 //     ... cp.async.bulk.tensor.2d.shared::cluster.global ... and wait for its barrier
 //   #endif
 //
-// The copy is done when the call returns. Elements outside the tensor read as zeros and are not stored. Interleaved
-// layouts, packed types and the 32- and 64-byte swizzle atoms are not offered: they end the kernel.
+// The copy is done when the call returns. Elements outside the tensor read as zeros and are not
+// stored. Interleaved layouts, packed types and the 32- and 64-byte swizzle atoms are not offered:
+// they end the kernel.
 #pragma once
 
 #include <cuda.h>
@@ -28,9 +29,10 @@ enum class TileDirection { kLoad, kStore };
 inline TensorMapView MapAt(const void* map) {
   TensorMapView view;
   std::memcpy(&view, map, sizeof view);
-  const bool offered = view.magic == kTensorMapMagic && view.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
-                       view.data_type < CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B &&
-                       view.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B && view.kind != TensorMapKind::kIm2colWide;
+  const bool offered =
+      view.magic == kTensorMapMagic && view.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE &&
+      view.data_type < CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B &&
+      view.swizzle <= CU_TENSOR_MAP_SWIZZLE_128B && view.kind != TensorMapKind::kIm2colWide;
   if (!offered) Trap();
   return view;
 }
@@ -52,7 +54,8 @@ inline std::uint64_t ElementBytes(const TensorMapView& map) {
   }
 }
 
-// Where byte `offset` of a dense tile lies in shared memory: 16-byte chunks change places within each span.
+// Where byte `offset` of a dense tile lies in shared memory: 16-byte chunks change places within
+// each span.
 inline std::uint64_t Swizzled(std::uint64_t offset, unsigned swizzle) {
   const std::uint64_t mask = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 7
                              : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 3
@@ -62,11 +65,13 @@ inline std::uint64_t Swizzled(std::uint64_t offset, unsigned swizzle) {
 }
 
 // The tensor's element at `position`, or null outside.
-inline unsigned char* ElementAt(const TensorMapView& map, const std::int64_t (&position)[kMaxTensorRank]) {
+inline unsigned char* ElementAt(const TensorMapView& map,
+                                const std::int64_t (&position)[kMaxTensorRank]) {
   std::uint64_t address = map.Address();
   for (unsigned i = 0; i < map.rank; ++i) {
     if (position[i] < 0 || position[i] > std::int64_t{map.last[i]}) return nullptr;
-    address += static_cast<std::uint64_t>(position[i]) * (i == 0 ? ElementBytes(map) : map.strides[i - 1]);
+    address +=
+        static_cast<std::uint64_t>(position[i]) * (i == 0 ? ElementBytes(map) : map.strides[i - 1]);
   }
   return reinterpret_cast<unsigned char*>(address);
 }
@@ -74,7 +79,8 @@ inline unsigned char* ElementAt(const TensorMapView& map, const std::int64_t (&p
 inline void MoveElement(const TensorMapView& map, const std::int64_t (&position)[kMaxTensorRank],
                         void* shared, std::uint64_t index, TileDirection direction) {
   const std::uint64_t bytes = ElementBytes(map);
-  unsigned char* const tile = static_cast<unsigned char*>(shared) + Swizzled(index * bytes, map.swizzle);
+  unsigned char* const tile =
+      static_cast<unsigned char*>(shared) + Swizzled(index * bytes, map.swizzle);
   unsigned char* const element = ElementAt(map, position);
   if (direction == TileDirection::kStore) {
     if (element != nullptr) std::memcpy(element, tile, bytes);
@@ -87,7 +93,8 @@ inline void MoveElement(const TensorMapView& map, const std::int64_t (&position)
 
 // Calls visit for every element of a tiled map's box, innermost dimension fastest.
 template <typename Visit>
-void ForEachInBox(const TensorMapView& map, const std::int64_t (&corner)[kMaxTensorRank], Visit visit) {
+void ForEachInBox(const TensorMapView& map, const std::int64_t (&corner)[kMaxTensorRank],
+                  Visit visit) {
   std::int64_t step[kMaxTensorRank] = {};
   for (;;) {
     std::int64_t position[kMaxTensorRank];
@@ -103,8 +110,8 @@ void ForEachInBox(const TensorMapView& map, const std::int64_t (&corner)[kMaxTen
   }
 }
 
-inline void MoveTile(void* shared, const void* map_bytes, const std::int64_t (&corner)[kMaxTensorRank],
-                     TileDirection direction) {
+inline void MoveTile(void* shared, const void* map_bytes,
+                     const std::int64_t (&corner)[kMaxTensorRank], TileDirection direction) {
   const TensorMapView map = MapAt(map_bytes);
   if (map.kind != TensorMapKind::kTiled) Trap();
   std::uint64_t index = 0;
@@ -113,7 +120,8 @@ inline void MoveTile(void* shared, const void* map_bytes, const std::int64_t (&c
   });
 }
 
-// Moves a pixel on by one within the bounding box that the corners leave of the tensor: W fastest, the batch last.
+// Moves a pixel on by one within the bounding box that the corners leave of the tensor: W fastest,
+// the batch last.
 inline void NextPixel(const TensorMapView& map, std::int64_t (&pixel)[kMaxTensorRank]) {
   for (unsigned i = 1; i + 1 < map.rank; ++i) {
     pixel[i] += map.element_strides[i];
@@ -123,7 +131,8 @@ inline void NextPixel(const TensorMapView& map, std::int64_t (&pixel)[kMaxTensor
   ++pixel[map.rank - 1];
 }
 
-inline void LoadColumn(void* shared, const void* map_bytes, const std::int64_t (&first)[kMaxTensorRank],
+inline void LoadColumn(void* shared, const void* map_bytes,
+                       const std::int64_t (&first)[kMaxTensorRank],
                        const std::int64_t (&offsets)[3]) {
   const TensorMapView map = MapAt(map_bytes);
   if (map.kind != TensorMapKind::kIm2col) Trap();
@@ -158,7 +167,8 @@ static inline void spillway_tensor_store(const void* map, void* tile, Coordinate
   device::MoveTile(tile, map, corner, device::TileDirection::kStore);
 }
 
-// `first` is {c, w, h, d, n} of the tensor's rank, `offsets` {w, h, d}: where in the filter this column is.
+// `first` is {c, w, h, d, n} of the tensor's rank, `offsets` {w, h, d}: where in the filter this
+// column is.
 static inline void spillway_tensor_load_im2col(
     void* tile, const void* map, const std::int64_t (&first)[spillway::simulator::kMaxTensorRank],
     const std::int64_t (&offsets)[3]) {

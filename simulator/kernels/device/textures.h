@@ -1,8 +1,10 @@
-// Texture fetches: tex1Dfetch, tex1D, tex2D, tex3D, their layered and level-of-detail forms, by texture object.
+// Texture fetches: tex1Dfetch, tex1D, tex2D, tex3D, their layered and level-of-detail forms, by
+// texture object.
 //
-// Used by: kernels compiled for the simulator. The rules are those of the CUDA C++ programming guide's appendix on texture
-// fetching: addressing modes first, then the nearest texel or a weighted mean with weights of 8 fractional bits.
-// Cube maps, gathers and anisotropic filtering are not offered: a program that needs them does not compile.
+// Used by: kernels compiled for the simulator. The rules are those of the CUDA C++ programming
+// guide's appendix on texture fetching: addressing modes first, then the nearest texel or a
+// weighted mean with weights of 8 fractional bits. Cube maps, gathers and anisotropic filtering are
+// not offered: a program that needs them does not compile.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -49,8 +51,8 @@ T LoadChannel(const unsigned char* texel, unsigned channel) {
 // An integer channel read as a fraction: unsigned of [0, 1], signed of [-1, 1].
 template <typename T>
 float Fraction(T value) {
-  constexpr float kLargest =
-      static_cast<float>(std::is_signed_v<T> ? (1u << (8 * sizeof(T) - 1)) - 1 : (1u << (8 * sizeof(T))) - 1);
+  constexpr float kLargest = static_cast<float>(
+      std::is_signed_v<T> ? (1u << (8 * sizeof(T) - 1)) - 1 : (1u << (8 * sizeof(T))) - 1);
   const float fraction = static_cast<float>(value) / kLargest;
   return fraction < -1.0f ? -1.0f : fraction;
 }
@@ -74,7 +76,8 @@ inline float FloatChannel(const TextureView& view, const unsigned char* texel, u
   }
 }
 
-inline std::int64_t IntegerChannel(const TextureView& view, const unsigned char* texel, unsigned channel) {
+inline std::int64_t IntegerChannel(const TextureView& view, const unsigned char* texel,
+                                   unsigned channel) {
   switch (view.format) {
     case kUnsigned8:
       return LoadChannel<std::uint8_t>(texel, channel);
@@ -113,7 +116,8 @@ struct Sample {
 
   T Result() const {
     Channel packed[TexelType<T>::kChannels];
-    for (unsigned i = 0; i < TexelType<T>::kChannels; ++i) packed[i] = static_cast<Channel>(channels[i]);
+    for (unsigned i = 0; i < TexelType<T>::kChannels; ++i)
+      packed[i] = static_cast<Channel>(channels[i]);
     T result;
     std::memcpy(&result, packed, sizeof result);
     return result;
@@ -169,14 +173,15 @@ inline Taps TapsAt(float coordinate, std::uint32_t size, const TextureView& view
   const float first = floorf(shifted);
   const float weight = roundf((shifted - first) * 256.0f) / 256.0f;
   const auto index = static_cast<std::int64_t>(first);
-  return {{Addressed(index, size, mode), Addressed(index + 1, size, mode)}, {1.0f - weight, weight}, 2};
+  return {
+      {Addressed(index, size, mode), Addressed(index + 1, size, mode)}, {1.0f - weight, weight}, 2};
 }
 
 inline Taps OneTap(std::int64_t index) { return {{index, 0}, {1, 0}, 1}; }
 
 template <typename T>
-Sample<T> TexelOrBorder(const TextureView& view, const TextureLevel& level, std::int64_t x, std::int64_t y,
-                        std::int64_t z) {
+Sample<T> TexelOrBorder(const TextureView& view, const TextureLevel& level, std::int64_t x,
+                        std::int64_t y, std::int64_t z) {
   if (x >= 0 && y >= 0 && z >= 0) {
     return Texel<T>(view, level.base + static_cast<std::uint64_t>(z) * level.slice_bytes +
                               static_cast<std::uint64_t>(y) * level.pitch_bytes +
@@ -201,8 +206,8 @@ Sample<T> Weighted(const TextureView& view, const TextureLevel& level, const Tap
         const Sample<T> texel = TexelOrBorder<T>(view, level, x.index[i], y.index[j], z.index[k]);
         const float weight = x.weight[i] * y.weight[j] * z.weight[k];
         for (unsigned c = 0; c < view.channels; ++c) {
-          sum.channels[c] +=
-              static_cast<typename Sample<T>::Value>(weight * static_cast<float>(texel.channels[c]));
+          sum.channels[c] += static_cast<typename Sample<T>::Value>(
+              weight * static_cast<float>(texel.channels[c]));
         }
       }
     }
@@ -221,24 +226,26 @@ T AtDetail(const TextureView& view, float detail, AtLevel at_level) {
   if (view.levels == 1) return at_level(view.level[0]).Result();
   float level = fminf(fmaxf(detail + view.level_bias, view.least_level), view.greatest_level);
   level = fminf(fmaxf(level, 0.0f), static_cast<float>(view.levels - 1));
-  if (view.mipmap_filter == 0) return at_level(view.level[static_cast<unsigned>(level + 0.5f)]).Result();
+  if (view.mipmap_filter == 0)
+    return at_level(view.level[static_cast<unsigned>(level + 0.5f)]).Result();
   const auto lower = static_cast<unsigned>(level);
   const unsigned upper = lower + 1 < view.levels ? lower + 1 : lower;
   const float weight = level - static_cast<float>(lower);
   Sample<T> sum = at_level(view.level[lower]);
   const Sample<T> other = at_level(view.level[upper]);
   for (unsigned c = 0; c < view.channels; ++c) {
-    sum.channels[c] =
-        static_cast<typename Sample<T>::Value>((1.0f - weight) * static_cast<float>(sum.channels[c]) +
-                                               weight * static_cast<float>(other.channels[c]));
+    sum.channels[c] = static_cast<typename Sample<T>::Value>(
+        (1.0f - weight) * static_cast<float>(sum.channels[c]) +
+        weight * static_cast<float>(other.channels[c]));
   }
   return sum.Result();
 }
 
 }  // namespace spillway::simulator::device
 
-// Each fetch has a form that returns the value and one that stores it. Only Lod forms choose a level; others, which on a
-// GPU derive it from neighbouring threads outside compute kernels, read level 0.
+// Each fetch has a form that returns the value and one that stores it. Only Lod forms choose a
+// level; others, which on a GPU derive it from neighbouring threads outside compute kernels, read
+// level 0.
 #define SPILLWAY_TEXTURE_FETCH(name, parameters, arguments, ...)  \
   template <typename T>                                           \
   static inline T name parameters {                               \
@@ -259,40 +266,47 @@ SPILLWAY_TEXTURE_FETCH(tex1Dfetch, (cudaTextureObject_t texture, int x), (textur
   if (!inside) return device::Sample<T>{}.Result();
   return device::TexelOrBorder<T>(view, level, x, 0, 0).Result();
 })
-SPILLWAY_TEXTURE_FETCH(tex1DLod, (cudaTextureObject_t texture, float x, float detail), (texture, x, detail), {
-  return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
-    return device::Weighted<T>(view, level, device::TapsAt(x, level.width, view, 0), device::OneTap(0),
-                               device::OneTap(0));
-  });
-})
+SPILLWAY_TEXTURE_FETCH(tex1DLod, (cudaTextureObject_t texture, float x, float detail),
+                       (texture, x, detail), {
+                         return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
+                           return device::Weighted<T>(view, level,
+                                                      device::TapsAt(x, level.width, view, 0),
+                                                      device::OneTap(0), device::OneTap(0));
+                         });
+                       })
 SPILLWAY_TEXTURE_FETCH(tex2DLod, (cudaTextureObject_t texture, float x, float y, float detail),
                        (texture, x, y, detail), {
                          return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
-                           return device::Weighted<T>(view, level, device::TapsAt(x, level.width, view, 0),
-                                                      device::TapsAt(y, level.height, view, 1),
-                                                      device::OneTap(0));
+                           return device::Weighted<T>(
+                               view, level, device::TapsAt(x, level.width, view, 0),
+                               device::TapsAt(y, level.height, view, 1), device::OneTap(0));
                          });
                        })
-SPILLWAY_TEXTURE_FETCH(tex3DLod, (cudaTextureObject_t texture, float x, float y, float z, float detail),
+SPILLWAY_TEXTURE_FETCH(tex3DLod,
+                       (cudaTextureObject_t texture, float x, float y, float z, float detail),
                        (texture, x, y, z, detail), {
                          return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
-                           return device::Weighted<T>(view, level, device::TapsAt(x, level.width, view, 0),
+                           return device::Weighted<T>(view, level,
+                                                      device::TapsAt(x, level.width, view, 0),
                                                       device::TapsAt(y, level.height, view, 1),
                                                       device::TapsAt(z, level.depth, view, 2));
                          });
                        })
-SPILLWAY_TEXTURE_FETCH(tex1DLayeredLod, (cudaTextureObject_t texture, float x, int layer, float detail),
+SPILLWAY_TEXTURE_FETCH(tex1DLayeredLod,
+                       (cudaTextureObject_t texture, float x, int layer, float detail),
                        (texture, x, layer, detail), {
                          return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
-                           return device::Weighted<T>(view, level, device::TapsAt(x, level.width, view, 0),
-                                                      device::OneTap(0), device::Layer(layer, level));
+                           return device::Weighted<T>(
+                               view, level, device::TapsAt(x, level.width, view, 0),
+                               device::OneTap(0), device::Layer(layer, level));
                          });
                        })
 SPILLWAY_TEXTURE_FETCH(tex2DLayeredLod,
                        (cudaTextureObject_t texture, float x, float y, int layer, float detail),
                        (texture, x, y, layer, detail), {
                          return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
-                           return device::Weighted<T>(view, level, device::TapsAt(x, level.width, view, 0),
+                           return device::Weighted<T>(view, level,
+                                                      device::TapsAt(x, level.width, view, 0),
                                                       device::TapsAt(y, level.height, view, 1),
                                                       device::Layer(layer, level));
                          });
@@ -309,12 +323,12 @@ SPILLWAY_TEXTURE_FETCH(tex2DLayeredLod,
     *value = name<T> arguments;                                    \
   }
 SPILLWAY_TEXTURE_LEVEL_0(tex1D, (cudaTextureObject_t texture, float x), (texture, x), texture, x)
-SPILLWAY_TEXTURE_LEVEL_0(tex2D, (cudaTextureObject_t texture, float x, float y), (texture, x, y), texture, x,
-                         y)
-SPILLWAY_TEXTURE_LEVEL_0(tex3D, (cudaTextureObject_t texture, float x, float y, float z), (texture, x, y, z),
-                         texture, x, y, z)
-SPILLWAY_TEXTURE_LEVEL_0(tex1DLayered, (cudaTextureObject_t texture, float x, int layer), (texture, x, layer),
-                         texture, x, layer)
+SPILLWAY_TEXTURE_LEVEL_0(tex2D, (cudaTextureObject_t texture, float x, float y), (texture, x, y),
+                         texture, x, y)
+SPILLWAY_TEXTURE_LEVEL_0(tex3D, (cudaTextureObject_t texture, float x, float y, float z),
+                         (texture, x, y, z), texture, x, y, z)
+SPILLWAY_TEXTURE_LEVEL_0(tex1DLayered, (cudaTextureObject_t texture, float x, int layer),
+                         (texture, x, layer), texture, x, layer)
 SPILLWAY_TEXTURE_LEVEL_0(tex2DLayered, (cudaTextureObject_t texture, float x, float y, int layer),
                          (texture, x, y, layer), texture, x, y, layer)
 #undef SPILLWAY_TEXTURE_LEVEL_0

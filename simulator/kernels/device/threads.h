@@ -1,7 +1,8 @@
 // Where a GPU thread is (threadIdx and its kin) and its block's barriers.
 //
-// Used by: kernels compiled for the simulator. The indices are plain variables of the translation unit, never handed out
-// by address, so that the compiler keeps them in registers while a block's threads run in a loop (kernel.h).
+// Used by: kernels compiled for the simulator. The indices are plain variables of the translation
+// unit, never handed out by address, so that the compiler keeps them in registers while a block's
+// threads run in a loop (kernel.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,10 +19,12 @@
 
 namespace spillway::simulator::device {
 
-[[maybe_unused]] static unsigned started_threads;  // of the current block, in order of their linear index
+[[maybe_unused]] static unsigned
+    started_threads;  // of the current block, in order of their linear index
 [[maybe_unused]] static unsigned
     unblocked_from;  // threads from here to the running one ended without blocking
-[[maybe_unused]] static unsigned times_blocked;  // changes whenever a thread may have been suspended
+[[maybe_unused]] static unsigned
+    times_blocked;  // changes whenever a thread may have been suspended
 
 inline unsigned Linear(uint3 thread, dim3 block) {
   return thread.x + block.x * (thread.y + block.y * thread.z);
@@ -32,14 +35,16 @@ template <typename Wait>
 static auto Suspended(Wait wait) {
   const uint3 self = threadIdx;
   ++times_blocked;
-  const auto result = wait(executor::ThreadPlace{Linear(self, blockDim), started_threads, unblocked_from});
+  const auto result =
+      wait(executor::ThreadPlace{Linear(self, blockDim), started_threads, unblocked_from});
   threadIdx = self;
   return result;
 }
 
 [[maybe_unused]] [[gnu::noinline]] static executor::BarrierResult Barrier(bool predicate) {
-  return Suspended(
-      [&](const executor::ThreadPlace& place) { return executor::WaitAtBarrier(place, predicate); });
+  return Suspended([&](const executor::ThreadPlace& place) {
+    return executor::WaitAtBarrier(place, predicate);
+  });
 }
 
 }  // namespace spillway::simulator::device

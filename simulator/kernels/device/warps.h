@@ -1,7 +1,7 @@
 // Warp operations: shuffles, votes, matches, reductions.
 //
-// Used by: kernels compiled for the simulator. Every lane named in the mask deposits a value; when the last one arrives the
-// operation is computed for all, so that no lane can overtake another.
+// Used by: kernels compiled for the simulator. Every lane named in the mask deposits a value; when
+// the last one arrives the operation is computed for all, so that no lane can overtake another.
 #pragma once
 
 #include <bit>
@@ -60,7 +60,8 @@ std::uint64_t Reduce(const executor::WarpView& view, Combine combine) {
 
 template <typename T>
 std::uint64_t Bits(T value) {
-  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>, "a shuffle moves at most 8 bytes");
+  static_assert(sizeof(T) <= 8 && std::is_trivially_copyable_v<T>,
+                "a shuffle moves at most 8 bytes");
   std::uint64_t bits = 0;
   std::memcpy(&bits, &value, sizeof value);
   return bits;
@@ -73,7 +74,9 @@ T FromBits(std::uint64_t bits) {
   return value;
 }
 
-inline unsigned Lane(uint3 thread, dim3 block) { return Linear(thread, block) % executor::kWarpThreads; }
+inline unsigned Lane(uint3 thread, dim3 block) {
+  return Linear(thread, block) % executor::kWarpThreads;
+}
 
 template <typename T>
 static T Shuffle(unsigned mask, T value, unsigned source) {
@@ -104,7 +107,8 @@ static inline T __shfl_up_sync(unsigned mask, T value, unsigned delta, int width
 template <typename T>
 static inline T __shfl_down_sync(unsigned mask, T value, unsigned delta, int width = 32) {
   const unsigned lane = spillway::simulator::device::Lane(threadIdx, blockDim);
-  const bool inside = (lane & static_cast<unsigned>(width - 1)) + delta < static_cast<unsigned>(width);
+  const bool inside =
+      (lane & static_cast<unsigned>(width - 1)) + delta < static_cast<unsigned>(width);
   return spillway::simulator::device::Shuffle(mask, value, inside ? lane + delta : lane);
 }
 
@@ -113,13 +117,14 @@ static inline T __shfl_xor_sync(unsigned mask, T value, int lane_mask, int width
   const unsigned lane = spillway::simulator::device::Lane(threadIdx, blockDim);
   const unsigned source = lane ^ static_cast<unsigned>(lane_mask);
   // A lane may read from its own or an earlier group of `width` lanes, not from a later one.
-  const bool inside = source < (lane & ~static_cast<unsigned>(width - 1)) + static_cast<unsigned>(width);
+  const bool inside =
+      source < (lane & ~static_cast<unsigned>(width - 1)) + static_cast<unsigned>(width);
   return spillway::simulator::device::Shuffle(mask, value, inside ? source : lane);
 }
 
 [[maybe_unused]] static inline unsigned __ballot_sync(unsigned mask, int predicate) {
-  return static_cast<unsigned>(
-      spillway::simulator::device::InWarp(mask, predicate != 0, 0, spillway::simulator::device::Ballot));
+  return static_cast<unsigned>(spillway::simulator::device::InWarp(
+      mask, predicate != 0, 0, spillway::simulator::device::Ballot));
 }
 [[maybe_unused]] static inline int __any_sync(unsigned mask, int predicate) {
   return __ballot_sync(mask, predicate) != 0;
@@ -140,7 +145,8 @@ static inline unsigned __match_any_sync(unsigned mask, T value) {
 template <typename T>
 static inline unsigned __match_all_sync(unsigned mask, T value, int* all_same) {
   namespace device = spillway::simulator::device;
-  const auto same = static_cast<unsigned>(device::InWarp(mask, device::Bits(value), 0, device::MatchAll));
+  const auto same =
+      static_cast<unsigned>(device::InWarp(mask, device::Bits(value), 0, device::MatchAll));
   *all_same = same != 0;
   return same;
 }

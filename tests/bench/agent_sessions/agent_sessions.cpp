@@ -1,6 +1,7 @@
-// How the agent bears many sessions: 1,000 processes, each with a session that tells its usage twice a second; one of them asks for
-// more and for less, and measures the time from its word to its grant. Then one user connects as fast as it can: first to another agent,
-// which takes the processors as much time and tells what of the delay is the machine's, then to this one.
+// How the agent bears many sessions: 1,000 processes, each with a session that tells its usage
+// twice a second; one of them asks for more and for less, and measures the time from its word to
+// its grant. Then one user connects as fast as it can: first to another agent, which takes the
+// processors as much time and tells what of the delay is the machine's, then to this one.
 //
 // usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
 #include <poll.h>
@@ -101,7 +102,8 @@ std::vector<double> RoundTrips(const std::string& socket, int count) {
   return took_us;
 }
 
-// As another user, who may only be refused: 10,000 attempts a second, as far as the machine gets there.
+// As another user, who may only be refused: 10,000 attempts a second, as far as the machine gets
+// there.
 pid_t StartFlood(const std::string& socket, std::atomic<int64_t>* attempts) {
   const pid_t flood = fork();
   if (flood != 0) return flood;
@@ -165,10 +167,12 @@ pid_t StartAgent(const char* executable, const std::string& config, const std::s
   std::exit(1);
 }
 
-// What a round trip with the agent at `socket` takes while `flooded`, this one or another, is flooded.
-Delay BesideFlood(const char* what, const std::string& flooded, const std::string& socket, int count) {
-  void* const shared =
-      mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+// What a round trip with the agent at `socket` takes while `flooded`, this one or another, is
+// flooded.
+Delay BesideFlood(const char* what, const std::string& flooded, const std::string& socket,
+                  int count) {
+  void* const shared = mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (shared == MAP_FAILED) std::exit(1);
   auto* const attempts = new (shared) std::atomic<int64_t>(0);
   const pid_t flood = StartFlood(flooded, attempts);
@@ -186,7 +190,8 @@ Delay BesideFlood(const char* what, const std::string& flooded, const std::strin
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc < 2) return std::fprintf(stderr, "usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]\n"), 2;
+  if (argc < 2)
+    return std::fprintf(stderr, "usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]\n"), 2;
   const int processes = argc > 2 ? std::atoi(argv[2]) : 1000;
   const int count = argc > 3 ? std::atoi(argv[3]) : 3000;
   char folder[] = "/tmp/agent_sessions.XXXXXX";
@@ -194,7 +199,8 @@ int main(int argc, char** argv) {
   const std::string socket = std::string(folder) + "/agent.sock",
                     other_socket = std::string(folder) + "/other.sock";
   const std::string config = WriteConfig(folder);
-  const pid_t agent = StartAgent(argv[1], config, socket), other = StartAgent(argv[1], config, other_socket);
+  const pid_t agent = StartAgent(argv[1], config, socket),
+              other = StartAgent(argv[1], config, other_socket);
   while (!protocol::ConnectTo(socket) || !protocol::ConnectTo(other_socket)) usleep(10'000);
 
   Print("alone", RoundTrips(socket, count));
@@ -213,10 +219,11 @@ int main(int argc, char** argv) {
   const double wall = static_cast<double>(base::MonotonicNs() - begin) / 1e9;
   std::printf("%d sessions, 2 reports a second each: agent %ld MiB, %.2f of a core\n", processes,
               ResidentMib(agent), (CpuSeconds(agent) - cpu_before) / wall);
-  const Delay elsewhere = BesideFlood("and a user who floods another agent", other_socket, socket, count);
+  const Delay elsewhere =
+      BesideFlood("and a user who floods another agent", other_socket, socket, count);
   const Delay here = BesideFlood("and a user who floods this one", socket, socket, count);
-  std::printf("the flood delays by: median %.2f, p99 %.2f times\n", here.median_us / elsewhere.median_us,
-              here.p99_us / elsewhere.p99_us);
+  std::printf("the flood delays by: median %.2f, p99 %.2f times\n",
+              here.median_us / elsewhere.median_us, here.p99_us / elsewhere.p99_us);
   for (pid_t child : tenants) kill(child, SIGKILL);
   for (pid_t child : {agent, other}) kill(child, SIGKILL);
   while (wait(nullptr) > 0) {

@@ -1,6 +1,7 @@
-// What the node's own part of a grant costs beside many jobs that want more host memory than there is, without sockets and without other
-// processes: a job comes, for which all the others have to give back a little; then it asks for more, is granted it and obeys, again and
-// again. Repeatable to the instruction:
+// What the node's own part of a grant costs beside many jobs that want more host memory than there
+// is, without sockets and without other processes: a job comes, for which all the others have to
+// give back a little; then it asks for more, is granted it and obeys, again and again. Repeatable
+// to the instruction:
 //
 //   valgrind --tool=callgrind --toggle-collect='*Bench::Come*' node_round_trip 1000 100
 //   valgrind --tool=callgrind --toggle-collect='*Bench::RoundTrip*' node_round_trip 1000 100
@@ -80,7 +81,9 @@ class Bench {
     config.limits.connections_per_second_per_user = 100'000;
     return config;
   }
-  static std::vector<NodeDevice> Devices() { return {{kFirstDevice, "GPU-1", "Simulated", 4096 * kGiB}}; }
+  static std::vector<NodeDevice> Devices() {
+    return {{kFirstDevice, "GPU-1", "Simulated", 4096 * kGiB}};
+  }
   void Turn(const Job& job) {
     node_.Readable(job.session, now_ns_);
     node_.Settle(now_ns_);
@@ -106,8 +109,8 @@ int Run(int jobs, int round_trips) {
     std::fprintf(stderr, "node_round_trip: nothing was granted\n");
     return 1;
   }
-  std::printf("%d jobs: %.1f us of the node for one that comes, %.1f us for a word and its grant\n", jobs,
-              static_cast<double>(begin_ns - came_ns) / 1000,
+  std::printf("%d jobs: %.1f us of the node for one that comes, %.1f us for a word and its grant\n",
+              jobs, static_cast<double>(begin_ns - came_ns) / 1000,
               static_cast<double>(base::MonotonicNs() - begin_ns) / 1000 / round_trips);
   return 0;
 }
@@ -116,5 +119,6 @@ int Run(int jobs, int round_trips) {
 }  // namespace spillway::agent
 
 int main(int argc, char** argv) {
-  return spillway::agent::Run(argc > 1 ? std::atoi(argv[1]) : 1000, argc > 2 ? std::atoi(argv[2]) : 1000);
+  return spillway::agent::Run(argc > 1 ? std::atoi(argv[1]) : 1000,
+                              argc > 2 ? std::atoi(argv[2]) : 1000);
 }

@@ -1,9 +1,10 @@
-// Measures a pair of cuMemAlloc and cuMemFree in a steady state: through the preload library, with the calls that it
-// makes to the driver counted, next to the simulated driver's own pair.
+// Measures a pair of cuMemAlloc and cuMemFree in a steady state: through the preload library, with
+// the calls that it makes to the driver counted, next to the simulated driver's own pair.
 //
-// Three states of the device: idle; with a launch on one stream between allocation and free, whose order the next user of
-// the memory inherits; and with launches on two streams in turn, each of which must be ordered behind the other's: those
-// driver calls (an event, a wait) belong to the launch and are counted with the pair.
+// Three states of the device: idle; with a launch on one stream between allocation and free, whose
+// order the next user of the memory inherits; and with launches on two streams in turn, each of
+// which must be ordered behind the other's: those driver calls (an event, a wait) belong to the
+// launch and are counted with the pair.
 #include "tests/bench/bench.h"
 
 namespace {
@@ -70,7 +71,8 @@ struct Size {
   const char* name;
   size_t bytes;
 };
-constexpr Size kSizes[] = {{"4 KiB", 4 << 10}, {"1 MiB", 1 << 20}, {"64 MiB", 64 << 20}, {"1 GiB", 1 << 30}};
+constexpr Size kSizes[] = {
+    {"4 KiB", 4 << 10}, {"1 MiB", 1 << 20}, {"64 MiB", 64 << 20}, {"1 GiB", 1 << 30}};
 
 void MeasureHooked(const OpenDriver& driver, int batches) {
   const Calls calls = CallsOf(driver);
@@ -87,7 +89,8 @@ void MeasureHooked(const OpenDriver& driver, int batches) {
       std::printf("%-8s %-36s %10.0f %18.3f\n", size.name, state, pair_ns, calls_per_pair);
     };
     print("idle", [](CUdeviceptr) {});
-    print("launches on one stream", [&](CUdeviceptr address) { Launch(calls, streams[0], address); });
+    print("launches on one stream",
+          [&](CUdeviceptr address) { Launch(calls, streams[0], address); });
     int turn = 0;
     print("launches on two streams",
           [&](CUdeviceptr address) { Launch(calls, streams[++turn % 2], address); });

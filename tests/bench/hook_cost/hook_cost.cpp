@@ -1,11 +1,14 @@
-// Measures one kernel launch through the preload library, next to the same launch made straight at the driver.
+// Measures one kernel launch through the preload library, next to the same launch made straight at
+// the driver.
 //
-// Started plainly it starts itself again under the preload library and over the null driver. Both kinds of launch then
-// alternate in batches, so that whatever else the machine does falls on both alike. A figure is the mean of one batch of
-// 32 launches; printed are the median and the 99th percentile over all batches.
+// Started plainly it starts itself again under the preload library and over the null driver. Both
+// kinds of launch then alternate in batches, so that whatever else the machine does falls on both
+// alike. A figure is the mean of one batch of 32 launches; printed are the median and the 99th
+// percentile over all batches.
 //
-// The launches repeat themselves, so that the job can be learned. A last row is measured by a process of its own, whose job follows
-// a plan that has nothing to move; its report must say that it did.
+// The launches repeat themselves, so that the job can be learned. A last row is measured by a
+// process of its own, whose job follows a plan that has nothing to move; its report must say that
+// it did.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -35,7 +38,8 @@ constexpr int kPointers = 5;
 constexpr int kKernels = 256;
 constexpr int kLaunchesPerBatch = 32;
 constexpr int kArgumentSets = 1024;
-constexpr int kIterationBatches = kArgumentSets / kLaunchesPerBatch;  // until the same launches come again
+constexpr int kIterationBatches =
+    kArgumentSets / kLaunchesPerBatch;  // until the same launches come again
 static_assert(kIterationBatches * kLaunchesPerBatch * 7 % kKernels == 0);
 
 using Launch = decltype(&::cuLaunchKernel);
@@ -67,7 +71,8 @@ Driver Open() {
   driver.allocate = opened.Find<decltype(driver.allocate)>("cuMemAlloc_v2");
   driver.synchronize = opened.Find<decltype(driver.synchronize)>("cuCtxSynchronize");
   driver.count_plain_allocations = opened.Find<int (*)()>("null_driver_plain_allocations");
-  if (!IsFrom(BENCH_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch))) Die("the launch is not hooked");
+  if (!IsFrom(BENCH_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch)))
+    Die("the launch is not hooked");
   if (!IsFrom(BENCH_DRIVER, reinterpret_cast<void*>(driver.bare_launch)))
     Die("the bare launch is not the driver's");
   return driver;
@@ -78,7 +83,8 @@ std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random)
   std::uniform_int_distribution<size_t> size_kib(1024, 16384);
   std::vector<CUdeviceptr> addresses(kAllocations);
   for (CUdeviceptr& address : addresses) {
-    if (driver.allocate(&address, size_kib(*random) << 10) != CUDA_SUCCESS) Die("an allocation failed");
+    if (driver.allocate(&address, size_kib(*random) << 10) != CUDA_SUCCESS)
+      Die("an allocation failed");
   }
   if (driver.count_plain_allocations() != 0)
     Die("the allocations are not managed: there is nothing to measure");
@@ -88,15 +94,16 @@ std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random)
 
 using ArgumentSets = std::unique_ptr<std::array<ArgumentSet, kArgumentSets>>;
 
-// Five pointers among the first `working_set` allocations, some bytes inside; scalars as sizes, strides and floats are.
+// Five pointers among the first `working_set` allocations, some bytes inside; scalars as sizes,
+// strides and floats are.
 ArgumentSets MakeArguments(const std::vector<CUdeviceptr>& addresses, int working_set,
                            std::mt19937_64* random) {
   auto sets = std::make_unique<std::array<ArgumentSet, kArgumentSets>>();
   for (ArgumentSet& set : *sets) {
     for (int i = 0; i < kParameters; ++i) {
       const bool is_pointer = i < kPointers;
-      set.values[i] =
-          is_pointer ? addresses[(*random)() % working_set] + ((*random)() % 4096) * 256 : (*random)() >> 34;
+      set.values[i] = is_pointer ? addresses[(*random)() % working_set] + ((*random)() % 4096) * 256
+                                 : (*random)() >> 34;
       set.addresses[i] = &set.values[i];
     }
   }
@@ -107,15 +114,18 @@ double BatchNs(Launch launch, ArgumentSets::element_type& sets, unsigned first) 
   const double begin_ns = NowNs();
   for (int i = 0; i < kLaunchesPerBatch; ++i) {
     ArgumentSet& set = sets[(first + i) % kArgumentSets];
-    const auto kernel = reinterpret_cast<CUfunction>(uintptr_t{0x100000} + (first * 7 + i) % kKernels * 64);
-    if (launch(kernel, 64, 1, 1, 256, 1, 1, 0, nullptr, set.addresses.data(), nullptr) != CUDA_SUCCESS) {
+    const auto kernel =
+        reinterpret_cast<CUfunction>(uintptr_t{0x100000} + (first * 7 + i) % kKernels * 64);
+    if (launch(kernel, 64, 1, 1, 256, 1, 1, 0, nullptr, set.addresses.data(), nullptr) !=
+        CUDA_SUCCESS) {
       Die("a launch failed");
     }
   }
   return (NowNs() - begin_ns) / kLaunchesPerBatch;
 }
 
-Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_type& sets, int batches) {
+Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_type& sets,
+                int batches) {
   std::vector<double> bare_ns, hooked_ns;
   for (int batch = -batches / 10; batch < batches; ++batch) {
     const unsigned first = static_cast<unsigned>(batch + batches) * kLaunchesPerBatch;
@@ -135,7 +145,8 @@ Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_ty
 constexpr int kIterationsToLearn = 100;
 constexpr const char* kFollowed = "a working set, a plan followed";
 
-// Long enough for what learns beside the program: it sees an iteration, and has some time, again and again.
+// Long enough for what learns beside the program: it sees an iteration, and has some time, again
+// and again.
 void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   constexpr timespec kPause{0, 20'000'000};
   for (int batch = 0; batch < kIterationsToLearn * kIterationBatches; ++batch) {
@@ -148,7 +159,8 @@ void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
 int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batches) {
   LetItBeLearned(driver, sets);
   const Figures row = Measure(kFollowed, driver, sets, batches);
-  std::printf("%f %f %f %f\n", row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns, row.hooked_p99_ns);
+  std::printf("%f %f %f %f\n", row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns,
+              row.hooked_p99_ns);
   return 0;
 }
 
@@ -162,22 +174,25 @@ std::string ContentsOf(const std::string& path) {
   std::string contents;
   FILE* const file = std::fopen(path.c_str(), "r");
   if (file == nullptr) Die("cannot read " + path);
-  for (int byte = std::fgetc(file); byte != EOF; byte = std::fgetc(file)) contents += static_cast<char>(byte);
+  for (int byte = std::fgetc(file); byte != EOF; byte = std::fgetc(file))
+    contents += static_cast<char>(byte);
   std::fclose(file);
   return contents;
 }
 
-// Started again as a job that is learned though all fits: then its iterations are followed, by a plan that moves nothing.
+// Started again as a job that is learned though all fits: then its iterations are followed, by a
+// plan that moves nothing.
 Figures MeasureFollowed(const char* size_option) {
   const std::string report = "/tmp/hook_cost." + std::to_string(getpid()) + ".json";
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) Die("cannot find itself");
-  const std::string command = "SPILLWAY_LEARN=always SPILLWAY_PARK=off SPILLWAY_REPORT='" + report + "' '" +
-                              self + "' --followed " + size_option;
+  const std::string command = "SPILLWAY_LEARN=always SPILLWAY_PARK=off SPILLWAY_REPORT='" + report +
+                              "' '" + self + "' --followed " + size_option;
   FILE* const child = popen(command.c_str(), "r");
   Figures row{kFollowed, 0, 0, 0, 0};
-  if (child == nullptr || std::fscanf(child, "%lf %lf %lf %lf", &row.bare_median_ns, &row.bare_p99_ns,
-                                      &row.hooked_median_ns, &row.hooked_p99_ns) != 4)
+  if (child == nullptr ||
+      std::fscanf(child, "%lf %lf %lf %lf", &row.bare_median_ns, &row.bare_p99_ns,
+                  &row.hooked_median_ns, &row.hooked_p99_ns) != 4)
     Die("the process that follows a plan tells nothing");
   if (pclose(child) != 0) Die("the process that follows a plan fails");
   const std::string said = ContentsOf(report);
@@ -190,26 +205,29 @@ Figures MeasureFollowed(const char* size_option) {
 void PrintTable(const std::vector<Figures>& rows) {
   std::printf("ns per launch, %d parameters of which %d pointers, %d live allocations >= 1 MiB\n",
               kParameters, kPointers, kAllocations);
-  std::printf("%-34s %12s %12s %12s %12s %12s\n", "pointers into", "bare median", "bare p99", "hook median",
-              "hook p99", "cost median");
+  std::printf("%-34s %12s %12s %12s %12s %12s\n", "pointers into", "bare median", "bare p99",
+              "hook median", "hook p99", "cost median");
   for (const Figures& row : rows) {
-    std::printf("%-34s %12.1f %12.1f %12.1f %12.1f %12.1f\n", row.what, row.bare_median_ns, row.bare_p99_ns,
-                row.hooked_median_ns, row.hooked_p99_ns, row.CostMedianNs());
+    std::printf("%-34s %12.1f %12.1f %12.1f %12.1f %12.1f\n", row.what, row.bare_median_ns,
+                row.bare_p99_ns, row.hooked_median_ns, row.hooked_p99_ns, row.CostMedianNs());
   }
 }
 
 void WriteJson(const char* path, const std::vector<Figures>& rows) {
   FILE* const file = std::fopen(path, "w");
   if (file == nullptr) Die(std::string("cannot write ") + path);
-  std::fprintf(file, "{\"schema\": 1, \"parameters\": %d, \"pointers\": %d, \"allocations\": %d, \"rows\": [",
-               kParameters, kPointers, kAllocations);
+  std::fprintf(
+      file,
+      "{\"schema\": 1, \"parameters\": %d, \"pointers\": %d, \"allocations\": %d, \"rows\": [",
+      kParameters, kPointers, kAllocations);
   const char* comma = "";
   for (const Figures& row : rows) {
-    std::fprintf(file,
-                 "%s\n  {\"pointers_into\": \"%s\", \"bare_median_ns\": %.2f, \"bare_p99_ns\": %.2f, "
-                 "\"hook_median_ns\": %.2f, \"hook_p99_ns\": %.2f, \"cost_median_ns\": %.2f}",
-                 comma, row.what, row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns,
-                 row.hooked_p99_ns, row.CostMedianNs());
+    std::fprintf(
+        file,
+        "%s\n  {\"pointers_into\": \"%s\", \"bare_median_ns\": %.2f, \"bare_p99_ns\": %.2f, "
+        "\"hook_median_ns\": %.2f, \"hook_p99_ns\": %.2f, \"cost_median_ns\": %.2f}",
+        comma, row.what, row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns,
+        row.hooked_p99_ns, row.CostMedianNs());
     comma = ",";
   }
   std::fprintf(file, "\n]}\n");

@@ -1,10 +1,11 @@
-// Measures kernel launches from many threads through the preload library, next to the same launches made straight at
-// the driver: how throughput grows with threads when nothing is shared on the way.
+// Measures kernel launches from many threads through the preload library, next to the same launches
+// made straight at the driver: how throughput grows with threads when nothing is shared on the way.
 //
-// Each thread launches on a stream of its own; of five pointers, three lie in allocations of its own and two in some that
-// all threads use (weights). A driver whose launch costs nothing shows the hook alone; one whose launch keeps its thread
-// busy for two microseconds, as real ones do or longer, shows what a program sees. Rounds of bare and hooked launches
-// alternate; a figure is the median over all rounds.
+// Each thread launches on a stream of its own; of five pointers, three lie in allocations of its
+// own and two in some that all threads use (weights). A driver whose launch costs nothing shows the
+// hook alone; one whose launch keeps its thread busy for two microseconds, as real ones do or
+// longer, shows what a program sees. Rounds of bare and hooked launches alternate; a figure is the
+// median over all rounds.
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -53,10 +54,12 @@ struct Span {
 Span LaunchAll(const Program& program, Launch launch, int launches, std::atomic<int>* waiting) {
   program.driver.MakeCurrent();
   CUstream stream;
-  program.driver.Find<decltype(&::cuStreamCreate)>("cuStreamCreate")(&stream, CU_STREAM_NON_BLOCKING);
+  program.driver.Find<decltype(&::cuStreamCreate)>("cuStreamCreate")(&stream,
+                                                                     CU_STREAM_NON_BLOCKING);
   Arguments arguments;
   for (int i = 0; i < kOwn; ++i) arguments.values[i] = program.Allocate();
-  for (int i = 0; i < kShared; ++i) arguments.values[kOwn + i] = program.shared[static_cast<size_t>(i)];
+  for (int i = 0; i < kShared; ++i)
+    arguments.values[kOwn + i] = program.shared[static_cast<size_t>(i)];
   const auto kernel = reinterpret_cast<CUfunction>(uintptr_t{0x100000});
   launch(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments.addresses, nullptr);
   waiting->fetch_sub(1);
@@ -101,8 +104,9 @@ Row Measure(const Program& program, int threads, int rounds, int launches) {
 }
 
 void Print(const Row& row, const Row& alone) {
-  std::printf("%8d %14.0f %14.0f %12.3f %16.2f %16.2f\n", row.threads, row.bare / 1e3, row.hooked / 1e3,
-              row.hooked / row.bare, row.bare / alone.bare, row.hooked / alone.hooked);
+  std::printf("%8d %14.0f %14.0f %12.3f %16.2f %16.2f\n", row.threads, row.bare / 1e3,
+              row.hooked / 1e3, row.hooked / row.bare, row.bare / alone.bare,
+              row.hooked / alone.hooked);
 }
 
 }  // namespace

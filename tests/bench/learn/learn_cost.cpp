@@ -1,5 +1,6 @@
-// What an event costs the learner and the follower, on streams of a few million events: processor time per event, the best of a few
-// rounds. The events are a network's, made before the clock starts.
+// What an event costs the learner and the follower, on streams of a few million events: processor
+// time per event, the best of a few rounds. The events are a network's, made before the clock
+// starts.
 //
 //     learn_cost [--quick]
 
@@ -91,8 +92,8 @@ void Measure(const char* name, const Stream& stream) {
       }
     }
   });
-  std::printf("%-22s %9zu events  learner %6.1f ns/event, %d learned", name, stream.events.size(), learner_ns,
-              learned);
+  std::printf("%-22s %9zu events  learner %6.1f ns/event, %d learned", name, stream.events.size(),
+              learner_ns, learned);
   if (pattern != nullptr) {
     int64_t iterations = 0;
     const double follower_ns = BestNsPerEvent(stream, [&] {
@@ -109,21 +110,28 @@ void Measure(const char* name, const Stream& stream) {
       IterationFollower follower(pattern);
       for (const JobEvent& event : twin.events) follower.Observe(event);
     });
-    std::printf(", of %d events; follower %6.1f ns/event, %lld whole iterations, lost %.1f ns/event",
-                pattern->size(), follower_ns, static_cast<long long>(iterations), lost_ns);
+    std::printf(
+        ", of %d events; follower %6.1f ns/event, %lld whole iterations, lost %.1f ns/event",
+        pattern->size(), follower_ns, static_cast<long long>(iterations), lost_ns);
   }
   std::printf("\n");
 }
 
 IterationProfile Network(const char* name) {
-  return networks::MakeTrainingStep(*networks::MakeNetwork(name, 2), networks::UpdatePlace::kAtEnd).profile;
+  return networks::MakeTrainingStep(*networks::MakeNetwork(name, 2), networks::UpdatePlace::kAtEnd)
+      .profile;
 }
 
 // Equal layers, more events than fit the processor's first cache.
 IterationProfile LongGpt() {
-  const networks::TransformerShape shape{
-      .name = "gpt", .width = 256, .heads = 8, .layers = 200, .vocabulary = 1000, .norm_first = true};
-  return networks::MakeTrainingStep(networks::Transformer(shape, 2, 64), networks::UpdatePlace::kAtEnd)
+  const networks::TransformerShape shape{.name = "gpt",
+                                         .width = 256,
+                                         .heads = 8,
+                                         .layers = 200,
+                                         .vocabulary = 1000,
+                                         .norm_first = true};
+  return networks::MakeTrainingStep(networks::Transformer(shape, 2, 64),
+                                    networks::UpdatePlace::kAtEnd)
       .profile;
 }
 

@@ -21,7 +21,7 @@ MOST_PERCENT = 102
 
 
 def run(build, options, budget_bytes=None, learn="off"):
-    """One run under the preload library; its report and the simulator's books."""
+    """One run under the preload library; its report and the simulator's statistics."""
     env = simulated_gpu.environment(build, build / "lib" / "libspillway.so", budget_bytes, "a100")
     with tempfile.TemporaryDirectory(prefix="spillway-loops-") as folder:
         report = pathlib.Path(folder) / "report.json"
@@ -42,7 +42,7 @@ def compare(build, options, share):
     bare = run(build, options)
     budget_bytes = bare.report["wanted_peak_bytes"] * share // 100 // (2 * MIB) * (2 * MIB)
     off, on = (run(build, options, budget_bytes, learn) for learn in ("off", "wait"))
-    bare_ns, off_ns, on_ns = (each.books["simulated_ns"] for each in (bare, off, on))
+    bare_ns, off_ns, on_ns = (each.statistics["simulated_ns"] for each in (bare, off, on))
     is_same = on.output == off.output == bare.output
     learning = on.report["learning"]
     line = (f"{' '.join(options):45} {share:3} % of {bare.report['wanted_peak_bytes'] // MIB:4} MiB: "

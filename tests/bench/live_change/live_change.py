@@ -3,9 +3,9 @@
 
 Each network runs alone first, bare, for what it wants and how many kernels a step has. Then it trains with a budget of 12 GiB until it
 follows a plan; `spillway budget set` makes it 6 GiB, and some iterations later 12 GiB again. The change is obeyed when the simulator's
-books say for the last time that the job holds more than that; the way back when it holds more again for the first time. Iterations are
+statistics say for the last time that the job holds more than that; the way back when it holds more again for the first time. Iterations are
 kernels over the kernels of a bare step: what is made again counts too, so a figure is rather too large. At last the job must have printed what it prints bare in as many steps; else, or
-with a violation in the books, the exit code is 1. It is also 1 where a change took more than two iterations.
+with a violation in the statistics, the exit code is 1. It is also 1 where a change took more than two iterations.
 
   live_change.py                     12 -> 6 -> 12 GiB, three networks, twice each (some minutes on two cores)
   live_change.py --times 5 --networks gpt
@@ -46,7 +46,7 @@ def run_alone(options, place, workload, steps):
     code = machine.begin("alone", 0, [*workload.split(), f"--steps={steps}"], "--off").wait()
     if code != 0:
         raise SystemExit(f"live_change: '{workload}' fails alone: {machine.errors('alone')}")
-    return machine.process_books("alone"), machine.output("alone")
+    return machine.process_statistics("alone"), machine.output("alone")
 
 
 class Training:
@@ -65,12 +65,12 @@ class Training:
 
     def look(self):
         """(bytes held, iterations so far)"""
-        for one in (self.machine.books() or {"processes": []})["processes"]:
+        for one in (self.machine.statistics() or {"processes": []})["processes"]:
             if one.get("pid") == self.job.pid:
                 return one["device_bytes_now"][0], one["kernels"] / self.kernels_per_step
         return 0, 0
 
-    def await_books(self, fits):
+    def await_statistics(self, fits):
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline and self.job.poll() is None:
             held_bytes, iterations = self.look()
@@ -97,14 +97,14 @@ class Training:
             last = iterations if held_bytes > budget_bytes else last
             return iterations > max(last, taken) + ITERATIONS_BETWEEN
 
-        self.await_books(settled)
+        self.await_statistics(settled)
         return last - taken, last - asked
 
     def grow(self, budget_bytes, former_bytes):
         """The same until the first look at which it held more than it might before."""
         asked, taken = self.set_budget(budget_bytes)
-        first = self.await_books(lambda held_bytes, _: held_bytes > former_bytes)
-        self.await_books(lambda _, iterations: iterations > first + ITERATIONS_BETWEEN)
+        first = self.await_statistics(lambda held_bytes, _: held_bytes > former_bytes)
+        self.await_statistics(lambda _, iterations: iterations > first + ITERATIONS_BETWEEN)
         return first - taken, first - asked
 
     def stop(self):
@@ -119,25 +119,25 @@ class Training:
         code = self.job.wait(PATIENCE_S)
         if code != 0:
             raise SystemExit(f"live_change: the job ended with {code}: {self.machine.errors('job')[-500:]}")
-        return self.machine.output("job"), self.machine.process_books("job"), self.machine.report("job")
+        return self.machine.output("job"), self.machine.process_statistics("job"), self.machine.report("job")
 
 
 def measure(options, folder, name, workload, number):
     """Prints a row; whether all held."""
-    books, _ = run_alone(options, folder / f"alone-{name}-{number}", workload, FEW_STEPS)
-    training = Training(options, folder / f"live-{name}-{number}", workload, books["kernels"] / FEW_STEPS)
+    statistics, _ = run_alone(options, folder / f"alone-{name}-{number}", workload, FEW_STEPS)
+    training = Training(options, folder / f"live-{name}-{number}", workload, statistics["kernels"] / FEW_STEPS)
     try:
-        training.await_books(lambda _, iterations: iterations > SETTLING_ITERATIONS)
+        training.await_statistics(lambda _, iterations: iterations > SETTLING_ITERATIONS)
         less = training.shrink(options.small_bytes)
         more = training.grow(options.large_bytes, options.small_bytes)
-        output, job_books, report = training.finish()
+        output, job_statistics, report = training.finish()
     finally:
         training.stop()
     steps = sum(line.startswith("step ") for line in output.splitlines())
     is_same = output == run_alone(options, folder / f"same-{name}-{number}", workload, steps)[1]
-    violations = job_books["violations"]
+    violations = job_statistics["violations"]
     print("| " + " | ".join(map(str, (
-        name, f"{books['device_bytes_peak'] / GIB:.1f}", f"{job_books['device_bytes_peak'] / GIB:.2f}", f"{less[0]:.2f} ({less[1]:.2f})",
+        name, f"{statistics['device_bytes_peak'] / GIB:.1f}", f"{job_statistics['device_bytes_peak'] / GIB:.2f}", f"{less[0]:.2f} ({less[1]:.2f})",
         f"{more[0]:.2f} ({more[1]:.2f})", steps, report["budget_changes"], f"{report['over_budget_ns'] / 1e6:.0f}",
         report["learning"]["plans_adopted"], "same" if is_same else "DIFFERS", len(violations)))) + " |", flush=True)
     return is_same and not violations and max(less[0], more[0]) <= MOST_ITERATIONS

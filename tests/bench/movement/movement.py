@@ -160,7 +160,7 @@ def parse(arguments):
     parser.add_argument("--jobs", type=int, default=1, help="runs at a time")
     parser.add_argument("--limit-s", type=int, default=600, help="for one run, by the real clock")
     parser.add_argument("--no-learning", dest="learning", action="store_false", help="leave out when a second run has its plan")
-    parser.add_argument("--json", metavar="FILE", help="all figures, reports and books")
+    parser.add_argument("--json", metavar="FILE", help="all figures, reports and statistics")
     parser.add_argument("--page", metavar="FILE", help="the table as a page of docs")
     options = parser.parse_args(arguments)
     for name in options.networks:

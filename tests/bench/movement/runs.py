@@ -39,7 +39,7 @@ class Result:
     times_ms: list  # of all steps but the first, on the virtual clock
     output: str  # losses and checksum
     report: dict
-    books: dict
+    statistics: dict
     why: str  # what ended a run that failed
     cost_s: float  # of real time
 
@@ -49,12 +49,12 @@ class Result:
 
     @property
     def step_ns(self):
-        """Steady: the median of the last pairs, so that a census does not count as if it came in every few steps."""
+        """Steady: the median of the last pairs, so that a full scan does not count as if it came in every few steps."""
         return round(statistics.median(pairs_ms(self.times_ms)) * 1e6)
 
     @property
     def is_steady(self):
-        """All of the last pairs but one, in which a census may have been, take the same time."""
+        """All of the last pairs but one, in which a full scan may have been, take the same time."""
         alike = [pair for pair in pairs_ms(self.times_ms) if abs(pair * 1e6 / self.step_ns - 1) <= STEADY]
         return len(alike) >= STEADY_STEPS // 2 - 1
 
@@ -107,8 +107,8 @@ class Runner:
     def _start(self, run, folder):
         library = self.build / "lib" / "libspillway.so" if run.budget_bytes else None
         env = simulated_gpu.environment(self.build, library, run.budget_bytes or None, run.profile)
-        report, books = folder / "report.json", folder / "books.json"
-        env.update(SPILLWAY_SIM_COMPUTE="tags", SPILLWAY_SIM_STATS=str(books), SPILLWAY_REPORT=str(report),
+        report, statistics = folder / "report.json", folder / "statistics.json"
+        env.update(SPILLWAY_SIM_COMPUTE="tags", SPILLWAY_SIM_STATS=str(statistics), SPILLWAY_REPORT=str(report),
                    SPILLWAY_HOST_LIMIT=str(HOST_BYTES))
         env.update({f"SPILLWAY_{name}": value for name, value in run.settings})
         if run.is_second:
@@ -121,7 +121,7 @@ class Runner:
         except subprocess.TimeoutExpired:
             return Result([], "", {}, {}, f"not done after {self.limit_s} s", self.limit_s)
         cost_s = time.monotonic() - began_s
-        told = [json.loads(file.read_text()) if file.exists() else {} for file in (report, books)]
+        told = [json.loads(file.read_text()) if file.exists() else {} for file in (report, statistics)]
         times_ms = [float(text) for text in re.findall(r"^step \d+ took (\S+) ms$", ended.stderr, re.M)]
         return Result(times_ms, ended.stdout, *told, why_it_failed(ended, times_ms), cost_s)
 

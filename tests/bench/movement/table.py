@@ -148,7 +148,7 @@ class SeriesTable:
             "network": series.network, "profile": series.profile, "bare_step_ns": self.bare_ns, "peak_bytes": series.peak_bytes,
             "percent": percent, "policy": policy, "step_ns": result.step_ns if result.ended_well else 0,
             "same_bytes": series.same_bytes(result), "why": result.why, "times_ms": result.times_ms, "report": result.report,
-            "books": result.books,
+            "statistics": result.statistics,
         } for (percent, policy), result in self.cells.items()]
 
 
@@ -173,7 +173,7 @@ def moved_bytes(result):
 
 def calls_per_step(result):
     """Of cuMemMap, cuMemUnmap, cuMemSetAccess, cuMemCreate and cuMemRelease, over the whole run."""
-    return str(round(sum(result.books.get(name, 0) for name in MAPPING_CALLS) / result.steps))
+    return str(round(sum(result.statistics.get(name, 0) for name in MAPPING_CALLS) / result.steps))
 
 
 def gibibytes_per_step(result):

@@ -1,8 +1,9 @@
-// A libcuda.so.1 for measuring hooks: one device of 1 TiB, memory that is only address space, work that is done at once.
+// A libcuda.so.1 for measuring hooks: one device of 1 TiB, memory that is only address space, work
+// that is done at once.
 //
-// Any thread; nothing here waits, locks or touches the memory it hands out. Every kernel has 20 parameters of 8 bytes.
-// A launch keeps its thread busy for NULL_DRIVER_LAUNCH_NS (nothing by default).
-// Functions not defined here answer NOT_SUPPORTED (null_driver_rest.cpp).
+// Any thread; nothing here waits, locks or touches the memory it hands out. Every kernel has 20
+// parameters of 8 bytes. A launch keeps its thread busy for NULL_DRIVER_LAUNCH_NS (nothing by
+// default). Functions not defined here answer NOT_SUPPORTED (null_driver_rest.cpp).
 #include <dlfcn.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -83,7 +84,9 @@ NULL_DRIVER CUresult cuInit(unsigned) { return CUDA_SUCCESS; }
 NULL_DRIVER CUresult cuDriverGetVersion(int* version) { return Give(version, 13000); }
 NULL_DRIVER CUresult cuDeviceGet(CUdevice* device, int) { return Give(device, 0); }
 NULL_DRIVER CUresult cuDeviceGetCount(int* count) { return Give(count, 1); }
-NULL_DRIVER CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) { return Give(bytes, kCapacityBytes); }
+NULL_DRIVER CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice) {
+  return Give(bytes, kCapacityBytes);
+}
 NULL_DRIVER CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute attribute, CUdevice) {
   return Give(value, AttributeValue(attribute));
 }
@@ -116,38 +119,47 @@ NULL_DRIVER CUresult cuMemHostAlloc(void** memory, size_t bytes, unsigned) {
   return NewAddresses(reinterpret_cast<CUdeviceptr*>(memory), bytes);
 }
 NULL_DRIVER CUresult cuMemFreeHost(void*) { return Worked(); }
-NULL_DRIVER CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size_bytes, size_t, CUdeviceptr,
-                                         unsigned long long) {
+NULL_DRIVER CUresult cuMemAddressReserve(CUdeviceptr* address, size_t size_bytes, size_t,
+                                         CUdeviceptr, unsigned long long) {
   return NewAddresses(address, size_bytes);
 }
 NULL_DRIVER CUresult cuMemAddressFree(CUdeviceptr, size_t) { return Worked(); }
-NULL_DRIVER CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t, const CUmemAllocationProp*,
-                                 unsigned long long) {
+NULL_DRIVER CUresult cuMemCreate(CUmemGenericAllocationHandle* handle, size_t,
+                                 const CUmemAllocationProp*, unsigned long long) {
   return Give<CUmemGenericAllocationHandle>(handle, next_token.fetch_add(16));
 }
 NULL_DRIVER CUresult cuMemRelease(CUmemGenericAllocationHandle) { return Worked(); }
-NULL_DRIVER CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle, unsigned long long) {
+NULL_DRIVER CUresult cuMemMap(CUdeviceptr, size_t, size_t, CUmemGenericAllocationHandle,
+                              unsigned long long) {
   return Worked();
 }
 NULL_DRIVER CUresult cuMemUnmap(CUdeviceptr, size_t) { return Worked(); }
-NULL_DRIVER CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) { return Worked(); }
+NULL_DRIVER CUresult cuMemSetAccess(CUdeviceptr, size_t, const CUmemAccessDesc*, size_t) {
+  return Worked();
+}
 NULL_DRIVER CUresult cuMemGetAllocationGranularity(size_t* bytes, const CUmemAllocationProp*,
                                                    CUmemAllocationGranularity_flags) {
   return Give(bytes, size_t{2} << 20);
 }
 
 NULL_DRIVER CUresult cuStreamCreate(CUstream* stream, unsigned) { return NewToken(stream); }
-NULL_DRIVER CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) { return NewToken(stream); }
+NULL_DRIVER CUresult cuStreamCreateWithPriority(CUstream* stream, unsigned, int) {
+  return NewToken(stream);
+}
 NULL_DRIVER CUresult cuStreamDestroy_v2(CUstream) { return CUDA_SUCCESS; }
 NULL_DRIVER CUresult cuStreamSynchronize(CUstream) { return Worked(); }
 NULL_DRIVER CUresult cuStreamQuery(CUstream) { return Worked(); }
 NULL_DRIVER CUresult cuStreamWaitEvent(CUstream, CUevent, unsigned) { return Worked(); }
 NULL_DRIVER CUresult cuStreamGetFlags(CUstream, unsigned* flags) { return Give(flags, 0u); }
-NULL_DRIVER CUresult cuStreamGetCtx(CUstream, CUcontext* context) { return Give(context, TheContext()); }
+NULL_DRIVER CUresult cuStreamGetCtx(CUstream, CUcontext* context) {
+  return Give(context, TheContext());
+}
 NULL_DRIVER CUresult cuStreamIsCapturing(CUstream, CUstreamCaptureStatus* status) {
   return Give(status, CU_STREAM_CAPTURE_STATUS_NONE);
 }
-NULL_DRIVER CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) { return CUDA_SUCCESS; }
+NULL_DRIVER CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode*) {
+  return CUDA_SUCCESS;
+}
 NULL_DRIVER CUresult cuEventCreate(CUevent* event, unsigned) { return NewToken(event); }
 NULL_DRIVER CUresult cuEventDestroy_v2(CUevent) { return Worked(); }
 NULL_DRIVER CUresult cuEventRecord(CUevent, CUstream) { return Worked(); }
@@ -162,13 +174,14 @@ NULL_DRIVER CUresult cuEventElapsedTime(float* milliseconds, CUevent, CUevent) {
 NULL_DRIVER CUresult cuKernelGetFunction(CUfunction* function, CUkernel kernel) {
   return Give(function, reinterpret_cast<CUfunction>(kernel));
 }
-NULL_DRIVER CUresult cuFuncGetParamInfo(CUfunction, size_t index, size_t* offset, size_t* size_bytes) {
+NULL_DRIVER CUresult cuFuncGetParamInfo(CUfunction, size_t index, size_t* offset,
+                                        size_t* size_bytes) {
   if (index >= kParameters) return CUDA_ERROR_INVALID_VALUE;
   Give(offset, index * sizeof(CUdeviceptr));
   return Give(size_bytes, sizeof(CUdeviceptr));
 }
-NULL_DRIVER CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                                    unsigned, CUstream, void**, void**) {
+NULL_DRIVER CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, unsigned, unsigned,
+                                    unsigned, unsigned, CUstream, void**, void**) {
   asm volatile("");  // a call that the compiler must make
   if (launch_ns == 0) return CUDA_SUCCESS;
   for (const long end_ns = NowNs() + launch_ns; NowNs() < end_ns;) {
@@ -176,11 +189,13 @@ NULL_DRIVER CUresult cuLaunchKernel(CUfunction, unsigned, unsigned, unsigned, un
   return CUDA_SUCCESS;
 }
 
-NULL_DRIVER CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset, size_t* size_bytes) {
+NULL_DRIVER CUresult cuKernelGetParamInfo(CUkernel kernel, size_t index, size_t* offset,
+                                          size_t* size_bytes) {
   return cuFuncGetParamInfo(reinterpret_cast<CUfunction>(kernel), index, offset, size_bytes);
 }
 
-// The launch under a name that no door knows: what the program would call without the preload library.
+// The launch under a name that no entry point knows: what the program would call without the
+// preload library.
 NULL_DRIVER void* null_driver_launch() { return reinterpret_cast<void*>(&cuLaunchKernel); }
 
 // Allocations, mappings, events and waits so far: what is no launch and no mere question.

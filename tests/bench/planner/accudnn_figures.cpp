@@ -1,4 +1,5 @@
-// AccUDNN's figures beside ours on the M40: how little memory ResNet-152 needs, and how large a minibatch that buys.
+// AccUDNN's figures beside ours on the M40: how little memory ResNet-152 needs, and how large a
+// minibatch that buys.
 #include <cmath>
 #include <cstdio>
 
@@ -33,7 +34,8 @@ std::string SlowDown(const Modelled& it, const std::optional<int64_t>& time_ns) 
   return text;
 }
 
-// The largest batch for which every buffer can have memory of its own: how Caffe, the paper's baseline, is modelled.
+// The largest batch for which every buffer can have memory of its own: how Caffe, the paper's
+// baseline, is modelled.
 int64_t CaffeBatch(std::string_view network) {
   return LargestMultiple(1, kMostBatch, [&](int64_t batch_size) {
     return Modelled(network, kDevice, batch_size).total_bytes() <= CapacityOf(kDevice);
@@ -74,38 +76,44 @@ void PrintMemory(Verdicts& verdicts) {
   const double before_gib = PaperDecimal("accudnn", "resnet152", "GiB before");
   const double after_gib = PaperDecimal("accudnn", "resnet152", "GiB after");
   int64_t batch_size = 1;
-  while (InGiB(Modelled("resnet152", kDevice, batch_size).total_bytes()) <= before_gib) ++batch_size;
+  while (InGiB(Modelled("resnet152", kDevice, batch_size).total_bytes()) <= before_gib)
+    ++batch_size;
   const Modelled it("resnet152", kDevice, batch_size);
   const int64_t theirs = LeastBudget(it, RunsByAccUdnn), ours = LeastBudget(it, AnyPlanRuns);
   const auto paper_budget = static_cast<int64_t>(after_gib * kGiB);
-  std::printf("memory of ResNet-152, GiB      paper: more than %.0f, then %.0f\n", before_gib, after_gib);
+  std::printf("memory of ResNet-152, GiB      paper: more than %.0f, then %.0f\n", before_gib,
+              after_gib);
   std::printf(
-      "  at batch %ld, modelled        every buffer its own %.1f, AccUDNN's rule %.1f, ours %.1f  %s\n",
+      "  at batch %ld, modelled        every buffer its own %.1f, AccUDNN's rule %.1f, ours %.1f  "
+      "%s\n",
       static_cast<long>(batch_size), InGiB(it.total_bytes()), InGiB(theirs), InGiB(ours),
       verdicts.Must(InGiB(ours) <= after_gib, "accudnn: memory of ResNet-152"));
-  std::printf("  slow-down at %.0f GiB, %%        AccUDNN's rule %s, ours %s\n", after_gib,
-              SlowDown(it, PlannedTime(*FindStrategy("accudnn"), it.WithBudget(paper_budget))).c_str(),
-              SlowDown(it, OwnPlannedTime(it.WithBudget(paper_budget))).c_str());
+  std::printf(
+      "  slow-down at %.0f GiB, %%        AccUDNN's rule %s, ours %s\n", after_gib,
+      SlowDown(it, PlannedTime(*FindStrategy("accudnn"), it.WithBudget(paper_budget))).c_str(),
+      SlowDown(it, OwnPlannedTime(it.WithBudget(paper_budget))).c_str());
 }
 
 // Both plans at the batch that the paper calls efficient: ours has to run and not be slower.
 void PrintAtPapersFactor(const std::string& network, int64_t caffe_batch, Verdicts& verdicts) {
   const double factor = PaperDecimal("accudnn", "resnet152", "efficient batch over Caffe's");
-  const auto batch_size = static_cast<int64_t>(std::ceil(factor * static_cast<double>(caffe_batch)));
+  const auto batch_size =
+      static_cast<int64_t>(std::ceil(factor * static_cast<double>(caffe_batch)));
   const Modelled it(network, kDevice, batch_size);
   const Problem problem = it.WithBudget(CapacityOf(kDevice));
   const std::optional<int64_t> theirs = PlannedTime(*FindStrategy("accudnn"), problem);
   const std::optional<int64_t> ours = OwnPlannedTime(problem);
-  std::printf(
-      " %7ld %9s %9s  %s\n", static_cast<long>(batch_size), SlowDown(it, theirs).c_str(),
-      SlowDown(it, ours).c_str(),
-      verdicts.Must(ours && (!theirs || *ours <= *theirs), "accudnn: " + network + " at the paper's factor"));
+  std::printf(" %7ld %9s %9s  %s\n", static_cast<long>(batch_size), SlowDown(it, theirs).c_str(),
+              SlowDown(it, ours).c_str(),
+              verdicts.Must(ours && (!theirs || *ours <= *theirs),
+                            "accudnn: " + network + " at the paper's factor"));
 }
 
 void PrintBatches(const std::string& network, Verdicts& verdicts) {
   const int64_t caffe = CaffeBatch(network);
   const std::optional<Advice> advice = EfficientBatch(network, caffe);
-  const double factor = advice ? static_cast<double>(advice->batch_size) / static_cast<double>(caffe) : 0;
+  const double factor =
+      advice ? static_cast<double>(advice->batch_size) / static_cast<double>(caffe) : 0;
   const PaperFigure* paper = FindPaperFigure("accudnn", network, "efficient batch over Caffe's");
   std::printf("%-12s %6ld %8ld %8ld %6s %6.1f", network.c_str(), static_cast<long>(caffe),
               static_cast<long>(LargestBatch(network, caffe, RunsByAccUdnn)),
@@ -119,16 +127,18 @@ void PrintBatches(const std::string& network, Verdicts& verdicts) {
 
 void PrintAccUdnn(Effort effort, Verdicts& verdicts) {
   std::printf(
-      "\nAccUDNN on the M40 (modelled; %.2f GiB). Of the paper, the abstract's figures are at hand; its "
+      "\nAccUDNN on the M40 (modelled; %.2f GiB). Of the paper, the abstract's figures are at "
+      "hand; its "
       "table 1 is not\n",
       InGiB(CapacityOf(kDevice)));
   if (!effort.quick) PrintMemory(verdicts);
   std::printf(
-      "largest batches (Caffe: every buffer has memory of its own); the efficient batch over Caffe's, paper "
+      "largest batches (Caffe: every buffer has memory of its own); the efficient batch over "
+      "Caffe's, paper "
       "and our "
       "tuner; slow-downs in per cent at the paper's factor for ResNet-152\n");
-  std::printf("%-12s %6s %8s %8s %6s %6s %7s %9s %9s\n", "network", "Caffe", "its rule", "ours", "paper",
-              "tuner", "batch", "its rule", "ours");
+  std::printf("%-12s %6s %8s %8s %6s %6s %7s %9s %9s\n", "network", "Caffe", "its rule", "ours",
+              "paper", "tuner", "batch", "its rule", "ours");
   for (const char* network : kNetworks) {
     PrintBatches(effort.quick ? "vgg16" : network, verdicts);
     if (effort.quick) break;

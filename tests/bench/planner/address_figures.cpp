@@ -41,10 +41,13 @@ Problem ReadInput(const std::string& path) {
   return problem;
 }
 
-// One buffer per tensor, alive from its first to its last operation, and one per workspace of the fastest algorithm.
+// One buffer per tensor, alive from its first to its last operation, and one per workspace of the
+// fastest algorithm.
 Problem BuffersOf(const scheduler::IterationProfile& profile) {
   constexpr int64_t kAlignment = 256;
-  const auto rounded = [](int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
+  const auto rounded = [](int64_t bytes) {
+    return (bytes + kAlignment - 1) / kAlignment * kAlignment;
+  };
   const auto end = 2 * static_cast<int64_t>(profile.operations.size());
   Problem problem;
   for (const scheduler::Buffer& buffer : profile.buffers) {
@@ -76,20 +79,22 @@ void PrintMinimalloc(Effort effort, Verdicts& verdicts) {
   std::printf("\nminimalloc's challenging inputs at capacity %ld, node limit %ld\n",
               static_cast<long>(kCapacityBytes), static_cast<long>(kNodeLimit));
   std::printf(
-      "the paper's time per input (Moffitt, ASPLOS 2023) is not at hand; beside ours stands what others "
+      "the paper's time per input (Moffitt, ASPLOS 2023) is not at hand; beside ours stands what "
+      "others "
       "measured "
       "with it, on their machine\n");
   std::printf("%-6s %8s %10s %10s %9s %16s  %s\n", "input", "buffers", "solved", "nodes", "time ms",
               "minimalloc ms", "");
   for (const char name : std::string(effort.quick ? "BJ" : "ABCDEFGHIJK")) {
-    const Problem problem = ReadInput(std::string(SPILLWAY_FIXTURES "/minimalloc/") + name + ".1048576.csv");
+    const Problem problem =
+        ReadInput(std::string(SPILLWAY_FIXTURES "/minimalloc/") + name + ".1048576.csv");
     const double start_ms = ElapsedMs(0);
     const auto outcome = scheduler::address::SearchLayout(problem, {kNodeLimit});
     const double time_ms = ElapsedMs(start_ms);
     const bool found = outcome.verdict == scheduler::address::SearchVerdict::kFound;
     const bool solved = found && IsValid(problem, outcome.layout, kCapacityBytes);
-    std::printf("%-6c %8zu %10s %10ld %9.1f %16s  %s\n", name, problem.buffers.size(), solved ? "yes" : "NO",
-                static_cast<long>(outcome.nodes), time_ms,
+    std::printf("%-6c %8zu %10s %10ld %9.1f %16s  %s\n", name, problem.buffers.size(),
+                solved ? "yes" : "NO", static_cast<long>(outcome.nodes), time_ms,
                 PaperText("minimalloc", std::string(1, name), "ms").c_str(),
                 verdicts.Must(solved, std::string("minimalloc: input ") + name));
   }
@@ -101,10 +106,11 @@ void PrintSmartPool(Effort effort, Verdicts& verdicts) {
                                        "resnet50_cifar", "resnet101_cifar"};
   constexpr double kMostRatio = 1.001;
   std::printf(
-      "\nSmartPool table I: height of the layout / peak load (CIFAR-10, batch 100); the paper's lie in "
+      "\nSmartPool table I: height of the layout / peak load (CIFAR-10, batch 100); the paper's "
+      "lie in "
       "1.0005-1.016\n");
-  std::printf("%-16s %8s %10s %16s %10s %9s  %s\n", "network", "buffers", "peak MiB", "SmartPool's rule",
-              "ours", "time ms", "");
+  std::printf("%-16s %8s %10s %16s %10s %9s  %s\n", "network", "buffers", "peak MiB",
+              "SmartPool's rule", "ours", "time ms", "");
   for (const char* network : kNetworks) {
     const Problem problem = BuffersOf(ProfileOf(network, "1080ti", 100));
     const double start_ms = ElapsedMs(0);

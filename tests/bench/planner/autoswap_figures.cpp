@@ -17,7 +17,8 @@ constexpr double kMostPointsFromBound = 2;
 
 double PercentBelow(double bytes, double peak) { return 100 * (1 - bytes / peak); }
 
-// The lowest load that AutoSwap's rule reaches by itself: smaller and smaller budgets, what swaps it then takes, judged alike.
+// The lowest load that AutoSwap's rule reaches by itself: smaller and smaller budgets, what swaps
+// it then takes, judged alike.
 double BestScoreBytes(const Problem& problem, const Workbench& bench) {
   auto best = static_cast<double>(bench.timetable().peak_bytes());
   for (const ChoosingStrategy* strategy : PaperStrategies()) {
@@ -64,27 +65,32 @@ void PrintRow(const AutoSwapCase& row, Effort effort, Verdicts& verdicts) {
   const HiddenSwaps ours =
       LowestHiddenPeak(bench, static_cast<int64_t>(0.3 * peak), effort.quick ? 9'000 : 180'000);
   const double time_ms = ElapsedMs(start_ms);
-  const double bound = LeastPeakBytes(bench.timetable(), bench.intervals(), effort.quick ? 50 : 2500);
+  const double bound =
+      LeastPeakBytes(bench.timetable(), bench.intervals(), effort.quick ? 50 : 2500);
   const auto reached = static_cast<double>(ours.peak_bytes);
   const double points = 100 * (reached - bound) / peak;
   std::printf("%-16s %9.1f %7.1f %11.1f %8.1f %8.1f %8.1f %11.2f %9.0f  %s\n", row.network.c_str(),
               peak / 1048576, PercentBelow(row.reduced_mb, row.load_mb),
               PercentBelow(BestScoreBytes(problem, bench), peak), PercentBelow(reached, peak),
               PercentBelow(bound, peak), points, ModelledSlowDown(problem, ours), time_ms,
-              effort.quick ? "(too quick to judge)"
-                           : verdicts.Must(points <= kMostPointsFromBound, "autoswap: " + row.network));
+              effort.quick
+                  ? "(too quick to judge)"
+                  : verdicts.Must(points <= kMostPointsFromBound, "autoswap: " + row.network));
   std::fflush(stdout);
 }
 
 }  // namespace
 
 void PrintAutoSwap(Effort effort, Verdicts& verdicts) {
-  std::printf("\nAutoSwap table II: peak load taken off without overhead, per cent (CIFAR-10, batch 100)\n");
   std::printf(
-      "durations scaled to the paper's iteration times, link to the paper's ratio; bound by Lagrangian "
+      "\nAutoSwap table II: peak load taken off without overhead, per cent (CIFAR-10, batch "
+      "100)\n");
+  std::printf(
+      "durations scaled to the paper's iteration times, link to the paper's ratio; bound by "
+      "Lagrangian "
       "relaxation\n");
-  std::printf("%-16s %9s %7s %11s %8s %8s %8s %11s %9s\n", "network", "peak MiB", "paper", "best score",
-              "ours", "bound", "distance", "slow-down %", "time ms");
+  std::printf("%-16s %9s %7s %11s %8s %8s %8s %11s %9s\n", "network", "peak MiB", "paper",
+              "best score", "ours", "bound", "distance", "slow-down %", "time ms");
   for (const AutoSwapCase& row : AutoSwapCases()) {
     PrintRow(row, effort, verdicts);
     if (effort.quick) break;

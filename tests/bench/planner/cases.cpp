@@ -17,10 +17,10 @@ constexpr int64_t kAutoSwapBatch = 100;
 }  // namespace
 
 const std::vector<Case>& ComparedCases() {
-  static const std::vector<Case> cases = {{"alexnet", "k40c", 200},      {"vgg16", "h200", 64},
-                                          {"resnet50", "h200", 64},      {"resnet152", "a100", 32},
-                                          {"inceptionv4", "1080ti", 32}, {"densenet121", "h200", 32},
-                                          {"bert_base", "a100", 32},     {"gpt2_small", "a100", 8}};
+  static const std::vector<Case> cases = {
+      {"alexnet", "k40c", 200},  {"vgg16", "h200", 64},         {"resnet50", "h200", 64},
+      {"resnet152", "a100", 32}, {"inceptionv4", "1080ti", 32}, {"densenet121", "h200", 32},
+      {"bert_base", "a100", 32}, {"gpt2_small", "a100", 8}};
   return cases;
 }
 

@@ -26,8 +26,8 @@ struct AutoSwapCase {
   int64_t iteration_ns = 0;  // with SmartPool
   double load_mb = 0, reduced_mb = 0;
 
-  // On the 1080 Ti: durations scaled to the paper's iteration, the link so that the bytes it moves in an iteration have the paper's
-  // ratio to the peak load. Memory in single bytes.
+  // On the 1080 Ti: durations scaled to the paper's iteration, the link so that the bytes it moves
+  // in an iteration have the paper's ratio to the peak load. Memory in single bytes.
   Modelled Model() const;
 };
 

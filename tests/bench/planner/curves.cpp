@@ -65,13 +65,15 @@ void Compute(Plot& plot, size_t share) {
 
 // The budgets of one plot, spread over the machine's cores.
 void ComputeAll(Plot& plot, size_t shares) {
-  plot.slow_downs.assign(AllStrategies().size() + 1, std::vector<std::optional<double>>(std::size(kShares)));
+  plot.slow_downs.assign(AllStrategies().size() + 1,
+                         std::vector<std::optional<double>>(std::size(kShares)));
   std::atomic<size_t> next = 0;
   const auto work = [&] {
     for (size_t share = next++; share < shares; share = next++) Compute(plot, share);
   };
   std::vector<std::jthread> threads;
-  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i) threads.emplace_back(work);
+  for (unsigned i = 0; i < std::max(1U, std::thread::hardware_concurrency()); ++i)
+    threads.emplace_back(work);
 }
 
 std::string NameOf(size_t row) {
@@ -91,7 +93,8 @@ std::vector<cli::Curve> CurvesOf(const Plot& plot) {
 }
 
 bool IsWanted(const Plot& plot, const std::vector<std::string_view>& networks) {
-  return networks.empty() || std::find(networks.begin(), networks.end(), plot.network) != networks.end();
+  return networks.empty() ||
+         std::find(networks.begin(), networks.end(), plot.network) != networks.end();
 }
 
 bool WriteFile(const std::filesystem::path& path, const std::string& text) {
@@ -117,7 +120,8 @@ std::string TableRows(const Plot& plot) {
 
 }  // namespace
 
-bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks, Effort effort) {
+bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks,
+                Effort effort) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   std::string table = "network,strategy,budget % of peak,slow-down %\n";
@@ -128,9 +132,9 @@ bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& 
     const double start_ms = ElapsedMs(0);
     ComputeAll(plot, effort.quick ? 1 : std::size(kShares));
     table += TableRows(plot);
-    good &= WriteFile(
-        std::filesystem::path(folder) / (plot.name + ".svg"),
-        cli::CurvesToSvg(plot.title + ": slow-down over budget (modelled)", CurvesOf(plot), kMostPercent));
+    good &= WriteFile(std::filesystem::path(folder) / (plot.name + ".svg"),
+                      cli::CurvesToSvg(plot.title + ": slow-down over budget (modelled)",
+                                       CurvesOf(plot), kMostPercent));
     std::printf("%-24s %6.1f s\n", plot.name.c_str(), ElapsedMs(start_ms) / 1000);
     std::fflush(stdout);
     good &= WriteFile(std::filesystem::path(folder) / "curves.csv", table);

@@ -11,8 +11,9 @@
 
 namespace spillway::papers {
 
-// Writes NETWORK_DEVICE.svg and curves.csv, of all so far, as each is done, into the folder, which it makes. Only the networks named; all
-// when none is. False: something could not be written.
-bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks, Effort effort);
+// Writes NETWORK_DEVICE.svg and curves.csv, of all so far, as each is done, into the folder, which
+// it makes. Only the networks named; all when none is. False: something could not be written.
+bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks,
+                Effort effort);
 
 }  // namespace spillway::papers

@@ -1,4 +1,5 @@
-// DELTA's figures beside ours on the A100: the largest batch against the framework's, the memory saved, and what that costs.
+// DELTA's figures beside ours on the A100: the largest batch against the framework's, the memory
+// saved, and what that costs.
 #include <cstdio>
 
 #include "base/units.h"
@@ -43,22 +44,25 @@ int64_t FrameworkBatch(std::string_view network) {
 // In quarters of the framework's.
 template <class Runs>
 double BatchFactor(std::string_view network, int64_t framework_batch, Runs runs) {
-  const int64_t largest = LargestMultiple((framework_batch + 3) / 4, kMostBatch, [&](int64_t batch_size) {
-    return runs(Modelled(network, kDevice, batch_size).WithBudget(CapacityOf(kDevice)));
-  });
+  const int64_t largest =
+      LargestMultiple((framework_batch + 3) / 4, kMostBatch, [&](int64_t batch_size) {
+        return runs(Modelled(network, kDevice, batch_size).WithBudget(CapacityOf(kDevice)));
+      });
   return static_cast<double>(largest) / static_cast<double>(framework_batch);
 }
 
 void PrintBatch(const std::string& network, int64_t framework_batch, Verdicts& verdicts) {
-  const double theirs = BatchFactor(network, framework_batch,
-                                    [](const Problem& problem) { return DeltaTime(problem).has_value(); });
+  const double theirs = BatchFactor(network, framework_batch, [](const Problem& problem) {
+    return DeltaTime(problem).has_value();
+  });
   const double ours = BatchFactor(network, framework_batch, AnyPlanRuns);
   const PaperFigure* paper = FindPaperFigure("delta", network, "batch factor");
-  std::printf("%-12s %9ld %9s %9.2f %9.2f  %s\n", network.c_str(), static_cast<long>(framework_batch),
-              paper != nullptr ? paper->figure.c_str() : "-", theirs, ours,
-              paper != nullptr
-                  ? verdicts.Must(ours >= std::stod(paper->figure), "delta: largest batch of " + network)
-                  : verdicts.NotAtHand());
+  std::printf(
+      "%-12s %9ld %9s %9.2f %9.2f  %s\n", network.c_str(), static_cast<long>(framework_batch),
+      paper != nullptr ? paper->figure.c_str() : "-", theirs, ours,
+      paper != nullptr
+          ? verdicts.Must(ours >= std::stod(paper->figure), "delta: largest batch of " + network)
+          : verdicts.NotAtHand());
   std::fflush(stdout);
 }
 
@@ -67,13 +71,15 @@ void PrintSlowDowns(const std::string& network, int64_t framework_batch) {
   const Modelled it(network, kDevice, framework_batch);
   std::printf("%-12s %-6s", network.c_str(), "DELTA");
   for (const int share : kShares)
-    std::printf(" %9s",
-                SlowDown(it, DeltaTime(it.WithBudget(base::scale(it.peak_bytes(), share, 100)))).c_str());
+    std::printf(
+        " %9s",
+        SlowDown(it, DeltaTime(it.WithBudget(base::scale(it.peak_bytes(), share, 100)))).c_str());
   std::printf("\n%-12s %-6s", "", "ours");
   for (const int share : kShares) {
     std::printf(
         " %9s",
-        SlowDown(it, OwnPlannedTime(it.WithBudget(base::scale(it.peak_bytes(), share, 100)))).c_str());
+        SlowDown(it, OwnPlannedTime(it.WithBudget(base::scale(it.peak_bytes(), share, 100))))
+            .c_str());
     std::fflush(stdout);
   }
   std::printf("\n");
@@ -83,9 +89,11 @@ void PrintSlowDowns(const std::string& network, int64_t framework_batch) {
 
 void PrintDelta(Effort effort, Verdicts& verdicts) {
   std::printf(
-      "\nDELTA on the A100 (modelled). Of the paper, the abstract's figures are at hand; its tables II to IV "
+      "\nDELTA on the A100 (modelled). Of the paper, the abstract's figures are at hand; its "
+      "tables II to IV "
       "are not\n");
-  std::printf("largest batch over the framework's, which frees after the last use and moves nothing\n");
+  std::printf(
+      "largest batch over the framework's, which frees after the last use and moves nothing\n");
   std::printf("%-12s %9s %9s %9s %9s\n", "network", "framework", "paper", "its rule", "ours");
   for (const char* network : kNetworks) {
     PrintBatch(network, FrameworkBatch(network), verdicts);

@@ -1,8 +1,8 @@
 // The papers' figures beside ours, one section each: what build/bin/spillway-papers prints.
 //
-// Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a paper's figure stands in
-// paper_figures.csv, with its source. Durations come from a roofline over the device profiles in
-// simulator/profiles: nothing here ran on a GPU.
+// Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a
+// paper's figure stands in paper_figures.csv, with its source. Durations come from a roofline over
+// the device profiles in simulator/profiles: nothing here ran on a GPU.
 #pragma once
 
 #include <cstdint>
@@ -31,9 +31,10 @@ void PrintHybrid(Effort effort, Verdicts& verdicts);
 void PrintStrategies(Effort effort, Verdicts& verdicts);
 void PrintPlanningTime(Effort effort, Verdicts& verdicts);
 
-// A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels at a share of the device's
-// peaks. Ends the program when either name is unknown.
-scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device, int64_t batch_size,
+// A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels
+// at a share of the device's peaks. Ends the program when either name is unknown.
+scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device,
+                                      int64_t batch_size,
                                       std::optional<int64_t> iteration_ns = std::nullopt);
 scheduler::DeviceModel DeviceOf(std::string_view device);
 int64_t CapacityOf(std::string_view device);

@@ -27,8 +27,10 @@ DeviceModel SymmetricLink(int64_t bytes_per_second, int64_t latency_ns) {
 }
 
 // Durations as the reference makes them: one algorithm per operation.
-IterationProfile PlainProfile(const networks::LayerGraph& graph, const networks::ComputeRates& rates) {
-  networks::TrainingStep step = networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
+IterationProfile PlainProfile(const networks::LayerGraph& graph,
+                              const networks::ComputeRates& rates) {
+  networks::TrainingStep step =
+      networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
   for (networks::OperationWork& work : step.work) work.algorithms.clear();
   networks::SetDurations(step, rates);
   return std::move(step.profile);
@@ -45,17 +47,19 @@ std::string SlowDown(const std::optional<int64_t>& time_ns, int64_t busy) {
 
 void PrintHybrid(Effort effort, Verdicts& verdicts) {
   std::printf(
-      "\nSlow-down at a share of the peak, per cent (modelled): the reference's simple hybrid, ours, our "
+      "\nSlow-down at a share of the peak, per cent (modelled): the reference's simple hybrid, "
+      "ours, our "
       "lower bound\n"
       "%-18s %5s %10s %8s %8s\n",
       "", "share", "hybrid", "ours", "bound");
   for (const PaperFigure& figure : PaperSection("hybrid")) {
     const std::string device = figure.row.substr(0, figure.row.find(' '));
     const std::string network = figure.row.substr(figure.row.find(' ') + 1);
-    const IterationProfile profile = PlainProfile(
-        *networks::MakeNetwork(network, PaperNumber("hybrid batch", network, "batch")),
-        {PaperNumber("hybrid device", device, "flops"), PaperNumber("hybrid device", device, "memory"),
-         PaperNumber("hybrid device", "launch", "ns")});
+    const IterationProfile profile =
+        PlainProfile(*networks::MakeNetwork(network, PaperNumber("hybrid batch", network, "batch")),
+                     {PaperNumber("hybrid device", device, "flops"),
+                      PaperNumber("hybrid device", device, "memory"),
+                      PaperNumber("hybrid device", "launch", "ns")});
     Problem problem;
     problem.profile = &profile;
     problem.device = SymmetricLink(PaperNumber("hybrid device", device, "link"),
@@ -65,8 +69,9 @@ void PrintHybrid(Effort effort, Verdicts& verdicts) {
     const std::optional<int64_t> time_ns = OwnPlannedTime(problem);
     const int64_t busy = BusyNs(profile);
     const bool found = figure.figure != "not found";
-    const bool beaten = time_ns ? !found || Percent(*time_ns - busy, busy) <= std::stod(figure.figure) + 0.05
-                                : !bound.possible;
+    const bool beaten =
+        time_ns ? !found || Percent(*time_ns - busy, busy) <= std::stod(figure.figure) + 0.05
+                : !bound.possible;
     std::printf("%-18s %4s%% %10s %8s %8s  %s\n", figure.row.c_str(), figure.column.c_str(),
                 figure.figure.c_str(), SlowDown(time_ns, busy).c_str(),
                 bound.possible ? SlowDown(bound.iteration_ns, busy).c_str() : "impossible",

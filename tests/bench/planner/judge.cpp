@@ -33,7 +33,8 @@ std::optional<int64_t> OwnPlannedTime(const Problem& problem) {
 
 bool AnyPlanRuns(const Problem& problem) {
   if (!FindLowerBound(problem).possible) return false;
-  const std::vector<IdleInterval> intervals = IdleIntervals(problem.iteration(), problem.min_movable_bytes);
+  const std::vector<IdleInterval> intervals =
+      IdleIntervals(problem.iteration(), problem.min_movable_bytes);
   std::vector<Decision> decisions;
   for (size_t i = 0; i < intervals.size(); ++i)
     decisions.push_back(

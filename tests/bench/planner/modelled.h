@@ -21,7 +21,8 @@ class Modelled {
   int64_t peak_bytes() const { return peak_bytes_; }
   // No budget below this can hold it.
   int64_t least_bytes() const { return least_bytes_; }
-  // Every buffer with memory of its own for the whole iteration, as frameworks without liveness analysis hold it.
+  // Every buffer with memory of its own for the whole iteration, as frameworks without liveness
+  // analysis hold it.
   int64_t total_bytes() const { return total_bytes_; }
   // Nothing moves, every workspace is there: no plan is faster.
   int64_t fastest_ns() const { return fastest_ns_; }

@@ -22,10 +22,11 @@ const std::vector<PaperFigure>& AllFigures() {
       if (line.empty() || line[0] == '#') continue;
       std::istringstream fields(line);
       PaperFigure figure;
-      for (std::string* field :
-           {&figure.section, &figure.row, &figure.column, &figure.figure, &figure.source, &figure.address})
+      for (std::string* field : {&figure.section, &figure.row, &figure.column, &figure.figure,
+                                 &figure.source, &figure.address})
         std::getline(fields, *field, ',');
-      if (figure.source.empty() || figure.address.empty()) Stop("a figure without a source: " + line);
+      if (figure.source.empty() || figure.address.empty())
+        Stop("a figure without a source: " + line);
       read.push_back(std::move(figure));
     }
     return read;
@@ -51,7 +52,8 @@ const PaperFigure* FindPaperFigure(const std::string& section, const std::string
   return nullptr;
 }
 
-const std::string& PaperText(const std::string& section, const std::string& row, const std::string& column) {
+const std::string& PaperText(const std::string& section, const std::string& row,
+                             const std::string& column) {
   const PaperFigure* figure = FindPaperFigure(section, row, column);
   if (figure == nullptr) Stop("there is no " + section + ", " + row + ", " + column);
   return figure->figure;

@@ -1,6 +1,7 @@
 // What papers report, from paper_figures.csv beside this file.
 //
-// Read when first asked, on the program's one thread; ends the program when the file is missing or a figure has no source or address.
+// Read when first asked, on the program's one thread; ends the program when the file is missing or
+// a figure has no source or address.
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ const PaperFigure* FindPaperFigure(const std::string& section, const std::string
 // These end the program when there is none.
 int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column);
 double PaperDecimal(const std::string& section, const std::string& row, const std::string& column);
-const std::string& PaperText(const std::string& section, const std::string& row, const std::string& column);
+const std::string& PaperText(const std::string& section, const std::string& row,
+                             const std::string& column);
 
 }  // namespace spillway::papers

@@ -1,4 +1,5 @@
-// spillway-papers: prints the papers' figures beside ours, and fails when a row that must hold does not.
+// spillway-papers: prints the papers' figures beside ours, and fails when a row that must hold does
+// not.
 #include <cstdio>
 #include <string_view>
 #include <vector>
@@ -10,9 +11,11 @@ namespace spillway::papers {
 namespace {
 
 constexpr const char* kUsage =
-    "spillway-papers [--quick] [SECTION ...]   the sections' tables; all when none is named. Exit code 1: a "
+    "spillway-papers [--quick] [SECTION ...]   the sections' tables; all when none is named. Exit "
+    "code 1: a "
     "row fails\n"
-    "spillway-papers [--quick] curves FOLDER [NETWORK ...]   every strategy's slow-down over the budget, one "
+    "spillway-papers [--quick] curves FOLDER [NETWORK ...]   every strategy's slow-down over the "
+    "budget, one "
     "SVG per "
     "network, and a CSV\n"
     "--quick: a few rows of each. Sections:";

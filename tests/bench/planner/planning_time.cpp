@@ -18,8 +18,8 @@ constexpr int32_t kLargestLayers = 5000;
 constexpr double kMostCpuMs = 1000;
 constexpr int32_t kOperationsPerLayer = 10;  // half of them in backward
 
-Operation Run(OperationType type, Phase phase, std::vector<BufferId> reads, std::vector<BufferId> writes,
-              int64_t ns) {
+Operation Run(OperationType type, Phase phase, std::vector<BufferId> reads,
+              std::vector<BufferId> writes, int64_t ns) {
   Operation operation;
   operation.name = "op";
   operation.type = type;
@@ -51,15 +51,17 @@ IterationProfile LongChain(int32_t layers) {
     const auto type = below(3) != 0 ? OperationType::kActivation : OperationType::kConvolution;
     std::vector<BufferId> inputs;
     if (i > 0) inputs.push_back({2 * (i - 1)});
-    profile.operations.push_back(Run(type, Phase::kForward, inputs, {{2 * i}}, 5000 + below(40000)));
+    profile.operations.push_back(
+        Run(type, Phase::kForward, inputs, {{2 * i}}, 5000 + below(40000)));
     for (int32_t k = 1; k < kOperationsPerLayer / 2; ++k)
-      profile.operations.push_back(Run(OperationType::kActivation, Phase::kForward, {{2 * i}}, {}, 3000));
+      profile.operations.push_back(
+          Run(OperationType::kActivation, Phase::kForward, {{2 * i}}, {}, 3000));
   }
   for (int32_t i = layers - 1; i >= 0; --i) {
     std::vector<BufferId> inputs{{2 * i}};
     if (i + 1 < layers) inputs.push_back({2 * (i + 1) + 1});
-    profile.operations.push_back(
-        Run(OperationType::kConvolution, Phase::kBackward, inputs, {{2 * i + 1}}, 8000 + below(60000)));
+    profile.operations.push_back(Run(OperationType::kConvolution, Phase::kBackward, inputs,
+                                     {{2 * i + 1}}, 8000 + below(60000)));
     for (int32_t k = 1; k < kOperationsPerLayer / 2; ++k)
       profile.operations.push_back(
           Run(OperationType::kActivation, Phase::kBackward, {{2 * i + 1}}, {}, 3000));
@@ -75,12 +77,15 @@ void PrintTime(const IterationProfile& profile, const Problem& problem, double m
   const StrategyOutcome outcome = FindStrategy(kDefaultStrategy)->MakePlan(problem);
   const double wall_ms = ElapsedMs(start_ms);
   const double cpu_ms = 1000.0 * static_cast<double>(std::clock() - cpu_start) / CLOCKS_PER_SEC;
-  const Prediction prediction = outcome.plan ? CostModel(problem).Predict(*outcome.plan) : Prediction{};
+  const Prediction prediction =
+      outcome.plan ? CostModel(problem).Predict(*outcome.plan) : Prediction{};
   const bool valid = outcome.plan && prediction.runs() && !ValidatePlan(problem, *outcome.plan);
   std::printf(
-      "%-12s %10zu %10zu %12ld %9.0f %9.0f %11.2f  %s\n", profile.name.c_str(), profile.buffers.size(),
-      profile.operations.size(), static_cast<long>(outcome.evaluations), wall_ms, cpu_ms,
-      100.0 * static_cast<double>(prediction.iteration_ns) / static_cast<double>(BusyNs(profile)) - 100,
+      "%-12s %10zu %10zu %12ld %9.0f %9.0f %11.2f  %s\n", profile.name.c_str(),
+      profile.buffers.size(), profile.operations.size(), static_cast<long>(outcome.evaluations),
+      wall_ms, cpu_ms,
+      100.0 * static_cast<double>(prediction.iteration_ns) / static_cast<double>(BusyNs(profile)) -
+          100,
       verdicts.Must(valid && cpu_ms < most_cpu_ms,
                     "time: " + std::to_string(profile.operations.size()) + " operations"));
 }
@@ -88,8 +93,9 @@ void PrintTime(const IterationProfile& profile, const Problem& problem, double m
 }  // namespace
 
 void PrintPlanningTime(Effort effort, Verdicts& verdicts) {
-  std::printf("\nTime to plan at half the peak on an H200's link\n%-12s %10s %10s %12s %9s %9s %11s\n",
-              "iteration", "buffers", "operations", "evaluations", "wall ms", "cpu ms", "slow-down %");
+  std::printf(
+      "\nTime to plan at half the peak on an H200's link\n%-12s %10s %10s %12s %9s %9s %11s\n",
+      "iteration", "buffers", "operations", "evaluations", "wall ms", "cpu ms", "slow-down %");
   for (const int32_t layers : {50, 500, kLargestLayers}) {
     const IterationProfile profile = LongChain(layers);
     Problem problem;

@@ -28,15 +28,17 @@ networks::Device FindDevice(std::string_view name) {
 
 }  // namespace
 
-scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device, int64_t batch_size,
-                                      std::optional<int64_t> iteration_ns) {
+scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device,
+                                      int64_t batch_size, std::optional<int64_t> iteration_ns) {
   const auto graph = networks::MakeNetwork(network, batch_size);
   if (!graph) {
     std::fprintf(stderr, "no network '%s'\n", std::string(network).c_str());
     std::exit(1);
   }
-  networks::TrainingStep step = networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
-  networks::SetDurations(step, networks::EffectiveRates(FindDevice(device), kFlopsPercent, kMemoryPercent));
+  networks::TrainingStep step =
+      networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
+  networks::SetDurations(
+      step, networks::EffectiveRates(FindDevice(device), kFlopsPercent, kMemoryPercent));
   if (iteration_ns) networks::ScaleDurations(step.profile, *iteration_ns);
   return std::move(step.profile);
 }

@@ -22,7 +22,8 @@ constexpr int64_t kDepthBatch = 16;
 
 // Can the iteration run at all on the device?
 bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
-  networks::TrainingStep step = networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
+  networks::TrainingStep step =
+      networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
   networks::SetDurations(step, device.rates);
   if (!CheckProfile(step.profile).ok()) return false;
   Problem problem;
@@ -35,9 +36,9 @@ bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
 }
 
 void PrintRow(const PaperFigure& figure, int64_t ours, Verdicts& verdicts) {
-  const char* verdict = figure.at_hand()
-                            ? verdicts.Must(ours >= std::stoll(figure.figure), "reach: " + figure.row)
-                            : verdicts.NotAtHand();
+  const char* verdict =
+      figure.at_hand() ? verdicts.Must(ours >= std::stoll(figure.figure), "reach: " + figure.row)
+                       : verdicts.NotAtHand();
   std::printf("%-14s paper %10s  ours at least %6ld  %s (%s)\n", figure.row.c_str(),
               figure.at_hand() ? figure.figure.c_str() : "-", static_cast<long>(ours), verdict,
               figure.source.c_str());
@@ -46,16 +47,17 @@ void PrintRow(const PaperFigure& figure, int64_t ours, Verdicts& verdicts) {
 
 void PrintPeakBatches(Effort effort, Verdicts& verdicts) {
   const networks::Device device = *networks::FindDevice("k40c");
-  std::printf("\nPeak batch on the K40c (modelled; %ld bytes); ours found by bisection to an eighth\n",
-              static_cast<long>(device.capacity_bytes));
+  std::printf(
+      "\nPeak batch on the K40c (modelled; %ld bytes); ours found by bisection to an eighth\n",
+      static_cast<long>(device.capacity_bytes));
   for (const PaperFigure& figure : PaperSection("batch")) {
     const auto fits = [&](int64_t batch_size) {
       return Fits(*networks::MakeNetwork(figure.row, batch_size), device);
     };
-    PrintRow(
-        figure,
-        LargestMultiple(figure.row == "alexnet" ? kAlexNetStep : kBatchStep, kMostBatch, fits, kFineness),
-        verdicts);
+    PrintRow(figure,
+             LargestMultiple(figure.row == "alexnet" ? kAlexNetStep : kBatchStep, kMostBatch, fits,
+                             kFineness),
+             verdicts);
     if (effort.quick) break;
   }
 }

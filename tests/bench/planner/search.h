@@ -1,7 +1,7 @@
 // Largest and smallest values for which something holds, found by bisection.
 //
-// Pure but for the question asked. What holds for a value is taken to hold for all easier ones: where that is not quite so, what is
-// found holds all the same, but need not be the extreme.
+// Pure but for the question asked. What holds for a value is taken to hold for all easier ones:
+// where that is not quite so, what is found holds all the same, but need not be the extreme.
 #pragma once
 
 #include <algorithm>
@@ -9,8 +9,9 @@
 
 namespace spillway::papers {
 
-// The largest multiple of `step` up to `most` that holds, larger ones being harder; 0: not even `step` does. With a `fineness` of
-// n the search ends when less than an nth could be added; 0: it is the largest.
+// The largest multiple of `step` up to `most` that holds, larger ones being harder; 0: not even
+// `step` does. With a `fineness` of n the search ends when less than an nth could be added; 0: it
+// is the largest.
 template <class Holds>
 int64_t LargestMultiple(int64_t step, int64_t most, Holds holds, int64_t fineness = 0) {
   int64_t good = 0, bad = 1;  // in steps
@@ -26,7 +27,8 @@ int64_t LargestMultiple(int64_t step, int64_t most, Holds holds, int64_t finenes
   return good * step;
 }
 
-// The smallest value in [least, most] that holds, in steps of `step` up from `least`, smaller ones being harder; most + 1: none.
+// The smallest value in [least, most] that holds, in steps of `step` up from `least`, smaller ones
+// being harder; most + 1: none.
 template <class Holds>
 int64_t SmallestFrom(int64_t least, int64_t most, int64_t step, Holds holds) {
   int64_t bad = -1, good = (most - least) / step + 1;  // in steps

@@ -57,19 +57,21 @@ bool Misses(const LowerBound& bound, const std::optional<int64_t>& own, int shar
 
 int64_t LargestBytes(const IterationProfile& profile) {
   int64_t largest_bytes = 0;
-  for (const Buffer& buffer : profile.buffers) largest_bytes = std::max(largest_bytes, buffer.size_bytes);
+  for (const Buffer& buffer : profile.buffers)
+    largest_bytes = std::max(largest_bytes, buffer.size_bytes);
   return largest_bytes;
 }
 
-// The bound shares buffers out at will, a plan has them whole. Whether that is the reason is asked of the same strategy with the
-// minibatch in pieces.
+// The bound shares buffers out at will, a plan has them whole. Whether that is the reason is asked
+// of the same strategy with the minibatch in pieces.
 void PrintWhy(const Problem& problem, const LowerBound& bound, int64_t free_ns) {
   const IterationProfile& whole = problem.iteration();
   const auto percent_of_budget =
       base::scale(LargestBytes(whole), 100, std::max<int64_t>(1, problem.budget_bytes));
   std::printf(
-      "%21s why: buffers are whole, the largest is %ld %% of the budget; the bound shares them out. In", "",
-      static_cast<long>(percent_of_budget));
+      "%21s why: buffers are whole, the largest is %ld %% of the budget; the bound shares them "
+      "out. In",
+      "", static_cast<long>(percent_of_budget));
   const char* separator = "";
   for (const int32_t pieces : kTriedPieces) {
     const IterationProfile cut = InPieces(whole, pieces);
@@ -104,12 +106,13 @@ void PrintCase(const Case& it, Effort effort, Verdicts& verdicts) {
     const Best others = bound.possible ? BestOfOthers(problem) : Best{};
     const std::optional<int64_t> own = bound.possible ? OwnPlannedTime(problem) : std::nullopt;
     std::printf("%-12s %-7s %5ld %5d%% %10s  %-24s %9s %9s %9s  %s %s\n", it.network, it.device,
-                static_cast<long>(it.batch_size), share, Percentage(others.time_ns, free_ns).c_str(),
-                std::string(others.name).c_str(), Percentage(own, free_ns).c_str(),
+                static_cast<long>(it.batch_size), share,
+                Percentage(others.time_ns, free_ns).c_str(), std::string(others.name).c_str(),
+                Percentage(own, free_ns).c_str(),
                 bound.possible ? Percentage(bound.iteration_ns, free_ns).c_str() : "-",
                 own ? Percentage(own, bound.iteration_ns).c_str() : "-",
-                verdicts.Must(Holds(bound, others, own), std::string("strategies: ") + it.network + " at " +
-                                                             std::to_string(share) + " %"),
+                verdicts.Must(Holds(bound, others, own), std::string("strategies: ") + it.network +
+                                                             " at " + std::to_string(share) + " %"),
                 Remark(bound, own, share));
     std::fflush(stdout);
     if (Misses(bound, own, share)) PrintWhy(problem, bound, free_ns);
@@ -121,10 +124,11 @@ void PrintCase(const Case& it, Effort effort, Verdicts& verdicts) {
 
 void PrintStrategies(Effort effort, Verdicts& verdicts) {
   std::printf(
-      "\nSlow-down against unlimited memory, per cent (modelled): the best of the papers' strategies, ours, "
+      "\nSlow-down against unlimited memory, per cent (modelled): the best of the papers' "
+      "strategies, ours, "
       "the bound\n");
-  std::printf("%-12s %-7s %5s %6s %10s  %-24s %9s %9s %9s\n", "network", "device", "batch", "share", "others",
-              "by", "ours", "bound", "distance");
+  std::printf("%-12s %-7s %5s %6s %10s  %-24s %9s %9s %9s\n", "network", "device", "batch", "share",
+              "others", "by", "ours", "bound", "distance");
   for (const Case& it : ComparedCases()) {
     PrintCase(it, effort, verdicts);
     if (effort.quick) return;

@@ -59,7 +59,8 @@ Ours ComputeSuperNeurons() {
     ours[name + conv + " output,MB"] = alexnet.OutputBytes(conv);
   ours[name + "offload peak,MB"] = offload.bytes;
   ours[name + "offload peak,step"] = offload.step;
-  ours[name + "offload at POOL5 backward,MB"] = alexnet.OffloadBytesAt(alexnet.BackwardStep("POOL5"));
+  ours[name + "offload at POOL5 backward,MB"] =
+      alexnet.OffloadBytesAt(alexnet.BackwardStep("POOL5"));
   const networks::RecomputeAccount memory = alexnet.Recompute(networks::RecomputeMode::kMemory);
   ours[name + "recomputation peak,MB"] = memory.peak.bytes;
   ours[name + "recomputation peak,step"] = memory.peak.step;
@@ -75,8 +76,8 @@ Ours ComputeSuperNeurons() {
 }  // namespace
 
 void PrintSuperNeurons(Effort, Verdicts& verdicts) {
-  std::printf("SuperNeurons' own figures (MB = 2^20 bytes)\n%-46s %-6s %12s %12s  %s\n", "", "", "paper",
-              "ours", "");
+  std::printf("SuperNeurons' own figures (MB = 2^20 bytes)\n%-46s %-6s %12s %12s  %s\n", "", "",
+              "paper", "ours", "");
   const Ours ours = ComputeSuperNeurons();
   for (const PaperFigure& figure : PaperSection("superneurons")) {
     const int64_t value = ours.at(figure.row + "," + figure.column);
@@ -85,10 +86,12 @@ void PrintSuperNeurons(Effort, Verdicts& verdicts) {
         figure.column == "MB" ? Megabytes(value, std::max(digits, 3)) : std::to_string(value);
     const bool equal = (figure.column == "MB" ? Megabytes(value, digits) : text) == figure.figure;
     // Where the paper rounds or leaves something out, what follows from its own rules counts.
-    const PaperFigure* rules = FindPaperFigure("superneurons reproduced", figure.row, figure.column);
+    const PaperFigure* rules =
+        FindPaperFigure("superneurons reproduced", figure.row, figure.column);
     const bool holds = rules != nullptr ? text == rules->figure : equal;
     std::printf("%-46s %-6s %12s %12s  %s%s (%s)\n", figure.row.c_str(), figure.column.c_str(),
-                figure.figure.c_str(), text.c_str(), verdicts.Must(holds, "superneurons: " + figure.row),
+                figure.figure.c_str(), text.c_str(),
+                verdicts.Must(holds, "superneurons: " + figure.row),
                 equal ? "" : ", not the paper's: what its rules give", figure.source.c_str());
   }
 }

@@ -31,7 +31,8 @@ class Relaxation {
     double sum = 0;
     for (int32_t k = 0; k < count_; ++k) {
       duration_[At(k)] = static_cast<double>(std::max<int64_t>(1, timetable.duration_ns(k)));
-      if (static_cast<double>(timetable.load_bytes()[At(k)]) > 0.9 * peak_) weight_[At(k)] = duration_[At(k)];
+      if (static_cast<double>(timetable.load_bytes()[At(k)]) > 0.9 * peak_)
+        weight_[At(k)] = duration_[At(k)];
       sum += weight_[At(k)];
     }
     for (double& weight : weight_) weight /= sum;
@@ -68,7 +69,8 @@ class Relaxation {
 
   size_t At(int32_t operation) const { return static_cast<size_t>(operation % count_); }
 
-  // The bound at these weights and prices; leaves loads and use of the engines behind, by operation.
+  // The bound at these weights and prices; leaves loads and use of the engines behind, by
+  // operation.
   double Evaluate() {
     double bound = 0;
     load_.assign(duration_.size(), 0);
@@ -96,8 +98,8 @@ class Relaxation {
       TakeAway(begin, begin + length, size);
       return most;
     }
-    Cheapest(begin, length, +1, out_price_, static_cast<double>(timetable_.to_host_ns(interval.buffer)),
-             out_cost_);
+    Cheapest(begin, length, +1, out_price_,
+             static_cast<double>(timetable_.to_host_ns(interval.buffer)), out_cost_);
     Cheapest(begin + length - 1, length, -1, in_price_,
              static_cast<double>(timetable_.to_device_ns(interval.buffer)), in_cost_);
     return BestAbsence(interval, begin, length, size);
@@ -132,13 +134,15 @@ class Relaxation {
     int32_t from = -1, best_from = -1, best_until = -1;
     for (int32_t until = 1; until <= length; ++until) {
       const auto start = static_cast<size_t>(until) - 1;
-      if (out_cost_[start] < kNever && out_cost_[start] + size * weight_until_[start] < best_start_cost) {
+      if (out_cost_[start] < kNever &&
+          out_cost_[start] + size * weight_until_[start] < best_start_cost) {
         best_start_cost = out_cost_[start] + size * weight_until_[start];
         from = until - 1;
       }
       const double back_cost = in_cost_[static_cast<size_t>(length - until)];
       if (from < 0 || back_cost == kNever) continue;
-      const double saving = size * weight_until_[static_cast<size_t>(until)] - best_start_cost - back_cost;
+      const double saving =
+          size * weight_until_[static_cast<size_t>(until)] - best_start_cost - back_cost;
       if (saving <= best) continue;
       best = saving;
       best_from = from;
@@ -146,8 +150,8 @@ class Relaxation {
     }
     if (best_from < 0) return 0;
     TakeAway(begin + best_from, begin + best_until, size);
-    Use(begin, best_from, +1, out_price_, static_cast<double>(timetable_.to_host_ns(interval.buffer)),
-        out_use_);
+    Use(begin, best_from, +1, out_price_,
+        static_cast<double>(timetable_.to_host_ns(interval.buffer)), out_use_);
     Use(begin + length - 1, length - best_until, -1, in_price_,
         static_cast<double>(timetable_.to_device_ns(interval.buffer)), in_use_);
     return best;
@@ -157,8 +161,8 @@ class Relaxation {
     for (int32_t k = begin; k < end; ++k) load_[At(k)] -= size;
   }
 
-  void Use(int32_t first, int32_t length, int32_t direction, const std::vector<double>& price, double need_ns,
-           std::vector<double>& use) const {
+  void Use(int32_t first, int32_t length, int32_t direction, const std::vector<double>& price,
+           double need_ns, std::vector<double>& use) const {
     std::vector<std::pair<double, size_t>> order;
     for (int32_t i = 0; i < length; ++i)
       order.emplace_back(price[At(first + direction * i)], At(first + direction * i));
@@ -171,11 +175,13 @@ class Relaxation {
     }
   }
 
-  // Weights grow where the load is high, multiplicatively; prices where an engine is asked for more time than there is.
+  // Weights grow where the load is high, multiplicatively; prices where an engine is asked for more
+  // time than there is.
   void Move(double step) {
     double mean = 0, sum = 0;
     for (size_t k = 0; k < duration_.size(); ++k) mean += weight_[k] * load_[k];
-    const double price_step = best_ / static_cast<double>(timetable_.iteration_ns()) * kPriceStep * step;
+    const double price_step =
+        best_ / static_cast<double>(timetable_.iteration_ns()) * kPriceStep * step;
     for (size_t k = 0; k < duration_.size(); ++k) {
       weight_[k] = std::max(weight_[k], 1e-9) * std::exp(step * (load_[k] - mean) / peak_);
       sum += weight_[k];

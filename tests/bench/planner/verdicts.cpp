@@ -19,8 +19,8 @@ const char* Verdicts::NotAtHand() {
 }
 
 void Verdicts::Print() const {
-  std::printf("\nRows that must hold: %d do, %zu fail; %d of the papers' figures are not at hand\n", held_,
-              failed_.size(), not_at_hand_);
+  std::printf("\nRows that must hold: %d do, %zu fail; %d of the papers' figures are not at hand\n",
+              held_, failed_.size(), not_at_hand_);
   for (const std::string& row : failed_) std::printf("FAILS: %s\n", row.c_str());
 }
 

@@ -1,6 +1,7 @@
 // Counts the rows that must hold, so that printing the tables is also a check.
 //
-// One per run of spillway-papers, on its one thread. Rows whose paper figure is not at hand are counted apart: they prove nothing.
+// One per run of spillway-papers, on its one thread. Rows whose paper figure is not at hand are
+// counted apart: they prove nothing.
 #pragma once
 
 #include <string>

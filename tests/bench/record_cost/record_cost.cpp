@@ -1,8 +1,10 @@
-// Measures what recording one operation costs the calling thread: an event with what it touches, put into the thread's ring.
+// Measures what recording one operation costs the calling thread: an event with what it touches,
+// put into the thread's ring.
 //
-// Batches of events are timed, while another thread drains what was recorded, as the steward does. With several threads all
-// record to one recorder, so that they share its ticket counter. A figure is the mean of one batch; printed are the median and
-// the 99th percentile over all batches, and how many events were dropped because the reader was behind.
+// Batches of events are timed, while another thread drains what was recorded, as the planner thread
+// does. With several threads all record to one recorder, so that they share its ticket counter. A
+// figure is the mean of one batch; printed are the median and the 99th percentile over all batches,
+// and how many events were dropped because the reader was behind.
 #include <sched.h>
 
 #include <algorithm>
@@ -25,8 +27,8 @@ constexpr int kEventsPerBatch = 256;
 double NowNs() { return static_cast<double>(spillway::base::MonotonicNs()); }
 
 double Quantile(std::vector<double>* values, double share) {
-  const auto place =
-      values->begin() + static_cast<std::ptrdiff_t>(share * static_cast<double>(values->size() - 1));
+  const auto place = values->begin() +
+                     static_cast<std::ptrdiff_t>(share * static_cast<double>(values->size() - 1));
   std::nth_element(values->begin(), place, values->end());
   return *place;
 }
@@ -37,8 +39,8 @@ void AwaitReader(const Recorder& recorder, const std::atomic<std::uint64_t>& dra
   while (recorder.recorded_events() > drained.load() + kBehind) sched_yield();
 }
 
-std::vector<double> TimeBatches(Recorder* recorder, const std::vector<RecordedTouch>& touches, int batches,
-                                const std::atomic<std::uint64_t>& drained) {
+std::vector<double> TimeBatches(Recorder* recorder, const std::vector<RecordedTouch>& touches,
+                                int batches, const std::atomic<std::uint64_t>& drained) {
   std::vector<double> costs_ns;
   for (int batch = 0; batch < batches; ++batch) {
     const double began_ns = NowNs();
@@ -60,7 +62,8 @@ void Measure(int thread_count, std::size_t touch_count, int batches) {
   std::thread reader([&] {
     Recorder::Drained event;
     while (!done.load()) {
-      recorder.Next(&event) ? static_cast<void>(drained.fetch_add(1)) : static_cast<void>(sched_yield());
+      recorder.Next(&event) ? static_cast<void>(drained.fetch_add(1))
+                            : static_cast<void>(sched_yield());
     }
   });
   std::vector<std::vector<double>> costs_ns(static_cast<std::size_t>(thread_count));
@@ -72,10 +75,11 @@ void Measure(int thread_count, std::size_t touch_count, int batches) {
   reader.join();
   std::vector<double> all;
   for (const auto& costs : costs_ns) all.insert(all.end(), costs.begin(), costs.end());
-  std::printf("%d thread%s, %2zu touches: median %5.1f ns, p99 %6.1f ns, %llu of %llu events dropped\n",
-              thread_count, thread_count == 1 ? "" : "s", touch_count, Quantile(&all, 0.5),
-              Quantile(&all, 0.99), static_cast<unsigned long long>(recorder.dropped_events()),
-              static_cast<unsigned long long>(recorder.dropped_events() + recorder.recorded_events()));
+  std::printf(
+      "%d thread%s, %2zu touches: median %5.1f ns, p99 %6.1f ns, %llu of %llu events dropped\n",
+      thread_count, thread_count == 1 ? "" : "s", touch_count, Quantile(&all, 0.5),
+      Quantile(&all, 0.99), static_cast<unsigned long long>(recorder.dropped_events()),
+      static_cast<unsigned long long>(recorder.dropped_events() + recorder.recorded_events()));
 }
 
 }  // namespace

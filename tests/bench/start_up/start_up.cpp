@@ -1,4 +1,5 @@
-// Measures how long programs without CUDA take from start to end, bare and under the preload library in turn.
+// Measures how long programs without CUDA take from start to end, bare and under the preload
+// library in turn.
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -38,7 +39,8 @@ Cost RunOnce(const Command& command, const char* variable) {
   pid_t child;
   int status = 0;
   rusage usage;
-  if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environment) != 0) std::exit(1);
+  if (posix_spawnp(&child, arguments[0], nullptr, nullptr, arguments.data(), environment) != 0)
+    std::exit(1);
   wait4(child, &status, 0, &usage);
   if (status != 0) std::exit(1);
   return {NowUs() - begin_us, Microseconds(usage.ru_utime) + Microseconds(usage.ru_stime)};
@@ -66,7 +68,8 @@ void Measure(const char* what, const Command& command, int runs) {
   std::printf("\n");
 }
 
-// The interpreter itself: what is called python3 may be a script that starts hundreds of programs before it.
+// The interpreter itself: what is called python3 may be a script that starts hundreds of programs
+// before it.
 std::string PythonInterpreter() {
   char path[4096] = "";
   FILE* const answer = popen("python3 -c 'import sys; print(sys.executable, end=str())'", "r");
@@ -79,9 +82,10 @@ std::string PythonInterpreter() {
 
 int main(int count, char** arguments) {
   const int runs = count > 1 ? std::atoi(arguments[1]) : 300;
-  std::printf("medians of %d runs, us\n%-16s %32s %32s\n", runs, "", "start to end", "processor time");
-  std::printf("%-16s %10s %10s %10s %10s %10s %10s\n", "", "bare", "preloaded", "more", "bare", "preloaded",
-              "more");
+  std::printf("medians of %d runs, us\n%-16s %32s %32s\n", runs, "", "start to end",
+              "processor time");
+  std::printf("%-16s %10s %10s %10s %10s %10s %10s\n", "", "bare", "preloaded", "more", "bare",
+              "preloaded", "more");
   Measure("/bin/true", {"/bin/true"}, runs);
   Measure("bash -c true", {"bash", "-c", "true"}, runs);
   Measure("python3 -c pass", {PythonInterpreter(), "-c", "pass"}, runs);

@@ -3,7 +3,7 @@
 
 Each job runs alone first, bare, on a device that fits it: its time and its output. Then all four begin together on the small device and
 follow a real spillwayd. All times are the simulator's (virtual clock). What has to hold: every job prints what it printed
-alone; what the simulator's books say it holds is never more than the agent has promised it; nothing is recorded as a violation.
+alone; what the simulator's statistics say it holds is never more than the agent has promised it; nothing is recorded as a violation.
 If not, the exit code is 1. What is wished for besides (issue 6) is printed as met or missed, with the figure.
 
   tenants.py                         equal weights, K40c            (up to half an hour on two cores)
@@ -79,8 +79,8 @@ def run_alone(options, folder, name, workload):
     code = machine.begin(name, 0, workload.split(), "--off").wait()
     if code != 0:
         raise SystemExit(f"tenants: {name} fails alone: {machine.errors(name)}")
-    books = machine.process_books(name)
-    return Alone(books["simulated_ns"], books["device_bytes_peak"], machine.output(name).splitlines())
+    statistics = machine.process_statistics(name)
+    return Alone(statistics["simulated_ns"], statistics["device_bytes_peak"], machine.output(name).splitlines())
 
 
 class Watcher:
@@ -96,15 +96,15 @@ class Watcher:
     def watch(self):
         before = self.agent.tenancies()
         while not self.over.is_set():
-            books = self.machine.books()
+            statistics = self.machine.statistics()
             after = self.agent.tenancies()
-            if books is not None:
-                self.look({one["pid"]: one for one in books["processes"] if "pid" in one}, before, after)
+            if statistics is not None:
+                self.look({one["pid"]: one for one in statistics["processes"] if "pid" in one}, before, after)
             before = after
             time.sleep(0.02)
 
     def look(self, processes, before, after):
-        """Where the promise was the same before and after the books were read it holds for them; else the larger one may."""
+        """Where the promise was the same before and after the statistics were read it holds for them; else the larger one may."""
         self.looks += 1
         for tenant in self.tenants:
             job, pid = f"local-{tenant.process.pid}", tenant.process.pid
@@ -133,15 +133,15 @@ def give_weights(agent, tenants):
 
 
 def run_together(options, folder, tenants, capacity_bytes):
-    """Returns how often it was looked, and the machine's books."""
+    """Returns how often it was looked, and the machine's statistics."""
     place = folder / "together"
     place.mkdir()
     terms = TERMS.format(floor="112MiB" if options.quick else "1GiB")
     agent = node_agent.NodeAgent(options.build, place, node_agent.configuration(options.profile, capacity_bytes, terms))
-    machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes, seats=len(tenants))
+    machine = node_agent.Machine(options.build, place, options.profile, capacity_bytes, slots=len(tenants))
     agent.start()
-    for seat, tenant in enumerate(tenants, 1):
-        tenant.process = machine.begin(tenant.name, seat, options.jobs[tenant.name].split(), f"--agent={agent.socket}")
+    for slot, tenant in enumerate(tenants, 1):
+        tenant.process = machine.begin(tenant.name, slot, options.jobs[tenant.name].split(), f"--agent={agent.socket}")
     watcher = Watcher(agent, machine, tenants)
     give_weights(agent, tenants)
     for tenant in tenants:
@@ -151,10 +151,10 @@ def run_together(options, folder, tenants, capacity_bytes):
     watcher.end()
     agent.stop()
     for tenant in tenants:
-        books = machine.process_books(tenant.name)
-        tenant.time_ns, tenant.peak_bytes = books["simulated_ns"], books["device_bytes_peak"]
+        statistics = machine.process_statistics(tenant.name)
+        tenant.time_ns, tenant.peak_bytes = statistics["simulated_ns"], statistics["device_bytes_peak"]
         tenant.report = machine.report(tenant.name)
-    return watcher.looks, machine.books()
+    return watcher.looks, machine.statistics()
 
 
 def profile_value(options, key):
@@ -169,7 +169,7 @@ def print_table(tenants):
     for tenant in tenants:
         promised = [value for value in tenant.promised if value > 0] or [0]
         report, learning = tenant.report, tenant.report.get("learning", {})
-        out, back, dropped = (f"{report[key] / 2**30:.1f}" for key in ("offloaded_bytes", "restored_bytes", "recipe_dropped_bytes"))
+        out, back, dropped = (f"{report[key] / 2**30:.1f}" for key in ("offloaded_bytes", "restored_bytes", "recompute_dropped_bytes"))
         print("| " + " | ".join(map(str, (
             tenant.name, tenant.weight, report["wanted_peak_bytes"] // MIB, tenant.peak_bytes // MIB,
             f"{min(promised) // MIB} to {max(promised) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
@@ -211,7 +211,7 @@ def difference(tenant):
     return f"{len(differing)} of {len(tenant.alone.output)} lines, {first};"
 
 
-def problems(tenants, capacity_bytes, books):
+def problems(tenants, capacity_bytes, statistics):
     for tenant in tenants:
         if tenant.output != tenant.alone.output:
             yield f"{tenant.name} printed something else than alone: {difference(tenant)} {tenant.errors[-300:]}"
@@ -219,9 +219,9 @@ def problems(tenants, capacity_bytes, books):
             yield f"{tenant.name} held more than it was promised: {tenant.beyond[:3]}"
         if not tenant.promised:
             yield f"{tenant.name} was never seen"
-    if books["devices"][0]["bytes_peak"] > capacity_bytes:
+    if statistics["devices"][0]["bytes_peak"] > capacity_bytes:
         yield "the device held more than it has"
-    if any(one["device_bytes_now"][0] for one in books["processes"]):
+    if any(one["device_bytes_now"][0] for one in statistics["processes"]):
         yield "memory is left behind"
 
 
@@ -250,14 +250,14 @@ def main():
         capacity_bytes = sum(tenant.alone.peak_bytes for tenant in tenants) * options.percent // 100 // (2 * MIB) * 2 * MIB
         print(f"### Four jobs on a simulated {options.profile} with {capacity_bytes // MIB} MiB, {options.percent} % of what "
               "they want together\n", flush=True)
-        looks, books = run_together(options, folder, tenants, capacity_bytes)
+        looks, statistics = run_together(options, folder, tenants, capacity_bytes)
         print_table(tenants)
         if all(tenant.output == tenant.alone.output for tenant in tenants):
             print_wishes(options, tenants)
         else:
             print("\nTimes say nothing: not all jobs did what they do alone.")
-        print(f"Books and promises were compared {looks} times.")
-        found = list(problems(tenants, capacity_bytes, books))
+        print(f"Statistics and promises were compared {looks} times.")
+        found = list(problems(tenants, capacity_bytes, statistics))
         if options.keep:
             shutil.copytree(folder / "together", options.keep, ignore=shutil.ignore_patterns("*.sock", "node", "*.state"))
     for problem in found:

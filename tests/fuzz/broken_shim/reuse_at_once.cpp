@@ -1,5 +1,5 @@
-// A preload library that is wrong on purpose: it hands freed device memory out again without waiting for the work that
-// still uses it. The differential fuzzer must notice.
+// A preload library that is wrong on purpose: it hands freed device memory out again without
+// waiting for the work that still uses it. The differential fuzzer must notice.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -19,7 +19,8 @@ Function Next(const char* name) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) CUresult cuMemAlloc_v2(CUdeviceptr* address, size_t bytes) {
+extern "C" __attribute__((visibility("default"))) CUresult cuMemAlloc_v2(CUdeviceptr* address,
+                                                                         size_t bytes) {
   static const auto next = Next<CUresult (*)(CUdeviceptr*, size_t)>("cuMemAlloc_v2");
   const std::lock_guard lock(mutex);
   const auto found = freed.lower_bound(bytes);

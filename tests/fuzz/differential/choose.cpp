@@ -35,8 +35,9 @@ std::optional<View> Chooser::PickReadable(int buffer, std::uint64_t limit_bytes)
 
 View Chooser::Within(int buffer, const Segment& segment, std::uint64_t limit_bytes) {
   const std::uint64_t length = segment.end_bytes - segment.begin_bytes;
-  const std::uint64_t bytes =
-      dice_.Percent(40) && length <= limit_bytes ? length : dice_.Between(1, std::min(length, limit_bytes));
+  const std::uint64_t bytes = dice_.Percent(40) && length <= limit_bytes
+                                  ? length
+                                  : dice_.Between(1, std::min(length, limit_bytes));
   std::uint64_t offset = segment.begin_bytes + dice_.Below(length - bytes + 1);
   return {buffer, offset, bytes};
 }
@@ -47,7 +48,8 @@ std::optional<View> Chooser::PickWritable(int buffer, std::uint64_t limit_bytes)
     const Segment& segment = segments[dice_.Below(segments.size())];
     const std::uint64_t length = segment.end_bytes - segment.begin_bytes;
     if (segment.initialised && dice_.Percent(60)) return Within(buffer, segment, limit_bytes);
-    if (!segment.initialised && length <= limit_bytes) return View{buffer, segment.begin_bytes, length};
+    if (!segment.initialised && length <= limit_bytes)
+      return View{buffer, segment.begin_bytes, length};
   }
   return std::nullopt;
 }
@@ -119,9 +121,10 @@ bool Chooser::PlaceBoxes(Operation& copy, int source, int target) {
   const std::uint64_t most_row_bytes = room_bytes / (copy.box.rows * copy.box.slices * 2);
   if (most_row_bytes == 0) return false;
   copy.box.row_bytes = std::min<std::uint64_t>(dice_.Between(1, most_row_bytes), 4096);
-  copy.form = static_cast<std::uint8_t>(deep                                   ? CopyForm::k3D
-                                        : !copy.on_stream && dice_.Percent(40) ? CopyForm::k2DUnaligned
-                                                                               : CopyForm::k2D);
+  copy.form =
+      static_cast<std::uint8_t>(deep                                   ? CopyForm::k3D
+                                : !copy.on_stream && dice_.Percent(40) ? CopyForm::k2DUnaligned
+                                                                       : CopyForm::k2D);
   copy.in = {Boxed(*in, copy.box)};
   copy.out = Boxed(*out, copy.box);
   return true;

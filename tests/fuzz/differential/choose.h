@@ -1,10 +1,13 @@
-// Random choices within what a program has at a point: its buffers and streams, and parts of buffers to read and write.
+// Random choices within what a program has at a point: its buffers and streams, and parts of
+// buffers to read and write.
 //
 // Used by the generator on one thread; refers to its world and its dice and owns neither.
 //
 // Invariants
-//  1. What is picked to be read has been written; what is picked to be written is a whole segment or was written before.
-//  2. Every answer may be "nothing" (kNone, nullopt or false): then the generator does something else.
+//  1. What is picked to be read has been written; what is picked to be written is a whole segment
+//  or was written before.
+//  2. Every answer may be "nothing" (kNone, nullopt or false): then the generator does something
+//  else.
 #pragma once
 
 #include <algorithm>
@@ -22,7 +25,8 @@ inline constexpr std::uint64_t kKiB = 1ull << 10;
 inline constexpr std::uint64_t kMiB = 1ull << 20;
 inline constexpr std::uint64_t kChunkBytes = 2 * kMiB;
 inline constexpr std::uint64_t kLargestWindowBytes = 48 * kKiB;
-inline constexpr std::uint64_t kLargestDenseBytes = 4 * kMiB;  // of a copy or fill that touches every byte
+inline constexpr std::uint64_t kLargestDenseBytes =
+    4 * kMiB;  // of a copy or fill that touches every byte
 
 constexpr std::uint64_t RoundUp(std::uint64_t bytes, std::uint64_t step) {
   return (bytes + step - 1) / step * step;
@@ -44,18 +48,20 @@ class Chooser {
     }
     return PickOf(candidates);
   }
-  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm, freed or not.
+  // Any buffer whose pointer may lie about in a kernel's parameters: it must do no harm, freed or
+  // not.
   int PickDecoy();
 
-  // Where the segments of a new buffer begin: windows at the beginning, at the end, across a chunk's edge and anywhere;
-  // what lies between is a segment too.
+  // Where the segments of a new buffer begin: windows at the beginning, at the end, across a
+  // chunk's edge and anywhere; what lies between is a segment too.
   std::vector<std::uint64_t> Cuts(std::uint64_t bytes);
 
   // A part of a buffer that has been written, at most `limit_bytes` of it.
   std::optional<View> PickReadable(int buffer, std::uint64_t limit_bytes);
   // A part of a buffer to write: a window not written yet as a whole, else part of one that was.
   std::optional<View> PickWritable(int buffer, std::uint64_t limit_bytes);
-  // For kernels: mostly a window; of a buffer written all over sometimes words spread over all of it.
+  // For kernels: mostly a window; of a buffer written all over sometimes words spread over all of
+  // it.
   std::optional<View> PickKernelInput(int buffer);
   std::optional<View> PickKernelOutput(int buffer);
 

@@ -1,9 +1,10 @@
-// Who is known to come before whom: one counter per stream, joined wherever CUDA orders two streams (vector clocks).
+// Who is known to come before whom: one counter per stream, joined wherever CUDA orders two streams
+// (vector clocks).
 //
 // Used by the orderer on one thread; plain values.
 //
-// Invariant: an access (stream, number) is ordered before whoever holds a clock whose entry for that stream is at least
-// that number.
+// Invariant: an access (stream, number) is ordered before whoever holds a clock whose entry for
+// that stream is at least that number.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +18,8 @@
 
 namespace spillway::fuzz {
 
-// A stream as the model sees it. Each thread has a legacy stream of its own here: what it orders between threads
-// depends on timing, so programs may not rely on it.
+// A stream as the model sees it. Each thread has a legacy stream of its own here: what it orders
+// between threads depends on timing, so programs may not rely on it.
 using Lane = int;
 inline constexpr int kMaximumLanes = 40;
 
@@ -51,7 +52,9 @@ struct History {
   Access last_write;
   std::map<Lane, std::uint32_t> reads;
 
-  void AddRead(const Access& access) { reads[access.lane] = std::max(reads[access.lane], access.number); }
+  void AddRead(const Access& access) {
+    reads[access.lane] = std::max(reads[access.lane], access.number);
+  }
   void SetWrite(const Access& access) {
     last_write = access;
     reads.clear();

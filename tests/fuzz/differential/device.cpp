@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kNames[] = {kFlatKernel, kStructKernel};
 constexpr std::uint64_t kPitchedRowBytes =
-    8192;                                   // a multiple of any device's pitch: rows follow without gaps
+    8192;  // a multiple of any device's pitch: rows follow without gaps
 constexpr std::uint64_t kPageBytes = 4096;  // registered buffers share no page with others
 
 void AllocatePitched(Slot& slot) {
@@ -33,8 +33,8 @@ void AllocateHost(Slot& slot, std::uint64_t salt) {
     slot.address = RoundUp(reinterpret_cast<std::uint64_t>(slot.pageable.data()), kPageBytes);
   }
   if (slot.form == AllocForm::kRegistered) {
-    SPILLWAY_DRIVER_CALL(
-        cuMemHostRegister(slot.HostBytes(), RoundUp(slot.bytes, kPageBytes), CU_MEMHOSTREGISTER_DEVICEMAP));
+    SPILLWAY_DRIVER_CALL(cuMemHostRegister(slot.HostBytes(), RoundUp(slot.bytes, kPageBytes),
+                                           CU_MEMHOSTREGISTER_DEVICEMAP));
   }
   for (std::uint64_t i = 0; i < slot.bytes; ++i) {
     slot.HostBytes()[i] = static_cast<std::uint8_t>((salt >> (i % 56)) + i);
@@ -43,7 +43,8 @@ void AllocateHost(Slot& slot, std::uint64_t salt) {
 
 void FreeHost(Slot& slot) {
   if (slot.form == AllocForm::kPinned) SPILLWAY_DRIVER_CALL(cuMemFreeHost(slot.HostBytes()));
-  if (slot.form == AllocForm::kRegistered) SPILLWAY_DRIVER_CALL(cuMemHostUnregister(slot.HostBytes()));
+  if (slot.form == AllocForm::kRegistered)
+    SPILLWAY_DRIVER_CALL(cuMemHostUnregister(slot.HostBytes()));
   slot.pageable.clear();
 }
 
@@ -57,8 +58,10 @@ Device::Device() {
   SPILLWAY_DRIVER_CALL(cuDevicePrimaryCtxRetain(&places_[0].context, device));
   SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(places_[0].context));
   Load(places_[0]);
-  SPILLWAY_DRIVER_CALL(cuLibraryLoadData(&library, KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
-  for (int i = 0; i < 2; ++i) SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, kNames[i]));
+  SPILLWAY_DRIVER_CALL(
+      cuLibraryLoadData(&library, KernelImage(), nullptr, nullptr, 0, nullptr, nullptr, 0));
+  for (int i = 0; i < 2; ++i)
+    SPILLWAY_DRIVER_CALL(cuLibraryGetKernel(&kernels_[i], library, kNames[i]));
 }
 
 void Device::Load(Place& place) {
@@ -151,8 +154,8 @@ void Allocate(const Operation& operation, Table& table) {
       slot.address = address;
       break;
     case AllocForm::kPool:
-      SPILLWAY_DRIVER_CALL(cuMemAllocFromPoolAsync(&address, slot.bytes, table.pools[operation.pool],
-                                                   table.StreamOf(operation)));
+      SPILLWAY_DRIVER_CALL(cuMemAllocFromPoolAsync(
+          &address, slot.bytes, table.pools[operation.pool], table.StreamOf(operation)));
       slot.address = address;
       break;
     case AllocForm::kFeature:

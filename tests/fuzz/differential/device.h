@@ -1,8 +1,9 @@
-// The device side of a process that runs programs: context, kernels, and the table of what a program has made.
+// The device side of a process that runs programs: context, kernels, and the table of what a
+// program has made.
 //
-// `Device` is made once per process on the main thread and outlives all programs; a second context lives as long as a
-// program that uses it. A `Table` belongs to one program; each slot is used by one program thread at a time (hand-overs
-// order the rest), so it needs no lock.
+// `Device` is made once per process on the main thread and outlives all programs; a second context
+// lives as long as a program that uses it. A `Table` belongs to one program; each slot is used by
+// one program thread at a time (hand-overs order the rest), so it needs no lock.
 #pragma once
 
 #include <cuda.h>
@@ -18,17 +19,19 @@
 
 namespace spillway::fuzz {
 
-// The primary context of device 0, current on the calling thread, a second context at times, and the kernels in both.
-// All throw what a call reported.
+// The primary context of device 0, current on the calling thread, a second context at times, and
+// the kernels in both. All throw what a call reported.
 class Device {
  public:
   Device();
-  // The second context begins and ends; both are called with the primary context current, and leave it so.
+  // The second context begins and ends; both are called with the primary context current, and leave
+  // it so.
   void OpenSecondContext();
   void CloseSecondContext();
 
   CUcontext Context(int number) const { return places_[number].context; }
-  // The kernel for a launch form in the current context, as a CUfunction or as a CUkernel in its place, as `salt` says.
+  // The kernel for a launch form in the current context, as a CUfunction or as a CUkernel in its
+  // place, as `salt` says.
   CUfunction Kernel(LaunchForm form, std::uint64_t salt) const;
   // The module of the current context; it has the features' variables.
   CUmodule Module() const { return Current().module; }
@@ -54,7 +57,8 @@ struct Slot {
   std::uint64_t bytes = 0;
   CUcontext context = nullptr;  // current when it was allocated
   std::vector<std::uint8_t> pageable;
-  std::shared_ptr<void> keeper;  // of a feature's allocation: its deleter gives it back to the driver
+  std::shared_ptr<void>
+      keeper;  // of a feature's allocation: its deleter gives it back to the driver
 
   std::uint8_t* HostBytes() const { return reinterpret_cast<std::uint8_t*>(address); }
   bool InHostMemory() const { return IsHostMemory(form); }
@@ -63,7 +67,8 @@ struct Slot {
 struct Table {
   explicit Table(const std::vector<Operation>& program);
   CUstream StreamOf(const Operation& operation) const;
-  // Records the operation's event on its stream; an event is made when it is first recorded, in the current context.
+  // Records the operation's event on its stream; an event is made when it is first recorded, in the
+  // current context.
   void Record(const Operation& operation);
 
   std::vector<Slot> slots;
@@ -74,7 +79,8 @@ struct Table {
   std::vector<std::shared_ptr<void>> objects;
 };
 
-// Each makes or frees what the operation says; `table` changes accordingly. They throw what a call reported.
+// Each makes or frees what the operation says; `table` changes accordingly. They throw what a call
+// reported.
 void Allocate(const Operation& operation, Table& table);
 void Free(const Operation& operation, Table& table);
 void CreateStream(const Operation& operation, Table& table);

@@ -16,7 +16,8 @@ constexpr std::uint64_t FoldWord(std::uint64_t digest, std::uint64_t word) {
   return digest ^ (digest >> 29);
 }
 
-inline std::uint64_t FoldBytes(std::uint64_t digest, const std::uint8_t* bytes, std::uint64_t count) {
+inline std::uint64_t FoldBytes(std::uint64_t digest, const std::uint8_t* bytes,
+                               std::uint64_t count) {
   std::uint64_t word = 0;
   for (; count >= sizeof(word); count -= sizeof(word), bytes += sizeof(word)) {
     std::memcpy(&word, bytes, sizeof(word));

@@ -37,7 +37,8 @@ void CUDA_CB RunHostWrite(void* data) {
   WriteHost(write.bytes, write.count, write.seed);
 }
 
-// Where one thread tells another that a hand-over's event has been recorded, or that there will be none.
+// Where one thread tells another that a hand-over's event has been recorded, or that there will be
+// none.
 class HandOvers {
  public:
   void Announce(int event) {
@@ -231,7 +232,8 @@ class Runner {
   }
 
   void WaitInStream(const Operation& operation) {
-    SPILLWAY_DRIVER_CALL(cuStreamWaitEvent(table_.StreamOf(operation), table_.events[operation.event], 0));
+    SPILLWAY_DRIVER_CALL(
+        cuStreamWaitEvent(table_.StreamOf(operation), table_.events[operation.event], 0));
   }
 
   // Programs wait by asking again and again, too.
@@ -259,7 +261,8 @@ class Runner {
 
   void EnqueueHostWrite(const Operation& operation) {
     host_writes_.push_back({HostBytes(operation.out), operation.out.bytes, operation.salt});
-    SPILLWAY_DRIVER_CALL(cuLaunchHostFunc(table_.StreamOf(operation), RunHostWrite, &host_writes_.back()));
+    SPILLWAY_DRIVER_CALL(
+        cuLaunchHostFunc(table_.StreamOf(operation), RunHostWrite, &host_writes_.back()));
   }
 
   void Inspect(const View& view) {
@@ -306,7 +309,8 @@ class Runner {
 };
 
 // The written bytes of every living buffer, in the order of their numbers.
-std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& program, const Table& table) {
+std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& program,
+                         const Table& table) {
   World world;
   for (const Operation& operation : program) world.Apply(operation);
   std::vector<std::uint8_t> bytes;
@@ -317,7 +321,8 @@ std::uint64_t FoldMemory(std::uint64_t digest, const std::vector<Operation>& pro
       bytes.resize(segment.end_bytes - segment.begin_bytes);
       const std::uint64_t address = table.slots[id].address + segment.begin_bytes;
       SPILLWAY_DRIVER_CALL(cuCtxSetCurrent(table.slots[id].context));
-      SPILLWAY_DRIVER_CALL(cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()), address, bytes.size()));
+      SPILLWAY_DRIVER_CALL(
+          cuMemcpy(reinterpret_cast<CUdeviceptr>(bytes.data()), address, bytes.size()));
       digest = FoldBytes(digest, bytes.data(), bytes.size());
     }
   }

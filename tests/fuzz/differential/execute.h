@@ -1,12 +1,15 @@
 // Runs one completed program against the driver API and folds all that it computed into a digest.
 //
-// Called once per program, on the main thread; more host threads are started for programs that have them, and
-// a second context lives as long as the program. Everything the program made is given back before it returns.
+// Called once per program, on the main thread; more host threads are started for programs that have
+// them, and a second context lives as long as the program. Everything the program made is given
+// back before it returns.
 //
 // Invariants
-//  1. The digest covers what the host read while running, results of calls whose answer is fixed, and the final
+//  1. The digest covers what the host read while running, results of calls whose answer is fixed,
+//  and the final
 //     contents of all living buffers as far as they were written.
-//  2. It does not depend on how long kernels last (`timing_salt`), on addresses, or on how threads interleave.
+//  2. It does not depend on how long kernels last (`timing_salt`), on addresses, or on how threads
+//  interleave.
 #pragma once
 
 #include <cstdint>

@@ -1,14 +1,19 @@
-// A part of CUDA that programs may use beside the basics: what it adds to a program and how that is run.
+// A part of CUDA that programs may use beside the basics: what it adds to a program and how that is
+// run.
 //
-// One constant object per feature, defined in features/<name>.cpp and listed in features/all.cpp. Propose is called by the
-// generator on one thread; Run on program threads, with the right context current.
+// One constant object per feature, defined in features/<name>.cpp and listed in features/all.cpp.
+// Propose is called by the generator on one thread; Run on program threads, with the right context
+// current.
 //
 // Invariants
 //  1. What Propose adds follows from the proposer's dice and world alone.
-//  2. What Run makes the device or the host compute follows from the operation alone: no address, no size that a
+//  2. What Run makes the device or the host compute follows from the operation alone: no address,
+//  no size that a
 //     driver chose and no timing gets into memory that programs read, or into the digest.
-//  3. An operation says all it accesses: `in`, `out`, `more_out`, and what the object it uses `names`. The orderer
-//     adds the waits; Run adds none of its own, but for work that it must see complete before it returns.
+//  3. An operation says all it accesses: `in`, `out`, `more_out`, and what the object it uses
+//  `names`. The orderer
+//     adds the waits; Run adds none of its own, but for work that it must see complete before it
+//     returns.
 // See tests/fuzz/README.md for how to add one.
 #pragma once
 
@@ -35,7 +40,8 @@ class Proposer {
   virtual const World& Now() const = 0;
   virtual int Thread() const = 0;
   virtual int NewBuffer() = 0;
-  // Allocates so many bytes, in whatever way programs do, and perhaps writes some; the buffer, or kNone.
+  // Allocates so many bytes, in whatever way programs do, and perhaps writes some; the buffer, or
+  // kNone.
   virtual int NewMemory(std::uint64_t bytes) = 0;
   virtual int NewObject() = 0;
   // The feature's own objects that Thread() may use, or kNone.
@@ -48,12 +54,15 @@ class Feature {
  public:
   virtual ~Feature() = default;
   virtual const char* Name() const = 0;
-  // How many of 1,000 steps of a program that uses it (beside the 1,000 of everything else) are its own.
+  // How many of 1,000 steps of a program that uses it (beside the 1,000 of everything else) are its
+  // own.
   virtual unsigned PerMille() const = 0;
-  // Seeds decide whether they use it. What only --features names comes behind all these in the list.
+  // Seeds decide whether they use it. What only --features names comes behind all these in the
+  // list.
   virtual bool IsDrawn() const { return true; }
   virtual void Propose(Proposer& proposer) const = 0;
-  // Runs a kFeatureCall, kFeatureWork, or a kAlloc or kFree of form kFeature. Throws what a call reported.
+  // Runs a kFeatureCall, kFeatureWork, or a kAlloc or kFree of form kFeature. Throws what a call
+  // reported.
   virtual void Run(const Operation& operation, const Running& running) const = 0;
   // Kernels of its own; Device::KernelNamed finds them.
   virtual std::span<const simulator::KernelEntry> Kernels() const { return {}; }

@@ -53,7 +53,8 @@ class Generator : private Proposer {
     for (const View& view : operation.in) named.insert(view.buffer);
     for (const View& view : operation.names) named.insert(view.buffer);
     if (operation.object != kNone && operation.object_use != ObjectUse::kMake) {
-      for (const View& view : world_.ObjectAt(operation.object).maker.names) named.insert(view.buffer);
+      for (const View& view : world_.ObjectAt(operation.object).maker.names)
+        named.insert(view.buffer);
     }
     std::uint64_t width_bytes = 0;
     for (int buffer : named) {
@@ -157,7 +158,8 @@ class Generator : private Proposer {
   }
   // Like a training job, a program asks for a few sizes again and again.
   std::uint64_t LargeBytes() {
-    return dice_.Percent(50) ? favourite_bytes_[dice_.Below(favourite_bytes_.size())] : AnyLargeBytes();
+    return dice_.Percent(50) ? favourite_bytes_[dice_.Below(favourite_bytes_.size())]
+                             : AnyLargeBytes();
   }
   std::uint64_t AnyLargeBytes() {
     const std::uint64_t largest = shape_.small ? 8 * kMiB : 24 * kMiB;
@@ -165,7 +167,8 @@ class Generator : private Proposer {
   }
 
   int AddAllocOf(std::uint64_t bytes, const std::vector<std::uint64_t>& cuts_bytes = {}) {
-    if (!MayHold(world_, shape_, {.kind = Kind::kAlloc, .thread = thread_, .bytes = bytes})) return kNone;
+    if (!MayHold(world_, shape_, {.kind = Kind::kAlloc, .thread = thread_, .bytes = bytes}))
+      return kNone;
     Operation alloc{.kind = Kind::kAlloc, .stream = choose_.PickStream(), .bytes = bytes};
     const std::vector<int> pools = world_.PoolsOf(thread_);
     const std::uint64_t form = dice_.Below(IsInSecondContext(thread_) ? 62 : 100);
@@ -209,7 +212,8 @@ class Generator : private Proposer {
       how = FreeForm::kHost;
     } else if (form == AllocForm::kFeature) {
       how = FreeForm::kFeature;
-    } else if (IsStreamOrdered(form) ? dice_.Percent(85) : dice_.Percent(8) && !IsInSecondContext(thread_)) {
+    } else if (IsStreamOrdered(form) ? dice_.Percent(85)
+                                     : dice_.Percent(8) && !IsInSecondContext(thread_)) {
       how = FreeForm::kFreeAsync;
     }
     Add({.kind = Kind::kFree,
@@ -219,8 +223,8 @@ class Generator : private Proposer {
          .feature = world_.At(buffer).feature});
   }
 
-  // Memory is freed while work on it is still queued, and memory of the same or another size is taken and written: often
-  // just where the old work reads or writes.
+  // Memory is freed while work on it is still queued, and memory of the same or another size is
+  // taken and written: often just where the old work reads or writes.
   void AddReuse() {
     const auto on_device = [](const Buffer& b) { return !b.InHostMemory(); };
     const int buffer = choose_.PickBuffer(on_device);
@@ -243,11 +247,13 @@ class Generator : private Proposer {
     if (dice_.Percent(20)) return AddAllocOf(LargeBytes());
     if (dice_.Percent(20)) return AddAllocOf(std::max<std::uint64_t>(bytes / 2, 256));
     std::vector<std::uint64_t> cuts_bytes;
-    for (const Segment& segment : world_.At(freed).segments) cuts_bytes.push_back(segment.begin_bytes);
+    for (const Segment& segment : world_.At(freed).segments)
+      cuts_bytes.push_back(segment.begin_bytes);
     return AddAllocOf(bytes, cuts_bytes);
   }
 
-  // Large buffers are used one after the other, with nothing between: data must leave and come back all the time.
+  // Large buffers are used one after the other, with nothing between: data must leave and come back
+  // all the time.
   void AddSweep() {
     const auto large = [](const Buffer& b) { return !b.InHostMemory() && b.bytes > kChunkBytes; };
     for (std::uint64_t i = dice_.Between(3, 7); i > 0; --i) {
@@ -259,19 +265,22 @@ class Generator : private Proposer {
   }
 
   void AddKernel() {
-    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
+    const int buffer =
+        choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
     if (buffer != kNone) AddKernelInto(buffer);
   }
 
   // A kernel that writes `buffer` and reads `inputs` and perhaps more.
   void AddKernelInto(int buffer, std::vector<int> inputs = {}, bool slow = false) {
-    Operation kernel{.kind = Kind::kKernel, .on_stream = true, .stream = choose_.PickStream(), .slow = slow};
+    Operation kernel{
+        .kind = Kind::kKernel, .on_stream = true, .stream = choose_.PickStream(), .slow = slow};
     kernel.form = static_cast<std::uint8_t>(dice_.Below(4));
     const std::optional<View> out = choose_.PickKernelOutput(buffer);
     if (!out) return;
     kernel.out = *out;
     for (std::uint64_t i = dice_.Below(4); inputs.size() < i;) {
-      inputs.push_back(choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; }));
+      inputs.push_back(
+          choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; }));
     }
     for (int from : inputs) {
       if (const std::optional<View> in = choose_.PickKernelInput(from)) kernel.in.push_back(*in);
@@ -288,7 +297,8 @@ class Generator : private Proposer {
   void AddCopyInto(int buffer) {
     const int from = choose_.PickBuffer(
         [&](const Buffer& b) { return b.InHostMemory() != world_.At(buffer).InHostMemory(); });
-    const int source = dice_.Percent(30) ? choose_.PickBuffer([](const Buffer&) { return true; }) : from;
+    const int source =
+        dice_.Percent(30) ? choose_.PickBuffer([](const Buffer&) { return true; }) : from;
     if (source == kNone || source == buffer) return;
     if (world_.At(source).InHostMemory() && world_.At(buffer).InHostMemory()) return;
     Operation copy{.kind = Kind::kCopy, .on_stream = dice_.Percent(65), .stream = kDefaultStream};
@@ -308,11 +318,12 @@ class Generator : private Proposer {
   }
 
   void AddHostBuffer() {
-    const auto form = static_cast<AllocForm>(
-        dice_.Between(static_cast<int>(AllocForm::kPinned), static_cast<int>(AllocForm::kPageable)));
+    const auto form = static_cast<AllocForm>(dice_.Between(static_cast<int>(AllocForm::kPinned),
+                                                           static_cast<int>(AllocForm::kPageable)));
     Operation alloc{.kind = Kind::kAlloc, .form = static_cast<std::uint8_t>(form)};
     alloc.buffer = next_buffer_++;
-    alloc.bytes = dice_.Percent(15) ? dice_.Between(1, 3) * kMiB : dice_.Magnitude(4 * kKiB, 256 * kKiB);
+    alloc.bytes =
+        dice_.Percent(15) ? dice_.Between(1, 3) * kMiB : dice_.Magnitude(4 * kKiB, 256 * kKiB);
     alloc.cuts_bytes = {0, alloc.bytes / 3, alloc.bytes / 2};
     Add(alloc);
   }
@@ -330,7 +341,8 @@ class Generator : private Proposer {
   }
 
   void AddHostFunction() {
-    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form == AllocForm::kPinned; });
+    const int buffer =
+        choose_.PickBuffer([](const Buffer& b) { return b.form == AllocForm::kPinned; });
     const int stream = choose_.PickStream();
     if (buffer == kNone || stream == kLegacyStream) return;
     const std::optional<View> view = choose_.PickReadable(buffer, kLargestWindowBytes);
@@ -342,7 +354,8 @@ class Generator : private Proposer {
     const std::vector<int> events = world_.EventsOf(thread_);
     const std::uint64_t choice = dice_.Below(100);
     if (events.empty() || choice < 50) {
-      const int event = thread_ * kEventsPerThread + static_cast<int>(dice_.Below(kEventsPerThread));
+      const int event =
+          thread_ * kEventsPerThread + static_cast<int>(dice_.Below(kEventsPerThread));
       Add({.kind = Kind::kEventRecord, .stream = choose_.PickStream(), .event = event});
       return;
     }
@@ -382,9 +395,11 @@ class Generator : private Proposer {
 
   void AddHandOver() {
     if (shape_.hosts < 2) return;
-    const int buffer = choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
+    const int buffer =
+        choose_.PickBuffer([](const Buffer& b) { return b.form != AllocForm::kPageable; });
     if (buffer == kNone) return;
-    const int first = shape_.ContextOf(thread_) * shape_.hosts;  // of the threads in the same context
+    const int first =
+        shape_.ContextOf(thread_) * shape_.hosts;  // of the threads in the same context
     const auto further = static_cast<int>(dice_.Between(1, shape_.hosts - 1));
     Add({.kind = Kind::kGive,
          .to_thread = first + (shape_.HostOf(thread_) + further) % shape_.hosts,

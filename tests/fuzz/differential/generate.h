@@ -1,7 +1,8 @@
-// Makes a random CUDA program from a seed: what is allocated, computed, copied and freed, on which streams and threads.
+// Makes a random CUDA program from a seed: what is allocated, computed, copied and freed, on which
+// streams and threads.
 //
-// Called once per seed, on one thread; pure. The list leaves the ordering out (see order.h): any part of it that still
-// stands on its own (see Keep) can be completed into a well-defined program.
+// Called once per seed, on one thread; pure. The list leaves the ordering out (see order.h): any
+// part of it that still stands on its own (see Keep) can be completed into a well-defined program.
 //
 // Invariants
 //  1. Every byte that an operation reads was written by an earlier one.
@@ -19,7 +20,8 @@ namespace spillway::fuzz {
 
 std::vector<Operation> Generate(std::uint64_t seed, const Shape& shape);
 
-// Those operations of `program` whose origin is in `kept` and that still make sense without the others.
+// Those operations of `program` whose origin is in `kept` and that still make sense without the
+// others.
 std::vector<Operation> Keep(const std::vector<Operation>& program, const std::set<int>& kept);
 
 struct Size {

@@ -14,7 +14,8 @@ namespace spillway::fuzz {
 namespace {
 
 std::uint8_t* Address(const ViewArgument& view) {
-  return reinterpret_cast<std::uint8_t*>(view.pointer + static_cast<std::uint64_t>(view.displacement));
+  return reinterpret_cast<std::uint8_t*>(view.pointer +
+                                         static_cast<std::uint64_t>(view.displacement));
 }
 
 std::uint64_t FoldView(std::uint64_t digest, const ViewArgument& view) {
@@ -40,7 +41,8 @@ void WriteView(std::uint64_t digest, const ViewArgument& view) {
 
 void Mix(const MixArguments& arguments) {
   std::uint64_t digest = FoldWord(kDigestStart, arguments.seed);
-  for (std::uint32_t i = 0; i < arguments.input_count; ++i) digest = FoldView(digest, arguments.in[i]);
+  for (std::uint32_t i = 0; i < arguments.input_count; ++i)
+    digest = FoldView(digest, arguments.in[i]);
   WriteView(digest, arguments.out);
 }
 
@@ -79,7 +81,8 @@ simulator::KernelCost StructCost(const simulator::LaunchShape&, void* const* arg
   return {Load<MixArguments>(arguments[0]).flops, 0};
 }
 
-// Flat parameters are 8 bytes each but the first, which is 4: the layout of the same fields in a structure.
+// Flat parameters are 8 bytes each but the first, which is 4: the layout of the same fields in a
+// structure.
 struct FlatLayout {
   simulator::KernelParameter parameters[kFlatParameters];
 

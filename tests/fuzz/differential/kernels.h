@@ -1,11 +1,13 @@
-// The fuzzer's kernels: they hash what they read and write the hash, so that one wrong byte spreads.
+// The fuzzer's kernels: they hash what they read and write the hash, so that one wrong byte
+// spreads.
 //
-// The image goes to cuModuleLoadData/cuLibraryLoadData of the simulated driver (simulator/kernels/image.h); bodies run
-// on whichever thread drives it.
+// The image goes to cuModuleLoadData/cuLibraryLoadData of the simulated driver
+// (simulator/kernels/image.h); bodies run on whichever thread drives it.
 //
-// Two kernels compute the same: kFlatKernel takes each field as a parameter of its own, kStructKernel one structure by
-// value. A view's `pointer` may point anywhere into its allocation; the bytes meant are `displacement` further on.
-// `decoy` is never looked at. `flops` says how long the kernel lasts in simulated time.
+// Two kernels compute the same: kFlatKernel takes each field as a parameter of its own,
+// kStructKernel one structure by value. A view's `pointer` may point anywhere into its allocation;
+// the bytes meant are `displacement` further on. `decoy` is never looked at. `flops` says how long
+// the kernel lasts in simulated time.
 #pragma once
 
 #include <cstdint>

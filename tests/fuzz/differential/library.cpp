@@ -33,7 +33,8 @@ CUresult Launch(const LibraryWork& work, LibraryArguments& arguments) {
 extern "C" {
 
 cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, int wanted,
-                                         cudnnDataType_t* type, int* dimensions, int sizes[], int strides[]) {
+                                         cudnnDataType_t* type, int* dimensions, int sizes[],
+                                         int strides[]) {
   if (wanted < 1) return CUDNN_STATUS_BAD_PARAM;
   *type = CUDNN_DATA_FLOAT;
   *dimensions = 1;
@@ -42,13 +43,11 @@ cudnnStatus_t cudnnGetTensorNdDescriptor(const cudnnTensorDescriptor_t tensor, i
   return CUDNN_STATUS_SUCCESS;
 }
 
-cudnnStatus_t cudnnBatchNormalizationForwardTraining(cudnnHandle_t handle, cudnnBatchNormMode_t, const void*,
-                                                     const void* beta, const cudnnTensorDescriptor_t x_is,
-                                                     const void* x, const cudnnTensorDescriptor_t y_is,
-                                                     void* y, const cudnnTensorDescriptor_t parameter_is,
-                                                     const void* scale, const void* bias, double,
-                                                     void* running_mean, void* running_variance, double,
-                                                     void*, void*) {
+cudnnStatus_t cudnnBatchNormalizationForwardTraining(
+    cudnnHandle_t handle, cudnnBatchNormMode_t, const void*, const void* beta,
+    const cudnnTensorDescriptor_t x_is, const void* x, const cudnnTensorDescriptor_t y_is, void* y,
+    const cudnnTensorDescriptor_t parameter_is, const void* scale, const void* bias, double,
+    void* running_mean, void* running_variance, double, void*, void*) {
   const auto& work = *reinterpret_cast<const LibraryWork*>(handle);
   const auto address = [](const void* memory) { return reinterpret_cast<std::uint64_t>(memory); };
   LibraryArguments arguments{

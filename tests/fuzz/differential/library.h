@@ -1,9 +1,12 @@
-// A library of the fuzzer's own that answers to a name of cuDNN: one call, whose work is what the fuzzer wants it to be.
+// A library of the fuzzer's own that answers to a name of cuDNN: one call, whose work is what the
+// fuzzer wants it to be.
 //
-// Spillway knows what cuDNN's documentation promises of a call by its name and arguments alone, so programs meet its hooks above
-// this library as above the real one. Used by features/recipes.cpp on program threads; plain values, the caller's.
+// Spillway knows what cuDNN's documentation promises of a call by its name and arguments alone, so
+// programs meet its hooks above this library as above the real one. Used by features/recompute.cpp
+// on program threads; plain values, the caller's.
 //
-// The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics are updated.
+// The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics
+// are updated.
 #pragma once
 
 #include <cuda.h>
@@ -21,7 +24,8 @@ struct LibraryWork {
   std::uint64_t flops = 0;
   bool is_extended = false;  // launched by cuLaunchKernelEx
   bool is_twofold = false;   // a second launch works on what the first one has made
-  bool is_uneven = false;    // contrary to the promise what is made again elsewhere comes out differently
+  bool is_uneven =
+      false;  // contrary to the promise what is made again elsewhere comes out differently
 };
 
 // What it is given as a descriptor: of so many bytes, a multiple of four.

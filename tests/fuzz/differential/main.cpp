@@ -1,7 +1,9 @@
-// Runs random CUDA programs by seed, one after the other in one process, and prints what each of them computed.
+// Runs random CUDA programs by seed, one after the other in one process, and prints what each of
+// them computed.
 //
-// The same seeds print the same lines with the driver alone and under the preload library with any budget.
-// Exit status: 0 all ran, 1 a program failed (its line says how; later seeds did not run), 2 wrong usage.
+// The same seeds print the same lines with the driver alone and under the preload library with any
+// budget. Exit status: 0 all ran, 1 a program failed (its line says how; later seeds did not run),
+// 2 wrong usage.
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -28,16 +30,19 @@ constexpr char kUsage[] =
     "usage: differential --seeds FIRST..LAST [options]\n"
     "  --hosts 1..4      host threads in each program (default: the seed decides)\n"
     "  --contexts 1|2    contexts in each program (default: the seed decides)\n"
-    "  --features LIST   what programs use beside the basics, by commas; '' for nothing (default: the seed "
+    "  --features LIST   what programs use beside the basics, by commas; '' for nothing (default: "
+    "the seed "
     "decides)\n"
     "  --iterations N    the same again and again, N times after a beginning\n"
     "  --patterns N      with --iterations: of N kinds, three of one kind in a row (default: 1)\n"
     "  --small           shorter programs with smaller buffers\n"
-    "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for shortening a "
+    "  --keep LIST       of the last seed only the operations with these numbers (1,4-7): for "
+    "shortening a "
     "program\n"
     "  --timing SALT     let kernels last differently; the digest stays the same\n"
     "  --omit KIND       leave inserted event_wait or event_sync operations out: a broken program\n"
-    "  --schedule N      one host thread runs at a time, and this number and the seed decide which\n"
+    "  --schedule N      one host thread runs at a time, and this number and the seed decide "
+    "which\n"
     "  --trace           tell on standard error what is done next, and where memory was given\n"
     "  --print-program   print the operations instead of running them\n";
 

@@ -65,8 +65,8 @@ std::string StreamName(int stream) {
 }
 
 std::string ViewText(const View& view) {
-  std::string text = "b" + std::to_string(view.buffer) + "[" + std::to_string(view.offset_bytes) + "+" +
-                     std::to_string(view.bytes);
+  std::string text = "b" + std::to_string(view.buffer) + "[" + std::to_string(view.offset_bytes) +
+                     "+" + std::to_string(view.bytes);
   if (view.stride_bytes != 0) text += " stride " + std::to_string(view.stride_bytes);
   if (view.pitch_bytes != 0) text += " pitch " + std::to_string(view.pitch_bytes);
   return text + "]";
@@ -84,9 +84,11 @@ void Append(std::string& text, const char* name, int number) {
 }  // namespace
 
 std::string ToText(const Operation& operation) {
-  std::string text = "#" + std::to_string(operation.origin) + " t" + std::to_string(operation.thread) + " " +
+  std::string text = "#" + std::to_string(operation.origin) + " t" +
+                     std::to_string(operation.thread) + " " +
                      kKinds[static_cast<int>(operation.kind)];
-  if (operation.feature != kNone) text += std::string(" ") + AllFeatures()[operation.feature]->Name();
+  if (operation.feature != kNone)
+    text += std::string(" ") + AllFeatures()[operation.feature]->Name();
   if (const char* form = FormName(operation)) text += std::string(" ") + form;
   if (operation.slow) text += " slow";
   if (HasStream(operation)) text += " on " + StreamName(operation.stream);

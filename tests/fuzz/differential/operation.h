@@ -1,13 +1,17 @@
-// One step of a random CUDA program as plain data: what the generator makes, the orderer completes, the executor runs.
+// One step of a random CUDA program as plain data: what the generator makes, the orderer completes,
+// the executor runs.
 //
-// Threads: plain values. Ownership: none; buffers, streams, events and pools are named by small numbers that are never
-// used again within a program, so an operation means the same whichever others are left out.
+// Threads: plain values. Ownership: none; buffers, streams, events and pools are named by small
+// numbers that are never used again within a program, so an operation means the same whichever
+// others are left out.
 //
 // Invariants
-//  1. `origin` is the operation's position in the generated list, kept by everything derived from it (a wait that the
+//  1. `origin` is the operation's position in the generated list, kept by everything derived from
+//  it (a wait that the
 //     orderer inserts carries the origin of the operation that needs it).
 //  2. All that is random about an operation's details follows from its own `salt`.
-//  3. `thread` is a thread as the program sees it: a host thread with one of its contexts current (shape.h).
+//  3. `thread` is a thread as the program sees it: a host thread with one of its contexts current
+//  (shape.h).
 #pragma once
 
 #include <cstdint>
@@ -42,7 +46,8 @@ enum class Kind : std::uint8_t {
   kTake,         // ... which that thread awaits
   kFeatureCall,  // a feature's call on the host, which is complete when it returns (feature.h)
   kFeatureWork,  // a feature's work on a stream
-  kFreeBarrier,  // allocates something and frees it: whoever has one waits so for all that the host needs
+  kFreeBarrier,  // allocates something and frees it: whoever has one waits so for all that the host
+                 // needs
 };
 
 enum class AllocForm : std::uint8_t {
@@ -69,7 +74,8 @@ inline constexpr int kPerThreadStream = 1;
 inline constexpr int kFirstCreatedStream = 2;
 // Events that the generated program names for itself, of each thread.
 inline constexpr int kEventsPerThread = 4;
-// What the null stream and the synchronous calls mean: nvcc's --default-stream, here the same macro.
+// What the null stream and the synchronous calls mean: nvcc's --default-stream, here the same
+// macro.
 #ifdef CUDA_API_PER_THREAD_DEFAULT_STREAM
 inline constexpr int kDefaultStream = kPerThreadStream;
 #else
@@ -77,11 +83,13 @@ inline constexpr int kDefaultStream = kLegacyStream;
 #endif
 
 constexpr bool IsHostMemory(AllocForm form) {
-  return form == AllocForm::kPinned || form == AllocForm::kRegistered || form == AllocForm::kPageable;
+  return form == AllocForm::kPinned || form == AllocForm::kRegistered ||
+         form == AllocForm::kPageable;
 }
 
-// A part of a buffer. Kernels read and write 8-byte words `stride_bytes` apart (0: every byte); 2D and 3D copies and
-// fills have rows `pitch_bytes` apart and slices of `slice_rows` rows. `bytes` is the span from first to last byte.
+// A part of a buffer. Kernels read and write 8-byte words `stride_bytes` apart (0: every byte); 2D
+// and 3D copies and fills have rows `pitch_bytes` apart and slices of `slice_rows` rows. `bytes` is
+// the span from first to last byte.
 struct View {
   int buffer = kNone;
   std::uint64_t offset_bytes = 0;
@@ -123,7 +131,8 @@ struct Operation {
   int feature = kNone;
   int object = kNone;
   ObjectUse object_use = ObjectUse::kNone;
-  std::vector<View> names = {};      // with kMake: the parts of buffers that uses of the object will access
+  std::vector<View> names =
+      {};  // with kMake: the parts of buffers that uses of the object will access
   std::vector<Operation> body = {};  // features: operations that this one holds, as a graph does
   std::uint64_t salt = 0;
 

@@ -11,7 +11,8 @@ namespace {
 
 constexpr int kInsertedEventsPerThread = 5;
 constexpr int kFirstInsertedEvent = kMaximumThreads * kEventsPerThread;
-constexpr int kFirstHandOverEvent = kFirstInsertedEvent + kMaximumThreads * kInsertedEventsPerThread;
+constexpr int kFirstHandOverEvent =
+    kFirstInsertedEvent + kMaximumThreads * kInsertedEventsPerThread;
 
 struct LaneState {
   int stream = kNone;
@@ -19,7 +20,8 @@ struct LaneState {
   bool live = false;
   bool blocking = true;
   Clock clock;      // what the stream's next operation comes after
-  Clock published;  // the same at its last kernel, copy or set: what the legacy stream's rule carries over
+  Clock published;  // the same at its last kernel, copy or set: what the legacy stream's rule
+                    // carries over
 };
 
 struct EventState {
@@ -73,8 +75,8 @@ class Orderer {
   std::vector<Operation> Take() { return std::move(completed_); }
 
  private:
-  // What CUDA orders before the next operation of a stream: all of the legacy rule is relied on for kernels, copies
-  // and sets only.
+  // What CUDA orders before the next operation of a stream: all of the legacy rule is relied on for
+  // kernels, copies and sets only.
   enum class Rule { kPlain, kLegacyToo };
 
   LaneState& LaneFor(const Operation& operation) {
@@ -112,7 +114,8 @@ class Orderer {
     needs.push_back(history.last_write);
     if (operation.object_use != ObjectUse::kRead) history.CollectReads(needs);
     if (operation.object_use == ObjectUse::kEnd) return;
-    for (const View& view : world_.ObjectAt(operation.object).maker.names) AddAllAccesses(view, needs);
+    for (const View& view : world_.ObjectAt(operation.object).maker.names)
+      AddAllAccesses(view, needs);
   }
 
   void NoteAccess(const Operation& operation, const Access& access) {
@@ -161,7 +164,8 @@ class Orderer {
     if (rule == Rule::kPlain) return clock;
     if (lane.stream == kLegacyStream) {
       for (const auto& [id, other] : lanes_) {
-        if (other.thread == lane.thread && other.live && other.blocking) clock.Join(other.published);
+        if (other.thread == lane.thread && other.live && other.blocking)
+          clock.Join(other.published);
       }
     } else if (lane.blocking) {
       clock.Join(lanes_[LaneOf(kLegacyStream, lane.thread)].published);
@@ -221,7 +225,8 @@ class Orderer {
     }
   }
 
-  // The giver's stream reaches all uses, an event carries that to one of the taker's streams or to its host thread.
+  // The giver's stream reaches all uses, an event carries that to one of the taker's streams or to
+  // its host thread.
   void AddHandOver(const Operation& operation) {
     std::vector<Access> uses;
     AddAllAccesses(Whole(operation.buffer, world_.At(operation.buffer).bytes), uses);
@@ -287,7 +292,8 @@ class Orderer {
     Emit(inserted);
   }
 
-  void AwaitOnStream(const Operation& cause, LaneState& lane, Rule rule, const std::vector<Access>& needs) {
+  void AwaitOnStream(const Operation& cause, LaneState& lane, Rule rule,
+                     const std::vector<Access>& needs) {
     for (const Access& need : needs) {
       if (Arrival(lane, rule).Covers(need)) continue;
       if (dice_.Percent(frees_are_waits_ ? 40 : 15)) {
@@ -322,7 +328,8 @@ class Orderer {
     }
   }
 
-  // A living stream of the thread that has passed `need`, or kNone: the work's own stream where it lives.
+  // A living stream of the thread that has passed `need`, or kNone: the work's own stream where it
+  // lives.
   int StreamCovering(const Operation& cause, const Access& need) {
     const auto own = lanes_.find(need.lane);
     if (own->second.live && own->second.thread == cause.thread) return own->second.stream;
@@ -360,8 +367,11 @@ class Orderer {
 
 }  // namespace
 
-std::vector<Operation> Complete(const std::vector<Operation>& program, std::optional<Kind> omitted) {
-  const auto is_barrier = [](const Operation& operation) { return operation.kind == Kind::kFreeBarrier; };
+std::vector<Operation> Complete(const std::vector<Operation>& program,
+                                std::optional<Kind> omitted) {
+  const auto is_barrier = [](const Operation& operation) {
+    return operation.kind == Kind::kFreeBarrier;
+  };
   Orderer orderer(omitted, std::any_of(program.begin(), program.end(), is_barrier));
   for (const Operation& operation : program) orderer.Add(operation);
   return orderer.Take();

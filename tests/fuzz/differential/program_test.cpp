@@ -1,5 +1,6 @@
-// What the fuzzer itself must get right before its findings mean anything: programs are the same for the same seed, and
-// the waits between operations are those that CUDA's rules demand, no fewer and no more.
+// What the fuzzer itself must get right before its findings mean anything: programs are the same
+// for the same seed, and the waits between operations are those that CUDA's rules demand, no fewer
+// and no more.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +29,8 @@ Operation WriteOn(int stream, int buffer) {
   return {.kind = Kind::kKernel, .stream = stream, .out = {buffer, 0, 4096}};
 }
 Operation ReadOn(int stream, int buffer, int into) {
-  return {.kind = Kind::kKernel, .stream = stream, .out = {into, 0, 4096}, .in = {{buffer, 0, 4096}}};
+  return {
+      .kind = Kind::kKernel, .stream = stream, .out = {into, 0, 4096}, .in = {{buffer, 0, 4096}}};
 }
 Operation FreeBuffer(int buffer, FreeForm form) {
   return {.kind = Kind::kFree,
@@ -42,8 +44,8 @@ int CountInserted(const std::vector<Operation>& program) {
 }
 
 std::vector<Operation> Opening(bool blocking) {
-  return {CreateStream(kFirstStream, blocking), CreateStream(kSecondStream, blocking), AllocateBuffer(0),
-          AllocateBuffer(1)};
+  return {CreateStream(kFirstStream, blocking), CreateStream(kSecondStream, blocking),
+          AllocateBuffer(0), AllocateBuffer(1)};
 }
 
 std::vector<Operation> With(std::vector<Operation> program, std::vector<Operation> more) {
@@ -77,12 +79,14 @@ TEST(ProgramTest, IsTheSameForTheSameSeed) {
 
 TEST(ProgramTest, StaysBelowItsLimitOfLiveMemory) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
-    EXPECT_LE(Measure(Generate(seed, {})).peak_bytes, (220ull << 20) + (48ull << 20)) << "seed " << seed;
+    EXPECT_LE(Measure(Generate(seed, {})).peak_bytes, (220ull << 20) + (48ull << 20))
+        << "seed " << seed;
   }
 }
 
-// The opening's buffers stay, where the program itself had freed them before it allocated more: one that held 32 MiB in the second
-// context was refused a launch that needed 30 more, of a budget of 64.
+// The opening's buffers stay, where the program itself had freed them before it allocated more: one
+// that held 32 MiB in the second context was refused a launch that needed 30 more, of a budget
+// of 64.
 TEST(ProgramTest, RepeatedStaysBelowItsLimits) {
   const Shape shape{.hosts = 1, .contexts = 2};
   for (std::uint64_t seed = 1; seed <= 100; ++seed) {
@@ -91,13 +95,15 @@ TEST(ProgramTest, RepeatedStaysBelowItsLimits) {
   }
 }
 
-// What features allocate counts, too: a texture's memory did not, and a program that held 20 MiB in the second context was refused a
-// launch that needed 32 more beside textures and slabs, of a budget of 64 (seed 1254).
+// What features allocate counts, too: a texture's memory did not, and a program that held 20 MiB in
+// the second context was refused a launch that needed 32 more beside textures and slabs, of a
+// budget of 64 (seed 1254).
 TEST(ProgramTest, StaysBelowItsLimitsWithFeatures) {
   Shape shape{.hosts = 1, .contexts = 2};
   for (std::size_t i = 0; i < AllFeatures().size(); ++i) shape.features.insert(static_cast<int>(i));
   for (std::uint64_t seed = 1; seed <= 100; ++seed)
-    EXPECT_LE(MostInSecondContextBytes(Generate(seed, shape)), kSecondContextBytes) << "seed " << seed;
+    EXPECT_LE(MostInSecondContextBytes(Generate(seed, shape)), kSecondContextBytes)
+        << "seed " << seed;
 }
 
 TEST(ProgramTest, DropsWhatNeedsADroppedAllocation) {
@@ -111,16 +117,21 @@ TEST(ProgramTest, DropsWhatNeedsADroppedAllocation) {
 }
 
 TEST(OrderTest, NeedsNoWaitWithinAStream) {
-  EXPECT_EQ(CountInserted(With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kFirstStream, 0, 1)})), 0);
+  EXPECT_EQ(
+      CountInserted(With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kFirstStream, 0, 1)})),
+      0);
 }
 
 TEST(OrderTest, InsertsAWaitBetweenStreams) {
-  EXPECT_GT(CountInserted(With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kSecondStream, 0, 1)})), 0);
+  EXPECT_GT(
+      CountInserted(With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kSecondStream, 0, 1)})),
+      0);
 }
 
 TEST(OrderTest, InsertsAWaitBeforeOverwritingWhatAnotherStreamReads) {
   const std::vector<Operation> program =
-      With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kFirstStream, 0, 1), WriteOn(kSecondStream, 0)});
+      With(Opening(false),
+           {WriteOn(kFirstStream, 0), ReadOn(kFirstStream, 0, 1), WriteOn(kSecondStream, 0)});
 
   EXPECT_GT(CountInserted(program), 0);
 }
@@ -151,7 +162,9 @@ TEST(OrderTest, LetsMemFreeComeAtAnyTimeButFreeAsyncInOrder) {
 TEST(OrderTest, LeavesTheOmittedKindOut) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     const std::vector<Operation> program = Generate(seed, {});
-    const auto is_wait = [](const Operation& operation) { return operation.kind == Kind::kEventWait; };
+    const auto is_wait = [](const Operation& operation) {
+      return operation.kind == Kind::kEventWait;
+    };
     const std::vector<Operation> completed = Complete(program, Kind::kEventWait);
 
     EXPECT_EQ(std::count_if(completed.begin(), completed.end(), is_wait),

@@ -1,4 +1,5 @@
-// A small seeded generator of numbers (SplitMix64): the same seed gives the same program on every machine.
+// A small seeded generator of numbers (SplitMix64): the same seed gives the same program on every
+// machine.
 //
 // Used by the fuzzer's generator and orderer, on one thread; a plain value, copied freely.
 #pragma once
@@ -26,9 +27,12 @@ class Random {
   // A number in [0, bound); bound > 0.
   std::uint64_t Below(std::uint64_t bound) { return Next() % bound; }
   // A number in [low, high].
-  std::uint64_t Between(std::uint64_t low, std::uint64_t high) { return low + Below(high - low + 1); }
+  std::uint64_t Between(std::uint64_t low, std::uint64_t high) {
+    return low + Below(high - low + 1);
+  }
   bool Percent(unsigned percent) { return Below(100) < percent; }
-  // A size in [low, high] whose order of magnitude is uniform; a power of two decides, the rest is random.
+  // A size in [low, high] whose order of magnitude is uniform; a power of two decides, the rest is
+  // random.
   std::uint64_t Magnitude(std::uint64_t low, std::uint64_t high) {
     unsigned doublings = 0;
     while ((low << (doublings + 1)) <= high) ++doublings;

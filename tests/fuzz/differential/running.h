@@ -1,4 +1,5 @@
-// What an operation of a program is run with: the device, the table of what the program has made, its digest.
+// What an operation of a program is run with: the device, the table of what the program has made,
+// its digest.
 //
 // Handed to Feature::Run by the executor, on the program thread that the operation belongs to.
 #pragma once
@@ -11,7 +12,7 @@ namespace spillway::fuzz {
 
 struct Manner {
   std::uint64_t timing_salt = 0;  // kernels last differently for each
-  bool trace = false;             // tell on standard error what is done next, and where memory was given
+  bool trace = false;  // tell on standard error what is done next, and where memory was given
 };
 
 struct Running {

@@ -1,12 +1,15 @@
-// One host thread runs at a time, and a seed decides after each step which one: a schedule that can be repeated.
+// One host thread runs at a time, and a seed decides after each step which one: a schedule that can
+// be repeated.
 //
-// Made by main for each program, on the main thread; every host thread of the program holds a Turn while it runs. The steps
-// are the library's schedule points (base/schedule_point.h, only in libspillway_breakable.so), the program's own
-// operations, and its waits for another thread. Probabilistic: S. Burckhardt et al., ASPLOS 2010, without priorities.
+// Made by main for each program, on the main thread; every host thread of the program holds a Turn
+// while it runs. The steps are the library's schedule points (base/schedule_point.h, only in
+// libspillway_breakable.so), the program's own operations, and its waits for another thread.
+// Probabilistic: S. Burckhardt et al., ASPLOS 2010, without priorities.
 //
 // Invariants
 //  1. Of the threads that hold a Turn, exactly one is not waiting in Point or Turn's constructor.
-//  2. Equal seeds and programs give equal schedules as long as nothing but these threads calls the library.
+//  2. Equal seeds and programs give equal schedules as long as nothing but these threads calls the
+//  library.
 // Never: schedules threads without a Turn; their points are none.
 #pragma once
 
@@ -27,7 +30,8 @@ class Schedule {
   Schedule(const Schedule&) = delete;
   Schedule& operator=(const Schedule&) = delete;
 
-  // Of the calling thread, from when all threads have begun until it ends. Without a schedule it is nothing.
+  // Of the calling thread, from when all threads have begun until it ends. Without a schedule it is
+  // nothing.
   class Turn {
    public:
     explicit Turn(int thread);

@@ -17,8 +17,8 @@ Shape ShapeOf(std::uint64_t seed) {
   }
   if (dice.Percent(40)) return shape;
   const auto is_drawn = [](const Feature* feature) { return feature->IsDrawn(); };
-  const auto count =
-      static_cast<std::uint64_t>(std::count_if(AllFeatures().begin(), AllFeatures().end(), is_drawn));
+  const auto count = static_cast<std::uint64_t>(
+      std::count_if(AllFeatures().begin(), AllFeatures().end(), is_drawn));
   for (std::uint64_t i = dice.Between(1, 3); i > 0 && count != 0; --i)
     shape.features.insert(static_cast<int>(dice.Below(count)));
   return shape;

@@ -1,9 +1,10 @@
-// How large a program is, on how many host threads and in how many contexts it runs, and which features it uses.
+// How large a program is, on how many host threads and in how many contexts it runs, and which
+// features it uses.
 //
 // A plain value; a seed decides it, options of the command line may override.
 //
-// A program's threads are numbered: thread t is host thread t % hosts with context t / hosts current, so that each of
-// them has default streams of its own.
+// A program's threads are numbered: thread t is host thread t % hosts with context t / hosts
+// current, so that each of them has default streams of its own.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +26,8 @@ struct Shape {
   int ContextOf(int thread) const { return thread / hosts; }
 };
 
-// Most seeds make plain programs of one thread; the others have more threads, a second context or some features.
+// Most seeds make plain programs of one thread; the others have more threads, a second context or
+// some features.
 Shape ShapeOf(std::uint64_t seed);
 
 }  // namespace spillway::fuzz

@@ -20,7 +20,8 @@ void* HostAddressOf(const View& view, const Table& table) {
   return reinterpret_cast<void*>(AddressOf(view, table));
 }
 
-// One side of a 2D or 3D copy: a base before the first byte, and the way from there in columns, rows and slices.
+// One side of a 2D or 3D copy: a base before the first byte, and the way from there in columns,
+// rows and slices.
 struct Corner {
   CUmemorytype type;
   std::uint64_t base;
@@ -33,7 +34,8 @@ Corner CornerOf(const View& view, const Table& table, const Operation& operation
   const Slot& slot = table.slots[view.buffer];
   Corner corner{};
   const std::uint64_t dice = Scramble(operation.salt + static_cast<std::uint64_t>(view.buffer));
-  const std::uint64_t spare_bytes = std::min(view.pitch_bytes - operation.box.row_bytes, view.offset_bytes);
+  const std::uint64_t spare_bytes =
+      std::min(view.pitch_bytes - operation.box.row_bytes, view.offset_bytes);
   corner.x_bytes = dice % (spare_bytes + 1);
   const std::uint64_t before_bytes = view.offset_bytes - corner.x_bytes;
   const std::uint64_t slice_bytes = view.pitch_bytes * view.slice_rows;
@@ -143,7 +145,8 @@ ViewArgument ArgumentFor(const View& view, const Table& table, std::uint64_t dic
   return {passed, static_cast<std::int64_t>(meant - passed), view.bytes, view.stride_bytes};
 }
 
-MixArguments ArgumentsFor(const Operation& operation, const Table& table, std::uint64_t timing_salt) {
+MixArguments ArgumentsFor(const Operation& operation, const Table& table,
+                          std::uint64_t timing_salt) {
   MixArguments arguments;
   arguments.input_count = static_cast<std::uint32_t>(operation.in.size());
   arguments.out = ArgumentFor(operation.out, table, Scramble(operation.salt + 1));
@@ -157,7 +160,8 @@ MixArguments ArgumentsFor(const Operation& operation, const Table& table, std::u
   return arguments;
 }
 
-void LaunchWith(CUfunction kernel, CUstream stream, void** parameters, void** extra, std::uint64_t salt) {
+void LaunchWith(CUfunction kernel, CUstream stream, void** parameters, void** extra,
+                std::uint64_t salt) {
   if (salt & 64) {
     SPILLWAY_DRIVER_CALL(cuLaunchKernel(kernel, 1, 1, 1, 32, 1, 1, 0, stream, parameters, extra));
     return;
@@ -176,14 +180,15 @@ void FillLine(const Operation& operation, std::uint64_t address, CUstream stream
   const bool on_stream = operation.on_stream;
   switch (static_cast<FillForm>(operation.form)) {
     case FillForm::kD8:
-      SPILLWAY_DRIVER_CALL(on_stream
-                               ? cuMemsetD8Async(address, static_cast<unsigned char>(value), bytes, stream)
-                               : cuMemsetD8(address, static_cast<unsigned char>(value), bytes));
+      SPILLWAY_DRIVER_CALL(
+          on_stream ? cuMemsetD8Async(address, static_cast<unsigned char>(value), bytes, stream)
+                    : cuMemsetD8(address, static_cast<unsigned char>(value), bytes));
       break;
     case FillForm::kD16:
       SPILLWAY_DRIVER_CALL(
-          on_stream ? cuMemsetD16Async(address, static_cast<unsigned short>(value), bytes / 2, stream)
-                    : cuMemsetD16(address, static_cast<unsigned short>(value), bytes / 2));
+          on_stream
+              ? cuMemsetD16Async(address, static_cast<unsigned short>(value), bytes / 2, stream)
+              : cuMemsetD16(address, static_cast<unsigned short>(value), bytes / 2));
       break;
     default:
       SPILLWAY_DRIVER_CALL(on_stream ? cuMemsetD32Async(address, value, bytes / 4, stream)
@@ -205,12 +210,14 @@ void FillRows(const Operation& operation, std::uint64_t address, CUstream stream
                                      : cuMemsetD2D8(address, pitch, byte, width, rows));
       break;
     case FillForm::k2D16:
-      SPILLWAY_DRIVER_CALL(on_stream ? cuMemsetD2D16Async(address, pitch, half, width / 2, rows, stream)
-                                     : cuMemsetD2D16(address, pitch, half, width / 2, rows));
+      SPILLWAY_DRIVER_CALL(on_stream
+                               ? cuMemsetD2D16Async(address, pitch, half, width / 2, rows, stream)
+                               : cuMemsetD2D16(address, pitch, half, width / 2, rows));
       break;
     default:
-      SPILLWAY_DRIVER_CALL(on_stream ? cuMemsetD2D32Async(address, pitch, value, width / 4, rows, stream)
-                                     : cuMemsetD2D32(address, pitch, value, width / 4, rows));
+      SPILLWAY_DRIVER_CALL(on_stream
+                               ? cuMemsetD2D32Async(address, pitch, value, width / 4, rows, stream)
+                               : cuMemsetD2D32(address, pitch, value, width / 4, rows));
   }
 }
 
@@ -236,7 +243,8 @@ void Fill(const Operation& operation, const Table& table) {
   }
 }
 
-void Launch(const Operation& operation, const Table& table, const Device& device, std::uint64_t timing_salt) {
+void Launch(const Operation& operation, const Table& table, const Device& device,
+            std::uint64_t timing_salt) {
   MixArguments arguments = ArgumentsFor(operation, table, timing_salt);
   const auto form = static_cast<LaunchForm>(operation.form);
   const CUfunction kernel = device.Kernel(form, operation.salt);
@@ -244,8 +252,8 @@ void Launch(const Operation& operation, const Table& table, const Device& device
   auto* const bytes = reinterpret_cast<std::uint8_t*>(&arguments);
   std::size_t size_bytes = sizeof(arguments);
   if (form == LaunchForm::kFlatExtra || form == LaunchForm::kStructExtra) {
-    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE, &size_bytes,
-                     CU_LAUNCH_PARAM_END};
+    void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, bytes, CU_LAUNCH_PARAM_BUFFER_SIZE,
+                     &size_bytes, CU_LAUNCH_PARAM_END};
     LaunchWith(kernel, stream, nullptr, extra, operation.salt);
     return;
   }

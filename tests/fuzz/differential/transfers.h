@@ -11,6 +11,7 @@ namespace spillway::fuzz {
 
 void Copy(const Operation& operation, const Table& table);
 void Fill(const Operation& operation, const Table& table);
-void Launch(const Operation& operation, const Table& table, const Device& device, std::uint64_t timing_salt);
+void Launch(const Operation& operation, const Table& table, const Device& device,
+            std::uint64_t timing_salt);
 
 }  // namespace spillway::fuzz

@@ -15,7 +15,8 @@ bool World::Allows(const Operation& operation) const {
     if (!CanRead(view, operation.thread)) return false;
   }
   bool writes_own = true;
-  operation.ForEachOut([&](const View& v) { writes_own = writes_own && CanWrite(v, operation.thread); });
+  operation.ForEachOut(
+      [&](const View& v) { writes_own = writes_own && CanWrite(v, operation.thread); });
   if (!writes_own || !CanUseObject(operation)) return false;
   if (operation.decoy != kNone && !buffers_.contains(operation.decoy)) return false;
   switch (operation.kind) {
@@ -41,7 +42,8 @@ bool World::Allows(const Operation& operation) const {
 bool World::CanUseStream(const Operation& operation) const {
   if (operation.stream < kFirstCreatedStream || operation.kind == Kind::kStreamCreate) return true;
   const auto stream = streams_.find(operation.stream);
-  return stream != streams_.end() && stream->second.live && stream->second.thread == operation.thread;
+  return stream != streams_.end() && stream->second.live &&
+         stream->second.thread == operation.thread;
 }
 
 bool World::IsOwn(int buffer, int thread) const {
@@ -52,8 +54,8 @@ bool World::IsOwn(int buffer, int thread) const {
 bool World::CanRead(const View& view, int thread) const {
   if (!IsOwn(view.buffer, thread)) return false;
   for (const Segment& segment : At(view.buffer).segments) {
-    const bool touched =
-        segment.begin_bytes < view.offset_bytes + view.bytes && view.offset_bytes < segment.end_bytes;
+    const bool touched = segment.begin_bytes < view.offset_bytes + view.bytes &&
+                         view.offset_bytes < segment.end_bytes;
     if (touched && !segment.initialised) return false;
   }
   return view.offset_bytes + view.bytes <= At(view.buffer).bytes;
@@ -72,8 +74,9 @@ bool World::CanFree(const Operation& operation) const {
 }
 
 bool World::IsUsable(const Object& object) const {
-  return object.live && std::all_of(object.maker.names.begin(), object.maker.names.end(),
-                                    [&](const View& view) { return IsOwn(view.buffer, object.thread); });
+  return object.live &&
+         std::all_of(object.maker.names.begin(), object.maker.names.end(),
+                     [&](const View& view) { return IsOwn(view.buffer, object.thread); });
 }
 
 bool World::CanUseObject(const Operation& operation) const {
@@ -126,8 +129,12 @@ void World::Apply(const Operation& operation) {
 
 void World::AddBuffer(const Operation& operation) {
   Buffer& buffer = buffers_[operation.buffer];
-  buffer = {
-      static_cast<AllocForm>(operation.form), operation.bytes, operation.thread, operation.feature, true, {}};
+  buffer = {static_cast<AllocForm>(operation.form),
+            operation.bytes,
+            operation.thread,
+            operation.feature,
+            true,
+            {}};
   for (std::size_t i = 0; i < operation.cuts_bytes.size(); ++i) {
     const bool last = i + 1 == operation.cuts_bytes.size();
     const std::uint64_t end_bytes = last ? operation.bytes : operation.cuts_bytes[i + 1];
@@ -153,8 +160,8 @@ void World::RemoveBuffer(const Operation& operation) {
 void World::MarkWritten(const View& view) {
   if (!view.IsDense()) return;
   for (Segment& segment : buffers_[view.buffer].segments) {
-    const bool covered =
-        view.offset_bytes <= segment.begin_bytes && segment.end_bytes <= view.offset_bytes + view.bytes;
+    const bool covered = view.offset_bytes <= segment.begin_bytes &&
+                         segment.end_bytes <= view.offset_bytes + view.bytes;
     segment.initialised = segment.initialised || covered;
   }
 }
@@ -190,14 +197,15 @@ std::vector<int> World::PoolsOf(int thread) const {
 std::vector<int> World::ObjectsOf(int feature, int thread) const {
   std::vector<int> found;
   for (const auto& [id, object] : objects_) {
-    if (object.feature == feature && object.thread == thread && IsUsable(object)) found.push_back(id);
+    if (object.feature == feature && object.thread == thread && IsUsable(object))
+      found.push_back(id);
   }
   return found;
 }
 
 int World::LiveBuffers() const {
-  return static_cast<int>(
-      std::count_if(buffers_.begin(), buffers_.end(), [](const auto& entry) { return entry.second.live; }));
+  return static_cast<int>(std::count_if(buffers_.begin(), buffers_.end(),
+                                        [](const auto& entry) { return entry.second.live; }));
 }
 
 }  // namespace spillway::fuzz

@@ -1,11 +1,12 @@
-// What exists at a point of a random program: which buffers, streams, events and pools live, whose they are, and which
-// bytes have been written.
+// What exists at a point of a random program: which buffers, streams, events and pools live, whose
+// they are, and which bytes have been written.
 //
-// Used by the generator (to choose operations that make sense) and to drop from a shortened program what lost its
-// footing; on one thread. Owns its tables.
+// Used by the generator (to choose operations that make sense) and to drop from a shortened program
+// what lost its footing; on one thread. Owns its tables.
 //
 // Invariants
-//  1. An allowed operation names only living things of its own thread and reads only initialised segments.
+//  1. An allowed operation names only living things of its own thread and reads only initialised
+//  segments.
 //  2. A use of a feature's object is allowed while all buffers that the object names live.
 //  3. A segment becomes initialised when one dense write covers it whole, and stays so.
 // It never orders anything: that is the orderer's.
@@ -48,7 +49,8 @@ struct Object {
   int feature = kNone;
   int thread = 0;
   bool live = false;
-  Operation maker;  // its `names` are what uses of the object access, besides what they say themselves
+  Operation
+      maker;  // its `names` are what uses of the object access, besides what they say themselves
 };
 
 // The calls of a buffer's life that stream-ordered allocation knows.

@@ -1,4 +1,5 @@
-// Runs the fuzzer's entry without a fuzzing engine: mutants of good files, from a seed. usage: trace_reader_fuzz ROUNDS [SEED]
+// Runs the fuzzer's entry without a fuzzing engine: mutants of good files, from a seed. usage:
+// trace_reader_fuzz ROUNDS [SEED]
 #include <cstdio>
 #include <cstdlib>
 #include <random>
@@ -41,7 +42,8 @@ std::vector<uint8_t> GoodTrace() {
   EventTrace trace{"job", {"gemm", "relu"}, {}};
   for (int i = 0; i < 6; ++i) {
     trace.events.push_back({EventKind::kAllocate, 10 * i, i, 64 + i, -1, 0, 0, {}});
-    trace.events.push_back({EventKind::kOperation, 10 * i + 1, -1, 0, i % 2, 0, 7, {{i, i % 2 == 0, true}}});
+    trace.events.push_back(
+        {EventKind::kOperation, 10 * i + 1, -1, 0, i % 2, 0, 7, {{i, i % 2 == 0, true}}});
     if (i % 3 == 2) trace.events.push_back({EventKind::kFree, 10 * i + 2, i - 1, 0, -1, 0, 0, {}});
   }
   return WriteTrace(trace);
@@ -83,6 +85,7 @@ int main(int argc, char** argv) {
     for (uint64_t changes = 1 + bits() % 4; changes > 0; --changes) Mutate(bytes, bits);
     LLVMFuzzerTestOneInput(bytes.data(), bytes.size());
   }
-  std::printf("%ld mutants, seed %llu: nothing got through\n", rounds, static_cast<unsigned long long>(seed));
+  std::printf("%ld mutants, seed %llu: nothing got through\n", rounds,
+              static_cast<unsigned long long>(seed));
   return 0;
 }

@@ -1,4 +1,5 @@
-// Feeds the readers of profile and trace files: whatever they accept keeps its invariants and survives a round trip.
+// Feeds the readers of profile and trace files: whatever they accept keeps its invariants and
+// survives a round trip.
 #include <cstdio>
 #include <cstdlib>
 
@@ -18,7 +19,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   using namespace spillway::scheduler;
   const std::vector<uint8_t> bytes(data, data + size);  // aligned, as readers get them from files
   const spillway::base::Result<IterationProfile> profile = ReadProfile(bytes);
-  Demand(profile.ok() == profile.text().empty(), "a refused profile without a reason, or the reverse");
+  Demand(profile.ok() == profile.text().empty(),
+         "a refused profile without a reason, or the reverse");
   if (profile) {
     Demand(CheckProfile(*profile).ok(), "an invalid profile was accepted");
     Demand(*ReadProfile(WriteProfile(*profile)) == *profile, "a profile changed on its way");

@@ -14,7 +14,8 @@ namespace spillway::probe {
 using contract::Abandoned;
 
 double MicrosecondsSince(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start).count();
+  return std::chrono::duration<double, std::micro>(std::chrono::steady_clock::now() - start)
+      .count();
 }
 
 double DeviceMs(CUstream stream, const std::function<void()>& work) {
@@ -31,8 +32,8 @@ double DeviceMs(CUstream stream, const std::function<void()>& work) {
 }
 
 void Durations::Time(const std::string& operation, const std::function<CUresult()>& call) {
-  auto series =
-      std::find_if(series_.begin(), series_.end(), [&](const Series& s) { return s.operation == operation; });
+  auto series = std::find_if(series_.begin(), series_.end(),
+                             [&](const Series& s) { return s.operation == operation; });
   if (series == series_.end()) series = series_.insert(series_.end(), {operation, {}});
   const auto start = std::chrono::steady_clock::now();
   const CUresult result = call();

@@ -28,7 +28,8 @@ void ReportLaunchCost(const char* what, const std::function<CUresult()>& launch)
 
 }  // namespace
 
-CONTRACT_ALONE(CallCost, Allocations, "DESIGN section 3: cudaMalloc+cudaFree < 1 us in steady state") {
+CONTRACT_ALONE(CallCost, Allocations,
+               "DESIGN section 3: cudaMalloc+cudaFree < 1 us in steady state") {
   UseDevice();
   for (const std::size_t size_mib : {1, 2, 20, 256, 1024}) {
     Durations durations;
@@ -52,7 +53,8 @@ CONTRACT_ALONE(CallCost, StreamOrderedAllocations, "DESIGN section 3") {
     Durations durations;
     for (int i = 0; i < (Simulated() ? 3 : 101); ++i) {
       CUdeviceptr address = 0;
-      durations.Time("cuMemAllocAsync", [&] { return cuMemAllocAsync(&address, size_mib * kMiB, stream); });
+      durations.Time("cuMemAllocAsync",
+                     [&] { return cuMemAllocAsync(&address, size_mib * kMiB, stream); });
       durations.Time("cuMemFreeAsync", [&] { return cuMemFreeAsync(address, stream); });
     }
     ASSERT_OK(cuStreamSynchronize(stream));
@@ -72,7 +74,8 @@ CONTRACT_ALONE(CallCost, PinnedMemory, "DESIGN section 7: pinned pool") {
       memory = mmap(nullptr, size_mib * kMiB, PROT_READ | PROT_WRITE,
                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
       ASSERT_TRUE(memory != MAP_FAILED);
-      durations.Time("cuMemHostRegister", [&] { return cuMemHostRegister(memory, size_mib * kMiB, 0); });
+      durations.Time("cuMemHostRegister",
+                     [&] { return cuMemHostRegister(memory, size_mib * kMiB, 0); });
       durations.Time("cuMemHostUnregister", [&] { return cuMemHostUnregister(memory); });
       munmap(memory, size_mib * kMiB);
     }
@@ -89,7 +92,8 @@ CONTRACT_ALONE(CallCost, Launches, "DESIGN section 10: hook cost per launch") {
   const CUfunction kernel = Kernel("sum_twenty");
   const CUstream stream = MakeStream();
   const CUevent event = MakeEvent(CU_EVENT_DISABLE_TIMING);
-  ReportLaunchCost("launch with 20 parameters", [&] { return LaunchRaw(kernel, 1, 1, stream, parameters); });
+  ReportLaunchCost("launch with 20 parameters",
+                   [&] { return LaunchRaw(kernel, 1, 1, stream, parameters); });
   ReportLaunchCost("event record", [&] { return cuEventRecord(event, stream); });
   ReportLaunchCost("event query", [&] { return cuEventQuery(event); });
   ReportLaunchCost("wait for an event", [&] { return cuStreamWaitEvent(stream, event, 0); });

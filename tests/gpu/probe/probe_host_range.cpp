@@ -1,4 +1,5 @@
-// DESIGN section 11, items 3, 7 and 8: kernels on memory of the host, across processes, at two addresses.
+// DESIGN section 11, items 3, 7 and 8: kernels on memory of the host, across processes, at two
+// addresses.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -56,18 +57,21 @@ void LoadsAndStores(CUdeviceptr range, std::size_t size_bytes) {
     Launch("fill", kBlocks, kThreads, nullptr, range, std::uint32_t{3}, std::uint64_t{count});
   });
   EXPECT_EQ(Sum(range, count), std::uint64_t{3} * count);
-  ReportRate("loads", bytes,
-             [&] { Launch("sum", kBlocks, kThreads, nullptr, total, range, std::uint64_t{count}); });
-  ReportRate("copy from the host range by loads", bytes,
-             [&] { Launch("copy", kBlocks, kThreads, nullptr, device, range, std::uint64_t{count}); });
+  ReportRate("loads", bytes, [&] {
+    Launch("sum", kBlocks, kThreads, nullptr, total, range, std::uint64_t{count});
+  });
+  ReportRate("copy from the host range by loads", bytes, [&] {
+    Launch("copy", kBlocks, kThreads, nullptr, device, range, std::uint64_t{count});
+  });
   EXPECT_EQ(Sum(device, count), std::uint64_t{3} * count);
 }
 
 void Atomics(CUdeviceptr range, const char* what) {
   constexpr std::uint32_t kWords = 4096, kRounds = 8;
   ASSERT_OK(cuMemsetD8(range, 0, kWords * 4));
-  const double ms = DeviceMs(
-      nullptr, [&] { Launch("scatter_atomics", kBlocks, kThreads, nullptr, range, kWords, kRounds); });
+  const double ms = DeviceMs(nullptr, [&] {
+    Launch("scatter_atomics", kBlocks, kThreads, nullptr, range, kWords, kRounds);
+  });
   EXPECT_EQ(Sum(range, kWords), std::uint64_t{kBlocks} * kThreads * kRounds);
   ReportFigure(what, kBlocks * kThreads * kRounds / ms / 1e3, "million/s");
 }
@@ -76,12 +80,14 @@ void BulkCopies(CUdeviceptr range, std::size_t size_bytes) {
   const std::size_t tiles = size_bytes / 16384, count = size_bytes / 4;
   const CUdeviceptr device = Allocate(size_bytes);
   Fill(range, 5, count);
-  ReportRate("bulk copy (TMA) from the host range", static_cast<double>(size_bytes),
-             [&] { Launch("bulk_copy", kBlocks * 4, 32, nullptr, device, range, std::uint64_t{tiles}); });
+  ReportRate("bulk copy (TMA) from the host range", static_cast<double>(size_bytes), [&] {
+    Launch("bulk_copy", kBlocks * 4, 32, nullptr, device, range, std::uint64_t{tiles});
+  });
   EXPECT_EQ(Sum(device, count), std::uint64_t{5} * count);
   Fill(device, 6, count);
-  ReportRate("bulk copy (TMA) to the host range", static_cast<double>(size_bytes),
-             [&] { Launch("bulk_copy", kBlocks * 4, 32, nullptr, range, device, std::uint64_t{tiles}); });
+  ReportRate("bulk copy (TMA) to the host range", static_cast<double>(size_bytes), [&] {
+    Launch("bulk_copy", kBlocks * 4, 32, nullptr, range, device, std::uint64_t{tiles});
+  });
   EXPECT_EQ(Sum(range, count), std::uint64_t{6} * count);
 }
 
@@ -129,7 +135,8 @@ void AddOneToImported(int socket, std::size_t size_bytes) {
   if (fd < 0) return;
   UseVmm();
   CUmemGenericAllocationHandle handle = 0;
-  ASSERT_OK(cuMemImportFromShareableHandle(&handle, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
+  ASSERT_OK(cuMemImportFromShareableHandle(&handle,
+                                           reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR));
   const CUdeviceptr range = MapAt(handle, size_bytes);
   Launch("add", kBlocks, kThreads, nullptr, range, std::uint32_t{1}, std::uint64_t{size_bytes / 4});
@@ -181,7 +188,8 @@ CONTRACT_ALONE(Item3HostRange, Atomics, "DESIGN section 11, item 3") {
 
 CONTRACT_ALONE(Item3HostRange, BulkCopies, "DESIGN section 11, item 3") {
   const CUdevice device = UseHostVmm();
-  OBSERVE("has_bulk_copy_engine", Attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9);
+  OBSERVE("has_bulk_copy_engine",
+          Attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9);
   BulkCopies(HostRange(RangeBytes()), RangeBytes());
 }
 
@@ -193,7 +201,8 @@ CONTRACT_ALONE(Item7SharedHandle, DeviceHandle, "DESIGN section 11, item 7") {
   ShareWithAnotherProcess(Exportable(DeviceMemory()));
 }
 
-// What is written through one address must be seen through the other once the writing operation has completed.
+// What is written through one address must be seen through the other once the writing operation has
+// completed.
 CONTRACT_ALONE(Item8Aliases, AcrossKernelsAndCopies, "DESIGN section 11, item 8") {
   UseVmm();
   const std::size_t size_bytes = 32 * kMiB, count = size_bytes / 4;

@@ -1,4 +1,5 @@
-// DESIGN section 11, item 4: how fast the link is each way, both ways at once, by chunk size and kind of host memory.
+// DESIGN section 11, item 4: how fast the link is each way, both ways at once, by chunk size and
+// kind of host memory.
 #include <string>
 
 #include "tests/contract/vmm_device.h"
@@ -38,14 +39,16 @@ void CopyIn(const HostMemoryKind& host, CUdeviceptr device, std::size_t offset, 
             CUstream stream) {
   ASSERT_OK(host.device_view
                 ? cuMemcpyDtoDAsync(device + offset, host.device_view + offset, size, stream)
-                : cuMemcpyHtoDAsync(device + offset, static_cast<char*>(host.bytes) + offset, size, stream));
+                : cuMemcpyHtoDAsync(device + offset, static_cast<char*>(host.bytes) + offset, size,
+                                    stream));
 }
 
 void CopyOut(const HostMemoryKind& host, CUdeviceptr device, std::size_t offset, std::size_t size,
              CUstream stream) {
   ASSERT_OK(host.device_view
                 ? cuMemcpyDtoDAsync(host.device_view + offset, device + offset, size, stream)
-                : cuMemcpyDtoHAsync(static_cast<char*>(host.bytes) + offset, device + offset, size, stream));
+                : cuMemcpyDtoHAsync(static_cast<char*>(host.bytes) + offset, device + offset, size,
+                                    stream));
 }
 
 using CopyChunk = void (*)(const HostMemoryKind&, CUdeviceptr, std::size_t, std::size_t, CUstream);
@@ -63,7 +66,8 @@ double OneWay(CopyChunk copy, const HostMemoryKind& host, CUdeviceptr device, st
 }
 
 // Both directions at once, from their common start to the later end: what both together carry.
-double BothWays(const HostMemoryKind& in, const HostMemoryKind& out, CUdeviceptr device, std::size_t chunk) {
+double BothWays(const HostMemoryKind& in, const HostMemoryKind& out, CUdeviceptr device,
+                std::size_t chunk) {
   const CUstream down = MakeStream(), up = MakeStream();
   const CUevent start = MakeEvent(), up_done = MakeEvent();
   const CUdeviceptr other = Allocate(VolumeBytes());
@@ -82,13 +86,15 @@ double BothWays(const HostMemoryKind& in, const HostMemoryKind& out, CUdeviceptr
 }
 
 std::string ChunkName(std::size_t chunk) {
-  return chunk < kMiB ? std::to_string(chunk >> 10) + " KiB" : std::to_string(chunk / kMiB) + " MiB";
+  return chunk < kMiB ? std::to_string(chunk >> 10) + " KiB"
+                      : std::to_string(chunk / kMiB) + " MiB";
 }
 
 void ReportLink(const HostMemoryKind& host, const HostMemoryKind& second) {
   const CUdeviceptr device = Allocate(VolumeBytes());
   OneWay(CopyIn, host, device, 4 * kMiB);  // warm up: first touches, clocks
-  for (const std::size_t chunk : {kMiB / 16, kMiB / 4, kMiB, 2 * kMiB, 8 * kMiB, 32 * kMiB, 256 * kMiB}) {
+  for (const std::size_t chunk :
+       {kMiB / 16, kMiB / 4, kMiB, 2 * kMiB, 8 * kMiB, 32 * kMiB, 256 * kMiB}) {
     if (chunk > VolumeBytes()) continue;
     const std::string prefix = std::string(host.name) + ", chunks of " + ChunkName(chunk) + ": ";
     ReportFigure(prefix + "to the device", OneWay(CopyIn, host, device, chunk), "GB/s");
@@ -115,8 +121,10 @@ CONTRACT_ALONE(Item4Link, PageableMemory, "DESIGN section 11, item 4") {
   const HostMemoryKind host{"pageable", pageable.data(), 0};
   const CUdeviceptr device = Allocate(VolumeBytes());
   OneWay(CopyIn, host, device, 8 * kMiB);
-  ReportFigure("pageable, chunks of 8 MiB: to the device", OneWay(CopyIn, host, device, 8 * kMiB), "GB/s");
-  ReportFigure("pageable, chunks of 8 MiB: to the host", OneWay(CopyOut, host, device, 8 * kMiB), "GB/s");
+  ReportFigure("pageable, chunks of 8 MiB: to the device", OneWay(CopyIn, host, device, 8 * kMiB),
+               "GB/s");
+  ReportFigure("pageable, chunks of 8 MiB: to the host", OneWay(CopyOut, host, device, 8 * kMiB),
+               "GB/s");
 }
 
 }  // namespace spillway::probe

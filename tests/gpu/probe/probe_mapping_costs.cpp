@@ -21,12 +21,14 @@ void TimeHandles(std::size_t size_bytes, int count, const CUmemAllocationProp& p
   for (auto& handle : handles)
     durations.Time("create", [&] { return cuMemCreate(&handle, size_bytes, &properties, 0); });
   for (std::size_t i = 0; i < handles.size(); ++i)
-    durations.Time("map", [&] { return cuMemMap(range + i * size_bytes, size_bytes, 0, handles[i], 0); });
+    durations.Time("map",
+                   [&] { return cuMemMap(range + i * size_bytes, size_bytes, 0, handles[i], 0); });
   for (std::size_t i = 0; i < handles.size(); ++i)
     durations.Time("set access", [&] { return SetAccess(range + i * size_bytes, size_bytes); });
   for (std::size_t i = 0; i < handles.size(); ++i)
     durations.Time("unmap", [&] { return cuMemUnmap(range + i * size_bytes, size_bytes); });
-  for (std::size_t i = 0; i < handles.size(); ++i) Map(range + i * size_bytes, size_bytes, handles[i]);
+  for (std::size_t i = 0; i < handles.size(); ++i)
+    Map(range + i * size_bytes, size_bytes, handles[i]);
   durations.Time("one set access over " + std::to_string(count) + " maps",
                  [&] { return SetAccess(range, total_bytes); });
   durations.Time("one unmap of " + std::to_string(count) + " maps",
@@ -44,7 +46,8 @@ void TimeInProcesses(int processes) {
           const int count = size_mib == 2 ? 64 : size_mib == 32 ? 16 : 4;
           TimeHandles(size_mib * kMiB, Simulated() ? 2 : count, DeviceMemory(), durations);
           if (index == 0)
-            durations.Report(std::to_string(processes) + " at once, " + SizeName(size_mib * kMiB) + ":");
+            durations.Report(std::to_string(processes) + " at once, " + SizeName(size_mib * kMiB) +
+                             ":");
         }
       });
 }

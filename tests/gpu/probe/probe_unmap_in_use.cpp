@@ -1,5 +1,5 @@
-// DESIGN section 11, item 1: what an unmap under a running kernel does. It may take the context, in the worst case
-// the device, with it: run these last.
+// DESIGN section 11, item 1: what an unmap under a running kernel does. It may take the context, in
+// the worst case the device, with it: run these last.
 #include "tests/contract/vmm_device.h"
 #include "tests/gpu/probe/measure.h"
 
@@ -24,7 +24,8 @@ Scene StartLateWriter() {
   Kernel("fill");  // loading later could wait for the running kernel
   const auto clock_khz = Attribute(0, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
   ASSERT_OK(cuCtxSynchronize());
-  Launch("spin", 1, 1, scene.writer, static_cast<std::int64_t>(kSpinMs * clock_khz), scene.range, kLate);
+  Launch("spin", 1, 1, scene.writer, static_cast<std::int64_t>(kSpinMs * clock_khz), scene.range,
+         kLate);
   return scene;
 }
 
@@ -52,7 +53,8 @@ CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "DESIGN section 11, item 1"
   CUmemGenericAllocationHandle handle = 0;
   ASSERT_OK(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(scene.range)));
   UnmapNow(scene);
-  const CUdeviceptr victim = Reserve(scene.handle_bytes);  // the same physical memory under a new address
+  const CUdeviceptr victim =
+      Reserve(scene.handle_bytes);  // the same physical memory under a new address
   Map(victim, scene.handle_bytes, handle);
   ASSERT_OK(SetAccess(victim, scene.handle_bytes));
   const auto start = std::chrono::steady_clock::now();
@@ -74,7 +76,8 @@ CONTRACT_ALONE(Item1UnmapInUse, NewHandleAtTheAddress, "DESIGN section 11, item 
   OBSERVE("access_result", SetAccess(scene.range, scene.handle_bytes));
   const CUresult end = cuStreamSynchronize(scene.writer);
   OBSERVE("writer_ended_with", end);
-  if (end == CUDA_SUCCESS) OBSERVE("write_landed_in_the_new_handle", ReadWord(scene.range) == kLate);
+  if (end == CUDA_SUCCESS)
+    OBSERVE("write_landed_in_the_new_handle", ReadWord(scene.range) == kLate);
 }
 
 CONTRACT_ALONE(Item1UnmapInUse, ZDeviceStillWorksInANewProcess, "DESIGN section 11, item 1") {

@@ -1,4 +1,5 @@
-// A plug-in that looks for the driver by itself: loaded with RTLD_DEEPBIND, its own scope comes before preloaded libraries.
+// A plug-in that looks for the driver by itself: loaded with RTLD_DEEPBIND, its own scope comes
+// before preloaded libraries.
 #include <dlfcn.h>
 #include <stddef.h>
 

@@ -1,8 +1,9 @@
-// A small program of the CUDA runtime, to see whether what it does passes through Spillway's hooks (DESIGN section
-// 11, item 5): three allocations, a hundred launches, one free. Knows nothing of Spillway.
+// A small program of the CUDA runtime, to see whether what it does passes through Spillway's hooks
+// (DESIGN section 11, item 5): three allocations, a hundred launches, one free. Knows nothing of
+// Spillway.
 //
-// Prints one line of JSON with what it did and saw; with --hold it then waits for a line on standard input, so that
-// somebody can look at the device from outside.
+// Prints one line of JSON with what it did and saw; with --hold it then waits for a line on
+// standard input, so that somebody can look at the device from outside.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -37,7 +38,8 @@ std::size_t FreeBytes() {
 
 __global__ void runtime_program_add(unsigned* words, unsigned value, unsigned long long count) {
   const unsigned long long step = static_cast<unsigned long long>(gridDim.x) * blockDim.x;
-  for (unsigned long long i = static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (unsigned long long i =
+           static_cast<unsigned long long>(blockIdx.x) * blockDim.x + threadIdx.x;
        i < count; i += step)
     words[i] += value;
 }

@@ -210,7 +210,7 @@ class AgentTest(AgentFixture):
         waiting.socket.close()
         return time.monotonic() - begin
 
-    def test_killed_agent_comes_back_and_the_books_agree_to_the_byte(self):
+    def test_killed_agent_comes_back_and_the_records_agree_to_the_byte(self):
         self.start()
         session = Session(self.path)
         session.hello()

@@ -39,7 +39,7 @@ class TrainerTest(DriverFixture):
 
         self.assert_as_bare(self.finish(job))
         self.assertGreater(self.report()["host_slab_peak_bytes"], 0)
-        self.assertEqual(self.books()["violations"], [])
+        self.assertEqual(self.statistics()["violations"], [])
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
         self.assertIn('spillway_pool_backend{backend="driver"} 1', self.get("/metrics")[1])
 

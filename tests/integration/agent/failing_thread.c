@@ -1,4 +1,5 @@
-// Preloaded beside the library: of the threads that it starts, the one that FAILING_THREAD names by its number (from 1) cannot be had.
+// Preloaded beside the library: of the threads that it starts, the one that FAILING_THREAD names by
+// its number (from 1) cannot be had.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -13,10 +14,12 @@ static int IsOurs(void* caller) {
   return dladdr(caller, &place) != 0 && strstr(place.dli_fname, "libspillway") != NULL;
 }
 
-int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*), void* argument) {
+int pthread_create(pthread_t* thread, const pthread_attr_t* attributes, void* (*run)(void*),
+                   void* argument) {
   static int started = 0;
   const char* const failing = getenv("FAILING_THREAD");
-  if (IsOurs(__builtin_return_address(0)) && failing != NULL && ++started == atoi(failing)) return EAGAIN;
+  if (IsOurs(__builtin_return_address(0)) && failing != NULL && ++started == atoi(failing))
+    return EAGAIN;
   Create* const real = (Create*)dlsym(RTLD_NEXT, "pthread_create");
   return real(thread, attributes, run, argument);
 }

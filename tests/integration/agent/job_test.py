@@ -65,7 +65,7 @@ class JobFixture(agent_test.AgentFixture):
         folder.mkdir(exist_ok=True)
         (folder / "end").unlink(missing_ok=True)
         environment = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
-        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_STATS=str(folder / "books.json"),
+        environment.update(XDG_STATE_HOME=str(folder), SPILLWAY_SIM_STATS=str(folder / "statistics.json"),
                            SPILLWAY_SIM_COMPUTE="tags")
         environment.update(self.more_environment)
         until = [f"--until={folder}/end"] if length == ENDLESS else []
@@ -105,8 +105,8 @@ class JobFixture(agent_test.AgentFixture):
     def report(self):
         return json.loads((self.folder / "report.json").read_text())
 
-    def books(self):
-        return json.loads((self.folder / "books.json").read_text())
+    def statistics(self):
+        return json.loads((self.folder / "statistics.json").read_text())
 
     def tenancy(self):
         """What the agent says of the one job's device; none while there is no job."""
@@ -156,7 +156,7 @@ class JobTest(JobFixture):
             self.assertLessEqual(self.await_tenancy(job, lambda _: True)["resident_bytes"], half)
             time.sleep(0.05)
         self.assert_as_bare(self.finish(job))
-        self.assertEqual(self.books()["violations"], [])
+        self.assertEqual(self.statistics()["violations"], [])
         report = self.report()
         self.assertGreater(report["offloaded_bytes"], 0)
         self.assertEqual(report["budget_bytes"], half)
@@ -205,7 +205,7 @@ class JobTest(JobFixture):
         self.start()
 
         self.assertEqual(self.finish(self.begin(SHORT, *self.follow())), bare)
-        self.assertLessEqual(self.books()["device_bytes_peak"], half)
+        self.assertLessEqual(self.statistics()["device_bytes_peak"], half)
 
     def test_the_launchers_budget_is_the_jobs_own_limit(self):
         half = self.half()
@@ -280,7 +280,7 @@ class JobTest(JobFixture):
         self.agent.send_signal(signal.SIGHUP)
         self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
         self.assert_as_bare(self.finish(job))
-        self.assertEqual(self.books()["violations"], [])
+        self.assertEqual(self.statistics()["violations"], [])
 
     # It was refused memory: it had lent all that it had.
     def test_a_job_that_is_left_with_nothing_waits_for_its_memory_when_it_wakes(self):

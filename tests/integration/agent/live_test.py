@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Budgets that change while trainers run on one simulated GPU under the real spillwayd: by an operator, and between neighbours.
 
-Times in iterations are counted by the simulator: kernels of the process between two looks at its books, over the kernels of one step.
+Times in iterations are counted by the simulator: kernels of the process between two looks at its statistics, over the kernels of one step.
 
 usage: live_test.py --build BUILD [unittest arguments]
 """
@@ -39,9 +39,9 @@ class Alone:
         machine = node_agent.Machine(build, folder, capacity_bytes=LARGEST)
         code = machine.begin("alone", 0, [*workload.split(), f"--steps={steps}"], "--off").wait()
         assert code == 0, machine.errors("alone")
-        books = machine.process_books("alone")
-        self.output, self.peak_bytes = machine.output("alone"), books["device_bytes_peak"]
-        self.kernels_per_step = books["kernels"] / steps
+        statistics = machine.process_statistics("alone")
+        self.output, self.peak_bytes = machine.output("alone"), statistics["device_bytes_peak"]
+        self.kernels_per_step = statistics["kernels"] / steps
 
 
 class LiveTest(unittest.TestCase):
@@ -73,7 +73,7 @@ class LiveTest(unittest.TestCase):
         """Whatever happened to it, it printed what it prints bare in as many steps."""
         (machine.folder / f"{name}.end").touch()
         self.assertEqual(job.wait(PATIENCE_S), 0, machine.errors(name))
-        self.assertEqual(machine.process_books(name)["violations"], [])
+        self.assertEqual(machine.process_statistics(name)["violations"], [])
         output = machine.output(name)
         steps = sum(line.startswith("step ") for line in output.splitlines())
         self.assertEqual(output, Alone(agent_test.BUILD, self.place(f"bare-{name}"), workload, steps).output)
@@ -82,22 +82,22 @@ class LiveTest(unittest.TestCase):
         """By all jobs, on standard error."""
         return "".join(file.read_text() for file in self.folder.glob("node/*.errors"))
 
-    def books_of(self, machine, job):
+    def statistics_of(self, machine, job):
         """(bytes held now, kernels so far) by the simulator."""
-        for one in (machine.books() or {"processes": []})["processes"]:
+        for one in (machine.statistics() or {"processes": []})["processes"]:
             if one.get("pid") == job.pid:
                 return one["device_bytes_now"][0], one["kernels"]
         return 0, 0
 
-    def await_books(self, machine, job, fits):
+    def await_statistics(self, machine, job, fits):
         deadline = time.monotonic() + PATIENCE_S
         while time.monotonic() < deadline:
             self.assertIsNone(job.poll(), f"the job ended too early: {self.said()}")
-            held, kernels = self.books_of(machine, job)
+            held, kernels = self.statistics_of(machine, job)
             if fits(held, kernels):
                 return held, kernels
             time.sleep(0.002)
-        self.fail(f"did not come: {self.books_of(machine, job)}")
+        self.fail(f"did not come: {self.statistics_of(machine, job)}")
 
     def await_tenancy(self, agent, job, fits):
         deadline, tenancy = time.monotonic() + PATIENCE_S, None
@@ -116,18 +116,18 @@ class LiveTest(unittest.TestCase):
         agent, machine = self.node(large)
         job = self.begin(machine, agent, "job", LARGE)
         name = f"local-{job.pid}"
-        self.await_books(machine, job, lambda held, kernels: kernels > 8 * alone.kernels_per_step)
+        self.await_statistics(machine, job, lambda held, kernels: kernels > 8 * alone.kernels_per_step)
 
         took = []
         for budget, obeys in ((small, lambda held, _: held <= small), (large, lambda held, _: held > small)):
-            _, asked = self.books_of(machine, job)
+            _, asked = self.statistics_of(machine, job)
             self.assertEqual(agent.command("budget", "set", name, budget).returncode, 0)
-            _, before = self.books_of(machine, job)  # the agent has taken it, the job is being told
-            _, after = self.await_books(machine, job, obeys)
+            _, before = self.statistics_of(machine, job)  # the agent has taken it, the job is being told
+            _, after = self.await_statistics(machine, job, obeys)
             took.append((after - before) / alone.kernels_per_step)
             print(f"{budget // GIB} GiB: {took[-1]:.2f} iterations after the agent took it, {(after - asked) / alone.kernels_per_step:.2f} "
                   "after the command began")
-            self.await_books(machine, job, lambda held, kernels, until=after + 5 * alone.kernels_per_step: kernels > until)
+            self.await_statistics(machine, job, lambda held, kernels, until=after + 5 * alone.kernels_per_step: kernels > until)
 
         self.assertLessEqual(max(took), MOST_ITERATIONS)
         self.finish(machine, "job", job, LARGE)
@@ -147,7 +147,7 @@ class LiveTest(unittest.TestCase):
 
         self.await_tenancy(agent, sleeper, lambda now: not now["active"])
         lent = self.await_tenancy(agent, busy, lambda now: now["budget_bytes"] > 5 * GIB - share)
-        self.await_books(machine, busy, lambda held, _: held > 5 * GIB - share)
+        self.await_statistics(machine, busy, lambda held, _: held > 5 * GIB - share)
         wake.touch()
         woke, late = time.monotonic(), agent.log().count("has not given back")
         back = self.await_tenancy(agent, sleeper, lambda now: now["budget_bytes"] >= share)

@@ -191,7 +191,7 @@ class JobTest(ShortageFixture):
         job = self.begin(job_test.SHORT, *self.follow(), before=["prlimit", "--nofile=24:24"])
 
         self.assertEqual(self.finish(job), bare)
-        self.assertEqual(self.books()["violations"], [])
+        self.assertEqual(self.statistics()["violations"], [])
 
     def with_failing_thread(self, number):
         self.more_environment = {"LD_PRELOAD": str(agent_test.BUILD / SHIM), "FAILING_THREAD": str(number)}

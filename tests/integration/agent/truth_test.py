@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the agent shows of a job against what is so: metrics, `status --json`, the simulator's books and the job's own report.
+"""What the agent shows of a job against what is so: metrics, `status --json`, the simulator's statistics and the job's own report.
 
 A job on a simulated GPU is stopped at random moments: then nothing moves, and all that tell of it have to tell the same.
 
@@ -44,10 +44,10 @@ class TruthTest(job_test.JobFixture):
         self.await_tenancy(job, lambda now: now["resident_bytes"] > 0 and now["to_host_bytes"] > 0)
         return job
 
-    def books_of(self, job):
+    def statistics_of(self, job):
         """Nothing where the job was stopped while it wrote in them."""
         try:
-            read = subprocess.run([agent_test.BUILD / "simulator/node_books", self.folder / "node"], check=True, capture_output=True,
+            read = subprocess.run([agent_test.BUILD / "simulator/node_statistics", self.folder / "node"], check=True, capture_output=True,
                                   text=True, timeout=2)
         except subprocess.TimeoutExpired:
             return None
@@ -87,7 +87,7 @@ class TruthTest(job_test.JobFixture):
         return {key: (metrics.get(key), value) for key, value in told.items()
                 if key not in metrics or abs(metrics[key] - value) > 1e-6 * max(1, abs(value))}
 
-    def test_metrics_status_and_the_simulators_books_tell_the_same_of_a_job_that_is_stopped(self):
+    def test_metrics_status_and_the_simulators_statistics_tell_the_same_of_a_job_that_is_stopped(self):
         job = self.begin_with_half()
         looks = 0
         for _ in range(12):
@@ -95,26 +95,26 @@ class TruthTest(job_test.JobFixture):
             self.await_tenancy(job, lambda now, since=since: now["to_host_bytes"] > since)
             job.send_signal(signal.SIGSTOP)
             self.assertEqual(agent_test.wait_for(self.differing, lambda seen: not seen), {})
-            own, books = self.told()[1], self.books_of(job)
+            own, statistics = self.told()[1], self.statistics_of(job)
             job.send_signal(signal.SIGCONT)
-            if books is None:
+            if statistics is None:
                 continue
-            self.assertEqual(books["device_bytes_now"][0], own["resident_bytes"])
+            self.assertEqual(statistics["device_bytes_now"][0], own["resident_bytes"])
             # The program copies, too, and the job tells now and then.
-            self.assertLessEqual(own["to_host_bytes"], books["d2h_bytes"])
-            self.assertLessEqual(own["to_device_bytes"], books["h2d_bytes"])
+            self.assertLessEqual(own["to_host_bytes"], statistics["d2h_bytes"])
+            self.assertLessEqual(own["to_device_bytes"], statistics["h2d_bytes"])
             looks += 1
             if looks == 4:
                 break
         self.assertEqual(looks, 4)
         output = self.finish(job)
-        told, books = self.report(), self.books()
+        told, statistics = self.report(), self.statistics()
         self.assert_as_bare(output)
-        bare = json.loads((self.folder / "bare/books.json").read_text())
-        self.assertEqual(books["h2d_bytes"] - bare["h2d_bytes"], told["restored_bytes"])
+        bare = json.loads((self.folder / "bare/statistics.json").read_text())
+        self.assertEqual(statistics["h2d_bytes"] - bare["h2d_bytes"], told["restored_bytes"])
         # What the program reads while it is away is read from its host copy.
-        self.assertLessEqual(told["offloaded_bytes"], books["d2h_bytes"])
-        self.assertLessEqual(books["d2h_bytes"] - bare["d2h_bytes"], told["offloaded_bytes"])
+        self.assertLessEqual(told["offloaded_bytes"], statistics["d2h_bytes"])
+        self.assertLessEqual(statistics["d2h_bytes"] - bare["d2h_bytes"], told["offloaded_bytes"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-// Allocates through a library: 12 times 2 MiB by one of its functions, then 4 times 1 MiB by another; throws and catches
-// in between, and prints which library throws.
+// Allocates through a library: 12 times 2 MiB by one of its functions, then 4 times 1 MiB by
+// another; throws and catches in between, and prints which library throws.
 #include <cuda.h>
 #include <dlfcn.h>
 
@@ -24,7 +24,8 @@ int main() {
   CUdevice device;
   CUcontext context;
   if (cuInit(0) != CUDA_SUCCESS || cuDeviceGet(&device, 0) != CUDA_SUCCESS) return 3;
-  if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS || cuCtxSetCurrent(context) != CUDA_SUCCESS)
+  if (cuDevicePrimaryCtxRetain(&context, device) != CUDA_SUCCESS ||
+      cuCtxSetCurrent(context) != CUDA_SUCCESS)
     return 3;
   int failures = 0;
   for (int i = 0; i < 12; ++i) failures += hoarder_take(2 << 20);

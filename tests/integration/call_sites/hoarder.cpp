@@ -1,4 +1,5 @@
-// A library that allocates device memory for the program, by a function that is exported and one that is not.
+// A library that allocates device memory for the program, by a function that is exported and one
+// that is not.
 #include <cuda.h>
 
 namespace {

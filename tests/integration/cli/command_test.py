@@ -96,10 +96,10 @@ class JobTest(CommandTest):
         self.assertEqual(self.call("run", "-q", "--", "sh", "-c", "cat /proc/$$/task/*/children").stdout.split()[1:], [])
         self.assertNotIn("libcuda", self.call("run", "--", "cat", "/proc/self/maps").stdout)
 
-    def test_asking_about_the_device_leaves_no_books(self):
-        books = self.root / "work/books.json"
-        self.assertEqual(self.call("run", "--simulate", "--", "true", SPILLWAY_SIM_STATS=str(books)).returncode, 0)
-        self.assertFalse(books.exists())
+    def test_asking_about_the_device_leaves_no_statistics(self):
+        statistics = self.root / "work/statistics.json"
+        self.assertEqual(self.call("run", "--simulate", "--", "true", SPILLWAY_SIM_STATS=str(statistics)).returncode, 0)
+        self.assertFalse(statistics.exists())
 
     def test_signal_mask_and_actions_stay_as_they_were(self):
         command = ["grep", "Sig[BI]", "/proc/self/status"]

@@ -1,4 +1,5 @@
-// A libcuda.so.1 that answers what the launcher and the doctor ask, as the test says by environment variables.
+// A libcuda.so.1 that answers what the launcher and the doctor ask, as the test says by environment
+// variables.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -17,9 +18,9 @@ extern "C" {
 
 int cuInit(unsigned) {
   if (std::getenv("STAND_IN_CRASH") != nullptr) std::abort();
-  // As the simulated driver would keep its books.
-  if (const char* books = std::getenv("SPILLWAY_SIM_STATS"); books != nullptr) {
-    if (std::FILE* file = std::fopen(books, "w"); file != nullptr) std::fclose(file);
+  // As the simulated driver would keep its statistics.
+  if (const char* statistics = std::getenv("SPILLWAY_SIM_STATS"); statistics != nullptr) {
+    if (std::FILE* file = std::fopen(statistics, "w"); file != nullptr) std::fclose(file);
   }
   return static_cast<int>(Setting("STAND_IN_INIT", 0));
 }

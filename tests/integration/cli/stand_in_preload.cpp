@@ -1,4 +1,5 @@
-// A libspillway.so that does one thing: when the launched process ends, it writes the peak that the test names.
+// A libspillway.so that does one thing: when the launched process ends, it writes the peak that the
+// test names.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-// A training in small: each iteration makes layers from layers, adds to a sum that stays, and frees all layers at its end, long after
-// their last use. Each fifth iteration first looks at some of them: it reads one to the host, and adds another to the sum.
+// A training in small: each iteration makes layers from layers, adds to a sum that stays, and frees
+// all layers at its end, long after their last use. Each fifth iteration first looks at some of
+// them: it reads one to the host, and adds another to the sum.
 //
 // Prints what it has read, and the sum's words at the end.
 #include <cuda.h>

@@ -24,7 +24,7 @@ TAGS = {"SPILLWAY_SIM_COMPUTE": "tags"}
 
 
 def learn(command, budget_bytes=None, how="wait", store=None, more=None, library="spillway"):
-    """One run under the preload library: what it printed, its report, the simulator's books."""
+    """One run under the preload library: what it printed, its report, the simulator's statistics."""
     name, *options = command.split()
     env = simulated_gpu.environment(BUILD, BUILD / "lib" / f"lib{library}.so", budget_bytes, "a100")
     with tempfile.TemporaryDirectory(prefix="spillway-learning-") as folder:
@@ -63,8 +63,8 @@ class LearningTest(unittest.TestCase):
         output, _ = self.bare(command)
         self.assertEqual(run.exit_code, 0, run.errors)
         self.assertEqual(run.output, output)
-        self.assertEqual(run.books["violations"], [])
-        self.assertEqual(run.books["unmapped_while_in_use"], 0)
+        self.assertEqual(run.statistics["violations"], [])
+        self.assertEqual(run.statistics["unmapped_while_in_use"], 0)
         self.assertLessEqual(run.report["resident_peak_bytes"], budget_bytes)
         self.assertEqual(run.report["learning"]["plans_invalid"], 0)
         return run.report["learning"]
@@ -167,7 +167,7 @@ class LearningTest(unittest.TestCase):
         budget_bytes = peak_bytes * percent // 100 // (2 * MIB) * (2 * MIB)
         run = learn(command, budget_bytes, how=how, store=store, more=TAGS)
         self.check(command, run, budget_bytes)
-        return run.books["simulated_ns"], run
+        return run.statistics["simulated_ns"], run
 
     def test_a_network_that_is_trained_image_by_image_is_no_slower_for_being_learned(self):
         """All passes of a layer touch the same: one was taken for the iteration, and planned for at the others' cost. With 18 of

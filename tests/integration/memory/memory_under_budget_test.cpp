@@ -1,4 +1,5 @@
-// What a program sees of its memory under a budget of 64 MiB (set by CTest together with the preload library).
+// What a program sees of its memory under a budget of 64 MiB (set by CTest together with the
+// preload library).
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -32,8 +33,8 @@ constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}};
 const KernelEntry kKernels[] = {{"add_index", AddIndex, nullptr, 2, kParameters}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-// The simulator's own books: the driver the preload library stands on.
-unsigned long long Books(const char* key) {
+// The simulator's own statistics: the driver the preload library stands on.
+unsigned long long Statistics(const char* key) {
   static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   using Read = unsigned long long (*)(const char*);
   const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
@@ -49,9 +50,9 @@ class MemoryUnderBudgetTest : public testing::Test {
     ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), kBudget);
-    EXPECT_EQ(Books("unmapped_while_in_use"), 0u);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), kBudget);
+    EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
     EXPECT_EQ(cuDevicePrimaryCtxRelease(device_), CUDA_SUCCESS);
   }
 
@@ -87,7 +88,8 @@ TEST_F(MemoryUnderBudgetTest, DataOfFourTimesTheBudgetSurvives) {
 TEST_F(MemoryUnderBudgetTest, KernelsWorkOnDataThatComesAndGoes) {
   CUlibrary library;
   CUkernel kernel;
-  ASSERT_EQ(cuLibraryLoadData(&library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0), CUDA_SUCCESS);
+  ASSERT_EQ(cuLibraryLoadData(&library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0),
+            CUDA_SUCCESS);
   ASSERT_EQ(cuLibraryGetKernel(&kernel, library, "add_index"), CUDA_SUCCESS);
   constexpr size_t kBytes = 12 * kMiB;
   std::vector<CUdeviceptr> buffers;
@@ -97,8 +99,8 @@ TEST_F(MemoryUnderBudgetTest, KernelsWorkOnDataThatComesAndGoes) {
     for (CUdeviceptr& buffer : buffers) {
       std::uint64_t count = kBytes / 4;
       void* parameters[] = {&buffer, &count};
-      ASSERT_EQ(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
-                               nullptr),
+      ASSERT_EQ(cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr,
+                               parameters, nullptr),
                 CUDA_SUCCESS);
     }
   }
@@ -116,7 +118,8 @@ TEST_F(MemoryUnderBudgetTest, AllocationLargerThanBudgetAndHostIsOutOfMemory) {
   EXPECT_EQ(cuMemAlloc(&address, size_t{1} << 46), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&address, ~size_t{0} - 100), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(cuMemAlloc(&address, 0), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(cuMemAlloc(&address, kBudget / 2), CUDA_SUCCESS) << "a refusal must leave everything usable";
+  EXPECT_EQ(cuMemAlloc(&address, kBudget / 2), CUDA_SUCCESS)
+      << "a refusal must leave everything usable";
   EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
 }
 
@@ -231,7 +234,8 @@ TEST_F(MemoryUnderBudgetTest, TwoThreadsThatNeedTheWholeBudgetTakeTurns) {
   second.join();
 }
 
-// Once the wait for memory span for ever: in a context that a fault has ended, event queries fail and never succeed.
+// Once the wait for memory span for ever: in a context that a fault has ended, event queries fail
+// and never succeed.
 int ExitCodeAfterAFault() {
   CUlibrary library;
   CUkernel kernel;
@@ -243,10 +247,12 @@ int ExitCodeAfterAFault() {
   std::vector<CUdeviceptr> buffers(8);
   for (CUdeviceptr& buffer : buffers) cuMemAlloc(&buffer, 12 * kMiB);
   for (CUdeviceptr buffer : buffers) cuMemsetD32Async(buffer, 1, 3 * kMiB, nullptr);
-  cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr);
+  cuLaunchKernel(reinterpret_cast<CUfunction>(kernel), 1, 1, 1, 1, 1, 1, 0, nullptr, parameters,
+                 nullptr);
   const CUresult waited = cuCtxSynchronize();
   const CUresult touched = cuMemsetD32(buffers[0], 1, 1), allocated = cuMemAlloc(&address, 1000);
-  const bool told = waited == CUDA_ERROR_ILLEGAL_ADDRESS && touched == waited && allocated == waited;
+  const bool told =
+      waited == CUDA_ERROR_ILLEGAL_ADDRESS && touched == waited && allocated == waited;
   return told ? 0 : 1;
 }
 
@@ -259,7 +265,7 @@ TEST_F(MemoryUnderBudgetTest, ContextResetFreesEverythingAndANewLifeBegins) {
   Filled(40 * kMiB, 1);
   Filled(40 * kMiB, 2);
   EXPECT_EQ(cuDevicePrimaryCtxReset(device_), CUDA_SUCCESS);
-  EXPECT_EQ(Books("device_bytes_now"), 0u);
+  EXPECT_EQ(Statistics("device_bytes_now"), 0u);
   ASSERT_EQ(cuDevicePrimaryCtxRetain(&context_, device_), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
   const CUdeviceptr address = Filled(40 * kMiB, 3);

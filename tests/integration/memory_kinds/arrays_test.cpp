@@ -17,7 +17,7 @@ TEST_F(ArraysTest, BuffersLeaveForAnArrayAndComeBack) {
   CUarray array = nullptr;
   ASSERT_EQ(CreateFloats(&array, 2048, 4096), CUDA_SUCCESS);  // 32 MiB
   for (unsigned i = 0; i < 7; ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(ArraysTest, ArrayKeepsItsTexelsBesideBuffersThatMove) {
@@ -47,7 +47,7 @@ TEST_F(ArraysTest, ArrayKeepsItsTexelsBesideBuffersThatMove) {
   const float expected = 2.5f;
   memcpy(&word, &expected, sizeof word);
   EXPECT_TRUE(IsAll(buffers[0], 8 * kMiB, word));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(ArraysTest, ArrayBeyondTheBudgetIsOutOfMemory) {
@@ -69,7 +69,7 @@ TEST_F(ArraysTest, DestroyedArraysMakeRoomForOthers) {
     ASSERT_EQ(cuMipmappedArrayCreate(&mipmapped, &descriptor, 12), CUDA_SUCCESS);
     ASSERT_EQ(cuMipmappedArrayDestroy(mipmapped), CUDA_SUCCESS);
   }
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(ArraysTest, FreeMemoryCountsArrays) {

@@ -1,4 +1,5 @@
-// Pools under a budget: what they hold moves like anything else, what they say of themselves is what the driver would.
+// Pools under a budget: what they hold moves like anything else, what they say of themselves is
+// what the driver would.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -39,7 +40,7 @@ TEST_F(PoolsTest, MemoryOfAPoolMovesAndItsFiguresStay) {
   }
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 96 * kMiB);
   for (unsigned i = 0; i < 12; ++i) EXPECT_TRUE(IsAll(pieces[i], 8 * kMiB, i));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   for (const CUdeviceptr piece : pieces) ASSERT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), 96 * kMiB);
@@ -65,7 +66,8 @@ TEST_F(PoolsTest, ReservedMemoryShrinksToTheThresholdAtAWait) {
   Start();
   const CUmemoryPool pool = Created(Properties());
   cuuint64_t threshold = 16 * kMiB;
-  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+            CUDA_SUCCESS);
   const CUdeviceptr piece = From(pool, 32 * kMiB);
   ASSERT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 32 * kMiB);
@@ -85,9 +87,11 @@ TEST_F(PoolsTest, CurrentPoolServesWhatNamesNone) {
   ASSERT_EQ(cuMemAllocAsync(&after, 4 * kMiB, nullptr), CUDA_SUCCESS);
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 4 * kMiB);
   CUmemoryPool named = nullptr;
-  ASSERT_EQ(cuPointerGetAttribute(&named, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, before), CUDA_SUCCESS);
+  ASSERT_EQ(cuPointerGetAttribute(&named, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, before),
+            CUDA_SUCCESS);
   EXPECT_NE(named, pool);
-  ASSERT_EQ(cuPointerGetAttribute(&named, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, after), CUDA_SUCCESS);
+  ASSERT_EQ(cuPointerGetAttribute(&named, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, after),
+            CUDA_SUCCESS);
   EXPECT_EQ(named, pool);
   // A synchronous free takes it too.
   EXPECT_EQ(cuMemFree(after), CUDA_SUCCESS);
@@ -104,19 +108,22 @@ TEST_F(PoolsTest, PoolWithAMaximumSizeIsTheDriversAndCounted) {
   ASSERT_EQ(cuMemsetD32(piece, 9, 8 << 20), CUDA_SUCCESS);
   for (unsigned i = 0; i < 7; ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i));
   EXPECT_TRUE(IsAll(piece, 32 * kMiB, 9));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   CUdeviceptr too_much = 0;
-  EXPECT_EQ(cuMemAllocFromPoolAsync(&too_much, 128 * kMiB, pool, nullptr), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&too_much, 128 * kMiB, pool, nullptr),
+            CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A pool with a threshold keeps what is freed to it, on the device: that takes room until it is trimmed.
+// A pool with a threshold keeps what is freed to it, on the device: that takes room until it is
+// trimmed.
 TEST_F(PoolsTest, FreedMemoryThatADriversPoolKeepsStillCounts) {
   Start();
   CUmemPoolProps properties = Properties();
   properties.maxSize = 1024 * kMiB;
   const CUmemoryPool pool = Created(properties);
   cuuint64_t threshold = ~cuuint64_t{0};
-  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold),
+            CUDA_SUCCESS);
   for (int round = 0; round < 3; ++round) {
     const CUdeviceptr piece = From(pool, 32 * kMiB);
     ASSERT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
@@ -125,7 +132,7 @@ TEST_F(PoolsTest, FreedMemoryThatADriversPoolKeepsStillCounts) {
     for (unsigned i = 0; i < 8; ++i) EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i));
     for (const CUdeviceptr buffer : buffers) ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
   }
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   ASSERT_EQ(cuMemPoolTrimTo(pool, 0), CUDA_SUCCESS);
   const CUdeviceptr large = Allocated(60 * kMiB);
   EXPECT_EQ(cuMemsetD32(large, 1, 15 << 20), CUDA_SUCCESS);

@@ -1,4 +1,5 @@
-// A kernel reaches a tensor through 128 opaque bytes that name it: by value, in a struct, and in device memory.
+// A kernel reaches a tensor through 128 opaque bytes that name it: by value, in a struct, and in
+// device memory.
 #include <cstring>
 
 #include "simulator/kernels/device/tensor_maps.h"
@@ -55,10 +56,10 @@ class TensorMapsTest : public JobTest {
     CUtensorMap map;
     const cuuint64_t sizes[] = {1024, 4096}, strides[] = {4096};
     const cuuint32_t box[] = {32, 4}, steps[] = {1, 1};
-    EXPECT_EQ(cuTensorMapEncodeTiled(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2,
-                                     reinterpret_cast<void*>(tensor), sizes, strides, box, steps,
-                                     CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                                     CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+    EXPECT_EQ(cuTensorMapEncodeTiled(
+                  &map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, reinterpret_cast<void*>(tensor), sizes,
+                  strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+                  CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
               CUDA_SUCCESS);
     return map;
   }
@@ -93,7 +94,7 @@ TEST_F(TensorMapsTest, MapByValueBringsItsTensorBack) {
       EXPECT_EQ(Run(&kLoadByValue, "load_by_value", &map), static_cast<float>(i + 1));
     }
   }
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(TensorMapsTest, MapInAStructIsSeen) {
@@ -120,9 +121,10 @@ TEST_F(TensorMapsTest, Im2colMapsAreSeenToo) {
   const cuuint32_t steps[] = {1, 1, 1, 1};
   const int corner[] = {0, 0};
   ASSERT_EQ(cuTensorMapEncodeIm2col(&map, CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 4,
-                                    reinterpret_cast<void*>(tensors_[0]), sizes, strides, corner, corner, 32,
-                                    8, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                                    CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
+                                    reinterpret_cast<void*>(tensors_[0]), sizes, strides, corner,
+                                    corner, 32, 8, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
+                                    CU_TENSOR_MAP_SWIZZLE_NONE, CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                                    CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE),
             CUDA_SUCCESS);
   EXPECT_EQ(Run(&kLoadColumn, "load_column", &map), 1.0f);
 }

@@ -1,4 +1,5 @@
-// A kernel reaches linear memory through a texture object's handle, which no scan of its parameters can tell from a number.
+// A kernel reaches linear memory through a texture object's handle, which no scan of its parameters
+// can tell from a number.
 #include "simulator/kernels/device/textures.h"
 #include "tests/regressions/job.h"
 
@@ -10,15 +11,18 @@ using TexturesTest = JobTest;
 // out[0] = the texel at `index`; the handle is a parameter, or lies in device memory.
 void FetchOne(const simulator::LaunchShape&, void* const* arguments) {
   const auto texture = *static_cast<cudaTextureObject_t*>(arguments[1]);
-  **static_cast<float**>(arguments[0]) = tex1Dfetch<float>(texture, *static_cast<int*>(arguments[2]));
+  **static_cast<float**>(arguments[0]) =
+      tex1Dfetch<float>(texture, *static_cast<int*>(arguments[2]));
 }
 void FetchOneBindless(const simulator::LaunchShape&, void* const* arguments) {
   const auto texture = **static_cast<cudaTextureObject_t**>(arguments[1]);
-  **static_cast<float**>(arguments[0]) = tex1Dfetch<float>(texture, *static_cast<int*>(arguments[2]));
+  **static_cast<float**>(arguments[0]) =
+      tex1Dfetch<float>(texture, *static_cast<int*>(arguments[2]));
 }
 constexpr simulator::KernelParameter kParameters[] = {{0, 8}, {8, 8}, {16, 4}};
 SPILLWAY_ONE_KERNEL(kFetch, "fetch_one", FetchOne, nullptr, 3, kParameters);
-SPILLWAY_ONE_KERNEL(kFetchBindless, "fetch_one_bindless", FetchOneBindless, nullptr, 3, kParameters);
+SPILLWAY_ONE_KERNEL(kFetchBindless, "fetch_one_bindless", FetchOneBindless, nullptr, 3,
+                    kParameters);
 
 CUtexObject TextureOver(CUdeviceptr address, size_t bytes) {
   CUDA_RESOURCE_DESC resource{};
@@ -57,7 +61,7 @@ TEST_F(TexturesTest, MemoryUnderATextureStaysUnderPressure) {
   ASSERT_EQ(Launch(fetch, nullptr, parameters), CUDA_SUCCESS);
   EXPECT_EQ(ReadFloat(out), 3.5f);
   EXPECT_TRUE(IsAll(buffers[0], 8 * kMiB, 0));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(TexturesTest, HandleInDeviceMemoryIsAsGood) {
@@ -91,7 +95,8 @@ TEST_F(TexturesTest, MemoryMayLeaveAgainWhenItsTexturesAreGone) {
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   Start();
   const CUdeviceptr texels = Filled(48 * kMiB, Bits(1.0f));
-  const CUtexObject one = TextureOver(texels, 16 * kMiB), two = TextureOver(texels + 16 * kMiB, 16 * kMiB);
+  const CUtexObject one = TextureOver(texels, 16 * kMiB),
+                    two = TextureOver(texels + 16 * kMiB, 16 * kMiB);
   // 48 of 64 MiB are held: 24 more do not fit beside them.
   const CUdeviceptr large = Allocated(24 * kMiB);
   EXPECT_EQ(cuMemsetD32(large, 9, 6 << 20), CUDA_ERROR_OUT_OF_MEMORY);

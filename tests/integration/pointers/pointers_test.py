@@ -45,10 +45,10 @@ class PointersTest(unittest.TestCase):
         run, report = self.under(budget_bytes, *options, **settings)
         self.assertEqual(run.exit_code, 0, run.errors)
         self.assertEqual(run.output, bare(*options).output)
-        self.assertEqual(run.books["violations"], [])
-        self.assertEqual(run.books["illegal_accesses"], 0)
-        self.assertEqual(run.books["unmapped_while_in_use"], 0)
-        self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+        self.assertEqual(run.statistics["violations"], [])
+        self.assertEqual(run.statistics["illegal_accesses"], 0)
+        self.assertEqual(run.statistics["unmapped_while_in_use"], 0)
+        self.assertLessEqual(run.statistics["device_bytes_peak"], budget_bytes)
         return report
 
 
@@ -90,29 +90,29 @@ class StandingTest(PointersTest):
                 self.assertLess(report["idle_waits"], report["evictions"] // 4)
                 self.assertEqual(report["idle_waits_given_up"], 0)
 
-    def test_job_whose_kernels_write_pointers_is_opaque_for_good(self):
+    def test_job_whose_kernels_write_pointers_is_unsafe_for_good(self):
         for scene in ("written", "list", "tree"):
             with self.subTest(scene=scene):
                 report = self.same(24 * MIB, f"--scenes={scene}", "--steps=10")
-                self.assertEqual(report["pointers"], "opaque")
-                self.assertEqual(report["opaque_because"], "memory holds addresses that no copy put there")
+                self.assertEqual(report["pointers"], "unsafe")
+                self.assertEqual(report["unsafe_because"], "memory holds addresses that no copy put there")
                 self.assertGreater(report["parked_peak_bytes"], 0)
 
     def test_reach_beyond_half_of_the_budget_parks(self):
         report = self.same(20 * MIB, "--scenes=global", "--steps=40")
-        self.assertEqual(report["pointers"], "opaque")
-        self.assertIn("more than half", report["opaque_because"])
+        self.assertEqual(report["pointers"], "unsafe")
+        self.assertIn("more than half", report["unsafe_because"])
 
     def test_parking_by_choice(self):
         report = self.same(24 * MIB, "--scenes=uploaded", "--steps=10", PARK="host")
-        self.assertEqual(report["pointers"], "opaque")
-        self.assertEqual(report["opaque_because"], "")
+        self.assertEqual(report["pointers"], "unsafe")
+        self.assertEqual(report["unsafe_because"], "")
         self.assertGreaterEqual(report["idle_waits"], report["evictions"] // 2)
-        self.assertEqual(report["censuses"], 0)
+        self.assertEqual(report["full_scans"], 0)
 
     def test_job_below_its_budget_neither_waits_nor_looks(self):
         report = self.same(1024 * MIB, "--scenes=list,uploaded")
-        self.assertEqual((report["idle_waits"], report["censuses"], report["parked_peak_bytes"]), (0, 0, 0))
+        self.assertEqual((report["idle_waits"], report["full_scans"], report["parked_peak_bytes"]), (0, 0, 0))
 
 
 class WithoutParkingTest(PointersTest):
@@ -123,14 +123,14 @@ class WithoutParkingTest(PointersTest):
         self.assertGreater(report["evictions"], 0)
         self.assertEqual(report["parked_peak_bytes"], 0)
 
-    def test_opaque_job_evicts_nothing_and_says_so(self):
+    def test_unsafe_job_evicts_nothing_and_says_so(self):
         run, report = self.under(24 * MIB, "--scenes=list", SIM_HOST_NUMA="0", SUMMARY="1")
         self.assertEqual(run.exit_code, 1)
         self.assertIn("cudaMalloc(&address_, size_bytes) failed: out of memory", run.errors)
         self.assertIn("nothing was evicted (memory holds addresses that no copy put there", run.errors)
         self.assertEqual(report["pointers"], "not evicted")
         self.assertEqual(report["evictions"], 0)
-        self.assertEqual(run.books["illegal_accesses"], 0)
+        self.assertEqual(run.statistics["illegal_accesses"], 0)
 
     def test_parking_by_choice_evicts_nothing(self):
         run, report = self.under(24 * MIB, "--scenes=uploaded", SIM_HOST_NUMA="0", PARK="host")

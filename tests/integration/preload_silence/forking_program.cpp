@@ -1,4 +1,5 @@
-// Forks before or after (first argument) it has initialised CUDA; parent and child both report what they are answered.
+// Forks before or after (first argument) it has initialised CUDA; parent and child both report what
+// they are answered.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>
@@ -12,12 +13,13 @@ namespace {
 void Report(const char* who, void* driver) {
   const auto init = reinterpret_cast<CUresult (*)(unsigned)>(dlsym(driver, "cuInit"));
   const auto count = reinterpret_cast<CUresult (*)(int*)>(dlsym(driver, "cuDeviceGetCount"));
-  const auto total = reinterpret_cast<CUresult (*)(size_t*, CUdevice)>(dlsym(driver, "cuDeviceTotalMem_v2"));
+  const auto total =
+      reinterpret_cast<CUresult (*)(size_t*, CUdevice)>(dlsym(driver, "cuDeviceTotalMem_v2"));
   int devices = -1;
   size_t total_bytes = 0;
   const CUresult answers[] = {init(0), count(&devices), total(&total_bytes, 0)};
-  std::printf("%s cuInit=%d cuDeviceGetCount=%d devices=%d cuDeviceTotalMem=%d total_bytes=%zu\n", who,
-              answers[0], answers[1], devices, answers[2], total_bytes);
+  std::printf("%s cuInit=%d cuDeviceGetCount=%d devices=%d cuDeviceTotalMem=%d total_bytes=%zu\n",
+              who, answers[0], answers[1], devices, answers[2], total_bytes);
   std::fflush(stdout);
 }
 

@@ -15,7 +15,9 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Command = std::vector<std::string>;
 
-Environment Bare() { return {{"LD_LIBRARY_PATH", std::filesystem::path(SILENCE_DRIVER).parent_path()}}; }
+Environment Bare() {
+  return {{"LD_LIBRARY_PATH", std::filesystem::path(SILENCE_DRIVER).parent_path()}};
+}
 
 Environment Preloaded() {
   Environment environment = Bare();
@@ -44,7 +46,8 @@ INSTANTIATE_TEST_SUITE_P(
                       Command{"bash", "-c", "kill -TERM $$"},
                       Command{"python3", "-c",
                               "import threading, subprocess; subprocess.run(['/bin/echo', 'x'])"},
-                      Command{"python3", "-c", "import ctypes; print(ctypes.CDLL(None).getpid() > 0)"},
+                      Command{"python3", "-c",
+                              "import ctypes; print(ctypes.CDLL(None).getpid() > 0)"},
                       Command{"python3", "-c", "raise SystemExit(3)"}));
 
 TEST(PreloadSilenceTest, NothingIsOpenedStartedOrCaughtWithoutCuda) {

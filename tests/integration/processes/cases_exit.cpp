@@ -1,4 +1,5 @@
-// Ends of processes: by every way there is, with work under way, and CUDA calls from code that runs at exit.
+// Ends of processes: by every way there is, with work under way, and CUDA calls from code that runs
+// at exit.
 #include <signal.h>
 #include <unistd.h>
 
@@ -85,8 +86,9 @@ int ExitFromThread(const std::string&) {
   }
 }
 
-// CUDA calls from handlers and destructors that run while the process exits. `answers` says whether they did what they
-// do at any other time; once the driver says that it is shutting down (CUDA_ERROR_DEINITIALIZED), that goes through.
+// CUDA calls from handlers and destructors that run while the process exits. `answers` says whether
+// they did what they do at any other time; once the driver says that it is shutting down
+// (CUDA_ERROR_DEINITIALIZED), that goes through.
 CUdeviceptr left_over = 0;
 
 void CallAtExit(const char* who) {

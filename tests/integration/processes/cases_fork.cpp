@@ -154,7 +154,8 @@ int PosixSpawn(const std::string& self) {
   return 0;
 }
 
-// As a server of workers does: the parent loads everything and uses no CUDA, each worker is the first that does.
+// As a server of workers does: the parent loads everything and uses no CUDA, each worker is the
+// first that does.
 int PreFork(const std::string&) {
   constexpr int kWorkers = 4;
   pid_t workers[kWorkers];
@@ -194,8 +195,8 @@ int ForkStorm(const std::string&) {
   for (int i = 0; i < kChildren; ++i) {
     const int status = StatusOf([] {
       CUdeviceptr address = 0;
-      const bool silent =
-          cuInit(0) == CUDA_ERROR_NOT_INITIALIZED && cuMemAlloc(&address, kMiB) == CUDA_ERROR_NOT_INITIALIZED;
+      const bool silent = cuInit(0) == CUDA_ERROR_NOT_INITIALIZED &&
+                          cuMemAlloc(&address, kMiB) == CUDA_ERROR_NOT_INITIALIZED;
       std::_Exit(silent ? 0 : 1);
     });
     refused += status == 0;
@@ -206,8 +207,9 @@ int ForkStorm(const std::string&) {
   return 0;
 }
 
-// The library learns the program's iterations and plans for them on a thread of its own. Whatever that holds at a fork, a
-// child that leaves at once, one that exits, one that allocates and one that becomes another program come to their end.
+// The library learns the program's iterations and plans for them on a thread of its own. Whatever
+// that holds at a fork, a child that leaves at once, one that exits, one that allocates and one
+// that becomes another program come to their end.
 int ForkWhilePlanning(const std::string&) {
   constexpr int kRounds = 24, kChildrenPerRound = 6;
   Begin();

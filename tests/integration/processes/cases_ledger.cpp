@@ -1,4 +1,5 @@
-// A long random walk through every way to take and give back device memory: what is counted never goes wrong.
+// A long random walk through every way to take and give back device memory: what is counted never
+// goes wrong.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -59,7 +60,8 @@ class Walk {
 
  private:
   void Take(Place& place) {
-    static constexpr std::size_t kSizes[] = {512, 4096, 100'000, kMiB, kGranule, 3 * kMiB, 6 * kMiB};
+    static constexpr std::size_t kSizes[] = {512,      4096,     100'000, kMiB,
+                                             kGranule, 3 * kMiB, 6 * kMiB};
     place.bytes = kSizes[random_() % 7];
     switch (random_() % 5) {
       case 0:

@@ -1,4 +1,5 @@
-// What a process has besides CUDA and must keep as it is: signals, exceptions, its environment, libraries that come and go.
+// What a process has besides CUDA and must keep as it is: signals, exceptions, its environment,
+// libraries that come and go.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -127,11 +128,12 @@ int Dlclose(const std::string& self) {
   Work work;
   const std::string folder = self.substr(0, self.rfind('/') + 1);
   for (int i = 0; i < 40; ++i) {
-    const std::string path = folder + (i % 2 == 0 ? "libprocess_plugin_a.so" : "libprocess_plugin_b.so");
+    const std::string path =
+        folder + (i % 2 == 0 ? "libprocess_plugin_a.so" : "libprocess_plugin_b.so");
     void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library == nullptr) return std::printf("%s\n", dlerror()), 1;
-    const auto run =
-        reinterpret_cast<CUresult (*)(CUdeviceptr, std::uint32_t)>(dlsym(library, "RunPluginKernel"));
+    const auto run = reinterpret_cast<CUresult (*)(CUdeviceptr, std::uint32_t)>(
+        dlsym(library, "RunPluginKernel"));
     MUST(run(work.buffers()[static_cast<std::size_t>(i) % 11], 0));
     work.Enqueue(1);
     MUST(cuCtxSynchronize());

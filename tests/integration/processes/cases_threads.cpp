@@ -14,8 +14,8 @@ int ManyThreads(const std::string&) {
   for (int i = 0; i < 1000; ++i) {
     std::thread([&] {
       MUST(cuCtxSetCurrent(context));
-      MUST(cuMemsetD32Async(work.buffers()[static_cast<std::size_t>(i) % 11], static_cast<unsigned>(i % 11),
-                            64, CU_STREAM_PER_THREAD));
+      MUST(cuMemsetD32Async(work.buffers()[static_cast<std::size_t>(i) % 11],
+                            static_cast<unsigned>(i % 11), 64, CU_STREAM_PER_THREAD));
     }).join();
   }
   MUST(cuCtxSynchronize());

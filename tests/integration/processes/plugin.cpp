@@ -1,4 +1,5 @@
-// A library that owns a kernel: loads it, launches it, unloads it. Built twice, with kernels of different parameters.
+// A library that owns a kernel: loads it, launches it, unloads it. Built twice, with kernels of
+// different parameters.
 #include <cuda.h>
 
 #include <cstdint>
@@ -18,7 +19,8 @@ void Run(const LaunchShape&, void* const* arguments) {
 constexpr KernelParameter kParameters[] = {{0, PLUGIN_ADDRESS_AT == 0 ? 8u : 4u},
                                            {8, PLUGIN_ADDRESS_AT == 0 ? 4u : 8u}};
 constexpr KernelEntry kKernels[] = {{"plugin", Run, nullptr, 2, kParameters}};
-constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, kImageVersion, 1, kKernels, 0, nullptr};
+constexpr Image kImage = {
+    {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, kImageVersion, 1, kKernels, 0, nullptr};
 
 }  // namespace
 

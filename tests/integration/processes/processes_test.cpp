@@ -1,4 +1,5 @@
-// Every life of a process (cases_*.cpp) is the same with and without Spillway; and what each leaves behind.
+// Every life of a process (cases_*.cpp) is the same with and without Spillway; and what each leaves
+// behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -30,7 +31,7 @@ class ProcessTest : public ::testing::Test {
   Environment Bare() const {
     return {{"LD_LIBRARY_PATH", PROCESSES_SIMULATOR},
             {"SPILLWAY_SIM_PROFILE", "h200"},
-            {"SPILLWAY_SIM_STATS", folder_ + "/books.json"}};
+            {"SPILLWAY_SIM_STATS", folder_ + "/statistics.json"}};
   }
   Environment Preloaded() const {
     Environment environment = Bare();
@@ -53,13 +54,15 @@ class ProcessTest : public ::testing::Test {
                                       "--report=" + folder_ + "/report.json",
                                       "--"};
     words.insert(words.end(), command.begin(), command.end());
-    return RunProgram(words, {{"HOME", folder_}, {"SPILLWAY_SIM_STATS", folder_ + "/books.json"}});
+    return RunProgram(words,
+                      {{"HOME", folder_}, {"SPILLWAY_SIM_STATS", folder_ + "/statistics.json"}});
   }
   std::string File(const std::string& name) const { return FileText(folder_ + "/" + name); }
   static unsigned long long Number(const std::string& text, const std::string& field) {
     std::smatch match;
-    return std::regex_search(text, match, std::regex("\"?" + field + "\"?:? ?(\\d+)")) ? std::stoull(match[1])
-                                                                                       : ~0ull;
+    return std::regex_search(text, match, std::regex("\"?" + field + "\"?:? ?(\\d+)"))
+               ? std::stoull(match[1])
+               : ~0ull;
   }
 
   std::string folder_;
@@ -69,42 +72,42 @@ class ProcessLifeTest : public ProcessTest, public ::testing::WithParamInterface
 
 TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
   const Ended bare = Live(GetParam(), Bare());
-  fs::remove(folder_ + "/books.json");
+  fs::remove(folder_ + "/statistics.json");
 
   const Ended preloaded = Live(GetParam(), Preloaded());
 
   EXPECT_EQ(preloaded.exit_code, bare.exit_code);
   EXPECT_EQ(preloaded.standard_output, bare.standard_output);
   EXPECT_EQ(preloaded.standard_error, bare.standard_error);
-  const std::string books = File("books.json");
-  if (books.empty()) return;  // it left without the exit at which the simulator writes them
-  EXPECT_LE(Number(books, "device_bytes_peak"), std::stoull(kBudget));
-  EXPECT_EQ(Number(books, "unmapped_while_in_use"), 0u);
-  EXPECT_EQ(Number(books, "illegal_accesses"), 0u);
+  const std::string statistics = File("statistics.json");
+  if (statistics.empty()) return;  // it left without the exit at which the simulator writes them
+  EXPECT_LE(Number(statistics, "device_bytes_peak"), std::stoull(kBudget));
+  EXPECT_EQ(Number(statistics, "unmapped_while_in_use"), 0u);
+  EXPECT_EQ(Number(statistics, "illegal_accesses"), 0u);
 }
 
 std::string NameOf(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
 // Cases that peers' users reported (reference: their trackers), by number.
-INSTANTIATE_TEST_SUITE_P(PeersT9, ProcessLifeTest, ::testing::Values("ledger_walk", "ledger_walk_killed"),
-                         NameOf);
+INSTANTIATE_TEST_SUITE_P(PeersT9, ProcessLifeTest,
+                         ::testing::Values("ledger_walk", "ledger_walk_killed"), NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
                          ::testing::Values("primary_context_anew", "contexts_come_and_go"), NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT14, ProcessLifeTest,
-                         ::testing::Values("fork_before", "fork_after", "fork_in_child", "fork_chain",
-                                           "fork_exec", "vfork_exec", "posix_spawn", "pre_fork", "fork_storm",
-                                           "fork_while_planning"),
+                         ::testing::Values("fork_before", "fork_after", "fork_in_child",
+                                           "fork_chain", "fork_exec", "vfork_exec", "posix_spawn",
+                                           "pre_fork", "fork_storm", "fork_while_planning"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT16, ProcessLifeTest,
-                         ::testing::Values("exit_during_work", "return_during_work", "underscore_exit",
-                                           "quick_exit", "abort", "terminated", "exit_from_thread",
-                                           "static_destructor", "handler_before_first_call",
-                                           "handler_after_first_call", "first_call_at_exit",
-                                           "thread_local_destructor"),
+                         ::testing::Values("exit_during_work", "return_during_work",
+                                           "underscore_exit", "quick_exit", "abort", "terminated",
+                                           "exit_from_thread", "static_destructor",
+                                           "handler_before_first_call", "handler_after_first_call",
+                                           "first_call_at_exit", "thread_local_destructor"),
                          NameOf);
 INSTANTIATE_TEST_SUITE_P(Surroundings, ProcessLifeTest,
-                         ::testing::Values("signal_storm", "interrupted_calls", "signals_stay", "dlclose",
-                                           "many_threads"),
+                         ::testing::Values("signal_storm", "interrupted_calls", "signals_stay",
+                                           "dlclose", "many_threads"),
                          NameOf);
 
 TEST_F(ProcessTest, AForkedChildIsRefusedByTheDriverAndItsParentGoesOn) {
@@ -120,7 +123,8 @@ TEST_F(ProcessTest, AllChildrenOfAForkStormAreRefused) {
 }
 
 TEST_F(ProcessTest, AProcessThatForksIsPlannedFor) {
-  EXPECT_EQ(Live("fork_while_planning", Preloaded()).standard_output, "144 of 144 children ended well\n");
+  EXPECT_EQ(Live("fork_while_planning", Preloaded()).standard_output,
+            "144 of 144 children ended well\n");
   EXPECT_THAT(File("report.json"), Not(HasSubstr("\"plans_adopted\": 0")));
 }
 
@@ -134,7 +138,8 @@ TEST_F(ProcessTest, ExitsAmongWorkingThreadsEndWell) {
 }
 
 TEST_F(ProcessTest, ACaughtExceptionLeavesNothingBehind) {
-  EXPECT_EQ(Live("exceptions", Preloaded()).standard_output, Live("exceptions", Bare()).standard_output);
+  EXPECT_EQ(Live("exceptions", Preloaded()).standard_output,
+            Live("exceptions", Bare()).standard_output);
 }
 
 // What a signal or _exit leaves: the report as of the last wait for the device.
@@ -159,24 +164,26 @@ TEST_F(ProcessTest, NothingButTheReportIsLeft) {
   Live("compute", Preloaded());
 
   std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder_)) names.push_back(entry.path().filename());
-  EXPECT_THAT(names, ::testing::UnorderedElementsAre("report.json", "books.json"));
+  for (const auto& entry : fs::directory_iterator(folder_))
+    names.push_back(entry.path().filename());
+  EXPECT_THAT(names, ::testing::UnorderedElementsAre("report.json", "statistics.json"));
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-// settings are those that the launcher made, whatever the process or its parent does to the environment since.
+// settings are those that the launcher made, whatever the process or its parent does to the
+// environment since.
 TEST_F(ProcessTest, PeersT17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
   const Ended ended = Launch({PROCESSES_CASES, "edited_environment"});
 
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
-  EXPECT_LE(Number(File("books.json"), "device_bytes_peak"), std::stoull(kBudget));
+  EXPECT_LE(Number(File("statistics.json"), "device_bytes_peak"), std::stoull(kBudget));
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
 TEST_F(ProcessTest, PeersT17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
-  const Ended ended =
-      Launch({"/bin/bash", "-c",
-              "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES " edited_for_child; exit $?"});
+  const Ended ended = Launch({"/bin/bash", "-c",
+                              "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES
+                              " edited_for_child; exit $?"});
 
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
@@ -184,7 +191,8 @@ TEST_F(ProcessTest, PeersT17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas)
 
 // Programs that never call CUDA do not notice; more of them in preload_silence.
 TEST_F(ProcessTest, PeersT4_ProgramsWithoutCudaAreUntouched) {
-  for (const std::string command : {"true", "git --version", "curl --version", "perl -e 'print 5'"}) {
+  for (const std::string command :
+       {"true", "git --version", "curl --version", "perl -e 'print 5'"}) {
     const std::string name = command.substr(0, command.find(' '));
     const std::string if_present = "command -v " + name + " > /dev/null || exit 0; " + command;
     EXPECT_EQ(RunProgram({"bash", "-c", if_present}, Preloaded()),

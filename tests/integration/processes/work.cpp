@@ -58,7 +58,8 @@ void Work::Check() const {
     for (const std::size_t offset : {std::size_t{0}, std::size_t{4}, kBytes - 4096, kBytes - 4}) {
       std::uint32_t word = 0;
       MUST(cuMemcpyDtoH(&word, buffers_[i] + offset, sizeof word));
-      const std::uint32_t expected = static_cast<std::uint32_t>(i) + (offset % 4096 == 0 ? rounds_ : 0);
+      const std::uint32_t expected =
+          static_cast<std::uint32_t>(i) + (offset % 4096 == 0 ? rounds_ : 0);
       if (word == expected) continue;
       std::printf("buffer %zu at %zu: %u instead of %u\n", i, offset, word, expected);
       std::fflush(stdout);

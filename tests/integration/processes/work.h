@@ -1,7 +1,7 @@
 // The CUDA work of the processes under test: more memory than the budget, every byte of it known.
 //
-// Used by process_cases on any thread. Every failure ends the process with a line that says what failed, but for the
-// driver's shutting down: threads that go on while the process exits end there.
+// Used by process_cases on any thread. Every failure ends the process with a line that says what
+// failed, but for the driver's shutting down: threads that go on while the process exits end there.
 #pragma once
 
 #include <cuda.h>

@@ -1,4 +1,5 @@
-// What cuDNN has made and Spillway has dropped is there for whoever asks, whatever became of its inputs.
+// What cuDNN has made and Spillway has dropped is there for whoever asks, whatever became of its
+// inputs.
 #include <cuda.h>
 #include <cudnn.h>
 #include <dlfcn.h>
@@ -30,7 +31,7 @@ void NothingBody(const LaunchShape&, void* const*) {}
 constexpr KernelEntry kKernels[] = {{"nothing", NothingBody, nullptr, 0, nullptr}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-unsigned long long Books(const char* key) {
+unsigned long long Statistics(const char* key) {
   static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   using Read = unsigned long long (*)(const char*);
   const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
@@ -52,21 +53,22 @@ class RecomputeProgramTest : public testing::Test {
     context_ = context;
     ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cudnnCreateActivationDescriptor(&relu_), CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
-              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(
+        cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
+        CUDNN_STATUS_SUCCESS);
     data_ = Tensor(kCount / kChannels / 2);
     parameters_ = Tensor(1, 1);
     x_ = Filled(3);
     y_ = Filled(-1);
   }
-  void TearDown() override { EXPECT_EQ(Books("illegal_accesses"), 0u); }
+  void TearDown() override { EXPECT_EQ(Statistics("illegal_accesses"), 0u); }
 
   static cudnnTensorDescriptor_t Tensor(int width, int images = 2) {
     cudnnTensorDescriptor_t tensor = nullptr;
     EXPECT_EQ(cudnnCreateTensorDescriptor(&tensor), CUDNN_STATUS_SUCCESS);
-    EXPECT_EQ(
-        cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, images, kChannels, 1, width),
-        CUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(cudnnSetTensor4dDescriptor(tensor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, images,
+                                         kChannels, 1, width),
+              CUDNN_STATUS_SUCCESS);
     return tensor;
   }
   static CUdeviceptr At(const float* data) { return reinterpret_cast<CUdeviceptr>(data); }
@@ -79,7 +81,8 @@ class RecomputeProgramTest : public testing::Test {
   }
   void Relu(const float* x, float* y, float beta = 0) {
     const float alpha = 1;
-    ASSERT_EQ(cudnnActivationForward(cudnn_, relu_, &alpha, data_, x, &beta, data_, y), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnActivationForward(cudnn_, relu_, &alpha, data_, x, &beta, data_, y),
+              CUDNN_STATUS_SUCCESS);
   }
   static std::vector<float> Read(const float* data, size_t count = kCount) {
     std::vector<float> values(count);
@@ -88,16 +91,17 @@ class RecomputeProgramTest : public testing::Test {
   }
   static void ExpectAll(const float* data, float value) {
     const std::vector<float> values = Read(data);
-    EXPECT_EQ(std::count(values.begin(), values.end(), value), kCount) << "it begins with " << values[0];
+    EXPECT_EQ(std::count(values.begin(), values.end(), value), kCount)
+        << "it begins with " << values[0];
   }
   // Launches that were made meanwhile.
   template <class Work>
   static unsigned long long LaunchesBy(Work work) {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    const unsigned long long before = Books("kernels");
+    const unsigned long long before = Statistics("kernels");
     work();
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    return Books("kernels") - before;
+    return Statistics("kernels") - before;
   }
 
   CUcontext context_ = nullptr;
@@ -166,13 +170,14 @@ TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
   for (int i = 0; i < kCount; ++i) values[static_cast<size_t>(i)] = static_cast<float>(i % 17);
   ASSERT_EQ(cuMemcpyHtoD(At(x_), values.data(), kBytes), CUDA_SUCCESS);
   const auto normalize = [&](float* y) {
-    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
-                                                     data_, y, parameters_, scale, bias, 0.5, mean, variance,
-                                                     1e-5, nullptr, nullptr),
+    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero,
+                                                     data_, x_, data_, y, parameters_, scale, bias,
+                                                     0.5, mean, variance, 1e-5, nullptr, nullptr),
               CUDNN_STATUS_SUCCESS);
   };
 
-  // Given a first call, for which there is no scratch memory yet, and a second one, whose output is dropped
+  // Given a first call, for which there is no scratch memory yet, and a second one, whose output is
+  // dropped
   normalize(y_);
   const std::vector<float> first = Read(y_), mean_after_one = Read(mean, kChannels);
   normalize(y_);
@@ -183,7 +188,8 @@ TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
   EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_)); }), 1u)
       << "it is made now, from the scale as it was";
   EXPECT_EQ(Read(mean, kChannels), mean_after_two);
-  for (size_t i = 0; i < kChannels; ++i) EXPECT_NEAR(mean_after_two[i], 1.5 * mean_after_one[i], 1e-4);
+  for (size_t i = 0; i < kChannels; ++i)
+    EXPECT_NEAR(mean_after_two[i], 1.5 * mean_after_one[i], 1e-4);
 }
 
 TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone) {
@@ -193,9 +199,9 @@ TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone)
   cudnnFilterDescriptor_t filter = nullptr;
   cudnnConvolutionDescriptor_t convolution = nullptr;
   ASSERT_EQ(cudnnCreateFilterDescriptor(&filter), CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(
-      cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, kChannels, kChannels, 1, 3),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnSetFilter4dDescriptor(filter, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, kChannels,
+                                       kChannels, 1, 3),
+            CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(cudnnCreateConvolutionDescriptor(&convolution), CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(cudnnSetConvolution2dDescriptor(convolution, 0, 1, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION,
                                             CUDNN_DATA_FLOAT),
@@ -210,13 +216,13 @@ TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone)
   float* const workspace = Filled(0, workspace_bytes);
   const float one = 1, zero = 0;
   const auto convolve = [&] {
-    ASSERT_EQ(cudnnConvolutionForward(cudnn_, &one, data, x_, filter, weights, convolution, kGemm, workspace,
-                                      workspace_bytes, &zero, data, y_),
+    ASSERT_EQ(cudnnConvolutionForward(cudnn_, &one, data, x_, filter, weights, convolution, kGemm,
+                                      workspace, workspace_bytes, &zero, data, y_),
               CUDNN_STATUS_SUCCESS);
   };
 
-  // Given a convolution with a workspace of its own, whose output is dropped: not that of the first call, for which there is no
-  // scratch memory yet
+  // Given a convolution with a workspace of its own, whose output is dropped: not that of the first
+  // call, for which there is no scratch memory yet
   float* const first_y = std::exchange(y_, Filled(-1, kValues * sizeof(float)));
   ASSERT_EQ(cuMemFree(At(first_y)), CUDA_SUCCESS);
   convolve();
@@ -296,11 +302,13 @@ TEST_F(RecomputeProgramTest, BeforeMemoryIsSharedAllIsMade) {
   CUipcMemHandle handle;
   EXPECT_EQ(LaunchesBy([&] { ASSERT_EQ(cuIpcGetMemHandle(&handle, At(x_)), CUDA_SUCCESS); }), 1u);
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
-  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u) << "what others may write is no input to count on";
+  EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u)
+      << "what others may write is no input to count on";
 }
 
 TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
-  // Given eight outputs, each made from the one before, of 8 MiB each, and a budget for less than all of them
+  // Given eight outputs, each made from the one before, of 8 MiB each, and a budget for less than
+  // all of them
   std::vector<float*> outputs{x_};
   for (int i = 0; i < 8; ++i) {
     outputs.push_back(Filled(-1));
@@ -310,7 +318,8 @@ TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
   for (size_t i = outputs.size() - 1; i > 0; --i) ExpectAll(outputs[i], 3);
 }
 
-// Scale and bias are small allocations, of which the driver's work on graphs says no more than their addresses.
+// Scale and bias are small allocations, of which the driver's work on graphs says no more than
+// their addresses.
 TEST_F(RecomputeProgramTest, AGraphOverwritesASmallInput) {
   float* const scale = Filled(2, kChannels * 4);
   float* const bias = Filled(5, kChannels * 4);
@@ -326,10 +335,10 @@ TEST_F(RecomputeProgramTest, AGraphOverwritesASmallInput) {
   ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
   const auto infer = [&] {
-    ASSERT_EQ(
-        cudnnBatchNormalizationForwardInference(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
-                                                data_, y_, parameters_, scale, bias, mean, variance, 1e-5),
-        CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnBatchNormalizationForwardInference(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero,
+                                                      data_, x_, data_, y_, parameters_, scale,
+                                                      bias, mean, variance, 1e-5),
+              CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   };
   infer();
@@ -354,7 +363,8 @@ TEST_F(RecomputeProgramTest, AStreamWithTheHandleOfOneThatIsGone) {
     CUstream stream = nullptr;
     ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     ASSERT_EQ(cudnnSetStream(cudnn_, stream), CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(static_cast<float>(round)), kCount, stream), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(static_cast<float>(round)), kCount, stream),
+              CUDA_SUCCESS);
     Relu(x_, y_);
     Relu(y_, z);
     ASSERT_EQ(cuStreamDestroy(stream), CUDA_SUCCESS);
@@ -438,7 +448,8 @@ TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
   const CUDA_TEXTURE_DESC description{};
   CUtexObject texture = 0;
   EXPECT_EQ(LaunchesBy([&] {
-              ASSERT_EQ(cuTexObjectCreate(&texture, &resource, &description, nullptr), CUDA_SUCCESS);
+              ASSERT_EQ(cuTexObjectCreate(&texture, &resource, &description, nullptr),
+                        CUDA_SUCCESS);
             }),
             1u);
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u);
@@ -446,7 +457,8 @@ TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
 }
 
-// What one thread of a program does with some buffers, in two streams that wait for each other, and what must be in them.
+// What one thread of a program does with some buffers, in two streams that wait for each other, and
+// what must be in them.
 class RandomCalls {
  public:
   RandomCalls(CUcontext context, cudnnTensorDescriptor_t data, cudnnActivationDescriptor_t relu,
@@ -483,11 +495,13 @@ class RandomCalls {
     switch (random_() % 8) {
       case 0:
         to.value = static_cast<float>(random_() % 1000);
-        return cuMemsetD32Async(to.at, std::bit_cast<unsigned int>(to.value), kCount, stream) == CUDA_SUCCESS;
+        return cuMemsetD32Async(to.at, std::bit_cast<unsigned int>(to.value), kCount, stream) ==
+               CUDA_SUCCESS;
       case 1:
         return Holds(to, stream);
       case 2:
-        return cuMemFreeAsync(to.at, stream) == CUDA_SUCCESS && (cuStreamSynchronize(stream), Renew(&to));
+        return cuMemFreeAsync(to.at, stream) == CUDA_SUCCESS &&
+               (cuStreamSynchronize(stream), Renew(&to));
       case 3:
         return cuMemFree(to.at) == CUDA_SUCCESS && Renew(&to);
       default: {
@@ -495,16 +509,17 @@ class RandomCalls {
         const float alpha = 1, beta = 0;
         to.value = from.value;
         return cudnnSetStream(cudnn_, stream) == CUDNN_STATUS_SUCCESS &&
-               cudnnActivationForward(cudnn_, relu_, &alpha, data_, reinterpret_cast<float*>(from.at), &beta,
-                                      data_, reinterpret_cast<float*>(to.at)) == CUDNN_STATUS_SUCCESS;
+               cudnnActivationForward(cudnn_, relu_, &alpha, data_,
+                                      reinterpret_cast<float*>(from.at), &beta, data_,
+                                      reinterpret_cast<float*>(to.at)) == CUDNN_STATUS_SUCCESS;
       }
     }
   }
   bool Renew(Buffer* buffer) {
     buffer->value = static_cast<float>(random_() % 1000);
     return cuMemAlloc(&buffer->at, kBytes) == CUDA_SUCCESS &&
-           cuMemsetD32Async(buffer->at, std::bit_cast<unsigned int>(buffer->value), kCount, streams_[0]) ==
-               CUDA_SUCCESS &&
+           cuMemsetD32Async(buffer->at, std::bit_cast<unsigned int>(buffer->value), kCount,
+                            streams_[0]) == CUDA_SUCCESS &&
            cuStreamSynchronize(streams_[0]) == CUDA_SUCCESS;
   }
   static bool Holds(const Buffer& buffer, CUstream stream) {
@@ -555,9 +570,9 @@ TEST_F(RecomputeNothingTest, AJobThatFitsHasAllOfItsBudget) {
   float* const variance = Filled(0, kChannels * 4);
   const float one = 1, zero = 0;
   for (int i = 0; i < 3; ++i) {
-    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_,
-                                                     data_, y_, parameters_, scale, scale, 0.5, statistics,
-                                                     variance, 1e-5, nullptr, nullptr),
+    ASSERT_EQ(cudnnBatchNormalizationForwardTraining(
+                  cudnn_, CUDNN_BATCHNORM_SPATIAL, &one, &zero, data_, x_, data_, y_, parameters_,
+                  scale, scale, 0.5, statistics, variance, 1e-5, nullptr, nullptr),
               CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }

@@ -1,4 +1,5 @@
-// What the hooks of cuDNN and cuBLAS say of the memory of a call: copies that are spared, bytes that must stay.
+// What the hooks of cuDNN and cuBLAS say of the memory of a call: copies that are spared, bytes
+// that must stay.
 #include <cublas_v2.h>
 #include <cuda.h>
 #include <cudnn.h>
@@ -17,7 +18,7 @@ constexpr size_t kBudget = 64 * kMiB;
 constexpr size_t kBytes = 8 * kMiB;
 constexpr int kCount = kBytes / sizeof(float);
 
-unsigned long long Books(const char* key) {
+unsigned long long Statistics(const char* key) {
   static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   using Read = unsigned long long (*)(const char*);
   const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
@@ -37,23 +38,26 @@ class RolesTest : public testing::Test {
     ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cublasCreate(&cublas_), CUBLAS_STATUS_SUCCESS);
     ASSERT_EQ(cudnnCreateActivationDescriptor(&relu_), CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
-              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(
+        cudnnSetActivationDescriptor(relu_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0),
+        CUDNN_STATUS_SUCCESS);
     packed_ = Tensor(kCount, 1);
     ASSERT_EQ(cuMemAlloc(&others_, 58 * kMiB), CUDA_SUCCESS);
     SendAllAway();
   }
   void TearDown() override {
-    EXPECT_LE(Books("device_bytes_peak"), kBudget);
-    EXPECT_EQ(Books("illegal_accesses"), 0u);
+    EXPECT_LE(Statistics("device_bytes_peak"), kBudget);
+    EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
 
   // `count` elements, `step` apart from each other.
   static cudnnTensorDescriptor_t Tensor(int count, int step) {
     cudnnTensorDescriptor_t tensor = nullptr;
     EXPECT_EQ(cudnnCreateTensorDescriptor(&tensor), CUDNN_STATUS_SUCCESS);
-    const int sizes[] = {1, 1, 1, count}, strides[] = {count * step, count * step, count * step, step};
-    EXPECT_EQ(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 4, sizes, strides), CUDNN_STATUS_SUCCESS);
+    const int sizes[] = {1, 1, 1, count},
+              strides[] = {count * step, count * step, count * step, step};
+    EXPECT_EQ(cudnnSetTensorNdDescriptor(tensor, CUDNN_DATA_FLOAT, 4, sizes, strides),
+              CUDNN_STATUS_SUCCESS);
     return tensor;
   }
   static float* Filled(float value, size_t bytes = kBytes) {
@@ -63,31 +67,33 @@ class RolesTest : public testing::Test {
     EXPECT_EQ(cuMemcpyHtoD(address, values.data(), bytes), CUDA_SUCCESS);
     return reinterpret_cast<float*>(address);
   }
-  // What fills most of the budget is used: all else leaves the device. (A set overwrites it, so nothing of it comes back.)
+  // What fills most of the budget is used: all else leaves the device. (A set overwrites it, so
+  // nothing of it comes back.)
   void SendAllAway() {
     ASSERT_EQ(cuMemsetD32(others_, 1, 58 * kMiB / 4), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
   static std::vector<float> Read(const float* data, size_t bytes = kBytes) {
     std::vector<float> values(bytes / sizeof(float));
-    EXPECT_EQ(cuMemcpyDtoH(values.data(), reinterpret_cast<CUdeviceptr>(data), bytes), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemcpyDtoH(values.data(), reinterpret_cast<CUdeviceptr>(data), bytes),
+              CUDA_SUCCESS);
     return values;
   }
   static bool IsAll(const std::vector<float>& values, float value) {
     return std::all_of(values.begin(), values.end(), [value](float each) { return each == value; });
   }
-  cudnnStatus_t Relu(cudnnTensorDescriptor_t x_is, const float* x, float beta, cudnnTensorDescriptor_t y_is,
-                     float* y) {
+  cudnnStatus_t Relu(cudnnTensorDescriptor_t x_is, const float* x, float beta,
+                     cudnnTensorDescriptor_t y_is, float* y) {
     const float alpha = 1;
     return cudnnActivationForward(cudnn_, relu_, &alpha, x_is, x, &beta, y_is, y);
   }
   // Of the bytes that came to the device meanwhile.
   template <class Work>
   unsigned long long BroughtBackBy(Work work) {
-    const unsigned long long before = Books("h2d_bytes");
+    const unsigned long long before = Statistics("h2d_bytes");
     work();
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-    return Books("h2d_bytes") - before;
+    return Statistics("h2d_bytes") - before;
   }
 
   CUcontext context_ = nullptr;
@@ -118,11 +124,11 @@ TEST_F(RolesTest, AnInputThatComesAndGoesIsCopiedOutOnce) {
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
 
   // When all leaves again
-  const unsigned long long before = Books("d2h_bytes");
+  const unsigned long long before = Statistics("d2h_bytes");
   SendAllAway();
 
   // Then only the output is copied, and the input is what it was
-  EXPECT_EQ(Books("d2h_bytes") - before, kBytes);
+  EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes);
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
   EXPECT_TRUE(IsAll(Read(y), 3));
   EXPECT_TRUE(IsAll(Read(x), 3));
@@ -216,8 +222,8 @@ class ProductRolesTest : public RolesTest {
   cublasStatus_t Multiply(const float* a, const float* b, float beta, float* c, int rows = kSide,
                           int columns = kSide) {
     const float alpha = 1;
-    return cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, rows, columns, kSide, &alpha, a, kSide, b, kSide,
-                       &beta, c, kSide);
+    return cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, rows, columns, kSide, &alpha, a, kSide, b,
+                       kSide, &beta, c, kSide);
   }
 };
 
@@ -236,7 +242,8 @@ TEST_F(ProductRolesTest, AWholeProductIsNotBroughtBack) {
 TEST_F(ProductRolesTest, BelowAProductWithFewerRowsItsBytesStay) {
   // Given an allocation that ends with the product's last element
   const size_t bytes = kMatrixBytes - sizeof(float);
-  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes), *const c = Filled(-1, bytes);
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, bytes);
   SendAllAway();
 
   ASSERT_EQ(Multiply(a, b, 0, c, kSide - 1), CUBLAS_STATUS_SUCCESS);
@@ -264,8 +271,8 @@ TEST_F(ProductRolesTest, WithScalarsOnTheDeviceNobodyLooksAtThem) {
   ASSERT_EQ(cublasSetPointerMode(cublas_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
   SendAllAway();
 
-  ASSERT_EQ(cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, one, a, kSide, b, kSide, one,
-                        c, kSide),
+  ASSERT_EQ(cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, one, a, kSide, b,
+                        kSide, one, c, kSide),
             CUBLAS_STATUS_SUCCESS);
 
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
@@ -276,12 +283,13 @@ TEST_F(ProductRolesTest, BatchesWithAGapBetweenThemLeaveItAsItWas) {
   constexpr int kColumns = kSide / 2 - 1;
   constexpr long long kStride = 1LL * kSide * kSide / 2;
   constexpr size_t kEnd = (kStride + 1LL * kSide * kColumns) * sizeof(float);
-  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes), *const c = Filled(-1, kEnd);
+  float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
+               *const c = Filled(-1, kEnd);
   SendAllAway();
   const float one = 1, zero = 0;
 
-  ASSERT_EQ(cublasSgemmStridedBatched(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kColumns, kSide, &one, a,
-                                      kSide, 0, b, kSide, 0, &zero, c, kSide, kStride, 2),
+  ASSERT_EQ(cublasSgemmStridedBatched(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kColumns, kSide,
+                                      &one, a, kSide, 0, b, kSide, 0, &zero, c, kSide, kStride, 2),
             CUBLAS_STATUS_SUCCESS);
 
   const std::vector<float> values = Read(c, kEnd);
@@ -306,18 +314,19 @@ TEST_F(ProductRolesTest, WeightsThatExceedTheBudgetAreCopiedOutOnce) {
   ASSERT_NO_FATAL_FAILURE(pass());
 
   // When it runs again
-  const unsigned long long before = Books("d2h_bytes");
+  const unsigned long long before = Statistics("d2h_bytes");
   const unsigned long long came_in = BroughtBackBy([&] { ASSERT_NO_FATAL_FAILURE(pass()); });
 
   // Then they only come in
   EXPECT_GE(came_in, 4 * kMatrixBytes);
-  EXPECT_EQ(Books("d2h_bytes"), before);
+  EXPECT_EQ(Statistics("d2h_bytes"), before);
 }
 
-TEST(RoleDoorsTest, WhoAsksDlsymMeetsTheHookToo) {
+TEST(RoleEntryPointsTest, WhoAsksDlsymMeetsTheHookToo) {
   void* const library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr);
-  EXPECT_EQ(dlsym(library, "cudnnActivationForward"), reinterpret_cast<void*>(&cudnnActivationForward));
+  EXPECT_EQ(dlsym(library, "cudnnActivationForward"),
+            reinterpret_cast<void*>(&cudnnActivationForward));
   // A function that is not hooked is the library's own.
   EXPECT_EQ(dlsym(library, "cudnnCreate"), reinterpret_cast<void*>(&cudnnCreate));
   Dl_info hook, own;

@@ -1,6 +1,8 @@
-// A program that asks everything one can ask about memory and prints the answers, one a line: `question: answer`.
+// A program that asks everything one can ask about memory and prints the answers, one a line:
+// `question: answer`.
 //
-// Run by reports_test bare and under the preload library. Addresses are printed as distances from the allocation.
+// Run by reports_test bare and under the preload library. Addresses are printed as distances from
+// the allocation.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <unistd.h>
@@ -63,11 +65,13 @@ std::string Shown(const Attribute& attribute, const unsigned char* bytes, CUdevi
   return "base+" + std::to_string(static_cast<long long>(value - base));
 }
 
-void AskAttributes(const std::string& what, CUdeviceptr base, CUdeviceptr address, CUcontext current) {
+void AskAttributes(const std::string& what, CUdeviceptr base, CUdeviceptr address,
+                   CUcontext current) {
   for (const Attribute& attribute : kAttributes) {
     alignas(8) unsigned char one[8] = {}, bulk[8] = {};
     const CUresult result = cuPointerGetAttribute(one, attribute.which, address);
-    Say(what + " " + attribute.name, result == CUDA_SUCCESS ? Shown(attribute, one, base) : "refused");
+    Say(what + " " + attribute.name,
+        result == CUDA_SUCCESS ? Shown(attribute, one, base) : "refused");
     CUpointer_attribute which = attribute.which;
     void* place = bulk;
     const CUresult in_bulk = cuPointerGetAttributes(1, &which, &place, address);
@@ -80,7 +84,8 @@ void AskAttributes(const std::string& what, CUdeviceptr base, CUdeviceptr addres
   std::uint64_t id_here = 0, id_at_base = 0;
   cuPointerGetAttribute(&id_here, CU_POINTER_ATTRIBUTE_BUFFER_ID, address);
   cuPointerGetAttribute(&id_at_base, CU_POINTER_ATTRIBUTE_BUFFER_ID, base);
-  Say(what + " BUFFER_ID is the allocation's", std::to_string(id_here != 0 && id_here == id_at_base));
+  Say(what + " BUFFER_ID is the allocation's",
+      std::to_string(id_here != 0 && id_here == id_at_base));
 }
 
 void AskRange(const std::string& what, CUdeviceptr base, CUdeviceptr address) {
@@ -99,7 +104,8 @@ void AskAll(const std::string& what, CUdeviceptr base, size_t bytes, CUcontext c
   }
 }
 
-// T8: questions without a place for the answer, before the driver is initialised and without a context.
+// T8: questions without a place for the answer, before the driver is initialised and without a
+// context.
 void AskWithoutPlaces(const std::string& when) {
   size_t bytes = 0;
   int number = 0;
@@ -135,7 +141,8 @@ void AskWithoutPlaces(const std::string& when) {
 template <typename... Arguments>
 int Nvml(const char* name, Arguments... arguments) {
   static void* const library = dlopen("libnvidia-ml.so.1", RTLD_NOW);
-  const auto function = library ? reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name)) : nullptr;
+  const auto function =
+      library ? reinterpret_cast<int (*)(Arguments...)>(dlsym(library, name)) : nullptr;
   return function ? function(arguments...) : -1;
 }
 
@@ -148,7 +155,8 @@ void AskNvml(const std::string& when) {
   Say(when + " NVML memory", std::to_string(Nvml("nvmlDeviceGetMemoryInfo", device, &memory)));
   Say(when + " NVML total", std::to_string(memory.total));
   Say(when + " NVML used", std::to_string(memory.used));
-  Say(when + " NVML free and used make total", std::to_string(memory.free + memory.used == memory.total));
+  Say(when + " NVML free and used make total",
+      std::to_string(memory.free + memory.used == memory.total));
   MemoryV2 second{};
   second.version = kMemoryVersion2;
   Nvml("nvmlDeviceGetMemoryInfo_v2", device, &second);
@@ -161,7 +169,8 @@ void AskNvml(const std::string& when) {
   Say(when + " NVML processes",
       std::to_string(Nvml("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, &process)));
   Say(when + " NVML process count", std::to_string(count));
-  Say(when + " NVML process is this one", std::to_string(process.pid == static_cast<unsigned>(getpid())));
+  Say(when + " NVML process is this one",
+      std::to_string(process.pid == static_cast<unsigned>(getpid())));
   Say(when + " NVML process uses what is used", std::to_string(process.used_bytes == memory.used));
   size_t free_bytes = 0, total_bytes = 0;
   if (cuMemGetInfo(&free_bytes, &total_bytes) != CUDA_SUCCESS) return;

@@ -1,4 +1,5 @@
-// Memory that other processes open by legacy IPC handles: it stays while it is theirs too, and moves again afterwards.
+// Memory that other processes open by legacy IPC handles: it stays while it is theirs too, and
+// moves again afterwards.
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -62,17 +63,20 @@ void UseDevice() {
 bool Reads(CUdeviceptr address, std::uint32_t expected) {
   std::vector<std::uint32_t> words(kBytes / 4);
   if (cuMemcpyDtoH(words.data(), address, kBytes) != CUDA_SUCCESS) return false;
-  return std::all_of(words.begin(), words.end(), [=](std::uint32_t word) { return word == expected; });
+  return std::all_of(words.begin(), words.end(),
+                     [=](std::uint32_t word) { return word == expected; });
 }
 
-// Opens what it is sent, says so, and closes it when told to; then the same with the next handle, until the line ends.
+// Opens what it is sent, says so, and closes it when told to; then the same with the next handle,
+// until the line ends.
 bool OpensAndCloses(int line, std::uint32_t expected) {
   UseDevice();
   bool right = true;
   CUipcMemHandle handle;
   while (recv(line, &handle, sizeof handle, MSG_WAITALL) == sizeof handle) {
     CUdeviceptr address = 0;
-    right &= cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS;
+    right &=
+        cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS;
     right &= Reads(address, expected);
     Send(line, 'o');
     Receive<char>(line);
@@ -99,7 +103,8 @@ TEST_F(IpcTest, OpenMemoryStaysWhileOthersLeave) {
   Send(other.line(), HandleOf(shared));
   EXPECT_EQ(Receive<char>(other.line()), 'o');
 
-  // Twice the budget passes over the device, again and again, while the other process has the memory open.
+  // Twice the budget passes over the device, again and again, while the other process has the
+  // memory open.
   const auto buffers = FilledBuffers(8, kBytes);
   for (int round = 0; round < 3; ++round) {
     for (unsigned int i = 0; i < buffers.size(); ++i) {
@@ -108,7 +113,7 @@ TEST_F(IpcTest, OpenMemoryStaysWhileOthersLeave) {
     }
   }
   for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');
@@ -128,7 +133,8 @@ TEST_F(IpcTest, MemoryThatIsAwayComesBackForItsHandle) {
 }
 
 TEST_F(IpcTest, ClosedMemoryMovesAgain) {
-  setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is refused then, not used where it is parked
+  setenv("SPILLWAY_PARK", "off",
+         1);  // what does not fit is refused then, not used where it is parked
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
@@ -165,7 +171,8 @@ TEST_F(IpcTest, FreedMemoryIsLeftToWhoHasItOpen) {
   Send(other.line(), handle);
   EXPECT_EQ(Receive<char>(other.line()), 'o');
   ASSERT_EQ(cuMemFree(shared), CUDA_SUCCESS);
-  const auto buffers = FilledBuffers(4, kBytes);  // none of them in the memory that the other still sees
+  const auto buffers =
+      FilledBuffers(4, kBytes);  // none of them in the memory that the other still sees
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');
   EXPECT_TRUE(other.Succeeded());

@@ -1,4 +1,5 @@
-// The program's own virtual memory counts against the budget, whatever the order in which its parts end.
+// The program's own virtual memory counts against the budget, whatever the order in which its parts
+// end.
 #include <algorithm>
 #include <array>
 
@@ -51,10 +52,10 @@ TEST_F(OwnMappingsTest, TheyMakeOtherMemoryLeave) {
   const CUdeviceptr own = Mapped(2 * kBytes, Created(2 * kBytes));
   EXPECT_EQ(cuMemsetD32(own, 9, 2 * kBytes / 4), CUDA_SUCCESS);
 
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
   for (unsigned int i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, i)) << i;
   EXPECT_TRUE(IsAll(own, 2 * kBytes, 9));
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
 TEST_F(OwnMappingsTest, WhatDoesNotFitIsOutOfMemory) {
@@ -63,10 +64,11 @@ TEST_F(OwnMappingsTest, WhatDoesNotFitIsOutOfMemory) {
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(Create(2 * kBytes, &handle), CUDA_ERROR_OUT_OF_MEMORY);
   EXPECT_EQ(Create(kBytes, &handle), CUDA_SUCCESS);
-  EXPECT_LE(Books("device_bytes_peak"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// HAMi-core's users: programs crashed where the property was null or named a place that is no device.
+// HAMi-core's users: programs crashed where the property was null or named a place that is no
+// device.
 TEST_F(OwnMappingsTest, T11PlacesAreTheDriversToJudge) {
   Start();
   CUmemGenericAllocationHandle handle = 0;
@@ -99,7 +101,8 @@ TEST_F(OwnMappingsTest, T11AnotherDevicesMemoryIsNotThisOnes) {
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-// Unmap, release and release of a retained handle, in every order: the memory ends with the last of them.
+// Unmap, release and release of a retained handle, in every order: the memory ends with the last of
+// them.
 TEST_F(OwnMappingsTest, T12TheLastPartEndsTheMemory) {
   Start();
   Filled(2 * kMiB, 1);
@@ -109,11 +112,12 @@ TEST_F(OwnMappingsTest, T12TheLastPartEndsTheMemory) {
     const CUmemGenericAllocationHandle handle = Created(kBytes);
     const CUdeviceptr range = Mapped(kBytes, handle);
     CUmemGenericAllocationHandle retained = 0;
-    ASSERT_EQ(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range + 4096)), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemRetainAllocationHandle(&retained, reinterpret_cast<void*>(range + 4096)),
+              CUDA_SUCCESS);
     for (size_t step = 0; step < order.size(); ++step) {
       EXPECT_EQ(FreeBytes(), before - kBytes);
-      const auto end =
-          order[step] == 0 ? cuMemUnmap(range, kBytes) : cuMemRelease(order[step] == 1 ? handle : retained);
+      const auto end = order[step] == 0 ? cuMemUnmap(range, kBytes)
+                                        : cuMemRelease(order[step] == 1 ? handle : retained);
       ASSERT_EQ(end, CUDA_SUCCESS);
     }
     EXPECT_EQ(FreeBytes(), before);
@@ -148,9 +152,11 @@ TEST_F(OwnMappingsTest, T12ExportedHandlesAreTheDrivers) {
   CUmemGenericAllocationHandle handle = 0, imported = 0;
   ASSERT_EQ(cuMemCreate(&handle, kBytes, &properties, 0), CUDA_SUCCESS);
   int file = -1;
-  ASSERT_EQ(cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
-            CUDA_SUCCESS);
-  ASSERT_EQ(cuMemImportFromShareableHandle(&imported, reinterpret_cast<void*>(static_cast<intptr_t>(file)),
+  ASSERT_EQ(
+      cuMemExportToShareableHandle(&file, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+      CUDA_SUCCESS);
+  ASSERT_EQ(cuMemImportFromShareableHandle(&imported,
+                                           reinterpret_cast<void*>(static_cast<intptr_t>(file)),
                                            CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR),
             CUDA_SUCCESS);
   EXPECT_EQ(FreeBytes(), before - kBytes);

@@ -50,8 +50,8 @@ TEST_F(PeersTest, EachDeviceHasItsOwnBudget) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
   UseFirst();
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(here[i], kBytes, i)) << i;
-  EXPECT_LE(Books("device_bytes_peak.0"), 64 * kMiB);
-  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak.0"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak.1"), 64 * kMiB);
 }
 
 TEST_F(PeersTest, CopiesBetweenDevicesFindWhatIsAway) {
@@ -112,7 +112,8 @@ TEST_F(PeersTest, DisabledAccessIsGone) {
   EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Also through an address in memory, which no call names: what a peer may use is on the device, and stays.
+// Also through an address in memory, which no call names: what a peer may use is on the device, and
+// stays.
 TEST_F(PeersTest, PeersReachWhatNoCallNames) {
   const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
   UseOther();
@@ -156,8 +157,8 @@ TEST_F(PeersTest, JobBeyondItsBudgetCannotBecomeAPeersMemory) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
 }
 
-// Access to a pool is access to all that comes from it. What came before it was granted stayed closed: NVIDIA's sample
-// streamOrderedAllocationP2P faulted, without any budget.
+// Access to a pool is access to all that comes from it. What came before it was granted stayed
+// closed: NVIDIA's sample streamOrderedAllocationP2P faulted, without any budget.
 class PoolPeersTest : public PeersTest, public testing::WithParamInterface<bool> {
  protected:
   // The second device's default pool, or one of the program's own.
@@ -222,7 +223,8 @@ TEST_P(PoolPeersTest, AccessThatIsTakenBackIsGone) {
   EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// By an address in memory, which no call names: what the other device may use stays, and its bytes are the truth.
+// By an address in memory, which no call names: what the other device may use stays, and its bytes
+// are the truth.
 TEST_P(PoolPeersTest, WhatAPoolsPeersMayUseStaysWhileTheRestMoves) {
   const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
   UseOther();
@@ -242,7 +244,7 @@ TEST_P(PoolPeersTest, WhatAPoolsPeersMayUseStaysWhileTheRestMoves) {
   ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_NONE), CUDA_SUCCESS);
   FilledBuffers(4, kBytes);
   EXPECT_TRUE(IsAll(there, kBytes, 77));
-  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak.1"), 64 * kMiB);
 }
 
 TEST_P(PoolPeersTest, MoreThanTheBudgetCannotBecomeAPeersMemory) {
@@ -252,12 +254,13 @@ TEST_P(PoolPeersTest, MoreThanTheBudgetCannotBecomeAPeersMemory) {
   for (unsigned int i = 0; i < 6; ++i) pieces.push_back(FilledFrom(pool, kBytes, i));
   EXPECT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_ERROR_OUT_OF_MEMORY);
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(pieces[i], kBytes, i)) << i;
-  EXPECT_LE(Books("device_bytes_peak.1"), 64 * kMiB);
+  EXPECT_LE(Statistics("device_bytes_peak.1"), 64 * kMiB);
 }
 
-INSTANTIATE_TEST_SUITE_P(Pools, PoolPeersTest, testing::Bool(), [](const testing::TestParamInfo<bool>& info) {
-  return std::string(info.param ? "Default" : "Own");
-});
+INSTANTIATE_TEST_SUITE_P(Pools, PoolPeersTest, testing::Bool(),
+                         [](const testing::TestParamInfo<bool>& info) {
+                           return std::string(info.param ? "Default" : "Own");
+                         });
 
 TEST_F(PeersTest, AccessEndsWithTheContextThatHadIt) {
   UseOther();

@@ -1,4 +1,5 @@
-// What a program is told of its memory under Spillway is what the bare driver would tell it, but for the table below.
+// What a program is told of its memory under Spillway is what the bare driver would tell it, but
+// for the table below.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -13,9 +14,10 @@ constexpr char kBudget[] = "67108864";
 using Answers = std::map<std::string, std::string>;
 
 Answers Ask(const std::string& environment) {
-  const std::string command = "env -u LD_PRELOAD " + environment +
-                              " LD_LIBRARY_PATH=" SPILLWAY_SIMULATOR_FOLDER
-                              " SPILLWAY_SIM_PROFILE=a100 SPILLWAY_SIM_CAPACITY=1073741824 " SPILLWAY_ANSWERS;
+  const std::string command =
+      "env -u LD_PRELOAD " + environment +
+      " LD_LIBRARY_PATH=" SPILLWAY_SIMULATOR_FOLDER
+      " SPILLWAY_SIM_PROFILE=a100 SPILLWAY_SIM_CAPACITY=1073741824 " SPILLWAY_ANSWERS;
   std::FILE* const output = popen(command.c_str(), "r");
   Answers answers;
   char line[512];
@@ -29,7 +31,8 @@ Answers Ask(const std::string& environment) {
   return answers;
 }
 
-// The questions whose answers are meant to differ: what the bare driver says, what Spillway says, and why.
+// The questions whose answers are meant to differ: what the bare driver says, what Spillway says,
+// and why.
 struct Difference {
   const char* question;
   const char* bare;
@@ -53,10 +56,11 @@ constexpr Difference kIntended[] = {
 
 TEST(ReportsTest, AnswersAreTheBareDriversButForTheTable) {
   const Answers bare = Ask("");
-  const Answers ours = Ask("LD_PRELOAD=" SPILLWAY_PRELOAD " SPILLWAY_DRIVER=" SPILLWAY_SIMULATED_DRIVER
-                           " SPILLWAY_HOST_LIMIT=268435456"
-                           " SPILLWAY_BUDGET=" +
-                           std::string(kBudget));
+  const Answers ours =
+      Ask("LD_PRELOAD=" SPILLWAY_PRELOAD " SPILLWAY_DRIVER=" SPILLWAY_SIMULATED_DRIVER
+          " SPILLWAY_HOST_LIMIT=268435456"
+          " SPILLWAY_BUDGET=" +
+          std::string(kBudget));
   ASSERT_GT(bare.size(), 300u);
   ASSERT_EQ(bare.size(), ours.size());
 
@@ -73,7 +77,8 @@ TEST(ReportsTest, AnswersAreTheBareDriversButForTheTable) {
   }
 }
 
-// HAMi's users: usage above the limit made free memory a huge number (limit - usage), or queries fail.
+// HAMi's users: usage above the limit made free memory a huge number (limit - usage), or queries
+// fail.
 TEST(ReportsTest, T10NothingIsFreeWhereNothingMoreIsGranted) {
   setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
   setenv("SPILLWAY_SIM_PROFILE", "a100", 1);

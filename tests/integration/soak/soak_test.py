@@ -50,7 +50,7 @@ class SoakTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         cls.bare = drift()
-        cls.budget_bytes = cls.bare.books["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
+        cls.budget_bytes = cls.bare.statistics["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
         cls.job = drift(cls.budget_bytes, BUDGET_SCHEDULE=less_and_as_much_again(cls.budget_bytes))
         print(f"{ITERATIONS} iterations:", cls.job.report.get("learning"), file=sys.stderr)
         print(cls.job.errors, file=sys.stderr)
@@ -58,9 +58,9 @@ class SoakTest(unittest.TestCase):
     def test_results_are_the_same_and_the_budget_holds(self):
         self.assertEqual((self.bare.exit_code, self.job.exit_code), (0, 0), self.job.errors)
         self.assertEqual(self.job.output, self.bare.output)
-        self.assertEqual(self.job.books["violations"], [])
-        self.assertEqual(self.job.books["unmapped_while_in_use"], 0)
-        self.assertLessEqual(self.job.books["device_bytes_peak"], self.budget_bytes)
+        self.assertEqual(self.job.statistics["violations"], [])
+        self.assertEqual(self.job.statistics["unmapped_while_in_use"], 0)
+        self.assertLessEqual(self.job.statistics["device_bytes_peak"], self.budget_bytes)
 
     def test_changes_are_noticed_and_plans_are_followed_between_them(self):
         self.assertGreaterEqual(self.job.report["learning"]["plans_adopted"], 2)
@@ -79,10 +79,10 @@ class SoakTest(unittest.TestCase):
     def test_physical_memory_is_used_again(self):
         # Handles: never more than the budget's worth of the smallest, of the device and of what left it for the host. Few are
         # made: what a smaller budget took, and of another size when the iteration changes.
-        books, most = self.job.books, self.budget_bytes // (2 * MIB)
-        self.assertLessEqual(books["vmm_creates"] - books["vmm_releases"], 2 * most)
+        statistics, most = self.job.statistics, self.budget_bytes // (2 * MIB)
+        self.assertLessEqual(statistics["vmm_creates"] - statistics["vmm_releases"], 2 * most)
         regained = ITERATIONS // BUDGET_CHANGES // 2 * (most // 4 + 1)
-        self.assertLess(books["vmm_creates"], 4 * most + regained + ITERATIONS // 100)
+        self.assertLess(statistics["vmm_creates"], 4 * most + regained + ITERATIONS // 100)
 
 
 class AdversaryTest(unittest.TestCase):
@@ -90,12 +90,12 @@ class AdversaryTest(unittest.TestCase):
 
     def same(self, options, **settings):
         bare = drift(None, *options)
-        budget_bytes = bare.books["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
+        budget_bytes = bare.statistics["device_bytes_peak"] // 2 // (2 * MIB) * (2 * MIB)
         run = drift(budget_bytes, *options, LEARN="wait", **settings)
         self.assertEqual(run.exit_code, 0, run.errors)
         self.assertEqual(run.output, bare.output)
-        self.assertEqual(run.books["violations"], [])
-        self.assertLessEqual(run.books["device_bytes_peak"], budget_bytes)
+        self.assertEqual(run.statistics["violations"], [])
+        self.assertLessEqual(run.statistics["device_bytes_peak"], budget_bytes)
         return run
 
     def test_a_change_every_few_iterations_changes_no_byte(self):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a traced trainer's trace says agrees with its report and with the simulator's books.
+"""What a traced trainer's trace says agrees with its report and with the simulator's statistics.
 
 Usage: trace_test.py BUILD_FOLDER [unittest's options]
 """
@@ -76,8 +76,8 @@ class TraceTest(unittest.TestCase):
         report = run.report
 
         self.assertEqual(run.output, bare.output)
-        self.assertEqual(run.books["violations"], [])
-        self.assertEqual(run.books["kernels"], bare.books["kernels"])
+        self.assertEqual(run.statistics["violations"], [])
+        self.assertEqual(run.statistics["kernels"], bare.statistics["kernels"])
 
         events = json.loads(self.trace.read_text())
         self.assertEqual(events[0]["args"]["command"].split()[1:], GPT.split()[1:])

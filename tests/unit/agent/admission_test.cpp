@@ -16,7 +16,8 @@ Terms Wanting(int64_t guaranteed, int32_t priority = 0, int64_t floor = 1) {
 
 AdmissionPlan Plan(std::vector<Terms> tenants, std::vector<Applicant> applicants, int64_t now = 0,
                    bool draining = false) {
-  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, draining, nullptr, {}, {}}, applicants, now);
+  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, draining, nullptr, {}, {}},
+                        applicants, now);
 }
 
 std::vector<uint64_t> Numbers(const std::vector<Admitted>& admitted) {
@@ -39,7 +40,8 @@ TEST(AdmissionTest, AdmitsWhileGuaranteesFit) {
 }
 
 TEST(AdmissionTest, HigherPriorityFirstThenArrival) {
-  const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(60)}, {2, 0, Wanting(60, 5)}, {3, 0, Wanting(60, 5)}});
+  const AdmissionPlan plan =
+      Plan({}, {{1, 0, Wanting(60)}, {2, 0, Wanting(60, 5)}, {3, 0, Wanting(60, 5)}});
 
   EXPECT_EQ(Numbers(plan.admitted), (List{2}));
   EXPECT_EQ(Numbers(plan.queue), (List{3, 1}));
@@ -57,8 +59,8 @@ TEST(AdmissionTest, WhoFitsPassesOneThatDoesNot) {
 }
 
 TEST(AdmissionTest, NobodyPassesOneThatHasWaitedForLong) {
-  const AdmissionPlan plan =
-      Plan({Wanting(50)}, {{1, 0, Wanting(80)}, {2, 599, Wanting(20)}, {3, 599, Wanting(20, 9)}}, 600);
+  const AdmissionPlan plan = Plan(
+      {Wanting(50)}, {{1, 0, Wanting(80)}, {2, 599, Wanting(20)}, {3, 599, Wanting(20, 9)}}, 600);
 
   EXPECT_EQ(Numbers(plan.admitted), (List{}));
   EXPECT_EQ(Numbers(plan.queue), (List{1, 3, 2}));
@@ -100,7 +102,8 @@ TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
   Terms floor = Wanting(0);
   floor.memory.floor = 512;
   EXPECT_EQ(CheckAdmissible(floor, 100).text(),
-            "its floor of 512 B is more than the device has, 100 B: lower `floor` in [defaults] or a rule");
+            "its floor of 512 B is more than the device has, 100 B: lower `floor` in [defaults] or "
+            "a rule");
 }
 
 constexpr OwnerId kOneUser{1}, kOtherUser{2};
@@ -111,27 +114,27 @@ Terms OfOwner(OwnerId owner, int64_t guaranteed, int64_t floor = 1) {
   return terms;
 }
 
-AdmissionPlan PlanAmong(const Owners& owners, std::vector<Terms> tenants, std::vector<Applicant> applicants,
-                        std::map<OwnerId, int64_t> jobs = {}, std::map<OwnerId, int64_t> parts = {},
-                        int64_t now = 0) {
-  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, false, &owners, jobs, parts}, applicants,
-                        now);
+AdmissionPlan PlanAmong(const Owners& owners, std::vector<Terms> tenants,
+                        std::vector<Applicant> applicants, std::map<OwnerId, int64_t> jobs = {},
+                        std::map<OwnerId, int64_t> parts = {}, int64_t now = 0) {
+  return PlanAdmissions({100, 1000, tenants, tenants, kPatience, false, &owners, jobs, parts},
+                        applicants, now);
 }
 
 TEST(AdmissionOfOwnersTest, NoMoreJobsRunThanAUserMayHave) {
-  const AdmissionPlan plan =
-      PlanAmong({{kOneUser, {.jobs = 2}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 1)},
-                {{1, 0, OfOwner(kOneUser, 1)}, {2, 0, OfOwner(kOneUser, 1)}, {3, 0, OfOwner(kOtherUser, 1)}},
-                {{kOneUser, 1}});
+  const AdmissionPlan plan = PlanAmong(
+      {{kOneUser, {.jobs = 2}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 1)},
+      {{1, 0, OfOwner(kOneUser, 1)}, {2, 0, OfOwner(kOneUser, 1)}, {3, 0, OfOwner(kOtherUser, 1)}},
+      {{kOneUser, 1}});
 
   EXPECT_EQ(Numbers(plan.admitted), (List{1, 3}));
   EXPECT_EQ(plan.queue, (std::vector<Waiting>{{2, WaitsFor::kOwnersJobs}}));
 }
 
 TEST(AdmissionOfOwnersTest, WhoWaitsForItsOwnUserHoldsUpNobodyHoweverLong) {
-  const AdmissionPlan plan =
-      PlanAmong({{kOneUser, {.limit_bytes = 50}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 40)},
-                {{1, 0, OfOwner(kOneUser, 20)}, {2, 599, OfOwner(kOtherUser, 20)}}, {}, {}, kPatience);
+  const AdmissionPlan plan = PlanAmong(
+      {{kOneUser, {.limit_bytes = 50}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 40)},
+      {{1, 0, OfOwner(kOneUser, 20)}, {2, 599, OfOwner(kOtherUser, 20)}}, {}, {}, kPatience);
 
   EXPECT_EQ(Numbers(plan.admitted), (List{2}));
   EXPECT_EQ(plan.queue, (std::vector<Waiting>{{1, WaitsFor::kOwnersLimit}}));
@@ -139,17 +142,21 @@ TEST(AdmissionOfOwnersTest, WhoWaitsForItsOwnUserHoldsUpNobodyHoweverLong) {
 
 TEST(AdmissionOfOwnersTest, WhatIsGuaranteedToAUserIsKeptFreeForItsJobs) {
   const Owners owners = {{kOneUser, {.guaranteed_bytes = 60}}, {kOtherUser, {}}};
-  const std::vector<Applicant> both = {{1, 0, OfOwner(kOtherUser, 50)}, {2, 0, OfOwner(kOneUser, 50)}};
+  const std::vector<Applicant> both = {{1, 0, OfOwner(kOtherUser, 50)},
+                                       {2, 0, OfOwner(kOneUser, 50)}};
 
   EXPECT_EQ(Numbers(PlanAmong(owners, {}, both).admitted), (List{2}));
-  EXPECT_EQ(Numbers(PlanAmong(owners, {OfOwner(kOneUser, 60)}, {{1, 0, OfOwner(kOtherUser, 40)}}).admitted),
-            (List{1}));
+  EXPECT_EQ(
+      Numbers(
+          PlanAmong(owners, {OfOwner(kOneUser, 60)}, {{1, 0, OfOwner(kOtherUser, 40)}}).admitted),
+      (List{1}));
 }
 
 TEST(AdmissionOfOwnersTest, FloorsOfOneUserTakeNoMoreThanItsPartUntilTheyHaveWaitedForLong) {
   const Owners owners = {{kOneUser, {}}};
   const std::vector<Terms> running = {OfOwner(kOneUser, 0, 20)};
-  const std::vector<Applicant> more = {{1, 0, OfOwner(kOneUser, 0, 20)}, {2, 0, OfOwner(kOneUser, 0, 20)}};
+  const std::vector<Applicant> more = {{1, 0, OfOwner(kOneUser, 0, 20)},
+                                       {2, 0, OfOwner(kOneUser, 0, 20)}};
 
   EXPECT_EQ(Numbers(PlanAmong(owners, running, more, {}, {{kOneUser, 50}}).admitted), (List{1}));
   EXPECT_EQ(Numbers(PlanAmong(owners, running, more, {}, {{kOneUser, 50}}, kPatience).admitted),

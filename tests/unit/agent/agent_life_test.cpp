@@ -1,7 +1,8 @@
-// The node, its pool of host memory and real lease clients in one thread on one clock: a seed drives demands, kills, stops, cut
-// connections, garbage, agent restarts (also in the middle of a turn, with and without what it had kept), lack of memory, operators and
-// clock jumps. Safety at every moment: nothing is promised or lent twice, nobody sees a byte of another user's. Then the faults stop, and
-// everything has to come right.
+// The node, its pool of host memory and real lease clients in one thread on one clock: a seed
+// drives demands, kills, stops, cut connections, garbage, agent restarts (also in the middle of a
+// turn, with and without what it had kept), lack of memory, operators and clock jumps. Safety at
+// every moment: nothing is promised or lent twice, nobody sees a byte of another user's. Then the
+// faults stop, and everything has to come right.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -55,7 +56,8 @@ class World {
     while (faults_.all() < faults && !testing::Test::HasFailure()) Run(1000);
   }
 
-  // No faults any more. Everybody wants something and obeys; it comes to rest, and books and world agree to the byte.
+  // No faults any more. Everybody wants something and obeys; it comes to rest, and records and
+  // world agree to the byte.
   void ComeRight() {
     if (node_ == nullptr) StartAgent();
     attackers_.clear();
@@ -78,16 +80,18 @@ class World {
     CheckEverybodyHasItsSlabs();
     int64_t to_processes = 0, not_worth_telling = 0;
     for (const TenancyView& tenancy : node_->arbiter().Tenancies()) {
-      to_processes += tenancy.seats_promised_bytes;
+      to_processes += tenancy.processes_promised_bytes;
       not_worth_telling += std::min(ArbiterRules{}.step_bytes, tenancy.granted_bytes / 32);
     }
     EXPECT_EQ(promised, to_processes);
-    // What a process leaves that ends stays with its job while nobody else lacks so much that it is worth a grant.
+    // What a process leaves that ends stays with its job while nobody else lacks so much that it is
+    // worth a grant.
     const int64_t on_device = node_->arbiter().PromisedOn(DeviceId{0});
     EXPECT_LE(promised, on_device);
     EXPECT_LE(on_device - promised, not_worth_telling);
     EXPECT_LE(on_device, kCapacity);
-    EXPECT_EQ(node_->session_count(), processes_.size()) << "sessions are left of processes that are gone";
+    EXPECT_EQ(node_->session_count(), processes_.size())
+        << "sessions are left of processes that are gone";
     for (auto& process : processes_) process->identity->alive = false;
     for (auto& process : processes_) node_->PeerEnded(process->session, now_ns_);
     processes_.clear();
@@ -113,8 +117,8 @@ class World {
     return config;
   }
   void StartAgent() {
-    node_ = std::make_unique<Node>(Settings(), FakeDevices(), kHostCapacity, random_.Next(), &services_,
-                                   now_ns_, &shares_);
+    node_ = std::make_unique<Node>(Settings(), FakeDevices(), kHostCapacity, random_.Next(),
+                                   &services_, now_ns_, &shares_);
     promised_before_ = host_promised_before_ = 0;
   }
   // With it go its ends of all channels.
@@ -125,11 +129,13 @@ class World {
     sessions_.clear();
     attackers_.clear();
     shares_.Restart(random_.Below(4) != 0);
-    // Who is stopped for longer than the agent waits for it is not known to the next one: that is said in the documents.
+    // Who is stopped for longer than the agent waits for it is not known to the next one: that is
+    // said in the documents.
     for (auto& process : processes_) process->stopped = false;
   }
 
-  // Now, or in the middle of its next turn: what was sent may not be kept, and who said something may not have been heard.
+  // Now, or in the middle of its next turn: what was sent may not be kept, and who said something
+  // may not have been heard.
   void KillAgentSoon() {
     if (random_.Below(2) == 0) return KillAgent();
     dies_after_ = random_.Below(sessions_.size() + 1);
@@ -192,8 +198,8 @@ class World {
   void Arrive() {
     if (processes_.size() >= kMostProcesses) return;
     const pid_t pid = ++last_pid_;
-    auto identity =
-        std::make_shared<FakeProcess>(FakeProcess{pid, static_cast<uid_t>(1000 + random_.Below(3)), true});
+    auto identity = std::make_shared<FakeProcess>(
+        FakeProcess{pid, static_cast<uid_t>(1000 + random_.Below(3)), true});
     pid_t leader = 0;
     if (const LifeProcess* kin = random_.Below(4) == 0 ? Any() : nullptr) {
       leader = kin->leader();
@@ -243,7 +249,8 @@ class World {
     auto [near, far] = MemoryChannel::Pair(16);
     auto liar = std::make_shared<FakeProcess>(
         FakeProcess{9'000'000 + static_cast<pid_t>(random_.Below(5)), 2000, true});
-    const auto session = node_->Connected(std::move(far), std::make_unique<FakePeer>(liar), now_ns_);
+    const auto session =
+        node_->Connected(std::move(far), std::make_unique<FakePeer>(liar), now_ns_);
     if (!session) return;
     ++faults_.attacks;
     sessions_[*session] = liar;
@@ -271,13 +278,14 @@ class World {
     wanted.priority_plus_one = 1 + static_cast<int32_t>(random_.Below(3));
     Operate(wanted);
     if (random_.Below(4) == 0)
-      Operate(protocol::Control{random_.Below(2) == 0 ? protocol::Action::kDrain : protocol::Action::kUndrain,
-                                ""});
+      Operate(protocol::Control{
+          random_.Below(2) == 0 ? protocol::Action::kDrain : protocol::Action::kUndrain, ""});
   }
   void Operate(const protocol::Message& request) {
     auto [near, far] = MemoryChannel::Pair();
     const auto session = node_->Connected(
-        std::move(far), std::make_unique<FakePeer>(std::make_shared<FakeProcess>(FakeProcess{1, 0, true})),
+        std::move(far),
+        std::make_unique<FakePeer>(std::make_shared<FakeProcess>(FakeProcess{1, 0, true})),
         now_ns_);
     if (!session) return;
     near->Send(protocol::Hello{.role = protocol::Role::kOperator});
@@ -322,13 +330,14 @@ class World {
     if (!processes_.empty())
       processes_[checked_ % processes_.size()]->CheckSlab(checked_ / processes_.size());
     ++checked_;
-    if (node_ != nullptr) CheckBooks();
+    if (node_ != nullptr) CheckAccounts();
   }
-  void CheckBooks() {
+  void CheckAccounts() {
     const Arbiter& arbiter = node_->arbiter();
     for (const TenancyView& view : arbiter.Tenancies())
-      ASSERT_LE(view.seats_promised_bytes, view.promised_bytes) << "at " << now_ns_;
-    const int64_t promised = arbiter.PromisedOn(DeviceId{0}), host_promised = arbiter.PromisedOnHost();
+      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes) << "at " << now_ns_;
+    const int64_t promised = arbiter.PromisedOn(DeviceId{0}),
+                  host_promised = arbiter.PromisedOnHost();
     ASSERT_LE(promised, std::max(kCapacity, promised_before_)) << "at " << now_ns_;
     ASSERT_LE(host_promised, std::max(kHostCapacity, host_promised_before_)) << "at " << now_ns_;
     ASSERT_LE(shares_.TotalBytes(), kHostCapacity) << "at " << now_ns_;
@@ -340,8 +349,8 @@ class World {
     for (const auto& process : processes_) {
       const pid_t leader = process->leader();
       const PoolJob job = {process->identity->uid, "local-" + std::to_string(leader)};
-      const bool has_all = process->MissingSlabBytes(0) == 0 || shares_.FreeQuotaOf(job) < kSlabUnit ||
-                           shares_.FreeBytes() < kSlabUnit;
+      const bool has_all = process->MissingSlabBytes(0) == 0 ||
+                           shares_.FreeQuotaOf(job) < kSlabUnit || shares_.FreeBytes() < kSlabUnit;
       EXPECT_TRUE(has_all) << "process " << process->identity->pid << " lacks "
                            << process->MissingSlabBytes(0) / kSlabUnit << " slabs";
     }
@@ -352,12 +361,14 @@ class World {
   LifeShares shares_{kHostCapacity};
   int64_t now_ns_ = 1'000'000 * kMillisecond;
   std::unique_ptr<Node> node_;
-  std::map<SessionId, std::shared_ptr<FakeProcess>> sessions_;  // that the node knows, and whose they are
+  std::map<SessionId, std::shared_ptr<FakeProcess>>
+      sessions_;  // that the node knows, and whose they are
   std::map<LifeProcess*, MemoryChannel*> wires_;
   std::vector<std::unique_ptr<MemoryChannel>> attackers_;
   std::vector<std::unique_ptr<LifeProcess>> processes_;
-  std::vector<std::pair<uint64_t, SlabView>> orphans_;  // mapped by children of processes that are gone
-  std::optional<size_t> dies_after_;                    // the agent, after so many sessions of this turn
+  std::vector<std::pair<uint64_t, SlabView>>
+      orphans_;                       // mapped by children of processes that are gone
+  std::optional<size_t> dies_after_;  // the agent, after so many sessions of this turn
   int64_t promised_before_ = 0, host_promised_before_ = 0;
   size_t checked_ = 0;
   pid_t last_pid_ = 100;
@@ -379,7 +390,8 @@ constexpr uint64_t kTold[] = {
     432,  // ArbiterToggleTest.WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGrantsWorth
 };
 
-// About a quarter of the events are faults; in the others jobs arrive, demand, are set budgets, or time passes.
+// About a quarter of the events are faults; in the others jobs arrive, demand, are set budgets, or
+// time passes.
 void Live(uint64_t seed, int faults = 0) {
   const int files_before = OpenFiles();
   {
@@ -391,11 +403,12 @@ void Live(uint64_t seed, int faults = 0) {
     EXPECT_GT(met.restarts, 3);
     if (faults != 0)
       std::printf(
-          "seed %llu: %d kills, %d cut connections, %d stops, %d attacks of six frames, %d agents killed, %d "
+          "seed %llu: %d kills, %d cut connections, %d stops, %d attacks of six frames, %d agents "
+          "killed, %d "
           "jumps of "
           "the clock, %d shortages of memory\n",
-          static_cast<unsigned long long>(seed), met.kills, met.cuts, met.stops, met.attacks, met.restarts,
-          met.jumps, met.shortages);
+          static_cast<unsigned long long>(seed), met.kills, met.cuts, met.stops, met.attacks,
+          met.restarts, met.jumps, met.shortages);
   }
   EXPECT_EQ(OpenFiles(), files_before) << "files are left open";
   EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
@@ -409,11 +422,14 @@ TEST(AgentLifeTest, TenThousandEventsHarmNobodyAndThenEverythingComesRight) {
     if (!HasFailure()) Live(seed);
   }
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
-  std::printf("seeds %llu to %llu, 10,000 events each, in %.1f s\n", static_cast<unsigned long long>(first),
-              static_cast<unsigned long long>(last), took.count());
+  std::printf("seeds %llu to %llu, 10,000 events each, in %.1f s\n",
+              static_cast<unsigned long long>(first), static_cast<unsigned long long>(last),
+              took.count());
 }
 
-TEST(AgentLifeTest, TenThousandFaultsOfOneSeedHarmNobodyAndThenEverythingComesRight) { Live(1, 10'000); }
+TEST(AgentLifeTest, TenThousandFaultsOfOneSeedHarmNobodyAndThenEverythingComesRight) {
+  Live(1, 10'000);
+}
 
 }  // namespace
 }  // namespace spillway::agent

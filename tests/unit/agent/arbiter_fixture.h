@@ -29,12 +29,14 @@ inline Terms Plain(int64_t guaranteed_gib = 0) {
   return terms;
 }
 
-inline Seat SeatOf(uint64_t job, uint64_t session = 0, DeviceId device = kDevice) {
+inline TenantProcess ProcessOf(uint64_t job, uint64_t session = 0, DeviceId device = kDevice) {
   return {JobId{job}, SessionId{session != 0 ? session : job}, device};
 }
 
 // Wants so much that, with the eighth that is added, it is a whole number of gibibytes.
-inline Demand Wants(int64_t gib, bool active = true) { return {gib * kGibibyte / 9 * 8, 0, 0, active}; }
+inline Demand Wants(int64_t gib, bool active = true) {
+  return {gib * kGibibyte / 9 * 8, 0, 0, active};
+}
 
 class ArbiterTest : public testing::Test {
  protected:
@@ -46,7 +48,7 @@ class ArbiterTest : public testing::Test {
 
   Decisions Decide() { return arbiter_.Decide(now_ns_); }
   void Obey(const GrantDecision& grant) {
-    arbiter_.Obeyed(grant.seat, grant.serial, grant.memory_bytes, grant.host_bytes);
+    arbiter_.Obeyed(grant.process, grant.serial, grant.memory_bytes, grant.host_bytes);
   }
   void Settle() {
     for (Decisions decisions = Decide(); !decisions.grants.empty(); decisions = Decide()) {

@@ -1,4 +1,5 @@
-// Thirty days of random arrivals, phases, restarts and disobedience on one node, and what must hold at every moment.
+// Thirty days of random arrivals, phases, restarts and disobedience on one node, and what must hold
+// at every moment.
 #include <gtest/gtest.h>
 
 #include <queue>
@@ -61,7 +62,9 @@ class Month {
     bool lies = false;  // says anything of what it uses
   };
 
-  int64_t Below(int64_t end) { return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(end))); }
+  int64_t Below(int64_t end) {
+    return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(end)));
+  }
   void In(int64_t delay_ns, std::function<void()> act) {
     events_.push({now_ns_ + delay_ns, ++last_event_, std::move(act)});
   }
@@ -70,74 +73,76 @@ class Month {
     if (now_ns_ < kMonth) In(1 + Below(20 * 60 * kSecond), [this] { Arrive(); });
     const JobId job{++last_job_};
     Terms terms;
-    terms.memory = {kGibibyte, Below(2) != 0 ? 0 : Below(40) * kGibibyte, (40 + Below(41)) * kGibibyte};
+    terms.memory = {kGibibyte, Below(2) != 0 ? 0 : Below(40) * kGibibyte,
+                    (40 + Below(41)) * kGibibyte};
     terms.host = {0, Below(3) != 0 ? 0 : Below(60) * kGibibyte, 200 * kGibibyte};
     terms.link = {0, 0, kWholeLink};
     terms.weight = 1 + static_cast<int32_t>(Below(4));
     terms.priority = Below(10) == 0 ? 1 : 0;
     const int processes = Below(4) == 0 ? 3 : 1;
     for (int i = 0; i < processes; ++i) {
-      const Seat seat{job, SessionId{++last_session_},
-                      DeviceId{static_cast<uint32_t>(random_.Below(kDevices))}};
-      Process& process = processes_[seat];
+      const TenantProcess process{job, SessionId{++last_session_},
+                                  DeviceId{static_cast<uint32_t>(random_.Below(kDevices))}};
+      Process& process = processes_[process];
       process.demand = {Below(60) * kGibibyte, 0, 0, true};
       process.lies = Below(8) == 0;
-      arbiter_.Join(seat, terms, process.demand, now_ns_);
-      since_[seat] = now_ns_;
+      arbiter_.Join(process, terms, process.demand, now_ns_);
+      since_[process] = now_ns_;
     }
   }
 
-  void Begin(const Seat& seat) {
-    processes_[seat].begun = true;
-    longest_wait_ns_ = std::max(longest_wait_ns_, now_ns_ - since_[seat]);
+  void Begin(const TenantProcess& process) {
+    processes_[process].begun = true;
+    longest_wait_ns_ = std::max(longest_wait_ns_, now_ns_ - since_[process]);
     ++admitted_;
     const int64_t runs_ns = kSecond + Below(2 * kHour);
-    In(runs_ns, [this, seat] { End(seat); });
-    In(Below(runs_ns), [this, seat] { ChangeDemand(seat); });
-    In(Below(runs_ns), [this, seat] { ChangeDemand(seat); });
+    In(runs_ns, [this, process] { End(process); });
+    In(Below(runs_ns), [this, process] { ChangeDemand(process); });
+    In(Below(runs_ns), [this, process] { ChangeDemand(process); });
   }
-  void End(const Seat& seat) {
-    processes_.erase(seat);
-    arbiter_.Leave(seat);
+  void End(const TenantProcess& process) {
+    processes_.erase(process);
+    arbiter_.Leave(process);
   }
-  void ChangeDemand(const Seat& seat) {
-    const auto found = processes_.find(seat);
+  void ChangeDemand(const TenantProcess& process) {
+    const auto found = processes_.find(process);
     if (found == processes_.end()) return;
     const int64_t need_bytes = Below(2) != 0 ? -1 : Below(90) * kGibibyte;
-    found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte), Below(3) != 0,
-                            need_bytes};
+    found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte),
+                            Below(3) != 0, need_bytes};
     if (found->second.lies) {
       found->second.demand.unmovable_bytes = Below(2 * kDeviceBytes);
       found->second.demand.host_bytes = Below(2 * kHostBytes);
     }
-    arbiter_.Use(seat, found->second.demand);
+    arbiter_.Use(process, found->second.demand);
   }
   // Most obey when they read a grant; some get there by halves, five seconds apart.
   void Read(const GrantDecision& grant) {
-    const auto found = processes_.find(grant.seat);
+    const auto found = processes_.find(grant.process);
     if (found == processes_.end()) return;
     found->second.grant = grant;
-    Obey(grant.seat);
+    Obey(grant.process);
   }
-  void Obey(const Seat& seat) {
-    const auto found = processes_.find(seat);
+  void Obey(const TenantProcess& process) {
+    const auto found = processes_.find(process);
     if (found == processes_.end()) return;
     Process& process = found->second;
     const int64_t budget_bytes = process.grant.memory_bytes;
     const bool half_way = process.holds_bytes > budget_bytes && Below(10) == 0;
     process.holds_bytes =
         half_way ? process.holds_bytes - (process.holds_bytes - budget_bytes) / 2 : budget_bytes;
-    arbiter_.Obeyed(seat, process.grant.serial, process.holds_bytes, process.grant.host_bytes);
-    if (half_way) In(5 * kSecond, [this, seat] { Obey(seat); });
+    arbiter_.Obeyed(process, process.grant.serial, process.holds_bytes, process.grant.host_bytes);
+    if (half_way) In(5 * kSecond, [this, process] { Obey(process); });
   }
 
   void Decide() {
     const Decisions decisions = arbiter_.Decide(now_ns_);
-    ASSERT_TRUE(arbiter_.Decide(now_ns_).grants.empty()) << "equal facts, another decision, at " << now_ns_;
+    ASSERT_TRUE(arbiter_.Decide(now_ns_).grants.empty())
+        << "equal facts, another decision, at " << now_ns_;
     for (const GrantDecision& grant : decisions.grants) {
-      if (!processes_[grant.seat].begun) Begin(grant.seat);
+      if (!processes_[grant.process].begun) Begin(grant.process);
       // In order, as on a socket: a process reads one grant after the other.
-      int64_t& reads_at_ns = reads_at_ns_[grant.seat];
+      int64_t& reads_at_ns = reads_at_ns_[grant.process];
       reads_at_ns = std::max(reads_at_ns, now_ns_ + Below(3) * kSecond);
       events_.push({reads_at_ns, ++last_event_, [this, grant] { Read(grant); }});
       ASSERT_LE(grant.memory_bytes, kDeviceBytes);
@@ -148,21 +153,22 @@ class Month {
         events_.push({next_wake_ns_, ++last_event_, [] {}});
       }
     }
-    CheckBooks();
+    CheckAccounts();
   }
 
-  void CheckBooks() {
+  void CheckAccounts() {
     for (uint32_t i = 0; i < kDevices; ++i) {
-      ASSERT_LE(arbiter_.PromisedOn(DeviceId{i}), kDeviceBytes) << "device " << i << " at " << now_ns_;
+      ASSERT_LE(arbiter_.PromisedOn(DeviceId{i}), kDeviceBytes)
+          << "device " << i << " at " << now_ns_;
     }
     ASSERT_LE(arbiter_.PromisedOnHost(), kHostBytes);
     if (events_seen_ % 16 != 0) return;
     for (const TenancyView& view : arbiter_.Tenancies())
-      ASSERT_LE(view.seats_promised_bytes, view.promised_bytes);
+      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes);
     std::map<DeviceId, int64_t> held;
-    for (const auto& [seat, process] : processes_) {
-      held[seat.device] += process.holds_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(seat));
+    for (const auto& [process, process] : processes_) {
+      held[process.device] += process.holds_bytes;
+      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(process));
     }
     for (const auto& [device, bytes] : held) ASSERT_LE(bytes, arbiter_.PromisedOn(device));
   }
@@ -171,13 +177,13 @@ class Month {
   Arbiter arbiter_;
   int64_t now_ns_ = 0, next_wake_ns_ = 0;
   std::priority_queue<Event> events_;
-  std::map<Seat, Process> processes_;
-  std::map<Seat, int64_t> since_, reads_at_ns_;
+  std::map<TenantProcess, Process> processes_;
+  std::map<TenantProcess, int64_t> since_, reads_at_ns_;
   uint64_t last_event_ = 0, last_job_ = 0, last_session_ = 0;
   int64_t events_seen_ = 0, admitted_ = 0, longest_wait_ns_ = 0;
 };
 
-TEST(ArbiterMonthTest, AMonthOfJobsOnOneNodeKeepsTheBooksAndStarvesNobody) {
+TEST(ArbiterMonthTest, AMonthOfJobsOnOneNodeKeepsItsAccountsAndStarvesNobody) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Month month(seed);
     month.Run();
@@ -188,7 +194,8 @@ TEST(ArbiterMonthTest, AMonthOfJobsOnOneNodeKeepsTheBooksAndStarvesNobody) {
     EXPECT_LT(month.longest_wait_ns(), 12 * kHour);
     std::printf("seed %llu: %lld jobs, %lld processes admitted, %lld events, longest wait %lld s\n",
                 static_cast<unsigned long long>(seed), static_cast<long long>(month.jobs()),
-                static_cast<long long>(month.admitted()), static_cast<long long>(month.events_seen()),
+                static_cast<long long>(month.admitted()),
+                static_cast<long long>(month.events_seen()),
                 static_cast<long long>(month.longest_wait_ns() / kSecond));
   }
 }

@@ -15,10 +15,10 @@ Terms OwnedBy(OwnerId owner, int64_t guaranteed_gib = 0) {
 TEST_F(ArbiterTest, ManyJobsOfAUserTakeNoMoreOfAnothersThanOneWould) {
   arbiter_.SetOwner(kFirstUser, {});
   arbiter_.SetOwner(kSecondUser, {});
-  arbiter_.Join(SeatOf(1), OwnedBy(kFirstUser), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), OwnedBy(kFirstUser), Wants(16), now_ns_);
   Settle();
   for (uint64_t job = 2; job <= 9; ++job)
-    arbiter_.Join(SeatOf(job), OwnedBy(kSecondUser), Wants(16), now_ns_);
+    arbiter_.Join(ProcessOf(job), OwnedBy(kSecondUser), Wants(16), now_ns_);
   Settle();
 
   EXPECT_EQ(GibOf(1), 8);
@@ -31,64 +31,64 @@ TEST_F(ArbiterTest, AShareBoundsAndGuaranteesAUsersJobsOnEachDevice) {
   arbiter_.SetDevice(DeviceId{1}, 32 * kGibibyte);
   arbiter_.SetOwner(kFirstUser, {.limit_bytes = -kWholeInMillionths / 4});
   arbiter_.SetOwner(kSecondUser, {.guaranteed_bytes = -kWholeInMillionths / 2});
-  const Seat on_the_other = {JobId{1}, SessionId{1}, DeviceId{1}};
+  const TenantProcess on_the_other = {JobId{1}, SessionId{1}, DeviceId{1}};
   Terms terms = OwnedBy(kFirstUser);
-  arbiter_.Join(SeatOf(1), terms, Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), terms, Wants(16), now_ns_);
   terms.memory.limit = 32 * kGibibyte;
   arbiter_.Join(on_the_other, terms, Wants(32), now_ns_);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 4 * kGibibyte);
   EXPECT_EQ(arbiter_.PromisedTo(on_the_other), 8 * kGibibyte);
 
   // Half of the first device is kept for the second user's jobs
-  arbiter_.Join(SeatOf(2), Plain(9), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(9), Wants(16), now_ns_);
   const Decisions waits = Decide();
   ASSERT_EQ(waits.admissions.size(), 1u);
   EXPECT_EQ(waits.admissions[0].state, TenancyState::kQueued);
   // And follows its size
   arbiter_.SetDevice(DeviceId{0}, 8 * kGibibyte);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), 2 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 2 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
   // Given a job that is guaranteed all, holds nothing and does nothing
-  arbiter_.Join(SeatOf(1), Plain(16), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(16), Wants(16), now_ns_);
   Settle();
   Demand nothing = Wants(16);
   nothing.has_claim = false;
-  arbiter_.Use(SeatOf(1), nothing);
+  arbiter_.Use(ProcessOf(1), nothing);
   Settle();
   EXPECT_EQ(GibOf(1), 16) << "nobody needs it";
 
   // When one comes that is guaranteed 10 GiB and wants all, it begins and has all
-  arbiter_.Join(SeatOf(2), Plain(10), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(10), Wants(16), now_ns_);
   Settle();
   EXPECT_EQ(View(1).granted_bytes, 0);
   EXPECT_EQ(GibOf(2), 16);
   EXPECT_FALSE(View(1).has_claim);
 
   // And the first, when it wakes, waits as if it came now
-  arbiter_.Use(SeatOf(1), Wants(16));
+  arbiter_.Use(ProcessOf(1), Wants(16));
   const Decisions woken = Decide();
   ASSERT_EQ(woken.admissions.size(), 1u);
   EXPECT_EQ(woken.admissions[0].state, TenancyState::kQueued);
-  arbiter_.Leave(SeatOf(2));
+  arbiter_.Leave(ProcessOf(2));
   Settle();
   EXPECT_EQ(GibOf(1), 16);
 }
 
 TEST_F(ArbiterTest, WhoWakesWhereThereIsRoomIsToldOfMemoryAlone) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(8), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(8), now_ns_);
   Settle();
   Demand nothing = Wants(8);
   nothing.has_claim = false;
-  arbiter_.Use(SeatOf(1), nothing);
-  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  arbiter_.Use(ProcessOf(1), nothing);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
   Settle();
   ASSERT_EQ(View(1).granted_bytes, 0);
 
-  arbiter_.Use(SeatOf(1), Wants(8));
+  arbiter_.Use(ProcessOf(1), Wants(8));
   const Decisions woken = Decide();
   EXPECT_TRUE(woken.admissions.empty());
   for (const GrantDecision& grant : woken.grants) Obey(grant);
@@ -99,7 +99,7 @@ TEST_F(ArbiterTest, WhoWakesWhereThereIsRoomIsToldOfMemoryAlone) {
 
 TEST_F(ArbiterTest, WhatSomebodySaysThatItHoldsIsBelievedWithinItsUsersLimit) {
   arbiter_.SetOwner(kFirstUser, {.limit_bytes = 4 * kGibibyte});
-  arbiter_.Join(SeatOf(1), OwnedBy(kFirstUser), Wants(1), now_ns_, {12 * kGibibyte, 0});
+  arbiter_.Join(ProcessOf(1), OwnedBy(kFirstUser), Wants(1), now_ns_, {12 * kGibibyte, 0});
   Settle();
 
   EXPECT_EQ(GibOf(1), 4);

@@ -1,5 +1,6 @@
-// Random jobs with guarantees of the device and of the host, some of which say anything of what they use: nothing is promised
-// twice, it comes to rest, and then everybody has what it is guaranteed, whatever others say.
+// Random jobs with guarantees of the device and of the host, some of which say anything of what
+// they use: nothing is promised twice, it comes to rest, and then everybody has what it is
+// guaranteed, whatever others say.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -51,42 +52,45 @@ class Jobs {
     bool obeyed = true;
   };
 
-  int64_t UpTo(int64_t most) { return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(most + 1))); }
+  int64_t UpTo(int64_t most) {
+    return static_cast<int64_t>(random_.Below(static_cast<uint64_t>(most + 1)));
+  }
   int64_t InMebibytes(int64_t most_bytes) { return UpTo(most_bytes / kMebibyte) * kMebibyte; }
 
   void Disturb() {
-    const Seat seat{JobId{1 + random_.Below(kMostJobs)}, SessionId{1 + random_.Below(2 * kMostJobs)},
-                    kDevice};
-    const auto known = processes_.find(seat);
+    const TenantProcess process{JobId{1 + random_.Below(kMostJobs)},
+                                SessionId{1 + random_.Below(2 * kMostJobs)}, kDevice};
+    const auto known = processes_.find(process);
     switch (random_.Below(8)) {
       case 0:
         if (known == processes_.end()) return;
         processes_.erase(known);
-        return arbiter_.Leave(seat);
+        return arbiter_.Leave(process);
       case 1:
       case 2:
-        return Arrive(seat);
+        return Arrive(process);
       case 3:
-        return arbiter_.ChangeTerms(seat.job, kDevice, AllowedTerms(seat.job));
+        return arbiter_.ChangeTerms(process.job, kDevice, AllowedTerms(process.job));
       case 4:
       case 5:
         if (known == processes_.end()) return;
         Want(known->second);
-        return arbiter_.Use(seat, known->second.demand);
+        return arbiter_.Use(process, known->second.demand);
       default:
-        if (known != processes_.end()) Obey(seat, known->second, random_.Below(3) == 0);
+        if (known != processes_.end()) Obey(process, known->second, random_.Below(3) == 0);
     }
   }
-  void Arrive(const Seat& seat) {
+  void Arrive(const TenantProcess& process) {
     for (const auto& [other, process] : processes_) {
-      if (other.session == seat.session) return;
+      if (other.session == process.session) return;
     }
-    Process& process = processes_[seat];
+    Process& process = processes_[process];
     process.lies = random_.Below(3) == 0;
     Want(process);
     const Held says =
-        process.lies ? Held{InMebibytes(2 * kSmallDeviceBytes), InMebibytes(2 * kSmallHostBytes)} : Held{};
-    arbiter_.Join(seat, AllowedTerms(seat.job), process.demand, now_ns_, says);
+        process.lies ? Held{InMebibytes(2 * kSmallDeviceBytes), InMebibytes(2 * kSmallHostBytes)}
+                     : Held{};
+    arbiter_.Join(process, AllowedTerms(process.job), process.demand, now_ns_, says);
   }
   // An honest process uses what it holds; another one says anything.
   void Want(Process& process) {
@@ -100,7 +104,8 @@ class Jobs {
   // As the node takes them: an operator's change only when the arbiter has nothing against it.
   Terms AllowedTerms(JobId job) {
     Terms terms;
-    terms.memory = {256 * kMebibyte, InMebibytes(4 * kGibibyte), kGibibyte * 4 + InMebibytes(12 * kGibibyte)};
+    terms.memory = {256 * kMebibyte, InMebibytes(4 * kGibibyte),
+                    kGibibyte * 4 + InMebibytes(12 * kGibibyte)};
     terms.host = {0, InMebibytes(8 * kGibibyte), kGibibyte * 8 + InMebibytes(24 * kGibibyte)};
     terms.link = {0, 0, kWholeLink};
     terms.weight = 1 + static_cast<int32_t>(random_.Below(4));
@@ -115,7 +120,7 @@ class Jobs {
     return terms;
   }
 
-  void Obey(const Seat& seat, Process& process, bool half_way) {
+  void Obey(const TenantProcess& process, Process& process, bool half_way) {
     if (!process.grant) return;
     const auto obey = [&](int64_t& holds, int64_t budget) {
       const bool stops = half_way && holds > budget;
@@ -124,33 +129,33 @@ class Jobs {
     };
     const bool is_done = obey(process.holds_bytes, process.grant->memory_bytes);
     process.obeyed = obey(process.holds_host_bytes, process.grant->host_bytes) && is_done;
-    arbiter_.Obeyed(seat, process.grant->serial, process.holds_bytes, process.holds_host_bytes);
+    arbiter_.Obeyed(process, process.grant->serial, process.holds_bytes, process.holds_host_bytes);
   }
 
   bool Decide() {
     const Decisions decisions = arbiter_.Decide(now_ns_);
     for (const GrantDecision& grant : decisions.grants) {
-      Process& process = processes_.at(grant.seat);
+      Process& process = processes_.at(grant.process);
       process.grant = grant;
       process.obeyed = false;
     }
-    CheckBooks();
+    CheckAccounts();
     return !decisions.grants.empty();
   }
-  void CheckBooks() {
+  void CheckAccounts() {
     ASSERT_LE(arbiter_.PromisedOn(kDevice), kSmallDeviceBytes);
     ASSERT_LE(arbiter_.PromisedOnHost(), kSmallHostBytes);
     int64_t held = 0, host_held = 0;
-    for (const auto& [seat, process] : processes_) {
+    for (const auto& [process, process] : processes_) {
       held += process.holds_bytes;
       host_held += process.holds_host_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(seat));
-      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(seat));
+      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(process));
+      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(process));
     }
     ASSERT_LE(held, kSmallDeviceBytes);
     ASSERT_LE(host_held, kSmallHostBytes);
     for (const TenancyView& view : arbiter_.Tenancies()) {
-      ASSERT_LE(view.seats_promised_bytes, view.promised_bytes);
+      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes);
       ASSERT_LE(view.host_granted_bytes, view.host_promised_bytes);
     }
   }
@@ -160,9 +165,9 @@ class Jobs {
     bool is_moving = true;
     for (int round = 0; round < 300 && is_moving && !testing::Test::HasFailure(); ++round) {
       is_moving = false;
-      for (auto& [seat, process] : processes_) {
+      for (auto& [process, process] : processes_) {
         if (process.obeyed) continue;
-        Obey(seat, process, false);
+        Obey(process, process, false);
         is_moving = true;
       }
       now_ns_ += kSecond;
@@ -175,8 +180,8 @@ class Jobs {
     for (const TenancyView& view : arbiter_.Tenancies()) {
       if (view.state != TenancyState::kAdmitted) continue;
       int64_t wanted = 0, host_wanted = 0;
-      for (const auto& [seat, process] : processes_) {
-        if (seat.job != view.job) continue;
+      for (const auto& [process, process] : processes_) {
+        if (process.job != view.job) continue;
         const Demand& demand = process.demand;
         const int64_t granted = process.grant ? process.grant->memory_bytes : 0;
         const int64_t need =
@@ -200,7 +205,7 @@ class Jobs {
   const bool has_priorities_;
   Arbiter arbiter_;
   int64_t now_ns_ = 0;
-  std::map<Seat, Process> processes_;
+  std::map<TenantProcess, Process> processes_;
 };
 
 TEST(ArbiterPropertyTest, WhateverOthersSayEverybodyHasWhatItIsGuaranteedOnceAllHaveObeyed) {

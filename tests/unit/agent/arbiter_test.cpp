@@ -3,12 +3,12 @@
 namespace spillway::agent {
 namespace {
 
-// The one had begun with 6 GiB guaranteed, which fitted beside the other's 10; after a restart of the agent it took the rest of its 12 from
-// that one's.
+// The one had begun with 6 GiB guaranteed, which fitted beside the other's 10; after a restart of
+// the agent it took the rest of its 12 from that one's.
 TEST_F(ArbiterTest, WhoComesBackTakesOfNobodyWhatWasGuaranteedToIt) {
   arbiter_.SetFrozen(true);
-  arbiter_.Rejoin(SeatOf(1), Plain(12), Wants(12), {6 * kGibibyte, 0}, now_ns_);
-  arbiter_.Rejoin(SeatOf(2), Plain(10), Wants(10), {10 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(ProcessOf(1), Plain(12), Wants(12), {6 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(ProcessOf(2), Plain(10), Wants(10), {10 * kGibibyte, 0}, now_ns_);
   Settle();
   arbiter_.SetFrozen(false);
   Settle();
@@ -21,8 +21,8 @@ TEST_F(ArbiterTest, WhoComesBackTakesOfNobodyWhatWasGuaranteedToIt) {
 
 TEST_F(ArbiterTest, WhoComesBackKeepsAGuaranteeThatItDoesNotUse) {
   arbiter_.SetFrozen(true);
-  arbiter_.Rejoin(SeatOf(1), Plain(12), Wants(2), {2 * kGibibyte, 0}, now_ns_);
-  arbiter_.Rejoin(SeatOf(2), Plain(4), Wants(16), {14 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(ProcessOf(1), Plain(12), Wants(2), {2 * kGibibyte, 0}, now_ns_);
+  arbiter_.Rejoin(ProcessOf(2), Plain(4), Wants(16), {14 * kGibibyte, 0}, now_ns_);
   Settle();
   arbiter_.SetFrozen(false);
 
@@ -30,23 +30,24 @@ TEST_F(ArbiterTest, WhoComesBackKeepsAGuaranteeThatItDoesNotUse) {
   EXPECT_EQ(View(2).terms.memory.guaranteed, 4 * kGibibyte);
 }
 
-// It had begun with a part of what it asked for; asking for all of that again was taken for nothing new, whatever others had left since.
+// It had begun with a part of what it asked for; asking for all of that again was taken for nothing
+// new, whatever others had left since.
 TEST_F(ArbiterTest, AGuaranteeThatDidNotFitFitsLater) {
-  arbiter_.Join(SeatOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
-  arbiter_.Join(SeatOf(2, 2, kDevice), Plain(), Wants(1), now_ns_);
+  arbiter_.Join(ProcessOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
+  arbiter_.Join(ProcessOf(2, 2, kDevice), Plain(), Wants(1), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2, 2, kOther), Plain(12), Wants(12), now_ns_);
+  arbiter_.Join(ProcessOf(2, 2, kOther), Plain(12), Wants(12), now_ns_);
   Settle();
   ASSERT_EQ(View(2, kOther).terms.memory.guaranteed, 6 * kGibibyte);
 
-  arbiter_.Leave(SeatOf(1, 1, kOther));
+  arbiter_.Leave(ProcessOf(1, 1, kOther));
   arbiter_.ChangeTermsToFit(JobId{2}, kOther, Plain(12));
 
   EXPECT_EQ(View(2, kOther).terms.memory.guaranteed, 12 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(9), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(9), now_ns_);
 
   const Decisions decisions = Decide();
 
@@ -60,13 +61,13 @@ TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
 }
 
 TEST_F(ArbiterTest, TwoThatWantAllShareAlikeOnceTheFirstHasLetGo) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(16), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
 
   const Decisions first = Decide();
   ASSERT_EQ(first.grants.size(), 1u) << "nothing to give yet";
-  EXPECT_EQ(first.grants[0].seat, SeatOf(1));
+  EXPECT_EQ(first.grants[0].process, ProcessOf(1));
   EXPECT_EQ(first.grants[0].reason, RulingReason::kRevoked);
   EXPECT_EQ(first.grants[0].memory_bytes, 8 * kGibibyte);
   EXPECT_EQ(first.grants[0].deadline_ns, 2 * kSecond);
@@ -79,24 +80,24 @@ TEST_F(ArbiterTest, TwoThatWantAllShareAlikeOnceTheFirstHasLetGo) {
 
 TEST_F(ArbiterTest, LendsIdleBudgetToABusyJobAndReturnsItByTheDeadline) {
   // Given a sleeper with a guarantee of 12 GiB and a busy neighbour without any
-  arbiter_.Join(SeatOf(1), Plain(12), Wants(12), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(12), Wants(12), now_ns_);
   Settle();
-  arbiter_.Use(SeatOf(1), Wants(12, false));
-  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  arbiter_.Use(ProcessOf(1), Wants(12, false));
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
   Settle();
   EXPECT_EQ(View(1).granted_bytes, 512 * kMebibyte) << "its floor";
   EXPECT_EQ(View(2).granted_bytes, 16 * kGibibyte - 512 * kMebibyte);
 
   // When it wakes
   now_ns_ = 100 * kSecond;
-  arbiter_.Use(SeatOf(1), Wants(12));
+  arbiter_.Use(ProcessOf(1), Wants(12));
   const Decisions woken = Decide();
 
   // Then the neighbour gives back, within two seconds
   ASSERT_EQ(woken.grants.size(), 2u);
-  EXPECT_EQ(woken.grants[0].seat, SeatOf(1)) << "it has its part of the link at once";
+  EXPECT_EQ(woken.grants[0].process, ProcessOf(1)) << "it has its part of the link at once";
   EXPECT_EQ(woken.grants[0].memory_bytes, 512 * kMebibyte);
-  EXPECT_EQ(woken.grants[1].seat, SeatOf(2));
+  EXPECT_EQ(woken.grants[1].process, ProcessOf(2));
   EXPECT_EQ(woken.grants[1].deadline_ns, 102 * kSecond);
   Obey(woken.grants[1]);
   const Decisions returned = Decide();
@@ -106,19 +107,20 @@ TEST_F(ArbiterTest, LendsIdleBudgetToABusyJobAndReturnsItByTheDeadline) {
 }
 
 TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
-  arbiter_.Join(SeatOf(1), Plain(12), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(12), Wants(4), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(12), Wants(4), now_ns_);
-  arbiter_.Join(SeatOf(3), Plain(12), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(12), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(3), Plain(12), Wants(4), now_ns_);
 
   const Decisions decisions = Decide();
 
   ASSERT_EQ(decisions.admissions.size(), 2u);
   EXPECT_EQ(decisions.admissions[0].position, 1u);
-  EXPECT_EQ(decisions.admissions[0].reason, "its guarantee is 12.0 GiB, 4.0 GiB are not promised to others");
+  EXPECT_EQ(decisions.admissions[0].reason,
+            "its guarantee is 12.0 GiB, 4.0 GiB are not promised to others");
   EXPECT_EQ(decisions.admissions[1].position, 2u);
 
-  arbiter_.Leave(SeatOf(1));
+  arbiter_.Leave(ProcessOf(1));
   const Decisions after = Decide();
   ASSERT_EQ(after.admissions.size(), 2u);
   EXPECT_EQ(after.admissions[0].job, JobId{2});
@@ -128,7 +130,7 @@ TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
 }
 
 TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
-  arbiter_.Join(SeatOf(1), Plain(20), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(20), Wants(4), now_ns_);
 
   const Decisions decisions = Decide();
 
@@ -139,22 +141,22 @@ TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
 }
 
 TEST_F(ArbiterTest, AnUrgentJobPreemptsAndTheOtherGoesOnWithItsFloor) {
-  arbiter_.Join(SeatOf(1), Plain(15), Wants(15), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(15), Wants(15), now_ns_);
   Settle();
   Terms urgent = Plain(15);
   urgent.priority = 10;
-  arbiter_.Join(SeatOf(2), urgent, Wants(15), now_ns_);
+  arbiter_.Join(ProcessOf(2), urgent, Wants(15), now_ns_);
 
   const Decisions decisions = Decide();
 
   ASSERT_EQ(decisions.grants.size(), 2u) << "a GiB was free";
-  EXPECT_EQ(decisions.grants[0].seat, SeatOf(1));
+  EXPECT_EQ(decisions.grants[0].process, ProcessOf(1));
   EXPECT_EQ(decisions.grants[0].reason, RulingReason::kPreempted);
   for (const GrantDecision& grant : decisions.grants) Obey(grant);
   Settle();
   EXPECT_EQ(GibOf(2), 15);
   EXPECT_EQ(GibOf(1), 1) << "what is left, above its floor";
-  arbiter_.Leave(SeatOf(2));
+  arbiter_.Leave(ProcessOf(2));
   Settle();
   EXPECT_EQ(GibOf(1), 15) << "and gets its guarantee back";
 }
@@ -162,26 +164,26 @@ TEST_F(ArbiterTest, AnUrgentJobPreemptsAndTheOtherGoesOnWithItsFloor) {
 TEST_F(ArbiterTest, ProcessesOfAJobShareItsBudget) {
   Terms terms = Plain(8);
   terms.memory.limit = 8 * kGibibyte;
-  arbiter_.Join(SeatOf(1, 11), terms, Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1, 11), terms, Wants(16), now_ns_);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 11)), 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 11)), 8 * kGibibyte);
 
-  arbiter_.Join(SeatOf(1, 12), terms, Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1, 12), terms, Wants(16), now_ns_);
   Settle();
 
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 11)), 4 * kGibibyte);
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 11)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 4 * kGibibyte);
   EXPECT_EQ(View(1).promised_bytes, 8 * kGibibyte);
-  arbiter_.Leave(SeatOf(1, 11));
+  arbiter_.Leave(ProcessOf(1, 11));
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 8 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, AnotherJobsMemoryCountsUntilAllProcessesHaveLetGo) {
-  arbiter_.Join(SeatOf(1, 11), Plain(), Wants(16), now_ns_);
-  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1, 11), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(16), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
   const Decisions revoked = Decide();
   ASSERT_EQ(revoked.grants.size(), 2u);
 
@@ -189,12 +191,12 @@ TEST_F(ArbiterTest, AnotherJobsMemoryCountsUntilAllProcessesHaveLetGo) {
   EXPECT_EQ(arbiter_.PromisedOn(kDevice), 12 * kGibibyte);
   const Decisions partial = Decide();
   ASSERT_EQ(partial.grants.size(), 1u);
-  EXPECT_EQ(partial.grants[0].seat, SeatOf(2));
+  EXPECT_EQ(partial.grants[0].process, ProcessOf(2));
   EXPECT_EQ(partial.grants[0].memory_bytes, 4 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, AChangedBudgetIsGrantedAtOnceWhenItGrows) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(16), now_ns_);
   Terms half = Plain();
   half.memory.limit = 6 * kGibibyte;
   Settle();
@@ -212,21 +214,22 @@ TEST_F(ArbiterTest, AChangedBudgetIsGrantedAtOnceWhenItGrows) {
 }
 
 TEST_F(ArbiterTest, AGuaranteeThatDoesNotFitBesideOthersIsRefused) {
-  arbiter_.Join(SeatOf(1), Plain(10), Wants(16), now_ns_);
-  arbiter_.Join(SeatOf(2), Plain(4), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(10), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(4), Wants(16), now_ns_);
   Settle();
 
   EXPECT_EQ(arbiter_.CheckTerms(JobId{2}, kDevice, Plain(6)).text(), "");
   EXPECT_EQ(arbiter_.CheckTerms(JobId{2}, kDevice, Plain(7)).text(),
             "7.0 GiB cannot be guaranteed, others leave 6.0 GiB");
-  EXPECT_EQ(arbiter_.CheckTerms(JobId{3}, kDevice, Plain(1)).text(), "the job does not use this device");
+  EXPECT_EQ(arbiter_.CheckTerms(JobId{3}, kDevice, Plain(1)).text(),
+            "the job does not use this device");
 }
 
 TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {
   arbiter_.SetFrozen(true);
-  arbiter_.Rejoin(SeatOf(1, 11), Plain(), Wants(16), {9 * kGibibyte, kGibibyte}, now_ns_);
-  arbiter_.Rejoin(SeatOf(1, 12), Plain(), Wants(16), {3 * kGibibyte, 0}, now_ns_);
-  arbiter_.Join(SeatOf(2), Plain(), Wants(16), now_ns_);
+  arbiter_.Rejoin(ProcessOf(1, 11), Plain(), Wants(16), {9 * kGibibyte, kGibibyte}, now_ns_);
+  arbiter_.Rejoin(ProcessOf(1, 12), Plain(), Wants(16), {3 * kGibibyte, 0}, now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
 
   const Decisions frozen = Decide();
 
@@ -244,9 +247,9 @@ TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {
 }
 
 TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
-  arbiter_.Join(SeatOf(1), Plain(2), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(2), Wants(16), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
   Decide();
   EXPECT_EQ(arbiter_.NextWake(), 2 * kSecond);
 
@@ -254,25 +257,26 @@ TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
   const Decisions late = Decide();
 
   ASSERT_EQ(late.overdue.size(), 1u);
-  EXPECT_EQ(late.overdue[0], SeatOf(1));
+  EXPECT_EQ(late.overdue[0], ProcessOf(1));
   EXPECT_TRUE(View(1).overdue);
   EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
-  arbiter_.Leave(SeatOf(1));
+  arbiter_.Leave(ProcessOf(1));
   Settle();
   EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
 }
 
-// Device and job both noted it as late; it went on with half of what it could not give back until its process ended.
+// Device and job both noted it as late; it went on with half of what it could not give back until
+// its process ended.
 TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
   // Given a job with 16 GiB of which 12 cannot leave, late for one with a guarantee of 10 GiB
   Demand stuck = Wants(16);
   stuck.unmovable_bytes = 12 * kGibibyte;
-  arbiter_.Join(SeatOf(1), Plain(), stuck, now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), stuck, now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(10), Wants(10), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(10), Wants(10), now_ns_);
   const Decisions asked = Decide();
   ASSERT_EQ(asked.grants.size(), 1u);
-  arbiter_.Obeyed(SeatOf(1), asked.grants[0].serial, 12 * kGibibyte, 0);
+  arbiter_.Obeyed(ProcessOf(1), asked.grants[0].serial, 12 * kGibibyte, 0);
   Settle();
   now_ns_ += 3 * kSecond;
   ASSERT_EQ(Decide().overdue.size(), 1u);
@@ -281,19 +285,19 @@ TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
   ASSERT_EQ(View(1).granted_bytes, 6 * kGibibyte);
 
   // When the other ends
-  arbiter_.Leave(SeatOf(2));
+  arbiter_.Leave(ProcessOf(2));
   Settle();
 
   EXPECT_FALSE(View(1).overdue);
   EXPECT_EQ(GibOf(1), 16);
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1)), View(1).granted_bytes);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), View(1).granted_bytes);
 }
 
 TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
-  arbiter_.Join(SeatOf(1), Plain(), {32 * kGibibyte, 0, 0, true}, now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), {32 * kGibibyte, 0, 0, true}, now_ns_);
   Settle();
-  arbiter_.Use(SeatOf(1), {32 * kGibibyte, 0, 30 * kGibibyte, true});
-  arbiter_.Join(SeatOf(2), Plain(), {60 * kGibibyte, 0, 0, true}, now_ns_);
+  arbiter_.Use(ProcessOf(1), {32 * kGibibyte, 0, 30 * kGibibyte, true});
+  arbiter_.Join(ProcessOf(2), Plain(), {60 * kGibibyte, 0, 0, true}, now_ns_);
   Settle();
 
   EXPECT_GE(View(1).host_granted_bytes, 30 * kGibibyte);
@@ -303,36 +307,37 @@ TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
 // Nobody can see what a job uses; it may say that it uses all.
 TEST_F(ArbiterTest, WhatAJobSaysThatItUsesTakesNobodysGuaranteeOfHostMemory) {
   Demand all = Wants(900);
-  arbiter_.Join(SeatOf(1), Plain(), all, now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), all, now_ns_);
   Settle();
   all.host_bytes = 64 * kGibibyte;
-  arbiter_.Use(SeatOf(1), all);
+  arbiter_.Use(ProcessOf(1), all);
   Settle();
   ASSERT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
 
   Terms guaranteed = Plain();
   guaranteed.host.guaranteed = 16 * kGibibyte;
-  arbiter_.Join(SeatOf(2), guaranteed, Wants(36), now_ns_);
+  arbiter_.Join(ProcessOf(2), guaranteed, Wants(36), now_ns_);
   Settle();
 
   EXPECT_GE(View(2).host_granted_bytes, 16 * kGibibyte);
-  EXPECT_EQ(View(1).host_granted_bytes, 48 * kGibibyte) << "what nobody else is guaranteed is not asked back";
+  EXPECT_EQ(View(1).host_granted_bytes, 48 * kGibibyte)
+      << "what nobody else is guaranteed is not asked back";
 
   // Where the other has gone it may have all again.
-  arbiter_.Leave(SeatOf(2));
+  arbiter_.Leave(ProcessOf(2));
   Settle();
   EXPECT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
   arbiter_.SetHost(8 * kGibibyte);
-  arbiter_.Join(SeatOf(1), Plain(), Wants(18), now_ns_);
-  arbiter_.Join(SeatOf(2), Plain(), Wants(18), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(18), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(18), now_ns_);
   Settle();
   ASSERT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
 
   // What it lends of the device has to lie in host memory, until it wakes and beyond.
-  arbiter_.Use(SeatOf(1), Wants(18, false));
+  arbiter_.Use(ProcessOf(1), Wants(18, false));
   Settle();
 
   EXPECT_LT(GibOf(1), 1);
@@ -341,12 +346,13 @@ TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
 
 TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
   arbiter_.SetHost(9 * kGibibyte);
-  // Both may grow and want all of the device; one has little yet that would have to lie in host memory.
+  // Both may grow and want all of the device; one has little yet that would have to lie in host
+  // memory.
   const auto needs = [](int64_t host_gib) {
     return Demand{1000 * kGibibyte, 0, 0, true, host_gib * kGibibyte};
   };
-  arbiter_.Join(SeatOf(1), Plain(), needs(9), now_ns_);
-  arbiter_.Join(SeatOf(2), Plain(), needs(14), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), needs(9), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), needs(14), now_ns_);
   Settle();
 
   // Each has 8 GiB of the device.
@@ -357,7 +363,7 @@ TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
   Terms small = Plain();
   small.memory.limit = 4 * kGibibyte;
   arbiter_.ChangeTerms(JobId{1}, kDevice, small);
-  arbiter_.Use(SeatOf(2), needs(0));
+  arbiter_.Use(ProcessOf(2), needs(0));
   Settle();
 
   EXPECT_GE(View(1).host_granted_bytes, 5 * kGibibyte);
@@ -366,20 +372,20 @@ TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
 TEST_F(ArbiterTest, TheLinkIsSharedByWeightAndWhatAnIdleJobDoesNotUseIsLent) {
   Terms heavy = Plain();
   heavy.weight = 3;
-  arbiter_.Join(SeatOf(1), heavy, Wants(4), now_ns_);
-  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(1), heavy, Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
   Settle();
   EXPECT_EQ(View(1).link_permille, 750);
   EXPECT_EQ(View(2).link_permille, 250);
 
-  arbiter_.Use(SeatOf(1), Wants(4, false));
+  arbiter_.Use(ProcessOf(1), Wants(4, false));
   Settle();
   EXPECT_EQ(View(2).link_permille, 999);
 }
 
 TEST_F(ArbiterTest, DevicesAreSharedSeparately) {
-  arbiter_.Join(SeatOf(1, 1, kDevice), Plain(), Wants(16), now_ns_);
-  arbiter_.Join(SeatOf(2, 2, kOther), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(1, 1, kDevice), Plain(), Wants(16), now_ns_);
+  arbiter_.Join(ProcessOf(2, 2, kOther), Plain(), Wants(16), now_ns_);
   Settle();
 
   EXPECT_EQ(View(1, kDevice).granted_bytes, 16 * kGibibyte);
@@ -387,10 +393,10 @@ TEST_F(ArbiterTest, DevicesAreSharedSeparately) {
 }
 
 TEST_F(ArbiterTest, WhileDrainedNobodyBeginsAndThoseThatRunGoOn) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_);
   Settle();
   arbiter_.SetDraining(true);
-  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
 
   const Decisions drained = Decide();
   ASSERT_EQ(drained.admissions.size(), 1u);
@@ -409,7 +415,8 @@ TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
   terms.host.limit = kGibibyte;
 
   for (uint64_t session : {11, 12})
-    arbiter_.Join(SeatOf(1, session), terms, Wants(16), now_ns_, {16 * kGibibyte, 64 * kGibibyte});
+    arbiter_.Join(ProcessOf(1, session), terms, Wants(16), now_ns_,
+                  {16 * kGibibyte, 64 * kGibibyte});
   Decide();
 
   EXPECT_LE(arbiter_.PromisedOn(kDevice), 2 * kGibibyte);
@@ -419,39 +426,39 @@ TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
 // Only the process that its job began with was: what another one held was promised to others.
 TEST_F(ArbiterTest, AnotherProcessThatRanWithoutAnAgentIsBelievedToo) {
   // Given a job that has 4 of 16 GiB, and one that has as much
-  arbiter_.Join(SeatOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
-  arbiter_.Join(SeatOf(2), Plain(), Wants(4), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
+  arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
   Settle();
 
   // When another process of the first comes with 6
-  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(1, 12)), 6 * kGibibyte);
+  arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 6 * kGibibyte);
   EXPECT_GE(arbiter_.PromisedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
 
   // Then it keeps them, and others have the rest
   const Decisions decisions = Decide();
   ASSERT_EQ(decisions.grants.size(), 2u) << "and the other process hears of its part of the link";
-  EXPECT_EQ(decisions.grants[1].seat, SeatOf(1, 12));
+  EXPECT_EQ(decisions.grants[1].process, ProcessOf(1, 12));
   EXPECT_EQ(decisions.grants[1].reason, RulingReason::kKept);
   EXPECT_EQ(decisions.grants[1].memory_bytes, 6 * kGibibyte);
-  EXPECT_GE(arbiter_.PromisedTo(SeatOf(1)), 4 * kGibibyte);
-  arbiter_.Use(SeatOf(2), Wants(16));
+  EXPECT_GE(arbiter_.PromisedTo(ProcessOf(1)), 4 * kGibibyte);
+  arbiter_.Use(ProcessOf(2), Wants(16));
   Decide();
   EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, ALateJobIsNotForgivenForAProcessThatComesAndSaysThatItHoldsSomething) {
-  arbiter_.Join(SeatOf(1), Plain(), Wants(12), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(), Wants(12), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(10), Wants(10), now_ns_);
+  arbiter_.Join(ProcessOf(2), Plain(10), Wants(10), now_ns_);
   Decide();
   now_ns_ += 3 * kSecond;
   Decide();
   ASSERT_TRUE(View(1).overdue);
-  arbiter_.Leave(SeatOf(2));
-  arbiter_.Join(SeatOf(3), Plain(9), Wants(9), now_ns_);
+  arbiter_.Leave(ProcessOf(2));
+  arbiter_.Join(ProcessOf(3), Plain(9), Wants(9), now_ns_);
 
-  arbiter_.Join(SeatOf(1, 12), Plain(), Wants(1), now_ns_, {2 * kGibibyte, 0});
+  arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(1), now_ns_, {2 * kGibibyte, 0});
   Decide();
 
   EXPECT_TRUE(View(1).overdue);
@@ -460,31 +467,32 @@ TEST_F(ArbiterTest, ALateJobIsNotForgivenForAProcessThatComesAndSaysThatItHoldsS
 
 // A job that waits and runs without the agent's word grows meanwhile.
 TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndWaitsIsBelievedWhatItSaidLast) {
-  arbiter_.Join(SeatOf(1), Plain(9), Wants(9), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(9), Wants(1), now_ns_, {2 * kGibibyte, 0});
+  arbiter_.Join(ProcessOf(2), Plain(9), Wants(1), now_ns_, {2 * kGibibyte, 0});
   Settle();
   ASSERT_EQ(View(2).state, TenancyState::kQueued);
 
-  arbiter_.Holds(SeatOf(2), {4 * kGibibyte, kGibibyte});
-  arbiter_.Leave(SeatOf(1));
+  arbiter_.Holds(ProcessOf(2), {4 * kGibibyte, kGibibyte});
+  arbiter_.Leave(ProcessOf(1));
   Decide();
 
-  EXPECT_EQ(arbiter_.PromisedTo(SeatOf(2)), 4 * kGibibyte);
-  EXPECT_EQ(arbiter_.HostPromisedTo(SeatOf(2)), kGibibyte);
+  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(2)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.HostPromisedTo(ProcessOf(2)), kGibibyte);
 }
 
-// Its place was kept, and what it holds was forgotten: that was promised to others when its turn came.
+// Its place was kept, and what it holds was forgotten: that was promised to others when its turn
+// came.
 TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndComesBackWhileItWaitsIsBelievedWhatItHolds) {
   // Given a job that runs and waits for what is guaranteed to another
-  arbiter_.Join(SeatOf(1), Plain(9), Wants(9), now_ns_);
+  arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
-  arbiter_.Join(SeatOf(2), Plain(9), Wants(1), now_ns_, {4 * kGibibyte, 0});
+  arbiter_.Join(ProcessOf(2), Plain(9), Wants(1), now_ns_, {4 * kGibibyte, 0});
   Settle();
   ASSERT_EQ(View(2).state, TenancyState::kQueued);
 
-  arbiter_.Succeed(SeatOf(2), SessionId{22}, Wants(1), {4 * kGibibyte, 0});
-  arbiter_.Leave(SeatOf(1));
+  arbiter_.Succeed(ProcessOf(2), SessionId{22}, Wants(1), {4 * kGibibyte, 0});
+  arbiter_.Leave(ProcessOf(1));
   Decide();
 
   EXPECT_GE(arbiter_.PromisedOn(kDevice), 4 * kGibibyte);

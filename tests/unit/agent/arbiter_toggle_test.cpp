@@ -1,5 +1,6 @@
-// Jobs that fall idle and wake again beside others that get less than they want: what that costs in grants, on a virtual clock. Processes
-// give back as fast as a link copies, and say so in pieces, as the lease client does (interposer/lease/lease_client.h).
+// Jobs that fall idle and wake again beside others that get less than they want: what that costs in
+// grants, on a virtual clock. Processes give back as fast as a link copies, and say so in pieces,
+// as the lease client does (interposer/lease/lease_client.h).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -34,7 +35,7 @@ class ToggledNode {
     terms.link = {0, 0, kWholeLink};
     for (uint64_t job = 1; job <= jobs; ++job) {
       processes_[job].demand = {.wanted_bytes = device_bytes, .host_need_bytes = 0};
-      arbiter_.Join(SeatOf(job), terms, processes_[job].demand, now_ns_);
+      arbiter_.Join(ProcessOf(job), terms, processes_[job].demand, now_ns_);
     }
     ComeToRest();
   }
@@ -43,7 +44,7 @@ class ToggledNode {
   int Toggle(uint64_t job) {
     Demand& demand = processes_.at(job).demand;
     demand.active = !demand.active;
-    arbiter_.Use(SeatOf(job), demand);
+    arbiter_.Use(ProcessOf(job), demand);
     return ComeToRest();
   }
 
@@ -83,10 +84,10 @@ class ToggledNode {
     std::optional<GrantDecision> grant;
     int64_t holds_bytes = 0, said_bytes = 0;
   };
-  static Seat SeatOf(uint64_t job) { return {JobId{job}, SessionId{job}, kDevice}; }
+  static TenantProcess ProcessOf(uint64_t job) { return {JobId{job}, SessionId{job}, kDevice}; }
 
   void Take(const GrantDecision& grant) {
-    Process& process = processes_.at(static_cast<uint64_t>(grant.seat.job));
+    Process& process = processes_.at(static_cast<uint64_t>(grant.process.job));
     process.grant = grant;
     process.said_bytes = INT64_MAX;
   }
@@ -98,7 +99,8 @@ class ToggledNode {
       process.holds_bytes = std::max(budget_bytes, process.holds_bytes - kPieceBytes);
       if (process.holds_bytes == process.said_bytes) continue;
       process.said_bytes = process.holds_bytes;
-      arbiter_.Obeyed(SeatOf(job), process.grant->serial, process.holds_bytes, process.grant->host_bytes);
+      arbiter_.Obeyed(ProcessOf(job), process.grant->serial, process.holds_bytes,
+                      process.grant->host_bytes);
       any = true;
     }
     return any;
@@ -152,9 +154,10 @@ TEST(ArbiterToggleTest, WhoeverFallsAsleepOrWakesFewHearOfItAndAllHaveAboutTheir
 
 // Everybody obeys at once.
 void Settle(Arbiter* arbiter) {
-  for (Decisions decisions = arbiter->Decide(0); !decisions.grants.empty(); decisions = arbiter->Decide(0)) {
+  for (Decisions decisions = arbiter->Decide(0); !decisions.grants.empty();
+       decisions = arbiter->Decide(0)) {
     for (const GrantDecision& grant : decisions.grants)
-      arbiter->Obeyed(grant.seat, grant.serial, grant.memory_bytes, grant.host_bytes);
+      arbiter->Obeyed(grant.process, grant.serial, grant.memory_bytes, grant.host_bytes);
   }
 }
 
@@ -180,7 +183,7 @@ TEST(ArbiterToggleTest, WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGran
   arbiter.Leave({JobId{of_two}, SessionId{2}, kDevice});
   Settle(&arbiter);
   EXPECT_EQ(granted(), 2 * needed_bytes);
-  EXPECT_EQ(arbiter.Tenancies().back().seats_promised_bytes, needed_bytes);
+  EXPECT_EQ(arbiter.Tenancies().back().processes_promised_bytes, needed_bytes);
 
   // And who comes has it.
   join(jobs + 1, 99, (jobs + 1) * kGibibyte);

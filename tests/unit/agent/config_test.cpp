@@ -43,7 +43,8 @@ TEST_F(ConfigFileTest, NothingSaidMeansTheDefaults) {
 TEST_F(ConfigFileTest, WhatIsNamedAndNotThereIsAnError) {
   const ConfigResult result = ReadConfigFiles(folder_ + "/spillway.toml", MainFile::kMustBeThere);
 
-  EXPECT_EQ(result.errors, Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
+  EXPECT_EQ(result.errors,
+            Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
 }
 
 TEST_F(ConfigFileTest, UsersAndAccountsAreReadShownAndCompared) {
@@ -63,20 +64,23 @@ weight = 2
   ASSERT_EQ(result.errors, Lines{});
   const Config& config = result.config;
 
-  EXPECT_EQ(UserTermsFor(config, 1003, 0), (OwnerTerms{.limit_bytes = int64_t{8} << 30, .jobs = 4}));
+  EXPECT_EQ(UserTermsFor(config, 1003, 0),
+            (OwnerTerms{.limit_bytes = int64_t{8} << 30, .jobs = 4}));
   EXPECT_EQ(UserTermsFor(config, std::nullopt, 0), (OwnerTerms{.jobs = 4}));
   ASSERT_NE(AccountOf(config, 1002), nullptr);
   EXPECT_EQ(AccountOf(config, 1003), nullptr);
-  EXPECT_EQ(
-      AccountTermsFor(*AccountOf(config, 1002), 0),
-      (OwnerTerms{.guaranteed_bytes = int64_t{4} << 30, .host_limit_bytes = int64_t{16} << 30, .weight = 2}));
+  EXPECT_EQ(AccountTermsFor(*AccountOf(config, 1002), 0),
+            (OwnerTerms{.guaranteed_bytes = int64_t{4} << 30,
+                        .host_limit_bytes = int64_t{16} << 30,
+                        .weight = 2}));
 
   Write("spillway.toml", ShowConfig(config));
   EXPECT_EQ(Read().config, config);
-  EXPECT_EQ(DifferencesBetween(Config{}, config),
-            (Lines{"new: [[account]] name = \"physics\", uids = [1001, 1002], guaranteed = \"4GiB\", "
-                   "host_limit = \"16GiB\", weight = 2",
-                   "new: [[user]] jobs = 4", "new: [[user]] uid = 1003, limit = \"8GiB\""}));
+  EXPECT_EQ(
+      DifferencesBetween(Config{}, config),
+      (Lines{"new: [[account]] name = \"physics\", uids = [1001, 1002], guaranteed = \"4GiB\", "
+             "host_limit = \"16GiB\", weight = 2",
+             "new: [[user]] jobs = 4", "new: [[user]] uid = 1003, limit = \"8GiB\""}));
 }
 
 // Each was an error but for a job's terms.
@@ -96,7 +100,8 @@ memory = "50%"
 )");
   EXPECT_EQ(Errors(), Lines{"spillway.toml:6: guaranteed is more than limit"});
   Write("spillway.toml",
-        "[devices]\nreserve = '2%'\n[host]\nmemory = '40%'\nspare = '10%'\n[[user]]\nlimit = '33.3%'\n"
+        "[devices]\nreserve = '2%'\n[host]\nmemory = '40%'\nspare = '10%'\n[[user]]\nlimit = "
+        "'33.3%'\n"
         "guaranteed = '25%'\nhost_limit = '50%'\n[[device]]\nmemory = '50%'\n"
         "uuid = 'GPU-01000000-0000-0000-0000-000000000000'\n");
   const ConfigResult result = Read();
@@ -116,10 +121,9 @@ TEST_F(ConfigFileTest, AShareOfADeviceThatNobodyAsksForIsAnError) {
         "[devices]\nfind = false\n[[device]]\nmemory = '50%'\n"
         "uuid = 'GPU-01000000-0000-0000-0000-000000000000'\n");
 
-  EXPECT_EQ(
-      Errors(),
-      Lines{"spillway.toml: the memory of device GPU-01000000-0000-0000-0000-000000000000 is a share, which "
-            "takes NVML: write it in bytes, or set [devices] find = true"});
+  EXPECT_EQ(Errors(), Lines{"spillway.toml: the memory of device "
+                            "GPU-01000000-0000-0000-0000-000000000000 is a share, which "
+                            "takes NVML: write it in bytes, or set [devices] find = true"});
 }
 
 // `config check` said ok, and the agent did not start, left the device out, or took no notice.
@@ -150,10 +154,12 @@ name = "a\"b"
           "spillway.toml:17: the name of an account is of letters, digits, '.', '_' and '-'",
           "spillway.toml:3: '127.0.0.1:99999' is no address and port like 127.0.0.1:9477",
           "spillway.toml:4: log_level is trace, debug, info, warn or error",
-          "spillway.toml:2: socket is a whole path of at most 107 bytes, like \"/run/spillway/agent.sock\"",
+          "spillway.toml:2: socket is a whole path of at most 107 bytes, like "
+          "\"/run/spillway/agent.sock\"",
           "spillway.toml:6: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: "
           "nvidia-smi -L",
-          "spillway.toml:12: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: "
+          "spillway.toml:12: uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; "
+          "see: "
           "nvidia-smi -L",
           "spillway.toml:14: device GPU-01000000000000000000000000000000 is configured already"}));
 }
@@ -178,10 +184,11 @@ guaranteed = "2GiB"
 limit = "1GiB"
 )");
 
-  EXPECT_EQ(Errors(), (Lines{"spillway.toml:3: an account needs a name",
-                             "spillway.toml:5: guaranteed is more than limit",
-                             "spillway.toml:5: user 1001 is in account '' already",
-                             "spillway.toml:2: there is no setting 'wieght'; do you mean 'weight'?"}));
+  EXPECT_EQ(Errors(),
+            (Lines{"spillway.toml:3: an account needs a name",
+                   "spillway.toml:5: guaranteed is more than limit",
+                   "spillway.toml:5: user 1001 is in account '' already",
+                   "spillway.toml:2: there is no setting 'wieght'; do you mean 'weight'?"}));
 }
 
 // `config check` said that it is ok, and the guarantee was silently the limit.
@@ -200,7 +207,8 @@ limit = "4GiB"
                              "spillway.d/10-less.toml:3: floor is more than limit"}));
 }
 
-// Each was taken for an empty file: everything was as by default, and `config check` said that it is ok.
+// Each was taken for an empty file: everything was as by default, and `config check` said that it
+// is ok.
 TEST_F(ConfigFileTest, WhatCannotBeReadIsAnError) {
   std::filesystem::create_directories(folder_ + "/spillway.toml");
   std::filesystem::create_symlink("nowhere", folder_ + "/spillway.d/10-lost.toml");
@@ -262,7 +270,8 @@ TEST_F(ConfigFileTest, EveryErrorIsNamedWithItsLineAndTheNearestName) {
 }
 
 TEST_F(ConfigFileTest, SizesOfTermsMayBeShares) {
-  Write("spillway.toml", "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5 %\"\n");
+  Write("spillway.toml",
+        "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5 %\"\n");
   EXPECT_EQ(Errors().size(), 1u) << "a blank stands before no per cent sign";
   Write("spillway.toml", "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5%\"\n");
   const Config config = Read().config;
@@ -333,8 +342,8 @@ TEST(ConfigDifferencesTest, AreNamedAndSoIsWhatTakesARestart) {
   next.return_within_ms = 500;
 
   EXPECT_EQ(DifferencesBetween(Config{}, next),
-            (Lines{"[agent] http: \"\" -> \"127.0.0.1:1\"", "[arbiter] return_within_ms: 2000 -> 500",
-                   "[defaults] limit: unset -> 1GiB"}));
+            (Lines{"[agent] http: \"\" -> \"127.0.0.1:1\"",
+                   "[arbiter] return_within_ms: 2000 -> 500", "[defaults] limit: unset -> 1GiB"}));
   EXPECT_EQ(NeedRestart(Config{}, next), (Lines{"[agent] http"}));
 }
 
@@ -348,10 +357,12 @@ TEST(ConfigDifferencesTest, RulesAndDevicesAreShown) {
   to.rules[1].terms.limit_bytes = int64_t{2} << 30;
   to.devices = {{"GPU-7", int64_t{8} << 30}};
 
-  EXPECT_EQ(DifferencesBetween(from, to), (Lines{"new: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
-                                                 "new: [[rule]] job = \"*\", limit = \"2GiB\""}));
-  EXPECT_EQ(DifferencesBetween(to, from), (Lines{"no more: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
-                                                 "no more: [[rule]] job = \"*\", limit = \"2GiB\""}));
+  EXPECT_EQ(DifferencesBetween(from, to),
+            (Lines{"new: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
+                   "new: [[rule]] job = \"*\", limit = \"2GiB\""}));
+  EXPECT_EQ(DifferencesBetween(to, from),
+            (Lines{"no more: [[device]] uuid = \"GPU-7\", memory = \"8GiB\"",
+                   "no more: [[rule]] job = \"*\", limit = \"2GiB\""}));
   to = from;
   to.rules = {second, first};
   EXPECT_EQ(DifferencesBetween(from, to).size(), 4u) << "another order is another configuration";

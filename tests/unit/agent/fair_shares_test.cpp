@@ -16,46 +16,52 @@ Shares Divide(int64_t capacity, std::vector<Claim> claims) { return FairShares(c
 constexpr int64_t kAll = 100;  // a limit that is no limit here
 
 TEST(FairSharesTest, EverybodyGetsItsNeedWhileThereIsEnough) {
-  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 30}, {.limit = kAll, .wanted = 60}}), (Shares{30, 60}));
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 30}, {.limit = kAll, .wanted = 60}}),
+            (Shares{30, 60}));
 }
 
 TEST(FairSharesTest, SharesEquallyWhenEverybodyWantsAll) {
-  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100}}), (Shares{50, 50}));
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100}}),
+            (Shares{50, 50}));
 }
 
 TEST(FairSharesTest, WhatTheModestLeaveGoesToTheOthers) {
-  EXPECT_EQ(
-      Divide(100,
-             {{.limit = kAll, .wanted = 10}, {.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100}}),
-      (Shares{10, 45, 45}));
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 10},
+                         {.limit = kAll, .wanted = 100},
+                         {.limit = kAll, .wanted = 100}}),
+            (Shares{10, 45, 45}));
 }
 
 TEST(FairSharesTest, WeightsScaleTheShares) {
-  EXPECT_EQ(
-      Divide(100, {{.limit = kAll, .wanted = 100, .weight = 3}, {.limit = kAll, .wanted = 100, .weight = 1}}),
-      (Shares{75, 25}));
+  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100, .weight = 3},
+                         {.limit = kAll, .wanted = 100, .weight = 1}}),
+            (Shares{75, 25}));
 }
 
 TEST(FairSharesTest, AGuaranteeIsTheLeastNotAnExtra) {
-  EXPECT_EQ(Divide(120, {{.guaranteed = 80, .limit = 120, .wanted = 120}, {.limit = 120, .wanted = 120}}),
-            (Shares{80, 40}));
+  EXPECT_EQ(
+      Divide(120, {{.guaranteed = 80, .limit = 120, .wanted = 120}, {.limit = 120, .wanted = 120}}),
+      (Shares{80, 40}));
 }
 
 TEST(FairSharesTest, AGuaranteeThatIsNotWantedIsLent) {
-  EXPECT_EQ(Divide(100, {{.guaranteed = 80, .limit = kAll, .wanted = 20}, {.limit = kAll, .wanted = 100}}),
+  EXPECT_EQ(Divide(100, {{.guaranteed = 80, .limit = kAll, .wanted = 20},
+                         {.limit = kAll, .wanted = 100}}),
             (Shares{20, 80}));
 }
 
 TEST(FairSharesTest, AnIdleJobKeepsItsFloorAndLendsTheRest) {
-  EXPECT_EQ(Divide(100, {{.floor = 5, .guaranteed = 60, .limit = kAll, .wanted = 60, .active = false},
-                         {.limit = kAll, .wanted = 100}}),
-            (Shares{5, 95}));
+  EXPECT_EQ(
+      Divide(100, {{.floor = 5, .guaranteed = 60, .limit = kAll, .wanted = 60, .active = false},
+                   {.limit = kAll, .wanted = 100}}),
+      (Shares{5, 95}));
 }
 
 TEST(FairSharesTest, AnIdleJobKeepsWhatNobodyWants) {
-  EXPECT_EQ(Divide(100, {{.floor = 5, .guaranteed = 20, .limit = kAll, .wanted = 60, .active = false},
-                         {.limit = kAll, .wanted = 50}}),
-            (Shares{50, 50}));
+  EXPECT_EQ(
+      Divide(100, {{.floor = 5, .guaranteed = 20, .limit = kAll, .wanted = 60, .active = false},
+                   {.limit = kAll, .wanted = 50}}),
+      (Shares{50, 50}));
 }
 
 TEST(FairSharesTest, HigherPriorityFirstButNeverBelowAFloor) {
@@ -65,9 +71,10 @@ TEST(FairSharesTest, HigherPriorityFirstButNeverBelowAFloor) {
 }
 
 TEST(FairSharesTest, HigherPriorityPreemptsGuaranteesThatDoNotFitBoth) {
-  EXPECT_EQ(Divide(100, {{.floor = 10, .guaranteed = 70, .limit = kAll, .wanted = 100, .priority = 0},
-                         {.floor = 10, .guaranteed = 70, .limit = kAll, .wanted = 70, .priority = 1}}),
-            (Shares{30, 70}));
+  EXPECT_EQ(
+      Divide(100, {{.floor = 10, .guaranteed = 70, .limit = kAll, .wanted = 100, .priority = 0},
+                   {.floor = 10, .guaranteed = 70, .limit = kAll, .wanted = 70, .priority = 1}}),
+      (Shares{30, 70}));
 }
 
 TEST(FairSharesTest, LimitsHoldEvenWhenMemoryIsLeft) {
@@ -83,8 +90,9 @@ TEST(FairSharesTest, FloorsBeyondTheCapacityGoByPriorityAndArrival) {
 }
 
 TEST(FairSharesTest, WhatIsInUseComesBeforeWhatIsLentAndAfterGuarantees) {
-  EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100, .in_use = 70}}),
-            (Shares{30, 70}));
+  EXPECT_EQ(
+      Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100, .in_use = 70}}),
+      (Shares{30, 70}));
   EXPECT_EQ(Divide(100, {{.guaranteed = 40, .limit = kAll, .wanted = 100},
                          {.limit = kAll, .wanted = 100, .in_use = 70}}),
             (Shares{40, 60}));
@@ -98,9 +106,10 @@ TEST(FairSharesTest, TwoThatSayThatTheyUseAllTakeNobodysGuarantee) {
 }
 
 TEST(FairSharesTest, AnIdleJobKeepsWhatItCannotGiveBackOfItsGuarantee) {
-  EXPECT_EQ(Divide(100, {{.guaranteed = 50, .limit = kAll, .wanted = 50, .in_use = 30, .active = false},
-                         {.limit = kAll, .wanted = 100, .in_use = 100}}),
-            (Shares{30, 70}));
+  EXPECT_EQ(
+      Divide(100, {{.guaranteed = 50, .limit = kAll, .wanted = 50, .in_use = 30, .active = false},
+                   {.limit = kAll, .wanted = 100, .in_use = 100}}),
+      (Shares{30, 70}));
 }
 
 TEST(FairSharesTest, NothingIsLostToRounding) {
@@ -161,10 +170,12 @@ class Referee {
     if (p.priority > r.priority) {
       EXPECT_FALSE(has_more) << rich << " over " << poor;
     }
-    if (shares_[poor] < p.Entitled() && has_more) ADD_FAILURE() << poor << " lacks of its guarantee";
+    if (shares_[poor] < p.Entitled() && has_more)
+      ADD_FAILURE() << poor << " lacks of its guarantee";
     if (p.priority != r.priority || !has_more) return;
     // One unit, moved, would have to make it less even.
-    EXPECT_LE((shares_[rich] - 1) / r.weight, (shares_[poor] + 1) / p.weight) << rich << " over " << poor;
+    EXPECT_LE((shares_[rich] - 1) / r.weight, (shares_[poor] + 1) / p.weight)
+        << rich << " over " << poor;
   }
   int64_t Sum() const { return std::accumulate(shares_.begin(), shares_.end(), int64_t{0}); }
   int64_t SumOfFloors() const {
@@ -199,7 +210,9 @@ constexpr OwnerId kAnna{1}, kBert{2}, kCarl{3}, kLab{9};
 Shares DivideAmong(const OwnerClaims& owners, std::vector<Claim> claims, int64_t capacity = 120) {
   return FairShares(capacity, claims, owners);
 }
-Claim Of(OwnerId owner, int64_t wanted = 1000) { return {.limit = 1000, .wanted = wanted, .owner = owner}; }
+Claim Of(OwnerId owner, int64_t wanted = 1000) {
+  return {.limit = 1000, .wanted = wanted, .owner = owner};
+}
 
 TEST(FairSharesOfOwnersTest, ManyJobsOfOneUserHaveNoMoreThanOneOfAnother) {
   EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {}}}, {Of(kAnna), Of(kBert), Of(kBert), Of(kBert)}),
@@ -219,15 +232,17 @@ TEST(FairSharesOfOwnersTest, WeightsCountAmongUsersAndThenAmongAUsersJobs) {
 }
 
 TEST(FairSharesOfOwnersTest, AnAccountsUsersShareWhatTheAccountHas) {
-  EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {.above = kLab}}, {kCarl, {.above = kLab}}, {kLab, {}}},
-                        {Of(kAnna), Of(kBert), Of(kBert), Of(kCarl)}),
-            (Shares{60, 15, 15, 30}));
+  EXPECT_EQ(
+      DivideAmong({{kAnna, {}}, {kBert, {.above = kLab}}, {kCarl, {.above = kLab}}, {kLab, {}}},
+                  {Of(kAnna), Of(kBert), Of(kBert), Of(kCarl)}),
+      (Shares{60, 15, 15, 30}));
 }
 
 TEST(FairSharesOfOwnersTest, AUsersLimitHoldsEvenWhenMemoryIsLeft) {
   EXPECT_EQ(DivideAmong({{kAnna, {.limit = 50}}}, {Of(kAnna), Of(kAnna)}), (Shares{25, 25}));
-  EXPECT_EQ(DivideAmong({{kAnna, {.above = kLab}}, {kLab, {.limit = 50}}}, {Of(kAnna), Of(kNobody, 30)}),
-            (Shares{50, 30}));
+  EXPECT_EQ(
+      DivideAmong({{kAnna, {.above = kLab}}, {kLab, {.limit = 50}}}, {Of(kAnna), Of(kNobody, 30)}),
+      (Shares{50, 30}));
 }
 
 TEST(FairSharesOfOwnersTest, AUsersGuaranteeIsLentWhileItsJobsAreIdle) {
@@ -243,7 +258,8 @@ TEST(FairSharesOfOwnersTest, AClaimOfNobodyStandsForItself) {
             (Shares{20, 20, 40, 40}));
 }
 
-// By owners' limits and weights, and otherwise alike: how much it is per weight, up or down by a unit.
+// By owners' limits and weights, and otherwise alike: how much it is per weight, up or down by a
+// unit.
 void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, const Shares& shares,
                  int64_t capacity) {
   std::map<OwnerId, int64_t> has, needs;
@@ -255,12 +271,15 @@ void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, co
     EXPECT_LE(shares[i], claims[i].Need());
   }
   EXPECT_LE(sum, capacity);
-  const auto is_short = [&](OwnerId id) { return has[id] < std::min(needs[id], owners.at(id).limit); };
+  const auto is_short = [&](OwnerId id) {
+    return has[id] < std::min(needs[id], owners.at(id).limit);
+  };
   for (const auto& [poor, p] : owners) {
     EXPECT_LE(has[poor], p.limit);
     if (!is_short(poor)) continue;
     EXPECT_EQ(sum, capacity) << "something is left";
-    for (const auto& [rich, r] : owners) EXPECT_LE((has[rich] - 1) / r.weight, (has[poor] + 1) / p.weight);
+    for (const auto& [rich, r] : owners)
+      EXPECT_LE((has[rich] - 1) / r.weight, (has[poor] + 1) / p.weight);
   }
   for (size_t i = 0; i < claims.size(); ++i) {
     for (size_t j = 0; j < claims.size(); ++j) {
@@ -279,7 +298,8 @@ TEST(FairSharesOfOwnersTest, RandomOwnersHaveEvenLevelsAndSoHaveTheClaimsOfEach)
     for (uint64_t id = 1; id <= 1 + random.Below(5); ++id) {
       owners[OwnerId{id}].weight = 1 + static_cast<int32_t>(random.Below(4));
       if (random.Below(3) == 0)
-        owners[OwnerId{id}].limit = static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity)));
+        owners[OwnerId{id}].limit =
+            static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity)));
     }
     std::vector<Claim> claims(1 + random.Below(12));
     for (Claim& claim : claims) {
@@ -299,10 +319,13 @@ TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMo
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     base::Prng random(seed);
     const int64_t capacity = 1 + static_cast<int64_t>(random.Below(100'000));
-    const auto below = [&] { return static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity))); };
+    const auto below = [&] {
+      return static_cast<int64_t>(random.Below(static_cast<uint64_t>(capacity)));
+    };
     OwnerClaims owners = {{kLab, {.guaranteed = below() / 2, .limit = capacity / 2 + below()}}};
     for (const OwnerId id : {kAnna, kBert, kCarl})
-      owners[id] = {.above = random.Below(2) ? kLab : kNobody, .guaranteed = below() / 4, .limit = below()};
+      owners[id] = {
+          .above = random.Below(2) ? kLab : kNobody, .guaranteed = below() / 4, .limit = below()};
     std::vector<Claim> claims(1 + random.Below(12));
     for (Claim& claim : claims) {
       claim = RandomClaim(random, capacity);
@@ -317,7 +340,8 @@ TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMo
       if (claims[i].owner != kNobody) has[owners[claims[i].owner].above] += shares[i];
       EXPECT_LE(shares[i], claims[i].Need());
     }
-    for (const auto& [id, owner] : owners) EXPECT_LE(has[id], owner.limit) << static_cast<uint64_t>(id);
+    for (const auto& [id, owner] : owners)
+      EXPECT_LE(has[id], owner.limit) << static_cast<uint64_t>(id);
     EXPECT_LE(std::accumulate(shares.begin(), shares.end(), int64_t{0}), capacity);
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
@@ -326,7 +350,8 @@ TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMo
 TEST(FairSharesTest, RandomClaimsAreSharedByTheRules) {
   for (uint64_t seed = 1; seed <= 5000; ++seed) {
     base::Prng random(seed);
-    const int64_t capacity = 1 + static_cast<int64_t>(random.Below(random.Below(2) ? 50 : 1'000'000));
+    const int64_t capacity =
+        1 + static_cast<int64_t>(random.Below(random.Below(2) ? 50 : 1'000'000));
     std::vector<Claim> claims(1 + random.Below(12));
     for (Claim& claim : claims) claim = RandomClaim(random, capacity);
 

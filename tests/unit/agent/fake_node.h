@@ -1,4 +1,5 @@
-// A node whose world is made of values: clients are channels in memory, processes are flags, the clock is a number.
+// A node whose world is made of values: clients are channels in memory, processes are flags, the
+// clock is a number.
 #pragma once
 
 #include <map>
@@ -31,7 +32,8 @@ class FakePeer : public Peer {
 class FakeServices : public NodeServices {
  public:
   std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) override {
-    if (const auto known = identities.find(peer.pid()); known != identities.end()) return known->second;
+    if (const auto known = identities.find(peer.pid()); known != identities.end())
+      return known->second;
     const std::string leader = std::to_string(leader_pid > 0 ? leader_pid : peer.pid());
     return JobIdentity{"local-" + leader, "local-" + leader, JobSource::kLocal, "", "train"};
   }
@@ -58,7 +60,8 @@ inline Config FakeConfig() {
 }
 
 inline std::vector<NodeDevice> FakeDevices() {
-  return {{kFirstDevice, "GPU-1", "Simulated", 16 * kGiB}, {kSecondDevice, "GPU-2", "Simulated", 16 * kGiB}};
+  return {{kFirstDevice, "GPU-1", "Simulated", 16 * kGiB},
+          {kSecondDevice, "GPU-2", "Simulated", 16 * kGiB}};
 }
 
 }  // namespace spillway::agent

@@ -14,10 +14,11 @@ using Identity = ControlGroupIdentity;
 const std::string kId(64, 'a');
 
 TEST(ControlGroupTest, SlurmJobsAndStepsOfBothHierarchies) {
-  EXPECT_EQ(
-      IdentityInControlGroups("9:name=systemd:/\n4:memory:/slurm_node7/uid_5/job_1201/step_0/task_0\n0::/\n"),
-      (Identity{JobSource::kSlurm, "1201", "0"}));
-  EXPECT_EQ(IdentityInControlGroups("0::/system.slice/slurmstepd.scope/job_1201/step_batch/user/task_0\n"),
+  EXPECT_EQ(IdentityInControlGroups(
+                "9:name=systemd:/\n4:memory:/slurm_node7/uid_5/job_1201/step_0/task_0\n0::/\n"),
+            (Identity{JobSource::kSlurm, "1201", "0"}));
+  EXPECT_EQ(IdentityInControlGroups(
+                "0::/system.slice/slurmstepd.scope/job_1201/step_batch/user/task_0\n"),
             (Identity{JobSource::kSlurm, "1201", "batch"}));
 }
 
@@ -26,7 +27,8 @@ TEST(ControlGroupTest, AStepIsOfASlurmJobsLettersOrNotSaid) {
   const std::string job = "0::/system.slice/slurmstepd.scope/job_1201/";
   EXPECT_EQ(IdentityInControlGroups(job + "step_0+1/user\n").part, "0+1");
   for (const char* step : {"step_\xff", "step_0\"} 1", "step_0\\n", "step_", "user"}) {
-    EXPECT_EQ(IdentityInControlGroups(job + step + "\n"), (Identity{JobSource::kSlurm, "1201", ""})) << step;
+    EXPECT_EQ(IdentityInControlGroups(job + step + "\n"), (Identity{JobSource::kSlurm, "1201", ""}))
+        << step;
   }
 }
 
@@ -36,9 +38,10 @@ TEST(ControlGroupTest, PodsByAnyDriver) {
                 "kubepods-burstable-pod1f2e3d4c_0000_4000_8000_123456789abc.slice/cri-containerd-" +
                 kId + ".scope\n"),
             (Identity{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId}));
-  EXPECT_EQ(IdentityInControlGroups("4:memory:/kubepods/burstable/pod1f2e3d4c-0000-4000-8000-123456789abc/" +
-                                    kId + "\n"),
-            (Identity{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId}));
+  EXPECT_EQ(
+      IdentityInControlGroups(
+          "4:memory:/kubepods/burstable/pod1f2e3d4c-0000-4000-8000-123456789abc/" + kId + "\n"),
+      (Identity{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId}));
 }
 
 TEST(ControlGroupTest, ContainersOfDockerAndPodman) {
@@ -51,7 +54,8 @@ TEST(ControlGroupTest, ContainersOfDockerAndPodman) {
 TEST(ControlGroupTest, WhatAUserMakesBelowHisOwnIsNoJobOfOthers) {
   const std::string own = "0::/user.slice/user-1000.slice/user@1000.service/";
   EXPECT_EQ(IdentityInControlGroups(own + "slurm/uid_5/job_4/step_0\n"), Identity{});
-  EXPECT_EQ(IdentityInControlGroups(own + "kubepods/pod1f2e3d4c-0000-4000-8000-123456789abc/" + kId + "\n"),
+  EXPECT_EQ(IdentityInControlGroups(own + "kubepods/pod1f2e3d4c-0000-4000-8000-123456789abc/" +
+                                    kId + "\n"),
             Identity{});
 }
 
@@ -69,8 +73,8 @@ class ProcessTableTest : public testing::Test {
   ProcessTableTest() : root_(testing::TempDir() + "proc." + std::to_string(getpid())) {}
   ~ProcessTableTest() override { std::filesystem::remove_all(root_); }
 
-  void Add(int pid, int parent, unsigned uid, const std::string& command, const std::string& group = "0::/\n",
-           const std::string& inner_pid = "") {
+  void Add(int pid, int parent, unsigned uid, const std::string& command,
+           const std::string& group = "0::/\n", const std::string& inner_pid = "") {
     const std::string folder = root_ + "/" + std::to_string(pid);
     std::filesystem::create_directories(folder);
     std::ofstream stat(folder + "/stat");

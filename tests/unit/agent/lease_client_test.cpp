@@ -1,5 +1,6 @@
-// A job that began while there was no agent holds memory that no agent has granted. It said that it held nothing, and the agent
-// promised the same memory to others (found by tests/chaos, seed 7: an agent killed while a job began).
+// A job that began while there was no agent holds memory that no agent has granted. It said that it
+// held nothing, and the agent promised the same memory to others (found by tests/chaos, seed 7: an
+// agent killed while a job began).
 #include "interposer/lease/lease_client.h"
 
 #include <gtest/gtest.h>
@@ -27,8 +28,12 @@ class HoldingSubject : public LeaseSubject, public LeaseConnector {
     use.steps.sum_ns = ordinary_bytes;
     return use;
   }
-  void SetHostLimit(const protocol::Grant& grant) override { host_limits.push_back(grant.host_bytes); }
-  void SetBudget(const protocol::Grant& grant, int64_t) override { budgets.push_back(grant.budget_bytes); }
+  void SetHostLimit(const protocol::Grant& grant) override {
+    host_limits.push_back(grant.host_bytes);
+  }
+  void SetBudget(const protocol::Grant& grant, int64_t) override {
+    budgets.push_back(grant.budget_bytes);
+  }
   void Admission(const protocol::Admission&) override {}
   std::unique_ptr<protocol::Channel> Connect() override {
     auto [near, far] = MemoryChannel::Pair(16);
@@ -82,8 +87,8 @@ class ServedLeaseClientTest : public ::testing::Test {
   LeaseClient client{{}, &subject, &subject};
 };
 
-// The subject holds 80 bytes of the device and 30 of the host. Who waits for host memory waited until the device's was emptied, and
-// that waited for the one that waited (tests/bench/tenants).
+// The subject holds 80 bytes of the device and 30 of the host. Who waits for host memory waited
+// until the device's was emptied, and that waited for the one that waited (tests/bench/tenants).
 TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
   Grant(1, 50, 40);
 
@@ -230,7 +235,8 @@ class HoldingLeaseClientTest : public LeaseClientTest {
   LeaseClient client{{}, &subject, &subject};
 };
 
-// It grew between what it said and the grant, and held 12 MiB where 8 were promised (found by tests/chaos, seeds 23 and 41).
+// It grew between what it said and the grant, and held 12 MiB where 8 were promised (found by
+// tests/chaos, seeds 23 and 41).
 TEST_F(HoldingLeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilThereIsAGrant) {
   client.Step(3);
 
@@ -277,9 +283,11 @@ TEST_F(HoldingLeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
   EXPECT_FALSE(subject.is_held_back);
 }
 
-// It was admitted, which it took for the word that it waited for, and its first grant waited for memory that a neighbour was late with: it
-// was held at what it had just begun with until that neighbour ended.
-TEST_F(HoldingLeaseClientTest, WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
+// It was admitted, which it took for the word that it waited for, and its first grant waited for
+// memory that a neighbour was late with: it was held at what it had just begun with until that
+// neighbour ended.
+TEST_F(HoldingLeaseClientTest,
+       WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
   Admit(protocol::AdmissionState::kAdmitted);
 
   client.Step(4 * kSecond);
@@ -352,8 +360,8 @@ class QueuedLeaseClientTest : public LeaseClientTest {
     client.Step(3);
   }
   void TellToWait() {
-    subject.agent->Send(
-        protocol::Admission{.device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
+    subject.agent->Send(protocol::Admission{
+        .device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
   }
   void AgentEnds() {
     subject.is_there = false;
@@ -400,7 +408,8 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentComesBackInTimeWaitsOn) {
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
-// An agent that begins says nothing to who waits while jobs that ran come back: it may do so for longer. All that waited began beside it.
+// An agent that begins says nothing to who waits while jobs that ran come back: it may do so for
+// longer. All that waited began beside it.
 TEST_F(QueuedLeaseClientTest, WhoseAgentIsThereAgainAndSaysNothingYetWaitsOn) {
   AgentEnds();
   StepUntil(126 * kSecond);
@@ -432,7 +441,8 @@ TEST_F(QueuedLeaseClientTest, WhoWasStoppedItselfAsksBeforeItBelievesThatItsAgen
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Beside many of its user that came back at once it asked again after 30 s, and began just before that.
+// Beside many of its user that came back at once it asked again after 30 s, and began just before
+// that.
 TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) {
   const auto put_off = [this] {
     ASSERT_TRUE(subject.agent);
@@ -458,7 +468,8 @@ TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) 
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// A quick agent closes before the first word is sent: why was not read, and the agent taken for one that is not there.
+// A quick agent closes before the first word is sent: why was not read, and the agent taken for one
+// that is not there.
 TEST_F(QueuedLeaseClientTest, WhoIsRefusedBeforeItIsHeardKnowsWhy) {
   subject.refuses = true;
   subject.agent.reset();
@@ -469,10 +480,11 @@ TEST_F(QueuedLeaseClientTest, WhoIsRefusedBeforeItIsHeardKnowsWhy) {
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// It had waited for too long, and had nothing; then it was admitted, and its agent ended before the first grant: it had nothing for ever.
+// It had waited for too long, and had nothing; then it was admitted, and its agent ended before the
+// first grant: it had nothing for ever.
 TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatIsGoneNoLonger) {
-  subject.agent->Send(
-      protocol::Admission{.device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
+  subject.agent->Send(protocol::Admission{
+      .device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
   StepUntil(101 * kSecond);
   AgentEnds();
 

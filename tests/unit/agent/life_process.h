@@ -1,7 +1,9 @@
-// A process of the simulated node: real lease client, memory on the device that is a number, host memory that is real slabs.
+// A process of the simulated node: real lease client, memory on the device that is a number, host
+// memory that is real slabs.
 //
-// It fills each slab that comes with a pattern of its own user and job, and checks what was there before, and what is there as long as it
-// has it. Some cling to what they gave back: they leave it mapped and go on writing there.
+// It fills each slab that comes with a pattern of its own user and job, and checks what was there
+// before, and what is there as long as it has it. Some cling to what they gave back: they leave it
+// mapped and go on writing there.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -22,13 +24,15 @@ namespace spillway::agent {
 // Words of one slab, as a process sees it.
 class SlabView {
  public:
-  SlabView(protocol::SlabName name, int file) : name_(name), memory_(file, static_cast<size_t>(kSlab)) {}
+  SlabView(protocol::SlabName name, int file)
+      : name_(name), memory_(file, static_cast<size_t>(kSlab)) {}
 
   explicit operator bool() const { return static_cast<bool>(memory_); }
   protocol::SlabName name() const { return name_; }
   void Fill(uint64_t pattern) { std::fill_n(words(), kWords, pattern); }
   bool Is(uint64_t pattern) const {
-    return std::all_of(words(), words() + kWords, [pattern](uint64_t word) { return word == pattern; });
+    return std::all_of(words(), words() + kWords,
+                       [pattern](uint64_t word) { return word == pattern; });
   }
 
  private:
@@ -70,15 +74,17 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
   std::unique_ptr<protocol::Channel> Connect() override { return connect_(this); }
 
   int64_t MissingSlabBytes(uint32_t) override {
-    const int64_t most_bytes = std::min(host_wanted_bytes, host_budget_bytes) / kSlabUnit * kSlabUnit;
+    const int64_t most_bytes =
+        std::min(host_wanted_bytes, host_budget_bytes) / kSlabUnit * kSlabUnit;
     return std::max<int64_t>(0, most_bytes - host_held_bytes());
   }
   void SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override {
     for (size_t i = 0; i < files.size(); ++i) {
       SlabView slab(slabs.slabs.names[i], files[i].get());
       ASSERT_TRUE(slab);
-      ASSERT_TRUE(slab.Is(0) || slab.Is(pattern())) << "process " << identity->pid << " of user "
-                                                    << identity->uid << " is given bytes of somebody else";
+      ASSERT_TRUE(slab.Is(0) || slab.Is(pattern()))
+          << "process " << identity->pid << " of user " << identity->uid
+          << " is given bytes of somebody else";
       slab.Fill(pattern());
       slabs_.push_back(std::move(slab));
     }
@@ -88,7 +94,9 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
     for (const SlabView& slab : slabs_) names.push_back(slab.name());
     return names;
   }
-  std::vector<protocol::SlabName> TakeReturnedSlabs() override { return std::exchange(returned_, {}); }
+  std::vector<protocol::SlabName> TakeReturnedSlabs() override {
+    return std::exchange(returned_, {});
+  }
 
   void Step(int64_t now_ns, base::Prng& random) {
     if (stopped || now_ns < next_step_ns_) return;

@@ -1,7 +1,9 @@
-// The host pool of the simulated node: the pool's own code on real slabs, made at once and beside no thread; places at links there are none.
+// The host pool of the simulated node: the pool's own code on real slabs, made at once and beside
+// no thread; places at links there are none.
 //
-// A slab is kSlab bytes of memory and counts as kSlabUnit, so that quotas in gibibytes take few pages. The pool's files are kept
-// across restarts of the agent as systemd's store keeps them: as they were at the end of the agent's last whole turn.
+// A slab is kSlab bytes of memory and counts as kSlabUnit, so that quotas in gibibytes take few
+// pages. The pool's files are kept across restarts of the agent as systemd's store keeps them: as
+// they were at the end of the agent's last whole turn.
 #pragma once
 
 #include <fcntl.h>
@@ -16,29 +18,30 @@ inline constexpr int64_t kSlabUnit = int64_t{1} << 30;
 class LifeShares final : public Shares {
  public:
   explicit LifeShares(int64_t capacity_bytes) : capacity_bytes_(capacity_bytes) {
-    Begin(*PoolBooks::Make(), {});
+    Begin(*SlabRecords::Make(), {});
   }
 
   // At the end of a turn of the agent's loop.
   void KeepFiles() {
-    if (!kept_books_) kept_books_ = Copy(pool_->books_file());
+    if (!kept_records_) kept_records_ = Copy(pool_->records_file());
     std::map<protocol::SlabName, base::UniqueFd> before = std::exchange(kept_, {});
     for (const Pool::NamedFile& slab : pool_->SlabFiles()) {
       const auto known = before.find(slab.name);
       kept_[slab.name] = known != before.end() ? std::move(known->second) : Copy(slab.file);
     }
   }
-  // The agent is gone, and what it was about to end; the next one begins with what was kept, or with nothing.
+  // The agent is gone, and what it was about to end; the next one begins with what was kept, or
+  // with nothing.
   void Restart(bool has_store) {
     pool_.reset();
     maker_ = {};
     outside_bytes_ = 0;
     std::vector<KeptSlab> slabs;
     for (auto& [name, file] : std::exchange(kept_, {})) slabs.push_back({name, std::move(file)});
-    std::optional<PoolBooks> books = PoolBooks::Adopt(std::move(kept_books_));
-    if (has_store && books) return Begin(std::move(*books), std::move(slabs));
+    std::optional<SlabRecords> records = SlabRecords::Adopt(std::move(kept_records_));
+    if (has_store && records) return Begin(std::move(*records), std::move(slabs));
     slabs.clear();
-    Begin(*PoolBooks::Make(), {});
+    Begin(*SlabRecords::Make(), {});
   }
   void SetShortOfMemory(bool is_short) { maker_.fails = is_short; }
 
@@ -57,9 +60,13 @@ class LifeShares final : public Shares {
     for (Lease& lease : leases) lease.size_bytes = kSlabUnit;
     return leases;
   }
-  void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override { pool_->Return(holder, name); }
+  void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) override {
+    pool_->Return(holder, name);
+  }
   std::vector<Lease> Claim(const PoolHolder& holder) override { return pool_->Claim(holder); }
-  int64_t HeldBytes(const PoolHolder& holder) override { return FromSlabs(pool_->HeldBytes(holder)); }
+  int64_t HeldBytes(const PoolHolder& holder) override {
+    return FromSlabs(pool_->HeldBytes(holder));
+  }
   void StopAsking(const PoolHolder& holder) override { pool_->StopAsking(holder); }
   void ProcessGone(const PoolHolder& holder) override { pool_->ProcessGone(holder); }
   void JobGone(const PoolJob& job) override {
@@ -97,12 +104,12 @@ class LifeShares final : public Shares {
   }
   static int64_t FromSlabs(int64_t bytes) { return bytes / kSlab * kSlabUnit; }
   static base::UniqueFd Copy(int file) { return base::UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, 0)); }
-  void Begin(PoolBooks books, std::vector<KeptSlab> slabs) {
+  void Begin(SlabRecords records, std::vector<KeptSlab> slabs) {
     PoolRules rules;
     rules.capacity_bytes = ToSlabs(capacity_bytes_);
     rules.slab_bytes = kSlab;
     rules.spare_bytes = 2 * kSlab;
-    pool_.emplace(rules, maker_, std::move(books), std::move(slabs));
+    pool_.emplace(rules, maker_, std::move(records), std::move(slabs));
   }
 
   const int64_t capacity_bytes_;
@@ -110,7 +117,7 @@ class LifeShares final : public Shares {
   std::optional<Pool> pool_;
   int64_t outside_bytes_ = 0;
   std::map<PoolJob, int64_t> quotas_;
-  base::UniqueFd kept_books_;
+  base::UniqueFd kept_records_;
   std::map<protocol::SlabName, base::UniqueFd> kept_;
 };
 

@@ -26,7 +26,8 @@ class Client {
       : node_(*node), now_ns_(*now_ns), process_(std::move(process)) {
     auto [near, far] = protocol::MemoryChannel::Pair(queue);
     channel_ = std::move(near);
-    const auto taken = node_.Connected(std::move(far), std::make_unique<FakePeer>(process_), now_ns_);
+    const auto taken =
+        node_.Connected(std::move(far), std::make_unique<FakePeer>(process_), now_ns_);
     if (taken) session = *taken;
   }
 
@@ -52,8 +53,8 @@ class Client {
     protocol::Received received = channel_->Receive();
     const M* message = std::get_if<M>(&received.message);
     if (received.what != protocol::Received::What::kMessage || message == nullptr) {
-      ADD_FAILURE() << "no " << NameOf(protocol::Message(M{})) << " but " << static_cast<int>(received.what)
-                    << " " << NameOf(received.message);
+      ADD_FAILURE() << "no " << NameOf(protocol::Message(M{})) << " but "
+                    << static_cast<int>(received.what) << " " << NameOf(received.message);
       return {};
     }
     files = std::move(received.files);
@@ -86,7 +87,8 @@ class Client {
 class NodeTest : public testing::Test {
  protected:
   void Start(Config config = FakeConfig()) {
-    node_ = std::make_unique<Node>(std::move(config), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_);
+    node_ =
+        std::make_unique<Node>(std::move(config), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_);
   }
   std::shared_ptr<FakeProcess> NewProcess(uid_t uid = 1000) {
     return std::make_shared<FakeProcess>(FakeProcess{++last_pid_, uid, true});
@@ -95,7 +97,8 @@ class NodeTest : public testing::Test {
     return std::make_unique<Client>(node_.get(), &now_ns_, std::move(process), queue);
   }
   // A job that has said Hello and registered.
-  std::unique_ptr<Client> Job(int64_t wanted_gib, std::shared_ptr<FakeProcess> process, pid_t leader = 0) {
+  std::unique_ptr<Client> Job(int64_t wanted_gib, std::shared_ptr<FakeProcess> process,
+                              pid_t leader = 0) {
     auto client = Connect(std::move(process));
     client->Say(protocol::Hello{.leader_pid = leader});
     client->Next<protocol::Welcome>();

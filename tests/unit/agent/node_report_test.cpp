@@ -1,4 +1,5 @@
-// What the node tells of its jobs and of itself: numbers that processes report, summed over a job's processes, living and ended.
+// What the node tells of its jobs and of itself: numbers that processes report, summed over a job's
+// processes, living and ended.
 #include <gtest/gtest.h>
 
 #include "agent/node/node.h"
@@ -29,13 +30,15 @@ class NodeReportTest : public testing::Test {
     Client client{std::make_shared<FakeProcess>(FakeProcess{++last_pid_, 0, true}), nullptr, {}};
     auto [near, far] = protocol::MemoryChannel::Pair(64);
     client.channel = std::move(near);
-    client.session = *node_.Connected(std::move(far), std::make_unique<FakePeer>(client.process), now_ns_);
+    client.session =
+        *node_.Connected(std::move(far), std::make_unique<FakePeer>(client.process), now_ns_);
     Say(client, protocol::Hello{.role = role, .leader_pid = leader});
     return client;
   }
   Client Job(int64_t wanted_bytes, pid_t leader = 0) {
     Client client = Connect(protocol::Role::kJob, leader);
-    Say(client, protocol::Register{.device = 3, .uuid = kFirstDevice, .wanted_bytes = wanted_bytes});
+    Say(client,
+        protocol::Register{.device = 3, .uuid = kFirstDevice, .wanted_bytes = wanted_bytes});
     node_.Settle(now_ns_);
     return client;
   }
@@ -86,7 +89,8 @@ TEST_F(NodeReportTest, NoSumOfWhatProcessesSayIsTooLarge) {
   EXPECT_EQ(tenancy.unmovable_bytes, INT64_MAX);
   EXPECT_EQ(report.devices.at(0).resident_bytes, INT64_MAX);
   EXPECT_GT(tenancy.view.wanted_bytes, 0);
-  EXPECT_EQ(tenancy.view.granted_bytes, report.devices.at(0).memory_bytes) << "it wants all that there is";
+  EXPECT_EQ(tenancy.view.granted_bytes, report.devices.at(0).memory_bytes)
+      << "it wants all that there is";
 }
 
 TEST_F(NodeReportTest, PartsAreSummedOverProcessesAndOutliveThem) {
@@ -111,7 +115,8 @@ TEST_F(NodeReportTest, PartsAreSummedOverProcessesAndOutliveThem) {
 
 TEST_F(NodeReportTest, SumsWithoutPartsAreToldApart) {
   Client old = Job(kGiB, 4711), young = Job(kGiB, 4711);
-  const protocol::Usage usage = {.device = 3, .to_host_bytes = 50, .to_device_bytes = 60, .stall_ns = 70};
+  const protocol::Usage usage = {
+      .device = 3, .to_host_bytes = 50, .to_device_bytes = 60, .stall_ns = 70};
 
   Say(old, usage);
   Say(young, usage);

@@ -1,4 +1,5 @@
-// Processes that lose their connection and come back, agents that are started again, jobs that ran without one.
+// Processes that lose their connection and come back, agents that are started again, jobs that ran
+// without one.
 #include "tests/unit/agent/node_client.h"
 
 namespace spillway::agent {
@@ -41,8 +42,9 @@ TEST_F(NodeTest, AProcessThatComesBackHasWhatItHadAndNothingTwice) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// A process that came back left its job and joined it again. Its job kept what both had been promised, was promised what came back
-// once more, and the device was promised twice (found by AgentLifeTest, seed 65).
+// A process that came back left its job and joined it again. Its job kept what both had been
+// promised, was promised what came back once more, and the device was promised twice (found by
+// AgentLifeTest, seed 65).
 TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
   // Given a job of two processes that have all of the device
   Start();
@@ -127,7 +129,7 @@ TEST_F(NodeTest, WhoWaitsAndComesBackWaitsAtItsPlace) {
   EXPECT_TRUE(second->HearsNothing());
 }
 
-TEST_F(NodeTest, AfterARestartTheBooksAgreeWithWhatIsHeld) {
+TEST_F(NodeTest, AfterARestartTheRecordsAgreeWithWhatIsHeld) {
   Config config = FakeConfig();
   config.resume_ms = 3000;
   Start(config);
@@ -150,7 +152,8 @@ TEST_F(NodeTest, AfterARestartTheBooksAgreeWithWhatIsHeld) {
 
   now_ns_ += 100 * kSecond;
   Settle();
-  EXPECT_TRUE(late->HearsNothing()) << "a clock that jumps, or an agent that was stopped, shortens nothing";
+  EXPECT_TRUE(late->HearsNothing())
+      << "a clock that jumps, or an agent that was stopped, shortens nothing";
   for (int64_t passed_ns = 0; passed_ns < 3 * kSecond - kSecond / 4; passed_ns += kSecond / 4) {
     EXPECT_LE(node_->NextWake(), now_ns_ + kSecond / 4);
     now_ns_ += kSecond / 4;
@@ -176,7 +179,8 @@ TEST_F(NodeTest, LaterNobodyHoldsSomethingBecauseItSaysSo) {
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }
 
-// What a job held that had begun while the agent was stopped was promised to others (found by tests/chaos, seed 7).
+// What a job held that had begun while the agent was stopped was promised to others (found by
+// tests/chaos, seed 7).
 TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobodys) {
   // Given a job that has 10 of 16 GiB
   Start();
@@ -245,9 +249,11 @@ Config Guaranteeing(int64_t to_one, int64_t to_other) {
   return config;
 }
 
-// The least that a job's processes ask for limits them all; it went on to when that process had ended.
+// The least that a job's processes ask for limits them all; it went on to when that process had
+// ended.
 TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
-  // Given two processes of one job, one of which limits it to 2 GiB, and a guarantee that fits only that
+  // Given two processes of one job, one of which limits it to 2 GiB, and a guarantee that fits only
+  // that
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest_process = NewProcess();
   auto modest = Connect(modest_process);
@@ -277,9 +283,11 @@ TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
   EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
 }
 
-// The guarantee that it has since its limit ended was made that of the rule as soon as its job had another process: 22 GiB of 16.
+// The guarantee that it has since its limit ended was made that of the rule as soon as its job had
+// another process: 22 GiB of 16.
 TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
-  // Given a job that a process had limited to 2 GiB, and a neighbour with a guarantee that fitted only then
+  // Given a job that a process had limited to 2 GiB, and a neighbour with a guarantee that fitted
+  // only then
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest = Connect(NewProcess());
   modest->Say(protocol::Hello{.leader_pid = 7});
@@ -354,14 +362,17 @@ TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// Who was first after a restart to say that it held the device, had it; who had it really was asked to give it back.
+// Who was first after a restart to say that it held the device, had it; who had it really was asked
+// to give it back.
 class Record : public HeldRecord {
  public:
   Held Before(const HolderOnDevice& holder) const override {
     const auto known = before.find(holder);
     return known == before.end() ? Held{} : known->second;
   }
-  void Note(const HolderOnDevice& holder, const Held& promised) override { noted[holder] = promised; }
+  void Note(const HolderOnDevice& holder, const Held& promised) override {
+    noted[holder] = promised;
+  }
   void ForgetBefore() override { before.clear(); }
   std::map<HolderOnDevice, Held> before, noted;
 };
@@ -371,10 +382,12 @@ class NodeRecordTest : public NodeTest {
   void Start(int64_t resume_ms) {
     Config config = FakeConfig();
     config.resume_ms = resume_ms;
-    node_ = std::make_unique<Node>(std::move(config), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_,
-                                   nullptr, nullptr, &record_);
+    node_ = std::make_unique<Node>(std::move(config), FakeDevices(), 64 * kGiB, 7, &services_,
+                                   now_ns_, nullptr, nullptr, &record_);
   }
-  HolderOnDevice Holder(pid_t pid) const { return {"local-" + std::to_string(pid), pid, kFirstDevice}; }
+  HolderOnDevice Holder(pid_t pid) const {
+    return {"local-" + std::to_string(pid), pid, kFirstDevice};
+  }
   void EndOfResuming() {
     for (int i = 0; i < 20; ++i) {
       now_ns_ += kSecond / 4;
@@ -391,7 +404,8 @@ TEST_F(NodeRecordTest, AfterARestartNobodyIsBelievedMoreThanIsOnRecord) {
   record_.before = {{Holder(anna->pid), {8 * kGiB, 0}}, {Holder(bert->pid), {8 * kGiB, 0}}};
   Start(3000);
 
-  // When one comes first of whom nothing is on record, and says that it holds all; and one of the two that it holds more than it had
+  // When one comes first of whom nothing is on record, and says that it holds all; and one of the
+  // two that it holds more than it had
   auto liar = Connect(NewProcess());
   auto first = Connect(anna), second = Connect(bert);
   for (Client* client : {liar.get(), first.get(), second.get()}) {

@@ -1,4 +1,5 @@
-// What a node lends beside budgets: real slabs and real pages of the link, between clients in memory.
+// What a node lends beside budgets: real slabs and real pages of the link, between clients in
+// memory.
 #include "agent/shares/node_shares.h"
 
 #include <fcntl.h>
@@ -76,7 +77,8 @@ class SharingJob {
   bool ReadsAs(int value) const {
     return std::all_of(memory.begin(), memory.end(), [value](const base::Mapping& slab) {
       const auto* bytes = static_cast<const unsigned char*>(slab.address());
-      return std::all_of(bytes, bytes + slab.size_bytes(), [value](int byte) { return byte == value; });
+      return std::all_of(bytes, bytes + slab.size_bytes(),
+                         [value](int byte) { return byte == value; });
     });
   }
   void Poison(int value) {
@@ -109,10 +111,11 @@ class NodeSharesTest : public testing::Test {
     config.slab_bytes = kSlab;
     config.huge_pages = false;
     config.link_to_device_bytes_per_second = config.link_to_host_bytes_per_second = 1'000'000'000;
-    shares_ = std::make_unique<NodeShares>(config, FakeDevices(), slabs * kSlab, std::move(kept), &keeper_,
+    shares_ = std::make_unique<NodeShares>(config, FakeDevices(), slabs * kSlab, std::move(kept),
+                                           &keeper_,
                                            [](const std::string& line) { ADD_FAILURE() << line; });
-    node_ = std::make_unique<Node>(config, FakeDevices(), slabs * kSlab, ++instance_, &services_, now_ns_,
-                                   shares_.get());
+    node_ = std::make_unique<Node>(config, FakeDevices(), slabs * kSlab, ++instance_, &services_,
+                                   now_ns_, shares_.get());
   }
   void Settle() {
     node_->Settle(now_ns_);
@@ -140,7 +143,8 @@ class NodeSharesTest : public testing::Test {
   }
   void Obey(SharingJob& job) {
     const protocol::Grant& grant = job.grant;
-    job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes}, now_ns_);
+    job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes},
+            now_ns_);
     // Slabs are for who holds device memory.
     job.Say(protocol::Usage{.wanted_bytes = kGiB, .resident_bytes = grant.budget_bytes}, now_ns_);
   }
@@ -296,12 +300,14 @@ TEST_F(NodeSharesTest, NobodyPinsMoreThanItWasPromisedWhateverItSays) {
   EXPECT_TRUE(AwaitSlabs(*anna, 2));
 }
 
-// Names are short, and the number of a process that has ended becomes another's; the end of one job had emptied the slabs of the
-// other, which lived.
+// Names are short, and the number of a process that has ended becomes another's; the end of one job
+// had emptied the slabs of the other, which lived.
 TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
   Start(4);
-  services_.identities[101] = {"pod-1f2e3d4c", "pod-1f2e3d4c-aaaa", JobSource::kKubernetes, "", "train"};
-  services_.identities[102] = {"pod-1f2e3d4c", "pod-1f2e3d4c-bbbb", JobSource::kKubernetes, "", "train"};
+  services_.identities[101] = {"pod-1f2e3d4c", "pod-1f2e3d4c-aaaa", JobSource::kKubernetes, "",
+                               "train"};
+  services_.identities[102] = {"pod-1f2e3d4c", "pod-1f2e3d4c-bbbb", JobSource::kKubernetes, "",
+                               "train"};
   const auto first = Job(1000);
   const auto second = Job(1000);
   GiveUpFor(*first, *second);
@@ -332,12 +338,14 @@ TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
   Start(4, 3000, Kept());
   Join(*anna, {anna->slab_names[0], anna->slab_names[2]}, anna->grant.budget_bytes);
 
-  EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab) << "the one that it did not name is not leased";
+  EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab)
+      << "the one that it did not name is not leased";
   EXPECT_EQ(shares_->View()->kept_bytes, 1 * kSlab);
   EXPECT_TRUE(anna->ReadsAs(0x5a)) << "what it has is untouched";
 }
 
-// The job was thought to have ended, and what it worked with was scrubbed (found by AgentLifeTest, seed 8).
+// The job was thought to have ended, and what it worked with was scrubbed (found by AgentLifeTest,
+// seed 8).
 TEST_F(NodeSharesTest, AProcessThatIsCutOffBeforeItCouldRegisterKeepsItsSlabs) {
   // Given a process that an earlier agent knew
   Start(2);
@@ -386,7 +394,7 @@ TEST_F(NodeSharesTest, WhatNobodyComesBackForEnds) {
 
   EXPECT_EQ(shares_->View()->leased_bytes, 0);
   EXPECT_TRUE(Await([&] { return shares_->View()->ending_bytes == 0; }, {}));
-  EXPECT_EQ(keeper_.files.size(), 1u) << "the books alone";
+  EXPECT_EQ(keeper_.files.size(), 1u) << "the records alone";
 }
 
 TEST_F(NodeSharesTest, AProcessThatLeavesKeepsWhatItHoldsUntilItHasEnded) {

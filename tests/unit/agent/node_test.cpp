@@ -40,7 +40,8 @@ TEST_F(NodeTest, VersionsWithoutOverlapAreRefusedWithTheAgents) {
   Start();
   auto client = Connect(NewProcess());
 
-  client->Say(protocol::Hello{.oldest_version = protocol::kNewestVersion + 1, .newest_version = 99});
+  client->Say(
+      protocol::Hello{.oldest_version = protocol::kNewestVersion + 1, .newest_version = 99});
 
   const auto error = client->Next<protocol::Error>();
   EXPECT_EQ(error.code, ErrorCode::kVersion);
@@ -80,7 +81,8 @@ TEST_F(NodeTest, LimitsOnSessionsOfAUserAndInAllAreSaid) {
   config.limits.sessions = 3;
   config.limits.sessions_per_user = 2;
   Start(config);
-  auto first = Job(1, NewProcess(1)), second = Job(1, NewProcess(1)), third = Connect(NewProcess(1));
+  auto first = Job(1, NewProcess(1)), second = Job(1, NewProcess(1)),
+       third = Connect(NewProcess(1));
   EXPECT_EQ(third->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
   auto other = Job(1, NewProcess(2)), last = Connect(NewProcess(3));
   EXPECT_EQ(last->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
@@ -127,8 +129,8 @@ TEST_F(NodeTest, ADeviceThatNobodyConfiguredIsSaidOnce) {
   }
 
   ASSERT_EQ(services_.warnings.size(), 1u);
-  EXPECT_TRUE(
-      services_.warnings[0].starts_with("device GPU-ab000000-0000-0000-0000-000000000000, which local-101"))
+  EXPECT_TRUE(services_.warnings[0].starts_with(
+      "device GPU-ab000000-0000-0000-0000-000000000000, which local-101"))
       << services_.warnings[0];
   EXPECT_EQ(node_->Report(now_ns_).unknown_devices.size(), 1u);
 }
@@ -140,7 +142,8 @@ TEST_F(NodeTest, AFootprintIsWhatWasAllocatedAndNotWhatIsClaimed) {
   job->Say(protocol::Hello{});
   job->Next<protocol::Welcome>();
   job->Say(Wanting(157));
-  EXPECT_EQ(node_->Report(now_ns_).jobs[0].tenancies[0].footprint_bytes, 0) << "nothing is said yet";
+  EXPECT_EQ(node_->Report(now_ns_).jobs[0].tenancies[0].footprint_bytes, 0)
+      << "nothing is said yet";
 
   job->Say(protocol::Footprint{3, 304 << 20});
 
@@ -250,7 +253,8 @@ TEST_F(NodeTest, OperatorsChangeBudgetsOfRunningJobs) {
   EXPECT_EQ(grant.budget_bytes, 6 * kGiB);
   EXPECT_EQ(grant.deadline_ms, 2000u);
 
-  op->Say(protocol::SetBudget{.job = "local-101", .guaranteed_bytes = 20 * kGiB, .limit_bytes = 20 * kGiB});
+  op->Say(protocol::SetBudget{
+      .job = "local-101", .guaranteed_bytes = 20 * kGiB, .limit_bytes = 20 * kGiB});
   EXPECT_EQ(op->Next<protocol::Done>().text.view(), "device 0 has only 16.0 GiB");
   op->Say(protocol::SetBudget{.job = "local-9", .limit_bytes = 6 * kGiB});
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kUnknownJob);
@@ -332,7 +336,8 @@ TEST_F(NodeTest, AStoppingAgentTakesNothingAway) {
   EXPECT_EQ(job->Next<protocol::Error>().code, ErrorCode::kAgentStops);
 }
 
-// Each answer costs a page of the whole node; a thousand sessions of one user had the loop for seconds at a turn.
+// Each answer costs a page of the whole node; a thousand sessions of one user had the loop for
+// seconds at a turn.
 TEST_F(NodeTest, AUsersSessionsTogetherAskNoMoreThanOneMay) {
   Config config = FakeConfig();
   config.limits.messages_per_second = 10;
@@ -348,14 +353,17 @@ TEST_F(NodeTest, AUsersSessionsTogetherAskNoMoreThanOneMay) {
 }
 
 protocol::Usage Using(int64_t resident_bytes, bool active = true) {
-  return {.device = 3, .active = active, .wanted_bytes = 16 * kGiB, .resident_bytes = resident_bytes};
+  return {
+      .device = 3, .active = active, .wanted_bytes = 16 * kGiB, .resident_bytes = resident_bytes};
 }
 
 // Twenty that held nothing and said that they worked had twenty of twenty-two parts.
 TEST_F(NodeTest, WhoIsGrantedMemoryAndHoldsNoneHasNoClaimAfterAWhile) {
   Start();
   auto worker = Job(16), bully = Job(16);
-  const auto budget = [&](size_t which) { return node_->arbiter().Tenancies().at(which).granted_bytes; };
+  const auto budget = [&](size_t which) {
+    return node_->arbiter().Tenancies().at(which).granted_bytes;
+  };
   const auto obey = [&] {
     for (int i = 0; i < 4; ++i) {
       Settle();
@@ -387,7 +395,9 @@ TEST_F(NodeTest, WhoIsIdleAndHoldsNothingHasNoClaimAtOnceAndWhoHasItsDataOnTheHo
   Start();
   auto one = Job(16), other = Job(16);
   Settle();
-  const auto has_claim = [&](size_t which) { return node_->arbiter().Tenancies().at(which).has_claim; };
+  const auto has_claim = [&](size_t which) {
+    return node_->arbiter().Tenancies().at(which).has_claim;
+  };
   one->Say(Using(kGiB));
   other->Say(Using(0, false));
   EXPECT_TRUE(has_claim(0));
@@ -408,7 +418,8 @@ TEST_F(NodeTest, AUsersJobsHaveTogetherWhatTheUserMayHaveAlsoWhenThatChanges) {
   auto of_lab = Job(16, NewProcess(1001)), also_of_lab = Job(16, NewProcess(1002));
   const auto sum = [&](size_t first, size_t last) {
     int64_t bytes = 0;
-    for (size_t i = first; i <= last; ++i) bytes += node_->arbiter().Tenancies().at(i).granted_bytes;
+    for (size_t i = first; i <= last; ++i)
+      bytes += node_->arbiter().Tenancies().at(i).granted_bytes;
     return bytes;
   };
   const auto obey = [&] {

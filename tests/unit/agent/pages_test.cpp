@@ -17,7 +17,8 @@ constexpr int64_t kGiB = int64_t{1} << 30;
 
 NodeReport Report() {
   NodeReport report;
-  report.devices = {{0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB, "0000:81:00.0", 1}};
+  report.devices = {
+      {0, "GPU-1", "NVIDIA H200", 140 * kGiB, 12 * kGiB, 8 * kGiB, "0000:81:00.0", 1}};
   JobReport job;
   job.name = "slurm-1201";
   job.source = JobSource::kSlurm;
@@ -54,7 +55,8 @@ protocol::Ask Asking(protocol::Question question, protocol::Form form, uint16_t 
 }
 
 TEST(PagesTest, StatusShowsDevicesAndJobs) {
-  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), Report());
+  const std::string page =
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), Report());
 
   EXPECT_NE(page.find("0   NVIDIA H200               140.0 GiB   12.0 GiB    8.0 GiB       1"),
             std::string::npos)
@@ -80,12 +82,15 @@ NodeReport ReportOfUsers() {
 // They were in the JSON document alone.
 TEST(PagesTest, StatusAndMetricsShowUsers) {
   const NodeReport report = ReportOfUsers();
-  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText, 80), report);
-  const std::string json = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kJson), report);
+  const std::string page =
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText, 80), report);
+  const std::string json =
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kJson), report);
   const std::string metrics = MetricsOf(report);
 
-  EXPECT_NE(page.find("user-1001            2 of 4       1 0    12.0 GiB    8.0 GiB  35.0 GiB physics"),
-            std::string::npos)
+  EXPECT_NE(
+      page.find("user-1001            2 of 4       1 0    12.0 GiB    8.0 GiB  35.0 GiB physics"),
+      std::string::npos)
       << page;
   const auto use = nlohmann::json::parse(json)["users"][0]["devices"][0];
   EXPECT_EQ(use["guaranteed_bytes"], 8 * kGiB);
@@ -96,7 +101,8 @@ TEST(PagesTest, StatusAndMetricsShowUsers) {
         "spillway_owner_jobs_limit{" + labels + "} 4",
         "spillway_owner_memory_budget_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
         "spillway_owner_memory_limit_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 37580963840",
-        "spillway_owner_memory_guaranteed_bytes{" + labels + ",gpu=\"0\",uuid=\"GPU-1\"} 8589934592",
+        "spillway_owner_memory_guaranteed_bytes{" + labels +
+            ",gpu=\"0\",uuid=\"GPU-1\"} 8589934592",
         "spillway_owner_host_memory_budget_bytes{" + labels + "} 5"})
     EXPECT_NE(metrics.find(line), std::string::npos) << line << "\n" << metrics;
 }
@@ -109,7 +115,8 @@ TEST(PagesTest, NoSumOfWhatJobsSayOverflows) {
   report.jobs[0].tenancies[0].to_host_bytes = INT64_MAX;
   report.jobs[0].tenancies.push_back(report.jobs[0].tenancies[0]);
 
-  const std::string page = PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), report);
+  const std::string page =
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kText), report);
   EXPECT_EQ(page.find(" -"), std::string::npos) << page;
   EXPECT_EQ(MetricsOf(report).find("spillway_host_memory_ordinary_bytes -"), std::string::npos);
   EXPECT_EQ(EndLine(report.jobs[0]).find("to_host_bytes=-"), std::string::npos);
@@ -120,12 +127,14 @@ TEST(PagesTest, OrdinaryMemoryIsTold) {
     return PageOf(Asking(question, form), Report());
   };
 
-  EXPECT_NE(page(protocol::Question::kStatus, protocol::Form::kText).find("3.0 GiB more in ordinary memory"),
+  EXPECT_NE(page(protocol::Question::kStatus, protocol::Form::kText)
+                .find("3.0 GiB more in ordinary memory"),
             std::string::npos);
-  EXPECT_NE(
-      page(protocol::Question::kJob, protocol::Form::kText).find("0 B of 0 B pinned, 3.0 GiB ordinary\n"),
-      std::string::npos);
-  const auto status = nlohmann::json::parse(page(protocol::Question::kStatus, protocol::Form::kJson));
+  EXPECT_NE(page(protocol::Question::kJob, protocol::Form::kText)
+                .find("0 B of 0 B pinned, 3.0 GiB ordinary\n"),
+            std::string::npos);
+  const auto status =
+      nlohmann::json::parse(page(protocol::Question::kStatus, protocol::Form::kJson));
   EXPECT_EQ(status.at("host").at("ordinary_bytes"), 3 * kGiB);
   EXPECT_EQ(status.at("jobs").at(0).at("devices").at(0).at("ordinary_bytes"), 3 * kGiB);
   const auto job = nlohmann::json::parse(page(protocol::Question::kJob, protocol::Form::kJson));
@@ -141,7 +150,8 @@ TEST(PagesTest, TablesKeepToTheColumns) {
 
 // They are no table: the terminal wraps them.
 TEST(PagesTest, AJobsLinesAreNotCut) {
-  const std::string page = PageOf(Asking(protocol::Question::kJob, protocol::Form::kText, 60), Report());
+  const std::string page =
+      PageOf(Asking(protocol::Question::kJob, protocol::Form::kText, 60), Report());
 
   EXPECT_NE(page.find("weight 1, priority 0)"), page.npos) << page;
 }
@@ -149,11 +159,12 @@ TEST(PagesTest, AJobsLinesAreNotCut) {
 TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
   for (protocol::Question question :
        {protocol::Question::kStatus, protocol::Question::kJobs, protocol::Question::kJob}) {
-    const auto json = nlohmann::json::parse(PageOf(Asking(question, protocol::Form::kJson), Report()));
+    const auto json =
+        nlohmann::json::parse(PageOf(Asking(question, protocol::Form::kJson), Report()));
     EXPECT_EQ(json.at("schema"), 1);
   }
-  const auto job =
-      nlohmann::json::parse(PageOf(Asking(protocol::Question::kJob, protocol::Form::kJson), Report()));
+  const auto job = nlohmann::json::parse(
+      PageOf(Asking(protocol::Question::kJob, protocol::Form::kJson), Report()));
   EXPECT_EQ(job.at("job"), "slurm-1201");
   EXPECT_EQ(job.at("devices").at(0).at("budget_bytes"), 12 * kGiB);
 }
@@ -161,27 +172,32 @@ TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
 TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
   const std::string metrics = MetricsOf(Report());
 
-  for (
-      const char* line : {
-          "spillway_gpu_memory_budgeted_bytes{gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
-          "spillway_job_memory_budget_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\"} "
-          "12884901888",
-          "spillway_job_stall_seconds_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\","
-          "cause=\"late_prefetch\"} 1.5",
-          "spillway_job_transfer_bytes_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\","
-          "direction=\"to_host\",cause=\"planned\"} 5",
-          "spillway_job_memory_ordinary_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job="
-          "\"1201\"} "
-          "3221225472",
-          "spillway_host_memory_ordinary_bytes 3221225472",
-          "spillway_gpu_info{gpu=\"0\",uuid=\"GPU-1\",pci_bus_id=\"0000:81:00.0\",model=\"NVIDIA "
-          "H200\",numa_node=\"1\"} 1",
-          "spillway_job_phase{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\",phase="
-          "\"reactive\"} "
-          "1",
-          "spillway_jobs{phase=\"reactive\"} 1",
-      }) {
-    EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n" << metrics;
+  for (const char* line : {
+           "spillway_gpu_memory_budgeted_bytes{gpu=\"0\",uuid=\"GPU-1\"} 12884901888",
+           "spillway_job_memory_budget_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_"
+           "job=\"1201\"} "
+           "12884901888",
+           "spillway_job_stall_seconds_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_"
+           "job=\"1201\","
+           "cause=\"late_prefetch\"} 1.5",
+           "spillway_job_transfer_bytes_total{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_"
+           "job=\"1201\","
+           "direction=\"to_host\",cause=\"planned\"} 5",
+           "spillway_job_memory_ordinary_bytes{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_"
+           "job="
+           "\"1201\"} "
+           "3221225472",
+           "spillway_host_memory_ordinary_bytes 3221225472",
+           "spillway_gpu_info{gpu=\"0\",uuid=\"GPU-1\",pci_bus_id=\"0000:81:00.0\",model=\"NVIDIA "
+           "H200\",numa_node=\"1\"} 1",
+           "spillway_job_phase{job_id=\"slurm-1201\",gpu=\"0\",uuid=\"GPU-1\",hpc_job=\"1201\","
+           "phase="
+           "\"reactive\"} "
+           "1",
+           "spillway_jobs{phase=\"reactive\"} 1",
+       }) {
+    EXPECT_NE(metrics.find(std::string(line) + "\n"), std::string::npos) << line << " is not in\n"
+                                                                         << metrics;
   }
 }
 
@@ -195,7 +211,8 @@ TEST(MetricsTest, WhatHasNoPartsIsOfUnknownCause) {
 
   const std::string metrics = MetricsOf(report);
 
-  EXPECT_NE(metrics.find("direction=\"to_device\",cause=\"unknown\"} 7\n"), std::string::npos) << metrics;
+  EXPECT_NE(metrics.find("direction=\"to_device\",cause=\"unknown\"} 7\n"), std::string::npos)
+      << metrics;
 }
 
 TEST(MetricsTest, StepsAndWaitsAreHistograms) {
@@ -209,7 +226,8 @@ TEST(MetricsTest, StepsAndWaitsAreHistograms) {
   for (const char* line :
        {"hpc_job=\"1201\",le=\"0.003\"} 0\n", "hpc_job=\"1201\",le=\"0.01\"} 3\n",
         "hpc_job=\"1201\",le=\"+Inf\"} 4\n", "spillway_admission_wait_seconds_bucket{le=\"1\"} 0\n",
-        "spillway_admission_wait_seconds_bucket{le=\"10\"} 1\n", "spillway_admission_wait_seconds_sum 5\n",
+        "spillway_admission_wait_seconds_bucket{le=\"10\"} 1\n",
+        "spillway_admission_wait_seconds_sum 5\n",
         "spillway_api_requests_total{method=\"status\",code=\"done\"} 1\n",
         "spillway_api_request_seconds_bucket{method=\"status\",code=\"done\",le=\"0.003\"} 1\n"})
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
@@ -220,7 +238,8 @@ TEST(MetricsTest, UsedMemoryHasNoSeriesWhereNobodyKnowsIt) {
 
   const std::string metrics = MetricsOf(Report(), {{"GPU-1", 42}, {"GPU-of-nobody", 43}});
 
-  EXPECT_NE(metrics.find("spillway_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-1\"} 42\n"), std::string::npos);
+  EXPECT_NE(metrics.find("spillway_gpu_memory_used_bytes{gpu=\"0\",uuid=\"GPU-1\"} 42\n"),
+            std::string::npos);
   EXPECT_EQ(metrics.find("GPU-of-nobody"), std::string::npos);
 }
 
@@ -244,7 +263,8 @@ TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
        {"hpc_step=\"0\",state=\"connected\"} 1\n", "hpc_step=\"0\",state=\"detached\"} 1\n",
         "hpc_step=\"batch\",state=\"connected\"} 1\n"}) {
     EXPECT_NE(
-        metrics.find(std::string("spillway_job_processes{job_id=\"slurm-1201\",hpc_job=\"1201\",") + line),
+        metrics.find(std::string("spillway_job_processes{job_id=\"slurm-1201\",hpc_job=\"1201\",") +
+                     line),
         std::string::npos)
         << metrics;
   }
@@ -267,13 +287,16 @@ TEST(MetricsTest, SeriesOfAPodAndOfAContainerBearTheirIds) {
   for (const char* line :
        {"spillway_job_memory_budget_bytes{job_id=\"pod-1f2e3d4c\",gpu=\"0\",uuid=\"GPU-1\",pod_uid="
         "\"1f2e3d4c-0000\"} ",
-        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",container_id=\"aaaa\","
+        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",container_id="
+        "\"aaaa\","
         "state="
         "\"connected\"} 2\n",
-        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",state=\"connected\"} 1\n",
+        "spillway_job_processes{job_id=\"pod-1f2e3d4c\",pod_uid=\"1f2e3d4c-0000\",state="
+        "\"connected\"} 1\n",
         "source=\"kubernetes\",pod_uid=\"1f2e3d4c-0000\"} 1\n"})
     EXPECT_NE(of_pod.find(line), std::string::npos) << line << " is not in\n" << of_pod;
-  EXPECT_NE(of_container.find("uuid=\"GPU-1\",container_id=\"bbbb\"} "), std::string::npos) << of_container;
+  EXPECT_NE(of_container.find("uuid=\"GPU-1\",container_id=\"bbbb\"} "), std::string::npos)
+      << of_container;
   EXPECT_EQ(of_container.find("pod_uid"), std::string::npos);
 }
 
@@ -308,13 +331,14 @@ TEST(MetricsTest, PlanningTellsWhatBecameOfRequestsAndHowLongItTook) {
 
   const std::string metrics = MetricsOf(report);
 
-  for (const char* line :
-       {"spillway_plan_requests_total{result=\"made\"} 5\n",
-        "spillway_plan_requests_total{result=\"failed\"} 7\n",
-        "spillway_plan_seconds_bucket{le=\"0.01\"} 0\n", "spillway_plan_seconds_bucket{le=\"0.03\"} 2\n",
-        "spillway_plan_seconds_bucket{le=\"30\"} 2\n", "spillway_plan_seconds_bucket{le=\"+Inf\"} 3\n",
-        "spillway_plan_seconds_count 3\n", "spillway_plan_seconds_sum 31.5\n",
-        "spillway_plan_store_discarded_total{reason=\"room\"} 6\n"})
+  for (const char* line : {"spillway_plan_requests_total{result=\"made\"} 5\n",
+                           "spillway_plan_requests_total{result=\"failed\"} 7\n",
+                           "spillway_plan_seconds_bucket{le=\"0.01\"} 0\n",
+                           "spillway_plan_seconds_bucket{le=\"0.03\"} 2\n",
+                           "spillway_plan_seconds_bucket{le=\"30\"} 2\n",
+                           "spillway_plan_seconds_bucket{le=\"+Inf\"} 3\n",
+                           "spillway_plan_seconds_count 3\n", "spillway_plan_seconds_sum 31.5\n",
+                           "spillway_plan_store_discarded_total{reason=\"room\"} 6\n"})
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
@@ -325,9 +349,9 @@ TEST(MetricsTest, TheHostPoolIsToldByNode) {
 
   const std::string metrics = MetricsOf(report);
 
-  for (const char* line :
-       {"spillway_pool_size_bytes{numa_node=\"any\"} 64\n", "spillway_pool_size_bytes{numa_node=\"1\"} 128\n",
-        "spillway_pool_used_bytes{numa_node=\"1\"} 64\n"})
+  for (const char* line : {"spillway_pool_size_bytes{numa_node=\"any\"} 64\n",
+                           "spillway_pool_size_bytes{numa_node=\"1\"} 128\n",
+                           "spillway_pool_used_bytes{numa_node=\"1\"} 64\n"})
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
@@ -339,7 +363,8 @@ TEST(LogLinesTest, NoNameForgesAField) {
   JobReport job = Report().jobs[0];
   job.command = "x\" uid=0";
 
-  EXPECT_EQ(StartLine(job), "job started job=slurm-1201 source=slurm uid=1000 command=\"x? uid=0\"");
+  EXPECT_EQ(StartLine(job),
+            "job started job=slurm-1201 source=slurm uid=1000 command=\"x? uid=0\"");
   EXPECT_NE(EndLine(job).find("seconds=90.000 devices=1"), std::string::npos) << EndLine(job);
 }
 
@@ -350,9 +375,9 @@ TEST(DeviceListTest, UuidsAreRead) {
   EXPECT_EQ(uuid[0], 1);
   EXPECT_EQ(uuid[1], 0xff);
   EXPECT_EQ(uuid[15], 0xa0);
-  for (const char* wrong :
-       {"", "GPU-", "01ff0000-0000-0000-0000-0000000000a0", "GPU-01ff0000-0000-0000-0000-0000000000",
-        "GPU-01ff0000-0000-0000-0000-0000000000a0a0", "GPU-zz"}) {
+  for (const char* wrong : {"", "GPU-", "01ff0000-0000-0000-0000-0000000000a0",
+                            "GPU-01ff0000-0000-0000-0000-0000000000",
+                            "GPU-01ff0000-0000-0000-0000-0000000000a0a0", "GPU-zz"}) {
     EXPECT_FALSE(ParseUuid(wrong, &uuid)) << wrong;
   }
 }

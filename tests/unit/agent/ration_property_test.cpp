@@ -1,4 +1,5 @@
-// Random lives of a ration: what is never broken, and what is the same whichever way it was computed.
+// Random lives of a ration: what is never broken, and what is the same whichever way it was
+// computed.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -51,7 +52,8 @@ class RationLife {
     owners_[OwnerId{2}] = {.above = OwnerId{3}};
     for (const auto& [id, owner] : owners_) ration_.SetOwner(id, owner);
   }
-  // A limit that fell, and a claim that went to another owner, are met as the claims obey: nothing more is promised meanwhile.
+  // A limit that fell, and a claim that went to another owner, are met as the claims obey: nothing
+  // more is promised meanwhile.
   void CheckOwners() {
     for (const auto& [id, owner] : owners_) {
       int64_t promised = 0;
@@ -115,7 +117,8 @@ class RationLife {
     }
     ration_.Obeyed(id, ruling.serial, client.holds);
   }
-  // By another name, as it lost its connection: what it has not read is lost, and what it may hold is the last that it has read.
+  // By another name, as it lost its connection: what it has not read is lost, and what it may hold
+  // is the last that it has read.
   void ComeBack(ClaimantId id) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
@@ -174,8 +177,8 @@ void SetOwners(uint64_t seed, Ration& ration) {
   ration.SetOwner(OwnerId{3}, {.guaranteed = 20, .limit = limit + 20});
 }
 
-// The same life twice: once beside somebody who is late for ever, for whose sake everybody is looked at in every round. Some only change
-// what they want, in the way of jobs that grow.
+// The same life twice: once beside somebody who is late for ever, for whose sake everybody is
+// looked at in every round. Some only change what they want, in the way of jobs that grow.
 class TwinLife {
  public:
   explicit TwinLife(uint64_t seed) : random_(seed) {
@@ -240,8 +243,8 @@ class TwinLife {
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
 
-// The same life twice: once as if nothing of an earlier decision were known. All that changes shares happens: claims, capacities,
-// arrivals, returns, and those that are late.
+// The same life twice: once as if nothing of an earlier decision were known. All that changes
+// shares happens: claims, capacities, arrivals, returns, and those that are late.
 class KnowingLife {
  public:
   explicit KnowingLife(uint64_t seed)
@@ -334,8 +337,9 @@ class KnowingLife {
       ASSERT_EQ(known[i].reason, found[i].reason);
       const int64_t still_held = random_.Below(3) == 0 ? Below(30) : 0;
       if (random_.Below(4) == 0) continue;
-      Both(
-          [&](Ration& one) { one.Obeyed(known[i].claimant, known[i].serial, known[i].amount + still_held); });
+      Both([&](Ration& one) {
+        one.Obeyed(known[i].claimant, known[i].serial, known[i].amount + still_held);
+      });
     }
     ASSERT_EQ(knowing_.promised(), anew_.promised());
   }

@@ -13,7 +13,8 @@ class RationTest : public testing::Test {
   // Decides, and lets everybody obey at once, until nothing changes.
   void Settle() {
     for (std::vector<Ruling> rulings = Decide(); !rulings.empty(); rulings = Decide()) {
-      for (const Ruling& ruling : rulings) ration_.Obeyed(ruling.claimant, ruling.serial, ruling.amount);
+      for (const Ruling& ruling : rulings)
+        ration_.Obeyed(ruling.claimant, ruling.serial, ruling.amount);
     }
   }
 
@@ -43,7 +44,8 @@ TEST_F(RationTest, AsksBackBeforeItPromisesToAnother) {
   EXPECT_EQ(revoked[0].amount, 50);
   EXPECT_EQ(revoked[0].reason, RulingReason::kRevoked);
   EXPECT_EQ(revoked[0].deadline_ns, kDeadline);
-  EXPECT_TRUE(Decide().empty()) << "nothing to give before the first has obeyed, nothing to ask twice";
+  EXPECT_TRUE(Decide().empty())
+      << "nothing to give before the first has obeyed, nothing to ask twice";
   EXPECT_EQ(ration_.promised(), 100);
 
   ration_.Obeyed(1, revoked[0].serial, 50);
@@ -162,8 +164,8 @@ TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
   EXPECT_EQ(rulings[1].amount, 10);
 }
 
-// While it waited for its first grant it was found to hold some; its known share was then nothing, and it never had more, nor anything
-// that another wanted.
+// While it waited for its first grant it was found to hold some; its known share was then nothing,
+// and it never had more, nor anything that another wanted.
 TEST_F(RationTest, WhoComesWithSomeWhileItWaitsHasItsShareAllTheSame) {
   const Claim waits{.floor = 10, .limit = 100, .wanted = 100};
   ration_.Put(1, {.limit = 100, .wanted = 100});
@@ -367,7 +369,8 @@ TEST_F(LateRationTest, WhoCouldGiveBackStaysLateUntilItDoes) {
 }
 
 TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
-  // Given two that are late: the first with 50 that cannot leave, the second with 50 of which it needs 10
+  // Given two that are late: the first with 50 that cannot leave, the second with 50 of which it
+  // needs 10
   ration_.Put(1, {.limit = 50, .wanted = 50, .in_use = 50});
   ration_.Put(2, {.limit = 50, .wanted = 50});
   Settle();
@@ -377,7 +380,8 @@ TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
   ration_.TakeOverdue(kDeadline);
   ASSERT_TRUE(ration_.IsOverdue(1));
 
-  // When what the third is owed leaves room for the first's memory once the second has obeyed, and not before
+  // When what the third is owed leaves room for the first's memory once the second has obeyed, and
+  // not before
   ration_.Put(3, {.guaranteed = 40, .limit = 40, .wanted = 40});
   Decide();
   EXPECT_TRUE(ration_.IsOverdue(1));
@@ -390,8 +394,8 @@ TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
   EXPECT_EQ(ration_.GrantedTo(3), 40);
 }
 
-// One that came back with all that there is, also with what the others hold, and never gave any back: the others were asked for all
-// that they had.
+// One that came back with all that there is, also with what the others hold, and never gave any
+// back: the others were asked for all that they had.
 TEST_F(RationTest, WhoIsLateTakesNobodysGuaranteeNorWhatCannotLeave) {
   ration_.Restore(1, {.guaranteed = 30, .limit = 100, .wanted = 50}, 40);
   ration_.Restore(2, {.limit = 100, .wanted = 20, .in_use = 20}, 20);

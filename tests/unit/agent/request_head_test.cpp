@@ -8,7 +8,8 @@ namespace {
 using State = RequestHead::State;
 
 constexpr char kScrape[] =
-    "GET /metrics HTTP/1.1\r\nHost: node:9477\r\nAccept: text/plain\r\nX-Prometheus-Scrape-Timeout-Seconds: "
+    "GET /metrics HTTP/1.1\r\nHost: node:9477\r\nAccept: "
+    "text/plain\r\nX-Prometheus-Scrape-Timeout-Seconds: "
     "10\r\n\r\n";
 
 int StatusOf(std::string_view text) {
@@ -54,8 +55,9 @@ TEST(RequestHeadTest, RefusesWhatIsNoRequest) {
   for (const char* text : {
            "GET\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "GET / /x HTTP/1.0\r\n\r\n",
            "GET metrics HTTP/1.0\r\n\r\n", "G@T / HTTP/1.0\r\n\r\n", "GET / HTTP/1\r\n\r\n",
-           "GET / http/1.0\r\n\r\n", "GET /\x01 HTTP/1.0\r\n\r\n", "GET / HTTP/1.0\r\nNo colon\r\n\r\n",
-           "GET / HTTP/1.0\r\nBlank : x\r\n\r\n", "GET / HTTP/1.0\r\nA: x\r\n folded\r\n\r\n",
+           "GET / http/1.0\r\n\r\n", "GET /\x01 HTTP/1.0\r\n\r\n",
+           "GET / HTTP/1.0\r\nNo colon\r\n\r\n", "GET / HTTP/1.0\r\nBlank : x\r\n\r\n",
+           "GET / HTTP/1.0\r\nA: x\r\n folded\r\n\r\n",
            "\x16\x03\x01\x02\n",  // TLS
        }) {
     EXPECT_EQ(StatusOf(text), 400) << text;

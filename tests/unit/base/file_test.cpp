@@ -27,7 +27,8 @@ class FileTest : public ::testing::Test {
 
   std::string In(const std::string& name) const { return folder_ + "/" + name; }
   std::size_t FileCount() const {
-    return static_cast<std::size_t>(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
   }
 
   std::string folder_;
@@ -85,7 +86,8 @@ bool Waits(pid_t thread) {
 }
 
 TEST_F(FileTest, GoesOnReadingAfterShortReadsAndInterrupts) {
-  // Given a pipe that brings a byte at a time, and a signal each time that the reader waits for the next
+  // Given a pipe that brings a byte at a time, and a signal each time that the reader waits for the
+  // next
   struct sigaction count {};
   count.sa_handler = [](int) { ++interruptions; };
   sigaction(SIGUSR1, &count, nullptr);

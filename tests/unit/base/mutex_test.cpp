@@ -14,7 +14,8 @@ TEST(MutexTest, LocksUpwardsInRank) {
 }
 
 // Out of the analysis' sight: it would not compile with clang.
-void LockDownwards(Mutex& making, Mutex& state) SPILLWAY_THREAD_ANNOTATION(no_thread_safety_analysis) {
+void LockDownwards(Mutex& making, Mutex& state)
+    SPILLWAY_THREAD_ANNOTATION(no_thread_safety_analysis) {
   state.Lock();
   making.Lock();
 }

@@ -26,7 +26,8 @@ TEST(ResultTest, HoldsAValueOrTheErrorInItsPlace) {
 
 TEST(ResultTest, LeavesOutThePartsOfAnErrorThatAreNotKnown) {
   EXPECT_EQ(Error{"the file is damaged"}.text(), "the file is damaged");
-  EXPECT_EQ((Error{"the file is damaged", "", "delete it"}.text()), "the file is damaged; delete it");
+  EXPECT_EQ((Error{"the file is damaged", "", "delete it"}.text()),
+            "the file is damaged; delete it");
   EXPECT_EQ((Error{"", "it is damaged"}.text()), "it is damaged");
 }
 
@@ -56,7 +57,8 @@ TEST(StatusTest, IsASuccessUntilItHasAnError) {
 
 TEST(StatusTest, NamesWhatWasBeingDoneBeforeWhatIsWrong) {
   EXPECT_EQ(Status(Error{"it is damaged"}).Annotate("/a/plan").text(), "/a/plan: it is damaged");
-  EXPECT_EQ(Status(Error{"", "Is a directory"}).Annotate("/a/plan").text(), "/a/plan: Is a directory");
+  EXPECT_EQ(Status(Error{"", "Is a directory"}).Annotate("/a/plan").text(),
+            "/a/plan: Is a directory");
 }
 
 TEST(StatusTest, PassesOnAsTheErrorOfAResult) {

@@ -50,8 +50,8 @@ TEST(SizeTest, FractionsAreExactAndCutToWholeBytes) {
 
 TEST(SizeTest, RefusesWhatIsNoSize) {
   for (const char* text :
-       {"", "GiB", "8XB", "-1", "+1", "1e9", "8GiBB", " 8GiB", "8GiB ", "8  GiB", "0x10", "1..5GiB", ".5GiB",
-        "1.GiB", "25%%", "25%device", "% peak", "1.0000000001GiB", "eight"}) {
+       {"", "GiB", "8XB", "-1", "+1", "1e9", "8GiBB", " 8GiB", "8GiB ", "8  GiB", "0x10", "1..5GiB",
+        ".5GiB", "1.GiB", "25%%", "25%device", "% peak", "1.0000000001GiB", "eight"}) {
     EXPECT_FALSE(ParseSize(text).has_value()) << "'" << text << "'";
   }
 }

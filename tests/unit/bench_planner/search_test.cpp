@@ -8,7 +8,8 @@ namespace {
 TEST(LargestMultipleTest, IsTheLargestThatHolds) {
   // Given: values up to 999 hold.
   const auto holds = [](int64_t value) { return value <= 999; };
-  // Then: in steps of one it is 999, in steps of 16 the multiple below, and never more than was allowed.
+  // Then: in steps of one it is 999, in steps of 16 the multiple below, and never more than was
+  // allowed.
   EXPECT_EQ(LargestMultiple(1, 4096, holds), 999);
   EXPECT_EQ(LargestMultiple(16, 4096, holds), 992);
   EXPECT_EQ(LargestMultiple(16, 500, holds), 496);

@@ -37,7 +37,8 @@ TEST(CommandTargetTest, DynamicProgramPasses) {
 
 TEST(CommandTargetTest, StaticProgramIsRefused) {
   ScratchFolder folder;
-  EXPECT_THAT(RefusalOf(folder.Write("program", BuildElf({}), 0755), Me()), HasSubstr("statically linked"));
+  EXPECT_THAT(RefusalOf(folder.Write("program", BuildElf({}), 0755), Me()),
+              HasSubstr("statically linked"));
 }
 
 TEST(CommandTargetTest, ForeignProgramIsRefused) {
@@ -55,7 +56,8 @@ TEST(CommandTargetTest, ProgramForMuslIsRefused) {
 
 TEST(CommandTargetTest, ProgramWithoutItsLoaderIsRefused) {
   ScratchFolder folder;
-  const std::string path = folder.Write("program", BuildElf({.interpreter = "/nowhere/ld.so"}), 0755);
+  const std::string path =
+      folder.Write("program", BuildElf({.interpreter = "/nowhere/ld.so"}), 0755);
   EXPECT_THAT(RefusalOf(path, Me()), HasSubstr("/nowhere/ld.so does not exist"));
 }
 
@@ -78,7 +80,8 @@ TEST(CommandTargetTest, ScriptIsJudgedByItsInterpreter) {
   EXPECT_EQ(RefusalOf(folder.Write("good", "#!/bin/sh\ntrue\n", 0755), Me()), "accepted");
   EXPECT_THAT(RefusalOf(folder.Write("bad", "#! " + interpreter + " -x\n", 0755), Me()),
               HasSubstr("statically linked"));
-  EXPECT_THAT(RefusalOf(folder.Write("lost", "#!/nowhere/sh\n", 0755), Me()), HasSubstr("/nowhere/sh"));
+  EXPECT_THAT(RefusalOf(folder.Write("lost", "#!/nowhere/sh\n", 0755), Me()),
+              HasSubstr("/nowhere/sh"));
 }
 
 TEST(CommandTargetTest, ScriptThatInterpretsItselfIsRefused) {

@@ -60,9 +60,10 @@ TEST(DoctorTest, ControlGroupLimitCountsWhenItIsLower) {
 
 TEST(DoctorTest, MissingLibraryIsAProblem) {
   Findings findings;
-  ExamineInstallation(
-      {.executable = "/x/bin/spillway", .preload_library = "/x/lib/libspillway.so", .simulator_folder = ""},
-      findings);
+  ExamineInstallation({.executable = "/x/bin/spillway",
+                       .preload_library = "/x/lib/libspillway.so",
+                       .simulator_folder = ""},
+                      findings);
   EXPECT_EQ(FindingOn(findings, "preload").level, Level::kProblem);
 }
 

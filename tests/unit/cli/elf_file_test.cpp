@@ -44,7 +44,8 @@ TEST(ElfFileTest, EveryCutOfAProgramIsRefusedAndNoneCrashes) {
   const std::string whole = BuildElf({.interpreter = "/lib/some-loader.so"});
   for (std::size_t length = EI_NIDENT; length < whole.size(); ++length) {
     // When its end is missing, then it is never taken for one that runs
-    EXPECT_EQ(InspectElf(std::string_view(whole).substr(0, length)).verdict, ElfVerdict::kDamaged) << length;
+    EXPECT_EQ(InspectElf(std::string_view(whole).substr(0, length)).verdict, ElfVerdict::kDamaged)
+        << length;
   }
 }
 

@@ -65,7 +65,8 @@ TEST(ElfSymbolsTest, NamesWhatIsDefinedForOthers) {
 TEST(ElfSymbolsTest, LeavesOutWhatIsUndefinedLocalOrNameless) {
   EXPECT_THAT(
       ExportedSymbols(LibraryWith(
-          {{1, STB_GLOBAL, SHN_UNDEF}, {5, STB_LOCAL, 7}, {0, STB_GLOBAL, 7}, {9, STB_GLOBAL, 7}}, kStrings)),
+          {{1, STB_GLOBAL, SHN_UNDEF}, {5, STB_LOCAL, 7}, {0, STB_GLOBAL, 7}, {9, STB_GLOBAL, 7}},
+          kStrings)),
       ElementsAre("cuC"));
 }
 

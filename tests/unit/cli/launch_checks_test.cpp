@@ -94,7 +94,8 @@ TEST(PreloadLibraryTest, MissingOrUnusablePathsAreRefused) {
   installation.preload_library = folder.path() + "/lib/libspillway.so";
   EXPECT_THAT(RefusalOf([&] { CheckPreloadLibrary(installation); }), HasSubstr("No such file"));
   installation.preload_library = folder.Write("with space/libspillway.so", "x");
-  EXPECT_THAT(RefusalOf([&] { CheckPreloadLibrary(installation); }), HasSubstr("separates its entries"));
+  EXPECT_THAT(RefusalOf([&] { CheckPreloadLibrary(installation); }),
+              HasSubstr("separates its entries"));
   installation.preload_library = folder.Write("lib/libspillway.so", "x");
   EXPECT_EQ(RefusalOf([&] { CheckPreloadLibrary(installation); }), "accepted");
 }
@@ -116,7 +117,8 @@ TEST(SimulatorTest, MissingSimulatorSaysHowToBuildIt) {
   ScratchFolder folder;
   Installation installation;
   installation.simulator_folder = folder.path();
-  EXPECT_THAT(RefusalOf([&] { CheckSimulator(installation, "h200"); }), HasSubstr("SPILLWAY_SIMULATOR=ON"));
+  EXPECT_THAT(RefusalOf([&] { CheckSimulator(installation, "h200"); }),
+              HasSubstr("SPILLWAY_SIMULATOR=ON"));
 }
 
 TEST(AcceleratorTest, EachFailureSaysWhatToDo) {
@@ -135,7 +137,8 @@ TEST(AcceleratorTest, EachFailureSaysWhatToDo) {
   EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }), HasSubstr("virtual memory management"));
   facts.has_virtual_memory = true;
   facts.driver_version = 12030;
-  EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }), AllOf(HasSubstr("12.3"), HasSubstr("12.4")));
+  EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }),
+              AllOf(HasSubstr("12.3"), HasSubstr("12.4")));
   facts.driver_version = 12040;
   EXPECT_EQ(RefusalOf([&] { CheckAccelerator(facts); }), "accepted");
 }

@@ -34,7 +34,8 @@ TEST(PeakStoreTest, ReadsOnePositiveNumber) {
 TEST(PeakStoreTest, AnythingElseIsNoPeak) {
   ScratchFolder folder;
   EXPECT_EQ(ReadPeakBytes(folder.path() + "/missing"), std::nullopt);
-  for (const char* text : {"", "\n", "0\n", "-5\n", "12 MiB\n", "99999999999999999999999\n", "abc\n"}) {
+  for (const char* text :
+       {"", "\n", "0\n", "-5\n", "12 MiB\n", "99999999999999999999999\n", "abc\n"}) {
     EXPECT_EQ(ReadPeakBytes(folder.Write("bad", text)), std::nullopt) << text;
   }
 }

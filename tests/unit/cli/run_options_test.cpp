@@ -22,9 +22,9 @@ std::string RefusalOf(const std::vector<std::string>& arguments) {
 }
 
 TEST(RunOptionsTest, TakesEveryOption) {
-  const RunOptions options =
-      ParseRunOptions({"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
-                       "--park=host", "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
+  const RunOptions options = ParseRunOptions(
+      {"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
+       "--park=host", "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
   EXPECT_EQ(options.budget->bytes, 8589934592U);
   EXPECT_EQ(options.host->bytes, 68719476736U);
   EXPECT_EQ(options.simulate, "a100");
@@ -80,7 +80,8 @@ TEST(RunOptionsTest, WhatIsNotLearnedIsNotPlanned) {
   EXPECT_TRUE(ParseRunOptions({"run", "x"}).learn);
   EXPECT_FALSE(ParseRunOptions({"run", "--no-learn", "x"}).learn);
   EXPECT_EQ(ParseRunOptions({"run", "--plan-store", "plans", "x"}).plan_store, "plans");
-  EXPECT_THAT(RefusalOf({"run", "--no-learn", "--plan-store", "plans", "x"}), HasSubstr("not planned"));
+  EXPECT_THAT(RefusalOf({"run", "--no-learn", "--plan-store", "plans", "x"}),
+              HasSubstr("not planned"));
   EXPECT_THAT(RefusalOf({"run", "--plan-store=", "x"}), HasSubstr("needs a folder"));
   EXPECT_THAT(RefusalOf({"run", "--off", "--no-learn", "x"}), HasSubstr("cannot be combined"));
 }
@@ -107,19 +108,23 @@ TEST(RunOptionsTest, AnAgentIsFollowedOnlyWhereItIsAskedFor) {
 }
 
 TEST(RunOptionsTest, OffStandsAlone) {
-  EXPECT_THAT(RefusalOf({"run", "--off", "--budget", "1G", "x"}), HasSubstr("--off cannot be combined"));
+  EXPECT_THAT(RefusalOf({"run", "--off", "--budget", "1G", "x"}),
+              HasSubstr("--off cannot be combined"));
   EXPECT_EQ(RefusalOf({"run", "--off", "--simulate", "x"}), "accepted");
 }
 
 TEST(RunOptionsTest, CallSitesAreOneInSixteenUnlessANumberIsGiven) {
-  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites", "--", "job"}).call_sites, "16");
-  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites=3", "--", "job"}).call_sites, "3");
+  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites", "--", "job"}).call_sites,
+            "16");
+  EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites=3", "--", "job"}).call_sites,
+            "3");
 }
 
 TEST(RunOptionsTest, CallSitesNeedAReportAndAWholeNumber) {
   EXPECT_THROW(ParseRunOptions({"run", "--call-sites", "--", "job"}), Failure);
   EXPECT_THROW(ParseRunOptions({"run", "--report", "r", "--call-sites=0", "--", "job"}), Failure);
-  EXPECT_THROW(ParseRunOptions({"run", "--report", "r", "--call-sites=often", "--", "job"}), Failure);
+  EXPECT_THROW(ParseRunOptions({"run", "--report", "r", "--call-sites=often", "--", "job"}),
+               Failure);
 }
 
 }  // namespace

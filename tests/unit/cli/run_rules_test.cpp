@@ -35,8 +35,8 @@ TEST(RunRulesTest, ReadsWhatTheAdministratorFixed) {
 
 TEST(RunRulesTest, RefusesWhatItDoesNotUnderstand) {
   for (const char* text :
-       {"agent = required", "agent = \"yes\"", "agnet = \"required\"", "agent", "[run]", "socket = \"\"",
-        "agent = \"required\" x", "agent = \"required", "socket = \"\\u0041\""}) {
+       {"agent = required", "agent = \"yes\"", "agnet = \"required\"", "agent", "[run]",
+        "socket = \"\"", "agent = \"required\" x", "agent = \"required", "socket = \"\\u0041\""}) {
     EXPECT_EQ(CodeOf([&] { ParseRunRules(text, "f"); }), kExitRefused) << text;
   }
 }

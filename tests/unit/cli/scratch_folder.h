@@ -23,7 +23,8 @@ class ScratchFolder {
   const std::string& path() const { return path_; }
 
   // Makes the file and the folders that it needs; returns its path.
-  std::string Write(const std::string& name, const std::string& contents, mode_t mode = 0644) const {
+  std::string Write(const std::string& name, const std::string& contents,
+                    mode_t mode = 0644) const {
     const std::string file = path_ + "/" + name;
     std::filesystem::create_directories(std::filesystem::path(file).parent_path());
     std::ofstream(file, std::ios::binary) << contents;

@@ -84,14 +84,18 @@ TEST(TopPageTest, WithoutAnEarlierDocumentThereAreNoRates) {
   const JsonValue now = *JsonValue::Parse(Status(kSecond, 5, 5));
   TopView view;
 
-  EXPECT_THAT(TopPage(now, TopJobs(now, nullptr), {24, 80}, view), HasSubstr("     -      -     -      -"));
+  EXPECT_THAT(TopPage(now, TopJobs(now, nullptr), {24, 80}, view),
+              HasSubstr("     -      -     -      -"));
 }
 
 TEST(TopPageTest, SortsAndReverses) {
-  EXPECT_LT(Shown({24, 80}, {.sort = 0}).find("slurm-1201"), Shown({24, 80}, {.sort = 0}).find("local-7"));
-  EXPECT_GT(Shown({24, 80}, {.sort = 6}).find("slurm-1201"), Shown({24, 80}, {.sort = 6}).find("local-7"));
+  EXPECT_LT(Shown({24, 80}, {.sort = 0}).find("slurm-1201"),
+            Shown({24, 80}, {.sort = 0}).find("local-7"));
+  EXPECT_GT(Shown({24, 80}, {.sort = 6}).find("slurm-1201"),
+            Shown({24, 80}, {.sort = 6}).find("local-7"));
   const TopView reversed = {.sort = 6, .is_reversed = true};
-  EXPECT_LT(Shown({24, 80}, reversed).find("slurm-1201"), Shown({24, 80}, reversed).find("local-7"));
+  EXPECT_LT(Shown({24, 80}, reversed).find("slurm-1201"),
+            Shown({24, 80}, reversed).find("local-7"));
 }
 
 TEST(TopPageTest, ScrollsToWhatIsSelected) {
@@ -118,9 +122,10 @@ TEST(TopPageTest, BytesAreShort) {
 }
 
 TEST(JsonValueTest, ReadsWhatIsJsonAndNothingElse) {
-  EXPECT_EQ(
-      (*JsonValue::Parse(R"({"a": [1, {"b": "x\n\u0041\"y"}], "c": true})"))["a"].entries()[1]["b"].text(),
-      "x??\"y");
+  EXPECT_EQ((*JsonValue::Parse(R"({"a": [1, {"b": "x\n\u0041\"y"}], "c": true})"))["a"]
+                .entries()[1]["b"]
+                .text(),
+            "x??\"y");
   EXPECT_EQ((*JsonValue::Parse("{}"))["missing"]["more"].number(), 0);
   for (const char* text : {"", "{", "[1,", "{\"a\" 1}", "{\"a\": 1} x", "\"a", "\"\\", "nonsense"})
     EXPECT_FALSE(JsonValue::Parse(text)) << text;

@@ -38,7 +38,9 @@ Ran Spillway(const std::string& arguments) {
   return ran;
 }
 
-std::string TemporaryPath(const std::string& name) { return ::testing::TempDir() + "planner_cli_" + name; }
+std::string TemporaryPath(const std::string& name) {
+  return ::testing::TempDir() + "planner_cli_" + name;
+}
 
 std::string TextOf(const std::string& path) {
   std::ostringstream text;
@@ -60,7 +62,8 @@ TEST(ProfileJsonTest, GeneratorsTracesGetDurationsFromTheDevice) {
     "ops": [{"name": "f", "type": "conv", "phase": "F", "reads": [0], "writes": [1], "flops": 1000, "bytes": 12,
              "ws": [["gemm", 0, 1.0], ["winograd", 64, 2.5]]}]})";
   bool modelled = false;
-  const IterationProfile profile = *ProfileFromJson(text, {1'000'000'000, 1'000'000'000, 0}, modelled);
+  const IterationProfile profile =
+      *ProfileFromJson(text, {1'000'000'000, 1'000'000'000, 0}, modelled);
   EXPECT_TRUE(modelled);
   EXPECT_TRUE(profile.buffers[0].persistent);
   EXPECT_EQ(profile.operations[0].duration_ns, 1000);
@@ -70,8 +73,9 @@ TEST(ProfileJsonTest, GeneratorsTracesGetDurationsFromTheDevice) {
 TEST(ProfileJsonTest, WhatIsNoProfileIsRefusedWithTheReason) {
   bool modelled = false;
   EXPECT_THAT(ProfileFromJson("{", {}, modelled).text(), HasSubstr("line 1, column 2"));
-  EXPECT_THAT(ProfileFromJson(R"({"buffers": [{"name": "x"}], "operations": []})", {}, modelled).text(),
-              HasSubstr("'size_bytes' not found"));
+  EXPECT_THAT(
+      ProfileFromJson(R"({"buffers": [{"name": "x"}], "operations": []})", {}, modelled).text(),
+      HasSubstr("'size_bytes' not found"));
 }
 
 TEST(ProfileJsonTest, TheFailureNamesTheFile) {
@@ -103,8 +107,8 @@ TEST(PlanCommandTest, PlansWithinTheBudgetAndSaysSoAsJson) {
 
 TEST(PlanCommandTest, ComparesExplainsAndDraws) {
   const std::string svg = TemporaryPath("plan.svg"), perfetto = TemporaryPath("plan.json");
-  const Ran ran = Spillway("plan network:alexnet:64 -d k40c -b 70%peak -s all --explain --svg " + svg +
-                           " --perfetto " + perfetto);
+  const Ran ran = Spillway("plan network:alexnet:64 -d k40c -b 70%peak -s all --explain --svg " +
+                           svg + " --perfetto " + perfetto);
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   EXPECT_THAT(ran.output, HasSubstr("modelled from layer shapes, not measured"));
   EXPECT_THAT(ran.output, HasSubstr("vdnn-all"));
@@ -126,7 +130,8 @@ TEST(PlanCommandTest, DrawsTheSlowDownOfEveryStrategyOverBudgets) {
 }
 
 TEST(PlanCommandTest, RepairsAPlanThatDoesNotRunAndGivesItAddresses) {
-  const std::string command = "plan network:alexnet:64 -d k40c -b 70%peak -s superneurons-liveness --json";
+  const std::string command =
+      "plan network:alexnet:64 -d k40c -b 70%peak -s superneurons-liveness --json";
   EXPECT_EQ(Spillway(command).exit_code, 1);
 
   const Ran ran = Spillway(command + " --repair --place");
@@ -156,7 +161,8 @@ TEST(PlanCommandTest, WrongCommandLinesSayWhatThereIs) {
 
 TEST(AdviseCommandTest, ProposesABatchWithinTheBudgetAndScalesTheLearningRate) {
   const Ran ran = Spillway(
-      "advise network:resnet50:16 network:resnet50:32 -d k40c --most-batch 1024 --learning-rate 0.1 "
+      "advise network:resnet50:16 network:resnet50:32 -d k40c --most-batch 1024 --learning-rate "
+      "0.1 "
       "--base-batch 32 --json");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   const nlohmann::json json = nlohmann::json::parse(ran.output);

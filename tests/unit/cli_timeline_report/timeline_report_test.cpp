@@ -31,7 +31,9 @@ std::string TextOf(const std::string& path) {
   return text.str();
 }
 
-std::string Golden(const std::string& name) { return std::string(SPILLWAY_GOLDEN_FOLDER) + "/" + name; }
+std::string Golden(const std::string& name) {
+  return std::string(SPILLWAY_GOLDEN_FOLDER) + "/" + name;
+}
 
 RecordedRun Read(const std::string& text) {
   std::istringstream trace(text);
@@ -80,10 +82,11 @@ TEST(RecordedRunTest, TraceOfAKilledProcessIsReadUpToItsLastWholeEvent) {
 }
 
 TEST(RecordedRunTest, WhatIsNoTraceIsRefusedInWords) {
-  for (const char* text : {"", "\n", "[", "[\n", "[\n]\n", "{}", "hello",
-                           "\x7f"
-                           "ELF",
-                           "[\n{\"name\": \"x\"}\n]\n", "[\n[[[[\n", "[\n{\"traceEvents\": []}\n]"}) {
+  for (const char* text :
+       {"", "\n", "[", "[\n", "[\n]\n", "{}", "hello",
+        "\x7f"
+        "ELF",
+        "[\n{\"name\": \"x\"}\n]\n", "[\n[[[[\n", "[\n{\"traceEvents\": []}\n]"}) {
     EXPECT_THAT(RefusalOf(text), HasSubstr("t.json is no trace of a job")) << text;
     EXPECT_THAT(RefusalOf(text), HasSubstr("spillway run --trace")) << text;
   }
@@ -92,7 +95,9 @@ TEST(RecordedRunTest, WhatIsNoTraceIsRefusedInWords) {
 }
 
 TEST(RecordedRunTest, NumbersThatCannotBeRightAreRefusedWithTheirPlace) {
-  const auto with = [](const std::string& event) { return std::string(kHead) + ",\n" + event + "\n]\n"; };
+  const auto with = [](const std::string& event) {
+    return std::string(kHead) + ",\n" + event + "\n]\n";
+  };
   for (
       const char* event : {
           R"({"name": "a", "cat": "operation", "ph": "X", "pid": 0, "tid": 10, "ts": 1e300, "dur": 1})",
@@ -190,7 +195,8 @@ TEST(ReportPageTest, SaysWhatIsMissing) {
   EXPECT_THAT(ReportPage(Read(kHead)), HasSubstr("The trace has no end"));
   EXPECT_THAT(ReportPage(Read(kHead)), HasSubstr("allocated no device memory"));
   const std::string lost =
-      std::string(kHead) + ",\n{\"name\": \"events lost\", \"ph\": \"M\", \"args\": {\"count\": 5}}\n]\n";
+      std::string(kHead) +
+      ",\n{\"name\": \"events lost\", \"ph\": \"M\", \"args\": {\"count\": 5}}\n]\n";
   EXPECT_THAT(ReportPage(Read(lost)), HasSubstr("5 events are missing"));
   const std::string one =
       std::string(kHead) +

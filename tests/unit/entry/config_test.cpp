@@ -41,8 +41,9 @@ TEST(ConfigTest, TakesWhatTheLauncherSet) {
 }
 
 TEST(ConfigTest, NothingSetOrEmptyIsNothingAskedFor) {
-  for (const Environment environment : {Environment{[](const char*) -> const char* { return nullptr; }},
-                                        Environment{[](const char*) { return ""; }}}) {
+  for (const Environment environment :
+       {Environment{[](const char*) -> const char* { return nullptr; }},
+        Environment{[](const char*) { return ""; }}}) {
     const Config config = ReadConfig(environment);
     EXPECT_EQ(config.budget_bytes, std::nullopt);
     EXPECT_EQ(config.host_limit_bytes, std::nullopt);
@@ -64,13 +65,14 @@ template <const char* kText>
 void ExpectBudgetIgnored() {
   const Config config = ReadConfig(&Budget<kText>);
   EXPECT_EQ(config.budget_bytes, std::nullopt) << kText;
-  EXPECT_THAT(config.problems, ElementsAre(std::string("SPILLWAY_BUDGET=") + kText +
-                                           " is not a positive whole number in range; it is ignored"));
+  EXPECT_THAT(config.problems,
+              ElementsAre(std::string("SPILLWAY_BUDGET=") + kText +
+                          " is not a positive whole number in range; it is ignored"));
 }
 
 TEST(ConfigTest, ABudgetThatIsNoByteCountIsNamedAndIgnored) {
-  static constexpr char kUnit[] = "8GiB", kZero[] = "0", kNegative[] = "-1", kSpace[] = " 1", kHex[] = "0x10",
-                        kTooLarge[] = "18446744073709551616";
+  static constexpr char kUnit[] = "8GiB", kZero[] = "0", kNegative[] = "-1", kSpace[] = " 1",
+                        kHex[] = "0x10", kTooLarge[] = "18446744073709551616";
   ExpectBudgetIgnored<kUnit>();
   ExpectBudgetIgnored<kZero>();
   ExpectBudgetIgnored<kNegative>();
@@ -80,18 +82,22 @@ TEST(ConfigTest, ABudgetThatIsNoByteCountIsNamedAndIgnored) {
 }
 
 TEST(ConfigTest, AFlagIsZeroOrOne) {
-  const Config config = ReadConfig(
-      [](const char* name) { return std::strcmp(name, "SPILLWAY_PROGRESS") == 0 ? "yes" : nullptr; });
+  const Config config = ReadConfig([](const char* name) {
+    return std::strcmp(name, "SPILLWAY_PROGRESS") == 0 ? "yes" : nullptr;
+  });
   EXPECT_FALSE(config.shows_progress);
-  EXPECT_THAT(config.problems, ElementsAre("SPILLWAY_PROGRESS=yes is neither 0 nor 1; it is ignored"));
+  EXPECT_THAT(config.problems,
+              ElementsAre("SPILLWAY_PROGRESS=yes is neither 0 nor 1; it is ignored"));
 }
 
 TEST(ConfigTest, LearningIsAutoUnlessSaidOtherwise) {
-  const Config config = ReadConfig(
-      [](const char* name) { return std::strcmp(name, "SPILLWAY_LEARN") == 0 ? "later" : nullptr; });
+  const Config config = ReadConfig([](const char* name) {
+    return std::strcmp(name, "SPILLWAY_LEARN") == 0 ? "later" : nullptr;
+  });
   EXPECT_EQ(config.learn, LearnChoice::kAuto);
-  EXPECT_THAT(config.problems,
-              ElementsAre("SPILLWAY_LEARN=later is none of auto, off, always and wait; it is ignored"));
+  EXPECT_THAT(
+      config.problems,
+      ElementsAre("SPILLWAY_LEARN=later is none of auto, off, always and wait; it is ignored"));
 }
 
 }  // namespace

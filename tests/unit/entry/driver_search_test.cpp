@@ -21,11 +21,14 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A loader cache of the given (library, path) rows, in glibc's layout: 48 bytes of header, 24 a row, then the strings.
+// A loader cache of the given (library, path) rows, in glibc's layout: 48 bytes of header, 24 a
+// row, then the strings.
 std::string LdCache(const std::vector<std::pair<std::string, std::string>>& rows) {
   std::string file = "glibc-ld.so.cache1.1";
   file.resize(48 + 24 * rows.size());
-  const auto put = [&](size_t at, uint32_t value) { std::memcpy(file.data() + at, &value, sizeof(value)); };
+  const auto put = [&](size_t at, uint32_t value) {
+    std::memcpy(file.data() + at, &value, sizeof(value));
+  };
   put(20, static_cast<uint32_t>(rows.size()));
   for (size_t i = 0; i < rows.size(); ++i) {
     put(48 + 24 * i + 4, static_cast<uint32_t>(file.size()));
@@ -82,7 +85,8 @@ TEST(DriverCandidatesTest, NeverNameTheToolkitsStub) {
   std::filesystem::create_directories(folder / "stubs");
   std::filesystem::copy_file("/bin/true", folder / "stubs" / "libcuda.so.1");
   std::filesystem::create_directories(folder / "linked");
-  std::filesystem::create_symlink(folder / "stubs" / "libcuda.so.1", folder / "linked" / "libcuda.so.1");
+  std::filesystem::create_symlink(folder / "stubs" / "libcuda.so.1",
+                                  folder / "linked" / "libcuda.so.1");
 
   const std::string library_path = (folder / "stubs").string() + ":" + (folder / "linked").string();
   EXPECT_THAT(DriverCandidates(library_path.c_str(), ""), Each(Not(HasSubstr(folder.string()))));

@@ -1,4 +1,4 @@
-// The gate that stands for all of a job's memory.
+// The fast path that stands for all of a job's memory.
 #include "interposer/execute/all_memory.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ struct AllMemoryTest : testing::Test {
   JobLocks locks;
   Contents outside;
   AllMemory memory{&outside};
-  bool IsOpen() { return memory.range()->gate.IsOpenFor(kSomeStream); }
+  bool IsOpen() { return memory.range()->fast_path.IsOpenFor(kSomeStream); }
 };
 
 TEST_F(AllMemoryTest, IsOpenAtFirst) { EXPECT_TRUE(IsOpen()); }

@@ -1,4 +1,5 @@
-// The launch path's agreement without a lock: what a call names stays, what is closed is not entered. (Note [Gates])
+// The launch path's agreement without a lock: what a call names stays, what is closed is not
+// entered. (Note [Fast path])
 #include "interposer/execute/calls.h"
 
 #include <gtest/gtest.h>
@@ -20,11 +21,11 @@ bool IsInProgress() {
   return in_progress;
 }
 
-TEST(CallsTest, OpenGateLetsCallsInAndNamesThem) {
+TEST(CallsTest, OpenFastPathLetsCallsInAndNamesThem) {
   Range a, b;
   Range* const both[] = {&a, &b};
-  a.gate.OpenForAll();
-  b.gate.OpenFor(kStream);
+  a.fast_path.OpenForAll();
+  b.fast_path.OpenFor(kStream);
 
   ASSERT_TRUE(calls::Enter(both, 2, kStream));
   EXPECT_TRUE(calls::Names(&a));
@@ -37,19 +38,19 @@ TEST(CallsTest, OpenGateLetsCallsInAndNamesThem) {
   EXPECT_FALSE(IsInProgress());
 }
 
-TEST(CallsTest, OneClosedGateKeepsTheWholeCallOut) {
+TEST(CallsTest, OneClosedFastPathKeepsTheWholeCallOut) {
   Range open, closed;
   Range* const both[] = {&open, &closed};
-  open.gate.OpenForAll();
+  open.fast_path.OpenForAll();
 
   EXPECT_FALSE(calls::Enter(both, 2, kStream));
   EXPECT_FALSE(calls::Names(&open));
 }
 
-TEST(CallsTest, GateOpenForAnotherStreamIsClosed) {
+TEST(CallsTest, FastPathOpenForAnotherStreamIsClosed) {
   Range range;
   Range* const named[] = {&range};
-  range.gate.OpenFor(kStream + 1);
+  range.fast_path.OpenFor(kStream + 1);
 
   EXPECT_FALSE(calls::Enter(named, 1, kStream));
 }
@@ -58,8 +59,8 @@ TEST(CallsTest, EntersNest) {
   Range outer, inner;
   Range* const first[] = {&outer};
   Range* const second[] = {&inner};
-  outer.gate.OpenForAll();
-  inner.gate.OpenForAll();
+  outer.fast_path.OpenForAll();
+  inner.fast_path.OpenForAll();
 
   ASSERT_TRUE(calls::Enter(first, 1, kStream));
   ASSERT_TRUE(calls::Enter(second, 1, kStream));
@@ -72,7 +73,7 @@ TEST(CallsTest, EntersNest) {
 
 TEST(CallsTest, MoreRangesThanAPlaceHoldsTakeTheLock) {
   Range range;
-  range.gate.OpenForAll();
+  range.fast_path.OpenForAll();
   const std::vector<Range*> many(calls::kMostNamed + 1, &range);
 
   EXPECT_FALSE(calls::Enter(many.data(), many.size(), kStream));
@@ -82,7 +83,7 @@ TEST(CallsTest, MoreRangesThanAPlaceHoldsTakeTheLock) {
 TEST(CallsTest, EndedThreadsPlaceServesTheNext) {
   Range range;
   Range* const named[] = {&range};
-  range.gate.OpenForAll();
+  range.fast_path.OpenForAll();
   for (int i = 0; i < 100; ++i) {
     std::thread([&] {
       ASSERT_TRUE(calls::Enter(named, 1, kStream));
@@ -92,9 +93,9 @@ TEST(CallsTest, EndedThreadsPlaceServesTheNext) {
   EXPECT_FALSE(IsInProgress());
 }
 
-// Users count themselves in while they are inside; the mover, once it has closed the gate and seen nobody named, must
-// find nobody inside.
-TEST(CallsTest, NobodyIsInsideOnceTheGateIsClosedAndNobodyIsNamed) {
+// Users count themselves in while they are inside; the mover, once it has closed the fast path and
+// seen nobody named, must find nobody inside.
+TEST(CallsTest, NobodyIsInsideOnceTheFastPathIsClosedAndNobodyIsNamed) {
   Range range;
   Range* const named[] = {&range};
   std::atomic<int> inside{0};
@@ -112,8 +113,8 @@ TEST(CallsTest, NobodyIsInsideOnceTheGateIsClosedAndNobodyIsNamed) {
   }
   int met = 0;
   for (int moved = 0; moved < 20000;) {
-    range.gate.OpenForAll();
-    range.gate.Close();
+    range.fast_path.OpenForAll();
+    range.fast_path.Close();
     if (calls::Names(&range)) continue;
     ++moved;
     for (int look = 0; look < 20; ++look) met += inside.load(std::memory_order_relaxed) != 0;

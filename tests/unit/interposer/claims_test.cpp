@@ -1,4 +1,5 @@
-// What a call promises of its memory, and what follows for each allocation that a launch of it names.
+// What a call promises of its memory, and what follows for each allocation that a launch of it
+// names.
 #include "interposer/ledger/claims.h"
 
 #include <gtest/gtest.h>
@@ -14,9 +15,13 @@ constexpr size_t kBytes = 0x1000;
 Allocation Memory(CUdeviceptr base = kBase) {
   return {.base = base, .size_bytes = 0x2000, .requested_bytes = kBytes};
 }
-Role RoleOf(const Claims& claims, std::vector<CUdeviceptr> named) { return claims.RoleOf(Memory(), named); }
+Role RoleOf(const Claims& claims, std::vector<CUdeviceptr> named) {
+  return claims.RoleOf(Memory(), named);
+}
 
-TEST(ClaimsTest, NothingSaidIsNothingKnown) { EXPECT_EQ(RoleOf(Claims(), {kBase}), Role::kReadsAndWrites); }
+TEST(ClaimsTest, NothingSaidIsNothingKnown) {
+  EXPECT_EQ(RoleOf(Claims(), {kBase}), Role::kReadsAndWrites);
+}
 
 TEST(ClaimsTest, AnInputIsRead) {
   Claims claims;
@@ -26,7 +31,8 @@ TEST(ClaimsTest, AnInputIsRead) {
 }
 
 TEST(ClaimsTest, ALaunchThatNamesMoreThanTheInputMayWriteIt) {
-  // Given an input in the front of an allocation, and a launch that names its back too: the library's own workspace, say
+  // Given an input in the front of an allocation, and a launch that names its back too: the
+  // library's own workspace, say
   Claims claims;
   claims.Reads(kBase, 64);
   EXPECT_EQ(RoleOf(claims, {kBase, kBase + 64}), Role::kReadsAndWrites);
@@ -128,7 +134,8 @@ TEST(ClaimsTest, OfSeveralCopiesSomeMayBeMadeWhenTheCallIsRefused) {
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-// Another part of the call may read what was there before the copy overwrites it: a kernel of the same graph, say.
+// Another part of the call may read what was there before the copy overwrites it: a kernel of the
+// same graph, say.
 TEST(ClaimsTest, ACopyBesideOtherWorkOfItsCallOverwritesNothing) {
   Claims claims;
   Transfers transfers;

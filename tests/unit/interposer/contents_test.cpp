@@ -61,7 +61,8 @@ TEST(ContentsTest, TheFirstOverwriteCounts) {
   // Then the pointer is gone once stream a's operation is.
   const void* asked = nullptr;
   contents.ForEach(
-      kTable, 8, [&](Overwrite by) { return (asked = by.stream) != nullptr; }, [](CUdeviceptr, Overwrite) {});
+      kTable, 8, [&](Overwrite by) { return (asked = by.stream) != nullptr; },
+      [](CUdeviceptr, Overwrite) {});
   EXPECT_EQ(asked, &stream_a);
   EXPECT_TRUE(contents.empty());
 }

@@ -24,7 +24,8 @@ TEST(FreeMemoryTest, IsExactUpToHalfOfTheBudget) {
 }
 
 TEST(FreeMemoryTest, FallsFromThereInProportionToWhatCanStillBeGiven) {
-  EXPECT_EQ(Free(48, 64 + 32), 24 * kFreeMiB);  // three quarters of the 64 that are left after the first half
+  EXPECT_EQ(Free(48, 64 + 32),
+            24 * kFreeMiB);  // three quarters of the 64 that are left after the first half
   EXPECT_EQ(Free(64, 64 + 32), 16 * kFreeMiB);
   EXPECT_EQ(Free(80, 64 + 32), 8 * kFreeMiB);
   EXPECT_EQ(Free(96, 64 + 32), 0u);

@@ -25,7 +25,8 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   NodeFacts set;
   set.writes.emplace_back(SetFacts{0x3000, 64, 1, 0});
   ledger.Instantiated(
-      Exec(1), {{Node(1), NodeOfWords({0x2000, 0x1000})}, {Node(2), NodeOfWords({0x2000})}, {Node(3), set}});
+      Exec(1),
+      {{Node(1), NodeOfWords({0x2000, 0x1000})}, {Node(2), NodeOfWords({0x2000})}, {Node(3), set}});
 
   const GraphLedger::Launch launch = ledger.AboutToLaunch(Exec(1));
 
@@ -36,13 +37,14 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   EXPECT_TRUE(launch.facts->complete);
 }
 
-// A training step that is captured and updated anew in each iteration brings nothing new but addresses.
+// A training step that is captured and updated anew in each iteration brings nothing new but
+// addresses.
 TEST(GraphLedgerTest, KernelsAreNewUntilALaunchOfThemWasLookedAt) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), KernelAt(7, 0x1000)}, {Node(2), KernelAt(5, 0x2000)}});
   EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
   EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
-  ledger.LookedAt(Exec(1), *ledger.AboutToLaunch(Exec(1)).facts);
+  ledger.MarkScanned(Exec(1), *ledger.AboutToLaunch(Exec(1)).facts);
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
 
   ledger.Updated(Exec(1), {{Node(3), KernelAt(5, 0x3000)}, {Node(4), KernelAt(7, 0x4000)}});
@@ -54,14 +56,16 @@ TEST(GraphLedgerTest, KernelsAreNewUntilALaunchOfThemWasLookedAt) {
 
 TEST(GraphLedgerTest, ChangedNodeNamesItsNewMemoryOnly) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
+  ledger.Instantiated(Exec(1),
+                      {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
   ledger.NodeChanged(Exec(1), Node(1), NodeOfWords({0x5000}));
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000, 0x5000}));
 }
 
 TEST(GraphLedgerTest, UpdateReplacesAllFacts) {
   GraphLedger ledger;
-  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
+  ledger.Instantiated(Exec(1),
+                      {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
   ledger.Updated(Exec(1), {{Node(7), NodeOfWords({0x7000})}});
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x7000}));
 }
@@ -93,7 +97,8 @@ TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
   EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 0u);
 }
 
-// An executable whose instantiation was not seen stays unknown: changes of it make no half-known one.
+// An executable whose instantiation was not seen stays unknown: changes of it make no half-known
+// one.
 TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreNotKept) {
   GraphLedger ledger;
   ledger.NodeChanged(Exec(9), Node(1), NodeOfWords({0x1000}));

@@ -18,7 +18,7 @@ struct HostGrantTest : testing::Test {
   BudgetAccount budget{4 * kBlock, &locks, &counters, &calls};
   Timeline timeline;
   HostPool pool{0, 8 * kBlock, false, &timeline};
-  Trust trust{ParkChoice::kOff, false};
+  PointerSafety trust{ParkChoice::kOff, false};
   HostGrant grant{8 * kBlock,
                   {.locks = &locks,
                    .counters = &counters,

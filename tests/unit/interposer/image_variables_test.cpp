@@ -19,7 +19,8 @@ std::uint64_t storage[4];
 constexpr simulator::KernelEntry kKernels[] = {{"kernel", nullptr, nullptr, 0, nullptr}};
 constexpr simulator::GlobalEntry kGlobals[] = {
     {"table", storage, 32}, {"flag", storage, 4}, {"root", storage, 8}};
-constexpr simulator::Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 3, kGlobals};
+constexpr simulator::Image kImage = {
+    {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 3, kGlobals};
 const std::vector<std::string> kExpected = {"root", "table"};
 
 // The file of module_elf.h, whose section headers end it.
@@ -85,7 +86,8 @@ TEST(ImageVariablesTest, FilesThatAreCutShortAreNotReadable) {
   const std::string whole = Container(Entry(Object()));
   const std::string path = "/tmp/spillway-image-" + std::to_string(getpid());
   for (std::size_t bytes = 0; bytes < whole.size(); bytes += 40) {
-    std::ofstream(path, std::ios::binary | std::ios::trunc).write(whole.data(), static_cast<long>(bytes));
+    std::ofstream(path, std::ios::binary | std::ios::trunc)
+        .write(whole.data(), static_cast<long>(bytes));
     EXPECT_FALSE(VariablesOfFile(path.c_str()).is_readable) << bytes;
   }
   std::ofstream(path, std::ios::binary | std::ios::trunc) << whole;

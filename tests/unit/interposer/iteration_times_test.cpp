@@ -31,7 +31,7 @@ class IterationTimesTest : public ::testing::Test {
 };
 
 TEST_F(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) {
-  // Given three iterations: one as planned, one that a census stopped, one with misses
+  // Given three iterations: one as planned, one that a full scan stopped, one with misses
   times_.Began(stream_, {});
   times_.Began(stream_, {});
   times_.Began(stream_, {.last_was_stopped = true});
@@ -51,7 +51,8 @@ TEST_F(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) 
 }
 
 TEST_F(IterationTimesTest, AnIterationInWhichAnotherPlanTookEffectIsOfNeitherPattern) {
-  // Given an iteration of one pattern, one that began by it and ended by another's plan, and one of the other
+  // Given an iteration of one pattern, one that began by it and ended by another's plan, and one of
+  // the other
   for (const std::uint64_t pattern : {7u, 7u, 8u, 8u}) times_.Began(stream_, {.pattern = pattern});
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 

@@ -1,4 +1,5 @@
-// A job's memory follows a plan, over the simulated driver: what moves ahead of need, what does not, and that the bytes stay.
+// A job's memory follows a plan, over the simulated driver: what moves ahead of need, what does
+// not, and that the bytes stay.
 //
 // The iteration is learned from what the job records itself; the plan is made by hand.
 #include <gtest/gtest.h>
@@ -23,7 +24,8 @@ constexpr size_t kPlanBufferBytes = 16 * kMiB;
 constexpr size_t kWordsPerStep = 1024;
 constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
 
-// Its iteration writes into four buffers, one after the other, each time to another place. Three of them fit.
+// Its iteration writes into four buffers, one after the other, each time to another place. Three of
+// them fit.
 class JobMemoryPlanTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -31,8 +33,8 @@ class JobMemoryPlanTest : public testing::Test {
     ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kPlanBufferBytes, size_t{1} << 30, ParkChoice::kOff,
-                                       LearnChoice::kAlways);
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kPlanBufferBytes, size_t{1} << 30,
+                                       ParkChoice::kOff, LearnChoice::kAlways);
     for (CUdeviceptr& buffer : buffers_)
       ASSERT_EQ(job_->allocations().Allocate(kPlanBufferBytes, &buffer), CUDA_SUCCESS);
   }
@@ -53,7 +55,8 @@ class JobMemoryPlanTest : public testing::Test {
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
     set.shape = MixShape(shape, buffer);
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     const CUdeviceptr place = buffers_[buffer] + written_[buffer] * kWordsPerStep * 4;
     Driver().cuMemsetD32Async(place, Value(buffer, written_[buffer]), kWordsPerStep, stream_);
     ++written_[buffer];
@@ -94,13 +97,15 @@ class JobMemoryPlanTest : public testing::Test {
       Addresses addresses;
       addresses.push_back(buffers_[buffer]);
       TouchSet set;
-      ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+      ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set),
+                CUDA_SUCCESS);
       std::vector<unsigned int> words(written_[buffer] * kWordsPerStep);
       Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], words.size() * 4, stream_);
       Driver().cuStreamSynchronize(stream_);
       job_->calls().End(&set, Effect::kReads);
       for (size_t i = 0; i < words.size(); ++i)
-        ASSERT_EQ(words[i], Value(buffer, i / kWordsPerStep)) << "buffer " << buffer << " word " << i;
+        ASSERT_EQ(words[i], Value(buffer, i / kWordsPerStep))
+            << "buffer " << buffer << " word " << i;
     }
   }
   Counters Count() { return job_->view().Read().counters; }
@@ -153,7 +158,8 @@ TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
   ExpectTheBytes();
 }
 
-// Of VGG-16's convolutions one came 3.5 ms late, as long as memory was mapped for what comes back while it runs.
+// Of VGG-16's convolutions one came 3.5 ms late, as long as memory was mapped for what comes back
+// while it runs.
 TEST_F(JobMemoryPlanTest, ALaunchIsMadeBeforeMemoryIsMappedForWhatComesBack) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();

@@ -1,5 +1,5 @@
-// A job that is granted less host memory than what is away from the device, or whose budget is held back for a moment, over the
-// simulated driver.
+// A job that is granted less host memory than what is away from the device, or whose budget is held
+// back for a moment, over the simulated driver.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,8 @@ using driver::Driver;
 constexpr size_t kQuotaBufferBytes = 16 * kMiB;
 constexpr size_t kQuotaBuffers = 6;
 
-// Two of its six buffers fit the device; 96 MiB of host memory are needed for the others and what is on its way.
+// Two of its six buffers fit the device; 96 MiB of host memory are needed for the others and what
+// is on its way.
 class JobMemoryQuotaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -37,7 +38,8 @@ class JobMemoryQuotaTest : public testing::Test {
   }
 
   void Begin(size_t own_host_limit_bytes, ParkChoice park = ParkChoice::kOff) {
-    job_ = std::make_unique<JobMemory>(context_, 0, 2 * kQuotaBufferBytes, own_host_limit_bytes, park);
+    job_ =
+        std::make_unique<JobMemory>(context_, 0, 2 * kQuotaBufferBytes, own_host_limit_bytes, park);
   }
   CUresult Allocate(size_t buffer) {
     return job_->allocations().Allocate(kQuotaBufferBytes, &buffers_[buffer]);
@@ -65,7 +67,8 @@ class JobMemoryQuotaTest : public testing::Test {
         Driver().cuMemcpyDtoHAsync_v2(words.data(), base, kQuotaBufferBytes, stream_);
         Driver().cuStreamSynchronize(stream_);
       });
-      ASSERT_EQ(words, std::vector<unsigned int>(words.size(), Value(round, buffer))) << "buffer " << buffer;
+      ASSERT_EQ(words, std::vector<unsigned int>(words.size(), Value(round, buffer)))
+          << "buffer " << buffer;
     }
   }
   static unsigned int Value(unsigned int round, size_t buffer) {
@@ -82,7 +85,8 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(quota_bytes);
-  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
+    ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
     WriteAll(round);
@@ -99,7 +103,8 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
 TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(0);
-  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
+    ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
@@ -110,7 +115,8 @@ TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
 TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(2 * kQuotaBufferBytes);
-  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
+    ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
   WriteAll(1);
 
   job_->grants().SetHostLimit(8 * kQuotaBufferBytes);
@@ -121,12 +127,14 @@ TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   EXPECT_EQ(job_->view().Read().ordinary_bytes, 0u);
 }
 
-// Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the program ended.
+// Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the
+// program ended.
 TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->grants().SetHostLimit(quota_bytes);
-  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
+    ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   for (unsigned int round = 0; round < 3; ++round) {
     WriteAll(round);
@@ -145,7 +153,8 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
 TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->grants().SetHostLimit(0);
-  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
+  for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
+    ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
 
   WriteAll(1);
   ExpectAll(1);
@@ -171,8 +180,10 @@ TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
 }
 
 TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
-  // One of them is to be away and two on their way: more than any node has that could spare as much as one.
-  const size_t large_bytes = std::max(size_t{40} << 30, RoundUp(driver::HostBytesToSpare(), kGranuleBytes));
+  // One of them is to be away and two on their way: more than any node has that could spare as much
+  // as one.
+  const size_t large_bytes =
+      std::max(size_t{40} << 30, RoundUp(driver::HostBytesToSpare(), kGranuleBytes));
   job_ = std::make_unique<JobMemory>(context_, 0, large_bytes, size_t{1} << 40, ParkChoice::kOff);
   job_->grants().SetHostLimit(0);
   CUdeviceptr first, second;
@@ -181,7 +192,8 @@ TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
   EXPECT_EQ(job_->allocations().Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A job that began without an agent has told one that it holds a buffer, and there is no answer yet.
+// A job that began without an agent has told one that it holds a buffer, and there is no answer
+// yet.
 class HeldBudgetTest : public JobMemoryQuotaTest {
  protected:
   void SetUp() override {
@@ -195,13 +207,16 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
       Driver().cuMemsetD32Async(base, Value(1, buffer), kQuotaBufferBytes / 4, stream_);
     });
   }
-  void HoldForLong() { job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000); }
+  void HoldForLong() {
+    job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000);
+  }
   // The answer comes when the program waits for it: in a call, however often one looks.
   std::thread GrantToWhoWaits(size_t bytes) {
     return std::thread([this, bytes] {
       constexpr int kLooks = 10'000;
       const uint64_t patience_ns = base::MonotonicNs() + 5'000'000'000;
-      for (int looks = 0; looks < kLooks && base::MonotonicNs() < patience_ns; std::this_thread::yield())
+      for (int looks = 0; looks < kLooks && base::MonotonicNs() < patience_ns;
+           std::this_thread::yield())
         looks = job_->view().Read().in_call ? looks + 1 : 0;
       job_->grants().GrantBudget(bytes);
     });

@@ -1,4 +1,5 @@
-// What execute makes of roles, over the simulated driver: which copies it spares, and that no byte is lost by it.
+// What execute makes of roles, over the simulated driver: which copies it spares, and that no byte
+// is lost by it.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +51,8 @@ class JobMemoryRolesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(large);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
     Driver().cuCtxSynchronize();
   }
@@ -62,19 +64,22 @@ class JobMemoryRolesTest : public testing::Test {
     TouchSet set;
     set.claims = claims;
     set.is_documented = claims != nullptr;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     if (!fails) work(buffers_[buffer]);
     set.failed = fails;
     job_->calls().End(&set, Effect::kLaunches);
   }
   void Fill(size_t buffer, unsigned int word, const Claims* claims = nullptr) {
-    Launch(buffer, claims,
-           [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, word, kRolesBufferBytes / 4, stream_); });
+    Launch(buffer, claims, [&](CUdeviceptr at) {
+      Driver().cuMemsetD32Async(at, word, kRolesBufferBytes / 4, stream_);
+    });
   }
   void Look(size_t buffer, const Claims* claims = nullptr) {
     Launch(buffer, claims, [](CUdeviceptr) {});
   }
-  // All others are used, by calls that are known to write nothing else: the buffer, which was used before them, leaves.
+  // All others are used, by calls that are known to write nothing else: the buffer, which was used
+  // before them, leaves.
   void SendAway(size_t buffer) {
     for (size_t i = 0; i < kRolesBuffers; ++i) {
       Claims touching;
@@ -99,11 +104,13 @@ class JobMemoryRolesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(buffers_[buffer]);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set),
+              CUDA_SUCCESS);
     Driver().cuMemcpyDtoHAsync_v2(words.data(), buffers_[buffer], kRolesBufferBytes, stream_);
     Driver().cuStreamSynchronize(stream_);
     job_->calls().End(&set, Effect::kReads);
-    EXPECT_TRUE(std::all_of(words.begin(), words.end(), [word](unsigned int each) { return each == word; }));
+    EXPECT_TRUE(std::all_of(words.begin(), words.end(),
+                            [word](unsigned int each) { return each == word; }));
   }
   Counters Count() { return job_->view().Read().counters; }
 
@@ -208,7 +215,8 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
   }
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+            CUDA_SUCCESS);
   set.failed = true;
   job_->calls().End(&set, Effect::kLaunches);
 
@@ -225,7 +233,8 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   addresses.push_back(buffers_[0]);
   TouchSet set;
   set.claims = &overwriting;
-  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+            CUDA_SUCCESS);
 
   // When another thread reads on the same stream, and may have begun before the first one goes on
   std::atomic<bool> has_read{false};
@@ -252,7 +261,7 @@ TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
   EXPECT_EQ(word, Word(0));
 }
 
-// A job that a census has proven: what is away has no mapping until a kernel is new.
+// A job that a full scan has proven: what is away has no mapping until a kernel is new.
 class ProvenJobRolesTest : public JobMemoryRolesTest {
  protected:
   void SetUp() override {
@@ -276,7 +285,8 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     addresses.push_back(buffers_[0]);
     TouchSet set;
     set.claims = &overwriting;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
     job_->post_launch_scan().SomethingNew();
     set.failed = fails;

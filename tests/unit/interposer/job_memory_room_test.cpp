@@ -49,7 +49,8 @@ class JobMemoryRoomTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(base);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     work();
     job_->calls().End(&set, Effect::kLaunches);
   }
@@ -64,7 +65,8 @@ class JobMemoryRoomTest : public testing::Test {
     *static_cast<std::uint32_t*>(word) = 0;
     const auto wait = reinterpret_cast<decltype(&cuStreamWaitValue32)>(
         dlsym(dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD), "cuStreamWaitValue32_v2"));
-    EXPECT_EQ(wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ), CUDA_SUCCESS);
+    EXPECT_EQ(wait(stream, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ),
+              CUDA_SUCCESS);
     return static_cast<std::uint32_t*>(word);
   }
 
@@ -75,8 +77,8 @@ class JobMemoryRoomTest : public testing::Test {
   std::unique_ptr<JobMemory> job_;
 };
 
-// It waited for what was to go first, which may be gone last: VGG-16 stood still for a copy of 15 ms while what had been dropped behind it
-// was free.
+// It waited for what was to go first, which may be gone last: VGG-16 stood still for a copy of 15
+// ms while what had been dropped behind it was free.
 TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverWithWhateverIsFreeFirst) {
   const CUdeviceptr first = Allocate(16 * kMiB), second = Allocate(32 * kMiB);
   Set(first, slow_);
@@ -96,8 +98,8 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverWithWhateverIsFreeFirst) {
   EXPECT_EQ(Driver().cuStreamQuery(slow_), CUDA_ERROR_NOT_READY);
 }
 
-// An event serves the next operation as soon as anybody has seen that the one before is over, and that one may wait for the very thread
-// that still asks for the event.
+// An event serves the next operation as soon as anybody has seen that the one before is over, and
+// that one may wait for the very thread that still asks for the event.
 TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseByNow) {
   // Given a job whose memory is all freed behind two streams that wait for the program
   const CUdeviceptr first = Allocate(32 * kMiB), second = Allocate(32 * kMiB);
@@ -108,7 +110,8 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseBy
   ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
   const std::vector<Use> freed = job_->streams().IssuedOn({quick_, false});
 
-  // When a thread waits for some, and another one learns that one of the streams is done, and gives it more to do
+  // When a thread waits for some, and another one learns that one of the streams is done, and gives
+  // it more to do
   const CUdeviceptr next = Allocate(4 * kMiB);
   const std::future<void> waiting = std::async(std::launch::async, [this, next] {
     Driver().cuCtxSetCurrent(context_);

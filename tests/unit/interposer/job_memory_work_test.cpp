@@ -1,4 +1,5 @@
-// What says that a job is not idle: that it waits in a call, and that its device has something to do.
+// What says that a job is not idle: that it waits in a call, and that its device has something to
+// do.
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
@@ -6,7 +7,8 @@ namespace {
 
 using WorkTest = RecomputeTest;
 
-// A job that proved its operations for longer than a second was taken for idle, and its memory lent to neighbours.
+// A job that proved its operations for longer than a second was taken for idle, and its memory lent
+// to neighbours.
 TEST_F(WorkTest, WhileACallIsMadeTwiceTheProgramWaitsInIt) {
   std::vector<bool> seen;
   while_it_runs = [&] {

@@ -9,12 +9,13 @@
 
 namespace spillway::interposer {
 
-inline scheduler::JobEvent EventOf(const RecordedEvent& event, std::span<const scheduler::JobTouch> touches) {
+inline scheduler::JobEvent EventOf(const RecordedEvent& event,
+                                   std::span<const scheduler::JobTouch> touches) {
   switch (event.kind) {
     case RecordedKind::kAllocate:
-      return scheduler::JobEvent::Allocate(event.allocation,
-                                           static_cast<int64_t>(RoundUp(event.value, kGranuleBytes)),
-                                           static_cast<int64_t>(event.value));
+      return scheduler::JobEvent::Allocate(
+          event.allocation, static_cast<int64_t>(RoundUp(event.value, kGranuleBytes)),
+          static_cast<int64_t>(event.value));
     case RecordedKind::kFree:
       return scheduler::JobEvent::Free(event.allocation);
     default:

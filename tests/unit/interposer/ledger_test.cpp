@@ -38,7 +38,8 @@ TEST(LedgerTest, AddressBetweenTwoRangesIsBesideBoth) {
   ledger.AddRange(&behind);
 
   std::vector<const Allocation*> beside;
-  for (const CUdeviceptr at : ledger.Beside(kBase + kGranule + 8)) beside.push_back(ledger.Find(at));
+  for (const CUdeviceptr at : ledger.Beside(kBase + kGranule + 8))
+    beside.push_back(ledger.Find(at));
 
   EXPECT_EQ(beside, (std::vector<const Allocation*>{&before, &behind}));
   EXPECT_TRUE(ledger.MightBeManaged(kBase - 1));

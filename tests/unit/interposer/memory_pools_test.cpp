@@ -20,7 +20,8 @@ TEST(MemoryPoolsTest, OnlyPlainPoolsOfADeviceAreServed) {
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   EXPECT_EQ(ServiceOf(properties), PoolService::kServed);
-  CUmemPoolProps exported = properties, host = properties, capped = properties, managed = properties;
+  CUmemPoolProps exported = properties, host = properties, capped = properties,
+                 managed = properties;
   exported.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
   host.location.type = CU_MEM_LOCATION_TYPE_HOST;
   capped.maxSize = 1 << 30;

@@ -100,7 +100,8 @@ TEST_F(PoolsTest, ChargeReleasesNoMoreThanItMust) {
   EXPECT_TRUE(pool.Charge(3 * kMiB));
 
   EXPECT_EQ(pool.held_bytes(), 13 * kMiB);
-  EXPECT_EQ(pool.ObtainableBytes(), 11 * kMiB) << "the large one, a granule, and room for less than one";
+  EXPECT_EQ(pool.ObtainableBytes(), 11 * kMiB)
+      << "the large one, a granule, and room for less than one";
   pool.Discharge(3 * kMiB);
   pool.ReleaseAll();
 }
@@ -137,7 +138,8 @@ TEST_F(PoolsTest, NoAddressIsAPairOfSmallNumbers) {
   AddressArena arena;
   const CUdeviceptr first = arena.Take(8 * kMiB);
   arena.Give(first, 8 * kMiB);
-  for (const size_t bytes : {400 * kMiB, 3 * 1024 * kMiB, 2 * kMiB, 4064 * kMiB, 900 * kMiB, 3500 * kMiB}) {
+  for (const size_t bytes :
+       {400 * kMiB, 3 * 1024 * kMiB, 2 * kMiB, 4064 * kMiB, 900 * kMiB, 3500 * kMiB}) {
     // When one is placed
     const CUdeviceptr base = arena.Take(bytes);
 
@@ -152,8 +154,8 @@ TEST_F(PoolsTest, NoAddressIsAPairOfSmallNumbers) {
 }
 
 TEST(SlabsTest, EverySizeFitsItsClass) {
-  for (size_t bytes :
-       {size_t{1}, size_t{512}, size_t{513}, size_t{4096}, size_t{5000}, size_t{100'000}, kMiB - 1}) {
+  for (size_t bytes : {size_t{1}, size_t{512}, size_t{513}, size_t{4096}, size_t{5000},
+                       size_t{100'000}, kMiB - 1}) {
     Ledger ledger;
     Timeline timeline;
     Slabs slabs(&ledger, &timeline);

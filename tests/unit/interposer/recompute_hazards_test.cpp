@@ -1,4 +1,5 @@
-// What could make wrong bytes of a recipe, or hold up a program that has some: work that waits unseen, memory that is not ours, faults.
+// What could make wrong bytes of a record, or hold up a program that has some: work that waits
+// unseen, memory that is not ours, faults.
 #include <atomic>
 
 #include "base/pause.h"
@@ -20,19 +21,20 @@ class RecomputeHazardsTest : public RecomputeTest {
     return stream;
   }
   // Another workspace, of so many bytes.
-  void Aside(size_t bytes) {
-    aside_bytes_ = bytes;
-    ASSERT_EQ(job_->allocations().Allocate(bytes, &aside_), CUDA_SUCCESS);
-    Set(aside_, 0, bytes / 4);
+  void Clobber(size_t bytes) {
+    clobbered_bytes_ = bytes;
+    ASSERT_EQ(job_->allocations().Allocate(bytes, &clobbered_), CUDA_SUCCESS);
+    Set(clobbered_, 0, bytes / 4);
   }
-  // Two outputs, buffers 1 and 3, that nothing but freed memory can bring back; the first needs buffer 4 beside that.
+  // Two outputs, buffers 1 and 3, that nothing but freed memory can bring back; the first needs
+  // buffer 4 beside that.
   void DropTwoAndFreeTheirInputs() {
     is_free_memory_used_ = false;
     Set(buffers_[4], 2, kWords);
     Set(buffers_[2], 6, kWords);
     Launch(derive_, 1, 0, buffers_[4]);
     Derive(3, 2);
-    ASSERT_EQ(Count().recipe_drops, 2u);
+    ASSERT_EQ(Count().recompute_drops, 2u);
     for (const size_t input : {0, 2}) ASSERT_TRUE(job_->allocations().Free(buffers_[input]));
   }
   // As the hook of that call does.
@@ -41,14 +43,15 @@ class RecomputeHazardsTest : public RecomputeTest {
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
     ProgramStreams::Completed(covered);
   }
-  // What stands behind the wait may write what a call reads after that has been made: the call's output cannot be made again.
+  // What stands behind the wait may write what a call reads after that has been made: the call's
+  // output cannot be made again.
   void ExpectAWaitingWriteOfSmallMemoryHinders(CUstream waiting) {
     volatile std::uint32_t* const word = WaitUnseen(waiting);
     Set(added_, 9, kSmallWords, waiting);
 
     Launch(derive_, 1, 0, added_);
 
-    EXPECT_EQ(Count().recipe_drops, 0u);
+    EXPECT_EQ(Count().recompute_drops, 0u);
     EndWait(word, waiting);
     ExpectAll(1, 17);
   }
@@ -85,7 +88,7 @@ TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
   ExpectAll(1, 15);
 }
 
-// The recipe of the call counted on an input that was still to be written.
+// The record of the call counted on an input that was still to be written.
 TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
   CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
@@ -93,7 +96,7 @@ TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
 
   Derive(1, 0);
 
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   EndWait(word, waiting);
   ExpectAll(1, 15);
   ExpectAll(0, 9);
@@ -107,12 +110,13 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
 
   Derive(1, 0);
 
-  EXPECT_EQ(Count().recipe_drops, 1u);
+  EXPECT_EQ(Count().recompute_drops, 1u);
   ExpectAll(1, 15);
   EndWait(word, waiting);
 }
 
-// So with what shares a slab with others (a bias, a scale): of that a recipe of the call counted on bytes that were still to be written.
+// So with what shares a slab with others (a bias, a scale): of that a record of the call counted on
+// bytes that were still to be written.
 TEST_F(RecomputeHazardsTest, AWriteOfSmallMemoryThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
   ExpectAWaitingWriteOfSmallMemoryHinders(NewStream());
 }
@@ -139,11 +143,11 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherSmallMemoryIsNoHindrance) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
-  Set(aside_, 9, kSmallWords, waiting);
+  Set(clobbered_, 9, kSmallWords, waiting);
 
   Launch(derive_, 1, 0, added_);
 
-  EXPECT_EQ(Count().recipe_drops, 1u);
+  EXPECT_EQ(Count().recompute_drops, 1u);
   ExpectAll(1, 17);
   EndWait(word, waiting);
 }
@@ -155,23 +159,24 @@ TEST_F(RecomputeHazardsTest, AFormerWriterOfSmallMemoryIsNoHindrance) {
   Set(added_, 2, kSmallWords, waiting);
   Await(waiting);
   Launch(derive_, 1, 0, added_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   volatile std::uint32_t* const word = WaitUnseen(waiting);
   Set(buffers_[3], 9, kWords, waiting);
 
   Launch(derive_, 2, 0, added_);
 
-  EXPECT_EQ(Count().recipe_drops, 2u);
+  EXPECT_EQ(Count().recompute_drops, 2u);
   ExpectAll(2, 17);
   EndWait(word, waiting);
 }
 
-// What it makes necessary was made behind it, and a reader on another stream waited for what the program would do after the read.
+// What it makes necessary was made behind it, and a reader on another stream waited for what the
+// program would do after the read.
 TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   volatile std::uint32_t* const word = WaitUnseen(waiting);
   Set(buffers_[0], 9, kWords, waiting);
 
@@ -184,34 +189,35 @@ TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
 // It takes memory that the job would otherwise have, and stays when the budget shrinks.
 TEST_F(RecomputeHazardsTest, ScratchMemoryIsPartOfTheBudgetAtEveryMoment) {
   MakeLargerJob();
-  Aside(4 * kMiB);
-  Launch(derive_, 1, 0, added_, aside_);
-  Launch(derive_, 1, 0, added_, aside_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  Clobber(4 * kMiB);
+  Launch(derive_, 1, 0, added_, clobbered_);
+  Launch(derive_, 1, 0, added_, clobbered_);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   EXPECT_LE(job_->view().Read().held_peak_bytes, job_->grants().budget_bytes());
 
   job_->grants().SetBudget(5 * kBufferBytes);
   EXPECT_LE(job_->view().Read().held_bytes, 5 * kBufferBytes);
   for (const size_t to : {2, 3, 4}) {
-    Launch(derive_, to, 0, added_, aside_);
+    Launch(derive_, to, 0, added_, clobbered_);
     ExpectAll(to, 17);
     EXPECT_LE(job_->view().Read().held_bytes, 5 * kBufferBytes);
   }
   ExpectAll(1, 17);
-  EXPECT_EQ(Read(aside_, 1)[0], 5) << "only the program's own launches write there";
+  EXPECT_EQ(Read(clobbered_, 1)[0], 5) << "only the program's own launches write there";
 }
 
-TEST_F(RecomputeHazardsTest, AWorkspaceLargerThanScratchMemoryMayBeIsNoneOfARecipes) {
+TEST_F(RecomputeHazardsTest, AWorkspaceLargerThanScratchMemoryMayBeIsNoneOfARecord) {
   MakeLargerJob();
-  Aside(6 * kMiB);
-  for (int i = 0; i < 3; ++i) Launch(derive_, 1, 0, added_, aside_);
+  Clobber(6 * kMiB);
+  for (int i = 0; i < 3; ++i) Launch(derive_, 1, 0, added_, clobbered_);
 
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   EXPECT_EQ(Count().proved_operations, 0u);
   ExpectAll(1, 17);
 }
 
-// Memory that the driver serves is not watched: a launch that leads there may read what anybody writes.
+// Memory that the driver serves is not watched: a launch that leads there may read what anybody
+// writes.
 TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
   CUdeviceptr others = 0;
   ASSERT_EQ(Driver().cuMemAlloc_v2(&others, kSmallWords * 4), CUDA_SUCCESS);
@@ -220,7 +226,7 @@ TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
 
   Launch(derive_, 1, 0, others);
 
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   ASSERT_EQ(Driver().cuMemsetD32Async(others, 7, kSmallWords, stream_), CUDA_SUCCESS);
   ExpectAll(1, 17);
   Driver().cuMemFree_v2(others);
@@ -230,20 +236,22 @@ TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
 TEST_F(RecomputeHazardsTest, ACallThatNamesLessThanItIsSaidToReadIsNotMadeAgain) {
   claimed_besides_ = added_;
   Derive(1, 0);
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   claimed_besides_ = buffers_[3];
   Derive(2, 0);
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
 }
 
-// What the driver serves took the place that an output needed whose input the program had freed: it could not be made any more.
+// What the driver serves took the place that an output needed whose input the program had freed: it
+// could not be made any more.
 TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreedMemory) {
-  // Given a job without host memory for a buffer, and with as much for the driver as is free without the input
+  // Given a job without host memory for a buffer, and with as much for the driver as is free
+  // without the input
   job_->ReleaseAll();
   const size_t budget_bytes = (kBuffers + 3) * kBufferBytes + 2 * kGranuleBytes;
   MakeJob(ParkChoice::kOff, budget_bytes, kGranuleBytes);
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
 
   ASSERT_TRUE(job_->charges().Charge(job_->view().FreeBytes(), Unmovable::kDriverServed));
@@ -252,7 +260,8 @@ TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreed
 
 // Memory that another free waited for came back only when there was room for the first again.
 TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
-  // Given two outputs that can be made from freed memory alone, and a budget too small for the first and all that it is made from
+  // Given two outputs that can be made from freed memory alone, and a budget too small for the
+  // first and all that it is made from
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
   job_->grants().SetBudget(2 * kBufferBytes + kGranuleBytes);
@@ -267,7 +276,8 @@ TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
   ExpectAll(3, 18);
 }
 
-// Each waited for another thread's call for as long, one after the other: an allocation took ten seconds for every one of them.
+// Each waited for another thread's call for as long, one after the other: an allocation took ten
+// seconds for every one of them.
 TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree) {
   // Given as above, and a call that goes on until the first has been waited for
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
@@ -300,11 +310,11 @@ TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree)
 }
 
 // The driver has encoded the address: the launch cannot be led elsewhere.
-TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSetAside) {
+TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSaved) {
   std::fill(std::begin(map_.opaque), std::end(map_.opaque), 0x5b11u);
   NoteTensorMap(map_, added_);
   Launch(Function("derive_mapped"), 1, 0, added_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
 
   Set(added_, 100, kSmallWords);
   ExpectAll(1, 17);
@@ -314,11 +324,12 @@ TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSetAside) {
 TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
-  ASSERT_EQ(OfDriver<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(&library, &kImage, nullptr, nullptr, 0,
-                                                                       nullptr, nullptr, 0),
+  ASSERT_EQ(OfDriver<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(
+                &library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0),
             CUDA_SUCCESS);
-  ASSERT_EQ(OfDriver<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, "derive"),
-            CUDA_SUCCESS);
+  ASSERT_EQ(
+      OfDriver<decltype(cuLibraryGetKernel)>("cuLibraryGetKernel")(&kernel, library, "derive"),
+      CUDA_SUCCESS);
   const auto allow = [kernel](int bytes) {
     ASSERT_EQ(OfDriver<decltype(cuKernelSetAttribute)>("cuKernelSetAttribute")(
                   CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, kernel, 0),
@@ -328,7 +339,7 @@ TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
   shared_bytes_ = 96 << 10;
   allow(96 << 10);
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   allow(64 << 10);
 
   ExpectAll(1, 15);
@@ -337,16 +348,17 @@ TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
 // A program that unloads a module then was told that it had, and nothing of the error.
 TEST_F(RecomputeHazardsTest, InAContextThatAFaultHasEndedNothingIsToBeMade) {
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   CUdeviceptr nowhere = 4096;
   void* parameters[] = {&nowhere, &nowhere};
-  ASSERT_EQ(
-      Driver().cuLaunchKernel(Function("count"), 1, 1, 1, 1, 1, 1, 0, other_stream_, parameters, nullptr),
-      CUDA_SUCCESS);
+  ASSERT_EQ(Driver().cuLaunchKernel(Function("count"), 1, 1, 1, 1, 1, 1, 0, other_stream_,
+                                    parameters, nullptr),
+            CUDA_SUCCESS);
   ASSERT_EQ(Driver().cuStreamSynchronize(other_stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
 
-  EXPECT_TRUE(job_->replays().EndRecipes());
-  EXPECT_EQ(OfDriver<decltype(cuDevicePrimaryCtxReset)>("cuDevicePrimaryCtxReset_v2")(0), CUDA_SUCCESS);
+  EXPECT_TRUE(job_->replays().EndRecords());
+  EXPECT_EQ(OfDriver<decltype(cuDevicePrimaryCtxReset)>("cuDevicePrimaryCtxReset_v2")(0),
+            CUDA_SUCCESS);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// A job over the simulated driver whose outputs that can be made again are dropped as soon as their call has ended, and what it needs
-// to be asked.
+// A job over the simulated driver whose outputs that can be made again are dropped as soon as their
+// call has ended, and what it needs to be asked.
 #pragma once
 
 #include <dlfcn.h>
@@ -32,14 +32,15 @@ constexpr size_t kBufferBytes = 4 * kMiB;
 constexpr int kWords = kBufferBytes / sizeof(int);
 constexpr size_t kSmallWords = 256;
 
-// derive(int* y, const int* x, const int* added, int* aside): y = 3 x + added[0]; aside[0] grows.
+// derive(int* y, const int* x, const int* added, int* clobbered): y = 3 x + added[0]; clobbered[0]
+// grows.
 void DeriveBody(const LaunchShape&, void* const* arguments) {
   auto* const y = *static_cast<int* const*>(arguments[0]);
   const auto* const x = *static_cast<const int* const*>(arguments[1]);
   const auto* const added = *static_cast<const int* const*>(arguments[2]);
-  auto* const aside = *static_cast<int* const*>(arguments[3]);
+  auto* const clobbered = *static_cast<int* const*>(arguments[3]);
   for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + (added ? added[0] : 0);
-  if (aside) ++aside[0];
+  if (clobbered) ++clobbered[0];
 }
 // count(int* y, const int* x): not the same twice.
 int times_counted = 0;
@@ -55,7 +56,7 @@ void CountLastBody(const LaunchShape&, void* const* arguments) {
   std::copy_n(*static_cast<const int* const*>(arguments[1]), kWords, y);
   y[kWords - 1] = ++times_counted;
 }
-// show(int* y, const int* x, const int* added, int* aside): as derive; meanwhile a test looks.
+// show(int* y, const int* x, const int* added, int* clobbered): as derive; meanwhile a test looks.
 std::function<void()> while_it_runs;
 void ShowBody(const LaunchShape& shape, void* const* arguments) {
   DeriveBody(shape, arguments);
@@ -64,7 +65,8 @@ void ShowBody(const LaunchShape& shape, void* const* arguments) {
 void NothingBody(const LaunchShape&, void* const*) {}
 KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'000'000}; }
 
-// derive_by(int* y, const int* x, unsigned long number, int* aside): y = 3 x + number % 1000; aside[0] grows.
+// derive_by(int* y, const int* x, unsigned long number, int* clobbered): y = 3 x + number % 1000;
+// clobbered[0] grows.
 void DeriveByBody(const LaunchShape&, void* const* arguments) {
   auto* const y = *static_cast<int* const*>(arguments[0]);
   const auto* const x = *static_cast<const int* const*>(arguments[1]);
@@ -105,22 +107,24 @@ class RecomputeTest : public testing::Test {
     ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     ASSERT_EQ(Driver().cuStreamCreate(&other_stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage), CUDA_SUCCESS);
+    ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage),
+              CUDA_SUCCESS);
     derive_ = Function("derive");
     MakeJob(ParkChoice::kOff);
   }
-  void MakeJob(ParkChoice choice, size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes,
+  void MakeJob(ParkChoice choice,
+               size_t budget_bytes = (kBuffers + 1) * kBufferBytes + 2 * kGranuleBytes,
                size_t host_limit_bytes = size_t{1} << 30) {
-    job_ =
-        std::make_unique<JobMemory>(context_, 0, budget_bytes, host_limit_bytes, choice, LearnChoice::kOff);
+    job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, host_limit_bytes, choice,
+                                       LearnChoice::kOff);
     job_->proofs().DropEagerly();
     for (CUdeviceptr& buffer : buffers_)
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &added_), CUDA_SUCCESS);
-    ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &aside_), CUDA_SUCCESS);
+    ASSERT_EQ(job_->allocations().Allocate(kSmallWords * 4, &clobbered_), CUDA_SUCCESS);
     Set(buffers_[0], 5, kWords);
     Set(added_, 2, kSmallWords);
-    Set(aside_, 0, kSmallWords);
+    Set(clobbered_, 0, kSmallWords);
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
@@ -132,24 +136,26 @@ class RecomputeTest : public testing::Test {
   }
   CUfunction Function(const char* name) {
     CUfunction function = nullptr;
-    EXPECT_EQ(OfDriver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&function, module_, name),
-              CUDA_SUCCESS);
+    EXPECT_EQ(
+        OfDriver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&function, module_, name),
+        CUDA_SUCCESS);
     return function;
   }
 
   // A call of a library that makes one launch.
-  void Launch(CUfunction function, size_t y, size_t x, CUdeviceptr added = 0, CUdeviceptr aside = 0,
-              int works = 1) {
+  void Launch(CUfunction function, size_t y, size_t x, CUdeviceptr added = 0,
+              CUdeviceptr clobbered = 0, int works = 1) {
     Claims claims;
     claims.Overwrites(buffers_[y], kBufferBytes);
     claims.Reads(buffers_[x], kBufferBytes);
     const bool is_mapped = function == Function("derive_mapped");
     if ((function == derive_ || is_mapped) && is_claimed_) claims.Reads(added, kSmallWords * 4);
     if (claimed_besides_) claims.Reads(claimed_besides_, 4);
-    claims.WritesAside(aside, aside_bytes_);
+    claims.Clobbers(clobbered, clobbered_bytes_);
     claims.IsRepeatable();
-    CUdeviceptr words[] = {buffers_[y], buffers_[x], added, aside};
-    void* parameters[] = {&words[0], &words[1], is_mapped ? static_cast<void*>(&map_) : &words[2], &words[3]};
+    CUdeviceptr words[] = {buffers_[y], buffers_[x], added, clobbered};
+    void* parameters[] = {&words[0], &words[1], is_mapped ? static_cast<void*>(&map_) : &words[2],
+                          &words[3]};
     const std::uint32_t sizes[] = {8, 8, is_mapped ? 128u : 8u, 8};
     const bool counts = function == Function("count") || function == Function("count_last");
     const LaunchCall launch{.function = function,
@@ -167,12 +173,13 @@ class RecomputeTest : public testing::Test {
     for (const CUdeviceptr word : words) {
       if (job_->MightBeManaged(word)) addresses.push_back(word);
     }
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
     call.works = works;
     claims.NoteNamed({addresses.begin(), addresses.size()});
-    ASSERT_EQ(
-        Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes_, stream_, parameters, nullptr),
-        CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, shared_bytes_, stream_,
+                                      parameters, nullptr),
+              CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
     if (call.job) job_->proofs().CallEnded(call);
     if (is_free_memory_used_) UseWhatIsFree();
@@ -185,7 +192,8 @@ class RecomputeTest : public testing::Test {
       Set(each, 77, kWords, other_stream_);
     }
     Driver().cuStreamSynchronize(other_stream_);
-    // As pool memory: other streams may wait for what the test does later, and a plain free would be behind them.
+    // As pool memory: other streams may wait for what the test does later, and a plain free would
+    // be behind them.
     for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->allocations().Free(each, true));
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
@@ -196,7 +204,8 @@ class RecomputeTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kMayWrite, &set), CUDA_SUCCESS);
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kMayWrite, &set),
+              CUDA_SUCCESS);
     Driver().cuMemsetD32Async(at, word, words, stream);
     job_->calls().End(&set, Effect::kMayWrite);
   }
@@ -220,11 +229,13 @@ class RecomputeTest : public testing::Test {
   void Busy(CUstream stream) {
     const CUfunction wait = Function("wait");
     for (int i = 0; i < 20; ++i)
-      ASSERT_EQ(Driver().cuLaunchKernel(wait, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr), CUDA_SUCCESS);
+      ASSERT_EQ(Driver().cuLaunchKernel(wait, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
+                CUDA_SUCCESS);
   }
   Counters Count() { return job_->view().Read().counters; }
 
-  // The stream waits for what the host does later, as behind a kernel that looks for it: nobody tells the job.
+  // The stream waits for what the host does later, as behind a kernel that looks for it: nobody
+  // tells the job.
   volatile std::uint32_t* WaitUnseen(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
@@ -245,8 +256,8 @@ class RecomputeTest : public testing::Test {
   CUstream stream_ = nullptr, other_stream_ = nullptr;
   std::unique_ptr<JobMemory> job_;
   CUdeviceptr buffers_[kBuffers] = {};
-  CUdeviceptr added_ = 0, aside_ = 0;
-  size_t aside_bytes_ = kSmallWords * 4;
+  CUdeviceptr added_ = 0, clobbered_ = 0;
+  size_t clobbered_bytes_ = kSmallWords * 4;
   unsigned int shared_bytes_ = 0;
   CUtensorMap map_{};
   bool is_claimed_ = true;           // what is added

@@ -20,7 +20,8 @@ using scheduler::Operation;
 constexpr size_t kBudgetBytes = (kBuffers + 1) * kBufferBytes;
 constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
 
-// Its iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. One buffer too many is in use meanwhile.
+// Its iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. One buffer
+// too many is in use meanwhile.
 class RecomputePlanTest : public RecomputeTest {
  protected:
   void SetUp() override {
@@ -29,8 +30,8 @@ class RecomputePlanTest : public RecomputeTest {
   }
   void MakeLearningJob(size_t host_limit_bytes) {
     job_->ReleaseAll();
-    job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, host_limit_bytes, ParkChoice::kOff,
-                                       LearnChoice::kAlways);
+    job_ = std::make_unique<JobMemory>(context_, 0, kBudgetBytes, host_limit_bytes,
+                                       ParkChoice::kOff, LearnChoice::kAlways);
     for (CUdeviceptr& buffer : buffers_)
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffer), CUDA_SUCCESS);
     Set(buffers_[0], 5, kWords);
@@ -44,7 +45,8 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  // The program frees buffer 0 as soon as the making of buffer 1 from it is enqueued, and allocates before it uses that.
+  // The program frees buffer 0 as soon as the making of buffer 1 from it is enqueued, and allocates
+  // before it uses that.
   void IterateAndFreeTheInput(int times) {
     is_free_memory_used_ = false;
     for (int i = 0; i < times; ++i) {
@@ -90,7 +92,8 @@ class RecomputePlanTest : public RecomputeTest {
     };
     for (size_t i = 0; i < operations.size(); ++i) {
       for (size_t j = i + 1; j < operations.size(); ++j) {
-        if (!makes(operations[i]) || !makes(operations[j]) || operations[i].writes != operations[j].reads)
+        if (!makes(operations[i]) || !makes(operations[j]) ||
+            operations[i].writes != operations[j].reads)
           continue;
         *reader = static_cast<int32_t>(j);
         return static_cast<int32_t>(i);
@@ -105,17 +108,20 @@ class RecomputePlanTest : public RecomputeTest {
     return maker ? Drops(pattern, *maker, *maker, reader) : nullptr;
   }
   // What the maker makes is dropped behind an operation, and made again before another one.
-  static std::shared_ptr<const LivePlan> Drops(const std::shared_ptr<const IterationPattern>& pattern,
-                                               int32_t maker, int32_t behind, int32_t before) {
+  static std::shared_ptr<const LivePlan> Drops(
+      const std::shared_ptr<const IterationPattern>& pattern, int32_t maker, int32_t behind,
+      int32_t before) {
     scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
     plan.steps.insert(plan.steps.begin() + before, {.operation = {maker}, .recomputes = true});
-    plan.actions.push_back({.kind = ActionKind::kDrop,
-                            .buffer = pattern->profile.operations[static_cast<size_t>(maker)].writes.front(),
-                            .step = behind});
+    plan.actions.push_back(
+        {.kind = ActionKind::kDrop,
+         .buffer = pattern->profile.operations[static_cast<size_t>(maker)].writes.front(),
+         .step = behind});
     auto live = LivePlan::Make(pattern, plan, 1'000'000, kBudgetBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
   }
-  // Learned from such iterations, a plan that drops buffer 1 as soon as it is made is followed until that is proved.
+  // Learned from such iterations, a plan that drops buffer 1 as soon as it is made is followed
+  // until that is proved.
   void FollowDrops(const std::function<void(int)>& iterate) {
     iterate(kLearningIterations);
     const auto plan = DropsWhatIsMade();
@@ -133,7 +139,7 @@ TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied)
 
   Iterate(4);
 
-  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().recompute_drops - before.recompute_drops, 4u);
   EXPECT_EQ(Count().planned_departures - before.planned_departures, 4u);
   EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
@@ -149,8 +155,9 @@ TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
 
   IterateAndFreeTheInput(4);
 
-  // Then allocations in between do not have it made early, and the input goes with the first allocation behind
-  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  // Then allocations in between do not have it made early, and the input goes with the first
+  // allocation behind
+  EXPECT_EQ(Count().recompute_drops - before.recompute_drops, 4u);
   EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
   EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes);
@@ -159,16 +166,18 @@ TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
 }
 
 TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
-  // Given a plan that drops buffer 1 behind its use, at which buffer 0 has been freed, and makes it again before the next
+  // Given a plan that drops buffer 1 behind its use, at which buffer 0 has been freed, and makes it
+  // again before the next
   IterateAndUseBetween(kLearningIterations);
   const auto pattern = LearnedIteration(job_.get());
   int32_t reader = 0;
   const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
   ASSERT_TRUE(maker);
   const auto& operations = pattern->profile.operations;
-  const auto last = std::find_if(operations.begin() + reader + 1, operations.end(), [&](const Operation& it) {
-    return it.reads == operations[static_cast<size_t>(reader)].reads;
-  });
+  const auto last =
+      std::find_if(operations.begin() + reader + 1, operations.end(), [&](const Operation& it) {
+        return it.reads == operations[static_cast<size_t>(reader)].reads;
+      });
   ASSERT_NE(last, operations.end());
   const auto plan = Drops(pattern, *maker, reader, static_cast<int32_t>(last - operations.begin()));
   ASSERT_TRUE(plan);
@@ -179,7 +188,7 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
 
   IterateAndUseBetween(4);
 
-  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().recompute_drops - before.recompute_drops, 4u);
   EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
   EXPECT_EQ(Count().planned_offloaded_bytes, before.planned_offloaded_bytes);
@@ -188,7 +197,8 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
   ExpectAll(2, 45);
 }
 
-// Here a plan held on to the allocation that it was learned with, and its buffer was dropped no more for as long as the job lived.
+// Here a plan held on to the allocation that it was learned with, and its buffer was dropped no
+// more for as long as the job lived.
 TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   for (const size_t buffer : {1, 2}) {
@@ -199,7 +209,7 @@ TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
 
   Iterate(4);
 
-  EXPECT_EQ(Count().recipe_drops - before.recipe_drops, 4u);
+  EXPECT_EQ(Count().recompute_drops - before.recompute_drops, 4u);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
   ExpectAll(1, 15);
   ExpectAll(2, 45);
@@ -212,7 +222,7 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   UseWhatIsFree();
   const Counters before = Count();
-  ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
+  ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
   // Then questions and copies are answered as of memory that was freed, and it is not freed twice
   Allocation found;
@@ -226,14 +236,17 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
             CUDA_ERROR_INVALID_VALUE);
   // And a launch that still has the address among its parameters makes nothing again for that.
   TouchSet launch;
-  EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &launch), CUDA_SUCCESS);
+  EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &launch),
+            CUDA_SUCCESS);
   job_->calls().End(&launch, Effect::kLaunches);
   EXPECT_EQ(Count().recomputes, before.recomputes);
   ExpectAll(1, 15);
 }
 
-// Beside the iteration's own steps the program does other things at any moment, and the bytes are what they would be without a plan.
-class DriftingRecomputeTest : public RecomputePlanTest, public testing::WithParamInterface<unsigned> {
+// Beside the iteration's own steps the program does other things at any moment, and the bytes are
+// what they would be without a plan.
+class DriftingRecomputeTest : public RecomputePlanTest,
+                              public testing::WithParamInterface<unsigned> {
  protected:
   void Follow() {
     is_free_memory_used_ = false;
@@ -315,29 +328,33 @@ TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   UseWhatIsFree();
   EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
 
-  // And once it does as it did the plan's drops come again, all but the first that it may be too late for.
+  // And once it does as it did the plan's drops come again, all but the first that it may be too
+  // late for.
   job_->grants().SetBudget(kBudgetBytes);
   const Counters before = Count();
   IterateAndFreeTheInput(5);
-  EXPECT_GE(Count().recipe_drops, before.recipe_drops + 4);
+  EXPECT_GE(Count().recompute_drops, before.recompute_drops + 4);
   ExpectAll(1, 15);
   ExpectAll(2, 45);
 }
-INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest, testing::Range(1u, 11u));  // 9 frees what is dropped
+INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest,
+                         testing::Range(1u, 11u));  // 9 frees what is dropped
 
 TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
-  // Given an input that is held for a plan, and host memory for two buffers' moving and for one that is away
+  // Given an input that is held for a plan, and host memory for two buffers' moving and for one
+  // that is away
   MakeLearningJob(3 * kBufferBytes);
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   UseWhatIsFree();
   const Counters before = Count();
-  ASSERT_EQ(before.recipe_drops - before.recomputes, 1u);
+  ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
   // When as much is allocated as there is room for without the input
   CUdeviceptr more[3] = {};
-  for (CUdeviceptr& each : more) ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);
+  for (CUdeviceptr& each : more)
+    ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);
 
   EXPECT_EQ(Count().refused_allocations, before.refused_allocations);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes + 1);

@@ -1,5 +1,5 @@
-// What is dropped because it can be made again, over the simulated driver: whoever needs the bytes finds them, whatever became of
-// what they were made from.
+// What is dropped because it can be made again, over the simulated driver: whoever needs the bytes
+// finds them, whatever became of what they were made from.
 //
 // All outputs that can be made again are dropped as soon as their call has ended.
 #include "tests/unit/interposer/recompute_job.h"
@@ -9,7 +9,7 @@ namespace {
 
 TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   EXPECT_EQ(Count().offloaded_bytes, 0u);
 
   ExpectAll(1, 15);
@@ -22,7 +22,7 @@ TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
 
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwritten) {
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   Set(buffers_[0], 7, kWords);
   ExpectAll(0, 7);
   ExpectAll(1, 15);
@@ -36,7 +36,7 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwrittenInPart) {
 
 TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   const std::uint64_t frees = Count().frees;
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
   EXPECT_EQ(Count().recomputes, 0u) << "the program may be about to free the output, too";
@@ -103,13 +103,14 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
 
 TEST_F(RecomputeTest, SmallInputsCountToo) {
   Launch(derive_, 1, 0, added_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   Set(added_, 100, kSmallWords);
   ExpectAll(1, 17);
 }
 
-TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
-  // Given two outputs that are made with one small input, and one that is made with it as it is later
+TEST_F(RecomputeTest, SmallInputsAreSavedAsTheyWere) {
+  // Given two outputs that are made with one small input, and one that is made with it as it is
+  // later
   Launch(derive_, 1, 0, added_);
   Launch(derive_, 2, 0, added_);
   const Counters before = Count();
@@ -126,11 +127,12 @@ TEST_F(RecomputeTest, SmallInputsAreSetAsideAsTheyWere) {
   // And nothing is left when they are gone.
   for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
   ASSERT_TRUE(job_->allocations().Free(added_));
-  ASSERT_TRUE(job_->allocations().Free(aside_));
+  ASSERT_TRUE(job_->allocations().Free(clobbered_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
-// A launch's parameters may hold an address that the program has freed: nobody knows that it is not used.
+// A launch's parameters may hold an address that the program has freed: nobody knows that it is not
+// used.
 TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->allocations().Free(added_));
@@ -142,11 +144,11 @@ TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack
 
   ExpectAll(1, 17);
   for (CUdeviceptr buffer : buffers_) ASSERT_TRUE(job_->allocations().Free(buffer));
-  ASSERT_TRUE(job_->allocations().Free(aside_));
+  ASSERT_TRUE(job_->allocations().Free(clobbered_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
-TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSetAside) {
+TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSaved) {
   // Given that part, a granule, and what is made with small inputs of which two fit there
   ASSERT_LT(job_->grants().budget_bytes() / 16, kGranuleBytes);
   ASSERT_EQ(job_->allocations().Allocate(kGranuleBytes / 5 * 2, &added_), CUDA_SUCCESS);
@@ -169,27 +171,28 @@ TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   ExpectAll(1, 17);
 }
 
-TEST_F(RecomputeTest, WhatIsWrittenAsideIsWrittenOnce) {
-  // Given a job that has memory for what is written aside since the first call that needs some
-  Launch(derive_, 1, 0, added_, aside_);
-  ASSERT_EQ(Count().recipe_drops, 0u);
+TEST_F(RecomputeTest, WhatIsClobberedIsWrittenOnce) {
+  // Given a job that has memory for what is clobbered since the first call that needs some
+  Launch(derive_, 1, 0, added_, clobbered_);
+  ASSERT_EQ(Count().recompute_drops, 0u);
 
-  Launch(derive_, 1, 0, added_, aside_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  Launch(derive_, 1, 0, added_, clobbered_);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   ExpectAll(1, 17);
 
   EXPECT_EQ(Count().recomputes, 1u);
-  EXPECT_EQ(Read(aside_, 1)[0], 2);
+  EXPECT_EQ(Read(clobbered_, 1)[0], 2);
 }
 
-// As a convolution's often is: a call's workspace lies in a slab, and is no larger than that allows.
+// As a convolution's often is: a call's workspace lies in a slab, and is no larger than that
+// allows.
 TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
-  aside_bytes_ = kSmallBytes - 512;
-  ASSERT_EQ(job_->allocations().Allocate(aside_bytes_, &aside_), CUDA_SUCCESS);
-  Launch(derive_, 1, 0, added_, aside_);
-  Launch(derive_, 1, 0, added_, aside_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
-  ASSERT_TRUE(job_->allocations().Free(aside_));
+  clobbered_bytes_ = kSmallBytes - 512;
+  ASSERT_EQ(job_->allocations().Allocate(clobbered_bytes_, &clobbered_), CUDA_SUCCESS);
+  Launch(derive_, 1, 0, added_, clobbered_);
+  Launch(derive_, 1, 0, added_, clobbered_);
+  ASSERT_EQ(Count().recompute_drops, 1u);
+  ASSERT_TRUE(job_->allocations().Free(clobbered_));
 
   ExpectAll(1, 17);
 
@@ -199,13 +202,13 @@ TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
 TEST_F(RecomputeTest, ANumberThatLooksLikeAnAddressAsideStaysWhatItIs) {
   // Given an operation that was proved with a number that leads nowhere
   const CUfunction derive_by = Function("derive_by");
-  Launch(derive_by, 1, 0, 4, aside_);
-  Launch(derive_by, 1, 0, 4, aside_);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  Launch(derive_by, 1, 0, 4, clobbered_);
+  Launch(derive_by, 1, 0, 4, clobbered_);
+  ASSERT_EQ(Count().recompute_drops, 1u);
 
-  // When the same operation has one that could be an address in what it writes aside
-  const CUdeviceptr number = aside_ + 16;
-  Launch(derive_by, 2, 0, number, aside_);
+  // When the same operation has one that could be an address in what it clobbers
+  const CUdeviceptr number = clobbered_ + 16;
+  Launch(derive_by, 2, 0, number, clobbered_);
 
   ExpectAll(2, 15 + static_cast<int>(number % 1000));
   ExpectAll(1, 19);
@@ -245,7 +248,7 @@ TEST_F(RecomputeTest, WhatIsOverwrittenWhileItIsNowhereIsNew) {
   ExpectAll(2, 15);
 }
 
-TEST_F(RecomputeTest, WhatWasMadeAgainIsNotDroppedByARecipeThatIsOver) {
+TEST_F(RecomputeTest, WhatWasMadeAgainIsNotDroppedByARecordThatIsOver) {
   Derive(1, 0);
   Set(buffers_[0], 7, kWords);
   Derive(2, 0);
@@ -262,7 +265,7 @@ TEST_F(RecomputeTest, AnotherStreamFindsTheBytes) {
 TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
   // Given an output that is made again behind much other work
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   Busy(stream_);
   Addresses addresses;
   addresses.push_back(buffers_[1]);
@@ -305,20 +308,20 @@ TEST_F(RecomputeTest, WhatIsNotTheSameTwiceIsNotDroppedAndStays) {
   EXPECT_EQ(Count().refuted_operations, 1u);
   ExpectAll(1, 6);
   Launch(count, 1, 0);
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   ExpectAll(1, 5 + 3);  // it has run for the first call and for its proof
 }
 
 TEST_F(RecomputeTest, ACallThatDoesMoreThanOneLaunchIsNotMadeAgain) {
   Launch(derive_, 1, 0, 0, 0, 2);
-  EXPECT_EQ(Count().recipe_drops, 0u);
+  EXPECT_EQ(Count().recompute_drops, 0u);
   ExpectAll(1, 15);
 }
 
 TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
   // Given a budget for three
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   job_->grants().SetBudget(3 * kBufferBytes);
   for (const size_t i : {2, 3, 4}) Set(buffers_[i], static_cast<unsigned int>(i), kWords);
   Driver().cuCtxSynchronize();
@@ -332,7 +335,7 @@ TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
 
 TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   job_->grants().SetBudget(kBufferBytes + kGranuleBytes);  // and a slab
   Addresses addresses;
   addresses.push_back(buffers_[0]);
@@ -356,7 +359,7 @@ TEST_F(RecomputeTest, ALaterLaunchMayHaveNeededLessSharedMemory) {
   shared_bytes_ = 96 << 10;
   allow(96 << 10);
   Derive(1, 0);
-  ASSERT_EQ(Count().recipe_drops, 1u);
+  ASSERT_EQ(Count().recompute_drops, 1u);
   allow(64 << 10);
   ExpectAll(1, 15);
 }
@@ -365,7 +368,7 @@ TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
   Derive(1, 0);
   Derive(2, 1);
   const std::uint64_t before = Count().recomputes;
-  EXPECT_TRUE(job_->replays().EndRecipes());
+  EXPECT_TRUE(job_->replays().EndRecords());
   EXPECT_EQ(Count().recomputes - before, 2u);
   Set(buffers_[0], 7, kWords);
   EXPECT_EQ(Count().recomputes - before, 2u);
@@ -376,9 +379,9 @@ TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
 TEST_F(RecomputeTest, WhileAStreamCapturesNothingIsDropped) {
   Derive(1, 0);
   CaptureBegan();
-  ASSERT_TRUE(job_->replays().EndRecipes());
+  ASSERT_TRUE(job_->replays().EndRecords());
   Derive(2, 0);
-  EXPECT_EQ(Count().recipe_drops, 1u);
+  EXPECT_EQ(Count().recompute_drops, 1u);
   CaptureEnded();
   ExpectAll(1, 15);
   ExpectAll(2, 15);

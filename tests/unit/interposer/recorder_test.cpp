@@ -55,8 +55,8 @@ TEST(RecorderTest, GivesBackWhatItWasTold) {
   recorder.Synchronized();
 
   EXPECT_EQ(DrainAll(&recorder),
-            (std::vector<std::string>{"allocate 1 of 4096", "operation 7 writes 1 reads 2", "free 1",
-                                      "synchronize"}));
+            (std::vector<std::string>{"allocate 1 of 4096", "operation 7 writes 1 reads 2",
+                                      "free 1", "synchronize"}));
   EXPECT_EQ(recorder.recorded_events(), 4u);
 }
 
@@ -123,7 +123,8 @@ TEST(RecorderTest, AnOperationThatNamesTooMuchIsDropped) {
 TEST(RecorderTest, GoesRoundItsRingManyTimes) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
-  const std::array<RecordedTouch, 3> touches{{{~std::uint64_t{0} >> 2, true}, {2, false}, {3, true}}};
+  const std::array<RecordedTouch, 3> touches{
+      {{~std::uint64_t{0} >> 2, true}, {2, false}, {3, true}}};
 
   for (std::uint64_t i = 0; i < 40'000; ++i) {
     recorder.Enqueued(i, touches);
@@ -137,11 +138,13 @@ TEST(RecorderTest, GoesRoundItsRingManyTimes) {
 }
 
 TEST(RecorderTest, PutsThreadsEventsInOneOrder) {
-  // Given threads that record at once, each its own number in ascending shapes, while a reader drains
+  // Given threads that record at once, each its own number in ascending shapes, while a reader
+  // drains
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
   constexpr std::uint64_t kThreads = 4, kEach = 4'000;
-  static_assert(kThreads * kEach * 4 <= EventRing::kWords, "threads one after another may share one ring");
+  static_assert(kThreads * kEach * 4 <= EventRing::kWords,
+                "threads one after another may share one ring");
   std::vector<std::thread> threads;
   for (std::uint64_t thread = 0; thread < kThreads; ++thread) {
     threads.emplace_back([&recorder, thread] {

@@ -1,4 +1,5 @@
-// What counts as complete, over the simulated driver: its host functions hold a stream until the test lets go.
+// What counts as complete, over the simulated driver: its host functions hold a stream until the
+// test lets go.
 #include "interposer/execute/timeline.h"
 
 #include <dlfcn.h>
@@ -41,7 +42,9 @@ class TimelineTest : public testing::Test {
     Driver().cuDevicePrimaryCtxRelease_v2(0);
   }
   // Work that takes long in simulated time.
-  void Enqueue() { ASSERT_EQ(Driver().cuMemcpyHtoDAsync_v2(device_, host_, kBytes, handle_), CUDA_SUCCESS); }
+  void Enqueue() {
+    ASSERT_EQ(Driver().cuMemcpyHtoDAsync_v2(device_, host_, kBytes, handle_), CUDA_SUCCESS);
+  }
 
   static constexpr size_t kBytes = size_t{64} << 20;
   CUstream handle_ = nullptr;
@@ -60,12 +63,14 @@ TEST_F(TimelineTest, WorkIsDoneOnlyWhenItsEventIs) {
   EXPECT_TRUE(timeline_.Done(use));
 }
 
-// An event recorded then belonged to the graph and was never complete: nothing of the stream's was known to be done any more.
+// An event recorded then belonged to the graph and was never complete: nothing of the stream's was
+// known to be done any more.
 TEST_F(TimelineTest, NothingIsRecordedOnACapturingStreamForWorkThatIsOver) {
   const auto driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  const auto begin =
-      reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(dlsym(driver, "cuStreamBeginCapture_v2"));
-  const auto end = reinterpret_cast<CUresult (*)(CUstream, CUgraph*)>(dlsym(driver, "cuStreamEndCapture"));
+  const auto begin = reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(
+      dlsym(driver, "cuStreamBeginCapture_v2"));
+  const auto end =
+      reinterpret_cast<CUresult (*)(CUstream, CUgraph*)>(dlsym(driver, "cuStreamEndCapture"));
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
   const Use use = timeline_.Issue(stream);
@@ -97,8 +102,8 @@ TEST_F(TimelineTest, LaterWorkIsNotDoneByAnEarlierCheckpoint) {
   EXPECT_FALSE(timeline_.Done(second));
 }
 
-// Two threads launch on one stream, and the one that came first ends last. Its number then stood for both: a host copy counted as
-// good while the later launch was writing.
+// Two threads launch on one stream, and the one that came first ends last. Its number then stood
+// for both: a host copy counted as good while the later launch was writing.
 TEST_F(TimelineTest, LaunchesThatEndOutOfOrderAreDoneWithTheLastOne) {
   StreamState* stream = timeline_.Of({handle_, false});
   Timeline::UndocumentedBegins(stream);
@@ -132,7 +137,8 @@ TEST_F(TimelineTest, DestroyedStreamsWorkCountsUntilComplete) {
   EXPECT_TRUE(timeline_.Unfinished().empty());
 }
 
-// One operation after the other on a per-thread stream of its own, each until it is let go: `word` says which.
+// One operation after the other on a per-thread stream of its own, each until it is let go: `word`
+// says which.
 class PerThreadWork {
  public:
   PerThreadWork(CUcontext context, Timeline* timeline, volatile std::uint32_t* word)
@@ -140,7 +146,7 @@ class PerThreadWork {
   void Join() { thread_.join(); }
   bool is_over() const { return over_; }
   StreamState* stream() const { return stream_; }
-  void NoteLook() { ++looks_; }
+  void NoteScan() { ++scans_; }
 
  private:
   static constexpr std::uint32_t kOperations = 500;
@@ -152,7 +158,7 @@ class PerThreadWork {
     for (std::uint32_t i = 1; i <= kOperations; ++i) {
       EXPECT_EQ(WaitForWord(CU_STREAM_PER_THREAD, word_, i), CUDA_SUCCESS);
       timeline->Issue(mine);
-      for (const int seen = looks_; looks_ < seen + 2;) std::this_thread::yield();
+      for (const int seen = scans_; scans_ < seen + 2;) std::this_thread::yield();
       *word_ = i;
       Driver().cuStreamSynchronize(CU_STREAM_PER_THREAD);
     }
@@ -161,12 +167,13 @@ class PerThreadWork {
 
   volatile std::uint32_t* const word_;
   std::atomic<StreamState*> stream_{nullptr};
-  std::atomic<int> looks_{0};
+  std::atomic<int> scans_{0};
   std::atomic<bool> over_{false};
   std::thread thread_;  // after what it uses
 };
 
-// Recorded by any other thread, an event of that name would be of that thread's own stream, which is idle.
+// Recorded by any other thread, an event of that name would be of that thread's own stream, which
+// is idle.
 TEST_F(TimelineTest, WorkOnAPerThreadStreamIsDoneOnlyWhenItIsWhoeverAsks) {
   CUcontext context;
   ASSERT_EQ(Driver().cuCtxGetCurrent(&context), CUDA_SUCCESS);
@@ -176,7 +183,7 @@ TEST_F(TimelineTest, WorkOnAPerThreadStreamIsDoneOnlyWhenItIsWhoeverAsks) {
   while (!work.stream()) std::this_thread::yield();
 
   int done_too_early = 0;
-  for (; !work.is_over(); work.NoteLook()) {
+  for (; !work.is_over(); work.NoteScan()) {
     const Use last{work.stream(), Timeline::IssuedOn(work.stream())};
     if (!Timeline::KnownDone(last)) timeline_.EventFor(last);
     if (timeline_.Done(last) && *word < last.sequence) ++done_too_early;
@@ -195,7 +202,8 @@ TEST_F(TimelineTest, DefaultStreamsOfBothFlavoursDiffer) {
 TEST(FirstUsesTest, KeepTheEarliestUsePerStream) {
   StreamState one, other;
   FirstUses first;
-  for (const Use use : {Use{&one, 5}, Use{}, Use{&other, 9}, Use{&one, 3}, Use{&other, 12}}) first.Add(use);
+  for (const Use use : {Use{&one, 5}, Use{}, Use{&other, 9}, Use{&one, 3}, Use{&other, 12}})
+    first.Add(use);
 
   ASSERT_EQ(first.items().size(), 2u);
   EXPECT_EQ(first.items()[0].stream, &one);

@@ -38,7 +38,11 @@ class TraceFileTest : public ::testing::Test {
 };
 
 TraceEvent Operation(const char* name, std::int64_t begin_ns, std::int64_t end_ns) {
-  return {.kind = TraceKind::kOperation, .stream = 2, .begin_ns = begin_ns, .end_ns = end_ns, .name = name};
+  return {.kind = TraceKind::kOperation,
+          .stream = 2,
+          .begin_ns = begin_ns,
+          .end_ns = end_ns,
+          .name = name};
 }
 
 TEST_F(TraceFileTest, IsAnArrayOfEventsWithAnEndWhenItIsFinished) {
@@ -60,8 +64,10 @@ TEST_F(TraceFileTest, IsAnArrayOfEventsWithAnEndWhenItIsFinished) {
   EXPECT_THAT(text, StartsWith("[\n{\"name\": \"spillway\""));
   EXPECT_THAT(text, HasSubstr("\"process\": 7, \"command\": \"train --fast\""));
   EXPECT_THAT(
-      text, HasSubstr("{\"name\": \"conv\", \"cat\": \"operation\", \"ph\": \"X\", \"pid\": 0, \"tid\": 12, "
-                      "\"ts\": 1.500, \"dur\": 2.501, \"args\": {}}"));
+      text,
+      HasSubstr(
+          "{\"name\": \"conv\", \"cat\": \"operation\", \"ph\": \"X\", \"pid\": 0, \"tid\": 12, "
+          "\"ts\": 1.500, \"dur\": 2.501, \"args\": {}}"));
   EXPECT_THAT(text, HasSubstr("\"args\": {\"buffer\": 12, \"bytes\": 4096, \"cause\": \"room\"}}"));
   EXPECT_THAT(text, EndsWith("}\n]\n"));
 }
@@ -127,9 +133,10 @@ TEST_F(TraceFileTest, AnIterationIsASpanFromItsBeginningToTheNext) {
   file_->Add({.kind = TraceKind::kIteration, .begin_ns = 1000, .end_ns = 1000});
   file_->Add({.kind = TraceKind::kIteration, .begin_ns = 9000, .end_ns = 9000, .values = {3}});
   file_->Finish();
-  EXPECT_THAT(Text(),
-              HasSubstr("{\"name\": \"iteration 1\", \"cat\": \"iteration\", \"ph\": \"X\", \"pid\": 0, "
-                        "\"tid\": 1, \"ts\": 1.000, \"dur\": 8.000, \"args\": {\"misses\": 3}}"));
+  EXPECT_THAT(
+      Text(),
+      HasSubstr("{\"name\": \"iteration 1\", \"cat\": \"iteration\", \"ph\": \"X\", \"pid\": 0, "
+                "\"tid\": 1, \"ts\": 1.000, \"dur\": 8.000, \"args\": {\"misses\": 3}}"));
   EXPECT_THAT(Text(), Not(HasSubstr("iteration 2")));
 }
 
@@ -151,7 +158,8 @@ TEST(TraceQueueTest, NothingIsLostOrTwiceBetweenThreads) {
   std::vector<std::thread> writers;
   for (std::uint32_t writer = 0; writer < 3; ++writer) {
     writers.emplace_back([&queue, writer] {
-      for (std::int64_t i = 0; i < kEach;) i += queue->Put({.stream = writer, .begin_ns = i}) ? 1 : 0;
+      for (std::int64_t i = 0; i < kEach;)
+        i += queue->Put({.stream = writer, .begin_ns = i}) ? 1 : 0;
     });
   }
   // Then each writer's come in order

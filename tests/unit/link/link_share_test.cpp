@@ -1,4 +1,5 @@
-// The agent's side of a shared link: who has a slot, and what clients may do with the files that they are given.
+// The agent's side of a shared link: who has a slot, and what clients may do with the files that
+// they are given.
 #include "agent/link/link_share.h"
 
 #include <fcntl.h>
@@ -15,7 +16,8 @@ using protocol::LinkLanes;
 using protocol::LinkTerms;
 
 const LinkTerms& TermsAsClient(const LinkShare& share) {
-  void* const memory = mmap(nullptr, sizeof(LinkTerms), PROT_READ, MAP_SHARED, share.terms_file(), 0);
+  void* const memory =
+      mmap(nullptr, sizeof(LinkTerms), PROT_READ, MAP_SHARED, share.terms_file(), 0);
   EXPECT_NE(memory, MAP_FAILED);
   return *static_cast<const LinkTerms*>(memory);
 }
@@ -49,12 +51,14 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   ASSERT_TRUE(share.has_value());
   const std::string path = "/proc/self/fd/" + std::to_string(share->terms_file());
 
-  EXPECT_EQ(mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, share->terms_file(), 0),
-            MAP_FAILED);
+  EXPECT_EQ(
+      mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, share->terms_file(), 0),
+      MAP_FAILED);
   // Opening it anew for writing, as its owner may, helps no one.
   const int reopened = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (reopened >= 0) {
-    EXPECT_EQ(mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, reopened, 0), MAP_FAILED);
+    EXPECT_EQ(mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, reopened, 0),
+              MAP_FAILED);
     EXPECT_NE(pwrite(reopened, "x", 1, 0), 1);
     close(reopened);
   }
@@ -62,7 +66,8 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   EXPECT_NE(ftruncate(share->lanes_file(), 1 << 30), 0);
 }
 
-// Whoever joined after a client that had sealed them could not map them, and was left without a place.
+// Whoever joined after a client that had sealed them could not map them, and was left without a
+// place.
 TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstThoseWhoComeLater) {
   const auto share = LinkShare::Make({});
   ASSERT_TRUE(share.has_value());

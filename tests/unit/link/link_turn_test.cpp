@@ -1,4 +1,5 @@
-// Processes that share a link, on a simulated clock: shares by weight, nothing idle, never more than the link.
+// Processes that share a link, on a simulated clock: shares by weight, nothing idle, never more
+// than the link.
 #include "protocol/link_turn.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,9 @@ struct Client {
 class Link {
  public:
   explicit Link(uint64_t seed)
-      : random_(seed), terms_(std::make_unique<LinkTerms>()), lanes_(std::make_unique<LinkLanes>()) {
+      : random_(seed),
+        terms_(std::make_unique<LinkTerms>()),
+        lanes_(std::make_unique<LinkLanes>()) {
     terms_->bytes_per_second[0] = terms_->bytes_per_second[1] = kRate;
     terms_->ahead_ns = kMillisecond;
   }
@@ -81,13 +84,16 @@ class Link {
   };
 
   // Who asks at the same time asks in any order.
-  void Schedule(uint32_t slot, int64_t at_ns) { asking_.emplace(std::pair(at_ns, random_.Next()), slot); }
+  void Schedule(uint32_t slot, int64_t at_ns) {
+    asking_.emplace(std::pair(at_ns, random_.Next()), slot);
+  }
 
   void AskFor(uint32_t slot) {
     State& state = clients_[slot];
     const Client& client = state.client;
     if (now_ns_ >= client.until_ns) return state.turn.Withdraw(Direction::kToDevice);
-    if (state.wants_bytes == 0) state.wants_bytes = Between(client.smallest_bytes, client.largest_bytes);
+    if (state.wants_bytes == 0)
+      state.wants_bytes = Between(client.smallest_bytes, client.largest_bytes);
     const int64_t wait_ns = state.turn.Ask(Direction::kToDevice, state.wants_bytes, now_ns_);
     if (wait_ns > 0) return Schedule(slot, now_ns_ + wait_ns + Between(0, client.latest_timer_ns));
     Admitted(state.wants_bytes);
@@ -158,7 +164,8 @@ TEST(LinkTurnTest, IdleSharesAreUsedByTheOthers) {
 TEST(LinkTurnTest, WhoWakesHasItsShareAtOnceAndNoneForTheTimeItSlept) {
   Link link(3);
   const uint32_t busy = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte});
-  const uint32_t woken = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte, .from_ns = 2 * kSecond});
+  const uint32_t woken =
+      link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte, .from_ns = 2 * kSecond});
   link.RunUntil(2 * kSecond);
   const int64_t before_bytes = link.BytesOf(busy);
 
@@ -181,7 +188,8 @@ TEST(LinkTurnTest, RandomProcessesNeverExceedTheLinkNorLeaveItIdleNorTakeAnother
       client.latest_timer_ns = static_cast<int64_t>(random.Below(300'000));
       const bool always = &client - clients.data() < 2;
       client.from_ns = always ? 0 : static_cast<int64_t>(random.Below(kSecond));
-      client.until_ns = always ? INT64_MAX : client.from_ns + static_cast<int64_t>(random.Below(kSecond));
+      client.until_ns =
+          always ? INT64_MAX : client.from_ns + static_cast<int64_t>(random.Below(kSecond));
       link.Add(client);
     }
 
@@ -231,7 +239,8 @@ TEST(LinkTurnTest, WhoDiedWhileItWaitedLeavesNoDebtToThoseWhoComeLater) {
   Link link(7);
   link.Add({.weight = 500, .until_ns = 0});
   const uint32_t busy = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte});
-  const uint32_t woken = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte, .from_ns = 2 * kSecond});
+  const uint32_t woken =
+      link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte, .from_ns = 2 * kSecond});
   link.RunUntil(kSecond);
   ASSERT_GT(link.Turn(0).Ask(Direction::kToDevice, kMebibyte, kSecond), 0);
   link.RunUntil(2 * kSecond);
@@ -256,9 +265,10 @@ TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStan
     int64_t copied_bytes = 0;
 
     while (copied_bytes < 100 * kMebibyte) {
-      link.lane().free_at_ns = seed % 4 == 0   ? INT64_MAX
-                               : seed % 4 == 1 ? INT64_MIN
-                                               : static_cast<int64_t>(random.Next() >> random.Below(64));
+      link.lane().free_at_ns = seed % 4 == 0 ? INT64_MAX
+                               : seed % 4 == 1
+                                   ? INT64_MIN
+                                   : static_cast<int64_t>(random.Next() >> random.Below(64));
       link.lane().reached_tag = random.Next();
       for (uint32_t slot = 0; slot < 8; ++slot) {
         link.lane().slots[slot].tag = random.Next();
@@ -269,7 +279,8 @@ TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStan
       now_ns += wait_ns;
     }
 
-    // Ten copies; each 5 ms at an eighth of the link, 16 ms of the others' copies, twice, and 20 ms.
+    // Ten copies; each 5 ms at an eighth of the link, 16 ms of the others' copies, twice, and 20
+    // ms.
     EXPECT_LE(now_ns, 10 * 65 * kMillisecond);
   }
 }
@@ -285,7 +296,8 @@ TEST(LinkTurnTest, WhoIsNeverLetInHasItsShareAllTheSame) {
   int64_t copied_bytes = 0;
 
   while (now_ns < 10 * kSecond) {
-    link.lane().free_at_ns = now_ns + 5 * kMillisecond;  // somebody writes it again and again, and believably
+    link.lane().free_at_ns =
+        now_ns + 5 * kMillisecond;  // somebody writes it again and again, and believably
     const int64_t wait_ns = turn.Ask(Direction::kToDevice, 2 * kMebibyte, now_ns);
     if (wait_ns == 0) copied_bytes += 2 * kMebibyte;
     now_ns += wait_ns;
@@ -311,13 +323,15 @@ TEST(LinkTurnTest, WhatManyThreadsAdmitAtOnceIsAllCounted) {
       LinkTurn turn = link.Turn(slot);
       while (clock_ns < kSecond) {
         const int64_t now_ns = clock_ns += 5'000;
-        if (turn.Ask(Direction::kToDevice, 4 * kMebibyte, now_ns) == 0) admitted_bytes += 4 * kMebibyte;
+        if (turn.Ask(Direction::kToDevice, 4 * kMebibyte, now_ns) == 0)
+          admitted_bytes += 4 * kMebibyte;
       }
     });
   }
   for (std::thread& thread : threads) thread.join();
 
-  // A copy takes a quarter of a millisecond; the lane is free when all have been made, and no earlier.
+  // A copy takes a quarter of a millisecond; the lane is free when all have been made, and no
+  // earlier.
   EXPECT_LE(admitted_bytes / (4 * kMebibyte) * 250'000, link.lane().free_at_ns);
   EXPECT_LE(link.lane().free_at_ns, clock_ns + kMillisecond + 250'000);
   EXPECT_GE(admitted_bytes, kRate / 10 * 9);

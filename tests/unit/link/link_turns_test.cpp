@@ -23,8 +23,8 @@ class LinkTurnsTest : public testing::Test {
   LinkTurnsTest() : share_(*LinkShare::Make({kRate, kRate})) {}
   LinkTurns Join(uint32_t weight) {
     LinkTurns turns(&Now);
-    EXPECT_TRUE(
-        turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout, *share_.Join(weight)));
+    EXPECT_TRUE(turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout,
+                           *share_.Join(weight)));
     return turns;
   }
   // The bytes that each copies while both copy pieces of these sizes as fast as they may.
@@ -34,7 +34,8 @@ class LinkTurnsTest : public testing::Test {
     for (const uint64_t end_ns = now_ns + for_ns; now_ns < end_ns;) {
       const int64_t wait_one = Step(one, one_bytes, &copied.first);
       const int64_t wait_other = Step(other, other_bytes, &copied.second);
-      if (wait_one > 0 && wait_other > 0) now_ns += static_cast<uint64_t>(std::min(wait_one, wait_other));
+      if (wait_one > 0 && wait_other > 0)
+        now_ns += static_cast<uint64_t>(std::min(wait_one, wait_other));
     }
     return copied;
   }
@@ -98,8 +99,8 @@ TEST_F(LinkTurnsTest, ANeighbourThatDoesNotCopyLeavesTheLinkToOthers) {
 TEST_F(LinkTurnsTest, WhatIsNoPageIsRefused) {
   LinkTurns turns;
   EXPECT_FALSE(turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout + 1, 0));
-  EXPECT_FALSE(
-      turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout, protocol::kLinkSlots));
+  EXPECT_FALSE(turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout,
+                          protocol::kLinkSlots));
   EXPECT_FALSE(turns.Join(share_.lanes_file(), share_.terms_file(), protocol::kLinkLayout, 0))
       << "the terms are too small for lanes";
   EXPECT_FALSE(turns.Join(-1, -1, protocol::kLinkLayout, 0));

@@ -40,7 +40,8 @@ class NodePlansTest : public ::testing::Test {
   };
 
   void Start(Planning* planning) {
-    node_ = std::make_unique<Node>(FakeConfig(), FakeDevices(), kGiB, 1, &services_, 0, nullptr, planning);
+    node_ = std::make_unique<Node>(FakeConfig(), FakeDevices(), kGiB, 1, &services_, 0, nullptr,
+                                   planning);
   }
   Client Join(pid_t pid, uid_t uid) {
     auto [near, far] = protocol::MemoryChannel::Pair();
@@ -168,8 +169,9 @@ TEST_F(NodePlansTest, PodsAndContainersKeepTheirOwnPlansUsersShareTheirs) {
 
   for (Client& client : clients) Say(client, RecallPlans{});
 
-  EXPECT_EQ(planning_.recalling, (std::vector<std::string>{"user-0-pod-aaaa", "user-0-pod-bbbb",
-                                                           "user-5-pod-aaaa", "user-1000", "user-1000"}));
+  EXPECT_EQ(planning_.recalling,
+            (std::vector<std::string>{"user-0-pod-aaaa", "user-0-pod-bbbb", "user-5-pod-aaaa",
+                                      "user-1000", "user-1000"}));
 }
 
 // Root in a container can become any user there.

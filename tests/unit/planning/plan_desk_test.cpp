@@ -1,4 +1,5 @@
-// The desk with real processes: what comes of a request when its worker plans, finds nothing, crashes, hangs, lies or is not there.
+// The desk with real processes: what comes of a request when its worker plans, finds nothing,
+// crashes, hangs, lies or is not there.
 #include "agent/planning/plan_desk.h"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include "scheduler/plan/job_planner.h"
 #include "scheduler/plan/plan_codec.h"
 #include "scheduler/plan/strategies/registry.h"
-#include "tests/unit/steward/small_job.h"
+#include "tests/unit/interposer_planning/small_job.h"
 
 namespace spillway::agent {
 namespace {
@@ -45,7 +46,8 @@ PlanOwner OwnerOf(uid_t uid) {
 std::vector<std::string> Shell(const std::string& command) { return {"/bin/sh", "-c", command}; }
 
 scheduler::PlanOrder SmallOrder(int64_t budget_bytes = kBudget) {
-  scheduler::PlanOrder order = {.device = interposer::kSmallDevice, .job = interposer::SmallStoredPlan()};
+  scheduler::PlanOrder order = {.device = interposer::kSmallDevice,
+                                .job = interposer::SmallStoredPlan()};
   order.job.budget_bytes = budget_bytes;
   order.job.plan = {};
   order.job.plan.strategy = scheduler::kDefaultStrategy;
@@ -57,7 +59,8 @@ std::string BytesOf(const scheduler::PlanOrder& order) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A program that nobody can open to run as long as this lives: whoever tries waits in execve, where a process that was stopped would be.
+// A program that nobody can open to run as long as this lives: whoever tries waits in execve, where
+// a process that was stopped would be.
 class HeldProgram {
  public:
   explicit HeldProgram(const fs::path& path) {
@@ -86,7 +89,8 @@ class PlanDeskTest : public ::testing::Test {
 
   void Open(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
     desk_.reset();
-    desk_.emplace(rules, folder_, worker, [this](const std::string& line) { lines_.push_back(line); });
+    desk_.emplace(rules, folder_, worker,
+                  [this](const std::string& line) { lines_.push_back(line); });
   }
   void Ask(uint64_t ticket, const std::string& request, uid_t uid = kAnn,
            uint32_t patience_ms = kPatienceMs) {
@@ -131,7 +135,8 @@ class PlanDeskTest : public ::testing::Test {
   }
   std::optional<scheduler::StoredPlan> PlanIn(const PlanReply& reply) {
     if (last_.files.size() != 1) return std::nullopt;
-    const base::Result<std::string> bytes = protocol::ReadSealed(last_.files.front().get(), reply.size_bytes);
+    const base::Result<std::string> bytes =
+        protocol::ReadSealed(last_.files.front().get(), reply.size_bytes);
     base::Result<scheduler::StoredPlan> plan =
         bytes ? scheduler::Decode(std::as_bytes(std::span(*bytes))) : bytes.error();
     if (!plan) ADD_FAILURE() << plan.text();
@@ -233,8 +238,8 @@ TEST_F(PlanDeskTest, WhatIsNoRequestIsRefused) {
   scheduler::PlanOrder no_device = SmallOrder();
   no_device.device.to_host_bytes_per_second = 0;
 
-  for (const std::string& bytes :
-       {std::string("x"), std::string(1 << 20, 0), cut_off, BytesOf(no_strategy), BytesOf(no_device)}) {
+  for (const std::string& bytes : {std::string("x"), std::string(1 << 20, 0), cut_off,
+                                   BytesOf(no_strategy), BytesOf(no_device)}) {
     Ask(1, bytes);
     const PlanReply reply = AwaitPlan();
     EXPECT_EQ(reply.outcome, PlanOutcome::kRefused);
@@ -275,9 +280,9 @@ TEST_F(PlanDeskTest, AWorkerHasItsTwoFilesAndNothingElse) {
   const base::UniqueFd ours(fcntl(STDOUT_FILENO, F_DUPFD, 7));  // not closed on exec
   ASSERT_LE(ours.get(), 9);
 
-  const PlanReply reply =
-      OutcomeWith(Shell("for f in 0 1 2 3 4 5 6 7 8 9; do if [ -e /proc/$$/fd/$f ]; then echo -n $f "
-                        ">&4; fi; done; /usr/bin/env >&4; exit 10"));
+  const PlanReply reply = OutcomeWith(
+      Shell("for f in 0 1 2 3 4 5 6 7 8 9; do if [ -e /proc/$$/fd/$f ]; then echo -n $f "
+            ">&4; fi; done; /usr/bin/env >&4; exit 10"));
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kNone);
   const std::string has(reply.reason.view());
@@ -340,8 +345,8 @@ TEST_F(PlanDeskTest, WhoKeepsWhatItIsGivenIsNotGivenMoreAndMore) {
   EXPECT_EQ(desk_->View().store_plans, 1) << "it is not made again either";
 }
 
-// The desk said that it gives 1 MiB more with each second to who keeps all that it got: a client that closes nothing made the agent
-// grow without end.
+// The desk said that it gives 1 MiB more with each second to who keeps all that it got: a client
+// that closes nothing made the agent grow without end.
 TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
@@ -353,7 +358,8 @@ TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
     AwaitPlan();
     kept.push_back(std::move(last_));
   }
-  EXPECT_EQ(std::count_if(kept.begin(), kept.end(), [](const auto& reply) { return !reply.files.empty(); }),
+  EXPECT_EQ(std::count_if(kept.begin(), kept.end(),
+                          [](const auto& reply) { return !reply.files.empty(); }),
             2);
   AwaitGiven(2 * size);
 
@@ -377,7 +383,8 @@ TEST_F(PlanDeskTest, WhoClosesItsPlansIsGivenAnyNumber) {
   }
 }
 
-// A process can be stopped before it has become the planner; posix_spawn waits for it all the same, and the whole desk waited.
+// A process can be stopped before it has become the planner; posix_spawn waits for it all the same,
+// and the whole desk waited.
 TEST_F(PlanDeskTest, AWorkerThatIsStoppedBeforeItBeginsHoldsUpNobody) {
   fs::create_directories(folder_);
   const HeldProgram program(folder_ / "worker");

@@ -1,5 +1,5 @@
-// The agent's store of plans on a real disk: what is kept is found by whom it was made for, and nothing that happens to the files
-// does more than lose them.
+// The agent's store of plans on a real disk: what is kept is found by whom it was made for, and
+// nothing that happens to the files does more than lose them.
 #include "agent/planstore/plan_store.h"
 
 #include <fcntl.h>
@@ -13,7 +13,7 @@
 #include <fstream>
 
 #include "base/prng.h"
-#include "tests/unit/steward/small_job.h"
+#include "tests/unit/interposer_planning/small_job.h"
 
 namespace spillway::agent {
 namespace {
@@ -49,7 +49,8 @@ class AgentPlanStoreTest : public ::testing::Test {
   ~AgentPlanStoreTest() override { fs::remove_all(folder_); }
 
   void Open(int64_t most_bytes = kGiB) {
-    store_.emplace(folder_, most_bytes, [this](const std::string& line) { lines_.push_back(line); });
+    store_.emplace(folder_, most_bytes,
+                   [this](const std::string& line) { lines_.push_back(line); });
   }
   std::vector<fs::path> Files() const {
     std::vector<fs::path> files;
@@ -150,7 +151,8 @@ TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreOfTheDiskThanFewLargeOnes) {
   ASSERT_LT(size, 4096);
   Open(kMost);
 
-  for (uint64_t program = 1; program <= 200; ++program) store_->Keep(kAnn, KeyOf(program, 1), PlanOf(kGiB));
+  for (uint64_t program = 1; program <= 200; ++program)
+    store_->Keep(kAnn, KeyOf(program, 1), PlanOf(kGiB));
 
   int64_t blocks = 0;
   for (const fs::path& file : Files()) {
@@ -168,8 +170,8 @@ TEST_F(AgentPlanStoreTest, TheCountsAreThoseOfARecount) {
   base::Prng random(1);
   Open(40 * PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size())));
   for (int i = 0; i < 300; ++i) {
-    const PlanKey key =
-        KeyOf(random.Below(9), random.Below(9), kGiB + static_cast<int64_t>(random.Below(3)) * kGiB);
+    const PlanKey key = KeyOf(random.Below(9), random.Below(9),
+                              kGiB + static_cast<int64_t>(random.Below(3)) * kGiB);
     store_->Keep(random.Below(3) ? kAnn : kBob, key, PlanOf(key.budget_bytes));
     if (i % 50 == 49) fs::resize_file(Files().front(), 10);
     store_->Find(kAnn, key);

@@ -1,4 +1,5 @@
-// What a planning process can still do once it has given up its rights; and its decoder against hostile bytes.
+// What a planning process can still do once it has given up its rights; and its decoder against
+// hostile bytes.
 #include "agent/planning/plan_worker.h"
 
 #include <fcntl.h>
@@ -17,7 +18,7 @@
 #include "base/prng.h"
 #include "scheduler/plan/plan_codec.h"
 #include "scheduler/plan/strategies/registry.h"
-#include "tests/unit/steward/small_job.h"
+#include "tests/unit/interposer_planning/small_job.h"
 
 namespace spillway::agent {
 namespace {
@@ -55,7 +56,8 @@ TEST(PlanWorkerDeathTest, ItReachesNoSocketFileOrProcess) {
 TEST(PlanWorkerDeathTest, ItSignalsNobodyButItself) {
   const pid_t agent = getpid();
 
-  EXPECT_EXIT(Confined([agent] { syscall(SYS_tgkill, agent, agent, 0); }), KilledBySignal(SIGSYS), "");
+  EXPECT_EXIT(Confined([agent] { syscall(SYS_tgkill, agent, agent, 0); }), KilledBySignal(SIGSYS),
+              "");
   EXPECT_EXIT(Confined([] { std::abort(); }), KilledBySignal(SIGABRT), "");
 }
 
@@ -65,12 +67,13 @@ TEST(PlanWorkerDeathTest, ItCannotAskWhatFilesThereAre) {
 }
 
 TEST(PlanWorkerDeathTest, ItHasNoMoreMemoryThanItsLimit) {
-  EXPECT_EXIT(Confined([] {
-                const size_t size = size_t{1} << 30;
-                if (mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
-                  _exit(1);
-              }),
-              ExitedWithCode(0), "");
+  EXPECT_EXIT(
+      Confined([] {
+        const size_t size = size_t{1} << 30;
+        if (mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
+          _exit(1);
+      }),
+      ExitedWithCode(0), "");
 }
 
 TEST(PlanWorkerDeathTest, ItHasNoMoreTimeThanItsLimit) {

@@ -1,4 +1,5 @@
-// Slabs of the driver's memory: made by the simulated driver in a process of its own, lent to processes that live as long as the test says.
+// Slabs of the driver's memory: made by the simulated driver in a process of its own, lent to
+// processes that live as long as the test says.
 #include "agent/pool/driver_slabs.h"
 
 #include <signal.h>
@@ -54,7 +55,8 @@ class DriverSlabsTest : public PoolTest {
   static bool ReadsAsZero(const SlabFile& slab) {
     const base::Mapping memory(slab.file.get(), static_cast<size_t>(slab.size_bytes));
     const auto* bytes = static_cast<const unsigned char*>(memory.address());
-    return memory && std::all_of(bytes, bytes + slab.size_bytes, [](int byte) { return byte == 0; });
+    return memory &&
+           std::all_of(bytes, bytes + slab.size_bytes, [](int byte) { return byte == 0; });
   }
   static std::vector<std::string> Worker() { return {SLAB_WORKER}; }
   static PoolRules Rules(int64_t slabs) {
@@ -148,7 +150,7 @@ TEST_F(DriverSlabsTest, StopEndsTheWaitForADriver) {
 TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndItIsSaidOnce) {
   setenv("SPILLWAY_SIM_HOST_NUMA", "0", 1);
   ThreadedSlabMaker maker(kDriversSlab, HugePages::kNever, nullptr, Worker());
-  Pool pool(Rules(1), maker, *PoolBooks::Make());
+  Pool pool(Rules(1), maker, *SlabRecords::Make());
   const Idler anna;
   pool.SetQuota(kAnna.job, kDriversSlab);
 
@@ -162,7 +164,7 @@ TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndItIsSaidOnce) {
 }
 
 TEST_F(DriverSlabsTest, WhoCannotMapTheDriversMemoryGetsNone) {
-  Pool pool(Rules(1), maker_, *PoolBooks::Make());
+  Pool pool(Rules(1), maker_, *SlabRecords::Make());
   const Idler anna;
   pool.SetQuota(kAnna.job, kDriversSlab);
   pool.SetQuota(kBert.job, kDriversSlab);
@@ -175,7 +177,7 @@ TEST_F(DriverSlabsTest, WhoCannotMapTheDriversMemoryGetsNone) {
 
 // What it gave back it may still have mapped; nobody can tell.
 TEST_F(DriverSlabsTest, WhatAProcessHadIsNoRoomForOthersUntilItHasEnded) {
-  Pool pool(Rules(1), maker_, *PoolBooks::Make());
+  Pool pool(Rules(1), maker_, *SlabRecords::Make());
   Idler anna;
   const Idler bert;
   pool.SetQuota(kAnna.job, kDriversSlab);
@@ -205,21 +207,21 @@ TEST_F(DriverSlabsTest, WhatAProcessHadIsNoRoomForOthersUntilItHasEnded) {
 
 TEST_F(DriverSlabsTest, ANextAgentKnowsWhoseTheyAre) {
   const Idler anna;
-  base::UniqueFd books;
+  base::UniqueFd records;
   std::vector<KeptSlab> kept;
   std::vector<Lease> before;
   {
-    Pool pool(Rules(2), maker_, *PoolBooks::Make());
+    Pool pool(Rules(2), maker_, *SlabRecords::Make());
     pool.SetQuota(kAnna.job, 2 * kDriversSlab);
     before = Ask(pool, anna.In(kAnna.job), 2);
     ASSERT_EQ(before.size(), 2u);
     View(before[0]).Poison(0xa1);
-    books.Reset(fcntl(pool.books_file(), F_DUPFD_CLOEXEC, 0));
+    records.Reset(fcntl(pool.records_file(), F_DUPFD_CLOEXEC, 0));
     for (const auto& slab : pool.SlabFiles())
       kept.push_back({slab.name, base::UniqueFd(fcntl(slab.file, F_DUPFD_CLOEXEC, 0))});
   }
 
-  Pool pool(Rules(2), maker_, *PoolBooks::Adopt(std::move(books)), std::move(kept));
+  Pool pool(Rules(2), maker_, *SlabRecords::Adopt(std::move(records)), std::move(kept));
 
   EXPECT_EQ(pool.View().drivers_bytes, 2 * kDriversSlab);
   const std::vector<Lease> claimed = pool.Claim(anna.In(kAnna.job));

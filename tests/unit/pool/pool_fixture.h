@@ -35,7 +35,8 @@ class TestMaker : public SlabMaker {
   std::vector<MadeSlab> TakeMade() override {
     std::vector<MadeSlab> made;
     for (const int node : asked) {
-      made.push_back({node, fails ? std::nullopt : MakeSlabFile(kSlab, node, HugePages::kNever, nullptr)});
+      made.push_back(
+          {node, fails ? std::nullopt : MakeSlabFile(kSlab, node, HugePages::kNever, nullptr)});
     }
     asked.clear();
     return made;
@@ -89,14 +90,16 @@ class PoolTest : public ::testing::Test {
     return rules;
   }
 
-  Pool Make(const PoolRules& rules) { return {rules, maker_, *PoolBooks::Make()}; }
+  Pool Make(const PoolRules& rules) { return {rules, maker_, *SlabRecords::Make()}; }
 
   // Asks as the agent does: again when something was made, which may first need something to end.
-  static std::vector<Lease> Ask(Pool& pool, const PoolHolder& holder, int64_t slabs, int node = kAnyNode) {
+  static std::vector<Lease> Ask(Pool& pool, const PoolHolder& holder, int64_t slabs,
+                                int node = kAnyNode) {
     std::vector<Lease> leases = pool.Ask(holder, node, slabs * kSlab);
     for (int tick = 0; tick < 2 && static_cast<int64_t>(leases.size()) < slabs; ++tick) {
       if (!pool.Tick()) continue;
-      const auto more = pool.Ask(holder, node, (slabs - static_cast<int64_t>(leases.size())) * kSlab);
+      const auto more =
+          pool.Ask(holder, node, (slabs - static_cast<int64_t>(leases.size())) * kSlab);
       leases.insert(leases.end(), more.begin(), more.end());
     }
     return leases;

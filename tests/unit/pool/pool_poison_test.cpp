@@ -1,4 +1,5 @@
-// No byte that one job wrote is ever seen by another: every process fills what it has with a pattern of its own.
+// No byte that one job wrote is ever seen by another: every process fills what it has with a
+// pattern of its own.
 #include <map>
 
 #include "base/prng.h"
@@ -73,8 +74,10 @@ class RandomJobs {
   RandomJobs(Pool& pool, uint64_t seed) : pool_(pool), random_(seed) {
     for (int i = 0; i < 6; ++i) {
       const auto job = static_cast<uid_t>(i / 2);
-      processes_.push_back({{{1000 + job, "job-" + std::to_string(job)}, 100 + i}, 0x11 * (1 + i / 2), {}});
-      pool_.SetQuota(processes_.back().holder.job, (1 + static_cast<int64_t>(random_.Below(6))) * kSlab);
+      processes_.push_back(
+          {{{1000 + job, "job-" + std::to_string(job)}, 100 + i}, 0x11 * (1 + i / 2), {}});
+      pool_.SetQuota(processes_.back().holder.job,
+                     (1 + static_cast<int64_t>(random_.Below(6))) * kSlab);
     }
   }
 
@@ -114,7 +117,8 @@ class RandomJobs {
     if (process.views.empty()) return;
     EXPECT_TRUE(process.views.front().ReadsAs(process.pattern));
     EXPECT_TRUE(pool_.Return(process.holder, process.views.front().slab));
-    if (random_.Below(4) == 0) forgotten_.emplace_back(process.pattern, std::move(process.views.front()));
+    if (random_.Below(4) == 0)
+      forgotten_.emplace_back(process.pattern, std::move(process.views.front()));
     process.views.erase(process.views.begin());
     for (const auto& [pattern, view] : forgotten_) view.Poison(pattern);
   }
@@ -148,9 +152,9 @@ TEST_F(PoolPoisonTest, RandomJobsSeeOnlyZerosAndTheirOwnBytes) {
     for (int step = 0; step < 300 && !HasFailure(); ++step) {
       jobs.Step();
       const PoolView view = pool.View();
-      ASSERT_LE(
-          view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes + view.ending_bytes,
-          8 * kSlab);
+      ASSERT_LE(view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes +
+                    view.ending_bytes,
+                8 * kSlab);
     }
   }
 }

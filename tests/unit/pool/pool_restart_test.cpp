@@ -7,14 +7,14 @@ namespace {
 class PoolRestartTest : public PoolTest {
  protected:
   struct Left {
-    base::UniqueFd books;
+    base::UniqueFd records;
     std::vector<KeptSlab> slabs;
   };
 
   // The files as a service manager holds them.
   static Left FilesOf(const Pool& pool) {
     Left left;
-    left.books = base::UniqueFd(fcntl(pool.books_file(), F_DUPFD_CLOEXEC, 0));
+    left.records = base::UniqueFd(fcntl(pool.records_file(), F_DUPFD_CLOEXEC, 0));
     for (const auto& slab : pool.SlabFiles())
       left.slabs.push_back({slab.name, base::UniqueFd(fcntl(slab.file, F_DUPFD_CLOEXEC, 0))});
     std::reverse(left.slabs.begin(), left.slabs.end());
@@ -22,7 +22,7 @@ class PoolRestartTest : public PoolTest {
   }
 
   Pool Restart(const PoolRules& rules, Left left) {
-    return {rules, maker_, *PoolBooks::Adopt(std::move(left.books)), std::move(left.slabs)};
+    return {rules, maker_, *SlabRecords::Adopt(std::move(left.records)), std::move(left.slabs)};
   }
 };
 
@@ -72,8 +72,9 @@ TEST_F(PoolRestartTest, WhoDoesNotComeBackIsForgottenAndWhatItStillMapsIsNotTouc
   EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
-// A job seemed to have ended as the only one of its processes that had come back was killed, and the memory of the other, which was
-// still on its way, was scrubbed (found by AgentLifeTest, seed 8).
+// A job seemed to have ended as the only one of its processes that had come back was killed, and
+// the memory of the other, which was still on its way, was scrubbed (found by AgentLifeTest, seed
+// 8).
 TEST_F(PoolRestartTest, WhatAProcessHasThatHasNotComeBackYetSurvivesTheEndOfTheOthers) {
   Left left;
   std::vector<View> alive;
@@ -119,7 +120,7 @@ TEST_F(PoolRestartTest, SlabOfAnEndedJobIsNotLeftToAnotherByARestart) {
   for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
 }
 
-TEST_F(PoolRestartTest, SlabThatTheBooksDoNotKnowIsNobodys) {
+TEST_F(PoolRestartTest, SlabWithoutARecordIsNobodys) {
   Left left;
   {
     Pool before = Make(Rules(2, 2));
@@ -128,10 +129,11 @@ TEST_F(PoolRestartTest, SlabThatTheBooksDoNotKnowIsNobodys) {
     View(Ask(before, kAnna, 1).at(0)).Poison(0xa1);
     left = FilesOf(before);
     // The agent was killed while it wrote this record.
-    auto books = PoolBooks::Adopt(base::UniqueFd(fcntl(left.books.get(), F_DUPFD_CLOEXEC, 0)));
-    for (size_t at = 0; at < PoolBooks::kMostSlabs; ++at) {
-      const auto record = books->Read(at);
-      if (record && record->use == SlabRecord::Use::kLeased) books->Erase(at);
+    auto records =
+        SlabRecords::Adopt(base::UniqueFd(fcntl(left.records.get(), F_DUPFD_CLOEXEC, 0)));
+    for (size_t at = 0; at < SlabRecords::kMostSlabs; ++at) {
+      const auto record = records->Read(at);
+      if (record && record->use == SlabRecord::Use::kLeased) records->Erase(at);
     }
   }
 

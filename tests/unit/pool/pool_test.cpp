@@ -56,7 +56,8 @@ TEST_F(PoolTest, WhatNobodyAsksForAnyMoreIsNotMade) {
 }
 
 TEST_F(PoolTest, WhatNobodyUsesIsGivenBackButForTheSpareSlabs) {
-  // Given slabs that were made for who does not ask any more, and one that its job keeps without asking for any
+  // Given slabs that were made for who does not ask any more, and one that its job keeps without
+  // asking for any
   Pool pool = Make(Rules(10, 2));
   pool.Tick();
   pool.SetQuota(kAnna.job, 10 * kSlab);
@@ -183,7 +184,7 @@ TEST_F(PoolTest, WithoutMemoryJobsGetLessAndTheMakerIsNotAskedAgainAtOnce) {
 
 TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
   ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
-  Pool pool(Rules(4), maker, *PoolBooks::Make());
+  Pool pool(Rules(4), maker, *SlabRecords::Make());
   pool.SetQuota(kAnna.job, 3 * kSlab);
 
   std::vector<Lease> leases = pool.Ask(kAnna, kAnyNode, 3 * kSlab);
@@ -198,7 +199,7 @@ TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
 
 TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
   ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
-  Pool pool(Rules(1), maker, *PoolBooks::Make());
+  Pool pool(Rules(1), maker, *SlabRecords::Make());
   pool.SetQuota(kAnna.job, kSlab);
   std::vector<Lease> leases = pool.Ask(kAnna, kAnyNode, kSlab);
   while (leases.empty()) {
@@ -214,7 +215,8 @@ TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
   while (pool.View().ending_bytes > 0) pool.Tick();
 }
 
-// A process could hold on to all that it gave back, ask for as much again, and again, until nobody had anything.
+// A process could hold on to all that it gave back, ask for as much again, and again, until nobody
+// had anything.
 TEST_F(PoolTest, WhoHoldsOnToWhatItGaveBackGetsNoMoreThanItsQuota) {
   Pool pool = Make(Rules(6));
   pool.SetQuota(kAnna.job, 2 * kSlab);

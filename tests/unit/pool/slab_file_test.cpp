@@ -25,7 +25,8 @@ TEST(SlabFileTest, NewSlabHasAllItsPagesAndTheyAreZero) {
   EXPECT_EQ(PagesOf(*slab), kSize);
   EXPECT_GE(slab->page_bytes, 4096);
   const base::Mapping memory(slab->file.get(), kSize);
-  for (int64_t at = 0; at < kSize; ++at) ASSERT_EQ(static_cast<const char*>(memory.address())[at], 0);
+  for (int64_t at = 0; at < kSize; ++at)
+    ASSERT_EQ(static_cast<const char*>(memory.address())[at], 0);
 }
 
 TEST(SlabFileTest, NobodyCanChangeItsSize) {
@@ -62,8 +63,8 @@ TEST(SlabFileTest, SlabIsRetiredOnceNobodyHasItOpenOrMapsIt) {
   }
 }
 
-// A process could seal the seals of what it had got: the agent never saw the end of that slab, even after the process's, and its
-// bytes were lost to the pool.
+// A process could seal the seals of what it had got: the agent never saw the end of that slab, even
+// after the process's, and its bytes were lost to the pool.
 TEST(SlabFileTest, WhoHasItCannotKeepTheAgentFromItsEnd) {
   const auto slab = MakeSlabFile(kSize, kAnyNode, HugePages::kNever, nullptr);
   ASSERT_TRUE(slab.has_value());

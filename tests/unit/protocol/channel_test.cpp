@@ -71,7 +71,8 @@ TEST_P(ChannelTest, SaysThatTheQueueIsFullAndLosesNothing) {
   while (ends_.near->Send(Goodbye{sent}) == Sent::kSent) ++sent;
   EXPECT_EQ(ends_.near->Send(Goodbye{}), Sent::kFull);
 
-  for (int i = 0; i < sent; ++i) ASSERT_EQ(std::get<Goodbye>(ends_.far->Receive().message).exit_code, i);
+  for (int i = 0; i < sent; ++i)
+    ASSERT_EQ(std::get<Goodbye>(ends_.far->Receive().message).exit_code, i);
   EXPECT_EQ(ends_.far->Receive().what, What::kNothing);
 }
 
@@ -162,8 +163,8 @@ TEST(SocketChannelTest, ConnectsAndAcceptsByPath) {
   EXPECT_FALSE(ListenOn(std::string(200, 'x'), 0600));
 }
 
-// A second agent, started by mistake, took the first one's socket: both promised the same device, and as the second ended nobody could
-// reach the first.
+// A second agent, started by mistake, took the first one's socket: both promised the same device,
+// and as the second ended nobody could reach the first.
 TEST(SocketChannelTest, TakesNoSocketFromWhoListensThere) {
   const std::string path = testing::TempDir() + "channel_test." + std::to_string(getpid());
   base::UniqueFd listener = ListenOn(path, 0600);

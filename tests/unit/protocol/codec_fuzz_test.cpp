@@ -54,7 +54,8 @@ TEST(CodecFuzzTest, MutantsThatAreAcceptedAreWellFormed) {
     ASSERT_EQ(decoded.message.has_value(), decoded.fault == Fault::kNone);
     if (!decoded.message) continue;
     ++accepted;
-    ASSERT_TRUE(IsWhatTheEncoderMakes(bytes, *decoded.message)) << "seed " << Seed() << " round " << round;
+    ASSERT_TRUE(IsWhatTheEncoderMakes(bytes, *decoded.message))
+        << "seed " << Seed() << " round " << round;
   }
 
   EXPECT_GT(accepted, kRounds / 100) << "the mutants never reach behind the checks";

@@ -7,7 +7,9 @@
 namespace spillway::protocol {
 namespace {
 
-Fault FaultOf(const Frame& frame, size_t size = kFrameBytes) { return Decode(frame.data(), size).fault; }
+Fault FaultOf(const Frame& frame, size_t size = kFrameBytes) {
+  return Decode(frame.data(), size).fault;
+}
 
 Frame Changed(const Message& message, size_t at, uint8_t byte) {
   Frame frame = Encode(message);

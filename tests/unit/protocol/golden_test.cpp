@@ -1,4 +1,5 @@
-// docs/protocol.md shows the bytes of one message of each kind; these are the bytes that the encoder makes.
+// docs/protocol.md shows the bytes of one message of each kind; these are the bytes that the
+// encoder makes.
 #include <gtest/gtest.h>
 
 #include <cstdio>

@@ -1,4 +1,5 @@
-// One message of each kind with every field set to something that cannot be mistaken for another field.
+// One message of each kind with every field set to something that cannot be mistaken for another
+// field.
 #pragma once
 
 #include <vector>
@@ -22,8 +23,8 @@ inline std::vector<Message> Samples() {
       Admission{2, AdmissionState::kQueued, 3, "12.0 GiB are guaranteed to others"},
       Grant{2, 7, 8589934592, 17179869184, 250, 2000, GrantReason::kRevoked},
       Obeyed{2, 7, 8589934592, 4294967296},
-      Usage{2, true, Phase::kPlanned, 12884901888, 8589934592, 2097152, 4294967296, 1000001, 1000002, 1000003,
-            1000004, 1000005, 1000006},
+      Usage{2, true, Phase::kPlanned, 12884901888, 8589934592, 2097152, 4294967296, 1000001,
+            1000002, 1000003, 1000004, 1000005, 1000006},
       Goodbye{-9},
       Error{ErrorCode::kVersion, 1, 1, "the agent speaks version 1"},
       Ask{Question::kJob, Form::kJson, 80, "pod-1f2e3d4c"},
@@ -37,7 +38,11 @@ inline std::vector<Message> Samples() {
       HeldSlabs{true, {3, {SlabName{7}, SlabName{8}, SlabName{9}}}},
       LinkPlace{2, 1, 17},
       Leaving{-9},
-      AskPlan{2, 5, {0x1112131415161718, 0x2122232425262728, 0x3132333435363738, 6442450944}, 3000, 81920},
+      AskPlan{2,
+              5,
+              {0x1112131415161718, 0x2122232425262728, 0x3132333435363738, 6442450944},
+              3000,
+              81920},
       PlanReply{2, 5, PlanOutcome::kFailed, 4096, 1000007, "the planner took more than 10000 ms"},
       RecallPlans{2, 0x1112131415161718},
       RecalledPlans{2, 0x1112131415161718, 2, {4096, 8192}},

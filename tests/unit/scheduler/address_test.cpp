@@ -32,7 +32,8 @@ Problem RandomProblem(uint64_t seed, size_t count) {
   return problem;
 }
 
-// The height of the lowest layout, by trying every offset of every buffer: for a handful of small buffers.
+// The height of the lowest layout, by trying every offset of every buffer: for a handful of small
+// buffers.
 bool FitsByBruteForce(const Problem& problem, Layout& layout) {
   const size_t next = layout.offsets_bytes.size();
   if (next == problem.buffers.size()) return true;
@@ -59,7 +60,8 @@ TEST(LayoutCheckTest, NamesEachFault) {
   EXPECT_EQ(CheckLayout(problem, {{8, 6}, 0}), (LayoutOffence{LayoutFault::kOutOfBounds, 0, 0}));
   EXPECT_EQ(CheckLayout(problem, {{-2, 6}, 0}), (LayoutOffence{LayoutFault::kOutOfBounds, 0, 0}));
   EXPECT_EQ(CheckLayout(problem, {{1, 6}, 0}), (LayoutOffence{LayoutFault::kMisaligned, 0, 0}));
-  EXPECT_EQ(CheckLayout(problem, {{0, 5}, 0}), (LayoutOffence{LayoutFault::kMovedFixedBuffer, 1, 1}));
+  EXPECT_EQ(CheckLayout(problem, {{0, 5}, 0}),
+            (LayoutOffence{LayoutFault::kMovedFixedBuffer, 1, 1}));
   EXPECT_EQ(CheckLayout(problem, {{4, 6}, 0}), (LayoutOffence{LayoutFault::kOverlap, 0, 1}));
 }
 
@@ -78,18 +80,21 @@ TEST(LayoutTest, RefusesMalformedProblems) {
 }
 
 TEST(BestFitTest, TightestHoleIsPreferredToTheLowest) {
-  // Given holes of 6 and of 3 bytes between fixed buffers, when 3 bytes are placed, they go where nothing is wasted.
+  // Given holes of 6 and of 3 bytes between fixed buffers, when 3 bytes are placed, they go where
+  // nothing is wasted.
   const Problem problem{{{0, 9, 2, 1, 6}, {0, 9, 2, 1, 11}, {0, 9, 3}}, 20};
 
-  EXPECT_EQ(PlaceInOrder(problem, PlacementOrder::kBySize, HoleChoice::kTightest).offsets_bytes[2], 8);
-  EXPECT_EQ(PlaceInOrder(problem, PlacementOrder::kBySize, HoleChoice::kLowest).offsets_bytes[2], 0);
+  EXPECT_EQ(PlaceInOrder(problem, PlacementOrder::kBySize, HoleChoice::kTightest).offsets_bytes[2],
+            8);
+  EXPECT_EQ(PlaceInOrder(problem, PlacementOrder::kBySize, HoleChoice::kLowest).offsets_bytes[2],
+            0);
 }
 
 TEST(BestFitTest, EveryOrderGivesValidLayouts) {
   for (uint64_t seed = 0; seed < 200; ++seed) {
     Problem problem = RandomProblem(seed, 30);
-    for (const auto order : {PlacementOrder::kBySize, PlacementOrder::kByLifetime, PlacementOrder::kByArea,
-                             PlacementOrder::kByStart}) {
+    for (const auto order : {PlacementOrder::kBySize, PlacementOrder::kByLifetime,
+                             PlacementOrder::kByArea, PlacementOrder::kByStart}) {
       for (const auto choice : {HoleChoice::kTightest, HoleChoice::kLowest}) {
         const Layout layout = PlaceInOrder(problem, order, choice);
         problem.capacity_bytes = layout.height_bytes;
@@ -123,7 +128,8 @@ TEST(ExactSearchTest, AgreesWithBruteForce) {
 
     const bool fits = FitsByBruteForce(problem, brute);
     solvable += fits ? 1 : 0;
-    ASSERT_EQ(outcome.verdict, fits ? SearchVerdict::kFound : SearchVerdict::kImpossible) << "seed " << seed;
+    ASSERT_EQ(outcome.verdict, fits ? SearchVerdict::kFound : SearchVerdict::kImpossible)
+        << "seed " << seed;
     if (fits) {
       EXPECT_EQ(CheckLayout(problem, outcome.layout), std::nullopt) << "seed " << seed;
     }
@@ -162,7 +168,8 @@ Problem ReadChallenge(char name) {
     std::istringstream fields(line);
     std::string id;
     Buffer buffer;
-    if (fields >> id >> buffer.lower >> buffer.upper >> buffer.size_bytes) problem.buffers.push_back(buffer);
+    if (fields >> id >> buffer.lower >> buffer.upper >> buffer.size_bytes)
+      problem.buffers.push_back(buffer);
   }
   return problem;
 }
@@ -183,7 +190,8 @@ TEST(ExactSearchTest, SolvesMinimallocsChallengesAtTheirCapacity) {
 TEST(ExactSearchTest, EqualProblemsGiveEqualLayouts) {
   const Problem problem = RandomProblem(11, 40);
 
-  EXPECT_EQ(SearchLayout(problem, {}).layout.offsets_bytes, SearchLayout(problem, {}).layout.offsets_bytes);
+  EXPECT_EQ(SearchLayout(problem, {}).layout.offsets_bytes,
+            SearchLayout(problem, {}).layout.offsets_bytes);
 }
 
 TEST(AddressPlannerTest, IsValidAndNeverAboveTheHeuristics) {
@@ -194,12 +202,15 @@ TEST(AddressPlannerTest, IsValidAndNeverAboveTheHeuristics) {
 
     problem.capacity_bytes = plan.layout.height_bytes;
     EXPECT_EQ(CheckLayout(problem, plan.layout), std::nullopt) << "seed " << seed;
-    EXPECT_LE(plan.layout.height_bytes, PlaceLikeSmartpool(problem).height_bytes) << "seed " << seed;
+    EXPECT_LE(plan.layout.height_bytes, PlaceLikeSmartpool(problem).height_bytes)
+        << "seed " << seed;
     EXPECT_GE(plan.layout.height_bytes, plan.peak_load_bytes) << "seed " << seed;
   }
 }
 
-TEST(AddressPlannerTest, PlansNothingForNobody) { EXPECT_EQ(PlanAddresses({}, 100).layout.height_bytes, 0); }
+TEST(AddressPlannerTest, PlansNothingForNobody) {
+  EXPECT_EQ(PlanAddresses({}, 100).layout.height_bytes, 0);
+}
 
 }  // namespace
 }  // namespace spillway::scheduler::address

@@ -5,7 +5,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// 1,000 ns and 100 ns per sample; 100,000 bytes and 10,000 per sample, of which 5,000 per sample must be there.
+// 1,000 ns and 100 ns per sample; 100,000 bytes and 10,000 per sample, of which 5,000 per sample
+// must be there.
 BatchObservation Batch(int64_t batch) {
   return {batch, 1000 + 100 * batch, 100'000 + 10'000 * batch, 100'000 + 5'000 * batch};
 }
@@ -13,7 +14,8 @@ BatchObservation Batch(int64_t batch) {
 AdviceRequest Request(int64_t budget_bytes, int64_t link_bytes_per_second) {
   AdviceRequest request;
   request.observations = {Batch(8), Batch(16)};
-  request.device.to_host_bytes_per_second = request.device.to_device_bytes_per_second = link_bytes_per_second;
+  request.device.to_host_bytes_per_second = request.device.to_device_bytes_per_second =
+      link_bytes_per_second;
   request.budget_bytes = budget_bytes;
   return request;
 }

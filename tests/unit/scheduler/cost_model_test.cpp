@@ -22,7 +22,8 @@ constexpr int64_t kGigabytePerSecond = 1'000'000'000;  // one byte per nanosecon
 DeviceModel SimpleDevice() {
   DeviceModel device;
   device.to_host_bytes_per_second = device.to_device_bytes_per_second = kGigabytePerSecond;
-  device.to_host_both_bytes_per_second = device.to_device_both_bytes_per_second = kGigabytePerSecond;
+  device.to_host_both_bytes_per_second = device.to_device_both_bytes_per_second =
+      kGigabytePerSecond;
   return device;
 }
 
@@ -37,7 +38,8 @@ struct CostSetting {
   IterationProfile profile;
   Problem problem;
 
-  CostSetting(IterationProfile the_profile, int64_t budget_bytes) : profile(std::move(the_profile)) {
+  CostSetting(IterationProfile the_profile, int64_t budget_bytes)
+      : profile(std::move(the_profile)) {
     problem.profile = &profile;
     problem.device = SimpleDevice();
     problem.budget_bytes = budget_bytes;
@@ -122,11 +124,12 @@ TEST(CostModelTest, AHiddenSwapCostsNothing) {
 
 TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
   // Given both-way rates of half, and a copy out that meets a copy in
-  CostSetting setting(ProfileOf({Temporary("a", 100), Temporary("b", 100)},
-                                {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
-                                 MakeOperation("make b", 1, {}, {1}), MakeOperation("long", 1000, {}, {}),
-                                 MakeOperation("use", 1, {0, 1}, {})}),
-                      1000);
+  CostSetting setting(
+      ProfileOf({Temporary("a", 100), Temporary("b", 100)},
+                {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
+                 MakeOperation("make b", 1, {}, {1}), MakeOperation("long", 1000, {}, {}),
+                 MakeOperation("use", 1, {0, 1}, {})}),
+      1000);
   setting.problem.device.to_host_both_bytes_per_second = kGigabytePerSecond / 2;
   setting.problem.device.to_device_both_bytes_per_second = kGigabytePerSecond / 2;
   Plan plan = setting.MakePlan();
@@ -197,10 +200,11 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
 
 TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
   // Given scratch memory that each iteration overwrites, dropped in between
-  CostSetting setting(ProfileOf({Persistent("s", 100)},
-                                {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
-                                 MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
-                      100);
+  CostSetting setting(
+      ProfileOf({Persistent("s", 100)},
+                {MakeOperation("fill", 10, {}, {0}), MakeOperation("use", 10, {0}, {}),
+                 MakeOperation("rest", 500, {}, {}), MakeOperation("again", 10, {}, {0})}),
+      100);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {0}, 1, {}}};
   EXPECT_EQ(setting.Predict(plan).to_host_bytes, 0);
@@ -221,10 +225,11 @@ TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
 
 TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
   // Given weights that change at the iteration's end and are needed at its begin
-  const CostSetting setting(ProfileOf({Persistent("w", 100), Temporary("t", 90)},
-                                      {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
-                                       MakeOperation("update", 10, {0}, {0})}),
-                            1000);
+  const CostSetting setting(
+      ProfileOf({Persistent("w", 100), Temporary("t", 90)},
+                {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
+                 MakeOperation("update", 10, {0}, {0})}),
+      1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kPrefetch, {0}, 0, {}}, {ActionKind::kOffload, {0}, 2, {}}};
 
@@ -283,12 +288,13 @@ TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
   const CostSetting setting(OneGap(), 1000);
   Timeline timeline;
   setting.Predict(setting.MakePlan(), &timeline);
-  EXPECT_THAT(timeline.used_bytes, ElementsAre(Pair(0, 100), Pair(10, 160), Pair(310, 100), Pair(310, 101),
-                                               Pair(320, 1), Pair(320, 0)));
+  EXPECT_THAT(timeline.used_bytes, ElementsAre(Pair(0, 100), Pair(10, 160), Pair(310, 100),
+                                               Pair(310, 101), Pair(320, 1), Pair(320, 0)));
 }
 
 // A call for each of ten bytes, and two for each buffer.
-constexpr MappingPrices kPrices{.map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .large_chunk_bytes = 10};
+constexpr MappingPrices kPrices{
+    .map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .large_chunk_bytes = 10};
 
 TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemory) {
   // Given memory for x and y: once they are mapped nothing is mapped again
@@ -312,10 +318,11 @@ TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemor
 
 TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
   // Given memory that y needs of both x and z, which leave one after the other
-  CostSetting setting(ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
-                                {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
-                                 MakeOperation("use", 10, {0, 1}, {})}),
-                      100);
+  CostSetting setting(
+      ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
+                {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
+                 MakeOperation("use", 10, {0, 1}, {})}),
+      100);
   setting.problem.device.mapping = kPrices;
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}},
@@ -332,11 +339,13 @@ TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
 }
 
 TEST(CostModelTest, WhatDiedServesTheNextOfItsSizeAsItIsMapped) {
-  // Given two that never live at once, and memory for one: of another size the second must be mapped, of the same not
+  // Given two that never live at once, and memory for one: of another size the second must be
+  // mapped, of the same not
   const auto iteration_ns = [](int64_t second_bytes) {
-    CostSetting setting(ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},
-                                  {MakeOperation("one", 10, {}, {0}), MakeOperation("two", 10, {}, {1})}),
-                        100);
+    CostSetting setting(
+        ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},
+                  {MakeOperation("one", 10, {}, {0}), MakeOperation("two", 10, {}, {1})}),
+        100);
     setting.problem.device.mapping = kPrices;
     return setting.Predict(setting.MakePlan()).iteration_ns;
   };

@@ -17,12 +17,13 @@ using testing::Temporary;
 
 // a -> b -> c forward; backward reads c, then b, then a.
 IterationProfile ChainOfThree() {
-  return ProfileOf({Persistent("w", 10), Temporary("a", 100), Temporary("b", 100), Temporary("c", 100),
-                    Temporary("g", 10)},
-                   {MakeOperation("fa", 10, {0}, {1}), MakeOperation("fb", 20, {1}, {2}),
-                    MakeOperation("fc", 30, {2}, {3}), MakeOperation("loss", 10, {}, {4}, false),
-                    MakeOperation("bc", 10, {3, 4}, {4}, false), MakeOperation("bb", 10, {2, 4}, {4}, false),
-                    MakeOperation("ba", 10, {1, 4}, {4}, false)});
+  return ProfileOf(
+      {Persistent("w", 10), Temporary("a", 100), Temporary("b", 100), Temporary("c", 100),
+       Temporary("g", 10)},
+      {MakeOperation("fa", 10, {0}, {1}), MakeOperation("fb", 20, {1}, {2}),
+       MakeOperation("fc", 30, {2}, {3}), MakeOperation("loss", 10, {}, {4}, false),
+       MakeOperation("bc", 10, {3, 4}, {4}, false), MakeOperation("bb", 10, {2, 4}, {4}, false),
+       MakeOperation("ba", 10, {1, 4}, {4}, false)});
 }
 
 struct DecisionSetting {
@@ -35,7 +36,8 @@ struct DecisionSetting {
     problem.profile = &profile;
     problem.min_movable_bytes = 50;
     problem.budget_bytes = 10'000;
-    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
+    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second =
+        1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
         1'000'000'000;
     intervals = IdleIntervals(profile, 50);  // a: fb..ba, b: fc..bb, c: fc..bc
@@ -73,8 +75,9 @@ TEST(DecisionsTest, ASwapBecomesAnOffloadAndAPrefetchAsLateAsFits) {
   const DecisionSetting setting;
   // a rests from fb to ba: 30 + 10 + 10 + 10 ns; its copy takes 100, so it must start at once.
   const Lowering lowering = setting.Lower({{0, Treatment::kSwap, {}, true, Reason::kHidden}});
-  EXPECT_THAT(lowering.plan.actions, ElementsAre(Action{ActionKind::kOffload, {1}, 1, Reason::kHidden},
-                                                 Action{ActionKind::kPrefetch, {1}, 2, Reason::kHidden}));
+  EXPECT_THAT(lowering.plan.actions,
+              ElementsAre(Action{ActionKind::kOffload, {1}, 1, Reason::kHidden},
+                          Action{ActionKind::kPrefetch, {1}, 2, Reason::kHidden}));
 }
 
 TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
@@ -98,15 +101,16 @@ TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
 TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
   // Given a and b dropped, so that b's chain makes a on its way
   const DecisionSetting setting;
-  const Lowering kept =
-      setting.Lower({{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
+  const Lowering kept = setting.Lower(
+      {{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
   EXPECT_THAT(OperationsOf(kept.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 6));
-  const Lowering dropped =
-      setting.Lower({{0, Treatment::kRecompute, {}, false, {}}, {1, Treatment::kRecompute, {}, true, {}}});
+  const Lowering dropped = setting.Lower(
+      {{0, Treatment::kRecompute, {}, false, {}}, {1, Treatment::kRecompute, {}, true, {}}});
   EXPECT_THAT(OperationsOf(dropped.plan), ElementsAre(0, 1, 2, 3, 4, 0, 1, 5, 0, 6));
-  EXPECT_THAT(dropped.plan.actions,
-              ElementsAre(Action{ActionKind::kDrop, {1}, 1, {}}, Action{ActionKind::kDrop, {2}, 2, {}},
-                          Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
+  EXPECT_THAT(
+      dropped.plan.actions,
+      ElementsAre(Action{ActionKind::kDrop, {1}, 1, {}}, Action{ActionKind::kDrop, {2}, 2, {}},
+                  Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
 }
 
 TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCanBeMadeUntilThen) {
@@ -119,7 +123,8 @@ TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCa
   // Then it is let go after bc, and nothing brings it back
   EXPECT_THAT(setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan.actions,
               ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
-  // And a live job, whose program may still read it, has a copy, as what it is made from is freed before
+  // And a live job, whose program may still read it, has a copy, as what it is made from is freed
+  // before
   setting.problem.is_live = true;
   const auto lower = [&] {
     return LowerDecisions(setting.problem, RecomputeChains(setting.problem), setting.intervals,
@@ -157,7 +162,8 @@ TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
   EXPECT_TRUE(lowering.plan.actions.empty());
 }
 
-// Whatever is decided, the plan that comes of it is right, and what the model says of it could be true.
+// Whatever is decided, the plan that comes of it is right, and what the model says of it could be
+// true.
 TEST(DecisionsPropertyTest, RandomDecisionsGiveValidPlansAndPossibleTimelines) {
   int ran = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {
@@ -167,7 +173,8 @@ TEST(DecisionsPropertyTest, RandomDecisionsGiveValidPlansAndPossibleTimelines) {
     const Problem problem = testing::RandomProblem(dice, profile);
     const std::vector<IdleInterval> intervals = IdleIntervals(profile, problem.min_movable_bytes);
     const std::vector<Decision> decisions = testing::RandomDecisions(dice, intervals);
-    const Plan plan = LowerDecisions(problem, RecomputeChains(profile), intervals, decisions, {}).plan;
+    const Plan plan =
+        LowerDecisions(problem, RecomputeChains(profile), intervals, decisions, {}).plan;
     const std::optional<PlanOffence> offence = ValidatePlan(problem, plan);
     ASSERT_FALSE(offence.has_value()) << "seed " << seed << ": " << offence->what;
     Timeline timeline;

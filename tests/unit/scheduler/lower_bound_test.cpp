@@ -14,7 +14,8 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) lives too; making x takes 300 ns.
+// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) lives too; making x
+// takes 300 ns.
 struct BoundSetting {
   IterationProfile profile =
       ProfileOf({Temporary("x", 1000), Temporary("y", 1000), Temporary("z", 1)},
@@ -27,7 +28,8 @@ struct BoundSetting {
     problem.profile = &profile;
     problem.min_movable_bytes = 10;
     problem.budget_bytes = budget_bytes;
-    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
+    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second =
+        1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
         1'000'000'000;
   }
@@ -60,8 +62,8 @@ TEST(LowerBoundTest, ImmovableBuffersWorkspacesAndSmallOnesAreAlwaysThere) {
 TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
   // Half of x moves within 500 ns each way: 501 bytes of excess, of which 500 are free of charge
   EXPECT_EQ(FindLowerBound(BoundSetting(1500).problem).iteration_ns, 1401);
-  // All of it: the missing 499 bytes before and after, or 300 ns to make x again, of which half overlaps the wait: 150 ns for
-  // half of x. What is recomputed for that half costs least.
+  // All of it: the missing 499 bytes before and after, or 300 ns to make x again, of which half
+  // overlaps the wait: 150 ns for half of x. What is recomputed for that half costs least.
   const LowerBound bound = FindLowerBound(BoundSetting(1001).problem);
   EXPECT_GT(bound.iteration_ns, 1401 + 100);
   EXPECT_LE(bound.iteration_ns, 1401 + 150);
@@ -101,9 +103,10 @@ TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
   EXPECT_EQ(DistancePermyriad(1050, bound), 500);
 }
 
-// x rests for 500 ns before and after an operation that is 900 ns faster with a workspace for which x would have to leave. Taken
-// whole, x needs 1000 ns each way, so a plan waits for 500 + 500 ns or takes the slow algorithm; two thirds of the fast one's
-// workspace would fit beside x, which is where relaxing ends.
+// x rests for 500 ns before and after an operation that is 900 ns faster with a workspace for which
+// x would have to leave. Taken whole, x needs 1000 ns each way, so a plan waits for 500 + 500 ns or
+// takes the slow algorithm; two thirds of the fast one's workspace would fit beside x, which is
+// where relaxing ends.
 TEST(LowerBoundTest, PricesKnowWhatAFastAlgorithmCostsOthers) {
   BoundSetting setting(2000);
   setting.profile.operations[0].replayable = false;
@@ -139,7 +142,8 @@ TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
     EXPECT_GE(prediction.iteration_ns, bound.iteration_ns) << "seed " << seed;
     if (seed % 4 == 0) {
       EXPECT_GE(prediction.iteration_ns,
-                BoundByPrices(problem, {.most_checks = static_cast<int32_t>(dice.Roll(1, 32)), .rounds = 40}))
+                BoundByPrices(
+                    problem, {.most_checks = static_cast<int32_t>(dice.Roll(1, 32)), .rounds = 40}))
           << "seed " << seed;
     }
     ++compared;

@@ -1,4 +1,5 @@
-// Profiles for tests, written as a few lines: buffers first, then operations that name them by position.
+// Profiles for tests, written as a few lines: buffers first, then operations that name them by
+// position.
 #pragma once
 
 #include <initializer_list>
@@ -26,8 +27,8 @@ inline Buffer Persistent(const std::string& name, int64_t size_bytes,
 }
 
 inline Operation MakeOperation(const std::string& name, int64_t duration_ns,
-                               std::initializer_list<int32_t> reads, std::initializer_list<int32_t> writes,
-                               bool replayable = true) {
+                               std::initializer_list<int32_t> reads,
+                               std::initializer_list<int32_t> writes, bool replayable = true) {
   Operation result;
   result.name = name;
   result.duration_ns = duration_ns;

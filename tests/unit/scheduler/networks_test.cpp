@@ -24,9 +24,9 @@ std::string TextOf(const TrainingStep& step) {
     text << buffer.name << '|' << static_cast<int>(buffer.kind) << '|' << buffer.size_bytes << '\n';
   for (size_t i = 0; i < step.work.size(); ++i) {
     const Operation& operation = step.profile.operations[i];
-    text << operation.name << '|' << static_cast<int>(operation.phase) << '|' << Joined(operation.reads)
-         << '|' << Joined(operation.writes) << '|' << step.work[i].flops << '|' << step.work[i].moved_bytes
-         << '|';
+    text << operation.name << '|' << static_cast<int>(operation.phase) << '|'
+         << Joined(operation.reads) << '|' << Joined(operation.writes) << '|' << step.work[i].flops
+         << '|' << step.work[i].moved_bytes << '|';
     const char* separator = "";
     for (const Algorithm& algorithm : step.work[i].algorithms) {
       text << separator << algorithm.name << ' ' << algorithm.workspace_bytes << ' '
@@ -126,7 +126,8 @@ TEST(DevicesTest, TheSimulatorsProfilesAreThere) {
 
 TEST(DevicesTest, ATextWithAFigureMissingOrBrokenIsNoDevice) {
   const std::string whole =
-      "capacity_bytes = 1\nfp32_flops_per_second = 2\nmemory_bytes_per_second = 3\nlaunch_overhead_ns=4\n"
+      "capacity_bytes = 1\nfp32_flops_per_second = 2\nmemory_bytes_per_second = "
+      "3\nlaunch_overhead_ns=4\n"
       "d2h_bytes_per_second = 5\nh2d_bytes_per_second = 6\nd2h_both_bytes_per_second = 7\n"
       "h2d_both_bytes_per_second = 8\ncopy_overhead_ns = 9\n";
   EXPECT_EQ(ParseDevice("x", whole)->model.to_device_both_bytes_per_second, 8);

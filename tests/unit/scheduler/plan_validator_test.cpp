@@ -14,17 +14,18 @@ using testing::Temporary;
 
 // Weights w, activations x and y, a scratch buffer in between, an update of the weights at the end.
 struct ValidatorSetting {
-  IterationProfile profile =
-      ProfileOf({Persistent("w", 50), Temporary("x", 100), Temporary("y", 80), Temporary("scratch", 120),
-                 Temporary("g", 50)},
-                {MakeOperation("make x", 10, {0}, {1}), MakeOperation("make y", 10, {1}, {2}),
-                 MakeOperation("work", 300, {}, {3}), MakeOperation("use y", 10, {2}, {4}),
-                 MakeOperation("use x", 10, {1, 4}, {4}), MakeOperation("update", 10, {0, 4}, {0}, false)});
+  IterationProfile profile = ProfileOf(
+      {Persistent("w", 50), Temporary("x", 100), Temporary("y", 80), Temporary("scratch", 120),
+       Temporary("g", 50)},
+      {MakeOperation("make x", 10, {0}, {1}), MakeOperation("make y", 10, {1}, {2}),
+       MakeOperation("work", 300, {}, {3}), MakeOperation("use y", 10, {2}, {4}),
+       MakeOperation("use x", 10, {1, 4}, {4}), MakeOperation("update", 10, {0, 4}, {0}, false)});
   Problem problem;
 
   ValidatorSetting() {
     problem.profile = &profile;
-    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
+    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second =
+        1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
         500'000'000;
     problem.device.copy_latency_ns = 3;
@@ -182,7 +183,8 @@ TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
 
 TEST(TimelineValidatorTest, AcceptsWhatTheModelPredicts) {
   const ValidatorSetting setting;
-  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())),
+            std::nullopt);
 }
 
 TEST(TimelineValidatorTest, RejectsOtherStepsThanThePlans) {
@@ -253,9 +255,11 @@ TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
 TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
   ValidatorSetting setting;
   const Timeline free_of_charge = setting.TimelineOf(setting.MakePlan());
-  setting.problem.device.mapping = {.map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .large_chunk_bytes = 10};
+  setting.problem.device.mapping = {
+      .map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .large_chunk_bytes = 10};
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), free_of_charge), PlanFault::kMapsTooFast);
-  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())), std::nullopt);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())),
+            std::nullopt);
 }
 
 TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
@@ -265,7 +269,8 @@ TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
       {testing::Temporary("x", 100), testing::Temporary("y", 90)},
       {testing::MakeOperation("long", 500, {}, {0}), testing::MakeOperation("two", 10, {}, {1})});
   setting.problem.budget_bytes = 100;
-  setting.problem.device.mapping = {.map_ns = 1, .set_access_ns = 50, .unmap_ns = 1, .large_chunk_bytes = 10};
+  setting.problem.device.mapping = {
+      .map_ns = 1, .set_access_ns = 50, .unmap_ns = 1, .large_chunk_bytes = 10};
   const Plan plan = PlanWithoutActions(setting.profile);
   Timeline timeline = setting.TimelineOf(plan);
   ASSERT_EQ(setting.FaultOf(plan, timeline), std::nullopt);

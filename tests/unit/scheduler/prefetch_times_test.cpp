@@ -23,7 +23,8 @@ class PrefetchTimesTest : public ::testing::Test {
   Plan Timed(int64_t budget_bytes, std::vector<Action> actions) {
     Problem problem;
     problem.profile = &profile_;
-    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
+    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second =
+        1'000'000'000;
     problem.device.to_host_both_bytes_per_second = problem.device.to_device_both_bytes_per_second =
         1'000'000'000;
     problem.budget_bytes = budget_bytes;
@@ -37,7 +38,8 @@ class PrefetchTimesTest : public ::testing::Test {
 };
 
 TEST_F(PrefetchTimesTest, APrefetchThatWaitsForMemoryIsAskedForWhereItHasSome) {
-  // Given room for w and one of the others: y finds memory when w has died, at the end of step 3, and step 4 waits for it
+  // Given room for w and one of the others: y finds memory when w has died, at the end of step 3,
+  // and step 4 waits for it
   const Plan plan = Timed(201, {{ActionKind::kOffload, {0}, 0, {}},
                                 {ActionKind::kOffload, {1}, 1, {}},
                                 {ActionKind::kPrefetch, {0}, 2, {}},
@@ -59,7 +61,8 @@ TEST_F(PrefetchTimesTest, APrefetchBehindAnotherOneIsAskedForWhereTheEngineIsFre
 }
 
 TEST_F(PrefetchTimesTest, ADemandFetchStaysWithTheStepThatReads) {
-  const Plan plan = Timed(1000, {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 4, {}}});
+  const Plan plan =
+      Timed(1000, {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 4, {}}});
   EXPECT_EQ(plan.actions[1], (Action{ActionKind::kPrefetch, {0}, 4, {}}));
 }
 

@@ -15,7 +15,8 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x is made from the weights, rests during one operation, and is read again; then the weights change.
+// x is made from the weights, rests during one operation, and is read again; then the weights
+// change.
 IterationProfile ThreeOperations() {
   return ProfileOf({Persistent("w", 10), Temporary("x", 100), Temporary("y", 40)},
                    {MakeOperation("make", 5, {0}, {1}), MakeOperation("use", 5, {1}, {2}),

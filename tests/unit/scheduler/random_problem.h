@@ -1,4 +1,5 @@
-// Random iterations with everything that profiles can hold, and random decisions about them; equal seeds, equal problems.
+// Random iterations with everything that profiles can hold, and random decisions about them; equal
+// seeds, equal problems.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,8 @@
 
 namespace spillway::scheduler::testing {
 
-// Numbers in [low, high] straight from the generator: distributions of the standard library differ between libraries.
+// Numbers in [low, high] straight from the generator: distributions of the standard library differ
+// between libraries.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : bits_(seed) {}
@@ -24,7 +26,8 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
-// Programs free some of what they have used for the last time only later, and some go on in the next iteration.
+// Programs free some of what they have used for the last time only later, and some go on in the
+// next iteration.
 inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
   const auto last = static_cast<int32_t>(profile.operations.size()) - 1;
   for (Buffer& buffer : profile.buffers) {
@@ -34,7 +37,8 @@ inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
   }
 }
 
-// Buffers are written by a random operation first; later operations read, overwrite or change what exists by then.
+// Buffers are written by a random operation first; later operations read, overwrite or change what
+// exists by then.
 inline IterationProfile RandomProfile(Dice& dice) {
   const auto operation_count = static_cast<int32_t>(dice.Roll(2, 30));
   const auto persistent_count = static_cast<int32_t>(dice.Roll(0, 4));
@@ -45,20 +49,24 @@ inline IterationProfile RandomProfile(Dice& dice) {
   }
   std::vector<Operation> operations;
   for (int32_t i = 0; i < operation_count; ++i) {
-    Operation it = MakeOperation("o" + std::to_string(i), dice.Roll(0, 100), {}, {}, dice.Chance(80));
+    Operation it =
+        MakeOperation("o" + std::to_string(i), dice.Roll(0, 100), {}, {}, dice.Chance(80));
     for (int64_t reads = dice.Roll(0, 3); reads > 0 && !buffers.empty(); --reads) {
-      const BufferId id{static_cast<int32_t>(dice.Roll(0, static_cast<int64_t>(buffers.size()) - 1))};
+      const BufferId id{
+          static_cast<int32_t>(dice.Roll(0, static_cast<int64_t>(buffers.size()) - 1))};
       if (std::find(it.reads.begin(), it.reads.end(), id) == it.reads.end()) it.reads.push_back(id);
     }
     if (dice.Chance(25) && !buffers.empty())
-      it.writes.push_back({static_cast<int32_t>(dice.Roll(0, static_cast<int64_t>(buffers.size()) - 1))});
+      it.writes.push_back(
+          {static_cast<int32_t>(dice.Roll(0, static_cast<int64_t>(buffers.size()) - 1))});
     for (int64_t made = dice.Roll(0, 2); made > 0; --made) {
       it.writes.push_back({static_cast<int32_t>(buffers.size())});
       buffers.push_back(Temporary("t" + std::to_string(buffers.size()), dice.Roll(1, 200)));
       buffers.back().movable = dice.Chance(90);
     }
     if (dice.Chance(30))
-      it.workspaces = {{"none", 0, it.duration_ns}, {"some", dice.Roll(1, 100), it.duration_ns / 2}};
+      it.workspaces = {{"none", 0, it.duration_ns},
+                       {"some", dice.Roll(1, 100), it.duration_ns / 2}};
     operations.push_back(std::move(it));
   }
   if (buffers.empty()) buffers.push_back(Persistent("p", 10));
@@ -79,7 +87,8 @@ inline Problem RandomProblem(Dice& dice, const IterationProfile& profile) {
   device.to_host_bytes_per_second = dice.Roll(1, 5) * 1'000'000'000;
   device.to_device_bytes_per_second = dice.Roll(1, 5) * 1'000'000'000;
   device.to_host_both_bytes_per_second = device.to_host_bytes_per_second * dice.Roll(5, 10) / 10;
-  device.to_device_both_bytes_per_second = device.to_device_bytes_per_second * dice.Roll(5, 10) / 10;
+  device.to_device_both_bytes_per_second =
+      device.to_device_bytes_per_second * dice.Roll(5, 10) / 10;
   device.copy_latency_ns = dice.Roll(0, 20);
   device.launch_ns = dice.Roll(0, 10);
   device.chunk_bytes = dice.Chance(50) ? 1 : 64;
@@ -91,7 +100,8 @@ inline Problem RandomProblem(Dice& dice, const IterationProfile& profile) {
   return problem;
 }
 
-inline std::vector<Decision> RandomDecisions(Dice& dice, const std::vector<IdleInterval>& intervals) {
+inline std::vector<Decision> RandomDecisions(Dice& dice,
+                                             const std::vector<IdleInterval>& intervals) {
   std::vector<Decision> decisions;
   for (size_t i = 0; i < intervals.size(); ++i) {
     Decision decision;
@@ -100,7 +110,8 @@ inline std::vector<Decision> RandomDecisions(Dice& dice, const std::vector<IdleI
     decision.keep_when_rebuilt = dice.Chance(50);
     const IdleInterval& interval = intervals[i];
     if (dice.Chance(50) && !interval.wraps)
-      decision.prefetch_at = {static_cast<int32_t>(dice.Roll(interval.from.index + 1, interval.to.index))};
+      decision.prefetch_at = {
+          static_cast<int32_t>(dice.Roll(interval.from.index + 1, interval.to.index))};
     decisions.push_back(decision);
   }
   return decisions;

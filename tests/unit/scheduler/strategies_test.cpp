@@ -1,5 +1,5 @@
-// All strategies on random iterations: what they propose is right, keeps within the budget where the model says so, and
-// Spillway's own is never behind.
+// All strategies on random iterations: what they propose is right, keeps within the budget where
+// the model says so, and Spillway's own is never behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,7 +32,8 @@ Tried Try(const Strategy& strategy, const Problem& problem) {
   return tried;
 }
 
-// A forward and backward pass over a chain of layers, with everything that the papers' rules look at.
+// A forward and backward pass over a chain of layers, with everything that the papers' rules look
+// at.
 IterationProfile Chain(Dice& dice, int32_t layers) {
   std::vector<Buffer> buffers{testing::Persistent("input", dice.Roll(50, 100), BufferKind::kInput)};
   std::vector<Operation> forward, backward;
@@ -41,12 +42,14 @@ IterationProfile Chain(Dice& dice, int32_t layers) {
                   gradient = 3 * i + 3;
     buffers.push_back(testing::Temporary("y" + std::to_string(i), dice.Roll(20, 200)));
     buffers.push_back(testing::Persistent("w" + std::to_string(i), dice.Roll(1, 60)));
-    buffers.push_back(testing::Temporary("d" + std::to_string(i), dice.Roll(20, 200), BufferKind::kGradient));
+    buffers.push_back(
+        testing::Temporary("d" + std::to_string(i), dice.Roll(20, 200), BufferKind::kGradient));
     const bool convolution = dice.Chance(50);
-    Operation run =
-        testing::MakeOperation("f" + std::to_string(i), dice.Roll(5, 100), {input, weight}, {output});
+    Operation run = testing::MakeOperation("f" + std::to_string(i), dice.Roll(5, 100),
+                                           {input, weight}, {output});
     run.type = convolution ? OperationType::kConvolution : OperationType::kActivation;
-    if (convolution) run.workspaces = {{"none", 0, run.duration_ns}, {"fast", 40, run.duration_ns / 2}};
+    if (convolution)
+      run.workspaces = {{"none", 0, run.duration_ns}, {"fast", 40, run.duration_ns / 2}};
     forward.push_back(run);
     Operation back = testing::MakeOperation("b" + std::to_string(i), dice.Roll(5, 200),
                                             {input, output, weight}, {gradient}, false);
@@ -59,8 +62,9 @@ IterationProfile Chain(Dice& dice, int32_t layers) {
   return testing::ProfileOf(std::move(buffers), std::move(forward));
 }
 
-// The same iteration as a running job shows it. Of `silent_percent` of the operations nobody says what they do with a buffer: there
-// all is read and written, and nothing is known to give equal bytes when it runs again.
+// The same iteration as a running job shows it. Of `silent_percent` of the operations nobody says
+// what they do with a buffer: there all is read and written, and nothing is known to give equal
+// bytes when it runs again.
 IterationProfile AsLearned(IterationProfile profile, Dice& dice, int silent_percent) {
   for (Buffer& buffer : profile.buffers) buffer.kind = BufferKind::kOther;
   std::vector<bool> touched(profile.buffers.size(), false);
@@ -154,8 +158,8 @@ TEST(StrategiesTest, AreRightOnIterationsLearnedFromARunningJob) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
-    const IterationProfile profile =
-        AsLearned(Chain(dice, static_cast<int32_t>(dice.Roll(2, 12))), dice, seed % 2 == 0 ? 100 : 30);
+    const IterationProfile profile = AsLearned(Chain(dice, static_cast<int32_t>(dice.Roll(2, 12))),
+                                               dice, seed % 2 == 0 ? 100 : 30);
     ASSERT_EQ(CheckProfile(profile).text(), "");
     Problem problem = testing::RandomProblem(dice, profile);
     problem.is_live = true;
@@ -172,7 +176,8 @@ TEST(StrategiesTest, AreRightOnIterationsLearnedFromARunningJob) {
   EXPECT_GT(ran_again, 10);
 }
 
-// What every strategy's plan is repaired to, on problems for which swapping everything on demand runs.
+// What every strategy's plan is repaired to, on problems for which swapping everything on demand
+// runs.
 void ExpectRunnable(const Problem& problem) {
   const LowerBound bound = FindLowerBound(problem);
   for (const Strategy* strategy : AllStrategies()) {
@@ -197,8 +202,8 @@ TEST(StrategiesTest, RepairedPlansRunWhereverSwappingEverythingDoes) {
     Problem problem = testing::RandomProblem(dice, profile);
     problem.min_movable_bytes = 1;
     problem.node_limit = 20;
-    problem.budget_bytes =
-        std::max(FindLowerBound(problem).memory_bytes, PeakBytes(profile) * dice.Roll(30, 90) / 100);
+    problem.budget_bytes = std::max(FindLowerBound(problem).memory_bytes,
+                                    PeakBytes(profile) * dice.Roll(30, 90) / 100);
     ExpectRunnable(problem);
     const auto plan = FindStrategy("vdnn-conv")->MakeRunnablePlan(problem).plan;
     repaired += std::any_of(plan->actions.begin(), plan->actions.end(),
@@ -233,7 +238,8 @@ TEST(StrategiesTest, HaveNamesOfTheirOwn) {
   EXPECT_NE(FindStrategy(kDefaultStrategy), nullptr);
 }
 
-// However hard the budget, and whatever is known of the iteration: searches end by work, so no job waits for its plan for long.
+// However hard the budget, and whatever is known of the iteration: searches end by work, so no job
+// waits for its plan for long.
 TEST(StrategiesTest, OwnSearchEndsWhenItsWorkIsSpent) {
   constexpr int64_t kLastLooks =
       kMostWork / 8;  // what goes on when it is spent: pricing proposals, one round
@@ -270,7 +276,8 @@ TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
     EXPECT_EQ(step.workspace, profile.at(step.operation).workspaces.empty() ? 0 : 1);
 }
 
-// Two buffers of half the memory are the cheaper ones by their copies; by the calls that unmap and map them, the one of all of it.
+// Two buffers of half the memory are the cheaper ones by their copies; by the calls that unmap and
+// map them, the one of all of it.
 TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
   // Given either the one or the two others that have to leave at the peak
   const IterationProfile profile =
@@ -282,21 +289,22 @@ TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
                           testing::MakeOperation("peak", 100'000, {4}, {3}, false),
                           testing::MakeOperation("after", 100'000, {4}, {}, false),
                           testing::MakeOperation("use", 100'000, {0, 1, 2}, {4}, false)});
-  const Problem problem{.profile = &profile,
-                        .device = {.to_host_bytes_per_second = 1'000'000'000,
-                                   .to_device_bytes_per_second = 1'000'000'000,
-                                   .to_host_both_bytes_per_second = 1'000'000'000,
-                                   .to_device_both_bytes_per_second = 1'000'000'000,
-                                   .chunk_bytes = 1'000,
-                                   .mapping = {.map_ns = 0, .set_access_ns = 5'000, .unmap_ns = 5'000}},
-                        .budget_bytes = 4'010,
-                        .min_movable_bytes = 100};
+  const Problem problem{
+      .profile = &profile,
+      .device = {.to_host_bytes_per_second = 1'000'000'000,
+                 .to_device_bytes_per_second = 1'000'000'000,
+                 .to_host_both_bytes_per_second = 1'000'000'000,
+                 .to_device_both_bytes_per_second = 1'000'000'000,
+                 .chunk_bytes = 1'000,
+                 .mapping = {.map_ns = 0, .set_access_ns = 5'000, .unmap_ns = 5'000}},
+      .budget_bytes = 4'010,
+      .min_movable_bytes = 100};
   const Workbench bench(problem);
   const auto swapped = [&](SwapCosts costs) {
     std::set<std::string> names;
-    const auto choices =
-        Relieve(bench, {.target_bytes = problem.budget_bytes, .copy_discount = 1, .swap_costs = costs},
-                bench.NoChoices());
+    const auto choices = Relieve(
+        bench, {.target_bytes = problem.budget_bytes, .copy_discount = 1, .swap_costs = costs},
+        bench.NoChoices());
     for (const Decision& decision : choices.value_or(bench.NoChoices()).decisions) {
       if (decision.treatment != Treatment::kSwap) continue;
       names.insert(profile.at(bench.interval(decision.interval).buffer).name);
@@ -310,11 +318,14 @@ TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
 
 // The job's own copies would wait behind those that help nobody.
 TEST(StrategiesTest, AlsoAPlanThatIsAsFastAsCanBeMovesNoMoreThanItMust) {
-  // Given a live job that fits, and frees what the second operation reads last only after the fourth
-  IterationProfile profile = testing::ProfileOf(
-      {testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
-      {testing::MakeOperation("make", 10'000, {1}, {0}), testing::MakeOperation("use", 10'000, {0}, {1}),
-       testing::MakeOperation("more", 10'000, {1}, {1}), testing::MakeOperation("last", 10'000, {1}, {1})});
+  // Given a live job that fits, and frees what the second operation reads last only after the
+  // fourth
+  IterationProfile profile =
+      testing::ProfileOf({testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
+                         {testing::MakeOperation("make", 10'000, {1}, {0}),
+                          testing::MakeOperation("use", 10'000, {0}, {1}),
+                          testing::MakeOperation("more", 10'000, {1}, {1}),
+                          testing::MakeOperation("last", 10'000, {1}, {1})});
   profile.buffers[0].dies = {3};
   const Problem problem{.profile = &profile,
                         .device = {.to_host_bytes_per_second = 1'000'000'000,

@@ -11,7 +11,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// Six operations of 100 ns; `a` and `b` of 100 bytes are idle in the middle; the link moves one byte per nanosecond.
+// Six operations of 100 ns; `a` and `b` of 100 bytes are idle in the middle; the link moves one
+// byte per nanosecond.
 struct TwoIdle {
   TwoIdle() {
     profile = testing::ProfileOf(
@@ -21,7 +22,8 @@ struct TwoIdle {
          testing::MakeOperation("4", 100, {}, {}), testing::MakeOperation("5", 100, {}, {}),
          testing::MakeOperation("6", 100, {1}, {}), testing::MakeOperation("7", 100, {0}, {})});
     problem.profile = &profile;
-    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second = 1'000'000'000;
+    problem.device.to_host_bytes_per_second = problem.device.to_device_bytes_per_second =
+        1'000'000'000;
     problem.min_movable_bytes = 1;
     intervals = IdleIntervals(profile, 1);
     order = SwapOrder(intervals);

@@ -15,8 +15,8 @@ namespace {
 using ::testing::HasSubstr;
 
 IterationProfile AlexnetProfile() {
-  networks::TrainingStep step =
-      networks::MakeTrainingStep(*networks::MakeNetwork("alexnet", 2), networks::UpdatePlace::kAtEnd);
+  networks::TrainingStep step = networks::MakeTrainingStep(*networks::MakeNetwork("alexnet", 2),
+                                                           networks::UpdatePlace::kAtEnd);
   networks::SetDurations(step, {4'000'000'000'000, 200'000'000'000, 2'000});
   return step.profile;
 }
@@ -117,7 +117,8 @@ TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt
 }
 
 TEST(TraceFileTest, RandomDamageNeverGetsThroughUnchecked) {
-  const std::vector<uint8_t> profile = WriteProfile(AlexnetProfile()), trace = WriteTrace(SmallTrace());
+  const std::vector<uint8_t> profile = WriteProfile(AlexnetProfile()),
+                             trace = WriteTrace(SmallTrace());
   testing::Dice dice(4);
   for (int round = 0; round < 3'000; ++round) {
     std::vector<uint8_t> damaged = round % 2 ? profile : trace;
@@ -151,13 +152,15 @@ TEST(EventTest, RefusesLivesThatCannotBe) {
   };
   EXPECT_EQ(CheckTrace(SmallTrace()).text(), "");
   EXPECT_THAT(complaint(1, [](Event& event) { event.allocation = 1; }), HasSubstr("made twice"));
-  EXPECT_THAT(complaint(1, [](Event& event) { event.size_bytes = -1; }), HasSubstr("no possible size"));
+  EXPECT_THAT(complaint(1, [](Event& event) { event.size_bytes = -1; }),
+              HasSubstr("no possible size"));
   EXPECT_THAT(complaint(2, [](Event& event) { event.identity = 2; }), HasSubstr("identity"));
   EXPECT_THAT(complaint(2, [](Event& event) { event.touches[0].allocation = 3; }),
               HasSubstr("never allocated"));
   EXPECT_THAT(complaint(3, [](Event& event) { event.start_ns = 1; }), HasSubstr("backwards"));
   EXPECT_THAT(complaint(3, [](Event& event) { event.duration_ns = -1; }), HasSubstr("duration"));
-  EXPECT_THAT(complaint(4, [](Event& event) { event.allocation = 5; }), HasSubstr("never allocated"));
+  EXPECT_THAT(complaint(4, [](Event& event) { event.allocation = 5; }),
+              HasSubstr("never allocated"));
   EXPECT_THAT(complaint(5, [](Event& event) { event = {EventKind::kFree, 6, 2, 0, -1, 0, 0, {}}; }),
               HasSubstr("freed twice"));
 }

@@ -10,7 +10,8 @@ namespace {
 
 constexpr uint64_t kWeights = 1;
 
-// Eight operations on weights that were there before, and on what is made for them in each iteration, of so many bytes.
+// Eight operations on weights that were there before, and on what is made for them in each
+// iteration, of so many bytes.
 IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes) {
   IterationLearner learner;
   learner.AddAlive(kWeights, 10 * base::kMebibyte, 9 * base::kMebibyte);
@@ -20,7 +21,8 @@ IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes)
     ++made;
     learner.Add(JobEvent::Allocate(made, 4 * base::kMebibyte, bytes));
     for (uint64_t kernel = 0; kernel < 8; ++kernel) {
-      if (auto found = learner.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{kWeights}, {made}})))
+      if (auto found =
+              learner.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{kWeights}, {made}})))
         learned = found;
     }
     learner.Add(JobEvent::Free(made));
@@ -41,8 +43,9 @@ TEST(AllocatedSizesTest, CopiesAreOfTheContentAndRecognitionIsByWhatIsOccupied) 
 }
 
 TEST(AllocatedSizesTest, ContentsOfOtherSizesInEqualMemoryAreTheSameIteration) {
-  const auto other = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte + 8, 3 * base::kMebibyte + 512,
-                                  3 * base::kMebibyte + 8, 3 * base::kMebibyte});
+  const auto other =
+      LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte + 8, 3 * base::kMebibyte + 512,
+                   3 * base::kMebibyte + 8, 3 * base::kMebibyte});
   const auto equal = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte, 3 * base::kMebibyte,
                                   3 * base::kMebibyte, 3 * base::kMebibyte});
   ASSERT_TRUE(other && equal);

@@ -1,4 +1,5 @@
-// Whatever the learner claims is compared, slowly and without its code, with the events that came before.
+// Whatever the learner claims is compared, slowly and without its code, with the events that came
+// before.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -15,8 +16,8 @@ namespace {
 
 using testing::KeptEvent;
 
-// A program drawn by a seed: a loop over statements on variables, of which some live for the whole job, some in the loop, and some
-// from one round into the next. Some rounds differ from the others.
+// A program drawn by a seed: a loop over statements on variables, of which some live for the whole
+// job, some in the loop, and some from one round into the next. Some rounds differ from the others.
 class RandomLoop {
  public:
   RandomLoop(uint64_t seed, testing::Sink sink) : prng_(seed), sink_(std::move(sink)) {
@@ -122,7 +123,8 @@ void ExpectIsLastRepetition(const std::vector<KeptEvent>& events, const Iteratio
   for (size_t shift = 0; shift < size && !is_found; ++shift) {
     is_found = true;
     for (size_t i = 0; i < size && is_found; ++i)
-      is_found = pattern.events[(i + shift) % size].token == TokenOf(events[events.size() - size + i].Get());
+      is_found = pattern.events[(i + shift) % size].token ==
+                 TokenOf(events[events.size() - size + i].Get());
   }
   EXPECT_TRUE(is_found);
 }

@@ -19,8 +19,8 @@ using testing::Temporary;
 
 constexpr int64_t kMs = 1'000'000;
 
-// A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is freed at once; while other layers need
-// all memory it waits for the update.
+// A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is
+// freed at once; while other layers need all memory it waits for the update.
 IterationProfile Training(int64_t input_bytes) {
   return ProfileOf(
       {Persistent("weights", 100 * base::kMebibyte), Temporary("input", input_bytes),
@@ -51,7 +51,8 @@ constexpr DeviceModel kDevice{.to_host_bytes_per_second = 10'000'000'000,
                               .chunk_bytes = 2 * base::kMebibyte};
 
 TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
-  // Given a budget that has no room for the gradient while others run, and a link that is too slow for it
+  // Given a budget that has no room for the gradient while others run, and a link that is too slow
+  // for it
   const auto pattern = PatternOf(Training(2 * base::kMebibyte));
   const PlanRequest request{pattern, kDevice, 310 * base::kMebibyte, FindStrategy("spillway")};
 
@@ -69,7 +70,8 @@ TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
 TEST(HeldInputsTest, NothingLargeIsHeld) {
   const auto lives_until = [](int64_t input_bytes) {
     const auto pattern = PatternOf(Training(input_bytes));
-    const auto held = WithInputsHeld({.profile = &pattern->profile, .device = kDevice, .is_live = true});
+    const auto held =
+        WithInputsHeld({.profile = &pattern->profile, .device = kDevice, .is_live = true});
     return held ? held->buffers[1].dies.index : -1;
   };
   EXPECT_EQ(lives_until(25 * base::kMebibyte), 4);

@@ -19,7 +19,8 @@ using testing::SmallGpt;
 // A follower whose every answer is checked against the pattern, by bookkeeping of its own.
 class CheckedFollower {
  public:
-  explicit CheckedFollower(std::shared_ptr<const IterationPattern> pattern) : follower_(std::move(pattern)) {}
+  explicit CheckedFollower(std::shared_ptr<const IterationPattern> pattern)
+      : follower_(std::move(pattern)) {}
 
   Followed Observe(const JobEvent& event) {
     const Followed followed = follower_.Observe(event);
@@ -44,10 +45,12 @@ class CheckedFollower {
       touched_.clear();
       is_.clear();
     }
-    ASSERT_TRUE(seen_.insert(followed.position).second) << "position " << followed.position << " twice";
+    ASSERT_TRUE(seen_.insert(followed.position).second)
+        << "position " << followed.position << " twice";
     const auto touches = pattern.TouchesOf(expected);
     ASSERT_EQ(touches.size(), event.touches.size());
-    for (size_t i = 0; i < touches.size(); ++i) Touch(touches[i].buffer, event.touches[i].allocation);
+    for (size_t i = 0; i < touches.size(); ++i)
+      Touch(touches[i].buffer, event.touches[i].allocation);
   }
   // In one iteration a buffer is one allocation and an allocation one buffer.
   void Touch(int32_t buffer, uint64_t allocation) {
@@ -103,7 +106,8 @@ TEST(IterationFollowerTest, BuffersAreTheAllocationsThatTheEventsTouch) {
   for (const KeptEvent& kept : job.Next()) {
     const Followed followed = follower.Observe(kept.Get());
     if (kept.event.kind != JobEventKind::kOperation) continue;
-    const auto touches = job.pattern->TouchesOf(job.pattern->events[static_cast<size_t>(followed.position)]);
+    const auto touches =
+        job.pattern->TouchesOf(job.pattern->events[static_cast<size_t>(followed.position)]);
     for (size_t i = 0; i < touches.size() && followed.position + 1 < job.pattern->size(); ++i) {
       EXPECT_EQ(follower.follower().AllocationOf(touches[i].buffer), kept.touches[i].allocation);
       EXPECT_EQ(follower.follower().BufferOf(kept.touches[i].allocation), touches[i].buffer);
@@ -129,10 +133,12 @@ TEST(IterationFollowerTest, NextUseIsTheNumberOfEventsUntilTheTouch) {
       if (!HasToken(kept.event.kind)) continue;
       ASSERT_GE(follower.Observe(kept.Get()).position, 0);
       ++now;
-      for (int32_t buffer = 0; buffer < static_cast<int32_t>(job.pattern->buffers.size()); ++buffer) {
+      for (int32_t buffer = 0; buffer < static_cast<int32_t>(job.pattern->buffers.size());
+           ++buffer) {
         const uint64_t allocation = follower.follower().AllocationOf(buffer);
         const int64_t next_use = follower.follower().NextUse(buffer);
-        if (allocation != 0 && next_use != IterationFollower::kNever) said[allocation] = now + next_use;
+        if (allocation != 0 && next_use != IterationFollower::kNever)
+          said[allocation] = now + next_use;
       }
     }
   }
@@ -165,9 +171,10 @@ TEST(IterationFollowerTest, AStrangerThatLooksLikeAnEventButTouchesAnotherBuffer
     if (!kept.touches.empty()) {
       KeptEvent other = kept;
       other.touches[0].allocation = 999'999;
-      const bool was_known =
-          job.pattern->buffers[static_cast<size_t>(follower.follower().BufferOf(kept.touches[0].allocation))]
-              .persistent;
+      const bool was_known = job.pattern
+                                 ->buffers[static_cast<size_t>(
+                                     follower.follower().BufferOf(kept.touches[0].allocation))]
+                                 .persistent;
       if (was_known) {
         EXPECT_EQ(follower.Observe(other.Get()).position, -1);
       }
@@ -176,7 +183,8 @@ TEST(IterationFollowerTest, AStrangerThatLooksLikeAnEventButTouchesAnotherBuffer
   }
 }
 
-// What a job allocates anew and goes on with (a resumed optimiser's state, an input of its own) is no reason to learn it anew.
+// What a job allocates anew and goes on with (a resumed optimiser's state, an input of its own) is
+// no reason to learn it anew.
 TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer) {
   LearnedJob job(SmallGpt(3));
   IterationFollower follower(job.pattern);
@@ -194,12 +202,14 @@ TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer)
   const auto follow = [&] {
     int followed = 0;
     for (KeptEvent& kept : job.Next()) {
-      for (JobTouch& touch : kept.touches) touch.allocation += freed.contains(touch.allocation) ? kAnew : 0;
+      for (JobTouch& touch : kept.touches)
+        touch.allocation += freed.contains(touch.allocation) ? kAnew : 0;
       followed += follower.Observe(kept.Get()).position >= 0;
     }
     return followed;
   };
-  // A few of the first are missed: allocations of the iteration's own sizes may be taken for its own
+  // A few of the first are missed: allocations of the iteration's own sizes may be taken for its
+  // own
   EXPECT_GE(follow(), job.pattern->size() - 8);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(follow(), job.pattern->size());
   EXPECT_EQ(follower.last_misses(), 0);
@@ -230,7 +240,8 @@ struct RenewedJob {
   std::vector<KeptEvent> Next() {
     auto events = job.Next();
     for (KeptEvent& kept : events) {
-      for (JobTouch& touch : kept.touches) touch.allocation += renewed.contains(touch.allocation) ? kAnew : 0;
+      for (JobTouch& touch : kept.touches)
+        touch.allocation += renewed.contains(touch.allocation) ? kAnew : 0;
     }
     return events;
   }
@@ -324,7 +335,8 @@ TEST(IterationFollowerTest, WhatIsHandedOnIsKnownAlsoAfterAnIterationWithoutItsL
 }
 
 TEST(IterationFollowerTest, EventsOfThreadsThatOvertakeEachOtherAllHaveTheirPosition) {
-  // Given events that come up to three places too early or too late, but for those that make what is touched then
+  // Given events that come up to three places too early or too late, but for those that make what
+  // is touched then
   LearnedJob job(SmallGpt(4));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -360,8 +372,10 @@ TEST(IterationFollowerTest, EqualStepsOfGradientAccumulationAreToldApartByTheirO
   };
   follower.Follow(next());
   EXPECT_EQ(follower.Follow(next()), pattern->size());
-  // When a long evaluation comes between, the next iteration leads back and the one after it is followed whole
-  for (uint64_t i = 0; i < 3000; ++i) follower.Observe(JobEvent::Operation(1'000'000 + i % 100, {}));
+  // When a long evaluation comes between, the next iteration leads back and the one after it is
+  // followed whole
+  for (uint64_t i = 0; i < 3000; ++i)
+    follower.Observe(JobEvent::Operation(1'000'000 + i % 100, {}));
   EXPECT_EQ(follower.follower().tracking(), Tracking::kLost);
   follower.Follow(next());
   EXPECT_EQ(follower.Follow(next()), pattern->size());
@@ -382,14 +396,15 @@ TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
         // Of a size that the pattern's allocations have, too
         const std::vector<JobTouch> touches = {{++other, true}};
         const JobEvent strangers[] = {
-            JobEvent::Allocate(other,
-                               job.pattern->buffers[prng.Below(job.pattern->buffers.size())].size_bytes),
+            JobEvent::Allocate(
+                other, job.pattern->buffers[prng.Below(job.pattern->buffers.size())].size_bytes),
             JobEvent::Operation(777, touches)};
         for (const JobEvent& stranger : strangers) follower.Observe(stranger);
       }
       followed += follower.Observe(kept.Get()).position >= 0;
     }
-    // Then all that the pattern's thread touches is followed; an allocation of the same size may be taken for its own
+    // Then all that the pattern's thread touches is followed; an allocation of the same size may be
+    // taken for its own
     int operations = 0;
     for (const PatternEvent& event : job.pattern->events)
       operations += event.kind == JobEventKind::kOperation;
@@ -399,17 +414,20 @@ TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
 }
 
 TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) {
-  // Given iterations of which a few events are left out, replaced or preceded by others, by the seed
+  // Given iterations of which a few events are left out, replaced or preceded by others, by the
+  // seed
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     base::Prng prng(seed);
-    LearnedJob job(SmallGpt(2), {.late_loss = seed % 2 == 0, .double_buffered_input = seed % 3 == 0});
+    LearnedJob job(SmallGpt(2),
+                   {.late_loss = seed % 2 == 0, .double_buffered_input = seed % 3 == 0});
     CheckedFollower follower(job.pattern);
     follower.Follow(job.Next());
     for (int round = 0; round < 4; ++round) {
       std::vector<KeptEvent> events = job.Next();
       const uint64_t edits = 1 + prng.Below(6);
       for (uint64_t edit = 0; edit < edits; ++edit) {
-        const auto at = events.begin() + static_cast<std::ptrdiff_t>(prng.Below(events.size() - 40));
+        const auto at =
+            events.begin() + static_cast<std::ptrdiff_t>(prng.Below(events.size() - 40));
         const auto count = static_cast<std::ptrdiff_t>(1 + prng.Below(40));
         const KeptEvent stranger(JobEvent::Operation(5'000'000 + prng.Below(10), {}));
         const KeptEvent known = events[prng.Below(events.size())];
@@ -439,7 +457,8 @@ TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) 
 }
 
 TEST(IterationFollowerTest, APatternOfAnotherProcessBindsItsBuffersAsTheyAreTouched) {
-  // Given a pattern as a plan store gives it: whose allocations the persistent buffers are is not known
+  // Given a pattern as a plan store gives it: whose allocations the persistent buffers are is not
+  // known
   LearnedJob first(SmallGpt(4), {.lazy_optimizer_state = true});
   auto stored = std::make_shared<IterationPattern>(*first.pattern);
   for (PatternBuffer& buffer : stored->buffers) buffer.allocation = 0;

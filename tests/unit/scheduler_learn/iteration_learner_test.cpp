@@ -22,7 +22,8 @@ using testing::NetworkJob;
 using testing::SmallGpt;
 
 IterationProfile Network(const char* name) {
-  return networks::MakeTrainingStep(*networks::MakeNetwork(name, 2), networks::UpdatePlace::kAtEnd).profile;
+  return networks::MakeTrainingStep(*networks::MakeNetwork(name, 2), networks::UpdatePlace::kAtEnd)
+      .profile;
 }
 
 struct Learning {
@@ -50,8 +51,8 @@ std::vector<Touched> TouchedByOperation(const IterationProfile& profile) {
     for (BufferId id : ids) {
       const Buffer& buffer = profile.at(id);
       const bool persists = buffer.persistent;
-      touched.insert(
-          {buffer.size_bytes, persists, persists ? 0 : buffer.born.index, persists ? 0 : buffer.dies.index});
+      touched.insert({buffer.size_bytes, persists, persists ? 0 : buffer.born.index,
+                      persists ? 0 : buffer.dies.index});
     }
     all.push_back(std::move(touched));
   }
@@ -84,7 +85,8 @@ TEST_P(IterationLearnerNetworkTest, ProfileIsTheNetworksOwnAfterTwoIterations) {
 }
 
 TEST_P(IterationLearnerNetworkTest, HabitsOfFrameworksAreLearnedByTheThirdIteration) {
-  // Given optimizer state that is made at the first update, a loss that is freed late, inputs that are fetched ahead
+  // Given optimizer state that is made at the first update, a loss that is freed late, inputs that
+  // are fetched ahead
   Learning learning;
   NetworkJob job(Network(GetParam()),
                  {.lazy_optimizer_state = true, .late_loss = true, .double_buffered_input = true},
@@ -142,13 +144,15 @@ TEST(IterationLearnerTest, LayersWithoutAnyOtherEventBetweenAreFoundByWhatTheyTo
 }
 
 TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
-  // Given an iteration that overwrites one buffer and reads another, 1 and 2, among operations of which nothing is known
+  // Given an iteration that overwrites one buffer and reads another, 1 and 2, among operations of
+  // which nothing is known
   Learning learning;
   for (uint64_t id = 1; id <= 10; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
   for (uint64_t step = 0; step < 12; ++step) {
     for (uint64_t kernel = 0; kernel < 30; ++kernel) {
       const bool is_known = kernel == 5;
-      const std::vector<JobTouch> touches = {{1, true, !is_known}, {2, !is_known}, {3 + kernel % 8, true}};
+      const std::vector<JobTouch> touches = {
+          {1, true, !is_known}, {2, !is_known}, {3 + kernel % 8, true}};
       learning.Add(JobEvent::Operation(100 + kernel, touches));
     }
   }
@@ -173,7 +177,8 @@ TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
 }
 
 TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
-  // Given a job whose every operation has a workspace of its own beside what it overwrites, and frees all late but that
+  // Given a job whose every operation has a workspace of its own beside what it overwrites, and
+  // frees all late but that
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 4 << 20));
   uint64_t next = 2;
@@ -181,7 +186,8 @@ TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
     const uint64_t output = next++, workspace = next++;
     learning.Add(JobEvent::Allocate(output, 2 << 20));
     learning.Add(JobEvent::Allocate(workspace, 3 << 20));
-    const std::vector<JobTouch> made = {{1, false, true}, {output, true, false}, {workspace, true, true}};
+    const std::vector<JobTouch> made = {
+        {1, false, true}, {output, true, false}, {workspace, true, true}};
     learning.Add(JobEvent::Operation(7, made));
     learning.Add(JobEvent::Free(workspace));
     const std::vector<JobTouch> used = {{1, true, true}, {output, false, true}};
@@ -192,11 +198,13 @@ TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
   };
   for (int i = 0; i < 5; ++i) iterate();
   ASSERT_FALSE(learning.learned.empty());
-  // Then the workspace is there during the operation and cannot move, and the operation writes one buffer
+  // Then the workspace is there during the operation and cannot move, and the operation writes one
+  // buffer
   IterationPattern pattern = *learning.learned.back();
   const IterationProfile& profile = pattern.profile;
-  const auto workspace = std::find_if(profile.buffers.begin(), profile.buffers.end(),
-                                      [](const Buffer& buffer) { return buffer.size_bytes == 3 << 20; });
+  const auto workspace =
+      std::find_if(profile.buffers.begin(), profile.buffers.end(),
+                   [](const Buffer& buffer) { return buffer.size_bytes == 3 << 20; });
   ASSERT_NE(workspace, profile.buffers.end());
   EXPECT_FALSE(workspace->movable);
   EXPECT_EQ(workspace->born, workspace->dies);
@@ -211,20 +219,24 @@ TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
 }
 
 TEST(IterationLearnerTest, WhatIsFreedAtTheEndDiesThereAndWhatGoesOnIsHandedOn) {
-  // Given a job that frees what it has made at the iteration's end, but keeps its last result until the next one has read it
+  // Given a job that frees what it has made at the iteration's end, but keeps its last result until
+  // the next one has read it
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 4 << 20));
   uint64_t next = 2, result = 0;
   const auto iterate = [&] {
     const uint64_t made = next++, former = std::exchange(result, next++);
     learning.Add(JobEvent::Allocate(made, 8 << 20));
-    learning.Add(JobEvent::Operation(1, std::vector<JobTouch>{{1, false, true}, {made, true, false}}));
+    learning.Add(
+        JobEvent::Operation(1, std::vector<JobTouch>{{1, false, true}, {made, true, false}}));
     if (former) {
-      learning.Add(JobEvent::Operation(2, std::vector<JobTouch>{{former, false, true}, {1, true, true}}));
+      learning.Add(
+          JobEvent::Operation(2, std::vector<JobTouch>{{former, false, true}, {1, true, true}}));
       learning.Add(JobEvent::Free(former));
     }
     learning.Add(JobEvent::Allocate(result, 2 << 20));
-    learning.Add(JobEvent::Operation(3, std::vector<JobTouch>{{made, false, true}, {result, true, false}}));
+    learning.Add(
+        JobEvent::Operation(3, std::vector<JobTouch>{{made, false, true}, {result, true, false}}));
     for (uint64_t kernel = 4; kernel < 8; ++kernel)
       learning.Add(JobEvent::Operation(kernel, std::vector<JobTouch>{{1, true, true}}));
     learning.Add(JobEvent::Free(made));
@@ -236,7 +248,8 @@ TEST(IterationLearnerTest, WhatIsFreedAtTheEndDiesThereAndWhatGoesOnIsHandedOn) 
   const auto dies_late = [&](int64_t size_bytes) {
     const std::vector<IdleInterval> intervals = IdleIntervals(profile, 1);
     return std::count_if(intervals.begin(), intervals.end(), [&](const IdleInterval& interval) {
-      return profile.at(interval.buffer).size_bytes == size_bytes && !interval.wraps && interval.content_dead;
+      return profile.at(interval.buffer).size_bytes == size_bytes && !interval.wraps &&
+             interval.content_dead;
     });
   };
   EXPECT_EQ(dies_late(8 << 20), 1);
@@ -269,7 +282,10 @@ TEST(IterationLearnerTest, TwoBuffersThatBecomeOneAreNoRepetition) {
   for (int round = 0; round < 3; ++round) {
     EXPECT_TRUE(learning.learned.empty());
     for (uint64_t kernel = 0; kernel < 40; ++kernel) {
-      const std::vector<JobTouch> touches = {{kernel == 0 ? first : kernel == 1 ? second : 9, true}};
+      const std::vector<JobTouch> touches = {{kernel == 0   ? first
+                                              : kernel == 1 ? second
+                                                            : 9,
+                                              true}};
       learning.Add(JobEvent::Operation(kernel, touches));
     }
     learning.Add(JobEvent::Free(first));
@@ -288,9 +304,11 @@ TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
   // Then what was learned last is the whole: four times forward and backward, and an update
   ASSERT_GE(learning.learned.size(), 1u);
   size_t updates = 0;
-  for (const Operation& operation : job.profile().operations) updates += operation.phase == Phase::kUpdate;
+  for (const Operation& operation : job.profile().operations)
+    updates += operation.phase == Phase::kUpdate;
   const IterationPattern& pattern = *learning.learned.back();
-  EXPECT_EQ(pattern.profile.operations.size(), 4 * (job.profile().operations.size() - updates) + updates);
+  EXPECT_EQ(pattern.profile.operations.size(),
+            4 * (job.profile().operations.size() - updates) + updates);
   EXPECT_EQ(CheckProfile(pattern.profile).text(), "");
   // And nothing is learned any more
   const size_t learned = learning.learned.size();
@@ -315,7 +333,8 @@ TEST(IterationLearnerTest, LoggingInTheMiddleOfTheFirstIterationsOnlyDelays) {
   NetworkJob job(SmallGpt(4), {}, learning.Sink());
   int iteration = 0;
   job.Before([&](int32_t operation) {
-    if (iteration < 3 && operation == 10 + 5 * iteration) learning.Add(JobEvent::Operation(900, {}));
+    if (iteration < 3 && operation == 10 + 5 * iteration)
+      learning.Add(JobEvent::Operation(900, {}));
   });
   job.SetUp();
   for (; iteration < 5; ++iteration) job.Iterate();
@@ -488,7 +507,8 @@ TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
                      if (is_recording)
                        learning.Add(event);
                      else if (event.kind == JobEventKind::kAllocate)
-                       learning.learner.AddAlive(event.allocation, event.size_bytes, event.content_bytes);
+                       learning.learner.AddAlive(event.allocation, event.size_bytes,
+                                                 event.content_bytes);
                    });
     job.Before([&](int32_t operation) { is_recording = is_recording || operation == from; });
     job.SetUp();
@@ -523,7 +543,8 @@ TEST(IterationLearnerTest, AtMostEightPatternsAreKept) {
   EXPECT_EQ(learning.learner.Patterns().size(), 8u);
 }
 
-// Two threads' loops, the second at another pace each time. Both use weights of equal sizes and layers of equal shapes.
+// Two threads' loops, the second at another pace each time. Both use weights of equal sizes and
+// layers of equal shapes.
 struct TwoThreads {
   Learning learning;
   base::Prng prng{5};

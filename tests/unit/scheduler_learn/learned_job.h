@@ -1,4 +1,5 @@
-// A network's job with its pattern learned and a follower beside it, for tests of what follows events.
+// A network's job with its pattern learned and a follower beside it, for tests of what follows
+// events.
 #pragma once
 
 #include <memory>
@@ -14,9 +15,14 @@ namespace spillway::scheduler::testing {
 
 // A GPT of equal layers, small.
 inline IterationProfile SmallGpt(int layers, int64_t sequence = 64) {
-  const networks::TransformerShape shape{
-      .name = "gpt", .width = 128, .heads = 4, .layers = layers, .vocabulary = 1000, .norm_first = true};
-  return networks::MakeTrainingStep(networks::Transformer(shape, 2, sequence), networks::UpdatePlace::kAtEnd)
+  const networks::TransformerShape shape{.name = "gpt",
+                                         .width = 128,
+                                         .heads = 4,
+                                         .layers = layers,
+                                         .vocabulary = 1000,
+                                         .norm_first = true};
+  return networks::MakeTrainingStep(networks::Transformer(shape, 2, sequence),
+                                    networks::UpdatePlace::kAtEnd)
       .profile;
 }
 
@@ -25,7 +31,8 @@ struct KeptEvent {
   JobEvent event;
   std::vector<JobTouch> touches;
 
-  explicit KeptEvent(const JobEvent& of) : event(of), touches(of.touches.begin(), of.touches.end()) {}
+  explicit KeptEvent(const JobEvent& of)
+      : event(of), touches(of.touches.begin(), of.touches.end()) {}
   JobEvent Get() const {
     JobEvent copy = event;
     copy.touches = touches;
@@ -33,7 +40,8 @@ struct KeptEvent {
   }
 };
 
-// The pattern that is learned last from `iterations` of a job, and the events of those that come after.
+// The pattern that is learned last from `iterations` of a job, and the events of those that come
+// after.
 struct LearnedJob {
   IterationLearner learner;
   std::shared_ptr<const IterationPattern> pattern;

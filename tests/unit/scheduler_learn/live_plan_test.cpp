@@ -86,29 +86,32 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches
   pattern->buffers.push_back({});
   Plan plan = PlanFor(*pattern, {});
 
-  // When both run again before the third, the first for the second alone, with something that is fetched for the second, and something
-  // that is fetched during the third
+  // When both run again before the third, the first for the second alone, with something that is
+  // fetched for the second, and something that is fetched during the third
   plan.steps = {{{0}}, {{1}}, {{0}, true}, {{1}, true}, {{2}}};
-  plan.actions = {{ActionKind::kDrop, {0}, 1, {}},     {ActionKind::kDrop, {1}, 1, {}},
-                  {ActionKind::kPrefetch, {2}, 3, {}}, {ActionKind::kDrop, {0}, 3, Reason::kChainTemporary},
-                  {ActionKind::kPrefetch, {3}, 4, {}}, {ActionKind::kOffload, {2}, 4, {}}};
+  plan.actions = {
+      {ActionKind::kDrop, {0}, 1, {}},     {ActionKind::kDrop, {1}, 1, {}},
+      {ActionKind::kPrefetch, {2}, 3, {}}, {ActionKind::kDrop, {0}, 3, Reason::kChainTemporary},
+      {ActionKind::kPrefetch, {3}, 4, {}}, {ActionKind::kOffload, {2}, 4, {}}};
   const auto live = LivePlan::Make(pattern, plan, 1, 1);
 
   // Then all that is done before the third operation's event
   ASSERT_TRUE(live);
-  EXPECT_THAT(live->After(3),
-              ElementsAre(LiveAction{LiveActionKind::kDrop, 0}, LiveAction{LiveActionKind::kDrop, 1}));
-  EXPECT_THAT(live->Before(4),
-              ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2}, LiveAction{LiveActionKind::kRecompute, 0},
-                          LiveAction{LiveActionKind::kRecompute, 1}, LiveAction{LiveActionKind::kDrop, 0},
-                          LiveAction{LiveActionKind::kPrefetch, 3}));
+  EXPECT_THAT(live->After(3), ElementsAre(LiveAction{LiveActionKind::kDrop, 0},
+                                          LiveAction{LiveActionKind::kDrop, 1}));
+  EXPECT_THAT(live->Before(4), ElementsAre(LiveAction{LiveActionKind::kPrefetch, 2},
+                                           LiveAction{LiveActionKind::kRecompute, 0},
+                                           LiveAction{LiveActionKind::kRecompute, 1},
+                                           LiveAction{LiveActionKind::kDrop, 0},
+                                           LiveAction{LiveActionKind::kPrefetch, 3}));
   EXPECT_THAT(live->After(4), ElementsAre(LiveAction{LiveActionKind::kOffload, 2}));
-  // And the recipes of both are kept when they run for the first time.
+  // And the records of both are kept when they run for the first time.
   for (int32_t event : {1, 3}) EXPECT_TRUE(live->RunsAgain(event));
   for (int32_t event : {0, 2, 4}) EXPECT_FALSE(live->RunsAgain(event));
 }
 
-// Operation 0 overwrites buffer 0; 1 makes 1 from 0; 2 adds 0 to 1; 3 overwrites 1 from a buffer of which it says nothing.
+// Operation 0 overwrites buffer 0; 1 makes 1 from 0; 2 adds 0 to 1; 3 overwrites 1 from a buffer of
+// which it says nothing.
 IterationPattern PatternWithRoles() {
   IterationPattern pattern;
   const auto add = [&](std::vector<PatternTouch> touches) {
@@ -136,7 +139,8 @@ TEST(IterationPatternTest, OnlyProvenOperationsThatOverwriteOneBufferMayRunAgain
   IterationPattern pattern = PatternWithRoles();
   const auto replayable = [&] {
     std::vector<bool> may;
-    for (const Operation& operation : pattern.profile.operations) may.push_back(operation.replayable);
+    for (const Operation& operation : pattern.profile.operations)
+      may.push_back(operation.replayable);
     return may;
   };
   // When all are proven

@@ -1,5 +1,6 @@
-// Plans that run operations again, walked by an executor that is small enough to be obviously right: at each operation all that
-// it reads must be on the device, with the bytes of a run in which nothing moves.
+// Plans that run operations again, walked by an executor that is small enough to be obviously
+// right: at each operation all that it reads must be on the device, with the bytes of a run in
+// which nothing moves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,9 +18,10 @@ namespace {
 
 using testing::Dice;
 
-// Layers forward, most of them from the one before alone, some changed in place; backward each gradient from the one before and
-// from activations, but not from all; weights change at the end. Some buffers are freed later than they are used, and some are never freed, as in
-// programs that allocate everything once.
+// Layers forward, most of them from the one before alone, some changed in place; backward each
+// gradient from the one before and from activations, but not from all; weights change at the end.
+// Some buffers are freed later than they are used, and some are never freed, as in programs that
+// allocate everything once.
 IterationProfile RandomTraining(Dice& dice) {
   const auto layers = static_cast<int32_t>(dice.Roll(3, 12));
   std::vector<Buffer> buffers = {testing::Persistent("weights", dice.Roll(1, 60))};
@@ -70,7 +72,8 @@ IterationProfile RandomTraining(Dice& dice) {
   return profile;
 }
 
-// As the learner would give it: one event per operation. Of some operations nobody says that they overwrite what they write.
+// As the learner would give it: one event per operation. Of some operations nobody says that they
+// overwrite what they write.
 std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile, Dice& dice) {
   auto pattern = std::make_shared<IterationPattern>();
   pattern->profile = profile;
@@ -97,7 +100,8 @@ std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile, Dic
     operation.reads.clear();
     operation.writes.clear();
     for (const PatternTouch& touch : pattern->TouchesOf(event))
-      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, has_content.count({touch.buffer}) > 0);
+      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes,
+               has_content.count({touch.buffer}) > 0);
     has_content.insert(written);
     pattern->events.push_back(event);
   }
@@ -128,7 +132,7 @@ class ModelExecutor {
  private:
   using Content = uint64_t;
   static constexpr Content kNone = 0;
-  struct Recipe {
+  struct RecomputeRecord {
     int32_t event = -1;  // none
     std::vector<Content> read;
     bool is_alive = false;
@@ -136,7 +140,7 @@ class ModelExecutor {
   struct Place {
     Content truth = kNone;  // what it would be if nothing moved
     Content device = kNone, host = kNone;
-    Recipe recipe;
+    RecomputeRecord record;
     bool is_dropped() const { return device == kNone && host != truth; }
   };
 
@@ -177,17 +181,18 @@ class ModelExecutor {
   void Drop(const LiveAction& action) {
     ASSERT_EQ(action.kind, LiveActionKind::kDrop);
     Place& it = at(action.buffer);
-    ASSERT_TRUE(it.recipe.is_alive || it.host == it.truth) << "b" << action.buffer << " is dropped for good";
+    ASSERT_TRUE(it.record.is_alive || it.host == it.truth)
+        << "b" << action.buffer << " is dropped for good";
     it.device = kNone;
   }
 
   void RunAgain(int32_t buffer) {
     Place& it = at(buffer);
-    ASSERT_TRUE(it.recipe.is_alive) << "nothing makes b" << buffer;
-    const Operation& operation = OperationAt(it.recipe.event);
+    ASSERT_TRUE(it.record.is_alive) << "nothing makes b" << buffer;
+    const Operation& operation = OperationAt(it.record.event);
     for (size_t i = 0; i < operation.reads.size(); ++i)
-      ASSERT_EQ(at(operation.reads[i]).device, it.recipe.read[i]) << "to make b" << buffer;
-    it.device = Made(it.recipe.event, it.recipe.read);
+      ASSERT_EQ(at(operation.reads[i]).device, it.record.read[i]) << "to make b" << buffer;
+    it.device = Made(it.record.event, it.record.read);
     ++reruns_;
   }
 
@@ -202,19 +207,19 @@ class ModelExecutor {
       Place& it = at(id);
       const Content made = Made(event, read);
       Changed(id);
-      it = {.truth = made, .device = made, .host = kNone, .recipe = {}};
-      if (plan_.RunsAgain(event)) it.recipe = {event, read, true};
+      it = {.truth = made, .device = made, .host = kNone, .record = {}};
+      if (plan_.RunsAgain(event)) it.record = {event, read, true};
     }
   }
 
   // Whatever is made from it cannot be made again; what is dropped would have to be now.
   void Changed(BufferId id) {
     for (Place& place : places_) {
-      if (!place.recipe.is_alive) continue;
-      const std::vector<BufferId>& reads = OperationAt(place.recipe.event).reads;
+      if (!place.record.is_alive) continue;
+      const std::vector<BufferId>& reads = OperationAt(place.record.event).reads;
       if (std::find(reads.begin(), reads.end(), id) == reads.end()) continue;
       ASSERT_FALSE(place.is_dropped()) << "an input changes while what is made of it is dropped";
-      place.recipe.is_alive = false;
+      place.record.is_alive = false;
     }
   }
 
@@ -223,7 +228,8 @@ class ModelExecutor {
     std::vector<BufferId> freed;
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
-      if (!buffer.persistent && buffer.dies.index == event) freed.push_back({static_cast<int32_t>(i)});
+      if (!buffer.persistent && buffer.dies.index == event)
+        freed.push_back({static_cast<int32_t>(i)});
     }
     for (const BufferId id : freed) {
       dropped_for_good_ += at(id).is_dropped() && at(id).truth != kNone;

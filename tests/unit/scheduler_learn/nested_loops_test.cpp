@@ -9,7 +9,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// The passes of a loop are equal, and touch the same: each loop is learned as an iteration, until nothing is unknown any more.
+// The passes of a loop are equal, and touch the same: each loop is learned as an iteration, until
+// nothing is unknown any more.
 TEST(NestedLoopsTest, AnIterationThatIsNothingButLoopsIsFoundAroundThem) {
   // Given six loops of forty passes, each with a weight of its own, over a workspace
   IterationLearner learner;

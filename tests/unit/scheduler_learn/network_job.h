@@ -1,6 +1,8 @@
-// A job that trains a network, as the events that a recorder would tell: the profile of scheduler/networks run again and again.
+// A job that trains a network, as the events that a recorder would tell: the profile of
+// scheduler/networks run again and again.
 //
-// Shapes are made of what an operation is and the sizes that it touches, never of a layer's name: equal layers have equal shapes.
+// Shapes are made of what an operation is and the sizes that it touches, never of a layer's name:
+// equal layers have equal shapes.
 #pragma once
 
 #include <algorithm>
@@ -31,15 +33,17 @@ class NetworkJob {
         sink_(std::move(sink)),
         allocation_(profile_.buffers.size(), 0) {
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
-      if (profile_.operations[i].phase == Phase::kForward) loss_operation_ = static_cast<int32_t>(i);
+      if (profile_.operations[i].phase == Phase::kForward)
+        loss_operation_ = static_cast<int32_t>(i);
     }
   }
 
   void SetUp() {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
-      const bool is_late = (habits_.lazy_optimizer_state && buffer.kind == BufferKind::kOptimizerState) ||
-                           (habits_.double_buffered_input && buffer.kind == BufferKind::kInput);
+      const bool is_late =
+          (habits_.lazy_optimizer_state && buffer.kind == BufferKind::kOptimizerState) ||
+          (habits_.double_buffered_input && buffer.kind == BufferKind::kInput);
       if (!buffer.persistent || is_late) continue;
       Allocate(i);
       Operate(77, {{allocation_[i], true}});
@@ -52,7 +56,8 @@ class NetworkJob {
     last_allocation_ = model.last_allocation_;
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
-      if (buffer.persistent && buffer.kind != BufferKind::kInput) allocation_[i] = model.allocation_[i];
+      if (buffer.persistent && buffer.kind != BufferKind::kInput)
+        allocation_[i] = model.allocation_[i];
       if (buffer.kind == BufferKind::kInput) Allocate(i);
     }
   }
@@ -62,7 +67,8 @@ class NetworkJob {
     Run(0, profile_.operations.size());
   }
 
-  // `steps` times forward and backward, then one update. The gradients of the first are added to by the others.
+  // `steps` times forward and backward, then one update. The gradients of the first are added to by
+  // the others.
   void IterateWithAccumulation(int steps) {
     const size_t update = FirstOf(Phase::kUpdate);
     keep_gradients_ = true;
@@ -110,7 +116,9 @@ class NetworkJob {
     sink_(JobEvent::Allocate(*last_allocation_, profile_.buffers[buffer].size_bytes));
   }
   void Free(size_t buffer) { sink_(JobEvent::Free(std::exchange(allocation_[buffer], 0))); }
-  void Operate(uint64_t shape, std::vector<JobTouch> touches) { sink_(JobEvent::Operation(shape, touches)); }
+  void Operate(uint64_t shape, std::vector<JobTouch> touches) {
+    sink_(JobEvent::Operation(shape, touches));
+  }
 
   void FetchInput() {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
@@ -136,7 +144,8 @@ class NetworkJob {
     const Operation& operation = profile_.operations[static_cast<size_t>(index)];
     if (before_) before_(index);
     std::vector<JobTouch> touches;
-    uint64_t shape = MixToken(static_cast<uint64_t>(operation.type), static_cast<uint64_t>(operation.phase));
+    uint64_t shape =
+        MixToken(static_cast<uint64_t>(operation.type), static_cast<uint64_t>(operation.phase));
     const auto touch = [&](BufferId id) {
       const auto i = static_cast<size_t>(id.index);
       const bool writes =
@@ -147,7 +156,8 @@ class NetworkJob {
     };
     for (BufferId id : operation.reads) touch(id);
     for (BufferId id : operation.writes) {
-      if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end()) touch(id);
+      if (std::find(operation.reads.begin(), operation.reads.end(), id) == operation.reads.end())
+        touch(id);
     }
     Operate(shape, touches);
     if (late_ != 0) sink_(JobEvent::Free(std::exchange(late_, 0)));
@@ -164,7 +174,8 @@ class NetworkJob {
   }
 
   bool IsLoss(size_t buffer) const {
-    return !profile_.buffers[buffer].persistent && profile_.buffers[buffer].born.index == loss_operation_;
+    return !profile_.buffers[buffer].persistent &&
+           profile_.buffers[buffer].born.index == loss_operation_;
   }
 
   void FreeAfter(int32_t operation) {

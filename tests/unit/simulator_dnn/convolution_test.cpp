@@ -13,7 +13,9 @@ struct Case {
   cudnnConvolutionMode_t mode;
   cudnnTensorFormat_t format;
 
-  int Out(int d) const { return (in[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1; }
+  int Out(int d) const {
+    return (in[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
+  }
   int XCount() const { return n * c * in[0] * in[1]; }
   int WCount() const { return k * (c / groups) * kernel[0] * kernel[1]; }
   int YCount() const { return n * k * Out(0) * Out(1); }
@@ -164,11 +166,13 @@ class ConvolutionTest : public CudnnTest, public testing::WithParamInterface<Cas
     cudnnCreateConvolutionDescriptor(&convolution_);
     ASSERT_EQ(cudnnSetTensor4dDescriptor(x_, t.format, type, t.n, t.c, t.in[0], t.in[1]),
               CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetFilter4dDescriptor(w_, type, t.format, t.k, t.c / t.groups, t.kernel[0], t.kernel[1]),
+    ASSERT_EQ(cudnnSetFilter4dDescriptor(w_, type, t.format, t.k, t.c / t.groups, t.kernel[0],
+                                         t.kernel[1]),
               CUDNN_STATUS_SUCCESS);
-    ASSERT_EQ(cudnnSetConvolution2dDescriptor(convolution_, t.pad[0], t.pad[1], t.stride[0], t.stride[1],
-                                              t.dilation[0], t.dilation[1], t.mode, type),
-              CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(
+        cudnnSetConvolution2dDescriptor(convolution_, t.pad[0], t.pad[1], t.stride[0], t.stride[1],
+                                        t.dilation[0], t.dilation[1], t.mode, type),
+        CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cudnnSetConvolutionGroupCount(convolution_, t.groups), CUDNN_STATUS_SUCCESS);
     int n = 0, c = 0, h = 0, w = 0;
     ASSERT_EQ(cudnnGetConvolution2dForwardOutputDim(convolution_, x_, w_, &n, &c, &h, &w),
@@ -189,7 +193,9 @@ class ConvolutionTest : public CudnnTest, public testing::WithParamInterface<Cas
   }
 
   // Values in the order of the case's format.
-  Floats XLayout(const Floats& v) const { return Layout(v, GetParam().n, GetParam().c, GetParam().in); }
+  Floats XLayout(const Floats& v) const {
+    return Layout(v, GetParam().n, GetParam().c, GetParam().in);
+  }
   Floats YLayout(const Floats& v) const {
     const int out[2] = {GetParam().Out(0), GetParam().Out(1)};
     return Layout(v, GetParam().n, GetParam().k, out);
@@ -198,7 +204,8 @@ class ConvolutionTest : public CudnnTest, public testing::WithParamInterface<Cas
     return Layout(v, GetParam().k, GetParam().c / GetParam().groups, GetParam().kernel);
   }
   static Floats Layout(const Floats& v, int n, int c, const int (&pixels)[2]) {
-    return GetParam().format == CUDNN_TENSOR_NHWC ? ToChannelsLast(v, n, c, pixels[0] * pixels[1]) : v;
+    return GetParam().format == CUDNN_TENSOR_NHWC ? ToChannelsLast(v, n, c, pixels[0] * pixels[1])
+                                                  : v;
   }
 
   cudnnTensorDescriptor_t x_ = nullptr;
@@ -213,24 +220,25 @@ constexpr float kBeta = -0.5f;
 
 TEST_P(ConvolutionTest, ForwardMatchesTheDefinitionWithEveryAlgorithm) {
   std::vector<double> sums(GetParam().YCount());
-  ForEachProduct(GetParam(),
-                 [&](int x, int w, int y) { sums[y] += double(x_values_[x]) * double(w_values_[w]); });
+  ForEachProduct(GetParam(), [&](int x, int w, int y) {
+    sums[y] += double(x_values_[x]) * double(w_values_[w]);
+  });
   const Floats expected = YLayout(Blend(sums, kAlpha, kBeta, y_values_));
   const DeviceFloats x(XLayout(x_values_));
   const DeviceFloats w(WLayout(w_values_));
 
   cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
   int count = 0;
-  ASSERT_EQ(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_, std::size(results),
-                                                   &count, results),
+  ASSERT_EQ(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_,
+                                                   std::size(results), &count, results),
             CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(count, CUDNN_CONVOLUTION_FWD_ALGO_COUNT);
   for (int i = 0; i < count; ++i) {
     const DeviceFloats y(YLayout(y_values_));
     const DeviceBytes workspace(results[i].memory);
-    const cudnnStatus_t status =
-        cudnnConvolutionForward(handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_, results[i].algo,
-                                workspace.get(), results[i].memory, &kBeta, y_, y.get());
+    const cudnnStatus_t status = cudnnConvolutionForward(
+        handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_, results[i].algo, workspace.get(),
+        results[i].memory, &kBeta, y_, y.get());
     ASSERT_EQ(status, results[i].status);
     if (status == CUDNN_STATUS_SUCCESS) ExpectNear(y.Read(), expected);
   }
@@ -238,8 +246,9 @@ TEST_P(ConvolutionTest, ForwardMatchesTheDefinitionWithEveryAlgorithm) {
 
 TEST_P(ConvolutionTest, BackwardDataMatchesTheDefinitionWithEveryAlgorithm) {
   std::vector<double> sums(GetParam().XCount());
-  ForEachProduct(GetParam(),
-                 [&](int x, int w, int y) { sums[x] += double(y_values_[y]) * double(w_values_[w]); });
+  ForEachProduct(GetParam(), [&](int x, int w, int y) {
+    sums[x] += double(y_values_[y]) * double(w_values_[w]);
+  });
   const Floats expected = XLayout(Blend(sums, kAlpha, kBeta, x_values_));
   const DeviceFloats dy(YLayout(y_values_));
   const DeviceFloats w(WLayout(w_values_));
@@ -247,21 +256,23 @@ TEST_P(ConvolutionTest, BackwardDataMatchesTheDefinitionWithEveryAlgorithm) {
   for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_BWD_DATA_ALGO_COUNT; ++algorithm) {
     const auto algo = static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm);
     size_t bytes = 0;
-    const cudnnStatus_t supported =
-        cudnnGetConvolutionBackwardDataWorkspaceSize(handle_, w_, y_, convolution_, x_, algo, &bytes);
+    const cudnnStatus_t supported = cudnnGetConvolutionBackwardDataWorkspaceSize(
+        handle_, w_, y_, convolution_, x_, algo, &bytes);
     const DeviceFloats dx(XLayout(x_values_));
     const DeviceBytes workspace(bytes);
-    ASSERT_EQ(cudnnConvolutionBackwardData(handle_, &kAlpha, w_, w.get(), y_, dy.get(), convolution_, algo,
-                                           workspace.get(), bytes, &kBeta, x_, dx.get()),
-              supported);
+    ASSERT_EQ(
+        cudnnConvolutionBackwardData(handle_, &kAlpha, w_, w.get(), y_, dy.get(), convolution_,
+                                     algo, workspace.get(), bytes, &kBeta, x_, dx.get()),
+        supported);
     if (supported == CUDNN_STATUS_SUCCESS) ExpectNear(dx.Read(), expected);
   }
 }
 
 TEST_P(ConvolutionTest, BackwardFilterMatchesTheDefinitionWithEveryAlgorithm) {
   std::vector<double> sums(GetParam().WCount());
-  ForEachProduct(GetParam(),
-                 [&](int x, int w, int y) { sums[w] += double(y_values_[y]) * double(x_values_[x]); });
+  ForEachProduct(GetParam(), [&](int x, int w, int y) {
+    sums[w] += double(y_values_[y]) * double(x_values_[x]);
+  });
   const Floats expected = WLayout(Blend(sums, kAlpha, kBeta, w_values_));
   const DeviceFloats dy(YLayout(y_values_));
   const DeviceFloats x(XLayout(x_values_));
@@ -269,13 +280,14 @@ TEST_P(ConvolutionTest, BackwardFilterMatchesTheDefinitionWithEveryAlgorithm) {
   for (int algorithm = 0; algorithm < CUDNN_CONVOLUTION_BWD_FILTER_ALGO_COUNT; ++algorithm) {
     const auto algo = static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm);
     size_t bytes = 0;
-    const cudnnStatus_t supported =
-        cudnnGetConvolutionBackwardFilterWorkspaceSize(handle_, x_, y_, convolution_, w_, algo, &bytes);
+    const cudnnStatus_t supported = cudnnGetConvolutionBackwardFilterWorkspaceSize(
+        handle_, x_, y_, convolution_, w_, algo, &bytes);
     const DeviceFloats dw(WLayout(w_values_));
     const DeviceBytes workspace(bytes);
-    ASSERT_EQ(cudnnConvolutionBackwardFilter(handle_, &kAlpha, x_, x.get(), y_, dy.get(), convolution_, algo,
-                                             workspace.get(), bytes, &kBeta, w_, dw.get()),
-              supported);
+    ASSERT_EQ(
+        cudnnConvolutionBackwardFilter(handle_, &kAlpha, x_, x.get(), y_, dy.get(), convolution_,
+                                       algo, workspace.get(), bytes, &kBeta, w_, dw.get()),
+        supported);
     if (supported == CUDNN_STATUS_SUCCESS) ExpectNear(dw.Read(), expected, 5e-5f);
   }
 }
@@ -285,10 +297,10 @@ TEST_P(ConvolutionTest, BetaZeroDoesNotReadTheOutput) {
   const DeviceFloats w(WLayout(w_values_));
   const DeviceFloats y(Floats(GetParam().YCount(), NAN));
 
-  ASSERT_EQ(
-      cudnnConvolutionForward(handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_,
-                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, y_, y.get()),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnConvolutionForward(handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_,
+                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
+                                    y_, y.get()),
+            CUDNN_STATUS_SUCCESS);
 
   for (const float value : y.Read()) ASSERT_FALSE(std::isnan(value));
 }
@@ -297,15 +309,16 @@ TEST_P(ConvolutionTest, SameBitsOnEveryRunAtEveryAddress) {
   const Floats x_layout = XLayout(x_values_);
   const DeviceFloats w(WLayout(w_values_));
   Floats first;
-  for (int shift = 0; shift < 5; ++shift) {  // in floats: addresses of every alignment within 16 bytes
+  for (int shift = 0; shift < 5;
+       ++shift) {  // in floats: addresses of every alignment within 16 bytes
     Floats shifted(shift, 0.0f);
     shifted.insert(shifted.end(), x_layout.begin(), x_layout.end());
     const DeviceFloats x(shifted);
     const DeviceFloats y(GetParam().YCount());
-    ASSERT_EQ(
-        cudnnConvolutionForward(handle_, &kOne, x_, x.get() + shift, w_, w.get(), convolution_,
-                                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, y_, y.get()),
-        CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x_, x.get() + shift, w_, w.get(),
+                                      convolution_, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM,
+                                      nullptr, 0, &kZero, y_, y.get()),
+              CUDNN_STATUS_SUCCESS);
     const Floats result = y.Read();
     if (shift == 0) first = result;
     ASSERT_EQ(result, first);
@@ -318,16 +331,17 @@ TEST_P(ConvolutionTest, WorkspaceTooSmallIsRefusedAndNothingIsWritten) {
   const DeviceFloats y(YLayout(y_values_));
   const auto algo = CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM;
   size_t bytes = 0;
-  ASSERT_EQ(cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, y_, algo, &bytes),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, y_, algo, &bytes),
+      CUDNN_STATUS_SUCCESS);
   ASSERT_GT(bytes, 0u);
   const DeviceBytes workspace(bytes);
 
   EXPECT_EQ(cudnnConvolutionForward(handle_, &kOne, x_, x.get(), w_, w.get(), convolution_, algo,
                                     workspace.get(), bytes - 1, &kZero, y_, y.get()),
             CUDNN_STATUS_BAD_PARAM);
-  EXPECT_EQ(cudnnConvolutionForward(handle_, &kOne, x_, x.get(), w_, w.get(), convolution_, algo, nullptr,
-                                    bytes, &kZero, y_, y.get()),
+  EXPECT_EQ(cudnnConvolutionForward(handle_, &kOne, x_, x.get(), w_, w.get(), convolution_, algo,
+                                    nullptr, bytes, &kZero, y_, y.get()),
             CUDNN_STATUS_BAD_PARAM);
   EXPECT_EQ(y.Read(), YLayout(y_values_));
 }
@@ -372,7 +386,8 @@ TEST_P(ConvolutionTest, BiasAndActivationAreFused) {
   const int pixels = t.Out(0) * t.Out(1);
   const Floats bias_values = Values(t.k, 6);
   std::vector<double> sums(t.YCount());
-  ForEachProduct(t, [&](int x, int w, int y) { sums[y] += double(x_values_[x]) * double(w_values_[w]); });
+  ForEachProduct(
+      t, [&](int x, int w, int y) { sums[y] += double(x_values_[x]) * double(w_values_[w]); });
   Floats expected = Blend(sums, kAlpha, kBeta, y_values_);
   for (int i = 0; i < t.YCount(); ++i)
     expected[i] = std::max(0.0f, expected[i] + bias_values[i / pixels % t.k]);
@@ -385,11 +400,11 @@ TEST_P(ConvolutionTest, BiasAndActivationAreFused) {
   cudnnCreateActivationDescriptor(&relu);
   cudnnSetActivationDescriptor(relu, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0);
 
-  ASSERT_EQ(
-      cudnnConvolutionBiasActivationForward(handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_,
-                                            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kBeta, y_,
-                                            y.get(), bias_desc, bias.get(), relu, y_, y.get()),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnConvolutionBiasActivationForward(
+                handle_, &kAlpha, x_, x.get(), w_, w.get(), convolution_,
+                CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kBeta, y_, y.get(),
+                bias_desc, bias.get(), relu, y_, y.get()),
+            CUDNN_STATUS_SUCCESS);
 
   ExpectNear(y.Read(), YLayout(expected));
   cudnnDestroyActivationDescriptor(relu);
@@ -402,12 +417,14 @@ TEST_P(ConvolutionTest, SearchOverwritesTheOutputAndReportsWhatDoesNotFit) {
   cudnnConvolutionFwdAlgoPerf_t results[CUDNN_CONVOLUTION_FWD_ALGO_COUNT];
   int count = 0;
 
-  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithmEx(handle_, x_, x.get(), w_, w.get(), convolution_, y_,
-                                                   y.get(), std::size(results), &count, results, nullptr, 0),
+  ASSERT_EQ(cudnnFindConvolutionForwardAlgorithmEx(handle_, x_, x.get(), w_, w.get(), convolution_,
+                                                   y_, y.get(), std::size(results), &count, results,
+                                                   nullptr, 0),
             CUDNN_STATUS_SUCCESS);
 
   EXPECT_EQ(results[0].status, CUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(results[0].algo, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);  // the only one without workspace
+  EXPECT_EQ(results[0].algo,
+            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);  // the only one without workspace
   for (int i = 1; i < count; ++i) EXPECT_NE(results[i].status, CUDNN_STATUS_SUCCESS);
   const Floats after = y.Read();
   EXPECT_EQ(std::count(after.begin(), after.end(), 77.0f), 0);
@@ -454,38 +471,43 @@ void ExpectSortedAndDistinct(const Perf* results, int count) {
 TEST_F(AlgorithmRankTest, EveryDirectionOffersAlgorithmsThatTradeWorkspaceForTime) {
   int count = 0;
   cudnnConvolutionFwdAlgoPerf_t forward[8];
-  ASSERT_EQ(cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_, 8, &count, forward),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnGetConvolutionForwardAlgorithm_v7(handle_, x_, w_, convolution_, y_, 8, &count, forward),
+      CUDNN_STATUS_SUCCESS);
   ExpectSortedAndDistinct(forward, count);
   cudnnConvolutionBwdDataAlgoPerf_t data[8];
-  ASSERT_EQ(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, convolution_, x_, 8, &count, data),
+  ASSERT_EQ(cudnnGetConvolutionBackwardDataAlgorithm_v7(handle_, w_, y_, convolution_, x_, 8,
+                                                        &count, data),
             CUDNN_STATUS_SUCCESS);
   ExpectSortedAndDistinct(data, count);
   cudnnConvolutionBwdFilterAlgoPerf_t filter[8];
-  ASSERT_EQ(
-      cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, convolution_, w_, 8, &count, filter),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnGetConvolutionBackwardFilterAlgorithm_v7(handle_, x_, y_, convolution_, w_, 8,
+                                                          &count, filter),
+            CUDNN_STATUS_SUCCESS);
   ExpectSortedAndDistinct(filter, count);
 }
 
 TEST_F(AlgorithmRankTest, TransformMethodsWantUnitStride) {
-  cudnnSetConvolution2dDescriptor(convolution_, 1, 1, 2, 2, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  cudnnSetConvolution2dDescriptor(convolution_, 1, 1, 2, 2, 1, 1, CUDNN_CROSS_CORRELATION,
+                                  CUDNN_DATA_FLOAT);
   const TensorDesc y({64, 256, 28, 28});
   size_t bytes = 0;
   for (const auto algo :
        {CUDNN_CONVOLUTION_FWD_ALGO_FFT, CUDNN_CONVOLUTION_FWD_ALGO_FFT_TILING,
         CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD, CUDNN_CONVOLUTION_FWD_ALGO_WINOGRAD_NONFUSED}) {
-    EXPECT_EQ(cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, y, algo, &bytes),
-              CUDNN_STATUS_NOT_SUPPORTED);
+    EXPECT_EQ(
+        cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, y, algo, &bytes),
+        CUDNN_STATUS_NOT_SUPPORTED);
   }
 }
 
 TEST_F(AlgorithmRankTest, DescriptorsThatDisagreeAreRefused) {
   const TensorDesc wrong({64, 256, 55, 56});
   size_t bytes = 0;
-  EXPECT_EQ(cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, wrong,
-                                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes),
-            CUDNN_STATUS_BAD_PARAM);
+  EXPECT_EQ(
+      cudnnGetConvolutionForwardWorkspaceSize(handle_, x_, w_, convolution_, wrong,
+                                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, &bytes),
+      CUDNN_STATUS_BAD_PARAM);
   char reason[128];
   cudnnGetLastErrorString(reason, sizeof(reason));
   EXPECT_NE(std::string(reason).find("BAD_PARAM"), std::string::npos);
@@ -504,16 +526,17 @@ TEST_F(AlgorithmRankTest, ModelledTimeIsWhatTheStreamTakes) {
   for (int i = 0; i < count && results[i].status == CUDNN_STATUS_SUCCESS; ++i) {
     const DeviceBytes workspace(results[i].memory);
     cuEventRecord(before, nullptr);
-    ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x, x_device.get(), w_, w_device.get(), convolution_,
-                                      results[i].algo, workspace.get(), results[i].memory, &kZero, y,
-                                      y_device.get()),
+    ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x, x_device.get(), w_, w_device.get(),
+                                      convolution_, results[i].algo, workspace.get(),
+                                      results[i].memory, &kZero, y, y_device.get()),
               CUDNN_STATUS_SUCCESS);
     cuEventRecord(after, nullptr);
     cuEventSynchronize(after);
     float milliseconds = 0;
     cuEventElapsedTime(&milliseconds, before, after);
     constexpr float kLaunchMilliseconds = 0.002f;  // the profile's launch overhead
-    EXPECT_NEAR(milliseconds, results[i].time + kLaunchMilliseconds, 0.2f * results[i].time + 0.001f)
+    EXPECT_NEAR(milliseconds, results[i].time + kLaunchMilliseconds,
+                0.2f * results[i].time + 0.001f)
         << "algorithm " << results[i].algo;
   }
   cuEventDestroy(before);
@@ -529,23 +552,25 @@ TEST_F(CudnnTest, HalfPrecisionConvolutionRoundsTheFloatResult) {
   cudnnCreateFilterDescriptor(&w_desc);
   cudnnCreateConvolutionDescriptor(&convolution);
   cudnnSetFilter4dDescriptor(w_desc, CUDNN_DATA_HALF, CUDNN_TENSOR_NHWC, 1, 2, 1, 1);
-  cudnnSetConvolution2dDescriptor(convolution, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT);
+  cudnnSetConvolution2dDescriptor(convolution, 0, 0, 1, 1, 1, 1, CUDNN_CROSS_CORRELATION,
+                                  CUDNN_DATA_FLOAT);
   const Device<std::uint16_t> x(
       std::vector<std::uint16_t>{0x3c00, 0x3c00, 0x4000, 0x4000, 0, 0x3c00, 0xbc00, 0});
   const Device<std::uint16_t> w(std::vector<std::uint16_t>{0x3800, 0x3800});
   const Device<std::uint16_t> y(4);
 
-  ASSERT_EQ(
-      cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
-                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, y_desc, y.get()),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
+                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
+                                    y_desc, y.get()),
+            CUDNN_STATUS_SUCCESS);
 
-  EXPECT_EQ(y.Read(), (std::vector<std::uint16_t>{0x3c00, 0x4000, 0x3800, 0xb800}));  // 1, 2, 0.5, -0.5
+  EXPECT_EQ(y.Read(),
+            (std::vector<std::uint16_t>{0x3c00, 0x4000, 0x3800, 0xb800}));  // 1, 2, 0.5, -0.5
   const TensorDesc floats({1, 1, 1, 4});
-  EXPECT_EQ(
-      cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
-                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, floats, y.get()),
-      CUDNN_STATUS_NOT_SUPPORTED);
+  EXPECT_EQ(cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
+                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
+                                    floats, y.get()),
+            CUDNN_STATUS_NOT_SUPPORTED);
   cudnnDestroyFilterDescriptor(w_desc);
   cudnnDestroyConvolutionDescriptor(convolution);
 }
@@ -568,10 +593,10 @@ TEST_F(CudnnTest, ConvolutionInThreeDimensions) {
   const DeviceFloats w(Floats(16, 1.0f));
   const DeviceFloats y(8);
 
-  ASSERT_EQ(
-      cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
-                              CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero, y_desc, y.get()),
-      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnConvolutionForward(handle_, &kOne, x_desc, x.get(), w_desc, w.get(), convolution,
+                                    CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
+                                    y_desc, y.get()),
+            CUDNN_STATUS_SUCCESS);
 
   EXPECT_EQ(y.Read(), Floats(8, 16.0f));
   cudnnDestroyFilterDescriptor(w_desc);

@@ -1,4 +1,5 @@
-// What the tests of the simulated libraries share: a context, device memory with known contents, descriptors.
+// What the tests of the simulated libraries share: a context, device memory with known contents,
+// descriptors.
 #pragma once
 
 #include <cuda.h>
@@ -56,7 +57,8 @@ using DeviceBytes = Device<unsigned char>;
 inline void ExpectNear(const Floats& actual, const Floats& expected, float tolerance = 2e-5f) {
   ASSERT_EQ(actual.size(), expected.size());
   for (std::size_t i = 0; i < actual.size(); ++i) {
-    ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0f, std::abs(expected[i]))) << "at " << i;
+    ASSERT_NEAR(actual[i], expected[i], tolerance * std::max(1.0f, std::abs(expected[i])))
+        << "at " << i;
   }
 }
 
@@ -86,7 +88,8 @@ class TensorDesc {
   TensorDesc(std::vector<int> dims, cudnnTensorFormat_t format = CUDNN_TENSOR_NCHW,
              cudnnDataType_t type = CUDNN_DATA_FLOAT) {
     EXPECT_EQ(cudnnCreateTensorDescriptor(&desc_), CUDNN_STATUS_SUCCESS);
-    EXPECT_EQ(cudnnSetTensorNdDescriptorEx(desc_, format, type, static_cast<int>(dims.size()), dims.data()),
+    EXPECT_EQ(cudnnSetTensorNdDescriptorEx(desc_, format, type, static_cast<int>(dims.size()),
+                                           dims.data()),
               CUDNN_STATUS_SUCCESS);
   }
   ~TensorDesc() { cudnnDestroyTensorDescriptor(desc_); }
@@ -103,7 +106,8 @@ inline Floats ToChannelsLast(const Floats& from, int n, int c, int pixels) {
   Floats to(from.size());
   for (int i = 0; i < n; ++i) {
     for (int j = 0; j < c; ++j) {
-      for (int p = 0; p < pixels; ++p) to[(i * pixels + p) * c + j] = from[(i * c + j) * pixels + p];
+      for (int p = 0; p < pixels; ++p)
+        to[(i * pixels + p) * c + j] = from[(i * c + j) * pixels + p];
     }
   }
   return to;

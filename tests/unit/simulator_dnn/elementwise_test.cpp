@@ -41,11 +41,13 @@ TEST_P(ActivationTest, ForwardBlendsIntoTheOutput) {
   const DeviceFloats y(y_values);
   Floats expected(120);
   for (int i = 0; i < 120; ++i) {
-    expected[i] = static_cast<float>(kAlpha * GetParam().function(x_values[i]) + kBeta * y_values[i]);
+    expected[i] =
+        static_cast<float>(kAlpha * GetParam().function(x_values[i]) + kBeta * y_values[i]);
   }
 
-  ASSERT_EQ(cudnnActivationForward(handle_, activation_, &kAlpha, desc_, x.get(), &kBeta, desc_, y.get()),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnActivationForward(handle_, activation_, &kAlpha, desc_, x.get(), &kBeta, desc_, y.get()),
+      CUDNN_STATUS_SUCCESS);
 
   ExpectNear(y.Read(), expected);
 }
@@ -56,8 +58,9 @@ TEST_P(ActivationTest, ForwardWorksInPlace) {
   Floats expected(120);
   for (int i = 0; i < 120; ++i) expected[i] = static_cast<float>(GetParam().function(values[i]));
 
-  ASSERT_EQ(cudnnActivationForward(handle_, activation_, &kOne, desc_, x.get(), &kZero, desc_, x.get()),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnActivationForward(handle_, activation_, &kOne, desc_, x.get(), &kZero, desc_, x.get()),
+      CUDNN_STATUS_SUCCESS);
 
   ExpectNear(x.Read(), expected);
 }
@@ -73,14 +76,16 @@ TEST_P(ActivationTest, BackwardIsTheDerivative) {
   Floats expected(120);
   for (int i = 0; i < 120; ++i) {
     const double at = x_values[i];
-    const double slope = (GetParam().function(at + step) - GetParam().function(at - step)) / (2 * step);
+    const double slope =
+        (GetParam().function(at + step) - GetParam().function(at - step)) / (2 * step);
     expected[i] = static_cast<float>(slope * dy_values[i]);
   }
 
-  ASSERT_EQ(cudnnActivationForward(handle_, activation_, &kOne, desc_, x.get(), &kZero, desc_, y.get()),
-            CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(cudnnActivationBackward(handle_, activation_, &kOne, desc_, y.get(), desc_, dy.get(), desc_,
-                                    x.get(), &kZero, desc_, dx.get()),
+  ASSERT_EQ(
+      cudnnActivationForward(handle_, activation_, &kOne, desc_, x.get(), &kZero, desc_, y.get()),
+      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnActivationBackward(handle_, activation_, &kOne, desc_, y.get(), desc_, dy.get(),
+                                    desc_, x.get(), &kZero, desc_, dx.get()),
             CUDNN_STATUS_SUCCESS);
 
   ExpectNear(dx.Read(), expected, 1e-4f);
@@ -97,7 +102,8 @@ INSTANTIATE_TEST_SUITE_P(
         ActivationCase{"Tanh", CUDNN_ACTIVATION_TANH, 0, [](double x) { return std::tanh(x); }},
         ActivationCase{"Elu", CUDNN_ACTIVATION_ELU, 0.7,
                        [](double x) { return x > 0 ? x : 0.7 * std::expm1(x); }},
-        ActivationCase{"Swish", CUDNN_ACTIVATION_SWISH, 0, [](double x) { return x / (1 + std::exp(-x)); }},
+        ActivationCase{"Swish", CUDNN_ACTIVATION_SWISH, 0,
+                       [](double x) { return x / (1 + std::exp(-x)); }},
         ActivationCase{"Identity", CUDNN_ACTIVATION_IDENTITY, 0, [](double x) { return x; }}),
     [](const auto& info) { return std::string(info.param.name); });
 
@@ -115,7 +121,8 @@ TEST_F(CudnnTest, ReluPassesNanThrough) {
 }
 
 // Softmax of groups of `classes` values `stride` apart, by the definition.
-std::vector<double> SoftmaxByDefinition(const Floats& x, int groups, int classes, int stride, bool log) {
+std::vector<double> SoftmaxByDefinition(const Floats& x, int groups, int classes, int stride,
+                                        bool log) {
   std::vector<double> y(x.size());
   for (int g = 0; g < groups; ++g) {
     const int base = g / stride * classes * stride + g % stride;
@@ -152,11 +159,11 @@ TEST_P(SoftmaxTest, ForwardAndBackwardMatchTheDefinition) {
   const DeviceFloats dx(60);
 
   // When it goes forward and backward.
-  ASSERT_EQ(cudnnSoftmaxForward(handle_, GetParam().algorithm, GetParam().mode, &kOne, desc, x.get(), &kZero,
-                                desc, y.get()),
+  ASSERT_EQ(cudnnSoftmaxForward(handle_, GetParam().algorithm, GetParam().mode, &kOne, desc,
+                                x.get(), &kZero, desc, y.get()),
             CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(cudnnSoftmaxBackward(handle_, GetParam().algorithm, GetParam().mode, &kOne, desc, y.get(), desc,
-                                 dy.get(), &kZero, desc, dx.get()),
+  ASSERT_EQ(cudnnSoftmaxBackward(handle_, GetParam().algorithm, GetParam().mode, &kOne, desc,
+                                 y.get(), desc, dy.get(), &kZero, desc, dx.get()),
             CUDNN_STATUS_SUCCESS);
 
   // Then y is the definition's and dx its gradient by differences.
@@ -171,25 +178,27 @@ TEST_P(SoftmaxTest, ForwardAndBackwardMatchTheDefinition) {
     moved[i] -= 2 * step;
     const auto below = SoftmaxByDefinition(moved, groups, classes, stride, log);
     double slope = 0;
-    for (int j = 0; j < 60; ++j) slope += (above[j] - below[j]) / (2 * double(step)) * double(dy_values[j]);
+    for (int j = 0; j < 60; ++j)
+      slope += (above[j] - below[j]) / (2 * double(step)) * double(dy_values[j]);
     gradient[i] = static_cast<float>(slope);
   }
   ExpectNear(dx.Read(), gradient, 2e-4f);
 }
 
-INSTANTIATE_TEST_SUITE_P(Forms, SoftmaxTest,
-                         testing::Values(SoftmaxCase{CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_CHANNEL},
-                                         SoftmaxCase{CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL},
-                                         SoftmaxCase{CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL},
-                                         SoftmaxCase{CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_INSTANCE},
-                                         SoftmaxCase{CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_INSTANCE},
-                                         SoftmaxCase{CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE}));
+INSTANTIATE_TEST_SUITE_P(
+    Forms, SoftmaxTest,
+    testing::Values(SoftmaxCase{CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_CHANNEL},
+                    SoftmaxCase{CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL},
+                    SoftmaxCase{CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL},
+                    SoftmaxCase{CUDNN_SOFTMAX_FAST, CUDNN_SOFTMAX_MODE_INSTANCE},
+                    SoftmaxCase{CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_INSTANCE},
+                    SoftmaxCase{CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_INSTANCE}));
 
 TEST_F(CudnnTest, AccurateSoftmaxSurvivesLargeValues) {
   const TensorDesc desc({1, 2, 1, 1});
   const DeviceFloats x(Floats{1000.0f, 1000.0f});
-  ASSERT_EQ(cudnnSoftmaxForward(handle_, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &kOne, desc,
-                                x.get(), &kZero, desc, x.get()),
+  ASSERT_EQ(cudnnSoftmaxForward(handle_, CUDNN_SOFTMAX_ACCURATE, CUDNN_SOFTMAX_MODE_CHANNEL, &kOne,
+                                desc, x.get(), &kZero, desc, x.get()),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(x.Read(), (Floats{0.5f, 0.5f}));
 }
@@ -215,7 +224,8 @@ TEST_F(CudnnTest, AddTensorRefusesShapesThatDoNotRepeat) {
   const TensorDesc c_desc({2, 3, 2, 2});
   const DeviceFloats a(2);
   const DeviceFloats c(24);
-  EXPECT_EQ(cudnnAddTensor(handle_, &kOne, a_desc, a.get(), &kOne, c_desc, c.get()), CUDNN_STATUS_BAD_PARAM);
+  EXPECT_EQ(cudnnAddTensor(handle_, &kOne, a_desc, a.get(), &kOne, c_desc, c.get()),
+            CUDNN_STATUS_BAD_PARAM);
 }
 
 TEST_F(CudnnTest, OpTensorJoinsTwoTensors) {
@@ -243,9 +253,9 @@ TEST_F(CudnnTest, OpTensorJoinsTwoTensors) {
       expected[i] = function(kAlpha * a_values[i], 2 * b_values[i / 3 % 2]) + kBeta * c_values[i];
     }
     const float two = 2;
-    ASSERT_EQ(
-        cudnnOpTensor(handle_, op, &kAlpha, a_desc, a.get(), &two, b_desc, b.get(), &kBeta, a_desc, c.get()),
-        CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnOpTensor(handle_, op, &kAlpha, a_desc, a.get(), &two, b_desc, b.get(), &kBeta,
+                            a_desc, c.get()),
+              CUDNN_STATUS_SUCCESS);
     ExpectNear(c.Read(), expected);
   }
   cudnnDestroyOpTensorDescriptor(op);
@@ -278,10 +288,12 @@ TEST_F(CudnnTest, TransformChangesLayoutAndBack) {
   const DeviceFloats turned(24);
   const DeviceFloats back(24);
 
-  ASSERT_EQ(cudnnTransformTensor(handle_, &kOne, planar, x.get(), &kZero, interleaved, turned.get()),
-            CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(cudnnTransformTensor(handle_, &kOne, interleaved, turned.get(), &kZero, planar, back.get()),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnTransformTensor(handle_, &kOne, planar, x.get(), &kZero, interleaved, turned.get()),
+      CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnTransformTensor(handle_, &kOne, interleaved, turned.get(), &kZero, planar, back.get()),
+      CUDNN_STATUS_SUCCESS);
 
   EXPECT_EQ(turned.Read(), ToChannelsLast(values, 2, 3, 4));
   EXPECT_EQ(back.Read(), values);
@@ -336,15 +348,16 @@ TEST_F(CudnnTest, ReduceTensorFollowsItsOperation) {
     cudnnSetReduceTensorDescriptor(reduce, op, CUDNN_DATA_FLOAT, CUDNN_NOT_PROPAGATE_NAN,
                                    CUDNN_REDUCE_TENSOR_NO_INDICES, CUDNN_32BIT_INDICES);
     size_t bytes = 0;
-    ASSERT_EQ(cudnnGetReductionWorkspaceSize(handle_, reduce, a_desc, c_desc, &bytes), CUDNN_STATUS_SUCCESS);
+    ASSERT_EQ(cudnnGetReductionWorkspaceSize(handle_, reduce, a_desc, c_desc, &bytes),
+              CUDNN_STATUS_SUCCESS);
     const DeviceBytes workspace(bytes);
     const DeviceFloats c(3);
-    ASSERT_EQ(cudnnReduceTensor(handle_, reduce, nullptr, 0, workspace.get(), bytes, &kOne, a_desc, a.get(),
-                                &kZero, c_desc, c.get()),
+    ASSERT_EQ(cudnnReduceTensor(handle_, reduce, nullptr, 0, workspace.get(), bytes, &kOne, a_desc,
+                                a.get(), &kZero, c_desc, c.get()),
               CUDNN_STATUS_SUCCESS);
     ExpectNear(c.Read(), expected);
-    EXPECT_EQ(cudnnReduceTensor(handle_, reduce, nullptr, 0, workspace.get(), bytes - 1, &kOne, a_desc,
-                                a.get(), &kZero, c_desc, c.get()),
+    EXPECT_EQ(cudnnReduceTensor(handle_, reduce, nullptr, 0, workspace.get(), bytes - 1, &kOne,
+                                a_desc, a.get(), &kZero, c_desc, c.get()),
               CUDNN_STATUS_BAD_PARAM);
   }
   cudnnDestroyReduceTensorDescriptor(reduce);

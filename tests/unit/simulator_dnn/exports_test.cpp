@@ -1,4 +1,5 @@
-// What the libraries export: every documented function, under the version that real programs ask for.
+// What the libraries export: every documented function, under the version that real programs ask
+// for.
 #include <cublasLt.h>
 #include <dlfcn.h>
 

@@ -24,7 +24,8 @@ class BatchNormTest : public CudnnTest, public testing::WithParamInterface<cudnn
     Statistics s = {std::vector<double>(Features()), std::vector<double>(Features())};
     for (int i = 0; i < kCount; ++i) s.mean[FeatureOf(i)] += double(x[i]) / ValuesPerFeature();
     for (int i = 0; i < kCount; ++i) {
-      s.variance[FeatureOf(i)] += std::pow(double(x[i]) - s.mean[FeatureOf(i)], 2) / ValuesPerFeature();
+      s.variance[FeatureOf(i)] +=
+          std::pow(double(x[i]) - s.mean[FeatureOf(i)], 2) / ValuesPerFeature();
     }
     return s;
   }
@@ -64,10 +65,10 @@ TEST_P(BatchNormTest, TrainingNormalizesAndKeepsStatistics) {
   const DeviceFloats running_mean(old_mean), running_variance(old_variance);
   const DeviceFloats saved_mean(Features()), saved_inverse(Features());
 
-  ASSERT_EQ(cudnnBatchNormalizationForwardTraining(handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_,
-                                                   y.get(), parameters_, scale.get(), bias.get(), 0.3,
-                                                   running_mean.get(), running_variance.get(), kEpsilon,
-                                                   saved_mean.get(), saved_inverse.get()),
+  ASSERT_EQ(cudnnBatchNormalizationForwardTraining(
+                handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_, y.get(), parameters_,
+                scale.get(), bias.get(), 0.3, running_mean.get(), running_variance.get(), kEpsilon,
+                saved_mean.get(), saved_inverse.get()),
             CUDNN_STATUS_SUCCESS);
 
   const std::vector<double> expected = Normalize(x_values, scale_values_, bias_values_);
@@ -78,18 +79,20 @@ TEST_P(BatchNormTest, TrainingNormalizesAndKeepsStatistics) {
     EXPECT_NEAR(saved_mean.Read()[f], s.mean[f], 1e-6);
     EXPECT_NEAR(saved_inverse.Read()[f], 1 / std::sqrt(s.variance[f] + kEpsilon), 1e-4);
     EXPECT_NEAR(running_mean.Read()[f], 0.3 * s.mean[f] + 0.7 * double(old_mean[f]), 1e-6);
-    EXPECT_NEAR(running_variance.Read()[f], 0.3 * s.variance[f] * unbiased + 0.7 * double(old_variance[f]),
-                1e-6);
+    EXPECT_NEAR(running_variance.Read()[f],
+                0.3 * s.variance[f] * unbiased + 0.7 * double(old_variance[f]), 1e-6);
   }
 }
 
 TEST_P(BatchNormTest, FirstAverageFactorDoesNotReadTheRunningStatistics) {
   const DeviceFloats x(Values(kCount, 1)), y(kCount), scale(scale_values_), bias(bias_values_);
-  const DeviceFloats running_mean(Floats(Features(), NAN)), running_variance(Floats(Features(), NAN));
-  ASSERT_EQ(cudnnBatchNormalizationForwardTraining(
-                handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_, y.get(), parameters_, scale.get(),
-                bias.get(), 1.0, running_mean.get(), running_variance.get(), kEpsilon, nullptr, nullptr),
-            CUDNN_STATUS_SUCCESS);
+  const DeviceFloats running_mean(Floats(Features(), NAN)),
+      running_variance(Floats(Features(), NAN));
+  ASSERT_EQ(
+      cudnnBatchNormalizationForwardTraining(
+          handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_, y.get(), parameters_, scale.get(),
+          bias.get(), 1.0, running_mean.get(), running_variance.get(), kEpsilon, nullptr, nullptr),
+      CUDNN_STATUS_SUCCESS);
   for (const float value : running_mean.Read()) EXPECT_FALSE(std::isnan(value));
   for (const float value : running_variance.Read()) EXPECT_FALSE(std::isnan(value));
 }
@@ -104,15 +107,15 @@ TEST_P(BatchNormTest, InferenceUsesTheEstimates) {
   Floats expected(kCount);
   for (int i = 0; i < kCount; ++i) {
     const int f = FeatureOf(i);
-    expected[i] =
-        static_cast<float>((double(x_values[i]) - double(mean_values[f])) /
-                               std::sqrt(double(variance_values[f]) + kEpsilon) * double(scale_values_[f]) +
-                           double(bias_values_[f]));
+    expected[i] = static_cast<float>((double(x_values[i]) - double(mean_values[f])) /
+                                         std::sqrt(double(variance_values[f]) + kEpsilon) *
+                                         double(scale_values_[f]) +
+                                     double(bias_values_[f]));
   }
 
-  ASSERT_EQ(cudnnBatchNormalizationForwardInference(handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_,
-                                                    y.get(), parameters_, scale.get(), bias.get(), mean.get(),
-                                                    variance.get(), kEpsilon),
+  ASSERT_EQ(cudnnBatchNormalizationForwardInference(
+                handle_, GetParam(), &kOne, &kZero, x_, x.get(), x_, y.get(), parameters_,
+                scale.get(), bias.get(), mean.get(), variance.get(), kEpsilon),
             CUDNN_STATUS_SUCCESS);
 
   ExpectNear(y.Read(), expected);
@@ -155,9 +158,10 @@ TEST_P(BatchNormTest, BackwardIsTheGradientWithAndWithoutSavedStatistics) {
     const DeviceFloats dx(kCount), dscale(Features()), dbias(Floats(Features(), 1.0f));
     const float half = 0.5f;
     ASSERT_EQ(cudnnBatchNormalizationBackward(handle_, GetParam(), &kOne, &kZero, &kOne, &half, x_,
-                                              x_device.get(), x_, dy.get(), x_, dx.get(), parameters_,
-                                              scale_device.get(), dscale.get(), dbias.get(), kEpsilon,
-                                              saved ? mean.get() : nullptr, saved ? inverse.get() : nullptr),
+                                              x_device.get(), x_, dy.get(), x_, dx.get(),
+                                              parameters_, scale_device.get(), dscale.get(),
+                                              dbias.get(), kEpsilon, saved ? mean.get() : nullptr,
+                                              saved ? inverse.get() : nullptr),
               CUDNN_STATUS_SUCCESS);
     ExpectNear(dx.Read(), dx_expected, Spatial() ? 1e-3f : 2e-2f);
     ExpectNear(dscale.Read(), dscale_expected, 1e-3f);
@@ -173,10 +177,11 @@ TEST_P(BatchNormTest, InterleavedLayoutGivesTheSameValues) {
   const DeviceFloats scale(scale_values_), bias(bias_values_);
   const DeviceFloats x(x_values), y(kCount), x_turned(ToChannelsLast(x_values, kN, kC, kPixels)),
       y_turned(kCount);
-  const auto run = [&](cudnnTensorDescriptor_t desc, const DeviceFloats& from, const DeviceFloats& to) {
-    return cudnnBatchNormalizationForwardTraining(handle_, GetParam(), &kOne, &kZero, desc, from.get(), desc,
-                                                  to.get(), parameters_, scale.get(), bias.get(), 1.0,
-                                                  nullptr, nullptr, kEpsilon, nullptr, nullptr);
+  const auto run = [&](cudnnTensorDescriptor_t desc, const DeviceFloats& from,
+                       const DeviceFloats& to) {
+    return cudnnBatchNormalizationForwardTraining(
+        handle_, GetParam(), &kOne, &kZero, desc, from.get(), desc, to.get(), parameters_,
+        scale.get(), bias.get(), 1.0, nullptr, nullptr, kEpsilon, nullptr, nullptr);
   };
   ASSERT_EQ(run(x_, x, y), CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(run(interleaved, x_turned, y_turned), CUDNN_STATUS_SUCCESS);
@@ -192,28 +197,28 @@ TEST_F(CudnnTest, ExFormsRunThePlainOperationAndRefuseFusion) {
   const TensorDesc parameters({1, 2, 1, 1});
   const DeviceFloats x(Values(8, 1)), y(8), y_plain(8), scale(Values(2, 2)), bias(Values(2, 3));
   size_t bytes = 1;
-  ASSERT_EQ(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(handle_, CUDNN_BATCHNORM_SPATIAL,
-                                                                     CUDNN_BATCHNORM_OPS_BN, x_desc, nullptr,
-                                                                     x_desc, parameters, nullptr, &bytes),
+  ASSERT_EQ(cudnnGetBatchNormalizationForwardTrainingExWorkspaceSize(
+                handle_, CUDNN_BATCHNORM_SPATIAL, CUDNN_BATCHNORM_OPS_BN, x_desc, nullptr, x_desc,
+                parameters, nullptr, &bytes),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(bytes, 0u);
   const auto run = [&](cudnnBatchNormOps_t ops) {
     return cudnnBatchNormalizationForwardTrainingEx(
-        handle_, CUDNN_BATCHNORM_SPATIAL, ops, &kOne, &kZero, x_desc, x.get(), nullptr, nullptr, x_desc,
-        y.get(), parameters, scale.get(), bias.get(), 1.0, nullptr, nullptr, kEpsilon, nullptr, nullptr,
-        nullptr, nullptr, 0, nullptr, 0);
+        handle_, CUDNN_BATCHNORM_SPATIAL, ops, &kOne, &kZero, x_desc, x.get(), nullptr, nullptr,
+        x_desc, y.get(), parameters, scale.get(), bias.get(), 1.0, nullptr, nullptr, kEpsilon,
+        nullptr, nullptr, nullptr, nullptr, 0, nullptr, 0);
   };
   EXPECT_EQ(run(CUDNN_BATCHNORM_OPS_BN), CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(run(CUDNN_BATCHNORM_OPS_BN_ACTIVATION), CUDNN_STATUS_NOT_SUPPORTED);
-  cudnnBatchNormalizationForwardTraining(handle_, CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, x_desc, x.get(),
-                                         x_desc, y_plain.get(), parameters, scale.get(), bias.get(), 1.0,
-                                         nullptr, nullptr, kEpsilon, nullptr, nullptr);
+  cudnnBatchNormalizationForwardTraining(
+      handle_, CUDNN_BATCHNORM_SPATIAL, &kOne, &kZero, x_desc, x.get(), x_desc, y_plain.get(),
+      parameters, scale.get(), bias.get(), 1.0, nullptr, nullptr, kEpsilon, nullptr, nullptr);
   EXPECT_EQ(y.Read(), y_plain.Read());
 }
 
 // Local response normalization over channels, by the definition.
-std::vector<double> LrnByDefinition(const Floats& x, int channels, int pixels, int window, double alpha,
-                                    double beta, double k) {
+std::vector<double> LrnByDefinition(const Floats& x, int channels, int pixels, int window,
+                                    double alpha, double beta, double k) {
   std::vector<double> y(x.size());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const int pixel = static_cast<int>(i) % pixels;
@@ -221,7 +226,8 @@ std::vector<double> LrnByDefinition(const Floats& x, int channels, int pixels, i
     const int image = static_cast<int>(i) / pixels / channels;
     double sum = 0;
     for (int j = channel - (window - 1) / 2; j <= channel + window - (window - 1) / 2 - 1; ++j) {
-      if (j >= 0 && j < channels) sum += std::pow(double(x[(image * channels + j) * pixels + pixel]), 2);
+      if (j >= 0 && j < channels)
+        sum += std::pow(double(x[(image * channels + j) * pixels + pixel]), 2);
     }
     y[i] = double(x[i]) / std::pow(k + alpha / window * sum, beta);
   }
@@ -240,12 +246,13 @@ TEST_P(LrnTest, ForwardAndBackwardMatchTheDefinition) {
   const Floats dy_values = Values(24, 2);
   const DeviceFloats x(x_values), y(24), dy(dy_values), dx(24);
 
-  ASSERT_EQ(cudnnLRNCrossChannelForward(handle_, lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, &kOne, desc, x.get(),
-                                        &kZero, desc, y.get()),
+  ASSERT_EQ(cudnnLRNCrossChannelForward(handle_, lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, &kOne, desc,
+                                        x.get(), &kZero, desc, y.get()),
             CUDNN_STATUS_SUCCESS);
-  ASSERT_EQ(cudnnLRNCrossChannelBackward(handle_, lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, &kOne, desc, y.get(),
-                                         desc, dy.get(), desc, x.get(), &kZero, desc, dx.get()),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnLRNCrossChannelBackward(handle_, lrn, CUDNN_LRN_CROSS_CHANNEL_DIM1, &kOne, desc, y.get(),
+                                   desc, dy.get(), desc, x.get(), &kZero, desc, dx.get()),
+      CUDNN_STATUS_SUCCESS);
 
   const auto expected = LrnByDefinition(x_values, 6, 2, GetParam(), alpha, beta, k);
   ExpectNear(y.Read(), Floats(expected.begin(), expected.end()));
@@ -258,7 +265,8 @@ TEST_P(LrnTest, ForwardAndBackwardMatchTheDefinition) {
     moved[i] = x_values[i] - step;
     const auto below = LrnByDefinition(moved, 6, 2, GetParam(), alpha, beta, k);
     double slope = 0;
-    for (int j = 0; j < 24; ++j) slope += (above[j] - below[j]) / (2 * double(step)) * double(dy_values[j]);
+    for (int j = 0; j < 24; ++j)
+      slope += (above[j] - below[j]) / (2 * double(step)) * double(dy_values[j]);
     gradient[i] = static_cast<float>(slope);
   }
   ExpectNear(dx.Read(), gradient, 1e-4f);

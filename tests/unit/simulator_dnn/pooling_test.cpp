@@ -16,7 +16,8 @@ struct PoolingCase {
 
 constexpr int kPlanes = 6;  // two images of three channels
 
-// Calls visit(output index, input index or -1 for padding, whether this is the window's first cell).
+// Calls visit(output index, input index or -1 for padding, whether this is the window's first
+// cell).
 template <typename Visit>
 void ForEachCell(const PoolingCase& t, Visit visit) {
   for (int p = 0; p < kPlanes; ++p)
@@ -27,7 +28,8 @@ void ForEachCell(const PoolingCase& t, Visit visit) {
             const int ih = oh * t.stride[0] - t.pad[0] + kh;
             const int iw = ow * t.stride[1] - t.pad[1] + kw;
             const bool inside = ih >= 0 && iw >= 0 && ih < t.in[0] && iw < t.in[1];
-            visit((p * t.Out(0) + oh) * t.Out(1) + ow, inside ? (p * t.in[0] + ih) * t.in[1] + iw : -1);
+            visit((p * t.Out(0) + oh) * t.Out(1) + ow,
+                  inside ? (p * t.in[0] + ih) * t.in[1] + iw : -1);
           }
 }
 
@@ -37,8 +39,8 @@ class PoolingTest : public CudnnTest, public testing::WithParamInterface<Pooling
     CudnnTest::SetUp();
     const PoolingCase& t = GetParam();
     cudnnCreatePoolingDescriptor(&pooling_);
-    cudnnSetPooling2dDescriptor(pooling_, t.mode, CUDNN_NOT_PROPAGATE_NAN, t.window[0], t.window[1], t.pad[0],
-                                t.pad[1], t.stride[0], t.stride[1]);
+    cudnnSetPooling2dDescriptor(pooling_, t.mode, CUDNN_NOT_PROPAGATE_NAN, t.window[0], t.window[1],
+                                t.pad[0], t.pad[1], t.stride[0], t.stride[1]);
     x_count_ = kPlanes * t.in[0] * t.in[1];
     y_count_ = kPlanes * t.Out(0) * t.Out(1);
   }
@@ -47,13 +49,15 @@ class PoolingTest : public CudnnTest, public testing::WithParamInterface<Pooling
     CudnnTest::TearDown();
   }
   bool IsMax() const {
-    return GetParam().mode == CUDNN_POOLING_MAX || GetParam().mode == CUDNN_POOLING_MAX_DETERMINISTIC;
+    return GetParam().mode == CUDNN_POOLING_MAX ||
+           GetParam().mode == CUDNN_POOLING_MAX_DETERMINISTIC;
   }
   // Cells that share an average.
   Floats Divisors() const {
     Floats divisors(y_count_);
     const bool with_padding = GetParam().mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING;
-    ForEachCell(GetParam(), [&](int out, int in) { divisors[out] += with_padding || in >= 0 ? 1.0f : 0.0f; });
+    ForEachCell(GetParam(),
+                [&](int out, int in) { divisors[out] += with_padding || in >= 0 ? 1.0f : 0.0f; });
     return divisors;
   }
   cudnnPoolingDescriptor_t pooling_ = nullptr;
@@ -66,7 +70,8 @@ TEST_P(PoolingTest, ForwardAndBackwardMatchTheDefinition) {
   const TensorDesc x_desc({2, 3, t.in[0], t.in[1]});
   const TensorDesc y_desc({2, 3, t.Out(0), t.Out(1)});
   int n = 0, c = 0, h = 0, w = 0;
-  ASSERT_EQ(cudnnGetPooling2dForwardOutputDim(pooling_, x_desc, &n, &c, &h, &w), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnGetPooling2dForwardOutputDim(pooling_, x_desc, &n, &c, &h, &w),
+            CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(std::vector<int>({n, c, h, w}), std::vector<int>({2, 3, t.Out(0), t.Out(1)}));
   const Floats x_values = Values(x_count_, 1);
   const Floats dy_values = Values(y_count_, 2);
@@ -103,8 +108,8 @@ TEST_P(PoolingTest, ForwardAndBackwardMatchTheDefinition) {
   ASSERT_EQ(cudnnPoolingForward(handle_, pooling_, &kOne, x_desc, x.get(), &kZero, y_desc, y.get()),
             CUDNN_STATUS_SUCCESS);
   ExpectNear(y.Read(), y_expected);
-  ASSERT_EQ(cudnnPoolingBackward(handle_, pooling_, &alpha, y_desc, y.get(), y_desc, dy.get(), x_desc,
-                                 x.get(), &beta, x_desc, dx.get()),
+  ASSERT_EQ(cudnnPoolingBackward(handle_, pooling_, &alpha, y_desc, y.get(), y_desc, dy.get(),
+                                 x_desc, x.get(), &beta, x_desc, dx.get()),
             CUDNN_STATUS_SUCCESS);
   ExpectNear(dx.Read(), dx_blended);
 }
@@ -113,7 +118,8 @@ INSTANTIATE_TEST_SUITE_P(
     Shapes, PoolingTest,
     testing::Values(
         PoolingCase{"Max2x2", CUDNN_POOLING_MAX, {6, 8}, {2, 2}, {0, 0}, {2, 2}},
-        PoolingCase{"MaxOverlapping", CUDNN_POOLING_MAX_DETERMINISTIC, {7, 7}, {3, 3}, {1, 1}, {2, 2}},
+        PoolingCase{
+            "MaxOverlapping", CUDNN_POOLING_MAX_DETERMINISTIC, {7, 7}, {3, 3}, {1, 1}, {2, 2}},
         PoolingCase{"AverageWithPadding",
                     CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING,
                     {5, 6},
@@ -126,7 +132,8 @@ INSTANTIATE_TEST_SUITE_P(
                     {3, 2},
                     {1, 1},
                     {2, 1}},
-        PoolingCase{"Global", CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, {4, 4}, {4, 4}, {0, 0}, {4, 4}}),
+        PoolingCase{
+            "Global", CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING, {4, 4}, {4, 4}, {0, 0}, {4, 4}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

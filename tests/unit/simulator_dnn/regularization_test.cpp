@@ -23,9 +23,9 @@ class DropoutTest : public CudnnTest {
   }
   Floats Forward(const DeviceBytes& reserve) {
     const DeviceFloats x(Floats(kCount, 1.0f)), y(kCount);
-    EXPECT_EQ(
-        cudnnDropoutForward(handle_, dropout_, desc_, x.get(), desc_, y.get(), reserve.get(), reserve_bytes_),
-        CUDNN_STATUS_SUCCESS);
+    EXPECT_EQ(cudnnDropoutForward(handle_, dropout_, desc_, x.get(), desc_, y.get(), reserve.get(),
+                                  reserve_bytes_),
+              CUDNN_STATUS_SUCCESS);
     return y.Read();
   }
   cudnnDropoutDescriptor_t dropout_ = nullptr;
@@ -36,8 +36,9 @@ class DropoutTest : public CudnnTest {
 
 TEST_F(DropoutTest, DropsItsShareAndScalesTheRest) {
   const DeviceBytes states(states_bytes_), reserve(reserve_bytes_);
-  ASSERT_EQ(cudnnSetDropoutDescriptor(dropout_, handle_, kProbability, states.get(), states_bytes_, 42),
-            CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(
+      cudnnSetDropoutDescriptor(dropout_, handle_, kProbability, states.get(), states_bytes_, 42),
+      CUDNN_STATUS_SUCCESS);
 
   const Floats y = Forward(reserve);
 
@@ -78,14 +79,16 @@ TEST_F(DropoutTest, SeedDecidesAndEveryCallAdvancesTheStates) {
 
   // Restored states go on where they were saved.
   const DeviceBytes restored(kept_states);
-  ASSERT_EQ(cudnnRestoreDropoutDescriptor(dropout_, handle_, kProbability, restored.get(), states_bytes_, 42),
+  ASSERT_EQ(cudnnRestoreDropoutDescriptor(dropout_, handle_, kProbability, restored.get(),
+                                          states_bytes_, 42),
             CUDNN_STATUS_SUCCESS);
   EXPECT_EQ(Forward(reserve), second);
 }
 
 TEST_F(DropoutTest, SmallSpacesAreRefused) {
   const DeviceBytes states(states_bytes_), reserve(reserve_bytes_);
-  EXPECT_EQ(cudnnSetDropoutDescriptor(dropout_, handle_, kProbability, states.get(), states_bytes_ - 1, 42),
+  EXPECT_EQ(cudnnSetDropoutDescriptor(dropout_, handle_, kProbability, states.get(),
+                                      states_bytes_ - 1, 42),
             CUDNN_STATUS_BAD_PARAM);
   cudnnSetDropoutDescriptor(dropout_, handle_, kProbability, states.get(), states_bytes_, 42);
   const DeviceFloats x(kCount);

@@ -1,4 +1,5 @@
-// Operations run on the handle's stream, in order, later than the call; a fault is the driver's sticky error.
+// Operations run on the handle's stream, in order, later than the call; a fault is the driver's
+// sticky error.
 #include <cublas_v2.h>
 
 #include <cstdlib>
@@ -23,7 +24,8 @@ TEST_F(CudnnTest, DependentOperationsNeedOneSynchronization) {
   value = 2;
   ASSERT_EQ(cudnnScaleTensor(handle_, desc, y.get(), &value), CUDNN_STATUS_SUCCESS);
   value = 10;
-  ASSERT_EQ(cudnnAddTensor(handle_, &value, desc, y.get(), &kOne, desc, sum.get()), CUDNN_STATUS_SUCCESS);
+  ASSERT_EQ(cudnnAddTensor(handle_, &value, desc, y.get(), &kOne, desc, sum.get()),
+            CUDNN_STATUS_SUCCESS);
   value = -1;
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
 
@@ -70,8 +72,8 @@ int RunIntoUnmappedMemory() {
   return cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 2;
 }
 
-// As above with the first half of the tensor mapped. The simulated device's memory can be looked at from here even after
-// the context is lost.
+// As above with the first half of the tensor mapped. The simulated device's memory can be looked at
+// from here even after the context is lost.
 int RunIntoHalfMappedMemory() {
   constexpr std::size_t kHalfBytes = 2 << 20;
   CUcontext context = nullptr;

@@ -63,7 +63,8 @@ TEST_F(AddressSpaceTest, BytesSurviveUnmappingWhileTheBlockIsHeld) {
 TEST_F(AddressSpaceTest, NewMemoryReadsAsZeroEvenAfterAnotherUse) {
   const auto range = addresses_.Reserve(kGranule, kGranule, 0);
   for (int use = 0; use < 2; ++use) {
-    addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kReadWrite);
+    addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice),
+                   Access::kReadWrite);
     EXPECT_EQ(At(range)[1000], 0);
     At(range)[1000] = 1;
     addresses_.Unmap(range);
@@ -72,8 +73,10 @@ TEST_F(AddressSpaceTest, NewMemoryReadsAsZeroEvenAfterAnotherUse) {
 
 TEST_F(AddressSpaceTest, FirstForbiddenByteIsWhereAccessEnds) {
   const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
-  addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kReadWrite);
-  addresses_.Map(range + kGranule, kGranule, physical_.Create(kGranule, Location::kDevice), Access::kRead);
+  addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice),
+                 Access::kReadWrite);
+  addresses_.Map(range + kGranule, kGranule, physical_.Create(kGranule, Location::kDevice),
+                 Access::kRead);
 
   EXPECT_EQ(addresses_.FirstForbidden(range, 2 * kGranule, false), 0u);
   EXPECT_EQ(addresses_.FirstForbidden(range, 2 * kGranule, true), range + kGranule);
@@ -90,7 +93,8 @@ TEST_F(AddressSpaceTest, UnmappedAndInaccessibleMemoryFaults) {
 
 TEST_F(AddressSpaceTest, WithheldPartsOfMappingsFaultUntilGivenBackAsTheyWere) {
   const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
-  addresses_.Map(range, 2 * kGranule, physical_.Create(2 * kGranule, Location::kDevice), Access::kReadWrite);
+  addresses_.Map(range, 2 * kGranule, physical_.Create(2 * kGranule, Location::kDevice),
+                 Access::kReadWrite);
   addresses_.Map(range + 2 * kGranule, kGranule, physical_.Create(kGranule, Location::kDevice),
                  Access::kRead);
 

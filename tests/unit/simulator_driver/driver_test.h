@@ -1,4 +1,5 @@
-// What the tests that go through the driver interface share: a context, an image with two kernels, the books.
+// What the tests that go through the driver interface share: a context, an image with two kernels,
+// the statistics.
 #pragma once
 
 #include <cuda.h>
@@ -26,7 +27,8 @@ inline void FillBody(const LaunchShape&, void* const* arguments) {
 inline KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 4'300'000'000}; }
 
 inline constexpr KernelParameter kFillParameters[] = {{0, 8}, {8, 4}, {12, 4}};
-inline constexpr KernelEntry kTestKernels[] = {{"fill", FillBody, OneMillisecond, 3, kFillParameters}};
+inline constexpr KernelEntry kTestKernels[] = {
+    {"fill", FillBody, OneMillisecond, 3, kFillParameters}};
 inline constexpr Image kTestImage = {
     {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kTestKernels, 0, nullptr};
 

@@ -3,8 +3,8 @@
 #include <gtest/gtest.h>
 
 #include "simulator/driver/engine/fault_guard.h"
-#include "simulator/driver/machine/books.h"
 #include "simulator/driver/machine/profile.h"
+#include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/address_space.h"
 
 namespace spillway::simulator {
@@ -153,7 +153,8 @@ TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
   EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// One granule of device memory, mapped twice; a kernel that was given the first address is unfinished.
+// One granule of device memory, mapped twice; a kernel that was given the first address is
+// unfinished.
 class SuspectTest : public EngineTest {
  protected:
   void Launch(std::function<void(int* suspect, int* elsewhere)> body) {
@@ -187,14 +188,14 @@ class SuspectTest : public EngineTest {
 };
 
 TEST_F(SuspectTest, ARangeThatWentAwayIsOutOfReachWhateverIsMappedThere) {
-  const std::uint64_t counted = TheBooks().unmapped_while_in_use;
+  const std::uint64_t counted = TheStatistics().unmapped_while_in_use;
   Launch([](int* suspect, int*) { RunGuarded(Read, suspect + 1000); });
   UnmapAndMapAgain();
 
   engine_.Wait(lock_, kernel_);
 
   EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
-  EXPECT_EQ(TheBooks().unmapped_while_in_use, counted + 1);
+  EXPECT_EQ(TheStatistics().unmapped_while_in_use, counted + 1);
 }
 
 TEST_F(SuspectTest, TheSameBytesStayInReachElsewhere) {

@@ -1,4 +1,5 @@
-// Every function of the toolkit's stub library is exported, and cuGetProcAddress answers with these symbols.
+// Every function of the toolkit's stub library is exported, and cuGetProcAddress answers with these
+// symbols.
 #include <dlfcn.h>
 
 #include <fstream>

@@ -1,4 +1,5 @@
-// How processes start and leave: exit in the middle of things, forked children, settings that make no sense.
+// How processes start and leave: exit in the middle of things, forked children, settings that make
+// no sense.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -11,7 +12,8 @@
 namespace spillway::simulator {
 namespace {
 
-// Runs `body` in a child of this process, which has not initialised the driver yet, and returns its exit status.
+// Runs `body` in a child of this process, which has not initialised the driver yet, and returns its
+// exit status.
 template <class Body>
 int StatusOf(Body body) {
   std::fflush(nullptr);
@@ -32,14 +34,16 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-// These fork before cuInit; each test is a process of its own under ctest, and in one process they come first by name.
+// These fork before cuInit; each test is a process of its own under ctest, and in one process they
+// come first by name.
 class ALeavingProcessTest : public ::testing::Test {
  protected:
-  const std::string stats_ = ::testing::TempDir() + "/books-" + std::to_string(getpid()) + ".json";
+  const std::string stats_ =
+      ::testing::TempDir() + "/statistics-" + std::to_string(getpid()) + ".json";
   void TearDown() override { unlink(stats_.c_str()); }
 };
 
-TEST_F(ALeavingProcessTest, WritesItsBooksWhenItExitsWithWorkInFlight) {
+TEST_F(ALeavingProcessTest, WritesItsStatisticsWhenItExitsWithWorkInFlight) {
   const int status = StatusOf([&] {
     setenv("SPILLWAY_SIM_STATS", stats_.c_str(), 1);
     CUcontext context = nullptr;
@@ -48,19 +52,22 @@ TEST_F(ALeavingProcessTest, WritesItsBooksWhenItExitsWithWorkInFlight) {
     CUfunction fill = nullptr;
     int count = 4, value = 1;
     void* parameters[] = {&words, &count, &value};
-    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context)) std::abort();
+    if (cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+      std::abort();
     if (cuMemAlloc(&words, 4 << 20) || cuModuleLoadData(&module, &kTestImage)) std::abort();
     if (cuModuleGetFunction(&fill, module, "fill")) std::abort();
     if (cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr)) std::abort();
   });
 
   EXPECT_EQ(status, 0);
-  const std::string books = Contents(stats_);
-  EXPECT_NE(books.find("\"schema\":1,\"profile\":\"h200\",\"clock\":\"virtual\""), std::string::npos)
-      << books;
-  EXPECT_NE(books.find("\"device_bytes_peak\":4194304,\"device_bytes_now\":4194304"), std::string::npos)
-      << books;
-  EXPECT_NE(books.find("\"kernels\":1"), std::string::npos) << books;
+  const std::string statistics = Contents(stats_);
+  EXPECT_NE(statistics.find("\"schema\":1,\"profile\":\"h200\",\"clock\":\"virtual\""),
+            std::string::npos)
+      << statistics;
+  EXPECT_NE(statistics.find("\"device_bytes_peak\":4194304,\"device_bytes_now\":4194304"),
+            std::string::npos)
+      << statistics;
+  EXPECT_NE(statistics.find("\"kernels\":1"), std::string::npos) << statistics;
 }
 
 TEST_F(ALeavingProcessTest, WritesNothingWhenItNeverUsedTheDriver) {
@@ -78,7 +85,7 @@ TEST_F(ALeavingProcessTest, CountsWhatItAskedForInVain) {
       << Contents(stats_);
 }
 
-TEST_F(ALeavingProcessTest, ItsForkedChildOwnsNoDeviceAndWritesNoBooks) {
+TEST_F(ALeavingProcessTest, ItsForkedChildOwnsNoDeviceAndWritesNoStatistics) {
   const int status = StatusOf([&] {
     if (cuInit(0)) std::abort();
     setenv("SPILLWAY_SIM_STATS", stats_.c_str(), 1);
@@ -137,7 +144,8 @@ TEST_F(ALeavingProcessTest, OnTheRealClockWorkTakesItsTime) {
               timespec start, end;
               clock_gettime(CLOCK_MONOTONIC, &start);
               for (int i = 0; i < 20; ++i) {
-                if (cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr)) std::abort();
+                if (cuLaunchKernel(fill, 1, 1, 1, 1, 1, 1, 0, nullptr, parameters, nullptr))
+                  std::abort();
               }
               if (cuCtxSynchronize()) std::abort();
               clock_gettime(CLOCK_MONOTONIC, &end);

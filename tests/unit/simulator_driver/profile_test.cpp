@@ -51,16 +51,20 @@ class ProfileFileTest : public ::testing::Test {
 };
 
 TEST_F(ProfileFileTest, AForgottenLineIsNamed) {
-  EXPECT_NE(ErrorOf("device_name = Half a GPU\n").find("'api_call_ns' is missing"), std::string::npos);
+  EXPECT_NE(ErrorOf("device_name = Half a GPU\n").find("'api_call_ns' is missing"),
+            std::string::npos);
 }
 
 TEST_F(ProfileFileTest, AnUnknownKeyIsNamedWithItsLine) {
-  EXPECT_NE(ErrorOf("# own\nwarp_speed = 9\n").find("line 2: unknown key 'warp_speed'"), std::string::npos);
+  EXPECT_NE(ErrorOf("# own\nwarp_speed = 9\n").find("line 2: unknown key 'warp_speed'"),
+            std::string::npos);
 }
 
 TEST_F(ProfileFileTest, AValueThatIsNoNumberIsNamed) {
-  EXPECT_NE(ErrorOf("multiprocessors = 7x\n").find("'multiprocessors' is not a number"), std::string::npos);
-  EXPECT_NE(ErrorOf("multiprocessors = many\n").find("'multiprocessors' is not a number"), std::string::npos);
+  EXPECT_NE(ErrorOf("multiprocessors = 7x\n").find("'multiprocessors' is not a number"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf("multiprocessors = many\n").find("'multiprocessors' is not a number"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -75,7 +75,8 @@ TEST(SparseBytesTest, CopyBetweenPlacesThatLieDifferentlyInTheirPagesIsExact) {
 TEST(SparseBytesTest, CopyCostsNoMemoryButForWrittenPages) {
   SparseMemory source(256 * kMebibyte);
   SparseMemory target(256 * kMebibyte);
-  for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += 2 * kMebibyte) source.data()[offset] = 'a';
+  for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += 2 * kMebibyte)
+    source.data()[offset] = 'a';
   // A page that was only read exists and holds nothing.
   for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += kPage) {
     ASSERT_EQ(source.data()[offset + 1], 0);
@@ -147,16 +148,18 @@ TEST(SparseBytesTest, ClearGivesTheWholePagesOfABlockBack) {
 }
 
 TEST(SparseBytesTest, CopiesGoAcrossBlocksOfAllKinds) {
-  // Given a source and a target, each of a private block, the program's memory and a shared block, side by side
+  // Given a source and a target, each of a private block, the program's memory and a shared block,
+  // side by side
   const int files[] = {NewFile(8 * kMebibyte), NewFile(8 * kMebibyte)};
   const SparseMemory memories[] = {SparseMemory(24 * kMebibyte), SparseMemory(24 * kMebibyte)};
   for (int i = 0; i < 2; ++i) {
     char* const data = memories[i].data();
-    ASSERT_NE(mmap(data + 16 * kMebibyte, 8 * kMebibyte, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                   files[i], 0),
+    ASSERT_NE(mmap(data + 16 * kMebibyte, 8 * kMebibyte, PROT_READ | PROT_WRITE,
+                   MAP_SHARED | MAP_FIXED, files[i], 0),
               MAP_FAILED);
     NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data), 8 * kMebibyte, -1);
-    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data) + 16 * kMebibyte, 8 * kMebibyte, files[i]);
+    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data) + 16 * kMebibyte, 8 * kMebibyte,
+                     files[i]);
   }
   char* const source = memories[0].data();
   char* const target = memories[1].data();
@@ -183,7 +186,8 @@ TEST(SparseBytesTest, WhatWasOnlyLookedThroughIsGivenBackWhenItIsCopied) {
   const int file = NewFile(8 * kMebibyte);
   const Block source(8 * kMebibyte, file);
   const Block target(8 * kMebibyte);
-  for (std::size_t offset = 0; offset < 8 * kMebibyte; offset += kPage) ASSERT_EQ(source.data()[offset], 0);
+  for (std::size_t offset = 0; offset < 8 * kMebibyte; offset += kPage)
+    ASSERT_EQ(source.data()[offset], 0);
   ASSERT_EQ(source.ExistingPages(), 2048u);
 
   SparseCopy(target.data(), source.data(), 8 * kMebibyte);

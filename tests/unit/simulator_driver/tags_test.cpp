@@ -1,4 +1,5 @@
-// What operations leave in memory in the compute mode `tags`, and how programs declare their kernels' uses.
+// What operations leave in memory in the compute mode `tags`, and how programs declare their
+// kernels' uses.
 #include "simulator/driver/memory/tags.h"
 
 #include <gtest/gtest.h>
@@ -121,8 +122,8 @@ TEST(TagsTest, FunctionAndScalarsCount) {
 
 TEST(TagsTest, OperandsThatAreReadAndWrittenMoveTwice) {
   Bytes read(100), write(200), update(50);
-  EXPECT_EQ(BytesMoved(List(
-                {Use(read, UseKind::kRead), Use(write, UseKind::kWrite), Use(update, UseKind::kUpdate)})),
+  EXPECT_EQ(BytesMoved(List({Use(read, UseKind::kRead), Use(write, UseKind::kWrite),
+                             Use(update, UseKind::kUpdate)})),
             400u);
 }
 
@@ -131,13 +132,14 @@ struct Shape {
   std::int32_t rows, width;
 };
 constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
-constexpr KernelEntry kScale = {"_ZN2ns5scaleILb1EEEvPfPKfmNS_5ShapeE", nullptr, nullptr, 4, kParameters};
+constexpr KernelEntry kScale = {"_ZN2ns5scaleILb1EEEvPfPKfmNS_5ShapeE", nullptr, nullptr, 4,
+                                kParameters};
 
 TEST(DeclaredUsesTest, SizesFollowParametersAndBlocks) {
   DeclaredUses uses;
-  ASSERT_TRUE(
-      uses.AddLine("scale  write(p0, 4*p2) part(p1, 4*(p3[1]+1)*g, 2, p2/300) flops(p2/2 - 1)  # all of it")
-          .ok());
+  ASSERT_TRUE(uses.AddLine("scale  write(p0, 4*p2) part(p1, 4*(p3[1]+1)*g, 2, p2/300) flops(p2/2 - "
+                           "1)  # all of it")
+                  .ok());
   float out = 0, in = 0;
   float *out_pointer = &out, *in_pointer = &in;
   std::size_t count = 1000;

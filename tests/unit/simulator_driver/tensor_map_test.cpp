@@ -1,4 +1,5 @@
-// Tensor maps of kinds and layouts that the contract suite's device does not reach, and what a kernel reads through them.
+// Tensor maps of kinds and layouts that the contract suite's device does not reach, and what a
+// kernel reads through them.
 #include "simulator/driver/device/tensor_map.h"
 
 #include <gtest/gtest.h>
@@ -71,11 +72,11 @@ TEST(TensorMapTest, SwizzleExchangesChunksOfSixteenBytes) {
   alignas(1024) float tile[32 * 8];
   alignas(32) static float memory[32 * 16];
   std::iota(std::begin(memory), std::end(memory), 0.0f);
-  EncodeTiled(
-      &map,
-      {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, memory, sizes, strides, steps, CU_TENSOR_MAP_INTERLEAVE_NONE,
-       CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE},
-      box);
+  EncodeTiled(&map,
+              {CU_TENSOR_MAP_DATA_TYPE_FLOAT32, 2, memory, sizes, strides, steps,
+               CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+               CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE},
+              box);
   spillway_tensor_load(tile, &map, 0, 0);
   EXPECT_EQ(tile[0], 0.0f);
   EXPECT_EQ(tile[32 + 4], 32.0f);       // row 1: chunks 0 and 1 have changed places
@@ -106,7 +107,8 @@ TEST(TensorMapTest, AddressLiesInNoWordOfTheMap) {
   CUtensorMap map;
   const cuuint32_t box[] = {16, 1, 1, 1};
   EncodeTiled(&map, images.Layout(CU_TENSOR_MAP_SWIZZLE_NONE), box);
-  for (const cuuint64_t word : map.opaque) EXPECT_NE(word, reinterpret_cast<std::uintptr_t>(images.values));
+  for (const cuuint64_t word : map.opaque)
+    EXPECT_NE(word, reinterpret_cast<std::uintptr_t>(images.values));
 }
 
 }  // namespace

@@ -86,8 +86,8 @@ TEST_F(ThreadsTest, EachThreadsDefaultStreamIsItsOwn) {
 
 TEST_F(ThreadsTest, TwinsUseTheThreadsStreamWherePlainOnesUseTheLegacyStream) {
   void* twin = nullptr;
-  ASSERT_OK(cuGetProcAddress("cuStreamGetId", &twin, 12000, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM,
-                             nullptr));
+  ASSERT_OK(cuGetProcAddress("cuStreamGetId", &twin, 12000,
+                             CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
   unsigned long long of_twin = 0, of_plain = 0, own = 0, legacy = 0;
   ASSERT_OK(reinterpret_cast<decltype(&cuStreamGetId)>(twin)(nullptr, &of_twin));
   ASSERT_OK(cuStreamGetId(nullptr, &of_plain));
@@ -98,8 +98,9 @@ TEST_F(ThreadsTest, TwinsUseTheThreadsStreamWherePlainOnesUseTheLegacyStream) {
   EXPECT_EQ(of_plain, legacy);
 }
 
-// Two pieces of a pool are freed behind one flag each. While one thread destroys the pool and so waits for both, the
-// other opens the first flag and synchronises, which takes the first piece off the list of the pool.
+// Two pieces of a pool are freed behind one flag each. While one thread destroys the pool and so
+// waits for both, the other opens the first flag and synchronises, which takes the first piece off
+// the list of the pool.
 TEST_F(ThreadsTest, APoolMayBeDestroyedWhileAnotherThreadTrimsIt) {
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
@@ -126,7 +127,8 @@ TEST_F(ThreadsTest, APoolMayBeDestroyedWhileAnotherThreadTrimsIt) {
     EXPECT_OK(cuMemPoolDestroy(pool));
   });
   std::uint64_t used_bytes = 0;
-  while (cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used_bytes) == CUDA_SUCCESS) {
+  while (cuMemPoolGetAttribute(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, &used_bytes) ==
+         CUDA_SUCCESS) {
   }
   const CUstream writer = MakeStream();
   for (int i = 0; i < 2; ++i) {

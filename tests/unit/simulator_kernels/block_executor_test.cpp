@@ -106,8 +106,9 @@ void WaitForLanesThatLeft(int*) {
 }
 
 TEST(BlockExecutorDeathTest, SaysWhatWaitsWhenABlockCannotGoOn) {
-  EXPECT_DEATH(RunGrid<&WaitForLanesThatLeft>(1, 32, static_cast<int*>(nullptr)),
-               "32 threads cannot go on: 0 ended, 16 wait at __syncthreads, 16 in a warp operation");
+  EXPECT_DEATH(
+      RunGrid<&WaitForLanesThatLeft>(1, 32, static_cast<int*>(nullptr)),
+      "32 threads cannot go on: 0 ended, 16 wait at __syncthreads, 16 in a warp operation");
 }
 
 void EndedLanesCount(unsigned* votes) {

@@ -13,15 +13,16 @@ namespace {
 class SimkernelsTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::temp_directory_path() / ("simkernels_test." + std::to_string(getpid()));
+    folder_ =
+        std::filesystem::temp_directory_path() / ("simkernels_test." + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   Finished Compile(const std::string& source, const std::string& options = "") {
     std::ofstream(folder_ / "given.cu") << source;
-    return RunProgram(std::string(SPILLWAY_SIMKERNELS) + " " + (folder_ / "given.cu").string() + " -o " +
-                      (folder_ / "given.so").string() + " " + options);
+    return RunProgram(std::string(SPILLWAY_SIMKERNELS) + " " + (folder_ / "given.cu").string() +
+                      " -o " + (folder_ / "given.so").string() + " " + options);
   }
 
   std::filesystem::path folder_;
@@ -37,7 +38,8 @@ TEST_F(SimkernelsTest, RefusesTensorCoreFragmentsByFileAndLine) {
 }
 
 TEST_F(SimkernelsTest, RefusesInlinePtxUnlessItIsKeptFromTheSimulator) {
-  const std::string ptx = "__global__ void K(int* p) {\n  asm(\"mov.u32 %0, 1;\" : \"=r\"(*p));\n}\n";
+  const std::string ptx =
+      "__global__ void K(int* p) {\n  asm(\"mov.u32 %0, 1;\" : \"=r\"(*p));\n}\n";
   const std::string guarded =
       "__global__ void K(int* p) {\n#ifndef SPILLWAY_SIMULATED_KERNELS\n  asm(\"mov.u32 %0, 1;\" : "
       "\"=r\"(*p));\n#else\n"
@@ -58,7 +60,8 @@ TEST_F(SimkernelsTest, RefusesDeviceVariablesOfOtherFiles) {
 }
 
 TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
-  const Finished finished = Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");
+  const Finished finished =
+      Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");
 
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_NE(finished.output.find("no kernel was found"), std::string::npos) << finished.output;
@@ -66,7 +69,8 @@ TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
 
 TEST_F(SimkernelsTest, ReportsTheCompilersErrorsAtTheLinesOfTheSource) {
   const Finished finished = Compile(
-      "__global__ void K(int* p) {\n  extern __shared__ int s[];\n  *p = s[0];\n  undeclared();\n}\n");
+      "__global__ void K(int* p) {\n  extern __shared__ int s[];\n  *p = s[0];\n  "
+      "undeclared();\n}\n");
 
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_NE(finished.output.find("given.cu:4:3: error"), std::string::npos) << finished.output;
@@ -75,14 +79,15 @@ TEST_F(SimkernelsTest, ReportsTheCompilersErrorsAtTheLinesOfTheSource) {
 TEST_F(SimkernelsTest, NamesKernelsAsNvccDoes) {
   const Finished finished = Compile(
       "static __global__ void Internal(int*) {}\n"
-      "namespace a::b { template <typename T, int N> __global__ void Both(const T*, T (*)[N]) {} }\n"
+      "namespace a::b { template <typename T, int N> __global__ void Both(const T*, T (*)[N]) {} "
+      "}\n"
       "template __global__ void a::b::Both<float, 3>(const float*, float (*)[3]);\n"
       "namespace c { static __device__ int hidden; __constant__ float shown[2]; }\n",
       "-v");
 
   EXPECT_EQ(finished.exit_code, 0) << finished.output;
-  for (const char* name :
-       {"\n_Z8InternalPi\n", "\n_ZN1a1b4BothIfLi3EEEvPKT_PA", "\n_ZN1c6hiddenE\n", "\n_ZN1c5shownE\n"}) {
+  for (const char* name : {"\n_Z8InternalPi\n", "\n_ZN1a1b4BothIfLi3EEEvPKT_PA",
+                           "\n_ZN1c6hiddenE\n", "\n_ZN1c5shownE\n"}) {
     EXPECT_NE(finished.output.find(name), std::string::npos) << name << " in " << finished.output;
   }
 }

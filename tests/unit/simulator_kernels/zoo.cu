@@ -1,5 +1,6 @@
-// One kernel for each thing that kernels do, each checked against what a CPU computes. Prints `ok NAME` or `BAD NAME`.
-// Built by nvcc with a plug-in and by simkernels --host: both must pass (zoo_test.cpp), and so must a real GPU.
+// One kernel for each thing that kernels do, each checked against what a CPU computes. Prints `ok
+// NAME` or `BAD NAME`. Built by nvcc with a plug-in and by simkernels --host: both must pass
+// (zoo_test.cpp), and so must a real GPU.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <cuda_runtime.h>
@@ -146,9 +147,9 @@ __global__ void MatrixProduct(const float* a, const float* b, float* c, int n) {
 __global__ void Indices(int* out) {
   const unsigned block = blockIdx.x + gridDim.x * (blockIdx.y + gridDim.y * blockIdx.z);
   const unsigned thread = threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z);
-  out[block * blockDim.x * blockDim.y * blockDim.z + thread] = threadIdx.x + 10 * threadIdx.y +
-                                                               100 * threadIdx.z + 1000 * blockIdx.x +
-                                                               10000 * blockIdx.y + 100000 * blockIdx.z;
+  out[block * blockDim.x * blockDim.y * blockDim.z + thread] =
+      threadIdx.x + 10 * threadIdx.y + 100 * threadIdx.z + 1000 * blockIdx.x + 10000 * blockIdx.y +
+      100000 * blockIdx.z;
 }
 
 __global__ void Constants(const float* x, float* y, int* table, int n) {
@@ -233,7 +234,8 @@ __global__ void BarrierInLoop(int* out, int rounds) {
     ring[threadIdx.x] = value;
     __syncthreads();
     value = ring[(threadIdx.x + 1) % blockDim.x] + i;
-    if (threadIdx.x / 32 == static_cast<unsigned>(i % 3)) value += __shfl_xor_sync(0xffffffffu, 0, 1);
+    if (threadIdx.x / 32 == static_cast<unsigned>(i % 3))
+      value += __shfl_xor_sync(0xffffffffu, 0, 1);
     __syncthreads();
   }
   out[threadIdx.x] = value;
@@ -263,9 +265,10 @@ __global__ void Half2Sum(const __half2* in, float* out, int n) {
   *out = __low2float(sum) + __high2float(sum);
 }
 
-__global__ void ManyParameters(char c, double d, short s, Quad q, const int* pointer, Mixed m, bool flag,
-                               double* out) {
-  out[0] = c + d + s + q.x + q.y + q.z + q.w + *pointer + m.letter + m.number + m.small + (flag ? 1000 : 0);
+__global__ void ManyParameters(char c, double d, short s, Quad q, const int* pointer, Mixed m,
+                               bool flag, double* out) {
+  out[0] = c + d + s + q.x + q.y + q.z + q.w + *pointer + m.letter + m.number + m.small +
+           (flag ? 1000 : 0);
 }
 
 __global__ void Intrinsics(float* out) {
@@ -372,7 +375,8 @@ void TestIndices() {
         for (int z = 0; z < 2; ++z)
           for (int y = 0; y < 3; ++y)
             for (int x = 0; x < 4; ++x, ++at)
-              good = good && seen[at] == x + 10 * y + 100 * z + 1000 * bx + 10000 * by + 100000 * bz;
+              good =
+                  good && seen[at] == x + 10 * y + 100 * z + 1000 * bx + 10000 * by + 100000 * bz;
   Report("three-dimensional grid and block", good);
 }
 
@@ -439,8 +443,9 @@ void TestVotes() {
       if (other % 4 == t % 4) same |= 1u << (other % 32);
       sum += other;
     }
-    const int expected[9] = {static_cast<int>(thirds), t >= 32, 1, -1, 32, 0, 1, static_cast<int>(same),
-                             static_cast<int>(sum)};
+    const int expected[9] = {
+        static_cast<int>(thirds), t >= 32, 1, -1, 32, 0, 1, static_cast<int>(same),
+        static_cast<int>(sum)};
     good = good && std::memcmp(&seen[t * 9], expected, sizeof expected) == 0;
   }
   Report("votes, matches, reductions, counting barriers", good);
@@ -499,7 +504,8 @@ void TestParameters() {
                            out.get());
   Report("parameters of every size", out.Read()[0] == 97 + 0.5 - 3 + 10 + 7 + 98 + 0.25 + 9 + 1000);
 
-  const std::size_t offsets[] = {0, 8, 16, 32, 48, 56, 80, 88}, sizes[] = {1, 8, 2, 16, 8, 24, 1, 8};
+  const std::size_t offsets[] = {0, 8, 16, 32, 48, 56, 80, 88},
+                    sizes[] = {1, 8, 2, 16, 8, 24, 1, 8};
   bool good = true;
   for (std::size_t i = 0; i < 8; ++i) {
     std::size_t offset = 0, size = 0;
@@ -512,8 +518,8 @@ void TestParameters() {
 void TestIntrinsics() {
   Buffer<float> out(std::vector<float>(12));
   Intrinsics<<<1, 1>>>(out.get());
-  Report("intrinsics", out.Read() == std::vector<float>{0.5f, 1.0f, 0.25f, 10.0f, 8 + 31 + 4, 5.5f, 1.25f,
-                                                        3.0f, 0.0f, 10.0f, 1.0f, 1.0f});
+  Report("intrinsics", out.Read() == std::vector<float>{0.5f, 1.0f, 0.25f, 10.0f, 8 + 31 + 4, 5.5f,
+                                                        1.25f, 3.0f, 0.0f, 10.0f, 1.0f, 1.0f});
 }
 
 int Value(const Buffer<int>& out) { return out.Read()[0]; }

@@ -14,7 +14,8 @@ void ExpectTheWholeZoo(const std::string& program) {
   EXPECT_EQ(finished.exit_code, 0) << finished.output;
   EXPECT_EQ(finished.output.find("BAD"), std::string::npos) << finished.output;
   int good = 0;
-  for (std::size_t at = 0; (at = finished.output.find("ok ", at)) != std::string::npos; ++at) ++good;
+  for (std::size_t at = 0; (at = finished.output.find("ok ", at)) != std::string::npos; ++at)
+    ++good;
   EXPECT_EQ(good, 21) << finished.output;
 }
 

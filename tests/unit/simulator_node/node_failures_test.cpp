@@ -1,4 +1,5 @@
-// Processes that die, are stopped, or are elsewhere: the others go on, and what the dead had is free again.
+// Processes that die, are stopped, or are elsewhere: the others go on, and what the dead had is
+// free again.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -25,8 +26,8 @@ TEST(SharedMachineFailureTest, KilledProcessesMemoryIsFreeAgain) {
   other.Continue();
 
   EXPECT_EQ(other.Rest(), Lines{"ok"});
-  EXPECT_EQ(machine.Books()["processes"][0]["state"], "killed");
-  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 0);
+  EXPECT_EQ(machine.Statistics()["processes"][0]["state"], "killed");
+  EXPECT_EQ(machine.Statistics()["devices"][0]["bytes_now"], 0);
 }
 
 TEST(SharedMachineFailureTest, KilledProcessesShareOfTheEngineGoesToTheOthers) {
@@ -79,11 +80,12 @@ TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
 
   const Lines lines = other.Rest();
   EXPECT_LT(TimeOf(lines), 22'500'000);
-  EXPECT_EQ(machine.Books()["processes"][0]["state"], "stopped");
-  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 30 << 20);
+  EXPECT_EQ(machine.Statistics()["processes"][0]["state"], "stopped");
+  EXPECT_EQ(machine.Statistics()["devices"][0]["bytes_now"], 30 << 20);
 
   stopped.Signal(SIGCONT);
-  EXPECT_NEAR(static_cast<double>(TimeOf(stopped.Rest())), static_cast<double>(TimeOf(lines)) + 1e6, 0.1e6);
+  EXPECT_NEAR(static_cast<double>(TimeOf(stopped.Rest())), static_cast<double>(TimeOf(lines)) + 1e6,
+              0.1e6);
 }
 
 TEST(SharedMachineFailureTest, ProcessThatBecameAnotherProgramHoldsNobody) {
@@ -108,7 +110,9 @@ TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveN
   const TestMachine machine(1024);
   std::list<TenantProcess> tenants;
   int stops = 0, holding_stops = 0;
-  const auto any = [&] { return std::next(tenants.begin(), static_cast<int>(random.Below(tenants.size()))); };
+  const auto any = [&] {
+    return std::next(tenants.begin(), static_cast<int>(random.Below(tenants.size())));
+  };
 
   for (int action = 0; action < 150; ++action) {
     while (tenants.size() < 4) tenants.push_back(machine.Start("", LongLife()));
@@ -119,7 +123,8 @@ TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveN
     } else if (random.Below(4) == 0) {
       tenant->Signal(SIGSTOP);
       const auto other = any();
-      // Who is stopped within the simulated driver, which is rare, holds the others until it goes on.
+      // Who is stopped within the simulated driver, which is rare, holds the others until it goes
+      // on.
       ++stops;
       const bool is_held = other != tenant && !other->HasLineWithin(2'000);
       holding_stops += is_held;
@@ -133,8 +138,8 @@ TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveN
   tenants.clear();
 
   EXPECT_LE(holding_stops, stops / 2);
-  EXPECT_LE(machine.Books()["devices"][0]["bytes_peak"], 1024 << 20);
-  EXPECT_EQ(machine.Books()["devices"][0]["bytes_now"], 0);
+  EXPECT_LE(machine.Statistics()["devices"][0]["bytes_peak"], 1024 << 20);
+  EXPECT_EQ(machine.Statistics()["devices"][0]["bytes_now"], 0);
   EXPECT_EQ(machine.Start("", {"alloc:1024"}).Rest(), Lines{"ok"});
 }
 

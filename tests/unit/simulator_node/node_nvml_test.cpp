@@ -1,4 +1,5 @@
-// The management library sees all processes on a shared machine: what an agent holds its own account against.
+// The management library sees all processes on a shared machine: what an agent holds its own
+// account against.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -33,7 +34,8 @@ TEST(SharedMachineNvmlTest, MemoryOfEachProcessIsSeenFromOutside) {
   nvml::Process users[4];
   unsigned count = 4;
   nvml::Memory memory = {};
-  ASSERT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, &users[0]), nvml::kSuccess);
+  ASSERT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", device, &count, &users[0]),
+            nvml::kSuccess);
   ASSERT_EQ(Call("nvmlDeviceGetMemoryInfo", device, &memory), nvml::kSuccess);
   ASSERT_EQ(count, 2u);
   EXPECT_EQ(users[0].pid, static_cast<unsigned>(first.pid()));

@@ -13,8 +13,8 @@ using Words = std::vector<std::string>;
 std::vector<Lines> RunTogether(const TestMachine& machine, const std::vector<Words>& tenants) {
   std::vector<TenantProcess> started;
   for (std::size_t i = 0; i < tenants.size(); ++i) {
-    const std::string seat = std::to_string(i + 1) + "/" + std::to_string(tenants.size());
-    started.push_back(machine.Start(seat, tenants[i]));
+    const std::string slot = std::to_string(i + 1) + "/" + std::to_string(tenants.size());
+    started.push_back(machine.Start(slot, tenants[i]));
   }
   std::vector<Lines> printed;
   for (TenantProcess& tenant : started) printed.push_back(tenant.Rest());
@@ -77,8 +77,8 @@ TEST(SharedMachineTest, CopiesAndKernelsOfTwoTenantsGoSideBySide) {
 TEST(SharedMachineTest, MemoryIsSharedAndFreeMemoryIsWhatNobodyHolds) {
   const TestMachine machine(100);
   TenantProcess first = machine.Start("1/2", {"alloc:60", "wait", "free", "free_bytes", "wait"});
-  TenantProcess second = machine.Start(
-      "2/2", {"kernels:1", "wait", "free_bytes", "alloc:60", "alloc:40", "wait", "free_bytes", "alloc:60"});
+  TenantProcess second = machine.Start("2/2", {"kernels:1", "wait", "free_bytes", "alloc:60",
+                                               "alloc:40", "wait", "free_bytes", "alloc:60"});
 
   EXPECT_EQ(first.Line(), "ok");
   second.Continue();
@@ -92,15 +92,16 @@ TEST(SharedMachineTest, MemoryIsSharedAndFreeMemoryIsWhatNobodyHolds) {
   EXPECT_EQ(second.Rest(), (Lines{"free 60", "ok"}));
 }
 
-TEST(SharedMachineTest, BooksTellWhatEachProcessHeldAndDid) {
+TEST(SharedMachineTest, StatisticsTellWhatEachProcessHeldAndDid) {
   const TestMachine machine(100);
   {
-    TenantProcess first = machine.Start("1/2", {"alloc:30", "free", "alloc:10", "kernels:3", "wait"});
+    TenantProcess first =
+        machine.Start("1/2", {"alloc:30", "free", "alloc:10", "kernels:3", "wait"});
     TenantProcess second = machine.Start("2/2", {"alloc:20", "h2d:8"});
     first.Line();
     first.Line();
     second.Rest();
-    const nlohmann::json present = machine.Books();
+    const nlohmann::json present = machine.Statistics();
     EXPECT_EQ(present["processes"][0]["state"], "present");
     EXPECT_EQ(present["processes"][0]["pid"], first.pid());
     EXPECT_EQ(present["processes"][0]["device_bytes_now"][0], 10 << 20);
@@ -109,24 +110,26 @@ TEST(SharedMachineTest, BooksTellWhatEachProcessHeldAndDid) {
     first.Rest();
   }
 
-  const nlohmann::json books = machine.Books();
+  const nlohmann::json statistics = machine.Statistics();
 
-  EXPECT_EQ(books["device_bytes_capacity"], 100 << 20);
-  EXPECT_EQ(books["devices"][0]["bytes_now"], 0);
-  EXPECT_EQ(books["processes"][0]["state"], "ended");
-  EXPECT_EQ(books["processes"][0]["device_bytes_peak"][0], 30 << 20);
-  EXPECT_EQ(books["processes"][0]["kernels"], 3);
-  EXPECT_NEAR(books["processes"][0]["compute_ns"].get<double>(), 3e6, 1e5);
-  EXPECT_EQ(books["processes"][1]["device_bytes_peak"][0], (20 + 64) << 20);
-  EXPECT_EQ(books["processes"][1]["h2d_bytes"], 8 << 20);
+  EXPECT_EQ(statistics["device_bytes_capacity"], 100 << 20);
+  EXPECT_EQ(statistics["devices"][0]["bytes_now"], 0);
+  EXPECT_EQ(statistics["processes"][0]["state"], "ended");
+  EXPECT_EQ(statistics["processes"][0]["device_bytes_peak"][0], 30 << 20);
+  EXPECT_EQ(statistics["processes"][0]["kernels"], 3);
+  EXPECT_NEAR(statistics["processes"][0]["compute_ns"].get<double>(), 3e6, 1e5);
+  EXPECT_EQ(statistics["processes"][1]["device_bytes_peak"][0], (20 + 64) << 20);
+  EXPECT_EQ(statistics["processes"][1]["h2d_bytes"], 8 << 20);
 }
 
 TEST(SharedMachineTest, EqualRunsAreEqualToTheNanosecond) {
   const std::vector<Words> tenants = {
-      {"h2d:8", "kernels:7", "alloc:300", "compute:3", "launch:5", "d2h:32", "free", "kernels:2", "time"},
+      {"h2d:8", "kernels:7", "alloc:300", "compute:3", "launch:5", "d2h:32", "free", "kernels:2",
+       "time"},
       {"kernels:3", "d2h:8", "alloc:500", "compute:7", "h2d:16", "time", "launch:9", "free_bytes",
        "kernels:1", "time"},
-      {"alloc:200", "compute:1", "h2d:64", "kernels:4", "free", "alloc:700", "launch:2", "d2h:1", "time"},
+      {"alloc:200", "compute:1", "h2d:64", "kernels:4", "free", "alloc:700", "launch:2", "d2h:1",
+       "time"},
       {"launch:4", "h2d:3", "compute:5", "alloc:100", "d2h:5", "free_bytes", "kernels:6", "time"}};
   const TestMachine first;
   const auto expected = RunTogether(first, tenants);

@@ -31,7 +31,8 @@ void DoNothing(const sim::LaunchShape&, void* const*) {}
 // One millisecond on an H200.
 sim::KernelCost OneMillisecond(const sim::LaunchShape&, void* const*) { return {0, 4'300'000'000}; }
 constexpr sim::KernelEntry kKernels[] = {{"millisecond", DoNothing, OneMillisecond, 0, nullptr}};
-constexpr sim::Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
+constexpr sim::Image kImage = {
+    {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
 void Check(CUresult result, const char* what) {
   if (result == CUDA_SUCCESS) return;
@@ -74,7 +75,9 @@ class Tenant {
     CUdeviceptr base = 0;
     const CUresult result = cuMemAlloc(&base, size_bytes);
     if (result == CUDA_SUCCESS) allocations_.push_back(base);
-    std::puts(result == CUDA_SUCCESS ? "ok" : result == CUDA_ERROR_OUT_OF_MEMORY ? "full" : "error");
+    std::puts(result == CUDA_SUCCESS               ? "ok"
+              : result == CUDA_ERROR_OUT_OF_MEMORY ? "full"
+                                                   : "error");
   }
 
   void Free() {

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <stdexcept>
 
-#include "simulator/driver/machine/node_books.h"
+#include "simulator/driver/machine/node_statistics.h"
 
 namespace spillway::test {
 namespace {
@@ -30,7 +30,8 @@ TenantProcess Spawn(const Settings& settings, const std::vector<std::string>& wo
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   std::vector<char*> environment;
-  for (const std::string& setting : settings) environment.push_back(const_cast<char*>(setting.c_str()));
+  for (const std::string& setting : settings)
+    environment.push_back(const_cast<char*>(setting.c_str()));
   environment.push_back(nullptr);
   const pid_t pid = fork();
   if (pid == 0) {
@@ -96,30 +97,36 @@ long long TimeOf(const std::vector<std::string>& lines) {
   throw std::runtime_error("no time was printed");
 }
 
-long long ElapsedIn(const std::vector<std::string>& lines) { return TimeOf(lines) - TimeOf({lines.front()}); }
+long long ElapsedIn(const std::vector<std::string>& lines) {
+  return TimeOf(lines) - TimeOf({lines.front()});
+}
 
 TestMachine::TestMachine(long long capacity_mib) : path_(NewPath()), capacity_mib_(capacity_mib) {}
 
 TestMachine::~TestMachine() { unlink(path_.c_str()); }
 
-TenantProcess TestMachine::Start(const std::string& seat, const std::vector<std::string>& words) const {
-  return Spawn({"SPILLWAY_SIM_NODE=" + path_, "SPILLWAY_SIM_SEAT=" + seat,
+TenantProcess TestMachine::Start(const std::string& slot,
+                                 const std::vector<std::string>& words) const {
+  return Spawn({"SPILLWAY_SIM_NODE=" + path_, "SPILLWAY_SIM_SLOT=" + slot,
                 "SPILLWAY_SIM_CAPACITY=" + std::to_string(capacity_mib_ << 20)},
                words);
 }
 
 TenantProcess TestMachine::StartWithCapacity(long long capacity_mib,
                                              const std::vector<std::string>& words) const {
-  return Spawn({"SPILLWAY_SIM_NODE=" + path_, "SPILLWAY_SIM_CAPACITY=" + std::to_string(capacity_mib << 20)},
-               words);
+  return Spawn(
+      {"SPILLWAY_SIM_NODE=" + path_, "SPILLWAY_SIM_CAPACITY=" + std::to_string(capacity_mib << 20)},
+      words);
 }
 
-nlohmann::json TestMachine::Books() const {
-  const base::Result<std::string> json = simulator::ReadNodeBooks(path_);
+nlohmann::json TestMachine::Statistics() const {
+  const base::Result<std::string> json = simulator::ReadNodeStatistics(path_);
   if (!json) throw std::runtime_error(json.text());
   return nlohmann::json::parse(*json);
 }
 
-std::vector<std::string> RunAlone(const std::vector<std::string>& words) { return Spawn({}, words).Rest(); }
+std::vector<std::string> RunAlone(const std::vector<std::string>& words) {
+  return Spawn({}, words).Rest();
+}
 
 }  // namespace spillway::test

@@ -1,6 +1,7 @@
 // Tenants as processes of their own on one simulated machine (tenant.cpp), for tests.
 //
-// One thread. A machine and its file live as long as the test; a tenant that was not waited for is killed.
+// One thread. A machine and its file live as long as the test; a tenant that was not waited for is
+// killed.
 #pragma once
 
 #include <sys/types.h>
@@ -47,10 +48,11 @@ class TestMachine {
   TestMachine(const TestMachine&) = delete;
   TestMachine& operator=(const TestMachine&) = delete;
 
-  // `seat`: "1/2", or empty.
-  TenantProcess Start(const std::string& seat, const std::vector<std::string>& words) const;
-  TenantProcess StartWithCapacity(long long capacity_mib, const std::vector<std::string>& words) const;
-  nlohmann::json Books() const;
+  // `slot`: "1/2", or empty.
+  TenantProcess Start(const std::string& slot, const std::vector<std::string>& words) const;
+  TenantProcess StartWithCapacity(long long capacity_mib,
+                                  const std::vector<std::string>& words) const;
+  nlohmann::json Statistics() const;
   const std::string& path() const { return path_; }
 
  private:

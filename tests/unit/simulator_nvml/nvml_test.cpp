@@ -104,14 +104,15 @@ TEST_F(NvmlTest, AProcessRunsWhereItHasAContext) {
   ASSERT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
 
   unsigned count = 0;
-  EXPECT_EQ(
-      Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count, static_cast<Process*>(nullptr)),
-      kInsufficientSize);
+  EXPECT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count,
+                 static_cast<Process*>(nullptr)),
+            kInsufficientSize);
   EXPECT_EQ(count, 1u);
 
   Process process[2] = {};
   count = 2;
-  EXPECT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count, &process[0]), kSuccess);
+  EXPECT_EQ(Call("nvmlDeviceGetComputeRunningProcesses_v3", DeviceAt(1), &count, &process[0]),
+            kSuccess);
   EXPECT_EQ(count, 1u);
   EXPECT_EQ(process[0].pid, static_cast<unsigned>(getpid()));
   EXPECT_EQ(process[0].used_bytes, 64 * kMiB);
@@ -140,7 +141,8 @@ TEST_F(NvmlTest, NamesAreTheDriversNames) {
 
   char bus[32] = {};
   ASSERT_EQ(cuDeviceGetPCIBusId(bus, sizeof bus, 1), CUDA_SUCCESS);
-  EXPECT_EQ(Call("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(bus), &found), kSuccess);
+  EXPECT_EQ(Call("nvmlDeviceGetHandleByPciBusId_v2", static_cast<const char*>(bus), &found),
+            kSuccess);
   EXPECT_EQ(found, DeviceAt(1));
 }
 
@@ -148,7 +150,8 @@ TEST_F(NvmlTest, WhatIsNoDeviceIsAnInvalidArgument) {
   Device device = nullptr;
   EXPECT_EQ(Call("nvmlDeviceGetHandleByIndex_v2", 2u, &device), kInvalidArgument);
   Memory memory{};
-  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo", static_cast<Device>(nullptr), &memory), kInvalidArgument);
+  EXPECT_EQ(Call("nvmlDeviceGetMemoryInfo", static_cast<Device>(nullptr), &memory),
+            kInvalidArgument);
 }
 
 TEST(NvmlBeforeInitTest, EverythingIsUninitialized) {

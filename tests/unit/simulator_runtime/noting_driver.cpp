@@ -1,5 +1,5 @@
-// A libcuda.so.1 that does nothing but note what the runtime asks of it: every request for an entry point, and every call of
-// an entry point by its request ("cuMemcpyHtoD ver=7000 flags=2").
+// A libcuda.so.1 that does nothing but note what the runtime asks of it: every request for an entry
+// point, and every call of an entry point by its request ("cuMemcpyHtoD ver=7000 flags=2").
 #include <cuda.h>
 
 #include <cstring>

@@ -15,7 +15,9 @@ Function Find(const char* library, const char* name) {
   return reinterpret_cast<Function>(dlsym(dlopen(library, RTLD_NOW), name));
 }
 
-std::string Requests() { return Find<const char* (*)()>("libcuda.so.1", "noting_driver_requests")(); }
+std::string Requests() {
+  return Find<const char* (*)()>("libcuda.so.1", "noting_driver_requests")();
+}
 
 // The driver entry that `call` led to, as "name ver=N flags=N".
 template <typename Call>
@@ -44,8 +46,10 @@ TEST(RuntimeRequestsTest, AsksForNothingThatTheRealRuntimeDoesNotAskFor) {
 TEST(RuntimeRequestsTest, ReachesTheDriversTwinFromPerThreadNames) {
   void* const runtime = dlopen("libcudart.so.13", RTLD_NOW);
   auto* const copy = reinterpret_cast<decltype(&cudaMemcpy)>(dlsym(runtime, "cudaMemcpy_ptds"));
-  auto* const fill = reinterpret_cast<decltype(&cudaMemsetAsync)>(dlsym(runtime, "cudaMemsetAsync_ptsz"));
-  auto* const record = reinterpret_cast<decltype(&cudaEventRecord)>(dlsym(runtime, "cudaEventRecord_ptsz"));
+  auto* const fill =
+      reinterpret_cast<decltype(&cudaMemsetAsync)>(dlsym(runtime, "cudaMemsetAsync_ptsz"));
+  auto* const record =
+      reinterpret_cast<decltype(&cudaEventRecord)>(dlsym(runtime, "cudaEventRecord_ptsz"));
   ASSERT_TRUE(copy && fill && record);
   char from[4] = {}, to[4] = {};
 

@@ -39,9 +39,11 @@ TEST(SimulatedRuntimeTest, MovesPitchedRowsThereAndBack) {
   std::vector<char> rows(8 * 100), back(8 * 100);
   for (std::size_t i = 0; i < rows.size(); ++i) rows[i] = static_cast<char>(i);
 
-  ASSERT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 100, 100, 8, cudaMemcpyHostToDevice), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy2D(device, pitch, rows.data(), 100, 100, 8, cudaMemcpyHostToDevice),
+            cudaSuccess);
   ASSERT_EQ(cudaMemset2D(static_cast<char*>(device) + 10, pitch, 7, 5, 8), cudaSuccess);
-  ASSERT_EQ(cudaMemcpy2D(back.data(), 100, device, pitch, 100, 8, cudaMemcpyDeviceToHost), cudaSuccess);
+  ASSERT_EQ(cudaMemcpy2D(back.data(), 100, device, pitch, 100, 8, cudaMemcpyDeviceToHost),
+            cudaSuccess);
 
   EXPECT_EQ(back[9], rows[9]);
   EXPECT_EQ(back[10], 7);
@@ -103,19 +105,23 @@ TEST(SimulatedRuntimeTest, KeepsErrorsApartByThread) {
 
 TEST(SimulatedRuntimeTest, RefusesLaunchesOfUnknownFunctionsAndEmptyShapes) {
   const auto* const unknown = reinterpret_cast<const void*>(&std::memcmp);
-  EXPECT_EQ(cudaLaunchKernel(unknown, dim3(1), dim3(1), nullptr, 0, nullptr), cudaErrorInvalidDeviceFunction);
-  EXPECT_EQ(cudaLaunchKernel(unknown, dim3(0), dim3(1), nullptr, 0, nullptr), cudaErrorInvalidConfiguration);
+  EXPECT_EQ(cudaLaunchKernel(unknown, dim3(1), dim3(1), nullptr, 0, nullptr),
+            cudaErrorInvalidDeviceFunction);
+  EXPECT_EQ(cudaLaunchKernel(unknown, dim3(0), dim3(1), nullptr, 0, nullptr),
+            cudaErrorInvalidConfiguration);
   EXPECT_EQ(cudaGetLastError(), cudaErrorInvalidConfiguration);
 }
 
 TEST(SimulatedRuntimeTest, LooksUpDriverFunctions) {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult status;
-  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &status),
-            cudaSuccess);
+  ASSERT_EQ(
+      cudaGetDriverEntryPointByVersion("cuMemAlloc", &function, 12000, cudaEnableDefault, &status),
+      cudaSuccess);
   EXPECT_NE(function, nullptr);
   EXPECT_EQ(status, cudaDriverEntryPointSuccess);
-  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, cudaEnableDefault, &status),
+  ASSERT_EQ(cudaGetDriverEntryPointByVersion("cuNoSuchThing", &function, 12000, cudaEnableDefault,
+                                             &status),
             cudaSuccess);
   EXPECT_EQ(function, nullptr);
   EXPECT_EQ(status, cudaDriverEntryPointSymbolNotFound);

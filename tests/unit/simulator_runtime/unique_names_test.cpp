@@ -13,20 +13,22 @@ TEST(UniqueNamesTest, GivesUnnamedNamespacesTheirCommonName) {
 }
 
 TEST(UniqueNamesTest, DropsTheFileBeforeVariablesOfUnnamedNamespaces) {
-  EXPECT_EQ(WithoutFileMarks(
-                "_ZN34_INTERNAL_ac6a078a_4_a_cu_4c6df5c12ns36_GLOBAL__N__ac6a078a_4_a_cu_4c6df5c14adevE"),
-            "_ZN2ns12_GLOBAL__N_14adevE");
+  EXPECT_EQ(
+      WithoutFileMarks(
+          "_ZN34_INTERNAL_ac6a078a_4_a_cu_4c6df5c12ns36_GLOBAL__N__ac6a078a_4_a_cu_4c6df5c14adevE"),
+      "_ZN2ns12_GLOBAL__N_14adevE");
 }
 
 TEST(UniqueNamesTest, DropsTheFileBeforeStaticNamesOfRelocatableCode) {
   EXPECT_EQ(WithoutFileMarks("__nv_static_27__1fb45d9a_6_zoo_cu_0a086377__Z14InternalKernelPi"),
             "_Z14InternalKernelPi");
-  EXPECT_EQ(WithoutFileMarks("__nv_static_27__1fb45d9a_6_zoo_cu_0a086377_internal_value"), "internal_value");
+  EXPECT_EQ(WithoutFileMarks("__nv_static_27__1fb45d9a_6_zoo_cu_0a086377_internal_value"),
+            "internal_value");
 }
 
 TEST(UniqueNamesTest, LeavesOrdinaryNamesAlone) {
-  for (const char* name :
-       {"_Z5saxpyifPKfPf", "_Z5scaleIfEvPT_S0_i", "coefficients", "_ZN1a1b4BothIfLi33EEEvPKT_", ""}) {
+  for (const char* name : {"_Z5saxpyifPKfPf", "_Z5scaleIfEvPT_S0_i", "coefficients",
+                           "_ZN1a1b4BothIfLi33EEEvPKT_", ""}) {
     EXPECT_EQ(WithoutFileMarks(name), name);
   }
 }

@@ -4,8 +4,10 @@
 // Ownership: whoever allocates frees, with the size it asked for; an allocator outlives its blocks.
 // Invariants
 //  1. Addresses are aligned to 256 bytes.
-//  2. A freed block may be handed out again at once: all its uses and the next are on the one compute stream.
-//  3. What is handed out depends on the sequence of requests alone, never on how much memory is free.
+//  2. A freed block may be handed out again at once: all its uses and the next are on the one
+//  compute stream.
+//  3. What is handed out depends on the sequence of requests alone, never on how much memory is
+//  free.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -25,7 +27,7 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(std::size_t size_bytes) = 0;
   virtual void free(void* address) = 0;
-  // Device bytes that the allocator itself knows to hold; 0 where the driver keeps the books.
+  // Device bytes that the allocator itself knows to hold; 0 where the driver keeps the statistics.
   virtual std::size_t reserved_bytes() const { return 0; }
 };
 

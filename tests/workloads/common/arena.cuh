@@ -1,13 +1,16 @@
-// A caching allocator in miniature: large segments from the driver, tensors carved out of them, nothing
-// given back.
+// A caching allocator in miniature: large segments from the driver, tensors carved out of them,
+// nothing given back.
 //
 // Used by: ArenaAllocator, on the main thread.
-// Ownership: the arena owns its segments until it is destroyed; callers own blocks between allocate and free.
-// Invariants
+// Ownership: the arena owns its segments until it is destroyed; callers own blocks between allocate
+// and free. Invariants
 //  1. A segment is tiled by its blocks without gaps; two neighbouring blocks are never both free.
-//  2. Blocks up to 1 MiB live in segments of 2 MiB, those below 4 MiB in segments of 8 MiB, larger ones
-//     have a segment of their own, rounded up to 2 MiB, which serves later requests of about its size.
-//  3. A request takes the smallest free block of its class that fits, at the lowest address among equals of
+//  2. Blocks up to 1 MiB live in segments of 2 MiB, those below 4 MiB in segments of 8 MiB, larger
+//  ones
+//     have a segment of their own, rounded up to 2 MiB, which serves later requests of about its
+//     size.
+//  3. A request takes the smallest free block of its class that fits, at the lowest address among
+//  equals of
 //     one segment's age: the choice follows from the sequence of requests alone.
 // Never does: call the driver while a cached block fits.
 #pragma once
@@ -40,7 +43,8 @@ class Arena {
     const std::size_t rounded_bytes = round_up(size_bytes == 0 ? 1 : size_bytes, kBlockBytes);
     const SizeClass size_class = class_of(rounded_bytes);
     auto found = free_[size_class].lower_bound(Key{rounded_bytes, 0, 0});
-    if (found == free_[size_class].end() || wasteful(size_class, found->size_bytes, rounded_bytes)) {
+    if (found == free_[size_class].end() ||
+        wasteful(size_class, found->size_bytes, rounded_bytes)) {
       add_segment(size_class, rounded_bytes);
       found = free_[size_class].lower_bound(Key{rounded_bytes, 0, 0});
     }
@@ -93,7 +97,8 @@ class Arena {
     return size_bytes <= kSmallBytes ? kSmall : size_bytes < kMediumBytes ? kMedium : kLarge;
   }
 
-  // A large segment is not split, so one far larger than the request stays for a request of its own size.
+  // A large segment is not split, so one far larger than the request stays for a request of its own
+  // size.
   static bool wasteful(SizeClass size_class, std::size_t block_bytes, std::size_t wanted_bytes) {
     return size_class == kLarge &&
            block_bytes > round_up(wanted_bytes, kLargeRoundingBytes) + wanted_bytes / 4;

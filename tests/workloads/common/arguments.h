@@ -1,5 +1,5 @@
-// Command lines of the trainers: long options over getopt_long, each bound to a variable that holds its
-// default.
+// Command lines of the trainers: long options over getopt_long, each bound to a variable that holds
+// its default.
 //
 // Used by: main() of each trainer, before any CUDA call.
 // Ownership: a bound variable outlives parse().
@@ -25,8 +25,9 @@ class Arguments {
   explicit Arguments(std::string purpose) : purpose_(std::move(purpose)) {}
 
   void integer(const char* name, int* value, int lowest, int highest, const char* help) {
-    add(name, "N", help, std::to_string(*value),
-        [=](const std::string& text) { *value = static_cast<int>(number(name, text, lowest, highest)); });
+    add(name, "N", help, std::to_string(*value), [=](const std::string& text) {
+      *value = static_cast<int>(number(name, text, lowest, highest));
+    });
   }
 
   void seed(const char* name, std::uint64_t* value, const char* help) {
@@ -79,7 +80,8 @@ class Arguments {
     std::vector<option> table;
     for (const Entry& entry : entries_) {
       const bool wants_value = !entry.placeholder.empty();
-      table.push_back({entry.name.c_str(), wants_value ? required_argument : no_argument, nullptr, 0});
+      table.push_back(
+          {entry.name.c_str(), wants_value ? required_argument : no_argument, nullptr, 0});
     }
     table.push_back({"help", no_argument, nullptr, 'h'});
     table.push_back({nullptr, 0, nullptr, 0});
@@ -100,16 +102,18 @@ class Arguments {
 
   void add(std::string name, std::string placeholder, std::string help, std::string initial,
            std::function<void(const std::string&)> accept) {
-    entries_.push_back(
-        {std::move(name), std::move(placeholder), std::move(help), std::move(initial), std::move(accept)});
+    entries_.push_back({std::move(name), std::move(placeholder), std::move(help),
+                        std::move(initial), std::move(accept)});
   }
 
-  static long long number(const char* name, const std::string& text, long long lowest, long long highest) {
+  static long long number(const char* name, const std::string& text, long long lowest,
+                          long long highest) {
     char* end = nullptr;
     errno = 0;
     const long long value = std::strtoll(text.c_str(), &end, 10);
     if (end == text.c_str() || *end != '\0' || errno != 0 || value < lowest || value > highest) {
-      fail(2, "--%s wants a whole number from %lld to %lld, not '%s'", name, lowest, highest, text.c_str());
+      fail(2, "--%s wants a whole number from %lld to %lld, not '%s'", name, lowest, highest,
+           text.c_str());
     }
     return value;
   }
@@ -117,10 +121,12 @@ class Arguments {
   static std::size_t size_bytes(const char* name, const std::string& text) {
     const std::size_t digits = text.find_first_not_of("0123456789");
     const std::string unit = digits == std::string::npos ? "" : text.substr(digits);
-    const std::vector<std::pair<std::string, int>> shifts = {{"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
+    const std::vector<std::pair<std::string, int>> shifts = {
+        {"", 0}, {"KiB", 10}, {"MiB", 20}, {"GiB", 30}};
     for (const auto& [suffix, shift] : shifts) {
       if (unit != suffix || digits == 0) continue;
-      return static_cast<std::size_t>(number(name, text.substr(0, digits), 0, 1LL << (50 - shift))) << shift;
+      return static_cast<std::size_t>(number(name, text.substr(0, digits), 0, 1LL << (50 - shift)))
+             << shift;
     }
     fail(2, "--%s wants a size such as 4096, 512KiB, 8MiB or 1GiB, not '%s'", name, text.c_str());
   }
@@ -128,7 +134,8 @@ class Arguments {
   [[noreturn]] void print_help() const {
     std::printf("%s\n\nUsage: %s [options]\n", purpose_.c_str(), program_invocation_short_name);
     for (const Entry& entry : entries_) {
-      const std::string left = "--" + entry.name + (entry.placeholder.empty() ? "" : "=" + entry.placeholder);
+      const std::string left =
+          "--" + entry.name + (entry.placeholder.empty() ? "" : "=" + entry.placeholder);
       const std::string right = entry.initial.empty() ? "" : " [" + entry.initial + "]";
       std::printf("  %-34s %s%s\n", left.c_str(), entry.help.c_str(), right.c_str());
     }

@@ -1,4 +1,5 @@
-// Error checks of the trainers: a failed CUDA, cuDNN or cuBLAS call ends the program and names itself.
+// Error checks of the trainers: a failed CUDA, cuDNN or cuBLAS call ends the program and names
+// itself.
 //
 // Used by: all of tests/workloads, from the main thread.
 // Exit codes: 1 for a failed call or missing data, 2 for arguments that make no sense.
@@ -23,8 +24,8 @@ template <typename Status>
 void check_call(Status status, const char* call, const char* file, int line) {
   if (static_cast<int>(status) == 0) return;
   std::fflush(stdout);
-  std::fprintf(stderr, "%s: %s:%d: %s failed: %s (%d)\n", program_invocation_short_name, file, line, call,
-               describe(status), static_cast<int>(status));
+  std::fprintf(stderr, "%s: %s:%d: %s failed: %s (%d)\n", program_invocation_short_name, file, line,
+               call, describe(status), static_cast<int>(status));
   std::exit(1);
 }
 

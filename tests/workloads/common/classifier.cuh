@@ -16,18 +16,20 @@ namespace workloads {
 __global__ void label_losses(const float* log_probabilities, const std::int32_t* labels, int rows,
                              int classes, float* row_losses) {
   const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
-  if (row < rows) row_losses[row] = -log_probabilities[static_cast<std::size_t>(row) * classes + labels[row]];
+  if (row < rows)
+    row_losses[row] = -log_probabilities[static_cast<std::size_t>(row) * classes + labels[row]];
 }
 
 // The gradient of the mean loss by the logarithms of the probabilities.
-__global__ void label_gradients(const std::int32_t* labels, int rows, int classes, float* gradient) {
+__global__ void label_gradients(const std::int32_t* labels, int rows, int classes,
+                                float* gradient) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (i >= rows * classes) return;
   gradient[i] = i % classes == labels[i / classes] ? -1.0f / static_cast<float>(rows) : 0.0f;
 }
 
-__global__ void count_right_answers(const float* logits, const std::int32_t* labels, int rows, int classes,
-                                    unsigned int* right) {
+__global__ void count_right_answers(const float* logits, const std::int32_t* labels, int rows,
+                                    int classes, unsigned int* right) {
   const int row = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);
   if (row >= rows) return;
   const float* values = logits + static_cast<std::size_t>(row) * classes;
@@ -48,8 +50,8 @@ class Classifier {
     const TensorDescriptor data(logits.shape);
     const float one = 1.0f, zero = 0.0f;
     Tensor log_probabilities = transient_tensor(device_->memory(), logits.shape);
-    CHECK(cudnnSoftmaxForward(device_->cudnn(), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL, &one, data,
-                              logits.data(), &zero, data, log_probabilities.data()));
+    CHECK(cudnnSoftmaxForward(device_->cudnn(), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL, &one,
+                              data, logits.data(), &zero, data, log_probabilities.data()));
     logits.reset();
     record_loss(log_probabilities, labels);
     Tensor d_log = transient_tensor(device_->memory(), log_probabilities.shape);
@@ -57,8 +59,9 @@ class Classifier {
         labels, rows, classes, d_log.data());
     CHECK_LAUNCH("label_gradients");
     Tensor d_logits = transient_tensor(device_->memory(), d_log.shape);
-    CHECK(cudnnSoftmaxBackward(device_->cudnn(), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL, &one, data,
-                               log_probabilities.data(), data, d_log.data(), &zero, data, d_logits.data()));
+    CHECK(cudnnSoftmaxBackward(device_->cudnn(), CUDNN_SOFTMAX_LOG, CUDNN_SOFTMAX_MODE_CHANNEL,
+                               &one, data, log_probabilities.data(), data, d_log.data(), &zero,
+                               data, d_logits.data()));
     return d_logits;
   }
 
@@ -68,8 +71,8 @@ class Classifier {
     const SharedBuffer right = device_->memory()->transient(sizeof(unsigned int));
     CHECK(cudaMemsetAsync(right->address(), 0, right->size_bytes(), device_->compute_stream()));
     count_right_answers<<<blocks_for(static_cast<std::size_t>(logits.shape.n)), kThreads, 0,
-                          device_->compute_stream()>>>(logits.data(), labels, logits.shape.n, logits.shape.c,
-                                                       right->as<unsigned int>());
+                          device_->compute_stream()>>>(logits.data(), labels, logits.shape.n,
+                                                       logits.shape.c, right->as<unsigned int>());
     CHECK_LAUNCH("count_right_answers");
     unsigned int count = 0;
     CHECK(cudaMemcpyAsync(&count, right->address(), sizeof(count), cudaMemcpyDeviceToHost,
@@ -82,8 +85,9 @@ class Classifier {
   void record_loss(const Tensor& log_probabilities, const std::int32_t* labels) {
     const int rows = log_probabilities.shape.n;
     const Tensor row_losses = transient_tensor(device_->memory(), {rows});
-    label_losses<<<blocks_for(static_cast<std::size_t>(rows)), kThreads, 0, device_->compute_stream()>>>(
-        log_probabilities.data(), labels, rows, log_probabilities.shape.c, row_losses.data());
+    label_losses<<<blocks_for(static_cast<std::size_t>(rows)), kThreads, 0,
+                   device_->compute_stream()>>>(log_probabilities.data(), labels, rows,
+                                                log_probabilities.shape.c, row_losses.data());
     CHECK_LAUNCH("label_losses");
     meter_.record(row_losses.data(), rows);
   }

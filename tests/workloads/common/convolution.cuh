@@ -3,9 +3,10 @@
 // Used by: Convolution (layers.cuh), on the main thread.
 // Ownership: owns its descriptors; a workspace lives for one call.
 // Invariants
-//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace limit; where
-//     none fits, the deterministic one that needs least. Free memory is never asked for, so the numbers
-//     cannot depend on it.
+//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace
+//  limit; where
+//     none fits, the deterministic one that needs least. Free memory is never asked for, so the
+//     numbers cannot depend on it.
 //  2. The choice is made again only when the input's shape changes.
 #pragma once
 
@@ -29,14 +30,16 @@ void choose(const Performance* ranked, int count, std::size_t limit_bytes,
   const Performance* smallest = nullptr;
   for (int i = 0; i < count; ++i) {
     const Performance& candidate = ranked[i];
-    if (candidate.status != CUDNN_STATUS_SUCCESS || candidate.determinism != CUDNN_DETERMINISTIC) continue;
+    if (candidate.status != CUDNN_STATUS_SUCCESS || candidate.determinism != CUDNN_DETERMINISTIC)
+      continue;
     if (candidate.memory <= limit_bytes) {
       *chosen = {candidate.algo, candidate.memory};
       return;
     }
     if (smallest == nullptr || candidate.memory < smallest->memory) smallest = &candidate;
   }
-  if (smallest == nullptr) fail(1, "cuDNN has no deterministic algorithm for a convolution of this shape");
+  if (smallest == nullptr)
+    fail(1, "cuDNN has no deterministic algorithm for a convolution of this shape");
   *chosen = {smallest->algo, smallest->memory};
 }
 
@@ -48,8 +51,9 @@ class ConvolutionPlan {
 
   ConvolutionPlan(Device* device, Geometry geometry) : device_(device) {
     CHECK(cudnnCreateConvolutionDescriptor(&convolution_));
-    CHECK(cudnnSetConvolution2dDescriptor(convolution_, geometry.padding, geometry.padding, geometry.stride,
-                                          geometry.stride, 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    CHECK(cudnnSetConvolution2dDescriptor(convolution_, geometry.padding, geometry.padding,
+                                          geometry.stride, geometry.stride, 1, 1,
+                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
     CHECK(cudnnCreateFilterDescriptor(&filter_));
   }
   ConvolutionPlan(const ConvolutionPlan&) = delete;
@@ -65,8 +69,8 @@ class ConvolutionPlan {
     CHECK(cudnnSetFilter4dDescriptor(filter_, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, filter_shape.n,
                                      filter_shape.c, filter_shape.h, filter_shape.w));
     x_ = std::make_unique<TensorDescriptor>(x_shape);
-    CHECK(cudnnGetConvolution2dForwardOutputDim(convolution_, *x_, filter_, &y_shape_.n, &y_shape_.c,
-                                                &y_shape_.h, &y_shape_.w));
+    CHECK(cudnnGetConvolution2dForwardOutputDim(convolution_, *x_, filter_, &y_shape_.n,
+                                                &y_shape_.c, &y_shape_.h, &y_shape_.w));
     y_ = std::make_unique<TensorDescriptor>(y_shape_);
     choose_algorithms();
   }
@@ -82,16 +86,18 @@ class ConvolutionPlan {
 
   void filter_gradient(const Tensor& x, const Tensor& dy, const Tensor& gradient) const {
     const auto workspace = device_->memory()->workspace(backward_filter_.workspace_bytes);
-    CHECK(cudnnConvolutionBackwardFilter(device_->cudnn(), &kOne, *x_, x.data(), *y_, dy.data(), convolution_,
-                                         backward_filter_.algorithm, address_of(workspace),
-                                         backward_filter_.workspace_bytes, &kZero, filter_, gradient.data()));
+    CHECK(cudnnConvolutionBackwardFilter(device_->cudnn(), &kOne, *x_, x.data(), *y_, dy.data(),
+                                         convolution_, backward_filter_.algorithm,
+                                         address_of(workspace), backward_filter_.workspace_bytes,
+                                         &kZero, filter_, gradient.data()));
   }
 
   void input_gradient(const Tensor& filter, const Tensor& dy, const Tensor& dx) const {
     const auto workspace = device_->memory()->workspace(backward_data_.workspace_bytes);
-    CHECK(cudnnConvolutionBackwardData(device_->cudnn(), &kOne, filter_, filter.data(), *y_, dy.data(),
-                                       convolution_, backward_data_.algorithm, address_of(workspace),
-                                       backward_data_.workspace_bytes, &kZero, *x_, dx.data()));
+    CHECK(cudnnConvolutionBackwardData(device_->cudnn(), &kOne, filter_, filter.data(), *y_,
+                                       dy.data(), convolution_, backward_data_.algorithm,
+                                       address_of(workspace), backward_data_.workspace_bytes,
+                                       &kZero, *x_, dx.data()));
   }
 
   void add_bias(const Tensor& bias, const Tensor& y) const {
@@ -121,12 +127,13 @@ class ConvolutionPlan {
                                                  kMostAlgorithms, &count, forward));
     choose(forward, count, limit_bytes, &forward_);
     cudnnConvolutionBwdFilterAlgoPerf_t backward_filter[kMostAlgorithms];
-    CHECK(cudnnGetConvolutionBackwardFilterAlgorithm_v7(device_->cudnn(), *x_, *y_, convolution_, filter_,
-                                                        kMostAlgorithms, &count, backward_filter));
+    CHECK(cudnnGetConvolutionBackwardFilterAlgorithm_v7(device_->cudnn(), *x_, *y_, convolution_,
+                                                        filter_, kMostAlgorithms, &count,
+                                                        backward_filter));
     choose(backward_filter, count, limit_bytes, &backward_filter_);
     cudnnConvolutionBwdDataAlgoPerf_t backward_data[kMostAlgorithms];
-    CHECK(cudnnGetConvolutionBackwardDataAlgorithm_v7(device_->cudnn(), filter_, *y_, convolution_, *x_,
-                                                      kMostAlgorithms, &count, backward_data));
+    CHECK(cudnnGetConvolutionBackwardDataAlgorithm_v7(device_->cudnn(), filter_, *y_, convolution_,
+                                                      *x_, kMostAlgorithms, &count, backward_data));
     choose(backward_data, count, limit_bytes, &backward_data_);
   }
 

@@ -1,5 +1,5 @@
-// What a trainer works with: two streams, the library handles, the memory, and the options common to all
-// trainers.
+// What a trainer works with: two streams, the library handles, the memory, and the options common
+// to all trainers.
 //
 // Used by: main() and the layers, on the main thread.
 // Ownership: owns streams and handles; destroyed after every tensor.
@@ -21,7 +21,9 @@
 
 namespace workloads {
 
-inline bool exists(const std::string& file) { return !file.empty() && access(file.c_str(), F_OK) == 0; }
+inline bool exists(const std::string& file) {
+  return !file.empty() && access(file.c_str(), F_OK) == 0;
+}
 
 struct DeviceOptions {
   AllocatorKind allocator = AllocatorKind::kMalloc;
@@ -43,7 +45,8 @@ struct DeviceOptions {
     arguments->choice("free", &lifetime, {{"dead", Lifetime::kDead}, {"step", Lifetime::kStep}},
                       "free activations when dead or at the step's end");
     arguments->seed("seed", &seed, "seed of the weights and of the data's order");
-    arguments->size("workspace", &workspace_limit_bytes, "upper limit of a convolution's workspace");
+    arguments->size("workspace", &workspace_limit_bytes,
+                    "upper limit of a convolution's workspace");
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
     arguments->integer("pause-after", &pause_after, 0, 1000000,
                        "step behind which the program does nothing for a while; 0: none");

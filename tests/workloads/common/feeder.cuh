@@ -1,11 +1,11 @@
-// Input batches: filled on the host in pinned memory, copied on the copy stream while the previous step
-// computes.
+// Input batches: filled on the host in pinned memory, copied on the copy stream while the previous
+// step computes.
 //
-// Used by: the training loops, on the main thread, in the order stage, acquire, (stage the next), release.
-// Ownership: two pinned and two device buffers, used in turn.
-// Invariants
+// Used by: the training loops, on the main thread, in the order stage, acquire, (stage the next),
+// release. Ownership: two pinned and two device buffers, used in turn. Invariants
 //  1. A pinned buffer is filled again only after its last copy is done.
-//  2. A device buffer is overwritten only after the step that read it is done; the streams order this by
+//  2. A device buffer is overwritten only after the step that read it is done; the streams order
+//  this by
 //     events.
 #pragma once
 
@@ -17,7 +17,8 @@ namespace workloads {
 
 class BatchFeeder {
  public:
-  BatchFeeder(Device* device, std::size_t batch_bytes) : device_(device), batch_bytes_(batch_bytes) {
+  BatchFeeder(Device* device, std::size_t batch_bytes)
+      : device_(device), batch_bytes_(batch_bytes) {
     for (Slot& slot : slots_) {
       CHECK(cudaMallocHost(&slot.pinned, batch_bytes));
       slot.buffer = device->memory()->persistent(batch_bytes);
@@ -58,7 +59,9 @@ class BatchFeeder {
   }
 
   // After the last launch that reads the batch.
-  void release() { CHECK(cudaEventRecord(slots_[used_++ % kSlots].consumed, device_->compute_stream())); }
+  void release() {
+    CHECK(cudaEventRecord(slots_[used_++ % kSlots].consumed, device_->compute_stream()));
+  }
 
  private:
   static constexpr int kSlots = 2;

@@ -18,8 +18,8 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual Tensor forward(const Tensor& x, Mode mode) = 0;
-  // Takes the gradient of the result of the last forward in Mode::kTrain; makes the parameters' gradients
-  // and returns the input's.
+  // Takes the gradient of the result of the last forward in Mode::kTrain; makes the parameters'
+  // gradients and returns the input's.
   virtual Tensor backward(Tensor dy) = 0;
   virtual void collect(Parameters*) {}
 };

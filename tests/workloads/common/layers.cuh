@@ -1,13 +1,14 @@
 // The layers of a convolutional network over cuDNN, each with its backward pass.
 //
 // Used by: digits_cnn and convnet, on the main thread.
-// Ownership: a layer owns its parameters; between forward and backward of a training step it shares the
-// tensors that its backward pass reads, and lets go of each in backward.
-// Invariants
-//  1. forward makes a new tensor for its result (no layer works in place), backward one for the input's
+// Ownership: a layer owns its parameters; between forward and backward of a training step it shares
+// the tensors that its backward pass reads, and lets go of each in backward. Invariants
+//  1. forward makes a new tensor for its result (no layer works in place), backward one for the
+//  input's
 //     gradient.
 //  2. In Mode::kEvaluate nothing is kept and running statistics are used, not changed.
-//  3. Only algorithms that cuDNN calls deterministic are used, chosen by shape and a fixed workspace limit.
+//  3. Only algorithms that cuDNN calls deterministic are used, chosen by shape and a fixed
+//  workspace limit.
 #pragma once
 
 #include <memory>
@@ -32,8 +33,8 @@ class Convolution final : public Layer {
       : device_(device),
         options_(options),
         plan_(device, {options.kernel, options.stride, (options.kernel - 1) / 2}),
-        filter_(factory->uniform(filter_shape(options), options.in_channels * options.kernel * options.kernel,
-                                 2.0f)) {
+        filter_(factory->uniform(filter_shape(options),
+                                 options.in_channels * options.kernel * options.kernel, 2.0f)) {
     if (options.bias) bias_ = factory->constant({1, options.out_channels}, 0.0f);
   }
 
@@ -92,10 +93,10 @@ class BatchNorm final : public Layer {
     const TensorDescriptor data(x.shape), channels(scale_.value.shape);
     const float one = 1.0f, zero = 0.0f;
     if (mode == Mode::kEvaluate) {
-      CHECK(cudnnBatchNormalizationForwardInference(device_->cudnn(), kPerChannel, &one, &zero, data,
-                                                    x.data(), data, y.data(), channels, scale_.value.data(),
-                                                    shift_.value.data(), running_mean_.value.data(),
-                                                    running_variance_.value.data(), kEpsilon));
+      CHECK(cudnnBatchNormalizationForwardInference(
+          device_->cudnn(), kPerChannel, &one, &zero, data, x.data(), data, y.data(), channels,
+          scale_.value.data(), shift_.value.data(), running_mean_.value.data(),
+          running_variance_.value.data(), kEpsilon));
       return y;
     }
     mean_ = transient_tensor(device_->memory(), scale_.value.shape);
@@ -114,10 +115,10 @@ class BatchNorm final : public Layer {
     shift_.gradient = transient_tensor(device_->memory(), shift_.value.shape);
     const TensorDescriptor data(dy.shape), channels(scale_.value.shape);
     const float one = 1.0f, zero = 0.0f;
-    CHECK(cudnnBatchNormalizationBackward(device_->cudnn(), kPerChannel, &one, &zero, &one, &zero, data,
-                                          x_.data(), data, dy.data(), data, dx.data(), channels,
-                                          scale_.value.data(), scale_.gradient.data(), shift_.gradient.data(),
-                                          kEpsilon, mean_.data(), inverse_deviation_.data()));
+    CHECK(cudnnBatchNormalizationBackward(
+        device_->cudnn(), kPerChannel, &one, &zero, &one, &zero, data, x_.data(), data, dy.data(),
+        data, dx.data(), channels, scale_.value.data(), scale_.gradient.data(),
+        shift_.gradient.data(), kEpsilon, mean_.data(), inverse_deviation_.data()));
     x_.reset();
     mean_.reset();
     inverse_deviation_.reset();
@@ -143,7 +144,8 @@ class Relu final : public Layer {
  public:
   explicit Relu(Device* device) : device_(device) {
     CHECK(cudnnCreateActivationDescriptor(&descriptor_));
-    CHECK(cudnnSetActivationDescriptor(descriptor_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN, 0.0));
+    CHECK(cudnnSetActivationDescriptor(descriptor_, CUDNN_ACTIVATION_RELU, CUDNN_NOT_PROPAGATE_NAN,
+                                       0.0));
   }
   ~Relu() override { CHECK(cudnnDestroyActivationDescriptor(descriptor_)); }
 
@@ -151,7 +153,8 @@ class Relu final : public Layer {
     Tensor y = transient_tensor(device_->memory(), x.shape);
     const TensorDescriptor data(x.shape);
     const float one = 1.0f, zero = 0.0f;
-    CHECK(cudnnActivationForward(device_->cudnn(), descriptor_, &one, data, x.data(), &zero, data, y.data()));
+    CHECK(cudnnActivationForward(device_->cudnn(), descriptor_, &one, data, x.data(), &zero, data,
+                                 y.data()));
     if (mode == Mode::kTrain) {
       x_ = x;
       y_ = y;
@@ -163,8 +166,8 @@ class Relu final : public Layer {
     Tensor dx = transient_tensor(device_->memory(), dy.shape);
     const TensorDescriptor data(dy.shape);
     const float one = 1.0f, zero = 0.0f;
-    CHECK(cudnnActivationBackward(device_->cudnn(), descriptor_, &one, data, y_.data(), data, dy.data(), data,
-                                  x_.data(), &zero, data, dx.data()));
+    CHECK(cudnnActivationBackward(device_->cudnn(), descriptor_, &one, data, y_.data(), data,
+                                  dy.data(), data, x_.data(), &zero, data, dx.data()));
     x_.reset();
     y_.reset();
     return dx;
@@ -185,20 +188,22 @@ class Pool final : public Layer {
 
   Pool(Device* device, Kind kind, Window window) : device_(device), window_(window) {
     CHECK(cudnnCreatePoolingDescriptor(&descriptor_));
-    CHECK(cudnnSetPooling2dDescriptor(descriptor_,
-                                      kind == Kind::kMaximum ? CUDNN_POOLING_MAX_DETERMINISTIC
-                                                             : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
-                                      CUDNN_NOT_PROPAGATE_NAN, window.size, window.size, window.padding,
-                                      window.padding, window.stride, window.stride));
+    CHECK(cudnnSetPooling2dDescriptor(
+        descriptor_,
+        kind == Kind::kMaximum ? CUDNN_POOLING_MAX_DETERMINISTIC
+                               : CUDNN_POOLING_AVERAGE_COUNT_EXCLUDE_PADDING,
+        CUDNN_NOT_PROPAGATE_NAN, window.size, window.size, window.padding, window.padding,
+        window.stride, window.stride));
   }
   ~Pool() override { CHECK(cudnnDestroyPoolingDescriptor(descriptor_)); }
 
   Tensor forward(const Tensor& x, Mode mode) override {
-    Tensor y =
-        transient_tensor(device_->memory(), {x.shape.n, x.shape.c, pooled(x.shape.h), pooled(x.shape.w)});
+    Tensor y = transient_tensor(device_->memory(),
+                                {x.shape.n, x.shape.c, pooled(x.shape.h), pooled(x.shape.w)});
     const TensorDescriptor input(x.shape), output(y.shape);
     const float one = 1.0f, zero = 0.0f;
-    CHECK(cudnnPoolingForward(device_->cudnn(), descriptor_, &one, input, x.data(), &zero, output, y.data()));
+    CHECK(cudnnPoolingForward(device_->cudnn(), descriptor_, &one, input, x.data(), &zero, output,
+                              y.data()));
     if (mode == Mode::kTrain) {
       x_ = x;
       y_ = y;
@@ -210,15 +215,17 @@ class Pool final : public Layer {
     Tensor dx = transient_tensor(device_->memory(), x_.shape);
     const TensorDescriptor input(x_.shape), output(y_.shape);
     const float one = 1.0f, zero = 0.0f;
-    CHECK(cudnnPoolingBackward(device_->cudnn(), descriptor_, &one, output, y_.data(), output, dy.data(),
-                               input, x_.data(), &zero, input, dx.data()));
+    CHECK(cudnnPoolingBackward(device_->cudnn(), descriptor_, &one, output, y_.data(), output,
+                               dy.data(), input, x_.data(), &zero, input, dx.data()));
     x_.reset();
     y_.reset();
     return dx;
   }
 
  private:
-  int pooled(int size) const { return (size + 2 * window_.padding - window_.size) / window_.stride + 1; }
+  int pooled(int size) const {
+    return (size + 2 * window_.padding - window_.size) / window_.stride + 1;
+  }
 
   Device* const device_;
   const Window window_;

@@ -1,8 +1,8 @@
 // A fully connected layer: y = x * weights^T + bias over rows of features.
 //
 // Used by: all trainers, on the main thread.
-// Shapes: x [rows, inputs] (a batch of maps counts as flattened), weights [outputs, inputs], y [rows,
-// outputs].
+// Shapes: x [rows, inputs] (a batch of maps counts as flattened), weights [outputs, inputs], y
+// [rows, outputs].
 #pragma once
 
 #include "gemm.cuh"
@@ -35,13 +35,13 @@ class Linear final : public Layer {
     const int rows = dy.shape.n;
     bias_gradient(dy);
     weights_.gradient = transient_tensor(device_->memory(), weights_.value.shape);
-    gemm(*device_, {outputs_, inputs_, rows}, Form::kTransposed, dy.data(), Form::kPlain, x_.data(), 0.0f,
-         weights_.gradient.data());
+    gemm(*device_, {outputs_, inputs_, rows}, Form::kTransposed, dy.data(), Form::kPlain, x_.data(),
+         0.0f, weights_.gradient.data());
     const Shape x_shape = x_.shape;
     x_.reset();
     Tensor dx = transient_tensor(device_->memory(), x_shape);
-    gemm(*device_, {rows, inputs_, outputs_}, Form::kPlain, dy.data(), Form::kPlain, weights_.value.data(),
-         0.0f, dx.data());
+    gemm(*device_, {rows, inputs_, outputs_}, Form::kPlain, dy.data(), Form::kPlain,
+         weights_.value.data(), 0.0f, dx.data());
     return dx;
   }
 
@@ -60,8 +60,8 @@ class Linear final : public Layer {
         ones.data(), ones.elements(), 1.0f);
     CHECK_LAUNCH("fill_constant");
     bias_.gradient = transient_tensor(device_->memory(), bias_.value.shape);
-    CHECK(cublasSgemv(device_->cublas(), CUBLAS_OP_N, outputs_, rows, &one, dy.data(), outputs_, ones.data(),
-                      1, &zero, bias_.gradient.data(), 1));
+    CHECK(cublasSgemv(device_->cublas(), CUBLAS_OP_N, outputs_, rows, &one, dy.data(), outputs_,
+                      ones.data(), 1, &zero, bias_.gradient.data(), 1));
   }
 
   Device* const device_;

@@ -1,5 +1,5 @@
-// The mean loss of a batch: summed on the device in a fixed order, brought to the host, printed with every
-// bit.
+// The mean loss of a batch: summed on the device in a fixed order, brought to the host, printed
+// with every bit.
 //
 // Used by: the training loops, on the main thread.
 #pragma once
@@ -15,14 +15,16 @@ namespace workloads {
 // One block: result[0] = sum(values) / divisor.
 __global__ void mean_of_rows(const float* values, int count, float divisor, float* result) {
   float sum = 0.0f;
-  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x)) sum += values[i];
+  for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
+    sum += values[i];
   sum = block_reduce<Sum>(sum);
   if (threadIdx.x == 0) result[0] = sum / divisor;
 }
 
 class LossMeter {
  public:
-  explicit LossMeter(Device* device) : device_(device), mean_(device->memory()->persistent(sizeof(float))) {
+  explicit LossMeter(Device* device)
+      : device_(device), mean_(device->memory()->persistent(sizeof(float))) {
     CHECK(cudaMallocHost(reinterpret_cast<void**>(&pinned_), sizeof(float)));
   }
   LossMeter(const LossMeter&) = delete;
@@ -30,8 +32,8 @@ class LossMeter {
   ~LossMeter() { CHECK(cudaFreeHost(pinned_)); }
 
   void record(const float* row_losses, int rows) {
-    mean_of_rows<<<1, kThreads, 0, device_->compute_stream()>>>(row_losses, rows, static_cast<float>(rows),
-                                                                mean_->as<float>());
+    mean_of_rows<<<1, kThreads, 0, device_->compute_stream()>>>(
+        row_losses, rows, static_cast<float>(rows), mean_->as<float>());
     CHECK_LAUNCH("mean_of_rows");
     CHECK(cudaMemcpyAsync(pinned_, mean_->address(), sizeof(float), cudaMemcpyDeviceToHost,
                           device_->compute_stream()));

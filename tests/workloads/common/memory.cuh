@@ -1,13 +1,15 @@
-// Device memory of a trainer: buffers that free themselves, and how long a step's transient ones live.
+// Device memory of a trainer: buffers that free themselves, and how long a step's transient ones
+// live.
 //
 // Used by: the layers and main(), on the main thread.
 // Ownership: a Buffer is shared by the tensors that view it and freed with the last of them; Memory
 // outlives all.
 // Invariants
 //  1. Transient buffers (activations, gradients, workspaces) are allocated anew in every step.
-//  2. Lifetime::kDead: a transient buffer is freed as soon as nothing refers to it, as eager frameworks do.
-//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces never
-//     wait.
+//  2. Lifetime::kDead: a transient buffer is freed as soon as nothing refers to it, as eager
+//  frameworks do.
+//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces
+//     never wait.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +54,9 @@ class Memory {
   Memory(AllocatorKind kind, cudaStream_t compute_stream, Lifetime lifetime)
       : allocator_(make_allocator(kind, compute_stream)), lifetime_(lifetime) {}
 
-  SharedBuffer persistent(std::size_t size_bytes) { return std::make_shared<Buffer>(this, size_bytes); }
+  SharedBuffer persistent(std::size_t size_bytes) {
+    return std::make_shared<Buffer>(this, size_bytes);
+  }
 
   SharedBuffer transient(std::size_t size_bytes) {
     SharedBuffer buffer = std::make_shared<Buffer>(this, size_bytes);

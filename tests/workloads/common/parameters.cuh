@@ -4,7 +4,8 @@
 // Invariants
 //  1. A parameter's first values depend on the seed and on its position in the network alone.
 //  2. Its gradient exists from the backward pass to the update, and is made anew in each step.
-//  3. The checksum covers the bytes of every parameter and of every running statistic, in network order.
+//  3. The checksum covers the bytes of every parameter and of every running statistic, in network
+//  order.
 #pragma once
 
 #include <cmath>

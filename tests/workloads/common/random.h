@@ -1,5 +1,5 @@
-// Random numbers by counter: the same (seed, stream, index) gives the same value on host and device, in any
-// order.
+// Random numbers by counter: the same (seed, stream, index) gives the same value on host and
+// device, in any order.
 //
 // Used by: kernels that fill weights, host code that makes synthetic data and shuffles.
 // Only integer arithmetic and one exact conversion, so every machine agrees on each bit.
@@ -24,7 +24,8 @@ __host__ __device__ inline std::uint64_t random_bits(std::uint64_t seed, std::ui
 }
 
 // 24 random bits: exact in a float, at least 0 and less than 1.
-__host__ __device__ inline float random_unit(std::uint64_t seed, std::uint64_t stream, std::uint64_t index) {
+__host__ __device__ inline float random_unit(std::uint64_t seed, std::uint64_t stream,
+                                             std::uint64_t index) {
   return static_cast<float>(random_bits(seed, stream, index) >> 40) * 0x1p-24f;
 }
 

@@ -1,8 +1,8 @@
 // Sums and maxima over a warp and over a block, in an order that never changes.
 //
 // Used by: kernels; every thread of the warp or block calls, all get the result.
-// Invariant: block_reduce needs blockDim.x to be a multiple of 32, at most 1024, and no other thread
-// dimension.
+// Invariant: block_reduce needs blockDim.x to be a multiple of 32, at most 1024, and no other
+// thread dimension.
 #pragma once
 
 #include <cuda_runtime.h>

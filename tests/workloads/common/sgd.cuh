@@ -7,8 +7,9 @@
 
 namespace workloads {
 
-__global__ void sgd_update(float* weights, float* velocity, const float* gradient, std::size_t count,
-                           float learning_rate, float momentum, float weight_decay) {
+__global__ void sgd_update(float* weights, float* velocity, const float* gradient,
+                           std::size_t count, float learning_rate, float momentum,
+                           float weight_decay) {
   const std::size_t i = static_cast<std::size_t>(blockIdx.x) * blockDim.x + threadIdx.x;
   if (i >= count) return;
   const float step = momentum * velocity[i] + gradient[i] + weight_decay * weights[i];
@@ -32,8 +33,8 @@ class Sgd {
       if (!parameter->trainable) continue;
       const std::size_t count = parameter->value.elements();
       sgd_update<<<blocks_for(count), kThreads, 0, device_->compute_stream()>>>(
-          parameter->value.data(), parameter->optimiser_state[0].data(), parameter->gradient.data(), count,
-          learning_rate, momentum_, parameter->decays ? weight_decay_ : 0.0f);
+          parameter->value.data(), parameter->optimiser_state[0].data(), parameter->gradient.data(),
+          count, learning_rate, momentum_, parameter->decays ? weight_decay_ : 0.0f);
       CHECK_LAUNCH("sgd_update");
       parameter->gradient.reset();
     }

@@ -1,7 +1,9 @@
-// How long steps take on the device, told on standard error: by events in the compute stream, as frameworks do. Between two steps a
-// program may also be idle for a while, as one is that waits for its data.
+// How long steps take on the device, told on standard error: by events in the compute stream, as
+// frameworks do. Between two steps a program may also be idle for a while, as one is that waits for
+// its data.
 //
-// Used by: the training loops, on the main thread: enqueued() after the last launch of a step, tell() once it is done.
+// Used by: the training loops, on the main thread: enqueued() after the last launch of a step,
+// tell() once it is done.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,7 +29,8 @@ class StepTimer {
   }
 
   void enqueued() {
-    if (device_->tells_times()) CHECK(cudaEventRecord(ends_[steps_ % 2], device_->compute_stream()));
+    if (device_->tells_times())
+      CHECK(cudaEventRecord(ends_[steps_ % 2], device_->compute_stream()));
     ++steps_;
   }
 

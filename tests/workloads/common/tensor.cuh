@@ -47,8 +47,8 @@ class TensorDescriptor {
  public:
   explicit TensorDescriptor(Shape shape) {
     CHECK(cudnnCreateTensorDescriptor(&descriptor_));
-    CHECK(cudnnSetTensor4dDescriptor(descriptor_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, shape.n, shape.c,
-                                     shape.h, shape.w));
+    CHECK(cudnnSetTensor4dDescriptor(descriptor_, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, shape.n,
+                                     shape.c, shape.h, shape.w));
   }
   TensorDescriptor(const TensorDescriptor&) = delete;
   TensorDescriptor& operator=(const TensorDescriptor&) = delete;

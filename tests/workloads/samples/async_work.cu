@@ -1,4 +1,5 @@
-// The host goes on while the device works: events asked again and again, timed spans, stream-ordered allocation.
+// The host goes on while the device works: events asked again and again, timed spans,
+// stream-ordered allocation.
 #include "sample.h"
 
 __global__ void Increment(int* values, int by, int count) {
@@ -26,7 +27,8 @@ int main() {
     Increment<<<(kCount + 511) / 512, 512, 0, stream>>>(parts[part], part + 1, kCount);
   }
   for (int part = 1; part < kParts; ++part) {
-    CHECK(cudaMemcpyAsync(parts[part], parts[part - 1], kBytes / 2, cudaMemcpyDeviceToDevice, stream));
+    CHECK(cudaMemcpyAsync(parts[part], parts[part - 1], kBytes / 2, cudaMemcpyDeviceToDevice,
+                          stream));
     CHECK(cudaMemsetAsync(parts[part] + kCount - 4, part, 4 * sizeof(int), stream));
   }
   CHECK(cudaGetLastError());

@@ -1,4 +1,5 @@
-// A batch of small products whose matrices lie in separate allocations, handed over by value in one struct.
+// A batch of small products whose matrices lie in separate allocations, handed over by value in one
+// struct.
 #include "sample.h"
 
 constexpr int kBatch = 6, kSize = 48;
@@ -12,7 +13,8 @@ struct Batch {
 
 __global__ void MultiplyBatch(Batch batch) {
   const int matrix = blockIdx.z;
-  const int row = blockIdx.y * blockDim.y + threadIdx.y, column = blockIdx.x * blockDim.x + threadIdx.x;
+  const int row = blockIdx.y * blockDim.y + threadIdx.y,
+            column = blockIdx.x * blockDim.x + threadIdx.x;
   float sum = 0;
   for (int k = 0; k < kSize; ++k)
     sum += batch.a[matrix][row * kSize + k] * batch.b[matrix][k * kSize + column];
@@ -21,7 +23,8 @@ __global__ void MultiplyBatch(Batch batch) {
 
 int main() {
   constexpr int kGroups = 5;
-  constexpr std::size_t kFloats = 256 * 1024;  // a megabyte each, of which the matrix is the beginning
+  constexpr std::size_t kFloats =
+      256 * 1024;  // a megabyte each, of which the matrix is the beginning
   std::vector<Batch> groups(kGroups);
   for (int group = 0; group < kGroups; ++group) {
     groups[group].scale = 0.5f * static_cast<float>(group + 1);

@@ -1,5 +1,5 @@
-// Graphs: steps captured once and launched often, a graph built node by node, an update to other memory, memory that a
-// graph allocates for itself.
+// Graphs: steps captured once and launched often, a graph built node by node, an update to other
+// memory, memory that a graph allocates for itself.
 #include "sample.h"
 
 __global__ void Scale(float* values, float factor, int count) {
@@ -54,7 +54,8 @@ cudaGraph_t BuildStep(float* copy, float* source, cudaGraphNode_t* kernel) {
   cudaGraph_t graph = nullptr;
   cudaGraphNode_t copied, set;
   CHECK(cudaGraphCreate(&graph, 0));
-  CHECK(cudaGraphAddMemcpyNode1D(&copied, graph, nullptr, 0, copy, source, kBytes, cudaMemcpyDeviceToDevice));
+  CHECK(cudaGraphAddMemcpyNode1D(&copied, graph, nullptr, 0, copy, source, kBytes,
+                                 cudaMemcpyDeviceToDevice));
   cudaMemsetParams zero = {};
   zero.dst = copy;
   zero.elementSize = 4;
@@ -84,7 +85,8 @@ int main() {
   CHECK(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking));
   CHECK(cudaStreamCreateWithFlags(&side, cudaStreamNonBlocking));
   std::vector<float*> arrays(kArrays);
-  for (int i = 0; i < kArrays; ++i) arrays[i] = samples::DeviceArray(samples::RandomFloats(kCount, i));
+  for (int i = 0; i < kArrays; ++i)
+    arrays[i] = samples::DeviceArray(samples::RandomFloats(kCount, i));
   CHECK(cudaDeviceSynchronize());
 
   std::vector<cudaGraphExec_t> steps;
@@ -109,7 +111,8 @@ int main() {
   CHECK(cudaGraphLaunch(built_step, stream));
   cudaKernelNodeParams params = {};
   CHECK(cudaGraphKernelNodeGetParams(kernel, &params));
-  // The array that the driver gave is the node's own, and not to be changed (cudaGraphKernelNodeGetParams).
+  // The array that the driver gave is the node's own, and not to be changed
+  // (cudaGraphKernelNodeGetParams).
   float* elsewhere = arrays[15];
   void* arguments[] = {&elsewhere, params.kernelParams[1], params.kernelParams[2]};
   params.kernelParams = arguments;
@@ -121,7 +124,8 @@ int main() {
   for (int i = 0; i < 2; ++i) CHECK(cudaGraphLaunch(scratch_step, stream));
   CHECK(cudaStreamSynchronize(stream));
 
-  for (int i = 0; i < kArrays; ++i) samples::Report("array", i, samples::HostCopy(arrays[i], kCount));
+  for (int i = 0; i < kArrays; ++i)
+    samples::Report("array", i, samples::HostCopy(arrays[i], kCount));
   for (const cudaGraphExec_t step : steps) CHECK(cudaGraphExecDestroy(step));
   for (const cudaGraphExec_t step : {built_step, scratch_step}) CHECK(cudaGraphExecDestroy(step));
   for (const cudaGraph_t graph : {other, built, scratch}) CHECK(cudaGraphDestroy(graph));

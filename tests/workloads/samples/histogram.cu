@@ -9,7 +9,8 @@ __global__ void Count(const unsigned* words, int word_count, unsigned* bins) {
   for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) block_bins[i] = 0;
   __syncthreads();
   for (int i = blockIdx.x * blockDim.x + threadIdx.x; i < word_count; i += gridDim.x * blockDim.x) {
-    for (int byte = 0; byte < 4; ++byte) atomicAdd(&block_bins[words[i] >> 8 * byte & 255], kWeights[byte]);
+    for (int byte = 0; byte < 4; ++byte)
+      atomicAdd(&block_bins[words[i] >> 8 * byte & 255], kWeights[byte]);
   }
   __syncthreads();
   for (unsigned i = threadIdx.x; i < 256; i += blockDim.x) atomicAdd(&bins[i], block_bins[i]);

@@ -1,4 +1,5 @@
-// Work whose next part is prepared by the host, inside the streams: host functions and callbacks between kernels.
+// Work whose next part is prepared by the host, inside the streams: host functions and callbacks
+// between kernels.
 #include <atomic>
 
 #include "sample.h"
@@ -44,7 +45,8 @@ int main() {
     for (int i = 0; i < kStages; ++i) {
       const cudaStream_t stream = streams[i % streams.size()];
       CHECK(cudaLaunchHostFunc(stream, Prepare, &stages[i]));
-      CHECK(cudaMemcpyAsync(factors[i], stages[i].factor, sizeof(int), cudaMemcpyHostToDevice, stream));
+      CHECK(cudaMemcpyAsync(factors[i], stages[i].factor, sizeof(int), cudaMemcpyHostToDevice,
+                            stream));
       Scale<<<(kCount + 255) / 256, 256, 0, stream>>>(values[i], factors[i], kCount);
       CHECK(cudaStreamAddCallback(stream, Count, &finished, 0));
     }

@@ -1,4 +1,5 @@
-// Several host threads, each with a stream and memory of its own, allocating, launching and freeing at once.
+// Several host threads, each with a stream and memory of its own, allocating, launching and freeing
+// at once.
 #include <thread>
 
 #include "sample.h"
@@ -20,12 +21,13 @@ void Work(int number, std::uint64_t* result) {
       CHECK(cudaMemsetAsync(arrays[i], number + i, kCount * sizeof(int), stream));
     }
     for (int step = 0; step < 2 * kArrays; ++step) {
-      Blend<<<(kCount + 255) / 256, 256, 0, stream>>>(arrays[step % kArrays], arrays[(step + 1) % kArrays],
-                                                      kCount, step);
+      Blend<<<(kCount + 255) / 256, 256, 0, stream>>>(arrays[step % kArrays],
+                                                      arrays[(step + 1) % kArrays], kCount, step);
     }
     CHECK(cudaGetLastError());
     for (int* array : arrays) {
-      CHECK(cudaMemcpyAsync(host.data(), array, kCount * sizeof(int), cudaMemcpyDeviceToHost, stream));
+      CHECK(cudaMemcpyAsync(host.data(), array, kCount * sizeof(int), cudaMemcpyDeviceToHost,
+                            stream));
       CHECK(cudaStreamSynchronize(stream));
       *result = *result * 31 + samples::Checksum(host.data(), kCount * sizeof(int));
       CHECK(cudaFree(array));

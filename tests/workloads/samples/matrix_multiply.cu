@@ -21,14 +21,16 @@ __global__ void Multiply(float* c, const float* a, const float* b, int n) {
 }
 
 int main() {
-  // Small matrices at the front of large buffers: the arithmetic is done on a CPU, the memory is what matters.
+  // Small matrices at the front of large buffers: the arithmetic is done on a CPU, the memory is
+  // what matters.
   constexpr int kMatrices = 16, kSize = 64;
   constexpr std::size_t kFloats = std::size_t{1} << 20;
   std::vector<float*> matrices;
   for (int i = 0; i < kMatrices; ++i) {
     matrices.push_back(samples::DeviceArray<float>(kFloats));
     const std::vector<float> values = samples::RandomFloats(kSize * kSize, i);
-    CHECK(cudaMemcpy(matrices[i], values.data(), values.size() * sizeof(float), cudaMemcpyHostToDevice));
+    CHECK(cudaMemcpy(matrices[i], values.data(), values.size() * sizeof(float),
+                     cudaMemcpyHostToDevice));
   }
   const dim3 block(kTile, kTile), grid(kSize / kTile, kSize / kTile);
   for (int step = 0; step < 3 * kMatrices; ++step) {

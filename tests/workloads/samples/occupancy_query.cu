@@ -1,4 +1,5 @@
-// Chooses its launch shapes and its batches by what the device says of itself: occupancy, properties, free memory.
+// Chooses its launch shapes and its batches by what the device says of itself: occupancy,
+// properties, free memory.
 #include <algorithm>
 
 #include "sample.h"
@@ -14,13 +15,15 @@ int main() {
   int least_grid = 0, block = 0, resident = 0;
   CHECK(cudaOccupancyMaxPotentialBlockSize(&least_grid, &block, Square, 0, 0));
   CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&resident, Square, block, 0));
-  samples::Expect(block > 0 && block <= properties.maxThreadsPerBlock && resident > 0, "the block size");
+  samples::Expect(block > 0 && block <= properties.maxThreadsPerBlock && resident > 0,
+                  "the block size");
 
   std::size_t free_bytes = 0, total_bytes = 0;
   CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
   samples::Expect(free_bytes <= total_bytes, "the free memory");
 
-  // As much as it may have by its own answer, but no more than a fixed list: the output is the same on any device.
+  // As much as it may have by its own answer, but no more than a fixed list: the output is the same
+  // on any device.
   constexpr int kArrays = 14, kCount = 1 << 20;
   std::vector<int*> arrays;
   for (int array = 0; array < kArrays; ++array) {

@@ -1,4 +1,5 @@
-// Running sums: within blocks, of the blocks' totals, and the two put together, in place and with pitched rows.
+// Running sums: within blocks, of the blocks' totals, and the two put together, in place and with
+// pitched rows.
 #include "sample.h"
 
 constexpr int kThreads = 256;
@@ -10,7 +11,8 @@ __global__ void ScanBlocks(const unsigned* in, unsigned* out, unsigned* totals, 
   sums[now][threadIdx.x] = i < count ? in[i] : 0;
   __syncthreads();
   for (int distance = 1; distance < kThreads; distance *= 2) {
-    const unsigned before = static_cast<int>(threadIdx.x) >= distance ? sums[now][threadIdx.x - distance] : 0;
+    const unsigned before =
+        static_cast<int>(threadIdx.x) >= distance ? sums[now][threadIdx.x - distance] : 0;
     sums[1 - now][threadIdx.x] = sums[now][threadIdx.x] + before;
     now = 1 - now;
     __syncthreads();

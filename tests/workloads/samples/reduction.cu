@@ -1,4 +1,5 @@
-// Sums arrays in two passes: each block in dynamic shared memory and by shuffles, then the blocks' sums.
+// Sums arrays in two passes: each block in dynamic shared memory and by shuffles, then the blocks'
+// sums.
 #include <cooperative_groups.h>
 
 #include "sample.h"
@@ -21,7 +22,8 @@ __global__ void Reduce(const T* in, T* out, unsigned count) {
   }
   const auto tile = cg::tiled_partition<32>(block);
   if (block.thread_rank() < 32) {
-    for (int distance = tile.size() / 2; distance > 0; distance /= 2) sum += tile.shfl_down(sum, distance);
+    for (int distance = tile.size() / 2; distance > 0; distance /= 2)
+      sum += tile.shfl_down(sum, distance);
   }
   if (block.thread_rank() == 0) out[blockIdx.x] = sum;
 }

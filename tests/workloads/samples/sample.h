@@ -65,15 +65,16 @@ T* DeviceArray(std::size_t count) {
 template <typename T>
 T* DeviceArray(const std::vector<T>& values) {
   T* const memory = DeviceArray<T>(values.size());
-  Check(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice), "cudaMemcpy",
-        __LINE__);
+  Check(cudaMemcpy(memory, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice),
+        "cudaMemcpy", __LINE__);
   return memory;
 }
 
 template <typename T>
 std::vector<T> HostCopy(const T* device, std::size_t count) {
   std::vector<T> values(count);
-  Check(cudaMemcpy(values.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy", __LINE__);
+  Check(cudaMemcpy(values.data(), device, count * sizeof(T), cudaMemcpyDeviceToHost), "cudaMemcpy",
+        __LINE__);
   return values;
 }
 

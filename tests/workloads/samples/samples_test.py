@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Each sample runs under Spillway at 30 % of its own peak as it runs bare: same output, same exit code, clean books.
+"""Each sample runs under Spillway at 30 % of its own peak as it runs bare: same output, same exit code, clean statistics.
 
 Usage: samples_test.py BUILD_FOLDER SAMPLE...
 """
@@ -35,21 +35,21 @@ def report_of(sample, budget_bytes):
 class SamplesTest(unittest.TestCase):
     def expect_clean(self, ended):
         self.assertEqual(ended.exit_code, 0, ended.errors)
-        self.assertEqual(ended.books["violations"], [])
-        self.assertEqual(ended.books["not_supported"], {})
-        self.assertEqual(ended.books["unmapped_while_in_use"], 0)
-        self.assertEqual(ended.books["illegal_accesses"], 0)
+        self.assertEqual(ended.statistics["violations"], [])
+        self.assertEqual(ended.statistics["not_supported"], {})
+        self.assertEqual(ended.statistics["unmapped_while_in_use"], 0)
+        self.assertEqual(ended.statistics["illegal_accesses"], 0)
 
     def expect_same_within_budget(self, sample):
         bare = run(sample)
         self.expect_clean(bare)
         self.assertNotEqual(bare.output, "")
-        budget_bytes = bare.books["device_bytes_peak"] * PERCENT // 100
+        budget_bytes = bare.statistics["device_bytes_peak"] * PERCENT // 100
         ended, report = report_of(sample, budget_bytes)
         self.assertEqual(ended.errors, bare.errors)
         self.expect_clean(ended)
         self.assertEqual(ended.output, bare.output)
-        self.assertLessEqual(ended.books["device_bytes_peak"], budget_bytes)
+        self.assertLessEqual(ended.statistics["device_bytes_peak"], budget_bytes)
         self.assertGreater(report["evictions"], 0, "the sample fits its budget: it shows nothing")
 
     def test_one_program_has_one_ledger_whatever_its_default_stream(self):

@@ -28,17 +28,20 @@ int main() {
   // Each chunk's step reads the one before, which another stream computes.
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     const cudaStream_t stream = streams[chunk % kStreams];
-    CHECK(cudaMemcpyAsync(chunks[chunk], in + chunk * kCount, kBytes, cudaMemcpyHostToDevice, stream));
+    CHECK(cudaMemcpyAsync(chunks[chunk], in + chunk * kCount, kBytes, cudaMemcpyHostToDevice,
+                          stream));
     const int before = chunk == 0 ? 0 : chunk - 1;
     if (chunk > 0) CHECK(cudaStreamWaitEvent(stream, done[before], 0));
     Step<<<(kCount + 255) / 256, 256, 0, stream>>>(chunks[chunk], chunks[before], kCount, 3);
     CHECK(cudaEventRecord(done[chunk], stream));
-    CHECK(cudaMemcpyAsync(out + chunk * kCount, chunks[chunk], kBytes, cudaMemcpyDeviceToHost, stream));
+    CHECK(cudaMemcpyAsync(out + chunk * kCount, chunks[chunk], kBytes, cudaMemcpyDeviceToHost,
+                          stream));
   }
   CHECK(cudaGetLastError());
   for (const auto stream : streams) CHECK(cudaStreamSynchronize(stream));
   for (int chunk = 0; chunk < kChunks; ++chunk) {
-    samples::Report("chunk", chunk, std::vector<float>(out + chunk * kCount, out + (chunk + 1) * kCount));
+    samples::Report("chunk", chunk,
+                    std::vector<float>(out + chunk * kCount, out + (chunk + 1) * kCount));
   }
   for (float* chunk : chunks) CHECK(cudaFree(chunk));
   for (const auto event : done) CHECK(cudaEventDestroy(event));

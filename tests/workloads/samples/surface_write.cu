@@ -1,4 +1,5 @@
-// Writes a volume, layers and a mipmapped pyramid through surfaces, and copies them out by 3D and array copies.
+// Writes a volume, layers and a mipmapped pyramid through surfaces, and copies them out by 3D and
+// array copies.
 #include "sample.h"
 
 constexpr int kSide = 64, kLayers = 6;
@@ -56,10 +57,12 @@ float* Packed(cudaArray_t array, int depth) {
 int main() {
   const cudaChannelFormatDesc floats = cudaCreateChannelDesc<float>();
   cudaArray_t volume = nullptr, layers = nullptr;
-  CHECK(cudaMalloc3DArray(&volume, &floats, make_cudaExtent(kSide, kSide, kSide), cudaArraySurfaceLoadStore));
+  CHECK(cudaMalloc3DArray(&volume, &floats, make_cudaExtent(kSide, kSide, kSide),
+                          cudaArraySurfaceLoadStore));
   CHECK(cudaMalloc3DArray(&layers, &floats, make_cudaExtent(kSide, kSide, kLayers),
                           cudaArrayLayered | cudaArraySurfaceLoadStore));
-  const cudaSurfaceObject_t volume_surface = SurfaceOver(volume), layer_surface = SurfaceOver(layers);
+  const cudaSurfaceObject_t volume_surface = SurfaceOver(volume),
+                            layer_surface = SurfaceOver(layers);
   FillVolume<<<dim3(kSide, kSide), kSide>>>(volume_surface, 0.5f);
 
   // The volume's first slices become the layers.
@@ -78,8 +81,8 @@ int main() {
   cudaArray_t base = nullptr;
   CHECK(cudaGetMipmappedArrayLevel(&base, pyramid, 0));
   const std::vector<float> pixels = samples::RandomFloats(kSide * kSide, 5);
-  CHECK(cudaMemcpy2DToArray(base, 0, 0, pixels.data(), kSide * sizeof(float), kSide * sizeof(float), kSide,
-                            cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy2DToArray(base, 0, 0, pixels.data(), kSide * sizeof(float), kSide * sizeof(float),
+                            kSide, cudaMemcpyHostToDevice));
   std::vector<cudaSurfaceObject_t> levels = {SurfaceOver(base)};
   for (int level = 1; level < 4; ++level) {
     cudaArray_t array = nullptr;
@@ -107,7 +110,8 @@ int main() {
   CHECK(cudaGetLastError());
   samples::Report("volume", 0, samples::HostCopy(packed, kSide * kSide * kSide));
   samples::Report("layers", 0, samples::HostCopy(packed_layers, kSide * kSide * kLayers));
-  for (int i = 0; i < kBuffers; ++i) samples::Report("buffer", i, samples::HostCopy(buffers[i], kCount));
+  for (int i = 0; i < kBuffers; ++i)
+    samples::Report("buffer", i, samples::HostCopy(buffers[i], kCount));
 
   for (const cudaSurfaceObject_t surface : levels) CHECK(cudaDestroySurfaceObject(surface));
   CHECK(cudaDestroySurfaceObject(volume_surface));

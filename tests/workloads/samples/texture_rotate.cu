@@ -1,5 +1,5 @@
-// Rotates an image that lies in a CUDA array by filtered texture fetches, and looks results up through textures over
-// linear and pitched memory.
+// Rotates an image that lies in a CUDA array by filtered texture fetches, and looks results up
+// through textures over linear and pitched memory.
 #include "sample.h"
 
 constexpr int kSide = 1024;
@@ -7,11 +7,13 @@ constexpr int kSide = 1024;
 __global__ void Rotate(float* out, cudaTextureObject_t image, float cosine, float sine) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   const float u = (x + 0.5f) / kSide - 0.5f, v = (y + 0.5f) / kSide - 0.5f;
-  out[y * kSide + x] = tex2D<float>(image, u * cosine - v * sine + 0.5f, v * cosine + u * sine + 0.5f);
+  out[y * kSide + x] =
+      tex2D<float>(image, u * cosine - v * sine + 0.5f, v * cosine + u * sine + 0.5f);
 }
 
 // out[i] = table[i's pixel] + the row's first element
-__global__ void LookUp(float* out, const float* pixels, cudaTextureObject_t table, cudaTextureObject_t rows) {
+__global__ void LookUp(float* out, const float* pixels, cudaTextureObject_t table,
+                       cudaTextureObject_t rows) {
   const int x = blockIdx.x * blockDim.x + threadIdx.x, y = blockIdx.y * blockDim.y + threadIdx.y;
   const int index = static_cast<int>(pixels[y * kSide + x] + 8.0f);
   out[y * kSide + x] = tex1Dfetch<float>(table, index) + tex2D<float>(rows, 0.5f, y + 0.5f);
@@ -34,8 +36,8 @@ cudaArray_t ImageArray(const std::vector<float>& pixels) {
   const cudaChannelFormatDesc channels = cudaCreateChannelDesc<float>();
   cudaArray_t array = nullptr;
   CHECK(cudaMallocArray(&array, &channels, kSide, kSide));
-  CHECK(cudaMemcpy2DToArray(array, 0, 0, pixels.data(), kSide * sizeof(float), kSide * sizeof(float), kSide,
-                            cudaMemcpyHostToDevice));
+  CHECK(cudaMemcpy2DToArray(array, 0, 0, pixels.data(), kSide * sizeof(float),
+                            kSide * sizeof(float), kSide, cudaMemcpyHostToDevice));
   return array;
 }
 
@@ -81,9 +83,11 @@ int main() {
     LookUp<<<grid, block>>>(found[i], rotated[i], lookup, rows);
   }
   CHECK(cudaGetLastError());
-  for (int i = 0; i < kAngles; ++i) samples::Report("image", i, samples::HostCopy(found[i], kSide * kSide));
+  for (int i = 0; i < kAngles; ++i)
+    samples::Report("image", i, samples::HostCopy(found[i], kSide * kSide));
 
-  for (const cudaTextureObject_t texture : {image, lookup, rows}) CHECK(cudaDestroyTextureObject(texture));
+  for (const cudaTextureObject_t texture : {image, lookup, rows})
+    CHECK(cudaDestroyTextureObject(texture));
   CHECK(cudaFreeArray(array));
   CHECK(cudaFree(table));
   CHECK(cudaFree(pitched));

@@ -1,4 +1,5 @@
-// Transposes matrices through a padded tile of shared memory, there and back, and copies them by 2D copies.
+// Transposes matrices through a padded tile of shared memory, there and back, and copies them by 2D
+// copies.
 #include <cooperative_groups.h>
 
 #include "sample.h"
@@ -11,11 +12,13 @@ __global__ void Transpose(float* out, const float* in, int width, int height) {
   __shared__ float tile[kTile][kTile + 1];
   const cg::thread_block block = cg::this_thread_block();
   int x = blockIdx.x * kTile + threadIdx.x, y = blockIdx.y * kTile + threadIdx.y;
-  for (int i = 0; i < kTile; i += kRows) tile[threadIdx.y + i][threadIdx.x] = in[(y + i) * width + x];
+  for (int i = 0; i < kTile; i += kRows)
+    tile[threadIdx.y + i][threadIdx.x] = in[(y + i) * width + x];
   cg::sync(block);
   x = blockIdx.y * kTile + threadIdx.x;
   y = blockIdx.x * kTile + threadIdx.y;
-  for (int i = 0; i < kTile; i += kRows) out[(y + i) * height + x] = tile[threadIdx.x][threadIdx.y + i];
+  for (int i = 0; i < kTile; i += kRows)
+    out[(y + i) * height + x] = tile[threadIdx.x][threadIdx.y + i];
 }
 
 int main() {
@@ -27,15 +30,18 @@ int main() {
   }
   const dim3 block(kTile, kRows);
   for (int i = 0; i < kMatrices; ++i) {
-    Transpose<<<dim3(kWidth / kTile, kHeight / kTile), block>>>(transposed[i], matrices[i], kWidth, kHeight);
+    Transpose<<<dim3(kWidth / kTile, kHeight / kTile), block>>>(transposed[i], matrices[i], kWidth,
+                                                                kHeight);
   }
   // A quarter of each into the next one's corner.
   for (int i = 0; i + 1 < kMatrices; ++i) {
-    CHECK(cudaMemcpy2D(transposed[i + 1], kHeight * sizeof(float), transposed[i], kHeight * sizeof(float),
-                       kHeight / 2 * sizeof(float), kWidth / 2, cudaMemcpyDeviceToDevice));
+    CHECK(cudaMemcpy2D(transposed[i + 1], kHeight * sizeof(float), transposed[i],
+                       kHeight * sizeof(float), kHeight / 2 * sizeof(float), kWidth / 2,
+                       cudaMemcpyDeviceToDevice));
   }
   for (int i = 0; i < kMatrices; ++i) {
-    Transpose<<<dim3(kHeight / kTile, kWidth / kTile), block>>>(matrices[i], transposed[i], kHeight, kWidth);
+    Transpose<<<dim3(kHeight / kTile, kWidth / kTile), block>>>(matrices[i], transposed[i], kHeight,
+                                                                kWidth);
   }
   CHECK(cudaGetLastError());
   for (int i = 0; i < kMatrices; ++i)

@@ -5,9 +5,9 @@
 namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
-  static const std::vector<const Feature*> all = {&Graphs(),     &Guests(),     &Pointers(), &Recipes(),
-                                                  &Structures(), &TensorMaps(), &Textures(), &Gradients(),
-                                                  &Barriers(),   &Hidden(),     &Tables()};
+  static const std::vector<const Feature*> all = {
+      &Graphs(),   &Guests(),    &Pointers(), &Recompute(), &Structures(), &TensorMaps(),
+      &Textures(), &Gradients(), &Barriers(), &Hidden(),    &Tables()};
   return all;
 }
 

@@ -11,7 +11,7 @@ const Feature& Graphs();
 const Feature& Guests();
 const Feature& Hidden();
 const Feature& Pointers();
-const Feature& Recipes();
+const Feature& Recompute();
 const Feature& Structures();
 const Feature& Tables();
 const Feature& TensorMaps();

@@ -1,7 +1,8 @@
-// Programs whose only wait is cudaFree: behind one the host reads or fills what copies, kernels and host functions have been given.
+// Programs whose only wait is cudaFree: behind one the host reads or fills what copies, kernels and
+// host functions have been given.
 //
-// The orderer, too, inserts nothing else where such a program's host must wait (order.h). Seeds do not draw this feature: with it they
-// would be other programs.
+// The orderer, too, inserts nothing else where such a program's host must wait (order.h). Seeds do
+// not draw this feature: with it they would be other programs.
 #include <optional>
 
 #include "tests/fuzz/differential/features/all.h"
@@ -58,7 +59,8 @@ class BarriersFeature : public Feature {
   static std::optional<View> ProposeCopy(Proposer& proposer, int buffer, bool to_host) {
     const int other = proposer.Choose().PickBuffer(IsOnDevice);
     if (other == kNone) return std::nullopt;
-    Operation copy{.kind = Kind::kCopy, .on_stream = true, .stream = proposer.Choose().PickStream()};
+    Operation copy{
+        .kind = Kind::kCopy, .on_stream = true, .stream = proposer.Choose().PickStream()};
     const bool placed = to_host ? proposer.Choose().PlaceCopy(copy, other, buffer)
                                 : proposer.Choose().PlaceCopy(copy, buffer, other);
     if (!placed) return std::nullopt;
@@ -80,17 +82,20 @@ class BarriersFeature : public Feature {
                      .stream = proposer.Choose().PickStream(),
                      .slow = proposer.Dice().Percent(60),
                      .out = *out};
-    if (const std::optional<View> in = proposer.Choose().PickKernelInput(source)) kernel.in.push_back(*in);
+    if (const std::optional<View> in = proposer.Choose().PickKernelInput(source))
+      kernel.in.push_back(*in);
     proposer.Add(kernel);
     return std::nullopt;
   }
 
   static std::optional<View> ProposeHostFunction(Proposer& proposer, int buffer) {
     const int stream = proposer.Choose().PickStream();
-    if (stream == kLegacyStream || proposer.Now().At(buffer).form != AllocForm::kPinned) return std::nullopt;
+    if (stream == kLegacyStream || proposer.Now().At(buffer).form != AllocForm::kPinned)
+      return std::nullopt;
     const std::optional<View> view = proposer.Choose().PickReadable(buffer, kLargestWindowBytes);
     if (!view) return std::nullopt;
-    const Operation function{.kind = Kind::kHostFunction, .on_stream = true, .stream = stream, .out = *view};
+    const Operation function{
+        .kind = Kind::kHostFunction, .on_stream = true, .stream = stream, .out = *view};
     return proposer.Add(function) ? view : std::nullopt;
   }
 };

@@ -1,8 +1,9 @@
-// Something large that a library makes from something small, which is freed while the large one waits for its next use: as a fully
-// connected layer's weight gradient does.
+// Something large that a library makes from something small, which is freed while the large one
+// waits for its next use: as a fully connected layer's weight gradient does.
 //
-// A plan may drop the large one, and hold the small one beyond its free to make it again (scheduler/plan/held_inputs.h). It takes an
-// iteration that a plan is made for, so seeds do not draw this feature: --iterations asks for it.
+// A plan may drop the large one, and hold the small one beyond its free to make it again
+// (scheduler/plan/held_inputs.h). It takes an iteration that a plan is made for, so seeds do not
+// draw this feature: --iterations asks for it.
 #include <optional>
 
 #include "tests/fuzz/differential/features/all.h"
@@ -37,7 +38,7 @@ class GradientsFeature : public Feature {
   }
 
   void Run(const Operation& operation, const Running& running) const override {
-    Recipes().Run(operation, running);
+    Recompute().Run(operation, running);
   }
 
  private:
@@ -50,8 +51,8 @@ class GradientsFeature : public Feature {
     Random& dice = proposer.Dice();
     const std::uint64_t input_bytes = dice.Between(kMiB / 4, kLargestInputBytes / 4) * 4;
     const int input = proposer.NewMemory(input_bytes);
-    const int gradient =
-        proposer.NewMemory(dice.Between(input_bytes * kLeastGain / 4, kLargestGradientBytes / 4) * 4);
+    const int gradient = proposer.NewMemory(
+        dice.Between(input_bytes * kLeastGain / 4, kLargestGradientBytes / 4) * 4);
     if (input == kNone || gradient == kNone) return kNone;
     const int stream = proposer.Choose().PickStream();
     ProposeFill(proposer, input, stream);
@@ -84,7 +85,8 @@ class GradientsFeature : public Feature {
     if (buffer == kNone || !proposer.Now().At(buffer).live) return;
     const int target = proposer.Dice().Percent(90) ? choose.PickBuffer(IsLarge) : buffer;
     if (target == kNone) return;
-    const std::optional<View> in = choose.PickKernelInput(buffer), out = choose.PickKernelOutput(target);
+    const std::optional<View> in = choose.PickKernelInput(buffer),
+                              out = choose.PickKernelOutput(target);
     if (!in || !out) return;
     proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
   }
@@ -92,10 +94,11 @@ class GradientsFeature : public Feature {
   static void ProposeFree(Proposer& proposer, int buffer) {
     if (buffer == kNone || !proposer.Now().At(buffer).live) return;
     const bool is_ordered = IsStreamOrdered(proposer.Now().At(buffer).form);
-    proposer.Add({.kind = Kind::kFree,
-                  .form = static_cast<std::uint8_t>(is_ordered ? FreeForm::kFreeAsync : FreeForm::kMemFree),
-                  .stream = proposer.Choose().PickStream(),
-                  .buffer = buffer});
+    proposer.Add(
+        {.kind = Kind::kFree,
+         .form = static_cast<std::uint8_t>(is_ordered ? FreeForm::kFreeAsync : FreeForm::kMemFree),
+         .stream = proposer.Choose().PickStream(),
+         .buffer = buffer});
   }
 };
 

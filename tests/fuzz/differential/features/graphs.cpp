@@ -1,9 +1,11 @@
-// Graphs: a few kernels, copies and sets captured on a stream, instantiated in several ways, launched, updated.
+// Graphs: a few kernels, copies and sets captured on a stream, instantiated in several ways,
+// launched, updated.
 //
-// An object has two bodies of the same shape over different memory, and an update goes from one to the other. Bodies read
-// and write only what was written before the graph was made, so a launch leaves everything as written as it was, whichever
-// body runs. Half of the graphs share whole buffers among their nodes (shared_bodies.h). Captures are of the calling thread
-// alone, on streams that do not block.
+// An object has two bodies of the same shape over different memory, and an update goes from one to
+// the other. Bodies read and write only what was written before the graph was made, so a launch
+// leaves everything as written as it was, whichever body runs. Half of the graphs share whole
+// buffers among their nodes (shared_bodies.h). Captures are of the calling thread alone, on streams
+// that do not block.
 #include <algorithm>
 #include <memory>
 #include <optional>
@@ -37,13 +39,15 @@ struct Instance {
 
 enum class Way { kAsItIs, kCloned, kNested, kWithoutItsGraph };
 
-CUgraph Capture(const Operation& operation, const std::vector<Operation>& body, const Running& running) {
+CUgraph Capture(const Operation& operation, const std::vector<Operation>& body,
+                const Running& running) {
   const CUstream stream = running.table.StreamOf(operation);
   SPILLWAY_DRIVER_CALL(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
   for (Operation part : body) {
     part.stream = operation.stream;
     part.on_stream = true;
-    if (part.kind == Kind::kKernel) Launch(part, running.table, running.device, running.manner.timing_salt);
+    if (part.kind == Kind::kKernel)
+      Launch(part, running.table, running.device, running.manner.timing_salt);
     if (part.kind == Kind::kCopy) Copy(part, running.table);
     if (part.kind == Kind::kFill) Fill(part, running.table);
   }
@@ -125,7 +129,8 @@ class GraphsFeature : public Feature {
     auto& bodies = instance.bodies;
     std::rotate(bodies.begin(), bodies.begin() + static_cast<std::ptrdiff_t>(bodies.size() / 2),
                 bodies.end());
-    for (std::size_t i = 0; i < bodies.size(); ++i) bodies[i].salt = Scramble(operation.salt + i) & ~1ull;
+    for (std::size_t i = 0; i < bodies.size(); ++i)
+      bodies[i].salt = Scramble(operation.salt + i) & ~1ull;
     const CUgraph fresh = Made(operation, FirstOf(bodies), WayOf(operation), running);
     CUgraphExecUpdateResultInfo info = {};
     SPILLWAY_DRIVER_CALL(cuGraphExecUpdate(instance.executable, fresh, &info));
@@ -135,7 +140,8 @@ class GraphsFeature : public Feature {
   static int PickCaptureStream(Proposer& proposer) {
     std::vector<int> fit;
     for (const int stream : proposer.Now().StreamsOf(proposer.Thread())) {
-      if (stream >= kFirstCreatedStream && !proposer.Now().IsBlocking(stream)) fit.push_back(stream);
+      if (stream >= kFirstCreatedStream && !proposer.Now().IsBlocking(stream))
+        fit.push_back(stream);
     }
     return fit.empty() ? kNone : fit[proposer.Dice().Below(fit.size())];
   }
@@ -167,7 +173,8 @@ class GraphsFeature : public Feature {
     const std::uint64_t choice = proposer.Dice().Below(10);
     const Kind kind = choice < 6 ? Kind::kKernel : choice < 9 ? Kind::kCopy : Kind::kFill;
     std::uint8_t form = 0;  // CopyForm::kTyped, FillForm::kD8
-    if (kind == Kind::kKernel) form = static_cast<std::uint8_t>(proposer.Dice().Below(4));  // any LaunchForm
+    if (kind == Kind::kKernel)
+      form = static_cast<std::uint8_t>(proposer.Dice().Below(4));  // any LaunchForm
     const std::optional<Operation> one = ProposePart(proposer, kind, form);
     const std::optional<Operation> other = ProposePart(proposer, kind, form);
     if (!one || !other) return;
@@ -176,7 +183,8 @@ class GraphsFeature : public Feature {
   }
 
   static void ProposeGraph(Proposer& proposer) {
-    if (proposer.Now().ObjectsOf(FeatureNamed("graphs"), proposer.Thread()).size() >= kMostObjects) return;
+    if (proposer.Now().ObjectsOf(FeatureNamed("graphs"), proposer.Thread()).size() >= kMostObjects)
+      return;
     const int stream = PickCaptureStream(proposer);
     if (stream == kNone) return;
     Operation make{.kind = Kind::kFeatureCall,

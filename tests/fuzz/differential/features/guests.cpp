@@ -1,6 +1,8 @@
-// Threads that come and go: a fresh host thread launches on its own per-thread default stream and ends.
+// Threads that come and go: a fresh host thread launches on its own per-thread default stream and
+// ends.
 //
-// Half of them end with their work still going on, and the thread that started them waits for the context.
+// Half of them end with their work still going on, and the thread that started them waits for the
+// context.
 #include <exception>
 #include <thread>
 

@@ -1,6 +1,7 @@
-// Pointers where no call shows them: in a device variable, or in pinned, registered or managed memory that kernels read where
-// it is. `tables` has those that a copy or the host itself has put there, the host when the object is made or before each launch;
-// `hidden` those that a kernel has written.
+// Pointers where no call shows them: in a device variable, or in pinned, registered or managed
+// memory that kernels read where it is. `tables` has those that a copy or the host itself has put
+// there, the host when the object is made or before each launch; `hidden` those that a kernel has
+// written.
 #include <sys/mman.h>
 
 #include <memory>
@@ -56,8 +57,9 @@ void Scatter(std::uint64_t to, std::uint64_t bytes, std::uint64_t digest) {
 void Follow(const simulator::LaunchShape&, void* const* arguments) {
   const auto& follow = *static_cast<const FollowArguments*>(arguments[0]);
   const std::uint64_t place = Place(follow.table, follow.slot);
-  const std::uint64_t digest = FoldBytes(FoldWord(kDigestStart, follow.seed),
-                                         reinterpret_cast<const std::uint8_t*>(place), follow.bytes);
+  const std::uint64_t digest =
+      FoldBytes(FoldWord(kDigestStart, follow.seed), reinterpret_cast<const std::uint8_t*>(place),
+                follow.bytes);
   if (follow.out == 0) return Scatter(place, follow.bytes, digest);
   Scatter(follow.out, follow.out_bytes, digest);
 }
@@ -75,7 +77,8 @@ simulator::KernelCost SetCost(const simulator::LaunchShape&, void* const*) { ret
 
 constexpr simulator::KernelParameter kFollowParameters[] = {{0, sizeof(FollowArguments)}};
 constexpr simulator::KernelParameter kSetParameters[] = {{0, sizeof(SetArguments)}};
-constexpr simulator::KernelEntry kFollow[] = {{kFollowKernel, Follow, FollowCost, 1, kFollowParameters}};
+constexpr simulator::KernelEntry kFollow[] = {
+    {kFollowKernel, Follow, FollowCost, 1, kFollowParameters}};
 constexpr simulator::KernelEntry kSet[] = {{kSetKernel, Set, SetCost, 1, kSetParameters}};
 constexpr simulator::GlobalEntry kVariables[] = {{kVariable, hidden, sizeof hidden}};
 
@@ -108,7 +111,8 @@ void TakeMemory(Hiding& hiding) {
     case Holder::kVariable:
       return;
     case Holder::kPinned:
-      SPILLWAY_DRIVER_CALL(cuMemHostAlloc(&hiding.memory, hiding.memory_bytes, CU_MEMHOSTALLOC_DEVICEMAP));
+      SPILLWAY_DRIVER_CALL(
+          cuMemHostAlloc(&hiding.memory, hiding.memory_bytes, CU_MEMHOSTALLOC_DEVICEMAP));
       return;
     case Holder::kManaged: {
       CUdeviceptr address = 0;
@@ -117,8 +121,8 @@ void TakeMemory(Hiding& hiding) {
       return;
     }
     case Holder::kRegistered:
-      hiding.memory =
-          mmap(nullptr, hiding.memory_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+      hiding.memory = mmap(nullptr, hiding.memory_bytes, PROT_READ | PROT_WRITE,
+                           MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
       SPILLWAY_DRIVER_CALL(
           cuMemHostRegister(hiding.memory, hiding.memory_bytes, CU_MEMHOSTREGISTER_DEVICEMAP));
   }
@@ -140,7 +144,8 @@ class HiddenFeature : public Feature {
     if (choice < 25) {
       proposer.Add({.kind = Kind::kFeatureCall, .object = object, .object_use = ObjectUse::kEnd});
     } else {
-      choice < 55 ? ProposeReading(proposer, object, kLargestWindowBytes) : ProposeWrite(proposer, object);
+      choice < 55 ? ProposeReading(proposer, object, kLargestWindowBytes)
+                  : ProposeWrite(proposer, object);
     }
   }
 
@@ -164,7 +169,8 @@ class HiddenFeature : public Feature {
  private:
   // The memory is read before it is written.
   static void ProposeWrite(Proposer& proposer, int object) {
-    Operation kernel{.kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
+    Operation kernel{
+        .kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
     kernel.out = proposer.Now().ObjectAt(object).maker.names[0];
     kernel.in = {kernel.out};
     kernel.slow = proposer.Dice().Percent(40);
@@ -176,8 +182,10 @@ class HiddenFeature : public Feature {
   static void Copy(const Hiding& hiding, const Running& running) {
     if (hiding.table == 0) {
       CUdeviceptr variable = 0;
-      SPILLWAY_DRIVER_CALL(cuModuleGetGlobal(&variable, nullptr, running.device.Module(), kVariable));
-      SPILLWAY_DRIVER_CALL(cuMemcpyHtoD(variable + hiding.slot * kWordBytes, &hiding.target, kWordBytes));
+      SPILLWAY_DRIVER_CALL(
+          cuModuleGetGlobal(&variable, nullptr, running.device.Module(), kVariable));
+      SPILLWAY_DRIVER_CALL(
+          cuMemcpyHtoD(variable + hiding.slot * kWordBytes, &hiding.target, kWordBytes));
       return;
     }
     CUdeviceptr cell = 0;
@@ -195,8 +203,8 @@ class HiddenFeature : public Feature {
     }
     SetArguments set{hiding.table, hiding.slot, hiding.target};
     void* parameters[] = {&set};
-    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kSetKernel), 1, 1, 1, 1, 1, 1, 0, nullptr,
-                                        parameters, nullptr));
+    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kSetKernel), 1, 1, 1, 1, 1, 1, 0,
+                                        nullptr, parameters, nullptr));
     SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
   }
 
@@ -218,8 +226,10 @@ class HiddenFeature : public Feature {
     const View& view = operation.names[0];
     hiding->target = running.table.slots[view.buffer].address + view.offset_bytes;
     TakeMemory(*hiding);
-    const std::uint64_t offset = (operation.salt >> 18) % (hiding->memory_bytes / kWordBytes) * kWordBytes;
-    if (hiding->memory != nullptr) hiding->table = reinterpret_cast<std::uint64_t>(hiding->memory) + offset;
+    const std::uint64_t offset =
+        (operation.salt >> 18) % (hiding->memory_bytes / kWordBytes) * kWordBytes;
+    if (hiding->memory != nullptr)
+      hiding->table = reinterpret_cast<std::uint64_t>(hiding->memory) + offset;
     Write(*hiding, running);
     return hiding;
   }

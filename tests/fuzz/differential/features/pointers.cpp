@@ -1,5 +1,6 @@
-// Pointers in device memory: kernels read or write memory whose address they load from a table that no parameter but one
-// leads to. `pointers` has tables that copies made; `structures` has tables that kernels wrote.
+// Pointers in device memory: kernels read or write memory whose address they load from a table that
+// no parameter but one leads to. `pointers` has tables that copies made; `structures` has tables
+// that kernels wrote.
 #include <memory>
 #include <optional>
 
@@ -37,7 +38,8 @@ void Scatter(std::uint64_t to, std::uint64_t bytes, std::uint64_t digest) {
 void Follow(const simulator::LaunchShape&, void* const* arguments) {
   const auto& follow = *static_cast<const FollowArguments*>(arguments[0]);
   std::uint64_t place = follow.table;
-  for (std::uint64_t i = 0; i < follow.steps; ++i) place = *reinterpret_cast<const std::uint64_t*>(place);
+  for (std::uint64_t i = 0; i < follow.steps; ++i)
+    place = *reinterpret_cast<const std::uint64_t*>(place);
   const std::uint64_t digest = FoldWord(kDigestStart, follow.seed);
   if (follow.out == 0) return Scatter(place, follow.bytes, digest);
   Scatter(follow.out, follow.out_bytes,
@@ -58,8 +60,10 @@ simulator::KernelCost WriteCost(const simulator::LaunchShape&, void* const*) { r
 
 constexpr simulator::KernelParameter kFollowParameters[] = {{0, sizeof(FollowArguments)}};
 constexpr simulator::KernelParameter kWriteParameters[] = {{0, 2 * sizeof(std::uint64_t)}};
-constexpr simulator::KernelEntry kFollow[] = {{kFollowKernel, Follow, FollowCost, 1, kFollowParameters}};
-constexpr simulator::KernelEntry kWrite[] = {{kWriteKernel, WritePointer, WriteCost, 1, kWriteParameters}};
+constexpr simulator::KernelEntry kFollow[] = {
+    {kFollowKernel, Follow, FollowCost, 1, kFollowParameters}};
+constexpr simulator::KernelEntry kWrite[] = {
+    {kWriteKernel, WritePointer, WriteCost, 1, kWriteParameters}};
 
 // Two tables of one word each: the second may lead to the first, or have been its source.
 struct Tables {
@@ -96,7 +100,8 @@ class PointersFeature : public Feature {
     if (choice < 30) {
       proposer.Add({.kind = Kind::kFeatureCall, .object = object, .object_use = ObjectUse::kEnd});
     } else {
-      choice < 70 ? ProposeReading(proposer, object, kLargestWindowBytes) : ProposeWrite(proposer, object);
+      choice < 70 ? ProposeReading(proposer, object, kLargestWindowBytes)
+                  : ProposeWrite(proposer, object);
     }
   }
 
@@ -115,7 +120,8 @@ class PointersFeature : public Feature {
 
  private:
   static void ProposeWrite(Proposer& proposer, int object) {
-    Operation kernel{.kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
+    Operation kernel{
+        .kind = Kind::kFeatureWork, .on_stream = true, .stream = proposer.Choose().PickStream()};
     kernel.out = proposer.Now().ObjectAt(object).maker.names[0];
     kernel.slow = proposer.Dice().Percent(40);
     kernel.object = object;
@@ -127,8 +133,8 @@ class PointersFeature : public Feature {
     if (!by_kernels_) return Upload(table, word);
     std::uint64_t words[] = {table, word};
     void* parameters[] = {words};
-    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kWriteKernel), 1, 1, 1, 1, 1, 1, 0,
-                                        nullptr, parameters, nullptr));
+    SPILLWAY_DRIVER_CALL(cuLaunchKernel(running.device.KernelNamed(kWriteKernel), 1, 1, 1, 1, 1, 1,
+                                        0, nullptr, parameters, nullptr));
     SPILLWAY_DRIVER_CALL(cuCtxSynchronize());
   }
 
@@ -137,7 +143,8 @@ class PointersFeature : public Feature {
     auto tables = std::make_shared<Tables>();
     tables->context = running.context;
     SPILLWAY_DRIVER_CALL(cuMemAlloc(&tables->first, kWordBytes));
-    SPILLWAY_DRIVER_CALL(cuMemAlloc(&tables->second, (operation.salt & 1024) != 0 ? kMiB : kWordBytes));
+    SPILLWAY_DRIVER_CALL(
+        cuMemAlloc(&tables->second, (operation.salt & 1024) != 0 ? kMiB : kWordBytes));
     Put(running, tables->first, running.table.slots[view.buffer].address + view.offset_bytes);
     tables->entry = tables->first;
     if ((operation.salt & 256) != 0) {

@@ -13,17 +13,20 @@ constexpr std::size_t kLongestBody = 4;
 
 enum class Part { kKernel, kCopy, kSet, kFromHost, kToHost };
 
-// What the parts of one graph share. The buffers of the device are of one size: copies and sets are of the whole.
+// What the parts of one graph share. The buffers of the device are of one size: copies and sets are
+// of the whole.
 struct Shared {
   std::vector<int> buffers;
   int host = kNone;
 };
 
-View Whole(const Proposer& proposer, int buffer) { return {buffer, 0, proposer.Now().At(buffer).bytes}; }
+View Whole(const Proposer& proposer, int buffer) {
+  return {buffer, 0, proposer.Now().At(buffer).bytes};
+}
 
 bool IsShareable(const Buffer& buffer) {
-  return !buffer.InHostMemory() && buffer.form != AllocForm::kFeature && buffer.IsWholeInitialised() &&
-         buffer.bytes >= kMiB && buffer.bytes <= kLargestDenseBytes;
+  return !buffer.InHostMemory() && buffer.form != AllocForm::kFeature &&
+         buffer.IsWholeInitialised() && buffer.bytes >= kMiB && buffer.bytes <= kLargestDenseBytes;
 }
 
 int MakeBuffer(Proposer& proposer, std::uint64_t bytes) {
@@ -39,23 +42,25 @@ int MakeBuffer(Proposer& proposer, std::uint64_t bytes) {
 int MakeHostBuffer(Proposer& proposer, std::uint64_t bytes) {
   const int buffer = proposer.NewBuffer();
   const auto form = static_cast<std::uint8_t>(AllocForm::kPinned);
-  const bool is_made =
-      proposer.Add({.kind = Kind::kAlloc, .form = form, .buffer = buffer, .bytes = bytes, .cuts_bytes = {0}});
-  const bool is_filled = is_made && proposer.Add({.kind = Kind::kHostFill, .out = Whole(proposer, buffer)});
+  const bool is_made = proposer.Add(
+      {.kind = Kind::kAlloc, .form = form, .buffer = buffer, .bytes = bytes, .cuts_bytes = {0}});
+  const bool is_filled =
+      is_made && proposer.Add({.kind = Kind::kHostFill, .out = Whole(proposer, buffer)});
   return is_filled ? buffer : kNone;
 }
 
 Shared PickShared(Proposer& proposer) {
   Shared shared;
   const int first = proposer.Choose().PickBuffer(IsShareable);
-  const std::uint64_t bytes = first == kNone ? proposer.Dice().Between(kMiB / 4, kLargestDenseBytes / 4) * 4
-                                             : proposer.Now().At(first).bytes;
+  const std::uint64_t bytes = first == kNone
+                                  ? proposer.Dice().Between(kMiB / 4, kLargestDenseBytes / 4) * 4
+                                  : proposer.Now().At(first).bytes;
   if (first != kNone) shared.buffers.push_back(first);
   for (std::size_t i = shared.buffers.size(); i < kMostBuffers; ++i) {
     const int other = proposer.Choose().PickBuffer(
         [&](const Buffer& buffer) { return IsShareable(buffer) && buffer.bytes == bytes; });
-    const bool is_other = other != kNone && std::find(shared.buffers.begin(), shared.buffers.end(), other) ==
-                                                shared.buffers.end();
+    const bool is_other = other != kNone && std::find(shared.buffers.begin(), shared.buffers.end(),
+                                                      other) == shared.buffers.end();
     const int buffer = is_other ? other : MakeBuffer(proposer, bytes);
     if (buffer != kNone) shared.buffers.push_back(buffer);
   }
@@ -78,7 +83,8 @@ View PickView(Proposer& proposer, int buffer) {
 Operation MakeKernel(Proposer& proposer, const Shared& shared, std::uint8_t form) {
   Random& dice = proposer.Dice();
   const auto pick = [&] { return shared.buffers[dice.Below(shared.buffers.size())]; };
-  Operation kernel{.kind = Kind::kKernel, .form = form, .on_stream = true, .slow = dice.Percent(20)};
+  Operation kernel{
+      .kind = Kind::kKernel, .form = form, .on_stream = true, .slow = dice.Percent(20)};
   kernel.out = PickView(proposer, pick());
   for (std::uint64_t inputs = dice.Between(0, 2); inputs > 0; --inputs)
     kernel.in.push_back(PickView(proposer, pick()));
@@ -89,11 +95,13 @@ Operation MakePart(Proposer& proposer, const Shared& shared, Part part, std::uin
   if (part == Part::kKernel) return MakeKernel(proposer, shared, form);
   Random& dice = proposer.Dice();
   const std::size_t to = dice.Below(shared.buffers.size());
-  const std::size_t from = (to + dice.Between(1, shared.buffers.size() - 1)) % shared.buffers.size();
+  const std::size_t from =
+      (to + dice.Between(1, shared.buffers.size() - 1)) % shared.buffers.size();
   Operation made{.kind = part == Part::kSet ? Kind::kFill : Kind::kCopy, .on_stream = true};
   made.out = Whole(proposer, part == Part::kToHost ? shared.host : shared.buffers[to]);
   if (part == Part::kFromHost) made.in = {Whole(proposer, shared.host)};
-  if (part == Part::kCopy || part == Part::kToHost) made.in = {Whole(proposer, shared.buffers[from])};
+  if (part == Part::kCopy || part == Part::kToHost)
+    made.in = {Whole(proposer, shared.buffers[from])};
   return made;
 }
 
@@ -107,8 +115,10 @@ Part PickPart(Proposer& proposer, const Shared& shared) {
 void UseSparsely(Proposer& proposer, int buffer) {
   View view = Whole(proposer, buffer);
   view.stride_bytes = RoundUp(view.bytes / 2000, 8) + 8;
-  proposer.Add(
-      {.kind = Kind::kKernel, .on_stream = true, .stream = proposer.Choose().PickStream(), .out = view});
+  proposer.Add({.kind = Kind::kKernel,
+                .on_stream = true,
+                .stream = proposer.Choose().PickStream(),
+                .out = view});
 }
 
 }  // namespace

@@ -1,4 +1,5 @@
-// Tensor maps: kernels read tiles of memory that only an opaque value names: a parameter, or a group in device memory.
+// Tensor maps: kernels read tiles of memory that only an opaque value names: a parameter, or a
+// group in device memory.
 #include <cstring>
 #include <memory>
 #include <optional>
@@ -82,10 +83,10 @@ bool HoldsATile(const View& view) { return RowsIn(view) >= kTileRows; }
 void Encode(CUtensorMap* map, std::uint64_t address, std::uint64_t rows) {
   const cuuint64_t sizes[] = {kRowBytes, rows}, strides[] = {kRowBytes};
   const cuuint32_t box[] = {kRowBytes, kTileRows}, steps[] = {1, 1};
-  SPILLWAY_DRIVER_CALL(
-      cuTensorMapEncodeTiled(map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, reinterpret_cast<void*>(address), sizes,
-                             strides, box, steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
-                             CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
+  SPILLWAY_DRIVER_CALL(cuTensorMapEncodeTiled(
+      map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, reinterpret_cast<void*>(address), sizes, strides, box,
+      steps, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_NONE,
+      CU_TENSOR_MAP_L2_PROMOTION_NONE, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE));
 }
 
 std::shared_ptr<Map> MakeMap(const Operation& operation, const Running& running) {
@@ -116,7 +117,8 @@ class TensorMapsFeature : public Feature {
   void Propose(Proposer& proposer) const override {
     const std::uint64_t choice = proposer.Dice().Below(100);
     const int object = proposer.PickObject();
-    if (object == kNone || choice < 25) return ProposeObjectOver(proposer, kLargestWindowBytes, HoldsATile);
+    if (object == kNone || choice < 25)
+      return ProposeObjectOver(proposer, kLargestWindowBytes, HoldsATile);
     if (choice < 30) {
       proposer.Add({.kind = Kind::kFeatureCall, .object = object, .object_use = ObjectUse::kEnd});
     } else {

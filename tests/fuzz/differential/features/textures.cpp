@@ -1,7 +1,8 @@
-// Texture objects over linear memory: kernels read through a handle, given as a parameter or lying in device memory, from
-// memory that no parameter names.
+// Texture objects over linear memory: kernels read through a handle, given as a parameter or lying
+// in device memory, from memory that no parameter names.
 //
-// The memory is the feature's own, and little of it lives at a time: while a texture object lives, it stays on the device.
+// The memory is the feature's own, and little of it lives at a time: while a texture object lives,
+// it stays on the device.
 #include <array>
 #include <memory>
 #include <optional>
@@ -35,7 +36,8 @@ struct FoldArguments {
 
 void Fold(const simulator::LaunchShape&, void* const* arguments) {
   const auto& fold = *static_cast<const FoldArguments*>(arguments[0]);
-  const auto handle = fold.holder != 0 ? *reinterpret_cast<const std::uint64_t*>(fold.holder) : fold.handle;
+  const auto handle =
+      fold.holder != 0 ? *reinterpret_cast<const std::uint64_t*>(fold.holder) : fold.handle;
   std::uint64_t digest = FoldWord(kDigestStart, fold.seed);
   for (std::uint64_t i = 0; i < fold.texels; ++i) {
     digest = FoldWord(digest, tex1Dfetch<unsigned>(handle, static_cast<int>(fold.first_texel + i)));
@@ -136,7 +138,8 @@ class TexturesFeature : public Feature {
 
   static void ProposeObject(Proposer& proposer) {
     if (proposer.Now().ObjectsOf(Own(), proposer.Thread()).size() >= kMostObjects) return;
-    const int buffer = proposer.Choose().PickBuffer([](const Buffer& b) { return b.feature == Own(); });
+    const int buffer =
+        proposer.Choose().PickBuffer([](const Buffer& b) { return b.feature == Own(); });
     if (buffer == kNone) return;
     const View whole{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
     proposer.Add({.kind = Kind::kFeatureCall,
@@ -157,7 +160,8 @@ class TexturesFeature : public Feature {
   }
 
   static void Launch(const Operation& operation, const Running& running) {
-    const auto& texture = *static_cast<const Texture*>(running.table.objects[operation.object].get());
+    const auto& texture =
+        *static_cast<const Texture*>(running.table.objects[operation.object].get());
     const View& in = operation.in[0];
     FoldArguments fold;
     fold.handle = texture.handle;

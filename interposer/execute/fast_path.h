@@ -1,0 +1,112 @@
+// Whether calls may use an allocation without taking the lock, and which uses they left meanwhile.
+//
+// IsOpenFor and both Notes are called on any thread, on the launch path; the others with the state
+// lock held. Why this is safe: Note [Fast path] in calls.h.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+#include "interposer/execute/timeline.h"
+
+namespace spillway::interposer {
+
+class FastPath {
+ public:
+  bool IsOpenFor(std::uint64_t stream_serial) const {
+    const std::uint64_t open_for = open_for_.load(std::memory_order_seq_cst);
+    return open_for == stream_serial || open_for == kAll;
+  }
+  void Close() { open_for_.store(kNobody, std::memory_order_seq_cst); }
+  void OpenForAll() { open_for_.store(kAll, std::memory_order_seq_cst); }
+  // For a stream that is ordered behind all that the allocation's users must wait for.
+  void OpenFor(std::uint64_t stream_serial) {
+    open_for_.store(stream_serial, std::memory_order_seq_cst);
+  }
+
+ private:
+  static constexpr std::uint64_t kNobody = 0;
+  static constexpr std::uint64_t kAll = 1;  // no stream's serial number
+  std::atomic<std::uint64_t> open_for_{kNobody};
+};
+
+// The last use on each of some streams, each in a cache line of its own: threads that launch on
+// streams of their own write to none that another one writes to.
+class RecentUses {
+ public:
+  void Note(Use use) {
+    for (int i = 0; i < kStreams; ++i) {
+      StreamState* stream = streams_[i].load(std::memory_order_relaxed);
+      if (!stream && streams_[i].compare_exchange_strong(stream, use.stream)) stream = use.stream;
+      if (stream == use.stream) return Raise(&last_[i].sequence, use.sequence);
+    }
+    if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
+  }
+  // A Note of this stream is about to come: what it writes may be fetched meanwhile.
+  void Expect(const StreamState* stream) const {
+    for (int i = 0; i < kStreams; ++i) {
+      const StreamState* const seen = streams_[i].load(std::memory_order_relaxed);
+      if (seen == stream) __builtin_prefetch(&last_[i], 1);
+      if (!seen || seen == stream) return;
+    }
+  }
+  // Only while no call can note any more: the fast path is closed, and no call names the
+  // allocation. False when there were uses on more streams than are kept: then anything enqueued
+  // anywhere may be one.
+  bool MoveTo(UseList* uses) {
+    for (int i = 0; i < kStreams; ++i) {
+      StreamState* const stream = streams_[i].load(std::memory_order_relaxed);
+      if (!stream) break;
+      uses->Add({stream, last_[i].sequence.load(std::memory_order_relaxed)});
+      streams_[i].store(nullptr, std::memory_order_relaxed);
+      last_[i].sequence.store(0, std::memory_order_relaxed);
+    }
+    return !crowded_.exchange(false, std::memory_order_relaxed);
+  }
+
+ private:
+  static constexpr int kStreams = 8;
+  struct alignas(64) Last {
+    std::atomic<std::uint64_t> sequence{0};
+  };
+  static void Raise(std::atomic<std::uint64_t>* value, std::uint64_t to) {
+    std::uint64_t seen = value->load(std::memory_order_relaxed);
+    while (seen < to && !value->compare_exchange_weak(seen, to)) {
+    }
+  }
+  std::atomic<StreamState*> streams_[kStreams] = {};  // written once each
+  std::atomic<bool> crowded_{false};
+  Last last_[kStreams];
+};
+
+// The streams whose calls have named it lately, for memory of which there is too much for more: a
+// stream that goes on writes nothing.
+class RecentUsers {
+ public:
+  // Between the call's Enter and its Leave.
+  void Note(StreamState* user) {
+    for (std::atomic<StreamState*>& stream : streams_) {
+      StreamState* seen = stream.load(std::memory_order_relaxed);
+      if (!seen && stream.compare_exchange_strong(seen, user)) return;
+      if (seen == user) return;
+    }
+    if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
+  }
+  // As of the recent uses. All that their streams have been given may be uses; `stays` is noted
+  // further on: its call goes on.
+  bool MoveTo(UseList* uses, const StreamState* stays) {
+    for (std::atomic<StreamState*>& stream : streams_) {
+      StreamState* const user = stream.load(std::memory_order_relaxed);
+      if (!user || user == stays) continue;
+      uses->Add({user, Timeline::IssuedOn(user)});
+      stream.store(nullptr, std::memory_order_relaxed);
+    }
+    return !crowded_.exchange(false, std::memory_order_relaxed);
+  }
+
+ private:
+  std::atomic<StreamState*> streams_[2] = {};
+  std::atomic<bool> crowded_{false};
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,239 @@
+#include "interposer/execute/recompute_recording.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/call_recorder.h"
+#include "interposer/execute/call_roles.h"
+#include "interposer/execute/calls.h"
+#include "interposer/execute/ordering_rules.h"
+#include "scheduler/learn/job_event.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+namespace {
+
+using Verdict = RecomputeRecords::Verdict;
+
+void AddOnce(Tracked* memory, RecomputeRecord* record) {
+  if (std::find(record->inputs.begin(), record->inputs.end(), memory) == record->inputs.end())
+    record->inputs.push_back(memory);
+}
+
+// All that the launch names in the range, and all that the call says of it, is clobbered.
+bool IsClobbered(const Range& range, const Claims& claims, const Addresses& addresses,
+                 const RecordedLaunch& launch) {
+  const CUdeviceptr end = range.base + range.size_bytes;
+  const auto claims_all = claims.all();
+  const bool is_claimed =
+      std::all_of(claims_all.begin(), claims_all.end(), [&](const Claims::Claim& claim) {
+        return claim.kind == Claims::Kind::kClobbers || claim.end <= range.base ||
+               claim.begin >= end;
+      });
+  return is_claimed && std::all_of(addresses.begin(), addresses.end(), [&](CUdeviceptr address) {
+           if (address < range.base || address >= end) return true;
+           return claims.KindAt(address) == Claims::Kind::kClobbers &&
+                  launch.LeadsInto(address, address + 1);
+         });
+}
+
+bool IsShared(const SlabBlock& block) {
+  return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
+                     [](const Chunk& chunk) { return chunk.shared; });
+}
+
+// It is used by calls that name it alone, and `pins` is what this call holds of it.
+bool IsUsedByName(const Tracked& memory, int pins) {
+  if (memory.free_is_due) return false;
+  if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
+  const auto& range = static_cast<const Range&>(memory);
+  return range.live && range.unmovable == Unmovable::kNo && range.holds == 0 && range.pins == pins;
+}
+
+}  // namespace
+
+// All is at its place, and the launch not yet made.
+void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) {
+  if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign)
+    return;
+  const bool is_kept = state_.drops_eagerly || set->step.keeps_record;
+  if (!is_kept && !state_.recorder.IsRecording()) return;
+  const std::uint64_t token =
+      scheduler::TokenOf(scheduler::JobEvent::Operation(CallRecorder::ShapeOf(*set), {}));
+  {
+    const StateLock lock(state_.locks);
+    const Verdict verdict = state_.recompute_records.VerdictOn(token);
+    if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
+  }
+  set->call->job = job_;
+  auto record = RecordOf(addresses, *set, &set->call->lacks_scratch_bytes);
+  if (!record) return;
+  record->token = token;
+  record->is_kept = is_kept;
+  const StateLock lock(state_.locks);
+  if (!MayBegin(*record, *set)) return;
+  const RecomputeRecord* const kept = state_.recompute_records.Keep(std::move(record));
+  // A call that passed the fast paths before they were closed might be made behind this one.
+  if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream))
+    return frees_.Forget(kept);
+  set->call->record = kept->id;
+}
+
+void RecomputeRecording::NoteMade(const TouchSet& set) {
+  const StateLock lock(state_.locks);
+  RecomputeRecord* const record = state_.recompute_records.Find(set.call->record);
+  if (!record) return;
+  if (set.failed) return frees_.Forget(record);
+  record->made_by = set.use;
+  record->state = RecomputeRecord::State::kMade;
+}
+
+// While this holds memory is used by calls that name it alone, and moves while kernels run.
+bool RecomputeRecording::MayDropAny() {
+  return !CapturesGoOn() && !state_.residency.parking() && !state_.pointer_safety.MustWait() &&
+         !state_.MustStay() && !driver::KnownContexts::HasSeveral();
+}
+
+bool RecomputeRecording::Drop(Range* range) {
+  const RecomputeRecord* const record = range->record;
+  return record && record->state == RecomputeRecord::State::kLive && MayDropAny() &&
+         state_.residency.StartToDrop(range);
+}
+
+void RecomputeRecording::DropOrSendAway(const PlanStep::Allocations& allocations) {
+  PlanStep::Allocations others;
+  for (const std::uint64_t allocation : allocations) {
+    Range* const range = state_.executor.Find(allocation);
+    if (range && AwaitsItsCall(range)) continue;
+    const bool is_dropped = range && !state_.residency.HasGoodHostCopy(range) && Drop(range);
+    state_.counters.planned_departures += is_dropped;
+    if (!is_dropped) others.push_back(allocation);
+  }
+  state_.executor.SendAway(others);
+}
+
+// The call that made it has ended.
+void RecomputeRecording::DropWhatIsDue(Range* range) {
+  if (CapturesGoOn()) return;
+  PlanStep::Allocations one;
+  one.push_back(range->id);
+  DropOrSendAway(one);
+}
+
+// Null where the launch cannot be made again.
+std::unique_ptr<RecomputeRecord> RecomputeRecording::RecordOf(const Addresses& addresses,
+                                                              const TouchSet& set,
+                                                              size_t* lacks_scratch_bytes) {
+  auto launch = RecordedLaunch::Of(*set.launch);
+  if (!launch || !set.claims || !set.claims->AreApart()) return nullptr;
+  auto record = std::make_unique<RecomputeRecord>();
+  record->launch = std::move(*launch);
+  const bool can = AddMemory(set, addresses, record.get()) &&
+                   NamesAllClaimed(*set.claims, *record) && !LeadsElsewhere(record->launch) &&
+                   scratch_.RedirectClobbered(*set.claims, record.get(), lacks_scratch_bytes);
+  return can ? std::move(record) : nullptr;
+}
+
+// All that the call is given is ours, and all that its launch names is of a role that fits.
+bool RecomputeRecording::AddMemory(const TouchSet& set, const Addresses& addresses,
+                                   RecomputeRecord* record) const {
+  for (const Claims::Claim& claim : set.claims->all()) {
+    if (!state_.ledger.Find(claim.begin)) return false;
+  }
+  const size_t named = set.at_once ? set.ranges.size() : set.named;
+  for (size_t i = set.at_once ? 1 : 0; i < named; ++i) {
+    Range* const range = set.ranges[i];
+    const Role role = RoleAt(set, i);
+    if (role == Role::kReads) {
+      AddOnce(range, record);
+    } else if ((role == Role::kOverwrites || !ordering_rules::kRecordsOverwriteAll) &&
+               (!record->output || record->output == range)) {
+      record->output = range;
+    } else if (!IsClobbered(*range, *set.claims, addresses, record->launch)) {
+      return false;
+    }
+  }
+  for (CUdeviceptr address : addresses) {
+    Allocation* const found = state_.ledger.Find(address);
+    if (!found) return false;
+    if (!IsBlock(found)) continue;
+    const Claims::Kind kind = set.claims->KindAt(address);
+    const bool is_clobbered =
+        kind == Claims::Kind::kClobbers && record->launch.LeadsInto(address, address + 1);
+    if (kind == Claims::Kind::kReads) {
+      AddOnce(static_cast<Tracked*>(found), record);
+    } else if (!is_clobbered) {
+      return false;
+    }
+  }
+  return record->output != nullptr;
+}
+
+// All that the call is said to read or to overwrite is named by its launch: nothing is reached in
+// another way.
+bool RecomputeRecording::NamesAllClaimed(const Claims& claims,
+                                         const RecomputeRecord& record) const {
+  const auto all = claims.all();
+  return std::all_of(all.begin(), all.end(), [&](const Claims::Claim& claim) {
+    if (claim.kind == Claims::Kind::kClobbers) return true;
+    const Allocation* const found = state_.ledger.Find(claim.begin);
+    return found == record.output ||
+           std::find(record.inputs.begin(), record.inputs.end(), found) != record.inputs.end();
+  });
+}
+
+// The driver knows memory there that is not ours: managed, another process's, on the host, of a
+// pool of its own. Who writes that is not known. An integer that looks like such an address costs
+// the record, too.
+bool RecomputeRecording::LeadsElsewhere(const RecordedLaunch& launch) const {
+  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
+                        kEnd = CUdeviceptr{1} << 57;  // else a number, or several
+  return launch.AnyWord([this](CUdeviceptr word) {
+    unsigned int type = 0;
+    return word >= kLeast && word < kEnd && !state_.ledger.MightBeManaged(word) &&
+           Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ==
+               CUDA_SUCCESS;
+  });
+}
+
+bool RecomputeRecording::MayBegin(const RecomputeRecord& record, const TouchSet& set) {
+  const int own_calls = set.at_once ? 0 : 1;
+  if (record.is_kept ? !MayDropAny() : CapturesGoOn() || state_.MustStay()) return false;
+  if (driver::KnownContexts::HasSeveral() || state_.calls.locked != own_calls ||
+      state_.timeline.AnyStreamIsHeld())
+    return false;
+  return !record.output->record && IsUsedByName(*record.output, own_calls) &&
+         std::all_of(record.inputs.begin(), record.inputs.end(),
+                     [&](const Tracked* input) { return IsUsedByName(*input, own_calls); });
+}
+
+// What is enqueued on other streams may wait for the program without our knowing, in a kernel that
+// looks for it, and come after the launch though it was enqueued before.
+bool RecomputeRecording::WaitingWorkMayUse(const RecomputeRecord& record,
+                                           const StreamState* stream) {
+  UseList others = state_.timeline.Unfinished();
+  const StreamState* const replays = state_.replay_stream;
+  others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
+  const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(kStateLock) {
+    return IsBlock(input) ? state_.slabs.MayBeUsedOn(AsBlock(input), others, stream)
+                          : state_.residency.MayBeUsedOn(AsRange(input), others);
+  };
+  bool may_any = state_.residency.MayBeUsedOn(record.output, others);
+  for (Tracked* input : record.inputs)
+    may_any = may_be_used(input) || may_any;  // all are asked: they note when
+  return may_any;
+}
+
+// Whether it can be made again is known when the call that makes it has ended (CallEnded).
+bool RecomputeRecording::AwaitsItsCall(Range* range) {
+  RecomputeRecord* const record = range->record;
+  if (!record || record->state != RecomputeRecord::State::kMade) return false;
+  record->drop_is_due = true;
+  return true;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,571 @@
+#include "interposer/planning/agent_session.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iterator>
+#include <string_view>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "base/quiet_thread.h"
+#include "interposer/config.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/lease/host_slabs.h"
+#include "interposer/planning/driver_section.h"
+#include "interposer/planning/planner_thread.h"
+#include "protocol/socket_channel.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+using base::MutexLock;
+using driver::Driver;
+
+namespace {
+
+constexpr std::uint64_t kSecondNs = 1'000'000'000;
+constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
+constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
+// A little longer than an agent's grant is waited for (lease_client.cpp): then growth is released.
+constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
+// A job whose peak did not rise for so long has shown what it wants; before, it wants all that it
+// may have.
+constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
+// An exit waits no longer than this for the lease's thread.
+constexpr std::uint64_t kExitPatienceNs = 20'000'000;
+// Registrations and work are noticed so soon.
+constexpr std::int64_t kLongestPauseMs = 100;
+constexpr std::int64_t kShortPauseNs = 1'000'000;
+// While it may still grow a job asks for host memory for twice what it needs, and for a little to
+// begin with.
+constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
+
+LeaseClient::Settings SettingsOf(const Config& config) {
+  return {.leader_pid = config.job_pid.value_or(0),
+          .own_limit_bytes = static_cast<std::int64_t>(config.budget_bytes.value_or(0)),
+          .own_host_limit_bytes = static_cast<std::int64_t>(config.host_limit_bytes.value_or(0))};
+}
+
+protocol::DeviceUuid UuidOf(int device) {
+  CUuuid uuid{};
+  protocol::DeviceUuid bytes{};
+  if (Driver().cuDeviceGetUuid(&uuid, device) == CUDA_SUCCESS)
+    memcpy(bytes.data(), &uuid, bytes.size());
+  return bytes;
+}
+
+std::int64_t MemoryOf(int device) {
+  size_t bytes = 0;
+  return Driver().cuDeviceTotalMem_v2(&bytes, device) == CUDA_SUCCESS
+             ? static_cast<std::int64_t>(bytes)
+             : 0;
+}
+
+std::int64_t SumOfUnmovable(const Counters& counters) {
+  size_t bytes = 0;
+  for (const UnmovableBytes& one : counters.unmovable) bytes += one.bytes;
+  return static_cast<std::int64_t>(bytes);
+}
+
+protocol::Phase PhaseOf(JobMemory* memory, const JobSnapshot& snapshot) {
+  if (snapshot.follows_plan) return protocol::Phase::kPlanned;
+  return memory->recording().recorder().IsRecording() ? protocol::Phase::kLearning
+                                                      : protocol::Phase::kReactive;
+}
+
+static_assert(std::size(kStallNames) == protocol::kStallCauseNames.size());
+static_assert([] {
+  for (size_t i = 0; i < std::size(kStallNames); ++i) {
+    if (std::string_view(kStallNames[i]) != protocol::kStallCauseNames[i]) return false;
+  }
+  return true;
+}());
+
+std::int64_t NumberOf(std::uint64_t count) { return static_cast<std::int64_t>(count); }
+
+protocol::Account AccountOf(const JobSnapshot& snapshot, const PipelineCounts* pipeline) {
+  const Counters& counters = snapshot.counters;
+  protocol::Account account = {
+      .ordinary_bytes = NumberOf(snapshot.ordinary_bytes),
+      .planned_to_host_bytes = NumberOf(counters.planned_offloaded_bytes),
+      .pressure_to_host_bytes =
+          NumberOf(counters.offloaded_bytes - counters.planned_offloaded_bytes),
+      .planned_to_device_bytes = NumberOf(counters.prefetched_bytes),
+      .demand_to_device_bytes = NumberOf(counters.restored_bytes - counters.prefetched_bytes),
+      .prefetch_hits = NumberOf(counters.prefetch_hits),
+      .prefetches_late = NumberOf(counters.prefetches_late),
+      .prefetches_unused = NumberOf(counters.prefetches_unused),
+      .over_budget_allocations = NumberOf(counters.over_budget_allocations)};
+  std::transform(counters.stall_ns_by_cause.begin(), counters.stall_ns_by_cause.end(),
+                 account.stall_ns.begin(), &NumberOf);
+  for (size_t i = 0; pipeline && i < account.replans.size(); ++i)
+    account.replans[i] = NumberOf(pipeline->replans[i]);
+  return account;
+}
+
+protocol::StepTimes StepTimesOf(const PipelineCounts* pipeline) {
+  protocol::StepTimes steps;
+  if (!pipeline) return steps;
+  steps.sum_ns = NumberOf(pipeline->steps_ns);
+  for (size_t i = 0; i < steps.counts.size(); ++i)
+    steps.counts[i] = NumberOf(pipeline->steps_by_time[i]);
+  return steps;
+}
+
+}  // namespace
+
+AgentSession* AgentSession::Instance() {
+  static AgentSession* const session =
+      ProcessConfig().agent.empty() ? nullptr : new AgentSession(ProcessConfig().agent);
+  return session;
+}
+
+AgentSession::AgentSession(const std::string& address)
+    : address_(address), client_(SettingsOf(ProcessConfig()), this, this) {}
+
+void AgentSession::Attach(JobMemory* memory) {
+  const int number = memory->device();
+  {
+    const MutexLock lock(mutex_);
+    Device* const device = Find(static_cast<std::uint32_t>(number));
+    if (!device) return;
+    device->memory = memory;
+    device->own_budget_bytes = static_cast<std::int64_t>(memory->grants().budget_bytes());
+    device->grown_ns = MonotonicNs();
+    device->idleness.Begin(device->grown_ns);
+    device->wanted_peak_bytes = 0;
+    client_.Use(static_cast<std::uint32_t>(number), UuidOf(number), MemoryOf(number));
+    if (device->standing == Standing::kGranted) Apply(device);
+    if (device->terms)
+      memory->grants().JoinLink(device->place, device->terms.get(), device->lanes.get());
+  }
+  StartThreads();
+  talks_ ? AwaitFirstWord(number) : StopWaiting(number);
+}
+
+void AgentSession::Detach(JobMemory* memory) {
+  for (;; base::Pause(kShortPauseNs)) {
+    const MutexLock lock(mutex_);
+    for (Device& device : devices_) {
+      if (device.memory == memory) device.memory = nullptr;
+    }
+    if (served_ != memory) return;
+  }
+}
+
+AgentSession::Device* AgentSession::Find(std::uint32_t number) {
+  return number < devices_.size() ? &devices_[number] : nullptr;
+}
+
+AgentSession::Standing AgentSession::StandingOf(int number) {
+  const MutexLock lock(mutex_);
+  return devices_[static_cast<size_t>(number)].standing;
+}
+
+void AgentSession::AwaitFirstWord(int number) {
+  const std::uint64_t start_ns = MonotonicNs();
+  bool has_said = false;
+  for (;;) {
+    const Standing standing = StandingOf(number);
+    if (standing == Standing::kGranted) return SayWhoseBudgetHolds(number);
+    if (standing == Standing::kAlone) return;
+    const std::uint64_t waited_ns = MonotonicNs() - start_ns;
+    const std::uint64_t patience_ns =
+        standing == Standing::kAsking ? kAnswerPatienceNs : kQueuePatienceNs;
+    const bool is_over = standing == Standing::kRejected || waited_ns > patience_ns;
+    if (standing == Standing::kAdmitted && waited_ns > kAnswerPatienceNs &&
+        !std::exchange(has_said, true))
+      fprintf(
+          stderr,
+          "spillway: the job is admitted, and begins when others have given back memory for it\n");
+    if (is_over || ThreadsMustEnd()) return StopWaiting(number);
+    base::Pause(kShortPauseNs);
+  }
+}
+
+void AgentSession::SayWhoseBudgetHolds(int number) {
+  if (!ProcessConfig().shows_summary) return;
+  const MutexLock lock(mutex_);
+  const Device& device = devices_[static_cast<size_t>(number)];
+  const std::int64_t budget_bytes = std::min(device.granted_bytes, device.own_budget_bytes);
+  fprintf(stderr,
+          "spillway: the budget is that of the agent at %s: %" PRId64
+          " MiB of device %d now, and changes\n",
+          address_.c_str(), budget_bytes >> 20, number);
+}
+
+void AgentSession::StopWaiting(int number) {
+  const MutexLock lock(mutex_);
+  Device& device = devices_[static_cast<size_t>(number)];
+  if (device.standing == Standing::kAsking) NobodyAnswers();
+  if (device.standing != Standing::kGranted && device.standing != Standing::kAlone)
+    device.memory->grants().GrantBudget(0);
+}
+
+void AgentSession::NobodyAnswers() {
+  for (Device& device : devices_) {
+    if (!device.memory || device.standing != Standing::kAsking) continue;
+    const bool is_required = ProcessConfig().agent_required;
+    device.standing = is_required ? Standing::kRejected : Standing::kAlone;
+    fprintf(stderr,
+            "spillway: the agent at %s is not there or does not take this job; %s until it does\n",
+            address_.c_str(),
+            is_required ? "it is required, and the job gets no device memory"
+                        : "the budget of `spillway run` stands");
+  }
+}
+
+DeviceUse AgentSession::Read(std::uint32_t number) {
+  Device* const device = Find(number);
+  if (!device || !device->memory) return {};
+  const std::uint64_t now_ns = MonotonicNs();
+  const JobSnapshot snapshot = device->memory->view().Read();
+  const Counters& counters = snapshot.counters;
+  const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
+  device->idleness.Saw(operations, snapshot.in_call, now_ns);
+  if (device->idleness.IsToAsk(now_ns)) shrink_notifier_.Notify();
+  const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
+  const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
+  const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
+  return {.active = device->idleness.IsActive(),
+          .phase = PhaseOf(device->memory, snapshot),
+          .wanted_bytes = wanted_bytes,
+          .resident_bytes = NumberOf(snapshot.held_bytes),
+          .unmovable_bytes = SumOfUnmovable(counters),
+          .host_bytes = NumberOf(snapshot.pinned_bytes),
+          .to_host_bytes = NumberOf(counters.offloaded_bytes),
+          .to_device_bytes = NumberOf(counters.restored_bytes),
+          .stall_ns = NumberOf(counters.stall_ns),
+          .iterations = NumberOf(counters.planned_iterations),
+          .demand_fetches = NumberOf(counters.demand_fetches),
+          .refused_allocations = NumberOf(counters.refused_allocations),
+          .host_need_bytes =
+              MayGrow(*device, now_ns) ? 2 * host_need_bytes + kFirstHostBytes : host_need_bytes,
+          .account = AccountOf(snapshot, pipeline),
+          .steps = StepTimesOf(pipeline),
+          .allocated_bytes = NumberOf(counters.wanted_peak_bytes)};
+}
+
+bool AgentSession::MayGrow(const Device& device, std::uint64_t now_ns) {
+  return now_ns - device.grown_ns < kSettledAfterNs;
+}
+
+std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns) {
+  if (peak_bytes > device->wanted_peak_bytes) device->grown_ns = now_ns;
+  device->wanted_peak_bytes = peak_bytes;
+  if (!MayGrow(*device, now_ns)) return peak_bytes;
+  const auto own_host_bytes =
+      static_cast<std::int64_t>(device->memory->grants().own_host_limit_bytes());
+  return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
+}
+
+// What is added between the reading and the change of the budget is read again by who says it.
+void AgentSession::HoldGrowth(std::uint32_t number) {
+  Device* const device = Find(number);
+  if (!device || !device->memory || device->standing != Standing::kAlone) return;
+  const size_t held_bytes = device->memory->view().Read().held_bytes;
+  if (held_bytes == 0) return;
+  device->is_held_back = true;
+  device->memory->grants().HoldBudget(
+      std::min(held_bytes, static_cast<size_t>(device->own_budget_bytes)),
+      MonotonicNs() + kHeldBackNs);
+}
+
+void AgentSession::Release(Device* device) {
+  if (std::exchange(device->is_held_back, false) && device->memory)
+    device->memory->grants().GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+}
+
+void AgentSession::ReleaseGrowth(std::uint32_t number) {
+  if (Device* const device = Find(number)) Release(device);
+}
+
+// Also one that had waited for too long, and has nothing.
+void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
+  Device* const device = Find(number);
+  if (!device || device->standing != Standing::kQueued) return;
+  const bool is_required = ProcessConfig().agent_required;
+  if (!is_required) device->standing = Standing::kAlone;
+  if (!is_required && device->memory)
+    device->memory->grants().GrantBudget(static_cast<size_t>(device->own_budget_bytes));
+  fprintf(stderr, "spillway: the agent at %s, which the job waits for, %s; %s until it %s\n",
+          address_.c_str(), how == Absence::kGone ? "is gone" : "does not answer",
+          is_required ? "it is required, and the job waits" : "the budget of `spillway run` stands",
+          how == Absence::kGone ? "comes back" : "does");
+}
+
+void AgentSession::SetHostLimit(const protocol::Grant& grant) {
+  Device* const device = Find(grant.device);
+  if (!device) return;
+  device->granted_host_bytes = grant.host_bytes;
+  if (device->memory) device->memory->grants().SetHostLimit(static_cast<size_t>(grant.host_bytes));
+}
+
+void AgentSession::SetBudget(const protocol::Grant& grant, std::int64_t) {
+  Device* const device = Find(grant.device);
+  if (!device) return;
+  device->granted_bytes = grant.budget_bytes;
+  device->link_permille = std::max(grant.link_permille, 1);
+  device->standing = Standing::kGranted;
+  device->is_held_back = false;
+  if (device->memory) Apply(device);
+}
+
+void AgentSession::Apply(Device* device) {
+  device->memory->grants().SetLinkPermille(device->link_permille);
+  device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
+  const auto budget_bytes =
+      static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
+  // Who holds nothing may be left with nothing, until it wakes: a call waits then for what the
+  // agent grants, instead of being refused.
+  if (budget_bytes > 0)
+    device->memory->grants().GrantBudget(budget_bytes);
+  else
+    device->memory->grants().HoldBudget(0, UINT64_MAX);
+  device->shrink.Changed();
+  shrink_notifier_.Notify();
+}
+
+std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
+  return static_cast<std::int64_t>(HostSlabs::Instance().MissingBytes(static_cast<int>(device)));
+}
+
+void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
+  std::vector<HostSlab> came;
+  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i) {
+    struct stat facts;
+    // What is mapped beyond a file's end faults when it is used.
+    if (fstat(files[i].get(), &facts) != 0 || facts.st_size < slabs.slab_bytes ||
+        slabs.slab_bytes <= 0)
+      return;
+    came.push_back(
+        {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i])});
+  }
+  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+}
+
+// How large the memory is, nobody can see at its file: what is too small, the driver refuses to
+// map.
+void AgentSession::DriverSlabsCame(const protocol::DriverSlabs& slabs,
+                                   std::vector<base::UniqueFd> files) {
+  if (slabs.slab_bytes <= 0) return;
+  std::vector<HostSlab> came;
+  came.reserve(slabs.slabs.count);
+  for (std::uint32_t i = 0; i < slabs.slabs.count; ++i)
+    came.push_back(
+        {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i]), true});
+  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+}
+
+std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
+
+std::vector<protocol::SlabName> AgentSession::TakeReturnedSlabs() {
+  return HostSlabs::Instance().TakeReturned();
+}
+
+void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms,
+                             base::UniqueFd lanes) {
+  Device* const device = Find(place.device);
+  if (!device) return;
+  device->place = place;
+  device->terms = std::move(terms);
+  device->lanes = std::move(lanes);
+  if (device->memory)
+    device->memory->grants().JoinLink(place, device->terms.get(), device->lanes.get());
+}
+
+AgentSession::Standing AgentSession::StandingBy(protocol::AdmissionState state) {
+  if (state == protocol::AdmissionState::kAdmitted) return Standing::kAdmitted;
+  return state == protocol::AdmissionState::kQueued ? Standing::kQueued : Standing::kRejected;
+}
+
+// A job that runs already goes on, whatever a new agent says of its registration.
+void AgentSession::Admission(const protocol::Admission& admission) {
+  Device* const device = Find(admission.device);
+  if (device && admission.state != protocol::AdmissionState::kAdmitted) Release(device);
+  const bool has_begun =
+      !device || device->standing == Standing::kGranted || device->standing == Standing::kAlone;
+  if (has_begun) return;
+  const Standing standing = StandingBy(admission.state);
+  if (std::exchange(device->standing, standing) == standing || standing == Standing::kAdmitted)
+    return;
+  const std::string reason(admission.reason.view());
+  fprintf(stderr,
+          standing == Standing::kQueued ? "spillway: the job waits in the agent's queue, to begin "
+                                          "when there is memory for it: %s\n"
+                                        : "spillway: the agent gives the job no memory: %s\n",
+          reason.c_str());
+}
+
+void AgentSession::PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) {
+  planner_.Came(reply, std::move(files));
+}
+
+void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled,
+                                 std::vector<base::UniqueFd> files) {
+  planner_.Came(recalled, std::move(files));
+}
+
+void AgentSession::SessionLost() {
+  planner_.Lost();
+  for (Device& device : devices_) {
+    Release(&device);
+    // Nobody is there who would grant it what others give back: it waits for an agent again.
+    if (device.standing == Standing::kAdmitted) device.standing = Standing::kQueued;
+  }
+}
+
+bool AgentSession::Send(const protocol::AskPlan& ask, int file) {
+  const MutexLock lock(mutex_);
+  return client_.AskPlan(ask, file);
+}
+
+bool AgentSession::Send(const protocol::RecallPlans& recall) {
+  const MutexLock lock(mutex_);
+  return client_.RecallPlans(recall);
+}
+
+std::unique_ptr<protocol::Channel> AgentSession::Connect() {
+  base::UniqueFd socket = protocol::ConnectTo(address_);
+  return socket ? std::make_unique<protocol::SocketChannel>(std::move(socket)) : nullptr;
+}
+
+void AgentSession::StartThreads() {
+  if (threads_started_) return;
+  threads_started_ = true;
+  WatchExit();
+  on_exit(&AtExit, this);
+  const auto run = [](void* session) -> void* {
+    static_cast<AgentSession*>(session)->Run();
+    return nullptr;
+  };
+  const auto run_shrinking = [](void* session) -> void* {
+    static_cast<AgentSession*>(session)->RunShrinking();
+    return nullptr;
+  };
+  shrinks_here_ = !base::StartQuietThread("spillway-shrink", run_shrinking, this);
+  talks_ = base::StartQuietThread("spillway-lease", run, this);
+}
+
+// On the thread that exits; a forked child has not spoken to the agent. The agent hears of it
+// anyway, a little later, when the lease's thread is busy.
+void AgentSession::AtExit(int status, void* session) {
+  auto* const self = static_cast<AgentSession*>(session);
+  if (self->pid_ == getpid()) self->TellExit(status);
+}
+
+void AgentSession::TellExit(int status) {
+  const std::uint64_t start_ns = MonotonicNs();
+  while (!mutex_.TryLock()) {
+    if (MonotonicNs() - start_ns > kExitPatienceNs) return;
+    sched_yield();
+  }
+  client_.End(status);
+  mutex_.Unlock();
+}
+
+void AgentSession::Run() {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Driver().cuThreadExchangeStreamCaptureMode(&mode);
+  int file = -1;
+  std::int64_t next_ns = 0;
+  while (TakeTurn(&file, &next_ns)) {
+    if (shrinks_here_) ServeMemory();
+    const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
+    pollfd watched[] = {{file, POLLIN, 0}, {Notifier::ForGrants().file(), POLLIN, 0}};
+    poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
+    Notifier::ForGrants().Clear();
+  }
+}
+
+void AgentSession::RunShrinking() {
+  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  Driver().cuThreadExchangeStreamCaptureMode(&mode);
+  while (!ThreadsMustEnd()) {
+    pollfd watched{shrink_notifier_.file(), POLLIN, 0};
+    poll(&watched, 1, kLongestPauseMs);
+    shrink_notifier_.Clear();
+    ServeMemory();
+  }
+}
+
+void AgentSession::ServeMemory() {
+  Shrink();
+  while (JobMemory* const memory = TakeAsked()) {
+    const DriverSection section;
+    const bool has_work = !section.may_call() || memory->view().HasWork();
+    Answered(has_work);
+  }
+}
+
+// One that does nothing; null when there is none. It is to be answered.
+JobMemory* AgentSession::TakeAsked() {
+  const MutexLock lock(mutex_);
+  const std::uint64_t now_ns = MonotonicNs();
+  for (Device& device : devices_) {
+    if (!device.memory || !device.idleness.IsToAsk(now_ns)) continue;
+    device.idleness.Asks();
+    return served_ = device.memory;
+  }
+  return nullptr;
+}
+
+void AgentSession::Answered(bool has_work) {
+  const MutexLock lock(mutex_);
+  const JobMemory* const memory = std::exchange(served_, nullptr);
+  for (Device& device : devices_) {
+    if (device.memory == memory) device.idleness.Answered(has_work, MonotonicNs());
+  }
+}
+
+void AgentSession::Shrink() {
+  while (JobMemory* const memory = TakeShrinking()) {
+    const DriverSection section;
+    if (section.may_call()) memory->grants().MeetBudget();
+  }
+}
+
+// The next one; null when there is none. What was taken before is not touched any more.
+JobMemory* AgentSession::TakeShrinking() {
+  const MutexLock lock(mutex_);
+  const std::uint64_t now_ns = MonotonicNs();
+  EndShrinking(now_ns);
+  for (Device& device : devices_) {
+    if (!device.memory || !device.shrink.IsDue(now_ns)) continue;
+    device.shrink.Begin();
+    served_ = device.memory;
+    break;
+  }
+  return served_;
+}
+
+void AgentSession::EndShrinking(std::uint64_t now_ns) {
+  const JobMemory* const memory = std::exchange(served_, nullptr);
+  for (Device& device : devices_) {
+    if (!memory || device.memory != memory) continue;
+    device.shrink.End(
+        device.memory->view().Read().held_bytes <= device.memory->grants().budget_bytes(), now_ns);
+  }
+}
+
+// False when the process ends.
+bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
+  const DriverSection section;
+  const MutexLock lock(mutex_);
+  if (!section.may_call()) return false;
+  *next_ns = client_.Step(static_cast<std::int64_t>(MonotonicNs()));
+  *file = client_.file();
+  if (*file < 0 && !client_.is_put_off()) NobodyAnswers();
+  return true;
+}
+
+}  // namespace spillway::interposer

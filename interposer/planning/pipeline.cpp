@@ -1,0 +1,623 @@
+#include "interposer/planning/pipeline.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/units.h"
+#include "interposer/driver/chunk_pool.h"
+
+namespace spillway::interposer {
+namespace {
+
+using scheduler::DriftVerdict;
+using scheduler::IterationPattern;
+using scheduler::JobEvent;
+
+constexpr int kEventsAtOnce = 1 << 14;
+
+// A stored iteration is recognised by so many of its events, at least this share of it.
+constexpr std::int64_t kLeastRecognised = 8;
+constexpr std::int64_t kRecognisedShare = 2;
+// Stored iterations that were not recognised among so many times their events are not this job's.
+constexpr std::int64_t kCandidatePatience = 4;
+
+// Recording ends after so many iterations of a plan, the last few without a miss: a longer
+// iteration that this one is a part of (gradient accumulation) has shown itself by then.
+constexpr std::int64_t kRecordedIterations = 24;
+constexpr int kCleanIterations = 3;
+
+// The first iterations of a plan begin with memory where another one left it.
+constexpr int kSettlingIterations = 2;
+
+constexpr std::int64_t kDriftPercent = 10;
+constexpr std::uint32_t kMostRelearnPatience = 64;
+constexpr std::size_t kMostKnown = 16;
+constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
+
+// What cannot move grows during a job's first iteration: so much is left for that by a plan made
+// then.
+constexpr std::int64_t kEarlyReservePercent = 4;
+
+// An iteration that fits the budget is taken for the job's own after so many events without another
+// one.
+constexpr std::int64_t kFitsForEvents = 1 << 16;
+constexpr const char* kNoBetter = "its plan was no better than none, and was dropped";
+
+// A plan serves budgets down to its own, and up to so much more.
+constexpr std::int64_t kBudgetSlackPercent = 5;
+// More than that is planned for when it has lasted for so many iterations: what neighbours lend
+// comes and goes.
+constexpr std::uint64_t kGrowthPatience = 3;
+
+// As the plan's walk is told it (Allocations::Know).
+std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
+  return static_cast<std::int64_t>(
+      RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
+}
+
+// The most that is alive at once, as it occupies the device.
+std::int64_t OccupiedPeakBytes(const IterationPattern& pattern) {
+  scheduler::IterationProfile occupied = pattern.profile;
+  for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
+    occupied.buffers[i].size_bytes = pattern.buffers[i].size_bytes;
+  return scheduler::PeakBytes(occupied);
+}
+
+JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
+  const RecordedEvent& event = drained.event;
+  JobEvent out;
+  switch (event.kind) {
+    case RecordedKind::kAllocate: {
+      const auto requested_bytes = static_cast<std::int64_t>(event.value);
+      out = JobEvent::Allocate(event.allocation, OccupiedBytes(requested_bytes), requested_bytes);
+      break;
+    }
+    case RecordedKind::kFree:
+      out = JobEvent::Free(event.allocation);
+      break;
+    case RecordedKind::kOperation:
+      out = JobEvent::Operation(event.value, touches);
+      break;
+    case RecordedKind::kSynchronize:
+      out.kind = scheduler::JobEventKind::kSynchronize;
+      break;
+  }
+  out.thread = drained.thread;
+  return out;
+}
+
+// Running mean over about eight.
+std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
+  const auto next = static_cast<std::uint64_t>(value);
+  return mean == 0 ? next : mean - mean / 8 + next / 8;
+}
+
+}  // namespace
+
+Pipeline::Pipeline(PlannedJob* job, const PipelineOptions& options)
+    : job_(job), recorder_(job->recorder()), options_(options) {}
+
+std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* more) {
+  may_ask_ = MayAskDriver(now_ns);
+  NoteBudget();
+  Drain(more);
+  AdvanceMeasurement();
+  Watch(now_ns);
+  FollowBudget();
+  FollowAwaited();
+  FollowProofs();
+  EndRecordingWhenSteady();
+  return std::exchange(request_, std::nullopt);
+}
+
+void Pipeline::Drain(bool* more) {
+  Recorder::Drained drained;
+  std::vector<LiveAllocation> live;
+  for (int i = 0; i < kEventsAtOnce; ++i) {
+    if (recorder_.TakeBegun(&live)) BeginAnew(live);
+    if (!recorder_.Next(&drained)) {
+      *more = false;
+      return NoteDropped();
+    }
+    Hear(drained);
+  }
+  *more = true;
+}
+
+void Pipeline::NoteDropped() {
+  const std::uint64_t dropped = recorder_.dropped_events();
+  if (dropped != dropped_seen_ && learner_) learner_->AddGap();
+  dropped_seen_ = dropped;
+}
+
+void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
+  learner_.emplace();
+  if (!live_) counts_.not_planned_because = "no iteration has come twice in a row";
+  for (const auto& [id, requested_bytes] : live)
+    learner_->AddAlive(id, OccupiedBytes(requested_bytes), requested_bytes);
+  if (std::exchange(has_begun_, true)) return;
+  for (StoredPlan& stored : PlansOfEarlierRuns()) {
+    auto pattern = std::make_shared<const IterationPattern>(stored.pattern);
+    candidates_.push_back({std::move(stored), pattern, scheduler::IterationFollower(pattern)});
+  }
+}
+
+bool Pipeline::KnowsEarlierRuns() const {
+  return !options_.recalled.empty() || (options_.store && options_.store->Has(options_.job_key));
+}
+
+// The job's own store's come first.
+std::vector<StoredPlan> Pipeline::PlansOfEarlierRuns() const {
+  std::vector<StoredPlan> plans;
+  if (options_.store) plans = options_.store->Find(options_.job_key);
+  plans.insert(plans.end(), options_.recalled.begin(), options_.recalled.end());
+  return plans;
+}
+
+void Pipeline::Hear(const Recorder::Drained& drained) {
+  touches_.clear();
+  for (const RecordedTouch& touch : drained.touches)
+    touches_.push_back({touch.allocation, touch.writes, touch.reads});
+  const JobEvent event = EventOf(drained, touches_);
+  if (scheduler::HasToken(event.kind)) ++tokens_;
+  if (measurement_) measurement_->Note(event, drained.event.sample);
+  if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));
+  OfferToCandidates(event);
+}
+
+void Pipeline::OfferToCandidates(const JobEvent& event) {
+  for (Candidate& candidate : candidates_) {
+    const scheduler::Followed followed = candidate.follower.Observe(event);
+    if (followed.began_iteration) candidate.recognised = 0;
+    if (followed.position >= 0) ++candidate.recognised;
+    const std::int64_t wanted =
+        std::max(kLeastRecognised, std::int64_t{candidate.pattern->size()} / kRecognisedShare);
+    if (followed.position >= 0 && candidate.recognised >= wanted) {
+      Recognise(&candidate);
+      candidates_.clear();
+      return;
+    }
+  }
+  std::erase_if(candidates_, [this](const Candidate& candidate) {
+    return tokens_ > kCandidatePatience * candidate.pattern->size();
+  });
+}
+
+// Its persistent buffers are allocations of this process, as far as they have been seen. How much
+// of the budget cannot move is not known so early: it was the same in the run that left the plan.
+// Another strategy's plan is made anew.
+void Pipeline::Recognise(Candidate* candidate) {
+  auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
+  for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
+    if (pattern->buffers[i].persistent)
+      pattern->buffers[i].allocation =
+          candidate->follower.AllocationOf(static_cast<std::int32_t>(i));
+  }
+  StoredPlan& stored = candidate->stored;
+  const bool is_asked_for = stored.job_budget_bytes == least_.budget_bytes() &&
+                            stored.plan.strategy == options_.strategy->name();
+  if (is_asked_for) {
+    verdicts_.NoteWithout(ConditionsOf(*pattern), stored.without_ns);
+    if (stored.is_no_better) {
+      verdicts_.NoteDropped(ConditionsOf(*pattern), 1);
+      return Learned(std::move(pattern));
+    }
+    stored.pattern = *pattern;
+    Remember(pattern, stored.plan);
+    awaited_ = std::move(stored);
+    FollowAwaited();
+  } else {
+    AskFor(least_.bytes() - least_.bytes() / 100 * kEarlyReservePercent, std::move(pattern),
+           std::nullopt, true);
+  }
+}
+
+void Pipeline::Learned(Pattern pattern) {
+  const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
+                           live_->pattern().buffers == pattern->buffers;
+  const bool is_measured =
+      measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
+  if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
+  // A loop comes before the iteration of an earlier run that it is a part of is recognised.
+  const bool may_be_part =
+      std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
+        return scheduler::Contains(*candidate.pattern, *pattern);
+      });
+  if (may_be_part) return;
+  if (Fits(*pattern)) return NoteFits(std::move(pattern));
+  candidates_.clear();
+  awaited_.reset();
+  const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
+  if (is_dropped) counts_.not_planned_because = kNoBetter;
+  // A plan for a part of what has been found would move memory for that part's sake alone.
+  if (is_dropped || (live_ && scheduler::Contains(*pattern, live_->pattern()))) Rest(pattern);
+  if (is_dropped) return;
+  const auto known = known_.find(pattern->fingerprint);
+  if (known == known_.end()) return Measure(std::move(pattern));
+  std::vector<std::int64_t> durations_ns;
+  for (const scheduler::Operation& operation : known->second.pattern->profile.operations)
+    durations_ns.push_back(operation.duration_ns);
+  auto timed = std::make_shared<IterationPattern>(*pattern);
+  scheduler::SetDurations(timed.get(), durations_ns);
+  Ask(std::move(timed), known->second.plan, ReplanReason::kDrift);
+}
+
+// As long as the job does follow that: an evaluation does what training begins with.
+bool Pipeline::IsPartOfFollowed(const IterationPattern& pattern) const {
+  const bool is_followed =
+      live_ && (clean_in_a_row_ > 0 || tokens_ - tokens_adopted_ < 2 * live_->pattern().size());
+  return is_followed && scheduler::Contains(live_->pattern(), pattern);
+}
+
+// Then the reactive policy moves nothing, once all of it has come.
+bool Pipeline::Fits(const IterationPattern& pattern) {
+  if (pattern.fingerprint != peak_.fingerprint)
+    peak_ = {pattern.fingerprint, OccupiedPeakBytes(pattern)};
+  return peak_.bytes <= least_.bytes();
+}
+
+void Pipeline::NoteFits(Pattern pattern) {
+  if (!live_) counts_.not_planned_because = "what its iteration uses fits the budget";
+  fits_ = std::move(pattern);
+  fits_since_ = tokens_;
+}
+
+// The job is followed, and its memory moves by the reactive policy: so it is noticed when it does
+// something else.
+void Pipeline::Rest(const Pattern& pattern) {
+  const auto resting = RestingPlan(pattern, least_.bytes());
+  if (!resting) return;
+  live_ = resting;
+  judge_.reset();
+  fits_.reset();
+  job_->Adopt(live_);
+  monitor_.emplace(live_->pattern().size(), 0);
+  tokens_adopted_ = tokens_;
+  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
+  clean_in_a_row_ = 0;
+  asked_ = AsProven(*pattern);
+  asked_bytes_ = least_.bytes();
+  asked_permille_ = job_->LinkPermille();
+  counts_.predicted_iteration_ns = counts_.measured_iteration_ns = counts_.lower_bound_ns = 0;
+}
+
+PlanVerdicts::Conditions Pipeline::ConditionsOf(const IterationPattern& pattern) const {
+  return {pattern.fingerprint, least_.budget_bytes(), job_->LinkPermille()};
+}
+
+void Pipeline::Measure(Pattern pattern) {
+  is_measured_freely_ = (!live_ || IsResting()) && !job_->Parks();
+  measurement_.emplace(std::move(pattern));
+  if (!live_) counts_.not_planned_because = "the iteration's operations are being measured";
+  recorder_.samples().Start(measurement_->SamplesWanted());
+}
+
+void Pipeline::AdvanceMeasurement() {
+  if (!measurement_) return;
+  const bool is_hopeless = measurement_->IsHopeless();
+  if (measurement_->AllAreTaken() || is_hopeless) recorder_.samples().Stop();
+  if (may_ask_) measurement_->Read(&recorder_.samples());
+  if (!measurement_->IsDone() && !is_hopeless) return;
+  auto timed = std::make_shared<IterationPattern>(*measurement_->pattern());
+  scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
+  if (is_measured_freely_ && !job_->Parks())
+    verdicts_.NoteWithout(ConditionsOf(*timed), measurement_->IterationNs(&recorder_.samples()));
+  measurement_.reset();
+  recorder_.samples().Release();
+  Ask(std::move(timed), std::nullopt, ReplanReason::kDrift);
+}
+
+Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
+  auto proven = std::make_shared<IterationPattern>(pattern);
+  scheduler::SetReplayable(proven.get(),
+                           [this](std::uint64_t token) { return job_->MayReplay(token); });
+  return proven;
+}
+
+// What cannot move may grow by a chunk, and the plan still serves.
+void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason) {
+  const auto rival = known ? known_.end() : known_.find(timed->fingerprint);
+  AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
+  request_->reason = reason;
+  if (rival != known_.end()) request_->rival = rival->second.plan;
+}
+
+void Pipeline::AskFor(std::int64_t budget_bytes, Pattern timed,
+                      std::optional<scheduler::Plan> known, bool is_stored) {
+  asked_bytes_ = std::max<std::int64_t>(budget_bytes, 1);
+  asked_permille_ = job_->LinkPermille();
+  asked_ = AsProven(*timed);
+  request_ = Request{.asked = {.pattern = asked_,
+                               .device = options_.device,
+                               .budget_bytes = asked_bytes_,
+                               .strategy = options_.strategy},
+                     .known = std::move(known),
+                     .is_stored = is_stored,
+                     .elsewhere = options_.elsewhere,
+                     .device_number = options_.device_number,
+                     .program = options_.job_key,
+                     .job_budget_bytes = least_.budget_bytes()};
+}
+
+void Pipeline::Take(const Answer& answer) {
+  counts_.planning_ns += answer.planning_ns;
+  const PlanAnswer& plan = answer.plan;
+  if (!plan.live) return NoteRefusal(plan);
+  if (IsRefused(plan)) return;
+  counts_.not_planned_because = nullptr;
+  if (live_) ++counts_.replans[static_cast<std::size_t>(answer.reason)];
+  live_ = plan.live;
+  job_->Adopt(live_);
+  fits_.reset();
+  monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
+  judge_.reset();
+  const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(live_->pattern()));
+  if (!IsResting()) judge_.emplace(live_->predicted_ns(), without_ns);
+  counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
+  tokens_adopted_ = tokens_;
+  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
+  clean_in_a_row_ = 0;
+  if (counts_.plans_adopted++ == 0)
+    counts_.planned_at_iteration =
+        static_cast<std::uint64_t>(tokens_ / live_->pattern().size() + 1);
+  if (answer.is_stored) ++counts_.plans_from_store;
+  if (answer.is_from_elsewhere) ++counts_.plans_from_agent;
+  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
+  counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
+  counts_.measured_iteration_ns = 0;
+  settling_iterations_ = kSettlingIterations;
+  Remember(live_->shared_pattern(), plan.plan);
+  if (answer.is_new)
+    KeepInStore(plan);
+  else if (options_.store)
+    options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+// Where its prediction says already that it is no better than none, or than one that was dropped,
+// nothing is tried.
+bool Pipeline::IsRefused(const PlanAnswer& plan) {
+  const Pattern& pattern = plan.live->shared_pattern();
+  const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
+  const std::int64_t predicted_ns = plan.live->predicted_ns();
+  const std::int64_t without_ns = verdicts_.WithoutNs(conditions);
+  if (plan.live->action_count() == 0) return false;
+  if (!verdicts_.IsWorthTrying(conditions, predicted_ns)) {
+    if (!live_) Rest(pattern);
+    return true;
+  }
+  if (without_ns == 0 || predicted_ns < without_ns) return false;
+  DropPlan(pattern, predicted_ns, predicted_ns);
+  return true;
+}
+
+void Pipeline::DropPlan(const Pattern& pattern, std::int64_t predicted_ns,
+                        std::int64_t planned_ns) {
+  const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
+  const std::int64_t without_ns = verdicts_.WithoutNs(conditions);
+  verdicts_.NoteDropped(conditions, predicted_ns);
+  ++counts_.plans_dropped;
+  counts_.not_planned_because = kNoBetter;
+  job_->NoteDropped(planned_ns, without_ns);
+  KeepVerdict(pattern, true);
+  Rest(pattern);
+  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(planned_ns);
+  counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
+}
+
+void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
+  const auto known = known_.find(pattern->fingerprint);
+  if (!options_.store) return;
+  StoredPlan stored = {.pattern = *pattern,
+                       .plan = known != known_.end()
+                                   ? known->second.plan
+                                   : scheduler::PlanWithoutActions(pattern->profile),
+                       .budget_bytes = asked_bytes_,
+                       .job_budget_bytes = least_.budget_bytes(),
+                       .without_ns = verdicts_.WithoutNs(ConditionsOf(*pattern)),
+                       .is_no_better = is_no_better};
+  stored.plan.strategy = options_.strategy->name();
+  options_.store->Keep(options_.job_key, stored);
+}
+
+void Pipeline::JudgePlan(const IterationTime& time) {
+  using Answer = scheduler::PlanJudge::Answer;
+  if (!judge_ || judge_->is_decided() || time.was_stopped || job_->Parks()) return;
+  const Pattern& pattern = live_->shared_pattern();
+  const Answer answer = judge_->Add(
+      {.cost = {time.duration_ns, static_cast<std::int64_t>(time.moved_bytes)},
+       .is_planned = time.is_planned,
+       .is_as_expected = static_cast<std::int64_t>(time.misses) * 20 <= pattern->size()});
+  const std::int64_t without_ns = judge_->without().duration_ns;
+  if (judge_->is_decided()) {
+    verdicts_.NoteWithout(ConditionsOf(*pattern), without_ns);
+    counts_.without_plan_iteration_ns =
+        static_cast<std::uint64_t>(verdicts_.WithoutNs(ConditionsOf(*pattern)));
+  }
+  switch (answer) {
+    case Answer::kGoOn:
+      return;
+    case Answer::kTryWithout:
+      if (const auto resting = RestingPlan(pattern, live_->budget_bytes())) job_->Adopt(resting);
+      return;
+    case Answer::kKeep:
+      if (without_ns > 0) job_->Adopt(live_);
+      return;
+    case Answer::kDrop:
+      return DropPlan(pattern, live_->predicted_ns(), judge_->planned().duration_ns);
+  }
+}
+
+// The last few: a job that never does the same for long would gather plans without end.
+void Pipeline::Remember(Pattern pattern, scheduler::Plan plan) {
+  const std::uint64_t fingerprint = pattern->fingerprint;
+  known_[fingerprint] = {std::move(pattern), std::move(plan), ++remembered_};
+  if (known_.size() <= kMostKnown) return;
+  known_.erase(std::min_element(
+      known_.begin(), known_.end(),
+      [](const auto& one, const auto& other) { return one.second.turn < other.second.turn; }));
+}
+
+void Pipeline::NoteRefusal(const PlanAnswer& answer) {
+  ++(answer.is_invalid ? counts_.plans_invalid : counts_.plans_refused);
+  if (!live_) counts_.not_planned_because = refusals_.insert(answer.status.text()).first->c_str();
+}
+
+void Pipeline::KeepInStore(const PlanAnswer& answer) {
+  if (!options_.store) return;
+  StoredPlan stored = {.pattern = answer.live->pattern(),
+                       .plan = answer.plan,
+                       .budget_bytes = answer.live->budget_bytes(),
+                       .job_budget_bytes = least_.budget_bytes(),
+                       .without_ns = verdicts_.WithoutNs(ConditionsOf(answer.live->pattern()))};
+  stored.plan.strategy = options_.strategy->name();  // one may have taken another's plan
+  options_.store->Keep(options_.job_key, stored);
+}
+
+// In a thread of the program to ask the driver costs the program time: it is done now and then.
+bool Pipeline::MayAskDriver(std::uint64_t now_ns) {
+  constexpr std::uint64_t kCallsPerQuestion = 16;
+  return now_ns != 0 || ++calls_ % kCallsPerQuestion == 0;
+}
+
+void Pipeline::Watch(std::uint64_t now_ns) {
+  IterationTime time;
+  while (may_ask_ && recorder_.iterations().Next(&time)) {
+    if (!monitor_) continue;
+    counts_.iterations_followed += time.is_planned;
+    NoteStep(time.duration_ns);
+    if (time.pattern != live_->pattern().fingerprint) continue;  // of the plan before
+    JudgePlan(time);
+    if (time.is_planned == IsResting()) continue;  // likewise, or it is tried what goes without one
+    clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
+    const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
+    if (time.misses == 0 && !time.was_stopped && !settles) {
+      counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
+    }
+    if (!time.was_stopped)
+      Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));
+  }
+  const std::uint64_t begun = recorder_.iterations().begun();
+  if (begun != begun_seen_ || last_begun_ns_ == 0 || recorder_.IsRecording())
+    last_begun_ns_ = now_ns;
+  begun_seen_ = begun;
+  if (!monitor_ || now_ns - last_begun_ns_ <= kLostAfterNs) return;
+  last_begun_ns_ = now_ns;
+  Judge(DriftVerdict::kRelearn);
+}
+
+void Pipeline::NoteStep(std::int64_t duration_ns) {
+  counts_.steps_ns += static_cast<std::uint64_t>(std::max<std::int64_t>(duration_ns, 0));
+  ++counts_.steps_by_time[protocol::StepBucketOf(duration_ns)];
+}
+
+void Pipeline::Judge(DriftVerdict verdict) {
+  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && TakesAnotherTime()) {
+    if (!recorder_.IsRecording()) job_->BeginRecording();
+    Measure(live_->shared_pattern());
+  }
+  if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording()) return;
+  if (++relearn_verdicts_ < relearn_patience_) return;
+  relearn_verdicts_ = 0;
+  relearn_patience_ = std::min(2 * relearn_patience_, kMostRelearnPatience);
+  job_->BeginRecording();
+}
+
+// Where an iteration is bound by the program's own pace, no measurement makes the prediction true:
+// it is measured again only when it takes another time than when it was measured last.
+bool Pipeline::TakesAnotherTime() {
+  const auto measured_ns = static_cast<std::int64_t>(counts_.measured_iteration_ns.load());
+  const std::int64_t change_ns = std::abs(measured_ns - replanned_at_ns_);
+  if (change_ns <= base::scale(replanned_at_ns_, kDriftPercent, 100)) return false;
+  replanned_at_ns_ = measured_ns;
+  return true;
+}
+
+// Iterations end where the pattern has gone by in the events, and without events where the job says
+// so.
+void Pipeline::NoteBudget() {
+  const std::int64_t budget_bytes = job_->BudgetBytes(), plannable_bytes = job_->PlannableBytes();
+  least_.Note(budget_bytes, plannable_bytes);
+  const std::uint64_t begun = recorder_.iterations().begun();
+  const std::int64_t size = PatternSize();
+  const bool has_ended = recorder_.IsRecording() ? size != 0 && tokens_ - iteration_tokens_ >= size
+                                                 : begun != iteration_begun_;
+  if (!has_ended) return;
+  iteration_begun_ = begun;
+  iteration_tokens_ = tokens_;
+  may_be_proven_ = true;
+  ++iterations_ended_;
+  least_.IterationEnded();
+  least_.Note(budget_bytes, plannable_bytes);
+}
+
+// Of what is measured or followed; 0 before that.
+std::int64_t Pipeline::PatternSize() const {
+  return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
+}
+
+// Whether a plan for that budget is one for the budget of now.
+bool Pipeline::Serves(std::int64_t planned_bytes) const {
+  // The chunk that Ask leaves free is no reason to ask again, however small the budget.
+  const std::int64_t slack_bytes = std::max(base::scale(planned_bytes, kBudgetSlackPercent, 100),
+                                            2 * options_.device.chunk_bytes);
+  return least_.bytes() >= planned_bytes && least_.bytes() <= planned_bytes + slack_bytes;
+}
+
+void Pipeline::FollowBudget() {
+  const bool same_link = job_->LinkPermille() == asked_permille_;
+  const bool serves =
+      (Serves(asked_bytes_) && same_link) || (IsResting() && Fits(live_->pattern()));
+  if (!live_ && fits_ && !measurement_ && !Fits(*fits_)) Measure(std::exchange(fits_, nullptr));
+  const bool has_only_grown = !serves && same_link && least_.bytes() >= asked_bytes_;
+  if (!has_only_grown) grown_at_ = iterations_ended_;
+  if (has_only_grown && iterations_ended_ - grown_at_ < kGrowthPatience) return;
+  const ReplanReason reason = Serves(asked_bytes_) ? ReplanReason::kLink : ReplanReason::kBudget;
+  if (live_ && !request_ && !measurement_ && !serves)
+    Ask(live_->shared_pattern(), std::nullopt, reason);
+}
+
+// Operations are proven while events are recorded, each when it comes by: a plan that was made
+// before is made again.
+void Pipeline::FollowProofs() {
+  if (!asked_ || request_ || measurement_ || (IsResting() && Fits(*asked_)) ||
+      !std::exchange(may_be_proven_, false))
+    return;
+  const Pattern proven = AsProven(*asked_);
+  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_))
+    Ask(proven, std::nullopt, ReplanReason::kProofs);
+}
+
+// A stored plan that drops what operations make waits until this process has proven them, or
+// learned the iteration itself.
+void Pipeline::FollowAwaited() {
+  if (!awaited_ || request_ || !IsProven(*awaited_)) return;
+  const StoredPlan stored = *std::exchange(awaited_, std::nullopt);
+  AskFor(stored.budget_bytes, std::make_shared<const IterationPattern>(stored.pattern), stored.plan,
+         true);
+}
+
+bool Pipeline::IsProven(const StoredPlan& stored) {
+  const std::vector<std::int32_t> events = scheduler::OperationEvents(stored.pattern);
+  const auto again = scheduler::OperationsThatMustRunAgain(stored.pattern.profile, stored.plan);
+  return std::all_of(again.begin(), again.end(), [&](scheduler::OperationId operation) {
+    const auto event = static_cast<std::size_t>(events[static_cast<std::size_t>(operation.index)]);
+    return job_->MayReplay(stored.pattern.events[event].token);
+  });
+}
+
+void Pipeline::EndRecordingWhenSteady() {
+  const bool fits_for_long =
+      !live_ && fits_ && !measurement_ && !request_ &&
+      tokens_ - fits_since_ >= std::max(kRecordedIterations * fits_->size(), kFitsForEvents);
+  if (fits_for_long) Rest(Pattern(fits_));
+  if (!live_ || measurement_ || request_ || !recorder_.IsRecording()) return;
+  const auto followed =
+      static_cast<std::int64_t>(recorder_.iterations().begun()) - iterations_adopted_;
+  if (followed < kRecordedIterations || clean_in_a_row_ < kCleanIterations) return;
+  recorder_.End();
+  learner_.reset();
+}
+
+}  // namespace spillway::interposer

@@ -1,7 +1,0 @@
-// A driver of which each function answers a number of its own, whatever it is asked (tags.h).
-#include "tests/integration/doors/tags.h"
-
-#define SPILLWAY_HOOK(name, ...) \
-  extern "C" __attribute__((visibility("default"))) int name() { return spillway::test::kTagOf_##name; }
-#define SPILLWAY_PASS(name, ...) SPILLWAY_HOOK(name)
-#include "interposer/entry/hook_table.inc"

@@ -1,0 +1,289 @@
+// Every entry point to the driver leads to the same hooks, over the simulated driver and over a
+// witness.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "tests/integration/process.h"
+
+namespace spillway::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using Command = std::vector<std::string>;
+
+const std::string kDriverFolder = std::filesystem::path(ENTRY_POINTS_DRIVER).parent_path();
+const std::string kSearchedEntry = ENTRY_POINTS_FOLDER "/searched_entry";
+
+// The profile by its path: one of the entry points opens the driver through a link in another
+// folder.
+Environment Bare() {
+  return {{"LD_LIBRARY_PATH", kDriverFolder + ":" ENTRY_POINTS_FOLDER},
+          {"SPILLWAY_SIM_PROFILE", kDriverFolder + "/profiles/h200.profile"}};
+}
+
+Environment Preloaded() {
+  Environment environment = Bare();
+  environment["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_DRIVER;
+  return environment;
+}
+
+std::string LastLine(const std::string& text) {
+  std::istringstream lines(text);
+  std::string last;
+  for (std::string line; std::getline(lines, line);) last = line;
+  return last;
+}
+
+struct EntryPoint {
+  const char* name;
+  Command command;
+};
+
+void PrintTo(const EntryPoint& entry point, std::ostream* out) { *out << entry point.name; }
+
+class EveryEntryPoint : public ::testing::TestWithParam<EntryPoint> {};
+
+TEST_P(EveryEntryPoint, LeadsToTheHooks) {
+  // Given a program that reaches the driver through this entry point
+  const Command& command = GetParam().command;
+
+  // When it runs bare and under the preload library
+  const Ended bare = RunProgram(command, Bare());
+  const Ended preloaded = RunProgram(command, Preloaded());
+
+  // Then the hooked functions it got are ours, what the driver lacks is missing, and calls get the
+  // driver's answers
+  EXPECT_THAT(bare.standard_output, Not(HasSubstr("libspillway")));
+  EXPECT_EQ(preloaded.exit_code, 0);
+  EXPECT_EQ(preloaded.standard_error, "");
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuLaunchKernel"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr(" libspillway.so:cuLaunchKernel"));
+  EXPECT_THAT(LastLine(preloaded.standard_output), "cuInit=0 cuDeviceGetCount=0 devices=1");
+  EXPECT_EQ(LastLine(preloaded.standard_output), LastLine(bare.standard_output));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Driver, EveryEntryPoint,
+    ::testing::Values(
+        EntryPoint{"Linked", {ENTRY_POINTS_FOLDER "/linked_entry"}},
+        EntryPoint{"DlopenBySoname", {kSearchedEntry, "dlsym", "libcuda.so.1"}},
+        EntryPoint{"DlopenDeepbind", {kSearchedEntry, "dlsym", "libcuda.so.1", "deepbind"}},
+        EntryPoint{"DlopenByDevelopmentName", {kSearchedEntry, "dlsym", "libcuda.so"}},
+        EntryPoint{"DlopenByPath", {kSearchedEntry, "dlsym", ENTRY_POINTS_DRIVER}},
+        EntryPoint{"DlopenByPathDeepbind",
+                   {kSearchedEntry, "dlsym", ENTRY_POINTS_DRIVER, "deepbind"}},
+        EntryPoint{"Plugin", {kSearchedEntry, "plugin", ENTRY_POINTS_FOLDER "/liblinked_entry.so"}},
+        EntryPoint{
+            "PluginDeepbind",
+            {kSearchedEntry, "plugin", ENTRY_POINTS_FOLDER "/liblinked_entry.so", "deepbind"}}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(EntryPointsTest, DefaultAndNextLookupsFindTheHooks) {
+  for (const char* scope : {"default", "next"}) {
+    const Ended preloaded = RunProgram({kSearchedEntry, scope}, Preloaded());
+    EXPECT_THAT(preloaded.standard_output,
+                HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"))
+        << scope;
+    EXPECT_THAT(preloaded.standard_output, HasSubstr("cuNoSuchFunction missing\n")) << scope;
+    EXPECT_EQ(LastLine(preloaded.standard_output), "cuInit=0 cuDeviceGetCount=0 devices=1")
+        << scope;
+  }
+}
+
+TEST(EntryPointsTest, UnhookedLookupsKeepTheDriversOwnPointer) {
+  const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, Preloaded());
+  EXPECT_THAT(preloaded.standard_output,
+              HasSubstr("cuDeviceGetCount libcuda.so.1:cuDeviceGetCount\n"));
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuNoSuchFunction missing\n"));
+}
+
+TEST(EntryPointsTest, ProcAddressOfBothInterfacesAndThroughItselfIsHooked) {
+  const Ended preloaded = RunProgram({kSearchedEntry, "proc-address", "libcuda.so.1"}, Preloaded());
+  EXPECT_EQ(preloaded.standard_output,
+            "cuMemAlloc libspillway.so:cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"
+            "cuLaunchKernel libspillway.so:cuLaunchKernel libspillway.so:cuLaunchKernel\n"
+            "cuDeviceGetCount libcuda.so.1:cuDeviceGetCount libcuda.so.1:cuDeviceGetCount\n"
+            "cuNoSuchFunction missing missing\n"
+            "cuGetProcAddress libspillway.so:cuGetProcAddress_v2\n");
+}
+
+TEST(EntryPointsTest, AnotherLinkNamespaceIsLeftAlone) {
+  const Command command = {kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS, "other-namespace"};
+  const Ended bare = RunProgram(command, Bare());
+  const Ended preloaded = RunProgram(command, Preloaded());
+  EXPECT_EQ(preloaded, bare);
+  EXPECT_THAT(bare.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
+}
+
+TEST(EntryPointsTest, ALibraryThatIsNotTheDriverKeepsItsOwnFunctionsOfTheSameNames) {
+  // Given the simulated driver as the driver, and another library that has functions of the same
+  // names
+  const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS}, Preloaded());
+
+  // Then names looked up in that library are answered from it
+  EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
+  EXPECT_THAT(preloaded.standard_output, Not(HasSubstr("libspillway")));
+}
+
+TEST(EntryPointsTest, PythonsCtypesGetsTheHooks) {
+  const std::string script =
+      "import ctypes\n"
+      "driver = ctypes.CDLL('libcuda.so.1')\n"
+      "devices = ctypes.c_int(-1)\n"
+      "print(driver.cuInit(0), driver.cuDeviceGetCount(ctypes.byref(devices)), devices.value)\n"
+      "print(ctypes.cast(driver.cuMemAlloc_v2, ctypes.c_void_p).value)\n"
+      "ours = [line for line in open('/proc/self/maps') if 'libspillway' in line and ' r-xp ' in "
+      "line]\n"
+      "begin, end = (int(address, 16) for address in ours[0].split()[0].split('-'))\n"
+      "print(begin <= ctypes.cast(driver.cuMemAlloc_v2, ctypes.c_void_p).value < end)\n";
+  const Ended preloaded = RunProgram({"python3", "-c", script}, Preloaded());
+  EXPECT_EQ(preloaded.exit_code, 0) << preloaded.standard_error;
+  EXPECT_THAT(preloaded.standard_output, AllOf(HasSubstr("0 0 1\n"), EndsWith("True\n")));
+}
+
+TEST(EntryPointsTest, LookupsByTheDriverItselfAreNotTouched) {
+  const std::string witness_file =
+      ::testing::TempDir() + "entry_points_itself_" + std::to_string(getpid());
+  std::remove(witness_file.c_str());
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["DOOR_WITNESS"] = witness_file;
+  RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  EXPECT_EQ(FileText(witness_file),
+            "cuInit from libspillway.so\nitself finds cuMemAlloc_v2 in libwitness.so\n");
+}
+
+TEST(EntryPointsTest, AFunctionYoungerThanOurListIsFoundInTheDriver) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  const Ended by_name = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
+  const Ended by_plugin = RunProgram(
+      {kSearchedEntry, "late-plugin", ENTRY_POINTS_FOLDER "/libyounger_entry.so"}, environment);
+  EXPECT_THAT(by_name.standard_output,
+              HasSubstr("cuFromTheFuture libwitness.so:cuFromTheFuture\n"));
+  EXPECT_EQ(by_plugin.standard_output, "cuFromTheFuture libwitness.so:cuFromTheFuture\n");
+}
+
+TEST(EntryPointsTest, ManyFirstCallsAtOnceAllSucceed) {
+  for (int run = 0; run < 20; ++run) {
+    const Ended ended =
+        RunProgram({ENTRY_POINTS_FOLDER "/crowded_entry", ENTRY_POINTS_FOLDER "/libearly_entry.so"},
+                   Preloaded());
+    ASSERT_EQ(ended.standard_output, "13 of 13\n") << "run " << run;
+  }
+}
+
+TEST(EntryPointsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  const std::string once =
+      "cuLinkAddData_v2 0xa1 1 0xc3 0xd4 0xe5 6 0xf7 0x18\n"
+      "cuTexRefSetMipmapLevelClamp 0x19 1.5 -2.25\n";
+  EXPECT_EQ(RunProgram({ENTRY_POINTS_FOLDER "/argument_entry"}, environment).standard_output,
+            once + once);
+}
+
+#if ENTRY_POINTS_HAVE_RUNTIME
+
+class RealRuntime : public ::testing::TestWithParam<const char*> {};
+
+TEST_P(RealRuntime, ComesThroughTheEntryPointsAsFarAsItGets) {
+  // Given the witness as the driver
+  const std::string witness_file =
+      ::testing::TempDir() + "entry_points_witness_" + std::to_string(getpid()) + GetParam();
+  std::remove(witness_file.c_str());
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["DOOR_WITNESS"] = witness_file;
+
+  // When a program on NVIDIA's runtime starts it
+  const Ended ended = RunProgram({std::string(ENTRY_POINTS_FOLDER "/") + GetParam()}, environment);
+
+  // Then each of the runtime's 440 requests and its cuInit reached the driver from our library
+  std::istringstream calls(FileText(witness_file));
+  int requests = 0;
+  int initialisations = 0;
+  for (std::string call; std::getline(calls, call);) {
+    if (call.starts_with("itself ")) continue;
+    EXPECT_THAT(call, EndsWith(" from libspillway.so"));
+    requests += call.starts_with("cuGetProcAddress_v2 ");
+    initialisations += call.starts_with("cuInit ");
+  }
+  EXPECT_EQ(requests, 440);
+  EXPECT_GE(initialisations, 1);
+  EXPECT_THAT(ended.standard_output, HasSubstr("cudaDriverGetVersion=0 version=13000\n"));
+}
+
+TEST_P(RealRuntime, WithoutADriverSaysWhatItSaysWithoutUs) {
+  const Command command = {std::string(ENTRY_POINTS_FOLDER "/") + GetParam()};
+  const Environment bare = {{"LD_LIBRARY_PATH", ENTRY_POINTS_FOLDER}};
+  Environment preloaded = bare;
+  preloaded["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
+  EXPECT_EQ(RunProgram(command, preloaded), RunProgram(command, bare));
+}
+
+INSTANTIATE_TEST_SUITE_P(Linked, RealRuntime,
+                         ::testing::Values("runtime_entry_shared", "runtime_entry_static"),
+                         [](const auto& row) { return std::string(row.param); });
+
+#endif  // ENTRY_POINTS_HAVE_RUNTIME
+
+TEST(EntryPointsTest, ALinkedProgramWithoutADriverIsToldThatThereIsNoDevice) {
+  const Ended ended =
+      RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, {{"LD_PRELOAD", ENTRY_POINTS_PRELOAD}});
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_EQ(ended.standard_error, "");
+}
+
+TEST(EntryPointsTest, ADriverAskedForThatCannotBeUsedIsNamedAndNotReplaced) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = "/nowhere/libcuda.so.1";
+  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_THAT(ended.standard_error,
+              HasSubstr("SPILLWAY_DRIVER=/nowhere/libcuda.so.1 cannot be used"));
+}
+
+TEST(EntryPointsTest, WeAreNotTakenForTheDriver) {
+  Environment environment = Preloaded();
+  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_PRELOAD;
+  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
+  EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver"));
+}
+
+TEST(EntryPointsTest, TheDriverIsFoundPastACopyOfUs) {
+  // Given no driver named, and on the library path a copy of this library before a driver that has
+  // a younger function
+  const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) /
+                                       ("entry_points_search_" + std::to_string(getpid()));
+  std::filesystem::create_directories(folder / "copy");
+  std::filesystem::create_directories(folder / "driver");
+  std::filesystem::copy_file(ENTRY_POINTS_PRELOAD, folder / "copy" / "libcuda.so.1");
+  std::filesystem::create_symlink(ENTRY_POINTS_WITNESS, folder / "driver" / "libcuda.so.1");
+  const Environment environment = {
+      {"LD_PRELOAD", ENTRY_POINTS_PRELOAD},
+      {"LD_LIBRARY_PATH", (folder / "copy").string() + ":" + (folder / "driver").string()}};
+
+  // When a program looks names up
+  const Ended ended = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
+
+  // Then they come from that driver and from us
+  EXPECT_THAT(ended.standard_output, HasSubstr("cuFromTheFuture libcuda.so.1:cuFromTheFuture\n"));
+  EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
+  std::filesystem::remove_all(folder);
+}
+
+}  // namespace
+}  // namespace spillway::test

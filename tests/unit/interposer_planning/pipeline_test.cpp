@@ -1,0 +1,497 @@
+#include "interposer/planning/pipeline.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <functional>
+#include <set>
+
+#include "interposer/driver/driver_api.h"
+#include "scheduler/plan/strategies/registry.h"
+#include "tests/unit/interposer_planning/small_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::int64_t kHalf = kPeakBytes / 2;
+constexpr std::int64_t kChunk = kSmallDevice.chunk_bytes;  // is left free
+constexpr std::uint64_t kJob = 1;
+
+// Follows no plan; says that it did. The pipeline runs in the calling thread, as with
+// LearnChoice::kWait.
+class FakeJob final : public PlannedJob, public RecordListener {
+ public:
+  explicit FakeJob(PlanStore* store = nullptr, PlanSource* elsewhere = nullptr,
+                   std::vector<StoredPlan> recalled = {},
+                   std::string_view strategy = scheduler::kDefaultStrategy)
+      : pipeline_(this, {.strategy = scheduler::FindStrategy(strategy),
+                         .device = kSmallDevice,
+                         .store = store,
+                         .job_key = kJob,
+                         .elsewhere = elsewhere,
+                         .device_number = 3,
+                         .recalled = std::move(recalled)}) {
+    recorder_.Attach(this, false);
+    BeginRecording();
+  }
+
+  Recorder& recorder() override { return recorder_; }
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) override {
+    adopted.push_back(std::move(plan));
+  }
+  void BeginRecording() override {
+    ++recordings;
+    recorder_.Begin({{kWeights, kWeightsBytes - job.unused_bytes}});
+  }
+  std::int64_t BudgetBytes() override { return budget_bytes; }
+  std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
+  std::int64_t LinkPermille() override { return link_permille; }
+  bool MayReplay(std::uint64_t token) override { return proven.count(token) > 0; }
+  void EventsAreThere() override {
+    bool more = true;
+    while (more) {
+      while (auto request = pipeline_.Collect(0, &more)) pipeline_.Take(Pipeline::Solve(*request));
+    }
+  }
+
+  // The iteration at the end of which the first plan was there; 0: none in so many.
+  int RunUntilPlanned(int most) {
+    for (int iteration = 1; iteration <= most; ++iteration) {
+      job.RunIteration();
+      if (!adopted.empty()) return iteration;
+    }
+    return 0;
+  }
+
+  std::int64_t budget_bytes = kHalf;
+  std::int64_t unmovable_bytes = 0;
+  std::int64_t link_permille = 1000;
+  int recordings = 0;
+  std::set<std::uint64_t> proven;
+  std::vector<std::shared_ptr<const scheduler::LivePlan>> adopted;
+  const PipelineCounts& counts() const { return pipeline_.counts(); }
+
+ private:
+  Recorder recorder_{LearnChoice::kWait};
+  Pipeline pipeline_;
+
+ public:
+  SmallJob job{&recorder_};
+};
+
+// Copies take much longer than operations, so what may run again does.
+void ProveForward(FakeJob* job) {
+  for (std::uint64_t layer = 0; layer < kLayers; ++layer)
+    job->proven.insert(scheduler::MixToken(2, 100 + layer));
+}
+
+bool RunsAnything(const scheduler::LivePlan& plan) {
+  for (std::int32_t event = 0; event < plan.pattern().size(); ++event) {
+    if (plan.RunsAgain(event)) return true;
+  }
+  return false;
+}
+
+// Somebody who plans, or lies.
+class FakeSource final : public PlanSource {
+ public:
+  std::vector<StoredPlan> Recall(int, std::uint64_t) override { return {}; }
+  std::optional<scheduler::Plan> Make(int device, std::uint64_t program,
+                                      const scheduler::PlanOrder& order) override {
+    EXPECT_EQ(device, 3);
+    EXPECT_EQ(program, kJob);
+    orders.push_back(order);
+    return make(order);
+  }
+
+  std::vector<scheduler::PlanOrder> orders;
+  std::function<std::optional<scheduler::Plan>(const scheduler::PlanOrder&)> make;
+};
+
+std::optional<scheduler::Plan> MadeFor(const scheduler::PlanOrder& order) {
+  return scheduler::PlanFor(
+             {.pattern = std::make_shared<const scheduler::IterationPattern>(order.job.pattern),
+              .device = order.device,
+              .budget_bytes = order.job.budget_bytes,
+              .strategy = scheduler::FindStrategy(order.job.plan.strategy)})
+      .plan;
+}
+
+class PipelineTest : public ::testing::Test {
+ protected:
+  PipelineTest()
+      : folder_(std::filesystem::temp_directory_path() /
+                ("pipeline_" + std::to_string(getpid()) + "_" +
+                 ::testing::UnitTest::GetInstance()->current_test_info()->name())) {
+    std::filesystem::remove_all(folder_);
+    std::filesystem::create_directories(folder_);
+  }
+  ~PipelineTest() override { std::filesystem::remove_all(folder_); }
+
+  const std::filesystem::path folder_;
+};
+
+// Without device events nothing can be measured: the pipeline waits for three more iterations, and
+// guesses.
+TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByWhatTheProgramAskedFor) {
+  // Given a job whose buffers all end a MiB before their last granule does
+  FakeJob job;
+  job.job.unused_bytes = 1 << 20;
+  job.BeginRecording();
+  ASSERT_GT(job.RunUntilPlanned(12), 0);
+
+  // Then its plan is one for what its copies move, and the walk expects allocations of whole
+  // granules
+  const scheduler::IterationPattern& pattern = job.adopted[0]->pattern();
+  ASSERT_EQ(pattern.buffers.size(), std::size_t{kLayers + 1});
+  for (std::size_t i = 0; i < pattern.buffers.size(); ++i) {
+    EXPECT_EQ(pattern.buffers[i].size_bytes,
+              pattern.buffers[i].persistent ? kWeightsBytes : kActivationBytes);
+    EXPECT_EQ(pattern.profile.buffers[i].size_bytes, pattern.buffers[i].size_bytes - (1 << 20));
+  }
+}
+
+TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
+  FakeJob job;
+
+  EXPECT_NE(job.RunUntilPlanned(8), 0);
+
+  ASSERT_EQ(job.adopted.size(), 1u);
+  EXPECT_GT(job.adopted[0]->action_count(), 0);
+  EXPECT_EQ(job.adopted[0]->budget_bytes(), kHalf - kChunk);
+  EXPECT_EQ(job.counts().plans_adopted, 1u);
+  EXPECT_EQ(job.counts().plans_invalid, 0u);
+  EXPECT_GT(job.counts().predicted_iteration_ns, 0u);
+  EXPECT_EQ(job.counts().not_planned_because, nullptr);
+}
+
+TEST_F(PipelineTest, AnIterationThatFitsTheBudgetGetsAPlanWhenItDoesNoLonger) {
+  FakeJob job;
+  job.budget_bytes = 2 * kPeakBytes;
+  EXPECT_EQ(job.RunUntilPlanned(8), 0);
+  EXPECT_STREQ(job.counts().not_planned_because, "what its iteration uses fits the budget");
+
+  job.budget_bytes = kHalf;
+  EXPECT_NE(job.RunUntilPlanned(8), 0);
+}
+
+TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
+  FakeJob job;
+  job.budget_bytes = kActivationBytes;
+  EXPECT_EQ(job.RunUntilPlanned(8), 0);
+  EXPECT_THAT(job.counts().not_planned_because.load(),
+              ::testing::HasSubstr("one operation touches"));
+}
+
+// A plan that has just been adopted was measured by what the one before still told, of another
+// pattern.
+TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
+  ASSERT_EQ(driver::Driver().cuInit(0), CUDA_SUCCESS)
+      << "SPILLWAY_DRIVER names the simulated driver";
+  CUcontext context = nullptr;
+  ASSERT_EQ(driver::Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+  ASSERT_EQ(driver::Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
+  FakeJob job;
+  ASSERT_GT(job.RunUntilPlanned(12), 0);
+  const std::uint64_t own = job.adopted.back()->pattern().fingerprint;
+  const auto tell = [&](std::uint64_t pattern) {
+    for (int i = 0; i < 6; ++i)
+      job.recorder().IterationBegan(nullptr, {.pattern = pattern, .is_planned = true});
+    ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
+    for (int i = 0; i < 16; ++i) job.EventsAreThere();  // the driver is asked now and then
+  };
+
+  // When iterations of another pattern are told of, which took some time, nothing is known of this
+  // one's
+  tell(own + 1);
+  EXPECT_EQ(job.counts().iterations_followed, 5u);
+  EXPECT_EQ(job.counts().measured_iteration_ns, 0u);
+
+  // Then its own are what counts
+  tell(own);
+  EXPECT_GT(job.counts().measured_iteration_ns, 0u);
+  job.recorder().iterations().Release();
+  driver::Driver().cuDevicePrimaryCtxRelease_v2(0);
+}
+
+TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
+  FakeJob job;
+  for (int i = 0; i < 50; ++i) {
+    for (int foreign = 0; foreign < i; ++foreign) job.job.RunForeignKernel();
+    job.recorder().Enqueued(1000 + static_cast<std::uint64_t>(i), {});
+    job.recorder().Settle();
+  }
+  EXPECT_TRUE(job.adopted.empty());
+  EXPECT_STREQ(job.counts().not_planned_because, "no iteration has come twice in a row");
+}
+
+TEST_F(PipelineTest, TheSecondRunIsPlannedBeforeItsSecondIteration) {
+  // Given a run that left its plan in the store
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  // When the same job comes again
+  FakeJob second(&store);
+
+  // Then it has the plan by the end of its first iteration, with its own allocation of the weights
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+  EXPECT_EQ(second.counts().planning_ns, 0u);
+  EXPECT_EQ(second.adopted[0]->action_count(), first.adopted[0]->action_count());
+  std::vector<std::uint64_t> persistent;
+  for (const scheduler::PatternBuffer& buffer : second.adopted[0]->pattern().buffers) {
+    if (buffer.persistent) persistent.push_back(buffer.allocation);
+  }
+  EXPECT_EQ(persistent, (std::vector<std::uint64_t>{kWeights}));
+}
+
+TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(&store);
+  second.budget_bytes = kPeakBytes;
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+
+  EXPECT_GT(second.adopted[0]->budget_bytes(), kPeakBytes / 100 * 95);
+  EXPECT_LT(second.adopted[0]->action_count(), first.adopted[0]->action_count());
+}
+
+// `run --strategy vdnn-all` left its plan to all later runs, which took it whatever strategy they
+// were to have.
+TEST_F(PipelineTest, AStoredIterationIsPlannedAnewByAnotherStrategy) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store, nullptr, {}, "vdnn-all");
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+  ASSERT_EQ(first.adopted[0]->strategy(), "vdnn-all");
+
+  FakeJob second(&store);
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.adopted[0]->strategy(), scheduler::kDefaultStrategy);
+  EXPECT_LT(second.adopted[0]->predicted_ns(), first.adopted[0]->predicted_ns());
+}
+
+TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
+  PlanStore store(folder_.string());
+  store.Keep(kJob, [] {
+    StoredPlan other = SmallStoredPlan();
+    for (scheduler::PatternEvent& event : other.pattern.events) event.token += 1;
+    other.pattern.fingerprint = scheduler::FingerprintOf(other.pattern);
+    return other;
+  }());
+
+  FakeJob job(&store);
+
+  EXPECT_EQ(job.RunUntilPlanned(1), 0);
+  EXPECT_EQ(job.counts().plans_from_store, 0u);
+}
+
+TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes = kHalf * 3 / 4;
+  job.job.RunIteration();
+
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 3 / 4 - kChunk);
+}
+
+TEST_F(PipelineTest, ABudgetThatGrowsIsPlannedForWhenItLasts) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  // Given a neighbour that lends memory and takes it back within an iteration
+  for (int i = 0; i < 5; ++i) {
+    job.budget_bytes = kHalf * 5 / 4;
+    job.job.RunForeignKernel();
+    job.job.RunIteration();
+    job.budget_bytes = kHalf;
+    job.job.RunForeignKernel();
+  }
+  EXPECT_EQ(job.adopted.size(), 1u);
+
+  // When what it lends lasts
+  job.budget_bytes = kHalf * 5 / 4;
+  for (int i = 0; i < 5; ++i) job.job.RunIteration();
+
+  // Then it is planned for, once
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 5 / 4 - kChunk);
+}
+
+TEST_F(PipelineTest, AnotherShareOfTheLinkIsPlannedForOnce) {
+  FakeJob job;
+  ASSERT_GT(job.RunUntilPlanned(8), 0);
+  const size_t before = job.adopted.size();
+
+  job.link_permille = 250;
+  for (int i = 0; i < 3; ++i) job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), before + 1);
+}
+
+TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes = kActivationBytes;
+  job.job.RunIteration();
+  job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), 1u);
+  EXPECT_EQ(job.counts().plans_refused + job.counts().plans_invalid, 1u);
+}
+
+// What cannot move comes and goes within each iteration.
+TEST_F(PipelineTest, PlansForTheLeastThatAnIterationLeaves) {
+  FakeJob job;
+  const auto run_iteration = [&job] {
+    job.unmovable_bytes = kHalf / 10;
+    job.job.RunForeignKernel();
+    job.unmovable_bytes = 0;
+    job.job.RunIteration();
+  };
+  for (int i = 0; i < 20; ++i) run_iteration();
+
+  ASSERT_EQ(job.adopted.size(), 1u);
+  EXPECT_EQ(job.adopted[0]->budget_bytes(), kHalf - kHalf / 10 - kChunk);
+}
+
+TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {
+  FakeJob job;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  job.budget_bytes += job.budget_bytes / 50;
+  job.job.RunIteration();
+
+  EXPECT_EQ(job.adopted.size(), 1u);
+}
+
+TEST_F(PipelineTest, OperationsThatAreProvenLaterRunAgainByTheNextPlan) {
+  FakeJob job;
+  job.job.changes_weights = false;
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+  EXPECT_FALSE(RunsAnything(*job.adopted.back()));
+
+  ProveForward(&job);
+  job.job.RunIteration();
+  job.job.RunIteration();
+
+  ASSERT_EQ(job.adopted.size(), 2u);
+  EXPECT_TRUE(RunsAnything(*job.adopted[1]));
+  EXPECT_LT(job.adopted[1]->predicted_ns(), job.adopted[0]->predicted_ns());
+  for (int i = 0; i < 4; ++i) job.job.RunIteration();
+  EXPECT_EQ(job.adopted.size(), 2u);
+}
+
+TEST_F(PipelineTest, AStoredPlanWaitsUntilThisProcessHasProvenWhatItRunsAgain) {
+  // Given a run that left a plan which runs operations again
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  first.job.changes_weights = false;
+  ProveForward(&first);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+  ASSERT_TRUE(RunsAnything(*first.adopted[0]));
+
+  // When the same job comes again and has proven nothing by the end of its first iteration
+  FakeJob second(&store);
+  second.job.changes_weights = false;
+  ASSERT_EQ(second.RunUntilPlanned(1), 0);
+
+  // Then the plan is followed as soon as it has
+  second.proven = first.proven;
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+  EXPECT_EQ(second.counts().planning_ns, 0u);
+  EXPECT_TRUE(RunsAnything(*second.adopted[0]));
+}
+
+TEST_F(PipelineTest, WhereNothingIsEverProvenAStoredPlanIsMadeAnewWithoutRunningAgain) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  first.job.changes_weights = false;
+  ProveForward(&first);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(&store);
+  second.job.changes_weights = false;
+  ASSERT_GT(second.RunUntilPlanned(8), 1);
+
+  EXPECT_EQ(second.counts().plans_from_store, 0u);
+  EXPECT_FALSE(RunsAnything(*second.adopted[0]));
+}
+
+TEST_F(PipelineTest, APlanThatWasMadeElsewhereIsFollowedAndKept) {
+  PlanStore store(folder_.string());
+  FakeSource source;
+  source.make = MadeFor;
+  FakeJob job(&store, &source);
+
+  ASSERT_NE(job.RunUntilPlanned(8), 0);
+
+  ASSERT_EQ(source.orders.size(), 1u);
+  EXPECT_EQ(source.orders[0].job.budget_bytes, kHalf - kChunk);
+  EXPECT_EQ(source.orders[0].job.job_budget_bytes, kHalf);
+  EXPECT_EQ(source.orders[0].device, kSmallDevice);
+  EXPECT_EQ(job.counts().plans_from_agent, 1u);
+  EXPECT_TRUE(store.Has(kJob));
+}
+
+// Nothing, a plan that exceeds the budget, and one that names what is not there: the job's own is
+// the same.
+TEST_F(PipelineTest, WhatIsOfNoUseIsMadeHere) {
+  FakeJob alone;
+  ASSERT_NE(alone.RunUntilPlanned(8), 0);
+  const auto nothing = [](const scheduler::PlanOrder&) { return std::optional<scheduler::Plan>(); };
+  const auto too_large = [](const scheduler::PlanOrder& order) {
+    return std::optional(scheduler::PlanWithoutActions(order.job.pattern.profile));
+  };
+  const auto nonsense = [](const scheduler::PlanOrder& order) {
+    scheduler::Plan plan = *MadeFor(order);
+    plan.actions.push_back(
+        {.kind = scheduler::ActionKind::kPrefetch, .buffer = {1 << 20}, .step = -7});
+    plan.steps.resize(3);
+    return std::optional(plan);
+  };
+
+  for (const auto& make :
+       {decltype(FakeSource::make)(nothing), decltype(FakeSource::make)(too_large),
+        decltype(FakeSource::make)(nonsense)}) {
+    FakeSource source;
+    source.make = make;
+    FakeJob job(nullptr, &source);
+    ASSERT_NE(job.RunUntilPlanned(8), 0);
+    EXPECT_EQ(source.orders.size(), 1u);
+    EXPECT_EQ(job.counts().plans_from_agent, 0u);
+    EXPECT_EQ(job.adopted[0]->action_count(), alone.adopted[0]->action_count());
+    EXPECT_EQ(job.adopted[0]->predicted_ns(), alone.adopted[0]->predicted_ns());
+  }
+}
+
+TEST_F(PipelineTest, WhatIsKeptElsewhereIsRecognisedInTheFirstIteration) {
+  PlanStore store(folder_.string());
+  FakeJob first(&store);
+  ASSERT_NE(first.RunUntilPlanned(8), 0);
+
+  FakeJob second(nullptr, nullptr, store.Find(kJob));
+
+  ASSERT_EQ(second.RunUntilPlanned(1), 1);
+  EXPECT_EQ(second.counts().plans_from_store, 1u);
+}
+
+TEST_F(PipelineTest, WhatIsKeptElsewhereForAnotherJobIsForgotten) {
+  StoredPlan foreign = SmallStoredPlan();
+  for (scheduler::PatternEvent& event : foreign.pattern.events) event.token += 1;
+  FakeJob job(nullptr, nullptr, {foreign});
+
+  EXPECT_GT(job.RunUntilPlanned(8), 1);
+  EXPECT_EQ(job.counts().plans_from_store, 0u);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
