@@ -66,7 +66,7 @@ struct Figures {
   size_t parked_peak_bytes = 0, held_addresses = 0;
   driver::MappingCalls iteration_calls;        // the last one's that followed a plan
   Standing standing = Standing::kAssumedSafe;  // the worst of all
-  UnsafeReason opacity = UnsafeReason::kNone;
+  UnsafeReason unsafe_reason = UnsafeReason::kNone;
 };
 
 struct Sum {
@@ -135,7 +135,7 @@ void Include(const JobSnapshot& life, Figures* all) {
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
   if (life.counters.planned_iterations > 0) all->iteration_calls = life.iteration_calls;
   all->standing = std::max(all->standing, life.standing);
-  if (life.opacity != UnsafeReason::kNone) all->opacity = life.opacity;
+  if (life.unsafe_reason != UnsafeReason::kNone) all->unsafe_reason = life.unsafe_reason;
 }
 
 // False when a job's lock is held for good: by the very thread that exits now, interrupted in a
@@ -269,7 +269,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("parked_peak_bytes", all.parked_peak_bytes);
   add("held_addresses", all.held_addresses);
   out->Add(",\n  \"pointers\": \"%s\",\n  \"unsafe_because\": \"%s\"", NameOf(all.standing),
-           NameOf(all.opacity));
+           NameOf(all.unsafe_reason));
   add("app_pinned_peak_bytes", AppMemory::Pinned().peak_bytes());
   add("app_managed_peak_bytes", AppMemory::Managed().peak_bytes());
   add("unreadable_modules", Libraries::Instance().unreadable());
@@ -342,10 +342,10 @@ void AddSummary(const Figures& all) {
   if (all.standing == Standing::kStays) {
     summary.Add(
         "spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",
-        all.opacity == UnsafeReason::kNone ? "--park=host" : NameOf(all.opacity));
-  } else if (all.opacity != UnsafeReason::kNone) {
+        all.unsafe_reason == UnsafeReason::kNone ? "--park=host" : NameOf(all.unsafe_reason));
+  } else if (all.unsafe_reason != UnsafeReason::kNone) {
     summary.Add("spillway: this job's memory was parked while it was away: %s\n",
-                NameOf(all.opacity));
+                NameOf(all.unsafe_reason));
   }
 }
 

@@ -23,7 +23,7 @@ bool MayRunAgain() {
 }
 
 // What a kernel does with addresses in memory is not known before it was looked at. (Note
-// [PointerSafety] in execute/pointer_safety.h)
+// [Pointer safety] in execute/pointer_safety.h)
 void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters,
                 void** extra, Collector& add, LaunchCall* launch = nullptr) {
   KernelParameters scratch;

@@ -94,7 +94,8 @@ void HostGrant::Await(size_t size_bytes) {
         std::max(counters.wanted_peak_bytes, counters.wanted_bytes + size_bytes);
     NoteNeed(counters.wanted_peak_bytes, std::max(largest_bytes_, size_bytes));
     Notifier::ForGrants().Notify();
-    if (now_ns - start_ns < (parts_.trust->MustPark() ? kGrantPatienceNs : kShortGrantPatienceNs))
+    if (now_ns - start_ns <
+        (parts_.pointer_safety->MustPark() ? kGrantPatienceNs : kShortGrantPatienceNs))
       continue;
     refused_ns_ = now_ns;
     return;

@@ -19,7 +19,7 @@ struct JobSnapshot {
   bool follows_plan;
   bool in_call;  // the program waits in a call, for memory or for the device, however long
   size_t held_addresses;
-  UnsafeReason opacity;
+  UnsafeReason unsafe_reason;
   Standing standing;
 };
 

@@ -19,7 +19,7 @@ JobState::JobState(CUcontext the_context, int the_device, size_t budget_bytes,
                                     .calls = &calls,
                                     .budget = &budget,
                                     .pool = &residency.host(),
-                                    .trust = &trust}) {}
+                                    .pointer_safety = &pointer_safety}) {}
 
 Allocation* JobState::FindUsable(CUdeviceptr address) {
   Allocation* const found = ledger.Find(address);

@@ -19,7 +19,7 @@
 #include "interposer/execute/job_locks.h"
 #include "interposer/execute/plan_walk.h"
 #include "interposer/execute/pointer_safety.h"
-#include "interposer/execute/recompute_recording.h"
+#include "interposer/execute/recompute_records.h"
 #include "interposer/execute/residency.h"
 #include "interposer/execute/slabs.h"
 #include "interposer/execute/timeline.h"
@@ -72,7 +72,7 @@ struct JobState {
   StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) =
       nullptr;  // ours, for launches made again
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);
-  PointerSafety trust SPILLWAY_GUARDED_BY(kStateLock);
+  PointerSafety pointer_safety SPILLWAY_GUARDED_BY(kStateLock);
   HostGrant host_grant;
   Contents contents SPILLWAY_GUARDED_BY(kStateLock);  // addresses that managed memory holds
   Contents outside

@@ -142,7 +142,7 @@ JobSnapshot JobView::ReadLocked() {
           .follows_plan = state_.walk.IsActive(),
           .in_call = state_.calls.AnyInProgress(),
           .held_addresses = state_.contents.size() + state_.outside.size(),
-          .opacity = state_.pointer_safety.opacity(),
+          .unsafe_reason = state_.pointer_safety.unsafe_reason(),
           .standing = state_.pointer_safety.standing()};
 }
 

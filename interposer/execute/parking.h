@@ -1,5 +1,5 @@
 // When mappings may change: what is evicted is parked while kernels may reach it unseen. See Note
-// [PointerSafety] in pointer_safety.h.
+// [Pointer safety] in pointer_safety.h.
 //
 // Called by the classes behind JobMemory on the program's threads. Owns what is asked once in each
 // time in which one thread makes memory (from the first PrepareToMove to EndMoving), and the flags

@@ -152,7 +152,7 @@ bool PlanFollower::NoteIteration(const PlanStep& step) {
   state_.executor.IterationBegan();
   state_.counters.planned_iterations += step.is_planned;
   state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;
-  return std::exchange(full_scans_at_iteration_, state_.counters.full scans) !=
+  return std::exchange(full_scans_at_iteration_, state_.counters.full_scans) !=
          state_.counters.full_scans;
 }
 

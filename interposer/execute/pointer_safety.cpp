@@ -18,8 +18,8 @@ const char* NameOf(Standing standing) {
   return "not evicted";
 }
 
-const char* NameOf(UnsafeReason opacity) {
-  switch (opacity) {
+const char* NameOf(UnsafeReason unsafe_reason) {
+  switch (unsafe_reason) {
     case UnsafeReason::kNone:
       return "";
     case UnsafeReason::kUnexplainedAddress:

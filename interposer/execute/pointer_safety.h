@@ -4,7 +4,7 @@
 // Called by the classes behind JobMemory with the state lock held. Pure: counts and findings in,
 // decisions out.
 //
-// Note [PointerSafety]
+// Note [Pointer safety]
 // A kernel reaches memory by its parameters, which are scanned, or by addresses that lie in memory.
 // Those that copies put there are known (ledger/contents.h); those that kernels put there are not,
 // until the memory is looked through (a full scan, execute/memory_scan.h). So a job is unproven at
@@ -67,7 +67,7 @@ enum class Standing : std::uint8_t {
 };
 
 const char* NameOf(Standing standing);
-const char* NameOf(UnsafeReason opacity);  // a sentence's end; empty for none
+const char* NameOf(UnsafeReason unsafe_reason);  // a sentence's end; empty for none
 
 class PointerSafety {
  public:
@@ -88,7 +88,7 @@ class PointerSafety {
   void CannotPark() { can_park_ = false; }
   bool IsProven() const { return proven_; }
   Standing standing() const;
-  UnsafeReason opacity() const { return unsafe_reason_; }
+  UnsafeReason unsafe_reason() const { return unsafe_reason_; }
 
   // A call is about to be made of which it is not known what addresses it brings, or what it uses:
   // that takes a full scan. True when the job was proven until now: then what is away must be

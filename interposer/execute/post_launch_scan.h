@@ -1,5 +1,5 @@
 // Looks: what a new kernel's launch has put into memory is looked through for addresses. See Note
-// [PointerSafety] in pointer_safety.h.
+// [Pointer safety] in pointer_safety.h.
 //
 // Called around calls on the program's threads. In the thread that has launched it, before the hook
 // returns: the program has not freed any of it yet. What the launch names is looked through, what

@@ -1,4 +1,4 @@
-#include "interposer/execute/recompute_recording.h"
+#include "interposer/execute/recompute_records.h"
 
 #include <algorithm>
 #include <utility>

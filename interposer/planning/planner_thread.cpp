@@ -79,8 +79,8 @@ PipelineOptions OptionsFor(int device) {
 
 class PlannerThread::Job final : public PlannedJob, public RecordListener {
  public:
-  Job(PlannerThread* planner thread, JobMemory* memory)
-      : planner_thread_(planner thread),
+  Job(PlannerThread* planner_thread, JobMemory* memory)
+      : planner_thread_(planner_thread),
         memory_(memory),
         pipeline_(this, OptionsFor(memory->device())) {}
 
@@ -137,8 +137,8 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
 };
 
 PlannerThread& PlannerThread::Instance() {
-  static constinit PlannerThread planner thread;
-  return planner thread;
+  static constinit PlannerThread planner_thread;
+  return planner_thread;
 }
 
 void PlannerThread::Attach(JobMemory* memory) {
@@ -205,8 +205,8 @@ void PlannerThread::StartThread() {
   base::StartQuietThread("spillway", &ThreadMain, this, std::size_t{8} << 20);
 }
 
-void* PlannerThread::ThreadMain(void* planner thread) {
-  static_cast<PlannerThread*>(planner thread)->Run();
+void* PlannerThread::ThreadMain(void* planner_thread) {
+  static_cast<PlannerThread*>(planner_thread)->Run();
   return nullptr;
 }
 

@@ -69,7 +69,7 @@ class PlannerThread {
   void ServeHere(Job* job);
   bool TakeTurn(Job* job, std::uint64_t now_ns) SPILLWAY_EXCLUDES(mutex_);
   void StartThread();
-  static void* ThreadMain(void* planner thread);
+  static void* ThreadMain(void* planner_thread);
   void Run();
 
   // Synchronises itself.

@@ -91,15 +91,15 @@ CONTRACT(Launch, CooperativeForm, "cuda.h:17913 cuLaunchCooperativeKernel") {
 
 CONTRACT(Launch, PerThreadTwin, "cuda.h:17537 cuLaunchKernel; cuLaunchKernel_ptsz") {
   UseDevice();
-  void* entry point = nullptr;
-  ASSERT_OK(cuGetProcAddress("cuLaunchKernel", &entry point, 7000,
+  void* entry_point = nullptr;
+  ASSERT_OK(cuGetProcAddress("cuLaunchKernel", &entry_point, 7000,
                              CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
-  ASSERT_TRUE(entry point != nullptr);
+  ASSERT_TRUE(entry_point != nullptr);
   CUdeviceptr words = Allocate(400);
   std::uint32_t value = 23;
   std::uint64_t count = 100;
   void* parameters[] = {&words, &value, &count};
-  const auto launch = reinterpret_cast<decltype(&cuLaunchKernel)>(entry point);
+  const auto launch = reinterpret_cast<decltype(&cuLaunchKernel)>(entry_point);
   ASSERT_OK(launch(Kernel("fill"), 1, 1, 1, 32, 1, 1, 0, nullptr, parameters, nullptr));
   ASSERT_OK(cuStreamSynchronize(CU_STREAM_PER_THREAD));
   EXPECT_TRUE(AllWordsAre(words, 100, 23));

@@ -21,9 +21,9 @@ void* Symbol(const char* name) {
 }
 
 GetProcAddress2 NewEntryPoint() {
-  const auto entry point = reinterpret_cast<GetProcAddress2>(Symbol("cuGetProcAddress_v2"));
-  ASSERT_TRUE(entry point != nullptr);
-  return entry point;
+  const auto entry_point = reinterpret_cast<GetProcAddress2>(Symbol("cuGetProcAddress_v2"));
+  ASSERT_TRUE(entry_point != nullptr);
+  return entry_point;
 }
 
 struct Answer {

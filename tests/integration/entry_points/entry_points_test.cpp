@@ -49,7 +49,7 @@ struct EntryPoint {
   Command command;
 };
 
-void PrintTo(const EntryPoint& entry point, std::ostream* out) { *out << entry point.name; }
+void PrintTo(const EntryPoint& entry_point, std::ostream* out) { *out << entry_point.name; }
 
 class EveryEntryPoint : public ::testing::TestWithParam<EntryPoint> {};
 

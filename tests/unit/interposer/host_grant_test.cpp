@@ -18,14 +18,14 @@ struct HostGrantTest : testing::Test {
   BudgetAccount budget{4 * kBlock, &locks, &counters, &calls};
   Timeline timeline;
   HostPool pool{0, 8 * kBlock, false, &timeline};
-  PointerSafety trust{ParkChoice::kOff, false};
+  PointerSafety pointer_safety{ParkChoice::kOff, false};
   HostGrant grant{8 * kBlock,
                   {.locks = &locks,
                    .counters = &counters,
                    .calls = &calls,
                    .budget = &budget,
                    .pool = &pool,
-                   .trust = &trust}};
+                   .pointer_safety = &pointer_safety}};
 };
 
 TEST_F(HostGrantTest, WithinTheBudgetNoHostMemoryIsNeeded) {
@@ -59,7 +59,7 @@ TEST_F(HostGrantTest, ALimitThatCannotBeIsANumberThatCan) {
                                                            .calls = &calls,
                                                            .budget = &budget,
                                                            .pool = &pool,
-                                                           .trust = &trust});
+                                                           .pointer_safety = &pointer_safety});
   const StateLock lock(locks);
 
   EXPECT_EQ(boundless.MayHoldBytes(), kMostBytes);

@@ -7,64 +7,64 @@ namespace {
 
 TEST(PointerSafetyTest, UnprovenJobParksAndIsProvenByAFullScanOnceNoKernelIsNew) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
-  EXPECT_TRUE(trust.MustPark());
+  EXPECT_TRUE(pointer_safety.MustPark());
 
-  EXPECT_FALSE(trust.WantsFullScan(100));
-  EXPECT_FALSE(trust.WantsFullScan(120));
-  EXPECT_TRUE(trust.WantsFullScan(164));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(100));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(120));
+  EXPECT_TRUE(pointer_safety.WantsFullScan(164));
   pointer_safety.FullScanDone(164, false);
 
-  EXPECT_TRUE(trust.IsProven());
-  EXPECT_FALSE(trust.MustPark());
-  EXPECT_FALSE(trust.MustStay());
+  EXPECT_TRUE(pointer_safety.IsProven());
+  EXPECT_FALSE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.MustStay());
 }
 
 TEST(PointerSafetyTest, NewKernelMakesAProvenJobUnproven) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
-  EXPECT_TRUE(trust.SomethingNew());
+  EXPECT_TRUE(pointer_safety.SomethingNew());
 
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_FALSE(trust.SomethingNew());
-  EXPECT_FALSE(trust.WantsFullScan(1000));
-  EXPECT_TRUE(trust.WantsFullScan(1064));
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.SomethingNew());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
+  EXPECT_TRUE(pointer_safety.WantsFullScan(1064));
 }
 
 TEST(PointerSafetyTest, ProvenJobIsProvenAgainOnceItsNewKernelsWereLookedAt) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
-  EXPECT_TRUE(trust.BeginNew());
-  EXPECT_FALSE(trust.BeginNew());
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_FALSE(trust.WantsFullScan(1000));
+  EXPECT_TRUE(pointer_safety.BeginNew());
+  EXPECT_FALSE(pointer_safety.BeginNew());
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
 
-  EXPECT_FALSE(trust.EndNew(Finding::kNothing));
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_TRUE(trust.EndNew(Finding::kNothing));
-  EXPECT_TRUE(trust.IsProven());
+  EXPECT_FALSE(pointer_safety.EndNew(Finding::kNothing));
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_TRUE(pointer_safety.EndNew(Finding::kNothing));
+  EXPECT_TRUE(pointer_safety.IsProven());
 }
 
 TEST(PointerSafetyTest, FullScanBesideALaunchThatIsNotLookedAtProvesTheJobOnlyAfterTheLook) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.BeginNew();
   pointer_safety.FullScanDone(100, false);
-  EXPECT_TRUE(trust.MustPark());
+  EXPECT_TRUE(pointer_safety.MustPark());
 
-  EXPECT_TRUE(trust.EndNew(Finding::kNothing));
+  EXPECT_TRUE(pointer_safety.EndNew(Finding::kNothing));
 
-  EXPECT_TRUE(trust.IsProven());
+  EXPECT_TRUE(pointer_safety.IsProven());
 }
 
 TEST(PointerSafetyTest, NewKernelOfAnUnprovenJobPutsTheFullScanOff) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
-  EXPECT_FALSE(trust.WantsFullScan(100));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(100));
   pointer_safety.BeginNew();
-  EXPECT_FALSE(trust.EndNew(Finding::kNothing));
+  EXPECT_FALSE(pointer_safety.EndNew(Finding::kNothing));
 
-  EXPECT_FALSE(trust.WantsFullScan(164));
-  EXPECT_TRUE(trust.WantsFullScan(228));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(164));
+  EXPECT_TRUE(pointer_safety.WantsFullScan(228));
 }
 
 TEST(PointerSafetyTest, WhatALookFindsIsForEver) {
@@ -72,10 +72,10 @@ TEST(PointerSafetyTest, WhatALookFindsIsForEver) {
   pointer_safety.FullScanDone(100, false);
   pointer_safety.BeginNew();
 
-  EXPECT_FALSE(trust.EndNew(Finding::kAddress));
+  EXPECT_FALSE(pointer_safety.EndNew(Finding::kAddress));
 
-  EXPECT_EQ(trust.opacity(), UnsafeReason::kUnexplainedAddress);
-  EXPECT_FALSE(trust.WantsScans());
+  EXPECT_EQ(pointer_safety.unsafe_reason(), UnsafeReason::kUnexplainedAddress);
+  EXPECT_FALSE(pointer_safety.WantsScans());
 }
 
 TEST(PointerSafetyTest, LookInVainTakesAFullScan) {
@@ -83,11 +83,11 @@ TEST(PointerSafetyTest, LookInVainTakesAFullScan) {
   pointer_safety.FullScanDone(100, false);
   pointer_safety.BeginNew();
 
-  EXPECT_FALSE(trust.EndNew(Finding::kUnknown));
+  EXPECT_FALSE(pointer_safety.EndNew(Finding::kUnknown));
 
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_FALSE(trust.WantsFullScan(1000));
-  EXPECT_TRUE(trust.WantsFullScan(1064));
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
+  EXPECT_TRUE(pointer_safety.WantsFullScan(1064));
 }
 
 TEST(PointerSafetyTest, NothingLeavesABusyDeviceUnlessTheJobIsProvenOrAssumedSafe) {
@@ -109,68 +109,68 @@ TEST(PointerSafetyTest, UnexplainedAddressIsForEver) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, true);
 
-  EXPECT_EQ(trust.opacity(), UnsafeReason::kUnexplainedAddress);
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_FALSE(trust.MustStay());
-  EXPECT_FALSE(trust.WantsFullScan(1'000'000));
+  EXPECT_EQ(pointer_safety.unsafe_reason(), UnsafeReason::kUnexplainedAddress);
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.MustStay());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1'000'000));
 }
 
 TEST(PointerSafetyTest, ProvenJobIsLookedThroughAgainAfterAsManyLaunches) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
-  EXPECT_FALSE(trust.WantsFullScan(199));
-  EXPECT_TRUE(trust.WantsFullScan(200));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(199));
+  EXPECT_TRUE(pointer_safety.WantsFullScan(200));
   pointer_safety.FullScanDone(200, false);
-  EXPECT_FALSE(trust.WantsFullScan(399));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(399));
 }
 
 TEST(PointerSafetyTest, WithoutParkingTheFirstEvictionAsksForAFullScanAndUnsafeJobsStay) {
   PointerSafety pointer_safety(ParkChoice::kAuto, false);
-  EXPECT_FALSE(trust.MustPark());
-  EXPECT_FALSE(trust.MustStay());
-  EXPECT_TRUE(trust.WantsFullScan(10));
+  EXPECT_FALSE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.MustStay());
+  EXPECT_TRUE(pointer_safety.WantsFullScan(10));
 
   pointer_safety.FullScanDone(10, true);
 
-  EXPECT_TRUE(trust.MustStay());
-  EXPECT_FALSE(trust.MustPark());
+  EXPECT_TRUE(pointer_safety.MustStay());
+  EXPECT_FALSE(pointer_safety.MustPark());
 }
 
 TEST(PointerSafetyTest, ParkingByChoiceNeverEnds) {
   PointerSafety pointer_safety(ParkChoice::kHost, true);
 
-  EXPECT_TRUE(trust.MustPark());
-  EXPECT_FALSE(trust.WantsFullScan(1000));
-  EXPECT_FALSE(trust.WantsFullScan(100000));
+  EXPECT_TRUE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
+  EXPECT_FALSE(pointer_safety.WantsFullScan(100000));
 }
 
 TEST(PointerSafetyTest, ParkingByChoiceWithoutParkingMeansToStay) {
   PointerSafety pointer_safety(ParkChoice::kHost, false);
 
-  EXPECT_TRUE(trust.MustStay());
+  EXPECT_TRUE(pointer_safety.MustStay());
 }
 
 TEST(PointerSafetyTest, WithParkingOffTheUserSaysItIsSafe) {
   PointerSafety pointer_safety(ParkChoice::kOff, true);
   pointer_safety.MarkUnsafe(UnsafeReason::kTooManyAddresses);
 
-  EXPECT_FALSE(trust.MustPark());
-  EXPECT_FALSE(trust.MustStay());
-  EXPECT_FALSE(trust.WantsFullScan(1000));
-  EXPECT_EQ(trust.opacity(), UnsafeReason::kTooManyAddresses);
-  EXPECT_EQ(trust.standing(), Standing::kAssumedSafe);
+  EXPECT_FALSE(pointer_safety.MustPark());
+  EXPECT_FALSE(pointer_safety.MustStay());
+  EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
+  EXPECT_EQ(pointer_safety.unsafe_reason(), UnsafeReason::kTooManyAddresses);
+  EXPECT_EQ(pointer_safety.standing(), Standing::kAssumedSafe);
 }
 
 TEST(PointerSafetyTest, StandingSaysWhatFollows) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
-  EXPECT_EQ(trust.standing(), Standing::kUnproven);
+  EXPECT_EQ(pointer_safety.standing(), Standing::kUnproven);
   pointer_safety.FullScanDone(64, false);
-  EXPECT_EQ(trust.standing(), Standing::kProven);
+  EXPECT_EQ(pointer_safety.standing(), Standing::kProven);
   pointer_safety.MarkUnsafe(UnsafeReason::kDeviceHeap);
-  EXPECT_EQ(trust.standing(), Standing::kUnsafe);
+  EXPECT_EQ(pointer_safety.standing(), Standing::kUnsafe);
   pointer_safety.CannotPark();
-  EXPECT_EQ(trust.standing(), Standing::kStays);
+  EXPECT_EQ(pointer_safety.standing(), Standing::kStays);
   EXPECT_EQ(PointerSafety(ParkChoice::kHost, true).standing(), Standing::kUnsafe);
 }
 
