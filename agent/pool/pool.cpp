@@ -55,26 +55,26 @@ Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records)
 Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records,
            std::vector<KeptSlab> slabs)
     : rules_(rules), maker_(maker), slab_records_(std::move(records)) {
-  std::map<uint64_t, size_t> records;  // by inode
+  std::map<uint64_t, size_t> by_inode;
   for (size_t at = 0; at < SlabRecords::kMostSlabs; ++at) {
-    if (const auto record = slab_records_.Read(at)) records.emplace(record->inode, at);
+    if (const auto record = slab_records_.Read(at)) by_inode.emplace(record->inode, at);
     free_records_.insert(at);
   }
-  for (KeptSlab& slab : slabs) Restore(std::move(slab), records);
+  for (KeptSlab& slab : slabs) Restore(std::move(slab), by_inode);
   for (const size_t at : free_records_) slab_records_.Erase(at);
   AskForMore();
 }
 
 // A slab that the records do not know may be anybody's: it is let go.
-void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
+void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& by_inode) {
   Slab slab;
   slab.name = kept.name;
-  const auto found = records.find(static_cast<uint64_t>(slab.name));
+  const auto found = by_inode.find(static_cast<uint64_t>(slab.name));
   slab.file.size_bytes = SizeOf(kept.file.get());
   slab.file.file = std::move(kept.file);
   slab.file.is_drivers = IsDrivers(slab.name);
   const auto id = SlabId{++last_id_};
-  if (found == records.end()) {
+  if (found == by_inode.end()) {
     LetGo(*slabs_.emplace(id, std::move(slab)).first, false);
     return;
   }
@@ -91,7 +91,7 @@ void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& records) {
   slab.unclaimed = slab.state != State::kUnused;
   if (slab.file.is_drivers && slab.unclaimed) NoteUser(slab.file, slab.holder.pid);
   free_records_.erase(slab.record);
-  records.erase(found);
+  by_inode.erase(found);
   slabs_.emplace(id, std::move(slab));
 }
 

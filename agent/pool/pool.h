@@ -150,7 +150,7 @@ class Pool {
   };
   using Slabs = std::map<SlabId, Slab>;
 
-  void Restore(KeptSlab kept, std::map<uint64_t, size_t>& records);
+  void Restore(KeptSlab kept, std::map<uint64_t, size_t>& by_inode);
   void Add(Slab slab);
   void Write(const Slab& slab);
   std::vector<Slabs::iterator> ForLease(const PoolJob& job, int node, int64_t slabs,

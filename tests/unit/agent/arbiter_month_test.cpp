@@ -81,31 +81,31 @@ class Month {
     terms.priority = Below(10) == 0 ? 1 : 0;
     const int processes = Below(4) == 0 ? 3 : 1;
     for (int i = 0; i < processes; ++i) {
-      const TenantProcess process{job, SessionId{++last_session_},
-                                  DeviceId{static_cast<uint32_t>(random_.Below(kDevices))}};
-      Process& process = processes_[process];
+      const TenantProcess key{job, SessionId{++last_session_},
+                              DeviceId{static_cast<uint32_t>(random_.Below(kDevices))}};
+      Process& process = processes_[key];
       process.demand = {Below(60) * kGibibyte, 0, 0, true};
       process.lies = Below(8) == 0;
-      arbiter_.Join(process, terms, process.demand, now_ns_);
-      since_[process] = now_ns_;
+      arbiter_.Join(key, terms, process.demand, now_ns_);
+      since_[key] = now_ns_;
     }
   }
 
-  void Begin(const TenantProcess& process) {
-    processes_[process].begun = true;
-    longest_wait_ns_ = std::max(longest_wait_ns_, now_ns_ - since_[process]);
+  void Begin(const TenantProcess& key) {
+    processes_[key].begun = true;
+    longest_wait_ns_ = std::max(longest_wait_ns_, now_ns_ - since_[key]);
     ++admitted_;
     const int64_t runs_ns = kSecond + Below(2 * kHour);
-    In(runs_ns, [this, process] { End(process); });
-    In(Below(runs_ns), [this, process] { ChangeDemand(process); });
-    In(Below(runs_ns), [this, process] { ChangeDemand(process); });
+    In(runs_ns, [this, key] { End(key); });
+    In(Below(runs_ns), [this, key] { ChangeDemand(key); });
+    In(Below(runs_ns), [this, key] { ChangeDemand(key); });
   }
-  void End(const TenantProcess& process) {
-    processes_.erase(process);
-    arbiter_.Leave(process);
+  void End(const TenantProcess& key) {
+    processes_.erase(key);
+    arbiter_.Leave(key);
   }
-  void ChangeDemand(const TenantProcess& process) {
-    const auto found = processes_.find(process);
+  void ChangeDemand(const TenantProcess& key) {
+    const auto found = processes_.find(key);
     if (found == processes_.end()) return;
     const int64_t need_bytes = Below(2) != 0 ? -1 : Below(90) * kGibibyte;
     found->second.demand = {Below(70) * kGibibyte, Below(kGibibyte), Below(kGibibyte),
@@ -114,25 +114,25 @@ class Month {
       found->second.demand.unmovable_bytes = Below(2 * kDeviceBytes);
       found->second.demand.host_bytes = Below(2 * kHostBytes);
     }
-    arbiter_.Use(process, found->second.demand);
+    arbiter_.Use(key, found->second.demand);
   }
   // Most obey when they read a grant; some get there by halves, five seconds apart.
   void Read(const GrantDecision& grant) {
-    const auto found = processes_.find(grant.process);
+    const auto found = processes_.find(grant.key);
     if (found == processes_.end()) return;
     found->second.grant = grant;
-    Obey(grant.process);
+    Obey(grant.key);
   }
-  void Obey(const TenantProcess& process) {
-    const auto found = processes_.find(process);
+  void Obey(const TenantProcess& key) {
+    const auto found = processes_.find(key);
     if (found == processes_.end()) return;
     Process& process = found->second;
     const int64_t budget_bytes = process.grant.memory_bytes;
     const bool half_way = process.holds_bytes > budget_bytes && Below(10) == 0;
     process.holds_bytes =
         half_way ? process.holds_bytes - (process.holds_bytes - budget_bytes) / 2 : budget_bytes;
-    arbiter_.Obeyed(process, process.grant.serial, process.holds_bytes, process.grant.host_bytes);
-    if (half_way) In(5 * kSecond, [this, process] { Obey(process); });
+    arbiter_.Obeyed(key, process.grant.serial, process.holds_bytes, process.grant.host_bytes);
+    if (half_way) In(5 * kSecond, [this, key] { Obey(key); });
   }
 
   void Decide() {
@@ -140,9 +140,9 @@ class Month {
     ASSERT_TRUE(arbiter_.Decide(now_ns_).grants.empty())
         << "equal facts, another decision, at " << now_ns_;
     for (const GrantDecision& grant : decisions.grants) {
-      if (!processes_[grant.process].begun) Begin(grant.process);
+      if (!processes_[grant.key].begun) Begin(grant.key);
       // In order, as on a socket: a process reads one grant after the other.
-      int64_t& reads_at_ns = reads_at_ns_[grant.process];
+      int64_t& reads_at_ns = reads_at_ns_[grant.key];
       reads_at_ns = std::max(reads_at_ns, now_ns_ + Below(3) * kSecond);
       events_.push({reads_at_ns, ++last_event_, [this, grant] { Read(grant); }});
       ASSERT_LE(grant.memory_bytes, kDeviceBytes);
@@ -166,9 +166,9 @@ class Month {
     for (const TenancyView& view : arbiter_.Tenancies())
       ASSERT_LE(view.processes_promised_bytes, view.promised_bytes);
     std::map<DeviceId, int64_t> held;
-    for (const auto& [process, process] : processes_) {
-      held[process.device] += process.holds_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(process));
+    for (const auto& [key, process] : processes_) {
+      held[key.device] += process.holds_bytes;
+      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(key));
     }
     for (const auto& [device, bytes] : held) ASSERT_LE(bytes, arbiter_.PromisedOn(device));
   }

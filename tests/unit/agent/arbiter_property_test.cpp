@@ -58,39 +58,39 @@ class Jobs {
   int64_t InMebibytes(int64_t most_bytes) { return UpTo(most_bytes / kMebibyte) * kMebibyte; }
 
   void Disturb() {
-    const TenantProcess process{JobId{1 + random_.Below(kMostJobs)},
-                                SessionId{1 + random_.Below(2 * kMostJobs)}, kDevice};
-    const auto known = processes_.find(process);
+    const TenantProcess key{JobId{1 + random_.Below(kMostJobs)},
+                            SessionId{1 + random_.Below(2 * kMostJobs)}, kDevice};
+    const auto known = processes_.find(key);
     switch (random_.Below(8)) {
       case 0:
         if (known == processes_.end()) return;
         processes_.erase(known);
-        return arbiter_.Leave(process);
+        return arbiter_.Leave(key);
       case 1:
       case 2:
-        return Arrive(process);
+        return Arrive(key);
       case 3:
-        return arbiter_.ChangeTerms(process.job, kDevice, AllowedTerms(process.job));
+        return arbiter_.ChangeTerms(key.job, kDevice, AllowedTerms(key.job));
       case 4:
       case 5:
         if (known == processes_.end()) return;
         Want(known->second);
-        return arbiter_.Use(process, known->second.demand);
+        return arbiter_.Use(key, known->second.demand);
       default:
-        if (known != processes_.end()) Obey(process, known->second, random_.Below(3) == 0);
+        if (known != processes_.end()) Obey(key, known->second, random_.Below(3) == 0);
     }
   }
-  void Arrive(const TenantProcess& process) {
+  void Arrive(const TenantProcess& key) {
     for (const auto& [other, process] : processes_) {
-      if (other.session == process.session) return;
+      if (other.session == key.session) return;
     }
-    Process& process = processes_[process];
+    Process& process = processes_[key];
     process.lies = random_.Below(3) == 0;
     Want(process);
     const Held says =
         process.lies ? Held{InMebibytes(2 * kSmallDeviceBytes), InMebibytes(2 * kSmallHostBytes)}
                      : Held{};
-    arbiter_.Join(process, AllowedTerms(process.job), process.demand, now_ns_, says);
+    arbiter_.Join(key, AllowedTerms(key.job), process.demand, now_ns_, says);
   }
   // An honest process uses what it holds; another one says anything.
   void Want(Process& process) {
@@ -120,7 +120,7 @@ class Jobs {
     return terms;
   }
 
-  void Obey(const TenantProcess& process, Process& process, bool half_way) {
+  void Obey(const TenantProcess& key, Process& process, bool half_way) {
     if (!process.grant) return;
     const auto obey = [&](int64_t& holds, int64_t budget) {
       const bool stops = half_way && holds > budget;
@@ -129,13 +129,13 @@ class Jobs {
     };
     const bool is_done = obey(process.holds_bytes, process.grant->memory_bytes);
     process.obeyed = obey(process.holds_host_bytes, process.grant->host_bytes) && is_done;
-    arbiter_.Obeyed(process, process.grant->serial, process.holds_bytes, process.holds_host_bytes);
+    arbiter_.Obeyed(key, process.grant->serial, process.holds_bytes, process.holds_host_bytes);
   }
 
   bool Decide() {
     const Decisions decisions = arbiter_.Decide(now_ns_);
     for (const GrantDecision& grant : decisions.grants) {
-      Process& process = processes_.at(grant.process);
+      Process& process = processes_.at(grant.key);
       process.grant = grant;
       process.obeyed = false;
     }
@@ -146,11 +146,11 @@ class Jobs {
     ASSERT_LE(arbiter_.PromisedOn(kDevice), kSmallDeviceBytes);
     ASSERT_LE(arbiter_.PromisedOnHost(), kSmallHostBytes);
     int64_t held = 0, host_held = 0;
-    for (const auto& [process, process] : processes_) {
+    for (const auto& [key, process] : processes_) {
       held += process.holds_bytes;
       host_held += process.holds_host_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(process));
-      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(process));
+      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(key));
+      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(key));
     }
     ASSERT_LE(held, kSmallDeviceBytes);
     ASSERT_LE(host_held, kSmallHostBytes);
@@ -165,9 +165,9 @@ class Jobs {
     bool is_moving = true;
     for (int round = 0; round < 300 && is_moving && !testing::Test::HasFailure(); ++round) {
       is_moving = false;
-      for (auto& [process, process] : processes_) {
+      for (auto& [key, process] : processes_) {
         if (process.obeyed) continue;
-        Obey(process, process, false);
+        Obey(key, process, false);
         is_moving = true;
       }
       now_ns_ += kSecond;
@@ -180,8 +180,8 @@ class Jobs {
     for (const TenancyView& view : arbiter_.Tenancies()) {
       if (view.state != TenancyState::kAdmitted) continue;
       int64_t wanted = 0, host_wanted = 0;
-      for (const auto& [process, process] : processes_) {
-        if (process.job != view.job) continue;
+      for (const auto& [key, process] : processes_) {
+        if (key.job != view.job) continue;
         const Demand& demand = process.demand;
         const int64_t granted = process.grant ? process.grant->memory_bytes : 0;
         const int64_t need =
