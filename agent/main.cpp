@@ -1,4 +1,4 @@
-// `spillwayd`: reads the command line and the configuration, then is the agent.
+// `spillwayd`: reads the command line and the configuration, then runs the agent.
 #include <getopt.h>
 
 #include <cstdio>
@@ -104,7 +104,7 @@ int Tell(Wish wish, const ConfigResult& result, const std::string& path) {
   return 0;
 }
 
-// As the desk starts it; not for users.
+// Started by the plan desk; not for users.
 int PlanWorker(char** limits) {
   return RunPlanWorker(
       {std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});
@@ -125,7 +125,7 @@ int Main(int argc, char** argv) {
   if (json && wish != Wish::kServe) return TellAsJson(wish, result);
   if (!result.errors.empty()) return 1;
   if (wish != Wish::kServe) return Tell(wish, result, options.config_path);
-  // A reload that finds it gone is a mistake, and no wish for the defaults.
+  // If the file exists now, a reload that misses it is an error, not a request for the defaults.
   if (!result.files.empty() && result.files.front() == options.config_path)
     options.config_file = MainFile::kMustBeThere;
   StartLog(result.config.log_level);

@@ -19,7 +19,7 @@ namespace {
 
 constexpr int kMostUuids = 64;
 
-// The whole answer crosses the pipe in one write, so it stays below PIPE_BUF (4096).
+// Below PIPE_BUF (4096), so one write sends the whole answer.
 struct Answer {
   ProbeOutcome outcome;
   int driver_result;
@@ -34,12 +34,12 @@ struct Answer {
 };
 static_assert(sizeof(Answer) < 4096);
 
-// CUdevice_attribute values, from the driver API reference.
+// CUdevice_attribute values from the driver API reference.
 constexpr int kVirtualMemoryAttribute = 102;
 constexpr int kFdHandlesAttribute = 103;
 constexpr int kHostNumaAttribute = 141;
 
-// Drivers of large machines take seconds to start when no persistence daemon runs.
+// Without a persistence daemon, drivers of large machines take seconds to start.
 constexpr int kTimeoutMs = 60'000;
 
 template <std::size_t kCapacity>
@@ -47,8 +47,7 @@ void CopyText(char (&destination)[kCapacity], const char* text) {
   std::snprintf(destination, kCapacity, "%s", text == nullptr ? "" : text);
 }
 
-// The driver's functions are looked up by name; each step names itself in case it is the one that
-// fails.
+// Calls driver functions by name, and records the name in case the call fails.
 class DriverSession {
  public:
   DriverSession(void* library, Answer& answer) : library_(library), answer_(answer) {}
@@ -81,7 +80,7 @@ using GivesBytes = int (*)(std::size_t*, int);
 using GivesAttribute = int (*)(int*, int, int);
 using GivesUuid = int (*)(unsigned char*, int);
 
-// A driver that does not say leaves zeros.
+// If the driver does not tell, the UUIDs stay zero.
 void AskUuids(DriverSession& driver, Answer& answer) {
   for (int i = 0; i < std::min(answer.device_count, kMostUuids); ++i) {
     int device = 0;
@@ -100,7 +99,7 @@ bool AskDevice(DriverSession& driver, Answer& answer) {
   answer.device_bytes = device_bytes;
   constexpr int kAttributes[] = {kVirtualMemoryAttribute, kFdHandlesAttribute, kHostNumaAttribute};
   for (int i = 0; i < 3; ++i) {
-    // An older driver does not know the newer attributes: that answer means "no".
+    // An older driver rejects newer attributes: not supported.
     if (!driver.Call("cuDeviceGetAttribute", GivesAttribute{}, &answer.attributes[i],
                      kAttributes[i], device)) {
       answer.attributes[i] = 0;
@@ -142,7 +141,7 @@ void AskDriver(const std::string& path, Answer& answer) {
   Answer answer = {};
   AskDriver(driver, answer);
   const ssize_t written = write(answer_fd, &answer, sizeof answer);
-  // Not exit(): the driver's own exit handlers are none of our business.
+  // _exit skips the driver's exit handlers.
   _exit(written == static_cast<ssize_t>(sizeof answer) ? 0 : 1);
 }
 
@@ -164,7 +163,7 @@ std::string DescribeDeath(int wait_status) {
   return "it ended without an answer";
 }
 
-// As nvidia-smi -L writes it.
+// In the format of nvidia-smi -L.
 std::string UuidText(const unsigned char (&bytes)[16]) {
   if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char byte) { return byte == 0; }))
     return "";

@@ -1,14 +1,13 @@
-// Asks a CUDA driver about its first device, in a short-lived child process.
-//
-// A child, because the launcher becomes the job: it must not carry a driver, its threads or its
-// open devices into it, and a driver that hangs or crashes must not take the launcher with it. One
-// thread; the child is reaped before return.
+// Asks a CUDA driver about its first device, and for all UUIDs, in a short-lived child process. The
+// launcher becomes the job, so it must not carry a driver's threads or open devices into it. A
+// hanging or crashing driver must not take the launcher with it. One thread; the child is reaped
+// before return.
 //
 // Invariants
-//  1. The only place in the command that loads a driver.
-//  2. The child writes nothing but the answer: its standard output and error go to /dev/null.
-//  3. Declares the few driver functions that it calls itself: the command builds without the CUDA
-//  headers.
+//  1. Only this code loads a driver in the command.
+//  2. The child writes only the answer: its standard output and error go to /dev/null.
+//  3. It declares the driver functions that it calls itself: the command builds without the CUDA
+//     headers.
 #pragma once
 
 #include <cstdint>
@@ -19,19 +18,19 @@
 
 namespace spillway::cli {
 
-// CUDA 12.4, the first whose driver tells a kernel's parameters (cuFuncGetParamInfo); below it
-// nothing can be managed.
+// CUDA 12.4, the first driver with cuFuncGetParamInfo (a kernel's parameters). Spillway can manage
+// no older one.
 inline constexpr int kOldestDriverVersion = 12040;
 
-// "12.4" of 12040.
+// "12.4" from 12040.
 std::string DriverVersionText(int driver_version);
 
 enum class ProbeOutcome {
   kReady,
-  kNoDriver,      // dlopen failed; `message` is the loader's
-  kNotADriver,    // loads, but lacks the functions
-  kDriverFailed,  // a call failed; `driver_result` says how, `message` which
-  kCrashed,       // the child died or never answered; `message` says which
+  kNoDriver,      // dlopen failed; `message` has the loader's error
+  kNotADriver,    // the library lacks the driver's functions
+  kDriverFailed,  // a call failed: `driver_result` has the error, `message` the call
+  kCrashed,       // the child died or never answered, see `message`
 };
 
 struct AcceleratorFacts {
@@ -43,18 +42,17 @@ struct AcceleratorFacts {
   int device_count = 0;
   std::string device_name;
   std::vector<std::string>
-      device_uuids;  // "GPU-...", of all devices; empty where the driver does not say
+      device_uuids;  // "GPU-...", of all devices; empty if the driver does not tell
   std::uint64_t device_bytes = 0;
-  bool has_virtual_memory = false;  // the VMM group
+  bool has_virtual_memory = false;  // support for cuMemCreate, cuMemMap and kin
   bool has_host_parking = false;    // VMM on host NUMA nodes
   bool has_fd_handles = false;
 };
 
-// `driver` is a path or "libcuda.so.1"; `changes` are made in the child only, before the driver is
-// loaded.
+// `driver`: a path or "libcuda.so.1". `changes` apply to the child only, before it loads the
+// driver.
 AcceleratorFacts ProbeAccelerator(const std::string& driver, const EnvironmentChanges& changes);
 
-// What a CUresult from starting the driver means and what to do about it, for people.
 struct DriverResultAdvice {
   std::string meaning;
   std::string remedy;

@@ -1,7 +1,6 @@
-// A command's conversation with the node agent: one question, one answer.
-//
-// One thread; blocks until the agent answers, at most kPatienceMs. Throws Failure when there is no
-// agent, or no answer; Interrupted when something else is to be done first.
+// Asks the node agent one question and waits for its answer. One thread; blocks for at most
+// kPatienceMs. Throws Failure without an agent or answer, and Interrupted when one of `interrupts`
+// is readable first.
 #pragma once
 
 #include <poll.h>
@@ -13,7 +12,7 @@
 
 namespace spillway::cli {
 
-// `socket` itself; where it is empty $SPILLWAY_SOCKET, or where the agent is by default.
+// `socket`; if empty $SPILLWAY_SOCKET, else the default.
 std::string AgentAddress(const std::string& socket);
 
 struct Interrupted {};
@@ -22,12 +21,11 @@ class AgentClient {
  public:
   static constexpr int kPatienceMs = 5000;
 
-  // `socket`: as for AgentAddress. `interrupts`: what ends the wait for an answer.
+  // `socket`: as for AgentAddress. `interrupts`: end the wait for an answer.
   explicit AgentClient(const std::string& socket, std::vector<pollfd> interrupts = {});
 
-  // The text that the agent shows; a refusal is a Failure.
+  // Both throw Failure if the agent refuses.
   std::string Ask(const protocol::Ask& ask);
-  // What became of a request; a refusal is a Failure.
   protocol::Done Request(const protocol::Message& request);
 
  private:

@@ -23,7 +23,7 @@ using protocol::Question;
 
 struct ViewOptions {
   std::string socket;
-  std::string config;  // empty: the agent's
+  std::string config;  // empty: the agent's default
   bool json = false;
   bool help = false;
   std::vector<std::string> operands;
@@ -57,7 +57,7 @@ constexpr option kBudgetOptions[] = {
     {},
 };
 
-// Options may stand before, between and behind operands.
+// Options may stand before, between and after operands.
 std::vector<std::string> TakeOptions(std::vector<std::string> arguments, const option* options,
                                      const std::function<void(int, const std::string&)>& take) {
   const std::string subcommand = arguments.front();
@@ -75,7 +75,7 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
   return {kExitUsage, what, why, "see: spillway help " + subcommand};
 }
 
-// `more`: so many operands may follow those that must be there.
+// `operands` are required, up to `more` may follow.
 ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands,
                              size_t more = 0) {
   ViewOptions options;
@@ -115,7 +115,7 @@ int View(Question question, const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// Bytes at once; a share when it is known of what.
+// A share stays a share until its whole is known.
 void TakeSize(const std::string& written, int64_t& bytes, std::optional<base::Size>& share) {
   const std::optional<base::Size> size = base::ParseSize(written);
   const bool is_share = size && size->kind == base::SizeKind::kShareOfDevice;
@@ -138,7 +138,7 @@ void CheckLimit(const BudgetOptions& options) {
                   "give it more, for example 25%; to let no new job begin: spillway drain");
 }
 
-// The numbers behind "memory_bytes" in a part of the agent's status.
+// The "memory_bytes" values in a section of the agent's status.
 std::vector<uint64_t> MemoriesIn(const std::string& status, const std::string& from,
                                  const std::string& until) {
   std::vector<uint64_t> memories;
@@ -182,7 +182,7 @@ std::string StatusAsJson(const std::string& socket) {
   return AgentClient(socket).Ask(ask);
 }
 
-// "25%": 250 thousandths.
+// "25%" gives 250.
 int32_t PermilleIn(std::string written) {
   if (!written.empty() && written.back() == '%') written.pop_back();
   return NumberIn(written, 1, 100, "share of the link in per cent") * 10;
@@ -226,7 +226,7 @@ int Drain(const std::vector<std::string>& arguments) {
   return 0;
 }
 
-// The configuration is the daemon's to read.
+// Only the daemon reads its configuration.
 [[noreturn]] void BecomeDaemon(const char* wish, const ViewOptions& options) {
   const std::string executable = FindInstallation().executable;
   const std::string daemon = executable.substr(0, executable.rfind('/')) + "/spillwayd";

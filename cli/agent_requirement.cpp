@@ -9,7 +9,7 @@
 namespace spillway::cli {
 namespace {
 
-// "GPU-0100-AB" and "gpu-0100ab" are the same device.
+// Makes "GPU-0100-AB" and "gpu-0100ab" equal.
 std::string Plain(std::string_view uuid) {
   std::string plain;
   for (const char c : uuid) {

@@ -1,6 +1,5 @@
-// Whether the agent that a job must follow is there and knows its device, before the job begins.
-//
-// Called by `spillway run` where the agent is required; asks the agent once. One thread.
+// Checks before a job begins that its required agent answers and knows its device. Used by
+// `spillway run`; asks the agent once. One thread.
 #pragma once
 
 #include <string>
@@ -8,11 +7,11 @@
 
 namespace spillway::cli {
 
-// Throws Failure (125) when the agent does not answer, or knows none of these devices. Devices
-// without a UUID ("") are not checked: a job is refused their memory when it begins.
+// Throws Failure (125) if the agent does not answer or knows none of these devices. Ignores devices
+// without a UUID (""): their memory is refused when the job begins.
 void CheckAgentTakes(const std::string& address, const std::vector<std::string>& device_uuids);
 
-// Whether a document of the agent names the device, however its UUID is written.
+// Whether the agent's status names the device, in any spelling of its UUID.
 bool NamesDevice(const std::string& status, const std::string& uuid);
 
 }  // namespace spillway::cli

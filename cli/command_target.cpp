@@ -16,8 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-// The kernel follows a script to its interpreter, and that one to its own, at most this often
-// (BINPRM limits, execve(2)).
+// The kernel follows at most this many interpreters of interpreters (BINPRM limits, execve(2)).
 constexpr int kMaxInterpreters = 5;
 
 bool IsExecutableFile(const std::string& path) {
@@ -85,7 +84,7 @@ void CheckPrivileges(const std::string& path, const Identity& identity) {
         path, "it is set-group-id (runs as group " + std::to_string(facts.st_gid) + "), " + why,
         remedy);
   }
-  // The real root user gains nothing from file capabilities, so its programs keep their preloads.
+  // Root gains nothing from file capabilities, so its programs keep their preloads.
   if (identity.user != 0 && getxattr(path.c_str(), "security.capability", nullptr, 0) > 0) {
     throw NotPreloadable(path, "it carries file capabilities (see getcap), " + why, remedy);
   }
@@ -127,8 +126,7 @@ void CheckElf(const std::string& path, const ElfFacts& elf) {
   }
 }
 
-// The interpreter when `path` is a script; nothing when it is a program that has passed, whose
-// loader `loader` is then.
+// The interpreter of a script. Nullopt: a program that passed the checks, with its `loader`.
 std::optional<std::string> CheckOneFile(const std::string& path, const Identity& identity,
                                         std::string* loader) {
   CheckPrivileges(path, identity);

@@ -1,8 +1,6 @@
-// `spillway doctor`: looks at everything on this machine that could stop a job and says what to do
-// about it.
-//
-// One thread; changes nothing. The driver is only loaded in a child process, the preload library
-// only in /bin/true.
+// `spillway doctor`: checks everything on this machine that could stop a job, and advises. One
+// thread; changes nothing. Only a child process loads the driver, and only /bin/true the preload
+// library.
 #pragma once
 
 #include <string>
@@ -14,14 +12,12 @@
 
 namespace spillway::cli {
 
-// `arguments` starts with "doctor". Returns the exit code: 1 when there is a problem. Throws
-// Failure (2).
+// `arguments` start with "doctor". Returns 1 if there is a problem. Throws Failure (2).
 int Doctor(const std::vector<std::string>& arguments);
 
 OptionList DoctorOptionList();
 
-// The parts, for the tests. `root` is "" or a folder that stands for /, with proc and sys as
-// fixtures.
+// Parts, for the tests. `root`: "", or a folder with test versions of proc and sys.
 void ExamineInstallation(const Installation& installation, Findings& findings);
 void ExamineAccelerator(const Installation& installation, const std::string& simulated_profile,
                         Findings& findings);

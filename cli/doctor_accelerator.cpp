@@ -1,4 +1,3 @@
-// The doctor's look at our own files and at the driver.
 #include <unistd.h>
 
 #include <cerrno>
@@ -17,8 +16,7 @@
 namespace spillway::cli {
 namespace {
 
-// The loader reports a library that it cannot preload on standard error and goes on without it,
-// with exit code 0.
+// If a preload fails, the loader prints an error, goes on, and the exit code is 0.
 Finding ExaminePreload(const std::string& library) {
   EnvironmentChanges environment;
   environment.Set("LD_PRELOAD", library);
@@ -58,8 +56,7 @@ Finding DriverProblem(const AcceleratorFacts& accelerator) {
   }
 }
 
-// What a younger driver has on top is not hooked: a copy or launch by such a function would not be
-// seen.
+// Functions that only a newer driver has are not hooked: their copies and launches go unseen.
 void ExamineUnknownFunctions(const AcceleratorFacts& accelerator, const Installation& installation,
                              Findings& findings) {
   const auto unknown = UnknownFunctions(accelerator.driver_path, installation.preload_library);

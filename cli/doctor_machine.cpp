@@ -1,4 +1,3 @@
-// The doctor's look at the kernel's settings and at this login session.
 #include <gnu/libc-version.h>
 #include <sys/auxv.h>
 #include <sys/resource.h>
@@ -24,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t kLittleHostBytes = 2ULL << 30;
 constexpr std::uint64_t kDefaultMaxMaps =
-    65530;  // the kernel's default; every moved chunk may be a mapping
+    65530;  // the kernel's default; each moved chunk may need a mapping
 
 std::optional<std::uint64_t> ReadNumber(const std::string& path) {
   const std::optional<std::string> line = ReadFirstLine(path);
@@ -42,7 +41,7 @@ std::optional<std::uint64_t> AvailableBytes(const std::string& root) {
   return std::nullopt;
 }
 
-// The cgroup's own limit, as seen from inside a container (version 2).
+// The cgroup v2 limit as seen inside a container.
 std::optional<std::uint64_t> CgroupLimitBytes(const std::string& root) {
   return ReadNumber(root + "/sys/fs/cgroup/memory.max");
 }
@@ -95,7 +94,7 @@ Finding ExamineSelinux(const std::string& root) {
           "allow noatsecure for the job's domain if jobs run without Spillway"};
 }
 
-// Containers' default seccomp profiles refuse get_mempolicy unless CAP_SYS_NICE is given.
+// Containers' default seccomp profiles refuse get_mempolicy without CAP_SYS_NICE.
 Finding ExamineMempolicy() {
   int mode = 0;
   if (syscall(SYS_get_mempolicy, &mode, nullptr, 0, nullptr, 0) == 0 || errno == ENOSYS) {
@@ -128,8 +127,7 @@ Finding ExamineAddressLimit() {
           "ulimit -v unlimited"};
 }
 
-// CUDA's pinned memory is pinned by the kernel module, which does not hold it against this limit;
-// RDMA's is.
+// The kernel module pins CUDA's memory and does not count it against this limit; RDMA's counts.
 Finding ExamineLockedMemory() {
   rlimit limit = {};
   getrlimit(RLIMIT_MEMLOCK, &limit);
@@ -144,7 +142,7 @@ Finding ExamineSecureExecution() {
           "run spillway directly, not set-user-id and not with file capabilities"};
 }
 
-// Debuggers and profilers attach by ptrace; jobs run without it.
+// Information only: debuggers need ptrace, jobs do not.
 Finding ExaminePtrace(const std::string& root) {
   const std::optional<std::uint64_t> scope =
       ReadNumber(root + "/proc/sys/kernel/yama/ptrace_scope");

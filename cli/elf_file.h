@@ -1,12 +1,8 @@
-// What an ELF file's headers say about whether the dynamic loader will preload into it.
-//
-// Pure reading of bytes, on one thread.
+// Tells from an ELF file's headers whether the dynamic loader preloads into it. Pure; one thread.
 //
 // Invariants
-//  1. Everything read from the file is checked against its length: a cut or hostile file gives
-//  kDamaged, no
-//     crash.
-//  2. Foreign class or byte order is reported as kForeign without reading further.
+//  1. Every read is checked against the file's length: a cut or hostile file gives kDamaged.
+//  2. A foreign class or byte order gives kForeign without further reads.
 #pragma once
 
 #include <cstdint>
@@ -21,20 +17,19 @@ enum class ElfVerdict {
   kNotElf,
   kDamaged,
   kForeign,  // another word size, byte order or machine
-  kStatic,   // no PT_INTERP: no dynamic loader, nothing is preloaded
+  kStatic,   // no PT_INTERP: no dynamic loader, so no preloads
   kDynamic,
 };
 
 struct ElfFacts {
   ElfVerdict verdict;
-  std::string detail;       // kForeign: what it is, "32-bit", "machine 183"
-  std::string interpreter;  // kDynamic: the dynamic loader's path
+  std::string detail;       // of kForeign: "32-bit", "machine 183"
+  std::string interpreter;  // of kDynamic: the dynamic loader's path
 };
 
-// `contents` is the whole file.
 ElfFacts InspectElf(std::string_view contents);
 
-// What stands at `offset`; nothing where the file ends before its end.
+// The T at `offset`. Nullopt: it reaches beyond the file.
 template <typename T>
 std::optional<T> ReadAt(std::string_view contents, std::uint64_t offset) {
   if (offset > contents.size() || contents.size() - offset < sizeof(T)) return std::nullopt;

@@ -1,7 +1,5 @@
-// The names that a shared library offers to others, read from its ELF headers.
-//
-// Pure reading of bytes, on one thread. Everything read is checked against the file's length: a cut
-// or hostile file has fewer names, and none crashes.
+// The exported names of a shared library, from its ELF headers. Pure; one thread. Every read is
+// checked against the file's length: a cut or hostile file has fewer names.
 #pragma once
 
 #include <set>
@@ -10,7 +8,7 @@
 
 namespace spillway::cli {
 
-// The defined dynamic symbols of the 64-bit library `contents`, which is the whole file.
+// Defined dynamic symbols of a 64-bit library; `contents`: the whole file.
 std::set<std::string> ExportedSymbols(std::string_view contents);
 
 }  // namespace spillway::cli

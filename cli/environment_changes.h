@@ -1,11 +1,9 @@
-// The difference between this process' environment and the command's, built before anything is
-// changed.
-//
-// One thread. Owns copies of all strings.
+// The changes to the environment that the command will get. One thread; owns copies of all strings.
 //
 // Invariants
-//  1. Nothing takes effect before Apply(); the launcher's checks see the user's own environment.
-//  2. One change per variable, the last one wins.
+//  1. No change takes effect before Apply(), so the launcher's checks see the user's own
+//     environment.
+//  2. One change per variable; the last one wins.
 #pragma once
 
 #include <map>
@@ -18,9 +16,9 @@ class EnvironmentChanges {
  public:
   void Set(const std::string& name, const std::string& value) { changes_[name] = value; }
   void Unset(const std::string& name) { changes_[name] = std::nullopt; }
-  // Sets unless the user has, to whatever value.
+  // Keeps any value that the user has set.
   void SetDefault(const std::string& name, const std::string& value);
-  // Puts `value` before what a list variable will hold without it.
+  // Puts `value` at the front of a list variable.
   void Prepend(const std::string& name, const std::string& value, char separator);
 
   void Apply() const;

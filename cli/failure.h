@@ -1,13 +1,10 @@
-// What the command says when it cannot go on: what is wrong, why, and what to do.
-//
-// Thrown by any part of the command, caught only by main(). One thread.
+// An error of the command: what is wrong, why, and what to do. Thrown by any part of the command,
+// caught only by main(). One thread.
 //
 // Invariants
-//  1. `what` names the thing that is wrong, `why` the rule or fact behind it, `remedy` something
-//  the reader
-//     can do.
-//  2. The exit codes are those of env(1), nohup(1) and timeout(1), so scripts can tell our refusals
-//  from the
+//  1. `what` names the wrong thing, `why` the rule or fact behind it, `remedy` an action for the
+//     reader.
+//  2. Exit codes follow env(1), nohup(1) and timeout(1), so scripts can tell our refusals from the
 //     job's.
 #pragma once
 
@@ -20,13 +17,11 @@
 
 namespace spillway::cli {
 
-inline constexpr int kExitUsage = 2;  // the command line itself is wrong
-inline constexpr int kExitRefusedByAgent =
-    3;                                    // the node agent does not do it, or not for this user
-inline constexpr int kExitNoAgent = 4;    // there is no agent, or no answer
-inline constexpr int kExitRefused = 125;  // Spillway cannot work here, or not as asked
-inline constexpr int kExitCannotExecute =
-    126;  // the command exists but cannot be run, or not under Spillway
+inline constexpr int kExitUsage = 2;            // wrong command line
+inline constexpr int kExitRefusedByAgent = 3;   // the node agent refuses the request, or this user
+inline constexpr int kExitNoAgent = 4;          // no agent, or no answer
+inline constexpr int kExitRefused = 125;        // Spillway cannot work here, or not as asked
+inline constexpr int kExitCannotExecute = 126;  // the command cannot be run, or not under Spillway
 inline constexpr int kExitCommandNotFound = 127;
 
 class Failure : public std::exception {
@@ -36,9 +31,9 @@ class Failure : public std::exception {
       : Failure(exit_code, base::Error{std::move(what), std::move(why), std::move(remedy)}) {}
 
   int exit_code() const { return exit_code_; }
-  const std::string& problem() const { return error_.what; }  // alone
+  const std::string& problem() const { return error_.what; }  // without why and remedy
   const std::string& why() const { return error_.why; }
-  // Several lines: "spillway: <what>", "  why: ...", "  do:  ..."; each ends with a newline.
+  // "spillway: <what>", "  why: ...", "  do:  ..."; each line ends with a newline.
   const std::string& text() const { return text_; }
   const char* what() const noexcept override { return text_.c_str(); }
 
@@ -48,9 +43,9 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-// For scripts, beside the words on standard error: one line, with the schema of all --json.
+// One line for scripts, in the schema of all --json output.
 std::string JsonOf(const Failure& failure);
-// Puts it out where the arguments ask for --json.
+// Prints JsonOf(failure) if the arguments contain --json.
 void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// Small questions to the file system, answered without exceptions.
+// File system queries whose errors are values.
 #pragma once
 
 #include <optional>
@@ -10,10 +10,9 @@
 
 namespace spillway::cli {
 
-// A file's bytes, read through a private mapping for as long as this object lives.
+// A file's bytes in a private mapping that lives as long as this object.
 class MappedFile {
  public:
-  // An empty file has an empty view.
   static base::Result<MappedFile> Open(const std::string& path);
 
   MappedFile(MappedFile&& other) noexcept : view_(std::exchange(other.view_, {})) {}
@@ -28,23 +27,22 @@ class MappedFile {
   std::string_view view_;
 };
 
-// `path` itself when absolute, else under the working directory; not resolved.
+// `path`, made absolute by the working directory; links are not resolved.
 std::string AbsolutePath(const std::string& path);
 
-// Every symbolic link resolved; nothing when the file does not exist.
+// All symbolic links resolved. Nullopt: no such file.
 std::optional<std::string> ResolvedPath(const std::string& path);
 
-// "/a/b" of "/a/b/c"; "." of "c".
+// "/a/b" from "/a/b/c"; "." from "c".
 std::string ParentFolder(const std::string& path);
 
-// Makes the folder and its parents, readable by the user alone.
+// Makes the folder and its parents, for this user only.
 base::Status MakePrivateFolders(const std::string& path);
 
-// The text of a kernel file such as /proc/sys/vm/max_map_count without its line end; nothing when
+// The first line of a kernel file such as /proc/sys/vm/max_map_count, without newline. Nullopt:
 // unreadable.
 std::optional<std::string> ReadFirstLine(const std::string& path);
 
-// The environment variable's value; empty when unset.
 std::string EnvironmentValue(const char* name);
 
 }  // namespace spillway::cli

@@ -1,12 +1,8 @@
-// What `spillway doctor` found: a list of facts, each judged, each with what to do if it is not
-// good.
-//
-// Pure values; printing is to strings. One thread.
+// The findings of `spillway doctor`: facts, each with a level and a remedy. Plain values; one
+// thread.
 //
 // Invariants
-//  1. A problem stops jobs; a warning makes them slower or loses something that can be named; both
-//  have a
-//     remedy.
+//  1. A problem stops jobs. A warning makes them slower or loses a feature. Both have a remedy.
 #pragma once
 
 #include <string>
@@ -18,7 +14,7 @@ enum class Level { kOk, kWarning, kProblem };
 
 struct Finding {
   Level level;
-  std::string subject;  // a word or two, stable: scripts look for it
+  std::string subject;  // a word or two; stable, for scripts
   std::string fact;
   std::string remedy;  // empty when ok
 };

@@ -1,4 +1,4 @@
-// The command's help: teaches by example, fits a screen.
+// The command's help: examples first, fits one screen.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace spillway::cli {
 
-// `topic` is "" or a subcommand of this executable; throws Failure (2) for anything else.
+// `topic`: "" or a subcommand of this executable; throws Failure (2) otherwise.
 std::string HelpText(const std::string& topic);
 std::string VersionText();
 

@@ -1,4 +1,4 @@
-// Text within HTML and SVG. Pure; any thread.
+// Escapes text for HTML and SVG. Pure; any thread.
 #pragma once
 
 #include <string>
@@ -6,7 +6,7 @@
 
 namespace spillway::cli {
 
-// Between tags or within a quoted attribute.
+// For text between tags, or in a quoted attribute.
 inline std::string EscapeHtml(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

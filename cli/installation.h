@@ -1,7 +1,5 @@
-// Where the parts of this installation lie, seen from the running executable.
-//
-// bin/spillway, lib/libspillway.so and simulator/ are neighbours in the build folder and where it
-// is installed.
+// Paths of this installation's parts, relative to the running executable: bin/spillway,
+// lib/libspillway.so and simulator/, in the build folder as in an installation.
 #pragma once
 
 #include <string>

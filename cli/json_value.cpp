@@ -56,7 +56,7 @@ class JsonReader {
     return Take("]");
   }
 
-  // Behind its first quote. What is escaped is for no terminal: '?'.
+  // Starts after the opening quote. Escapes become '?', as they are unsafe on a terminal.
   bool ReadText(std::string& text) {
     for (; !rest_.empty() && rest_.front() != '"'; rest_.remove_prefix(1)) {
       if (rest_.front() != '\\') {

@@ -1,11 +1,8 @@
-// A JSON document as values, for what the agent sends: just enough to read it without a library
-// that a GPU node may lack.
-//
-// Pure; values in, values out.
+// A small JSON reader for the agent's documents, without a library that a GPU node may lack. Pure.
 //
 // Invariants
-//  1. What is no JSON, or nests deeper than kMostDepth, is no document.
-//  2. A member that is missing, or of another kind, reads as empty or zero.
+//  1. Invalid JSON, or JSON deeper than kMostDepth, gives no document.
+//  2. A missing member, or one of another type, reads as empty or zero.
 #pragma once
 
 #include <cstdint>
@@ -23,11 +20,9 @@ class JsonValue {
 
   static std::optional<JsonValue> Parse(std::string_view text);
 
-  // Of an object.
   const JsonValue& operator[](std::string_view name) const;
-  // Of an array.
   const std::vector<JsonValue>& entries() const { return entries_; }
-  std::int64_t number() const { return number_; }  // whole; a fraction is cut off
+  std::int64_t number() const { return number_; }  // fractions are truncated
   bool flag() const { return flag_; }
   const std::string& text() const { return text_; }
 

@@ -23,10 +23,9 @@
 namespace spillway::cli {
 namespace {
 
-// What the driver is and what the program must see to find it.
 struct Machine {
   AcceleratorFacts accelerator;
-  std::string peak_profile;  // peaks of different devices are kept apart
+  std::string peak_profile;  // separates peaks of different devices
 };
 
 Machine SimulatedMachine(const Installation& installation, const std::string& profile,
@@ -37,8 +36,8 @@ Machine SimulatedMachine(const Installation& installation, const std::string& pr
                   profile.find('/') == std::string::npos ? profile : AbsolutePath(profile));
   environment.Prepend("LD_LIBRARY_PATH", installation.simulator_folder, ':');
   EnvironmentChanges probe_environment = environment;
-  probe_environment.Unset(environment::kSimStats);  // the statistics are the job's, not the probe's
-  probe_environment.Unset(environment::kSimNode);   // and so is the slot
+  probe_environment.Unset(environment::kSimStats);  // belong to the job
+  probe_environment.Unset(environment::kSimNode);   // likewise
   AcceleratorFacts accelerator = ProbeAccelerator(driver, probe_environment);
   return {.accelerator = std::move(accelerator), .peak_profile = "simulated " + profile};
 }
@@ -51,8 +50,8 @@ Machine RealMachine(const EnvironmentChanges& environment) {
   return {.accelerator = std::move(accelerator), .peak_profile = name};
 }
 
-// Frameworks take device memory in large segments; with these switches they ask for each tensor,
-// which can move alone.
+// By default frameworks take device memory in large segments. With these switches they allocate
+// each tensor, which can then move alone.
 void SwitchFrameworks(EnvironmentChanges& environment) {
   environment.SetDefault("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync");
   environment.SetDefault("TF_GPU_ALLOCATOR", "cuda_malloc_async");
@@ -60,7 +59,6 @@ void SwitchFrameworks(EnvironmentChanges& environment) {
   environment.SetDefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
 }
 
-// Where this command's peak is kept.
 base::Result<std::string> PreparePeakFile(const Launch& launch, const std::string& profile) {
   const std::optional<std::string> folder = PeakFolder();
   if (!folder) return base::Error{"neither HOME nor XDG_STATE_HOME is set"};
@@ -70,7 +68,6 @@ base::Result<std::string> PreparePeakFile(const Launch& launch, const std::strin
   return *folder + "/" + PeakKey(program, arguments, profile);
 }
 
-// Where plans are kept; empty when there is no place for them.
 base::Result<std::string> PreparePlanStore(const RunOptions& options) {
   if (!options.learn) return std::string();
   const std::optional<std::string> folder =
@@ -93,7 +90,7 @@ void AddNote(Launch& launch, const std::string& kind, const std::string& text) {
   if (!text.empty()) launch.notes += "spillway: " + kind + text + "\n";
 }
 
-// Empty, and a note of what is not done for that reason, in the place of an error.
+// On an error returns "" and adds a warning that names the consequence.
 std::string ValueOrWarning(base::Result<std::string> made, const std::string& consequence,
                            Launch& launch) {
   if (!made) AddNote(launch, "warning: ", made.text() + ": " + consequence);
@@ -115,7 +112,7 @@ std::uint64_t DecideBudget(const RunOptions& options, const Machine& machine,
   return budget_bytes;
 }
 
-// The command line's, or the environment's; empty: none.
+// From the command line, else the environment; empty: none.
 std::string AgentToFollow(const RunOptions& options) {
   return options.agent.empty() ? EnvironmentValue(environment::kAgent) : options.agent;
 }
@@ -139,7 +136,7 @@ std::string DescribeStart(const RunOptions& options, const Machine& machine,
   return text + "; preloading " + library;
 }
 
-// Variables that are ours to set: what a caller left in them must not reach the job.
+// Our own variables: a caller's values must not reach the job.
 void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
        {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
@@ -150,8 +147,8 @@ void ForgetOldSettings(EnvironmentChanges& environment) {
   }
 }
 
-// Returns what to say about it. A path that LD_PRELOAD cannot hold is left out: the loader will
-// name what is missing.
+// Returns a note. LD_PRELOAD cannot hold a path with a space or colon: then the loader reports the
+// missing symbols.
 std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::string& driver,
                                   const Installation& installation,
                                   EnvironmentChanges& environment) {
@@ -164,7 +161,7 @@ std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::strin
          " of a driver that is younger than Spillway; these calls pass through uncounted";
 }
 
-// The job may change its folder. "@name" is an address without a file.
+// The job may change its folder. "@name" is an abstract address, without a file.
 std::string AbsoluteAddress(const std::string& address) {
   return address.front() == '@' ? address : AbsolutePath(address);
 }
@@ -221,7 +218,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
 }
 
-// Who sets the job's environment may require the agent too: a prolog, for example.
+// The environment's author, such as a prolog, may require the agent too.
 RunOptions WithTheEnvironments(RunOptions options) {
   if (options.off || EnvironmentValue(environment::kAgentRequired) != "1") return options;
   options.requires_agent = true;

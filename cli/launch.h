@@ -1,14 +1,10 @@
-// `spillway run`: checks, sets the environment, becomes the command.
-//
-// One thread. Calls exec, so on success it never returns; the job has our pid, signals, files and
-// exit code.
+// `spillway run`: checks, sets the environment, and becomes the command. One thread. On success
+// exec never returns; the job has our pid, signals, files and exit code.
 //
 // Invariants
-//  1. Nothing has started and no variable is changed before every check has passed. Two files are
-//  touched:
-//     the folder for peaks is made, and a report of an earlier run is removed.
-//  2. Nothing of the launcher stays behind in the job: no open file, no changed signal, no child,
-//  no driver.
+//  1. Nothing starts, and no variable changes, before every check has passed. Only two files are
+//     touched: the peaks' folder is made, and an earlier run's report is removed.
+//  2. The launcher leaves nothing in the job: no open file, changed signal, child or driver.
 #pragma once
 
 #include <string>
@@ -21,12 +17,11 @@ namespace spillway::cli {
 
 struct Launch {
   std::string program_path;
-  std::vector<std::string> arguments;  // with the program's name as written first
+  std::vector<std::string> arguments;  // argv[0] is the name as written
   EnvironmentChanges environment;
   std::string notes;  // for standard error: warnings, and the start line unless quiet
 };
 
-// Throws Failure.
 Launch PrepareLaunch(const RunOptions& options);
 [[noreturn]] void Execute(const Launch& launch);
 

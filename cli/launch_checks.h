@@ -1,7 +1,5 @@
-// Everything about the machine that must hold before a job may start, each check with an error that
-// says what to do.
-//
-// One thread; nothing here changes anything but ClearFile.
+// Checks of the machine before a job may start; each error says what to do. One thread; only
+// ClearFile changes anything.
 #pragma once
 
 #include <cstdint>
@@ -13,26 +11,25 @@
 
 namespace spillway::cli {
 
-// Room for the pool's chunks, the slabs and one large tensor; below it nothing useful runs.
+// Room for the pool's chunks, the slabs and one large tensor.
 inline constexpr std::uint64_t kSmallestBudgetBytes = 16ULL << 20;
 
-// All throw Failure (125).
 void CheckNotNested();
 void CheckPreloadLibrary(const Installation& installation);
 void CheckSimulator(const Installation& installation, const std::string& profile);
 void CheckAccelerator(const AcceleratorFacts& accelerator);
 
-// Absolute path of the report or trace that `what` says; one left there by an earlier run is
-// removed, so that one found later is this run's.
+// Absolute path of the report or trace (`what`). Removes an earlier run's file, so that a file
+// found later is this run's.
 std::string ClearFile(const std::string& file, const std::string& what);
 
-// The budget in bytes, at most the device. `peak_bytes` is 0 when unknown; `warning` gets a line or
+// Decides a budget in bytes, at most the device. `peak_bytes` 0: unknown. `warning` gets a line or
 // stays empty.
 struct BudgetQuestion {
   base::Size size;
   std::uint64_t device_bytes;
   std::uint64_t peak_bytes;
-  std::string measure_command;  // what to run to make the peak known
+  std::string measure_command;  // a command that measures the peak
 };
 std::uint64_t DecideBudgetBytes(const BudgetQuestion& question, std::string& warning);
 

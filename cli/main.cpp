@@ -1,4 +1,4 @@
-// `spillway`: chooses the subcommand, prints failures, decides the exit code.
+// `spillway`: chooses the subcommand, prints failures, returns the exit code.
 #include <unistd.h>
 
 #include <cerrno>
@@ -31,7 +31,7 @@ int Run(const std::vector<std::string>& arguments) {
   Execute(PrepareLaunch(options));
 }
 
-// The planner is an executable of its own: it needs libraries that a GPU node may lack.
+// A separate executable, as it needs libraries that a GPU node may lack.
 int BecomePlanner(const std::vector<std::string>& arguments) {
   const std::string planner = FindInstallation().executable + "-plan";
   std::vector<char*> argv = {const_cast<char*>("spillway")};

@@ -19,7 +19,8 @@ std::vector<std::string> ForEachOption(
   for (std::string& copy : copies) argv.push_back(copy.data());
   argv.push_back(nullptr);
   const int argc = static_cast<int>(arguments.size());
-  // '+': stop at the first operand, the rest is the command's own. ':': we report errors ourselves.
+  // '+': stop at the first operand, as the rest belongs to the command. ':': no messages from
+  // getopt.
   const std::string short_options = std::string("+:") + letters;
   optind = 0;
   for (;;) {

@@ -8,12 +8,12 @@
 namespace spillway::cli {
 namespace {
 
-// FNV-1a with 128 bits: no library, and wide enough that two commands never meet by chance.
+// FNV-1a with 128 bits: needs no library, and chance collisions are negligible.
 class Fnv128 {
  public:
   void Add(const std::string& text) {
     for (unsigned char c : text) AddByte(c);
-    AddByte(0);  // ends the string, so that {"ab", "c"} and {"a", "bc"} differ
+    AddByte(0);  // separates strings: {"ab", "c"} differs from {"a", "bc"}
   }
 
   std::string Hex() const {
@@ -37,7 +37,7 @@ class Fnv128 {
 
 std::optional<std::string> StateFolder(const std::string& name) {
   const std::string state = EnvironmentValue("XDG_STATE_HOME");
-  // The base directory specification: relative paths in its variables are ignored.
+  // The XDG base directory specification ignores relative paths.
   if (!state.empty() && state.front() == '/') return state + "/spillway/" + name;
   const std::string home = EnvironmentValue("HOME");
   if (home.empty() || home.front() != '/') return std::nullopt;

@@ -1,5 +1,4 @@
-// The command line of `spillway run`, parsed and checked in itself; nothing here looks at the
-// machine.
+// Parses the command line of `spillway run`, without looking at the machine.
 #pragma once
 
 #include <optional>
@@ -12,16 +11,16 @@
 namespace spillway::cli {
 
 struct RunOptions {
-  std::optional<base::Size> budget;  // none: the whole device
-  std::optional<base::Size> host;    // always base::SizeKind::kBytes; none: the library's default
-  std::optional<std::string> simulate;  // profile name or path; none: a real device
-  std::string agent;                    // the agent's socket; empty: the environment's, or none
-  bool requires_agent = false;          // no device memory but what the agent grants
-  std::string call_sites;               // empty: not sampled; else one of how many allocations
+  std::optional<base::Size> budget;  // nullopt: the whole device
+  std::optional<base::Size> host;  // always base::SizeKind::kBytes; nullopt: the library's default
+  std::optional<std::string> simulate;  // profile name or path; nullopt: a real device
+  std::string agent;                    // the agent's socket; empty: from the environment, or none
+  bool requires_agent = false;          // device memory only by the agent's grant
+  std::string call_sites;               // samples one of so many allocations; empty: none
   std::string report;                   // empty: no report
   std::string trace;                    // empty: no trace
   std::string strategy;                 // empty: the library's default
-  bool learn = true;                    // false: memory moves only when it is needed
+  bool learn = true;                    // false: memory moves only on demand
   std::string plan_store;               // a folder; empty: the user's own
   std::string park;                     // auto, host or off; empty: the library's default
   bool off = false;
@@ -31,7 +30,7 @@ struct RunOptions {
   std::vector<std::string> command;  // program and arguments
 };
 
-// `arguments` starts with "run", as argv of a program of that name. Throws Failure (2).
+// `arguments` start with "run". Throws Failure (2).
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments);
 
 OptionList RunOptionList();

@@ -25,7 +25,6 @@ std::string_view Trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
 }
 
-// `"text"`, and nothing behind it but a comment.
 bool TakeQuoted(std::string_view written, std::string* value) {
   const size_t end = written.find('"', 1);
   if (!written.starts_with('"') || end == written.npos) return false;

@@ -1,4 +1,4 @@
-// The `#!` line of a script.
+// Reads the `#!` line of a script. Pure.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace spillway::cli {
 
-// The interpreter's path as written after `#!`; nothing when `contents` is no script.
+// The interpreter's path as written after `#!`. Nullopt: not a script.
 std::optional<std::string> ScriptInterpreter(std::string_view contents);
 
 }  // namespace spillway::cli

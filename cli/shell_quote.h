@@ -1,11 +1,11 @@
-// Text that can be pasted into a shell.
+// Quotes text for pasting into a shell. Pure.
 #pragma once
 
 #include <string>
 
 namespace spillway::cli {
 
-// `word` itself where a POSIX shell would read it unchanged, else in single quotes.
+// `word` if a POSIX shell reads it unchanged, else in single quotes.
 std::string ShellQuoted(const std::string& word);
 
 }  // namespace spillway::cli

@@ -1,4 +1,4 @@
-// Runs a small command and collects what it says; for the doctor's experiments.
+// Runs a command and collects its output; for the doctor.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 namespace spillway::cli {
 
 struct SubprocessResult {
-  int exit_code = -1;  // -1: it could not be started, or a signal ended it
+  int exit_code = -1;  // -1: not started, or ended by a signal
   std::string output;  // standard output and error together
 };
 

@@ -50,8 +50,7 @@ bool WriteAll(std::string_view text) {
   return true;
 }
 
-// The terminal, taken while this lives. Without a terminal to read from (input redirected) only its
-// output is taken.
+// Takes the terminal for its lifetime. Without input from a terminal, only the output.
 class Screen {
  public:
   Screen() : reads_(tcgetattr(STDIN_FILENO, &before_) == 0) { Enter(); }
@@ -73,7 +72,7 @@ class Screen {
   }
   bool reads() const { return reads_; }
 
-  // False when the terminal is gone.
+  // False: the terminal is gone.
   bool Show(const std::string& page, const std::string& keys, const TopSize& size) const {
     winsize ignored{};
     return ioctl(STDOUT_FILENO, TIOCGWINSZ, &ignored) == 0 &&
@@ -100,7 +99,7 @@ enum class Event : uint8_t {
   kReverse
 };
 
-// Signals and keys, read like files.
+// Signals and keys as pollable descriptors.
 class Events {
  public:
   explicit Events(bool reads) : reads_(reads) {
@@ -113,8 +112,8 @@ class Events {
     signal(SIGPIPE, SIG_IGN);
   }
 
-  // Whether one came before the output takes some more: a reader that sleeps would have it wait out
-  // of their reach.
+  // Whether an event comes before the output accepts more. With a sleeping reader, a plain write
+  // would block all events.
   bool ComesBeforeOutput() const {
     pollfd watched[] = {{signals_.get(), POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
     while (poll(watched, 2, -1) < 0 && errno == EINTR) {
@@ -122,8 +121,7 @@ class Events {
     return watched[1].revents == 0;
   }
 
-  // The first that comes; kNone also for another size of the terminal, and when the time has
-  // passed.
+  // The first event. kNone also for a resized terminal or a timeout.
   Event Await(int64_t milliseconds) {
     if (!typed_.empty()) return NextTyped();
     std::vector<pollfd> watched = Files();
@@ -133,7 +131,6 @@ class Events {
     return TakeKey();
   }
 
-  // Readable when one has come.
   std::vector<pollfd> Files() const {
     return {{signals_.get(), POLLIN, 0}, {reads_ ? STDIN_FILENO : -1, POLLIN, 0}};
   }
@@ -154,7 +151,8 @@ class Events {
     return NextTyped();
   }
 
-  // The first of what was typed; a key can send several letters, and several keys can come at once.
+  // Takes the first key typed. One key may send several characters, and several keys may arrive at
+  // once.
   Event NextTyped() {
     struct Key {
       std::string_view letters;
@@ -168,13 +166,11 @@ class Events {
         {"\177", Event::kBack},      {"s", Event::kSort},           {"r", Event::kReverse},
         {"q", Event::kQuit},         {"Q", Event::kQuit},           {"\004", Event::kQuit}};
     const auto* const key = std::find_if(std::begin(kKeys), std::end(kKeys), [&](const Key& one) {
-      const bool is_escape =
-          one.letters == "\033";  // alone, or before a key; else another key's first letter
+      const bool is_escape = one.letters == "\033";  // not as the start of another key
       return typed_.starts_with(one.letters) &&
              !(is_escape && typed_.size() > 1 && typed_[1] == '[');
     });
-    if (key == std::end(kKeys))
-      typed_.clear();  // a key that is not ours may send any number of letters
+    if (key == std::end(kKeys)) typed_.clear();  // an unknown key may send any number of characters
     if (key == std::end(kKeys)) return Event::kNone;
     typed_.erase(0, key->letters.size());
     return key->event;
@@ -185,7 +181,6 @@ class Events {
   std::string typed_;  // and not taken yet
 };
 
-// A terminal's page has the terminal's width.
 std::string PageOf(const std::string& socket, int columns) {
   protocol::Ask ask;
   ask.question = protocol::Question::kStatus;
@@ -215,7 +210,7 @@ TopSize SizeOfTerminal() {
           is_known && size.ws_col > 0 ? size.ws_col : kUsualColumns};
 }
 
-// Each line on as many as the terminal's width takes, broken at blanks: no number is cut.
+// Wraps lines at spaces, so that no number is cut.
 std::string WrappedLines(const std::string& page, int columns) {
   constexpr char indent[] = "              ";
   const auto width = std::max(static_cast<size_t>(columns), 2 * sizeof indent);
@@ -235,7 +230,6 @@ std::string WrappedLines(const std::string& page, int columns) {
   return wrapped;
 }
 
-// Each line to the terminal's width.
 std::string CutLines(const std::string& page, int columns) {
   std::string cut;
   int column = 0;
@@ -246,12 +240,11 @@ std::string CutLines(const std::string& page, int columns) {
   return cut;
 }
 
-// The agent's status again and again, and what somebody looks at of it.
 class LiveView {
  public:
   LiveView(const std::string& socket, const Events& events) : socket_(socket), events_(events) {}
 
-  // None when an event comes first: an agent that hangs keeps nobody from quitting.
+  // Nullopt if an event comes first: a hanging agent does not keep the user from quitting.
   std::optional<std::string> Page(const TopSize& size) {
     try {
       if (!detail_.empty())
@@ -295,7 +288,7 @@ class LiveView {
     return AgentClient(socket_, events_.Files()).Ask(ask);
   }
 
-  // Rates are of a second at least: a key that is pressed in between shows those that there are.
+  // Rates cover at least a second. A key pressed in between shows the existing rates.
   void Refresh() {
     protocol::Ask ask;
     ask.question = protocol::Question::kStatus;
@@ -319,7 +312,7 @@ class LiveView {
   std::optional<JsonValue> status_, base_, before_;  // base_ is the next before_
   std::vector<TopJob> jobs_;
   TopView view_;
-  std::string detail_;  // the job that is looked at alone; empty: none
+  std::string detail_;  // the opened job; empty: none
   int page_rows_ = kUsualRows;
 };
 
@@ -347,18 +340,17 @@ int ShowUntilQuit(const std::string& socket) {
   }
 }
 
-// What of it the output takes before something happens; false when nobody reads any more.
+// Writes until an event comes. False: the reader has gone.
 bool WriteSome(const Events& events, std::string_view* text) {
   while (!text->empty() && !events.ComesBeforeOutput()) {
     const std::string_view piece =
-        text->substr(0, PIPE_BUF);  // a pipe that takes any takes as much
+        text->substr(0, PIPE_BUF);  // a writable pipe takes PIPE_BUF bytes
     if (!WriteAll(piece)) return false;
     text->remove_prefix(piece.size());
   }
   return true;
 }
 
-// `count` lines, or until somebody ends it.
 int Stream(const std::string& socket, int64_t count) {
   std::string line = LineOf(socket);
   std::string_view rest = line;
@@ -432,8 +424,7 @@ int Top(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-// Line breaks stand between its values only, each with the next line's indentation: within words
-// they are escaped.
+// Within strings line breaks are escaped, so each newline and its indentation can go.
 std::string OnOneLine(const std::string& document) {
   std::string line;
   bool indents = false;

@@ -1,10 +1,10 @@
-// `spillway top`: the agent's status on the whole terminal, again every second, until somebody
-// quits. Jobs can be sorted and scrolled, and one of them looked at alone.
+// `spillway top`: shows the agent's status on the whole terminal every second until the user quits.
+// The user can sort and scroll jobs, and open one.
 //
-// One thread. Takes the terminal (alternate screen, no echo) and gives it back as it was, however
-// it ends: q, Ctrl-C, SIGTERM, a closed terminal; Ctrl-Z and `fg` too. Where the output is no
-// terminal it prints one page. With --json it takes no terminal, and each second's status is a
-// line. An agent that goes away is waited for.
+// One thread. Takes the terminal (alternate screen, no echo) and restores it at any end: q, Ctrl-C,
+// SIGTERM, a closed terminal; also for Ctrl-Z and `fg`. If the output is no terminal, prints one
+// page. --json prints each second's status as a line. If the agent goes away, it waits for the next
+// one.
 #pragma once
 
 #include <string>
@@ -14,17 +14,16 @@
 
 namespace spillway::cli {
 
-// The exit code. Throws Failure when the command line is wrong, or when there is no agent at the
-// start.
+// Returns the exit code. Throws Failure for a wrong command line, or without an agent at the start.
 int RunTop(const std::vector<std::string>& arguments);
 
 OptionList TopOptionList();
 
-// A JSON document as the agent writes it, on one line.
+// Joins an agent's JSON document into one line.
 std::string OnOneLine(const std::string& document);
 
-// As much of a page as a terminal of so many rows shows, for writing over the one before; the last
-// row says which keys there are. The page's lines are not longer than the terminal.
+// The part of a page that fits so many rows, to overwrite the last one; the last row lists the
+// keys. The page's lines fit the terminal.
 std::string TopFrame(const std::string& page, const std::string& keys, int rows, int columns);
 
 }  // namespace spillway::cli

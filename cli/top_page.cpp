@@ -27,7 +27,7 @@ std::string Percent(std::int64_t part, std::int64_t whole) {
 
 std::string Rate(const TopJob& job, std::string value) { return job.has_rates ? value : "-"; }
 
-// The least important columns have the highest rank, and go first.
+// Columns of the highest rank are left out first.
 struct Column {
   const char* title;
   int width, rank;
@@ -66,14 +66,14 @@ int WidthOf(const std::vector<const Column*>& columns) {
   return width;
 }
 
-// Names that are not unusually long are whole: `local-11887` cut is another job's name.
+// Not cut at usual lengths: a cut `local-11887` is another job's name.
 int NameWidthOf(const std::vector<TopJob>& jobs) {
   size_t longest = kLeastNameWidth;
   for (const TopJob& job : jobs) longest = std::max(longest, job.name.size());
   return static_cast<int>(std::min<size_t>(longest, kUsualNameWidth));
 }
 
-// Jobs differ by their names' ends.
+// Keeps the end, where job names differ.
 std::string CutName(const std::string& name, int width) {
   const auto columns = static_cast<size_t>(std::max(width, 0));
   if (name.size() <= columns || columns == 0) return name;
@@ -127,7 +127,7 @@ std::string FirstLine(const JsonValue& status, size_t jobs) {
 }
 
 std::vector<std::string> DeviceLines(const JsonValue& status, int width) {
-  // Numbers first: a model's name is what can be cut.
+  // The model's name comes last, as only it may be cut.
   std::vector<std::string> lines = {"GPU  Memory Promised   Held Used Model"};
   for (const JsonValue& device : status["devices"].entries()) {
     const std::int64_t memory_bytes = device["memory_bytes"].number();
@@ -154,13 +154,13 @@ void AddRates(const JsonValue& now, const JsonValue& before, std::int64_t passed
       static_cast<std::int64_t>(static_cast<double>(rise("to_device_bytes")) * per_second);
   job.out_per_second =
       static_cast<std::int64_t>(static_cast<double>(rise("to_host_bytes")) * per_second);
-  // Several processes wait at once: more than all of the time is no news.
+  // Several processes wait at once, so the sum may exceed the time.
   job.stall_permille = std::min<std::int64_t>(999, rise("stall_ns") * 1000 / passed_ns);
   job.iterations_per_1000_s =
       static_cast<std::int64_t>(static_cast<double>(rise("iterations")) * 1000 * per_second);
 }
 
-// What the earlier document says of the same job on the same device; null: nothing.
+// The earlier entry of the same job and device. Null: none.
 const JsonValue* Earlier(const JsonValue* before, const JsonValue& job, std::int64_t gpu) {
   if (before == nullptr) return nullptr;
   for (const JsonValue& other : (*before)["jobs"].entries()) {
@@ -225,7 +225,7 @@ std::vector<TopJob> TopJobs(const JsonValue& status, const JsonValue* before) {
   return jobs;
 }
 
-// Amounts: most first. Jobs that are alike stay in the agent's order.
+// Amounts: largest first. Equal jobs keep the agent's order.
 void SortJobs(const TopView& view, std::vector<TopJob>& jobs) {
   const size_t sort = view.sort % TopSorts().size();
   if (sort == 1)
@@ -258,7 +258,7 @@ std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, co
                          .substr(0, static_cast<size_t>(size.columns)) +
                      "\n";
   const std::vector<std::string> devices = DeviceLines(status, size.columns);
-  // Beside them: the first line, an empty one, the titles, the line with the keys, and some jobs.
+  // Besides: the first line, an empty one, the titles, the keys, and some jobs.
   const bool has_devices = size.rows >= static_cast<int>(devices.size()) + 4 + kLeastJobs;
   for (const std::string& line : devices) page += has_devices ? line + "\n" : "";
   page += (has_devices ? "\n" : "") +

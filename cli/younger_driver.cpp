@@ -17,12 +17,12 @@ std::set<std::string> SymbolsOf(const std::string& path) {
   return file ? ExportedSymbols(file->view()) : std::set<std::string>{};
 }
 
-// cudbg... and the like are the debugger's.
+// cudbg... and kin belong to the debugger.
 bool IsDriverFunction(const std::string& name) {
   return name.size() > 2 && name.starts_with("cu") && name[2] >= 'A' && name[2] <= 'Z';
 }
 
-// "undefined symbol: cuFunction\t(./program)" or, of another message, nothing.
+// Takes "undefined symbol: cuFunction\t(./program)"; empty: another message.
 std::string UndefinedSymbol(const std::string& line) {
   constexpr std::string_view kSays = "undefined symbol: ";
   const std::size_t at = line.find(kSays);
@@ -44,7 +44,7 @@ std::set<std::string> UnknownFunctions(const std::string& driver,
   return unknown;
 }
 
-// Asked of the loader as ldd -r does: it loads and binds everything, says what is missing, and
+// Uses the loader as ldd -r does: it loads and binds everything, reports missing symbols, and
 // starts nothing.
 std::set<std::string> NeededAtStart(const LoadedProgram& program,
                                     const std::set<std::string>& functions,

@@ -1,10 +1,10 @@
-// A driver that is younger than libspillway.so: its functions that the library does not know, and
-// programs that cannot start without them.
+// Finds functions of a driver newer than libspillway.so, and programs that cannot start without
+// them.
 //
-// The library stands in the driver's place from the start (it bears its name), so a program that is
-// linked with a function which only the driver has would be missing a symbol, where it binds all of
-// them at once. Such a program gets the driver beside the library, after it: known functions still
-// go through the library, the others to the driver.
+// The library bears the driver's name and takes its place. A program that needs a
+// driver-only function would miss a symbol, if it binds all symbols at start. For such a program
+// the driver is preloaded after the library: known functions still go through the library, others
+// to the driver.
 //
 // One thread. Reads files; runs the dynamic loader, never the program.
 #pragma once
@@ -17,13 +17,12 @@
 
 namespace spillway::cli {
 
-// The functions (cu...) of the driver that the library does not know; none when a file cannot be
-// read.
+// Driver functions (cu...) that the library does not have. Empty if a file cannot be read.
 std::set<std::string> UnknownFunctions(const std::string& driver,
                                        const std::string& preload_library);
 
-// Those of `functions` without which the program, with all the libraries that it starts with, does
-// not start. `environment` is the one in which it will.
+// Those of `functions` that the program, with all its startup libraries, needs to start.
+// `environment`: the one that it will have.
 std::set<std::string> NeededAtStart(const LoadedProgram& program,
                                     const std::set<std::string>& functions,
                                     const std::string& preload_library,

@@ -40,7 +40,7 @@ class Planner {
     return now_ns_ - applicant.arrived_ns >= situation_.patience_ns;
   }
 
-  // kRoom: nothing that is theirs.
+  // kRoom: no bound of its owners holds it back.
   WaitsFor WhatOwnersLack(const Applicant& applicant) const {
     const Terms& terms = applicant.terms;
     if (situation_.owners == nullptr || terms.owner == kNobody) return WaitsFor::kRoom;
@@ -106,7 +106,7 @@ class Planner {
   const int64_t now_ns_;
   std::vector<Terms> on_device_, on_node_;
   AdmissionPlan plan_;
-  std::map<OwnerId, int64_t> begins_;  // jobs
+  std::map<OwnerId, int64_t> begins_;  // jobs admitted by this plan
 };
 
 }  // namespace
@@ -132,7 +132,7 @@ int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId wh
     return owner.second.guaranteed_bytes != 0;
   });
   if (!any) return 0;
-  std::map<OwnerId, int64_t> promised;  // to jobs; and above, to users
+  std::map<OwnerId, int64_t> promised;  // to an owner's jobs; for an account, to its users too
   for (const Terms& terms : tenants) {
     for (const OwnerId owner : OwnerPath(owners, terms.owner))
       promised[owner] += AtLeastFloor(terms.memory);

@@ -1,24 +1,20 @@
-// Who of those that wait for a device may begin, and who is next.
+// Decides which of the jobs that wait for a device may begin, and in which order the others wait.
 //
-// Pure. An applicant is admitted when its guarantee fits beside the guarantees of equal and higher
-// priority and the floors of lower priority: lower guarantees can be preempted, floors cannot. A
-// guarantee of host memory or of the link that does not fit is made smaller instead, as a job runs
-// without it, only slower.
+// Pure. An applicant is admitted when its guarantee fits beside guarantees of equal and higher
+// priority and floors of lower priority. Lower guarantees can be preempted, floors cannot. A
+// guarantee of host memory or link that does not fit is reduced: it only makes a job faster.
 //
 // Invariants
 //  1. Admitted guarantees of one priority and above, and the floors below, never exceed the device.
-//  2. Higher priority first, then earlier arrival; who fits may pass one that does not.
-//  3. Nobody passes an applicant that has waited for `patience_ns`: it goes first, and the next
-//  free memory is its own.
-//  4. What is guaranteed to an owner is kept free for its jobs. No more of its jobs run than it may
-//  have, with no more guaranteed and as
-//     floors than its limit.
-//  5. Nor floors of more than its fair part of the device, but for one job, and for who has waited
-//  for `patience_ns`: floors are never
-//     asked back, and would leave the jobs of others with no more than their own. Who waits for its
-//     own owner's sake holds up nobody.
-//  6. A job that is admitted elsewhere does not wait while it holds other devices if its floor
-//  fits: it gets what guarantee there is.
+//  2. Higher priority goes first, then earlier arrival. A job that fits may pass one that does not.
+//  3. No job passes one that has waited for `patience_ns`: that one gets the next free memory.
+//  4. An owner's guarantee is kept free for its jobs. The number of its jobs, and the sum of their
+//     guarantees and floors, stay within the owner's limits.
+//  5. The floors of an owner's jobs stay within its fair part: floors are never revoked. Exempt are
+//     an owner's only job and jobs that have waited for `patience_ns`. A job that waits because of
+//     its own owner blocks no other job.
+//  6. A job that is admitted on another device waits here only for its floor: its guarantee is
+//     reduced.
 #pragma once
 
 #include <algorithm>
@@ -65,23 +61,22 @@ struct AdmissionSituation {
   int64_t memory_bytes = 0;
   int64_t host_bytes = 0;
   std::span<const Terms> on_device;
-  std::span<const Terms> on_node;  // also those on other devices
+  std::span<const Terms> on_node;  // also on other devices
   int64_t patience_ns = 0;
-  bool draining = false;  // nobody begins
+  bool draining = false;  // nobody is admitted
   const Owners* owners = nullptr;
-  std::map<OwnerId, int64_t> jobs = {};        // that run on the node, of each owner
-  std::map<OwnerId, int64_t> fair_parts = {};  // of the device, of those at the top
+  std::map<OwnerId, int64_t> jobs = {};        // jobs that run on the node
+  std::map<OwnerId, int64_t> fair_parts = {};  // of the device, by topmost owner
 };
 
 AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
                              std::span<const Applicant> applicants, int64_t now_ns);
 
-// The largest guarantee that fits at this priority beside the tenants; negative when not even
-// nothing does.
+// The largest guarantee that fits beside the tenants. Negative: even zero does not fit.
 int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
                 Share Terms::*resource);
 
-// The owner itself, and the one above it.
+// The owner and the account above it.
 class OwnerPath {
  public:
   OwnerPath(const Owners& owners, OwnerId owner) {
@@ -100,12 +95,10 @@ class OwnerPath {
   size_t size_ = 0;
 };
 
-// What is guaranteed on a device to owners, but for that one and those above it, and not to their
-// jobs already.
+// Owners' guarantees on a device beyond their jobs' own, without those of `whose` and its account.
 int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
                           std::span<const Terms> tenants);
 
-// An error: why these terms can never be admitted.
 base::Status CheckAdmissible(const Terms& terms, int64_t memory_bytes);
 
 }  // namespace spillway::agent

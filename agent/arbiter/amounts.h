@@ -1,5 +1,4 @@
-// Bytes as people read them, in the agent's reasons, pages and lines: "12.0 GiB", "512 MiB", "100
-// B". Pure.
+// Formats bytes for the agent's reasons, pages and log lines: "12.0 GiB", "512 MiB", "100 B". Pure.
 #pragma once
 
 #include <array>
@@ -11,7 +10,7 @@ namespace spillway::agent {
 
 std::string InBytes(int64_t bytes);
 
-// Of numbers that clients say: no sum of them overflows.
+// Saturates: clients report these numbers, so their sums could overflow.
 inline void AddTo(int64_t& sum, int64_t more) {
   if (__builtin_add_overflow(sum, more, &sum)) sum = INT64_MAX;
 }

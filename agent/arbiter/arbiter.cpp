@@ -52,7 +52,7 @@ void Arbiter::SetOwner(OwnerId owner, const OwnerTerms& terms) {
     device.memory.SetOwner(owner, MemoryClaimOf(terms, device.memory.capacity()));
   host_.SetOwner(owner, HostClaimOf(terms));
   link_owners_[owner] = {.above = terms.above, .weight = terms.weight};
-  if (is_new && terms.guaranteed_bytes == 0) return;  // nobody's yet
+  if (is_new && terms.guaranteed_bytes == 0) return;  // no job's yet
   queue_dirty_ = true;
   TouchAll();
 }
@@ -122,8 +122,7 @@ void Arbiter::Rejoin(const TenantProcess& process, const Terms& terms, const Dem
   TouchWithLink(tenancy);
 }
 
-// The tenancy has what its processes have together. What it has beyond that, of a process that is
-// gone, serves those that come.
+// A tenancy has what its processes have together. Later processes use a departed one's surplus.
 void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim,
                         Ration& processes) {
   const int64_t more = processes.promised() - whole.PromisedTo(tenancy.number);
@@ -137,9 +136,8 @@ void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& clai
   processes.SetCapacity(whole.GrantedTo(tenancy.number));
 }
 
-// A job that begins here, or one of its processes, and ran already without an agent has memory that
-// would be promised to others. It could have as much by wanting it, within its limits; what is
-// promised to others is theirs, whatever it says.
+// A process that ran without an agent holds memory that could be promised to others. It is believed
+// as far as it could get that memory by wanting it. Memory promised to others stays theirs.
 void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
   for (const auto& [session, process] : tenancy.processes) {
     if (!tenancy.memory.HasGrant(IdOf(session))) BelieveWithinFree(tenancy, session, process);
@@ -149,7 +147,7 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
 void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const ProcessState& process) {
   Ration& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
-  // What its job was promised and none of its other processes was is its own.
+  // A part of the job's promise that no other process has is this process's own.
   const auto within = [&](const Ration& whole, const Ration& processes, const Share& share,
                           int64_t bytes) {
     const int64_t own =
@@ -170,13 +168,13 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const Proce
   RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
 }
 
-// The tenancy's arrival, and what it was promised, are not touched: leaving and coming again would
-// count the process's part twice where the tenancy has more processes, and clear a deadline.
+// Keeps the tenancy's arrival and promises. Leave and Join would count the process's part twice if
+// the tenancy has more processes, and would clear a deadline.
 void Arbiter::Succeed(const TenantProcess& before, SessionId now, const Demand& demand,
                       const Held& held) {
   Tenancy* tenancy = Find(before.job, before.device);
   if (tenancy == nullptr || tenancy->processes.erase(before.session) == 0) return;
-  tenancy->processes[now] = {demand, -1, 0, held};  // counts when its job begins
+  tenancy->processes[now] = {demand, -1, 0, held};  // `held` counts when the job begins
   tenancy->told_state = false;
   if (tenancy->state == TenancyState::kRejected)
     tenancy->state = TenancyState::kQueued;  // to be judged anew
@@ -227,11 +225,10 @@ void Arbiter::Use(const TenantProcess& process, const Demand& demand) {
 }
 
 // Note [Without a claim]
-// A process that holds no memory and does nothing has no claim on any, whatever its terms: no
-// floor, no guarantee, no weight. A job all of whose processes are such is dormant. What it was
-// granted it keeps as long as nobody else wants it; others begin as if it were not there, so when
-// one of its processes wakes it has to be admitted again, before those that came later. Others give
-// back as they do for who begins.
+// A process that holds nothing and does nothing has no floor, guarantee or weight. A job with only
+// such processes is dormant: it keeps its grant while nobody else wants it, and admission ignores
+// it. When a process wakes, the job must be admitted again, before jobs that came later. Others
+// give back memory for it as for a new job.
 void Arbiter::NoteClaims(Tenancy& tenancy) {
   const bool has_claim =
       std::any_of(tenancy.processes.begin(), tenancy.processes.end(),
@@ -245,7 +242,7 @@ void Arbiter::NoteClaims(Tenancy& tenancy) {
   tenancy.arrived_ns = last_decided_ns_;
 }
 
-// What its jobs would have if they wanted all.
+// The share of the owner's jobs if they wanted everything.
 int64_t Arbiter::FairPartOf(OwnerId owner, DeviceId id) const {
   const Ration& memory = devices_.at(id).memory;
   std::vector<Claim> claims;
@@ -280,7 +277,6 @@ bool Arbiter::Obeyed(const TenantProcess& process, uint64_t serial, int64_t held
   return true;
 }
 
-// What the processes together may still hold is what the tenancy may.
 void Arbiter::PassUp(Tenancy& tenancy) {
   constexpr uint64_t all = UINT64_MAX;
   devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.promised());
@@ -348,8 +344,8 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   TouchWithLink(*tenancy);
 }
 
-// What those that came back were guaranteed is not known, only what they ask for. Where that is
-// more than there is, who holds less than it asks for had less.
+// Returned jobs report the terms that they ask for; what they were guaranteed is unknown. Where the
+// sum is too much, a job that holds less than it asks for had a smaller guarantee.
 void Arbiter::FitRestored() {
   for (auto& [key, tenancy] : tenancies_) {
     if (tenancy.state != TenancyState::kAdmitted) continue;
@@ -364,7 +360,6 @@ void Arbiter::FitRestored() {
   }
 }
 
-// Of admitted tenancies, on one device or on all.
 std::vector<Terms> Arbiter::TermsOf(const DeviceId* device, const Tenancy* except) const {
   std::vector<Terms> terms;
   for (const auto& [key, tenancy] : tenancies_) {
@@ -399,7 +394,7 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   return claim;
 }
 
-// What is granted of the device need not lie in host memory.
+// Memory that is granted on the device needs no host memory.
 int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session,
                             const ProcessState& process) const {
   const Demand& demand = process.demand;
@@ -409,10 +404,10 @@ int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session,
   return WithHeadroom(std::max(demand.host_bytes, need_bytes));
 }
 
-// Who is idle lends none: what it lends of the device lies there, and what it allocates when it
-// wakes needs room there at once. What is in use follows what was promised, which our own rulings
-// do not lower: by what is granted, one that is late and asked back would have less to be left with
-// each time, down to nothing.
+// An idle job lends no host memory: its evicted device memory lies there, and it needs room there
+// as soon as it wakes and allocates. `in_use` follows the promises, which our own rulings do not
+// lower. If it followed the grants, an overdue claimant would be left with less at each revocation,
+// down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   Claim claim = MemoryClaim(tenancy);
   claim.active = true;

@@ -1,29 +1,23 @@
-// Decides how much of each device, of the host and of the link every job's processes may use, and
-// who has to wait.
+// Decides how much device memory, host memory and link each process gets, and which jobs wait. The
+// node reports facts (processes that join, demands, confirmations, departures); Decide answers. One
+// thread; pure: times are passed in, equal facts give equal decisions.
 //
-// Called by the agent's node with facts (who came, what it wants, what it obeyed, who left); Decide
-// turns them into decisions. One thread; pure: times are passed in, equal facts give equal
-// decisions.
-//
-// A *tenancy* is one job on one device; a *process* is one process (session) of it. Memory of a
-// device is divided among tenancies, a tenancy's among its processes, each by a Ration. Host memory
-// likewise, on the whole node.
+// A *tenancy* is one job on one device; a *process* is one session of it. One Ration divides a
+// device's memory among tenancies, another a tenancy's part among its processes. Host memory is
+// divided likewise, over the whole node.
 //
 // Invariants
-//  1. What is promised to the tenancies of a device never rises beyond the device's memory, and
-//  what is promised to a tenancy's
-//     processes counts with the tenancy until they have obeyed. Likewise host memory.
-//  2. Every admitted process has at least its part of the floor, as soon as others have obeyed; a
-//  guarantee comes back within
-//     `return_within_ns` from those that obey.
-//  3. What a decision costs depends on whom it concerns, not on how many there are, while a device
-//  has enough for all.
-//  4. What all jobs of an owner are promised never rises beyond its limits.
-//  5. Who has no claim gets nothing that another wants, and keeps nobody waiting: see Note [Without
-//  a claim].
-//  6. While frozen, nobody is admitted and nothing changes hands: those whom an earlier instance of
-//  the agent knew come back first.
-// Never: takes memory from a job that has not said that it let go.
+//  1. Promises to the tenancies of a device never rise beyond its memory. What a tenancy's
+//     processes were promised counts with the tenancy until they obey. Likewise host memory.
+//  2. Every admitted process has at least its part of the floor as soon as others have obeyed. A
+//     guarantee is returned within `return_within_ns` by processes that obey.
+//  3. While a device has enough for all, a decision's cost depends only on the affected jobs.
+//  4. The promises to all jobs of an owner never rise beyond its limits.
+//  5. A process without a claim gets nothing that another wants, and blocks nobody: Note [Without
+//     a claim].
+//  6. While frozen, nothing changes hands: jobs known to an earlier instance of the agent return
+//     first.
+// Never: takes memory from a job that has not confirmed that it let go.
 #pragma once
 
 #include <map>
@@ -41,9 +35,8 @@ namespace spillway::agent {
 struct ArbiterRules {
   int64_t return_within_ns = 2'000'000'000;
   int64_t patience_ns = 600'000'000'000;
-  int64_t step_bytes = int64_t{64} << 20;  // smaller rises wait
-  int64_t headroom_bytes = int64_t{256}
-                           << 20;  // granted beyond what is wanted, with an eighth of it
+  int64_t step_bytes = int64_t{64} << 20;       // smaller raises wait
+  int64_t headroom_bytes = int64_t{256} << 20;  // granted beyond the demand, beside an eighth of it
 };
 
 struct TenantProcess {
@@ -53,18 +46,18 @@ struct TenantProcess {
   auto operator<=>(const TenantProcess&) const = default;
 };
 
-// What a process says of itself; it is believed only within what was granted to it.
+// A process's own report, believed only within its grant.
 struct Demand {
   int64_t wanted_bytes = 0;
   int64_t unmovable_bytes = 0;
   int64_t host_bytes = 0;
   bool active = true;
-  int64_t host_need_bytes = -1;  // with nothing of the device; -1: not said, what it wants counts
-  bool has_claim = true;         // false: it holds nothing, and does nothing
+  int64_t host_need_bytes = -1;  // without device memory; -1: wanted_bytes counts
+  bool has_claim = true;         // false: the process holds nothing and does nothing
   bool operator==(const Demand&) const = default;
 };
 
-// What an earlier instance of the agent had granted.
+// Granted by an earlier instance of the agent.
 struct Held {
   int64_t memory_bytes = 0;
   int64_t host_bytes = 0;
@@ -97,7 +90,6 @@ struct Decisions {
   std::vector<TenantProcess> overdue;
 };
 
-// For reports.
 struct TenancyView {
   JobId job{};
   DeviceId device{};
@@ -106,7 +98,7 @@ struct TenancyView {
   Terms terms;
   int64_t granted_bytes = 0, promised_bytes = 0, wanted_bytes = 0;
   int64_t host_granted_bytes = 0, host_promised_bytes = 0;
-  int64_t processes_promised_bytes = 0;  // to its processes together; part of what it is promised
+  int64_t processes_promised_bytes = 0;  // part of promised_bytes
   int32_t link_permille = 0;
   bool active = false, overdue = false;
   bool has_claim = true;
@@ -121,38 +113,37 @@ class Arbiter {
   void SetRules(const ArbiterRules& rules);
   void SetDevice(DeviceId device, int64_t memory_bytes);
   void SetHost(int64_t bytes);
-  // Known before terms name it, and as long as they do.
+  // Before any terms name the owner; removed after the last such terms.
   void SetOwner(OwnerId owner, const OwnerTerms& terms);
   void RemoveOwner(OwnerId owner);
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  // `says_it_holds`: of who began without an agent. It is believed when its job begins, or at once
-  // where it has begun, within its limits, as far as that is nobody's.
+  // `says_it_holds`: from a process that began without an agent. Believed once its job is admitted,
+  // within the job's limits, as far as the memory is free.
   void Join(const TenantProcess& process, const Terms& terms, const Demand& demand, int64_t now_ns,
             const Held& says_it_holds = {});
   void Rejoin(const TenantProcess& process, const Terms& terms, const Demand& demand,
               const Held& held, int64_t now_ns);
-  // The same process by another session of the same job and device, which holds no more than `held`
-  // of what `before` was promised.
+  // The same process in a new session of the same job and device. It holds no more than `held` of
+  // what `before` was promised.
   void Succeed(const TenantProcess& before, SessionId now, const Demand& demand, const Held& held);
-  // What it says now; of no interest once it has been granted something.
+  // Updates `says_it_holds`. Without effect once the process has a grant.
   void Holds(const TenantProcess& process, const Held& held);
   void Leave(const TenantProcess& process);
   void Use(const TenantProcess& process, const Demand& demand);
-  // True when it changed what is promised.
+  // Returns whether the promises changed.
   bool Obeyed(const TenantProcess& process, uint64_t serial, int64_t held_bytes,
               int64_t host_bytes);
 
-  // An error: why the terms would be refused.
   base::Status CheckTerms(JobId job, DeviceId device, const Terms& terms) const;
-  // Only terms that pass CheckTerms.
+  // The terms must pass CheckTerms.
   void ChangeTerms(JobId job, DeviceId device, const Terms& terms);
-  // With as much of their guarantees as others leave, or as it has.
+  // Guarantees are reduced to what others leave, or to what the job has if that is more.
   void ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms);
 
   Decisions Decide(int64_t now_ns);
-  // The next moment at which time alone changes something; the largest value for never.
+  // INT64_MAX: time alone changes nothing.
   int64_t NextWake() const { return next_wake_ns_; }
 
   bool Has(const TenantProcess& process) const;
@@ -191,7 +182,7 @@ class Arbiter {
   struct Device {
     Ration memory;  // among tenancies
     bool dirty = true;
-    bool link_dirty = true;  // who shares the link, or how
+    bool link_dirty = true;  // its users or weights changed
   };
   using Key = std::pair<JobId, DeviceId>;
   class Deciding;
@@ -203,7 +194,7 @@ class Arbiter {
   Tenancy& TenancyFor(const TenantProcess& process, const Terms& terms, int64_t now_ns);
   Tenancy* Find(JobId job, DeviceId device);
   const Tenancy* Find(JobId job, DeviceId device) const;
-  // Its claims, or what its processes have, may be out of date; and its part of the link.
+  // Marks claims or holdings as out of date; TouchWithLink its share of the link too.
   void Touch(const Tenancy& tenancy);
   void TouchWithLink(const Tenancy& tenancy);
   void TouchAll();
@@ -244,8 +235,7 @@ class Arbiter {
   bool frozen_ = false;
   bool queue_dirty_ = false;
   int64_t last_decided_ns_ = INT64_MIN;
-  int64_t next_wake_ns_ =
-      INT64_MAX;  // as of the last decisions: it may be too early, never too late
+  int64_t next_wake_ns_ = INT64_MAX;  // may be too early, never too late
 };
 
 }  // namespace spillway::agent

@@ -1,4 +1,3 @@
-// Arbiter::Decide: what follows from the facts of this moment.
 #include <algorithm>
 #include <iterator>
 #include <optional>
@@ -11,7 +10,7 @@
 namespace spillway::agent {
 namespace {
 
-// A share of the link that moved by less than a tenth is not worth a message.
+// A link share that moved by less than a tenth is not worth a message.
 bool IsWorthTelling(int32_t told, int32_t now) {
   return told < 0 || std::abs(now - told) * 10 > told;
 }
@@ -105,11 +104,11 @@ class Arbiter::Deciding {
   }
   Tenancy& Numbered(uint64_t number) { return a_.tenancies_.at(a_.by_number_.at(number)); }
 
-  // A part is of interest only beside others'.
+  // A fair part matters only beside other owners' jobs.
   void DescribeOwners(DeviceId id, const std::vector<Applicant>& applicants,
                       AdmissionSituation* out) const {
     out->owners = &a_.owners_;
-    std::optional<JobId> counted;  // one job's are beside each other
+    std::optional<JobId> counted;  // a job's tenancies are adjacent
     std::set<OwnerId> on_device;
     for (const auto& [key, tenancy] : a_.tenancies_) {
       if (!a_.Runs(tenancy)) continue;
@@ -138,7 +137,7 @@ class Arbiter::Deciding {
   void Begin(Tenancy& tenancy, const Terms& terms) {
     tenancy.state = TenancyState::kAdmitted;
     tenancy.granted_terms = terms;
-    // Who only woke, and did not wait, knows it already.
+    // A job that woke without waiting knows its state already.
     tenancy.told_state = tenancy.has_begun && std::exchange(tenancy.position, 0) == 0;
     tenancy.position = 0;
     tenancy.has_begun = true;
@@ -181,8 +180,7 @@ class Arbiter::Deciding {
                                      now_ns_ - tenancy.arrived_ns, std::move(reason)});
   }
 
-  // What one tenancy lets go at once another may have: until nothing changes, which is soon, as
-  // every round hands something on.
+  // Memory that one tenancy releases can go to another at once. Converges: every round moves some.
   void DivideAll() {
     constexpr int most_rounds = 8;
     for (int round = 0; round < most_rounds && DivideOnce(); ++round) {
@@ -201,7 +199,7 @@ class Arbiter::Deciding {
     any_ruling |= Apply(a_.host_, &Tenancy::host);
     std::set<Key> still_dirty;
     ForEachDirty([&](Tenancy& tenancy) {
-      // What its processes have now is in its claims of the next round.
+      // Its next claims include what its processes have now.
       if (DivideAmongProcesses(tenancy)) still_dirty.insert({tenancy.job, tenancy.device});
       next_wake_ns_ = std::min(next_wake_ns_, a_.WakeOf(tenancy));
     });
@@ -211,7 +209,6 @@ class Arbiter::Deciding {
     return any_ruling;
   }
 
-  // Of those that have begun, in the order of their keys.
   template <class Work>
   void ForEachDirty(const Work& work) {
     for (const Key& key : a_.dirty_) {
@@ -289,7 +286,7 @@ class Arbiter::Deciding {
       if (is_memory) grant.reason = ReasonFor(tenancy, ruling);
     }
   }
-  // Why the tenancy's part changed is why its process's did.
+  // A process's grant changes for the same reason as its tenancy's part.
   RulingReason ReasonFor(const Tenancy& tenancy, const Ruling& ruling) const {
     const auto found = reasons_.find(tenancy.number);
     const bool is_own =
@@ -303,7 +300,7 @@ class Arbiter::Deciding {
       ProcessState& state = tenancy.processes.at(process.session);
       const ClaimantId id = static_cast<ClaimantId>(process.session);
       if (!tenancy.memory.HasGrant(id))
-        continue;  // the host's part came first; it is told with the device's
+        continue;  // the host part came first; both are announced with the device's part
       if (state.told_serial == 0 && grant.reason != RulingReason::kKept)
         grant.reason = RulingReason::kFirst;
       grant.memory_bytes = tenancy.memory.GrantedTo(id);
@@ -318,7 +315,7 @@ class Arbiter::Deciding {
   const int64_t now_ns_;
   Decisions decisions_;
   std::map<uint64_t, RulingReason> reasons_;  // by tenancy
-  int64_t next_wake_ns_ = INT64_MAX;          // of those that it concerned
+  int64_t next_wake_ns_ = INT64_MAX;          // of the tenancies handled
   std::map<TenantProcess, GrantDecision> changed_;
 };
 

@@ -47,10 +47,10 @@ class Division {
   struct Owner {
     const OwnerClaim* claim;
     size_t above = kTop;
-    int64_t has = 0;  // all below it
+    int64_t has = 0;  // of all claims below it
   };
 
-  // One owner that may have all divides as if it were not there.
+  // A single owner without a guarantee or a tighter limit does not change the division.
   bool Matter(const OwnerClaims& owners) const {
     if (claims_.empty()) return false;
     const bool is_one = std::all_of(claims_.begin(), claims_.end(), [&](const Claim& claim) {
@@ -64,7 +64,7 @@ class Division {
     return false;
   }
 
-  // Those above come first in `owners_`, whatever their numbers are.
+  // Fills `owners_` with the topmost owners first.
   void KnowOwners(const OwnerClaims& owners) {
     std::map<OwnerId, size_t> places;
     for (const bool is_top : {true, false}) {
@@ -105,7 +105,6 @@ class Division {
     left_ -= more;
   }
 
-  // Users before the accounts that they belong to.
   void GiveOwnersTheirs(const Order& order) {
     for (size_t owner = owners_.size(); owner-- > 0;) {
       const int64_t lacks = owners_[owner].claim->guaranteed - owners_[owner].has;
@@ -122,7 +121,6 @@ class Division {
     return owner == whose;
   }
 
-  // Returns what is left of it, as do the others.
   int64_t PourByPriority(size_t owner, int64_t amount, const Order& order) {
     for (size_t first = 0; first < order.size() && amount > 0;) {
       size_t last = first;
@@ -134,10 +132,9 @@ class Division {
     return amount;
   }
 
-  // What stands directly below an owner: claims of its own, and owners with those of theirs that
-  // are looked at.
+  // A vessel directly below an owner: its own claim, or a lower owner with its listed claims.
   struct Part {
-    size_t owner = kTop;  // or a claim
+    size_t owner = kTop;  // kTop: the part is a claim
     size_t claim = 0;
     Order claims = {};
   };
@@ -171,7 +168,7 @@ class Division {
 
   std::vector<Part> PartsOf(size_t owner, std::span<const size_t> these) const {
     std::vector<Part> parts;
-    std::vector<size_t> places(owners_.size(), kTop);  // of owners in `parts`
+    std::vector<size_t> places(owners_.size(), kTop);  // indices in `parts`, by owner
     for (const size_t i : these) {
       size_t below = OwnerOf(i);
       if (below == owner) {
@@ -188,7 +185,7 @@ class Division {
     return parts;
   }
 
-  // What an owner takes are its claims' needs, within its limit and those of the owners between.
+  // An owner takes its claims' needs, within its limit and those of the owners between.
   Vessel VesselOf(const Part& part) const {
     if (part.owner == kTop) {
       const size_t i = part.claim;

@@ -1,26 +1,19 @@
-// How one amount (bytes of a device, bytes of the host, thousandths of a link) would be divided now
-// if nothing took time.
-//
-// Pure: claims in, shares out; integers; the order of the claims is the order of arrival. Claims
-// have owners (a user's jobs), owners may have others above them (an account's users): where a
-// share is by weight, it is among those at the top first.
+// Divides one amount (device bytes, host bytes, thousandths of a link) as if changes took no time.
+// Pure; integers. Claims are in order of arrival. A claim has an owner (a user), and an owner may
+// have another above it (an account). Weights divide among the topmost owners first.
 //
 // Invariants
-//  1. The shares' sum is at most the capacity, and below it only when every need is met, as far as
-//  the owners' limits allow.
-//  2. Everybody gets its floor; where that is impossible, higher priority and earlier arrival
-//  first.
-//  3. Then active claimants get what they need of their guarantees, by priority and arrival.
-//  4. Then what is in use and cannot be given back at will, by priority and arrival: also of the
-//  idle, for whom the part within their
-//     guarantee counts as 3. Whatever is said to be in use, it takes nobody's guarantee.
-//  5. Then higher priority before lower; within one priority weighted max-min: nobody's share per
-//  weight could rise without
-//     lowering that of somebody who has no more per weight and is above what is guaranteed. This
-//     holds among owners with all that theirs have, and among those of one owner.
-//  6. Idle claimants come last: what they do not get is what the active ones borrow.
-//  7. The shares of an owner's claims never exceed its limit; what is guaranteed to it its active
-//  claims have after 3.
+//  1. The shares' sum is at most the capacity, and less only when all needs within limits are met.
+//  2. Every claim gets its floor. If impossible: higher priority, then earlier arrival.
+//  3. Then active claims get what they need of their guarantees, by priority and arrival.
+//  4. Then comes memory in use that its holder cannot release at will, by priority and arrival. For
+//     an idle claim, the part within its guarantee counts as 3. Memory said to be in use never
+//     takes another claim's guarantee.
+//  5. Then higher priority goes before lower. Within one priority shares are weighted max-min:
+//     raising one share per weight would lower another that has no more per weight and is above its
+//     guarantee. This holds among owners, with all their claims, and among the claims of one owner.
+//  6. Idle claims come last: active claims borrow what idle claims do not get.
+//  7. An owner's claims never exceed its limit. After 3, its active claims have its guarantee.
 #pragma once
 
 #include <algorithm>
@@ -35,12 +28,12 @@
 namespace spillway::agent {
 
 struct Claim {
-  int64_t floor = 0;       // never less
-  int64_t guaranteed = 0;  // as soon as it is wanted
-  int64_t limit = 0;       // never more
-  int64_t wanted = 0;      // of use now
-  int64_t in_use = 0;      // that cannot be given back at will
-  int32_t weight = 1;      // positive
+  int64_t floor = 0;
+  int64_t guaranteed = 0;  // not lent while it is wanted
+  int64_t limit = 0;
+  int64_t wanted = 0;  // useful now
+  int64_t in_use = 0;  // that its holder cannot release at will
+  int32_t weight = 1;  // positive
   int32_t priority = 0;
   bool active = true;
   OwnerId owner = kNobody;
@@ -48,18 +41,16 @@ struct Claim {
   bool operator==(const Claim&) const = default;
   // All between 0 and the limit, whatever the fields say.
   int64_t Floor() const { return std::clamp<int64_t>(floor, 0, std::max<int64_t>(limit, 0)); }
-  // At least the floor.
   int64_t InUse() const { return std::max(Floor(), std::min(in_use, limit)); }
   int64_t Need() const { return std::max(InUse(), std::min(wanted, limit)); }
-  // What of the guarantee it needs.
   int64_t Entitled() const { return std::max(Floor(), std::min(guaranteed, Need())); }
-  // What of the guarantee is not lent: an idle claimant's is what it has in use.
+  // The part of the guarantee that is not lent: of an idle claim, what it has in use.
   int64_t Protected() const {
     return active ? Entitled() : std::max(Floor(), std::min(guaranteed, InUse()));
   }
 };
 
-// Of all claims of an owner, and of the owners below it.
+// Bounds all claims of an owner and of the owners below it.
 struct OwnerClaim {
   OwnerId above = kNobody;
   int64_t guaranteed = 0;
@@ -69,7 +60,7 @@ struct OwnerClaim {
 };
 using OwnerClaims = std::map<OwnerId, OwnerClaim>;
 
-// An owner that is not in `owners` is nobody: each of its claims stands for itself.
+// A claim whose owner is not in `owners` stands for itself.
 std::vector<int64_t> FairShares(int64_t capacity, std::span<const Claim> claims,
                                 const OwnerClaims& owners = {});
 

@@ -6,7 +6,7 @@
 namespace spillway::agent {
 namespace {
 
-// Of one claimant that confirms nothing; older ones are merged.
+// Of a claimant that confirms nothing. Older promises are merged.
 constexpr size_t kMostPromises = 8;
 constexpr int64_t kLeastRise = 32, kLeastPart = 4;
 
@@ -25,10 +25,9 @@ Claim Ration::Entry::Effective() const {
 }
 
 // Note [Settled]
-// A claimant is settled when it has what it needs, no more than its limit, and nothing is to be
-// told to it. While the capacity meets all needs a fair share is the need itself, so a settled
-// claimant's decision is to leave it alone, whatever the others want; only if what the unsettled
-// are to get is not free now somebody else may have to give back, and everybody is looked at.
+// A settled claimant has what it needs within its limit and awaits no message. While the capacity
+// meets all needs, shares equal needs, so it is left alone. All claimants take part only if the
+// unsettled ones' rise is not free now: then others may have to give back.
 bool Ration::Entry::IsSettled() const {
   const Claim effective = Effective();
   return has_grant() && !overdue && !kept && granted >= effective.Need() &&
@@ -36,20 +35,18 @@ bool Ration::Entry::IsSettled() const {
 }
 
 // Note [Worth a grant]
-// Beside a thousand jobs that get less than they want, one that falls asleep or wakes changes the
-// shares of all by a thousandth; and what is given back comes in pieces. Who has what it is
-// guaranteed, and gets only a part of what it wants, is told of no rise below a step that is also
-// less than one in kLeastRise of what it has; memory that nobody is told of stays free, or with who
-// had it, for who needs it first. Of a larger rise it is told of no part that is less than one in
-// kLeastPart of what is still to come. A rise to all that is needed is told however small, and so
-// is every fall: others wait for it.
+// Among a thousand short jobs, one that sleeps or wakes changes every share by a thousandth. So a
+// claimant with its guarantee, but not all it wants, gets no small raise: one below the step, and
+// below one part in kLeastRise of its grant. That memory waits for a better use. A larger raise
+// comes in parts of at least one in kLeastPart of the rest. A raise to the full need is announced
+// at once, as is every cut: others wait for it.
 bool Ration::Entry::HasAlmost(int64_t target, int64_t step) const {
   const int64_t rise = target - granted;
   return has_grant() && rise > 0 && rise < std::min(step, granted / kLeastRise) &&
          target < claim.Need() && granted >= claim.Entitled();
 }
 
-// And nothing beside it: while shares are known it takes no part in a decision.
+// While shares are known, such a claimant takes no part in a decision.
 bool Ration::Entry::HasItsShare(int64_t step) const {
   return has_grant() && !kept && promised() == granted &&
          (granted == share || HasAlmost(share, step));
@@ -61,12 +58,10 @@ bool Ration::Entry::HoldsLike(const Entry& other) const {
 }
 
 // Note [Still short]
-// A claimant whose share is less than it needs has it by the level to which the shares rise, or by
-// what it may keep. What it needs beyond that is in no sum that is compared: had it wanted more, or
-// less but still more than its share, the level would be the same, and so would everybody's share.
-// Two units per weight of distance pay for what is left by rounding, which goes one unit higher
-// than the level. An owner is short by at least as much as one of its claims: the same holds of the
-// level among owners, by their weights.
+// The share of a short claimant (share below need) follows from the common level, or from what it
+// may keep. Demand beyond the share enters no sum and so changes no share. The margin of two units
+// per weight covers rounding, which goes one unit above the level. An owner is short by at least as
+// much as each of its claims, so the same holds for the level among owners.
 bool Ration::Entry::IsStillShort(const Claim& before, int64_t most_weight) const {
   Claim like = before;
   like.wanted = claim.wanted;
@@ -141,11 +136,9 @@ class Ration::Change {
 };
 
 // Note [Within an owner]
-// What an owner's claims need together may be more than its limit, while the capacity meets all
-// needs. Such an owner is tight: then nobody's share is its need because there is enough for all,
-// and everybody is looked at. A claim rises only as far as all that is promised below each of its
-// owners leaves room, and what is missing there is asked back from the owner's other claims: nobody
-// else could give it.
+// An owner is tight when its claims need more than its limit. Then a share may be below the need
+// although the capacity meets all needs, and all claimants take part. A claim rises only within its
+// owners' room. The missing part is revoked from the same owner's other claims.
 template <class Work>
 void Ration::ForEachBounded(OwnerId owner, const Work& work) {
   while (owner != kNobody) {
@@ -200,7 +193,6 @@ void Ration::RemoveOwner(OwnerId owner) {
   CountBounded();
 }
 
-// Of an owner without a limit nothing is counted.
 void Ration::CountBounded() {
   const bool had_none = bounded_.empty();
   bounded_.clear();
@@ -229,7 +221,7 @@ void Ration::Remove(ClaimantId claimant) {
   if (entries_.count(claimant) != 0) Change(this, claimant).End();
 }
 
-// Whether all that the unsettled are to get is free already.
+// True when all that the unsettled claimants are to get is free already.
 bool Ration::OnlyTheUnsettledMatter() const {
   if (overdue_ > 0 || needed_ > capacity_ || tight_ > 0) return false;
   base::Wide rise = 0;
@@ -253,8 +245,7 @@ bool Ration::OwnersHaveRoom() const {
   });
 }
 
-// One round of decisions. Targets first; then what can rise at once; then what has to be asked back
-// for the rest.
+// One decision: targets, then raises that are possible at once, then revocations for the rest.
 class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
@@ -314,11 +305,10 @@ class Ration::Round {
   }
 
   // Note [Forgiving]
-  // Who is late counts with what it may hold, and its budget stays as it is: nothing else about it
-  // is known. It is late no more when its fair share, by what everybody claims, is all that it may
-  // hold: what was asked of it nobody needs now, and what cannot leave may never. What those who
-  // stay late hold is taken from the others' shares, so one of them may come to stay late because
-  // another does. Whoever was forgiven is no longer in question, so the next round finds the same.
+  // An overdue claimant counts with what it may hold: nothing else about it is known. It is
+  // forgiven when its fair share covers that: nobody needs the revoked part any more. Claims that
+  // stay overdue reduce the others' shares, so one may keep another overdue. Hence the rounds; a
+  // forgiven claimant leaves the question, so the next round finds the same.
   void TakeAll() {
     constexpr int most_rounds = 8;
     parties_.reserve(ration_.entries_.size());
@@ -342,13 +332,12 @@ class Ration::Round {
     }
   }
 
-  // Who came back with more than there is, and is late, takes nobody's guarantee, nor what another
-  // has in use: those can hardly both be there.
+  // An overdue claimant that returned with too much takes nobody's guarantee or memory in use.
   static int64_t Untouchable(const Party& party) {
     return std::min(party.entry->granted, std::max(party.claim.Protected(), party.claim.InUse()));
   }
 
-  // Returns whether somebody was found that stays late: then the others' shares are others.
+  // Returns whether another claimant stays overdue: then the others' shares change.
   bool ShareOut() {
     std::vector<Claim> claims;
     int64_t left = ration_.capacity_;
@@ -377,7 +366,6 @@ class Ration::Round {
     return found;
   }
 
-  // It keeps what it may hold; whether it gets more is decided as for all.
   void Forgive() {
     for (const Party& party : parties_) {
       if (party.entry->overdue && !party.stays_late)
@@ -392,7 +380,6 @@ class Ration::Round {
     }
   }
 
-  // Below its guarantee before others, then by priority, then by arrival.
   std::vector<Party> Rising() const {
     std::vector<Party> rising;
     for (const Party& party : parties_) {
@@ -410,7 +397,6 @@ class Ration::Round {
   }
   static bool IsOwed(const Party& party) { return party.entry->granted < party.claim.Entitled(); }
 
-  // Returns what is still missing to reach all targets.
   int64_t Raise() {
     int64_t missing = 0;
     for (const Party& party : Rising()) {
@@ -436,7 +422,6 @@ class Ration::Round {
     ration_.ForEachBounded(party.claim.owner,
                            [&](OwnerId owner, const Bounded&) { missing_[owner] += bytes; });
   }
-  // What is beyond an owner's limit, or missing below it, its other claims have.
   void AskBackWithinOwners() {
     if (ration_.tight_ == 0 && missing_.empty()) return;
     for (const auto& [owner, bounded] : ration_.bounded_) {
@@ -458,7 +443,6 @@ class Ration::Round {
     return IsOwed(party) ? RulingReason::kReturned : RulingReason::kLent;
   }
 
-  // From lower priority first, from the idle first, from who has most too much first.
   void AskBack(int64_t missing, OwnerId owner) {
     if (missing <= 0) return;
     std::vector<Party> lenders;
@@ -493,7 +477,6 @@ class Ration::Round {
       entry.promises[1].amount = std::max(entry.promises[0].amount, entry.promises[1].amount);
       entry.promises.erase(entry.promises.begin());
     }
-    // Asked twice, the first deadline holds.
     entry.deadline_ns = decreases ? std::min(entry.deadline_ns, deadline_ns_) : kNever;
     entry.overdue = entry.overdue && decreases;
     rulings_.push_back(
@@ -512,7 +495,7 @@ class Ration::Round {
 void Ration::Restore(ClaimantId claimant, const Claim& claim, int64_t held) {
   Change change(this, claimant);
   Entry& entry = change.entry();
-  // Its share follows from what it claims, and not from what it holds.
+  // The share follows from the claim, not from what is held.
   entry = Entry{
       .claim = claim, .granted = held, .promises = {{0, held}}, .kept = true, .share = entry.share};
 }
@@ -525,8 +508,7 @@ void Ration::Acknowledge(ClaimantId claimant, int64_t more) {
   entry.kept = true;
 }
 
-// A raise that it has not heard of is void: it is decided anew. What was asked back stays asked
-// back.
+// A raise that `before` has not confirmed is void and decided anew.
 void Ration::Succeed(ClaimantId before, ClaimantId now, int64_t held) {
   const auto found = entries_.find(before);
   if (found == entries_.end()) return;
@@ -556,8 +538,7 @@ void Ration::Obeyed(ClaimantId claimant, uint64_t serial, int64_t held) {
   const int64_t most = entry.promised();
   const auto unknown = std::find_if(promises.begin(), promises.end(),
                                     [serial](const Promise& p) { return p.serial > serial; });
-  // Who still holds more than it was granted counts with that; nobody can make itself count with
-  // more than before.
+  // A claimant that holds more than its grant counts with that, but never with more than before.
   const Promise last_known = *(unknown - 1);
   promises.erase(promises.begin(), unknown - 1);
   if (held > last_known.amount)

@@ -1,5 +1,4 @@
-// What a job is entitled to on one device, and the ids by which the agent's rooms name things.
-// Values; any thread.
+// A job's terms on one device, and the ids that the agent's modules share. Plain values.
 #pragma once
 
 #include <algorithm>
@@ -11,15 +10,15 @@ namespace spillway::agent {
 enum class JobId : uint64_t {};
 enum class SessionId : uint64_t {};
 enum class DeviceId : uint32_t {};
-enum class OwnerId : uint64_t {};  // of jobs: a user, or an account of several
+enum class OwnerId : uint64_t {};  // of jobs: a user, or an account of several users
 
 inline constexpr OwnerId kNobody{0};
 
 inline constexpr int64_t kWholeLink = 1000;  // shares of the link are thousandths
 
 struct Share {
-  int64_t floor = 0;       // without which it cannot run
-  int64_t guaranteed = 0;  // not lent away while it is wanted
+  int64_t floor = 0;       // the job cannot run with less
+  int64_t guaranteed = 0;  // not lent while the job wants it
   int64_t limit = 0;
   bool operator==(const Share&) const = default;
 };
@@ -34,24 +33,22 @@ struct Terms {
   bool operator==(const Terms&) const = default;
 };
 
-// Sizes are bytes, or a share of the whole: of each device, of the node's host memory. A share is a
-// negative number of millionths.
+// A size is bytes or, if negative, millionths of a device's or the node's host memory.
 inline constexpr int64_t kWholeInMillionths = 1'000'000;
-// Of what a size says, in bytes; a share of `whole_bytes`.
 constexpr int64_t BytesOf(int64_t size, int64_t whole_bytes) {
   if (size >= 0) return size;
   return static_cast<int64_t>(static_cast<__int128>(whole_bytes) * -size / kWholeInMillionths);
 }
 
-// What all jobs of a user, or of an account, may have together: of each device, where a share is of
-// that device, and of the node's host memory, in bytes.
+// The bounds of all jobs of a user or account together. Sizes apply to each device (a share: of
+// that device). `host_limit_bytes` applies to the node.
 struct OwnerTerms {
   static constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
   OwnerId above = kNobody;  // the account of a user
   int64_t guaranteed_bytes = 0, limit_bytes = kAny;
   int64_t host_limit_bytes = kAny;
-  int32_t weight = 1;   // of its share beside other users, or accounts
+  int32_t weight = 1;   // beside other users, or accounts
   int64_t jobs = kAny;  // that run at once
   bool operator==(const OwnerTerms&) const = default;
 

@@ -8,7 +8,7 @@
 namespace spillway::agent {
 namespace {
 
-// From that level on it has all that it takes.
+// At this level and above, the vessel is full.
 int64_t FullLevel(const Vessel& vessel) { return vessel.takes / vessel.weight + 1; }
 
 int64_t At(const Vessel& vessel, int64_t level) {
@@ -16,9 +16,8 @@ int64_t At(const Vessel& vessel, int64_t level) {
   return std::max(vessel.has, level * vessel.weight);
 }
 
-// The highest level that `amount` pays for, where not all are filled. Whoever costs a fixed amount,
-// or so much per level, at all levels that are still in question is summed up and not looked at
-// again.
+// The highest level that `amount` pays for, if not all are filled. Binary search: vessels whose
+// cost is constant or linear over the remaining levels are summed up and left out.
 int64_t LevelFor(int64_t amount, std::span<const Vessel> vessels) {
   struct Open {
     const Vessel* vessel;

@@ -1,8 +1,6 @@
-// What the operator has decided about this node: plain values, with what holds when nothing is
-// said.
-//
-// Made by config_file.h from files, or by hand in tests; read by all rooms of the agent. Never
-// changes: a reload makes another.
+// The operator's settings of this node, with their defaults. Plain values. Made by config_file.h
+// from files, or by hand in tests; read by all modules of the agent. Never changes: a reload makes
+// a new one.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +14,7 @@ namespace spillway::agent {
 
 // Sizes are bytes or shares, see BytesOf.
 
-// Terms of a job; what is unset is taken from the rule before, at last from the defaults.
+// Terms of a job. An unset field comes from the rule before, and finally from the defaults.
 struct TermsChange {
   std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, floor_bytes = {};
   std::optional<int64_t> host_guaranteed_bytes = {}, host_limit_bytes = {};
@@ -25,11 +23,9 @@ struct TermsChange {
   bool operator==(const TermsChange&) const = default;
 };
 
-// The device memory without which a job cannot run, where nobody sets another floor.
 inline constexpr int64_t kDefaultFloorBytes = int64_t{512} << 20;
 
-// Applies to jobs whose name the pattern fits (`*` stands for anything) and whose user it is, where
-// one is given.
+// Applies to jobs with a matching name (`*` matches anything) and, if set, this user.
 struct JobRule {
   std::string job = "*";
   std::optional<int64_t> uid;
@@ -37,7 +33,6 @@ struct JobRule {
   bool operator==(const JobRule&) const = default;
 };
 
-// Terms of a user, or of an account, for all its jobs together.
 struct OwnerChange {
   std::optional<int64_t> guaranteed_bytes = {}, limit_bytes = {}, host_limit_bytes = {};
   std::optional<int64_t> weight = {}, jobs = {};
@@ -45,12 +40,12 @@ struct OwnerChange {
 };
 
 struct UserRule {
-  std::optional<int64_t> uid;  // none: every user, each for itself
+  std::optional<int64_t> uid;  // unset: applies to each user
   OwnerChange terms;
   bool operator==(const UserRule&) const = default;
 };
 
-// Users who share among themselves what the account has.
+// Its users share what the account has.
 struct AccountSetting {
   std::string name;
   std::vector<int64_t> uids;
@@ -59,8 +54,8 @@ struct AccountSetting {
 };
 
 struct DeviceSetting {
-  std::string uuid;          // "GPU-..."; as nvidia-smi -L says
-  int64_t memory_bytes = 0;  // or a share of what NVML says
+  std::string uuid;          // "GPU-..."; as `nvidia-smi -L` prints it
+  int64_t memory_bytes = 0;  // or a share of what NVML reports
   bool operator==(const DeviceSetting&) const = default;
 };
 
@@ -68,8 +63,7 @@ struct ConnectionLimits {
   int64_t sessions = 4096;
   int64_t sessions_per_user = 1024;
   int64_t connections_per_second_per_user = 200;
-  int64_t messages_per_second =
-      500;  // of one session; questions: of all operators' sessions of a user
+  int64_t messages_per_second = 500;  // per session; of questions: per operator user
   int64_t devices_per_session = 64;
   bool operator==(const ConnectionLimits&) const = default;
 };
@@ -77,26 +71,25 @@ struct ConnectionLimits {
 struct Config {
   std::string socket = "/run/spillway/agent.sock";
   int64_t socket_mode = 0666;
-  std::string http;  // "127.0.0.1:9477"; empty: no pages
+  std::string http;  // "127.0.0.1:9477"; empty: no HTTP server
   std::string log_level = "info";
   int64_t usage_interval_ms = 500;
-  std::string state;         // file of what operators have set; empty: beside the socket
-  int64_t resume_ms = 3000;  // after a start, time for jobs of an earlier instance to come back
+  std::string state;               // file of the operators' settings; empty: beside the socket
+  int64_t resume_ms = 3000;        // after a start, time for an earlier instance's jobs to return
   std::vector<int64_t> operators;  // uids beside root's and the agent's own
 
   bool find_devices = true;  // ask NVML
   std::vector<DeviceSetting> devices;
-  int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, for what no budget sees
-  int64_t host_bytes = 0;  // for what is away; 0: half of the machine's memory
+  int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, outside budgets
+  int64_t host_bytes = 0;  // for evicted memory; 0: half of the machine's memory
 
   bool host_pool = true;  // lend jobs slabs of it
   int64_t slab_bytes = int64_t{64} << 20;
-  int64_t spare_slab_bytes = 0;  // made before somebody asks
-  int64_t device_factor =
-      16;  // slabs of a process: so many times the device memory that it has held
+  int64_t spare_slab_bytes = 0;  // made ahead of demand
+  int64_t device_factor = 16;  // a process's slabs: at most this many times its most device memory
   bool huge_pages = true;
-  bool driver_slabs = false;                    // slabs are memory that the driver makes
-  int64_t link_to_device_bytes_per_second = 0;  // 0: by the device's name, else nobody waits
+  bool driver_slabs = false;                    // slabs are memory allocated by the driver
+  int64_t link_to_device_bytes_per_second = 0;  // 0: from the device's name, else no link shares
   int64_t link_to_host_bytes_per_second = 0;
 
   int64_t plan_workers = 2;  // processes that plan at once; 0: jobs plan for themselves
@@ -108,7 +101,7 @@ struct Config {
 
   int64_t return_within_ms = 2000;
   int64_t patience_s = 600;
-  int64_t unused_ms = 10'000;  // after which a process that holds nothing has no claim
+  int64_t unused_ms = 10'000;  // then a process that holds nothing loses its claim
   int64_t step_bytes = int64_t{64} << 20;
   int64_t headroom_bytes = int64_t{256} << 20;
 
@@ -123,19 +116,17 @@ struct Config {
 
 ArbiterRules ArbiterRulesOf(const Config& config);
 
-// What a job may have on a device of so much memory, by the defaults and the rules that fit, in
-// their order.
+// A job's terms on such a device: the defaults, then the matching rules in their order.
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes);
 
-// Of a user by the entries that fit, in their order; no uid: of who is known by no user of the
-// node's.
+// The matching entries in their order. No uid: the terms of an unknown user.
 OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid, int64_t host_bytes);
 OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes);
-// The account of a user; null: none.
+// Null: the user has no account.
 const AccountSetting* AccountOf(const Config& config, int64_t uid);
 
-// `memory_bytes` and `host_bytes` are what shares are of.
+// Shares are of `memory_bytes` and `host_bytes`.
 void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes);
 
 bool FitsPattern(const std::string& pattern, const std::string& text);

@@ -30,7 +30,7 @@ base::Status CheckLevel(const std::string& text) {
 }
 
 base::Status CheckSocket(const std::string& text) {
-  constexpr size_t most = 107;  // bytes of a socket's path
+  constexpr size_t most = 107;  // sizeof sockaddr_un::sun_path, without the final NUL
   const bool is_one = (text.starts_with('/') || text.starts_with('@')) && text.size() <= most;
   if (is_one) return base::Ok();
   return base::Error{
@@ -158,7 +158,7 @@ constexpr OwnerField kOwners[] = {
     {"jobs", K::kNumber, 1, 1'000'000, "that run at once; others wait", &O::jobs},
 };
 
-// Letters to insert, drop or change between two words.
+// Edit distance: letters to insert, drop or change.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<size_t> row(b.size() + 1);
   for (size_t j = 0; j <= b.size(); ++j) row[j] = j;

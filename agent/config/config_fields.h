@@ -1,7 +1,5 @@
-// The one list of what can be set in the configuration: name, kind, place in Config, and what it is
-// good for.
-//
-// Reading, checking, showing and comparing configurations all go through it.
+// The one list of configuration settings: name, kind, place in Config, and meaning. Reading,
+// checking, showing and comparing configurations all use it.
 #pragma once
 
 #include <span>
@@ -14,10 +12,8 @@
 
 namespace spillway::agent {
 
-// A size is bytes, or a share of the whole (config.h).
 enum class FieldKind : uint8_t { kText, kFlag, kNumber, kBytes, kNumbers, kSize };
 
-// Where a value lives.
 using FieldPlace =
     std::variant<std::string*, bool*, int64_t*, std::optional<int64_t>*, std::vector<int64_t>*>;
 
@@ -50,18 +46,18 @@ struct OwnerField {
 
 // [agent], [devices], [host], [link], [planning], [arbiter], [limits]
 std::span<const ConfigField> ConfigFields();
-// What [defaults] and each [[rule]] may say of a job.
+// Allowed in [defaults] and each [[rule]].
 std::span<const TermsField> TermsFields();
-// What each [[user]] and [[account]] may say of all its jobs together.
+// Allowed in each [[user]] and [[account]].
 std::span<const OwnerField> OwnerFields();
 
-// "12GiB", "500 MB", "1.5G", "4096" (base/size_text.h): bytes; nothing when it is no size.
+// "12GiB", "500 MB", "1.5G", "4096" (base/size_text.h), in bytes. Nullopt: not a size.
 std::optional<int64_t> ParseBytes(std::string_view text);
-// "25%" too, up to the whole.
+// Also "25%", up to 100%.
 std::optional<int64_t> ParseSizeOrShare(std::string_view text);
 std::string ShowSize(int64_t size);
 
-// The name nearest to a mistyped one; empty when none is near.
+// The known name nearest to a mistyped one; empty: none is near.
 std::string Nearest(std::string_view wrong, const std::vector<std::string>& names);
 
 }  // namespace spillway::agent

@@ -26,9 +26,9 @@ constexpr TermsPair kTermsPairs[] = {
     {"link_guaranteed", "link_limit", &T::link_guaranteed_permille, &T::link_limit_permille}};
 
 constexpr char kNameLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
-constexpr int64_t kWrong = 0;  // was said already
+constexpr int64_t kWrong = 0;  // the error is reported already
 
-// What one file says, put into a Config; keeps going after an error, to name them all.
+// Reads one file into a Config. Goes on after an error, to report all of them.
 class FileReader {
  public:
   FileReader(std::string path, ConfigResult* result) : path_(std::move(path)), result_(*result) {}
@@ -165,7 +165,7 @@ class FileReader {
     return std::nullopt;
   }
 
-  // Everything but the keys in `others` is about terms.
+  // All keys but `others` are terms.
   void ReadTerms(const toml::table& table, const std::vector<std::string>& others,
                  TermsChange* terms) {
     std::vector<std::string> known = others;
@@ -185,17 +185,16 @@ class FileReader {
     for (const TermsPair& pair : kTermsPairs) CheckPair(table, *terms, pair);
   }
 
-  // Of a share and bytes each device may tell.
+  // A share and bytes compare differently on each device.
   static bool IsMore(int64_t less, int64_t most) {
     return (less < 0) == (most < 0) && (less < 0 ? less < most : less > most);
   }
-  // What is said in one place agrees with itself; across places the limit that holds at last is the
-  // guarantee's bound.
+  // Checks one place alone: a guarantee set elsewhere is bounded by the final limit.
   void CheckPair(const toml::table& table, const TermsChange& terms, const TermsPair& pair) {
     const std::optional<int64_t> less = terms.*pair.less, most = terms.*pair.most;
     const toml::node* const node = table.get(pair.less_key);
     if (pair.less == &TermsChange::floor_bytes && less == kDefaultFloorBytes)
-      return;  // it gives way to a smaller limit
+      return;  // it is cut to a smaller limit
     if (node != nullptr && less && most && IsMore(*less, *most))
       Say(node->source(), std::string(pair.less_key) + " is more than " + pair.most_key);
   }
@@ -215,7 +214,7 @@ class FileReader {
     result_.config.rules.push_back(rule);
   }
 
-  // Everything but the keys in `others` is about all jobs of a user or an account.
+  // All keys but `others` are terms of a user or an account.
   void ReadOwner(const toml::table& table, const std::vector<std::string>& others,
                  OwnerChange* terms) {
     std::vector<std::string> known = others;
@@ -311,7 +310,6 @@ std::vector<std::string> DropIns(const std::string& path, std::vector<std::strin
   return files;
 }
 
-// As a TOML file takes it.
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text)
@@ -320,7 +318,7 @@ std::string Quoted(const std::string& text) {
 }
 
 std::string Show(const ConfigField& field, const Config& config) {
-  // The place is only read.
+  // Only read, despite the const_cast.
   const FieldPlace place = field.place(const_cast<Config&>(config));
   if (const auto* text = std::get_if<std::string*>(&place)) return Quoted(**text);
   if (const auto* flag = std::get_if<bool*>(&place)) return **flag ? "true" : "false";
@@ -380,7 +378,7 @@ std::string ShowRule(const JobRule& rule) {
          (rule.uid ? "uid = " + std::to_string(*rule.uid) + "\n" : "") + ShowTerms(rule.terms);
 }
 
-// As they stand in a file, in their order: what comes later wins.
+// In the order of the file: later entries win.
 std::vector<std::string> ShowLists(const Config& config) {
   std::vector<std::string> entries;
   for (const DeviceSetting& device : config.devices) entries.push_back(ShowDevice(device));
@@ -390,7 +388,6 @@ std::vector<std::string> ShowLists(const Config& config) {
   return entries;
 }
 
-// "[[rule]] job = ..., limit = ...".
 std::string OnOneLine(std::string entry) {
   entry.pop_back();
   entry[entry.find('\n')] = ' ';
@@ -398,7 +395,7 @@ std::string OnOneLine(std::string entry) {
   return entry;
 }
 
-// Each entry of one side that the other has not; where only their order differs, all of them.
+// Entries that one side lacks. If only the order differs, all entries.
 void AddListDifferences(std::vector<std::string> from, std::vector<std::string> to,
                         std::vector<std::string>* lines) {
   if (from == to) return;

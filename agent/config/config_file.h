@@ -1,13 +1,11 @@
 // Reads the configuration from /etc/spillway/spillway.toml and the drop-ins beside it
-// (spillway.d/*.toml, by name).
-//
-// All or nothing: a configuration, or every error that was found, each with file and line.
+// (spillway.d/*.toml, by name). The result is a configuration, or every error with file and line.
 //
 // Invariants
-//  1. A name that is not known is an error, with the nearest one that is.
-//  2. Later files set again what earlier ones said; rules and devices add up in order.
-//  3. A file that is not there is empty, where nobody named it; one that cannot be read is an
-//  error, as is a folder of drop-ins.
+//  1. An unknown name is an error that suggests the nearest known name.
+//  2. Later files override earlier ones. Rules and devices add up, in order.
+//  3. A missing file counts as empty unless it was named. An unreadable file or drop-in folder is
+//     an error.
 #pragma once
 
 #include <string>
@@ -19,20 +17,19 @@ namespace spillway::agent {
 
 struct ConfigResult {
   Config config;
-  std::vector<std::string> errors;  // "FILE:LINE: what"; empty: the configuration holds
+  std::vector<std::string> errors;  // "FILE:LINE: what"; empty: the configuration is valid
   std::vector<std::string> files;   // that were read
 };
 
 enum class MainFile : uint8_t { kMayBeMissing, kMustBeThere };
 ConfigResult ReadConfigFiles(const std::string& path, MainFile main_file = MainFile::kMayBeMissing);
 
-// The whole configuration as a file that ReadConfigFiles takes.
 std::string ShowConfig(const Config& config);
-// One line for each value that differs: "[agent] socket: A -> B".
+// One line per different value: "[agent] socket: A -> B".
 std::vector<std::string> DifferencesBetween(const Config& from, const Config& to);
-// Of what differs, what a running agent cannot change: "[agent] socket".
+// The differences that need a restart: "[agent] socket".
 std::vector<std::string> NeedRestart(const Config& from, const Config& to);
-// What an agent that runs with `running` may take over of `next` without a restart.
+// `next`, with the settings that need a restart taken from `running`.
 Config WithoutRestart(const Config& running, Config next);
 
 }  // namespace spillway::agent

@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-// File names may hold any bytes.
+// File names may hold any bytes, also invalid UTF-8.
 std::string TextOf(const ordered_json& json) {
   return json.dump(2, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }

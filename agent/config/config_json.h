@@ -1,4 +1,4 @@
-// The configuration, and what is said about it, for scripts. Pure.
+// The configuration, and its errors, for scripts. Pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace spillway::agent {
 
-// Objects with "schema": 1, whose fields keep their meaning within it; a line's end behind each.
+// Objects with "schema": 1; within a schema fields keep their meaning. Each ends with a newline.
 std::string CheckAsJson(const ConfigResult& result);  // "valid", "errors", "files"
-std::string ShowAsJson(const Config& config);         // "configuration": as the file would be
-std::string DiffAsJson(const Config& config);         // "differences" from the defaults, as lines
+std::string ShowAsJson(const Config& config);         // "configuration": as in the file
+std::string DiffAsJson(const Config& config);  // "differences" from the defaults, one string each
 
 }  // namespace spillway::agent

@@ -1,4 +1,4 @@
-// A device's UUID as people write it. Pure.
+// A device's UUID as text. Pure.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace spillway::agent {
 
-// "GPU-00000000-0000-...": its 16 bytes; false when it is none.
+// Takes "GPU-00000000-0000-..."; false: not a UUID.
 bool ParseUuid(const std::string& text, protocol::DeviceUuid* out);
 
 }  // namespace spillway::agent

@@ -1,7 +1,5 @@
-// Which GPUs this node has: from NVML where it is installed (opened at run time), and from the
-// configuration.
-//
-// Called once at start. Nothing here is kept open.
+// This node's GPUs: from NVML where it is installed (opened at run time), and from the
+// configuration. Called once at start; keeps nothing open.
 #pragma once
 
 #include <string>
@@ -12,8 +10,7 @@
 
 namespace spillway::agent {
 
-// What went wrong is added to `problems`; devices that NVML does not know are not found without the
-// configuration.
+// Adds to `problems`. Without NVML only configured devices are found.
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems);
 
 }  // namespace spillway::agent

@@ -1,8 +1,6 @@
-// NVIDIA's management library, opened at run time: which devices there are, and what is used of
-// their memory.
-//
-// Made and used on one thread at a time; the library is open as long as it lives. Where it is not
-// installed, or does not work, it knows no devices.
+// NVIDIA's management library, opened at run time: the devices and their used memory. Used on one
+// thread at a time; keeps the library open while it lives. A missing or failing library means no
+// devices.
 #pragma once
 
 #include <sys/types.h>
@@ -30,8 +28,8 @@ class Nvml {
   bool works() const { return works_; }
 
   std::vector<NodeDevice> List() const;
-  // By all processes, ours or not, as the driver counts; by UUID. Devices that do not answer are
-  // left out.
+  // Used by all processes, also foreign ones, as the driver counts; by UUID. A device that does not
+  // answer is left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
   struct ProcessUse {
@@ -39,7 +37,7 @@ class Nvml {
     std::string uuid;
     int64_t bytes = 0;
   };
-  // Of processes that compute; none where the driver does not tell.
+  // Of computing processes. Empty if the driver does not report them.
   std::vector<ProcessUse> UsedByProcesses() const;
 
  private:

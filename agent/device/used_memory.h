@@ -1,7 +1,5 @@
-// What is used of the node's devices at this moment, by whomever: for who looks at the node.
-//
-// Called by the HTTP server's threads, several at once; NVML may take its time, and whoever comes
-// meanwhile goes without.
+// Memory that any process uses on the node's devices now, for the agent's pages. Called by several
+// threads of the HTTP server. NVML may be slow, so a concurrent caller gets an empty answer.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +14,10 @@ namespace spillway::agent {
 
 class UsedMemory {
  public:
-  // `is_asked`: false where the operator does not want NVML to be asked at all.
+  // `is_asked`: false if the operator switched NVML off.
   explicit UsedMemory(bool is_asked) : is_asked_(is_asked) {}
 
-  // By UUID; nothing of devices that nobody knows.
+  // By UUID; without unknown devices.
   std::map<std::string, int64_t> Read() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!is_asked_ || !lock) return {};
@@ -30,7 +28,7 @@ class UsedMemory {
  private:
   const bool is_asked_;
   std::mutex mutex_;
-  std::optional<Nvml> nvml_;  // guarded by mutex_; from the first question on
+  std::optional<Nvml> nvml_;  // guarded by mutex_; made by the first call
 };
 
 }  // namespace spillway::agent

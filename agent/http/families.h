@@ -1,6 +1,5 @@
-// Metric families on their way to a scrape: begun one after the other, each filled with series.
-//
-// A value of who builds a page; no thread knows of it but his.
+// Metric families for a scrape: begun one after the other, each filled with series. A value on the
+// stack of its page's builder.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -35,7 +34,6 @@ class Families {
   void BeginHistogram(const char* name, const char* help) {
     Begin(name, prometheus::MetricType::Histogram, help);
   }
-  // To the family begun last.
   void Add(Labels labels, double value) {
     prometheus::ClientMetric metric;
     metric.label = std::move(labels);
@@ -44,7 +42,7 @@ class Families {
     families_.back().metric.push_back(std::move(metric));
   }
   void Add(Labels labels, int64_t value) { Add(std::move(labels), static_cast<double>(value)); }
-  // `counts`: each of what took up to its bound, and no longer than one before; the last: longer.
+  // `counts[i]`: samples above bounds[i - 1] up to bounds[i]; the last: above all bounds.
   template <size_t N>
   void Add(Labels labels, const std::array<double, N>& bounds,
            const std::array<int64_t, N + 1>& counts, int64_t sum_ns) {
@@ -68,7 +66,7 @@ class Families {
     BeginCounter(name, help);
     Add({}, value);
   }
-  // Those that have series.
+  // Drops families without series.
   std::vector<prometheus::MetricFamily> Take() {
     std::erase_if(families_,
                   [](const prometheus::MetricFamily& family) { return family.metric.empty(); });
@@ -83,9 +81,8 @@ class Families {
   std::vector<prometheus::MetricFamily> families_;
 };
 
-// What each file knows.
 void AddProcess(Families& out);
-// `used_bytes`: of devices, by UUID.
+// `used_bytes`: by device UUID.
 void AddNode(const NodeReport& report, const std::map<std::string, int64_t>& used_bytes,
              Families& out);
 void AddOwners(const NodeReport& report, Families& out);

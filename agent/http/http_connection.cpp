@@ -13,7 +13,7 @@ namespace spillway::agent {
 namespace {
 
 constexpr size_t kPieceBytes = 4096;
-constexpr int kMostDiscarded = 16;  // pieces at a time: other clients have their turn
+constexpr int kMostDiscarded = 16;  // pieces at a time, so that other clients get their turn
 
 struct Reason {
   int status;
@@ -35,7 +35,7 @@ const char* WordsOf(int status) {
   return found == std::end(kReasons) ? "Error" : found->words;
 }
 
-// RFC 9110, 5.6.7; the agent's locale is C.
+// RFC 9110, 5.6.7. The agent's locale is C.
 std::string Date() {
   const time_t now = time(nullptr);
   tm parts{};
@@ -71,7 +71,7 @@ bool HttpConnection::Go(int64_t now_ns) {
   if (state_ == State::kReading) return Read(now_ns);
   if (state_ == State::kWriting) Write(now_ns);
   if (state_ == State::kClosing) Discard();
-  if (state_ == State::kWaiting) state_ = State::kDone;  // only a client that is gone is heard of
+  if (state_ == State::kWaiting) state_ = State::kDone;  // only a disconnect wakes a waiting client
   return false;
 }
 
@@ -83,7 +83,7 @@ bool HttpConnection::Read(int64_t now_ns) {
   if (size <= 0) return false;
   const std::string_view news(piece, static_cast<size_t>(size));
   received_ += news;
-  // A head ends with a line: what comes byte by byte is not read again for each.
+  // A head ends with a line, so single bytes do not cause a new parse each.
   if (news.find('\n') == news.npos && received_.size() < kMostHeadBytes) return false;
   request_ = ReadRequestHead(received_);
   if (request_.state == RequestHead::State::kIncomplete) return false;
@@ -131,8 +131,7 @@ void HttpConnection::Write(int64_t now_ns) {
   deadline_ns_ = now_ns + kCloseNs;
 }
 
-// Closing a socket with unread bytes resets it, and a reset can overtake the answer (RFC
-// 9112, 9.6).
+// Closing a socket with unread bytes resets it; the reset can overtake the answer (RFC 9112, 9.6).
 void HttpConnection::Discard() {
   char piece[kPieceBytes];
   for (int i = 0; i < kMostDiscarded; ++i) {

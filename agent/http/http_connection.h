@@ -1,14 +1,10 @@
-// One client of the pages: reads its request's head, sends one answer, and closes.
-//
-// Owned and called by the pages' server, on its thread, when the socket is ready or time has
-// passed. Never blocks.
+// One HTTP client: reads its request's head, sends one answer, and closes. Owned and called by the
+// server, on its thread, when the socket is ready or a deadline passed. Never blocks.
 //
 // Invariants
-//  1. A client has kHeadNs to send its head and kAnswerNs to take its answer, from the first byte
-//  to the last.
-//  2. Every answer says "Connection: close": a second request on the connection is never read.
-//  3. After the answer the connection is closed in order: the client can read all of it before a
-//  reset could take it away.
+//  1. A client has kHeadNs in total to send its head, and kAnswerNs to take its answer.
+//  2. Every answer says "Connection: close". A second request on the connection is never read.
+//  3. The connection is closed in order: no reset can overtake the answer.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +35,9 @@ class HttpConnection {
   State state() const { return state_; }
   int64_t deadline_ns() const { return deadline_ns_; }
   const RequestHead& request() const { return request_; }
-  // What epoll is to watch.
   uint32_t events() const;
 
-  // The socket is ready. True: a head has come whole, and is to be answered (or made to wait).
+  // Call it when the socket is ready. True: the head is complete and needs an answer (or a wait).
   bool Go(int64_t now_ns);
   void AwaitPage(MadePage page, int64_t now_ns);
   bool Awaits(MadePage page) const { return state_ == State::kWaiting && page_ == page; }
@@ -63,7 +58,7 @@ class HttpConnection {
   int64_t deadline_ns_;
   std::string received_, head_;
   RequestHead request_;
-  PageText body_;  // null: none is sent
+  PageText body_;  // null: no body
   size_t sent_ = 0;
 };
 

@@ -19,13 +19,12 @@ namespace spillway::agent {
 namespace {
 
 // Note [A crowd of clients]
-// One thread serves all clients, and none of them can hold it up. When kMostClients are here, the
-// one that has been silent for longest makes room for the next: a crowd that says nothing displaces
-// only itself. Whoever sends its request with its connection, as every prober and scraper does, is
-// answered before the next client is taken.
+// One thread serves all clients, and no client can block it. With kMostClients connected, the next
+// replaces the one silent for longest: a silent crowd displaces only itself. A client that sends
+// its request at once, as probes and scrapers do, is answered before the next is accepted.
 constexpr size_t kMostClients = 256;
 constexpr int kMostReady = 64;
-constexpr int kMostTaken = 64;  // before clients have their turn
+constexpr int kMostTaken = 64;  // accepted before clients get their turn
 constexpr int64_t kNoFilesNs = 100'000'000;
 
 constexpr uint64_t kListener = 0, kMade = 1, kEnd = 2, kFirstClient = 3;
@@ -60,7 +59,7 @@ class HttpServer::Impl {
   int port() const { return port_; }
 
  private:
-  using Clients = std::map<uint64_t, HttpConnection>;  // those that came first are first
+  using Clients = std::map<uint64_t, HttpConnection>;  // in order of arrival
   using State = HttpConnection::State;
 
   void Run() {
@@ -117,7 +116,7 @@ class HttpServer::Impl {
             .body = Text(why_not.empty() ? "ready\n" : why_not)};
   }
 
-  // On the maker's thread.
+  // On the page maker's thread.
   std::string Make(MadePage page) const {
     if (page == MadePage::kMetrics) {
       const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();
@@ -173,7 +172,7 @@ class HttpServer::Impl {
     clients_.erase(oldest);
   }
 
-  // A listener that is watched while nobody can be taken would wake the thread for ever.
+  // Without free descriptors, a watched listener would wake the thread forever.
   void PauseAccepting() {
     Watch(EPOLL_CTL_MOD, listener_.get(), 0, kListener);
     accept_again_ns_ = ClockNs() + kNoFilesNs;
@@ -227,7 +226,7 @@ class HttpServer::Impl {
   int port_ = -1;
   Clients clients_;
   uint64_t next_client_ = kFirstClient;
-  int64_t accept_again_ns_ = 0;  // 0: it accepts
+  int64_t accept_again_ns_ = 0;  // 0: accepting now
   PageMaker maker_;
   std::thread thread_;
 };

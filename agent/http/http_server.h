@@ -1,14 +1,13 @@
-// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for whoever restarts
-// it, /api/v1/status as JSON.
+// The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for probes,
+// /api/v1/status as JSON.
 //
-// Started by the agent; serves on two threads of its own, which see only the last report that the
-// loop has published: one talks to all clients and never blocks, the other makes the pages that
-// take time. One request a connection, GET and HEAD.
+// Started by the agent. Its two threads see only the last report that the loop published. One
+// serves all clients and never blocks; the other makes the slow pages. One request a connection,
+// GET and HEAD.
 //
 // Invariants
-//  1. /healthz and /readyz wait for no other client and for no other page.
-//  2. At most 256 clients are kept; a further one takes the place of the one that has been silent
-//  for longest.
+//  1. /healthz and /readyz wait for no other client or page.
+//  2. At most 256 clients are kept. A further client replaces the one silent for longest.
 #pragma once
 
 #include <memory>
@@ -21,7 +20,7 @@
 
 namespace spillway::agent {
 
-// Set by the loop, read by the server's threads; a report never changes once it is set.
+// The loop sets it, the server's threads read it. A report never changes once it is set.
 class LatestReport {
  public:
   void Set(std::shared_ptr<const NodeReport> report) {
@@ -40,11 +39,10 @@ class LatestReport {
 
 class HttpServer {
  public:
-  // `address`: "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one.
-  // `latest` and `used`, which may be null, outlive it.
+  // `address`: "127.0.0.1:9477", "[::1]:9477"; port 0 takes a free one. `latest` and `used` (may be
+  // null) outlive the server.
   HttpServer(std::string address, const LatestReport* latest, UsedMemory* used = nullptr);
   ~HttpServer();
-  // An error: why it cannot serve.
   base::Status Start();
   int port() const;
 

@@ -5,8 +5,7 @@ namespace {
 
 constexpr double kNs = 1e9;
 
-// By what others know the job, and its part, their series are joined with ours. Local jobs have no
-// such labels.
+// Labels that join our series with those of other exporters. Local jobs have none.
 Labels WithSource(Labels labels, const JobReport& job) {
   constexpr const char* names[] = {"", "hpc_job", "pod_uid", "container_id"};
   if (job.source == JobSource::kLocal) return labels;
@@ -26,8 +25,7 @@ Labels Of(const JobReport& job, const std::string& part) {
   return part.empty() ? labels : With(std::move(labels), name, part);
 }
 
-// The states that a job can be in on a device, as labels; each has a series, so that none goes
-// missing.
+// Every phase has a series, so that none goes missing.
 constexpr const char* kPhases[] = {"waiting",  "learning",    "planned",
                                    "reactive", "passthrough", "rejected"};
 
@@ -108,7 +106,7 @@ void AddValues(const NodeReport& report, Families& out) {
   }
 }
 
-// A job whose protocol has only the sums counts as unknown, and no other does.
+// A job whose protocol reports only the sums has the cause "unknown".
 void AddTransfers(const NodeReport& report, Families& out) {
   out.BeginCounter("spillway_job_transfer_bytes_total",
                    "Bytes moved between device and host, by why.");

@@ -1,9 +1,9 @@
-// A report as Prometheus reads it. Pure; any thread.
+// Formats a report for Prometheus. Pure; any thread.
 //
 // Invariants
 //  1. A job's series end with the job: they are made from the report alone.
-//  2. Labels are bounded: jobs, devices, and fixed words; no pid, no path. `job` is Prometheus's
-//  own word, ours is job_id.
+//  2. Labels are bounded: jobs, devices and fixed words; no pid, no path. Our label is job_id, as
+//     Prometheus uses `job`.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@
 
 namespace spillway::agent {
 
-// `used_bytes`: of the devices' memory, by UUID, as far as it is known.
+// `used_bytes`: used device memory by UUID, where known.
 std::string MetricsOf(const NodeReport& report,
                       const std::map<std::string, int64_t>& used_bytes = {});
 

@@ -7,7 +7,6 @@ namespace {
 Labels Of(const DeviceReport& device) {
   return {{"gpu", std::to_string(device.number)}, {"uuid", device.uuid}};
 }
-// Where nobody knows which it is.
 std::string NameOf(int numa_node) {
   return numa_node == kAnyNode ? "any" : std::to_string(numa_node);
 }
@@ -120,7 +119,6 @@ void AddCounters(const NodeCounters& counters, Families& out) {
               counters.faulty_frames);
 }
 
-// Every request on the socket that an operator makes, by what became of it.
 void AddRequests(const NodeCounters& counters, Families& out) {
   const auto labels = [](const auto& entry) {
     return Labels{{"method", entry.first.first}, {"code", entry.first.second}};

@@ -1,12 +1,10 @@
-// Makes the pages that take time, on a thread of its own: NVML can hang, and a node's worth of jobs
-// is a long page. Nobody who asks for another page waits for them.
-//
-// Owned by the pages' server. Want and Take are called by its thread; file() becomes readable when
-// a page was made.
+// Makes the slow pages on its own thread: NVML can hang, and a page of many jobs is long. Requests
+// for other pages do not wait. Owned by the HTTP server, whose thread calls Want and Take. file()
+// becomes readable when a page is ready.
 //
 // Invariants
-//  1. A page is made once for all that wait for it.
-//  2. The thread ends with this object; it finishes the page that it is making.
+//  1. One page serves all clients that wait for it.
+//  2. The destructor waits for the page that the thread is making.
 #pragma once
 
 #include <array>
@@ -32,7 +30,7 @@ class PageMaker {
   ~PageMaker();
 
   void Want(MadePage page);
-  // Null: not made since the last call.
+  // Null: none was made since the last call.
   PageText Take(MadePage page);
   int file() const { return made_notifier_.get(); }
 

@@ -15,8 +15,7 @@ namespace {
 
 constexpr double kNsPerSecond = 1e9;
 
-// Seconds since 1970 at which this process began: its age is counted in ticks since the machine's
-// start.
+// This process's start in seconds since 1970. The kernel gives it in ticks since boot.
 double StartTimeSeconds() {
   const std::string stat = base::ReadFile("/proc/self/stat").value_or("");
   constexpr char kSkippedFields[] =

@@ -34,8 +34,8 @@ bool EqualIgnoringCase(std::string_view one, std::string_view other) {
   });
 }
 
-// Takes a line off the front, without its end (a lone LF ends one too: RFC 9112, 2.2). False: the
-// line has no end yet.
+// Removes the first line, without its end; a lone LF is an end too (RFC 9112, 2.2). False: the line
+// is not complete.
 bool TakeLine(std::string_view& text, std::string_view* line) {
   const size_t end = text.find('\n');
   if (end == text.npos) return false;
@@ -45,7 +45,7 @@ bool TakeLine(std::string_view& text, std::string_view* line) {
   return true;
 }
 
-// "/metrics" of "/metrics?x=1" and of "http://node:9477/metrics"; empty: it is no path.
+// "/metrics" from "/metrics?x=1" and "http://node:9477/metrics"; empty: not a path.
 std::string PathOf(std::string_view target) {
   const size_t scheme = target.find("://");
   if (!target.starts_with('/') && scheme != target.npos) {
@@ -77,7 +77,7 @@ RequestHead ReadRequestLine(std::string_view line) {
   return head.path.empty() && !asks_of_the_server ? RefusedHead(400) : head;
 }
 
-// No blank may stand before the colon, and no line may go on in the next (RFC 9112, 5.1 and 5.2).
+// A space before the colon, and folded lines, are forbidden (RFC 9112, 5.1 and 5.2).
 bool IsField(std::string_view line) {
   const size_t colon = line.find(':');
   return colon != line.npos && IsToken(line.substr(0, colon)) &&

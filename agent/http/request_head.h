@@ -1,11 +1,10 @@
-// Reads the head of an HTTP/1.x request: its method, its path, and what is wrong with it. Pure.
-//
-// Called by the pages' server with all that a client has sent so far.
+// Parses the head of an HTTP/1.x request: method, path, or the error. Pure. Called with all bytes
+// that a client has sent so far.
 //
 // Invariants
-//  1. The answer depends on the bytes alone, not on the pieces in which they came.
+//  1. The result depends on the bytes alone, not on the pieces in which they arrived.
 //  2. Bytes behind the head (a body, another request) change nothing.
-//  3. A head that is refused is refused with the status of RFC 9110: 400, 414, 431 or 505.
+//  3. A refused head has a status of RFC 9110: 400, 414, 431 or 505.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,7 @@ inline constexpr size_t kMostHeadBytes = 8192;
 struct RequestHead {
   enum class State { kIncomplete, kComplete, kRefused };
   State state = State::kIncomplete;
-  int status = 200;  // of kRefused: what the client is told
+  int status = 200;  // of kRefused: sent to the client
   std::string method, path = {};
 };
 

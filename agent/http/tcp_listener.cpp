@@ -19,7 +19,7 @@ std::optional<uint16_t> PortIn(const std::string& text) {
              : std::nullopt;
 }
 
-// Without SO_REUSEPORT: with it two agents had the port, and each scrape came to one of them by
+// No SO_REUSEPORT: two agents could share the port, and each scrape would reach one of them by
 // chance.
 base::UniqueFd Listening(const addrinfo& where) {
   base::UniqueFd file(

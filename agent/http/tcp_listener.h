@@ -1,7 +1,5 @@
-// A TCP socket that listens where the configuration says: "127.0.0.1:9477", "[::1]:9477",
-// "node:9477"; port 0 takes a free one.
-//
-// Called once by the pages' server. The socket does not block.
+// A nonblocking TCP socket that listens on "127.0.0.1:9477", "[::1]:9477" or "node:9477"; port 0
+// takes a free one.
 #pragma once
 
 #include <string>

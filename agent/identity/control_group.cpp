@@ -18,7 +18,7 @@ Segments Split(std::string_view text, char at) {
   return parts;
 }
 
-// What follows the prefix; nothing when the text does not begin with it.
+// The text after the prefix; empty if the prefix is missing.
 std::string_view After(std::string_view prefix, std::string_view text) {
   return text.substr(0, prefix.size()) == prefix ? text.substr(prefix.size()) : std::string_view();
 }
@@ -26,8 +26,7 @@ bool IsAll(std::string_view text, std::string_view letters) {
   return !text.empty() && text.find_first_not_of(letters) == std::string_view::npos;
 }
 bool IsNumber(std::string_view text) { return IsAll(text, "0123456789"); }
-// "0", "batch", "interactive", "0+1". It becomes a label, where one byte that is no text would
-// spoil the whole page.
+// "0", "batch", "interactive", "0+1". It becomes a label, and an invalid byte would spoil the page.
 bool IsStep(std::string_view text) {
   return IsAll(text, "0123456789abcdefghijklmnopqrstuvwxyz+_.-");
 }
@@ -35,7 +34,7 @@ bool IsContainerId(std::string_view text) {
   return text.size() == 64 && IsAll(text, "0123456789abcdef");
 }
 
-// "cri-containerd-<id>.scope", "libpod-<id>", "<id>": the id.
+// The id of "cri-containerd-<id>.scope", "libpod-<id>" or "<id>".
 std::string_view ContainerIn(std::string_view segment) {
   if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".scope")
     segment.remove_suffix(6);
@@ -64,7 +63,7 @@ ControlGroupIdentity SlurmIn(const Segments& path) {
   return {};
 }
 
-// "pod1f2e-...", "kubepods-burstable-pod1f2e_....slice": the pod's uid.
+// The uid of "pod1f2e-..." or "kubepods-burstable-pod1f2e_....slice".
 std::string PodIn(std::string_view segment) {
   if (segment.size() > 6 && segment.substr(segment.size() - 6) == ".slice")
     segment.remove_suffix(6);

@@ -1,13 +1,9 @@
-// Which job a process belongs to by its control groups: a Slurm job, a Kubernetes pod, a container,
-// or none of these.
-//
-// Pure: the text of /proc/PID/cgroup in, an identity out. The kernel writes that file as the
-// agent's own namespace sees it.
+// Finds a process's job by its control groups: a Slurm job, a Kubernetes pod, a container, or none.
+// Pure: parses /proc/PID/cgroup, which the kernel writes relative to the agent's own namespace.
 //
 // Invariants
-//  1. A path counts only from its beginning (`/slurm...`, `/kubepods...`): what a user makes below
-//  a subtree of his own cannot
-//     look like another's job.
+//  1. A path counts only from its beginning (`/slurm...`, `/kubepods...`). So a group that a user
+//     makes in an own subtree cannot imitate another job.
 #pragma once
 
 #include <string>

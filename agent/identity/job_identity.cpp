@@ -13,7 +13,7 @@ namespace {
 
 constexpr int kMostAncestors = 64;
 
-// The numbers behind "Name:" in /proc/PID/status.
+// The numbers after "Name:" in /proc/PID/status.
 std::istringstream NumbersAfter(const std::string& status, const char* name) {
   const size_t line = status.find(std::string("\n") + name + ":");
   if (line == std::string::npos) return std::istringstream();
@@ -30,8 +30,8 @@ std::optional<std::string> ProcessTable::Read(pid_t pid, const char* file) const
 std::optional<ProcessTable::Process> ProcessTable::Look(pid_t pid) const {
   const std::optional<std::string> stat = Read(pid, "stat"), status = Read(pid, "status");
   if (!stat || !status) return std::nullopt;
-  // "pid (command) state parent ... started ...": the command may hold anything, so count from its
-  // last parenthesis.
+  // "pid (command) state parent ... started ...". The command may hold any character, so fields
+  // count from the last parenthesis.
   const size_t open = stat->find('('), close = stat->rfind(')');
   if (open == std::string::npos || close == std::string::npos || close < open) return std::nullopt;
   Process process;

@@ -1,13 +1,11 @@
-// Who is at the other end of a socket: a process, its user, and the job that it belongs to.
-//
-// Called by the agent's loop. Reads the proc file system; what it finds is the kernel's word, not
-// the tenant's.
+// The process behind a socket, its user, and its job. Called by the agent's loop. Reads /proc: the
+// identity comes from the kernel, not from the tenant.
 //
 // Invariants
-//  1. A process in a Slurm job, pod or container belongs to that job. Any other belongs to the job
-//  of its leader: the process
-//     that it names, if that is itself or an ancestor of the same user; else itself.
-//  2. A process that has ended in between has no identity.
+//  1. A process in a Slurm job, pod or container belongs to that job. Another process belongs to
+//     the job of its leader: the process that it names, if that is itself or an ancestor of the
+//     same user; else itself.
+//  2. A process that has ended meanwhile has no identity.
 #pragma once
 
 #include <sys/types.h>
@@ -21,7 +19,7 @@ namespace spillway::agent {
 
 struct JobIdentity {
   std::string name;  // "slurm-1201", "pod-1f2e3d4c", "container-0123456789ab", "local-4711"
-  std::string key;   // unlike the name never another's, as long as the node runs
+  std::string key;   // unlike the name, unique while the node runs
   JobSource source = JobSource::kLocal;
   std::string part;
   std::string command;  // base name of the process's program
@@ -30,10 +28,10 @@ struct JobIdentity {
 
 class ProcessTable {
  public:
-  // `root`: "/proc", or a tree of files like it.
+  // `root`: "/proc", or a copy of its tree.
   explicit ProcessTable(std::string root = "/proc") : root_(std::move(root)) {}
 
-  // `leader_pid` as the process itself counts; 0: none.
+  // `leader_pid` is in the process's own pid namespace; 0: none.
   std::optional<JobIdentity> IdentityOf(pid_t pid, uid_t uid, pid_t leader_pid) const;
 
  private:

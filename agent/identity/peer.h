@@ -1,7 +1,5 @@
-// The process behind a connection, known by more than its number: another process with the same
-// number is another.
-//
-// Owned by the session; one thread. Real ones are SocketPeers, tests make their own.
+// The process behind a connection. A later process with the same pid is a different peer. Owned by
+// the session; one thread. SocketPeer is the real one; tests have others.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +12,7 @@ class Peer {
   virtual pid_t pid() const = 0;
   virtual uid_t uid() const = 0;
   virtual bool IsAlive() const = 0;
-  // To be polled; readable when the process has ended. -1: there is nothing to poll.
+  // Readable when the process has ended, for polling. -1: nothing to poll.
   virtual int file() const { return -1; }
 };
 

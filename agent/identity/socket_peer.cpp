@@ -15,7 +15,7 @@ base::UniqueFd ProcessBehind(int socket, pid_t pid) {
   socklen_t length = sizeof file;
   if (getsockopt(socket, SOL_SOCKET, kSoPeerPidFd, &file, &length) == 0)
     return base::UniqueFd(file);
-  // Older kernels: the number may have become another's since it connected, but not from now on.
+  // Older kernels: the pid may have been reused before this call, but not after.
   return base::UniqueFd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
 }
 

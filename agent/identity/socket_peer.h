@@ -1,5 +1,4 @@
-// The process at the other end of a real socket, held by a pidfd: its number cannot become
-// another's while we look at it.
+// The process at the other end of a real socket. A pidfd keeps its pid from being reused.
 #pragma once
 
 #include <memory>
@@ -11,7 +10,7 @@ namespace spillway::agent {
 
 class SocketPeer : public Peer {
  public:
-  // Null when the process has ended already or the kernel gives no pidfd.
+  // Null: the process has ended, or the kernel gives no pidfd.
   static std::unique_ptr<SocketPeer> Of(int socket);
 
   pid_t pid() const override { return pid_; }

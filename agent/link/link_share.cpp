@@ -23,7 +23,7 @@ base::UniqueFd MakeFile(const char* name, size_t size_bytes) {
   return file;
 }
 
-// The same memory, open for reading only; mappings that exist stay writable.
+// The same memory, read-only. Existing mappings stay writable.
 base::UniqueFd ForReading(int file) {
   if (fcntl(file, F_ADD_SEALS, F_SEAL_FUTURE_WRITE | F_SEAL_SEAL) != 0) return {};
   return base::UniqueFd(
@@ -37,7 +37,7 @@ LinkShare::LinkShare(base::UniqueFd terms_file, base::UniqueFd lanes_file)
       terms_memory_(terms_file.get(), sizeof(protocol::LinkTerms)),
       lanes_memory_(lanes_file_.get(), sizeof(protocol::LinkLanes)) {
   terms_for_clients_ = ForReading(terms_file.get());
-  // A client could seal them against those who come later.
+  // Otherwise a client could seal the lanes against later clients.
   fcntl(lanes_file_.get(), F_ADD_SEALS, F_SEAL_SEAL);
 }
 
@@ -91,7 +91,7 @@ void LinkShare::Mend(int64_t now_ns) {
       lane.free_at_ns.compare_exchange_strong(free_at_ns, now_ns);
     }
     for (uint32_t slot = 0; slot < protocol::kLinkSlots; ++slot) {
-      // Nobody says that it will ask again later than this.
+      // No honest client announces a later turn.
       int64_t until_ns = lane.slots[slot].waits_until_ns;
       if (until_ns > now_ns + kLongestWait_ns)
         lane.slots[slot].waits_until_ns.compare_exchange_strong(until_ns, 0);

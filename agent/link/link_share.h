@@ -1,14 +1,12 @@
-// How the processes on one device share its link: who has a slot, with what weight, at what rates.
-//
-// Owned by the agent's node, one per device; its one thread. Clients get the two files with their
-// slot's number and ask there themselves (protocol/link_turn.h); nothing here is on the path of a
-// copy.
+// How the processes on one device share its link: slots, weights and rates. Owned by the agent's
+// node, one per device; its one thread. Clients get the two files and their slot's number, and take
+// turns themselves (protocol/link_turn.h). This class is not on the path of a copy.
 //
 // Invariants
-//  1. A slot is one process's; it is given out again only after Leave.
-//  2. Clients can write the lanes, not the terms; neither file can change its size, nor be sealed
-//  by them.
-// What clients wrote (AdmittedBytes) is for display: nothing is decided by it.
+//  1. A slot belongs to one process and is reused only after Leave.
+//  2. Clients can write the lanes, not the terms. Neither file can change its size, and clients
+//     cannot seal them.
+// Never: decides by numbers that clients wrote (AdmittedBytes); they are for display.
 #pragma once
 
 #include <sys/types.h>
@@ -28,25 +26,25 @@ struct LinkRates {
 
 class LinkShare {
  public:
-  // Null: no memory, or no more files.
+  // Null: no memory, or no file descriptor.
   static std::optional<LinkShare> Make(const LinkRates& rates);
   LinkShare(LinkShare&&) noexcept = default;
   LinkShare& operator=(LinkShare&&) noexcept = default;
 
-  // `weight`: positive, such as thousandths of the link. Nothing: all slots are taken.
+  // `weight`: positive, such as thousandths of the link. Nullopt: all slots are taken.
   std::optional<uint32_t> Join(uint32_t weight);
   void SetWeight(uint32_t slot, uint32_t weight);
   void Leave(uint32_t slot);
   void SetRates(const LinkRates& rates);
 
-  // Undoes what no honest client can have written. Called at every turn of the loop or as rarely as
-  // once a second: until then clients wait as long as their weights alone would make them.
+  // Resets lane values that no honest client can have written. Call it at least once a second:
+  // until then clients wait as long as their weights alone demand.
   void Mend(int64_t now_ns);
 
-  // To send to clients: the first is open for reading only.
+  // For clients; the first is open for reading only.
   int terms_file() const { return terms_for_clients_.get(); }
   int lanes_file() const { return lanes_file_.get(); }
-  // As its owner counted.
+  // As counted by the slot's process.
   int64_t AdmittedBytes(uint32_t slot, protocol::Direction direction) const;
 
  private:

@@ -35,11 +35,10 @@ namespace {
 
 constexpr int64_t kPublishNs = 1'000'000'000;
 constexpr int64_t kLongestWaitMs = 1000;
-constexpr int64_t kShortageNs = 60'000'000'000;  // said no more often
-constexpr int kMostAccepted = 16;                // before the sessions have their turn
+constexpr int64_t kShortageNs = 60'000'000'000;  // between two warnings
+constexpr int kMostAccepted = 16;                // before the sessions get their turn
 constexpr int kMostEvents = 256;
 
-// What an event is about: a session's channel, its process, or one of ours.
 enum class About : uint64_t {
   kChannel = 0,
   kProcess = 1,
@@ -61,10 +60,10 @@ int64_t HostBytes(const Config& config) {
                  static_cast<int64_t>(machine.totalram) * machine.mem_unit);
 }
 
-// The name of a socket that an earlier agent opened itself, and ran anew.
+// Names a socket that an earlier agent opened itself and passed on through RunAnew.
 constexpr char kOwnListener[] = "own-listener";
 
-// A session takes two files, a slab one.
+// A session takes two descriptors, a slab one.
 void AllowManyFiles() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -72,13 +71,13 @@ void AllowManyFiles() {
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-// Beside the socket it lives as long as the jobs can: not beyond a reboot.
+// Beside the socket (in /run), the file lives as long as jobs can: until the next boot.
 std::string StatePathOf(const Config& config) {
   if (!config.state.empty() || config.socket.starts_with('@')) return config.state;
   return config.socket + ".state";
 }
 
-// systemd makes a folder for what is to outlive reboots.
+// systemd's STATE_DIRECTORY survives reboots.
 std::string PlanStoreOf(const Config& config) {
   if (!config.plan_store.empty()) return config.plan_store;
   const char* const state_folder = getenv("STATE_DIRECTORY");
@@ -114,7 +113,7 @@ uint64_t RandomNumber() {
 
 Agent::Agent(AgentOptions options, const Config& config)
     : options_(std::move(options)), used_memory_(config.find_devices) {
-  // Before anything starts a thread: a signal that one thread does not block ends the process.
+  // Before any thread starts: a signal that one thread does not block ends the process.
   const sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   std::vector<std::string> problems;
@@ -146,7 +145,7 @@ Agent::Agent(AgentOptions options, const Config& config)
   node_->Restore(std::move(state).value_or({}));
 }
 
-// What the driver counts confirms what processes say, where nothing is on record.
+// Where nothing is on record, the driver's numbers confirm what processes report.
 void Agent::OpenHeldRecords(const Config& config) {
   held_ = std::make_unique<HeldRecords>(state_path_.empty() ? "" : state_path_ + ".held");
   if (!held_->opened().ok()) LogWarning(held_->opened().text());
@@ -169,7 +168,6 @@ void Agent::TakeInherited(std::vector<NodeShares::KeptFile>* kept) {
   }
 }
 
-// The daemon's whole life.
 int Agent::Run() {
   if (!Open()) return 1;
   service_.Ready("serving " + node_->config().socket);
@@ -185,13 +183,13 @@ int Agent::Run() {
   }
   if (!runs_anew_) service_.Stopping();
   node_->Stop();
-  if (runs_anew_) RunAnew();  // does not come back, if it can
+  if (runs_anew_) RunAnew();  // does not return on success
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
   return runs_anew_ ? 1 : 0;
 }
 
-// With the port that there is, where any was asked for.
+// With the actual port: the configured one may be 0.
 std::string Agent::PagesAddress() const {
   const std::string& asked = node_->config().http;
   return asked.substr(0, asked.rfind(':') + 1) + std::to_string(http_->port());
@@ -237,7 +235,7 @@ ConfigResult Agent::ReadConfigAgain() const {
   return result;
 }
 
-// Whoever runs anew with a configuration that is refused has ended for good.
+// With a refused configuration the new process would end for good.
 bool Agent::CanRunAnew() const {
   const ConfigResult result = ReadConfigAgain();
   if (!result.errors.empty())
@@ -245,12 +243,12 @@ bool Agent::CanRunAnew() const {
   return result.errors.empty();
 }
 
-// With what is installed now, and with this agent's socket, slabs and records; sessions end, jobs
-// keep what they have and come back.
+// Executes the installed program with this agent's socket, slabs and records. Sessions end; jobs
+// keep their memory and reconnect.
 void Agent::RunAnew() {
   LogInfo("runs anew");
   http_.reset();
-  desk_.reset();  // with its workers; nobody asks any more
+  desk_.reset();  // ends its workers
   std::vector<Supervisor::File> files = {
       {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
@@ -296,7 +294,7 @@ void Agent::Handle(uint64_t token) {
       return TakeSignal();
     case About::kSlabs:
     case About::kPlans:
-      return;  // Settle takes them
+      return;  // handled by Settle
   }
 }
 
@@ -308,7 +306,7 @@ void Agent::AcceptSome() {
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
     if (peer == nullptr && HasNoFiles())
-      return TurnAway("file descriptors");  // the last was its socket's
+      return TurnAway("file descriptors");  // its socket took the last one
     if (peer == nullptr) continue;
     const int channel_file = socket.get(), process_file = peer->file();
     const auto session = node_->Connected(
@@ -319,8 +317,8 @@ void Agent::AcceptSome() {
   }
 }
 
-// Without files or memory left nobody can be taken; who is not turned away would wake the loop for
-// ever. They try again later.
+// Without descriptors or memory no session can be accepted, and a pending one would wake the loop
+// forever. Refused clients retry later.
 void Agent::TurnAway(const char* what) {
   spare_.Reset();
   for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
@@ -331,7 +329,7 @@ void Agent::TurnAway(const char* what) {
   LogWarning(std::string("no ") + what + " left for new sessions: they are turned away");
 }
 
-// Sessions go on; what needs more than they do waits.
+// Sessions go on; further demands wait.
 void Agent::FollowMemory() {
   const bool is_short = MemoryReserve::IsShort() && !MemoryReserve::Refill();
   if (is_short == was_short_) return;
@@ -340,7 +338,7 @@ void Agent::FollowMemory() {
            : LogInfo("there is memory again");
 }
 
-// Closed files have left epoll by themselves; what is detached still has its process there.
+// Closed descriptors have left epoll. A detached session's process is still watched.
 void Agent::FollowGone() {
   for (const Node::Gone& gone : node_->TakeGone()) {
     if (gone.process_lives)
@@ -353,7 +351,7 @@ void Agent::TakeSignal() {
   signalfd_siginfo taken;
   while (read(signals_.get(), &taken, sizeof taken) == sizeof taken) {
     if (taken.ssi_signo == SIGHUP) {
-      static_cast<void>(Reload());  // it has said why not
+      static_cast<void>(Reload());  // it has logged the error
     } else if (taken.ssi_signo == SIGUSR1) {
       spillway::agent::SetLogLevel("debug");
       LogInfo("log level debug, by signal");
@@ -364,8 +362,7 @@ void Agent::TakeSignal() {
   }
 }
 
-// A full disk is said once, and tried again every second: until then the next agent would know
-// less.
+// A full disk is logged once and retried every second.
 void Agent::KeepState() {
   if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_)
     return;

@@ -1,9 +1,6 @@
-// The daemon: one thread, one loop of sockets, signals and deadlines around a Node.
-//
-// Made and run by main(). Everything that decides is in the node; here is what touches the world.
-//
-// Threads: the loop's own; one of the HTTP server's, which only reads the last published report;
-// the maker's of slabs; the desk's.
+// The daemon: one loop of sockets, signals and deadlines around a Node. The node decides; this
+// class touches the world. Made and run by main(). Threads: the loop's own; the HTTP server's,
+// which only read the last published report; the slab maker's; the plan desk's.
 #pragma once
 
 #include <memory>
@@ -24,14 +21,14 @@ namespace spillway::agent {
 struct AgentOptions {
   std::string config_path = "/etc/spillway/spillway.toml";
   MainFile config_file = MainFile::kMayBeMissing;
-  std::string socket;                // instead of the configuration's
-  char* const* arguments = nullptr;  // of the process: to run it anew
+  std::string socket;                // replaces the configured one
+  char* const* arguments = nullptr;  // of the process, for RunAnew
 };
 
 class Agent : private NodeServices, private FileKeeper {
  public:
   Agent(AgentOptions options, const Config& config);
-  // The exit code; says on the log why it is not 0.
+  // Returns the exit code, and logs why it is not 0.
   int Run();
 
  private:
@@ -78,12 +75,12 @@ class Agent : private NodeServices, private FileKeeper {
   std::unique_ptr<HeldRecords> held_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;
-  base::UniqueFd spare_;  // closed to have one when there are none left
+  base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool inherited_listener_ = false;
   bool runs_anew_ = false;
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
-  std::string state_path_;  // empty: nothing is kept
+  std::string state_path_;  // empty: no state file
   base::Status state_kept_;
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
@@ -91,7 +88,7 @@ class Agent : private NodeServices, private FileKeeper {
   bool was_short_ = false;  // of memory
   LatestReport latest_;
   UsedMemory used_memory_;
-  std::string needs_restart_;  // of what the last reload brought
+  std::string needs_restart_;  // as of the last reload
   double config_read_s_ = 0;   // since 1970
   std::unique_ptr<HttpServer> http_;
 };

@@ -51,7 +51,7 @@ HeldRecords::HeldRecords(const std::string& path) {
   if (memory_) Load();
 }
 
-// An error although there is memory: what was in the file is not believed.
+// An error with memory_ set: only the old content is discarded.
 base::Status HeldRecords::Open(const std::string& path) {
   const auto unusable = [&path] {
     return base::ErrnoError(

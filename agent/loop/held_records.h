@@ -1,15 +1,14 @@
-// The file in which the agent keeps what every process was promised: after a restart processes are
-// believed no more than that.
+// The file that keeps every process's promises: after a restart the agent believes a process no
+// more.
 //
-// Made by the agent beside its state file, used on the loop's thread. It is mapped: a note is a few
-// stores, and is there however the agent ends. A dead machine has no jobs: a file of an earlier
-// boot is discarded.
+// Made by the agent beside its state file, used on the loop's thread. The file is mapped, so a note
+// is a few stores and survives any end of the agent. A reboot ends all jobs, so a file of an
+// earlier boot is discarded.
 //
 // Invariants
-//  1. An entry counts only when it is whole, and the file only when nobody else can write it.
-//  2. Its pages are there from the beginning: a full disk is said at the start, and does not end
-//  the agent later.
-//  3. More than kMostHolders are not kept: who is not counts as one that is new.
+//  1. An entry counts only if complete, and the file only if no other user can write it.
+//  2. Its pages are allocated at the start, so a full disk fails there, not later.
+//  3. At most kMostHolders are kept. Further ones count as new after a restart.
 #pragma once
 
 #include <map>
@@ -28,10 +27,10 @@ class HeldRecords final : public HeldRecord {
 
   // Empty path: in memory, for this agent alone.
   explicit HeldRecords(const std::string& path);
-  // An error: why the file cannot be used, or what was in it not.
+  // Why the file cannot be used, or why its content was discarded.
   const base::Status& opened() const { return opened_; }
 
-  // What the driver says that a process holds.
+  // Device memory that a process holds, according to the driver.
   void Confirm(pid_t pid, const protocol::DeviceUuid& device, int64_t bytes) {
     confirmed_[{pid, device}] = bytes;
   }
@@ -53,7 +52,7 @@ class HeldRecords final : public HeldRecord {
   std::map<HolderOnDevice, size_t> places_;
   std::map<HolderOnDevice, Held> before_;
   std::set<size_t> free_;
-  std::set<HolderOnDevice> noted_;  // of those in before_
+  std::set<HolderOnDevice> noted_;  // subset of before_
   std::map<std::pair<pid_t, protocol::DeviceUuid>, int64_t> confirmed_;
 };
 

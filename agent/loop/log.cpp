@@ -10,7 +10,7 @@
 namespace spillway::agent {
 namespace {
 
-// Values with spaces are quoted; what would end the quotes is replaced.
+// Quotes values with spaces and replaces characters that would end the quotes.
 std::string Value(std::string text) {
   for (char& c : text) {
     if (c == '"' || c == '\\' || static_cast<unsigned char>(c) < 0x20) c = '?';
@@ -34,7 +34,7 @@ spdlog::level::level_enum LevelNamed(const std::string& name) {
 void StartLog(const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("spillwayd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  // journald stamps the time itself.
+  // journald adds the time.
   const bool to_journal = std::getenv("JOURNAL_STREAM") != nullptr;
   logger->set_pattern(to_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
                       spdlog::pattern_time_type::utc);

@@ -1,7 +1,5 @@
-// The agent's log: lines on standard error, with journald's level prefixes where it listens; the
-// level can change at any time.
-//
-// Wraps spdlog in one translation unit. Any thread.
+// The agent's log on standard error, with a level that can change at any time. Under journald
+// (JOURNAL_STREAM) lines have no time stamp. Any thread. The only use of spdlog.
 #pragma once
 
 #include <string>
@@ -11,7 +9,7 @@
 namespace spillway::agent {
 
 void StartLog(const std::string& level);
-// False when there is no such level.
+// False: unknown level.
 bool SetLogLevel(const std::string& level);
 
 void LogNote(const std::string& line);
@@ -19,7 +17,7 @@ void LogInfo(const std::string& line);
 void LogWarning(const std::string& line);
 void LogError(const std::string& line);
 
-// One line of key=value each, with what the job was given and did.
+// One line of key=value pairs: what the job was granted and did.
 std::string StartLine(const JobReport& job);
 std::string EndLine(const JobReport& job);
 

@@ -13,7 +13,7 @@ constexpr std::size_t kReserveBytes = std::size_t{32} << 20;
 
 std::atomic<void*> reserve{nullptr};
 
-// Called by operator new, which then tries again.
+// The new handler: operator new tries again after it.
 void GiveReserve() {
   void* const given = reserve.exchange(nullptr);
   if (given == nullptr) throw std::bad_alloc();
@@ -29,7 +29,7 @@ void MemoryReserve::Install() {
 
 bool MemoryReserve::IsShort() { return reserve.load() == nullptr; }
 
-// Twice its size must be there: else the next request would take it again.
+// Requires twice the size: otherwise the next request would use up the reserve again.
 bool MemoryReserve::Refill() {
   void* const room = mmap(nullptr, 2 * kReserveBytes, PROT_NONE,
                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);

@@ -1,14 +1,11 @@
-// Address space that is kept for the time when there is none: who runs out of memory gets it, and
-// the agent goes on with what it has until it can be kept again.
-//
-// Installed by main's thread before there are others; used up on any thread that asks for memory,
-// told and refilled by the loop.
+// Reserved address space: the first allocation that fails gets it, and the agent goes on with what
+// it has. Installed by main before other threads start. Any allocating thread may use it up; the
+// loop checks and refills it.
 //
 // Invariants
-//  1. The first request that fails is served from the reserve; one that fails without it ends the
-//  process, whose jobs keep what they
-//     have, as they do at any end.
-//  2. It costs no memory, only addresses: limits of memory itself do not make requests fail.
+//  1. The reserve serves the first failing request. A failure without it ends the process; jobs
+//     keep their memory, as at any end.
+//  2. It takes addresses only, no memory: a limit on memory does not make requests fail.
 #pragma once
 
 namespace spillway::agent {
@@ -16,9 +13,9 @@ namespace spillway::agent {
 class MemoryReserve {
  public:
   static void Install();
-  // It is used up.
+  // True: the reserve is used up.
   static bool IsShort();
-  // False: there is still no room for it.
+  // False: there is no room for it yet.
   static bool Refill();
 };
 

@@ -26,7 +26,7 @@ std::string SumOf(std::string_view text) {
   return std::to_string(sum);
 }
 
-// "key=value", for what is set.
+// "key=value" for each field that is set.
 std::string WordsOf(TermsChange change) {
   std::string words;
   for (const TermsField& field : TermsFields()) {
@@ -51,7 +51,7 @@ bool TakeWord(std::string_view word, TermsChange& change) {
   return false;
 }
 
-// "limit=1 weight=2 : local-7@12", without the line's end.
+// "limit=1 weight=2 : local-7@12", without the newline.
 bool TakeJob(std::string_view line, SavedState& state) {
   TermsChange change;
   while (!line.starts_with(": ")) {

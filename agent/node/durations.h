@@ -1,6 +1,4 @@
-// How often something took how long: counts by upper bounds, for a histogram.
-//
-// A value; written by who owns it.
+// A histogram of durations: counts by upper bounds. A plain value.
 #pragma once
 
 #include <array>
@@ -9,11 +7,9 @@
 
 namespace spillway::agent {
 
-// Bounds: an array of seconds that rise.
 template <const auto& kBounds>
 struct Durations {
-  std::array<int64_t, kBounds.size() + 1> counts =
-      {};  // each in the first that holds it; the last: longer ones
+  std::array<int64_t, kBounds.size() + 1> counts = {};  // the last: longer than all bounds
   int64_t sum_ns = 0;
 
   void Add(int64_t duration_ns) {

@@ -1,8 +1,6 @@
-// What every process was promised, where the next agent finds it: after a restart a process is
-// believed to hold no more than that.
-//
-// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in agent/loop;
-// tests have fakes, and a node may have none: then everybody is believed, up to what there is.
+// Every process's promises, kept for the next agent: after a restart it believes a process no more.
+// Called by the node on the loop's thread; never blocks. The daemon's implementation is in
+// agent/loop; tests have fakes. A node without one believes every process, up to its capacity.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +13,7 @@
 
 namespace spillway::agent {
 
-// A process on a device, the same across restarts of the agent.
+// A process on a device; stable across restarts of the agent.
 struct HolderOnDevice {
   std::string job;  // its key (agent/identity)
   pid_t pid = 0;
@@ -26,11 +24,11 @@ struct HolderOnDevice {
 class HeldRecord {
  public:
   virtual ~HeldRecord() = default;
-  // What an earlier agent had promised, or what the driver says that the process holds.
+  // Promised by an earlier agent, or held according to the driver.
   virtual Held Before(const HolderOnDevice& holder) const = 0;
-  // Before the process hears of it. Nothing at all: it is not a holder any more.
+  // Called before the process receives the promise. Nothing promised: the entry is removed.
   virtual void Note(const HolderOnDevice& holder, const Held& promised) = 0;
-  // Those that an earlier agent knew and this one does not have not come back in time.
+  // Removes processes of an earlier agent that did not return in time.
   virtual void ForgetBefore() = 0;
 };
 

@@ -10,13 +10,12 @@ using protocol::ErrorCode;
 
 namespace {
 
-constexpr int kMostAtOnce = 16;  // messages of one session, before others have their turn
+constexpr int kMostAtOnce = 16;  // messages of a session, before others get their turn
 constexpr int64_t kRetryNs = 200'000'000;
 constexpr int64_t kMostCountedNs = 250'000'000;
-// Demands are seen in these steps, so that small changes change nothing.
+// Demands are rounded up to these steps, so that small changes have no effect.
 constexpr int64_t kDemandStep = int64_t{16} << 20;
 
-// More than any machine has; a node's worth of them can be added up.
 constexpr int64_t kMostDemanded = int64_t{1} << 48;
 
 int64_t InSteps(int64_t bytes) {
@@ -38,7 +37,7 @@ Demand Node::DemandOf(const Registration& registration) {
 
 namespace {
 
-// As nvidia-smi -L writes it.
+// In the format of nvidia-smi -L.
 std::string TextOf(const protocol::DeviceUuid& uuid) {
   constexpr char digits[] = "0123456789abcdef";
   std::string text = "GPU";
@@ -167,8 +166,8 @@ Node::Job& Node::JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns) 
   job.id = JobId{last_job_};
   job.name = identity.name;
   job.key = identity.key;
-  job.command = protocol::Text<64>(identity.command)
-                    .view();  // the tenant's words: printable, whatever they are
+  job.command =
+      protocol::Text<64>(identity.command).view();  // cuts and cleans a name that the tenant chose
   job.source = identity.source;
   job.source_id = identity.id;
   job.uid = uid;
@@ -206,8 +205,7 @@ void Node::TakeAsJob(Session& session, const protocol::Message& message, int64_t
          std::string(protocol::NameOf(message)) + " is not a job's to send");
 }
 
-// What it holds is counted until its process has ended: the driver frees it after the last of its
-// exit handlers.
+// Its memory counts until the process ends: the driver frees it after the last exit handler.
 void Node::On(Session& session, const protocol::Leaving& leaving) {
   session.is_leaving = true;
   jobs_.at(session.job).exit_code = leaving.exit_code;
@@ -249,8 +247,7 @@ void Node::On(Session& session, const protocol::Register& asked, int64_t now_ns)
   Record(session, registration);
 }
 
-// Such a job has the whole device, unless it requires the agent. Said once for each device. Anybody
-// can name any number of them: each user's are few, and the oldest make room.
+// Such a job has the whole device, unless it requires the agent. Logged once per device.
 void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid& uuid) {
   constexpr std::ptrdiff_t kMostOfUser = 2;
   constexpr size_t kMost = 16;
@@ -270,8 +267,7 @@ void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid&
                   "configuration?");
 }
 
-// What the process may still hold is what its earlier session in these records was promised. False:
-// there is none, or it was promised nothing of what the process holds.
+// Takes over the process's earlier promises. False: none, or 0 although the process holds memory.
 bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked,
                     const Demand& demand) {
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
@@ -292,7 +288,6 @@ bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register&
   return false;
 }
 
-// Of a session that another has taken the place of.
 void Node::EndRegistrations(Session& session, DeviceId device) {
   std::erase_if(session.registrations, [&](const auto& entry) {
     if (entry.second.device != device) return false;
@@ -304,9 +299,8 @@ void Node::EndRegistrations(Session& session, DeviceId device) {
   Forget(session.id, settled_ns_);
 }
 
-// As it says while those that an earlier instance knew come back, as far as that is on record, also
-// what is beyond its limit: limits may have changed, and what is held is held. Nobody takes
-// anything from others because it says so.
+// While an earlier instance's processes return, they are believed as far as recorded, even above
+// their limits: limits change, held memory stays. No report takes memory from others.
 Held Node::HeldBefore(const Session& session, DeviceId device,
                       const protocol::Register& asked) const {
   if (!resuming_) return {};
@@ -414,7 +408,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
       AddUsage(registration, job->second.finished[registration.device]);
     }
     job->second.sessions.erase(id);
-    // What it alone asked its job to be limited to no longer holds for the others.
+    // Limits that only this session asked for end.
     for (const auto& [number, registration] : session.registrations)
       RefreshTerms(job->second, registration.device);
     EndShares(session);
@@ -452,7 +446,7 @@ void Node::SetConfig(const Config& config) {
   arbiter_.SetRules(ArbiterRulesOf(config_));
   SetDevices();
   SetOwners();
-  // What one is guaranteed no more another may be, also one that comes before it.
+  // Twice: a guarantee that one job loses may go to a job before it.
   for (int pass = 0; pass < 2; ++pass) {
     for (auto& [id, job] : jobs_) RefreshTerms(job);
   }
@@ -466,7 +460,7 @@ void Node::NoteReload(bool succeeded) {
 }
 
 void Node::Settle(int64_t now_ns) {
-  // Time in which nobody could be served (the agent was stopped, the clock jumped) does not count.
+  // Time in which the agent served nobody (it was stopped, the clock jumped) does not count.
   if (resuming_) resume_left_ns_ -= std::clamp<int64_t>(now_ns - settled_ns_, 0, kMostCountedNs);
   settled_ns_ = now_ns;
   if (resuming_ && resume_left_ns_ <= 0) {
@@ -575,7 +569,7 @@ void Node::TellGrant(Session& session, uint32_t number, Registration& registrati
   registration.unsent.reset();
 }
 
-// All that could not be told yet; who has to be asked again is in waiting_.
+// Sends all pending messages; sessions with more to send stay in waiting_.
 void Node::TellWaiting(Session& session) {
   waiting_.insert(session.id);
   if (session.channel == nullptr) return;

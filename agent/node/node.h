@@ -1,17 +1,14 @@
-// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. What
-// the loop does with real ones the simulation does with fakes.
-//
-// Called by the loop, one thread; `now_ns` is any clock that does not go backwards (if it does,
-// nothing breaks, it only takes longer). Owns the channels.
+// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. The
+// loop drives it with real ones, the simulation with fakes. One thread, the loop's. `now_ns` is any
+// clock; if it goes backwards, things only take longer. Owns the channels.
 //
 // Invariants
-//  1. A session that breaks a rule gets one Error that names the rule, and is closed; nobody else
-//  notices.
-//  2. A process that is alive keeps what it was granted, connected or not; one that has ended keeps
-//  nothing.
-//  3. To one that does not read, no more than kMostUnread grants are sent; what it missed is told
-//  when it reads again.
-//  4. What a message says of its sender changes only its sender's own job.
+//  1. A session that breaks a rule gets one Error that names the rule, and is closed. Other
+//     sessions are not affected.
+//  2. A living process keeps its grant, connected or not. A dead one keeps nothing.
+//  3. A client with kMostUnread unread grants gets no further ones. The rest follows when it reads
+//     again.
+//  4. A message changes only its sender's own job.
 #pragma once
 
 #include <map>
@@ -40,30 +37,28 @@ struct NodeDevice {
   std::string name;  // "GPU-..."
   std::string model;
   int64_t memory_bytes = 0;
-  std::string bus_id = {};  // of PCI; empty: unknown
-  bool is_found = true;     // false: only the configuration knows it, and NVML knows others
+  std::string bus_id = {};  // PCI; empty: unknown
+  bool is_found = true;     // false: configured, but unknown to NVML
 };
 
 class Node {
  public:
-  // `services`, `shares` and `planning` outlive it; without shares there are neither slabs nor
-  // places at a link, without planning jobs plan for themselves.
+  // `services`, `shares` and `planning` outlive the node. Null shares: no slabs and no link places.
+  // Null planning: jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
        NodeServices* services, int64_t now_ns, Shares* shares = nullptr,
        Planning* planning = nullptr, HeldRecord* record = nullptr);
 
-  // Nothing when it is not taken; the channel has been told why.
+  // Nullopt: refused; the channel has received the reason.
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
                                      std::unique_ptr<Peer> peer, int64_t now_ns);
   void Readable(SessionId session, int64_t now_ns);
-  // The process behind a session has ended.
   void PeerEnded(SessionId session, int64_t now_ns);
-  // Decides and tells; after every batch of events, and when NextWake has come.
+  // Decides and sends. Call it after every batch of events, and when NextWake has come.
   void Settle(int64_t now_ns);
   int64_t NextWake() const;
 
-  // Sessions whose channel is no more since the last call. Those whose process still lives are
-  // followed on.
+  // Sessions whose channel closed since the last call. The node keeps those with a living process.
   struct Gone {
     SessionId session;
     bool process_lives;
@@ -72,13 +67,13 @@ class Node {
 
   void SetConfig(const Config& config);
   void NoteReload(bool succeeded);
-  // What operators have set. It goes on with what an earlier instance saved; terms are taken by
-  // jobs that come back while the node waits for them.
+  // The operators' settings. Restore takes those of an earlier instance; a job gets its terms when
+  // it returns in time.
   SavedState Saved() const;
   void Restore(const SavedState& state);
-  // Rises whenever Saved would tell something else.
+  // Rises when Saved would change.
   uint64_t saved_version() const { return saved_version_; }
-  void Stop();  // says goodbye to all; they keep what they have
+  void Stop();  // says goodbye to all sessions; processes keep their grants
 
   const Config& config() const { return config_; }
   NodeReport Report(int64_t now_ns) const;
@@ -99,29 +94,26 @@ class Node {
     bool is_logged = true;  // its start, and so its end
     std::set<SessionId> sessions;
     TermsChange set_by_operator;
-    std::map<DeviceId, TenancyReport> finished;  // sums of processes that have ended
-    std::optional<int32_t> exit_code;            // of the last process that said it
-    std::map<DeviceId, int64_t> asked_ns;  // for devices on which it has not been admitted yet
+    std::map<DeviceId, TenancyReport> finished;  // sums of ended processes
+    std::optional<int32_t> exit_code;            // last one reported
+    std::map<DeviceId, int64_t> asked_ns;        // devices on which it still waits for admission
   };
   struct Registration {
     DeviceId device{};
     protocol::Usage usage;
-    std::optional<protocol::Account>
-        parts;  // none: its protocol has none, or it has not said them yet
+    std::optional<protocol::Account> parts;  // nullopt: an older protocol, or not reported yet
     protocol::StepTimes steps;
-    std::optional<int64_t>
-        allocated_bytes;  // none: its protocol has none, or it has not said it yet
+    std::optional<int64_t> allocated_bytes;  // nullopt: an older protocol, or not reported yet
     protocol::Register asked;
-    std::optional<int64_t> host_need_bytes;  // with nothing of the device, as it says
-    std::vector<uint64_t> unread;            // serials of grants that were sent and not answered
-    std::optional<GrantDecision> unsent;     // the newest of those that were held back
+    std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
+    std::vector<uint64_t> unread;            // serials of grants sent and not answered
+    std::optional<GrantDecision> unsent;     // the newest grant held back
     bool told_admission = false;
     int64_t granted_host_bytes = 0;
-    int64_t wanted_slab_bytes = 0;  // asked for, and not sent yet
-    int64_t most_held_bytes = 0;    // of the device, of what it was promised
+    int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
+    int64_t most_held_bytes = 0;    // of device memory, within its promise
     bool has_claim = true;
-    std::optional<int64_t>
-        unused_until_ns;  // when it has a claim no more, unless it holds something by then
+    std::optional<int64_t> unused_until_ns;  // end of an unused claim
     int64_t wanted_without_claim = 0;
     std::optional<Shares::Place> place;
   };
@@ -132,34 +124,32 @@ class Node {
     std::unique_ptr<protocol::Channel> channel;
     std::unique_ptr<Peer> peer;
     JobId job{};
-    std::string part;  // of the job: a step of Slurm's, a pod's container; empty: it has none
+    std::string part;  // a Slurm step or a pod's container; empty: none
     Rate messages;
-    std::map<uint32_t, Registration> registrations;  // by the client's number for the device
+    std::map<uint32_t, Registration> registrations;  // by the client's device number
     std::vector<protocol::Admission> unsent_admissions;
     int64_t since_ns = 0;
     uint16_t version = 1;
     bool is_leaving = false;
-    std::set<protocol::SlabName>
-        not_named;  // its slabs by our records, until it has named those that it has
+    std::set<protocol::SlabName> not_named;  // its slabs by our records that it has not named yet
   };
-  // Of jobs: a user, a pod or a container, or an account.
+  // An owner of jobs: a user, a pod or container, or an account.
   struct Owner {
     OwnerId id{};
-    std::string account = {};  // of a user
+    std::string account = {};  // a user's
     std::optional<int64_t> uid = {};
     OwnerTerms terms = {};
     size_t jobs = 0;
-    bool is_configured = false;  // known without a job, too
+    bool is_configured = false;  // kept without jobs, too
   };
   struct User {
     Rate connections;
-    Rate questions;  // of all its operators' sessions
-    Rate lines;      // in the log
+    Rate questions;  // of all its operator sessions
+    Rate lines;      // of log lines
     int64_t lines_left_out = 0;
     int64_t sessions = 0;
   };
 
-  // One message each.
   void Take(Session& session, protocol::Received& received, int64_t now_ns);
   void On(Session& session, const protocol::Hello& hello, int64_t now_ns);
   void On(Session& session, const protocol::Register& asked, int64_t now_ns);
@@ -276,26 +266,26 @@ class Node {
   bool last_reload_succeeded_ = true;
   int64_t settled_ns_;
   std::map<SessionId, Session> sessions_;
-  std::set<SessionId> waiting_;  // have something that could not be sent yet
+  std::set<SessionId> waiting_;  // with unsent messages
   std::map<JobId, Job> jobs_;
   std::map<std::string, JobId> jobs_by_key_;
-  SavedState restored_;  // of jobs that have not come back yet
+  SavedState restored_;  // of jobs that have not returned yet
   uint64_t saved_version_ = 0;
   std::map<uid_t, User> users_;
   std::map<std::string, Owner> owners_;
   uint64_t last_owner_ = 0;
   std::set<std::tuple<int64_t, SessionId, uint32_t>>
-      unused_;  // when claims end of who holds nothing
+      unused_;  // claims of processes that hold nothing, by their end
   std::vector<Gone> gone_;
   NodeCounters counters_;
   uint64_t last_session_ = 0, last_job_ = 0;
   int64_t mend_ns_ = 0, next_silence_check_ns_ = 0;
-  bool slabs_retry_ = false;  // some could not be sent
+  bool slabs_retry_ = false;  // some slabs could not be sent
   struct UnknownDevice {
     std::string name;
-    uid_t uid = 0;  // who asked for it first
+    uid_t uid = 0;  // of the first process that asked for it
   };
-  std::vector<UnknownDevice> unknown_devices_;  // that jobs asked for; oldest first, not all
+  std::vector<UnknownDevice> unknown_devices_;  // requested by jobs; bounded, oldest first
 };
 
 }  // namespace spillway::agent

@@ -1,12 +1,10 @@
-// Which processes have a claim on memory, and what the next agent must know of those that hold
-// some.
+// Processes' claims on memory, and their record for the next agent.
 //
 // Note [Holds nothing]
-// What a process wants, and that it works, it says itself. One that holds nothing of the device,
-// and has nothing of its own on the host, has nothing to lose: it has a claim only for [arbiter]
-// unused_ms after it was granted memory, and none while it is idle. It has one again when it wakes,
-// or wants more than before. What it says that it holds counts only as far as it was promised to
-// it.
+// A process reports its own demand and activity. One that holds no memory on the device, and no own
+// memory on the host, has nothing to lose. It keeps a claim only for [arbiter] unused_ms after a
+// grant, and none while idle. It gets a claim again when it wakes or wants more. Reported holdings
+// count only within the promise.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -15,8 +13,7 @@ namespace spillway::agent {
 
 namespace {
 
-constexpr uint16_t kOrdinaryVersion =
-    4;  // from which on a job says what it has in memory that is not pinned
+constexpr uint16_t kOrdinaryVersion = 4;  // since then jobs report their unpinned memory
 
 }  // namespace
 
@@ -41,7 +38,6 @@ void Node::NoteUse(Session& session, uint32_t number, Registration& registration
     AwaitUse(session, number, registration);
 }
 
-// It was granted some.
 void Node::AwaitUse(Session& session, uint32_t number, Registration& registration) {
   if (!registration.has_claim || registration.unused_until_ns ||
       HoldsSomething(session, registration))

@@ -1,4 +1,4 @@
-// Who may connect when many have, and who makes room.
+// Limits on connections, and the sessions that are closed for new ones.
 #include <algorithm>
 #include <utility>
 
@@ -11,12 +11,11 @@ using protocol::ErrorCode;
 namespace {
 
 // Note [A crowd of sessions]
-// A session that says nothing costs others nothing: one that has not said Hello ends after
-// kHelloNs, and where a limit is reached the oldest of those that hold nothing makes room: first
-// those without Hello, then operators (who ask and go), then jobs without a device. At a user's
-// limit it is one of that user; at the node's it is one of the user that has most sessions, if
-// those are more than the newcomer's user has. So one user's crowd keeps out nobody else, and not
-// even that user.
+// A session that sends no Hello ends after kHelloNs. At a limit, the oldest session that holds
+// nothing is closed: first those without Hello, then operators, then jobs without a device. At a
+// user's limit, that user loses one. At the node's limit, the user with most sessions loses one, if
+// it has more than the newcomer's user. So a crowd of one user keeps out nobody, not even that
+// user.
 constexpr int64_t kHelloNs = 5'000'000'000;
 constexpr int64_t kCheckNs = 1'000'000'000;
 
@@ -39,8 +38,8 @@ std::optional<protocol::Error> Node::WhyNotConnected(const Peer& peer, int64_t n
 }
 
 // Note [Lines of users]
-// What anybody can cause is logged at most so often for each user: jobs that begin and end,
-// requests that are refused. What was left out is counted and said.
+// Limits log lines that any user can cause: jobs that begin and end, refused requests. Lines left
+// out are counted and reported.
 bool Node::MayLog(uid_t uid) {
   constexpr int64_t lines_per_second = 5;
   User& user = users_[uid];
@@ -51,7 +50,7 @@ bool Node::MayLog(uid_t uid) {
   return true;
 }
 
-// Of that user, or of the one that has most sessions, and so many at least.
+// Closes a session of `user`, or of the user with most sessions, which has `at_least` so many.
 bool Node::MakeRoom(std::optional<uid_t> user, int64_t at_least) {
   const auto rank = [this](const Session& session) {
     if (session.state == State::kNew) return 0;

@@ -1,4 +1,3 @@
-// What operators ask of the node, and what it shows of itself.
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,7 +14,7 @@ using protocol::Outcome;
 
 namespace {
 
-// But for what is held now, which ends with its process.
+// Without memory held now, which ends with its process.
 void AddCounts(const protocol::Account& parts, protocol::Account& sum) {
   AddTo(sum.planned_to_host_bytes, parts.planned_to_host_bytes);
   AddTo(sum.pressure_to_host_bytes, parts.pressure_to_host_bytes);
@@ -92,7 +91,7 @@ Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
   return Outcome::kDone;
 }
 
-// An empty text: the next agent will know it too.
+// Empty: the next agent will know it too.
 std::string Node::WouldBeLost() {
   return services_->SaveState().Annotate("the next agent will not know it").text();
 }
@@ -202,7 +201,7 @@ bool Node::IsFirstOn(const Job& job, DeviceId device) const {
   });
 }
 
-// A job of an older protocol says only what it claims. One that has not said it has just begun.
+// An older protocol reports only demands. Without a report yet, the job has just begun.
 int64_t Node::FootprintOf(const Registration& registration, uint16_t version) {
   constexpr uint16_t kFootprintVersion = 6;
   if (version < kFootprintVersion) return registration.usage.wanted_bytes;

@@ -1,4 +1,4 @@
-// Whose the jobs are, and what all jobs of a user or an account may have together.
+// Owners of jobs, and the bounds of all jobs of a user or account.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -21,7 +21,7 @@ void AddTo(OwnerReport& report, const TenancyView& view, bool is_new_job) {
 
 }  // namespace
 
-// In a pod or container anybody can be many users: it counts as one.
+// A pod's or container's processes can take any user id, so it counts as one owner.
 std::string Node::OwnerNameOf(const Job& job) {
   if (job.source == JobSource::kKubernetes || job.source == JobSource::kContainer) return job.key;
   return kUser + std::to_string(job.uid);
@@ -49,8 +49,8 @@ void Node::SetTermsOf(const std::string& name, Owner& owner) {
   arbiter_.SetOwner(owner.id, terms);
 }
 
-// Those that the configuration names, whose guarantees are kept free, and those who have jobs.
-// Accounts first: users name them.
+// Keeps configured owners, whose guarantees stay free, and owners with jobs. Accounts come first,
+// as users name them.
 void Node::SetOwners() {
   for (auto& [name, owner] : owners_) owner.is_configured = false;
   for (const AccountSetting& account : config_.accounts) {
@@ -89,7 +89,7 @@ void Node::TakeFromOwner(const Job& job) {
   owners_.erase(found);
 }
 
-// Views are by job, then device: a job on several devices is one.
+// Views are ordered by job, so a job on several devices counts once.
 std::vector<OwnerReport> Node::ReportOwners(const std::vector<TenancyView>& views) const {
   std::vector<OwnerReport> reports;
   std::map<OwnerId, size_t> places;

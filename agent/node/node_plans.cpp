@@ -1,4 +1,3 @@
-// How jobs let the agent plan for them.
 #include <cctype>
 
 #include "agent/node/node.h"
@@ -8,8 +7,8 @@ namespace spillway::agent {
 
 using protocol::PlanOutcome;
 
-// A pod's or container's user is often root, like its neighbours' users: what is its own is told by
-// its name. Within it root can become any user, and would have as many parts.
+// Pods and containers often run as root, so the owner's name includes theirs. Their processes can
+// take any user id, so the whole pod or container shares one part of the planners.
 PlanOwner Node::PlanOwnerOf(const Session& session) const {
   const Job& job = jobs_.at(session.job);
   const std::string user = "user-" + std::to_string(session.peer->uid());
@@ -22,7 +21,6 @@ PlanOwner Node::PlanOwnerOf(const Session& session) const {
   return owner;
 }
 
-// True: the message was about plans.
 bool Node::TakeAboutPlans(Session& session, protocol::Received& received) {
   if (const auto* ask = std::get_if<protocol::AskPlan>(&received.message))
     return On(session, *ask, received.files), true;
@@ -57,7 +55,7 @@ void Node::On(Session& session, const protocol::RecallPlans& recall) {
       protocol::RecalledPlans{.device = recall.device, .program = recall.program});
 }
 
-// To one that does not read nothing is kept back: by then it plans for itself.
+// No reply is kept for a client that does not read: it plans for itself by then.
 void Node::TellPlans() {
   if (planning_ == nullptr) return;
   for (const Planning::Reply& reply : planning_->TakeReplies()) {

@@ -1,6 +1,5 @@
-// All that is to be seen of the agent at one moment, as values: for pages, metrics and the command.
-//
-// Made by the node on the loop's thread; read anywhere.
+// The agent's visible state at one moment, as values: for pages, metrics and the command. Made by
+// the node on the loop's thread; read on any.
 #pragma once
 
 #include <cstdint>
@@ -25,13 +24,13 @@ struct DeviceReport {
   std::string model;
   int64_t memory_bytes = 0;  // that may be promised
   int64_t promised_bytes = 0;
-  int64_t resident_bytes = 0;  // as the jobs say
-  std::string bus_id = {};     // of PCI; empty: unknown
+  int64_t resident_bytes = 0;  // as jobs report
+  std::string bus_id = {};     // PCI; empty: unknown
   int numa_node = kAnyNode;
-  bool is_found = true;  // false: in the configuration, and NVML does not know it
+  bool is_found = true;  // false: configured, but unknown to NVML
 };
 
-// Of one job on one device, all its processes together.
+// One job on one device, all its processes together.
 struct TenancyReport {
   TenancyView view;
   uint32_t device_number = 0;
@@ -40,40 +39,36 @@ struct TenancyReport {
   int64_t resident_bytes = 0, host_bytes = 0, unmovable_bytes = 0;
   int64_t to_host_bytes = 0, to_device_bytes = 0, stall_ns = 0, iterations = 0;
   int64_t demand_fetches = 0, refused_allocations = 0;
-  // Of processes that tell the parts; of the others, the sums.
+  // Parts come from processes that report them; unparted_ has the sums of the others.
   protocol::Account parts;
   protocol::StepTimes steps;
-  // What its programs have allocated; the wanted bytes of the view claim more while that may still
-  // grow.
+  // Allocated by its programs. view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
 
-// Processes of a job: of all, or of one part of it.
 struct ProcessCount {
-  size_t all = 0, detached = 0;  // of them alive, and without a connection
+  size_t all = 0, detached = 0;  // detached: alive, without a connection
 };
 
 struct JobReport {
   std::string name, command;
   JobSource source = JobSource::kLocal;
   std::string source_id;  // Slurm's job number, the pod's uid, the container's id
-  std::map<std::string, ProcessCount>
-      parts;  // by Slurm's step, or the pod's container; empty: it has none, or is not known
+  std::map<std::string, ProcessCount> parts;  // by Slurm step or pod container
   uint32_t uid = 0;
   int64_t age_ns = 0;
   bool is_logged = true;  // false: its user causes too many lines
   ProcessCount processes;
-  std::optional<int32_t> exit_code;  // of the last process that said it
+  std::optional<int32_t> exit_code;  // last one reported
   std::vector<TenancyReport> tenancies;
 };
 
-// All jobs of a user, or of an account's users, on one device.
 struct OwnerUse {
   uint32_t device_number = 0;
   std::string uuid = {};
   int64_t granted_bytes = 0, wanted_bytes = 0;
-  int64_t guaranteed_bytes = 0, limit_bytes = 0;  // of this device; without a limit: all of it
+  int64_t guaranteed_bytes = 0, limit_bytes = 0;  // of this device; no limit: all of it
 };
 
 struct OwnerReport {
@@ -90,7 +85,6 @@ struct NodeCounters {
   int64_t grants = 0, revocations = 0, overdue = 0;
   int64_t jobs_started = 0, jobs_ended = 0, reclaimed = 0;
   Durations<kWaitSeconds> admission_waits;
-  // Of operators' requests, by method and outcome.
   std::map<std::pair<std::string, std::string>, Durations<kAnswerSeconds>> api_requests;
   int64_t connections = 0, refused_connections = 0, faulty_frames = 0, reloads = 0,
           failed_reloads = 0;
@@ -100,14 +94,13 @@ struct NodeReport {
   uint64_t instance = 0;
   int64_t up_ns = 0;
   bool draining = false, resuming = false, last_reload_succeeded = true;
-  double config_read_s = 0;  // since 1970; the loop's to say
+  double config_read_s = 0;  // since 1970; set by the loop
   int64_t host_bytes = 0, host_promised_bytes = 0;
-  std::optional<PoolView> pool;  // none: there is no host pool
+  std::optional<PoolView> pool;  // nullopt: no host pool
   std::optional<PlanningView> planning;
   size_t sessions = 0;
   std::vector<DeviceReport> devices;
-  std::vector<std::string>
-      unknown_devices;  // that jobs use and the agent does not know; not all, if there are many
+  std::vector<std::string> unknown_devices;  // requested by jobs, unknown to the agent; bounded
   std::vector<JobReport> jobs;
   std::vector<OwnerReport> owners;
   NodeCounters counters;

@@ -1,4 +1,3 @@
-// How processes get their parts of the host pool and of the links.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -12,10 +11,10 @@ namespace {
 constexpr uint16_t kSharesVersion = 2, kDriverSlabsVersion = 5;
 constexpr int64_t kMendNs = 1'000'000'000;
 
-// Note [Slabs for who holds the device]
-// Slabs are memory that the agent itself takes for a process, also of one that has nothing to move
-// into them. So they are for who holds device memory, or held some: what is idle has all its data
-// on the host, and needs the same slabs when it wakes.
+// Note [Slabs follow device memory]
+// The agent allocates a slab's memory even if its process has nothing to move into it. So slabs are
+// limited by the most device memory that the process has held. The current amount would not do: an
+// idle process has all its data on the host, and needs the same slabs when it wakes.
 int64_t SlabQuotaOf(int64_t granted_host_bytes, int64_t most_held_bytes, int64_t device_factor) {
   if (most_held_bytes > granted_host_bytes / device_factor) return granted_host_bytes;
   return most_held_bytes * device_factor;
@@ -33,15 +32,15 @@ bool Node::HasShares(const Session& session) const {
          session.version >= kSharesVersion;
 }
 
-// By its key: a later job may have its name while it lives on.
+// By its key: a later job may get the same name while this one lives.
 PoolJob Node::PoolJobOf(const Job& job) { return {job.uid, job.key}; }
 
 PoolHolder Node::HolderOf(const Session& session) const {
   return {PoolJobOf(jobs_.at(session.job)), session.peer->pid()};
 }
 
-// A process that an earlier agent knew, or whose earlier session was cut off. What that was kept
-// for is this one's now.
+// The process may be known from an earlier agent or a lost session. This session takes over what
+// was kept for it.
 void Node::BeginShares(Session& session) {
   if (!HasShares(session)) return;
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
@@ -55,8 +54,7 @@ void Node::BeginShares(Session& session) {
   for (const Lease& lease : shares_->Claim(HolderOf(session))) session.not_named.insert(lease.name);
 }
 
-// Slabs are a living process's, also of one that was cut off after Hello and before it could
-// register.
+// A living process keeps its slabs, even if it lost its connection between Hello and Register.
 bool Node::IsLastWithSlabs(const Session& session) const {
   if (session.state != State::kJob || !HasShares(session)) return false;
   for (SessionId other : jobs_.at(session.job).sessions) {
@@ -89,7 +87,7 @@ void Node::On(Session& session, const protocol::AskSlabs& ask) {
   ServeSlabs(session, ask.device, found->second);
 }
 
-// The pool remembers one wish of a process: that of the device it asked for last.
+// The pool keeps one request per process: for the device asked for last.
 void Node::ServeSlabs(Session& session, uint32_t number, Registration& registration) {
   if (registration.wanted_slab_bytes <= 0 || session.channel == nullptr) return;
   const SlabKinds kinds =
@@ -103,7 +101,7 @@ void Node::ServeSlabs(Session& session, uint32_t number, Registration& registrat
   }
 }
 
-// As many as one message holds and are alike; none when its queue is full.
+// Sends equal slabs, as many as one message holds. Returns 0 if its queue is full.
 size_t Node::SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases) {
   const Lease& first = leases.front();
   SlabNames slabs;
@@ -127,7 +125,7 @@ void Node::GiveBack(Session& session, std::span<const Lease> leases) {
   slabs_retry_ = true;
 }
 
-// The grant's host memory and its share of the link take effect when it is sent.
+// The grant's host memory and link share take effect when it is sent.
 void Node::ShareBy(Session& session, uint32_t number, Registration& registration,
                    const GrantDecision& decision) {
   if (shares_ == nullptr) return;
@@ -157,7 +155,7 @@ void Node::SetQuotaOf(JobId id) {
   shares_->SetQuota(PoolJobOf(job), bytes);
 }
 
-// With more of the device come more slabs.
+// More device memory held raises the slab quota.
 void Node::NoteHeld(Session& session, uint32_t number, Registration& registration) {
   const int64_t promised_bytes = arbiter_.PromisedTo(ProcessOf(session, registration.device));
   const int64_t held_bytes = std::min(registration.usage.resident_bytes, promised_bytes);
@@ -173,7 +171,7 @@ void Node::LeaveLink(const Registration& registration) {
     shares_->LeaveLink(registration.device, registration.place->slot);
 }
 
-// A process may come back with another session; what it holds goes with its last.
+// A process may reconnect. Its holdings end with its last session.
 void Node::EndShares(const Session& session) {
   if (shares_ == nullptr || jobs_.count(session.job) == 0) return;
   for (SessionId other : jobs_.at(session.job).sessions) {
@@ -199,8 +197,7 @@ void Node::SettleShares(int64_t now_ns) {
   }
 }
 
-// As the jobs say, but never more than they were promised; what a process leases of the pool is not
-// outside.
+// As jobs report, but within their promises. Leased pool memory is not outside.
 int64_t Node::OutsideBytes() const {
   int64_t outside = 0;
   for (const auto& [id, session] : sessions_) {

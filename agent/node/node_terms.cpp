@@ -1,5 +1,4 @@
-// What a job may have on a device: by the configuration and its operator, and no more than it asks
-// for itself.
+// A job's terms on a device: from the configuration and its operator, limited by its own request.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -21,8 +20,7 @@ Terms Node::TermsOf(const Job& job, DeviceId device) const {
   return terms;
 }
 
-// A job limits itself by the least that any of its processes there asks for; no limit, where none
-// does.
+// The least limit that any of its processes asks for there; 0: no limit.
 protocol::Register Node::OwnLimitsOf(const Job& job, DeviceId device) const {
   protocol::Register least;
   const auto lower = [](int64_t& value, int64_t other) {

@@ -7,7 +7,7 @@ void AddNumber(const char* key, int64_t value, int64_t unchanged, std::string& l
   if (value != unchanged) line += " " + std::string(key) + "=" + std::to_string(value);
 }
 
-// Operators' words may hold quotes.
+// An operator's text may contain quotes.
 std::string Quoted(std::string_view text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += c == '"' || c == '\\' ? '?' : c;

@@ -1,4 +1,4 @@
-// What operators ask of the node, in words: for counters and the log. Pure.
+// Names of operators' requests, for counters and the log. Pure.
 #pragma once
 
 #include <sys/types.h>
@@ -10,9 +10,9 @@
 namespace spillway::agent {
 
 const char* NameOf(protocol::Outcome outcome);
-// "set_budget"; empty: it is nothing that an operator asks.
+// "set_budget"; empty: not an operator's request.
 std::string MethodOf(const protocol::Message& message);
-// Who asked for what, and what became of it: one line of key=value.
+// One log line of key=value pairs: the operator, the request, the outcome.
 std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
                    const protocol::Done& done);
 

@@ -1,7 +1,6 @@
-// Who makes plans for the node's jobs, and keeps them: what the node asks and hears.
-//
-// Called by the node, on the loop's thread; nothing here takes time. The daemon's is in
-// agent/planning; tests have fakes, and a node may have none.
+// The node's interface to the planner, which makes and keeps plans for its jobs. Called by the node
+// on the loop's thread; never blocks. The daemon's implementation is in agent/planning; tests have
+// fakes, and a node may have none.
 #pragma once
 
 #include <array>
@@ -16,28 +15,27 @@
 
 namespace spillway::agent {
 
-// Whose plans they are: a user's, or a user's within one pod or container.
+// The owner of plans: a user, alone or within one pod or container.
 struct PlanOwner {
-  // Who has its part of the planners: the user, or the pod or container as a whole, in which
-  // anybody can be many users.
+  // Shares the planners: the user, or the whole pod or container, whose processes can take any user
+  // id.
   std::string tenant;
-  std::string name;  // of a folder; no two owners have the same
+  std::string name;  // of a folder; unique
 };
 
 inline constexpr size_t kPlanOutcomes = static_cast<size_t>(protocol::PlanOutcome::kNotHere);
 inline constexpr std::array<const char*, kPlanOutcomes> kPlanOutcomeNames = {
     "made", "kept", "none", "refused", "busy", "expired", "failed", "not_here"};
 
-// The time that processes take to make a plan; a last one counts all.
 inline constexpr std::array<double, 8> kPlanSeconds = {0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30};
 
 struct PlanningView {
   std::array<int64_t, kPlanOutcomes> outcomes = {};  // of requests; kMade is the first
   int64_t recalls_served = 0, recalls_empty = 0;
   int64_t waiting = 0, running = 0;
-  std::array<int64_t, kPlanSeconds.size() + 1> by_seconds = {};  // each in the first that holds it
+  std::array<int64_t, kPlanSeconds.size() + 1> by_seconds = {};  // as Durations::counts
   int64_t planning_ns = 0;
-  int64_t given_bytes = 0;  // of plans that were handed out and are still open somewhere
+  int64_t given_bytes = 0;  // of plans handed out and still open somewhere
   int64_t store_bytes = 0, store_most_bytes = 0, store_plans = 0;
   int64_t store_damaged = 0, store_evicted = 0, store_not_written = 0;
 };
@@ -57,7 +55,7 @@ class Planning {
   };
 
   virtual ~Planning() = default;
-  // Each has a reply, sooner or later, unless the session is forgotten.
+  // Each request gets one reply, unless the session is forgotten.
   virtual void Ask(Request request) = 0;
   virtual void Recall(SessionId session, const PlanOwner& owner,
                       const protocol::RecallPlans& recall) = 0;

@@ -1,5 +1,4 @@
-// How often somebody may do something: a bucket that fills by so many per second, up to a second's
-// worth. Times are passed in.
+// A rate limit: a token bucket that holds at most one second's tokens. Times are passed in.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,7 @@ class Rate {
  private:
   static constexpr int64_t kSecondNs = 1'000'000'000;
   static constexpr int64_t kNever = INT64_MIN;
-  int64_t level_ = 0;  // in billionths of one
+  int64_t level_ = 0;  // in billionths of a token
   int64_t last_ns_ = kNever;
 };
 

@@ -1,5 +1,4 @@
-// What operators have set and the node would forget when the agent ends: drained or not, and the
-// terms of running jobs. Values.
+// The operators' settings that must survive the agent: draining, and terms of running jobs. Values.
 #pragma once
 
 #include <map>

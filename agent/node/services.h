@@ -1,5 +1,4 @@
-// What the node needs of the world: who is at a socket, what to tell the operator. Real ones in
-// agent/, fakes in tests.
+// The node's needs of the outside world. The agent implements them; tests have fakes.
 #pragma once
 
 #include <optional>
@@ -17,23 +16,21 @@ class NodeServices {
  public:
   virtual ~NodeServices() = default;
   virtual std::optional<JobIdentity> IdentityOf(const Peer& peer, pid_t leader_pid) = 0;
-  // A page for an operator.
   virtual std::string PageFor(const protocol::Ask& ask, const NodeReport& report) = 0;
-  // Of a job, when its first process comes and when its last has gone.
+  // With a job's first process, and after its last has ended.
   virtual void JobStarted(const JobReport& job) = 0;
   virtual void JobEnded(const JobReport& job) = 0;
   virtual void Warn(const std::string& line) = 0;
   virtual void Note(const std::string& line) = 0;
-  // What an operator did, or was refused.
+  // Logs an operator's action or its refusal.
   virtual void Inform(const std::string& /*line*/) {}
-  // What an operator asks for beyond the node.
   virtual base::Status Reload() = 0;
   virtual base::Status SetLogLevel(const std::string& level) = 0;
-  // After a reload: which settings that have changed take a restart; an empty text: none.
+  // The changed settings that need a restart; empty: none.
   virtual std::string WhatNeedsRestart() { return ""; }
-  // Keeps what operators have set, at once. An error: why the next agent will not know it.
+  // Writes the operators' settings now. An error: why the next agent will not know them.
   virtual base::Status SaveState() { return base::Ok(); }
-  // To tell how long an answer took; a simulation's stands still.
+  // Measures answer times. Constant in simulations.
   virtual int64_t NowNs() const { return 0; }
 };
 

@@ -1,8 +1,6 @@
-// What processes get that is made of real memory: slabs of the node's pool, and places at the
-// devices' links.
-//
-// Called by the node, on the loop's thread. The daemon's is in agent/shares; tests have fakes, and
-// a node may have none.
+// Real memory that processes get: slabs of the node's pool, and places at the devices' links.
+// Called by the node on the loop's thread. The daemon's implementation is in agent/shares; tests
+// have fakes, and a node may have none.
 #pragma once
 
 #include <optional>
@@ -17,22 +15,22 @@ class Shares {
  public:
   struct Place {
     uint32_t slot = 0;
-    int terms_file = -1, lanes_file = -1;  // stay the shares'
+    int terms_file = -1, lanes_file = -1;  // owned by the Shares
   };
 
   virtual ~Shares() = default;
 
-  // Near the device; kAnyNode: nobody knows.
+  // NUMA node near the device; kAnyNode: unknown.
   virtual int NodeNear(DeviceId /*device*/) const { return kAnyNode; }
 
-  // The host pool; where there is none, nobody gets anything.
+  // The host pool. Without one, requests get nothing.
   virtual void SetQuota(const PoolJob& job, int64_t bytes) = 0;
-  // Host memory that jobs hold and that is not the pool's.
+  // Jobs' host memory outside the pool.
   virtual void SetOutside(int64_t bytes) = 0;
   virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near,
                                          int64_t size_bytes, SlabKinds kinds) = 0;
   virtual void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) = 0;
-  // What a process that is back has, by the records.
+  // Slabs that a reconnected process has, by the records.
   virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;
   virtual int64_t HeldBytes(const PoolHolder& holder) = 0;
   virtual void StopAsking(const PoolHolder& holder) = 0;
@@ -40,11 +38,11 @@ class Shares {
   virtual void JobGone(const PoolJob& job) = 0;
   virtual void ForgetUnclaimed() = 0;
   virtual void GiveBackUnused(int64_t now_ns) = 0;
-  // True: those who were not served should ask again.
+  // True: unserved processes should ask again.
   virtual bool TakeMadeSlabs() = 0;
   virtual std::optional<PoolView> View() const = 0;
 
-  // Places at a device's link; nothing: there is none left, or no memory for it.
+  // Places at a device's link. Nullopt: none is left, or no memory for it.
   virtual std::optional<Place> JoinLink(DeviceId device, uint32_t weight) = 0;
   virtual void SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) = 0;
   virtual void LeaveLink(DeviceId device, uint32_t slot) = 0;

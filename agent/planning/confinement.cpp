@@ -20,8 +20,7 @@
 namespace spillway::agent {
 namespace {
 
-// A sanitizer's shadow needs more addresses than any limit, and its report more calls than a
-// planner has.
+// A sanitizer's shadow memory exceeds any limit, and its reports need more system calls.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool kIsSanitized = true;
 #else
@@ -36,8 +35,8 @@ constexpr unsigned kArchitecture = AUDIT_ARCH_AARCH64;
 #error "which calls a planning process may make is not known for this machine"
 #endif
 
-// What computing needs: its files' bytes, memory, the clock, and an end. No fstat: the same call
-// takes names.
+// For computing: read and write open files, memory, the clock, exit. No fstat, since the same call
+// accepts paths.
 constexpr std::array kAllowedCalls = {
     SYS_read,         SYS_pread64,    SYS_write,          SYS_lseek,        SYS_close,
     SYS_mmap,         SYS_munmap,     SYS_mremap,         SYS_mprotect,     SYS_madvise,
@@ -53,7 +52,7 @@ bool SetLimit(__rlimit_resource what, int64_t most) {
   return setrlimit(what, &limit) == 0;
 }
 
-// When memory is short this process goes first. It may not be allowed to say so.
+// The OOM killer takes this process first. The write may be forbidden.
 void OfferToBeKilled() {
   const int file = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
   if (file < 0) return;
@@ -73,8 +72,7 @@ std::vector<sock_filter> Filter() {
     filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(call), 0, 1));
     filter.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
   }
-  // tgkill is abort's: for itself alone, as the agent and other planners are processes of the same
-  // user.
+  // abort needs tgkill. Only for this process: the agent and other planners have the same user.
   const auto self = static_cast<unsigned>(getpid());
   filter.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<unsigned>(SYS_tgkill), 0, 3));
   filter.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kFirstArgument));

@@ -10,20 +10,18 @@
 namespace spillway::agent {
 namespace {
 
-// Another open file of the same bytes: who gets it shares nothing with ours, and is counted by the
-// kernel.
+// A second open file description of the same bytes. The kernel counts it apart from ours.
 base::UniqueFd Reopened(const base::UniqueFd& file) {
   const std::string path = "/proc/self/fd/" + std::to_string(file.get());
   return base::UniqueFd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
 }
 
-// A lease for writing is granted only to who has the file open alone; mappings and files on their
-// way over sockets keep it open. The file as memfd_create made it, ours, does not count
-// (Linux 6.18; fs/locks.c, check_conflicting_open). Where the system cannot tell, the use counts as
-// over.
+// The kernel grants a write lease only if no other open file exists; mappings and descriptors in
+// flight count. The memfd's original description, ours, does not count (Linux 6.18; fs/locks.c,
+// check_conflicting_open). Where leases fail otherwise, the plan counts as closed.
 bool IsOpenElsewhere(const base::UniqueFd& file) {
   const base::UniqueFd probe = Reopened(file);
-  if (!probe) return true;  // no file left: asked again
+  if (!probe) return true;  // no descriptor left: ask again
   if (fcntl(probe.get(), F_SETLEASE, F_WRLCK) != 0) return errno == EAGAIN;
   fcntl(probe.get(), F_SETLEASE, F_UNLCK);
   return false;

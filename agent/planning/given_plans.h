@@ -1,14 +1,11 @@
-// Plans that were handed out and are still open somewhere: each is memory of the agent's until the
-// last who has it closes it.
-//
-// Called by the desk, on its thread. Owns a file of each, by which the kernel says whether anybody
-// else has one.
+// Plans that were handed out and are still open somewhere. Each takes agent memory until its last
+// holder closes it. Called by the desk on its thread. Owns a file per plan, by which the kernel
+// shows other holders.
 //
 // Invariants
-//  1. What one tenant has open, in use or on its way, is at most `most_bytes` at any time, however
-//  long it keeps it. A small plan counts as a
-//     part of them, so that the number of files has a bound too.
-//  2. What everybody has closed is memory no more after the next Sweep.
+//  1. A tenant's open plans, in use or in flight, are at most `most_bytes`. A small plan counts as
+//     at least one part in kMostFiles, which bounds the files too.
+//  2. Plans that all holders have closed are freed by the next Sweep.
 #pragma once
 
 #include <cstdint>
@@ -25,12 +22,10 @@ class GivenPlans {
  public:
   static constexpr uint64_t kMostFiles = 256;  // of one tenant
 
-  // Whether the tenant may be given so much more; looks whether it has closed something, if need
-  // be.
+  // Whether the tenant may get `size_bytes` more. Sweeps its plans if necessary.
   bool MayGive(const std::string& tenant, uint64_t size_bytes, uint64_t most_bytes);
-  // A sealed file for it to read. Nothing: there is no memory, or no file left.
+  // A sealed file with the plan. Invalid: no memory, or no file descriptor.
   base::UniqueFd Give(const std::string& tenant, std::string_view plan);
-  // Forgets what is closed.
   void Sweep();
 
   bool empty() const { return given_.empty(); }
@@ -46,7 +41,7 @@ class GivenPlans {
   static void Sweep(Plans& plans);
   static uint64_t Counted(const Plans& plans, uint64_t most_bytes);
 
-  std::map<std::string, Plans> given_;  // by tenant; none is empty after a Sweep
+  std::map<std::string, Plans> given_;  // by tenant; no empty entries after a Sweep
 };
 
 }  // namespace spillway::agent

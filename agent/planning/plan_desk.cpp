@@ -28,9 +28,9 @@ namespace {
 
 constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
-constexpr int64_t kFailureLineNs = 10 * kSecond;  // said no more often
+constexpr int64_t kFailureLineNs = 10 * kSecond;  // between two log lines
 constexpr size_t kMostReasonBytes = 159;
-constexpr int64_t kSweepNs = kSecond;  // what is closed is memory for so long
+constexpr int64_t kSweepNs = kSecond;  // how long closed plans may keep their memory
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
@@ -38,7 +38,6 @@ PlanQueue::Limits LimitsOf(const PlanDeskRules& rules) {
   return {rules.per_user, rules.in_all, rules.workers};
 }
 
-// All that a worker has written, as far as it may.
 std::string ReadAnswer(int file, uint64_t most_bytes) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return "";
@@ -50,7 +49,7 @@ bool IsPlan(const std::string& bytes) {
   return scheduler::CheckUndamaged(std::as_bytes(std::span(bytes))).ok();
 }
 
-// A child that could not become the planner wrote the error's number.
+// A child that could not start the planner wrote its errno.
 std::string WhyNotStarted(int answer) {
   return base::ErrnoText(std::atoi(ReadAnswer(answer, kMostReasonBytes).c_str()));
 }
@@ -150,7 +149,7 @@ void PlanDesk::Recall(SessionId session, const PlanOwner& owner,
   eventfd_write(ready_.get(), 1);
 }
 
-// What a worker makes for it is kept all the same.
+// A plan that a worker makes for the session is stored nevertheless.
 void PlanDesk::Forget(SessionId session) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& entry) {
@@ -167,7 +166,7 @@ std::vector<Planning::Reply> PlanDesk::TakeReplies() {
   {
     const std::lock_guard lock(mutex_);
     uint64_t count = 0;
-    // Nothing to read is as good.
+    // An empty counter is fine.
     if (read(ready_.get(), &count, sizeof count) < 0) count = 0;
     lines = std::exchange(lines_, {});
     replies = std::exchange(replies_, {});
@@ -227,7 +226,6 @@ void PlanDesk::ServeRecalls() {
   }
 }
 
-// Before they wait for a worker.
 void PlanDesk::ServeNewFromStore() {
   std::vector<uint64_t> fresh;
   {
@@ -268,7 +266,7 @@ void PlanDesk::EndExpired() {
            {.outcome = PlanOutcome::kExpired, .reason = "no planner was free in time"});
 }
 
-// What another has been made in the meantime is not made again.
+// A plan made meanwhile for another request is reused.
 void PlanDesk::BeginSome() {
   for (;;) {
     Request request;
@@ -369,7 +367,6 @@ void PlanDesk::SweepGiven() {
   view_.given_bytes = static_cast<int64_t>(given_.open_bytes());
 }
 
-// The request is done with.
 void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std::string_view plan) {
   reply.device = request.ask.device;
   reply.ticket = request.ask.ticket;
@@ -433,7 +430,7 @@ void PlanDesk::AwaitSomething() {
           : std::clamp<int64_t>((until_ns - NowNs()) / kMillisecond + 1, 0, 60'000);
   poll(watched.data(), watched.size(), static_cast<int>(wait_ms));
   uint64_t count = 0;
-  // Nothing to read is as good.
+  // An empty counter is fine.
   if (read(wake_.get(), &count, sizeof count) < 0) count = 0;
 }
 

@@ -1,19 +1,19 @@
-// Plans for the node's jobs: takes requests, has processes make them, keeps what they made, and has
-// an answer for each.
+// Makes plans for the node's jobs: takes requests, has worker processes make plans, stores them,
+// and replies.
 //
-// Made by the daemon (agent/loop), called as Planning on its one thread, where nothing takes longer
-// than a lock. A thread of its own does the rest: it starts, watches and ends the workers, and
-// reads and writes the store; it touches nothing else.
+// Made by the daemon (agent/loop) and called as Planning on the loop's thread, where calls take no
+// longer than a lock. The desk's own thread starts, watches and ends the workers, and uses the
+// store.
 //
 // Invariants
-//  1. Every request has one reply, whatever its worker does, unless its session is forgotten.
-//  2. No byte of a request is read here. A plan is looked at as far as its header and hash; who
-//  gets it judges it.
-//  3. A worker has no longer than the time limit; at most `workers` run; what a user may have here
-//  is the queue's to say.
-//  4. A plan goes to its owner alone, now and from the store.
-//  5. What plans one user can keep open, our memory, is at most given_bytes (given_plans.h).
-//  6. The thread waits for no worker: one that is stopped, wherever it is, is late like any other.
+//  1. Every request gets one reply, whatever its worker does, unless its session is forgotten.
+//  2. The desk reads no byte of a request, and of a plan only header and hash. Its receiver judges
+//     it.
+//  3. A worker runs no longer than the time limit. At most `workers` run. The queue bounds each
+//     user.
+//  4. A plan goes to its owner only, now and from the store.
+//  5. The plans that a user keeps open take at most given_bytes of our memory (given_plans.h).
+//  6. The thread waits for no worker. A stopped worker counts as late.
 #pragma once
 
 #include <functional>
@@ -38,19 +38,19 @@ struct PlanDeskRules {
   int64_t memory_bytes = int64_t{2} << 30;
   int64_t per_user = 16, in_all = 128;
   int64_t store_bytes = int64_t{1} << 30;
-  int64_t given_bytes = int64_t{256} << 20;  // open at one user's at any time
+  int64_t given_bytes = int64_t{256} << 20;  // that one user may keep open
 };
 
 class PlanDesk final : public Planning {
  public:
-  // `worker`: the program that plans, and its arguments. `say`: a line for the log, on the thread
-  // of TakeReplies.
+  // `worker`: the planning program and its arguments. `say` logs a line; called on the thread of
+  // TakeReplies.
   PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
            std::function<void(const std::string&)> say);
   ~PlanDesk() override;
 
   void SetRules(const PlanDeskRules& rules);
-  // To be polled: readable when there are replies, or lines.
+  // Readable when there are replies or log lines.
   int file() const { return ready_.get(); }
 
   void Ask(Request request) override;
@@ -108,7 +108,7 @@ class PlanDesk final : public Planning {
   PlanDeskRules rules_;
   PlanQueue queue_;
   std::map<uint64_t, Request> waiting_;
-  std::vector<uint64_t> new_;  // of these, not looked for in the store yet
+  std::vector<uint64_t> new_;  // subset of waiting_, not yet looked up in the store
   std::vector<RecallRequest> recalls_;
   std::vector<Reply> replies_;
   std::vector<std::string> lines_;
@@ -116,13 +116,13 @@ class PlanDesk final : public Planning {
   uint64_t last_id_ = 0;
   bool ending_ = false;
 
-  // The thread's own.
+  // Used only by thread_.
   std::optional<PlanStore> store_;
   std::vector<Running> running_;
   GivenPlans given_;
   int64_t next_sweep_ns_ = 0;
   int64_t next_failure_line_ns_ = 0;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // last: it uses the members above
 };
 
 }  // namespace spillway::agent

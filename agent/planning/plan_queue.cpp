@@ -6,7 +6,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr uint64_t kTurn = 2;  // between two of them is room for those who come
+constexpr uint64_t kTurn = 2;  // leaves room between two turns for new users
 
 }  // namespace
 
@@ -16,9 +16,8 @@ PlanQueue::Entry PlanQueue::Enter(uint64_t id, const std::string& user, int64_t 
     return Entry::kUserHasTooMany;
   if (static_cast<int64_t>(requests_.size()) >= limits_.in_all) return Entry::kTooMany;
   requests_[id] = {user, expires_ns, false};
-  // A user without requests has no turn that is remembered. Whoever comes, or comes back, is before
-  // the one that had the last turn, and behind all that wait for longer: who asks again and again,
-  // one request at a time, overtakes nobody forever.
+  // A user without requests has no remembered turn. A new user comes before the one with the last
+  // turn, and behind all that wait longer. So repeated single requests overtake nobody forever.
   User& own = users_.try_emplace(user, User{.last_turn = std::max(turns_, kTurn) - kTurn / 2})
                   .first->second;
   ++own.requests;

@@ -1,12 +1,10 @@
-// Which request is planned next: users take turns, and nobody's requests fill the queue or hold
-// every worker. A user is a name here: also a pod or a container is one.
-//
-// Called by the desk with its lock held; pure: times are passed in.
+// Chooses the next request to plan: users take turns, and nobody fills the queue or all workers. A
+// user is a name here; a pod or container is one too. Called by the desk with its lock held; pure:
+// times are passed in.
 //
 // Invariants
-//  1. A user has at most `per_user` requests here, waiting or begun; all together `in_all`.
-//  2. Of those that wait, the user's comes first whose last turn is longest ago; of one user's, the
-//  first.
+//  1. A user has at most `per_user` requests here, waiting or begun; all users `in_all`.
+//  2. Next is the user whose last turn is longest ago; within one user, the first request.
 //  3. With several workers no user has all of them.
 #pragma once
 
@@ -30,13 +28,12 @@ class PlanQueue {
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
   Entry Enter(uint64_t id, const std::string& user, int64_t expires_ns);
-  // The one to begin now; it counts as begun. Nothing: none waits, or none may.
+  // The request to begin now, counted as begun. Nullopt: none waits, or none may begin.
   std::optional<uint64_t> Begin();
-  // Those that have waited too long; they are out.
+  // Removes and returns requests that waited too long.
   std::vector<uint64_t> TakeExpired(int64_t now_ns);
-  // When the next one will have.
   std::optional<int64_t> NextExpiry() const;
-  // Done with, or not wanted any more. It may be gone already.
+  // The request is done or unwanted. Unknown ids are ignored.
   void Leave(uint64_t id);
 
   int64_t waiting() const { return static_cast<int64_t>(requests_.size()) - running_; }

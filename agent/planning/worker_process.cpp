@@ -13,12 +13,10 @@ namespace {
 
 using base::UniqueFd;
 
-// Beyond those that the worker gets, so that none of them is overwritten while they are put in
-// their places.
+// A copy above the worker's descriptors, so that dup2 overwrites none of them.
 UniqueFd OutOfTheWay(int file) { return UniqueFd(fcntl(file, F_DUPFD_CLOEXEC, kAnswerFile + 1)); }
 
-// From here to the program only what a child of many threads may call: no memory is asked for, no
-// lock is taken.
+// From here to exec only async-signal-safe calls: no memory allocation, no lock.
 void ForgetSignals() {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
@@ -36,7 +34,7 @@ bool PutFilesInPlace(int request, int answer) {
   }
   return dup2(request, kRequestFile) >= 0 && dup2(answer, kAnswerFile) >= 0 &&
          (syscall(SYS_close_range, kAnswerFile + 1, ~0u, 0) == 0 ||
-          errno == ENOSYS);  // ours close at exec
+          errno == ENOSYS);  // ENOSYS: ours are close-on-exec anyway
 }
 
 [[noreturn]] void EndUnstarted(int problem) {

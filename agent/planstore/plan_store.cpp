@@ -19,9 +19,9 @@ using protocol::PlanKey;
 
 constexpr char kEnding[] = ".plan";
 constexpr int64_t kBlock = 4096;
-// A plan serves budgets up to so much more than its own.
+// A plan also serves budgets that exceed its own by up to this.
 constexpr int64_t kSlackPercent = 5;
-// Plans of one iteration, for other budgets and parts of the link.
+// For other budgets and link shares.
 constexpr size_t kMostOfOneIteration = 8;
 
 using Numbers = std::array<uint64_t, 4>;
@@ -51,7 +51,7 @@ bool IsForTheSame(const PlanKey& a, const PlanKey& b) {
   return IsOfOneIteration(a, b) && a.device == b.device;
 }
 
-// The newest first.
+// Most recently used first.
 constexpr auto kUsedLater = [](const auto& a, const auto& b) { return a.used_ns > b.used_ns; };
 
 }  // namespace
@@ -84,7 +84,7 @@ void PlanStore::Scan() {
   }
 }
 
-// What an agent that was killed left half written goes.
+// Also removes files that a killed agent left unfinished.
 void PlanStore::ScanOwner(const std::string& owner) {
   const base::FileStore files = FilesOf(owner);
   files.RemoveUnfinished(0);
@@ -114,7 +114,7 @@ std::optional<std::string> PlanStore::Read(const std::string& owner, const Entry
   return std::move(bytes).optional();
 }
 
-// Also for who reads the folder after us.
+// Sets the file's time too, for later agents.
 void PlanStore::NoteUse(const std::string& owner, const PlanKey& key) {
   const base::FileStore files = FilesOf(owner);
   const int64_t used_ns = files.MarkUsed(files.NameOf(NumbersOf(key)));
@@ -140,7 +140,7 @@ void PlanStore::Add(const std::string& owner, const Entry& entry) {
   ++counts_.plans;
 }
 
-// Its file stays, or is another's by now.
+// Its file stays, or is another plan's by now.
 void PlanStore::Forget(const std::string& owner, const PlanKey& key) {
   Owner& kept = owners_[owner];
   std::erase_if(kept.entries, [&](const Entry& entry) {
@@ -186,7 +186,7 @@ std::vector<std::string> PlanStore::Recall(const std::string& owner, uint64_t pr
 void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_view bytes) {
   const int64_t disk_bytes = BytesOnDisk(static_cast<int64_t>(bytes.size()));
   if (disk_bytes > most_bytes_) return;
-  mkdir((folder_ + "/" + owner).c_str(), 0700);  // what is wrong with it is wrong with the file
+  mkdir((folder_ + "/" + owner).c_str(), 0700);  // the write below reports any error
   const base::FileStore files = FilesOf(owner);
   const base::Status written = files.Write(files.NameOf(NumbersOf(key)), bytes);
   NoteWritten(written);
@@ -197,7 +197,7 @@ void PlanStore::Keep(const std::string& owner, const PlanKey& key, std::string_v
   MakeRoom();
 }
 
-// What the new plan serves as well, and the oldest of too many for one iteration.
+// Removes plans for which the new one serves as well, and the oldest beyond kMostOfOneIteration.
 void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
   Entries others = owners_[owner].entries;
   std::erase_if(others, [&key](const Entry& entry) { return !IsOfOneIteration(entry.key, key); });
@@ -209,7 +209,7 @@ void PlanStore::DropReplaced(const std::string& owner, const PlanKey& key) {
                                          Serves(key.budget_bytes, other.key.budget_bytes));
     const bool stays = !is_alike && left < kMostOfOneIteration;
     left += stays ? 1 : 0;
-    // The new plan's file has taken the place of its own key's.
+    // The new plan's file has replaced this one.
     if (other.key == key)
       Forget(owner, key);
     else if (!stays)

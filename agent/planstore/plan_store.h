@@ -1,17 +1,13 @@
-// Plans that were made earlier, in a folder: found again by what they were made for, and by the
-// program that they were made for.
-//
-// Called by the desk's thread (agent/planning). A plan is a file of bytes here
-// (scheduler/plan/plan_codec.h): its header and hash are looked at, nothing else. One
-// base::FileStore per owner, one file per key.
+// Stores plans in a folder. Finds them by what they were made for, and by their program. Called on
+// the desk's thread (agent/planning). Plans are bytes here (scheduler/plan/plan_codec.h): only
+// header and hash are checked. One base::FileStore per owner, one file per key.
 //
 // Invariants
-//  1. What is kept for one owner is given to nobody else.
-//  2. The plans stay below most_bytes of the disk together, however small each is. Who keeps most
-//  makes room, its plans used longest ago first: nobody can crowd out
-//     another's.
-//  3. What is damaged or of another version is deleted, with one line. A disk that takes nothing is
-//  said once, and when it does again.
+//  1. An owner's plans are given to no other owner.
+//  2. All plans together take at most most_bytes of the disk. The owner with the most bytes loses
+//     its least recently used plans first, so nobody displaces another's.
+//  3. Damaged plans, and plans of another version, are deleted and logged. A disk error is logged
+//     once, and so is its end.
 // Never: fails its caller.
 #pragma once
 
@@ -32,25 +28,24 @@ class PlanStore {
  public:
   struct Counts {
     int64_t plans = 0, bytes = 0;
-    int64_t damaged = 0, evicted = 0, not_written = 0;  // since the start
+    int64_t damaged = 0, evicted = 0, not_written = 0;  // the last three since the start
   };
 
-  // An empty folder name, or no bytes: nothing is kept or found.
+  // Stores nothing if the folder is empty or most_bytes is 0.
   PlanStore(std::string folder, int64_t most_bytes, std::function<void(const std::string&)> say);
 
-  // A plan for the same iteration, device and strategy, and for this budget or a little less.
+  // A plan for the same iteration, device and strategy, with this budget or a little less.
   std::optional<std::string> Find(const std::string& owner, const protocol::PlanKey& key);
-  // The plans of a program that were used last, of different iterations.
+  // The program's most recently used plans, of different iterations.
   std::vector<std::string> Recall(const std::string& owner, uint64_t program);
-  // In the place of earlier ones for about the same budget.
+  // Replaces plans for about the same budget.
   void Keep(const std::string& owner, const protocol::PlanKey& key, std::string_view bytes);
 
   void SetMostBytes(int64_t most_bytes);
   const Counts& counts() const { return counts_; }
 
-  // What a file of so many bytes takes, with what the disk needs to find it.
+  // Disk space of such a file, with its metadata.
   static int64_t BytesOnDisk(int64_t size_bytes);
-  // Whether a plan for one budget serves another one.
   static bool Serves(int64_t planned_bytes, int64_t budget_bytes);
 
  private:
@@ -62,13 +57,13 @@ class PlanStore {
   using Entries = std::vector<Entry>;
   struct Owner {
     Entries entries;
-    int64_t bytes = 0;  // of them all, on disk
+    int64_t bytes = 0;  // of all entries, on disk
   };
 
   void Scan();
   void ScanOwner(const std::string& owner);
   base::FileStore FilesOf(const std::string& owner) const;
-  // Nothing when it had to be discarded.
+  // Nullopt: the plan was discarded.
   std::optional<std::string> Read(const std::string& owner, const Entry& entry);
   void NoteUse(const std::string& owner, const protocol::PlanKey& key);
   void Remove(const std::string& owner, const protocol::PlanKey& key);
@@ -81,9 +76,9 @@ class PlanStore {
   const std::string folder_;
   const std::function<void(const std::string&)> say_;
   int64_t most_bytes_;
-  std::map<std::string, Owner> owners_;  // none without entries, but for a moment
+  std::map<std::string, Owner> owners_;  // no empty owners, except within a call
   Counts counts_;
-  std::string problem_;  // with the disk, as last said
+  std::string problem_;  // last logged disk error
 };
 
 }  // namespace spillway::agent

@@ -15,11 +15,11 @@
 namespace spillway::agent {
 namespace {
 
-// A process that stands in the driver may take its time to die; then it is somebody else's to bury.
+// Waits for a killed worker's end only for so long: a process stuck in the driver may die late.
 constexpr int kLooksAtTheDead = 100;
 constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
 
-// The agent's signals are its own, and so are its files.
+// The child gets default signals and none of the agent's files.
 int Spawn(const std::vector<std::string>& command, int socket, pid_t* worker) {
   std::vector<char*> words;
   words.reserve(command.size() + 1);
@@ -89,7 +89,7 @@ DriverSlabs::Answer DriverSlabs::Ask(const SlabRequest& request) {
   return answer;
 }
 
-// A slab whose file found no number left here is gone, and nothing is wrong with the driver.
+// If no descriptor was left for the slab's file, the slab is lost, but the driver works.
 DriverSlabs::Answer DriverSlabs::Make(int64_t size_bytes, int node) {
   Answer answer = Ask({size_bytes, node, 0});
   if (answer.outcome == Outcome::kMade && !answer.slab) answer.outcome = Outcome::kNoMemory;

@@ -1,20 +1,15 @@
-// Slabs of memory that the GPU driver makes: a job maps them at addresses of its device as they
-// are, instead of having the driver pin their pages at every start.
+// Slabs made by the GPU driver: a job maps them at device addresses, instead of letting the driver
+// pin their pages at every start. Used on the slab maker's thread. Only Stop may be called by any
+// thread while the maker waits.
 //
-// Used by the maker of slabs on its thread, but for Stop, which any thread may call while the maker
-// waits.
-//
-// The driver itself is in a process of its own (driver_worker.h), started when something is to be
-// made and ended by Rest: the agent holds no driver, and what that does to a process it does not do
-// to the agent. A slab outlives the process that made it by its file.
+// A separate process (driver_worker.h) loads the driver, so the driver cannot harm the agent. Make
+// starts that process, Rest ends it. A slab's file outlives it.
 //
 // Invariants
-//  1. Nothing here takes longer than kPatienceMs: a worker that is silent for so long is killed,
-//  and the driver counts as refusing.
-//  2. A slab that comes was filled with zeros by the worker, whatever the driver does with new
-//  memory.
-// Never verified on a GPU: that HOST_NUMA memory exported by file can be mapped by another process
-// (docs/agent.md).
+//  1. No call takes longer than kPatienceMs: a silent worker is killed, and the driver counts as
+//     refusing.
+//  2. The worker fills every new slab with zeros.
+// Never verified on a GPU: that another process can map exported HOST_NUMA memory (docs/agent.md).
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +29,7 @@ class DriverSlabs {
  public:
   static constexpr int kPatienceMs = 10'000;
 
-  // `command`: a program that runs RunSlabWorker.
+  // `command`: runs RunSlabWorker.
   explicit DriverSlabs(std::vector<std::string> command, int patience_ms = kPatienceMs);
   ~DriverSlabs() { Rest(); }
   DriverSlabs(const DriverSlabs&) = delete;
@@ -44,14 +39,14 @@ class DriverSlabs {
   struct Answer {
     Outcome outcome = Outcome::kRefused;
     std::optional<SlabFile> slab = std::nullopt;
-    std::string why = {};  // it is refused
+    std::string why = {};  // of a refusal
   };
   Answer Make(int64_t size_bytes, int node);
-  // Whether Make has a chance.
+  // Tests whether Make can succeed.
   Answer Try(int64_t size_bytes);
-  // Ends the worker, until something is to be made.
+  // Ends the worker until the next request.
   void Rest();
-  // What is waited for, now or later, is refused.
+  // Refuses the request in progress and all later ones.
   void Stop();
 
  private:
@@ -62,7 +57,7 @@ class DriverSlabs {
   const std::vector<std::string> command_;
   const int patience_ms_;
   const base::UniqueFd stop_;
-  // The worker, while there is one.
+  // 0 and invalid without a worker.
   pid_t worker_ = 0;
   base::UniqueFd socket_;
 };

@@ -18,7 +18,6 @@
 namespace spillway::agent {
 namespace {
 
-// The driver's functions by which slabs are made; each is null while there is no driver.
 struct Functions {
   decltype(&cuInit) init = nullptr;
   decltype(&cuDeviceGet) device_get = nullptr;
@@ -36,7 +35,7 @@ struct Functions {
 
 class Worker {
  public:
-  // Why there is nothing to be had of this driver; empty: there may be.
+  // Why the driver is unusable; empty: it may be usable.
   const std::string& problem() const { return problem_; }
   void Open();
   SlabReply Make(const SlabRequest& request, base::UniqueFd* file) const;
@@ -150,7 +149,6 @@ SlabReply Worker::Make(const SlabRequest& request, base::UniqueFd* file) const {
   return reply;
 }
 
-// With zeros.
 CUresult Worker::Fill(CUmemGenericAllocationHandle memory, CUmemLocation node,
                       size_t size_bytes) const {
   CUdeviceptr base = 0;

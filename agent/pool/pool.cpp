@@ -10,15 +10,14 @@
 namespace spillway::agent {
 namespace {
 
-// Names with this bit are of the driver's slabs: its files are not told apart by their inodes. No
-// memory file's number has it.
+// Set in names of driver slabs, which have no distinct inodes. Memory files' names lack it.
 constexpr uint64_t kDriversName = uint64_t{1} << 63;
 
 bool IsDrivers(protocol::SlabName name) {
   return (static_cast<uint64_t>(name) & kDriversName) != 0;
 }
 
-// Files of small and of huge pages have inodes of their own each.
+// Small-page and huge-page files have separate inode numbers, hence st_dev.
 protocol::SlabName NameOf(int file) {
   struct stat facts;
   if (fstat(file, &facts) != 0) return {};
@@ -27,8 +26,7 @@ protocol::SlabName NameOf(int file) {
   return protocol::SlabName{number & ~kDriversName};
 }
 
-// An agent that knows nothing of those before it must not choose what a running job's slab is
-// called.
+// Random, since a new agent may not know the names of running jobs' slabs.
 protocol::SlabName NewDriversName() {
   uint64_t number = 0;
   while (number == 0 && getrandom(&number, sizeof number, 0) != sizeof number) {
@@ -65,7 +63,7 @@ Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records,
   AskForMore();
 }
 
-// A slab that the records do not know may be anybody's: it is let go.
+// A slab without a record may belong to any job, so it is closed.
 void Pool::Restore(KeptSlab kept, std::map<uint64_t, size_t>& by_inode) {
   Slab slab;
   slab.name = kept.name;
@@ -118,7 +116,7 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
   return leases;
 }
 
-// Near ones first; of each the job's own from before, then what nobody has had.
+// Near slabs first; within each, slabs kept for the job, then unused ones.
 std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, int64_t slabs,
                                                   SlabKinds kinds) {
   std::array<std::vector<Slabs::iterator>, 4> by_rank;
@@ -134,7 +132,7 @@ std::vector<Pool::Slabs::iterator> Pool::ForLease(const PoolJob& job, int node, 
   return chosen;
 }
 
-// False: there are no more files, or nobody to lend to.
+// False: no descriptor left, or the process has ended.
 bool Pool::OpenToLend(Slab& slab, const PoolHolder& holder) {
   if (slab.file.is_drivers && !NoteUser(slab.file, holder.pid)) return false;
   if (!slab.lent) slab.lent = Lend(slab.file);
@@ -183,8 +181,7 @@ void Pool::ProcessGone(const PoolHolder& holder) {
   }
 }
 
-// Not what is leased and unclaimed: a process that has not come back yet is of the job too, and may
-// still live.
+// Skips leased, unclaimed slabs: their process belongs to the job and may still live.
 void Pool::JobGone(const PoolJob& job) {
   quotas_.erase(job);
   std::erase_if(unserved_, [&](const auto& entry) { return entry.first.job == job; });
@@ -208,8 +205,7 @@ std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
   return leases;
 }
 
-// A process that has not come back may still live and use what it has: that is not scrubbed, and
-// goes when it is unmapped.
+// The process may still live and use its slabs. So they are not scrubbed, and end when unmapped.
 void Pool::ForgetUnclaimed() {
   for (auto& slab : slabs_) {
     if (slab.second.unclaimed) LetGo(slab, false);
@@ -247,7 +243,7 @@ bool Pool::Tick() {
     Add(std::move(slab));
   }
   for (const uint64_t ticket : maker_.TakeEnded()) slabs_.erase(SlabId{ticket});
-  // There is no memory now; the next who asks, or the next turn, tries again.
+  // After a failure, the next request or Tick tries again.
   if (!failed) AskForMore();
   return came && !unserved_.empty();
 }
@@ -269,8 +265,8 @@ void Pool::Write(const Slab& slab) {
                        slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
 }
 
-// Slabs for those who wait, then spare ones, as far as there is room. What was asked for and nobody
-// waits for any more is not made.
+// Requests slabs for waiting processes, then spare ones, as far as there is room. Cancels slabs
+// that nobody waits for.
 void Pool::AskForMore() {
   std::map<int, int64_t> wanted;
   for (const auto& [node, slabs] : making_) wanted[node] = 0;
@@ -325,7 +321,7 @@ bool Pool::GiveBackUnused(int64_t now_ns) {
   return any;
 }
 
-// Lets go of slabs that other jobs keep without using them, where that makes room.
+// Frees slabs kept for other jobs, if that makes room.
 void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
   int64_t missing = slabs - Room() - Count(State::kEnding);
   for (auto& slab : slabs_) {

@@ -1,32 +1,24 @@
-// The node's pool of host memory for evicted data: slabs, each a file in memory, leased to jobs'
-// processes and taken back.
-//
-// Owned by the agent, on its one thread; nothing here blocks (slabs are made by a SlabMaker). Files
-// that it names stay its own: the agent sends copies of them.
+// The node's pool of host memory for evicted data. It leases slabs, each a file, to jobs'
+// processes. Owned by the agent, on its one thread. Never blocks: a SlabMaker makes the slabs. The
+// agent sends copies of the files; the originals stay here.
 //
 // Note [A slab has one job in its life]
-// A file that a process once had may stay mapped there for ever; nothing can take it back. So a
-// slab never goes from one job to another: what its process returns is its job's alone, and when
-// the job ends, or others need the room, the file is closed and the next one is made of pages that
-// the kernel has zeroed. A slab that somebody still maps goes on taking memory: it is counted
-// (`ending`) until that is over, so the pool never promises what it does not have. One of the
-// driver's is its job's for as long as the processes that had it live: to take it from the job
-// would make no room (slab_file.h).
+// A process can keep a slab's file mapped forever. So a slab never goes to another job. A returned
+// slab is kept for its job; when the job ends, or others need the room, the file is closed, and the
+// next slab has pages zeroed by the kernel. A slab still mapped counts (`ending`) until it is
+// unmapped, so the pool never promises memory that it lacks. A driver's slab stays its job's while
+// its processes live: taking it away would free nothing (slab_file.h).
 //
 // Invariants
-//  1. All slabs together (being made, unused, leased, kept, ending) never exceed the capacity less
-//  what jobs hold outside, as of
-//     when the last of them was asked for.
-//  2. A job's leased slabs, with those of its user's that are still mapped after their end, never
-//  exceed its quota at the moment of a
-//     lease: who holds on to what it gave back has no more than who does not. A quota that shrinks
-//     takes nothing by force.
-//  3. No byte that a process wrote is ever seen by a process of another job.
-//  4. What a process that may still live has leased is never changed under it.
-//  5. Nothing is made that nobody asks for any more, and what nobody has used for `unused_ns`,
-//  beyond `spare_bytes`, is the
-//     system's again.
-//  6. The records say at every moment what an agent that takes over must know (slab_records.h).
+//  1. When a slab is requested, all slabs together (being made, unused, leased, kept, ending) fit
+//     the capacity less the jobs' memory outside the pool.
+//  2. At each lease, the job's leased slabs and its user's ending slabs stay within its quota:
+//     keeping a returned slab mapped gains nothing. A shrinking quota takes nothing by force.
+//  3. No process sees a byte written by another job's process.
+//  4. A slab leased to a process that may still live is never changed.
+//  5. Slabs that nobody asks for any more are not made. Those unused for `unused_ns`, beyond
+//     `spare_bytes`, go back to the system.
+//  6. The records always hold what the next agent must know (slab_records.h).
 #pragma once
 
 #include <map>
@@ -43,14 +35,14 @@ enum class SlabId : uint64_t {};
 struct PoolRules {
   int64_t capacity_bytes = 0;
   int64_t slab_bytes = int64_t{64} << 20;
-  int64_t spare_bytes = 0;  // kept made and unused, so that leases need not wait
+  int64_t spare_bytes = 0;  // made ahead, so that leases need not wait
   int spare_node = kAnyNode;
   int64_t unused_ns = 5'000'000'000;
 };
 
 struct Lease {
   SlabId slab{};
-  protocol::SlabName name{};  // by which its process knows it, also after a restart of the agent
+  protocol::SlabName name{};  // the process's name for it, stable across restarts of the agent
   int file = -1;
   int64_t size_bytes = 0;
   int64_t page_bytes = 0;
@@ -58,10 +50,9 @@ struct Lease {
   bool is_drivers = false;
 };
 
-// What a process can use: of the driver's it must know how to map them.
+// Kinds that a process can map: kFiles excludes the driver's slabs.
 enum class SlabKinds : uint8_t { kFiles, kAll };
 
-// What an earlier agent left.
 struct KeptSlab {
   protocol::SlabName name{};
   base::UniqueFd file;
@@ -69,15 +60,15 @@ struct KeptSlab {
 
 struct PoolNodeView {
   int64_t size_bytes = 0,
-          used_bytes = 0;  // slabs that there are; of these, leased or kept for their job
+          used_bytes = 0;  // of all slabs; leased or kept ones
 };
 
 struct PoolView {
   int64_t capacity_bytes = 0, making_bytes = 0, unused_bytes = 0, leased_bytes = 0, kept_bytes = 0,
           ending_bytes = 0;
-  int64_t unserved_bytes = 0;  // asked for, within the quota, and not there yet
-  uint64_t not_made = 0;       // slabs for which there was no memory
-  bool makes_drivers = false;  // slabs are the driver's memory now
+  int64_t unserved_bytes = 0;  // asked for within the quota, not there yet
+  uint64_t not_made = 0;       // slabs, for lack of memory
+  bool makes_drivers = false;  // new slabs are driver memory
   int64_t drivers_bytes = 0;   // of all slabs
   std::map<int, PoolNodeView> by_node;
 };
@@ -86,47 +77,43 @@ class Pool {
  public:
   // `maker` outlives it.
   Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records);
-  // With what an earlier agent left, in any order. Those of processes are theirs until
-  // ForgetUnclaimed.
+  // With an earlier agent's slabs, in any order. Leased ones stay leased until ForgetUnclaimed.
   Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records, std::vector<KeptSlab> slabs);
 
-  // Host memory that jobs hold and that is not the pool's: it takes from the capacity.
+  // Jobs' host memory outside the pool, which reduces its capacity.
   void SetOutside(int64_t bytes) { outside_bytes_ = bytes; }
-  // 0 until it is set.
   void SetQuota(const PoolJob& job, int64_t bytes);
-  // As many slabs as are there now, for at most `size_bytes` (rounded up) and within the quota,
-  // near `node` first. Empty is an answer: the job does with less. What is within the quota and not
-  // there is made; ask again when Tick says so.
+  // Leases available slabs for at most `size_bytes` (rounded up), within the quota, near `node`
+  // first. May be empty: the job manages with less. The missing ones are made; ask again when Tick
+  // returns true.
   std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes,
                          SlabKinds kinds = SlabKinds::kAll);
-  // False: it is not this process's.
+  // False: the slab is not this process's.
   bool Return(const PoolHolder& holder, SlabId slab);
   bool Return(const PoolHolder& holder, protocol::SlabName name);
-  // What it asked for last and has not got, it does not want any more.
+  // Withdraws the unserved rest of its last request.
   void StopAsking(const PoolHolder& holder);
-  // All that it had is its job's. (It died, or said goodbye.)
+  // The process died or left. Its slabs are kept for its job.
   void ProcessGone(const PoolHolder& holder);
   void JobGone(const PoolJob& job);
 
-  // A process that an earlier agent knew is back: what it had, to be compared with what it says.
+  // A process of an earlier agent returned. Its recorded slabs, to compare with its report.
   std::vector<Lease> Claim(const PoolHolder& holder);
   void ForgetUnclaimed();
 
-  // Lets go of what has been unused, or kept for a job that asks for nothing, since `unused_ns`
-  // before. To be called now and then. True: there were such slabs.
+  // Frees slabs that have been unused, or kept for a job without requests, for `unused_ns`. Call it
+  // regularly. True: it freed some.
   bool GiveBackUnused(int64_t now_ns);
 
-  // Takes what the maker has done; called when its file is readable. True: those who were not
-  // served should ask again.
+  // Takes the maker's results; call it when the maker's file is readable. True: unserved processes
+  // should ask again.
   bool Tick();
 
   PoolView View() const;
   int64_t HeldBytes(const PoolJob& job) const;
   int64_t HeldBytes(const PoolHolder& holder) const;
-  // By how much a job is over its quota.
   int64_t ExcessBytes(const PoolJob& job) const;
-  // To be kept across a restart. A slab that ends is not among them: the next agent does not count
-  // what is still mapped of it.
+  // Files to keep across a restart, without ending slabs: the next agent does not count them.
   int records_file() const { return slab_records_.file(); }
   struct NamedFile {
     protocol::SlabName name;
@@ -139,14 +126,14 @@ class Pool {
   static constexpr size_t kNoRecord = SlabRecords::kMostSlabs;
   struct Slab {
     SlabFile file;
-    base::UniqueFd lent;  // what its job's processes get
+    base::UniqueFd lent;  // for its job's processes
     protocol::SlabName name{};
     int wanted_node = kAnyNode;
     size_t record = kNoRecord;
     State state = State::kUnused;
     PoolHolder holder = {};
     bool unclaimed = false;
-    std::optional<int64_t> idle_since_ns = {};  // as GiveBackUnused saw it
+    std::optional<int64_t> idle_since_ns = {};  // as of GiveBackUnused
   };
   using Slabs = std::map<SlabId, Slab>;
 

@@ -17,7 +17,7 @@ namespace spillway::agent {
 namespace {
 
 constexpr int64_t kHugePage = int64_t{2} << 20;
-// The last of them: no process can add one that would keep the agent from its own file.
+// F_SEAL_SEAL: no process can add a seal that locks the agent out.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 base::UniqueFd MakeFile(int64_t size_bytes, unsigned kind) {
@@ -27,10 +27,10 @@ base::UniqueFd MakeFile(int64_t size_bytes, unsigned kind) {
   return file;
 }
 
-// False: there are not enough pages (of this kind).
+// False: not enough pages of this kind.
 bool Fill(const base::Mapping& memory) {
   if (madvise(memory.address(), memory.size_bytes(), MADV_POPULATE_WRITE) == 0) return true;
-  return errno == EINVAL;  // before Linux 5.14: pages come when they are touched
+  return errno == EINVAL;  // before Linux 5.14: pages come when touched
 }
 
 std::optional<SlabFile> MakeOf(unsigned kind, int64_t size_bytes, int64_t page_bytes, int node,
@@ -39,7 +39,7 @@ std::optional<SlabFile> MakeOf(unsigned kind, int64_t size_bytes, int64_t page_b
   if (!file) return std::nullopt;
   const base::Mapping memory(file.get(), static_cast<size_t>(size_bytes));
   if (!memory) return std::nullopt;
-  // A hint only: where transparent huge pages are on for files in memory, these are such.
+  // A hint only: makes huge pages where these are enabled for memory files.
   if (kind == 0) madvise(memory.address(), memory.size_bytes(), MADV_HUGEPAGE);
   const bool bound =
       topology != nullptr && topology->Bind(memory.address(), memory.size_bytes(), node);
@@ -73,13 +73,13 @@ void Scrub(const SlabFile& slab) {
   fallocate(slab.file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, slab.size_bytes);
 }
 
-// Opened anew, a driver's file would be a new device and no memory.
+// Reopening a driver's file would give a new device without memory.
 base::UniqueFd Lend(const SlabFile& slab) {
   return slab.is_drivers ? base::UniqueFd(fcntl(slab.file.get(), F_DUPFD_CLOEXEC, 0))
                          : Reopen(slab, O_RDWR);
 }
 
-// A number that is known already is the same process, or that one has ended.
+// A reused pid means that the earlier process has ended.
 bool NoteUser(SlabFile& slab, pid_t process) {
   base::UniqueFd file(static_cast<int>(syscall(SYS_pidfd_open, process, 0)));
   if (!file) return false;
@@ -87,9 +87,8 @@ bool NoteUser(SlabFile& slab, pid_t process) {
   return true;
 }
 
-// A lease for reading is granted only when nobody has the file open for writing, and a mapping
-// keeps it open. The file as memfd_create made it, ours, does not count as open for writing
-// (Linux 6.18; fs/locks.c, check_conflicting_open).
+// The kernel grants a read lease only if no file is open for writing; mappings count. The memfd's
+// original description, ours, does not count (Linux 6.18; fs/locks.c, check_conflicting_open).
 bool Retire(const SlabFile& slab) {
   if (slab.is_drivers)
     return std::all_of(slab.users.begin(), slab.users.end(),

@@ -1,21 +1,16 @@
-// A slab of host memory as a file: one in memory, made where it is wanted and filled with pages
-// before anybody waits for them; or one that stands for memory of the driver's (driver_slabs.h).
-//
-// Made on the maker's thread (slab_maker.h), owned by the pool. Errors are values.
+// A slab of host memory as a file: a memfd filled with pages in advance, or a file that stands for
+// driver memory (driver_slabs.h). Made on the maker's thread (slab_maker.h), owned by the pool.
+// Errors are values.
 //
 // Invariants
-//  1. A new slab reads as zero everywhere: its pages come from the kernel and were nobody's, or
-//  zeros were written.
-//  2. Its size cannot change, so nobody who maps it can be made to fault.
-//  3. A memory file itself stays the agent's; processes get what Lend opens, and can add no seal to
-//  it.
+//  1. A new slab reads as zero: its pages are fresh from the kernel, or were filled with zeros.
+//  2. Its size is fixed, so no mapping can fault.
+//  3. The memfd itself stays the agent's. Processes get what Lend opens, and can add no seal.
 //
-// Note [What the driver made is somebody's until he ends]
-// Nothing can be asked of a driver's file: not who has it mapped, not even whether it is another
-// one than the next (they may be one device node, opened many times). So such a slab remembers the
-// processes that it was lent to and counts as used until they have ended, whatever they say. One
-// that hands its copy of the file to a process that outlives it goes uncounted; it stays out of
-// everybody else's reach all the same.
+// Note [A driver slab is used until its processes end]
+// A driver's file cannot be queried: neither its mappings nor its identity (several may be one
+// device node). So such a slab records its processes and counts as used until they have ended. A
+// copy passed to a longer-living process is not counted, but the slab still reaches no other job.
 #pragma once
 
 #include <sys/types.h>
@@ -34,30 +29,28 @@ enum class HugePages { kNever, kWhenThereAre };
 struct SlabFile {
   base::UniqueFd file;
   int64_t size_bytes = 0;
-  int64_t page_bytes =
-      0;                // that it is sure to have: 2 MiB where the system keeps huge pages for this
-  int node = kAnyNode;  // where its pages are, if that was asked for and could be done
+  int64_t page_bytes = 0;  // guaranteed; 2 MiB where the system reserves huge pages
+  int node = kAnyNode;     // where its pages are; kAnyNode: not requested, or not possible
   bool is_drivers = false;
-  std::map<pid_t, base::UniqueFd> users = {};  // of the driver's: whom it was lent to
+  std::map<pid_t, base::UniqueFd> users = {};  // of a driver slab: processes it was lent to
 };
 
-// Nothing: no memory.
+// Nullopt: no memory.
 std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge,
                                      const Topology* topology);
 
-// Gives the slab's pages back to the kernel; it reads as zero. Only for slabs whose process said
-// that it is done, or is dead. The driver's are left as they are: they end when their file is
-// closed.
+// Returns the slab's pages to the kernel; it reads as zero then. Only after its process has
+// returned it or died. No effect on driver memory, which ends with its file.
 void Scrub(const SlabFile& slab);
 
-// The slab for a process to map. Nothing: no more files.
+// A descriptor for a process. Invalid: no descriptor left.
 base::UniqueFd Lend(const SlabFile& slab);
 
-// Before that process gets one of the driver's. False: it has ended, or there are no more files.
+// Call it before the process gets a driver slab. False: it has ended, or no descriptor is left.
 bool NoteUser(SlabFile& slab, pid_t process);
 
-// False: what Lend opened is still open, mapped or on its way somewhere, or a process that had one
-// of the driver's lives. Where the system cannot tell, the use counts as over.
+// False: a lent file is still open, mapped or in flight, or a driver slab's process lives. Where
+// the system cannot tell, the use counts as over.
 bool Retire(const SlabFile& slab);
 
 }  // namespace spillway::agent

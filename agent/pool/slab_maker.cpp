@@ -41,7 +41,7 @@ void ThreadedSlabMaker::Ask(int node) {
   asked_.notify_one();
 }
 
-// The last first: the others are made sooner.
+// Newest first, as older ones are ready sooner.
 int64_t ThreadedSlabMaker::Cancel(int node, int64_t most) {
   const std::lock_guard lock(mutex_);
   int64_t cancelled = 0;
@@ -64,7 +64,7 @@ void ThreadedSlabMaker::End(uint64_t ticket, SlabFile slab, bool scrub) {
 std::vector<MadeSlab> ThreadedSlabMaker::TakeMade() {
   const std::lock_guard lock(mutex_);
   uint64_t count = 0;
-  // Nothing to read is as good.
+  // An empty counter is fine.
   if (read(ready_.get(), &count, sizeof count) < 0) count = 0;
   return std::exchange(made_, {});
 }
@@ -98,7 +98,6 @@ void ThreadedSlabMaker::Main() {
   }
 }
 
-// So that what is in use is known before anybody asks.
 void ThreadedSlabMaker::TryDriver(std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   const DriverSlabs::Answer answer = driver_->Try(slab_bytes_);
@@ -107,7 +106,7 @@ void ThreadedSlabMaker::TryDriver(std::unique_lock<std::mutex>& lock) {
 }
 
 void ThreadedSlabMaker::GiveUpDriver(const std::string& why) {
-  std::unique_ptr<DriverSlabs> given_up;  // its end takes a while: without the lock
+  std::unique_ptr<DriverSlabs> given_up;  // destroyed without the lock, as that takes long
   const std::lock_guard lock(mutex_);
   given_up = std::move(driver_);
   makes_drivers_ = false;
@@ -115,7 +114,7 @@ void ThreadedSlabMaker::GiveUpDriver(const std::string& why) {
   eventfd_write(ready_.get(), 1);
 }
 
-// Without memory files would have none either.
+// No fallback after kNoMemory: files would have no memory either.
 std::optional<SlabFile> ThreadedSlabMaker::Make(int node) {
   if (driver_) {
     DriverSlabs::Answer answer = driver_->Make(slab_bytes_, node);
@@ -125,7 +124,7 @@ std::optional<SlabFile> ThreadedSlabMaker::Make(int node) {
   return MakeSlabFile(slab_bytes_, node, huge_, topology_);
 }
 
-// A worker stays no longer than there is something to make.
+// The driver's worker ends when there is nothing to make.
 void ThreadedSlabMaker::MakeOne(std::unique_lock<std::mutex>& lock) {
   const int node = nodes_.front();
   nodes_.pop_front();

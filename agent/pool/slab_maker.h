@@ -1,10 +1,9 @@
-// Makes and ends slabs beside the agent's loop: to fill one with pages, to give them back and to
-// find out whether somebody still maps them takes tens of milliseconds each, and the loop has none
-// to spare.
+// Makes and ends slabs beside the agent's loop: filling, freeing or probing one takes tens of
+// milliseconds.
 //
-// SlabMaker is what the pool asks; the pool's one thread calls it. ThreadedSlabMaker has a thread
-// of its own, which touches nothing but its queue. A driver may stand still for as long as it
-// likes: it holds up that thread for a bounded time (driver_slabs.h).
+// SlabMaker is the pool's interface, called by its one thread. ThreadedSlabMaker adds one thread,
+// which touches only its queue. A hanging driver blocks that thread for a bounded time
+// (driver_slabs.h).
 #pragma once
 
 #include <condition_variable>
@@ -23,30 +22,28 @@ namespace spillway::agent {
 
 struct MadeSlab {
   int wanted_node = kAnyNode;
-  std::optional<SlabFile> slab;  // nothing: it could not be made
+  std::optional<SlabFile> slab;  // nullopt: could not be made
 };
 
 class SlabMaker {
  public:
   virtual ~SlabMaker() = default;
   virtual void Ask(int node) = 0;
-  // Up to so many that were asked for near `node` and are not begun: they are not made. Returns how
-  // many.
+  // Cancels up to `most` requests near `node` that have not begun. Returns their number.
   virtual int64_t Cancel(int node, int64_t most) = 0;
-  // Those that are ready, in the order in which they were asked for.
+  // In the order of the requests.
   virtual std::vector<MadeSlab> TakeMade() = 0;
-  // Its use is over: `scrub` it first, and tell `ticket` when nobody maps it any more. It keeps its
-  // memory until then.
+  // The slab's use is over. It is scrubbed if `scrub`, and `ticket` is reported once nobody maps
+  // it. Until then it keeps its memory.
   virtual void End(uint64_t ticket, SlabFile slab, bool scrub) = 0;
   virtual std::vector<uint64_t> TakeEnded() = 0;
-  // What it makes are slabs of the driver's.
   virtual bool MakesDrivers() const { return false; }
 };
 
 class ThreadedSlabMaker : public SlabMaker {
  public:
-  // `topology` outlives it, and may be null. `drivers_worker`: the command that makes the driver's
-  // slabs; empty: only files are made.
+  // `topology` outlives it and may be null. `drivers_worker`: the command that makes driver slabs;
+  // empty: only files are made.
   ThreadedSlabMaker(int64_t slab_bytes, HugePages huge, const Topology* topology,
                     std::vector<std::string> drivers_worker = {});
   ~ThreadedSlabMaker() override;
@@ -57,9 +54,9 @@ class ThreadedSlabMaker : public SlabMaker {
   void End(uint64_t ticket, SlabFile slab, bool scrub) override;
   std::vector<uint64_t> TakeEnded() override;
   bool MakesDrivers() const override;
-  // Why the driver's slabs are not made any more; once.
+  // Why driver slabs are not made any more; returned once.
   std::optional<std::string> TakeProblem();
-  // Readable while something is to be taken: for the loop to poll.
+  // Readable when there are results, for the loop to poll.
   int file() const { return ready_.get(); }
 
  private:
@@ -90,11 +87,10 @@ class ThreadedSlabMaker : public SlabMaker {
   bool ending_ = false;
   bool makes_drivers_ = false;
   std::optional<std::string> problem_;
-  // The thread's own.
+  // Used only by thread_.
   std::vector<Ending> still_mapped_;
-  std::unique_ptr<DriverSlabs>
-      driver_;          // none, or given up: files are made; which, is guarded by mutex_, too
-  std::thread thread_;  // last: it uses the others
+  std::unique_ptr<DriverSlabs> driver_;  // null: files are made; mutex_ guards the pointer too
+  std::thread thread_;                   // last: it uses the members above
 };
 
 }  // namespace spillway::agent

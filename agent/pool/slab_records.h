@@ -1,12 +1,11 @@
-// What an agent that starts again must know of its slabs, in a file in memory that outlives it:
-// beside the slabs' own files, in systemd's store or across an exec.
-//
-// One thread, the pool's. The file never leaves the agent.
+// Records of the slabs for the next agent, in a memory file that outlives this one. Like the slabs'
+// own files it is in systemd's store, or passed across an exec. One thread, the pool's. The file
+// never leaves the agent.
 //
 // Invariants
-//  1. A record counts only when it is whole: an agent killed between two bytes leaves the slab
-//  unknown, never somebody else's.
-//  2. That a slab is leased is written before the job gets its file.
+//  1. Only a complete record counts: an agent killed in mid-write leaves the slab unknown, never
+//     another job's.
+//  2. A lease is recorded before the job gets the slab's file.
 #pragma once
 
 #include <sys/types.h>
@@ -23,10 +22,10 @@
 
 namespace spillway::agent {
 
-// A job as the pool knows it: the same across restarts of the agent.
+// A job's identity, stable across restarts of the agent.
 struct PoolJob {
   uid_t uid = 0;
-  std::string name;  // never another job's; at most 127 characters count
+  std::string name;  // unique; at most 127 characters count
   auto operator<=>(const PoolJob&) const = default;
 };
 
@@ -38,9 +37,9 @@ struct PoolHolder {
 
 struct SlabRecord {
   enum class Use : uint32_t {
-    kUnused = 1,  // nobody's yet
+    kUnused = 1,  // no job's yet
     kLeased = 2,
-    kKept = 3,  // given back by its process, and still its job's alone
+    kKept = 3,  // returned by its process, still its job's alone
   };
   Use use = Use::kUnused;
   uint64_t inode = 0;
@@ -48,7 +47,7 @@ struct SlabRecord {
   int64_t page_bytes = 0;
   int32_t node = 0;
   int32_t wanted_node = 0;
-  PoolHolder holder;  // unless it is unused
+  PoolHolder holder;  // unless kUnused
   bool operator==(const SlabRecord&) const = default;
 };
 
@@ -57,7 +56,7 @@ class SlabRecords {
   static constexpr size_t kMostSlabs = 4096;
 
   static std::optional<SlabRecords> Make();
-  // An earlier agent's. Nothing: it is no such file.
+  // An earlier agent's file. Nullopt: not such a file.
   static std::optional<SlabRecords> Adopt(base::UniqueFd file);
   SlabRecords(SlabRecords&&) noexcept = default;
   SlabRecords& operator=(SlabRecords&&) noexcept = default;

@@ -1,7 +1,6 @@
-// What the maker of slabs and the process that asks the driver for them (driver_slabs.h,
-// driver_worker.h) say to each other: one message each way, over a SOCK_SEQPACKET pair.
-//
-// Both are of one program, so that the layout is nobody else's business. Errors are values.
+// Messages between the slab maker and its worker process (driver_slabs.h, driver_worker.h): one
+// each way, over a SOCK_SEQPACKET pair. Both ends are the same program, so the layout is private.
+// Errors are values.
 #pragma once
 
 #include <cstdint>
@@ -10,13 +9,13 @@
 
 namespace spillway::agent {
 
-// The worker's end of the pair.
+// The worker's descriptor of the pair.
 inline constexpr int kSlabWorkerFile = 3;
 
 struct SlabRequest {
   int64_t size_bytes = 0;
   int32_t node = 0;
-  int32_t only_try = 0;  // whether it could be made: a slab is made, and forgotten
+  int32_t only_try = 0;  // 1: make a slab and release it, as a test
 };
 
 struct SlabReply {
@@ -26,10 +25,10 @@ struct SlabReply {
   char why[160] = {};
 };
 
-// False: the other side is gone.
+// False: the other side has closed.
 bool SendRequest(int socket, const SlabRequest& request);
 bool ReceiveRequest(int socket, SlabRequest* request);
-// With the slab's file, if there is one.
+// `file`: the slab, or -1.
 bool SendReply(int socket, const SlabReply& reply, int file);
 bool ReceiveReply(int socket, SlabReply* reply, base::UniqueFd* file);
 

@@ -32,7 +32,7 @@ int Topology::NodeNear(const std::string& bus_id) const {
   const hwloc_obj_t device = hwloc_get_pcidev_by_busidstring(tree_, bus_id.c_str());
   if (device == nullptr) return kAnyNode;
   const hwloc_obj_t near = hwloc_get_non_io_ancestor_obj(tree_, device);
-  // Near several nodes is near none.
+  // A device near several nodes has no near one.
   if (near == nullptr || near->nodeset == nullptr || hwloc_bitmap_weight(near->nodeset) != 1)
     return kAnyNode;
   return hwloc_bitmap_first(near->nodeset);

@@ -1,10 +1,8 @@
-// Where a machine's memory is, seen from its devices: which NUMA node is near a GPU, and how memory
-// is put there.
+// The machine's NUMA nodes: which one is near a GPU, and how to place memory there. Loaded once by
+// the agent (some 10 ms); then read by any thread. Uses hwloc.
 //
-// Loaded once by the agent (some 10 ms); then only read, by any thread. Rests on hwloc.
-//
-// What is unknown is said (kAnyNode): machines with one node, virtual ones, devices that the tree
-// does not know. Memory is then left where the kernel puts it.
+// kAnyNode: unknown, as on one-node or virtual machines, or for devices that hwloc does not know.
+// Memory stays where the kernel puts it then.
 #pragma once
 
 #include <cstddef>
@@ -20,18 +18,18 @@ inline constexpr int kAnyNode = -1;
 
 class Topology {
  public:
-  // This machine's; null: hwloc cannot read it.
+  // Null: hwloc cannot read this machine.
   static std::unique_ptr<Topology> OfThisMachine();
-  // A described one, for tests: nothing can be bound to its nodes.
+  // For tests; binding to its nodes fails.
   static std::unique_ptr<Topology> FromXml(const std::string& path);
   ~Topology();
   Topology(const Topology&) = delete;
   Topology& operator=(const Topology&) = delete;
 
-  // `bus_id`: "0000:81:00.0", or with eight digits of domain as NVML writes it.
+  // `bus_id`: "0000:81:00.0", or NVML's form with an eight-digit domain.
   int NodeNear(const std::string& bus_id) const;
   std::vector<int> Nodes() const;
-  // Pages that are touched from now on come from that node. False: they come from anywhere.
+  // Pages touched from now on come from `node`. False: from anywhere.
   bool Bind(void* address, size_t size_bytes, int node) const;
 
  private:

@@ -27,7 +27,6 @@ ordered_json Named(const auto& names, const std::array<int64_t, N>& values) {
   return json;
 }
 
-// Of the processes that tell them (protocol version 4).
 ordered_json JsonOf(const protocol::Account& parts) {
   return {{"planned_to_host_bytes", parts.planned_to_host_bytes},
           {"pressure_to_host_bytes", parts.pressure_to_host_bytes},
@@ -74,7 +73,7 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"parts", JsonOf(tenancy.parts)}};
 }
 
-// What others know the job by, and of which parts processes are here.
+// The job's id in its own system, and the parts with processes here.
 ordered_json SourceOf(const JobReport& job) {
   constexpr const char* ids[] = {"", "slurm_job", "pod_uid", "container_id"};
   constexpr const char* parts[] = {"", "slurm_steps", "container_ids", ""};
@@ -233,7 +232,6 @@ void AddDevices(const NodeReport& report, Table& table) {
     table.Add("{} is used by jobs, and not one of this agent's: they are not managed", uuid);
 }
 
-// Pinned or not.
 int64_t HostBytes(const TenancyReport& tenancy) {
   int64_t bytes = tenancy.host_bytes;
   AddTo(bytes, tenancy.parts.ordinary_bytes);
@@ -262,7 +260,6 @@ std::string JobsOf(const OwnerReport& owner) {
   return std::to_string(owner.jobs) + (is_bound ? " of " + std::to_string(owner.terms.jobs) : "");
 }
 
-// Users and accounts: who has jobs, or is in the configuration.
 void AddOwners(const NodeReport& report, Table& table) {
   if (report.owners.empty()) return;
   table.Add("");
@@ -297,7 +294,7 @@ void AddJob(const JobReport& job, Table& table) {
               view.terms.weight, view.terms.priority);
     table.Add("  wants       {}, resident {}, unmovable {}", InBytes(tenancy.footprint_bytes),
               InBytes(tenancy.resident_bytes), InBytes(tenancy.unmovable_bytes));
-    constexpr int64_t claim_step = int64_t{16} << 20;  // claims are counted in such
+    constexpr int64_t claim_step = int64_t{16} << 20;  // claims are rounded up to these steps
     if (view.wanted_bytes > tenancy.footprint_bytes + claim_step)
       table.Add("              it may still grow, and claims up to {}", InBytes(view.wanted_bytes));
     table.Add("  host        {} of {} pinned, {} ordinary", InBytes(tenancy.host_bytes),
@@ -314,7 +311,7 @@ void AddJob(const JobReport& job, Table& table) {
 }
 
 std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
-  // A job's lines are no table: the terminal wraps them.
+  // A job's page is no table, so the terminal wraps its lines.
   Table table(ask.question == Question::kJob ? 0 : ask.columns);
   if (ask.question == Question::kStatus) {
     table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} promised",

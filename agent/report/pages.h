@@ -1,11 +1,8 @@
-// What the agent shows: tables for people, JSON (schema 1) for programs.
-//
-// Pure: a report in, text out. Any thread.
+// The agent's pages: tables for people, JSON (schema 1) for programs. Pure; any thread.
 //
 // Invariants
-//  1. Every JSON document has "schema": 1 at its top; a field never changes its meaning or unit
-//  within a schema.
-//  2. Tables keep within the given columns, 0 meaning any number.
+//  1. Every JSON document has "schema": 1. Within a schema a field keeps its meaning and unit.
+//  2. Tables keep within the given columns; 0: no limit.
 #pragma once
 
 #include <string>

@@ -41,12 +41,12 @@ bool Supervisor::Drop(const std::string& name) {
   return Send("FDSTOREREMOVE=1\nFDNAME=" + name, -1, MSG_DONTWAIT);
 }
 
-// False: whoever listens is behind.
+// False: the receiver's queue is full.
 bool Supervisor::Send(const std::string& text, int file, int flags) {
   const base::UnixAddress to = base::UnixAddressOf(address_);
   if (to.size == 0) return true;
   const base::UniqueFd socket(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  // Whoever does not listen for so long does without: the loop has others to serve.
+  // Bounded, as the loop has others to serve.
   const timeval patience{1, 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   const std::span<const int> files(&file, file >= 0 ? 1 : 0);
@@ -63,15 +63,14 @@ std::vector<Supervisor::File> Supervisor::TakeFiles() {
     std::getline(names, name, ':');
     fcntl(kFirstSocket + i, F_SETFD, FD_CLOEXEC);
     fcntl(kFirstSocket + i, F_SETFL,
-          O_NONBLOCK);  // whoever opened it may not have; the loop never waits in accept
+          O_NONBLOCK);  // another program may have opened it blocking; accept must never wait
     files.push_back({kFirstSocket + i, name});
   }
   for (const char* variable : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) unsetenv(variable);
   return files;
 }
 
-// First out of the way of the places where they belong, then there; what is not named stays closed
-// on exec.
+// Moves the files out of the way first, then to their final numbers. All others are close-on-exec.
 void Supervisor::RunAnew(char* const* arguments, const std::vector<File>& files) {
   const int count = static_cast<int>(files.size());
   std::vector<base::UniqueFd> copies;

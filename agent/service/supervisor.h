@@ -1,8 +1,6 @@
-// What systemd (or whoever supervises the agent) wants to hear and gives: readiness, reloads, the
-// watchdog's pings, sockets that it opened for us.
-//
-// The protocols are documented in sd_notify(3) and sd_listen_fds(3) and take a datagram each, so no
-// library is needed. Without systemd (no NOTIFY_SOCKET) everything here does nothing. One thread.
+// The agent's side of systemd's protocols: readiness, reloads, watchdog pings, passed sockets.
+// sd_notify(3) and sd_listen_fds(3) document them; each is a datagram, so no library is needed.
+// Without NOTIFY_SOCKET nothing is sent. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,22 +17,21 @@ class Supervisor {
   void Reloading(int64_t monotonic_us);
   void Stopping() { Say("STOPPING=1"); }
   void Alive() { Say("WATCHDOG=1"); }
-  // How often Alive is to be said; 0: never.
+  // How often to call Alive; 0: never.
   int64_t watchdog_interval_ns() const { return watchdog_interval_ns_; }
 
   struct File {
     int file;
-    std::string name;  // FileDescriptorName= of the unit, or as it was kept
+    std::string name;  // the unit's FileDescriptorName=, or as it was kept
   };
-  // Sockets, and what an earlier agent kept. Handed over once; the caller's to close.
+  // Sockets, and an earlier agent's kept files. Returned once; the caller closes them.
   std::vector<File> TakeFiles();
 
-  // From now on the file outlives this process, under a name of its own, until it is dropped.
-  // Nothing without systemd. False: it has no time to listen, try again.
+  // Stores the file beyond this process, under a unique name, until Drop. No effect without
+  // systemd. False: systemd is busy, try again.
   bool Keep(const std::string& name, int file);
   bool Drop(const std::string& name);
-  // Makes this process run the program anew, which takes the files by TakeFiles. Returns only when
-  // that fails.
+  // Executes the program anew; it gets the files by TakeFiles. Returns only on failure.
   static void RunAnew(char* const* arguments, const std::vector<File>& files);
 
  private:

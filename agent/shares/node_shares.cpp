@@ -22,7 +22,7 @@ protocol::SlabName SlabNameOf(const std::string& file) {
   return protocol::SlabName{std::strtoull(file.c_str() + sizeof kSlab - 1, nullptr, 16)};
 }
 
-// What the operator says, else what is known of the device; 0: no limit.
+// Configured rates, else the device model's; 0: no limit.
 LinkRates RatesOf(const Config& config, const NodeDevice& device) {
   LinkRates rates = {config.link_to_device_bytes_per_second, config.link_to_host_bytes_per_second};
   const auto known = scheduler::networks::FindProduct(device.model);
@@ -52,8 +52,7 @@ NodeShares::NodeShares(const Config& config, const std::vector<NodeDevice>& devi
     if (!links_.back())
       say("no memory for the link of " + device.name + ": its jobs copy when they like");
   }
-  // Names that are not known any more may be with the keeper; those that stay are kept again, which
-  // changes nothing.
+  // The keeper may have outdated names. Keeping a current one again changes nothing.
   for (const KeptFile& file : kept) kept_.insert(file.name);
   if (config.host_pool) MakePool(config, host_bytes, std::move(kept), drivers_worker);
 }

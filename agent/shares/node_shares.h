@@ -1,13 +1,9 @@
-// The node's host pool and its devices' links, as real memory: what the node lends, kept across
-// restarts of the agent.
-//
-// Made and owned by the daemon (agent/loop), used on its one thread; the maker of slabs has a
-// thread of its own.
+// The node's host pool and its devices' links, backed by real memory and kept across restarts. Made
+// and owned by the daemon (agent/loop), used on its one thread. The slab maker has its own.
 //
 // Invariants
-//  1. What cannot be had is done without: no memory, no files, no hwloc make the pool or a link
-//  absent, which is said once.
-//  2. Every slab that somebody may hold is with the keeper, and the records beside it.
+//  1. Without memory, files or hwloc, the pool or a link is absent, and this is logged once.
+//  2. The keeper has every slab that a process may hold, and the records.
 #pragma once
 
 #include <functional>
@@ -22,11 +18,11 @@
 
 namespace spillway::agent {
 
-// Who keeps files beyond this process's life.
+// Keeps files beyond this process's life.
 class FileKeeper {
  public:
   virtual ~FileKeeper() = default;
-  // False: not now.
+  // False: try again later.
   virtual bool Keep(const std::string& name, int file) = 0;
   virtual bool Drop(const std::string& name) = 0;
 };
@@ -39,22 +35,20 @@ class NodeShares final : public Shares {
   };
   static bool IsKeptName(const std::string& name);
 
-  // `kept`: what an earlier agent left. `say` gets a line for each thing that is done without, also
-  // later. `drivers_worker`: the command that makes slabs of the driver's, where the configuration
-  // wants them.
+  // `kept`: files of an earlier agent. `say` logs each missing feature, also later.
+  // `drivers_worker`: the command that makes driver slabs, if configured.
   NodeShares(const Config& config, const std::vector<NodeDevice>& devices, int64_t host_bytes,
              std::vector<KeptFile> kept, FileKeeper* keeper,
              const std::function<void(const std::string&)>& say,
              const std::vector<std::string>& drivers_worker = {});
 
-  // To be polled: readable when slabs were made; -1 without a pool.
+  // Readable when slabs were made; -1 without a pool.
   int file() const { return maker_ ? maker_->file() : -1; }
-  // Tells the keeper what has come and gone.
+  // Passes new and dropped files to the keeper.
   void KeepFiles();
-  // All that the next agent needs; the files stay ours.
+  // For the next agent; the files stay ours.
   std::vector<std::pair<std::string, int>> FilesToKeep() const;
-  // Nothing is made or ended any more; the last thing before another program takes this process
-  // over.
+  // Stops the slab maker. The last call before another program replaces this process.
   void EndMaker() { maker_.reset(); }
   void SetRates(const Config& config, const std::vector<NodeDevice>& devices);
 

@@ -96,7 +96,7 @@ std::vector<std::string> Written(const OptionWord& word) {
   return forms;
 }
 
-// A case of `COMMAND OPTION` for each way to write the option.
+// A case pattern `COMMAND OPTION` for each spelling of the option.
 std::string Pattern(const CommandWord& command, const OptionWord& word) {
   std::string pattern;
   for (const std::string& form : Written(word))

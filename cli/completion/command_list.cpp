@@ -17,8 +17,7 @@ namespace {
 
 const std::vector<std::string> kProfiles = {"k40c", "m40", "1080ti", "a100", "h200"};
 
-// The planner is another executable, whose parser makes its own help; a test holds these against
-// it.
+// spillway-plan has its own parser and help. A test compares these tables with them.
 constexpr option kPlanOptions[] = {{"budget", required_argument, nullptr, 'b'},
                                    {"strategy", required_argument, nullptr, 's'},
                                    {"device", required_argument, nullptr, 'd'},
@@ -61,7 +60,7 @@ std::vector<std::string> StrategyNames() {
   return names;
 }
 
-// What can be completed of an option's value. An option means the same in every subcommand.
+// An option's values are the same in every subcommand.
 const std::vector<Values>& KnownValues() {
   static const std::vector<Values> known = {
       {"park", Kind::kWords, {"auto", "host", "off"}},
@@ -87,7 +86,6 @@ std::string Trimmed(const std::string& text) {
   return begin == std::string::npos ? "" : text.substr(begin);
 }
 
-// The first clause of a line of help.
 std::string FirstClause(std::string text) {
   text = Trimmed(text);
   for (const char* end : {" (", "; "}) text = text.substr(0, text.find(end));
@@ -95,8 +93,7 @@ std::string FirstClause(std::string text) {
   return text;
 }
 
-// What the help says of an option: behind it on its line, after two spaces, or alone on the next
-// line.
+// An option's description in the help: after two spaces on its line, or alone on the next line.
 std::string DescriptionIn(const std::string& help, const std::string& name) {
   std::istringstream lines(help);
   const std::string written = "--" + name;

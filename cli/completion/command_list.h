@@ -1,7 +1,5 @@
-// Every subcommand with its options and operands, as shells complete them.
-//
-// Made anew by each call, from the tables that the parsers use and the descriptions in the help.
-// One thread.
+// Every subcommand with its options and operands, for shell completion. Built by each call from the
+// parsers' tables and the help. One thread.
 #pragma once
 
 #include <string>
@@ -9,7 +7,7 @@
 
 namespace spillway::cli {
 
-enum class Need { kNever, kAlways, kMaybe };  // an option's value; kMaybe is written --name=VALUE
+enum class Need { kNever, kAlways, kMaybe };  // an option's value; kMaybe needs --name=VALUE
 
 enum class Kind { kNothing, kText, kFile, kFolder, kWords, kJob, kProgram };
 
@@ -26,8 +24,8 @@ struct CommandWord {
   std::string name;
   std::string summary;
   std::vector<OptionWord> options;
-  std::vector<std::string> verbs;  // words of which the first operand is one; empty: no such word
-  Kind operand = Kind::kNothing;   // of the operands that follow
+  std::vector<std::string> verbs;  // allowed first operands; empty: any
+  Kind operand = Kind::kNothing;   // of the other operands
 };
 
 std::vector<CommandWord> AllCommands();

@@ -22,7 +22,7 @@ else
 fi
 )SHELL";
 
-// Within single quotes and the brackets or colons of _arguments.
+// For single quotes, and for brackets or colons of _arguments.
 std::string EscapedForZsh(const std::string& text) {
   std::string escaped;
   for (char letter : text) {

@@ -1,7 +1,5 @@
-// `spillway advise`: which minibatch to train with at a budget, from profiles at two or more batch
-// sizes.
-//
-// One thread; prints to stdout, throws Failure. Exit code 1 when there is nothing to advise.
+// `spillway advise`: recommends a minibatch for a budget, from profiles at two or more batch sizes.
+// One thread; prints to stdout, throws Failure. Exit code 1: no advice.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +22,7 @@ struct AdviseOptions {
 
 int RunAdviseCommand(const AdviseOptions& options);
 
-// "0.1" as 100000000 in units of 1e-9; throws Failure for what is no positive decimal below a
-// thousand.
+// "0.1" gives 100000000, in units of 1e-9. Throws Failure unless a positive decimal below 1000.
 int64_t ParseLearningRate(const std::string& written);
 
 }  // namespace spillway::cli

@@ -1,6 +1,4 @@
-// Slow-down over budget, one line per strategy, as SVG.
-//
-// Pure: points in, text out.
+// Draws slow-down over budget as SVG, one line per strategy. Pure.
 #pragma once
 
 #include <string>
@@ -18,7 +16,7 @@ struct Curve {
   std::vector<CurvePoint> points;  // only budgets at which it runs
 };
 
-// Slow-downs above `most_percent` are left out: they would press everything else together.
+// Omits slow-downs above `most_percent`, which would squeeze the others.
 std::string CurvesToSvg(const std::string& title, const std::vector<Curve>& curves,
                         double most_percent);
 

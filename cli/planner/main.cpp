@@ -1,5 +1,4 @@
-// `spillway-plan`: what `spillway plan`, `spillway trace`, `spillway advise` and `spillway view`
-// become.
+// `spillway-plan`: runs `spillway plan`, `trace`, `advise` and `view`.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>
@@ -13,7 +12,6 @@
 namespace spillway::cli {
 namespace {
 
-// What to run once the command line is known to be right.
 using Action = std::function<int()>;
 
 void AddPlan(CLI::App& app, Action& action) {

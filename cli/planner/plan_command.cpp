@@ -19,18 +19,17 @@
 namespace spillway::cli {
 namespace {
 
-constexpr int64_t kPlacingNodes = 0;  // placement alone: exact search takes minutes for a network
+constexpr int64_t kPlacingNodes = 0;  // exact placement takes minutes for a network
 
 using namespace scheduler;
 using Json = nlohmann::ordered_json;
 
-// One strategy's answer with everything that judges it.
 struct Result {
   const Strategy* strategy = nullptr;
   StrategyOutcome outcome;
   Prediction prediction;
   Timeline timeline;
-  std::string fault;  // of the validator; empty: none
+  std::string fault;  // found by the validator; empty: none
 
   bool good() const { return outcome.plan && prediction.runs() && fault.empty(); }
 };
@@ -67,7 +66,7 @@ std::string Bytes(int64_t bytes) {
   return base::FormatBytes(static_cast<uint64_t>(std::max<int64_t>(0, bytes)));
 }
 
-// The iteration with unlimited memory: every operation with its fastest workspace, nothing moves.
+// With unlimited memory: the fastest workspaces, and nothing moves.
 int64_t UnlimitedTime(Problem problem) {
   problem.budget_bytes = kMostBytes;
   return FindLowerBound(problem).iteration_ns;
@@ -211,7 +210,7 @@ void WritePictures(const PlanOptions& options, const Problem& problem, const Res
     WriteText(options.perfetto_path, PlanToPerfetto(problem, plan, result.timeline));
 }
 
-// All strategies and the lower bound at budgets from the whole peak down to a quarter of it.
+// All strategies and the lower bound, at budgets from 100% to 25% of the peak.
 void DrawCurves(const std::string& path, Problem problem) {
   constexpr double kMostPercent = 60;
   const IterationProfile& profile = problem.iteration();
@@ -281,7 +280,7 @@ int RunPlanCommand(const PlanOptions& options) {
     for (const Result& result : results) PrintRow(result, problem, bound);
   }
   if (options.place && !options.json) PrintArenas(results);
-  const Result& last = results.back();  // Spillway's own, or the one that was asked for
+  const Result& last = results.back();  // the chosen strategy, or Spillway's own
   if (options.explain && last.good()) {
     std::printf("\n");
     for (const Explanation& entry : ExplainPlan(problem, *last.outcome.plan, last.timeline))

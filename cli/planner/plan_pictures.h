@@ -1,7 +1,5 @@
-// A plan's last iteration as pictures: memory over time and the three engines, as SVG and as a
-// Chrome/Perfetto trace.
-//
-// Pure: a timeline in, text out.
+// Draws a plan's last iteration, its memory and the three engines, as SVG and as a Chrome/Perfetto
+// trace. Pure.
 #pragma once
 
 #include <string>
@@ -15,7 +13,7 @@ namespace spillway::cli {
 std::string PlanToSvg(const scheduler::Problem& problem, const scheduler::Plan& plan,
                       const scheduler::Timeline& timeline);
 
-// Opens in chrome://tracing and ui.perfetto.dev.
+// For chrome://tracing and ui.perfetto.dev.
 std::string PlanToPerfetto(const scheduler::Problem& problem, const scheduler::Plan& plan,
                            const scheduler::Timeline& timeline);
 

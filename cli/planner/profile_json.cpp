@@ -103,7 +103,7 @@ IterationProfile OwnForm(const Json& json) {
   return profile;
 }
 
-// The generators' types carry their direction: "conv_dgrad".
+// Generators append the direction: "conv_dgrad".
 OperationType TypeOf(std::string name) {
   name = name.substr(0, name.find('_'));
   if (name == "bn" || name == "ln") return OperationType::kNormalization;
@@ -118,7 +118,7 @@ OperationType TypeOf(std::string name) {
 
 IterationProfile GeneratorsForm(const Json& json, const networks::ComputeRates& rates) {
   networks::TrainingStep step;
-  std::deque<std::string> names;  // algorithms keep pointers
+  std::deque<std::string> names;  // a deque, as algorithms keep pointers
   step.profile.name = json.value("name", "");
   step.profile.batch_size = json.value("batch", int64_t{0});
   for (const Json& tensor : json.at("tensors")) {

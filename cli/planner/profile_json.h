@@ -1,8 +1,6 @@
-// Profiles and traces as JSON: to read, to write by hand, to take over from other tools.
-//
-// Pure. Profiles use the field names of scheduler/trace/profile.h. A profile may
-// also come as {tensors: [{name, kind, bytes}], ops: [{name, phase, reads, writes, flops, bytes,
-// ws}]}, the form of network generators: such a one has work instead of durations.
+// Profiles and traces as JSON, also written by hand or by other tools. Pure. Field names are those
+// of scheduler/trace/profile.h. Network generators' form {tensors: [{name, kind, bytes}], ops:
+// [{name, phase, reads, writes, flops, bytes, ws}]} is read too. It has work instead of durations.
 #pragma once
 
 #include <string>
@@ -16,8 +14,7 @@ namespace spillway::cli {
 std::string ProfileToJson(const scheduler::IterationProfile& profile);
 std::string TraceToJson(const scheduler::EventTrace& trace);
 
-// Where the text has work instead of durations, `rates` turn it into durations and `modelled`
-// becomes true.
+// Where the text has work instead of durations, `rates` give durations, and `modelled` is set.
 base::Result<scheduler::IterationProfile> ProfileFromJson(
     const std::string& text, const scheduler::networks::ComputeRates& rates, bool& modelled);
 

@@ -14,8 +14,7 @@ namespace {
 
 using namespace scheduler;
 
-// What training kernels reach of a vendor's peak figures, in per cent; an assumption, printed as
-// "modelled".
+// Assumed per cent of a vendor's peak figures that training kernels reach; printed as "modelled".
 constexpr int32_t kFlopsPercent = 60, kMemoryPercent = 80;
 
 networks::ComputeRates RatesOf(const networks::Device& device) {
@@ -28,7 +27,7 @@ std::string ListOf(const std::vector<std::string>& names) {
   return text;
 }
 
-// "network:resnet50:64", the part after the first colon.
+// "resnet50:64" from "network:resnet50:64".
 IterationProfile MakeNetworkProfile(const std::string& written, const networks::Device& device) {
   const size_t colon = written.find(':');
   int64_t batch_size = 0;

@@ -1,6 +1,4 @@
-// Where a profile comes from: a file of ours, JSON, or a network's name.
-//
-// Used by the commands on one thread. Throws Failure with what is wrong and what to do.
+// Loads a profile from a file of ours, JSON, or a network's name. One thread; throws Failure.
 #pragma once
 
 #include <string>
@@ -14,11 +12,11 @@ namespace spillway::cli {
 
 struct LoadedProfile {
   scheduler::IterationProfile profile;
-  bool modelled = false;  // durations come from a roofline, nobody measured them
+  bool modelled = false;  // durations come from a roofline model, not from a measurement
 };
 
-// `source` is a path, or `network:NAME[:BATCH]`. A trace file stands for one iteration. Networks
-// and JSON traces without durations get them from the device.
+// `source`: a path, or `network:NAME[:BATCH]`. A trace file counts as one iteration. The device
+// supplies durations for networks, and for JSON without any.
 LoadedProfile LoadProfile(const std::string& source, const scheduler::networks::Device& device);
 
 scheduler::networks::Device LoadDevice(const std::string& name);

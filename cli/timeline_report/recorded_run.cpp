@@ -42,7 +42,6 @@ class Reader {
     return line;
   }
 
-  // The next that is not empty.
   bool GetLine(std::string* line) {
     while (std::getline(trace_, *line)) {
       ++read_;
@@ -68,7 +67,7 @@ class Reader {
     const Json event = Json::parse(line, nullptr, false);
     if (!event.is_object()) {
       if (!has_head_) NoTrace();
-      if (is_last) return;  // the process was killed while it wrote
+      if (is_last) return;  // the process was killed in mid-write
       Broken("this is no event");
     }
     Take(event);
@@ -182,7 +181,7 @@ class Reader {
          .size_bytes = Number(arguments, "bytes", kMostBytes)});
   }
 
-  // Threads write in the order in which the device told them.
+  // Events come in the order in which the device reported them to their threads.
   void Sort() {
     const auto by_begin = [](const auto& a, const auto& b) { return a.begin_ns < b.begin_ns; };
     const auto by_time = [](const auto& a, const auto& b) { return a.time_ns < b.time_ns; };

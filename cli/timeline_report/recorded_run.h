@@ -1,14 +1,10 @@
-// What a trace of `spillway run --trace` says, in memory.
-//
-// One thread. ReadRecordedRun throws Failure for what is no such trace. docs/trace_format.md states
-// the file.
+// A trace of `spillway run --trace` in memory. One thread. ReadRecordedRun throws Failure for any
+// other file. Format: docs/trace_format.md.
 //
 // Invariants
-//  1. A trace whose end is missing, also in the middle of an event, is read up to there; `is_whole`
-//  says so.
-//  2. Every time is within a hundred days of the beginning, every number of bytes below 2^60, and
-//  no duration negative:
-//     sums of them need no further care.
+//  1. A trace that breaks off, even in mid-event, is read up to there; `is_whole` is false then.
+//  2. Times are within a hundred days of the beginning, bytes below 2^60, durations not negative.
+//     So sums do not overflow.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +51,7 @@ struct RecordedPlan {
   std::int64_t predicted_ns = 0, budget_bytes = 0, actions = 0, operations = 0;
 };
 
-// "allocated", "prefetch hit" and the like.
+// Such as "allocated" or "prefetch hit".
 struct RecordedMoment {
   std::int64_t time_ns = 0;
   std::string name;
@@ -80,7 +76,6 @@ struct RecordedRun {
   std::map<int, RecordedDevice> devices;
 };
 
-// `name`: for messages.
 RecordedRun ReadRecordedRun(std::istream& trace, const std::string& name);
 
 }  // namespace spillway::cli

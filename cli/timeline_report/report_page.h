@@ -1,6 +1,4 @@
-// The page: everything that is told of a run, as one HTML text without network and scripts.
-//
-// Pure.
+// The report of a run as one HTML text, without network access or scripts. Pure.
 #pragma once
 
 #include <string>

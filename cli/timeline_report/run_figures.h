@@ -1,6 +1,4 @@
-// What the page tells of one device, computed from what was recorded there.
-//
-// Pure.
+// The report's figures for one device. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,12 +15,12 @@ struct MovedBuffer {
   std::int64_t size_bytes = 0;
   std::int64_t out_bytes = 0, in_bytes = 0;
   std::int64_t times_out = 0, times_in = 0;
-  std::int64_t dropped = 0;  // left without a copy
+  std::int64_t dropped = 0;  // evicted without a copy
   std::int64_t hits = 0, late = 0, unused = 0;
   std::int64_t copy_ns = 0;
 };
 
-// All that moved of one size: an iteration makes its short-lived allocations anew each time.
+// Sums by size: an iteration reallocates its short-lived buffers each time.
 struct MovedSize {
   std::int64_t allocations = 0;
   MovedBuffer moved;
@@ -36,12 +34,13 @@ struct StalledByCause {
   std::int64_t times = 0, total_ns = 0, longest_ns = 0;
 };
 
-// A time in which the device computed nothing.
+// A time without computation on the device.
 struct IdleDevice : RecordedSpan {
-  std::int64_t copy_in_ns = 0, copy_out_ns = 0, stall_ns = 0;  // of it, such was going on
+  std::int64_t copy_in_ns = 0, copy_out_ns = 0,
+               stall_ns = 0;  // of this time, while a copy or stall went on
 };
 
-// A time in which nobody used a buffer.
+// A time between two uses of a buffer.
 struct IdleBuffer : RecordedSpan {
   std::uint64_t buffer = 0;
   std::int64_t size_bytes = 0;
@@ -54,26 +53,24 @@ struct RunFigures {
   std::int64_t resident_peak_bytes = 0, wanted_peak_bytes = 0, host_peak_bytes = 0;
   std::int64_t computing_ns = 0;
   MovedBuffer moved;                 // all together
-  std::vector<MovedBuffer> buffers;  // the most bytes first
-  std::vector<MovedSize> sizes;      // the same
+  std::vector<MovedBuffer> buffers;  // most bytes first
+  std::vector<MovedSize> sizes;      // likewise
   std::map<std::string, MovedByCause> out_by_cause, in_by_cause;
   std::map<std::string, StalledByCause> stalls;
-  std::vector<RecordedSpan>
-      empty;  // nothing at all was recorded, for a twentieth of the run or longer
-  std::vector<IdleDevice> idle_device;     // the longest first
-  std::vector<IdleBuffer> idle_buffers;    // the most bytes and time first
-  std::int64_t measured_iteration_ns = 0;  // the median of the last plan's; 0: none
+  std::vector<RecordedSpan> empty;         // no events at all, for at least a twentieth of the run
+  std::vector<IdleDevice> idle_device;     // longest first
+  std::vector<IdleBuffer> idle_buffers;    // most bytes and time first
+  std::int64_t measured_iteration_ns = 0;  // median under the last plan; 0: none
   RecordedSpan typical_iteration;          // the last one of about that length
 };
 
 RunFigures ComputeFigures(const RecordedDevice& device);
 
-// Parts of the spans that lie within [begin, end), as shares of each of `columns` equal parts of
-// it. Spans may overlap.
+// The busy share of each of `columns` equal parts of `within`. Spans may overlap.
 std::vector<double> BusyShares(std::vector<RecordedSpan> spans, const RecordedSpan& within,
                                int columns);
 
-// Where none of the spans is, within `within`, for `least_ns` or longer; in the order of time.
+// Gaps of at least `least_ns` between the spans, within `within`; in order of time.
 std::vector<RecordedSpan> StretchesWithout(std::vector<RecordedSpan> spans,
                                            const RecordedSpan& within, std::int64_t least_ns);
 

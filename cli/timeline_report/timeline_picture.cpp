@@ -23,7 +23,7 @@ std::string Format(const char* format, auto... values) {
   return text;
 }
 
-// The most in each column; what it was before where nothing changed.
+// The maximum of each column. A column without a change has the value before.
 struct Curves {
   std::vector<std::int64_t> resident, wanted, budget;
   std::int64_t most_bytes = 1;
@@ -55,7 +55,7 @@ Curves CurvesOf(const RecordedDevice& device, const RecordedSpan& within) {
     curves.budget.push_back(most.budget_bytes);
     curves.most_bytes = std::max({curves.most_bytes, most.resident_bytes, most.wanted_bytes});
   }
-  // A budget far beyond what is wanted would flatten everything.
+  // A budget far above the demand would flatten the curves.
   const std::int64_t budget_bytes = *std::max_element(curves.budget.begin(), curves.budget.end());
   if (budget_bytes <= 2 * curves.most_bytes)
     curves.most_bytes = std::max(curves.most_bytes, budget_bytes);
@@ -130,7 +130,7 @@ class Picture {
     return kLeft + kPictureWidth * static_cast<double>(time_ns - within_.begin_ns) / length_ns;
   }
 
-  // Round times, as bare numbers; their unit stands once, at the axis' end.
+  // Round times as bare numbers. The unit stands once, at the end of the axis.
   void DrawTimeAxis() {
     const std::int64_t begin_ns = within_.begin_ns - origin_ns_,
                        end_ns = within_.end_ns - origin_ns_;
@@ -161,7 +161,7 @@ class Picture {
     return time_ns >= 1'000'000 ? Unit{"ms", 1'000'000} : Unit{"µs", 1'000};
   }
 
-  // 1, 2 or 5 with zeros, at least so much.
+  // At least `least_ns`: 1, 2 or 5 times a power of ten.
   static std::int64_t RoundStep(std::int64_t least_ns) {
     for (std::int64_t step_ns = 1;; step_ns *= 10) {
       for (const int factor : {1, 2, 5}) {
@@ -170,7 +170,7 @@ class Picture {
     }
   }
 
-  // Else an empty part looks like one that failed to load.
+  // An unmarked empty part would look like a failure to load.
   void MarkEmpty() {
     std::vector<RecordedSpan> all = SpansOf(device_.operations);
     all.insert(all.end(), device_.copies.begin(), device_.copies.end());
@@ -190,7 +190,7 @@ class Picture {
     return spans;
   }
 
-  // How much of each column is busy, as its strength; equal neighbours are one bar.
+  // The busy share of each column, as opacity. Equal neighbours form one bar.
   void DrawRow(int row, const std::string& name, const char* style,
                const std::vector<RecordedSpan>& spans) {
     const double y = kRowTop + row * (kRowHeight + kRowGap);
@@ -212,7 +212,7 @@ class Picture {
     text_ += "</g>\n";
   }
 
-  // 0 to 9, never 0 for something.
+  // 0 to 9; above 0 for any positive share.
   static int Strength(double share) {
     return share <= 0 ? 0 : std::clamp(static_cast<int>(share * 10), 2, 9);
   }

@@ -1,6 +1,4 @@
-// Memory and work over time, as one SVG element for a page: its colours are the page's CSS classes.
-//
-// Pure.
+// Draws memory and work over time as one SVG element; the page's CSS classes give colours. Pure.
 #pragma once
 
 #include <string>
@@ -10,10 +8,10 @@
 namespace spillway::cli {
 
 struct PictureWords {
-  std::string id;                  // the page's own for it
-  std::string title, description;  // for those who do not see it
+  std::string id;                  // unique in the page
+  std::string title, description;  // for screen readers
 };
-// Times on its axis are since `origin_ns`.
+// The axis counts from `origin_ns`.
 std::string TimelinePicture(const RecordedDevice& device, const RecordedSpan& within,
                             std::int64_t origin_ns, const PictureWords& words);
 

@@ -1,6 +1,4 @@
-// `spillway view`: from a trace file to a page.
-//
-// One thread; prints where the page is, throws Failure.
+// `spillway view`: makes a page from a trace. One thread; prints the page's path, throws Failure.
 #pragma once
 
 #include <string>
@@ -9,7 +7,7 @@ namespace spillway::cli {
 
 struct ViewOptions {
   std::string trace;
-  std::string output;  // empty: beside the trace, with .html for .json; "-": standard output
+  std::string output;  // empty: beside the trace, .html instead of .json; "-": standard output
 };
 
 int RunViewCommand(const ViewOptions& options);
