@@ -92,8 +92,8 @@ class SeriesTable:
     def about_learning(self):
         fits = self.series.fits
         slowest_ns = max(fits.times_ms) * 1e6
-        text = (f"All of it, always learning: {self.slower(fits.step_ns):.2f} % slower, {moved_bytes(fits)} bytes moved, the slowest "
-                f"step {self.slower(slowest_ns):.1f} %.")
+        text = (f"With all its memory, always learning: {self.slower(fits.step_ns):.2f} % slower, {moved_bytes(fits)} bytes moved, the "
+                f"slowest step {self.slower(slowest_ns):.1f} %.")
         second = self.series.second
         if second:
             text += f" A second run at 50 % is planned at iteration {second.learning.get('planned_at_iteration') or 'never'}."
@@ -187,9 +187,9 @@ def summary(tables):
     runs = [(each, result) for each in tables for result in each.cells.values()]
     same = sum(each.series.same_bytes(result) for each, result in runs)
     counts = {name: sum(verdict.startswith(name) for verdict in verdicts) for name in ("met", "bound forbids", "missed")}
-    return (f"Of {len(verdicts)} budgets {counts['met']} are met, {counts['bound forbids']} forbidden by the bound, {counts['missed']} "
-            f"missed. {sum(abs(off) <= MOST_OFF for off in offs)} of {len(offs)} predictions are within {MOST_OFF:.0f} % of what is "
-            f"measured. {same} of {len(runs)} runs compute the bare run's bytes.{beaten_bounds(tables)}")
+    return (f"Of {len(verdicts)} targets, {counts['met']} are met, {counts['bound forbids']} are ruled out by the bound and "
+            f"{counts['missed']} are missed. {sum(abs(off) <= MOST_OFF for off in offs)} of {len(offs)} predictions are within {MOST_OFF:.0f} % of the "
+            f"measurement. {same} of {len(runs)} runs compute the same bytes as the bare run.{beaten_bounds(tables)}")
 
 
 def beaten_bounds(tables):
@@ -204,11 +204,19 @@ HEAD = """# Training below its memory peak
 All figures are simulated: the simulated GPU's virtual clock, [compute mode `tags`](simulation.md#networks-at-real-size). They say which way of
 moving memory is better, not how fast a GPU is. Made by `tests/bench/movement/movement.py --page docs/movement.md` at commit {commit}.
 
-Each figure is by how many per cent a step is slower than bare, at a part of the peak that the job wants: without a plan (`reactive`), by
-the plans of vDNN-all, AutoSwap and DELTA run live in the same executor, and by our own (`spillway`); `-` is a run that ended with an
-error, `!` one whose losses or weights differ. Beside our own plan: the slow-down that it predicts, how far that is off what is measured,
-the lower bound of any plan by the model's prices, the target and whether it is met; the iteration at which the plan was there; calls that map memory and what
-was copied out and in, per step of the whole run with its unplanned beginning.
+Each cell is the slow-down of a training step against the bare run, in per cent. The budget is a share of the job's memory peak. `-` marks a run
+that ended with an error, `!` a run with other losses or weights.
+
+| columns | show |
+| --- | --- |
+| reactive | no plan: memory moves on demand |
+| vdnn-all, autoswap, delta | the plans of these papers' strategies, run live in the same executor |
+| spillway | our own plan; all columns to its right belong to it |
+| predicted, off | the slow-down that the plan predicts, and how far it is off the measured one |
+| bound | what no plan can beat, by the model's prices |
+| target, verdict | the slow-down that is allowed, and whether it is met |
+| planned at | the iteration from which there was a plan |
+| calls, GiB out / in | mapping calls and copied data per step of the whole run, its unplanned beginning included |
 """
 
 
