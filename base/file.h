@@ -1,15 +1,14 @@
-// Files read whole and written whole: the one place that knows of short transfers, interrupts and
-// half-written files.
+// Reads and writes whole files: handles short transfers, interrupts and half-written files.
 //
-// Any thread. Errors are values that name the path and carry the errno. libc and the standard
-// library's headers alone.
+// Any thread. Errors have the path and the errno. Needs just libc and the standard library's
+// headers.
 //
 // Invariants
-//  1. A read gives every byte up to the file's end, or an error: never a part.
-//  2. After ReplaceFile `path` holds what it held before or all of the new bytes. A failure leaves
-//  nothing beside it.
-//  3. What is written beside is a new file of ours: a link or a file that somebody left there is
-//  removed, not followed.
+//  1. A read returns every byte up to the file's end, or an error.
+//  2. After ReplaceFile, `path` holds its old bytes or all of the new ones; no temporary file is
+//     left.
+//  3. The temporary file is always new. A link or file left under its name is removed, not
+//     followed.
 #pragma once
 
 #include <errno.h>
@@ -30,7 +29,7 @@
 
 namespace spillway::base {
 
-// Neither allocates. Interrupted and partial calls go on; 0, or the errno.
+// Retries interrupted and partial calls; does not allocate. 0, or the errno.
 inline int WriteAll(int file, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = write(file, bytes.data(), bytes.size());
@@ -41,7 +40,7 @@ inline int WriteAll(int file, std::string_view bytes) {
   return 0;
 }
 
-// As many bytes as there are, or as fit. Nothing where the file cannot be opened or read.
+// Reads as many bytes as fit; empty on error. Does not allocate.
 inline std::string_view ReadInto(const char* path, std::span<char> place) {
   const UniqueFd file(open(path, O_RDONLY | O_CLOEXEC));
   std::size_t size = 0;
@@ -57,18 +56,17 @@ inline std::string_view ReadInto(const char* path, std::span<char> place) {
 
 struct ReadOptions {
   std::size_t most_bytes = SIZE_MAX;  // a longer file is an error, EFBIG
-  // Others may write in its folder: a link is not followed, and what is no regular file is neither
-  // waited for nor read.
+  // For folders that others may write to: rejects links and special files, without blocking.
   bool only_regular = false;
 };
 
-// From where the descriptor stands to the end; `name` is for the error.
+// Reads from the descriptor's position to the end; `name` is for the error.
 inline Result<std::string> ReadRest(int file, const std::string& name,
                                     std::size_t most_bytes = SIZE_MAX) {
   constexpr std::size_t kLeast = 4096, kStep = std::size_t{1} << 20;
   struct stat facts;
   std::string bytes;
-  // A file of /proc says that it has no bytes.
+  // Files in /proc report size 0.
   std::size_t room = fstat(file, &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_size > 0
                          ? std::min(static_cast<std::size_t>(facts.st_size), most_bytes) + 1
                          : kLeast;
@@ -94,7 +92,7 @@ inline Result<std::string> ReadFile(const std::string& path, const ReadOptions& 
   return ReadRest(file.get(), path, options.most_bytes);
 }
 
-// The file's first `size_bytes`, wherever the descriptor stands; a shorter file is an error.
+// The file's first `size_bytes`, whatever the descriptor's position; a shorter file is an error.
 inline Result<std::string> ReadFirst(int file, std::size_t size_bytes) {
   std::string bytes(size_bytes, 0);
   for (std::size_t at = 0; at < size_bytes;) {
@@ -107,7 +105,7 @@ inline Result<std::string> ReadFirst(int file, std::size_t size_bytes) {
   return bytes;
 }
 
-// In the place of what is there: a file, a device or a pipe. An error may leave a part.
+// Overwrites a file, a device or a pipe. An error may leave a part.
 inline Status WriteFile(const std::string& path, std::string_view bytes) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
   if (!file) return ErrnoError("cannot write " + path);
@@ -118,8 +116,8 @@ inline Status WriteFile(const std::string& path, std::string_view bytes) {
 
 struct ReplaceOptions {
   mode_t mode = 0600;
-  bool sync = false;            // the bytes are on the disk before the name is
-  const char* beside = ".new";  // what the new file's name ends with until it is whole
+  bool sync = false;            // sync the bytes to disk before the rename
+  const char* beside = ".new";  // suffix of the temporary file
 };
 
 // Does not allocate. 0, or the errno.
@@ -128,8 +126,8 @@ inline int TryReplaceFile(const char* path, std::string_view bytes,
   char beside[PATH_MAX];
   const int length = snprintf(beside, sizeof beside, "%s%s", path, options.beside);
   if (length < 0 || static_cast<std::size_t>(length) >= sizeof beside) return ENAMETOOLONG;
-  unlink(beside);  // of a process that was killed, or whoever's it is: nobody else has the new one
-                   // open
+  // A killed process may have left it; O_EXCL below ensures that nobody else has the new file open.
+  unlink(beside);
   UniqueFd file(open(beside, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode));
   if (!file) return errno;
   int error = WriteAll(file.get(), bytes);

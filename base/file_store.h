@@ -1,18 +1,13 @@
-// A folder of files with keys for names: each whole or not there, checked when it is read, marked
-// when it is used. The plan stores of the agent and of stand-alone jobs are made of it.
+// A folder of files named by key, for the plan stores of the agent and of stand-alone jobs.
 //
-// Any one thread at a time; several processes may share a folder. libc and the standard library's
-// headers alone.
+// One thread at a time; several processes may share a folder.
 //
 // Invariants
-//  1. A file appears whole or not at all; what a killed process left unfinished is cleared away,
-//  never read.
-//  2. A file's modification time is when it was written or used last, to the nanosecond: the file
-//  system's own clock has ticks of
-//     milliseconds.
-//  3. What is too long, no regular file or not understood is deleted when it is read, and is an
-//  error that says so.
-//  4. Links are not followed, whoever left them.
+//  1. A file appears whole or not at all. A killed process's unfinished file is never read.
+//  2. A file's modification time is its last write or use, in nanoseconds; file systems tick
+//     coarser.
+//  3. A read deletes a file that is too long, not regular or damaged, and returns an error.
+//  4. Links are never followed.
 #pragma once
 
 #include <dirent.h>
@@ -39,9 +34,9 @@ namespace spillway::base {
 class FileStore {
  public:
   struct Rules {
-    std::string ending;               // of every file's name, ".plan"
-    std::size_t most_file_bytes = 0;  // a longer one is damaged
-    bool sync = false;                // a file is on the disk before it has its name
+    std::string ending;               // suffix of every file name, such as ".plan"
+    std::size_t most_file_bytes = 0;  // a longer file counts as damaged
+    bool sync = false;                // sync each file to disk before it gets its name
   };
   using Key = std::span<const std::uint64_t>;
   struct Entry {
@@ -50,18 +45,18 @@ class FileStore {
     std::int64_t used_ns = 0;  // since 1970
   };
 
-  // The folder need not be there before the first Write.
+  // The folder must exist before the first Write.
   FileStore(std::string folder, Rules rules)
       : folder_(std::move(folder)), rules_(std::move(rules)) {}
 
   const std::string& folder() const { return folder_; }
   std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
 
-  // "0123456789abcdef-0000000000000001.plan"
+  // For example "0123456789abcdef-0000000000000001.plan".
   std::string NameOf(Key key) const { return Joined(key) + rules_.ending; }
-  // Of the names of all keys that begin like this.
+  // The prefix of all names whose keys begin with `key`.
   static std::string PrefixOf(Key key) { return Joined(key) + "-"; }
-  // Fills the key; false: this is not the name of one so long.
+  // Fills the key; false if `name` is not the name of a key of this length.
   bool KeyOf(const std::string& name, std::span<std::uint64_t> key) const {
     std::size_t at = 0;
     for (std::uint64_t& number : key) {
@@ -72,7 +67,7 @@ class FileStore {
     return NameOf(key) == name;
   }
 
-  // The regular files, the one used last first.
+  // The regular files, most recently used first.
   std::vector<Entry> List(std::string_view prefix = "") const {
     std::vector<Entry> entries;
     for (const std::string& name : Names()) {
@@ -87,7 +82,7 @@ class FileStore {
     return entries;
   }
 
-  // What parse(std::string) makes of its bytes: a Result, whose error discards the file.
+  // Parses the file's bytes. `parse` maps std::string to a Result; an error deletes the file.
   template <class Parse>
   auto Read(const std::string& name, Parse parse) const -> decltype(parse(std::string())) {
     Result<std::string> bytes =
@@ -99,7 +94,6 @@ class FileStore {
     return Error{PathOf(name) + " is discarded", parsed.text()};
   }
 
-  // In the place of what has this name; it is used now.
   Status Write(const std::string& name, std::string_view bytes) const {
     const std::string beside = kBeside + std::to_string(getpid());
     Status written =
@@ -108,7 +102,7 @@ class FileStore {
     return written;
   }
 
-  // When that is, for those who keep it in mind.
+  // Returns the new modification time.
   std::int64_t MarkUsed(const std::string& name) const {
     timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
@@ -119,7 +113,7 @@ class FileStore {
 
   void Remove(const std::string& name) const { unlink(PathOf(name).c_str()); }
 
-  // Until the others take no more than this together.
+  // Deletes the least recently used files until the rest take at most `most_bytes`.
   void RemoveLongestUnused(std::int64_t most_bytes) const {
     std::int64_t total_bytes = 0;
     for (const Entry& entry : List()) {
@@ -128,7 +122,7 @@ class FileStore {
     }
   }
 
-  // What was begun so long ago and is not whole: its writer was killed.
+  // Deletes temporary files of this age: their writers were killed.
   void RemoveUnfinished(std::int64_t older_than_ns) const {
     const std::int64_t now_ns = RealtimeNs();
     for (const std::string& name : Names()) {

@@ -1,8 +1,5 @@
-// A reference to something callable, for parameters that are called before the function returns.
-// Owns nothing.
-//
-// A lambda that requires a lock is taken, too: whoever declares such a parameter says which lock is
-// held in the call.
+// A non-owning reference to a callable, for parameters that are called before the function returns.
+// The callable may require a lock; the parameter's declaration states which lock the call holds.
 #pragma once
 
 #include <memory>
@@ -21,7 +18,7 @@ class FunctionRef<Result(Arguments...)> {
  public:
   template <class Function>
   requires(!std::is_same_v<std::remove_cvref_t<Function>, FunctionRef>)
-      FunctionRef(Function&& function)  // implicit: it stands for the function
+      FunctionRef(Function&& function)  // implicit, like std::function
       : function_(const_cast<void*>(static_cast<const void*>(std::addressof(function)))),
         call_([](void* f, Arguments... arguments) SPILLWAY_UNANALYSED -> Result {
           return (*static_cast<std::remove_reference_t<Function>*>(f))(

@@ -1,5 +1,4 @@
-// A vector of trivially copyable items whose first N live inside it: no heap on the paths where N
-// suffices.
+// A vector of trivially copyable items that stores the first N inline, without heap.
 #pragma once
 
 #include <cstddef>
@@ -42,9 +41,8 @@ class InlineVector {
     data_[size_++] = item;
   }
   void clear() { size_ = 0; }
-  // Forgets all but the first so many.
   void Truncate(size_t size) { size_ = size; }
-  // Forgets the items for which `gone(item)` is true; the others keep their order.
+  // Removes the items for which `gone(item)` is true; the others keep their order.
   template <class Gone>
   void EraseIf(Gone gone) {
     size_t kept = 0;

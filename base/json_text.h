@@ -1,8 +1,7 @@
-// Text within JSON (RFC 8259), for those who write it by hand: the preload library has no library
-// for it.
+// Writes JSON text (RFC 8259) for the preload library, which links no JSON library.
 //
-// Pure; any thread. Names and arguments are bytes, JSON is Unicode: a byte that is part of no
-// character becomes the character of its number, so that no text makes the document unreadable.
+// Pure; any thread. A byte outside any UTF-8 sequence becomes the character with its number, so
+// every document stays readable.
 #pragma once
 
 #include <stdio.h>
@@ -15,7 +14,7 @@
 
 namespace spillway::base {
 
-// Calls put(std::string_view) with the pieces of what stands between the quotes. Does not allocate.
+// Calls put(std::string_view) with the pieces between the quotes. Does not allocate.
 template <class Put>
 void EscapeJson(std::string_view text, Put&& put) {
   std::size_t plain = 0;

@@ -1,4 +1,4 @@
-// A text, line by line. Pure; any thread.
+// Splits a text into lines. Pure; any thread.
 #pragma once
 
 #include <algorithm>
@@ -7,8 +7,7 @@
 
 namespace spillway::base {
 
-// Takes the next line off the front of `rest`, and gives it without its end; nothing when none is
-// left.
+// Removes the first line of `rest` and returns it without its newline; nullopt at the end.
 inline std::optional<std::string_view> TakeLine(std::string_view& rest) {
   if (rest.empty()) return std::nullopt;
   const std::size_t end = std::min(rest.find('\n'), rest.size());

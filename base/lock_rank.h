@@ -1,45 +1,29 @@
-// The one order in which Spillway's locks may be taken: a thread may take a lock only of a higher
-// rank than those it holds. Checked where SPILLWAY_CHECK_LOCKS is defined (the sanitized preset).
+// The order of Spillway's locks: a thread may only take a lock of a higher rank than all it holds.
+// Builds with SPILLWAY_CHECK_LOCKS (the sanitized preset) check this.
 //
-// | rank       | protects                                   | not done while holding it |
-// |------------|--------------------------------------------|-----------------------------------------------|
-// | kJobs      | making and retiring a job (runtime.cpp)    | application calls | | kPlannerThread
-// | who learns, plans, follows the agent (planning/) | application calls | | kMaking    | the right
-// to make memory resident          | application calls (launches, copies)          | | kState     |
-// ledger, residency, timeline, pools         | waiting for the device, application calls     | |
-// kPlan      | the place in the plan (plan_walk.h)        | anything | | kStream    | one stream's
-// events (timeline.h)           | waiting for the device, application calls     | | kPools     |
-// what memory pools show (ledger/pools.h)    | anything                                      | |
-// kOwnMappings | the program's own VMM (own_mappings.h)   | waiting for the device | | kGraphs    |
-// what instantiated graphs name (graphs.h)   | anything                                      | |
-// kExports   | memory with handles (export_service.h)     | waiting for the device | | kPeers     |
-// who may use whose memory (peer_table.h)    | anything                                      | |
-// kImports   | opened memory (imports.h)                  | application calls | | kRecorder  | what
-// was live when recording began (recorder.h) | anything                                 | | kTrace
-// | what is under way for the trace (job_trace.h) | waiting for the device                     | |
-// kHostSlabs | slabs that the agent has lent (host_slabs.h) | anything | | kRemotePlans | what the
-// agent was asked for (remote_planner.h) | anything                                 |
+// Each rank states what the lock protects and what its holder must not do. The holder of a "leaf"
+// only reads and writes the protected data.
 #pragma once
 
 namespace spillway::base {
 
 enum class LockRank {
-  kJobs,
-  kPlannerThread,
-  kMaking,
-  kState,
-  kPlan,
-  kStream,
-  kPools,
-  kOwnMappings,
-  kGraphs,
-  kExports,
-  kImports,
-  kPeers,
-  kRecorder,
-  kTrace,
-  kHostSlabs,
-  kRemotePlans
+  kJobs,           // creating and retiring a job (runtime.cpp); no application calls
+  kPlannerThread,  // learning, planning, following the agent (planning/); no application calls
+  kMaking,         // the right to make memory resident; no application calls (launches, copies)
+  kState,          // ledger, residency, timeline, pools; no device waits, no application calls
+  kPlan,           // the position in the plan (plan_walk.h); leaf
+  kStream,         // one stream's events (timeline.h); no device waits, no application calls
+  kPools,          // the attributes that memory pools report (ledger/pools.h); leaf
+  kOwnMappings,    // the program's own virtual memory (own_mappings.h); no device waits
+  kGraphs,         // the memory that instantiated graphs name (graphs.h); leaf
+  kExports,        // exported memory (export_service.h); no device waits
+  kImports,        // imported memory (imports.h); no application calls
+  kPeers,          // peer access between devices (peer_table.h); leaf
+  kRecorder,       // what was live when recording began (recorder.h); leaf
+  kTrace,          // operations in flight for the trace (job_trace.h); no device waits
+  kHostSlabs,      // slabs lent by the agent (host_slabs.h); leaf
+  kRemotePlans     // requests to the agent's planner (remote_planner.h); leaf
 };
 
 }  // namespace spillway::base

@@ -1,5 +1,4 @@
-// A file's memory as this process sees it, unmapped with its owner. Moved, never copied; any one
-// thread at a time.
+// A shared memory mapping of a file, unmapped on destruction. Move-only; one thread at a time.
 #pragma once
 
 #include <sys/mman.h>
@@ -12,7 +11,6 @@ namespace spillway::base {
 class Mapping {
  public:
   Mapping() = default;
-  // Shared with everybody who maps the file. False afterwards: no memory, or not permitted.
   Mapping(int file, size_t size_bytes, int protection = PROT_READ | PROT_WRITE)
       : size_bytes_(size_bytes) {
     void* const placed = mmap(nullptr, size_bytes, protection, MAP_SHARED, file, 0);

@@ -1,9 +1,5 @@
-// A mutex that clang's thread-safety analysis understands and whose order of locking is checked in
-// debug builds.
-//
-// Invariants
-//  1. A Mutex has a rank (lock_rank.h); a thread locks only upwards in rank.
-//  2. MutexLock is the usual way to hold one; Unlock/Lock on it serve waiting without the lock.
+// A mutex that clang's thread-safety analysis understands. Each has a rank (lock_rank.h) and is
+// locked only upwards in rank, which debug builds check. Hold it through MutexLock.
 #pragma once
 
 #include <cstdlib>

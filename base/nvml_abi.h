@@ -1,9 +1,7 @@
-// The part of NVIDIA's management library (libnvidia-ml.so.1) that Spillway answers or simulates:
-// types and codes.
+// The types and codes of NVML (libnvidia-ml.so.1) that Spillway answers or simulates.
 //
-// The toolkit does not always bring nvml.h, so the layouts are stated here, after NVML's API
-// reference (structs, "Device Queries"). Names are ours; sizes are checked below, since programs
-// pass structures of the real header.
+// The toolkit does not always include nvml.h. The layouts follow NVML's API reference (structs,
+// "Device Queries"); programs pass the real header's structures, so sizes are checked below.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +29,7 @@ struct Memory {
   unsigned long long used;
 };
 
-// nvmlMemory_v2_t; `version` is set by the caller.
+// nvmlMemory_v2_t; the caller sets `version`.
 struct MemoryV2 {
   unsigned version;
   unsigned long long total;
@@ -47,7 +45,7 @@ struct ProcessV1 {
   unsigned long long used_bytes;
 };
 
-// nvmlProcessInfo_v2_t, which the third form of the query uses too
+// nvmlProcessInfo_v2_t, also used by the query's third version
 struct Process {
   unsigned pid;
   unsigned long long used_bytes;

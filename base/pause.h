@@ -1,6 +1,4 @@
-// Sleeps for a while: what waits for something that nobody signals asks again after a pause.
-//
-// Called on any thread, never with a lock held. A signal ends the pause early.
+// A short sleep, for polling. Any thread, without locks held. A signal ends the pause early.
 #pragma once
 
 #include <time.h>

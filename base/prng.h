@@ -1,6 +1,5 @@
-// A small seeded generator of random numbers (SplitMix64): equal seeds give equal numbers
-// everywhere, every seed is as good as any other. Not for secrets. Owned by whoever draws; one
-// thread.
+// A small seeded generator of random numbers (SplitMix64). Equal seeds give equal numbers
+// everywhere; all seeds are equally good. Not for secrets. One thread.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +18,9 @@ class Prng {
     return bits ^ (bits >> 31);
   }
 
-  // Below `end`, which is positive.
+  // In [0, end); `end` is positive.
   constexpr uint64_t Below(uint64_t end) { return Next() % end; }
 
-  // In [0, 1).
   constexpr double Fraction() { return static_cast<double>(Next() >> 11) * 0x1p-53; }
 
  private:

@@ -1,7 +1,5 @@
-// A thread of ours in a program that is not: detached, and no signal of the program's is ever
-// delivered to it.
-//
-// Called from any thread; the caller's own mask is as before afterwards.
+// Starts a detached thread of ours with all signals blocked in a foreign program. Any thread; keeps
+// the caller's signal mask.
 #pragma once
 
 #include <pthread.h>
@@ -11,8 +9,7 @@
 
 namespace spillway::base {
 
-// `name` has 15 letters at most. A stack of 0 bytes has the program's default size. False: there is
-// no thread.
+// `name` has at most 15 letters; 0 stack bytes mean the program's default size.
 inline bool StartQuietThread(const char* name, void* (*main)(void*), void* argument,
                              std::size_t stack_bytes = 0) {
   sigset_t all, before;
@@ -21,7 +18,7 @@ inline bool StartQuietThread(const char* name, void* (*main)(void*), void* argum
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
-  // A new thread begins with its maker's mask.
+  // The new thread inherits this mask.
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   const bool is_made = pthread_create(&thread, &attributes, main, argument) == 0;

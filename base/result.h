@@ -1,16 +1,12 @@
-// A value or the error that stands in its place: the one way in which a function says that it
-// failed.
+// A value or an error: the one way in which functions report failure.
 //
-// Any thread; a value type. Needs libc and the standard library's headers, throws nothing: it
-// serves the preload library too.
+// Any thread; a value type. Needs just libc and the standard library's headers; throws nothing.
 //
 // Invariants
-//  1. A Status without an error is a success; a Result has either a value or an error, never both.
-//  2. An error says what is wrong, why where that is known, and what to do where somebody can do
-//  something. Each part is a phrase or a
-//     sentence without its full stop.
-//  3. Neither is ignored by accident: both are [[nodiscard]].
-// Never: aborts. A Result's value is read after it was asked whether it has one.
+//  1. A Status without an error is a success. A Result has either a value or an error, never both.
+//  2. An error says what is wrong, why if known, and what to do if anything helps. Each part is a
+//     phrase or a sentence without its full stop.
+// Never aborts. Callers check for a value before they read it.
 #pragma once
 
 #include <errno.h>
@@ -24,7 +20,7 @@
 
 namespace spillway::base {
 
-// What an errno means, in English whatever the process's locale is; any thread.
+// In English whatever the process's locale; any thread.
 inline const char* ErrnoText(int code) {
   const char* const text = strerrordesc_np(code);
   return text ? text : "unknown error";
@@ -34,9 +30,9 @@ struct Error {
   std::string what;
   std::string why = {};
   std::string remedy = {};
-  int code = 0;  // the errno behind it, 0 where there is none
+  int code = 0;  // the errno; 0 if there is none
 
-  // "what: why; remedy", without what is empty.
+  // "what: why; remedy", without the empty parts.
   std::string text() const {
     std::string whole = what;
     if (!why.empty()) whole += (whole.empty() ? "" : ": ") + why;
@@ -45,7 +41,7 @@ struct Error {
   }
 };
 
-// For what a system call has just refused: call it before anything else that may set errno.
+// For a failed system call. Call it before anything that may set errno.
 inline Error ErrnoError(std::string what, std::string remedy = {}) {
   const int code = errno;
   return {std::move(what), ErrnoText(code), std::move(remedy), code};
@@ -58,13 +54,11 @@ class [[nodiscard]] Status {
       : error_(std::move(error)) {}  // implicit: `return Error{...}` is a failed Status
 
   bool ok() const { return !error_; }
-  // Only of one that failed.
   const Error& error() const& { return *error_; }
   Error error() && { return std::move(*error_); }
-  // Empty: it succeeded.
   std::string text() const { return error_ ? error_->text() : std::string(); }
 
-  // The same error after the name of what was being done: "PATH: No space left on device".
+  // Puts the context before the error: "PATH: No space left on device".
   Status Annotate(std::string_view context) && {
     if (error_)
       error_->what = std::string(context) + (error_->what.empty() ? "" : ": ") + error_->what;
@@ -84,7 +78,7 @@ class [[nodiscard]] Result {
  public:
   Result(T value) : value_(std::move(value)) {}          // implicit, like an optional's
   Result(Error error) : status_(std::move(error)) {}     // implicit: `return Error{...}`
-  Result(Status failed) : status_(std::move(failed)) {}  // of one that failed
+  Result(Status failed) : status_(std::move(failed)) {}  // requires a failure
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
@@ -95,13 +89,11 @@ class [[nodiscard]] Result {
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
   T value_or(T otherwise) && { return value_ ? *std::move(value_) : std::move(otherwise); }
-  // For a caller to whom the reason is all one.
+  // Drops the error's reason.
   std::optional<T> optional() && { return std::move(value_); }
 
-  // Whether it has a value, and that one.
   bool operator==(const T& expected) const { return value_ && *value_ == expected; }
 
-  // Only of one that failed.
   const Error& error() const& { return status_.error(); }
   Error error() && { return std::move(status_).error(); }
   const Status& status() const { return status_; }

@@ -1,9 +1,9 @@
-// Where a test may let another thread go on: before a lock is taken, after it was let go, between
-// the steps of what is done without one, and where code yields until something changes.
+// A point at which a test may switch threads: before locking, after unlocking, between the steps of
+// lock-free code, and in yields.
 //
-// Called on any thread. In a library as shipped it is nothing at all. In the build for tests, which
-// defines SPILLWAY_BREAKABLE, the program is asked when it exports spillway_schedule_point
-// (tests/fuzz/differential/schedule.h): then one thread runs at a time, and a seed decides which.
+// Any thread. A no-op in shipped builds. Builds with SPILLWAY_BREAKABLE call the program's
+// spillway_schedule_point if there is one (tests/fuzz/differential/schedule.h). Then one thread
+// runs at a time, picked by a seed.
 #pragma once
 
 #include <sched.h>

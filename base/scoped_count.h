@@ -1,6 +1,4 @@
-// A count of what goes on at the moment: one more while the object lives.
-//
-// Any thread; the count outlives it.
+// Adds one to a count while the object lives. Any thread; the count outlives the object.
 #pragma once
 
 #include <atomic>

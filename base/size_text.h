@@ -1,15 +1,10 @@
-// Sizes as people write and read them, everywhere: bytes, a share of the device, a share of the
-// job's own peak.
-//
-// Pure; any thread.
+// Parses and formats sizes: bytes, a share of the device, or a share of the job's peak. Pure.
 //
 // Invariants
-//  1. Arithmetic is exact: "1.5GiB" is 1610612736, never a rounded double. A fraction of a byte is
-//  cut off.
-//  2. Units mean what they say: KiB MiB GiB TiB and the bare letters K M G T are powers of 1024 (as
-//  in
-//     coreutils and Slurm), kB MB GB TB are powers of 1000. Case does not matter.
-//  3. Never silently wraps: a size beyond 2^63 - 1 is not a size.
+//  1. Arithmetic is exact ("1.5GiB" is 1610612736); fractions of a byte are cut off.
+//  2. KiB MiB GiB TiB and the bare letters K M G T are powers of 1024, as in coreutils and Slurm.
+//     kB MB GB TB are powers of 1000. Case does not matter.
+//  3. Nothing wraps silently: a number beyond 2^63 - 1 is not a size.
 #pragma once
 
 #include <cctype>
@@ -27,8 +22,8 @@ enum class SizeKind { kBytes, kShareOfDevice, kShareOfPeak };
 struct Size {
   SizeKind kind;
   std::uint64_t bytes = 0;              // kBytes
-  std::uint64_t share_per_billion = 0;  // the shares: 25 % is 250'000'000
-  std::string written;                  // as the user wrote it
+  std::uint64_t share_per_billion = 0;  // 25 % is 250'000'000
+  std::string written;                  // the user's text
 };
 
 namespace size_text {
@@ -69,7 +64,7 @@ inline constexpr Unit kUnits[] = {
 
 inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
-// Takes digits off the front of `text` into `value`; false when there are none or too many.
+// Moves leading digits from `text` into `value`; false if there are none or too many.
 inline bool TakeDigits(std::string_view& text, std::uint64_t& value, int& digits) {
   digits = 0;
   while (!text.empty() && IsDigit(text.front())) {
@@ -119,7 +114,6 @@ inline std::optional<Size> ToShare(const Decimal& number, SizeKind kind, std::st
 
 }  // namespace size_text
 
-// Nothing when `text` is no size.
 inline std::optional<Size> ParseSize(std::string_view text) {
   using namespace size_text;
   std::string_view rest = text;
@@ -133,7 +127,7 @@ inline std::optional<Size> ParseSize(std::string_view text) {
   return Size{.kind = SizeKind::kBytes, .bytes = *bytes, .written = std::string(text)};
 }
 
-// `whole_bytes` is the device's memory or the job's peak, by `size.kind`; not used for kBytes.
+// `whole_bytes` is the device's memory or the job's peak, by `size.kind`; unused for kBytes.
 inline std::uint64_t ResolveSize(const Size& size, std::uint64_t whole_bytes) {
   using namespace size_text;
   if (size.kind == SizeKind::kBytes) return size.bytes;
@@ -141,7 +135,7 @@ inline std::uint64_t ResolveSize(const Size& size, std::uint64_t whole_bytes) {
   return bytes > kMaxBytes ? kMaxBytes : static_cast<std::uint64_t>(bytes);
 }
 
-// "140.4 GiB", "512 bytes"; for people, binary units, one decimal, cut off.
+// "140.4 GiB", "512 bytes": binary units, one decimal, cut off.
 inline std::string FormatBytes(std::uint64_t bytes) {
   using namespace size_text;
   static constexpr const char* kNames[] = {"KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
@@ -152,12 +146,12 @@ inline std::string FormatBytes(std::uint64_t bytes) {
     factor *= kKi;
     ++unit;
   }
-  // In 128 bits, as ten times 2^63 does not fit in 64.
+  // 128 bits, because ten times 2^63 does not fit in 64.
   const auto tenths = static_cast<std::uint64_t>(UnsignedWide{bytes} * 10 / factor);
   return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " " + kNames[unit];
 }
 
-// "12GiB", "500MB", "4097": as ParseSize reads it, exactly; binary units first.
+// "12GiB", "500MB", "4097": ParseSize reads it back exactly. Prefers binary units.
 inline std::string FormatBytesExactly(std::uint64_t bytes) {
   using namespace size_text;
   constexpr const char* kBinary[] = {"TiB", "GiB", "MiB", "KiB"};

@@ -1,4 +1,4 @@
-// A file descriptor that is closed with its owner. Moved, never copied; any one thread at a time.
+// A file descriptor, closed on destruction. Move-only; one thread at a time.
 #pragma once
 
 #include <unistd.h>
@@ -20,7 +20,6 @@ class UniqueFd {
 
   int get() const { return file_; }
   explicit operator bool() const { return file_ >= 0; }
-  // The caller's to close from now on.
   int Take() { return std::exchange(file_, -1); }
   void Reset(int file = -1) {
     if (file_ >= 0) close(file_);

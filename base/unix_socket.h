@@ -1,12 +1,12 @@
-// Unix sockets: their addresses, and messages that carry descriptors (SCM_RIGHTS, unix(7)).
+// Unix sockets: addresses, and messages that carry descriptors (SCM_RIGHTS, unix(7)).
 //
-// Any thread. As sendmsg and recvmsg: a size, or -1 and errno. Allocates only what receives
+// Any thread. Functions return what sendmsg and recvmsg do. They allocate only for received
 // descriptors.
 //
 // Invariants
-//  1. A descriptor that came belongs to the receiver and is closed on exec; those that do not fit
-//  are closed by the kernel.
-//  2. A call that a signal interrupts is made again; one whose peer is gone raises no signal.
+//  1. Received descriptors belong to the receiver and are close-on-exec; the kernel closes those
+//     that do not fit.
+//  2. Interrupted calls are retried. A closed peer raises no signal.
 #pragma once
 
 #include <errno.h>
@@ -26,13 +26,13 @@ namespace spillway::base {
 
 struct UnixAddress {
   sockaddr_un name{};
-  socklen_t size = 0;  // 0: the text is empty or too long
+  socklen_t size = 0;  // 0 if the text is empty or too long
 
   const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&name); }
   bool is_path() const { return name.sun_path[0] != 0; }
 };
 
-// A path, or "@name" for an abstract address, which ends with the process and leaves no file.
+// `text` is a path, or "@name" for an abstract address, which leaves no file behind.
 inline UnixAddress UnixAddressOf(std::string_view text) {
   UnixAddress address;
   address.name.sun_family = AF_UNIX;
@@ -48,8 +48,7 @@ inline UnixAddress UnixAddressOf(std::string_view text) {
 // The kernel's limit on the descriptors of one message (SCM_MAX_FD).
 inline constexpr std::size_t kMostPassedFiles = 253;
 
-// One message; more than kMostPassedFiles files: EINVAL. `to` is for a socket that is not
-// connected.
+// Sends one message. More than kMostPassedFiles files: EINVAL. `to` is for an unconnected socket.
 inline ssize_t SendWithFiles(int socket, std::string_view bytes, std::span<const int> files,
                              int flags = 0, const UnixAddress* to = nullptr) {
   if (files.size() > kMostPassedFiles) return errno = EINVAL, -1;
@@ -78,8 +77,7 @@ inline ssize_t SendWithFiles(int socket, std::string_view bytes, std::span<const
   return sent;
 }
 
-// One message into `place`. `files` gets at most `most_files`, in the order in which they were
-// sent.
+// Receives one message into `place`. `files` gets at most `most_files`, in the order sent.
 inline ssize_t ReceiveWithFiles(int socket, std::span<char> place, std::size_t most_files,
                                 std::vector<UniqueFd>* files, int flags = 0) {
   alignas(cmsghdr) char control[CMSG_SPACE(kMostPassedFiles * sizeof(int))];
@@ -90,7 +88,7 @@ inline ssize_t ReceiveWithFiles(int socket, std::span<char> place, std::size_t m
     header.msg_iov = &content;
     header.msg_iovlen = 1;
     header.msg_control = control;
-    // CMSG_SPACE would leave room for the padding to hold one more.
+    // With CMSG_SPACE the padding could hold one more descriptor.
     header.msg_controllen = CMSG_LEN(std::min(most_files, kMostPassedFiles) * sizeof(int));
     size = recvmsg(socket, &header, MSG_CMSG_CLOEXEC | flags);
   } while (size < 0 && errno == EINTR);
@@ -106,7 +104,6 @@ inline ssize_t ReceiveWithFiles(int socket, std::span<char> place, std::size_t m
   return size;
 }
 
-// A value without pointers as the bytes of a message.
 template <class T>
 std::string_view BytesOf(const T& value) {
   return {reinterpret_cast<const char*>(&value), sizeof value};

@@ -1,11 +1,11 @@
-// Which bytes are text: the length of a well-formed UTF-8 sequence.
+// Recognises UTF-8 text.
 #pragma once
 
 #include <cstddef>
 
 namespace spillway::base {
 
-// Of the sequence that begins here, or 0. (RFC 3629, section 4)
+// The length of the well-formed sequence at `text`, or 0. (RFC 3629, section 4)
 inline std::size_t Utf8SequenceBytes(const unsigned char* text, std::size_t left_bytes) {
   const unsigned char first = text[0];
   if (first < 0x80) return 1;

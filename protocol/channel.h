@@ -1,14 +1,11 @@
-// One side of a connection that carries messages: a socket (socket_channel.h), or a queue in memory
-// for tests and the simulation (memory_channel.h).
-//
-// Called by the thread that owns it: the agent's loop, a job's planner thread, the command. Owned
-// by that side of the session.
+// One side of a message connection: a socket (socket_channel.h), or an in-memory queue for tests
+// and the simulation (memory_channel.h). Owned and called by one thread.
 //
 // Invariants
-//  1. Nothing here blocks. A full queue is said, and the message is not half sent.
-//  2. A message is delivered whole or not at all, in order.
-//  3. What was sent before a close is delivered before kClosed. After a fault its owner closes:
-//  nothing behind it counts.
+//  1. Nothing blocks. A full queue is reported, and nothing of the message is sent.
+//  2. Messages arrive whole and in order, or not at all.
+//  3. Messages sent before a close arrive before kClosed. After a fault the owner closes the
+//     channel.
 #pragma once
 
 #include <span>
@@ -28,20 +25,20 @@ struct Received {
   What what = What::kNothing;
   Message message;
   Fault fault = Fault::kNone;
-  std::vector<base::UniqueFd> files;  // the memfds that came with it
+  std::vector<base::UniqueFd> files;  // the memfds sent with the message
   int file() const { return files.empty() ? -1 : files.front().get(); }
 };
 
 class Channel {
  public:
   virtual ~Channel() = default;
-  // `files` stay the caller's; at most kMostFiles.
+  // The caller keeps `files`; at most kMostFiles.
   virtual Sent Send(const Message& message, std::span<const int> files = {}) = 0;
   virtual Received Receive() = 0;
-  // To be polled for reading; -1 where there is nothing to poll.
+  // To poll for reading; -1 if there is nothing to poll.
   virtual int file() const = 0;
 
-  // What the two sides have agreed upon, for the frames that are sent from now on.
+  // The agreed version, for all frames sent from now on.
   void SetVersion(uint16_t version) { version_ = version; }
   uint16_t version() const { return version_; }
 

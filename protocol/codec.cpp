@@ -100,8 +100,7 @@ class Reader {
   bool valid_ = true;
 };
 
-// The fields of each message, once for writing and reading. C is Writer with a const message, or
-// Reader.
+// Each message's fields, for writing (C is Writer, the message const) and reading (Reader).
 template <class M, class Expected>
 concept Is = std::same_as<std::remove_const_t<M>, Expected>;
 
@@ -349,8 +348,7 @@ Decoded Decode(const uint8_t* bytes, size_t size) {
   if (std::memcmp(bytes, kMagic, sizeof kMagic) != 0) return {std::nullopt, Fault::kMagic};
   const uint64_t version = header.Raw(2);
   const uint64_t kind = header.Raw(2);
-  // Hello and Error are the same in all versions: by them two sides find out that they have none in
-  // common.
+  // Hello and Error never change, so that two sides can find out that they share no version.
   const bool of_all_versions =
       kind == Message(Hello{}).index() + 1 || kind == Message(Error{}).index() + 1;
   if (version == 0 || (!of_all_versions && (version < kOldestVersion || version > kNewestVersion)))

@@ -1,17 +1,15 @@
-// Messages to frames and back. Every field of a frame is checked; what passes is a valid message,
-// what does not has a reason.
+// Encodes messages as frames and decodes them, checking every field.
 //
-// Pure functions, any thread; nothing is allocated, nothing thrown.
+// Pure functions, any thread; they neither allocate nor throw.
 //
-// Layout of a frame: magic "SPWY", version (2 bytes), kind (2), size in bytes (4, always
-// kFrameBytes), reserved (4, zero), then the kind's fields in the order of message.h, each at the
-// next byte, little-endian; the rest is zero.
+// Frame layout: magic "SPWY", version (2 bytes), kind (2), size in bytes (4, always kFrameBytes),
+// reserved (4, zero). The kind's fields follow in message.h's order, packed, little-endian. The
+// rest is zero.
 //
 // Invariants
-//  1. Decode(Encode(m)) is m for every message whose fields are in range; Encode(Decode(f)) is f
-//  for every frame of our own
-//     version that decodes.
-//  2. Decode reads nothing beyond the frame, whatever its bytes.
+//  1. Decode(Encode(m)) is m for every message with fields in range. Encode(Decode(f)) is f for
+//     every frame of our version that decodes.
+//  2. Decode never reads beyond the frame.
 #pragma once
 
 #include <array>
@@ -31,10 +29,10 @@ enum class Fault : uint8_t {
   kNone,
   kSize,      // not a whole frame
   kMagic,     // not our protocol
-  kVersion,   // a version that we do not speak
-  kKind,      // no such message
-  kField,     // a field outside its range
-  kLeftover,  // something where zeros belong
+  kVersion,   // a version we do not speak
+  kKind,      // no such message kind
+  kField,     // a field out of range
+  kLeftover,  // nonzero bytes after the last field, or in the reserved ones
 };
 
 struct Decoded {
@@ -42,9 +40,7 @@ struct Decoded {
   Fault fault = Fault::kNone;
 };
 
-// `version`: what the session has agreed upon.
 Frame Encode(const Message& message, uint16_t version = kNewestVersion);
-// `size`: how many bytes came; a frame is exactly kFrameBytes.
 Decoded Decode(const uint8_t* bytes, size_t size);
 
 const char* NameOf(Fault fault);

@@ -1,16 +1,12 @@
-// What the processes that share a device's link look at before they copy: two pieces of shared
-// memory per device.
+// The shared memory through which processes share a device's link: the terms and the lanes.
 //
-// The agent makes both (agent/link); clients map the terms for reading and the lanes for reading
-// and writing. All fields are lock-free atomics: nobody who dies or stops in the middle leaves
-// anything that the others wait for.
+// The agent makes both (agent/link). Clients map the terms read-only and the lanes read-write. All
+// fields are lock-free atomics: no process waits for one that died or stopped.
 //
 // Invariants
-//  1. Only the agent writes the terms; a client cannot (its file is open for reading, and the
-//  memory is sealed).
-//  2. Whatever stands in the lanes, a client waits for no longer than its weight alone would make
-//  it (LinkTurn's bound): who
-//     scribbles there takes from others no more than who ignores the lanes.
+//  1. Only the agent writes the terms: a client's file is open read-only, and the memory is sealed.
+//  2. Whatever the lanes hold, no client waits longer than its own weight implies (LinkTurn's
+//     bound). A process that corrupts the lanes takes no more than one that ignores them.
 //  3. Zero bytes are an idle lane.
 #pragma once
 
@@ -28,23 +24,24 @@ inline constexpr uint32_t kLinkLayout = 1;
 
 struct LinkTerms {
   std::atomic<uint32_t> layout;
-  std::atomic<uint32_t> slots_used;    // no slot from here on is anybody's
-  std::atomic<uint32_t> total_weight;  // of all who have a slot
-  std::atomic<int64_t> ahead_ns;       // so much work may wait in front of the device
+  std::atomic<uint32_t> slots_used;    // slots from here on are free
+  std::atomic<uint32_t> total_weight;  // of all slots in use
+  std::atomic<int64_t> ahead_ns;       // the most copy time that may be queued
   std::array<std::atomic<int64_t>, kDirections> bytes_per_second;
-  std::array<std::atomic<uint32_t>, kLinkSlots> weights;  // 0: nobody's slot
+  std::array<std::atomic<uint32_t>, kLinkSlots> weights;  // 0: a free slot
 };
 
 struct LinkSlot {
-  std::atomic<uint64_t> tag;            // of the request that waits
-  std::atomic<int64_t> waits_until_ns;  // CLOCK_MONOTONIC; past: nobody waits here
-  std::atomic<int64_t> admitted_bytes;  // since the slot was given out
+  std::atomic<uint64_t> tag;            // of the waiting request
+  std::atomic<int64_t> waits_until_ns;  // CLOCK_MONOTONIC; in the past: no request waits
+  std::atomic<int64_t> admitted_bytes;  // since the slot was assigned
 };
 
 struct LinkLane {
-  alignas(64) std::atomic<int64_t> free_at_ns;  // when all that was admitted will have been copied
-  alignas(64) std::atomic<uint64_t> reached_tag;  // the smallest that waited at the last admission:
-                                                  // the lane's virtual time
+  // The time at which all admitted copies will be done.
+  alignas(64) std::atomic<int64_t> free_at_ns;
+  // The lane's virtual time: the smallest tag that waited at the last admission.
+  alignas(64) std::atomic<uint64_t> reached_tag;
   std::array<LinkSlot, kLinkSlots> slots;
 };
 

@@ -7,29 +7,29 @@
 namespace spillway::protocol {
 namespace {
 
-constexpr uint64_t kTagsPerByte = 1024;  // so that weights up to some hundreds divide well
-// For each that goes first.
+constexpr uint64_t kTagsPerByte = 1024;  // lets weights up to some hundreds divide well
+// Per request that goes first.
 constexpr int64_t kLookAgain_ns = 50'000;
-// Nobody sleeps longer than this in one go: the lane may have changed.
+// The longest single wait: the lane may change meanwhile.
 constexpr int64_t kMostWait_ns = 10'000'000;
-// Whoever loses a race this often in a row lets the others be.
+// Lost races in a row before a process yields.
 constexpr int kAttempts = 8;
-// How much later than it said a process may ask and keep its place.
+// How late a process may ask again and keep its place.
 constexpr int64_t kGrace_ns = 1'000'000;
-// On top of the bound that weights give: clocks, timers, the scheduler.
+// Added to the bound for clocks, timers and the scheduler.
 constexpr int64_t kSlack_ns = 20'000'000;
-// Note [Who is not let in goes alone]
+// Note [Starved processes copy alone]
 constexpr int kMostLates = 3;
 constexpr int64_t kAlone_ns = 1'000'000'000;
 
-// Tags wrap around after years; what counts is who is ahead of whom.
+// Tags wrap around after years; only their order counts.
 bool IsBefore(uint64_t tag, uint64_t other) { return static_cast<int64_t>(tag - other) < 0; }
 
 int64_t RateOf(const LinkTerms& terms, Direction direction) {
   return terms.bytes_per_second[static_cast<size_t>(direction)].load(std::memory_order_relaxed);
 }
 
-// A rate that nobody has set is no limit.
+// An unset rate means no limit.
 int64_t CopyTimeAt(int64_t rate, int64_t size_bytes) {
   return rate <= 0 ? 0 : base::transfer_ns(size_bytes, rate);
 }
@@ -63,8 +63,8 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   if (!late && queued_ns > ahead_ns) return Wait(lane, request, queued_ns - ahead_ns, now_ns);
   const Queue queue = Look(lane, request.tag, now_ns);
-  // Whose turn it is has half of what is ahead to come; then anybody may, before the link stands
-  // idle.
+  // The first in the queue may fill half of `ahead_ns`. Below that anyone may copy, so that the
+  // link never idles.
   const int64_t spare_ns = queued_ns - ahead_ns / 2;
   if (!late && spare_ns > 0 && queue.before > 0) {
     return Wait(lane, request, std::min(spare_ns, queue.before * kLookAgain_ns), now_ns);
@@ -115,15 +115,15 @@ void LinkTurn::Withdraw(Direction direction) {
 void LinkTurn::Begin(Request& request, const LinkLane& lane, Direction direction,
                      int64_t size_bytes, int64_t now_ns) const {
   const uint64_t present = lane.reached_tag.load(std::memory_order_relaxed);
-  // Who always wants more may have been overtaken because it came late to its turn: some of that it
-  // gets back.
+  // A process that always wants more may have been overtaken when it asked late. It regains some of
+  // that lead.
   const bool goes_on = now_ns <= request.served_ns + kGrace_ns;
   const uint64_t earliest = goes_on ? present - 2 * Cost(kMostBytes) : present;
   request.waits = true;
   request.tag =
       (IsBefore(request.last_tag, earliest) ? earliest : request.last_tag) + Cost(size_bytes);
-  // Others have a copy each before this one and, by their weights, as much as this one allows;
-  // twice that is generous.
+  // Before this copy, other processes may do one copy each, plus what their weights allow
+  // meanwhile. Twice that is generous.
   const int64_t own_ns = OwnTime(direction, size_bytes);
   request.latest_ns =
       now_ns + 2 * (own_ns + SlotsOf(terms_) * CopyTime(direction, kMostBytes)) + kSlack_ns;
@@ -141,9 +141,9 @@ LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_n
   return queue;
 }
 
-// False: somebody else was faster. Who is late goes whatever stands in the lane, and leaves alone
-// what makes no sense (the agent mends it, and knows the time: this process may have slept since it
-// looked at the clock).
+// False if the lane is full or other processes won the race. A late request always succeeds. It
+// leaves an implausible lane unchanged: the agent repairs the lane and knows the time, while this
+// process may have slept since it read the clock.
 bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
                        bool late) const {
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
@@ -176,7 +176,7 @@ uint32_t LinkTurn::Weight() const {
   return std::max(terms_.weights[slot_].load(std::memory_order_relaxed), 1u);
 }
 
-// What a copy takes at this process's share.
+// The time of a copy at this process's share.
 int64_t LinkTurn::OwnTime(Direction direction, int64_t size_bytes) const {
   const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
   return base::scale(CopyTime(direction, size_bytes), total, Weight());

@@ -1,7 +1,5 @@
-// A connection without a kernel: two channels that share two queues. For tests and the simulation.
-//
-// One thread. Owned by the two sides together. A side may also push bytes that are no message, and
-// be severed.
+// An in-memory connection for tests and the simulation: two channels that own two queues together.
+// One thread. A test may also send malformed bytes or sever a side.
 #pragma once
 
 #include <deque>
@@ -14,7 +12,7 @@ namespace spillway::protocol {
 
 class MemoryChannel : public Channel {
  public:
-  // `most`: frames that a queue holds before it is full.
+  // `most`: capacity of each queue in frames.
   static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(
       size_t most = 64);
   ~MemoryChannel() override { Sever(); }
@@ -24,7 +22,7 @@ class MemoryChannel : public Channel {
   int file() const override { return -1; }
 
   Sent SendBytes(std::vector<uint8_t> bytes, std::span<const int> files = {});
-  // As when the process behind it is killed: what it had sent still arrives.
+  // As if the process was killed: messages it had sent still arrive.
   void Sever();
   bool has_mail() const { return !incoming_->mail.empty() || incoming_->severed; }
 

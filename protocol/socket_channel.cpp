@@ -18,11 +18,11 @@ base::UniqueFd NewSocket() {
   return base::UniqueFd(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
 }
 
-// Nothing was sent, and later it can be: the queue is full, or too many files are on their way.
+// Nothing was sent, but a retry may succeed: the queue is full, or too many files are in flight.
 bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == ETOOMANYREFS; }
 
-// A socket's file outlives who listened, and goes. One where somebody still listens (maybe too busy
-// to take us) stays, as what is no socket does. False, with errno: it stays.
+// Removes the socket file of a listener that ended. False, with errno, if something else stays:
+// another kind of file, or the socket of a live listener, even one too busy to accept.
 bool MakeRoomFor(std::string_view address, const char* path) {
   struct stat facts;
   if (lstat(path, &facts) != 0) return true;
@@ -51,11 +51,11 @@ Sent SocketChannel::Send(const Message& message, std::span<const int> files) {
 }
 
 Received SocketChannel::Receive() {
-  uint8_t bytes[kFrameBytes + 1];  // one more, to see that a datagram is too long
+  uint8_t bytes[kFrameBytes + 1];  // one more, to detect a datagram that is too long
   Received received;
   ssize_t size;
-  // Who closes and leaves something unread, as who refuses a connection unheard, resets it; that is
-  // told once, before its last words.
+  // A peer that closes with unread messages resets the connection. The kernel reports that once,
+  // before the peer's last messages.
   do {
     size = base::ReceiveWithFiles(socket_.get(), base::PlaceOf(bytes), kMostFiles, &received.files,
                                   MSG_DONTWAIT);

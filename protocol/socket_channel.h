@@ -1,7 +1,4 @@
-// Messages over a Unix socket of type SEQPACKET, and the two ways to get one: listen and accept, or
-// connect.
-//
-// Errors are values: an empty UniqueFd, with errno saying why.
+// Messages over a Unix SEQPACKET socket. Failing functions return an empty UniqueFd and set errno.
 #pragma once
 
 #include <string_view>
@@ -21,11 +18,9 @@ class SocketChannel : public Channel {
   base::UniqueFd socket_;
 };
 
-// A path, or "@name" for an abstract address. Non-blocking, closed on exec.
-// A socket's file that nobody listens at any more is replaced; where somebody does: none,
-// EADDRINUSE.
+// `address` is a path, or "@name" for an abstract address. Non-blocking, close-on-exec. Replaces a
+// socket file without a listener; fails with EADDRINUSE if one listens.
 base::UniqueFd ListenOn(std::string_view address, unsigned mode);
-// Whether it is a socket of type SEQPACKET.
 bool KeepsMessagesApart(int socket);
 base::UniqueFd ConnectTo(std::string_view address);
 base::UniqueFd AcceptFrom(int listener);

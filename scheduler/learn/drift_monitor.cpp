@@ -20,7 +20,7 @@ DriftVerdict DriftMonitor::Add(int64_t measured_ns, int64_t misses) {
   const bool off_plan = misses > events_ * kMissesPercent / 100;
   off_plan_in_a_row_ = off_plan ? off_plan_in_a_row_ + 1 : 0;
   if (off_plan_in_a_row_ >= kOffPlanIterations) return Begin(DriftVerdict::kRelearn);
-  // What an iteration took that was not the plan's says nothing about the prediction.
+  // The duration of an off-plan iteration says nothing about the prediction.
   if (off_plan) return DriftVerdict::kKeep;
   const int64_t off_ns =
       std::max(measured_ns, predicted_ns_) - std::min(measured_ns, predicted_ns_);

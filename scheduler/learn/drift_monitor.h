@@ -1,12 +1,8 @@
-// Judges whether a plan still fits the job: iterations take the time that was predicted, and their
-// events are the pattern's.
+// Decides whether a plan still fits the job's iterations: their events and their durations.
 //
-// Told by the pipeline once per iteration, on one thread. A pure decider: times come in as values.
-//
-// Invariants
-//   1. One odd iteration (an evaluation, a slow file) changes nothing: a verdict needs several in a
-//   row.
-//   2. After a verdict other than kKeep it begins anew.
+// Called by the pipeline once per iteration, on one thread. Pure. A verdict needs several odd
+// iterations in a row: one alone (an evaluation, a slow file) changes nothing. Any verdict but
+// kKeep resets all counts.
 #pragma once
 
 #include <cstdint>
@@ -15,18 +11,17 @@ namespace spillway::scheduler {
 
 enum class DriftVerdict : uint8_t {
   kKeep,
-  kReplan,   // the same events take another time: measure durations again, plan again
-  kRelearn,  // the events are other ones
+  kReplan,   // same events, other durations: measure and plan again
+  kRelearn,  // other events: learn again
 };
 
 class DriftMonitor {
  public:
-  // The iteration's events; what the cost model expects it to take.
   DriftMonitor(int64_t events, int64_t predicted_ns);
 
   // `misses`: IterationFollower::last_misses().
   DriftVerdict Add(int64_t measured_ns, int64_t misses);
-  // Nothing was followed at all for `events` events.
+  // For `events` events in which no iteration was followed.
   DriftVerdict AddLost(int64_t events);
 
  private:

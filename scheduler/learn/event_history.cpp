@@ -10,8 +10,7 @@ constexpr size_t kFirstEvents = 1024;
 constexpr uint64_t kMostTouchesPerEvent = 8;  // on average
 constexpr int64_t kUnknownBytes = 1;
 
-// Twice as large, each element where its number's low bits say. `from`, `to`: the numbers that are
-// in it.
+// Doubles a ring that holds the elements [from, to), each at its number's low bits.
 template <typename Element>
 void Double(std::vector<Element>* ring, uint64_t from, uint64_t to) {
   std::vector<Element> larger(2 * ring->size());
@@ -43,7 +42,7 @@ void EventHistory::MakeRoom() {
   mask_ = entries_.size() - 1;
 }
 
-// `pending`: where the touches begin of the event that is not among the readable ones yet.
+// `pending` is the first touch of the event being added.
 void EventHistory::PutTouch(uint64_t pending, const JobTouch& touch) {
   const auto first = [&] { return begin_ < end_ ? At(begin_).first_touch : pending; };
   const auto is_full = [&] { return touch_end_ - first() == touches_.size(); };

@@ -1,14 +1,11 @@
-// The last events of a job that have tokens, with what they touch, and every allocation that they
-// know.
+// The last events with tokens and their touches, and every allocation that they involve.
 //
-// Owned by a sequence learner, on one thread. A position is the number of events with tokens before
-// it.
+// Owned by a sequence learner, on one thread. A position counts the events with tokens before it.
 //
 // Invariants
-//   1. Positions from begin() to end() can be read; they are the last `most_events` or fewer, where
-//   touches are many.
-//   2. An allocation is known while it lives, and after its end as long as an event that is kept
-//   could have touched it.
+//   1. Positions from begin() to end() are readable: the last `most_events`, or fewer if events
+//      have many touches.
+//   2. An allocation is known while it lives, and until every event that might touch it is dropped.
 #pragma once
 
 #include <cstdint>
@@ -22,26 +19,25 @@
 namespace spillway::scheduler {
 
 struct KnownAllocation {
-  static constexpr int64_t kForeign = -1;  // made outside this sequence of events
+  static constexpr int64_t kForeign = -1;  // allocated outside this sequence of events
   static constexpr int64_t kAlive = INT64_MAX;
 
   int64_t size_bytes = 0;
   int64_t content_bytes = 0;
-  int64_t born = kForeign;  // the position of the event that made it
-  int64_t arrived =
-      -1;  // where that is foreign: the position that came next; -1: before the first event
-  int64_t freed = kAlive;  // the position that came next when it was freed
+  int64_t born = kForeign;  // position of the event that allocated it
+  // If foreign: the position that followed its allocation; -1: before the first event.
+  int64_t arrived = -1;
+  int64_t freed = kAlive;  // the position that followed its free
 };
 
 class EventHistory {
  public:
   explicit EventHistory(int64_t most_events);
 
-  // An event with a token. An allocation that nobody told of was there before, and is taken for the
-  // smallest.
+  // Adds an event with a token. An unknown allocation predates the first event and gets size 1.
   void Add(const JobEvent& event, uint64_t token, bool explained);
   void Free(uint64_t allocation);
-  // Made by somebody else just now, or before the first event.
+  // Adds an allocation made outside: just now, or before the first event (`was_there`).
   void AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes, bool was_there);
 
   int64_t begin() const { return begin_; }
@@ -49,19 +45,18 @@ class EventHistory {
   uint64_t token(int64_t position) const { return tokens_[static_cast<size_t>(position) & mask_]; }
   JobEventKind kind(int64_t position) const { return At(position).kind; }
   int64_t touch_count(int64_t position) const { return At(position).touch_count; }
-  // What an operation touches; for an allocation, its first touch is itself.
+  // For a kAllocate event, touch 0 is the new allocation.
   JobTouch touch(int64_t position, int64_t index) const {
     const uint64_t packed =
         touches_[static_cast<size_t>(At(position).first_touch + static_cast<uint64_t>(index)) &
                  touch_mask_];
     return {packed >> 2, (packed & 1) != 0, (packed & 2) != 0};
   }
-  // How many of the events from `position` on were not explained by a known pattern.
+  // Events from `position` on that no known pattern explained.
   int64_t UnexplainedSince(int64_t position) const {
     return position == end_ ? 0
                             : static_cast<uint32_t>(unexplained_ - At(position).unexplained_before);
   }
-  // Null where nothing is known of it.
   const KnownAllocation* Find(uint64_t allocation) const { return allocations_.Find(allocation); }
 
  private:
@@ -88,7 +83,7 @@ class EventHistory {
   size_t touch_mask_;
   uint32_t unexplained_ = 0;
   NumberMap<KnownAllocation> allocations_;
-  std::deque<std::pair<int64_t, uint64_t>> freed_;  // when, which; oldest first
+  std::deque<std::pair<int64_t, uint64_t>> freed_;  // (position, allocation), oldest first
 };
 
 }  // namespace spillway::scheduler

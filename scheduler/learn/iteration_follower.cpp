@@ -5,17 +5,16 @@
 namespace spillway::scheduler {
 namespace {
 
-// So far from the expected event one that touches what the pattern's does is taken for it, and so
-// far one that touches nothing.
+// Search distance from the expected event, for strong and for weak matches.
 constexpr int32_t kReach = 64;
 constexpr int32_t kWeakReach = 8;
-// After so many strangers the job may be anywhere.
+// After this many strangers the job may be at any event.
 constexpr int64_t kFarAfter = 4;
-// Tokens in a row by which a place is recognised, at least.
+// The fewest consecutive tokens that identify a position.
 constexpr int32_t kLeastContext = 4;
 constexpr int64_t kLeastLostAfter = 64;
 constexpr int64_t kMostLostAfter = 1024;
-// Places of equal tokens that are looked at, at most.
+// Limits how many positions with equal tokens are compared.
 constexpr int32_t kMostPlaces = 256;
 
 }  // namespace
@@ -61,7 +60,7 @@ void IterationFollower::SortTouches() {
   }
 }
 
-// A buffer that another becomes is handed on before it is given that one's allocation.
+// A buffer hands on its allocation before it receives another's, so chains are sorted from the end.
 void IterationFollower::SortChangingBuffers() {
   const auto steps_left = [&](int32_t buffer) {
     int32_t steps = 0;
@@ -117,7 +116,7 @@ Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& co
   const Range* places = places_of_.Find(context.Back(0));
   const int32_t position = places == nullptr ? -1 : FindFar(*places, event, context);
   if (position < 0) return {tracking_, -1, false};
-  // Some events were left out, or it is another iteration, of whose buffers nothing is known.
+  // Either events were left out, or this is another iteration with unknown buffers.
   if (position < next_ || IsSeen(position) || tracking_ == Tracking::kLost ||
       MatchAt(position, event) == Match::kNone) {
     EndIteration();
@@ -152,7 +151,7 @@ IterationFollower::Match IterationFollower::MatchAt(int32_t position, const JobE
   return match;
 }
 
-// As if nothing were known of the buffers that change.
+// Ignores the bindings of changing buffers.
 IterationFollower::Match IterationFollower::MatchPersistent(int32_t position,
                                                             const JobEvent& event) const {
   const PatternEvent& expected = EventAt(position);
@@ -171,7 +170,7 @@ IterationFollower::Match IterationFollower::MatchPersistent(int32_t position,
   return match;
 }
 
-// How many of the last tokens are those that end at `position`.
+// The number of latest tokens that match the events ending at `position`.
 int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& context) const {
   const int32_t size = pattern_->size(), most = std::min(context.size(), size);
   int32_t shared = 1;
@@ -182,7 +181,7 @@ int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& c
   return shared;
 }
 
-// Of the next and the last few events the nearest, those ahead first; -1 for none.
+// The nearest match around next_, looking ahead first; -1 for none.
 int32_t IterationFollower::FindNear(Range range, const JobEvent& event) const {
   const Place* const begin = places_.data() + range.begin;
   const Place* const end = places_.data() + range.end;
@@ -201,7 +200,7 @@ int32_t IterationFollower::FindNear(Range range, const JobEvent& event) const {
   return -1;
 }
 
-// The iteration's last events being left out.
+// For an iteration whose last events were left out.
 int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) const {
   const int32_t until = next_ + kReach - pattern_->size();
   for (int32_t i = range.begin; i < range.end && places_[Index(i)].event < until; ++i) {
@@ -211,9 +210,9 @@ int32_t IterationFollower::FindPastTheEnd(Range range, const JobEvent& event) co
   return -1;
 }
 
-// The only place that the event can be; -1 where there are none or several. A follower that knows
-// no allocation yet takes the first of several that nothing tells apart: in an iteration of equal
-// steps (two input buffers in turn) it gives the buffers their names.
+// The only matching position in the iteration; -1 for none or several. A follower without any known
+// allocation takes the first of several indistinguishable positions. In an iteration of equal steps
+// (two input buffers in turn) that choice names the buffers.
 int32_t IterationFollower::FindFar(Range range, const JobEvent& event,
                                    const TokenContext& context) const {
   if (range.end - range.begin > kMostPlaces) return -1;
@@ -255,9 +254,8 @@ void IterationFollower::Unbind(int32_t buffer) {
   bound_[Index(buffer)].is_certain = false;
 }
 
-// What the program allocates in its place is the buffer from then on: a program may do that without
-// doing anything else anew, and is never lost. Any other buffer's allocation goes with its
-// iteration.
+// Unbinds persistent buffers only: the program's replacement allocation becomes the buffer. Other
+// buffers stay bound until the iteration ends.
 void IterationFollower::Freed(uint64_t allocation) {
   const int32_t buffer = BufferOf(allocation);
   if (buffer >= 0 && pattern_->buffers[Index(buffer)].persistent) Unbind(buffer);
@@ -308,7 +306,7 @@ void IterationFollower::EndIteration() {
   next_ = 0;
 }
 
-// What outlives the iteration goes on under the name that the next one has for it.
+// Surviving allocations move to their buffers in the next iteration.
 void IterationFollower::HandOn() {
   for (int32_t buffer : changing_buffers_) {
     const int32_t becomes = pattern_->buffers[Index(buffer)].becomes;
@@ -330,8 +328,8 @@ void IterationFollower::ForgetBuffers() {
   }
 }
 
-// What was matched at a first touch may be another buffer's: an evaluation on a copy, or equal
-// layers in another order, came first.
+// An allocation matched at its first touch may belong to another buffer. An evaluation on a copy,
+// or equal layers in another order, may have come first.
 void IterationFollower::DoubtSuccessors() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
     if (!IsThePatterns(buffer)) bound_[Index(buffer)].is_certain = false;

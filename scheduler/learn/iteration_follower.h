@@ -1,26 +1,24 @@
-// Says of every event of a job which one of a pattern's it is, and which allocation each of the
-// pattern's buffers is now.
+// Matches a job's events to those of a pattern, and tracks each pattern buffer's current
+// allocation.
 //
-// Asked by the executor with each event, before the call goes on, in the calling thread and under
-// its lock; by the learner of what it knows already. Owns its state; the pattern is shared.
-// Allocates nothing after construction.
+// The executor calls it for each event before the call proceeds, in the calling thread and under
+// its lock. The learner uses one to detect what it already knows. Allocates nothing after
+// construction.
 //
-// An event is the expected one, or one of the next few or last few (left out, reordered by
-// threads), or a stranger: logging, metrics. After some strangers the job is looked for in the
-// whole iteration, by an event that touches persistent buffers as only one of the pattern's does,
-// or by tokens in a row that stand together only once: a short last batch or an evaluation leads
-// back into the next iteration at the latest.
+// An event is the expected one, a nearby one (after left-out or reordered events), or a stranger
+// such as logging. After some strangers the follower searches the whole iteration. It needs an
+// event whose touches of persistent buffers, or whose preceding tokens, occur only once. So a short
+// last batch or an evaluation leads back to a known position by the next iteration.
 //
 // Invariants
-//   1. A position is given only for an event of the same token whose touches are the pattern's:
-//   buffers and allocations are
-//      matched one to one, persistent buffers with their own allocation, the others with one of
-//      this iteration.
-//   2. No position is given twice in an iteration.
+//   1. A position is returned only if token and touches match. Buffers and allocations match one to
+//      one. Persistent buffers match their own allocations, others an allocation of this iteration.
+//   2. No position is returned twice in an iteration.
 //   3. A stranger changes no buffer's allocation.
-// Persistent buffers whose allocation the pattern does not know (it is another process'), or which
-// the program has freed, are matched at their first touch; anew once the job is lost, and by any
-// other touch behind an iteration that had misses. Never: reads a clock.
+//   4. A persistent buffer without a known allocation (freed, or of another process) is matched at
+//      its first touch. A lost follower matches it anew; after an iteration with misses, any other
+//      touch may.
+// Never reads a clock.
 #pragma once
 
 #include <algorithm>
@@ -36,17 +34,18 @@ namespace spillway::scheduler {
 
 enum class Tracking : uint8_t {
   kFollowing,  // the event is number `position` of the iteration
-  kAstray,     // it is not, but a few such are expected
-  kLost,       // nothing was known for long
+  kAstray,     // an unknown event, one of a few expected
+  kLost,       // too many unknown events in a row
 };
 
 struct Followed {
   Tracking tracking = Tracking::kLost;
-  int32_t position = -1;  // of this event; -1: it is a stranger, or a free, or the program waited
-  bool began_iteration = false;  // it is the first that was followed in its iteration
+  // -1: a stranger, a free or a synchronisation.
+  int32_t position = -1;
+  bool began_iteration = false;  // the first followed event of its iteration
 };
 
-// The tokens of the last events, the newest last.
+// The tokens of the latest events.
 class TokenContext {
  public:
   static constexpr int32_t kSize = 32;
@@ -69,51 +68,45 @@ class IterationFollower {
   explicit IterationFollower(std::shared_ptr<const IterationPattern> pattern);
 
   Followed Observe(const JobEvent& event);
-  // The job is known to come to that event next.
   void Expect(int32_t next);
-  // Looks for a stranger in the whole iteration: by the tokens that came last, its own included.
-  // For a follower that has not observed the events before.
+  // Searches the whole iteration for a stranger, by the latest tokens including its own. For a
+  // follower that did not observe the preceding events.
   Followed Resume(const JobEvent& event, const TokenContext& context);
 
   const IterationPattern& pattern() const { return *pattern_; }
   const std::shared_ptr<const IterationPattern>& shared_pattern() const { return pattern_; }
   Tracking tracking() const { return tracking_; }
-  // The event that is expected next.
   int32_t next() const { return next_; }
-  // The buffer's allocation now, 0 where that is not known yet; and the other way round, -1 for
-  // none. Until its first touch it is a guess: of several allocations of equal size another may
-  // turn out to be the buffer.
+  // The buffer's current allocation (0: unknown), and the reverse (-1: none). Before the first
+  // touch this is a guess: another allocation of equal size may turn out to be the buffer.
   uint64_t AllocationOf(int32_t buffer) const { return bound_[Index(buffer)].allocation; }
   int32_t BufferOf(uint64_t allocation) const {
     const int32_t* buffer = buffer_of_.Find(allocation);
     return buffer == nullptr ? -1 : *buffer;
   }
-  // How many events are expected before the one that touches what the buffer is now; 0: the next
-  // one does. kNever where neither this iteration nor, the buffer outliving it, the next one does.
+  // How many events come before the next touch of the buffer's allocation; 0: the next event
+  // touches it. kNever if neither this iteration nor the next one does.
   int64_t NextUse(int32_t buffer) const;
 
-  // Events that were other than expected (strangers, left-out ones): of this iteration so far, and
-  // of the last one.
+  // Strangers of this iteration so far; strangers and left-out events of the last one.
   int64_t misses() const { return strangers_; }
   int64_t last_misses() const { return last_misses_; }
-  // The last iteration was left for another one after that many of its events; its size where it
-  // was not.
+  // The event at which the last iteration was left for another; its size if it was completed.
   int32_t last_end() const { return last_end_; }
   int64_t iterations() const { return iterations_; }
-  // Iterations of which every event came.
+  // Iterations without a left-out event.
   int64_t whole_iterations() const { return whole_iterations_; }
-  // Since the last event that was followed.
   int64_t strangers_in_a_row() const { return strangers_in_a_row_; }
 
  private:
   enum class Match : uint8_t {
     kNone,
-    kWeak,    // nothing speaks against it
-    kStrong,  // it touches what the pattern's event touches
+    kWeak,    // nothing contradicts it
+    kStrong,  // it touches the same buffers as the pattern's event
   };
   struct Binding {
     uint64_t allocation = 0;
-    bool is_certain = false;  // touched in this iteration, or the pattern's own word
+    bool is_certain = false;  // touched in this iteration, or given by the pattern
   };
   struct Place {
     uint64_t token = 0;
@@ -121,7 +114,7 @@ class IterationFollower {
     auto operator<=>(const Place&) const = default;
   };
   struct Range {
-    int32_t begin = 0, end = 0;  // in places_
+    int32_t begin = 0, end = 0;  // indices into places_
   };
 
   static size_t Index(int32_t i) { return static_cast<size_t>(i); }
@@ -153,17 +146,17 @@ class IterationFollower {
 
   // Constant after construction.
   std::shared_ptr<const IterationPattern> pattern_;
-  std::vector<Place> places_;          // sorted
+  std::vector<Place> places_;          // sorted by token, then event
   NumberMap<Range> places_of_;         // by token
-  std::vector<int32_t> touch_begins_;  // by buffer, and the end: in touch_events_
+  std::vector<int32_t> touch_begins_;  // by buffer, plus the end: index into touch_events_
   std::vector<int32_t> touch_events_;  // ascending for each buffer
-  std::vector<int32_t>
-      changing_buffers_;  // those not persistent; older ones of an allocation first
+  // Non-persistent buffers; those later in a chain of `becomes` first.
+  std::vector<int32_t> changing_buffers_;
   int64_t lost_after_ = 0;
 
   std::vector<Binding> bound_;    // by buffer
   NumberMap<int32_t> buffer_of_;  // by allocation
-  std::vector<int64_t> seen_in_;  // by event: the number of the last iteration in which it came
+  std::vector<int64_t> seen_in_;  // by event: the last iteration that had it
   TokenContext context_;
   Tracking tracking_ = Tracking::kLost;
   int32_t next_ = 0, last_end_ = 0;

@@ -7,8 +7,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// Fewer than the active one waits before it looks for the job in all of its own iteration: an
-// evaluation that begins as training does is told from it by what comes then.
+// Fewer than kFarAfter, after which the active follower searches its own iteration. An evaluation
+// may begin as training does; only later events tell them apart.
 constexpr int64_t kStrangersBeforeOthers = 2;
 
 int64_t PersistentBytes(const IterationPattern& pattern) {
@@ -30,7 +30,7 @@ int64_t IterationFollowers::WidestPartBytes(int64_t events) const {
   return widest_bytes;
 }
 
-// That of the same iteration, a free one, or the one that was followed longest ago.
+// The slot with the same iteration, else a free one, else the one followed longest ago.
 int32_t IterationFollowers::SlotFor(uint64_t fingerprint) const {
   int32_t best = 0;
   for (int32_t slot = 0; slot < kMost; ++slot) {
@@ -68,7 +68,6 @@ IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
   return ask ? AskTheOthers(event, step) : step;
 }
 
-// Those that were followed last go first.
 IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event, Step stranger) {
   std::array<bool, kMost> is_asked{};
   is_asked[static_cast<size_t>(active_)] = true;
@@ -84,7 +83,7 @@ IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event,
   return stranger;
 }
 
-// Of the patterns that have not been asked; -1 for none.
+// Among the patterns not yet asked; -1 for none.
 int32_t IterationFollowers::LastFollowed(const std::array<bool, kMost>& is_asked) const {
   int32_t last = -1;
   for (int32_t slot = 0; slot < kMost; ++slot) {

@@ -1,17 +1,12 @@
-// Follows a job through the few iterations that it is known to have: training and evaluation,
-// inputs of some lengths.
+// Follows a job through its few known iterations: training, evaluation, inputs of several lengths.
 //
-// Asked like an iteration follower, which it has one of for each pattern. Observe allocates
-// nothing.
-//
-// One pattern is active. Where it meets strangers, the others are asked whether they know the
-// place: at the begin of an iteration at once, so that the first few events choose the pattern,
-// else after a few strangers.
+// Has an iteration follower for each pattern and is used like one. Observe allocates nothing. One
+// pattern is active. When it meets strangers, the others check whether they know the position. At
+// the start of an iteration this happens at once, elsewhere after a few strangers.
 //
 // Invariants
-//   1. At most kMost patterns are kept; a new one takes the place of the one that was followed
-//   longest ago.
-//   2. No two have the same fingerprint: a pattern that was learned anew takes the old one's place.
+//   1. At most kMost patterns are kept. A new one replaces the one followed longest ago.
+//   2. Fingerprints are unique: relearning a pattern replaces the old one.
 #pragma once
 
 #include <array>
@@ -29,26 +24,23 @@ class IterationFollowers {
   static constexpr int32_t kMost = 8;
 
   struct Step {
-    int32_t slot = -1;  // the active pattern's; -1: none is known
+    int32_t slot = -1;  // the active pattern's; -1: no pattern is known
     Followed followed;
-    bool changed_pattern = false;  // with this event
+    bool changed_pattern = false;  // this event changed the active pattern
   };
 
-  // The pattern's slot. It becomes the active one; `next` is the event that comes next, -1 where
-  // that is not known.
+  // Makes the pattern active and returns its slot. `next` is the next event; -1: unknown.
   int32_t Add(std::shared_ptr<const IterationPattern> pattern, int32_t next = -1);
   Step Observe(const JobEvent& event);
 
   int32_t active() const { return active_; }
-  // Null: the slot is free.
   const IterationFollower* at(int32_t slot) const {
     const auto& follower = slots_[static_cast<size_t>(slot)].follower;
     return follower ? &*follower : nullptr;
   }
-  // What the widest pattern touches in every iteration, of those that are followed and of which an
-  // iteration of so many events would have two or more; -1: there is none.
+  // The most bytes that any part touches in every iteration; -1: no part is followed. A part is a
+  // pattern that fits at least twice into an iteration of `events` events.
   int64_t WidestPartBytes(int64_t events) const;
-  // In the order in which they were followed last, the latest first.
   std::vector<std::shared_ptr<const IterationPattern>> Patterns() const;
 
  private:

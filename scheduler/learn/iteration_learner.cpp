@@ -6,7 +6,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kMostThreads = 8;
-// A thread's own iteration is claimed later than the process', so that this one goes first.
+// More than the whole process needs, so that the process's own iteration is claimed first.
 constexpr int64_t kRepetitionsOfAThread = 2;
 
 }  // namespace
@@ -27,7 +27,7 @@ IterationLearner::Pattern IterationLearner::Add(const JobEvent& event) {
   return learned ? learned : of_thread;
 }
 
-// The threads' own sequences begin once there is a second thread.
+// Threads get sequences of their own once there is a second thread.
 IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) {
   if (!first_thread_) first_thread_ = event.thread;
   if (threads_.empty() && event.thread == *first_thread_) return nullptr;
@@ -46,7 +46,7 @@ IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) 
   return own->sequence->Add(event, does_most && !all_.is_following());
 }
 
-// What was made before the thread's first event.
+// Adds allocations older than the thread's first event.
 void IterationLearner::Introduce(const JobEvent& event, Thread* to) {
   for (const JobTouch& touch : event.touches) {
     const KnownAllocation* const known = all_.Find(touch.allocation);

@@ -1,24 +1,20 @@
-// Finds a job's iterations in the stream of its events and makes patterns of them.
+// Finds a job's iterations in its stream of events and makes patterns of them.
 //
-// Called by the recorder's reader with each event in order, on one thread. A pure decider: no
-// clock, no randomness. Owns the last events of the job, as many as two of the longest iterations
-// have.
+// Called by the recorder's reader with each event in order, on one thread. Pure. Owns the job's
+// latest events, up to two of the longest iterations.
 //
 // Invariants
-//   1. A claimed iteration was seen twice in a row: equal token for token, and the allocations that
-//   the one touches are those of
-//      the other (persistent), or were made at the same place of their own iteration. Nothing else
-//      is ever claimed: equal layers, which touch other weights, are no iteration.
-//   2. At most kMostPatterns are kept; a new one takes the place of the one seen longest ago. One
-//   that turns out to be a part of
-//      a longer one (gradient accumulation) gives way to it. So does each loop in an iteration,
-//      also where the loops know all its events: what the whole touches in every iteration is
-//      clearly more than what any of them does.
-//   3. Memory is bounded by the longest iteration; the time for an event is constant, amortised.
-//   4. With several threads, what they do is one sequence while it repeats as one. Where their
-//   order varies too much for that,
-//      the thread that does most is learned, and what the others do is passed over.
-// Source: DESIGN section 4; AutoSwap's iteration detection (Zhang et al. 2019, section 3) knows
+//   1. A claimed iteration occurred twice in a row with equal tokens. Both touch the same
+//      allocations (persistent), or allocations made at the same position of each. So equal layers,
+//      which touch different weights, are never an iteration.
+//   2. At most kMostPatterns are kept; a new one replaces the one seen longest ago. A part gives
+//      way to the longer iteration around it (gradient accumulation). So do loops inside an
+//      iteration, even if they explain all its events: the whole touches clearly more than any
+//      loop.
+//   3. Memory is bounded by the longest iteration. Each event takes constant amortised time.
+//   4. Several threads count as one sequence while their joint order repeats. Otherwise only the
+//      busiest thread is learned.
+// Source: DESIGN section 4. AutoSwap's iteration detection (Zhang et al. 2019, section 3) finds
 // exact repetition only.
 #pragma once
 
@@ -33,7 +29,7 @@
 namespace spillway::scheduler {
 
 struct LearnerOptions {
-  // In events; a longer one is not found. Until one is, some 160 bytes are kept for each of these.
+  // In events. Until an iteration is found, about 160 bytes are kept for each.
   int64_t longest_iteration = int64_t{1} << 18;
 };
 
@@ -44,14 +40,13 @@ class IterationLearner {
 
   explicit IterationLearner(LearnerOptions options = {});
 
-  // What was alive when recording began, before the first event; sizes as in its JobEvent.
+  // An allocation from before the recording began; sizes as in its JobEvent.
   void AddAlive(uint64_t allocation, int64_t size_bytes, int64_t content_bytes);
-  // A pattern that was not known until this event, or null.
+  // Returns a newly learned pattern, or null.
   Pattern Add(const JobEvent& event);
-  // Events were lost here: nothing repeats across this place.
+  // Events were lost here: no repetition spans this point.
   void AddGap();
 
-  // Those that are known, the one seen last first.
   std::vector<Pattern> Patterns() const;
 
  private:
@@ -71,7 +66,7 @@ class IterationLearner {
   const LearnerOptions options_;
   SequenceLearner all_;
   std::optional<uint32_t> first_thread_;
-  std::vector<Thread> threads_;  // in the order in which they came
+  std::vector<Thread> threads_;  // in order of first appearance
 };
 
 }  // namespace spillway::scheduler

@@ -5,8 +5,7 @@
 namespace spillway::scheduler {
 namespace {
 
-// What the profile says of a first touch is less than what the job must have said. A workspace is
-// nobody else's business.
+// Uses the job's touches, as the profile shows less of a first touch. Ignores workspaces.
 bool OverwritesOneBuffer(const IterationPattern& pattern, const PatternEvent& event) {
   const Operation& operation = pattern.profile.operations[static_cast<size_t>(event.operation)];
   if (operation.writes.size() != 1) return false;
@@ -54,7 +53,7 @@ bool Contains(const IterationPattern& whole, const IterationPattern& part) {
                      part.events.end(), is_same) != whole.events.end();
 }
 
-// Without what varies from one iteration to the next: when memory is freed.
+// Excludes when memory is freed, as this varies between iterations.
 uint64_t FingerprintOf(const IterationPattern& pattern) {
   uint64_t hash = pattern.events.size();
   const auto mix = [&](auto value) { hash = MixToken(hash, static_cast<uint64_t>(value)); };

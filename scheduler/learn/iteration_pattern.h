@@ -1,25 +1,21 @@
-// One iteration of a job as it comes by, event for event, and the profile that planners read.
+// One iteration of a job, event by event, and its profile for planners.
 //
-// Made by the learner, read by the planner, the follower and the plan store, on any thread. A plain
-// value that is not changed once it is shared.
+// Made by the learner; read by the planner, the follower and the plan store, on any thread. A plain
+// value, immutable once shared.
 //
 // Invariants
-//   1. Events are the iteration's allocations and operations in their order; event `i` of one
-//   iteration comes `events.size()`
-//      such events after that of the one before.
-//   2. Pattern buffer `i` is profile buffer `i`; the profile has one operation for each operation
-//   event, in their order.
-//   3. A persistent buffer is one allocation that every iteration touches. Any other is another
-//   allocation each time: made by
-//      its `born_event`, or handed on from the iteration before (some buffer's `becomes`), or else
-//      first seen when touched.
-//   4. The iteration begins where the fewest bytes of such allocations are alive, so few are handed
-//   on.
-//   5. The profile passes CheckProfile. A buffer that lives for one operation alone takes memory
-//   there, and is no touch of it unless it is all
-//      that the operation writes: run again, the operation has other memory for that. What an
-//      operation may write it may read as well, but for the first touch, which cannot, and where
-//      the job said that all is overwritten. Nothing in it is replayable but by SetReplayable.
+//   1. Events are the iteration's allocations and operations in order. They recur every
+//      `events.size()` such events.
+//   2. Pattern buffer `i` is profile buffer `i`. Profile operations are the operation events in
+//      order.
+//   3. A persistent buffer is one allocation that every iteration touches. Any other buffer is a
+//      new allocation each time: made by its `born_event`, handed on by the previous iteration
+//      (some buffer's `becomes`), or else first seen at a touch.
+//   4. The iteration begins where the fewest bytes of non-persistent buffers are alive.
+//   5. The profile passes CheckProfile. Only SetReplayable makes its operations replayable.
+//   6. A buffer that lives for one operation takes memory there but counts as a touch only if it is
+//      all that the operation writes: a rerun gets other memory for it.
+//   7. A write also counts as a read, but for the first touch and declared full overwrites.
 #pragma once
 
 #include <cstdint>
@@ -43,26 +39,22 @@ struct PatternTouch {
 struct PatternEvent {
   JobEventKind kind = JobEventKind::kOperation;  // or kAllocate
   uint64_t token = 0;                            // TokenOf the job's event
-  int32_t buffer = -1;                           // kAllocate: that it makes
-  int32_t operation = -1;                        // kOperation: its index in the profile
-  int32_t first_touch = 0,
-          touch_count =
-              0;  // in IterationPattern::touches, in the order in which the call names them
+  int32_t buffer = -1;                           // kAllocate: the buffer it makes
+  int32_t operation = -1;                        // kOperation: index in the profile
+  int32_t first_touch = 0, touch_count = 0;  // in IterationPattern::touches, in the call's order
 
   bool operator==(const PatternEvent&) const = default;
 };
 
 struct PatternBuffer {
-  int64_t size_bytes = 0;  // what it occupies; the profile's buffer has what of that is copied
+  int64_t size_bytes = 0;  // occupied bytes; the profile's buffer has the bytes to copy
   bool persistent = false;
-  uint64_t allocation =
-      0;  // of a persistent buffer in the process that it was learned in; 0: not known
-  int32_t born_event =
-      -1;  // the event that allocates it; -1: it is there when the iteration begins
-  int32_t dies_event =
-      -1;  // the last event before it is freed; the iteration's last one where it outlives it
-  int32_t becomes =
-      -1;  // the buffer that its allocation is in the next iteration, where that one knows it
+  // A persistent buffer's allocation in the process that learned the pattern; 0: unknown.
+  uint64_t allocation = 0;
+  int32_t born_event = -1;  // the event that allocates it; -1: it exists when the iteration begins
+  // The last event before its free; the iteration's last event if it survives.
+  int32_t dies_event = -1;
+  int32_t becomes = -1;  // the buffer that this allocation is in the next iteration; -1: none
 
   bool operator==(const PatternBuffer&) const = default;
 };
@@ -72,7 +64,7 @@ struct IterationPattern {
   std::vector<PatternTouch> touches;
   std::vector<PatternBuffer> buffers;
   IterationProfile profile;
-  // The same for the same iteration in any process: what a restarted job is recognised by.
+  // Equal for the same iteration in any process; identifies a restarted job.
   uint64_t fingerprint = 0;
 
   int32_t size() const { return static_cast<int32_t>(events.size()); }
@@ -82,27 +74,24 @@ struct IterationPattern {
   }
 };
 
-// Nobody else touches the buffer: a workspace, allocated before the operation and freed after it.
+// True for a workspace: allocated before the operation and freed after it.
 bool LivesFor(const Buffer& buffer, OperationId operation);
 
-// By profile operation; a shorter list leaves the rest as it is.
+// Indexed by profile operation; a shorter list leaves the rest unchanged.
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns);
 
-// Operations may run again whose token `may_replay` approves and of which the job said all that
-// they do to memory: one buffer is overwritten whole, all others are only read, or live for the
-// operation alone. The rest may not, whatever was set before.
+// Sets which operations are replayable. `may_replay` must approve the token, and the job must have
+// declared all memory effects: one buffer is overwritten whole; the others are only read, or live
+// for this operation alone.
 void SetReplayable(IterationPattern* pattern, base::FunctionRef<bool(uint64_t token)> may_replay);
 
-// How many operations may.
 int64_t ReplayableCount(const IterationPattern& pattern);
 
-// Whether what the one does is a part of what the other does, event for event.
+// Whether `part`'s events are a contiguous part of `whole`'s.
 bool Contains(const IterationPattern& whole, const IterationPattern& part);
 
-// From the other members.
 uint64_t FingerprintOf(const IterationPattern& pattern);
 
-// The event of each profile operation.
 std::vector<int32_t> OperationEvents(const IterationPattern& pattern);
 
 }  // namespace spillway::scheduler

@@ -1,15 +1,14 @@
-// What a job does, event by event, as the learner and the follower are told: what was allocated,
-// freed, put on the device.
+// A job's events as the learner and the follower receive them.
 //
 // Made by the recorder's reader (for the learner) and by the executor (for the follower), on any
-// thread. Plain values; a touch list is borrowed for the length of the call.
+// thread. Plain values; a touch list is borrowed for the duration of the call.
 //
-// Invariants, which whoever makes events keeps:
-//   1. `shape` says what an operation is (function, dimensions, direction, sizes of what it
-//   touches, stream by order of first
-//      use), and never where anything lies: equal in every iteration and after a restart.
-//   2. An allocation's number is positive and never used twice in a process.
-//   3. An operation names each allocation once. Allocations that never move are left out.
+// Invariants, kept by the code that makes events
+//   1. `shape` identifies an operation by function, dimensions, direction, sizes of its
+//      allocations, and stream in order of first use. It has no addresses, so it is equal after a
+//      restart.
+//   2. An allocation's number is positive and never reused in a process.
+//   3. An operation names each allocation once, and no allocation that never moves.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +18,8 @@ namespace spillway::scheduler {
 
 struct JobTouch {
   uint64_t allocation = 0;
-  bool writes = true;  // it may
-  bool reads = true;   // it may; false: all of it is overwritten
+  bool writes = true;  // possibly
+  bool reads = true;   // possibly; false: overwritten whole
 
   bool operator==(const JobTouch&) const = default;
 };
@@ -29,11 +28,11 @@ enum class JobEventKind : uint8_t { kAllocate, kFree, kOperation, kSynchronize }
 
 struct JobEvent {
   JobEventKind kind = JobEventKind::kOperation;
-  uint32_t thread = 0;                // that made the call, by a number of its own
+  uint32_t thread = 0;                // number of the calling thread
   uint64_t shape = 0;                 // kOperation
   uint64_t allocation = 0;            // kAllocate, kFree
-  int64_t size_bytes = 0;             // kAllocate: what it occupies; it is recognised by that
-  int64_t content_bytes = 0;          // kAllocate: what of that is copied
+  int64_t size_bytes = 0;             // kAllocate: occupied bytes, which identify it
+  int64_t content_bytes = 0;          // kAllocate: how many of them to copy
   std::span<const JobTouch> touches;  // kOperation
 
   static JobEvent Allocate(uint64_t allocation, int64_t size_bytes) {
@@ -54,7 +53,7 @@ struct JobEvent {
   }
 };
 
-// Mixes a token into a hash; the order counts.
+// Order matters.
 constexpr uint64_t MixToken(uint64_t hash, uint64_t token) {
   uint64_t x = (hash ^ token) * 0x9e3779b97f4a7c15u;
   x ^= x >> 32;
@@ -62,8 +61,7 @@ constexpr uint64_t MixToken(uint64_t hash, uint64_t token) {
   return x ^ (x >> 29);
 }
 
-// What allocations and operations are recognised by. When memory is freed and when the program
-// waits varies, so these have none.
+// The times of frees and synchronisations vary, so these have no tokens.
 constexpr bool HasToken(JobEventKind kind) {
   return kind == JobEventKind::kAllocate || kind == JobEventKind::kOperation;
 }

@@ -1,13 +1,7 @@
-// A hash table from positive numbers to small values, flat and without order: what allocations are
-// looked up in.
+// A flat, unordered hash table from positive numbers to small values, for looking up allocations.
 //
-// Owned by whoever looks up, on one thread. Memory is taken by the constructor, and by Insert where
-// more than the reserved count of keys is in it.
-//
-// Invariants
-//   1. At most half of the places are taken, so a search ends after a few.
-//   2. Erase leaves no marks: what follows in a chain moves up.
-// Never: walked through; its order would be no decider's.
+// One thread at a time. Allocates in the constructor, and in Insert beyond the reserved count. At
+// most half of the slots are taken. Never iterated: deciders must not depend on its order.
 #pragma once
 
 #include <bit>
@@ -31,7 +25,7 @@ class NumberMap {
     const Slot& slot = slots_[PlaceOf(key)];
     return slot.key == key ? &slot.value : nullptr;
   }
-  // The key's value, which is made anew where it has none; and whether it was.
+  // The key's value, and whether it is new (then default-constructed).
   std::pair<Value*, bool> Insert(uint64_t key) {
     if (2 * (size_ + 1) > slots_.size()) Grow();
     Slot& slot = slots_[PlaceOf(key)];

@@ -12,8 +12,8 @@ constexpr int64_t kCutContext = 8;
 
 int64_t Modulo(int64_t value, int64_t divisor) { return (value % divisor + divisor) % divisor; }
 
-// The position that comes next when an allocation is freed; where it has not been yet, that of the
-// one before it in its place.
+// The position after the allocation's free. If still alive, extrapolates from the earlier
+// repetition.
 int64_t FreedAt(const EventHistory& history, const Repetition& repetition, uint64_t allocation) {
   const int64_t freed = history.Find(allocation)->freed;
   const uint64_t earlier = repetition.InA(allocation);
@@ -23,8 +23,7 @@ int64_t FreedAt(const EventHistory& history, const Repetition& repetition, uint6
                                                   : earlier_freed + repetition.distance();
 }
 
-// Bytes of changing allocations alive before each event of repetition A, the last event being
-// followed by the first.
+// Bytes of changing allocations alive before each event of A, in a circle.
 std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& repetition) {
   const int64_t distance = repetition.distance(), begin = repetition.a_begin();
   std::vector<int64_t> change(static_cast<size_t>(distance) + 1, 0);
@@ -36,8 +35,8 @@ std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& re
     if (history.kind(position) != JobEventKind::kAllocate) continue;
     const uint64_t allocation = history.touch(position, 0).allocation;
     const int64_t freed = FreedAt(history, repetition, allocation);
-    if (freed == KnownAllocation::kAlive) continue;  // all the time: no place is better for it
-    // One that lives for longer than an iteration adds to every place, and once more to some.
+    if (freed == KnownAllocation::kAlive) continue;  // always alive, so it favours no position
+    // One that lives longer than an iteration adds to every position, and once more to some.
     const int64_t from = position - begin + 1, until = from + (freed - position - 1) % distance;
     const int64_t size_bytes = history.Find(allocation)->size_bytes;
     add(from, std::min(until, distance), size_bytes);
@@ -48,7 +47,7 @@ std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& re
   return change;
 }
 
-// Equal for equal surroundings, wherever the repetition begins.
+// A hash of the nearby tokens; independent of where the repetition begins.
 uint64_t SurroundingsOf(const EventHistory& history, const Repetition& repetition, int64_t offset) {
   uint64_t hash = 1;
   for (int64_t i = offset - kCutContext; i < offset + kCutContext; ++i)
@@ -56,7 +55,6 @@ uint64_t SurroundingsOf(const EventHistory& history, const Repetition& repetitio
   return hash;
 }
 
-// Where in A the iteration begins.
 int64_t CutOf(const EventHistory& history, const Repetition& repetition) {
   const std::vector<int64_t> live = LiveBytes(history, repetition);
   const int64_t distance = repetition.distance();
@@ -71,7 +69,7 @@ int64_t CutOf(const EventHistory& history, const Repetition& repetition) {
   };
   std::optional<Choice> best;
   int64_t stretch = 0;
-  // Twice around, so that a stretch over the end is seen whole.
+  // Twice around, to see a stretch across the end whole.
   for (int64_t i = 0; i < 2 * distance; ++i) {
     stretch = is_least(i) ? std::min(stretch + 1, distance) : 0;
     const bool ends = stretch > 0 && (!is_least(i + 1) || stretch == distance);
@@ -82,7 +80,6 @@ int64_t CutOf(const EventHistory& history, const Repetition& repetition) {
   return best->offset;
 }
 
-// One use.
 class PatternMaker {
  public:
   PatternMaker(const EventHistory& history, const Repetition& repetition)
@@ -100,7 +97,7 @@ class PatternMaker {
   }
 
  private:
-  // Where an allocation comes from: made by event `offset`, `age` iterations ago.
+  // The event that makes an allocation, `age` iterations ago.
   struct Origin {
     int64_t offset = -1;
     int64_t age = 0;
@@ -170,12 +167,11 @@ class PatternMaker {
     return index;
   }
 
-  // Not known (offset -1) where it was made outside the sequence.
+  // Offset -1 if the allocation was made outside the sequence.
   Origin OriginOf(uint64_t allocation) const {
     int64_t back = 0;
     const KnownAllocation* known = history_.Find(allocation);
-    // Before A the iteration may have been another; the later repetition's allocation says where it
-    // is made.
+    // Before A the iteration may have differed; the later repetition's allocation is reliable.
     while (known->born < repetition_.a_begin()) {
       const uint64_t later = repetition_.InB(allocation);
       if (later == 0 || later == allocation) break;
@@ -188,7 +184,7 @@ class PatternMaker {
     return {Modulo(born, size_), born >= 0 ? 0 : (size_ - 1 - born) / size_};
   }
 
-  // Says what a buffer is in the next iteration, where it is anything there.
+  // Finds the buffer that this one becomes in the next iteration, if any.
   void HandOn(int32_t index) {
     const Origin origin = origins_[static_cast<size_t>(index)];
     if (At(index).persistent || origin.offset < 0) return;
@@ -296,12 +292,12 @@ class PatternMaker {
   int32_t operations_ = 0;
   NumberMap<int32_t> by_allocation_{256};
   std::map<Origin, int32_t> by_origin_;
-  // By buffer.
+  // Indexed by buffer.
   std::vector<int64_t> content_bytes_;
   std::vector<Origin> origins_;
-  std::vector<int64_t> freed_;  // the number of the iteration's events that came before
+  std::vector<int64_t> freed_;  // number of the iteration's events before the free
   std::vector<int64_t> first_seen_, last_touch_;
-  std::vector<int32_t> operations_before_;  // by event
+  std::vector<int32_t> operations_before_;  // indexed by event
 };
 
 }  // namespace

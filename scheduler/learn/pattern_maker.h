@@ -1,10 +1,8 @@
-// Makes a pattern of a sequence's last repetition.
+// Makes a pattern from a sequence's last repetition, which must hold. Pure.
 //
-// Called by a sequence learner with a repetition that holds; pure.
-//
-// The iteration is cut where the fewest bytes of allocations that change are alive: between update
-// and forward in training. Of equal places the last one of the longest stretch is taken, so the
-// same job is cut at the same place whenever it is learned.
+// The iteration begins where the fewest bytes of changing allocations are alive: in training,
+// between update and forward. Among equal positions the end of the longest stretch wins, so the
+// same job always gets the same start.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +15,7 @@ namespace spillway::scheduler {
 
 struct MadePattern {
   IterationPattern pattern;
-  int32_t next = 0;  // the event that comes after the repetition's last one
+  int32_t next = 0;  // the event that follows the repetition
 };
 
 MadePattern MakePattern(const EventHistory& history, const Repetition& repetition);

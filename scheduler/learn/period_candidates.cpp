@@ -67,7 +67,7 @@ void PeriodCandidates::HashContext(const EventHistory& history) {
     context_hash_ -= history.token(leaves) * Power(kBase, kContext);
 }
 
-// Where that context ended last, 0 for nowhere. In a full bucket the oldest place is given up.
+// Returns where that context last ended; 0 for nowhere. A full bucket drops its oldest entry.
 int64_t PeriodCandidates::ExchangePlace(uint64_t hash, int64_t end) {
   if (2 * places_taken_ > places_.size() && places_.size() < most_places_) GrowPlaces();
   Place* const bucket =
@@ -105,7 +105,7 @@ int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
   return run;
 }
 
-// The one that has repeated itself for the shortest time gives way.
+// A full list drops the candidate with the shortest run.
 void PeriodCandidates::Propose(int64_t distance, int64_t run) {
   const PeriodCandidate candidate{.distance = distance, .run = run, .look_at_run = distance};
   if (candidates_.size() < kMost) {

@@ -1,17 +1,14 @@
-// Distances at which a sequence of tokens seems to repeat itself, several at once, each with how
-// long it has done so.
+// Distances at which a sequence of tokens seems to repeat, several at once, and for how long.
 //
-// Owned by a sequence learner, which tells it of every token that its history got, on one thread. A
-// plain value.
+// Owned by a sequence learner, which reports every new token, on one thread. A plain value.
 //
-// Every run of kContext tokens is looked up where it ended last; that distance is a candidate from
-// then on, for as long as token after token equals the one so far back. Equal layers so bring up
-// their own short distance, and cannot hide the whole iteration's, which comes up at the first
-// place that the layers do not fill and then outlives theirs.
+// The distance between equal runs of kContext tokens becomes a candidate. It lasts while each new
+// token equals the one at that distance. Equal layers thus propose their own short distance but
+// cannot hide the iteration's, which comes up outside the layers and outlives theirs.
 //
 // Invariants
 //   1. The last `run` tokens of a candidate equal those `distance` before them.
-//   2. Memory is bounded; the time for a token is constant, amortised.
+//   2. Memory is bounded. Each token takes constant amortised time.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +21,10 @@ namespace spillway::scheduler {
 struct PeriodCandidate {
   int64_t distance = 0;
   int64_t run = 0;
-  int64_t look_at_run = 0;   // not worth a closer look before
-  int64_t looks = 0;         // so far, in vain
-  int64_t wider_at_run = 0;  // not worth a look for a longer iteration than those known before
-  int64_t wider_looks = 0;   // for that so far, in vain
+  int64_t look_at_run = 0;   // not compared in full before this run
+  int64_t looks = 0;         // full comparisons that failed
+  int64_t wider_at_run = 0;  // not compared with a longer iteration before this run
+  int64_t wider_looks = 0;   // such comparisons that failed
 };
 
 class PeriodCandidates {
@@ -37,10 +34,10 @@ class PeriodCandidates {
 
   explicit PeriodCandidates(int64_t longest);
 
-  // The token at `history.end() - 1` is new.
+  // Call after each token, which is at `history.end() - 1`.
   void Add(const EventHistory& history);
   std::vector<PeriodCandidate>& candidates() { return candidates_; }
-  // Another distance that is to be watched, `run` being known.
+  // Adds a distance whose run is known.
   void Propose(int64_t distance, int64_t run);
   void Clear();
   int64_t longest() const { return longest_; }
@@ -48,7 +45,7 @@ class PeriodCandidates {
  private:
   struct Place {
     uint64_t hash = 0;
-    int64_t end = 0;  // where that context ended last; 0: free
+    int64_t end = 0;  // where the context last ended; 0: free
   };
   static constexpr size_t kPlacesPerBucket = 4;
 
@@ -64,8 +61,8 @@ class PeriodCandidates {
   size_t most_places_;
   size_t places_taken_ = 0;
   uint64_t context_hash_ = 0;
-  int64_t begin_ = 0;   // of the tokens that contexts are made of
-  int64_t credit_ = 0;  // steps back that may be taken
+  int64_t begin_ = 0;   // where contexts begin
+  int64_t credit_ = 0;  // budget for backward steps
 };
 
 }  // namespace spillway::scheduler

@@ -5,19 +5,18 @@
 namespace spillway::scheduler {
 namespace {
 
-// The first ones of a plan, and of going without it: memory is where it was left.
+// Iterations skipped after each switch: memory still has the other mode's layout.
 constexpr int64_t kSettlingPlanned = 2, kSettlingWithout = 1;
 constexpr int64_t kCompared = 3;
-// So many odd iterations are left out; a plan that hardly ever fits is judged by those that there
-// are.
+// This many odd iterations are skipped; if a plan hardly ever fits, the others are judged anyway.
 constexpr int64_t kMostOddOnes = 8;
 
-// What a plan must gain.
+// The least gain that justifies a plan.
 constexpr int64_t kGainPercent = 2;
 constexpr int64_t kFewerBytesPercent = 10;
-// One such iteration is reason enough to try without.
+// One such iteration suffices to try without the plan.
 constexpr int64_t kFarWorsePercent = 150;
-// Where nothing else is known, the prediction says whether the plan does what it was made for.
+// Without other measurements, the plan must come this close to its prediction.
 constexpr int64_t kOffPredictionPercent = 125;
 
 }  // namespace

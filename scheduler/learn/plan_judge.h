@@ -1,57 +1,51 @@
-// Judges a plan by what it does: iterations that follow it are compared with iterations of the same
-// job without it.
+// Judges a plan by comparing iterations with and without it.
 //
-// Told by the pipeline of each iteration of the plan's pattern, on one thread. A pure decider:
-// integers come in as values.
+// Called by the pipeline for each iteration of the plan's pattern, on one thread. Pure.
 //
-// What an iteration takes without a plan is known from before the plan, or not. Where the plan's
-// iterations are not clearly faster, the job goes without it for a few iterations, and both are
-// compared then: so neither a measurement under other conditions nor a program that has become
-// slower meanwhile decides.
+// If planned iterations are not clearly faster, the job runs a few without the plan for comparison.
+// A fresh comparison excludes old measurements, and programs that became slower meanwhile.
 //
 // Invariants
-//   1. The first iterations of either kind count for nothing: memory is where the other kind left
-//   it.
-//   2. One verdict is given, kKeep or kDrop; after it every answer is kGoOn.
-//   3. A plan that takes as long as none is kept only where it moves clearly fewer bytes.
+//   1. The first iterations after each switch do not count: memory is still as the other mode left
+//      it.
+//   2. There is one verdict, kKeep or kDrop; every later answer is kGoOn.
+//   3. A plan that saves no time is kept only if it moves clearly fewer bytes.
 #pragma once
 
 #include <cstdint>
 
 namespace spillway::scheduler {
 
-// What iterations took, on average.
+// Averages over iterations.
 struct IterationCost {
-  int64_t duration_ns = 0;  // 0: not known
-  int64_t moved_bytes = 0;  // to the host and back
+  int64_t duration_ns = 0;  // 0: unknown
+  int64_t moved_bytes = 0;  // in both directions
 };
 
 class PlanJudge {
  public:
   enum class Answer : uint8_t {
     kGoOn,
-    kTryWithout,  // the next iterations are to go without the plan
-    kKeep,        // the plan is to be followed (again)
-    kDrop,        // it is not, for good
+    kTryWithout,  // run the next iterations without the plan
+    kKeep,        // follow the plan (again)
+    kDrop,        // never follow the plan again
   };
 
   struct Iteration {
     IterationCost cost;
-    bool is_planned = false;     // by the plan; else without it
-    bool is_as_expected = true;  // its events were the pattern's
+    bool is_planned = false;     // it followed the plan
+    bool is_as_expected = true;  // its events matched the pattern
   };
 
-  // `without_ns`: what an iteration took before there was a plan; 0: not known.
+  // `without_ns`: the iteration time before the plan; 0: unknown.
   PlanJudge(int64_t predicted_ns, int64_t without_ns);
 
   Answer Add(const Iteration& iteration);
 
   bool is_decided() const { return phase_ == Phase::kDecided; }
-  // As far as they are known.
   IterationCost planned() const { return planned_.Mean(); }
   IterationCost without() const { return without_.Mean(); }
 
-  // Whether iterations that cost `planned` are no better than those that cost `without`.
   static bool IsNoBetter(IterationCost planned, IterationCost without);
 
  private:
@@ -72,7 +66,7 @@ class PlanJudge {
   const int64_t without_ns_;
   Phase phase_ = Phase::kPlanned;
   int64_t seen_ = 0;      // iterations of this phase
-  int64_t odd_ones_ = 0;  // of it, those that were not as expected
+  int64_t odd_ones_ = 0;  // of them, unexpected ones
   Sum planned_, without_;
 };
 

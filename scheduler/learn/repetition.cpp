@@ -76,7 +76,7 @@ bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
   return made_in_a && of_a->born < a_begin_ && of_a->born >= a_begin_ - 2 * distance_;
 }
 
-// Made by another thread, about one iteration apart.
+// Both were made by another thread, about one iteration apart.
 bool Repetition::MayBothArrive(const KnownAllocation& a, const KnownAllocation& b) const {
   if (a.born != KnownAllocation::kForeign || a.arrived < 0 || b.arrived < 0) return false;
   const int64_t apart = b.arrived - a.arrived;
@@ -96,7 +96,7 @@ int64_t Repetition::LongerDistance(int64_t run) const {
   return 0;
 }
 
-// By the chance that two events of the iteration, drawn at random, are equal.
+// Uses the probability that two random events of the iteration have equal tokens.
 bool IsMoreThanChance(const EventHistory& history, int64_t distance, int64_t run) {
   const int64_t size = std::min(distance, kSample);
   std::vector<uint64_t> tokens;

@@ -1,20 +1,16 @@
-// Whether the last two repetitions of a sequence of events are the same iteration, touch for touch.
+// Checks whether the last two repetitions of an event sequence are the same iteration, by touches.
+// Made by a sequence learner for a distance at which tokens repeat; one use.
 //
-// Asked by a sequence learner about a distance at which the tokens repeat; one use each. Reads the
-// history.
-//
-// Repetition A are the positions [end - 2 distance, end - distance), B those up to the end.
+// Repetition A is the positions [end - 2 distance, end - distance); B is the rest up to the end.
 // Invariants of a repetition that holds:
-//   1. Allocations of A and B are matched one to one over all touches and allocations of equal
-//   events.
-//   2. A match is the same allocation (persistent), or two of equal size that were made one
-//   distance apart. Where the earlier one
-//      is older than A, and B's was made in A, the distance is not known to be exact: the first
-//      iteration has more events. Nor is it where the earlier one was there before the first event,
-//      and B's is younger than two repetitions.
-//   3. Two that another thread made match where they came about one distance apart.
-//   4. Of the bytes that A made half at least were freed by the end of B: setting up equal layers
-//   is no iteration. And it touches something.
+//   1. All allocations of A and B match one to one.
+//   2. A match is the same allocation (persistent), or two of equal size made one distance apart.
+//   3. That distance may be inexact in two cases. The earlier allocation is older than A and the
+//      later one was made in A: the first iteration has more events. Or the earlier one predates
+//      the first event, and the later one is younger than two repetitions.
+//   4. Two allocations by another thread match if they arrived about one distance apart.
+//   5. At least half of the bytes allocated in A were freed by the end of B: setting up equal
+//      layers is no iteration.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +25,15 @@ class Repetition {
   Repetition(const EventHistory& history, int64_t distance);
 
   bool holds() const { return holds_; }
-  // Where it does not hold because an allocation of B is another than A's: a longer distance at
-  // which the same is met, with equal tokens all the way of `run`; 0 for none.
+  // If allocations differ: a longer distance at which they are equal and all tokens within `run`
+  // match. 0 for none.
   int64_t LongerDistance(int64_t run) const;
 
   int64_t distance() const { return distance_; }
-  // Of the allocations that both touch.
+  // Bytes of allocations that A and B share.
   int64_t persistent_bytes() const { return persistent_bytes_; }
   int64_t a_begin() const { return a_begin_; }
-  // B's allocation for one of A, A's for one of B; 0 for none.
+  // Maps an allocation of A to B's and back; 0 for none.
   uint64_t InB(uint64_t of_a) const { return ValueOf(forward_, of_a); }
   uint64_t InA(uint64_t of_b) const { return ValueOf(backward_, of_b); }
 
@@ -62,8 +58,7 @@ class Repetition {
   int64_t failed_position_ = -1, failed_touch_ = -1;  // in B
 };
 
-// Whether tokens that repeat for so long cannot do so by chance: events of few kinds must repeat
-// more often.
+// Whether a run of this length is too long for chance. Fewer kinds of events need a longer run.
 bool IsMoreThanChance(const EventHistory& history, int64_t distance, int64_t run);
 
 }  // namespace spillway::scheduler

@@ -11,13 +11,13 @@ namespace {
 constexpr int64_t kShortestIteration = 4;
 constexpr int64_t kMostDoublings = 6;
 
-// Of a repetition a share of the events must be unknown, and more than are so while a follower
-// finds its place again: what is repeated with a little more in between stays what it was.
+// Enough events must be unknown: more than while a follower regains its position, and a share of
+// the repetition. So a known iteration with a few added events is not learned again.
 bool IsWorthLearning(int64_t unknown, int64_t distance) {
   return unknown * 50 >= distance && (unknown >= 16 || unknown * 4 >= distance);
 }
 
-// What an iteration must touch at least to be more than a loop in it and a few steps beside.
+// An iteration must touch at least this much to be more than one of its loops.
 int64_t Widened(int64_t bytes) { return bytes + bytes / 8; }
 
 }  // namespace
@@ -32,7 +32,7 @@ SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_cl
   history_.Add(event, TokenOf(event), is_following_);
   candidates_.Add(history_);
   if (!may_claim) return nullptr;
-  // Looking at one may propose others: those wait for the next event.
+  // Examining a candidate may propose others, which wait for the next event.
   const size_t count = candidates_.candidates().size();
   for (size_t i = 0; i < count; ++i) {
     PeriodCandidate* const candidate = &candidates_.candidates()[i];
@@ -52,21 +52,18 @@ void SequenceLearner::Follow(const JobEvent& event) {
   if (follower.last_end() < follower.pattern().size() * 3 / 4) last_cut_short_ = history_.end();
 }
 
-// Also where every event is known, but as a part of an iteration that is cut short each time: an
-// evaluation, which does what training begins with. That must have come once more, as training may
-// follow one evaluation.
+// Also true if every event is known but an iteration is cut short each time: an evaluation that
+// begins like training. It must repeat once more: training may follow a single evaluation.
 bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
-  // What came before the last pattern was found is explained by it, or was not worth a pattern of
-  // its own.
+  // Earlier events are explained by the last pattern, or were not worth a pattern of their own.
   const int64_t begin = std::max(history_.end() - candidate.distance, known_since_);
   const int64_t unknown = history_.UnexplainedSince(begin);
   if (IsWorthLearning(unknown, candidate.distance)) return true;
   return last_cut_short_ >= begin && candidate.run >= 2 * candidate.distance;
 }
 
-// Loops in an iteration are patterns of their own, and soon none of its events is unknown. It is
-// told from them by what it touches: more than the widest of them. To see that takes a look at all
-// of it, more and more rarely in vain.
+// Loops inside an iteration become patterns and soon explain all its events. The iteration touches
+// more than its widest loop. Checking this is expensive, so failures double the interval.
 bool SequenceLearner::MayBeWider(PeriodCandidate* candidate) const {
   if (candidate->run < candidate->wider_at_run || known_.WidestPartBytes(candidate->distance) < 0)
     return false;

@@ -1,6 +1,5 @@
-// Finds what one sequence of events repeats: the whole process', or one thread's.
-//
-// Owned by the iteration learner, on one thread. See there for what it holds to.
+// Finds repetition in one sequence of events: the whole process's, or one thread's. Owned by the
+// iteration learner, on one thread; see its invariants.
 #pragma once
 
 #include <cstdint>
@@ -17,23 +16,19 @@ class SequenceLearner {
  public:
   using Pattern = std::shared_ptr<const IterationPattern>;
 
-  // An iteration is claimed once it has repeated itself that often.
   SequenceLearner(int64_t longest_iteration, int64_t repetitions);
 
-  // Allocations that the sequence's events do not make. `was_there`: before the first event.
+  // Adds allocations made outside the sequence. `was_there`: before its first event.
   void AddForeign(uint64_t allocation, int64_t size_bytes, int64_t content_bytes, bool was_there) {
     history_.AddForeign(allocation, size_bytes, content_bytes, was_there);
   }
   void Free(uint64_t allocation) { history_.Free(allocation); }
-  // An event with a token; a pattern that was not known before, or null. Claims nothing where it
-  // may not.
+  // Adds an event with a token. Returns a newly learned pattern; null unless `may_claim`.
   Pattern Add(const JobEvent& event, bool may_claim);
   void AddGap() { candidates_.Clear(); }
 
-  // Null where nothing is known of it.
   const KnownAllocation* Find(uint64_t allocation) const { return history_.Find(allocation); }
   int64_t events() const { return history_.end(); }
-  // The last event is one of a known pattern's.
   bool is_following() const { return is_following_; }
   const IterationFollowers& known() const { return known_; }
 

@@ -1,6 +1,4 @@
-// The networks of the papers, from their layer tables.
-//
-// Pure; any thread. `MakeNetwork()` knows them by name, as the command line does.
+// The papers' networks, from their layer tables. Pure; any thread.
 #pragma once
 
 #include <optional>
@@ -16,11 +14,10 @@ LayerGraph Alexnet(int64_t batch_size);
 
 enum class ImageSet : uint8_t { kImageNet, kCifar10 };
 
-// Depth 11, 13, 16 or 19. The CIFAR variant has batch norm and dropout between convolutions, and a
-// smaller head.
+// Depth 11, 13, 16 or 19. The CIFAR variant adds batch norm and dropout, and has a smaller head.
 LayerGraph Vgg(int depth, int64_t batch_size, ImageSet images = ImageSet::kImageNet);
 
-// Blocks per stage; any depth. Bottleneck blocks count three convolutions, basic ones two.
+// Bottleneck blocks count three convolutions, basic ones two.
 struct ResNetShape {
   std::vector<int> blocks_per_stage;
   bool bottleneck = true;
@@ -29,15 +26,15 @@ struct ResNetShape {
   bool operator==(const ResNetShape&) const = default;
 };
 
-// Depths 18, 34, 50, 101, 152 as published. Others: 2 + 3 x (6 + 32 + n + 6) bottleneck blocks as
-// SuperNeurons grows its third stage, when the depth fits; otherwise nothing.
+// Depths 18, 34, 50, 101, 152 as published. Other depths: 2 + 3 x (6 + 32 + n + 6) bottleneck
+// blocks, as SuperNeurons grows its third stage; nullopt if the depth does not fit.
 std::optional<ResNetShape> ResnetShape(int depth);
 
 enum class ResNetVariant : uint8_t {
   kStandard,
   kCifar10,
-  kSuperNeurons,  // 227 pixels, first pooling without padding, the stride on a block's first
-                  // convolution
+  // 227 pixels, first pooling without padding, stride in a block's first convolution.
+  kSuperNeurons,
 };
 
 LayerGraph Resnet(const ResNetShape& shape, int64_t batch_size,
@@ -46,7 +43,7 @@ LayerGraph Resnet(const ResNetShape& shape, int64_t batch_size,
 LayerGraph InceptionV3(int64_t batch_size);
 LayerGraph InceptionV4(int64_t batch_size);
 
-// Depth 121, 169, 201 (growth 32) or 161 (growth 48); nothing for others.
+// Depth 121, 169, 201 (growth 32) or 161 (growth 48).
 std::optional<LayerGraph> Densenet(int depth, int64_t batch_size);
 
 struct TransformerShape {
@@ -62,12 +59,12 @@ struct TransformerShape {
 
 LayerGraph Transformer(const TransformerShape& shape, int64_t batch_size, int64_t sequence);
 
-// By name: "alexnet", "vgg16", "vgg16_cifar", "resnet50", "resnet50_cifar", "resnet50_sn",
+// Names: "alexnet", "vgg16", "vgg16_cifar", "resnet50", "resnet50_cifar", "resnet50_sn",
 // "inceptionv3", "inceptionv4", "densenet121", "bert_base", "bert_base_s384", "bert_large",
-// "gpt2_small", "gpt2_small_flash", "gpt2_medium". A batch size of 0 means the network's usual one.
+// "gpt2_small", "gpt2_small_flash", "gpt2_medium". Batch size 0 means the network's usual one.
 std::optional<LayerGraph> MakeNetwork(std::string_view name, int64_t batch_size);
 
-// Names that MakeNetwork() knows; of families one example per published depth.
+// One example per published depth of a family.
 std::vector<std::string> NetworkNames();
 
 }  // namespace spillway::scheduler::networks

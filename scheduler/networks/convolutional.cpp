@@ -6,7 +6,6 @@
 namespace spillway::scheduler::networks {
 namespace {
 
-// A convolution as the tables of the papers write it.
 struct Conv {
   int64_t channels;
   Kernel kernel;

@@ -1,9 +1,5 @@
-// A neural network as its layers: what each computes, from which others, with shapes, parameters
-// and floating-point work.
-//
-// Built by the catalog's functions (or a test) through the member functions, one per kind of layer;
-// then read only. Pure. Shapes are per sample; a layer is named by its position. Every function
-// returns the new layer.
+// A neural network as layers with inputs, shapes, parameters and floating-point work. Built through
+// one member function per kind of layer, each returning the new layer. Pure. Shapes are per sample.
 #pragma once
 
 #include <cstdint>
@@ -50,7 +46,7 @@ struct Layer {
   int64_t kernel_height = 0, kernel_width = 0, stride = 1, input_channels = 0;
 };
 
-// Height and width; a single number means both.
+// A single number sets both.
 struct Kernel {
   int64_t height, width;
   Kernel(int64_t side) : height(side), width(side) {}

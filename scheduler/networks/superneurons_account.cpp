@@ -32,14 +32,14 @@ SuperNeuronsAccount::Tensor SuperNeuronsAccount::NewTensor(int64_t bytes, int32_
   return static_cast<Tensor>(bytes_.size()) - 1;
 }
 
-// Layers in order, with a FORK after each that several others read.
+// Layers in order, with a FORK after each layer with several readers.
 void SuperNeuronsAccount::Expand(const LayerGraph& graph) {
   std::vector<int32_t> consumers(graph.layers().size(), 0);
   for (const Layer& layer : graph.layers()) {
     for (LayerId input : layer.inputs) ++consumers[At(input.index)];
   }
-  std::vector<std::vector<Tensor>> copies(
-      graph.layers().size());  // what the next consumers of a layer read
+  // What a layer's next consumers read.
+  std::vector<std::vector<Tensor>> copies(graph.layers().size());
   std::vector<size_t> next_copy(graph.layers().size(), 0);
   for (size_t i = 0; i < graph.layers().size(); ++i) {
     const Layer& layer = graph.layers()[i];
@@ -64,7 +64,7 @@ void SuperNeuronsAccount::Expand(const LayerGraph& graph) {
 }
 
 void SuperNeuronsAccount::DeriveGradients() {
-  std::vector<Tensor> flowing(bytes_.size(), -1);  // by output: the gradient that arrives there
+  std::vector<Tensor> flowing(bytes_.size(), -1);  // by output: its incoming gradient
   for (size_t i = layers_.size(); i-- > 0;) {
     Entry& layer = layers_[i];
     for (Tensor output : layer.outputs) {
@@ -87,7 +87,7 @@ void SuperNeuronsAccount::DeriveGradients() {
     for (size_t j = 0; j < layer.inputs.size(); ++j)
       flowing[At(layer.inputs[j])] = layer.outgoing[j];
     if (layer.fork) continue;
-    std::vector<Tensor> made;  // inputs that a layer made
+    std::vector<Tensor> made;  // inputs that are outputs of layers
     for (Tensor input : layer.inputs) {
       if (producer_[At(input)] >= 0) made.push_back(input);
     }
@@ -245,8 +245,8 @@ int32_t SuperNeuronsAccount::BackwardStep(const std::string& name) const {
   return 0;
 }
 
-// One backward step: what is missing is recomputed from its checkpoint on; then what is resident is
-// counted.
+// One backward step: recomputes missing tensors from their checkpoint on, then counts resident
+// ones.
 void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step,
                                         const std::vector<bool>& memory_mode,
                                         std::vector<int64_t>& segment_peaks) const {
@@ -270,8 +270,8 @@ void SuperNeuronsAccount::RecomputeStep(Walk& walk, int32_t step,
     }
   }
 
-  // Resident: checkpoints that this step reads or whose segment it walks (others are on the host),
-  // live gradients, recomputed.
+  // Resident: live gradients, recomputed tensors, and the checkpoints that this step reads or whose
+  // segment it walks. Other checkpoints are on the host.
   std::set<Tensor> resident = walk.have;
   std::vector<Tensor> own = layer.needed;
   own.insert(own.end(), layer.outputs.begin(), layer.outputs.end());
@@ -305,8 +305,7 @@ RecomputeAccount SuperNeuronsAccount::Recompute(RecomputeMode mode) const {
   std::vector<bool> memory_mode(bytes_.size(), mode == RecomputeMode::kMemory);
   const RecomputeAccount result = Recompute(memory_mode, peaks);
   if (mode != RecomputeMode::kCostAware) return result;
-  // Segments whose speed-centric memory exceeds the largest layer's are done the memory-centric
-  // way.
+  // Memory-centric for segments whose speed-centric memory exceeds the largest layer's.
   const int64_t limit = LayerPeakBytes();
   for (size_t i = 0; i < peaks.size(); ++i) memory_mode[i] = peaks[i] > limit;
   return Recompute(memory_mode, ignored);

@@ -1,17 +1,15 @@
-// Memory as SuperNeurons counts it (Wang et al., PPoPP 2018): to reproduce its figures, for nothing
-// else.
+// Counts memory as SuperNeurons does (Wang et al., PPoPP 2018), only to reproduce its figures.
 //
-// Pure; built once per network. The paper does not state its conventions; these are those under
-// which its figures come out:
-//   1. Counted are every layer's forward output and the gradient tensors of convolution, pooling,
-//   fully connected, batch norm and
-//      dropout, each of the size of the layer's input, the first convolution's too. Relu and LRN
-//      write in place of the incoming gradient, softmax in place of its own output. Not counted:
-//      input, labels, parameters, their gradients, dropout's state, workspaces.
+// Pure; built once per network. The paper does not state its conventions. These reproduce its
+// figures:
+//   1. Counted: every layer's forward output, and the gradient tensors of convolution, pooling,
+//      fully connected, batch norm and dropout, each of the size of the layer's input, even for the
+//      first convolution. Relu and LRN write in place of the incoming gradient, softmax in place of
+//      its own output. Not counted: input, labels, parameters and their gradients, dropout's state,
+//      workspaces.
 //   2. A fan-out is a FORK layer with one copy per consumer; its gradient aliases the first. A JOIN
-//   makes a new tensor; its first
-//      input's gradient aliases the incoming one.
-//   3. Steps 1..N are forward, N+1..2N backward; live is what is allocated during the step.
+//      makes a new tensor; its first input's gradient aliases the incoming one.
+//   3. Steps 1..N are forward, N+1..2N backward. Live are all tensors allocated during the step.
 #pragma once
 
 #include <cstdint>
@@ -43,18 +41,19 @@ class SuperNeuronsAccount {
 
   int32_t steps() const { return 2 * static_cast<int32_t>(layers_.size()); }
 
-  // Everything at once: the baseline.
+  // The baseline: everything at once.
   int32_t tensor_count() const;
   int64_t total_bytes() const;
 
   MemoryPeak LivenessPeak() const;
 
-  // Convolution outputs leave once the next convolution has run forward and are back for its
-  // backward; the peak of backward.
+  // The peak of backward if convolution outputs leave after the next convolution's forward, and
+  // return for its backward.
   MemoryPeak OffloadPeak() const;
   int64_t OffloadBytesAt(int32_t step) const;
 
-  // The largest layer's own tensors in backward, without in-place: what no technique gets below.
+  // The largest layer's tensors in backward, without in-place writes: a lower bound for any
+  // technique.
   int64_t LayerPeakBytes() const;
 
   RecomputeAccount Recompute(RecomputeMode mode) const;
@@ -93,8 +92,8 @@ class SuperNeuronsAccount {
   std::vector<int64_t> bytes_;     // by tensor
   std::vector<int32_t> producer_;  // by tensor: index into layers_; -1: data or gradient
   std::vector<bool> gradient_;     // by tensor
-  std::vector<Tensor> head_;  // by tensor: the checkpoint that its segment starts from; -1: none
-  std::vector<Use> uses_;     // by tensor
+  std::vector<Tensor> head_;       // by tensor: its segment's checkpoint; -1: none
+  std::vector<Use> uses_;          // by tensor
   std::vector<int32_t> last_backward_;
   std::vector<std::pair<int32_t, int32_t>> absent_;  // by tensor: steps [from, until) on the host
 };

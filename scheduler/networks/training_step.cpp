@@ -12,7 +12,7 @@ constexpr BufferId kNone{};
 
 size_t At(LayerId id) { return static_cast<size_t>(id.index); }
 
-// What a layer's backward reads of what forward left.
+// The forward tensors that a layer's backward reads.
 struct Needs {
   bool inputs = false, output = false, auxiliary = false, parameters = false;
 };
@@ -86,7 +86,7 @@ OperationType OperationType(LayerType type) {
   return OperationType::kOther;
 }
 
-// A menu shaped like cuDNN's, from the algorithms' arithmetic; not measured.
+// A list like cuDNN's, derived from the algorithms' arithmetic; not measured.
 std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   const int64_t k = layer.shape[0], height = layer.shape[1], width = layer.shape[2];
   const int64_t c = layer.input_channels, area = layer.kernel_height * layer.kernel_width;
@@ -109,7 +109,7 @@ std::vector<Algorithm> AlgorithmsOf(const Layer& layer, int64_t batch_size) {
   return menu;
 }
 
-// Writes one iteration. One use.
+// One use.
 class Lowering {
  public:
   explicit Lowering(const LayerGraph& graph)
@@ -138,10 +138,10 @@ class Lowering {
   }
 
  private:
-  // Where the gradient of a layer's output goes, and what it is added to.
+  // The buffer for the gradient of a layer's output, and the gradient it adds to.
   struct Target {
     BufferId buffer;
-    BufferId accumulated;  // kNone: written afresh
+    BufferId accumulated;  // kNone: overwritten
     bool passed_on = false;
   };
 
@@ -228,7 +228,7 @@ class Lowering {
     return result;
   }
 
-  // Do layers whose backward is still to come, other than `except`, wait for this gradient?
+  // Whether layers other than `except` with backward still to come need this gradient.
   bool IsShared(BufferId gradient, LayerId except) const {
     int32_t waiting = pending_[static_cast<size_t>(gradient.index)];
     if (gradient_[At(except)] == gradient && !done_[At(except)]) --waiting;
@@ -241,8 +241,7 @@ class Lowering {
     ++pending_[static_cast<size_t>(buffer.index)];
   }
 
-  // The gradient buffer of an input; `instead` is the buffer that may be passed on or written in
-  // place.
+  // An input's gradient buffer. `instead` may be passed on or overwritten.
   Target TargetOf(LayerId input, BufferId instead = kNone) {
     const Layer& layer = graph_.at(input);
     if (layer.type == LayerType::kData) return {};
@@ -401,7 +400,7 @@ class Lowering {
       gradient_;  // by layer
   std::vector<bool> done_;
   std::vector<int32_t> consumers_;
-  std::vector<int32_t> pending_;  // by buffer: layers not done whose gradient it is
+  std::vector<int32_t> pending_;  // by buffer: unfinished layers with this gradient
   std::vector<LayerId> with_gradient_;
 };
 

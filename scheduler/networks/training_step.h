@@ -1,22 +1,17 @@
-// One training iteration of a layer graph: forward, loss, backward, update, with the buffers that
-// each operation touches.
+// One training iteration of a layer graph: forward, loss, backward and update, with their buffers.
+// Pure. Durations come from a roofline over a device's figures; callers label them as modelled.
 //
-// Called by whoever wants a profile of a known network, on any thread; pure. Durations come from a
-// roofline over a device's figures: a model, labelled as such wherever it is printed.
-//
-// Conventions, those of common frameworks, one allocation per tensor:
-//   1. Every layer allocates its output; batch and layer norm save two vectors, dropout a byte
-//   mask.
-//   2. Convolution and fully connected backward are two operations: weight gradient, then data
-//   gradient.
-//   3. Relu, gelu, dropout, softmax and LRN write their gradient in place of the incoming one,
-//   where nobody else needs that.
-//   4. Add passes its gradient on without a copy; a second consumer's gradient is accumulated in
-//   place.
-//   5. Parameters, optimizer state and the input persist; weight gradients live from backward to
-//   the update.
-//   6. Every forward operation is replayable: random ones draw from a counter that is among their
-//   arguments.
+// Conventions of common frameworks, with one allocation per tensor:
+//   1. Every layer allocates its output; normalisations save two vectors, dropout a byte mask.
+//   2. Backward of convolution and fully connected: first the weight gradient, then the data
+//      gradient.
+//   3. Relu, gelu, dropout, softmax and LRN overwrite an incoming gradient that no other layer
+//      needs.
+//   4. Add passes its gradient on without a copy; a second consumer's gradient accumulates in
+//      place.
+//   5. Parameters, optimizer state and input persist; weight gradients live from backward to
+//      update.
+//   6. Every forward operation is replayable: random ones take a counter as an argument.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +23,8 @@
 namespace spillway::scheduler::networks {
 
 enum class UpdatePlace : uint8_t {
-  kAtEnd,          // all updates after backward
-  kAfterGradient,  // each as soon as its gradient is there and its parameters are no longer needed
+  kAtEnd,          // after backward
+  kAfterGradient,  // once the gradient exists and its parameters are no longer needed
 };
 
 struct Algorithm {
@@ -44,7 +39,7 @@ struct OperationWork {
   std::vector<Algorithm> algorithms;  // convolutions only
 };
 
-// The profile's durations are zero until SetDurations().
+// Durations are zero until SetDurations().
 struct TrainingStep {
   IterationProfile profile;
   std::vector<OperationWork> work;  // by operation
@@ -58,11 +53,9 @@ struct ComputeRates {
 
 TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates);
 
-// Each operation takes the longer of its arithmetic and its memory traffic, plus a launch;
-// algorithms divide the arithmetic.
+// The longer of arithmetic and memory traffic, plus a launch. Algorithms divide the arithmetic.
 void SetDurations(TrainingStep& step, const ComputeRates& rates);
 
-// Multiplies all durations so that the iteration takes `iteration_ns`.
 void ScaleDurations(IterationProfile& profile, int64_t iteration_ns);
 
 }  // namespace spillway::scheduler::networks

@@ -11,8 +11,7 @@ namespace {
 
 using base::Wide;
 
-// A straight line by least squares; integers throughout, so that equal observations give equal
-// lines.
+// A least-squares line in integers, so that equal observations give equal lines.
 class Line {
  public:
   Line(const std::vector<BatchObservation>& observations, int64_t BatchObservation::*figure) {
@@ -28,7 +27,6 @@ class Line {
     }
   }
 
-  // Never negative.
   int64_t At(int64_t x) const {
     const Wide value = (sum_y_ * scale_ + slope_ * (count_ * x - sum_x_)) / (count_ * scale_);
     return static_cast<int64_t>(std::clamp<Wide>(value, 0, kMostBytes));
@@ -89,8 +87,8 @@ class Tuner {
   }
 
  private:
-  // What exceeds the budget leaves in forward and comes back in backward: each copy can hide behind
-  // its share of the iteration, a third and two thirds of it.
+  // The excess leaves in forward and returns in backward. Each copy hides behind its share of the
+  // iteration: a third and two thirds.
   Advice Predict(int64_t batch) const {
     Advice advice;
     advice.batch_size = batch;

@@ -1,10 +1,8 @@
-// Bayesian optimisation of a few weights: a Gaussian process over what was tried says where to try
-// next.
+// Bayesian optimisation of a few weights: a Gaussian process over past tries picks the next one.
 //
-// Minimises an unknown function over vectors of weights in [0, 1]; the first tries are the corners
-// with one weight each and their mean, the others those of a seeded sample with the highest
-// expected improvement. Squared-exponential kernel. Pure and deterministic; used by AutoSwap. Costs
-// O(tries^3).
+// Minimises an unknown function over weights in [0, 1]. It first tries the corners with a single
+// weight, and their mean; then the points of a seeded sample with the highest expected improvement.
+// Squared-exponential kernel. Pure and deterministic; used by AutoSwap. O(tries^3).
 #pragma once
 
 #include <array>

@@ -1,7 +1,5 @@
-// The two copy engines of a device: one copy each at a time, slower while both are busy.
-//
-// Used by the cost model, one object per simulated run, on one thread. Time only moves forward, and
-// only when told.
+// A device's two copy engines: one copy each at a time, slower while both are busy. One object per
+// simulated run, on one thread. Time only advances through calls.
 #pragma once
 
 #include <array>
@@ -25,15 +23,14 @@ class CopyEngines {
   BufferId copying(Direction direction) const { return running(direction).buffer; }
   int64_t started_ns(Direction direction) const { return running(direction).started_ns; }
 
-  // The engine must be idle, `now_ns` not before any earlier call's, and `start_ns` not before it;
-  // from now on the engine is taken.
+  // The engine must be idle, and `now_ns` must not decrease; `start_ns` is not before `now_ns`.
   void Start(Direction direction, BufferId buffer, int64_t size_bytes, int64_t now_ns,
              int64_t start_ns);
 
-  // When the next copy ends if no other starts before; kNeverNs when both are idle.
+  // The end of the next copy if no other starts before; kNeverNs if both engines are idle.
   int64_t NextEndNs() const;
 
-  // Moves to next_end_ns() and ends one copy: where both end at once, the one to the host first.
+  // Advances to NextEndNs() and ends one copy; on a tie, the one to the host.
   Direction FinishNext();
 
  private:

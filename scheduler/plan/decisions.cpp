@@ -10,11 +10,10 @@
 namespace spillway::scheduler {
 namespace {
 
-// Where the content of a buffer is while the plan is written down, step by step.
+// A buffer's content at the current step of the plan being written.
 enum class Content : uint8_t { kPresent, kOnHost, kGone };
 
-// Numbers by index, in the order in which they were added: one array instead of a list for each of
-// many indices.
+// Numbers grouped by index, in insertion order, in one array.
 class Buckets {
  public:
   explicit Buckets(size_t count) : begins_(count + 1, 0) {}
@@ -23,7 +22,7 @@ class Buckets {
     added_.emplace_back(index, value);
     ++begins_[index + 1];
   }
-  // After all are added; before any is asked for.
+  // Call after the last Add and before the first At.
   void Close() {
     for (size_t i = 1; i < begins_.size(); ++i) begins_[i] += begins_[i - 1];
     values_.resize(added_.size());
@@ -43,7 +42,7 @@ class Buckets {
   std::vector<int32_t> values_;
 };
 
-// Writes one plan. One use.
+// One use.
 class PlanWriter {
  public:
   PlanWriter(const Problem& problem, const RecomputeChains& chains,
@@ -87,7 +86,7 @@ class PlanWriter {
       const IdleInterval& interval = interval_of(index);
       if (decision.treatment == Treatment::kStay) continue;
       if (interval.wraps && decision.treatment == Treatment::kRecompute && !interval.content_dead) {
-        result_.refused.push_back(decision.interval);  // nothing before the iteration can run again
+        result_.refused.push_back(decision.interval);  // no chain can run before the iteration
         continue;
       }
       leaving_.Add(At(interval.from), index);
@@ -121,14 +120,14 @@ class PlanWriter {
     return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
   }
 
-  // A wrapping interval's content is away when the iteration starts, unless its prefetch is
+  // The content of a wrapping interval is evicted when the iteration starts, unless its prefetch is
   // triggered before the end.
   void StartAway(int32_t decision) {
     const IdleInterval& interval = interval_of(decision);
     content_[At(interval.buffer)] = Drops(decision) ? Content::kGone : Content::kOnHost;
   }
 
-  // Prefetches with one trigger leave in the order in which they are needed.
+  // Orders prefetches with the same trigger by need.
   void SortByNeed(std::span<int32_t> arrivals) const {
     if (arrivals.size() < 2) return;
     const auto distance = [&](int32_t decision) {
@@ -166,7 +165,7 @@ class PlanWriter {
     open_[At(interval.buffer)] = decision;
   }
 
-  // Can the content be rebuilt at the interval's end from what is there until then, or on the host?
+  // Whether the content can be rebuilt at the interval's end from resident or host content.
   bool CanReturn(const IdleInterval& interval) {
     const auto stays_until = [&](BufferId buffer) {
       return chains_.LivesBefore(buffer, interval.to) && !IsDroppedOver(buffer, interval.to);
@@ -199,7 +198,7 @@ class PlanWriter {
     WriteChainSteps(id, targets, chain);
   }
 
-  // What the chain reads and the host has comes back for it, and stays from then on.
+  // Prefetches evicted inputs of the chain; they stay resident from then on.
   void FetchInputs(const std::vector<OperationId>& chain) {
     for (OperationId operation : chain) {
       for (BufferId read : profile_.at(operation).reads) {
@@ -212,8 +211,7 @@ class PlanWriter {
     }
   }
 
-  // A rebuilt buffer stays when it is a target, or when its own interval is still open and its
-  // decision says so.
+  // A rebuilt buffer stays if it is a target, or if its own decision, still open, says so.
   bool Stays(BufferId buffer, OperationId id, const std::vector<BufferId>& targets) const {
     if (std::find(targets.begin(), targets.end(), buffer) != targets.end()) return true;
     const int32_t decision = open_[At(buffer)];
@@ -224,7 +222,7 @@ class PlanWriter {
 
   void WriteChainSteps(OperationId id, const std::vector<BufferId>& targets,
                        const std::vector<OperationId>& chain) {
-    std::map<BufferId, int32_t> last_use;  // of what only the chain needs
+    std::map<BufferId, int32_t> last_use;  // of buffers that only the chain needs
     std::vector<BufferId> kept;
     for (OperationId operation : chain) {
       const int32_t step = AppendStep(operation, true);
@@ -262,16 +260,15 @@ class PlanWriter {
   const std::vector<IdleInterval>& intervals_;
   const std::vector<Decision>& decisions_;
   const std::vector<int32_t>& workspaces_;
-  // Decisions by the operation after which the buffer leaves, before which it must be rebuilt, with
-  // which its prefetch starts.
+  // Decisions by operation: after it the buffer leaves, before it the content must exist, with it
+  // the prefetch starts.
   Buckets leaving_, ending_, arriving_;
   Buckets decisions_of_;       // by buffer
-  std::vector<bool> fetched_;  // by decision: a chain needed it before its own prefetch
+  std::vector<bool> fetched_;  // by decision: a chain prefetched it early
   std::vector<Content> content_;
-  std::vector<int32_t> open_;  // by buffer: the last decision that took it away
+  std::vector<int32_t> open_;  // by buffer: the last decision that evicted it
   RecomputeChains::Marks marks_;
-  int32_t first_step_at_ =
-      0;  // the first step that belongs to the operation being written: its chain's, if it has one
+  int32_t first_step_at_ = 0;  // the first step of the current operation, or of its chain
   Lowering result_;
 };
 
@@ -283,8 +280,7 @@ std::vector<OperationId> LatestTriggers(const Problem& problem,
   if (swaps.empty()) return {};
   const IterationProfile& profile = problem.iteration();
   const auto count = static_cast<int32_t>(profile.operations.size());
-  std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1,
-                                0);  // two iterations, back to back
+  std::vector<int64_t> start_ns(static_cast<size_t>(count) * 2 + 1, 0);  // two iterations
   for (size_t i = 0; i + 1 < start_ns.size(); ++i)
     start_ns[i + 1] = start_ns[i] + profile.operations[i % static_cast<size_t>(count)].duration_ns;
   const int64_t rate = base::scale(problem.device.to_device_bytes_per_second,
@@ -298,8 +294,8 @@ std::vector<OperationId> LatestTriggers(const Problem& problem,
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return interval_at(a).to > interval_at(b).to; });
 
-  // Backwards from the second iteration's end; a second round lets the first iteration's copies
-  // push into the one before.
+  // Backward from the second iteration's end. The second round accounts for copies that spill into
+  // the preceding iteration.
   const int64_t iteration_ns = start_ns[static_cast<size_t>(count)];
   std::vector<OperationId> triggers(swaps.size());
   int64_t free_until_ns = start_ns.back();

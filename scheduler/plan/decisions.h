@@ -1,7 +1,4 @@
-// Decisions per idle interval, the unit in which most strategies think, and their lowering to a
-// plan.
-//
-// Called by strategies on any thread; pure.
+// Decisions per idle interval, as most strategies make them, and their lowering to a plan. Pure.
 #pragma once
 
 #include <vector>
@@ -17,11 +14,10 @@ enum class Treatment : uint8_t { kStay, kSwap, kRecompute };
 struct Decision {
   int32_t interval = -1;  // index into the strategy's list of idle intervals
   Treatment treatment = Treatment::kStay;
-  // kSwap: the operation with which the prefetch may start. Index -1: as late as fits when nothing
-  // stalls.
+  // kSwap: the operation that triggers the prefetch. -1: as late as possible without stalls.
   OperationId prefetch_at;
-  // kRecompute: when an earlier chain rebuilds this buffer on its way, keep it from then on (true:
-  // faster) or drop it again and rebuild it when its own time comes (false: smaller).
+  // kRecompute, if an earlier chain rebuilds this buffer on its way: true keeps it (faster), false
+  // drops it and rebuilds it in time (smaller).
   bool keep_when_rebuilt = true;
   Reason reason = Reason::kStrategyRule;
 
@@ -30,23 +26,21 @@ struct Decision {
 
 struct Lowering {
   Plan plan;
-  std::vector<int32_t>
-      refused;  // intervals decided kRecompute whose content cannot be recomputed: they stay
+  // Intervals with kRecompute whose content cannot be recomputed; they stay resident.
+  std::vector<int32_t> refused;
 };
 
-// Lowers decisions to steps and actions; at most one decision per interval. A buffer with dead
-// content leaves without return whatever the treatment (but kStay): dropped, in a live job
-// offloaded. Chains run just before the operation that ends the interval; what a chain rebuilt for
-// itself only is dropped after its last use there. `workspaces` has one index per operation, or is
-// empty: all 0.
+// Lowers at most one decision per interval to steps and actions. Dead content leaves for good under
+// any treatment but kStay: dropped, or offloaded in a live job. Chains run just before the
+// operation that ends the interval; their temporary buffers are dropped after the last use.
+// `workspaces` has one index per operation, or is empty: all 0.
 Lowering LowerDecisions(const Problem& problem, const RecomputeChains& chains,
                         const std::vector<IdleInterval>& intervals,
                         const std::vector<Decision>& decisions,
                         const std::vector<int32_t>& workspaces);
 
-// For each swap (an index into `intervals`) the operation with which its prefetch may start so
-// that, one after another and without stalls, each copy ends by the time its buffer is touched:
-// backward list scheduling at the host-to-device rate.
+// The operation that triggers each swap's prefetch so that all copies end in time without stalls,
+// by backward list scheduling. `swaps` are indices into `intervals`.
 std::vector<OperationId> LatestTriggers(const Problem& problem,
                                         const std::vector<IdleInterval>& intervals,
                                         const std::vector<int32_t>& swaps);

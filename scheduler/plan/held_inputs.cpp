@@ -12,8 +12,7 @@ bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
   return !buffer.persistent && buffer.dies < operation;
 }
 
-// What the operation reads and the program has freed by then. Empty where that is nothing, or too
-// much for what it makes.
+// The operation's inputs that are freed by then. Empty if there are none, or too many bytes.
 std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker, BufferId made,
                              OperationId until) {
   std::vector<BufferId> freed;
@@ -21,7 +20,7 @@ std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker,
   for (const BufferId read : profile.at(maker).reads) {
     const Buffer& buffer = profile.at(read);
     if (!IsFreedBefore(buffer, until)) continue;
-    if (buffer.handed_on) return {};  // it goes on as another
+    if (buffer.handed_on) return {};  // it becomes another buffer
     freed.push_back(read);
     freed_bytes += buffer.size_bytes;
   }
@@ -54,7 +53,7 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
 }
 
 bool RunsAgainWhatIsFreed(const IterationProfile& profile, const Plan& plan) {
-  int32_t next = 0;  // the operation before which a step stands
+  int32_t next = 0;  // the operation that follows
   for (const Step& step : plan.steps) {
     if (!step.recomputes) {
       ++next;

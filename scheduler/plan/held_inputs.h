@@ -1,12 +1,9 @@
-// Inputs that a live job keeps for a while after the program has freed them, so that what they make
-// can be dropped and made again.
+// Keeps inputs in a live job after the program freed them, so that outputs can be dropped instead.
 //
-// The weight gradient of a fully connected layer is many times as large as what it is made from.
-// That is freed at once, while the gradient waits for the optimiser: held until then, it saves both
-// copies of the gradient. The executor holds what a record of something dropped reads
-// (interposer/execute/recompute_record.h); who plans counts its memory for as long.
-//
-// Called by job_planner, on any thread. Pure.
+// A fully connected layer's weight gradient is many times as large as its inputs. The program frees
+// these at once, while the gradient waits for the optimiser. Holding them saves both copies of the
+// gradient. The executor holds the inputs (interposer/execute/recompute_record.h); the planner
+// counts their memory. Pure.
 #pragma once
 
 #include <cstdint>
@@ -17,15 +14,15 @@
 
 namespace spillway::scheduler {
 
-// What is dropped has so many times the bytes that are held for it.
+// Dropped bytes must be at least this many times the held bytes.
 inline constexpr int64_t kLeastGainOfHolding = 4;
 
-// The problem's profile with longer lives for such inputs, until the next touch of what they make.
-// Nothing where there are none.
+// The profile with such inputs alive until the next touch of their output. Nullopt if there are
+// none.
 std::optional<IterationProfile> WithInputsHeld(const Problem& problem);
 
-// Whether the plan runs an operation again behind the free of what that reads. False for what is no
-// plan of the profile's operations.
+// Whether the plan reruns an operation after one of its inputs was freed. False for a plan that
+// does not match the profile.
 bool RunsAgainWhatIsFreed(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

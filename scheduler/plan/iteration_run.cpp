@@ -7,7 +7,7 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int kIterations = 3;  // two to forget how it began
+constexpr int kIterations = 3;  // two to reach the steady state
 
 }  // namespace
 
@@ -76,8 +76,7 @@ void IterationRun::LeaveAtEnd(const Action& action) {
                                                   : Where::kAbsent;
 }
 
-// Persistent buffers begin on the device, but for those that the plan leaves elsewhere at its end
-// (R7).
+// Persistent buffers start resident, unless the plan leaves them elsewhere at its end (R7).
 void IterationRun::SetFirstState() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].persistent) states_[i].where = Where::kResident;
@@ -112,7 +111,7 @@ bool IterationRun::RunIteration() {
   return true;
 }
 
-// Each iteration brings new inputs: a host copy of the former ones is worth nothing.
+// Each iteration brings new inputs, which invalidate their host copies.
 void IterationRun::ReceiveInputs() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].kind != BufferKind::kInput) continue;
@@ -151,7 +150,7 @@ bool IterationRun::RunStep(int32_t index) {
   return true;
 }
 
-// R8, R9: the host had to wait for memory before it launched, or is still mapping.
+// R8, R9: the host waited for memory before it launched, or is still mapping.
 void IterationRun::AwaitLaunch() {
   if (step_stalls_.memory_ns > 0) step_stalls_.launch_ns = problem_.device.launch_ns;
   step_stalls_.launch_ns = std::max(step_stalls_.launch_ns, host_.ready_ns() - now_ns_);
@@ -180,7 +179,7 @@ IterationRun::Blocked IterationRun::WhyBlocked(const Step& step) const {
     if (state_of(*id).where == Where::kAbsent) return Blocked::kNever;
     if (state_of(*id).where != Where::kResident) blocked = Blocked::kRestore;
   }
-  // What is overwritten needs no content, but no copy may be running from or to it.
+  // An overwritten buffer needs no content, but no copy of it may be running.
   for (const BufferId* id = model_.overwrites_.first(step.operation);
        id != model_.overwrites_.last(step.operation); ++id) {
     const State it = state_of(*id);
@@ -330,8 +329,8 @@ void IterationRun::PumpToHost() {
   to_host_.Pop();
 }
 
-// R5. Only the head may start; prefetches that have become pointless are passed over. A step that
-// waits for memory is older.
+// R5. Only the head may start; pointless prefetches are skipped. A step that waits for memory goes
+// first.
 void IterationRun::PumpToDevice() {
   if (step_wants_memory_) return;
   while (!engines_.busy(Direction::kToDevice) && !to_device_.empty()) {

@@ -1,8 +1,4 @@
-// One run of a plan through the cost model's rules: the state of every buffer, the engines' queues,
-// the clock.
-//
-// Made by CostModel::Predict() for one plan and thrown away; one thread. See cost_model.h for the
-// rules R1 to R9.
+// One run of a plan through the cost model's rules R1 to R9 (cost_model.h). Used once; one thread.
 #pragma once
 
 #include <vector>
@@ -20,20 +16,20 @@ class IterationRun {
 
  private:
   enum class Where : uint8_t {
-    kAbsent,  // no content anywhere: dead, dropped, or not born yet
+    kAbsent,  // no content anywhere: dead, dropped or unborn
     kResident,
-    kLeaving,  // offload queued or running; its bytes are still held
+    kLeaving,  // offload queued or running; still occupies its bytes
     kOnHost,
-    kArriving,  // prefetch running; its bytes are held
+    kArriving,  // prefetch running; occupies its bytes
   };
   struct State {
     Where where = Where::kAbsent;
     bool host_valid = false;    // the host copy equals the content
-    bool awaited = false;       // its prefetch is queued: whoever touches it waits for that
-    bool ends_on_copy = false;  // died while being copied: released when the copy ends
+    bool awaited = false;       // its prefetch is queued; steps that touch it wait
+    bool ends_on_copy = false;  // died during a copy; released when the copy ends
     bool operator==(const State&) const = default;
   };
-  // First in, first out; what was taken stays in front so that nothing moves.
+  // First in, first out. Popped entries stay in the array, so that nothing moves.
   struct Queue {
     std::vector<BufferId> buffers;
     size_t next = 0;
@@ -53,7 +49,6 @@ class IterationRun {
   void ReceiveInputs();
   bool IsSteady(const std::vector<State>& before) const;
 
-  // Steps.
   bool RunStep(int32_t index);
   Blocked WhyBlocked(const Step& step) const;
   int64_t MissingBytes(const Step& step) const;
@@ -69,12 +64,10 @@ class IterationRun {
   int64_t duration_ns(const Step& step) const;
   int64_t WorkspaceBytes(const Step& step) const;
 
-  // Buffers.
   void Die(BufferId id);
   void Offload(BufferId id);
   void Drop(BufferId id);
 
-  // Engines.
   void RunEnginesUntil(int64_t time_ns);
   void FinishCopy();
   void PumpToHost();
@@ -93,7 +86,7 @@ class IterationRun {
   CopyEngines engines_;
   MappingHost host_;
   Queue to_host_, to_device_;
-  size_t next_action_ = 0;  // first action of the step being run, or of a later one
+  size_t next_action_ = 0;  // the first action of the current step or a later one
   int64_t now_ns_ = 0;
   int64_t iteration_start_ns_ = 0;
   int64_t used_bytes_ = 0;

@@ -13,9 +13,9 @@
 namespace spillway::scheduler {
 namespace {
 
-// A strategy bounds its search by what large iterations take. Of a small one more than this is not
-// worth the wait; one of some thousand operations (ResNet-152) needs more than the strategy's own
-// for what runs again.
+// Strategies bound their search for large iterations. Small ones gain little beyond these
+// evaluations; some thousand operations (ResNet-152) need the strategy's own bound because of
+// recomputation.
 constexpr std::size_t kFewOperations = 400, kManyOperations = 5'000;
 constexpr std::int64_t kEvaluationsForFew = 4'000, kEvaluations = 2'000;
 
@@ -24,7 +24,7 @@ std::int64_t EvaluationsFor(std::size_t operations) {
   return operations < kFewOperations ? kEvaluationsForFew : kEvaluations;
 }
 
-// The profile is the pattern's, or that with inputs held.
+// `profile` is the pattern's, possibly with inputs held.
 Problem ProblemOf(const PlanRequest& request, const IterationProfile& profile) {
   return {.profile = &profile,
           .device = request.device,
@@ -62,13 +62,13 @@ std::string WhyNone(const Problem& problem, std::string why_not) {
          std::to_string(problem.budget_bytes);
 }
 
-// No plan that came later would be a hundredth faster.
+// No later plan could be more than 1 % faster.
 bool IsNearItsBound(const PlanAnswer& answer) {
   return answer.live &&
          answer.live->predicted_ns() <= answer.lower_bound_ns + answer.lower_bound_ns / 100;
 }
 
-// A plan that holds inputs may be faster than the bound of those that do not.
+// A plan that holds inputs may beat the bound for plans that hold none.
 int64_t LowerBoundOf(const PlanRequest& request, const std::optional<IterationProfile>& held) {
   const int64_t bound_ns =
       FindLowerBound(ProblemOf(request, request.pattern->profile)).iteration_ns;
@@ -106,8 +106,8 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
           .status = base::Ok()};
 }
 
-// Once more with inputs held where that may pay; what holds some that it does not need is not
-// accepted.
+// Also tries a plan with inputs held, if that may pay. Accept() checks it without them if it reruns
+// nothing that needs them.
 PlanAnswer PlanFor(const PlanRequest& request) {
   const IterationProfile& profile = request.pattern->profile;
   PlanAnswer plain = PlanFrom(request, profile);

@@ -1,12 +1,8 @@
-// From a learned iteration to a plan that a job may follow: made by a strategy, priced by the cost
-// model, checked by the validator.
+// Plans a learned iteration for a job: a strategy makes the plan, the cost model prices it, and the
+// validator checks it. Pure. The pipeline calls it without a lock: it may take a second.
 //
-// Called by the pipeline, without a lock: it may take a second. Pure.
-//
-// Invariants
-//  1. A plan that the validator refuses or that does not run within the budget is not given. So
-//  none runs an operation again that
-//     the request's pattern does not call replayable.
+// It never returns a plan that the validator refuses or that exceeds the budget. So no plan reruns
+// an operation unless the pattern calls it replayable.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +18,22 @@ namespace spillway::scheduler {
 struct PlanRequest {
   std::shared_ptr<const IterationPattern> pattern;
   DeviceModel device;
-  std::int64_t budget_bytes = 0;  // for what may move
+  std::int64_t budget_bytes = 0;  // for movable memory
   const Strategy* strategy = nullptr;
 };
 
 struct PlanAnswer {
-  std::shared_ptr<const LivePlan> live;  // null: `status` says why
+  std::shared_ptr<const LivePlan> live;  // null: see `status`
   Plan plan;
-  std::int64_t lower_bound_ns =
-      0;  // what any plan's iteration takes at least, by the quick bound: a job waits for its plan
-  bool is_invalid = false;  // the validator refused it: a strategy is at fault
+  // The quick bound on any plan's iteration time, as a job waits for its plan.
+  std::int64_t lower_bound_ns = 0;
+  bool is_invalid = false;  // the validator refused it: the strategy has a defect
   base::Status status;
 };
 
 PlanAnswer PlanFor(const PlanRequest& request);
 
-// The same checks for a plan that was made elsewhere.
+// The same checks for a plan made elsewhere.
 PlanAnswer Accept(const PlanRequest& request, Plan plan);
 
 }  // namespace spillway::scheduler

@@ -31,8 +31,7 @@ class Sharing {
       chains.push_back(ChainOf(static_cast<int32_t>(i)));
       const BufferId buffer = intervals_[i].buffer;
       for (size_t n = 0; n < chains.back().size(); ++n) {
-        // A run of the writer itself ends one interval of the buffer only, the one in which it
-        // happens.
+        // A run of the writer ends one interval of this buffer only: the one in which it runs.
         if (n == 0 && counted_[At(buffer)] == chains.back()[n]) continue;
         shared_bytes_[At(chains.back()[n])] += profile_.at(buffer).size_bytes;
       }
@@ -45,7 +44,7 @@ class Sharing {
   }
 
  private:
-  // The writer first; empty when one of them cannot run again.
+  // Writer first; empty if one of the operations cannot run again.
   std::vector<OperationId> ChainOf(int32_t index) {
     const IdleInterval& interval = intervals_[static_cast<size_t>(index)];
     if (interval.wraps || interval.content_dead) return {};
@@ -82,7 +81,7 @@ class Sharing {
     if (chain.empty()) return -1;
     int64_t sum_ns = 0;
     for (OperationId operation : chain) {
-      // When it runs again, other buffers that never move may live than did the first time.
+      // A rerun may find other movable buffers alive than the first run did.
       const int64_t room_bytes =
           problem_.budget_bytes - TouchedMovableBytes(profile_.at(operation));
       sum_ns += base::scale(FastestWithin(problem_, profile_.at(operation), room_bytes),
@@ -109,9 +108,9 @@ class Sharing {
   const IterationProfile& profile_;
   const RecomputeChains& chains_;
   const std::vector<IdleInterval>& intervals_;
-  std::vector<int32_t> entered_;       // by operation: the last interval whose chain it is in
-  std::vector<OperationId> counted_;   // by buffer: the last of its own writers that knows of it
-  std::vector<int64_t> shared_bytes_;  // by operation: the sizes among which one run is shared
+  std::vector<int32_t> entered_;       // by operation: the last interval with it in its chain
+  std::vector<OperationId> counted_;   // by buffer: its own writer counted last
+  std::vector<int64_t> shared_bytes_;  // by operation: total size that shares one run
 };
 
 }  // namespace

@@ -1,9 +1,8 @@
-// What making a buffer's content again costs at least, whatever else a plan does: for lower bounds.
+// The least cost of recomputing a buffer's content under any plan, for lower bounds. Pure.
 //
-// Pure; any thread. The writer runs again, and with it the writers of its inputs that are freed for
-// good by the time the interval begins. One run can serve several intervals, so its time is shared
-// among all that may need it, by their buffers' sizes: the shares of one run never add up to more
-// than the run. What is merely away may be back for other reasons and costs nothing here.
+// It counts the writer, and the writers of inputs freed for good by the interval's start. One run
+// can serve several intervals, which share its time in proportion to their buffers' sizes. Merely
+// evicted inputs cost nothing: other steps may restore them.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +13,10 @@
 
 namespace spillway::scheduler {
 
-// The operation's time with the fastest of its workspaces that leaves `room_bytes` unexceeded; its
-// own time when none does.
+// The time with the fastest workspace of at most `room_bytes`; the operation's own if none fits.
 int64_t FastestWithin(const Problem& problem, const Operation& operation, int64_t room_bytes);
 
-// By interval; -1: cannot be made again.
+// By interval; -1: cannot be recomputed.
 std::vector<int64_t> LeastRecomputeNs(const Problem& problem, const RecomputeChains& chains,
                                       const std::vector<IdleInterval>& intervals);
 

@@ -1,4 +1,4 @@
-// Which buffers begin and end at each operation of an iteration. Pure; any thread.
+// The buffers that are born and die at each operation of an iteration. Pure; any thread.
 #pragma once
 
 #include <vector>
@@ -7,7 +7,7 @@
 
 namespace spillway::scheduler {
 
-// By operation; buffers that persist are in neither.
+// By operation; without persistent buffers.
 struct Lifetimes {
   std::vector<std::vector<BufferId>> born_at, dies_at;
 

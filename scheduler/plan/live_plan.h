@@ -1,21 +1,16 @@
-// A plan as the executor walks it: for every event of a pattern, what to begin before it and after
-// it.
+// A plan in the executor's form: the actions before and after each event of a pattern.
 //
-// Made from a pattern and a plan for its profile by whoever plans (the planner thread, the agent's
-// answer); published as a shared snapshot that nobody changes; read by the job's threads. Walking
-// it allocates nothing.
+// Made by the planner thread; an immutable snapshot that the job's threads read without allocating.
 //
 // Invariants
 //   1. Actions name pattern buffers. Prefetches stand before an event, offloads and drops after
-//   one; each in the plan's order.
-//   2. It is a hint: whoever walks it keeps memory's contents whatever it says.
-//   3. What can be made again until the plan has it made again, or until it is freed, is dropped;
-//   whatever else leaves is offloaded,
-//      also what the plan knows to be dead: only the call that overwrites or frees it tells a job
-//      so.
-//   4. What is made again stands before an event, between the prefetches that it may need and those
-//   of the event's own operation. What
-//      only served to make others is dropped between.
+//      one, each in the plan's order.
+//   2. A plan is a hint: the executor preserves memory contents whatever it says.
+//   3. A buffer is dropped if it can be recomputed until the plan does so, or until its free. Every
+//      other buffer is offloaded, even if dead: a job learns that only from the call that
+//      overwrites or frees it.
+//   4. Recomputations stand before an event: after the prefetches that they may need, and before
+//      those of the event's own operation. Temporary buffers are dropped between them.
 #pragma once
 
 #include <cstdint>
@@ -32,10 +27,10 @@
 namespace spillway::scheduler {
 
 enum class LiveActionKind : uint8_t {
-  kOffload,  // needs no copy where the host's is still valid
+  kOffload,  // no copy if the host copy is still valid
   kPrefetch,
-  kDrop,       // can be made again from what is there: no copy
-  kRecompute,  // made again by the operation that wrote it last
+  kDrop,       // recomputable, so no copy
+  kRecompute,  // by the operation that wrote it last
 };
 
 struct LiveAction {
@@ -47,8 +42,8 @@ struct LiveAction {
 
 class LivePlan {
  public:
-  // Nothing where the plan is not one for the pattern's profile, or runs an operation again that
-  // writes several buffers. `predicted_ns` is the iteration's time by the cost model.
+  // Nullopt if the plan does not match the pattern's profile, or reruns an operation with several
+  // outputs. `predicted_ns` is from the cost model.
   static std::optional<LivePlan> Make(std::shared_ptr<const IterationPattern> pattern,
                                       const Plan& plan, int64_t predicted_ns, int64_t budget_bytes);
 
@@ -60,10 +55,9 @@ class LivePlan {
 
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
-  // What this event's operation writes is dropped later on: it is made again by it, then or if it
-  // is asked for after all.
+  // Whether this operation's output is dropped later; it then reruns, as planned or on demand.
   bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
-  // The event at which the buffer is dropped for the last time; -1: never.
+  // The event of the buffer's last drop; -1: never dropped.
   int32_t LastDrop(int32_t buffer) const { return last_drops_[static_cast<size_t>(buffer)]; }
   int64_t action_count() const {
     return static_cast<int64_t>(before_.actions.size() + after_.actions.size());
@@ -72,11 +66,11 @@ class LivePlan {
  private:
   struct ByEvent {
     std::vector<LiveAction> actions;
-    std::vector<int32_t> begins;                        // by event, and the end
-    std::vector<std::pair<int32_t, LiveAction>> added;  // until sorted
+    std::vector<int32_t> begins;                        // by event, plus the end
+    std::vector<std::pair<int32_t, LiveAction>> added;  // until Sort()
 
     void Add(int32_t event, LiveAction action) { added.emplace_back(event, action); }
-    // After all are added; those of one event stay in the order in which they were.
+    // Call after the last Add; stable within an event.
     void Sort(int32_t events);
   };
   static std::span<const LiveAction> At(const ByEvent& list, int32_t event) {
@@ -99,8 +93,7 @@ class LivePlan {
   std::vector<int32_t> last_drops_;  // by buffer
 };
 
-// Those that made what the plan drops: it is made again by them, as planned or when somebody asks
-// for it after all. The plan is one for the profile; one may be named several times.
+// The operations whose outputs the plan drops, possibly with duplicates. The plan must match.
 std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile,
                                                     const Plan& plan);
 

@@ -1,8 +1,4 @@
-// A load per operation that answers at once where it is highest while ranges of it are raised and
-// lowered.
-//
-// Used by strategies that take one thing away after another; not shared between threads. All calls
-// O(log n).
+// A load per operation, with range updates and maximum queries in O(log n). One thread.
 #pragma once
 
 #include <cstddef>
@@ -15,24 +11,23 @@ class LoadTree {
  public:
   explicit LoadTree(const std::vector<int64_t>& loads_bytes);
 
-  // Adds to the loads [begin, end); indices past the last load mean the next iteration and wrap
-  // around.
+  // Adds to the loads [begin, end); indices past the last load wrap around into the next iteration.
   void Add(int32_t begin, int32_t end, int64_t bytes);
 
   struct Highest {
     int32_t operation = 0;
     int64_t load_bytes = 0;
   };
-  // The first operation with the highest load of all, or of [begin, end).
+  // The first operation with the highest load, of all or of [begin, end).
   Highest Max() const { return Max(0, count_); }
   Highest Max(int32_t begin, int32_t end) const;
 
-  // The last of [begin, end) with a load above the limit, as it was counted; -1: none.
+  // The last operation of [begin, end) with a load above the limit; -1: none.
   int32_t LastAbove(int32_t begin, int32_t end, int64_t limit_bytes) const;
 
  private:
   struct Node {
-    int64_t highest = INT64_MIN / 2;  // of its part, what was added above not included
+    int64_t highest = INT64_MIN / 2;  // of its subtree, without what was added above it
     int64_t added = 0;
     int32_t at = 0;
   };

@@ -14,7 +14,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr size_t kOperationsTried = 48;
-constexpr size_t kWindows = 6;               // at most, which the iteration is cut into
+constexpr size_t kWindows = 6;               // the most parts of the iteration
 constexpr int64_t kWorkForPrices = 300'000;  // rounds x (operations + buffers)
 constexpr int64_t kLeastRounds = 50, kMostRounds = 1'000;
 constexpr int64_t kImpossibleNs = std::numeric_limits<int64_t>::max() / 4;
@@ -27,13 +27,14 @@ int64_t SmallestWorkspaceBytes(const Problem& problem, const Operation& operatio
   return FootprintOf(problem, result_bytes);
 }
 
-// Bytes that an idle interval can free, when, and what running its writer again costs.
+// Bytes that an idle interval can free, when, and the cost of recomputing them.
 struct Relief {
   int64_t size_bytes;
-  int64_t leaves_ns;     // how long before the operation in question the content was written: since
-                         // then it can be copied out
-  int64_t returns_ns;    // how long after its start the buffer is needed
-  int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: cannot
+  // Time from the last write to the operation: the copy out can run then.
+  int64_t leaves_ns;
+  // Time from the operation's start to the next use.
+  int64_t returns_ns;
+  int64_t recompute_ns;  // of the whole buffer; kImpossibleNs: not recomputable
 };
 
 // Operations [from, until).
@@ -89,7 +90,7 @@ class Bound {
   }
 
  private:
-  // Live and immovable footprints by operation. Smaller buffers than may move are immovable.
+  // Live and immovable footprints by operation. Buffers below min_movable_bytes are immovable.
   void MeasureMemory() {
     const size_t count = profile_.operations.size();
     std::vector<int64_t> live_change(count + 1, 0), fixed_change(count + 1, 0);
@@ -131,7 +132,7 @@ class Bound {
     return sum_bytes;
   }
 
-  // The worst of all, and the worst of each stretch of the iteration: the bound is as good at any.
+  // The worst operation of each stretch of the iteration. Any choice gives a valid bound.
   std::vector<OperationId> WorstOperations() const {
     std::vector<OperationId> result;
     const size_t count = live_bytes_.size();
@@ -147,7 +148,7 @@ class Bound {
     return result;
   }
 
-  // Where windows may meet: the beginning, the end, and where the least lives in between.
+  // Possible window limits: the ends, and the operations with the least live memory in between.
   std::vector<size_t> Cuts() const {
     const size_t count = live_bytes_.size();
     std::vector<size_t> cuts = {0};
@@ -164,11 +165,11 @@ class Bound {
     return cuts;
   }
 
-  // What windows cost that do not overlap adds up: each counts only waits and recomputations within
-  // itself. The best choice of windows between cuts.
+  // The costs of disjoint windows add up: each counts only waits and recomputations within itself.
+  // Finds the best windows.
   int64_t ExtraOfWindowsNs(const std::vector<OperationId>& worst) const {
     const std::vector<size_t> cuts = Cuts();
-    std::vector<int64_t> best_ns(cuts.size(), 0);  // of what is before each cut
+    std::vector<int64_t> best_ns(cuts.size(), 0);  // of all before each cut
     for (size_t end = 1; end < cuts.size(); ++end) {
       for (size_t begin = 0; begin < end; ++begin) {
         int64_t extra_ns = 0;
@@ -182,7 +183,7 @@ class Bound {
     return best_ns.back();
   }
 
-  // Buffers that were written before the window, or are needed only after it, count as free.
+  // Buffers written before the window, or needed only after it, count as free.
   int64_t ExtraWithinNs(const Window& window, OperationId id) const {
     int64_t excess_bytes = live_bytes_[At(id)] - problem_.budget_bytes;
     int64_t free_bytes = 0;
@@ -199,8 +200,8 @@ class Bound {
     return LeastExtraNs(inside, excess_bytes - free_bytes, true);
   }
 
-  // A host copy is good from the write on, also when the buffer came back in between. Never
-  // written: made long ago.
+  // A host copy stays valid from the write on, even if the buffer was restored meanwhile. A buffer
+  // that is never written was copied long ago.
   int64_t TimeSinceWritten(const IdleInterval& interval, OperationId id) const {
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
     const OperationId before = chains_.WriterBefore(interval.buffer, id);
@@ -211,7 +212,7 @@ class Bound {
     return profile_.at(interval.buffer).kind == BufferKind::kInput ? now_ns : kImpossibleNs;
   }
 
-  // Intervals over operation `id`; `free_bytes` is what leaves and need not come back.
+  // Intervals across operation `id`. `free_bytes` gets the bytes that leave and need no restore.
   std::vector<Relief> ReliefsOver(OperationId id, int64_t& free_bytes) const {
     std::vector<Relief> result;
     const int64_t iteration_ns = starts_ns_.back(), now_ns = starts_ns_[At(id)];
@@ -226,8 +227,8 @@ class Bound {
         free_bytes += footprint_bytes;
         continue;
       }
-      free_bytes +=
-          footprint_bytes - size_bytes;  // chunks are freed whole, but only the content is copied
+      // Chunks are freed whole, but only the content is copied.
+      free_bytes += footprint_bytes - size_bytes;
       int64_t returns_ns = starts_ns_[At(interval.to)] - now_ns;
       if (interval.to < id) returns_ns += iteration_ns;
       const int64_t written_ns = TimeSinceWritten(interval, id);
@@ -237,7 +238,7 @@ class Bound {
     return result;
   }
 
-  // The most bytes that a link moves of buffers that are available for `window_ns(relief)` before a
+  // The most bytes a link can move if each buffer is available for `window_ns(relief)` before a
   // common end.
   template <class Window>
   static int64_t MovableBytes(std::vector<Relief> reliefs, int64_t rate, Window window_ns) {
@@ -255,7 +256,7 @@ class Bound {
     return moved_bytes;
   }
 
-  // The cheapest way to recompute so many bytes, buffers split at will.
+  // The least cost of recomputing this many bytes, with buffers split at will.
   static int64_t CheapestRecomputeNs(const std::vector<Relief>& by_cost, int64_t bytes) {
     int64_t sum_ns = 0;
     for (const Relief& relief : by_cost) {
@@ -268,9 +269,9 @@ class Bound {
     return bytes > 0 ? kImpossibleNs : sum_ns;
   }
 
-  // Waiting before and waiting after add up, but for buffers that are away over the iteration's
-  // end: for those one wait can serve both. So either they count as free (ExtraWithinNs), or only
-  // the longer wait counts; both are bounds.
+  // Waits before and after the operation add up, except for buffers evicted across the iteration's
+  // end, where one wait can serve both. Either such buffers count as free (ExtraWithinNs), or only
+  // the longer wait counts. Both are valid bounds.
   int64_t ExtraNs(OperationId id) const {
     int64_t free_bytes = 0;
     const std::vector<Relief> all = ReliefsOver(id, free_bytes);
@@ -293,15 +294,15 @@ class Bound {
           base::transfer_ns(std::max<int64_t>(0, swapped_bytes - in_bytes), to_device_rate_);
       const int64_t again_ns = CheapestRecomputeNs(reliefs, excess_bytes - swapped_bytes);
       if (again_ns >= kImpossibleNs)
-        return kImpossibleNs;  // a plateau, towards whose right end least() moves
+        return kImpossibleNs;  // a plateau: Least() moves to its right end
       const int64_t after_ns = std::max(in_ns, again_ns);
       return waits_add_up ? before_ns + after_ns : std::max(before_ns, after_ns);
     };
     return Least(cost_ns, excess_bytes);
   }
 
-  // A convex function's minimum over [0, end]: all three parts are convex, sums and maxima of such
-  // too.
+  // The minimum over [0, end] of a convex function: the three parts are convex, and so are their
+  // sums and maxima.
   template <class Cost>
   static int64_t Least(Cost cost_ns, int64_t end) {
     int64_t low = 0, high = end;
@@ -315,7 +316,7 @@ class Bound {
     }
     const int64_t result_ns =
         std::min({cost_ns(low), cost_ns(low + (high - low) / 2), cost_ns(high)});
-    // Roundings of the parts.
+    // Rounding errors of the parts.
     return std::max<int64_t>(0, result_ns - 4);
   }
 

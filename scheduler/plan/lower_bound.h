@@ -1,25 +1,20 @@
-// What any plan must cost: the least memory at all, and the least time at a budget.
+// What any plan must cost: the least memory, and the least time at a budget. Pure; any thread.
 //
-// Called by strategies (to know when to stop), the command line and the bench, on any thread. Pure;
-// O(intervals) for each of a few dozen operations.
+// Memory: while an operation runs, its buffers, the immovable memory and its smallest workspace are
+// resident.
 //
-// Memory: while an operation runs, what it touches, what may not move and its smallest workspace
-// are on the device.
+// Time: at an operation where live memory exceeds the budget, the excess must have left before and
+// must return afterwards, over the link or by recomputation (plan/least_recompute.h). The times at
+// which buffers become idle and are needed again bound what the link moves without waiting. The
+// rest stretches the iteration. The bound is the best trade between waiting and recomputing, with
+// buffers split at will. It takes the worst operation, or the sum over disjoint parts of the
+// iteration. Rates are one-directional and workspaces the fastest, which only lowers it.
 //
-// Time: at an operation where more lives than fits, the excess has left before and comes back
-// after, by the link or by running its writer again (plan/least_recompute.h). What the link moves
-// by then without waiting is bounded by when buffers become idle and are needed again; the rest
-// stretches the iteration. The bound is the best trade between waiting and recomputing, buffers
-// split at will, at the worst operation, or the sum of those at the worst operations of parts of
-// the iteration that do not overlap. Rates are those of one direction alone, durations those of the
-// fastest workspaces: both only make it lower.
-//
-// At one operation it binds a live job's executor too, not only plans as the model runs them: never
-// is more than the budget on the device, so at that operation the excess, in footprints, is away.
-// Its content was copied out since it was last written, or can be made again, and is copied back
-// before it is touched: each byte crosses the link at its rate at most. A departure that is called
-// off frees nothing. This rests on a profile whose sizes are contents: with granules for sizes
-// copies are too dear and it is no bound.
+// The bound at one operation also binds a live job's executor, not just modelled plans. The device
+// never holds more than the budget, so the excess, in footprints, is evicted there. Its content was
+// copied out after its last write, or is recomputable, and is restored before its next touch. Each
+// byte crosses the link at most at its rate; a cancelled eviction frees nothing. This requires a
+// profile whose sizes are contents: granules as sizes make copies too expensive.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +24,20 @@
 namespace spillway::scheduler {
 
 struct LowerBound {
-  int64_t memory_bytes = 0;  // no budget below this can hold the iteration
+  int64_t memory_bytes = 0;  // the smallest budget that can hold the iteration
   OperationId memory_at;
-  bool possible = true;      // the budget is not below memory_bytes
-  int64_t iteration_ns = 0;  // meaningless where not possible
-  OperationId time_at;       // the operation whose excess decides; index -1: none does alone
+  bool possible = true;      // the budget is at least memory_bytes
+  int64_t iteration_ns = 0;  // meaningless unless `possible`
+  OperationId time_at;       // the operation that sets the bound; index -1: no single one
 };
 
-// Looks at single operations: quick.
+// By single operations; quick.
 LowerBound FindLowerBound(const Problem& problem);
 
-// The better of that and the bound by prices (plan/price_bound.h), which looks at the whole
-// iteration: some tenths of a second.
+// The better of that and the bound by prices (plan/price_bound.h). Takes some tenths of a second.
 LowerBound FindTightBound(const Problem& problem);
 
-// How far a time lies above the bound, in 1/100 of a per cent.
+// The distance above the bound, in 1/10,000.
 int64_t DistancePermyriad(int64_t iteration_ns, const LowerBound& bound);
 
 }  // namespace spillway::scheduler

@@ -71,7 +71,6 @@ void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
   ready_ns_ = std::max(ready_ns_, available_ns) + calls_ns;
 }
 
-// What leaves later is unmapped later.
 void MappingHost::UnmapWhatLeftBy(int64_t time_ns) {
   size_t unmapped = 0;
   for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns);
@@ -81,7 +80,7 @@ void MappingHost::UnmapWhatLeftBy(int64_t time_ns) {
   backlog_.to_unmap = static_cast<int64_t>(left_ns_.size());
 }
 
-// What died last is as good as any: the stream's order does the rest.
+// Any dead buffer will do, as the stream orders their uses; takes the latest.
 bool MappingHost::TakeMapped(int32_t size) {
   int32_t& mapped = backlog_.still_mapped[static_cast<size_t>(size)];
   if (mapped == 0) return false;
@@ -97,7 +96,7 @@ bool MappingHost::TakeMapped(int32_t size) {
   return true;
 }
 
-// As much as is needed of what is still mapped, the largest first.
+// Unmaps as many dead buffers as needed, the largest first.
 int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   int64_t unmaps = 0;
   int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
@@ -112,8 +111,8 @@ int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
   return unmaps * costs_.unmap_ns();
 }
 
-// From when on so many bytes were free, with all that was given since: what is left over now was
-// not needed for that. Of what is longer ago than the ring remembers, that it is as long ago.
+// Since when this many bytes were free, given all later uses: bytes left over now were never
+// needed. For times older than the ring, its oldest entry.
 int64_t MappingHost::AvailableNs(int64_t slack_bytes) const {
   for (size_t back = 1; back <= releases_.size(); ++back) {
     const Release& release = releases_[(next_release_ - back) % releases_.size()];

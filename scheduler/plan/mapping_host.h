@@ -1,18 +1,13 @@
-// The program's thread as the cost model sees it: when it has made the driver's calls that give
-// memory to a buffer.
+// Models when the program's thread finishes the driver calls that give memory to a buffer.
 //
-// The thread runs ahead of the device. It takes memory in the order in which the model gives it, as
-// soon as enough of it is free and its earlier calls are made; what it is asked for can start on
-// the device no sooner. While it waits it unmaps what leaves, one by one. Memory that is free lies
-// in chunks, which are mapped into the buffer, or is still mapped where a buffer died, and serves
-// the next one of its size as it is, without any call and in the stream's order
-// (interposer/execute/residency.cpp does the same).
+// The thread runs ahead of the device. It takes memory in the model's order, once enough is free
+// and its earlier calls are done; an operation cannot start before that. While it waits it unmaps
+// evicted buffers, one by one. Free memory is either in chunks, which must be mapped, or still
+// mapped where a buffer died. The latter serves the next buffer of its size without a call, in
+// stream order (as in interposer/execute/residency.cpp).
 //
-// One per simulated run, on one thread. Where the device's mapping costs nothing it keeps no
-// backlog and never delays anybody.
-//
-// Invariant
-//   1. The free bytes that callers state are those in chunks and those still mapped, together.
+// One per simulated run, on one thread. Without mapping prices it never delays anything. The free
+// bytes that callers pass include those in chunks and those still mapped.
 #pragma once
 
 #include <array>
@@ -23,8 +18,7 @@
 
 namespace spillway::scheduler {
 
-// Sizes of buffers that are mapped, and what the calls for each cost; one per problem, shared by
-// its runs.
+// The mapped buffer sizes and their call costs; one per problem, shared by its runs.
 class MappingCosts {
  public:
   MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes);
@@ -35,9 +29,8 @@ class MappingCosts {
     int64_t bytes = 0;
     int64_t map_ns = 0;
   };
-  // Ascending.
   const std::vector<Size>& sizes() const { return sizes_; }
-  // Of the buffer's footprint; -1: its memory is part of a slab, and nothing is ever mapped.
+  // The buffer's index in sizes(); -1: slab memory, never mapped.
   int32_t size_of(BufferId id) const { return size_of_[static_cast<size_t>(id.index)]; }
 
  private:
@@ -50,24 +43,23 @@ class MappingHost {
  public:
   explicit MappingHost(const MappingCosts& costs);
 
-  // The buffer's memory is free: it is to be unmapped, or stays mapped for another one.
+  // The buffer's memory becomes free: to be unmapped after Left; still mapped after Died.
   void Left(BufferId id, int64_t bytes, int64_t now_ns);
   void Died(BufferId id, int64_t bytes, int64_t now_ns);
-  // So are bytes of a workspace.
+  // A workspace's bytes become free.
   void Freed(int64_t bytes, int64_t now_ns) {
     if (is_paid_) Note({now_ns, bytes, -1});
   }
-  // The buffer is given some of the free bytes; a new one may be given what is mapped.
+  // Gives free bytes to a buffer. A new buffer (kNew) may get memory that is still mapped.
   enum class Content : uint8_t { kNew, kKept };
   void Give(BufferId id, int64_t free_bytes, Content content);
-  // When all calls so far are made.
+  // When all calls so far are done.
   int64_t ready_ns() const { return ready_ns_; }
 
-  // What is mapped for nobody: where an iteration begins as the one before, what it asks of the
-  // host is the same.
+  // Memory mapped for no buffer. Iterations that begin with equal backlogs cost the host the same.
   struct Backlog {
-    int64_t to_unmap = 0;               // buffers that have left
-    std::vector<int32_t> still_mapped;  // by size: buffers that have died
+    int64_t to_unmap = 0;               // evicted buffers
+    std::vector<int32_t> still_mapped;  // dead buffers, by size
     bool operator==(const Backlog&) const = default;
   };
   const Backlog& backlog() const { return backlog_; }
@@ -89,8 +81,8 @@ class MappingHost {
   int64_t ready_ns_ = 0;
   Backlog backlog_;
   int64_t still_mapped_bytes_ = 0;
-  std::vector<int64_t> left_ns_;        // when those to be unmapped left, ascending
-  std::array<Release, 64> releases_{};  // the latest, in a ring
+  std::vector<int64_t> left_ns_;        // when the evicted buffers left, ascending
+  std::array<Release, 64> releases_{};  // ring of the latest releases
   size_t next_release_ = 0;
 };
 

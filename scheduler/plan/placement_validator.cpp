@@ -72,7 +72,7 @@ class PlacementCheck {
     return std::nullopt;
   }
 
-  // A copy occupies its buffer's bytes during every step that it overlaps in time.
+  // A copy occupies its buffer's bytes during every step it overlaps.
   Offence CheckCopies() const {
     const size_t first = timeline_.last_iteration_step();
     for (const auto* copies : {&timeline_.to_host, &timeline_.to_device}) {

@@ -10,19 +10,19 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kMostWork =
-    50'000'000;  // steps x buffers: beyond it addresses are left to the pool
+// Steps x buffers; larger plans leave addresses to the pool.
+constexpr int64_t kMostWork = 50'000'000;
 
 enum class Happening : uint8_t { kFetch, kTouch, kEnd, kLeave };
 
 struct BufferEvent {
   int32_t step = 0;
   Happening what = Happening::kTouch;
-  bool copies = false;  // kLeave: not dropped
+  bool copies = false;  // kLeave: offloaded, not dropped
 };
 
-// For one buffer after the other: during which steps it occupies memory, the iteration repeating
-// for ever. Steps count on past the iteration's end.
+// Computes during which steps each buffer occupies memory, as the iteration repeats for ever. Steps
+// count on past the iteration's end.
 class Residences {
  public:
   Residences(const Problem& problem, const Timeline& timeline, const Plan& plan)
@@ -54,7 +54,7 @@ class Residences {
     AddLifetimes();
   }
 
-  // `covered` has one flag per step of the plan.
+  // `covered` has one flag per step.
   void Cover(BufferId id, std::vector<uint8_t>& covered) const {
     std::fill(covered.begin(), covered.end(), 0);
     if (events_[At(id)].empty()) {
@@ -67,8 +67,7 @@ class Residences {
         Walk(id, event, cycle * Count(), open, covered);
     }
     if (open != kClosed) Mark(open, 3 * Count() - 1, covered);
-    // Where the last iteration is not quite like the one before it, copies can be elsewhere than
-    // the walk thinks.
+    // The last iteration may differ slightly from the one before; adds its actual copies.
     for (const Copies* copies : {&out_, &in_}) {
       for (const CopyTime& copy : (*copies)[At(id)])
         Mark(Count() + StepAt(copy.start_ns), Count() + LastBefore(copy.end_ns), covered);
@@ -116,7 +115,7 @@ class Residences {
     open = kClosed;
   }
 
-  // The step during which the copy back starts, maybe in the next iteration.
+  // The step during which the copy back starts, possibly in the next iteration.
   int32_t FetchStep(BufferId id, int32_t step) const {
     const int64_t reached_ns = step > 0 ? timeline_.step_end_ns[first_ + At(step - 1)] : begin_ns_;
     for (const CopyTime& copy : in_[At(id)]) {
@@ -128,8 +127,7 @@ class Residences {
     return step;
   }
 
-  // The last step that starts before the copy out has ended; there is no copy where the host has a
-  // good one.
+  // The last step that starts before the copy out ends. A valid host copy needs no copy.
   int32_t LeaveStep(BufferId id, int32_t step) const {
     const int64_t end_ns = timeline_.step_end_ns[first_ + At(step)];
     for (const CopyTime& copy : out_[At(id)]) {
@@ -138,7 +136,7 @@ class Residences {
     return out_[At(id)].empty() ? step : Count() + LastBefore(out_[At(id)].front().end_ns);
   }
 
-  // The first step that ends after a moment.
+  // The first step that ends after this time.
   int32_t StepAt(int64_t time_ns) const {
     const auto begin = timeline_.step_end_ns.begin() + static_cast<ptrdiff_t>(first_);
     const auto found = std::upper_bound(begin, timeline_.step_end_ns.end(), time_ns);
@@ -151,7 +149,7 @@ class Residences {
   }
 
   void Mark(int32_t from, int32_t until, std::vector<uint8_t>& covered) const {
-    if (until < Count()) return;  // the first cycle does not know yet what it began with
+    if (until < Count()) return;  // the first cycle's starting state is unknown
     from = std::max(from, until - Count() + 1);
     for (int32_t s = from; s <= until; ++s) covered[At(s % Count())] = 1;
   }
@@ -162,12 +160,11 @@ class Residences {
   const int64_t begin_ns_;
   const size_t first_;  // the last iteration's first step in the timeline
   const Copies out_, in_;
-  std::vector<std::vector<BufferEvent>> events_;  // by buffer, by step
-  std::vector<int32_t> original_;                 // by operation: its step
+  std::vector<std::vector<BufferEvent>> events_;  // by buffer, in step order
+  std::vector<int32_t> original_;                 // step of each operation
 };
 
-// What is there when the iteration begins is all there at once: stacked first. The rest goes where
-// there is room.
+// Buffers resident at the iteration's start are stacked first; the rest fills gaps.
 class Placer {
  public:
   Placer(const Problem& problem, Plan& plan) : problem_(problem), plan_(plan) {}

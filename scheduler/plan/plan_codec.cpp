@@ -29,8 +29,8 @@ std::uint64_t HashOf(std::span<const std::byte> bytes) {
   return hash;
 }
 
-// One description of the layout serves both directions: Describe(archive, object) names the
-// members, and a Writer writes them, a Reader fills them in.
+// One description of the layout serves both directions: Describe(archive, object) passes each
+// member to a Writer or a Reader.
 class Writer {
  public:
   template <class Value>
@@ -64,7 +64,7 @@ class Reader {
     const std::byte* const from = Take(sizeof value);
     if (from) std::memcpy(&value, from, sizeof value);
   }
-  // Any other value of a bool is no bool.
+  // Rejects bytes other than 0 and 1.
   void Number(bool& value) {
     std::uint8_t byte = 0;
     Number(byte);
@@ -76,8 +76,8 @@ class Reader {
     const std::byte* const from = Take(size);
     if (from) text.assign(reinterpret_cast<const char*>(from), size);
   }
-  // Items take a byte at least: a count beyond the bytes that are left is refused before memory is
-  // taken for it.
+  // Reads item by item: a forged count fails at the end of the bytes, before memory is taken for
+  // it.
   template <class Item>
   void List(std::vector<Item>& items) {
     const std::size_t count = Count();
@@ -154,7 +154,7 @@ void Describe(Archive& archive, Buffer& buffer) {
   archive.Number(buffer.handed_on);
 }
 
-// Nothing that was learned has a choice of workspaces.
+// Learned operations have no workspace choices.
 template <class Archive, Is<scheduler::Operation> Operation>
 void Describe(Archive& archive, Operation& operation) {
   archive.Text(operation.name);

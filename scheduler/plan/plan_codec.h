@@ -1,17 +1,14 @@
-// A job's iteration and its plan as bytes, for the plan stores; and what another process needs to
-// make that plan.
+// Encodes a job's iteration and its plan for plan stores, and planning requests for other
+// processes.
 //
-// Called by the stores, by jobs that let the agent plan, and by the processes that do; pure; any
-// thread. Little-endian, one layout per version: a header (magic, version, bytes and hash of what
-// follows), then every member in the order of plan_codec.cpp.
+// Pure; any thread. Little-endian, one layout per version: a header (magic, version, size and hash
+// of the rest), then all members in the order of plan_codec.cpp.
 //
 // Invariants
-//  1. What Decode gives, Encode was given: whatever else the bytes are (cut off, altered, of
-//  another version, made up), they
-//     are refused with a reason, and reading stays within them.
-//  2. A pattern that is given is one that the learner could have made: its indices lie within it,
-//  its profile passes
-//     CheckProfile, its fingerprint is its own.
+//  1. Decode returns only values that Encode was given. It refuses all other bytes (cut off,
+//     altered, of another version, forged) with a reason, and never reads beyond them.
+//  2. The learner could have made any pattern returned: indices are in range, the profile passes
+//     CheckProfile, and the fingerprint matches.
 #pragma once
 
 #include <cstddef>
@@ -30,30 +27,28 @@ namespace spillway::scheduler {
 inline constexpr std::uint32_t kPlanFileVersion = 7;
 
 struct StoredPlan {
-  IterationPattern pattern;  // with durations; persistent buffers' allocations are not kept
+  IterationPattern pattern;  // with durations, without persistent buffers' allocations
   Plan plan;
-  std::int64_t budget_bytes = 0;      // that it was made for: what was left for what may move
-  std::int64_t job_budget_bytes = 0;  // of this
-  std::int64_t without_ns =
-      0;  // what an iteration takes without a plan, with that budget; 0: not known
-  bool is_no_better = false;  // the plan was followed, or priced, and was no better than that
+  std::int64_t budget_bytes = 0;  // the part of the job's budget for movable memory
+  std::int64_t job_budget_bytes = 0;
+  std::int64_t without_ns = 0;  // the iteration time without a plan at that budget; 0: unknown
+  bool is_no_better = false;    // no better than no plan, as followed or as priced
 };
 
 std::vector<std::byte> Encode(const StoredPlan& stored);
-// An error is one phrase about the bytes.
+// The error is one phrase about the bytes.
 base::Result<StoredPlan> Decode(std::span<const std::byte> bytes);
-// Whether bytes are a plan of this version that nothing happened to: header and hash alone, in the
-// time that it takes to read them.
+// Whether the bytes are an undamaged plan of this version. Checks only header and hash.
 base::Status CheckUndamaged(std::span<const std::byte> bytes);
 
-// A plan that is to be made: the job's plan names the strategy, and has no steps yet.
+// A request for a plan: the job's plan names the strategy and has no steps yet.
 struct PlanOrder {
   DeviceModel device;
   StoredPlan job;
 };
 
 std::vector<std::byte> EncodeOrder(const PlanOrder& order);
-// Like Decode. The device's numbers are within what a machine can have.
+// Like Decode. The device's numbers are in plausible ranges.
 base::Result<PlanOrder> DecodeOrder(std::span<const std::byte> bytes);
 
 }  // namespace spillway::scheduler

@@ -1,8 +1,5 @@
-// Why a plan does what it does: one entry per action and per recomputed operation, with the figures
-// behind it.
-//
-// Called by the command line and the agent's page, on any thread. Pure. Figures come from the
-// timeline that the cost model made of this plan; nothing is decided here.
+// Explains a plan: one sentence per action and per recomputed operation, with figures from the cost
+// model's timeline. For the command line; pure.
 #pragma once
 
 #include <string>
@@ -16,14 +13,14 @@ namespace spillway::scheduler {
 
 struct Explanation {
   int32_t step = 0;
-  std::string text;  // one sentence
+  std::string text;
 };
 
-// In the order of the steps. The plan must be valid and the timeline the model's for it.
+// In step order. Requires a valid plan and its own timeline.
 std::vector<Explanation> ExplainPlan(const Problem& problem, const Plan& plan,
                                      const Timeline& timeline);
 
-// "kept from ..." in a few words.
+// A few words, like "kept from ...".
 const char* ToString(Reason reason);
 
 }  // namespace spillway::scheduler

@@ -11,18 +11,18 @@ using Offence = std::optional<PlanOffence>;
 
 constexpr int64_t kNothing = -1;
 
-// Content is told apart by how often its buffer was written: a replay must meet and make the
-// version of the first time.
+// Versions count a buffer's writes. A rerun must read and produce the same versions as the first
+// run.
 struct Content {
   int64_t version = 0;
   int64_t on_device = kNothing;
   int64_t on_host = kNothing;
   bool is_alive = false;       // allocated
-  bool is_to_be_made = false;  // dropped without a host copy: what ran may run again for it
-  OperationId writer{};        // the last, in this iteration
+  bool is_to_be_made = false;  // dropped without a host copy: reruns may make it
+  OperationId writer{};        // the last one in this iteration
 };
 
-// The versions that an operation met and made when it ran for the first time in this iteration.
+// The versions that an operation's first run in this iteration read and wrote.
 struct FirstRun {
   std::vector<int64_t> read;
   std::vector<int64_t> written;
@@ -112,18 +112,17 @@ class Walk {
     return std::nullopt;
   }
 
-  // Outside its lifetime a buffer is only what a recomputation made of it.
+  // Outside its lifetime a buffer exists only as the result of a recomputation.
   bool LivesAfter(BufferId id, int32_t at) const {
     const Buffer& buffer = profile_.at(id);
-    int32_t ended = -1;  // the last operation that has run for the first time
+    int32_t ended = -1;  // the last operation that ran for the first time
     for (int32_t i = 0; i <= at; ++i) {
       if (!plan_.steps[static_cast<size_t>(i)].recomputes) ++ended;
     }
     return buffer.persistent || (buffer.born.index <= ended && ended < buffer.dies.index);
   }
 
-  // The last step or action that touches a persistent buffer decides where the next iteration finds
-  // it.
+  // The last step or action on a persistent buffer decides where the next iteration finds it.
   void Start() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       if (profile_.buffers[i].persistent) Start(BufferId{static_cast<int32_t>(i)});
@@ -149,8 +148,7 @@ class Walk {
     }
   }
 
-  // Each iteration brings new inputs, onto the device: a host copy of the former ones is worth
-  // nothing.
+  // Each iteration writes new inputs on the device, which invalidates their host copies.
   Offence ReceiveInputs() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
@@ -235,8 +233,8 @@ class Walk {
     return std::nullopt;
   }
 
-  // By one run of its writer, from inputs that are somewhere, or can be made too: whatever of them
-  // is dropped is asked the same when it ends.
+  // By one run of its writer. The inputs must exist somewhere or be recomputable; a dropped input
+  // faces the same check when it ends.
   bool CanStillBeMade(BufferId id) {
     const OperationId writer = content(id).writer;
     if (writer.index < 0) return false;

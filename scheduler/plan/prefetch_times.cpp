@@ -5,7 +5,7 @@
 namespace spillway::scheduler {
 namespace {
 
-// Steps and copies of the last iteration that the model has run.
+// Steps and copies of the last simulated iteration.
 class LastIteration {
  public:
   LastIteration(const Plan& plan, const Timeline& timeline)
@@ -13,8 +13,8 @@ class LastIteration {
         first_(timeline.last_iteration_step()),
         timeline_(timeline) {}
 
-  // The step during which the buffer's first copy from that step on starts; the last one where that
-  // is in the next iteration, or there is none.
+  // The step during which the buffer's first copy after `from_step` starts. The last step if that
+  // copy is in the next iteration or missing.
   int32_t StepOfCopy(BufferId buffer, int32_t from_step) const {
     const int64_t reached_ns = ReachedNs(from_step);
     const auto starts_copy = [&](const CopyTime& copy) {
@@ -26,7 +26,7 @@ class LastIteration {
   }
 
  private:
-  // When all steps before that one have ended.
+  // When all earlier steps have ended.
   int64_t ReachedNs(int32_t step) const {
     const size_t entry = first_ + static_cast<size_t>(step);
     return entry == 0 ? 0 : timeline_.step_end_ns[entry - 1];
@@ -36,7 +36,7 @@ class LastIteration {
         timeline_.to_device.begin(), timeline_.to_device.end(), when_ns,
         [](const CopyTime& copy, int64_t time_ns) { return copy.start_ns < time_ns; });
   }
-  // The last step that has taken its memory by then; at one moment a step comes before a copy.
+  // The last step that took its memory by then. At equal times a step precedes a copy.
   int32_t StepAt(int64_t when_ns) const {
     const auto begin = timeline_.step_start_ns.begin() + static_cast<std::ptrdiff_t>(first_);
     const auto after = std::upper_bound(begin, timeline_.step_start_ns.end(), when_ns);
@@ -48,8 +48,7 @@ class LastIteration {
   const Timeline& timeline_;
 };
 
-// By action: the first step from its own on that touches its buffer; where there is none, the last
-// step.
+// By action: the next step that touches its buffer; the last step if none does.
 std::vector<int32_t> StepsThatNeed(const IterationProfile& profile, const Plan& plan) {
   const auto steps = static_cast<int32_t>(plan.steps.size());
   std::vector<int32_t> next(profile.buffers.size(), steps - 1), needed_at(plan.actions.size());
@@ -72,7 +71,7 @@ Plan WithPrefetchesWhenTheyStart(const IterationProfile& profile, const Plan& pl
   Plan timed = plan;
   const LastIteration last(plan, timeline);
   const std::vector<int32_t> needed_at = StepsThatNeed(profile, plan);
-  int32_t latest = 0;  // one engine starts them in their order
+  int32_t latest = 0;  // one engine starts them in order
   for (size_t i = 0; i < plan.actions.size(); ++i) {
     Action& action = timed.actions[i];
     if (action.kind != ActionKind::kPrefetch) continue;

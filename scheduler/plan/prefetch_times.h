@@ -1,23 +1,16 @@
-// When a plan's prefetches start by the cost model, written into the plan: what a job that follows
-// it goes by.
+// Moves each prefetch of a job's plan to the step in which the cost model starts it. Pure.
 //
-// A prefetch may start long after its trigger: when the engine is free and memory is there. A job's
-// program runs ahead of the device, so there "memory is free" comes in another order: what is
-// allocated for later operations could be given what the model gives to the prefetch. The order in
-// which memory is taken is therefore part of the plan: each prefetch is moved to the step in which
-// the model starts it, and whoever follows the plan gives it memory before it gives any to the next
-// step.
-//
-// Called by whoever makes plans for jobs, on any thread. Pure.
+// A prefetch may start long after its trigger, when the engine and memory are free. But a job's
+// program runs ahead of the device: later allocations could take the memory that the model gives to
+// the prefetch. So the executor gives the prefetch its memory before any to the next step.
 #pragma once
 
 #include "scheduler/plan/cost_model.h"
 
 namespace spillway::scheduler {
 
-// `timeline` is the model's of this very plan, which runs. Steps and all other actions are as they
-// were. No prefetch moves to before its trigger, beyond the step that needs it, or across the end
-// of the iteration.
+// `timeline` is the model's for this plan, which must run. No prefetch moves before its trigger,
+// past the step that needs it, or across the iteration's end.
 Plan WithPrefetchesWhenTheyStart(const IterationProfile& profile, const Plan& plan,
                                  const Timeline& timeline);
 

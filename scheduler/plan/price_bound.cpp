@@ -23,8 +23,8 @@ using prices::Segments;
 
 constexpr double kFirstStep = 0.1, kStepDecay = 0.05;
 
-// A way through a gap: away after segment `left` until `back`, where its copy back or the run that
-// makes it again begins.
+// A way through a gap: evicted after segment `left` until `back`, where the restore or rerun
+// begins.
 struct Way {
   double cost = kNever;
   int32_t left = -1, back = -1;
@@ -32,24 +32,23 @@ struct Way {
 
 struct Ways {
   double stay = 0;
-  Way swap, swap_copied, again;  // swap_copied: a good copy is on the host already
+  Way swap, swap_copied, again;  // swap_copied: the host copy is already valid
 };
 
 enum class How : uint8_t { kStay, kSwap, kSwapCopied, kAgain, kDead };
 
-// How the two states after a gap were reached most cheaply: without and with a good copy on the
-// host.
+// The cheapest way to reach each of the two states after a gap: without and with a valid host copy.
 struct Reached {
   How plain = How::kStay, copied = How::kStay;
   bool plain_from_copied = false, copied_from_plain = false;
   Ways ways;
 };
 
-// One direction of the link: prices in units of its own time, what was bought, and the adaptive
-// steps' memory.
+// One direction of the link: prices in its own time, bought bytes, and the memory of adaptive
+// steps.
 struct Lane {
   double rate = 0;  // bytes per ns, alone
-  double both = 0;  // the share of it while the other copies too
+  double both = 0;  // the fraction of it while both directions copy
   std::vector<double> price, bought_bytes, squares;
 };
 
@@ -68,8 +67,8 @@ class Ascent {
     const DeviceModel& device = problem.device;
     SetUp(out_, device.to_host_bytes_per_second, device.to_host_both_bytes_per_second);
     SetUp(in_, device.to_device_bytes_per_second, device.to_device_both_bytes_per_second);
-    for (size_t s = 0; s < capacity_ns_.size();
-         s += 2) {  // while nothing runs, waiting is shared by both directions
+    // While nothing runs, both directions share the wait.
+    for (size_t s = 0; s < capacity_ns_.size(); s += 2) {
       capacity_ns_[s] = kNever;
       out_.price[s] = in_.price[s] = 1 / std::max(1.0, out_.both + in_.both);
     }
@@ -86,8 +85,8 @@ class Ascent {
       best = std::max(best, Evaluate());
       Step(kFirstStep / std::sqrt(1 + round * kStepDecay));
     }
-    return static_cast<int64_t>(
-        std::max(0.0, std::floor(best * (1 - 1e-9) - 8)));  // roundings of sums
+    // Rounding errors of the sums.
+    return static_cast<int64_t>(std::max(0.0, std::floor(best * (1 - 1e-9) - 8)));
   }
 
  private:
@@ -104,13 +103,13 @@ class Ascent {
   }
   size_t Cyclic(int32_t segment) const { return At(segment % segments_.count()); }
 
-  // What a nanosecond of the segment is worth to the link.
+  // The link's price for a nanosecond of the segment.
   double PriceOf(size_t segment) const {
     const double out = out_.price[segment], in = in_.price[segment];
     return std::max({out, in, out_.both * out + in_.both * in});
   }
 
-  // The sum of everybody's cheapest ways; on the way, how far these are from what there is.
+  // The sum of all cheapest ways; also computes how far they violate the constraints.
   double Evaluate() {
     excess_bytes_ = lives_.live_bytes;
     time_ns_.assign(capacity_ns_.size(), 0);
@@ -132,7 +131,7 @@ class Ascent {
     return value;
   }
 
-  // The time of the fastest algorithm, and the cheapest choice of what a smaller one takes longer.
+  // The fastest algorithm's time, plus the cheapest trade of time for a smaller workspace.
   double RunOperation(size_t k) {
     const Operation& operation = profile_.operations[k];
     const size_t segment = SegmentOf(k), next = (segment + 1) % capacity_ns_.size();
@@ -164,8 +163,8 @@ class Ascent {
     purchase.Offer(lane.price[segment] / lane.rate, capacity_ns_[segment] * lane.rate, segment);
   }
 
-  // Leaving is bought from the gap's beginning on, coming back towards its end; held until it has
-  // left and from when it comes back.
+  // Buys the copy out from the gap's start and the copy back before its end. The buffer is held
+  // until it has left and after it returns.
   Ways Explore(const Life& life, const Gap& gap) {
     Ways ways;
     Way left;
@@ -186,7 +185,7 @@ class Ascent {
       const Way& out = best_left_[At(s - gap.first)];
       if (out.cost + back < ways.swap.cost) ways.swap = {out.cost + back, out.left, s};
       if (back < ways.swap_copied.cost) ways.swap_copied = {back, gap.first - 1, s};
-      // Operations run again within the iteration that ran them first.
+      // An operation reruns only within its own iteration.
       const double again = held + gap.again_ns * (1 - PriceOf(Cyclic(s)));
       if (s % 2 == 0 && s <= segments_.count() && again < ways.again.cost)
         ways.again = {again, gap.first - 1, s};
@@ -195,7 +194,7 @@ class Ascent {
     return ways;
   }
 
-  // The cheapest way through all gaps, relative to staying: two states after each touch.
+  // The cheapest way through all gaps, relative to staying, with two states after each touch.
   double Live(const Life& life) {
     double plain = life.starts_copied ? kNever : 0, copied = life.starts_copied ? 0 : kNever;
     reached_.clear();
@@ -231,7 +230,7 @@ class Ascent {
     copied = kNever;
   }
 
-  // The first gap of an input's life: it stays, or comes with a copy.
+  // The first gap of an input's life: it stays, or arrives with a copy.
   static void Arrive(const Ways& ways, double plain, double& copied, Reached& reached) {
     reached.copied = How::kSwapCopied;
     reached.copied_from_plain = true;
@@ -306,7 +305,7 @@ class Ascent {
     return squares > 0 ? step * gradient / std::sqrt(squares) : 0;
   }
 
-  // Dearer where too much was asked for, each price at its own pace.
+  // Raises the price of scarce resources, each at its own pace.
   void Step(double step) {
     for (size_t b = 0; b < memory_price_.size(); ++b)
       memory_price_[b] = std::max(
@@ -322,7 +321,7 @@ class Ascent {
     }
   }
 
-  // No moment is worth more than itself.
+  // A nanosecond is worth at most a nanosecond.
   void Project(double& out, double& in) const {
     out = std::clamp(out, 0.0, 1.0);
     in = std::clamp(in, 0.0, 1.0);
@@ -342,13 +341,13 @@ class Ascent {
   const Lives lives_;
   const int32_t rounds_;
   std::vector<double> memory_price_,
-      memory_squares_;               // by check, in units of the link's time per byte
-  std::vector<double> capacity_ns_;  // by segment: what one copy can use of it
+      memory_squares_;               // by check, in link time per byte
+  std::vector<double> capacity_ns_;  // by segment: the time available to one copy
   std::vector<double> fastest_ns_;   // by operation
   Lane out_, in_;
-  // Of the last evaluation.
+  // Results of the last evaluation.
   std::vector<double> excess_bytes_, time_ns_, away_bytes_;
-  // Memory that is used again.
+  // Reused memory.
   std::vector<Way> best_left_;
   std::vector<Reached> reached_;
   Purchase purchase_;

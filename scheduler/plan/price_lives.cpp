@@ -49,7 +49,7 @@ class Measuring {
     return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
   }
 
-  // What can move is held from its first touch to its last, and dispensable before and after.
+  // A movable buffer is held from its first to its last touch.
   void Measure(BufferId id, const std::vector<OperationId>& touches) {
     const Buffer& buffer = profile_.at(id);
     const bool movable = IsMovable(id);
@@ -70,7 +70,8 @@ class Measuring {
     }
   }
 
-  // From a touch after which the state is known: the first, or of what persists one that writes.
+  // Starts at a touch after which the state is known: the first, or a persistent buffer's first
+  // write.
   Life LifeOf(BufferId id, const std::vector<OperationId>& touches) const {
     Life life;
     const Buffer& buffer = profile_.at(id);
@@ -99,7 +100,7 @@ class Measuring {
     return life;
   }
 
-  // What the engine could have copied meanwhile, at its lowest rate.
+  // The bytes that the engine could have copied meanwhile at its lowest rate.
   double LatencyWork(int64_t alone, int64_t both) const {
     const int64_t rate =
         base::scale(std::min(alone, both), problem_.device.link_share_permille, 1000);
@@ -149,8 +150,8 @@ class Measuring {
   const Segments& segments_;
   const RecomputeChains chains_;
   const std::vector<IdleInterval> intervals_;
-  std::map<std::pair<BufferId, OperationId>, double>
-      again_ns_;  // by buffer and the touch before the gap
+  // By buffer and the touch before the gap.
+  std::map<std::pair<BufferId, OperationId>, double> again_ns_;
   Lives result_;
 };
 

@@ -1,7 +1,5 @@
-// Link time as buffers buy it: so many bytes from the cheapest segments of a window that grows.
-//
-// Used by the price bound only, on its one thread; reuses its memory. See Note [Segments] in
-// price_lives.h.
+// Buys link time for a copy from the cheapest segments of a growing window. Reuses its memory; one
+// thread. See Note [Segments] in price_lives.h.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +10,6 @@
 
 namespace spillway::scheduler::prices {
 
-// The cheapest way to buy so many bytes of a link from what the segments of a growing window offer.
 class Purchase {
  public:
   void Restart(double bytes) {
@@ -61,7 +58,7 @@ class Purchase {
   }
 
   double wanted_ = 0, bought_ = 0, cost_ = 0;
-  std::vector<Part> parts_;  // a heap, the dearest first
+  std::vector<Part> parts_;  // max-heap by price
 };
 
 }  // namespace spillway::scheduler::prices

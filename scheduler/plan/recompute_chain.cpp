@@ -13,14 +13,12 @@ bool ChangesInPlace(const Operation& operation) {
 
 }  // namespace
 
-// Operations are visited depth first with a stack of their own: chains can be as long as the
-// iteration.
+// Depth-first with an explicit stack: chains can be as long as the iteration.
 struct RecomputeChains::Search {
   OperationId before;
   Present present;
   Marks& marks;
-  std::vector<OperationId>
-      waiting;  // entered, their inputs not yet looked at when on top for the first time
+  std::vector<OperationId> waiting;  // visited; inputs are pushed when it first reaches the top
   std::vector<OperationId> chain;
 };
 
@@ -36,8 +34,8 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
     can_be_made_until_freed_.push_back(CanBeMadeUntilFreed({static_cast<int32_t>(i)}));
 }
 
-// Until something that it read or wrote is written again: that operation itself still finds all as
-// it was.
+// Until one of its buffers is written again. The operation that does so still finds the old
+// content.
 int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   const Operation& it = profile_.at(operation);
   if (!it.replayable || ChangesInPlace(it)) return -1;
@@ -52,8 +50,7 @@ int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   return until;
 }
 
-// What it is made from may itself be dropped meanwhile, if it can be made again: whoever wants
-// bytes goes back until they are there.
+// Its inputs may be dropped meanwhile if they are recomputable themselves: restoring recurses.
 bool RecomputeChains::CanBeMadeUntilFreed(BufferId buffer) const {
   const Buffer& it = profile_.at(buffer);
   const std::vector<OperationId>& writers = writers_[static_cast<size_t>(buffer.index)];
@@ -83,7 +80,7 @@ bool RecomputeChains::LivesBefore(BufferId buffer, OperationId before) const {
   return it.persistent || (it.born < before && before <= it.dies);
 }
 
-// Enters the operation that wrote the target; false when the target cannot be rebuilt.
+// Visits the operation that wrote the target; false if the target cannot be rebuilt.
 bool RecomputeChains::Collect(BufferId target, Search& search) const {
   if (search.present(target)) return true;
   if (is_live_ && !LivesBefore(target, search.before)) return false;
@@ -122,7 +119,7 @@ std::vector<OperationId> RecomputeChains::Find(const std::vector<BufferId>& targ
     search.waiting.pop_back();
     if (!Visit(operation, search)) return {};
   }
-  // The original order is an order in which inputs come first.
+  // In the original order, inputs come first.
   std::sort(search.chain.begin(), search.chain.end());
   return search.chain;
 }

@@ -1,9 +1,6 @@
-// The one interface of all strategies: a problem in, a plan or a reason out.
-//
-// Strategies are stateless, pure and deterministic: called on any thread, several at once. Each
-// paper's strategy is one file in plan/strategies/, made by a function there and listed in
-// strategies/registry.h. A strategy never judges its own plan: the caller prices it with the cost
-// model and checks it with the validator.
+// The interface of all strategies: from a problem to a plan. Strategies are stateless, pure and
+// deterministic; any thread. Each is one file in plan/strategies/, listed in strategies/registry.h.
+// Callers price plans with the cost model and check them with the validator.
 #pragma once
 
 #include <memory>
@@ -16,20 +13,19 @@
 namespace spillway::scheduler {
 
 struct StrategyOutcome {
-  // May exceed the budget where the paper's rule knows no budget: the model tells.
+  // May exceed the budget if the paper's rule ignores budgets.
   base::Result<Plan> plan = base::Error{"no plan was made"};
-  int64_t evaluations = 0;  // how often the cost model was asked
+  int64_t evaluations = 0;  // calls of the cost model
 };
 
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  virtual std::string_view name() const = 0;     // as `--strategy` names it: "vdnn-conv"
-  virtual std::string_view summary() const = 0;  // one line, with its source
+  virtual std::string_view name() const = 0;     // as for `--strategy`: "vdnn-conv"
+  virtual std::string_view summary() const = 0;  // one line with its source
   virtual StrategyOutcome MakePlan(const Problem& problem) const = 0;
-  // The same plan where it runs within the budget; otherwise one in which what the rule leaves
-  // undone is repaired, marked Reason::kRepair. No plan only where not even swapping everything
-  // runs.
+  // The same plan if it runs within the budget. Otherwise a repaired one, with added actions marked
+  // Reason::kRepair. No plan only if even swapping everything fails.
   virtual StrategyOutcome MakeRunnablePlan(const Problem& problem) const = 0;
 };
 

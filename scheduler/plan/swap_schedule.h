@@ -1,14 +1,11 @@
-// What a set of swaps does to memory when nothing may wait: offloads as early, prefetches as late
-// as the link allows.
+// A set of swaps without waits: offloads as early, and prefetches as late, as the link allows.
 //
-// Offloads leave one after another in the order in which their intervals begin, each as soon as its
-// interval and the link allow; prefetches are scheduled backwards from the ends of their intervals.
-// A buffer is away during the operations that lie wholly between the end of its offload and the
-// start of its prefetch. The iteration is steady state: what is still copying at its end delays the
-// next one's copies. (AutoSwap, section 4; des.py and swap.py of the reference.)
+// Offloads run in the order in which their intervals begin. Prefetches are scheduled backward from
+// the intervals' ends. A buffer is evicted during the operations that lie wholly between its two
+// copies. The iteration is in steady state: copies still running at its end delay those of the next
+// one. (AutoSwap, section 4; des.py and swap.py of the reference.)
 //
-// Built once per problem by strategies that swap, and asked very often: a question costs a walk
-// over all intervals. Not for two threads at once, as it reuses its memory.
+// Built once per problem; each query walks all intervals. One thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +15,23 @@
 
 namespace spillway::scheduler {
 
-// Intervals in the orders in which they are arranged: sorted once where many schedules are made for
-// the same.
+// Shared by all schedules for the same intervals.
 struct SwapOrder {
   explicit SwapOrder(const std::vector<IdleInterval>& intervals);
 
-  std::vector<int32_t> by_begin, by_end;  // the latter from the last to the first
+  std::vector<int32_t> by_begin, by_end;  // by_end is descending
 };
 
 class SwapSchedule {
  public:
-  // kNever: nothing waits for a copy, so a buffer is away only while no copy of it runs. kAsNeeded:
-  // computation may wait, so a buffer can be away for the whole of its interval.
+  // kNever: computation never waits for a copy, so a buffer is evicted only between its copies.
+  // kAsNeeded: computation may wait, so a buffer can be evicted for its whole interval.
   enum class Waits { kNever, kAsNeeded };
 
-  // All must outlive the schedule.
   SwapSchedule(const Timetable& timetable, const std::vector<IdleInterval>& intervals,
                const SwapOrder& order, Waits waits = Waits::kNever);
 
-  // Operations during which a swapped interval's buffer is away: [begin, end), counting on past the
-  // iteration's end.
+  // Operations [begin, end) without the buffer, counting on past the iteration's end.
   struct Away {
     int32_t begin = 0;
     int32_t end = 0;
@@ -45,20 +39,18 @@ class SwapSchedule {
     int32_t length() const { return empty() ? 0 : end - begin; }
   };
 
-  // One flag per interval. An interval that the link cannot serve in time is never away; it
-  // occupies the link all the same.
+  // A swap that the link cannot serve in time evicts nothing but still occupies the link.
   void Arrange(const std::vector<bool>& swapped);
 
-  // Of the last arrangement.
   Away AwayOf(int32_t interval) const { return away_[static_cast<size_t>(interval)]; }
-  // When the prefetch starts, as the schedule sees it; counts on past the iteration's end.
+  // The scheduled start, counting on past the iteration's end.
   int64_t PrefetchStartNs(int32_t interval) const {
     return prefetch_ns_[static_cast<size_t>(interval)];
   }
-  // Load by operation: the timetable's less what is away.
+  // By operation: the timetable's load without evicted buffers.
   const std::vector<int64_t>& LoadBytes();
 
-  // The away range of one interval if it had the link to itself: no arrangement can do better.
+  // The interval's range if it had the link to itself: an upper limit.
   Away AloneAwayOf(int32_t interval) const;
 
  private:

@@ -14,12 +14,12 @@ __extension__ using Wide = __int128;
 constexpr int64_t kNotYet = INT64_MAX;
 constexpr int64_t kRoundingNs = 2;
 
-// Where one buffer is, as the timeline is read from the front.
+// A buffer's place while the timeline is read from the start.
 struct Place {
   bool on_device = false;
-  bool host_equal = false;     // the host copy is what the device has, or had
-  int64_t usable_from_ns = 0;  // on the device: the end of the copy that brought it
-  int64_t left_at_ns = 0;      // on the host: the end of the copy that took it
+  bool host_equal = false;     // the host copy equals the device's latest content
+  int64_t usable_from_ns = 0;  // on the device: when its copy back ended
+  int64_t left_at_ns = 0;      // on the host: when its copy out ended
 };
 
 class Reading {
@@ -112,8 +112,7 @@ class Reading {
       if (i > 0 && copy.start_ns < copies[i - 1].end_ns)
         return MakeOffence(PlanFault::kCopiesOverlap, -1, copy.buffer,
                            "two copies run at once on one engine");
-      // A copy in the other direction that has not ended in the timeline is not known; that only
-      // makes this check milder.
+      // The timeline lacks unfinished copies in the other direction; this only weakens the check.
       int64_t shared_ns = 0;
       for (const CopyTime& other : opposite)
         shared_ns += std::max<int64_t>(
@@ -165,7 +164,7 @@ class Reading {
     }
   }
 
-  // What the host's calls take that map the buffer: its memory is taken when they begin.
+  // The time of the host calls that map the buffer. Its memory is taken when they begin.
   int64_t MapNs(BufferId id) const {
     const MappingPrices& prices = problem_.device.mapping;
     if (!prices.AnyIsPaid() || profile_.at(id).size_bytes < problem_.min_movable_bytes) return 0;
@@ -183,7 +182,7 @@ class Reading {
     Take(id, usable_ns - map_ns);
   }
 
-  // One call at a time, and not before the first iteration.
+  // One call at a time, none before the first iteration.
   Offence CheckHost() {
     std::sort(host_calls_.begin(), host_calls_.end());
     int64_t busy_ns = 0;
@@ -233,7 +232,8 @@ class Reading {
     it.on_device = true;
     it.usable_from_ns = kNotYet;
     if (next_in_ == timeline_.to_device.size())
-      return std::nullopt;  // had not ended when the timeline did
+      // Unfinished when the timeline ended.
+      return std::nullopt;
     const CopyTime& copy = timeline_.to_device[next_in_];
     if (copy.buffer != action.buffer)
       return MakeOffence(PlanFault::kCopyUnplanned, action.step, copy.buffer,
@@ -302,7 +302,7 @@ class Reading {
     is_new&& TakesDeadOnes(id) ? Take(id, start_ns) : TakeMapped(id, start_ns);
   }
 
-  // Memory of a dead buffer serves a new one of its size as it is mapped.
+  // A dead buffer's mapped memory serves a new one of its size.
   bool TakesDeadOnes(BufferId id) {
     int32_t& dead = dead_[footprint(profile_.at(id).size_bytes)];
     return dead > 0 && dead-- > 0;
@@ -343,11 +343,10 @@ class Reading {
   const Timeline& timeline_;
   std::vector<Place> places_;
   const Lifetimes lives_;
-  std::vector<std::pair<int64_t, int64_t>>
-      host_calls_;                   // by when they must be over, how long they take
-  std::map<int64_t, int32_t> dead_;  // by footprint: still mapped, and nobody's
-  std::map<int64_t, Change>
-      change_;  // of bytes in use, by time; what is given at a time can be taken at it
+  std::vector<std::pair<int64_t, int64_t>> host_calls_;  // (deadline, duration) of each call
+  std::map<int64_t, int32_t> dead_;                      // by footprint: dead buffers still mapped
+  // Changes of bytes in use, by time. Bytes freed at a time can be taken at that time.
+  std::map<int64_t, Change> change_;
   size_t next_out_ = 0, next_in_ = 0;
 };
 

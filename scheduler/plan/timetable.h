@@ -1,8 +1,5 @@
-// When each operation runs and what is live then, if nothing ever waits and nothing moves: what
-// strategies reason with.
-//
-// Built by strategies, one per problem; immutable afterwards, shared freely. Sizes are footprints:
-// whole chunks for what can be moved, slab units for the rest, as the cost model counts them.
+// When each operation runs and what is live then, if nothing waits or moves: the basis of
+// strategies. One per problem; immutable. Sizes are footprints, as in the cost model.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +11,10 @@ namespace spillway::scheduler {
 
 class Timetable {
  public:
-  // `workspaces` has one index per operation, or is empty for the smallest ones; it decides
-  // durations and loads.
+  // `workspaces` has one index per operation, or is empty for the smallest ones.
   explicit Timetable(const Problem& problem, const std::vector<int32_t>& workspaces = {});
 
-  // The same loads and sizes, but each operation takes this much longer: what is recomputed just
-  // before it.
+  // The same loads and sizes, with each operation longer by its preceding recomputations.
   Timetable Stretched(const std::vector<int64_t>& extra_ns) const;
 
   int32_t operation_count() const { return static_cast<int32_t>(load_bytes_.size()); }
@@ -38,15 +33,14 @@ class Timetable {
   }
   int64_t duration_ns(int32_t operation) const { return end_ns(operation) - start_ns(operation); }
 
-  // Of non-negative times: the first operation that starts at or after it; the first that has not
-  // ended by then.
+  // For non-negative times. The latter returns the first operation that has not ended by then.
   int32_t FirstStartingFrom(int64_t when_ns) const;
   int32_t FirstEndingAfter(int64_t when_ns) const;
 
   int64_t footprint_bytes(BufferId buffer) const {
     return footprints_bytes_[static_cast<size_t>(buffer.index)];
   }
-  // What the link needs for one copy of the buffer, latency included, alone on it.
+  // The time of one copy alone on the link, including latency.
   int64_t to_host_ns(BufferId buffer) const {
     return to_host_ns_[static_cast<size_t>(buffer.index)];
   }
@@ -54,12 +48,11 @@ class Timetable {
     return to_device_ns_[static_cast<size_t>(buffer.index)];
   }
 
-  // Live footprints and the workspace, by operation.
+  // By operation: live footprints plus the workspace.
   const std::vector<int64_t>& load_bytes() const { return load_bytes_; }
   int64_t peak_bytes() const { return peak_bytes_; }
 
-  // An interval's first untouched operation and the one that ends it; the latter counts on when the
-  // interval wraps.
+  // An interval's first untouched operation, and the one that ends it, counting on if it wraps.
   static int32_t BeginOf(const IdleInterval& interval) { return interval.from.index + 1; }
   int32_t EndOf(const IdleInterval& interval) const {
     return interval.wraps ? interval.to.index + operation_count() : interval.to.index;
@@ -69,7 +62,7 @@ class Timetable {
   void MeasureBuffers(const Problem& problem);
   void MeasureLoad(const Problem& problem, const std::vector<int32_t>& workspaces);
 
-  std::vector<int64_t> starts_ns_;  // one more than operations: the last is the iteration's length
+  std::vector<int64_t> starts_ns_;  // one more than operations; the last is iteration_ns
   std::vector<int64_t> load_bytes_;
   std::vector<int64_t> footprints_bytes_, to_host_ns_, to_device_ns_;
   int64_t peak_bytes_ = 0;

@@ -81,7 +81,6 @@ class Checker {
   int64_t last_start_ns_ = 0;
 };
 
-// Builds a profile from a checked trace. One use.
 class ProfileMaker {
  public:
   explicit ProfileMaker(const EventTrace& trace) : trace_(trace) { profile_.name = trace.name; }
@@ -105,7 +104,7 @@ class ProfileMaker {
     buffer.name = "a" + std::to_string(event.allocation);
     buffer.size_bytes = event.size_bytes;
     buffer.born = {next_operation()};
-    buffer.persistent = next_operation() == 0;  // alive when the cut begins; a free takes that back
+    buffer.persistent = next_operation() == 0;  // alive at the start of the cut; Free() clears this
     profile_.buffers.push_back(std::move(buffer));
     written_.push_back(false);
   }
@@ -132,8 +131,7 @@ class ProfileMaker {
     written_[at] = true;
   }
 
-  // What was never freed lives to the end; what never lived during an operation is left as a buffer
-  // of one.
+  // Buffers never freed live to the end. Those outside every operation get a life of one operation.
   void Close() {
     const int32_t last = std::max(0, next_operation() - 1);
     for (Buffer& buffer : profile_.buffers) {
@@ -144,9 +142,8 @@ class ProfileMaker {
     RepairFirstReads();
   }
 
-  // A buffer that was alive at the begin and freed later was taken for persistent until then: its
-  // reads before the first write say that it carries content into the iteration, so it stays
-  // persistent.
+  // A buffer alive at the start counted as persistent until its later free. If an operation reads
+  // it before the first write, it carries content into the iteration and is persistent after all.
   void RepairFirstReads() {
     std::vector<bool> written(profile_.buffers.size(), false);
     for (const Operation& operation : profile_.operations) {

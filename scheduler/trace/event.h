@@ -1,14 +1,13 @@
-// What a job did, as a list of events: allocations, frees, operations with what they touch.
+// A job's events: allocations, frees, and operations with their touches.
 //
-// Written by the recorder, read by the learner, the command line and the tests, on any thread.
-// Plain values. Allocations are named by a number that is never used twice in a trace; raw
-// addresses do not appear.
+// Read from trace files by the command line and the tests; any thread. Plain values, without raw
+// addresses: allocations have numbers, which are never reused.
 //
-// Invariants, which CheckTrace() verifies:
-//   1. An allocation is allocated once, before it is touched, and freed once at most, after its
-//   last touch.
-//   2. Sizes are positive, times and durations not negative, starts never run backwards.
-//   3. Identities lie in the trace's list.
+// Invariants (checked by CheckTrace)
+//  1. An allocation is allocated once, before any touch, and freed at most once, after its last
+//     touch.
+//  2. Sizes are positive; times and durations are not negative; start times never decrease.
+//  3. Every identity is an index into the trace's list.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +23,7 @@ enum class EventKind : uint8_t { kAllocate, kFree, kOperation, kSynchronize };
 struct TraceTouch {
   int32_t allocation = -1;
   bool reads = true;
-  bool writes = true;  // both where the role is not known
+  bool writes = true;  // both true if the role is unknown
 
   bool operator==(const TraceTouch&) const = default;
 };
@@ -34,7 +33,7 @@ struct Event {
   int64_t start_ns = 0;
   int32_t allocation = -1;  // kAllocate, kFree
   int64_t size_bytes = 0;   // kAllocate
-  // kOperation: function and shape, as an index into EventTrace::identities.
+  // kOperation: function and shape, an index into EventTrace::identities.
   int32_t identity = -1;
   int32_t stream = 0;
   int64_t duration_ns = 0;
@@ -51,15 +50,13 @@ struct EventTrace {
   bool operator==(const EventTrace&) const = default;
 };
 
-// The first broken invariant as a sentence, or nothing.
 base::Status CheckTrace(const EventTrace& trace);
 
-// The events [from, until); what is alive at `from` is allocated by events at the cut's begin.
-// Clamped to the trace.
+// The events [from, until), clamped. Allocations alive at `from` are allocated at the cut's start.
 EventTrace CutTrace(const EventTrace& trace, size_t from, size_t until);
 
-// One iteration's events as a profile: what is alive at both ends persists. Nothing is replayable:
-// a trace does not prove it. Durations of zero are left as they are.
+// One iteration's events as a profile. Allocations alive at both ends become persistent. No
+// operation becomes replayable: a trace cannot prove that.
 IterationProfile ProfileFromTrace(const EventTrace& trace);
 
 }  // namespace spillway::scheduler

@@ -97,7 +97,6 @@ Status CheckOperations(const IterationProfile& profile) {
   return Ok();
 }
 
-// The idle intervals of one buffer, given the operations that touch it.
 void AppendIntervals(const IterationProfile& profile, BufferId id,
                      const std::vector<OperationId>& touches,
                      std::vector<IdleInterval>& intervals) {
@@ -113,7 +112,7 @@ void AppendIntervals(const IterationProfile& profile, BufferId id,
   const bool dies_late =
       !buffer.persistent && !buffer.handed_on && !touches.empty() && buffer.dies > touches.back();
   if (dies_late) intervals.push_back({id, touches.back(), {buffer.dies.index + 1}, false, true});
-  // An input is written anew between two iterations: nobody may have taken it away then.
+  // The program rewrites an input between iterations, so the input must stay resident there.
   if (!buffer.persistent || buffer.kind == BufferKind::kInput || touches.empty()) return;
   const OperationId last = touches.back(), first = touches.front();
   const auto count = static_cast<int32_t>(profile.operations.size());

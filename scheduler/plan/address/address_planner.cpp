@@ -9,9 +9,9 @@
 namespace spillway::scheduler::address {
 namespace {
 
-// Placing n buffers compares n^2 pairs: beyond this size the first order has to do.
+// Placing n buffers compares n^2 pairs. Above this size only the first order is tried.
 constexpr size_t kMostComparedOrders = 4096;
-// What the search may be above the peak load, in 1/1024 of it, one try after another.
+// Successive search targets above the peak load, in 1/1024 of it.
 constexpr std::array<int64_t, 4> kAllowances = {0, 1, 8, 32};
 
 void KeepLower(Layout& best, Layout other) {

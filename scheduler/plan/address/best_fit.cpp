@@ -9,7 +9,7 @@ namespace {
 
 using Extent = std::pair<int64_t, int64_t>;  // bytes [first, second)
 
-// Wide enough for any size times any lifetime.
+// Holds any size times any lifetime.
 __extension__ using Area = unsigned __int128;
 
 int64_t LifetimeOf(const Buffer& buffer) { return buffer.upper - buffer.lower; }
@@ -18,7 +18,7 @@ Area AreaOf(const Buffer& buffer) {
   return static_cast<Area>(buffer.size_bytes) * static_cast<Area>(LifetimeOf(buffer));
 }
 
-// Whether `one` is placed before `other`; equal ones keep the problem's order.
+// The order of placement; ties keep the problem's order.
 bool GoesFirst(const Buffer& one, const Buffer& other, PlacementOrder order) {
   const bool one_fixed = one.fixed_offset_bytes.has_value();
   const bool other_fixed = other.fixed_offset_bytes.has_value();
@@ -51,7 +51,7 @@ int64_t AlignUp(int64_t offset, int64_t alignment) {
   return (offset + alignment - 1) / alignment * alignment;
 }
 
-// `taken` is sorted by its begin; above the last extent there is always room.
+// `taken` is sorted by begin; above the last extent there is always space.
 int64_t ChooseHole(const std::vector<Extent>& taken, const Buffer& buffer, HoleChoice choice) {
   int64_t top = 0;
   int64_t best = -1;
@@ -74,8 +74,7 @@ Layout PlaceInOrder(const Problem& problem, PlacementOrder order, HoleChoice cho
   const std::vector<Buffer>& buffers = problem.buffers;
   Layout layout;
   layout.offsets_bytes.assign(buffers.size(), 0);
-  std::vector<size_t>
-      placed;  // by offset, so that the extents of those that matter come out sorted
+  std::vector<size_t> placed;  // by offset, so that their extents come out sorted
   std::vector<Extent> taken;
   for (const size_t next : Sequence(buffers, order)) {
     const Buffer& buffer = buffers[next];

@@ -12,7 +12,7 @@ namespace {
 constexpr int64_t kNowhere = -1;
 constexpr int64_t kHighest = std::numeric_limits<int64_t>::max();
 
-// A buffer in terms of sections: a section is the time between two consecutive births or deaths.
+// A buffer in sections; a section is the time between consecutive births or deaths.
 struct Block {
   int first_section = 0;
   int end_section = 0;
@@ -27,7 +27,7 @@ struct Section {
   std::vector<int> blocks;
 };
 
-// Time cut into sections: what every round of the search shares.
+// Time cut into sections, shared by all rounds of the search.
 struct Sections {
   explicit Sections(const Problem& problem);
 
@@ -71,8 +71,8 @@ Sections::Sections(const Problem& problem) {
   }
 }
 
-// What breaks ties between blocks that could be placed at the same offset. Width is a lifetime,
-// span a number of sections: each solves problems quickly on which the others never end.
+// Breaks ties between blocks at the same offset. Width is a lifetime, span a number of sections.
+// Each solves problems quickly on which the others never end.
 enum class Preference {
   kCrowdedWideLarge,
   kCrowdedLargeSpan,
@@ -84,8 +84,8 @@ constexpr std::array kPreferences = {Preference::kCrowdedWideLarge, Preference::
 
 using Key = std::array<int64_t, 3>;
 
-// `crowd` is the largest sum of waiting sizes in one of the block's sections. The order is
-// heuristic: products may wrap.
+// `crowd` is the largest sum of waiting sizes in one of the block's sections. Products may wrap:
+// the order is a heuristic.
 Key KeyOf(const Block& block, int64_t crowd, Preference preference) {
   const int64_t span = block.end_section - block.first_section;
   const auto area = [&](int64_t length) {
@@ -114,7 +114,7 @@ class Round {
   const std::vector<int64_t>& offsets() const { return offsets_; }
 
  private:
-  struct Part {  // waiting blocks, by rank, of sections [first, end)
+  struct Part {  // waiting blocks, by rank, in sections [first, end)
     std::vector<int> blocks;
     int first_section;
     int end_section;
@@ -123,7 +123,7 @@ class Round {
     int index;
     int64_t value;
   };
-  struct Mark {  // how long the undo lists were
+  struct Mark {  // lengths of the undo lists
     size_t placed;
     size_t least;
     size_t floors;
@@ -149,19 +149,18 @@ class Round {
   const int64_t capacity_;
   const int64_t node_limit_;
   const Preference preference_;
-  std::vector<int> rank_;  // by block: its place in its part's order of preference
+  std::vector<int> rank_;  // by block: its rank in its part
 
-  std::vector<int64_t> offsets_;    // by block; kNowhere while it waits
-  std::vector<int64_t> least_;      // by block: the lowest offset it can rest at
-  std::vector<int64_t> floors_;     // by section: nothing that waits can lie below
-  std::vector<int64_t> remaining_;  // by section: sizes of what waits
-  std::vector<int>
-      crossing_;  // by section: waiting blocks that are alive in it and in the one before
+  std::vector<int64_t> offsets_;    // by block; kNowhere while waiting
+  std::vector<int64_t> least_;      // by block: the lowest offset at which it can rest
+  std::vector<int64_t> floors_;     // by section: a lower limit for waiting blocks
+  std::vector<int64_t> remaining_;  // by section: total size of waiting blocks
+  std::vector<int> crossing_;  // by section: waiting blocks alive in it and in the previous one
   std::vector<int> placed_;
   std::vector<Undo> least_undo_;
   std::vector<Undo> floor_undo_;
   std::vector<int> stamp_;    // by section: the last placement that touched it
-  std::vector<int> touched_;  // sections of blocks that the last placement raised
+  std::vector<int> touched_;  // sections of blocks that it raised
   int stamp_now_ = 0;
   int64_t nodes_ = 0;
 };
@@ -224,8 +223,7 @@ SearchVerdict Round::GoBelow(const Part& part, int placed, int64_t offset) {
   return SolveAlone(std::move(parts));
 }
 
-// Parts share nothing that waits, so each may start again from the lowest offset, in an order of
-// its own.
+// Parts share no waiting block, so each may restart from the lowest offset in an order of its own.
 SearchVerdict Round::SolveAlone(std::vector<Part> parts) {
   for (Part& part : parts) {
     std::vector<Undo> old_ranks;
@@ -255,7 +253,7 @@ void Round::RankBlocks(Part& part) {
   }
 }
 
-// The parts of `part` without `placed`: cut wherever no waiting block connects two sections.
+// Splits `part` without `placed` wherever no waiting block connects two sections.
 std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   std::vector<Part> parts;
   parts.push_back({{}, part.first_section, part.end_section});
@@ -275,7 +273,7 @@ std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   return parts;
 }
 
-// False when a waiting block can no longer be placed; TakeBack() is due in either case.
+// False if a waiting block no longer fits. The caller must call TakeBack() in either case.
 bool Round::Place(int placed, int64_t offset) {
   const Block& block = blocks_[placed];
   const int64_t height = offset + block.size;
@@ -294,8 +292,7 @@ bool Round::Place(int placed, int64_t offset) {
   return true;
 }
 
-// What waits above `block` must rest at its top or higher; lists the sections that this may
-// concern.
+// Waiting neighbours must rest at or above the block's top. Lists the affected sections.
 bool Round::RaiseNeighbours(const Block& block, int64_t height) {
   ++stamp_now_;
   touched_.clear();
@@ -318,7 +315,7 @@ bool Round::RaiseNeighbours(const Block& block, int64_t height) {
   return true;
 }
 
-// Zero when nothing waits. Stops at what is not above the floor: only a higher one would matter.
+// 0 if no block waits. Stops at the floor, because only a higher result matters.
 int64_t Round::LowestWaiting(int section) const {
   int64_t lowest = kHighest;
   for (const int block : sections_[section].blocks) {
@@ -329,7 +326,7 @@ int64_t Round::LowestWaiting(int section) const {
   return lowest == kHighest ? 0 : lowest;
 }
 
-// Undoes everything since the mark, parts that were solved meanwhile included.
+// Undoes everything since the mark, including parts solved meanwhile.
 void Round::TakeBack(const Mark& mark) {
   for (; least_undo_.size() > mark.least; least_undo_.pop_back())
     least_[least_undo_.back().index] = least_undo_.back().value;
@@ -357,7 +354,7 @@ void Round::RaiseFloor(int section, int64_t floor) {
   floors_[section] = floor;
 }
 
-// Offsets only grow along a branch, so nothing that waits will lie below `offset` either.
+// Offsets only grow along a branch, so no waiting block can lie below `offset`.
 bool Round::SectionsFit(const Part& part, int64_t offset) const {
   for (int s = part.first_section; s < part.end_section; ++s) {
     if (remaining_[s] != 0 && std::max(floors_[s], offset) + remaining_[s] > capacity_)
@@ -366,7 +363,7 @@ bool Round::SectionsFit(const Part& part, int64_t offset) const {
   return true;
 }
 
-// A block at or above this leaves a gap that the block with the lowest top would have fitted into.
+// A block at or above this leaves a gap that the block with the lowest top would fit.
 int64_t Round::LowestTop(const std::vector<int>& order) const {
   int64_t lowest = kHighest;
   for (const int block : order) lowest = std::min(lowest, least_[block] + blocks_[block].size);

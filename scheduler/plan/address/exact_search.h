@@ -1,16 +1,13 @@
-// Finds a layout within a capacity, or proves that there is none, or gives up at a node limit.
+// Finds a layout within a capacity, proves that there is none, or gives up at a node limit.
 //
-// Depth-first over *resting* layouts: any layout can be let down until every buffer rests on
-// another or on offset zero, so placing buffers in order of their offsets, each on what is already
-// below it, misses no solvable problem. What cuts the tree: the floors and remaining sizes of each
-// moment in time, gaps that another buffer would have fitted into, parts of time that no waiting
-// buffer connects any more and that are solved alone, and states seen to fail before. The ideas of
-// resting ("canonical") layouts, section inference and dominance are those of Moffitt, "MiniMalloc"
-// (ASPLOS 2023).
+// Depth-first over *resting* layouts. Any layout can be lowered until every buffer rests on another
+// or on offset zero. So placing buffers by offset, each on those below it, misses no solvable
+// problem. The search prunes by the floor and remaining size of each section of time, by gaps that
+// another buffer would fit, and by states that failed before. Parts of time that no waiting buffer
+// connects are solved alone. Resting ("canonical") layouts, section inference and dominance are
+// from Moffitt, "MiniMalloc" (ASPLOS 2023).
 //
-// Called by the address planner, on any thread; pure: equal problem and options give equal layouts.
-// Bounded by nodes, never by time. Recursion is as deep as there are buffers, which is why
-// kMostBuffers exists.
+// Pure; any thread. Recursion is as deep as the number of buffers, hence kMostSearchedBuffers.
 #pragma once
 
 #include "scheduler/plan/address/layout.h"
@@ -25,13 +22,13 @@ struct SearchOptions {
 
 struct SearchOutcome {
   SearchVerdict verdict = SearchVerdict::kGaveUp;
-  Layout layout;  // complete when kFound
+  Layout layout;  // complete if kFound
   int64_t nodes = 0;
 };
 
 inline constexpr size_t kMostSearchedBuffers = 4096;
 
-// The problem must be well formed. More than kMostSearchedBuffers buffers is kGaveUp at once.
+// The problem must be well formed.
 SearchOutcome SearchLayout(const Problem& problem, const SearchOptions& options);
 
 }  // namespace spillway::scheduler::address

@@ -19,8 +19,8 @@ bool IsWellFormed(const Buffer& buffer) {
 }  // namespace
 
 int64_t PeakLoadBytes(const std::vector<Buffer>& buffers) {
-  std::vector<std::pair<int64_t, int64_t>>
-      changes;  // when, by how much; frees sort before births of the same moment
+  // (time, change); frees sort before births at equal times.
+  std::vector<std::pair<int64_t, int64_t>> changes;
   changes.reserve(2 * buffers.size());
   for (const Buffer& buffer : buffers) {
     changes.emplace_back(buffer.lower, buffer.size_bytes);

@@ -1,6 +1,4 @@
-// The slow, obvious judge of a layout: compares every pair, shares no code with the planners.
-//
-// Called by tests, benches and the plan validator, on any thread. Never repairs anything.
+// The slow, obvious validator of layouts: compares every pair and shares no code with the planners.
 #pragma once
 
 #include <cstddef>
@@ -15,12 +13,12 @@ enum class LayoutFault { kMissingOffset, kOutOfBounds, kMisaligned, kMovedFixedB
 struct LayoutOffence {
   LayoutFault fault = LayoutFault::kMissingOffset;
   size_t buffer = 0;
-  size_t other = 0;  // the second buffer of an overlap; otherwise the same as `buffer`
+  size_t other = 0;  // the overlapping buffer; otherwise equal to `buffer`
 
   bool operator==(const LayoutOffence&) const = default;
 };
 
-// The first offence in the buffers' order, or nothing when the layout is valid. O(n^2).
+// The first offence in the buffers' order. O(n^2).
 std::optional<LayoutOffence> CheckLayout(const Problem& problem, const Layout& layout);
 
 }  // namespace spillway::scheduler::address

@@ -28,8 +28,8 @@ class Pinning {
     });
   }
 
-  // Pins while some layer would wait and its map, or an earlier one on the link, can be kept; then
-  // what else fits.
+  // Pins while some layer would wait and its map, or an earlier one on the link, fits; then
+  // whatever else fits.
   Choices Pin() {
     for (size_t late = FirstLate(); late < swapped_.size(); late = FirstLate()) {
       if (!PinOneUpTo(late)) break;
@@ -85,8 +85,8 @@ class Pinning {
     swapped_.erase(swapped_.begin() + static_cast<ptrdiff_t>(index));
   }
 
-  // Prefetches follow each other from the turn on, each triggered by the operation that runs when
-  // its turn on the link comes, but not before the memory for it is free.
+  // Prefetches run back to back from the turn. Each is triggered by the operation running at its
+  // start, but not before its memory is free.
   void SetTriggers() {
     int64_t ready_ns = bench_.timetable().start_ns(turn_);
     int32_t latest = turn_;
@@ -109,7 +109,7 @@ class Pinning {
   const Workbench& bench_;
   LoadTree load_;
   Choices choices_;
-  std::vector<int32_t> swapped_;  // in the order in which backward needs them
+  std::vector<int32_t> swapped_;  // in backward's order
   int32_t turn_ = 0;              // the first operation after forward's last use
 };
 

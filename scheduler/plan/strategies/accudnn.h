@@ -1,12 +1,10 @@
-// AccUDNN (Guo et al., ICCD 2019): everything that spans the turn from forward to backward is
-// swapped, then as much of it as the budget allows is pinned, first what makes backward wait.
+// AccUDNN (Guo et al., ICCD 2019): swaps everything that spans the turn from forward to backward,
+// then pins what the budget allows, first the maps for which backward waits.
 //
-// Computation times, memory and link are modelled; t_ready of a feature map is when its prefetch
-// has ended if all prefetches follow each other from the beginning of backward. Where t_ready is
-// later than the layer that needs it, the algorithm pins the map whose absence helps least and
-// costs most link time before that layer; what budget is left then pins more. (The paper's
-// algorithm 2 by its description.) The minibatch and learning-rate advice of the same paper is
-// plan/advice.h.
+// t_ready of a feature map is the end of its prefetch if all prefetches run back to back from the
+// start of backward. While some t_ready is too late for its layer, the algorithm pins an earlier
+// map: the one whose absence helps least and costs the most link time. The remaining budget pins
+// more. (The paper's algorithm 2 by its description; its batch advice is plan/advice.h.)
 #pragma once
 
 #include "scheduler/plan/strategies/workbench.h"

@@ -11,7 +11,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr double kFirstTemperature = 0.004, kLastTemperature = 0.0001;  // of the iteration's time
-constexpr int32_t kLongestShift = 12;                        // operations, of a prefetch's trigger
+constexpr int32_t kLongestShift = 12;  // operations by which a prefetch's trigger moves
 constexpr uint64_t kRefitPercent = 30, kRetimePercent = 10;  // of attempts
 
 class Annealing {
@@ -53,7 +53,7 @@ class Annealing {
     now_ = std::move(next);
   }
 
-  // A buffer that stays may need the room of many algorithms.
+  // A buffer that stays may take the memory of many algorithms.
   void Refit(Choices& choices) {
     if (random_.Below(100) < kRefitPercent) choices.workspaces = WorkspacesThatFit(bench_, choices);
     if (random_.Below(100) < kRetimePercent) SetTriggers(bench_, choices);
@@ -108,7 +108,7 @@ class Annealing {
                          : kind == 1 ? Treatment::kSwap
                                      : Treatment::kRecompute;
     if (decision.treatment != Treatment::kSwap || interval.content_dead) return;
-    // As if the link were its own, at the chosen algorithms' pace or slower.
+    // As if it had the link to itself; the timetable is at least as slow as the chosen algorithms.
     const Timetable& timetable = bench_.timetable();
     const int32_t end = timetable.EndOf(interval);
     const int64_t start_ns = timetable.start_ns(end) - timetable.to_device_ns(interval.buffer);

@@ -1,10 +1,8 @@
-// Small random changes on the cost model, of which bad ones are accepted too, less and less often:
-// simulated annealing.
+// Simulated annealing on the cost model, after improvement, which only makes single changes.
 //
-// Used by Spillway's own strategy after improvement, which changes one thing at a time and never
-// for the worse. What only pays together is found here: a prefetch that starts a little later so
-// that a faster algorithm has room, two buffers that change places. Deterministic for equal seeds;
-// the result is never worse than the start.
+// It finds changes that pay only together, such as a later prefetch that makes space for a faster
+// algorithm, or two buffers that trade places. Deterministic for equal seeds; never worse than the
+// start.
 #pragma once
 
 #include "base/prng.h"
@@ -14,8 +12,8 @@ namespace spillway::scheduler {
 
 enum class Refits { kNo, kYes };
 
-// Asks the model `evaluations` times at most. kYes: now and then all algorithms are chosen anew for
-// the room that is left, and all prefetches timed anew; worth its time where iterations are small.
+// At most `evaluations` calls of the model. kYes: sometimes rechooses all algorithms and retimes
+// all prefetches; worth it for small iterations.
 Priced Anneal(Workbench& bench, Priced start, int64_t evaluations, Refits refits,
               base::Prng& random);
 

@@ -1,10 +1,10 @@
-// AutoSwap (Zhang et al., 2019): swaps chosen by a priority score until the load fits, scores
-// weighted by Bayesian optimisation.
+// AutoSwap (Zhang et al., 2019): swaps by a priority score until the load fits; Bayesian
+// optimisation weights the scores.
 //
-// Candidates are large idle intervals that cross the highest load. Scores: duration of absence
-// (DOA: idle time less both copies), area of absence (AOA: that times the size, or divided by it
-// when negative), weighted duration (WDOA: the load above which the absence lies, integrated), and
-// the same re-evaluated after each choice (SWDOA). Sections 4.1 to 4.3.
+// Candidates are large idle intervals across the highest load. Scores (sections 4.1 to 4.3):
+// duration of absence (DOA: idle time less both copies); area of absence (AOA: DOA times the size,
+// or divided by it if negative); weighted duration (WDOA: the integral of the load above the
+// absence); and the same re-evaluated after each choice (SWDOA).
 #pragma once
 
 #include "scheduler/plan/strategies/workbench.h"
@@ -15,7 +15,6 @@ const ChoosingStrategy& AutoSwapDoa();
 const ChoosingStrategy& AutoSwapAoa();
 const ChoosingStrategy& AutoSwapWdoa();
 const ChoosingStrategy& AutoSwapSwdoa();
-const ChoosingStrategy&
-AutoSwap();  // the four scores' weights by Bayesian optimisation, seeded by the problem
+const ChoosingStrategy& AutoSwap();  // weights all four, seeded by the problem
 
 }  // namespace spillway::scheduler

@@ -9,12 +9,12 @@ namespace {
 
 struct CapuchinCandidate {
   int32_t interval = -1;
-  int64_t free_ns = 0;   // what the link would have to spare; negative: what the step would wait
+  int64_t free_ns = 0;   // idle time less both copies; negative: a step waits
   int64_t chain_ns = 0;  // negative: cannot be recomputed
   int64_t size_bytes = 0;
 };
 
-// More bytes per nanosecond of overhead? Compared as products, so that no overhead at all is best.
+// Compares bytes per nanosecond of overhead as products, so that zero overhead wins.
 bool SavesMore(int64_t bytes, int64_t cost_ns, int64_t other_bytes, int64_t other_cost_ns) {
   __extension__ using Wide = __int128;
   return Wide{bytes} * other_cost_ns > Wide{other_bytes} * cost_ns;
@@ -96,7 +96,7 @@ class Chooser {
   const Workbench& bench_;
   LoadTree load_;
   Choices choices_;
-  std::vector<CapuchinCandidate> candidates_;  // the largest free time first
+  std::vector<CapuchinCandidate> candidates_;  // largest free time first
 };
 
 class CapuchinStrategy : public ChoosingStrategy {

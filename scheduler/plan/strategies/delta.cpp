@@ -5,8 +5,9 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kEarlyNumerator = 3, kEarlyDenominator = 4;  // of the budget: releasing starts
-constexpr size_t kLargestFew = 32;  // of idle tensors pass the size filter
+constexpr int64_t kEarlyNumerator = 3,
+                  kEarlyDenominator = 4;  // share of the budget at which releasing starts
+constexpr size_t kLargestFew = 32;        // idle tensors that pass the size filter
 
 class Runtime {
  public:
@@ -50,7 +51,7 @@ class Runtime {
            bench_.timetable().to_device_ns(bench_.interval(interval).buffer);
   }
 
-  // The three filters; -1 when nothing passes.
+  // The three filters; -1 if no tensor passes.
   int32_t Filter(int32_t now) const {
     std::vector<int32_t> passed = idle_;
     const size_t few = std::min(kLargestFew, passed.size());
@@ -95,7 +96,7 @@ class Runtime {
   const Workbench& bench_;
   Choices choices_;
   std::vector<std::vector<int32_t>> opening_;  // by operation: intervals that begin there
-  std::vector<int64_t> returning_bytes_;       // by operation: what is back from then on
+  std::vector<int64_t> returning_bytes_;       // by operation: bytes restored from then on
   std::vector<int32_t> idle_;
   int64_t away_bytes_ = 0;
 };

@@ -10,7 +10,7 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kLeastWeightNs = 100'000;  // short operations must fit too
+constexpr int64_t kLeastWeightNs = 100'000;  // gives short operations some weight
 constexpr size_t kTriedAdditions = 40;
 constexpr int kTriedExchanges = 60;
 constexpr int kAnnealingMoves = 4000;
@@ -82,7 +82,7 @@ class Search {
     return overload_ <= 0;
   }
 
-  // By what each could relieve at most, the most first.
+  // By the most that each could relieve, descending.
   std::vector<int32_t> Promising() {
     schedule_.Arrange(swapped_);
     const std::vector<int64_t>& loads = schedule_.LoadBytes();
@@ -127,7 +127,7 @@ class Search {
     return true;
   }
 
-  // One out, or one out and another in.
+  // Takes one swap out, or replaces one.
   bool Exchange() {
     std::vector<int32_t> taken;
     for (const int32_t i : candidates_) {

@@ -1,9 +1,7 @@
-// The smallest peak that swaps alone reach without anything waiting: greedy relief, then exchanges
-// and annealing.
+// The smallest peak that swaps reach without any wait: greedy relief, then exchanges and annealing.
 //
-// The aim of AutoSwap's table II, pursued with SwapSchedule as the judge. Works towards one target
-// after another, each between what was reached and what is hoped for. Pure, seeded by the problem,
-// bounded by evaluations.
+// The goal of AutoSwap's table II, evaluated by SwapSchedule. Works through targets between the
+// peak reached so far and the goal. Pure, seeded by the problem, bounded by evaluations.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +16,7 @@ struct HiddenSwaps {
   int64_t peak_bytes = 0;
 };
 
-// `hoped_for_bytes`: no lower peak is looked for.
+// Stops at a peak of `hoped_for_bytes`.
 HiddenSwaps LowestHiddenPeak(const Workbench& bench, int64_t hoped_for_bytes, int64_t evaluations);
 
 }  // namespace spillway::scheduler

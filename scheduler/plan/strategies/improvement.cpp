@@ -47,7 +47,7 @@ class Climb {
     return true;
   }
 
-  // What the choice costs as it stands: the order in which alternatives are tried.
+  // The present choice's cost, which orders the tries.
   int64_t CostNs(int32_t interval) const {
     if (TreatmentOf(interval) == Treatment::kRecompute) return bench_.ChainNs(interval);
     return bench_.timetable().to_device_ns(bench_.interval(interval).buffer);
@@ -64,7 +64,8 @@ class Climb {
     return taken;
   }
 
-  // Faster algorithms, the largest gain first, the fastest one first.
+  // Tries faster algorithms: operations with the largest gain first, each from its fastest
+  // algorithm.
   bool GrantWorkspaces() {
     const std::vector<Operation>& operations = bench_.profile().operations;
     std::vector<std::pair<int64_t, size_t>> gains;
@@ -126,8 +127,7 @@ class Climb {
     return better;
   }
 
-  // No plan is faster: what remains is to move less. The job's own copies wait behind those of the
-  // plan.
+  // When no plan can be faster, moves less: the job's own copies wait behind the plan's.
   void StayWherePossible() {
     for (int32_t i = 0; i < bench_.interval_count() && left_ > 0; ++i) {
       if (TreatmentOf(i) == Treatment::kStay || !bench_.IsCopied(i)) continue;
@@ -137,7 +137,7 @@ class Climb {
     }
   }
 
-  // An expensive choice for a cheaper one at about the same time.
+  // Replaces an expensive choice by a cheaper one at about the same time.
   bool ExchangePairs() {
     bool better = false;
     for (const int32_t interval : TakenByCost()) {
@@ -157,7 +157,7 @@ class Climb {
 
   static constexpr size_t kSubstitutes = 4;
 
-  // Untaken intervals that cover most of this one and are not much smaller, the cheapest first.
+  // Untaken intervals that cover most of this one and are nearly as large, the cheapest first.
   std::vector<Decision> Substitutes(int32_t interval) const {
     bench_.AddWork(bench_.interval_count());
     const IdleInterval& it = bench_.interval(interval);

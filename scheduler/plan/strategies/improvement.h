@@ -1,9 +1,5 @@
-// Local search on the cost model: gives up, adds and exchanges single choices as long as the model
-// says that it pays.
-//
-// Used by Spillway's own strategy on choices that already run. Every accepted change makes the
-// iteration shorter, or as long with less traffic; so the result is never worse than what it
-// started from. Bounded by a number of evaluations.
+// Local search on the cost model: removes, adds and exchanges single choices while that pays. Every
+// accepted change shortens the iteration, or keeps its length with less traffic.
 #pragma once
 
 #include "scheduler/plan/strategies/workbench.h"
@@ -15,10 +11,10 @@ struct Priced {
   Prediction prediction;
 };
 
-// Whether the first runs better: it runs at all; it takes less time; it moves less.
+// Compares by whether it runs, then time, then bytes moved.
 bool RunsBetter(const Prediction& one, const Prediction& other);
 
-// `start` must carry its own prediction. At most `evaluations` questions to the model.
+// `start` must run and carry its own prediction. At most `evaluations` calls of the model.
 Priced Improve(Workbench& bench, Priced start, int64_t evaluations);
 
 }  // namespace spillway::scheduler

@@ -10,8 +10,7 @@
 
 namespace spillway::scheduler {
 
-// These lists and the strategies in them are never destroyed: a plan may still be in the making
-// when the process ends.
+// Never destroyed: a plan may still be in the making when the process ends.
 const std::vector<const ChoosingStrategy*>& PaperStrategies() {
   static const auto& strategies = *new std::vector<const ChoosingStrategy*>{
       &SuperNeuronsLiveness(),

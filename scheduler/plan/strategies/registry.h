@@ -1,7 +1,4 @@
-// Every strategy by name: the papers' and Spillway's own.
-//
-// Called by whoever lets a user choose (`--strategy`) and by those who compare. Strategies live as
-// long as the program and may be used by several threads at once.
+// Every strategy by name: the papers' and Spillway's own. Thread-safe, never destroyed.
 #pragma once
 
 #include <string_view>
@@ -13,16 +10,13 @@ namespace spillway::scheduler {
 
 class ChoosingStrategy;
 
-// In the order in which they are printed: the simplest first, Spillway's own last.
+// In print order: the simplest first, Spillway's own last.
 const std::vector<const Strategy*>& AllStrategies();
 
-// All of them but Spillway's own.
 const std::vector<const ChoosingStrategy*>& PaperStrategies();
 
-// Null when there is no strategy of this name.
 const Strategy* FindStrategy(std::string_view name);
 
-// The name of the strategy that is used when nobody asks for another.
 inline constexpr std::string_view kDefaultStrategy = "spillway";
 
 }  // namespace spillway::scheduler

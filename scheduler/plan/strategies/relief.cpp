@@ -8,9 +8,9 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr size_t kTriedPerRound =
-    6;  // swaps and recomputations that are taken into account together
-constexpr int64_t kWorkForLooks = 1'000'000;   // exact looks in a round x (operations + intervals)
+constexpr size_t kTriedPerRound = 6;  // swaps, and recomputations, considered per round
+// Exact evaluations per round x (operations + intervals).
+constexpr int64_t kWorkForLooks = 1'000'000;
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
 
@@ -21,7 +21,7 @@ std::vector<bool> Swapped(const Choices& choices) {
   return swapped;
 }
 
-// How much of the loads lies above the target, weighted with its duration.
+// The load above the target, weighted by duration.
 class Overload {
  public:
   Overload(const std::vector<int64_t>& load_bytes, const Timetable& timetable, int64_t target_bytes)
@@ -39,7 +39,7 @@ class Overload {
     }
   }
 
-  // The area alone, without what Relief() needs.
+  // The area alone, without the sums that Relief() needs.
   static double AreaOf(const std::vector<int64_t>& load_bytes, const Timetable& timetable,
                        int64_t target_bytes) {
     double area = 0;
@@ -55,7 +55,7 @@ class Overload {
   double area() const { return until_[static_cast<size_t>(count_)]; }
   int32_t highest_at() const { return highest_at_; }
 
-  // An upper estimate of what taking `size_bytes` away during [begin, end) relieves.
+  // An upper estimate of the relief from evicting `size_bytes` during [begin, end).
   double Relief(int32_t begin, int32_t end, int64_t size_bytes) const {
     if (begin >= end) return 0;
     const double over = until_[static_cast<size_t>(end)] - until_[static_cast<size_t>(begin)];
@@ -66,14 +66,14 @@ class Overload {
 
  private:
   static double Weight(const Timetable& timetable, int32_t operation) {
-    constexpr int64_t kLeastWeightNs = 100'000;  // short operations must fit too
+    constexpr int64_t kLeastWeightNs = 100'000;  // gives short operations some weight
     return static_cast<double>(timetable.duration_ns(operation) + kLeastWeightNs);
   }
 
   int32_t count_;
   int64_t highest_bytes_ = 0;
   int32_t highest_at_ = 0;
-  std::vector<double> until_;  // over two iterations, for intervals that wrap
+  std::vector<double> until_;  // over two iterations, for wrapping intervals
 };
 
 struct Option {
@@ -85,7 +85,7 @@ struct Option {
   double value() const { return relief / cost_ns; }
 };
 
-// Options that did not help when they were looked at exactly; forgotten when nothing else is left.
+// Options without relief in an exact evaluation; cleared when no other option is left.
 struct Useless {
   explicit Useless(size_t intervals) : swap(intervals, false), recompute(intervals, false) {}
 
@@ -102,7 +102,6 @@ bool BetterOption(const Option& a, const Option& b) {
   return std::pair(a.interval, a.treatment) < std::pair(b.interval, b.treatment);
 }
 
-// One round's view of everything.
 class Round {
  public:
   Round(const Workbench& bench, const ReliefOptions& options, Choices& choices, Useless& useless)
@@ -117,16 +116,15 @@ class Round {
     DropLateSwaps();
   }
 
-  // Loads with what is swapped taken into account.
   std::vector<int64_t> Loads() { return LoadsWith(sketch_); }
 
   const Timetable& timetable() const { return timetable_; }
 
-  // Takes up to `most` of the best options; false when there is none.
+  // Takes up to `most` of the best options; false if there is none.
   bool Take(const Overload& overload, int64_t most) {
     std::vector<Option> options = Useful(overload);
     std::stable_sort(options.begin(), options.end(), BetterOption);
-    const double share = bench_.is_large() ? 0.9 : 0.5;  // of the overload, at once
+    const double share = bench_.is_large() ? 0.9 : 0.5;  // of the overload, per round
     double relieved = 0;
     int64_t taken = 0;
     for (const Option& option : options) {
@@ -144,7 +142,7 @@ class Round {
   }
 
  private:
-  // What the link cannot bring back in time stays from now on.
+  // Swaps that the link cannot serve in time become stays.
   void DropLateSwaps() {
     schedule_.Arrange(swapped_);
     bool any = false;
@@ -179,8 +177,7 @@ class Round {
     return options;
   }
 
-  // The first few of each kind that help when looked at exactly; all by their estimates where
-  // looking takes too long.
+  // The best few of each kind that help by exact evaluation; by estimates if that takes too long.
   std::vector<Option> Useful(const Overload& overload) {
     if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
@@ -200,7 +197,7 @@ class Round {
     return useful;
   }
 
-  // What a chain rebuilds on its way and keeps could be dropped again until its own time comes.
+  // A buffer rebuilt and kept by a chain could be dropped again until its own time.
   void AddRelease(const Overload& overload, int32_t i, std::vector<Option>& options) const {
     const IdleInterval& interval = bench_.interval(i);
     const int32_t highest = overload.highest_at();
@@ -226,7 +223,7 @@ class Round {
          static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
   }
 
-  // However little of a buffer's memory is copied.
+  // Independent of how little of a buffer's memory is copied.
   int64_t MappingCallsNs() const {
     const MappingPrices& prices = bench_.problem().device.mapping;
     return options_.swap_costs == SwapCosts::kCopies ? 0 : prices.unmap_ns + prices.set_access_ns;
@@ -246,14 +243,13 @@ class Round {
                        static_cast<double>(std::max<int64_t>(1, cost_ns))});
   }
 
-  // The operation whose chain brings the interval's buffer back on its way to something else; -1:
-  // none does.
+  // The operation whose chain rebuilds the interval's buffer anyway; -1: none.
   int32_t RebuiltWithin(const IdleInterval& interval) const {
     const int32_t at = sketch_.rebuilt_at[static_cast<size_t>(interval.buffer.index)];
     return at > interval.from.index && at <= interval.to.index ? at : -1;
   }
 
-  // From the estimate to what the link, or the chain as things are now, really gives.
+  // Replaces the estimate by the actual effect of the link or the chain.
   void Refine(const Overload& overload, Option& option) {
     if (option.treatment == Treatment::kSwap) {
       bench_.AddWork(bench_.size());
@@ -293,8 +289,8 @@ bool Fits(const Workbench& bench, const ReliefOptions& options, Choices& choices
   return same == choices && Overload(round.Loads(), round.timetable(), options.target_bytes).none();
 }
 
-// Gives up what is not needed any more, the most expensive first: recomputations by their chains,
-// then swaps by their size.
+// Removes superfluous choices, the most expensive first: recomputations by chain, then swaps by
+// size.
 void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices,
           int64_t most_tries) {
   std::vector<std::pair<int64_t, int32_t>> order;
@@ -324,8 +320,8 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
   const auto duration_ns = [&](OperationId id) {
     return bench.DurationNs(id, choices.workspaces[static_cast<size_t>(id.index)]);
   };
-  std::vector<int32_t> operation_after(
-      plan.steps.size());  // the original operation that a step precedes or is
+  // The original operation that a step is or precedes.
+  std::vector<int32_t> operation_after(plan.steps.size());
   int32_t original = static_cast<int32_t>(count) - 1;
   for (size_t i = plan.steps.size(); i-- > 0;) {
     const Step& step = plan.steps[i];
@@ -335,7 +331,7 @@ Sketch MakeSketch(const Workbench& bench, const Choices& choices) {
     sketch.load_bytes[at] = std::max(sketch.load_bytes[at], loads[i]);
     const int64_t step_ns = duration_ns(step.operation);
     sketch.recompute_ns += step.recomputes ? step_ns : 0;
-    // The timetable is that of the smallest workspaces.
+    // The timetable has the smallest workspaces.
     sketch.extra_ns[at] +=
         step.recomputes ? step_ns : step_ns - bench.timetable().duration_ns(original);
   }
@@ -353,7 +349,7 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
                              : std::clamp(kWorkForRounds / bench.size(), kLeastRounds, kMostRounds);
   const int64_t most_per_round = 1 + bench.interval_count() / rounds * 4;
   Useless useless(choices.decisions.size());
-  bool stuck = false;  // nothing helped since what was useless has been forgotten
+  bool stuck = false;  // nothing helped since `useless` was cleared
   for (int64_t i = 0; i < rounds && !bench.is_spent(); ++i) {
     Round round(bench, options, choices, useless);
     const Overload overload(round.Loads(), round.timetable(), options.target_bytes);
@@ -367,7 +363,7 @@ std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Ch
       continue;
     }
     if (stuck && options.waits == SwapSchedule::Waits::kAsNeeded) return std::nullopt;
-    if (stuck) {  // without waiting it does not go
+    if (stuck) {  // unreachable without waits
       options.waits = SwapSchedule::Waits::kAsNeeded;
       options.copy_discount = 1;
     }

@@ -1,14 +1,12 @@
-// Builds choices that keep the load within a target: what relieves the most above it, for the
-// longest, per time it costs.
+// Builds choices that keep the load within a target, by the most relief above it per cost.
 //
-// One round after another it looks at what is still above the target, and takes the swaps and
-// recomputations with the best relief per cost. A swap that the link can hide is nearly free; a
-// recomputation costs its chain; one that another chain rebuilds on its way anyway is nearly free
-// too. After each round everything is evaluated anew: the chains as they will be lowered, the link
-// as swaps share it. At the end, what has become superfluous is given up again.
+// Each round takes the best swaps and recomputations for the load still above the target. A swap
+// hidden behind computation is nearly free; a recomputation costs its chain, unless another chain
+// rebuilds the buffer anyway. Then everything is evaluated anew: the lowered chains, and the link
+// that swaps share. In the end superfluous choices are removed.
 //
-// Used by Spillway's own strategy only. Works on memory as SwapSchedule and InstantLoads see it,
-// without waits: whether the result runs well is the cost model's to say.
+// Sees memory as SwapSchedule and InstantLoads do, without waits; only the cost model knows whether
+// the result runs well.
 #pragma once
 
 #include <optional>
@@ -18,41 +16,38 @@
 
 namespace spillway::scheduler {
 
-// What a swap is taken to cost: its copy to the host, or also the calls that unmap and map its
-// memory. The first is right where these hide behind the device, the second where the host is what
-// takes the time; which holds is known only of the whole plan.
+// The assumed cost of a swap: its copy out alone, or also its unmap and map calls. The former fits
+// if these hide behind the device, the latter if the host is the bottleneck.
 enum class SwapCosts { kCopies, kCopiesAndCalls };
 
 struct ReliefOptions {
-  int64_t target_bytes = 0;  // loads are brought to this or below
+  int64_t target_bytes = 0;  // for all loads
   bool swaps = true;
   bool recomputes = true;
-  SwapSchedule::Waits waits = SwapSchedule::Waits::kNever;  // may computation wait for copies?
-  // How much cheaper a nanosecond of copying is than one of recomputation.
+  SwapSchedule::Waits waits = SwapSchedule::Waits::kNever;  // of computation for copies
+  // A nanosecond of copying costs this many times less than one of recomputation.
   int64_t copy_discount = 64;
   SwapCosts swap_costs = SwapCosts::kCopies;
 };
 
-// What choices do to memory and time when nothing waits.
+// The effect of choices on memory and time without waits.
 struct Sketch {
-  std::vector<int64_t> extra_ns;    // by operation: its chain before it, and its algorithm against
-                                    // the smallest workspace's
-  std::vector<int64_t> load_bytes;  // by operation, chains included, swaps not taken into account
-  std::vector<int32_t> rebuilt_at;  // by buffer: the first operation whose chain rebuilds it only
-                                    // to drop it again; or -1
+  // By operation: its chain, plus its algorithm's time over the smallest workspace's.
+  std::vector<int64_t> extra_ns;
+  std::vector<int64_t> load_bytes;  // by operation, with chains but without swaps
+  // By buffer: the first operation whose chain rebuilds it temporarily, or -1.
+  std::vector<int32_t> rebuilt_at;
   int64_t recompute_ns = 0;
 };
 
 Sketch MakeSketch(const Workbench& bench, const Choices& choices);
 
-// Starts from `choices`, which may be empty or another strategy's. Where the target cannot be
-// reached without waiting, it goes on as if waiting were allowed. Nothing when it cannot be reached
-// this way either.
+// Starts from `choices`, possibly empty or another strategy's. If the target needs waits, continues
+// as if they were allowed. Nullopt if it remains out of reach.
 std::optional<Choices> Relieve(const Workbench& bench, ReliefOptions options, Choices choices);
 
-// Gives each swap the trigger at which its copy, scheduled backwards from the end of its interval,
-// has to start; later, where its memory would not be free by then. Prefetches start in the order in
-// which they are needed.
+// Sets each swap's trigger by backward scheduling from its interval's end, or later if its memory
+// is not free yet. Prefetches start in the order of need.
 void SetTriggers(const Workbench& bench, Choices& choices);
 
 }  // namespace spillway::scheduler

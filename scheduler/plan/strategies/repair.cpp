@@ -8,14 +8,14 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int kMostEvictions = 400;  // of looking for the first operation above the budget
+constexpr int kMostEvictions = 400;  // of searches for the first operation above the budget
 
 struct Excess {
   int32_t operation = -1;
   int64_t bytes = 0;
 };
 
-// The original operation whose step, or whose chain, is the first above the budget.
+// The original operation whose step or chain is the first above the budget.
 Excess FirstExcess(const Workbench& bench, const Choices& choices) {
   const Plan plan = bench.Lower(choices);
   const std::vector<int64_t> loads = InstantLoads(bench, plan);
@@ -28,8 +28,8 @@ Excess FirstExcess(const Workbench& bench, const Choices& choices) {
   return {};
 }
 
-// When the buffer is touched again, counting on past the iteration's end; -1: the interval is not
-// over the operation.
+// The buffer's next touch, counting on past the iteration's end; -1: the interval does not span the
+// operation.
 int32_t NextUse(const Workbench& bench, int32_t index, int32_t operation) {
   const IdleInterval& interval = bench.interval(index);
   const int32_t count = bench.timetable().operation_count();
@@ -47,8 +47,7 @@ void Swap(Decision& decision) {
   decision.reason = Reason::kRepair;
 }
 
-// Takes away what is needed furthest in the future until the excess is covered; false: there is
-// nothing left to take.
+// Evicts buffers, furthest next use first, until the excess is covered; false if too few are left.
 bool Evict(const Workbench& bench, const Excess& excess, Choices& choices) {
   std::vector<std::tuple<int32_t, int64_t, int32_t>> order;  // furthest and largest first
   for (int32_t i = 0; i < bench.interval_count(); ++i) {

@@ -1,14 +1,10 @@
-// Makes choices run: what a rule leaves over the budget, or in each other's way, is put right with
-// as little change as is simple.
+// Makes choices run with few changes where a rule exceeds the budget or its actions conflict. Pure.
 //
-// Used by Strategy::MakeRunnablePlan(), for callers that need a plan that runs rather than the pure
-// rule of a paper: the job's planner thread, benches. Pure. In this order, until the model says
-// that it runs:
-//   1. where memory exceeds the budget, what is needed again furthest in the future is swapped out
-//   as well;
-//   2. prefetches wait until their buffers are needed: none is in another's way then;
-//   3. everything leaves whenever nobody touches it, and operations take their smallest workspaces.
-// What it takes away is marked Reason::kRepair.
+// Steps, until the model says that the plan runs:
+//   1. Where memory exceeds the budget, also swap out the buffers needed furthest in the future.
+//   2. Start each prefetch only when its buffer is needed, so that none blocks another.
+//   3. Evict every buffer while it is idle, and use the smallest workspaces.
+// Added swaps are marked Reason::kRepair.
 #pragma once
 
 #include <optional>
@@ -17,7 +13,7 @@
 
 namespace spillway::scheduler {
 
-// Unchanged when they run. Nothing when even the last resort does not run.
+// Choices that run stay unchanged. Nullopt if even the last step fails.
 std::optional<Choices> Repair(Workbench& bench, Choices choices);
 
 }  // namespace spillway::scheduler

@@ -13,12 +13,12 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kWorkForSearch =
-    3'000'000;  // evaluations x (operations + intervals), when the problem sets no limit
+// Evaluations x (operations + intervals), if the problem sets no limit.
+constexpr int64_t kWorkForSearch = 3'000'000;
 constexpr int64_t kApproachSteps = 6;
-constexpr int64_t kSmallProblem = 400;  // few, and so large: what only pays together matters more
+constexpr int64_t kSmallProblem = 400;  // few large intervals: combined changes matter more
 
-// How the evaluations are spent between starts and renewals.
+// How evaluations are divided between starts and renewals.
 struct Effort {
   size_t improved_starts = 1;
   int64_t for_each_start = 0;
@@ -27,9 +27,8 @@ struct Effort {
 
 constexpr int64_t kWorkForRenewals = 40'000;  // renewals x (operations + intervals)
 constexpr int64_t kLeastRenewals = 4, kMostRenewals = 40;
-// Of a long iteration's thousands of choices single changes try too few, so renewals pay more:
-// ResNet-152 twice over at a quarter of its peak comes to 15 instead of 22 per cent in about the
-// same time.
+// Single changes try too few of a long iteration's thousands of choices, so renewals pay more.
+// ResNet-152 twice over at a quarter of its peak: 15 instead of 22 per cent in about the same time.
 constexpr int64_t kLongIteration = 3'000, kEvaluationsForLong = 1'000;
 
 Effort EffortFor(const Workbench& bench, int64_t evaluations) {
@@ -52,7 +51,7 @@ int64_t EvaluationsFor(const Workbench& bench) {
   return kWorkForSearch / bench.size();
 }
 
-// What is considered, as long as it runs.
+// Collects the candidates that run.
 class Starts {
  public:
   explicit Starts(Workbench& bench) : bench_(bench) {}
@@ -62,7 +61,7 @@ class Starts {
     if (prediction.runs()) runs_.push_back({std::move(choices), prediction});
   }
 
-  // As proposed, with its prefetches timed anew, and with the fastest workspaces that fit.
+  // As proposed; with retimed prefetches; with the fastest workspaces that fit.
   void ConsiderVariants(const Choices& choices) {
     Consider(choices);
     if (bench_.is_large()) return;
@@ -88,7 +87,7 @@ class Starts {
   std::vector<Priced> runs_;
 };
 
-// For each operation the fastest workspace that leaves room for what the operation touches.
+// The fastest workspace of each operation that leaves room for the operation's buffers.
 std::vector<int32_t> FastestPossible(const Workbench& bench) {
   std::vector<int32_t> workspaces;
   for (const Operation& operation : bench.profile().operations) {
@@ -105,7 +104,7 @@ std::vector<int32_t> FastestPossible(const Workbench& bench) {
   return workspaces;
 }
 
-// Both where mapping has a price: which is better is seen only in the plan's prediction.
+// Both if mapping has a price: only the plan's prediction shows which is better.
 std::vector<SwapCosts> SwapCostsOf(const Workbench& bench) {
   if (bench.is_large() || !bench.problem().device.mapping.AnyIsPaid()) return {SwapCosts::kCopies};
   return {SwapCosts::kCopies, SwapCosts::kCopiesAndCalls};
@@ -133,8 +132,8 @@ void ConsiderReliefs(Workbench& bench, const Choices& from, SwapCosts costs, Sta
   }
 }
 
-// From an easier budget to the real one in a few steps, each improved before the next: what is good
-// with more memory is mostly good with less.
+// Approaches the budget in a few steps from an easier one, improving each: choices that are good
+// with more memory are mostly good with less.
 std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts costs,
                                 int64_t evaluations) {
   const Problem& problem = real.problem();
@@ -159,7 +158,7 @@ std::optional<Choices> Approach(const Workbench& real, Choices from, SwapCosts c
   return choices;
 }
 
-// Gives up a random part of the choices, relieves again and improves; keeps what runs better.
+// Removes random choices, relieves again and improves; keeps better results.
 class Renewal {
  public:
   Renewal(Workbench& bench, Priced start)
@@ -191,7 +190,7 @@ class Renewal {
     if (RunsBetter(attempt.prediction, best_.prediction)) best_ = std::move(attempt);
   }
 
-  // Either one in a few all over, or most of what ends within one part of the iteration.
+  // Removes either a few choices everywhere, or most that end within one part of the iteration.
   Choices Ruined() {
     Choices choices = best_.choices;
     const auto count = static_cast<uint64_t>(bench_.timetable().operation_count());

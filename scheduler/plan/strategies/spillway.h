@@ -1,9 +1,6 @@
-// Spillway's own strategy: swap, recomputation, workspaces and addresses chosen together, guided by
-// the model.
-//
-// It builds choices by relief per cost for a few targets, takes what the papers' strategies propose
-// as well, keeps the best by the model's word and improves it. So it is never slower than any of
-// them, and it finds a plan wherever one of them does.
+// Spillway's own strategy: swaps, recomputations and workspaces together, guided by the model. It
+// builds choices by relief per cost, adds the papers' proposals, keeps the best and improves it. So
+// it is never slower than any of them, and finds a plan wherever one of them does.
 #pragma once
 
 #include "scheduler/plan/strategies/workbench.h"

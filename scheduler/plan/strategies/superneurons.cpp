@@ -12,7 +12,7 @@ bool IsCheckpoint(OperationType type) {
          type == OperationType::kOther;
 }
 
-// From the last forward to the first backward use of what forward wrote.
+// A forward output's interval from its last forward to its first backward use.
 bool SpansTheTurn(const IterationProfile& profile, const IdleInterval& interval) {
   return !interval.wraps && !interval.content_dead &&
          profile.at(interval.from).phase == Phase::kForward &&
@@ -38,8 +38,7 @@ bool IsRecomputable(const Workbench& bench, int32_t index) {
          !IsCheckpoint(ProducerOf(bench, interval).type) && bench.ChainNs(index) >= 0;
 }
 
-// The prefetch belongs to the backward of the convolution before the one that needs the buffer
-// (figure 6).
+// The prefetch belongs to the backward of the preceding convolution (figure 6).
 OperationId ConvolutionBefore(const Workbench& bench, const IdleInterval& interval) {
   for (int32_t i = interval.to.index - 1; i > interval.from.index; --i) {
     const Operation& operation = bench.profile().operations[static_cast<size_t>(i)];
@@ -62,7 +61,7 @@ void MoveConvolutionOutputs(const Workbench& bench, Choices& choices) {
 
 enum class Recompute { kSpeed, kMemory, kCostAware };
 
-// The largest sum of what one operation touches: no plan needs less (l_peak of section 3.4).
+// The largest memory of one operation, a minimum for every plan (l_peak of section 3.4).
 int64_t LargestLayerBytes(const Workbench& bench) {
   int64_t largest_bytes = 0;
   for (const Operation& operation : bench.profile().operations) {
@@ -77,7 +76,7 @@ int64_t LargestLayerBytes(const Workbench& bench) {
   return largest_bytes;
 }
 
-// The checkpoint that heads each forward operation's segment: the last checkpoint at or before it.
+// By forward operation: its segment's checkpoint, the last one at or before it.
 std::vector<int32_t> SegmentHeads(const IterationProfile& profile) {
   std::vector<int32_t> heads(profile.operations.size(), 0);
   int32_t head = 0;
@@ -113,8 +112,7 @@ void RecomputeCheapLayers(const Workbench& bench, Recompute how, Choices& choice
   }
 }
 
-// The tensor cache: walks the iteration and, where the load exceeds the budget, moves what was
-// touched longest ago.
+// The tensor cache: where the load exceeds the budget, moves the least recently used buffers.
 class TensorCache {
  public:
   TensorCache(const Workbench& bench, Choices& choices)
@@ -128,8 +126,7 @@ class TensorCache {
 
   void Fill() {
     int64_t saved_bytes = 0;
-    std::vector<int32_t>
-        idle;  // intervals that may be moved, by the time of their buffers' last touch
+    std::vector<int32_t> idle;  // movable intervals, by their buffers' last touch
     const std::vector<std::vector<int32_t>> opening = IntervalsByBegin();
     for (int32_t now = 0; now < bench_.timetable().operation_count(); ++now) {
       saved_bytes += saved_[static_cast<size_t>(now)];
@@ -169,8 +166,7 @@ class TensorCache {
 
   const Workbench& bench_;
   Choices& choices_;
-  std::vector<int64_t>
-      saved_;  // by operation: what its start changes in the sum of what has been taken away
+  std::vector<int64_t> saved_;  // by operation: the change in evicted bytes at its start
 };
 
 struct Parts {

@@ -13,7 +13,7 @@ bool ReadsBuffer(const Operation& operation, BufferId id) {
   return std::find(operation.reads.begin(), operation.reads.end(), id) != operation.reads.end();
 }
 
-// Does a forward layer of the right kind take this buffer as its input, and backward need it again?
+// Whether it is an input of a forward layer of the right kind that backward needs again.
 bool IsMoved(const Workbench& bench, const IdleInterval& interval, Moves moves) {
   const IterationProfile& profile = bench.profile();
   if (moves == Moves::kNothing || interval.wraps || interval.content_dead) return false;
@@ -33,8 +33,8 @@ bool IsMoved(const Workbench& bench, const IdleInterval& interval, Moves moves) 
   return false;
 }
 
-// Figure 10: at each backward operation look ahead for the first buffer not yet asked for, no
-// further than the next convolution.
+// Figure 10: each backward operation looks ahead to the next convolution for the first unrequested
+// buffer.
 void TriggerPrefetches(const Workbench& bench, std::vector<Decision>& decisions) {
   const IterationProfile& profile = bench.profile();
   std::vector<std::vector<int32_t>> needed_at(profile.operations.size());

@@ -149,7 +149,6 @@ int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes) {
 
 namespace {
 
-// Walks a plan's steps and keeps count of what is resident.
 class InstantWalk {
  public:
   InstantWalk(const Workbench& bench, const Plan& plan)
@@ -224,7 +223,7 @@ class InstantWalk {
   const IterationProfile& profile_;
   const Timetable& timetable_;
   const Plan& plan_;
-  std::vector<uint8_t> resident_;  // by buffer; bytes, as they are asked for all the time
+  std::vector<uint8_t> resident_;  // by buffer; bytes, because they are read so often
   size_t next_action_ = 0;
   int64_t used_bytes_ = 0;
 };

@@ -1,8 +1,5 @@
-// What strategies work with: one problem, its idle intervals, timetable, recompute chains and
-// model, made once.
-//
-// One workbench per call of Strategy::MakePlan(), on the caller's thread; not shared. Counts how
-// often the model was asked.
+// The common data of strategies: one problem with its idle intervals, timetable, recompute chains
+// and model. One per call of Strategy::MakePlan(), on the caller's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,24 +14,20 @@
 
 namespace spillway::scheduler {
 
-// One treatment per idle interval and one workspace per operation: the form in which plans are
-// compared and improved.
 struct Choices {
-  std::vector<Decision> decisions;  // by interval; interval == its own index
+  std::vector<Decision> decisions;  // by interval, which is its own index
   std::vector<int32_t> workspaces;  // by operation
 
   bool operator==(const Choices&) const = default;
 };
 
-// What one plan may take, in operations and intervals looked at: some seconds on any iteration, the
-// same on every machine. More where the problem says how many evaluations it is worth, as a live
-// job's does, and is not large.
+// The work limit of a plan, in operations and intervals visited: some seconds, equal on every
+// machine. The larger limit is for problems with a node limit (live jobs) that are not large.
 inline constexpr int64_t kMostWork = 120'000'000, kMostWorkWhenAsked = 300'000'000;
 inline constexpr int64_t kLargeIteration = 20'000;  // operations + intervals
 
 class Workbench {
  public:
-  // The problem must outlive the workbench.
   explicit Workbench(const Problem& problem);
 
   const Problem& problem() const { return problem_; }
@@ -51,35 +44,33 @@ class Workbench {
     return timetable_.footprint_bytes(interval(interval_index).buffer);
   }
 
-  // Whether its swap takes the link's time. What is dead is dropped; but a live job, whose program
-  // may still read it, copies what it cannot make again.
+  // Whether its swap needs the link. Dead content is dropped, but a live job's program may still
+  // read it: it is copied unless it can be recomputed.
   bool IsCopied(int32_t index) const { return !chains_.MayLeaveForGood(interval(index)); }
 
   // Everything stays, smallest workspaces.
   Choices NoChoices() const;
-  // Choices without a plan of their own change: what chains refuse to rebuild stays.
+  // Intervals that chains cannot rebuild stay.
   Plan Lower(const Choices& choices) const;
-  // The same with drops as its only actions: what recomputation alone does to memory. Cheaper, as
-  // no copy needs its time.
+  // The plan with drops as its only actions, for the memory effect of recomputation; cheaper.
   Plan LowerForLoads(const Choices& choices) const;
   Prediction Price(const Plan& plan, Timeline* timeline = nullptr);
   int64_t evaluations() const { return evaluations_; }
-  // Searches end when it is spent; what was found by then counts.
+  // Searches then end with the best result so far.
   bool is_spent() const {
     const bool is_asked = problem_.node_limit > 0 && !is_large();
     return work_ >= (is_asked ? kMostWorkWhenAsked : kMostWork);
   }
   bool is_large() const { return size() > kLargeIteration; }
   int64_t work() const { return work_; }
-  // For looks at everything that neither lower nor price.
+  // For visits that neither lower nor price.
   void AddWork(int64_t work) const { work_ += work; }
-  // Operations and intervals: what one look costs.
+  // The cost of one visit to all operations and intervals.
   int64_t size() const { return timetable_.operation_count() + interval_count() + 1; }
-  // The iteration with nothing moved and every workspace granted: no plan is faster.
+  // A bound on every plan: nothing moves and every workspace is granted.
   int64_t fastest_ns() const { return fastest_ns_; }
 
-  // What it would cost to run the chain of one interval, all else being present; negative: it
-  // cannot be recomputed.
+  // The time of one interval's chain with all other buffers present; negative: not recomputable.
   int64_t ChainNs(int32_t interval_index) const {
     return chains_ns_[static_cast<size_t>(interval_index)];
   }
@@ -88,14 +79,11 @@ class Workbench {
     return it.workspaces.empty() ? it.duration_ns
                                  : it.workspaces[static_cast<size_t>(workspace)].duration_ns;
   }
-  // Buffers that are born with an operation, and that die with it; persistent ones are in neither.
   std::span<const BufferId> BornWith(OperationId operation) const { return born_.At(operation); }
   std::span<const BufferId> DyingWith(OperationId operation) const { return dying_.At(operation); }
-  // Has a choice taken the buffer away (and not yet back) when the operation is about to run?
   bool IsTaken(const Choices& choices, BufferId buffer, OperationId before) const;
 
  private:
-  // Lists by operation, one after another.
   struct Lists {
     std::vector<BufferId> buffers;
     std::vector<int32_t> begins;  // one more than operations
@@ -114,7 +102,7 @@ class Workbench {
   RecomputeChains chains_;
   std::vector<IdleInterval> intervals_;
   const SwapOrder swap_order_;
-  std::vector<int32_t> first_of_;  // by buffer: its first interval; one more at the end
+  std::vector<int32_t> first_of_;  // by buffer: its first interval, plus the end
   std::vector<int64_t> chains_ns_;
   const Lists born_, dying_;
   CostModel model_;
@@ -123,7 +111,6 @@ class Workbench {
   int64_t fastest_ns_ = 0;
 };
 
-// A strategy that thinks in choices per idle interval, as all of them do.
 class ChoosingStrategy : public Strategy {
  public:
   ChoosingStrategy(std::string_view name, std::string_view summary)
@@ -134,7 +121,7 @@ class ChoosingStrategy : public Strategy {
   StrategyOutcome MakePlan(const Problem& problem) const override;
   StrategyOutcome MakeRunnablePlan(const Problem& problem) const override;
 
-  // Nothing, when it finds none that could fit.
+  // Nullopt if it finds no choices that could fit.
   virtual std::optional<Choices> Choose(Workbench& bench) const = 0;
 
  private:
@@ -143,16 +130,13 @@ class ChoosingStrategy : public Strategy {
   const std::string_view name_, summary_;
 };
 
-// The index of the fastest workspace of an operation that needs at most `most_bytes`; of equals the
-// smallest. The first one when none fits; 0 where the operation has none.
+// The fastest workspace of at most `most_bytes`, the smaller on a tie. The first if none fits.
 int32_t FastestWorkspace(const Operation& operation, int64_t most_bytes);
 
-// Bytes in use during each step if every copy took no time: less than the model will see at worst,
-// and much cheaper to know.
+// Bytes in use during each step if copies took no time: a cheap lower estimate of the model's.
 std::vector<int64_t> InstantLoads(const Workbench& bench, const Plan& plan);
 
-// For each operation the fastest workspace that fits into what the plan leaves free there; loads as
-// InstantLoads() of a plan with the smallest workspaces.
+// Each operation's fastest workspace in the memory that the plan leaves free.
 std::vector<int32_t> WorkspacesThatFit(const Workbench& bench, const Choices& choices);
 
 }  // namespace spillway::scheduler

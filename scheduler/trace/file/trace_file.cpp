@@ -9,8 +9,7 @@ namespace spillway::scheduler {
 namespace {
 
 constexpr uint8_t kReads = 1, kWrites = 2;
-constexpr flatbuffers::uoffset_t kMostTables = 1u
-                                               << 26;  // the verifier's default ends at a million
+constexpr flatbuffers::uoffset_t kMostTables = 1u << 26;  // the verifier's default is a million
 constexpr flatbuffers::uoffset_t kMostDepth = 8;
 
 std::string TextOf(const flatbuffers::String* string) {
@@ -30,7 +29,6 @@ std::vector<BufferId> Ids(const flatbuffers::Vector<int32_t>* numbers) {
   return result;
 }
 
-// Size, identifier, structure: what must hold before a single field is read.
 template <class Verify>
 base::Status CheckFile(std::span<const uint8_t> bytes, const char* identifier, Verify verify) {
   if (bytes.size() < 8) return base::Error{"the file is too short to be one of ours"};
@@ -48,8 +46,8 @@ std::string UnknownVersion(int version, int known) {
          std::to_string(known);
 }
 
-// Tables, strings and vectors may be shared inside a file, honestly (names) or to make a small file
-// large. Counts what reading would build before anything is built.
+// A file may share tables, strings and vectors: to save space (names), or to make a small file
+// expand hugely. Adds up what reading would allocate, before anything is allocated.
 class Claim {
  public:
   void Add(const flatbuffers::String* string) {
@@ -62,7 +60,7 @@ class Claim {
   bool Exceeds(std::span<const uint8_t> file) const { return bytes_ > kMostGrowth * file.size(); }
 
  private:
-  // An empty operation takes some 40 bytes in a file and 170 in memory.
+  // An empty operation takes about 40 bytes in a file and 170 in memory.
   static constexpr uint64_t kMostGrowth = 16;
   uint64_t bytes_ = 0;
 };
@@ -167,8 +165,7 @@ std::vector<uint8_t> BytesOf(const flatbuffers::FlatBufferBuilder& builder) {
   return {builder.GetBufferPointer(), builder.GetBufferPointer() + builder.GetSize()};
 }
 
-// Everything is created in an order of its own lines: arguments of one call have none, and equal
-// profiles give equal bytes.
+// In separate statements: arguments have no order, but equal profiles must give equal bytes.
 flatbuffers::Offset<file::Operation> WriteOperation(flatbuffers::FlatBufferBuilder& builder,
                                                     const Operation& operation) {
   std::vector<flatbuffers::Offset<file::Workspace>> choices;

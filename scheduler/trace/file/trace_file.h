@@ -1,8 +1,8 @@
-// Profiles and traces as bytes: FlatBuffers, versioned, everything checked before use.
+// Reads and writes profiles and traces as versioned FlatBuffers. For the command line and the
+// tests.
 //
-// Called by whoever keeps traces (agent, command line, tests), on any thread. Pure: bytes in,
-// values out. Readers trust nothing: a hostile file gives an error, never a crash, and never more
-// memory than a small multiple of its own size.
+// Pure, any thread. Readers check everything before use. A hostile file causes an error, never a
+// crash, and takes at most a small multiple of its size in memory.
 #pragma once
 
 #include <cstdint>
@@ -21,14 +21,14 @@ inline constexpr uint16_t kTraceVersion = 1;
 
 enum class TraceFileKind : uint8_t { kUnknown, kProfile, kTrace };
 
-// By the file's identifier only.
 TraceFileKind KindOfFile(std::span<const uint8_t> bytes);
 
 std::vector<uint8_t> WriteProfile(const IterationProfile& profile);
-base::Result<IterationProfile> ReadProfile(
-    std::span<const uint8_t> bytes);  // passes CheckProfile()
+// The result passes CheckProfile().
+base::Result<IterationProfile> ReadProfile(std::span<const uint8_t> bytes);
 
 std::vector<uint8_t> WriteTrace(const EventTrace& trace);
-base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes);  // passes CheckTrace()
+// The result passes CheckTrace().
+base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes);
 
 }  // namespace spillway::scheduler
