@@ -1,9 +1,12 @@
 #include "agent/loop/log.h"
 
+#include <spdlog/pattern_formatter.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <cstdlib>
+#include <cstring>
+#include <memory>
 
 #include "agent/arbiter/amounts.h"
 
@@ -29,15 +32,40 @@ spdlog::level::level_enum LevelNamed(const std::string& name) {
   return kNoLevel;
 }
 
+// Syslog priorities, as sd-daemon(3) wants them at the beginning of a line.
+class JournalPriority final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& out) override {
+    const char* const priority = PriorityOf(message.level);
+    out.append(priority, priority + std::strlen(priority));
+  }
+  std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<JournalPriority>();
+  }
+
+ private:
+  static const char* PriorityOf(spdlog::level::level_enum level) {
+    if (level <= spdlog::level::debug) return "<7>";
+    if (level == spdlog::level::info) return "<6>";
+    return level == spdlog::level::warn ? "<4>" : "<3>";
+  }
+};
+
+// journald adds the time, and takes the level from the priority.
+std::unique_ptr<spdlog::formatter> FormatterFor(bool to_journal) {
+  auto formatter = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc);
+  formatter->add_flag<JournalPriority>('*');
+  formatter->set_pattern(to_journal ? "%*%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v");
+  return formatter;
+}
+
 }  // namespace
 
 void StartLog(const std::string& level) {
   auto logger = std::make_shared<spdlog::logger>("spillwayd",
                                                  std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  // journald adds the time.
-  const bool to_journal = std::getenv("JOURNAL_STREAM") != nullptr;
-  logger->set_pattern(to_journal ? "%v" : "%Y-%m-%dT%H:%M:%S.%eZ %l %v",
-                      spdlog::pattern_time_type::utc);
+  logger->set_formatter(FormatterFor(std::getenv("JOURNAL_STREAM") != nullptr));
   logger->flush_on(spdlog::level::trace);
   spdlog::set_default_logger(logger);
   SetLogLevel(level);

@@ -1,5 +1,6 @@
 // The agent's log on standard error, with a level that can change at any time. Under journald
-// (JOURNAL_STREAM) lines have no time stamp. Any thread. The only use of spdlog.
+// (JOURNAL_STREAM) lines begin with their syslog priority instead of the time. Any thread. The only
+// use of spdlog.
 #pragma once
 
 #include <string>

@@ -108,7 +108,6 @@ class Node {
     std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
     std::vector<uint64_t> unread;            // serials of grants sent and not answered
     std::optional<GrantDecision> unsent;     // the newest grant held back
-    bool told_admission = false;
     int64_t granted_host_bytes = 0;
     int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
     int64_t most_held_bytes = 0;    // of device memory, within its promise

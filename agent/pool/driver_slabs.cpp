@@ -15,9 +15,9 @@
 namespace spillway::agent {
 namespace {
 
-// Waits for a killed worker's end only for so long: a process stuck in the driver may die late.
-constexpr int kLooksAtTheDead = 100;
-constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+// A killed process that is stuck in the driver may die late: later calls reap it.
+constexpr int kMostReapPolls = 100;
+constexpr auto kReapPollPause = std::chrono::milliseconds(5);
 
 // The child gets default signals and none of the agent's files.
 int Spawn(const std::vector<std::string>& command, int socket, pid_t* worker) {
@@ -48,6 +48,7 @@ DriverSlabs::DriverSlabs(std::vector<std::string> command, int patience_ms)
 
 base::Status DriverSlabs::Start() {
   if (socket_) return base::Ok();
+  Reap();
   int pair[2];
   if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) != 0)
     return base::ErrnoError("no socket for the process that asks the driver");
@@ -106,9 +107,17 @@ void DriverSlabs::Rest() {
   socket_.Reset();
   if (worker_ == 0) return;
   kill(worker_, SIGKILL);
-  for (int look = 0; look < kLooksAtTheDead && waitpid(worker_, nullptr, WNOHANG) == 0; ++look)
-    std::this_thread::sleep_for(kBetweenLooks);
+  unreaped_.push_back(worker_);
   worker_ = 0;
+  for (int poll = 0; poll < kMostReapPolls; ++poll) {
+    Reap();
+    if (unreaped_.empty()) return;
+    std::this_thread::sleep_for(kReapPollPause);
+  }
+}
+
+void DriverSlabs::Reap() {
+  std::erase_if(unreaped_, [](pid_t worker) { return waitpid(worker, nullptr, WNOHANG) != 0; });
 }
 
 void DriverSlabs::Stop() { eventfd_write(stop_.get(), 1); }

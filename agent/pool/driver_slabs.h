@@ -53,6 +53,7 @@ class DriverSlabs {
   base::Status Start();
   Answer Ask(const SlabRequest& request);
   bool AwaitReply() const;
+  void Reap();
 
   const std::vector<std::string> command_;
   const int patience_ms_;
@@ -60,6 +61,7 @@ class DriverSlabs {
   // 0 and invalid without a worker.
   pid_t worker_ = 0;
   base::UniqueFd socket_;
+  std::vector<pid_t> unreaped_;  // killed workers that had not ended yet
 };
 
 }  // namespace spillway::agent
