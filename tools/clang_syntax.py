@@ -3,9 +3,9 @@
 
 usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT] [--without-tests]
 
-Takes the commands from BUILD_DIR/compile_commands.json, adds -Wthread-safety to the warnings, all as errors. With
---tidy it runs clang-tidy by .clang-tidy instead. Every file gets a pass of its own, also where gcc compiles several in one
-call: so each must include what it needs, and clang sees what is unused only in the file that it is given.
+Takes the commands from BUILD_DIR/compile_commands.json and adds -Wthread-safety; all warnings are errors. With --tidy it
+runs clang-tidy with .clang-tidy instead. Each file is compiled alone, even if gcc compiles several in one call. So each
+file must include what it needs. Clang reports unused names only for the file that it is given.
 """
 import argparse
 import concurrent.futures
@@ -19,19 +19,19 @@ import sys
 import source_tree
 
 WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wthread-safety"]
-# Flags that only gcc knows, or that ask for an output.
+# Flags of gcc alone, and flags for output files.
 DROPPED = {"-c", "-MD", "-MMD", "-fno-gnu-unique", "-static-libstdc++", "-static-libgcc"}
 DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ"}
 DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fconcepts")
 
 
-# CMake's names for the files that include several sources, and how those look.
+# CMake's unity files, and their lines.
 UNITY_FILE = re.compile(r"/Unity/unity_\w+_cxx\.cxx$")
 UNITY_LINE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 
 
 def entries_of_sources(entries):
-    """As if each source had been compiled by itself: with the flags of the call that it was compiled in."""
+    """Splits a unity file into its sources, each with the flags of the unity file."""
     for entry in entries:
         if not UNITY_FILE.search(entry["file"]):
             yield entry
@@ -57,7 +57,7 @@ def words_of(entry):
 def kept_flags(entry):
     words = words_of(entry)
     while words and not words[0].startswith("-"):
-        words = words[1:]  # the compiler, and ccache before it
+        words = words[1:]  # ccache and the compiler
     flags, skip = [], False
     for word in words:
         if skip:
@@ -92,7 +92,7 @@ def main():
     entries = entries_of_sources(json.loads((build_dir / "compile_commands.json").read_text(encoding="utf-8")))
     if options.without_tests:
         entries = [entry for entry in entries if not pathlib.Path(entry["file"]).is_relative_to(source_tree.ROOT / "tests")]
-    # One pass per file: some are compiled into several targets, with the same warnings.
+    # One pass per file, though some belong to several targets: the warnings are the same.
     by_file = {entry["file"]: entry for entry in entries if is_ours(entry, build_dir) and options.only in entry["file"]}
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:

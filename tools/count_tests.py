@@ -3,8 +3,8 @@
 
 usage: count_tests.py REPORT... [--again REPORT]
 
---again: of failed tests that ran once more; they count by that, and are named. Before the last line stands the end of what each failed
-test said: where only the end of a log is kept, it is the part that is needed.
+--again: reports of failed tests that ran once more; the second result counts, and the tests are named. Before the last line
+stands the end of each failed test's output, because some logs keep only their end.
 """
 import argparse
 import collections

@@ -14,7 +14,7 @@ import sys
 import urllib.request
 
 FOLDER = pathlib.Path(__file__).resolve().parent.parent / "dashboards"
-ADDED_LABELS = {"job", "instance"}  # by the scrape
+ADDED_LABELS = {"job", "instance"}  # the scrape adds these
 PROMETHEUS_OWN = {"up": set()}
 GROUPING = re.compile(r"\b(by|without|on|ignoring|group_left|group_right)\s*\(([^)]*)\)")
 SELECTOR = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)?\s*\{([^}]*)\}")
@@ -26,7 +26,7 @@ BOARD_MATCHERS = ('job=~"$job"', 'instance=~"$instance"')
 
 
 def exported(text):
-    """Name of each metric in a scrape -> its labels."""
+    """Metric name -> its labels, from a scrape."""
     metrics = {}
     for line in text.splitlines():
         sample = re.match(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(\{(.*)\})? ", line)
@@ -36,7 +36,7 @@ def exported(text):
 
 
 def names_in(expression):
-    """The metrics that an expression names."""
+    """The metrics in an expression."""
     text = GROUPING.sub(" ", expression)
     text = re.sub(r"\{[^}]*\}", " ", text)
     text = RANGE.sub(" ", re.sub(r'"[^"]*"', " ", text))
@@ -70,7 +70,7 @@ def expression_offences(expression, metrics):
 
 
 def rules():
-    """(file, what, expression, labels) of each rule; the files' form is our own, one expression a line."""
+    """(file, name, expression) of each rule. Our files have one expression per line."""
     for path in sorted(FOLDER.glob("prometheus/*.yml")):
         what = None
         for line in path.read_text().splitlines():
@@ -82,7 +82,7 @@ def rules():
 
 
 def recorded(metrics):
-    """Recorded metrics with the labels of what they are made from."""
+    """Recorded metrics, with the labels of their source metrics."""
     made = {}
     for _, what, expression in rules():
         if ":" in what:
@@ -134,7 +134,7 @@ def board_offences(path, metrics):
 
 
 def check(text):
-    """All offences, and how many expressions were looked at."""
+    """All offences, and the number of expressions."""
     metrics = {**exported(text), **PROMETHEUS_OWN}
     metrics.update(recorded(metrics))
     found, count = [], 0

@@ -17,7 +17,7 @@ import hook_table
 
 ENTRY = Path(__file__).resolve().parent.parent / "interposer/entry"
 ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6"}
-# One pointer: frame_dummy, which gcc's crtbeginS.o puts into every shared library and which does nothing here.
+# One pointer: frame_dummy. gcc's crtbeginS.o puts it into every shared library; it does nothing here.
 CONSTRUCTOR_BYTES = 8
 
 
@@ -31,7 +31,7 @@ def exported_symbols(library):
 
 
 def library_symbols():
-    """Of other libraries than the driver."""
+    """Hooked symbols of libraries other than the driver."""
     rows = (re.findall(r"^SPILLWAY_(?:NVML|DNN)\((\w+)\)", (ENTRY / table).read_text(encoding="utf-8"), re.MULTILINE)
             for table in ("nvml_table.inc", "dnn_table.inc"))
     return set().union(*rows)
@@ -41,7 +41,7 @@ def dynamic_entries(library, tag):
     return re.findall(rf"\({tag}\)\s+(?:.*\[(.*)\]|(\d+) \(bytes\))", output_of("readelf", "-dW", str(library)))
 
 
-# A function's static objects are handed to __cxa_atexit; what asks for a call at exit goes through atexit.
+# Static objects of functions register with __cxa_atexit; deliberate calls at exit go through atexit.
 def functions_with_exit_destructors(library):
     function, found = "", set()
     for line in output_of("objdump", "-dC", "--no-show-raw-insn", str(library)).splitlines():

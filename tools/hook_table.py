@@ -1,4 +1,4 @@
-"""Reads interposer/entry/hook_table.inc, the list of the driver's symbols, for the checks over it."""
+"""Reads interposer/entry/hook_table.inc, the list of the driver's symbols, for the checks of that list."""
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -15,7 +15,7 @@ class Row(NamedTuple):
 
     @property
     def function(self):
-        """The name that the forms of one function share: cuMemcpyHtoDAsync of cuMemcpyHtoDAsync_v2_ptsz."""
+        """The common name of a function's forms: cuMemcpyHtoDAsync for cuMemcpyHtoDAsync_v2_ptsz."""
         return re.sub(r"(_v\d+)?(_ptds|_ptsz)?$", "", self.symbol)
 
 

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Checks that includes go one way: between the folders, and between the rooms inside a folder.
+"""Checks that includes go one way: between the folders, and between the modules inside a folder.
 
-Exit code 1 and one line per offence, `file:line: what`, when they do not.
+Prints one line per offence, `file:line: what`; the exit code is then 1.
 """
 import re
 import sys
 
 import source_tree
 
-# Folder -> folders that its files may include beside their own.
+# Folder -> other folders that its files may include.
 FOLDERS = {
     "base": set(),
     "protocol": {"base"},
@@ -18,23 +18,23 @@ FOLDERS = {
     "agent": {"base", "protocol", "scheduler"},
     "cli": {"base", "protocol", "scheduler", "simulator"},
 }
-# Tests see everything, but a workload is a stranger to Spillway: it must run where only CUDA is installed.
+# Tests may include everything. A workload must run where only CUDA is installed, so it includes nothing of ours.
 STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
 
-# Rooms in the order in which data passes: a room may include itself and the rooms after it.
+# Modules in the order in which data passes: a module may include itself and the modules after it.
 ROOMS = {
     "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "ledger", "lease", "driver", "config"],
     "agent": ["loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
     "simulator": ["dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
-# The same inside a room whose files stand in folders. Files beside these folders belong to the last.
+# Likewise the folders inside a module. Files beside these folders count as the last one.
 INNER_ROOMS = {
     "simulator/driver": ["api", "calls", "device", "engine", "memory", "machine"],
 }
-# Lists that several rooms expand, each for its own part.
+# Lists that several modules expand, each for its own part.
 SHARED_LISTS = {"interposer/entry/hook_table.inc"}
-# Only these may include cuda.h and friends by name; the rest reaches the driver through them.
+# Only these may include cuda.h and cudaTypedefs.h; other files include these instead.
 CUDA_HEADER_OWNERS = {"interposer": "interposer/driver/cuda_abi.h"}
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+["<]([^">]+)[">]')

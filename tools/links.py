@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the links in the pages: the file is there, and the function that a link to code names is in it.
+"""Checks the links in the pages: the file exists, and contains the function that a link to code names.
 
-A link to code is named by a function, like [`Residency::NewRange`](../interposer/execute/residency.cpp). Exit code 1 and one line per
-offence, `file:line: what`, where one leads nowhere.
+A link to code has a function as its text, like [`Residency::NewRange`](../interposer/execute/residency.cpp). Prints one line
+per broken link, `file:line: what`; the exit code is then 1.
 """
 import pathlib
 import re

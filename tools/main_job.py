@@ -4,8 +4,8 @@
 usage: main_job.py BUILD_DIR [--profile NAME] [--shares 100,50,25] [--json FILE] [-- COMMAND...]
 
 The command (default: BUILD_DIR/workloads/digits_cnn) runs bare, then without a budget to measure its peak, then with
-each share of that peak. Exit code 0 when every run printed, line for line, what the bare run printed, and never held
-more device memory than its budget, by the simulator's own statistics. Figures of time are simulated.
+each share of that peak. The exit code is 0 if every run printed the same lines as the bare run and kept its budget. The
+simulator's own statistics prove the budget. Times are simulated.
 """
 import argparse
 import dataclasses
@@ -23,9 +23,9 @@ class Run:
     label: str
     budget: str  # as given to --budget; empty: none
     output: str = ""
-    errors: str = ""  # what it printed there
-    report: dict = dataclasses.field(default_factory=dict)  # Spillway's own; empty for the bare run
-    statistics: dict = dataclasses.field(default_factory=dict)  # the simulator's
+    errors: str = ""  # standard error
+    report: dict = dataclasses.field(default_factory=dict)  # Spillway's report; empty for the bare run
+    statistics: dict = dataclasses.field(default_factory=dict)  # of the simulator
     wall_seconds: float = 0.0
 
 
@@ -41,7 +41,10 @@ def read_json(path, writer):
 
 
 def execute(run, build_dir, profile, command, folder, settings=None, options=()):
-    """Fills in what `run` printed, reported and cost. `settings`: of its environment; `options`: of spillway run, but for the bare run."""
+    """Fills in the output, reports and wall time of `run`.
+
+    `settings` go into its environment, `options` to `spillway run`, except for the bare run.
+    """
     spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
     report, statistics = folder / "report.json", folder / "statistics.json"
     for stale in (report, statistics):
@@ -73,7 +76,7 @@ def moved_bytes(run):
 
 
 def faults(run, bare):
-    """What `run` did that it must not; an empty list is a pass."""
+    """The rules that `run` broke; empty if it passed."""
     found = []
     if run.output != bare.output:
         found.append("printed something else than the bare run")
@@ -97,7 +100,7 @@ def print_table(header, rows):
 
 
 def print_training(runs):
-    """The lines in which the job sums itself up, side by side: everything but its single steps."""
+    """Prints the jobs' summary lines side by side, without their single steps."""
     lines = [[line for line in run.output.splitlines() if not line.startswith("step ")] for run in runs]
     if len({len(column) for column in lines}) != 1:
         return
@@ -108,7 +111,7 @@ def print_training(runs):
 def split_row(cells):
     """("epoch 1 mean loss 0.5", "epoch 1 mean loss 0.6") -> ["epoch 1 mean loss", "0.5", "0.6"]"""
     words = [cell.split(" ") for cell in cells]
-    named = 0  # the last word that is a name ends the label; what follows is the value
+    named = 0  # the label ends with the last alphabetic word; the value follows
     for i, word in enumerate(words[0]):
         if word.isalpha() and word != "of":
             named = i + 1

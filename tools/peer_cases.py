@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Checks that every case that users of other such layers reported is a test here, and says where.
+"""Checks that every case that users of similar GPU layers reported has a test here.
 
-The cases are numbered T1 to T26; a test bears its number in its name or in the table below. Exit code 1 and a line per
-case that nothing tests any more.
+The cases are numbered T1 to T26. A test has its number in its name or in the table below. Prints a line per case without a
+test; the exit code is then 1.
 """
 import pathlib
 import re
@@ -13,7 +13,7 @@ ENTRY_POINTS = "tests/integration/entry_points/peers_test.cpp"
 PROCESSES = "tests/integration/processes/processes_test.cpp"
 GPU = "tests/gpu/suite/peers.py"
 
-# Number: what was reported; where it is tested; what stands there.
+# Number: the reported case; the test's file or folder; a pattern to find there.
 CASES = {
     1: ("each entry point by the name and version asked for", ENTRY_POINTS, r"PeersT1,"),
     2: ("odd requests for entry points", ENTRY_POINTS, r"PeersT2,"),
@@ -37,7 +37,7 @@ CASES = {
         (21, "PyTorch beyond its budget"), (22, "PyTorch's allocators"), (23, "NCCL, captured too"),
         (24, "cuDNN near the budget"), (25, "NVML's figure and ours"), (26, "a plug-in loaded with RTLD_DEEPBIND"))},
 }
-# They concern the agent's protocol and metrics, which this tree does not have yet.
+# These concern the agent's protocol and metrics.
 AGENTS = {15, 19}
 
 

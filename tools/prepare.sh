@@ -1,25 +1,25 @@
-# Sourced by ./check and ./try, from the root of the tree: installs what is missing, configures, builds.
+# Sourced by ./check and ./try, from the root of the tree: installs missing packages, configures, builds.
 #
-# Says each step before it does it and how long it took after; the first failure ends the script with a last line that
-# names the step. BUILD_DIR (default build) may be set by the caller.
+# Prints each step before it runs, and its time afterwards. The first failure ends the script with a line that names the
+# step. The caller may set BUILD_DIR (default build).
 set -euo pipefail
 BUILD_DIR=${BUILD_DIR:-build}
 JOBS=$(nproc)
 STEP_TIMES=()
-# What ccache keeps of this tree serves a clone of it in another folder.
+# ccache's results for this tree then also serve a clone in another folder.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-# Nothing is found in an empty cache: ccache's depend mode spares the preprocessor's run that would look for it.
+# With an empty cache, depend mode saves the preprocessor's run that looks for a result.
 if command -v ccache > /dev/null && ccache --print-stats 2> /dev/null | grep -qP '^files_in_cache\t0$'; then
   export CCACHE_DEPEND=1
 fi
-# For a processor that OpenBLAS does not know it takes its slowest kernels, and the simulated cuBLAS most of a trainer's time.
+# OpenBLAS uses its slowest kernels on an unknown processor. The simulated cuBLAS would then dominate a trainer's time.
 if grep -qw avx2 /proc/cpuinfo 2> /dev/null && grep -qw fma /proc/cpuinfo; then
   export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-Haswell}
 fi
 
 say() { printf '\n== %s\n' "$*"; }
 
-# step NAME COMMAND...: runs it and remembers its wall time.
+# step NAME COMMAND...: runs the command and records its wall time.
 step() {
   local name=$1 begin=$SECONDS
   shift

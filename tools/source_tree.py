@@ -1,4 +1,4 @@
-"""Our own source files, as git knows them: shared by the checks."""
+"""Lists and reads the source files under version control, for the checks."""
 import pathlib
 import subprocess
 
@@ -6,7 +6,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 
 def tracked_files(*suffixes):
-    """Paths relative to the root of every file under version control (or about to be) with one of `suffixes`."""
+    """Paths, relative to the root, of tracked and untracked files that git does not ignore, with one of `suffixes`."""
     listing = subprocess.run(
         ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, check=True, capture_output=True, text=True).stdout

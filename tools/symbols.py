@@ -18,10 +18,10 @@ from pathlib import Path
 import hook_table
 
 SILENT = ("kReports", "kHarmless")
-# The switch by which the header declares each symbol under its exported name (interposer/driver/cuda_abi.h).
+# Makes cuda.h declare each symbol under its exported name (interposer/driver/cuda_abi.h).
 EVERY_SYMBOL = ("-D__CUDA_API_VERSION_INTERNAL=1", "-D__CUDA_API_VERSION_INTERNAL_ODR=1")
 HEADERS = ("cuda.h", "cudaProfiler.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h")
-# What those include of others: empty files do, as types are not looked at.
+# Headers of other projects that those include. Empty files suffice, because types do not matter.
 STRANGERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
 DECLARATION = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(")
 

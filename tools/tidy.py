@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The house rules that a script can see (CONTRIBUTING.md has all of them).
+"""Checks the house rules that a script can check (CONTRIBUTING.md has all of them).
 
-Exit code 1 and one line per offence, `file:line: what`.
+Prints one line per offence, `file:line: what`; the exit code is then 1.
 """
 import re
 import sys
@@ -14,7 +14,7 @@ LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BANNER = re.compile(r"^\s*(//|#)\s*[-=*#/]{8,}\s*$")
 WRONG_WORD = re.compile(r"\b(class|struct|namespace)\s+\w*(Manager|Helper|Utils?|Hijack\w*)\b")
 PROBABLY_CODE = re.compile(r"^\s*//\s*((if|for|while) \(.*\) *\{|return\b[^.]*;$|#include|\w+(\.|->)\w+\(.*\);$)")
-LONGEST_FILE = 600  # ask why at 400, refuse here; generated lists excepted
+LONGEST_FILE = 600  # CONTRIBUTING.md: ask why at 400; lists are exempt
 LISTS = (".inc",)
 FOLDERS_WITH_README = ("agent", "base", "cli", "interposer", "protocol", "simulator", "tests", "tools", "docs")
 

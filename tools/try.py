@@ -3,8 +3,8 @@
 
 usage: try.py BUILD_DIR
 
-Exit code 0 when every run printed what the bare run printed, and held no more device memory than its budget. Times are those of
-the simulated GPU's clock.
+The exit code is 0 if every run printed the same as the bare run and held no more device memory than its budget. Times are
+those of the simulated GPU's clock.
 """
 import argparse
 import pathlib
@@ -19,8 +19,8 @@ GIB = 1 << 30
 STEADY_STEPS = 6
 DIGITS = ["digits_cnn", "--epochs=5"]
 RESNET = ["convnet", "--model=resnet50", "--image=224", "--batch=128", "--images=128", "--steps=22", "--times"]
-# At this size kernels do not compute: each writes a hash of what it reads, so that a wrong byte changes all that follows. The job
-# waits for its plan, as the simulated clock does.
+# At this size kernels do not compute: each writes a hash of its inputs, so a wrong byte changes all later output. The job and
+# the simulated clock wait for the plan.
 AT_REAL_SIZE = {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_LEARN": "wait"}
 
 
@@ -39,7 +39,7 @@ def last_line(run, name):
 
 
 def step_ms(run):
-    """Of the last steps, which follow a plan where there is one."""
+    """The median of the last steps, which follow the plan if there is one."""
     times = re.findall(r"^step \d+ took (\S+) ms$", run.errors, re.M)
     return statistics.median(float(text) for text in times[-STEADY_STEPS:])
 

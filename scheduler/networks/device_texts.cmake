@@ -1,4 +1,4 @@
-# Writes device_texts.cpp into the build folder: simulator/profiles/*.profile as string literals.
+# Writes device_texts.cpp into the build folder, with simulator/profiles/*.profile as string literals.
 function(spillway_device_texts target)
   set(profiles ${CMAKE_CURRENT_SOURCE_DIR}/../simulator/profiles)
   file(GLOB paths CONFIGURE_DEPENDS ${profiles}/*.profile)

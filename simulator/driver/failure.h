@@ -1,5 +1,4 @@
-// How the simulated driver's inner parts say no: a Failure carries the CUresult that the API call
-// returns.
+// The simulated driver's inner exception: it carries the CUresult that the API call returns.
 #pragma once
 
 #include "simulator/driver/abi.h"

@@ -14,7 +14,6 @@ namespace {
 
 constexpr unsigned kMaxWarps = kMaxBlockThreads / kWarpThreads;
 
-// What a blocked thread left behind.
 struct Waiter {
   Fiber* fiber;
   std::uint32_t mask;
@@ -30,8 +29,7 @@ struct Warp {
   std::uint32_t converging = 0;  // in Converge()
 };
 
-// Fibers ready to run, first come first served. Every thread of a block fits in, and the caller's
-// own stack.
+// A first-in first-out queue of ready fibers, at most a block's threads and the caller's stack.
 class ReadyQueue {
  public:
   bool empty() const { return head_ == tail_; }
@@ -50,17 +48,17 @@ struct Executor {
   unsigned threads = 0;
   RunThreads run = nullptr;
   const void* closure = nullptr;
-  bool in_grid = false;  // still true at BeginGrid(): the grid before was abandoned
+  bool in_grid = false;  // still true at BeginGrid(): the previous grid was abandoned
 
   Fiber caller;
   Fiber* current = &caller;
   Fiber fibers[kMaxBlockThreads];
-  unsigned fiber_count = 0;  // of them that have a stack
+  unsigned fiber_count = 0;  // those with a stack
   Fiber* idle[kMaxBlockThreads] = {};
   unsigned idle_count = 0;
   ReadyQueue ready;
 
-  bool blocked = false;  // some thread of this block has blocked: the statistics below count
+  bool blocked = false;  // some thread of this block has blocked, so the fields below are valid
   unsigned started = 0;
   unsigned ended = 0;
   Warp warps[kMaxWarps];
@@ -91,7 +89,7 @@ void StartStatistics(Executor& self) {
   if (rest) self.warps[self.threads / kWarpThreads].ended = ~(Bit(rest) - 1);
 }
 
-// Releases the lanes that wait together with `lane`, if none of them is still missing.
+// Releases the group of lanes that waits with `lane`, once all of its lanes have arrived.
 bool ReleaseGroup(Executor& self, unsigned warp_index, unsigned lane) {
   Warp& warp = self.warps[warp_index];
   Waiter* const waiters = &self.waiters[warp_index * kWarpThreads];
@@ -164,7 +162,7 @@ void FiberMain() {
 Fiber* FreshFiber(Executor& self) {
   if (self.idle_count) return self.idle[--self.idle_count];
   if (self.fiber_count == kMaxBlockThreads)
-    std::abort();  // more than a block has threads: the statistics are wrong
+    std::abort();  // more than a block has threads: the state is corrupt
   Fiber& fiber = self.fibers[self.fiber_count];
   PrepareFiber(fiber, self.fiber_count++, FiberMain);
   return &fiber;
@@ -203,7 +201,7 @@ void Retire(Executor& self) {
   GoTo(self, Next(self));
 }
 
-// Takes over what the thread's loop knows, before the thread is put to wait.
+// Takes over the state of the thread's loop before the thread waits.
 void Arrive(Executor& self, const ThreadPlace& place) {
   if (!self.blocked) {
     StartStatistics(self);

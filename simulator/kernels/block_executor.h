@@ -1,19 +1,15 @@
 // Runs the threads of one block on one CPU thread, with real barriers and warps.
 //
-// Called by: kernel bodies compiled with device/kernel.h, on whichever thread drives the simulated
+// Called by: kernel bodies compiled with device/kernel.h, on the thread that drives the simulated
 // GPU; one grid at a time per process (image.h). `linear` is a thread's index in its block, x
-// fastest. Ownership: fibers and their stacks belong to the executor for the life of the process.
+// fastest. Ownership: fibers and their stacks live as long as the process.
 //
 // Invariants
-//  1. A GPU thread runs on the caller's stack in a plain loop until one blocks. Only then do fibers
-//  appear: the blocked
-//     thread keeps its stack and the rest of the loop goes on upon another.
-//  2. The order is a function of the program alone: released threads in the order they arrived,
-//  then unstarted ones.
-//  3. BeginGrid() makes everything new, whatever became of the grid before it (a body may be
-//  abandoned by siglongjmp).
-//  4. A thread that ended counts as arrived everywhere. A block that cannot go on says what waits
-//  where and aborts.
+//  1. GPU threads run on the caller's stack in a plain loop until one blocks. Only then do fibers
+//     appear: the blocked thread keeps its stack, and the rest of the loop continues on another.
+//  2. The order depends on the program alone: released threads as they arrived, then new ones.
+//  3. BeginGrid() resets everything: siglongjmp may have abandoned the previous grid's body.
+//  4. An ended thread counts as arrived everywhere. A deadlock prints the waiters and aborts.
 #pragma once
 
 #include <cstdint>
@@ -29,15 +25,13 @@ inline constexpr unsigned kMaxDynamicSharedBytes = 256 * 1024;
 // Runs every unstarted thread of the block; returns when none is left.
 using RunThreads = void (*)(const void* closure);
 
-// What the calling thread's loop knows: threads [unblocked_from, linear) ended without ever
-// blocking.
+// The state of the calling thread's loop: threads [unblocked_from, linear) ended without blocking.
 struct ThreadPlace {
   unsigned linear;
   unsigned started;
   unsigned unblocked_from;
 };
 
-// A warp operation seen by one of its lanes when all have arrived.
 struct WarpView {
   std::uint32_t participants;
   std::uint64_t values[kWarpThreads];
@@ -61,8 +55,7 @@ void RunEnded(unsigned first, unsigned end);
 BarrierResult WaitAtBarrier(const ThreadPlace& place, bool predicate);
 std::uint64_t WaitInWarp(const ThreadPlace& place, std::uint32_t mask, std::uint64_t value,
                          std::uint32_t argument, WarpOperation operation);
-// The lanes of the warp that are together: waits until every other lane ended, blocked or came here
-// too.
+// Waits until all other lanes of the warp ended, blocked or arrived here; returns those here.
 std::uint32_t Converge(const ThreadPlace& place);
 
 extern unsigned char dynamic_shared[kMaxDynamicSharedBytes];

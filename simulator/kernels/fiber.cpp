@@ -9,7 +9,7 @@
 extern "C" __attribute__((visibility("hidden"))) void spillway_switch_stacks(void** saved,
                                                                              void* next);
 
-// The callee-saved registers of the System V ABI are all that must survive a call.
+// A call must preserve only the callee-saved registers of the System V ABI.
 asm(R"(
   .text
   .hidden spillway_switch_stacks
@@ -40,8 +40,7 @@ namespace {
 constexpr std::size_t kStackBytes = 160 * 1024;
 constexpr std::size_t kGuardBytes = 4096;
 constexpr int kSavedRegisters = 6;
-// Stacks lie whole pages apart: begun at the same offset, all of a block's frames would fight for a
-// few cache sets.
+// Stacks lie whole pages apart. Without this stagger their frames would share a few cache sets.
 constexpr std::size_t kStaggerBytes = 9 * 64;
 constexpr std::size_t kStaggerSteps = 64;
 
@@ -60,8 +59,7 @@ char* NewStack() {
 
 void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry) {
   if (!fiber.stack) fiber.stack = NewStack();
-  // The entry's return address slot stays empty: the ABI wants rsp = 16 n + 8 at a function's first
-  // instruction.
+  // An empty return address: the ABI wants rsp = 16 n + 8 at a function's first instruction.
   auto** top = reinterpret_cast<void**>(fiber.stack + kStackBytes - 64 -
                                         number % kStaggerSteps * kStaggerBytes);
   *--top = nullptr;

@@ -1,7 +1,7 @@
-// A stack of its own and the switch between stacks.
+// A separate stack, and the switch between stacks.
 //
-// Called by: block_executor.cpp, on the thread that drives the simulated GPU. A Fiber with no stack
-// of its own stands for the thread's ordinary stack. Stacks are never unmapped.
+// Called by: block_executor.cpp, on the thread that drives the simulated GPU. A Fiber without a
+// stack stands for the thread's ordinary stack. Stacks are never unmapped.
 #pragma once
 
 namespace spillway::simulator::executor {
@@ -13,10 +13,10 @@ struct Fiber {
 
 using FiberEntry = void (*)();
 
-// Gives the fiber a stack (guarded by an inaccessible page) when it has none, and makes it begin at
-// `entry`. Fibers with different numbers keep their innermost frames in different cache sets.
+// Makes the fiber begin at `entry`, with a new stack (with a guard page) if it has none. Numbers
+// spread the innermost frames over different cache sets.
 void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry);
-// Saves the running context in `from` and goes on where `to` was left.
+// Saves the running context in `from` and continues at the saved one of `to`.
 void SwitchFiber(Fiber& from, const Fiber& to);
 
 }  // namespace spillway::simulator::executor

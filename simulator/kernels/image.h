@@ -1,23 +1,20 @@
-// The contract between the simulated driver and whoever supplies kernels to it.
+// The contract between the simulated driver and the suppliers of kernels.
 //
 // Used by: simulator/driver (loads images, runs bodies), plug-ins made by tools/simkernels,
-// simulator/dnn (its operations are kernels too), tests that bring kernels of their own. Threads: a
-// body runs on whichever thread drives the simulated GPU, one body at a time per process.
-// Ownership: an image and all it points to is constant and outlives the process' use of the driver.
+// simulator/dnn (its operations are kernels too), tests with their own kernels.
+// Threads: a body runs on the thread that drives the simulated GPU, one body at a time per process.
+// Ownership: an image is constant, with all it points to, and outlives the use of the driver.
 //
 // Invariants
-//  1. `cuModuleLoadData`/`cuLibraryLoadData` given a pointer to an Image, or to an ELF file that
-//  holds one (module_elf.h),
-//     loads it; given anything else (a fat binary,
-//     a cubin, PTX) they make a module whose kernels and globals are resolved by name among the
-//     plug-ins. Plug-ins are `<executable>.kernels.so` beside the program and those in
-//     SPILLWAY_SIM_KERNELS (colon-separated paths).
+//  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an ELF
+//     file that holds one (module_elf.h). From other data (a fat binary, a cubin, PTX) they make a
+//     module whose kernels and globals come by name from plug-ins: `<executable>.kernels.so` beside
+//     the program, and the colon-separated paths in SPILLWAY_SIM_KERNELS.
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
 //  3. Kernel names are the Itanium-mangled names that nvcc gives to the same kernels.
-//  4. A body that touches unmapped device memory is abandoned by siglongjmp: it may leave no lock
-//  held and any
-//     executor state behind it must be rebuilt by the next body.
-//  5. A body calls neither CUDA nor anything that allocates device memory.
+//  4. siglongjmp abandons a body that touches unmapped device memory. So a body holds no lock while
+//     it touches memory, and the next body rebuilds all executor state.
+//  5. A body calls neither CUDA nor functions that allocate device memory.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +32,7 @@ struct LaunchShape {
   std::uint32_t dynamic_shared_bytes;
 };
 
-// What the operation would cost a GPU; the driver turns it into time by the device profile:
-// max(flops / peak_flops, bytes / memory_bandwidth) + launch overhead.
+// On a GPU. The driver's time: max(flops / peak_flops, bytes / memory_bandwidth) + launch overhead.
 struct KernelCost {
   std::uint64_t flops;
   std::uint64_t device_bytes;
@@ -59,18 +55,17 @@ struct KernelEntry {
   const KernelParameter* parameters;
 };
 
-// What a kernel does with memory, for the compute mode `tags` (driver/tags.h), in which it is not
-// run.
+// A kernel's memory use. The compute mode `tags` needs it instead of running the kernel.
 enum class UseKind : std::uint32_t {
   kRead,
-  kWrite,     // all of it, whatever was there before
+  kWrite,     // all of it, without reading it
   kUpdate,    // reads and writes
-  kClobbers,  // reads and writes; nothing else that the kernel writes depends on it
+  kClobbers,  // reads and writes; no other output depends on the bytes read
   kPart,      // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
 };
 
 struct KernelUse {
-  void* pointer;  // null: this operand is not there
+  void* pointer;  // null: no such operand
   std::uint64_t size_bytes;
   UseKind kind;
   std::uint32_t part = 0;

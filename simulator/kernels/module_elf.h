@@ -1,14 +1,12 @@
-// An image in the form in which a compiler hands a module to the driver: an ELF file for NVIDIA's
-// machine.
+// An image as compilers pass modules to the driver: in an ELF file for NVIDIA's machine.
 //
-// Used by programs built by `simkernels --host` and by tests whose modules shall list their
-// variables as real ones do. The simulated driver finds the image in it; whoever else reads its
-// symbol table learns names and sizes, as from a cubin. Ownership: what is made lives as long as
-// the process, as the image must.
+// Used by programs built by `simkernels --host`, and by tests whose modules must list their
+// variables as real modules do. The simulated driver finds the image in the file. Other readers of
+// its symbol table get names and sizes, as from a cubin.
+// Ownership: the file lives as long as the process, as the image must.
 //
 // Invariants
-//  1. Kernels are STT_FUNC symbols, variables STT_OBJECT symbols of `.nv.global`, by their names in
-//  the image.
+//  1. Symbols have the image's names: kernels STT_FUNC, variables STT_OBJECT in `.nv.global`.
 //  2. The section `.spillway.image` holds the image's address.
 #pragma once
 
@@ -29,7 +27,6 @@ namespace internal {
 
 class ElfWriter {
  public:
-  // Where the bytes lie in the file.
   Elf64_Off Append(const void* data, std::size_t bytes) {
     file_.resize((file_.size() + 7) / 8 * 8);
     const std::size_t at = file_.size();

@@ -1,5 +1,4 @@
-// The image of a plug-in or program: the kernels and globals that simkernels put into the linker's
-// sections.
+// A plug-in's or program's image: kernels and globals that simkernels put into linker sections.
 #include "simulator/kernels/image.h"
 
 #include <cstddef>
@@ -8,7 +7,7 @@ using spillway::simulator::GlobalEntry;
 using spillway::simulator::Image;
 using spillway::simulator::KernelEntry;
 
-// The linker defines these around the sections; weak, for a file may have no globals or no kernels.
+// The linker defines these around the sections. Weak: a file may have no globals or no kernels.
 extern "C" {
 extern const KernelEntry __start_spillway_kernels[] __attribute__((weak, visibility("hidden")));
 extern const KernelEntry __stop_spillway_kernels[] __attribute__((weak, visibility("hidden")));
@@ -16,8 +15,7 @@ extern const GlobalEntry __start_spillway_globals[] __attribute__((weak, visibil
 extern const GlobalEntry __stop_spillway_globals[] __attribute__((weak, visibility("hidden")));
 }
 
-// simkernels writes these entries in assembly: name, body, cost, count (8 bytes), parameters; name,
-// address, size.
+// simkernels writes these in assembly: name, body, cost, count, parameters; name, address, size.
 static_assert(sizeof(KernelEntry) == 40 && offsetof(KernelEntry, parameters) == 32);
 static_assert(sizeof(GlobalEntry) == 24 && offsetof(GlobalEntry, size_bytes) == 16);
 

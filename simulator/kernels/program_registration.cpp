@@ -1,5 +1,4 @@
-// Registers the kernels of a program built by `simkernels --host` with the CUDA runtime, as nvcc's
-// generated code does.
+// Registers kernels of a `simkernels --host` program with the CUDA runtime, as nvcc's code does.
 #include <cuda_runtime_api.h>
 #include <fatbinary_section.h>
 
@@ -15,13 +14,13 @@ void __cudaRegisterFunction(void** handle, const char* host_function, char* devi
 void __cudaRegisterVar(void** handle, char* host_variable, char* device_address, const char* name,
                        int external, std::size_t size_bytes, int constant, int global);
 
-// The kernels' functions, in the order of the image's kernels.
+// In the order of the image's kernels.
 extern const char* const __start_spillway_functions[] __attribute__((weak, visibility("hidden")));
 }
 
 namespace {
 
-// Before every static initialiser of the program: one of them may launch a kernel.
+// Runs before every static initialiser of the program, because one may launch a kernel.
 __attribute__((constructor(101))) void RegisterProgram() {
   const auto& image = *spillway_sim_image();
   static const __fatBinC_Wrapper_t wrapper = {

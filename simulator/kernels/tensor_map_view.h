@@ -1,13 +1,11 @@
-// What the simulated driver writes into a CUtensorMap's 128 opaque bytes. Its own layout: NVIDIA's
-// is not documented.
+// The simulated content of a CUtensorMap's 128 opaque bytes; NVIDIA's layout is not documented.
 //
 // Made by: simulator/driver (cuTensorMapEncode*). Read by: device/tensor_maps.h in kernels, and by
-// the driver where it looks for the memory that a launch may use.
+// the driver, to find the memory that a launch may use.
 //
 // Invariants
-//  1. Plain bytes that may be copied anywhere; the copy is as good as the original.
-//  2. The address is kept inverted: on a GPU too a tensor map is opaque, so no word of it may be
-//  taken for a pointer.
+//  1. Plain bytes that may be copied anywhere; a copy is as good as the original.
+//  2. The address is inverted: as in a GPU's opaque tensor map, no word may look like a pointer.
 #pragma once
 
 #include <cstdint>

@@ -1,15 +1,13 @@
-// What a texture or surface object is to a kernel: the handle is the address of one of these.
+// A texture or surface object as kernels see it: the handle is the address of a TextureView.
 //
 // Made by: simulator/driver (cuTexObjectCreate, cuSurfObjectCreate). Read by: device/textures.h and
-// device/surfaces.h in kernels, on whichever thread drives the simulated GPU. Ownership: the driver
-// owns a view until its object is destroyed.
+// device/surfaces.h in kernels, on the thread that drives the simulated GPU.
+// Ownership: the driver owns a view until its object is destroyed.
 //
 // Invariants
-//  1. Constant while the object lives. A kernel that uses a destroyed object reads whatever is
-//  there by then.
-//  2. The texels lie in device memory, rows of `pitch_bytes`, slices (or layers) of `slice_bytes`:
-//  a fetch from memory
-//     that is unmapped faults like a load.
+//  1. Constant while the object lives. Using a destroyed object reads arbitrary memory.
+//  2. The texels lie in device memory, rows of `pitch_bytes`, slices (or layers) of `slice_bytes`.
+//     A fetch from unmapped memory faults like a load.
 //  3. `format` and the modes are the numbers of cuda.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// The simulated management library. Threads: any; its state is made once and then only read, but
-// for the count of initialisations.
+// The simulated management library. Threads: any. After initialisation its state is only read,
+// except the count of initialisations.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ std::string UuidText(const Profile& profile, int ordinal) {
   return text;
 }
 
-// The machine as the environment describes it to the driver too.
+// The machine by the same environment variables as the driver's.
 struct Machine {
   Profile profile;
   std::uint64_t capacity_bytes = 0;
@@ -76,7 +76,7 @@ struct Machine {
     capacity_bytes -= capacity_bytes % kGranuleBytes;
     const int count = std::clamp(std::atoi(Setting(environment::kSimDevices, "1").c_str()), 1, 8);
     for (int i = 0; i < count; ++i) {
-      // The bus as NVML writes it: with eight digits for the domain.
+      // NVML writes the domain of a bus with eight digits.
       devices.push_back({i, UuidText(profile, i), "0000" + simulator::BusIdOf(i)});
     }
     works = true;
@@ -88,8 +88,7 @@ Machine& TheMachine() {
   return *machine;
 }
 
-// What the statistics of this process's simulated driver say; 0 where there is none. The driver is
-// named by its path, since a preload library may bear its name.
+// 0 without a simulated driver in this process, which a preload library's name must not hide.
 std::uint64_t ReadStatistics(const char* key, int ordinal) {
   static void* const driver =
       dlopen((OwnFolder() / "libcuda.so.1").c_str(), RTLD_LAZY | RTLD_LOCAL | RTLD_NOLOAD);
@@ -101,8 +100,7 @@ std::uint64_t ReadStatistics(const char* key, int ordinal) {
   return value == ~std::uint64_t{0} ? 0 : value;
 }
 
-// Who uses a device: those on the machine that is shared, or this process while it has a context
-// there.
+// The processes on a device: those of the shared machine, or this process if it has a context.
 std::vector<simulator::NodeProcess> UsersOf(int ordinal) {
   if (const std::string node = Setting(environment::kSimNode, ""); !node.empty()) {
     return simulator::ReadNodeProcesses(node, ordinal);

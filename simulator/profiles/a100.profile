@@ -20,7 +20,7 @@ d2h_both_bytes_per_second = 18500000000
 launch_overhead_ns = 2000
 copy_overhead_ns = 2500
 api_call_ns = 200
-# Virtual memory management and pinning, per call, as published for an A100 (2 MiB handles) and for cudaHostAlloc.
+# Costs per call of virtual memory management (published for an A100, 2 MiB handles), and of pinning (cudaHostAlloc).
 vmm_create_ns = 193000
 vmm_map_ns = 1500
 vmm_set_access_ns = 36000

@@ -1,4 +1,4 @@
-# H200: 4.3 TB/s and the link rates were observed on an H200; the both-way rates are an estimate; FP32 from the vendor sheet.
+# H200: 4.3 TB/s and the link rates were measured on an H200; the both-way rates are estimates; FP32 is the vendor's figure.
 device_name = Simulated H200
 compute_major = 9
 compute_minor = 0
@@ -20,7 +20,7 @@ d2h_both_bytes_per_second = 44000000000
 launch_overhead_ns = 2000
 copy_overhead_ns = 2000
 api_call_ns = 200
-# Virtual memory management and pinning, per call, as published for an A100 (2 MiB handles) and for cudaHostAlloc.
+# Costs per call of virtual memory management (published for an A100, 2 MiB handles), and of pinning (cudaHostAlloc).
 vmm_create_ns = 193000
 vmm_map_ns = 1500
 vmm_set_access_ns = 36000

@@ -1,4 +1,4 @@
-// CUDA arrays, and copies that name one by its handle.
+// CUDA arrays, and copies to and from them.
 #include <algorithm>
 
 #include "simulator/runtime/channels.h"
@@ -58,7 +58,6 @@ cudaError_t LargestLinear(const DriverTable& driver, std::size_t* width,
       driver.cuDeviceGetTexture1DLinearMaxWidth(width, channels.format, channels.count, device));
 }
 
-// Where in an array a copy's box begins.
 struct Place {
   cudaArray_const_t array;
   std::size_t x_bytes;
@@ -109,7 +108,7 @@ CUDA_MEMCPY2D BetweenArrays(const Place& target, const Place& source, const Box&
   return copy;
 }
 
-// The old calls name a run of bytes that goes on in the next row. Calls copy(place, box, bytes done
+// In the old calls a run of bytes continues in the next row. Calls copy(place, box, bytes done
 // before) for the rest of the first row, the whole rows, and the beginning of the last.
 template <typename Copy>
 cudaError_t ByRows(const DriverTable& driver, const Place& start, std::size_t bytes, Copy copy) {

@@ -1,4 +1,3 @@
-// Copies and fills: linear, 2-D, 3-D, by symbol, between devices.
 #include "simulator/runtime/channels.h"
 #include "simulator/runtime/copy_shapes.h"
 #include "simulator/runtime/registry.h"
@@ -45,8 +44,7 @@ cudaError_t CopyAsync(const DriverTable& driver, void* target, const void* sourc
   }
 }
 
-// Calls with the address `offset_bytes` into a registered variable, when `size_bytes` from there
-// are inside it.
+// Calls `call` with the address in a registered variable, if all `size_bytes` lie inside it.
 template <typename Call>
 cudaError_t WithSymbol(const void* symbol, std::size_t size_bytes, std::size_t offset_bytes,
                        Call call) {
@@ -97,8 +95,7 @@ cudaError_t Fill2DAsync(const DriverTable& driver, void* pointer, std::size_t pi
                                             stream));
 }
 
-// A pitched volume is filled slice by slice: rows between the extent's height and ysize stay as
-// they are.
+// Fills slice by slice, because rows between the extent's height and ysize must stay.
 template <typename Slice>
 cudaError_t FillSlices(cudaPitchedPtr pitched, cudaExtent extent, Slice slice) {
   for (std::size_t z = 0; z < extent.depth; ++z) {

@@ -1,4 +1,3 @@
-// Devices, their properties, limits and peers.
 #include "simulator/runtime/device_properties.h"
 #include "simulator/runtime/entry.h"
 
@@ -60,7 +59,7 @@ cudaError_t InitDevice(int device) {
   return PrimaryContext(device, &context);
 }
 
-// Devices are alike in the simulator: the first that is at least as capable as asked.
+// Simulated devices are alike: takes the first that is capable enough.
 cudaError_t Choose(const DriverTable& driver, int* device, const cudaDeviceProp* wanted) {
   int count = 0;
   const cudaError_t counted = CountDevices(driver, &count);

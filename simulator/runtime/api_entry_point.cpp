@@ -1,4 +1,4 @@
-// cudaGetDriverEntryPoint: the runtime's entry point to driver functions.
+// cudaGetDriverEntryPoint: the program's way to driver functions through the runtime.
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {
@@ -9,7 +9,7 @@ static_assert(static_cast<int>(cudaDriverEntryPointSuccess) ==
 static_assert(static_cast<int>(cudaDriverEntryPointSymbolNotFound) ==
               static_cast<int>(CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND));
 
-// Flag 0 means the flavour the program was compiled with: its default stream.
+// Flag 0 means the default stream that the program was compiled with.
 cuuint64_t LookupFlags(unsigned long long flags, DefaultStream compiled_with) {
   if (flags != cudaEnableDefault) return flags;
   return compiled_with == DefaultStream::kPerThread ? CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM

@@ -1,4 +1,4 @@
-// Errors and versions: calls that work without a device, most of them without a driver.
+// Errors and versions: calls without a device, most of them without a driver.
 #include "simulator/runtime/entry.h"
 #include "simulator/runtime/error_names.h"
 
@@ -37,7 +37,7 @@ SPILLWAY_EXPORT cudaError_t cudaRuntimeGetVersion(int* version) {
   return cudaSuccess;
 }
 
-// Documented to answer 0, not an error, when there is no driver.
+// As documented, the answer without a driver is 0 and no error.
 SPILLWAY_EXPORT cudaError_t cudaDriverGetVersion(int* version) {
   if (!version) return runtime::Record(cudaErrorInvalidValue);
   *version = 0;

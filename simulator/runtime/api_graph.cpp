@@ -1,4 +1,4 @@
-// Graphs: made, filled with nodes, changed, instantiated, launched. Capture is in api_stream.cpp.
+// Graphs: create, add and change nodes, instantiate, launch. Capture is in api_stream.cpp.
 #include <cstring>
 
 #include "simulator/runtime/channels.h"
@@ -27,7 +27,6 @@ CUcontext CurrentContext(const DriverTable& driver) {
   return context;
 }
 
-// Calls `call` with the driver's form of a kernel node.
 template <typename Params, typename Call>
 cudaError_t WithKernelNode(const Params* params, Call call) {
   if (!params) return cudaErrorInvalidValue;
@@ -87,7 +86,6 @@ cudaError_t WithLinearCopyNode(const DriverTable& driver, const void* target, co
   return WithCopyNode(driver, &wanted, call);
 }
 
-// Calls call(address) with the device address `offset` bytes into a registered variable.
 template <typename Call>
 cudaError_t WithVariable(const void* symbol, std::size_t offset, Call call) {
   CUdeviceptr address = 0;
@@ -166,7 +164,6 @@ cudaError_t WithGeneralNode(const DriverTable& driver, cudaGraphNodeParams* para
 
 using Node = cudaGraphNode_t;
 
-// Graphs and their shape.
 SPILLWAY_API(cudaGraphCreate, (cudaGraph_t * graph, unsigned flags),
              driver.cuGraphCreate(graph, flags))
 SPILLWAY_API(cudaGraphDestroy, (cudaGraph_t graph), driver.cuGraphDestroy(graph))
@@ -200,7 +197,6 @@ SPILLWAY_API(cudaGraphRemoveDependencies,
              driver.cuGraphRemoveDependencies(graph, from, to, Edges(edges), count))
 SPILLWAY_API(cudaGraphDestroyNode, (Node node), driver.cuGraphDestroyNode(node))
 
-// Nodes by type.
 SPILLWAY_API(cudaGraphAddKernelNode,
              (Node * node, cudaGraph_t graph, const Node* after, std::size_t count,
               const cudaKernelNodeParams* params),
@@ -398,7 +394,6 @@ SPILLWAY_API(cudaGraphExecNodeSetParams,
                return driver.cuGraphExecNodeSetParams(executable, node, general);
              }))
 
-// What is instantiated.
 SPILLWAY_API(cudaGraphInstantiate,
              (cudaGraphExec_t * executable, cudaGraph_t graph, unsigned long long flags),
              driver.cuGraphInstantiateWithFlags(executable, graph, flags))
@@ -427,7 +422,6 @@ SPILLWAY_TWIN_API(cudaGraphUpload, _ptsz, (cudaGraphExec_t executable, cudaStrea
 SPILLWAY_API(cudaGraphExecDestroy, (cudaGraphExec_t executable),
              driver.cuGraphExecDestroy(executable))
 
-// What lives as long as graphs that name it.
 SPILLWAY_API(cudaUserObjectCreate,
              (cudaUserObject_t * object, void* data, cudaHostFn_t destroy, unsigned count,
               unsigned flags),

@@ -1,4 +1,3 @@
-// Launches by host function, kernel attributes and occupancy.
 #include <cstdint>
 #include <cstring>
 
@@ -33,7 +32,6 @@ constexpr FunctionField kFunctionFields[] = {
 };
 #undef SPILLWAY_FIELD
 
-// Calls with the kernel's driver handle and the current device.
 template <typename Call>
 cudaError_t WithKernel(const void* function, Call call) {
   CUkernel kernel = nullptr;

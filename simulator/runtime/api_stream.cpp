@@ -1,4 +1,3 @@
-// Streams, events, host functions and capture.
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {

@@ -1,4 +1,3 @@
-// Texture and surface objects in the driver's terms.
 #include <algorithm>
 #include <iterator>
 
@@ -150,7 +149,6 @@ cudaError_t CreateSurface(const DriverTable& driver, cudaSurfaceObject_t* object
   return ToRuntime(driver.cuSurfObjectCreate(object, &driver_resource));
 }
 
-// Asks the driver for one description and gives it in the runtime's form.
 template <typename Given, typename Known, typename Ask>
 cudaError_t Answer(Given* given, Ask ask) {
   if (!given) return cudaErrorInvalidValue;

@@ -1,15 +1,12 @@
-// The runtime's channel descriptions and arrays in the driver's terms: bits of each channel there,
-// a format here.
+// Converts channels between the runtime's terms (bits) and the driver's (a format).
 //
-// Pure but for TexelBytes, which asks the driver. Called by api_array.cpp, api_texture.cpp and the
-// copies with arrays.
+// Pure except TexelBytes, which queries the driver.
 #pragma once
 
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {
 
-// The runtime's handle of an array is the driver's.
 inline CUarray ArrayHandle(cudaArray_const_t array) {
   return reinterpret_cast<CUarray>(const_cast<cudaArray*>(array));
 }
@@ -22,8 +19,7 @@ struct Channels {
   unsigned count;
 };
 
-// cudaErrorInvalidChannelDescriptor for what no array can hold: three channels, or channels of
-// several widths.
+// cudaErrorInvalidChannelDescriptor for three channels or different widths: no array holds those.
 cudaError_t ToDriver(const cudaChannelFormatDesc& description, Channels* channels);
 cudaChannelFormatDesc ToDescription(const Channels& channels);
 

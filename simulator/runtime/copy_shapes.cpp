@@ -17,7 +17,7 @@ CUmemorytype TargetType(cudaMemcpyKind kind) {
                                                                         : CU_MEMORYTYPE_DEVICE;
 }
 
-// Host ends are named by the host member, device and unified ends by the device member.
+// The host member names a host end, the device member a device or unified end.
 template <typename DriverCopy>
 void SetEnds(DriverCopy& copy, const void* target, const void* source, cudaMemcpyKind kind) {
   copy.srcMemoryType = SourceType(kind);

@@ -1,14 +1,12 @@
 // The runtime's 2-D and 3-D copies in the driver's terms.
 //
-// Pure; called by api_copy.cpp and api_array.cpp. A 3-D copy's ends may be arrays, whose elements
-// then count.
+// Pure; called by api_copy.cpp and api_array.cpp. With an array a 3-D copy counts in its elements.
 #pragma once
 
 #include "simulator/runtime/entry.h"
 
 namespace spillway::simulator::runtime {
 
-// Rows of memory; `pitch_bytes` from one row's start to the next.
 struct Plane {
   const void* start;
   std::size_t pitch_bytes;
@@ -16,7 +14,7 @@ struct Plane {
 
 CUDA_MEMCPY2D DriverCopy2D(const Plane& target, const Plane& source, std::size_t width_bytes,
                            std::size_t height, cudaMemcpyKind kind);
-// `texel_bytes` is an array's element; 1 when both ends are linear memory.
+// `texel_bytes` is the size of an array's element; 1 when both ends are linear memory.
 CUDA_MEMCPY3D DriverCopy3D(const cudaMemcpy3DParms& wanted, std::size_t texel_bytes);
 
 }  // namespace spillway::simulator::runtime

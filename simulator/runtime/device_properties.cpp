@@ -6,7 +6,7 @@
 namespace spillway::simulator::runtime {
 namespace {
 
-// Where an attribute's value goes: a member of integer type, 4 or 8 bytes wide.
+// A member of integer type, 4 or 8 bytes wide, that receives an attribute's value.
 struct PropertyField {
   std::size_t offset_bytes;
   std::size_t size_bytes;

@@ -1,7 +1,6 @@
-// cudaDeviceProp filled from the driver's device attributes.
+// Fills cudaDeviceProp from the driver's device attributes.
 //
-// Called by: cudaGetDeviceProperties and cudaChooseDevice, on any thread, with an initialised
-// driver. Keeps nothing.
+// Called on any thread with an initialised driver. Keeps nothing.
 #pragma once
 
 #include "simulator/runtime/entry.h"

@@ -1,6 +1,5 @@
-// The list of driver functions that the runtime uses: name, and the CUDA version (major * 1000 +
-// minor * 10) whose form of the function is wanted. Twins have a per-thread-default-stream form,
-// first offered in the second version.
+// The driver functions that the runtime uses, with the CUDA version (major * 1000 + minor * 10) of
+// the wanted form. Twins have a form for per-thread default streams since the second version.
 #pragma once
 
 #define SPILLWAY_DRIVER_FUNCTIONS(X)                            \

@@ -1,21 +1,19 @@
-// Every driver function that the runtime uses, found the way NVIDIA's runtime finds them.
+// Every driver function that the runtime uses, found as NVIDIA's runtime finds them.
 //
 // Called by: the runtime's entry points, on any thread, after LoadDriver() succeeded.
 // Ownership: the two tables live as long as the process; libcuda.so.1 is never closed.
 //
 // Invariants
-//  1. The driver is reached only by dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and then
-//  cuGetProcAddress with a
-//     base name, the version that introduced the wanted form, and flag 2 for the
-//     per-thread-default-stream twin.
-//  2. A function that the driver does not have answers CUDA_ERROR_NOT_SUPPORTED when called.
+//  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
+//     cuGetProcAddress. A lookup passes a base name, the version that introduced the wanted form,
+//     and flag 2 for the per-thread-default-stream twin.
+//  2. A function that the driver lacks answers CUDA_ERROR_NOT_SUPPORTED when called.
 //  3. Both tables hold every function; functions without a stream are the same pointer in both.
 //
 // Never links libcuda, never calls cuGetExportTable.
 #pragma once
 
-#define __CUDA_API_VERSION_INTERNAL \
-  1  // keeps cuda.h from renaming cuMemAlloc to cuMemAlloc_v2 under our feet
+#define __CUDA_API_VERSION_INTERNAL 1  // keeps cuda.h from renaming cuMemAlloc to cuMemAlloc_v2
 #include <cuda.h>
 #include <cudaProfiler.h>
 #include <cudaProfilerTypedefs.h>
@@ -47,10 +45,10 @@ struct DriverTable {
 #undef SPILLWAY_DRIVER_TWIN_MEMBER
 };
 
-// Which stream the handle 0 means in a call.
+// The meaning of stream handle 0 in a call.
 enum class DefaultStream { kLegacy, kPerThread };
 
-// True when libcuda.so.1 is there and answers cuGetProcAddress_v2. Tries once; thread-safe.
+// True when libcuda.so.1 exists and has cuGetProcAddress_v2. Tries once; thread-safe.
 bool LoadDriver();
 
 // Valid after LoadDriver() returned true.

@@ -1,19 +1,15 @@
-// What every runtime call does around its own work: find the driver, make a context current,
-// remember the error.
+// The frame of every runtime call: find the driver, make a context current, remember the error.
 //
 // Called by: the exported functions (api_*.cpp), on any thread.
-// Ownership: primary contexts are retained once per device and given back only by cudaDeviceReset.
+// Ownership: primary contexts are retained once per device; only cudaDeviceReset releases them.
 //
 // Invariants
 //  1. The last error and the current device belong to the calling thread.
-//  2. A primary context is retained at the first call that needs one, not before; a context that
-//  the program made
-//     current by the driver API is respected.
-//  3. Driver and runtime error numbers are the same; without a driver every call but
-//  cudaDriverGetVersion answers
-//     cudaErrorInsufficientDriver.
-//  4. An error that killed the context stays the last error; every other is cleared by
-//  cudaGetLastError.
+//  2. The first call that needs a primary context retains it. A context that the program made
+//     current by the driver API stays current.
+//  3. Driver and runtime error numbers are the same. A call that needs a driver
+//     answers cudaErrorInsufficientDriver without one; cudaDriverGetVersion answers 0.
+//  4. An error that killed the context stays the last error; cudaGetLastError clears other errors.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,15 +26,14 @@ cudaError_t Record(cudaError_t error);
 cudaError_t PeekLastError();
 cudaError_t TakeLastError();
 
-// Driver loaded and initialised, no context needed.
+// Loads and initialises the driver; needs no context.
 cudaError_t PrepareDriver();
-// As PrepareDriver(), and the calling thread has a current context.
+// Likewise, and gives the calling thread a current context.
 cudaError_t PrepareContext();
 
 // The calling thread's device, by cudaSetDevice or the current context.
 cudaError_t CurrentDevice(int* device);
 cudaError_t SelectDevice(int device);
-// The device's primary context, retained on first use.
 cudaError_t PrimaryContext(int device, CUcontext* context);
 cudaError_t ResetDevice();
 
@@ -55,8 +50,8 @@ inline CUdeviceptr Address(const void* pointer) { return reinterpret_cast<CUdevi
 
 #define SPILLWAY_EXPORT extern "C" __attribute__((visibility("default")))
 
-// An exported function whose work is one expression over `driver`. _DEVICE needs no context; _TWIN
-// exists a second time with `suffix` for programs compiled with the per-thread default stream.
+// An exported function whose work is one expression over `driver`. _DEVICE needs no context. _TWIN
+// exists a second time with `suffix`, for programs compiled with the per-thread default stream.
 #define SPILLWAY_DEVICE_API(name, parameters, expression)                                 \
   SPILLWAY_EXPORT cudaError_t name parameters {                                           \
     using namespace spillway::simulator::runtime;                                         \

@@ -12,8 +12,7 @@ cudaError_t CheckShape(dim3 grid, dim3 block) {
   return empty ? cudaErrorInvalidConfiguration : cudaSuccess;
 }
 
-// The runtime names a bad shape what the driver calls an invalid value: sizes beyond the device's
-// limits.
+// Sizes beyond the device's limits are an invalid value in the driver, a bad configuration here.
 cudaError_t LaunchResult(CUresult result, dim3 grid, dim3 block) {
   const bool too_large = static_cast<std::uint64_t>(block.x) * block.y * block.z > 1024 ||
                          block.z > 64 || grid.y > 65535 || grid.z > 65535;

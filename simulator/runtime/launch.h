@@ -1,4 +1,4 @@
-// Launching a registered kernel: the one place where the runtime's launch forms meet the driver's.
+// Launches a registered kernel: the single path from the runtime's launch forms to the driver's.
 //
 // Called by: the launch entry points, on any thread, with a current context. Keeps nothing.
 #pragma once
@@ -15,7 +15,7 @@ cudaError_t LaunchCooperative(const DriverTable& driver, const void* function, d
 cudaError_t LaunchConfigured(const DriverTable& driver, const cudaLaunchConfig_t* config,
                              const void* function, void** arguments);
 
-// The driver's form of a launch configuration. Attribute lists have the same layout in both APIs.
+// Attribute lists have the same layout in both APIs.
 CUlaunchConfig DriverConfig(const cudaLaunchConfig_t& config);
 
 }  // namespace spillway::simulator::runtime

@@ -31,8 +31,7 @@ CUresult Load(FatBinary& binary) {
                                     nullptr, 0);
 }
 
-// Asks by the name a plug-in has for the thing, then by the registered one. They differ only for
-// internal names.
+// Tries the plug-in's name first, then the registered name. They differ only for internal names.
 template <typename Ask>
 CUresult ByEitherName(const std::string& name, Ask ask) {
   const std::string common = WithoutFileMarks(name);

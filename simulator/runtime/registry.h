@@ -1,19 +1,15 @@
-// The fat binaries, kernels and device variables that nvcc's generated code registers before
-// main().
+// Fat binaries, kernels and device variables, which nvcc's code registers before main().
 //
 // Called by: registration entry points (static initialisers and dlopen, one thread at a time in
-// practice) and every launch or symbol call, on any thread; synchronises itself. Ownership:
-// registered things live as long as the process, also after their program part was unloaded: at
-// exit the driver may already be gone, so nothing is given back to it.
+// practice) and every launch or symbol call, on any thread; synchronises itself.
+// Ownership: registered objects live as long as the process, even after their library was unloaded.
+// They are never unloaded from the driver, which may already be gone at exit.
 //
 // Invariants
-//  1. A fat binary is loaded (cuLibraryLoadData) at the first use of one of its kernels or
-//  variables, not before.
-//  2. A kernel is known by its host function, by the handle that __cudaGetKernel gave, and by its
-//  CUkernel.
-//  3. Names that nvcc makes unique per file (anonymous namespaces) are tried in the form g++ gives
-//  them, which is
-//     what a kernel plug-in exports, and then as registered.
+//  1. The first use of a kernel or variable loads its fat binary (cuLibraryLoadData).
+//  2. A kernel's keys are its host function, its __cudaGetKernel handle and its CUkernel.
+//  3. nvcc makes some names unique per file (anonymous namespaces). Lookups try g++'s form first,
+//     which kernel plug-ins export, then the registered name.
 #pragma once
 
 #include <string>
@@ -47,14 +43,12 @@ void RegisterVariable(FatBinary* binary, const void* host_variable, const char* 
 void RegisterManaged(FatBinary* binary, void** host_pointer, const char* name);
 void ForgetBinary(FatBinary* binary);
 
-// The handle behind a host function, a __cudaGetKernel handle or a CUkernel; null when unknown.
+// `key` is a host function, a __cudaGetKernel handle or a CUkernel. Null when unknown.
 Kernel* FindKernel(const void* key);
-// The kernel's driver handle, loading its fat binary when needed. cudaErrorInvalidDeviceFunction
-// when unknown.
+// Loads the kernel's fat binary if needed. cudaErrorInvalidDeviceFunction when unknown.
 cudaError_t ResolveKernel(const void* key, CUkernel* handle);
-// Device address and size of a registered variable. cudaErrorInvalidSymbol when unknown.
+// cudaErrorInvalidSymbol when unknown.
 cudaError_t ResolveVariable(const void* symbol, CUdeviceptr* address, std::size_t* size_bytes);
-// Sets the host pointers of every managed variable.
 cudaError_t PublishManaged();
 
 }  // namespace spillway::simulator::runtime

@@ -13,7 +13,6 @@ bool StartsAt(std::string_view text, std::size_t position, std::string_view pref
 
 constexpr std::string_view kStaticPrefix = "__nv_static_";
 
-// The number at `position`; moves `position` behind it.
 std::size_t Number(std::string_view text, std::size_t& position) {
   std::size_t number = 0;
   while (position < text.size() && std::isdigit(static_cast<unsigned char>(text[position]))) {
@@ -22,8 +21,7 @@ std::size_t Number(std::string_view text, std::size_t& position) {
   return number;
 }
 
-// Where the mangled name begins behind "__nv_static_<n>_<n characters>_"; 0 when there is no such
-// prefix.
+// The start of the mangled name behind "__nv_static_<n>_<n characters>_"; 0 without that prefix.
 std::size_t BehindStaticPrefix(std::string_view name) {
   if (!StartsAt(name, 0, kStaticPrefix)) return 0;
   std::size_t at = kStaticPrefix.size();

@@ -1,4 +1,4 @@
-# Finds the CUDA toolkit: its headers are required, nvcc is used when it is there.
+# Finds the CUDA toolkit: its headers are required, nvcc is optional.
 #
 # Sets CUDA_INCLUDE_DIR, CUDA_TOOLKIT_ROOT, CUDA_NVCC (empty when absent) and the interface target spillway_cuda_headers.
 set(CUDA_TOOLKIT_ROOT "$ENV{CUDA_HOME}" CACHE PATH "Root of the CUDA toolkit")

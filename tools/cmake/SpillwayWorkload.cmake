@@ -1,12 +1,12 @@
-# Builds a CUDA program that runs on the simulated GPU, and on a real one when nvcc built it.
+# Builds a CUDA program for the simulated GPU; with nvcc it also runs on a real GPU.
 #
 #   spillway_workload(NAME SOURCES FILE.cu... [LIBRARIES cudnn cublas] [INCLUDES FOLDER...] [DEFINES NAME...]
 #                     [OUTPUT_DIRECTORY FOLDER] [USES FILE])
 #
 # makes <folder>/NAME (default build/workloads) and its kernels' plug-in <folder>/NAME.kernels.so; the target is NAME.
-# USES declares what its kernels do with memory, for the simulator's compute mode `tags`; it becomes <folder>/NAME.uses.
-# CUDA's libraries are found by SONAME at run time: LD_LIBRARY_PATH=build/simulator names the simulator's, the toolkit's
-# folder the real ones. Nothing is linked with an rpath.
+# USES declares its kernels' memory use for the simulator's compute mode `tags`; it becomes <folder>/NAME.uses.
+# Programs have no rpath and find CUDA's libraries by SONAME at run time. LD_LIBRARY_PATH selects the simulator's libraries
+# (build/simulator) or the toolkit's.
 include_guard()
 
 set(SPILLWAY_SIMKERNELS ${CMAKE_SOURCE_DIR}/tools/simkernels)
@@ -14,11 +14,11 @@ file(GLOB SPILLWAY_SIMKERNELS_PARTS CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/tools/simkernels_parts/*.py ${CMAKE_SOURCE_DIR}/simulator/kernels/*.cpp
   ${CMAKE_SOURCE_DIR}/simulator/kernels/*.h ${CMAKE_SOURCE_DIR}/simulator/kernels/device/*.h)
 
-# The machine code is for A100 (sm_80) and H100/H200 (sm_90); the PTX serves what comes later.
+# Machine code for A100 (sm_80) and H100/H200 (sm_90); PTX for later GPUs.
 set(SPILLWAY_GPU_CODE
   -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90])
 
-# What runs kernels on the processor, compiled once for all workloads.
+# The kernel executor for the CPU, compiled once for all workloads.
 set(SPILLWAY_KERNEL_EXECUTOR ${CMAKE_BINARY_DIR}/kernel_executor)
 set(SPILLWAY_KERNEL_EXECUTOR_MADE ${SPILLWAY_KERNEL_EXECUTOR}/made)
 if(NOT TARGET spillway_kernel_executor)
@@ -77,7 +77,7 @@ function(spillway_workload name)
   add_custom_target(${name} ALL DEPENDS ${program} ${plugin} ${uses})
 endfunction()
 
-# The program by nvcc, linked with the toolkit's libraries where it has them and with the simulator's where not; the plug-in.
+# Builds the program with nvcc, and the plug-in. A library that the toolkit lacks is linked from the simulator.
 macro(spillway_workload_nvcc)
   add_custom_command(OUTPUT ${plugin}
     COMMAND ${simkernels} ${cuda_sources} -o ${plugin} --depfile ${CMAKE_CURRENT_BINARY_DIR}/${name}.kernels.d
@@ -92,7 +92,7 @@ macro(spillway_workload_nvcc)
     if(SPILLWAY_TOOLKIT_${library})
       list(APPEND libraries ${SPILLWAY_TOOLKIT_${library}})
     else()
-      # nvcc does not know what a file named .so.9 is; the linker does.
+      # nvcc does not recognize a file named .so.9 as a library; the linker does.
       list(APPEND libraries -Xlinker ${SPILLWAY_SIMULATOR_DIR}/${SPILLWAY_SONAME_${library}})
       list(APPEND library_targets spillway_sim_${library})
     endif()
@@ -105,7 +105,7 @@ macro(spillway_workload_nvcc)
     COMMENT "${name} by nvcc" VERBATIM)
 endmacro()
 
-# The program by g++, for the simulator only, and the plug-in from the same compilation.
+# Builds the program with g++, for the simulator only, and the plug-in from the same compilation.
 macro(spillway_workload_host)
   set(libraries)
   set(library_targets spillway_sim_cudart)

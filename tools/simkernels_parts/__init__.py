@@ -1,1 +1,1 @@
-"""The parts of tools/simkernels: tokens, declarations, rewriting, the assembler's input, and the build."""
+"""The modules of tools/simkernels."""

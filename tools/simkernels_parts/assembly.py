@@ -1,8 +1,8 @@
 """Reads the kernels and globals out of the assembler's input and adds their tables to it.
 
-device/kernel.h leaves one constant named spillway_kernel_entry per kernel (function, body, parameters, count), the
-rewriting one named spillway_global_<n> per device variable (address, size). Their symbols carry the mangled names that
-nvcc registers, which no C++ expression could tell.
+device/kernel.h defines one constant spillway_kernel_entry per kernel (function, body, parameters, count). rewrite.py adds
+one constant spillway_global_<n> per device variable (address, size). Their symbols contain the mangled names that nvcc
+registers; no C++ expression yields those.
 """
 import re
 
@@ -31,7 +31,7 @@ def words_after(lines, at, count):
 
 
 def common_name(symbol):
-    """The name nvcc registers: it knows no internal linkage, so the mark L of g++ goes."""
+    """The name that nvcc registers: without g++'s mark L of internal linkage, which nvcc does not have."""
     if symbol.startswith("_ZL"):
         return "_Z" + symbol[3:]
     if not symbol.startswith("_ZN"):
@@ -94,7 +94,7 @@ def complete(text, keep_initialisers):
     """(the assembler's input with its tables, names of the kernels, names of the variables)."""
     kernels, variables = find(text.splitlines())
     if not keep_initialisers:
-        # A plug-in runs kernels only: the host code's static initialisers must not run when it is loaded.
+        # A plug-in runs kernels only: loading it must not run the host code's static initialisers.
         text = re.sub(r'\.section\t\.init_array[^\n]*', '.section\t.spillway_not_run,"a"', text)
     names = [common_name(kernel[0]) for kernel in kernels]
     return text + tables(kernels, variables), names, [variable_name(variable[0]) for variable in variables]

@@ -10,7 +10,7 @@ from .rewrite import Source
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
 EXECUTOR = ["block_executor.cpp", "fiber.cpp", "plugin_image.cpp"]
-REGISTRATION = ["program_registration.cpp"]  # of programs only
+REGISTRATION = ["program_registration.cpp"]  # only in programs
 
 
 class CompilerFailed(Exception):
@@ -29,7 +29,7 @@ def toolkit_include(cuda):
 
 
 def machine_flags():
-    """AVX2 where the machine has it. Never fused multiply-add behind the program's back: results would differ."""
+    """AVX2 if the machine has it. Never implicit fused multiply-add: results would differ."""
     try:
         with open("/proc/cpuinfo", encoding="ascii", errors="replace") as file:
             flags = re.search(r"^flags\s*:(.*)$", file.read(), re.M)
@@ -83,7 +83,7 @@ class Build:
             return file.read()
 
     def object_of(self, text, name, keep_initialisers):
-        """Adds the image's tables to the assembler's input; returns its object, and the names of kernels and variables."""
+        """Adds the image's tables to the assembler's input; returns the object, and the names of kernels and variables."""
         completed, kernels, variables = assembly.complete(text, keep_initialisers)
         source, compiled = self.path(f"{name}.s"), self.path(f"{name}.o")
         with open(source, "w", encoding="utf-8") as file:
@@ -106,7 +106,7 @@ class Build:
         self.run([*self.compiler, *self.flags, "-c", os.path.join(KERNELS, name), "-o", os.path.join(folder, name + ".o")])
 
     def executor(self, names):
-        """The objects of what runs the kernels: those that --make-executor left where the options name a folder."""
+        """The executor's objects: those of --executor's folder, or else newly compiled ones."""
         if self.options.executor:
             return [os.path.join(self.options.executor, name + ".o") for name in names]
         for name in names:

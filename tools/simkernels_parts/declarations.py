@@ -1,4 +1,4 @@
-"""Finds the kernels and device variables that a file declares, and what must be said after each for the simulator."""
+"""Finds the kernels and device variables that a file declares, and the text that the simulator needs after each."""
 from . import tokens as t
 
 KERNEL = "::spillway::simulator::device::Kernel"
@@ -10,12 +10,12 @@ TYPE_WORDS = {"class", "typename", "auto", "int", "unsigned", "long", "short", "
 
 
 class Kernel:
-    """One declaration of a kernel: where its tokens are and how its generic form is written."""
+    """One declaration of a kernel."""
 
     def __init__(self, name, first, last, is_template, is_definition, is_instantiation, after):
         self.name, self.first, self.last = name, first, last
         self.is_template, self.is_definition, self.is_instantiation = is_template, is_definition, is_instantiation
-        self.after = after  # text to append behind the declaration
+        self.after = after  # text to append to the declaration
 
 
 def declaration_start(tokens, at):
@@ -43,7 +43,7 @@ def template_header(tokens, at):
 
 
 def template_parameters(tokens):
-    """(text of the parameters with every one named, text of the arguments that name them)."""
+    """(text of the parameters, with names for unnamed ones; text of the arguments that name them)."""
     declared, names = [], []
     for i, part in enumerate(t.split_commas(tokens)):
         equals = next((k for k, token in enumerate(part) if token.kind == "mark" and token.text == "="), len(part))
@@ -101,7 +101,7 @@ def skip_trailing_attributes(tokens, at):
 
 
 def one_line(text):
-    """Appended text may not move the lines behind it."""
+    """Appended text must not shift later lines."""
     return " ".join(text.split())
 
 
@@ -149,7 +149,7 @@ def qualifier(tokens, name_at):
 def kernel_epilogue(kernel, scope, header, arguments, parameters, is_specialization, serial):
     signature = without_defaults(parameters)
     if kernel.is_template and scope:
-        return ""  # defined outside its namespace: the declaration inside has been dealt with
+        return ""  # defined outside its namespace: handled at the declaration inside
     if kernel.is_template and not is_specialization:
         declared, names = template_parameters(header)
         with_defaults = t.text_of(token for token in parameters if token.kind != "comment")
@@ -188,7 +188,7 @@ def parse_variable(tokens, at, path, serial):
             elif token.text == "(":
                 return None
             elif token.text in ("[", "=", ",", ";", "{"):
-                if name_at is None or (not names and i < at):  # the qualifier belongs to a lambda further on
+                if name_at is None or (not names and i < at):  # the qualifier belongs to a later lambda
                     return None
                 names.append(tokens[name_at].text)
                 i = end_of_declarator(tokens, i)
@@ -207,7 +207,7 @@ def parse_variable(tokens, at, path, serial):
 
 
 def end_of_declarator(tokens, at):
-    """Index of the `,` or `;` that ends the declarator that goes on at `at`."""
+    """Index of the `,` or `;` that ends the declarator around `at`."""
     while at < len(tokens):
         if tokens[at].kind == "mark":
             if tokens[at].text in (",", ";"):

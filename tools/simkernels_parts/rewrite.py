@@ -1,4 +1,4 @@
-"""Rewrites what only nvcc understands - launches, shared memory, kernels' identities - into C++ for g++."""
+"""Rewrites CUDA syntax (launches, shared memory, kernels' identities) into C++ for g++."""
 import os
 import re
 
@@ -20,12 +20,12 @@ NOT_SUPPORTED_WORDS = {
 
 
 class Source:
-    """One .cu file (or a header it includes) on its way to C++."""
+    """One .cu file, or a header that it includes, during its rewriting."""
 
     def __init__(self, path, include_folders, shared):
         self.path = path
         self.folders = include_folders
-        self.shared = shared  # names of kernels and files already taken in, across all parts of the program
+        self.shared = shared  # names of kernels and included files, for all sources of the program
         self.tokens = []
 
     def load(self):
@@ -35,7 +35,7 @@ class Source:
         return self
 
     def fold_directives(self, tokens):
-        """Each preprocessor line as one token of kind `directive`, so that parsing passes over it."""
+        """Turns each preprocessor line into one token of kind `directive`, so that parsing skips it."""
         out, i, line_start = [], 0, True
         while i < len(tokens):
             token = tokens[i]
@@ -69,7 +69,7 @@ class Source:
         return t.text_of(self.tokens)
 
     def check_supported(self):
-        skipped = []  # one entry per open #if: whether its present branch is not for the simulator
+        skipped = []  # per open #if: True if its current branch is not for the simulator
         for i, token in enumerate(self.tokens):
             if token.kind == "directive":
                 self.follow_condition(token.text, skipped)
@@ -104,8 +104,10 @@ class Source:
                                 "give it an alternative under #ifndef SPILLWAY_SIMULATED_KERNELS")
 
     def expand_includes(self):
-        """Local headers with CUDA syntax, their own or included, are taken in place, rewritten; all others are left to
-        the compiler, by their whole path, since it no longer sees from which folder they were named."""
+        """Inserts local headers with CUDA syntax (also in headers that they include), rewritten.
+
+        Other local headers remain includes, by absolute path: the compiler no longer knows the including folder.
+        """
         out = []
         for token in self.tokens:
             match = QUOTED_INCLUDE.match(token.text) if token.kind == "directive" else None
@@ -120,7 +122,7 @@ class Source:
                 continue
             self.shared["files"].add(found)
             text = Source(found, self.folders, self.shared).load().rewrite()
-            text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+once\b", "", text)  # it is taken in once; see `files`
+            text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+once\b", "", text)  # `files` makes sure that it is inserted once
             out.append(t.Token("inlined", f'#line 1 "{found}"\n{text}\n#line {token.line} "{self.path}"\n', token.line))
         self.tokens = out
 
@@ -143,7 +145,7 @@ class Source:
         return known[path]
 
     def learn_declarations(self):
-        """Appends to every kernel and device variable what the simulator must know of it."""
+        """Appends the simulator's descriptions to kernels and device variables."""
         after = {}
         kernels = [i for i, token in enumerate(self.tokens) if token.kind == "word" and token.text == "__global__"]
         for i in kernels:
@@ -172,7 +174,7 @@ class Source:
         return self.shared["serial"]
 
     def shared_memory(self):
-        """extern __shared__ T x[]; names the block's dynamic memory; other __shared__ is a macro (qualifiers.h)."""
+        """Rewrites `extern __shared__ T x[];`, the block's dynamic memory. Other __shared__ is a macro (qualifiers.h)."""
         i = 0
         while i < len(self.tokens):
             if t.is_word(self.tokens, i, "__shared__"):
@@ -186,7 +188,7 @@ class Source:
             raise t.Unsupported(self.path, self.tokens[at].line, "cannot read this __shared__ declaration")
         words = [token.text for token in self.tokens[start:end] if token.kind == "word"]
         if "extern" not in words:
-            # `__shared__` becomes `static`, and C++ wants alignas before it.
+            # `__shared__` becomes `static`; in C++ alignas must precede it.
             for k in range(start, end):
                 if t.is_word(self.tokens, k, "alignas"):
                     self.tokens[k] = t.Token("word", "__align__", self.tokens[k].line)
@@ -221,7 +223,7 @@ class Source:
         return out
 
     def addresses_of_kernels(self):
-        """kernel<arguments> outside a launch: that instantiation's address is taken, so it must be in the image."""
+        """Registers kernel<arguments> outside launches: its address is taken, so the instantiation must be in the image."""
         i = 0
         while i < len(self.tokens):
             token = self.tokens[i]
@@ -288,7 +290,7 @@ class Source:
         raise t.Unsupported(self.path, tokens[at].line, "this <<< has no >>>")
 
     def kernel_expression(self, tokens, at):
-        """(start, index of the kernel's own name or None) of the expression before `<<<`."""
+        """(start, index of the kernel's name or None) of the expression before `<<<`."""
         i = t.skip_quiet(tokens, at - 1, -1)
         name = None
         if 0 <= i and tokens[i].kind == "mark" and set(tokens[i].text) == {">"}:
@@ -315,7 +317,7 @@ class Source:
             i = owner if t.is_word(tokens, owner) else before
 
     def directives(self):
-        """Launches inside macros."""
+        """Rewrites launches inside macros."""
         for token in self.tokens:
             if token.kind == "directive" and "<<<" in token.text:
                 inner = t.split(token.text, token.line)

@@ -1,4 +1,4 @@
-"""CUDA C++ source as a list of tokens that joins back to exactly the same text."""
+"""Splits CUDA C++ source into tokens; joined, the tokens are exactly the source."""
 import re
 
 TOKEN = re.compile(
@@ -18,7 +18,7 @@ CLOSING = {")": "(", "]": "[", "}": "{"}
 
 
 class Unsupported(Exception):
-    """Something in the source that the simulator cannot run; carries where and what."""
+    """Source code that the simulator cannot run, with its place."""
 
     def __init__(self, path, line, what):
         super().__init__(f"{path}:{line}: {what}")
@@ -39,7 +39,7 @@ class Token:
 
 
 def split(text, line=1):
-    """Tokens of `text`, whose first line has number `line`."""
+    """Tokens of `text`; its first line has number `line`."""
     tokens, at = [], 0
     while at < len(text):
         match = TOKEN.match(text, at)
@@ -55,7 +55,7 @@ def text_of(tokens):
 
 
 def skip_quiet(tokens, at, step=1):
-    """Index of the nearest token at or after `at` (before, for step -1) that is neither space nor comment."""
+    """Index of the nearest token from `at` on (backwards for step -1) that is neither space nor comment."""
     while 0 <= at < len(tokens) and tokens[at].quiet:
         at += step
     return at
@@ -100,7 +100,7 @@ def matching_before(tokens, at):
 
 
 def angle_end(tokens, at):
-    """Index of the token that closes the template list opened at `at`; None when it is a comparison after all."""
+    """Index of the token that closes the template list opened at `at`; None for a comparison."""
     depth = 0
     i = at
     while i < len(tokens):

@@ -49,8 +49,7 @@ int AttributeOr(CUdevice_attribute attribute, CUdevice device, int otherwise) {
   return known ? value : otherwise;
 }
 
-// Fused multiply-adds per clock and multiprocessor, from the table of arithmetic instructions in
-// the programming guide.
+// FMAs per clock and multiprocessor: CUDA programming guide, table of arithmetic instructions.
 int Fp32Lanes(int major, int minor) {
   if (major == 3) return 192;
   const bool is_server_volta_or_ampere = (major == 6 || major == 7 || major == 8) && minor == 0;

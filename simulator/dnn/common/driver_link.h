@@ -1,16 +1,13 @@
-// How the simulated cuDNN and cuBLAS reach the driver: a handful of entry points, found as the real
-// libraries find them.
+// The way of the simulated cuDNN and cuBLAS to the driver: the same calls as in the real libraries.
 //
-// Called from: the API functions of both libraries, on the program's threads; never from a kernel
-// body. Ownership: the table is filled on first use and lives as long as the process.
+// Called from: the API functions of both libraries, on the program's threads; never from kernels.
+// Ownership: the table is filled on first use and lives as long as the process.
 //
 // Invariants
-//  1. The driver is reached only by dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
-//  cuGetProcAddress, so that
-//     whatever sits under a program by SONAME or by its dlsym sees every call of these libraries.
-//  2. No device memory is allocated; the only driver calls after start are launches, and for
-//  results in host memory
-//     one small pinned buffer and a wait for the stream.
+//  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
+//     cuGetProcAddress. So a library that interposes by SONAME or by dlsym sees every call.
+//  2. Device memory is never allocated. After start the libraries only launch. For results in host
+//     memory they also use one small pinned buffer and wait for the stream.
 #pragma once
 
 #include <cuda.h>
@@ -46,12 +43,11 @@ struct DriverTable {
 // Null when there is no driver or it lacks one of the entries above.
 const DriverTable* Driver();
 
-// Makes the calling thread's context current as the CUDA runtime would: what is current stays,
-// otherwise device 0's primary context. False when that fails.
+// As in the CUDA runtime: a current context stays, otherwise device 0's primary one becomes
+// current.
 bool EnsureContext();
 
-// What the current device can do, for modelled times; defaults stand in where the driver does not
-// say.
+// Rates of the current device, for modelled times. Defaults replace values that the driver lacks.
 struct DeviceRates {
   double flops_per_second;
   double bytes_per_second;

@@ -16,7 +16,7 @@ void TouchByte(volatile char* byte, Access access) {
 }  // namespace
 
 void TouchRange(void* pointer, std::uint64_t size_bytes, Access access) {
-  constexpr std::uint64_t kChunkBytes = 2u << 20;  // memory is mapped in multiples of this
+  constexpr std::uint64_t kChunkBytes = 2u << 20;  // mapping granularity
   if (size_bytes == 0) return;
   auto* bytes = static_cast<volatile char*>(pointer);
   for (std::uint64_t offset = 0; offset < size_bytes; offset += kChunkBytes)

@@ -1,16 +1,14 @@
-// An operation of the simulated libraries as a kernel: a plain struct that carries its shapes and
-// scalars by value, and the device memory it touches as separate pointer parameters.
+// An operation of the simulated libraries as a kernel: a plain struct of shapes and scalars, with
+// its device memory as separate pointer parameters.
 //
-// Called from: API functions (Enqueue, program's threads); the driver (RunOperation, whichever
-// thread drives the simulated GPU, one body at a time). Ownership: nothing is kept; the operation
-// and its operand list are copied into the launch's parameters.
+// Called from: API functions (Enqueue, program's threads); the driver (RunOperation, on the thread
+// that drives the simulated GPU, one body at a time).
+// Ownership: the launch's parameters hold copies of the operation and its operands.
 //
 // Invariants
-//  1. An operation is trivially copyable and holds no pointers: all device memory is in its
-//  operands.
-//  2. Every operand is touched (each 2 MiB of it, first and last byte) before the operation runs,
-//  so an illegal access
-//     happens while no lock of oneDNN or OpenBLAS is held and no scratch memory is out.
+//  1. An operation is trivially copyable and has no pointers: device memory is in its operands.
+//  2. Each operand is touched before the operation runs: each 2 MiB, first and last byte. So an
+//     illegal access happens while no library lock is held and no scratch memory is in use.
 //  3. The cost is fixed at enqueue time and travels with the launch.
 //
 // An operation looks like this:
@@ -31,8 +29,7 @@
 
 namespace spillway::simulator::dnn {
 
-// kUpdate: the operation reads what it writes over. kClobbers: and none of its other results depend
-// on that.
+// kUpdate: reads the bytes that it overwrites. kClobbers: likewise, but no other result needs them.
 enum class Access : std::uint32_t { kRead, kWrite, kUpdate, kClobbers };
 
 struct Operand {
@@ -41,7 +38,7 @@ struct Operand {
   Access access;
 };
 
-// A null pointer makes an operand that is not there.
+// A null pointer makes an absent operand.
 inline Operand Reads(const void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kRead};
 }
@@ -55,7 +52,6 @@ inline Operand Clobbers(void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kClobbers};
 }
 
-// The last parameter of every kernel of these libraries.
 template <typename Op>
 struct OperationBlock {
   struct Extent {
@@ -68,7 +64,7 @@ struct OperationBlock {
   Op operation;
 };
 
-// Faults here, and only here, when part of [pointer, pointer + size) is not mapped for this access.
+// An access fault happens only here, when part of [pointer, pointer + size) is not mapped for it.
 void TouchRange(void* pointer, std::uint64_t size_bytes, Access access);
 
 UseKind UseKindOf(Access access);
@@ -76,8 +72,7 @@ UseKind UseKindOf(Access access);
 // FNV-1a.
 std::uint64_t HashOf(const void* bytes, std::size_t size_bytes);
 
-// Fixes the calling thread's OpenMP team at one thread while it lives: the same bits whatever the
-// number of cores.
+// One OpenMP thread for the calling thread: the results do not depend on the number of cores.
 class OneThreadScope {
  public:
   OneThreadScope();
@@ -89,7 +84,7 @@ class OneThreadScope {
   int threads_before_;
 };
 
-// Tells the user and ends the process: an operation was accepted by the API and cannot be computed.
+// The API accepted the operation, but it cannot be computed: prints the reason, ends the process.
 [[noreturn]] void FailOperation(const char* operation_name, const char* reason);
 
 template <typename Op>
@@ -134,14 +129,12 @@ constexpr auto MakeParameters() {
   return parameters;
 }
 
-// Operations that find what they compute on in device memory say so by `static constexpr bool
-// kFollowsPointers = true`.
+// Set by an operation that finds its operands through pointers in device memory.
 template <typename Op>
 inline constexpr bool FollowsPointers = requires {
   Op::kFollowsPointers;
 };
 
-// One image per operation, loaded at the operation's first use.
 template <typename Op>
 struct OperationImage {
   static constexpr auto kParameters = MakeParameters<Op>();
@@ -157,7 +150,7 @@ struct OperationImage {
                                    &kUses};
 };
 
-// Null when the driver refuses. Two threads that come first both load it, which does no harm.
+// Null when the driver refuses. Two threads may both load the image; that is harmless.
 CUkernel LoadKernel(const Image& image);
 
 template <typename Op>
@@ -167,9 +160,7 @@ CUkernel KernelOf() {
   return kernel.load();
 }
 
-// Enqueues the operation on the stream. `effective_flops` and `extra_bytes` shape its modelled
-// time: the operands' own bytes are counted once each, whatever goes beyond that (workspace passes)
-// is extra.
+// The operands' own bytes count once each; `extra_bytes` (workspace passes) come on top.
 template <typename Op>
 CUresult Enqueue(CUstream stream, const Op& operation,
                  const std::array<Operand, Op::kOperands>& operands, double effective_flops,

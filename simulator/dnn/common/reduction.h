@@ -1,4 +1,4 @@
-// Sums in a fixed order of eight lanes: fast, and the same bits whatever the address of the data.
+// Sums in a fixed order of eight lanes: fast, and independent of the data's address.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@ namespace spillway::simulator::dnn {
 
 inline constexpr int kLanes = 8;
 
-// The sum of `term(i)` for i in [0, count), in double.
 template <typename Term>
 double SumOf(std::int64_t count, Term term) {
   double lanes[kLanes] = {};

@@ -27,7 +27,7 @@ Scratch::Block TakeBlock(std::int64_t count) {
     pool.erase(best);
     return block;
   }
-  if (!pool.empty()) {  // all too small: the largest makes room for its successor
+  if (!pool.empty()) {  // all too small: replace the largest
     const auto largest =
         std::max_element(pool.begin(), pool.end(),
                          [](const auto& a, const auto& b) { return a.capacity < b.capacity; });
@@ -41,7 +41,7 @@ Scratch::Block TakeBlock(std::int64_t count) {
   return {data, capacity};
 }
 
-// The same elements in the same order with as few dimensions as the strides allow.
+// The same elements in the same order, with as few dimensions as the strides allow.
 TensorView Collapsed(const TensorView& view) {
   TensorView result = {view.type, 0, {}, {}};
   for (int d = 0; d < view.rank; ++d) {
@@ -59,7 +59,6 @@ TensorView Collapsed(const TensorView& view) {
   return result;
 }
 
-// Calls `row(device_offset, dense_offset)` for every innermost row of the view.
 template <typename Row>
 void ForEachRow(const TensorView& view, Row row) {
   const std::int64_t inner = view.dims[view.rank - 1];

@@ -1,15 +1,12 @@
-// Tensors as the operations see them: any strides and any of three element types outside, dense
-// row-major floats inside.
+// Tensors as operations see them: any strides and three element types outside, dense floats inside.
 //
-// Used by: operation bodies, on the thread that drives the simulated GPU.
-// Ownership: views are values; DenseInput and DenseOutput borrow device memory and own scratch
-// where they need it.
+// Used by: operation bodies, on the thread that drives the simulated GPU. Ownership: views are
+// values. DenseInput and DenseOutput borrow device memory and own their scratch.
 //
 // Invariants
-//  1. A dense fp32 tensor is used in place; any other is converted to dense fp32 in host scratch
-//  and back.
+//  1. A dense fp32 tensor is used in place; any other goes through dense fp32 scratch on the host.
 //  2. DenseOutput stores y = alpha * result + beta * y at Commit; beta = 0 never reads y.
-//  3. Scratch blocks return to a pool; a body that faults faults before it takes one.
+//  3. Scratch blocks return to a pool; a body can fault only before it takes one.
 #pragma once
 
 #include <cstdint>
@@ -38,7 +35,6 @@ struct TensorView {
 
 bool SameShape(const TensorView& a, const TensorView& b);
 
-// A dense row-major view with these dimensions.
 TensorView DenseView(ElementType type, int rank, const std::int64_t* dims);
 
 float HalfToFloat(std::uint16_t bits);
@@ -46,8 +42,7 @@ std::uint16_t FloatToHalf(float value);
 float Bfloat16ToFloat(std::uint16_t bits);
 std::uint16_t FloatToBfloat16(float value);
 
-// Host memory for one body's temporaries, taken from a pool because fresh pages cost more than the
-// arithmetic.
+// Host memory for one body's temporaries, pooled because fresh pages cost more than the arithmetic.
 class Scratch {
  public:
   explicit Scratch(std::int64_t count);
@@ -66,7 +61,6 @@ class Scratch {
   Block block_;
 };
 
-// `count` elements between a typed array and floats.
 void ConvertToFloat(ElementType type, const void* from, std::int64_t from_stride,
                     std::int64_t count, float* to);
 void ConvertFromFloat(ElementType type, const float* from, std::int64_t count, void* to,
@@ -85,8 +79,7 @@ class DenseInput {
 class DenseOutput {
  public:
   DenseOutput(const TensorView& view, void* device, float alpha, float beta);
-  // Where the operation leaves its result; before Commit it may be the destination itself when
-  // alpha = 1, beta = 0.
+  // The operation's result. Before Commit it may be the destination itself (alpha = 1, beta = 0).
   float* data() const { return data_; }
   void Commit();
 

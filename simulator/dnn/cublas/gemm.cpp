@@ -1,5 +1,4 @@
-// Matrix products: plain, strided batches, batches of pointers in device memory; one operation for
-// all of them.
+// Matrix products: plain, strided batches, and batches of pointers in device memory.
 #include <cblas.h>
 
 #include <algorithm>
@@ -12,7 +11,6 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// A column-major matrix, or a batch of them.
 struct Matrix {
   Number number;
   std::int32_t transposed;
@@ -46,7 +44,6 @@ void MultiplyDouble(const GemmProblem& p, double alpha, double beta, const void*
               p.b.leading, beta, static_cast<double*>(c), p.c.leading);
 }
 
-// A matrix as packed or in-place floats.
 class FloatMatrix {
  public:
   FloatMatrix(const Matrix& matrix, const void* device, bool load)
@@ -103,7 +100,7 @@ void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, co
   MultiplyFloat(p, static_cast<float>(alpha), static_cast<float>(beta), a, b, c);
 }
 
-// The product leaves a mark in the program's workspace, as a kernel that splits sums would.
+// Marks the program's workspace, which a real split-K kernel would overwrite too.
 void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   constexpr std::uint64_t kStepBytes = 512;
   for (std::uint64_t i = 0; i < size_bytes; i += kStepBytes)
@@ -139,7 +136,7 @@ struct PointerBatchOperation {
   GemmProblem problem;
   std::uint64_t workspace_bytes;
 
-  // The matrices are known only now: touch all of them before any product starts.
+  // The pointers are first known here: touch all matrices before any product starts.
   void TouchItems(void* const* a, void* const* b, void* const* c) const {
     for (std::int64_t i = 0; i < problem.batch_count; ++i) {
       TouchRange(a[i], problem.a.ExtentBytes(), Access::kRead);
@@ -161,7 +158,6 @@ struct PointerBatchOperation {
   }
 };
 
-// What the many spellings of the call have in common.
 struct GemmCall {
   cublasOperation_t transpose_a, transpose_b;
   std::int64_t m, n, k;
@@ -180,7 +176,7 @@ struct GemmCall {
   cublasComputeType_t compute;
 };
 
-// The type of alpha and beta, which is that of the computation.
+// The type of alpha and beta: that of the computation.
 Number ScaleNumber(cublasComputeType_t compute) {
   switch (compute) {
     case CUBLAS_COMPUTE_16F:
@@ -207,7 +203,7 @@ bool TypesAreSimulated(const GemmCall& call) {
 }
 
 bool SizesFit(const GemmCall& call) {
-  const std::int64_t largest = std::numeric_limits<int>::max();  // what OpenBLAS counts with
+  const std::int64_t largest = std::numeric_limits<int>::max();  // OpenBLAS counts in int
   const std::int64_t a_rows = call.transpose_a == CUBLAS_OP_N ? call.m : call.k;
   const std::int64_t b_rows = call.transpose_b == CUBLAS_OP_N ? call.k : call.n;
   return call.m >= 0 && call.n >= 0 && call.k >= 0 && call.batch_count >= 0 &&
@@ -243,7 +239,7 @@ std::uint64_t BatchBytes(const Matrix& matrix, std::int64_t batch_count) {
   return (batch_count - 1) * matrix.batch_stride * matrix.ElementBytes() + matrix.ExtentBytes();
 }
 
-// Tensor cores are not modelled: half precision counts as twice the rate of float.
+// Tensor cores are not modelled: half precision has twice the rate of float.
 double Flops(const GemmProblem& p) {
   const double rate = p.a.ElementBytes() / 4.0;
   return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
@@ -303,7 +299,6 @@ using namespace spillway::simulator::dnn;
 
 extern "C" {
 
-// The typed calls: one definition per element type and width of integer.
 #define SPILLWAY_BLAS_GEMM(T, Real, Int, suffix_v2, suffix, type, compute)                     \
   cublasStatus_t cublas##T##gemm##suffix_v2(                                                   \
       cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,       \
@@ -335,7 +330,6 @@ SPILLWAY_BLAS_GEMM(H, __half, int, , , CUDA_R_16F, CUBLAS_COMPUTE_16F)
 SPILLWAY_BLAS_GEMM(H, __half, int64_t, _64, _64, CUDA_R_16F, CUBLAS_COMPUTE_16F)
 #undef SPILLWAY_BLAS_GEMM
 
-// The calls that name their types.
 #define SPILLWAY_BLAS_GEMM_EX(Int, suffix)                                                        \
   cublasStatus_t cublasGemmEx##suffix(                                                            \
       cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, Int m, Int n, Int k,          \

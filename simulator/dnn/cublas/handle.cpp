@@ -1,4 +1,3 @@
-// Handles, modes, versions, status texts.
 #include "simulator/dnn/cublas/handle.h"
 
 #include <cblas.h>
@@ -125,7 +124,7 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
 
 size_t cublasGetCudartVersion(void) { return CUDART_VERSION; }
 
-// The workspace belongs to a stream: a new stream means the library's own workspace again.
+// As documented, a new stream returns the handle to the library's own workspace.
 cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
   SPILLWAY_BLAS_REQUIRE(handle != nullptr, CUBLAS_STATUS_NOT_INITIALIZED);
   handle->stream = stream;
@@ -152,7 +151,6 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace,
   return CUBLAS_STATUS_SUCCESS;
 }
 
-// One pair of functions for each mode of a handle.
 #define SPILLWAY_BLAS_MODE(Set, Get, type, field)                            \
   cublasStatus_t Set(cublasHandle_t handle, type value) {                    \
     SPILLWAY_BLAS_REQUIRE(handle != nullptr, CUBLAS_STATUS_NOT_INITIALIZED); \
@@ -197,8 +195,7 @@ const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatu
 cublasStatus_t cublasLoggerConfigure(int, int, int, const char*) { return CUBLAS_STATUS_SUCCESS; }
 cublasStatus_t cublasSetLoggerCallback(cublasLogCallback) { return CUBLAS_STATUS_SUCCESS; }
 
-// The interface of before version 2 is not simulated: its functions have no status, so this one
-// tells.
+// The interface before version 2 is not simulated, and only this call of it can report that.
 cublasStatus_t cublasGetError(void) { return CUBLAS_STATUS_NOT_SUPPORTED; }
 
 }  // extern "C"

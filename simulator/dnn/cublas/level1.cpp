@@ -1,5 +1,4 @@
-// Vector operations. Their sums run in a fixed order of lanes: OpenBLAS' own may depend on the
-// vectors' alignment.
+// Vector operations. Sums use a fixed order, because OpenBLAS' order may depend on alignment.
 #include <cmath>
 #include <cstdlib>
 
@@ -9,7 +8,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// The i-th of n elements, `step` apart; with a negative step the vector is walked from its far end.
+// A vector with a negative step begins at its far end, as in BLAS.
 template <typename Pointer>
 Pointer Start(Pointer base, std::int64_t n, std::int64_t step) {
   return step < 0 ? base - (n - 1) * step : base;
@@ -17,7 +16,7 @@ Pointer Start(Pointer base, std::int64_t n, std::int64_t step) {
 
 enum class Update { kAxpy, kScale, kCopy, kSwap };
 
-// What changes a vector: y += alpha x, x *= alpha, y = x, or both exchanged.
+// y += alpha x, x *= alpha, y = x, or an exchange of both.
 template <typename Real, Update kUpdate>
 struct UpdateOperation {
   static constexpr char kName[] = "cublas_vector_update";
@@ -43,7 +42,6 @@ struct UpdateOperation {
 
 enum class Reduction { kDot, kNorm, kAbsoluteSum, kLargest, kSmallest };
 
-// What makes one number of one or two vectors.
 template <typename Real, Reduction kReduction, typename Result>
 struct ReductionOperation {
   static constexpr char kName[] = "cublas_vector_reduction";
@@ -86,7 +84,7 @@ struct ReductionOperation {
   }
 };
 
-// Scalars are looked up only for the updates that have one.
+// `alpha` is read only for the updates that have one.
 template <typename Real, Update kUpdate>
 cublasStatus_t RunUpdate(cublasHandle_t handle, std::int64_t n, const Real* alpha, const Real* x,
                          std::int64_t x_step, Real* y, std::int64_t y_step) {

@@ -66,7 +66,7 @@ struct GerOperation {
   }
 };
 
-// C = alpha op(A) + beta op(B); C may be A or B where that one is not transposed.
+// C = alpha op(A) + beta op(B). C may be A or B when that matrix is not transposed.
 template <typename Real>
 struct GeamOperation {
   static constexpr char kName[] = "cublas_geam";

@@ -1,5 +1,4 @@
-// libcublasLt is there so that programs linked with it load; only its handle and version calls are
-// simulated.
+// A libcublasLt for programs that are linked with it; it simulates only handle and version calls.
 #include <cublasLt.h>
 
 #include <new>

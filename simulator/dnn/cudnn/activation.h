@@ -1,4 +1,4 @@
-// The point-wise functions of cuDNN's activation descriptors, in plain arithmetic.
+// The point-wise functions of cuDNN's activation descriptors.
 #pragma once
 
 #include <cudnn.h>
@@ -32,8 +32,7 @@ struct Activation {
     return x;
   }
 
-  // dy/dx times dy. As in cuDNN the functions that can be inverted look at y only, ReLU and its kin
-  // at x.
+  // dy/dx times dy. As in cuDNN, invertible functions use y alone, ReLU and its kin use x.
   float Backward(float y, float dy, float x) const {
     switch (mode) {
       case CUDNN_ACTIVATION_SIGMOID:

@@ -1,5 +1,4 @@
-// Batch normalization: training, inference and backward, spatial and per activation, and the Ex
-// forms without fusion.
+// Batch normalization: training, inference and backward; spatial and per activation.
 #include <algorithm>
 #include <cmath>
 
@@ -9,8 +8,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Statistics are kept per feature; feature f owns `images` runs of `run` values, `image_stride`
-// apart.
+// Statistics are per feature. A feature has `images` runs of `run` values, `image_stride` apart.
 struct Features {
   std::int64_t count;
   std::int64_t images;
@@ -28,7 +26,7 @@ Features FeaturesOf(cudnnBatchNormMode_t mode, const TensorView& x) {
   return {x.dims[1], x.dims[0], x.Inner(2), x.Inner(1)};
 }
 
-// The sum over one feature of term(index into the dense tensor).
+// `term` takes an index into the dense tensor.
 template <typename Term>
 double FeatureSum(const Features& features, std::int64_t feature, Term term) {
   double sum = 0;
@@ -39,7 +37,6 @@ double FeatureSum(const Features& features, std::int64_t feature, Term term) {
   return sum;
 }
 
-// y = x * scale + shift over one feature.
 void Affine(const Features& features, std::int64_t feature, float scale, float shift,
             const float* x, float* y) {
   for (std::int64_t n = 0; n < features.images; ++n) {
@@ -48,7 +45,7 @@ void Affine(const Features& features, std::int64_t feature, float scale, float s
   }
 }
 
-// `to` moves towards `value` by `factor`; factor 1 does not read it.
+// Moves `to` towards `value` by `factor`. Factor 1 does not read `to`.
 void Blend(float* to, double factor, double value) {
   *to = static_cast<float>(factor == 1 ? value
                                        : factor * value + (1 - factor) * static_cast<double>(*to));
@@ -86,7 +83,7 @@ struct TrainingOperation {
       });
       const double inverse = 1 / std::sqrt(squares / values + epsilon);
       const double unbiased =
-          values > 1 ? squares / (values - 1) : squares;  // cuDNN runs with the sample variance
+          values > 1 ? squares / (values - 1) : squares;  // as in cuDNN's running variance
       if (running_mean != nullptr) Blend(&running_mean[f], factor, mean);
       if (running_variance != nullptr) Blend(&running_variance[f], factor, unbiased);
       if (saved_mean != nullptr) saved_mean[f] = mean_float;
@@ -198,7 +195,6 @@ struct BackwardOperation {
   }
 };
 
-// Parameters are fp32 tensors with one value per feature.
 bool ParametersFit(cudnnTensorDescriptor_t parameters, const Features& features) {
   if (parameters == nullptr || parameters->type != CUDNN_DATA_FLOAT) return false;
   std::int64_t count = 1;

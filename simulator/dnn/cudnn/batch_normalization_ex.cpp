@@ -1,12 +1,10 @@
-// The Ex forms of batch normalization, for the plain operation: fused activation and addition are
-// not simulated.
+// The Ex forms of batch normalization, without fused activation and addition.
 #include "simulator/dnn/cudnn/descriptors.h"
 
 using namespace spillway::simulator::dnn;
 
 namespace {
 
-// No extra memory is needed for the plain operation.
 cudnnStatus_t PlainSize(cudnnBatchNormOps_t ops, size_t* size) {
   SPILLWAY_DNN_REQUIRE(size != nullptr, CUDNN_STATUS_BAD_PARAM_NULL_POINTER);
   SPILLWAY_DNN_REQUIRE(ops == CUDNN_BATCHNORM_OPS_BN, CUDNN_STATUS_NOT_SUPPORTED);

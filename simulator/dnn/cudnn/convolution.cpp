@@ -1,5 +1,4 @@
-// Convolution calls: forward, backward data, backward filter, backward bias, and forward with bias
-// and activation.
+// Convolution calls.
 #include <algorithm>
 
 #include "simulator/dnn/common/reduction.h"
@@ -10,9 +9,8 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Leaves a mark in every 512 bytes of the workspace (the smallest unit of device allocations) and
-// in its last byte, so that memory lent as workspace and still in use elsewhere does not survive
-// unnoticed.
+// Marks every 512 bytes (the smallest device allocation), so that memory in use elsewhere is
+// damaged.
 void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   constexpr std::uint64_t kStepBytes = 512;
   constexpr unsigned char kMark = 0xA5;
@@ -21,7 +19,7 @@ void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
   if (size_bytes > 0) bytes[size_bytes - 1] = kMark;
 }
 
-// A filter turned by 180 degrees: true convolution is cross-correlation with it.
+// True convolution is cross-correlation with a filter turned by 180 degrees.
 void TurnFilter(const ConvolutionShape& shape, const float* from, float* to) {
   const std::int64_t pixels = shape.KernelPixels();
   for (std::int64_t plane = 0; plane < shape.FilterCount(); plane += pixels) {
@@ -40,7 +38,6 @@ struct ConvolutionArguments {
   std::uint64_t workspace_bytes;
 };
 
-// The filter as the engine wants it.
 class FilterInput {
  public:
   FilterInput(const ConvolutionArguments& arguments, const void* device)
@@ -154,7 +151,6 @@ struct BackwardBiasOperation {
   }
 };
 
-// What every convolution call checks before it launches: shapes, algorithm, workspace.
 cudnnStatus_t Prepare(Direction direction, const ConvolutionCall& call, int algorithm,
                       const void* workspace, size_t workspace_bytes, const void* alpha,
                       const void* beta, AlgorithmModel* model, ConvolutionArguments* arguments) {
@@ -180,7 +176,7 @@ Operand Workspace(void* workspace, const AlgorithmModel& model) {
   return Writes(model.workspace_bytes == 0 ? nullptr : workspace, model.workspace_bytes);
 }
 
-// The operand list counts the workspace once; the method's further passes over it come on top.
+// The operand list counts the workspace once; further passes over it are extra.
 double ExtraBytes(const AlgorithmModel& model) {
   return std::max(0.0, model.workspace_passes - 1) * static_cast<double>(model.workspace_bytes);
 }

@@ -54,8 +54,7 @@ bool UnitSteps(const ConvolutionShape& shape) {
   return true;
 }
 
-// Transform methods want plane images, one group, unit stride and dilation, and padding smaller
-// than the filter.
+// Transforms need planar images, one group, unit steps, and padding smaller than the filter.
 bool FitsTransforms(const ConvolutionShape& shape) {
   return shape.spatial_rank == 2 && shape.groups == 1 && UnitSteps(shape) &&
          shape.padding[0] < shape.kernel[0] && shape.padding[1] < shape.kernel[1];
@@ -94,7 +93,6 @@ AlgorithmModel ExplicitModel(const ConvolutionShape& shape) {
   return Supported(column_bytes * at_once, shape.Flops() / 0.65, 2.0 * shape.images / at_once);
 }
 
-// `tiles` planes of height x width per image and channel.
 AlgorithmModel FftModel(const ConvolutionShape& shape, std::int64_t tiles, std::int64_t height,
                         std::int64_t width) {
   const double c = shape.input_channels;

@@ -1,18 +1,14 @@
-// Which algorithms a convolution can run with, what workspace each needs and how long it would take
-// a GPU.
+// Which algorithms a convolution can run with, their workspaces, and their modelled times on a GPU.
 //
-// Called from: query and execution functions, on the program's threads. Pure: shapes in, figures
-// out.
+// Called from: query and execution functions, on the program's threads. Pure.
 //
-// The figures are modelled after the published arithmetic of each method: index tables for the
-// precomputed implicit product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded
-// power-of-two FFT planes. The limits on shapes are those of the cuDNN documentation (stride,
-// dilation, filter and image sizes per algorithm).
+// The figures follow the published arithmetic of each method: index tables for the precomputed
+// implicit product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded power-of-two FFT
+// planes. The limits on shapes are those of cuDNN's documentation.
 //
 // Invariants
-//  1. Algorithms of one direction differ in workspace and in arithmetic; the implicit product needs
-//  no workspace and
-//     supports every shape.
+//  1. Algorithms of one direction differ in workspace and in arithmetic. The implicit product needs
+//     no workspace and supports every shape.
 //  2. Equal shapes give equal figures.
 #pragma once
 
@@ -29,7 +25,7 @@ struct AlgorithmModel {
   bool supported;
   bool deterministic;
   std::size_t workspace_bytes;
-  double effective_flops;   // at full rate, the method's own efficiency included
+  double effective_flops;   // at full rate, with the method's own efficiency
   double workspace_passes;  // how often the workspace's bytes cross device memory
 };
 
@@ -40,7 +36,7 @@ AlgorithmModel ModelAlgorithm(Direction direction, int algorithm, const Convolut
 double ModelledSeconds(const AlgorithmModel& model, const ConvolutionShape& shape,
                        const DeviceRates& rates);
 
-// All algorithms of the direction: supported ones by modelled time, then the others.
+// Supported algorithms first, by modelled time; then the others.
 std::vector<AlgorithmModel> RankAlgorithms(Direction direction, const ConvolutionShape& shape,
                                            const DeviceRates& rates);
 

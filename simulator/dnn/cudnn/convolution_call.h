@@ -1,5 +1,4 @@
-// The common part of all convolution functions: descriptors checked against each other and turned
-// into plain shapes.
+// Checks the descriptors of a convolution against each other and turns them into plain shapes.
 #pragma once
 
 #include "simulator/dnn/cudnn/convolution_algorithms.h"
@@ -15,8 +14,7 @@ struct ConvolutionCall {
   bool turned;
 };
 
-// BAD_PARAM when the shapes contradict each other, NOT_SUPPORTED for element types that are not
-// simulated.
+// BAD_PARAM for contradicting shapes, NOT_SUPPORTED for element types that are not simulated.
 cudnnStatus_t DescribeConvolution(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                                   cudnnConvolutionDescriptor_t convolution,
                                   cudnnTensorDescriptor_t y, ConvolutionCall* call);

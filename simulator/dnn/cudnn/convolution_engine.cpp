@@ -18,14 +18,11 @@ const dnnl::engine& Engine() {
   return engine;
 }
 
-// One of the three tensors of a convolution: as the caller lays it out and as the primitive wants
-// it.
 struct Side {
   int argument;
   memory::desc plain;
   memory::desc blocked;
-  std::optional<dnnl::primitive>
-      reorder;  // plain to blocked for what is read, back for what is written
+  std::optional<dnnl::primitive> reorder;  // plain to blocked for an input, back for the output
 
   bool NeedsReorder() const { return plain != blocked; }
 };
@@ -51,7 +48,6 @@ memory::desc AnyDesc(const memory::desc& plain) {
   return memory::desc(plain.dims(), memory::data_type::f32, memory::format_tag::any);
 }
 
-// The shape in oneDNN's terms.
 struct Geometry {
   memory::desc x, w, y;
   memory::dims strides, dilates, padding_before, padding_after;

@@ -1,12 +1,10 @@
 // Convolution on dense row-major floats by oneDNN: one cached primitive per shape and direction.
 //
-// Called from: operation bodies, on the thread that drives the simulated GPU, one at a time (the
-// cache has no lock). Ownership: primitives live as long as the process; scratchpads come from the
-// Scratch pool per call.
+// Called from: operation bodies, on the thread that drives the simulated GPU. The cache has no
+// lock. Ownership: primitives live as long as the process; a call takes scratch from the pool.
 //
 // Invariants
-//  1. The same shape always runs the same oneDNN implementation with one thread: the same bits from
-//  run to run.
+//  1. A shape always runs the same oneDNN implementation on one thread, with the same bits.
 //  2. The arithmetic does not depend on the addresses of the tensors.
 #pragma once
 
@@ -49,8 +47,7 @@ struct ConvolutionShape {
 
 enum class Direction { kForward, kBackwardData, kBackwardFilter };
 
-// Cross-correlation. The direction says which of the three is written: y, x (as dx) or w (as dw);
-// the others are read.
+// Cross-correlation. The direction selects the output, y, x (as dx) or w (as dw), from two inputs.
 struct ConvolutionTensors {
   float* x;  // N x C x input
   float* w;  // K x C/groups x kernel

@@ -1,5 +1,4 @@
-// Which algorithms there are, what workspace they need; and the checks shared by every convolution
-// call.
+// Algorithm and workspace queries, and the checks that every convolution call shares.
 #include <algorithm>
 #include <vector>
 
@@ -64,7 +63,7 @@ Perf PerfOf(const AlgorithmModel& model, const ConvolutionCall& call,
   return perf;
 }
 
-// The first `requested` algorithms by modelled time (in milliseconds, as cuDNN gives it).
+// The first `requested` algorithms by modelled time, in milliseconds as in cuDNN.
 template <typename Perf>
 cudnnStatus_t Rank(cudnnHandle_t handle, Direction direction, cudnnTensorDescriptor_t x,
                    cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,
@@ -82,9 +81,8 @@ cudnnStatus_t Rank(cudnnHandle_t handle, Direction direction, cudnnTensorDescrip
   return CUDNN_STATUS_SUCCESS;
 }
 
-// As Rank, and runs `run(algorithm, workspace needed)` for each that fits the caller's workspace,
-// as the real search does: the outputs are overwritten. Those that do not fit are reported as such,
-// after the others.
+// Like Rank, but runs the algorithms that fit the workspace: the outputs are overwritten, as in
+// cuDNN.
 template <typename Perf, typename Run>
 cudnnStatus_t Search(cudnnHandle_t handle, Direction direction, cudnnTensorDescriptor_t x,
                      cudnnFilterDescriptor_t w, cudnnConvolutionDescriptor_t convolution,

@@ -1,13 +1,13 @@
-// What the simulated cuDNN keeps behind its opaque handles, and how its functions answer.
+// The objects behind the simulated cuDNN's opaque handles, and how its functions answer.
 //
 // Called from: the API functions, on the program's threads. As in the real library a descriptor
-// belongs to one thread at a time; descriptors hold no device memory and may be destroyed as soon
-// as the call that used them returned. Ownership: Create makes them, Destroy deletes them.
+// belongs to one thread at a time. Descriptors hold no device memory; a program may destroy one as
+// soon as the call that used it has returned.
+// Ownership: Create makes them, Destroy deletes them.
 //
 // Invariants
-//  1. Element types that are not simulated (double, integers, fp8) are stored in descriptors and
-//  refused by operations
-//     with CUDNN_STATUS_NOT_SUPPORTED: never a wrong result.
+//  1. Descriptors store element types that are not simulated (double, integers, fp8). Operations
+//     refuse them with CUDNN_STATUS_NOT_SUPPORTED: never a wrong result.
 //  2. Every failing function leaves its reason for cudnnGetLastErrorString, per thread.
 #pragma once
 
@@ -93,7 +93,6 @@ struct cudnnReduceTensorStruct {
 
 namespace spillway::simulator::dnn {
 
-// Remembers the reason and returns the status.
 cudnnStatus_t Fail(cudnnStatus_t status, const char* reason);
 
 // SUCCESS, or EXECUTION_FAILED_CUDA_DRIVER with the driver's code in the reason.
@@ -102,7 +101,7 @@ cudnnStatus_t FromDriver(CUresult result);
 int DataTypeBytes(cudnnDataType_t type);
 ElementType ElementTypeOf(cudnnDataType_t type);
 
-// False (reason remembered) when operations cannot work on such a tensor; then *status says why.
+// False when operations cannot work on such a tensor; then *status says why.
 bool ViewOf(cudnnTensorDescriptor_t tensor, TensorView* view, cudnnStatus_t* status);
 bool ViewOf(cudnnFilterDescriptor_t filter, TensorView* view, cudnnStatus_t* status);
 
@@ -113,8 +112,7 @@ inline CUstream StreamOf(cudnnHandle_t handle) {
   return reinterpret_cast<CUstream>(handle->stream);
 }
 
-// An output operand that an operation also reads when beta is not 0 is still one operand: its bytes
-// count once.
+// With beta != 0 an output is also read, but it stays one operand: its bytes count once.
 inline Operand Input(const TensorView& view, const void* pointer) {
   return Reads(pointer, view.ExtentBytes());
 }
@@ -125,13 +123,12 @@ inline Operand Output(const TensorView& view, void* pointer, const void* beta) {
 
 }  // namespace spillway::simulator::dnn
 
-// Leaves the calling API function with this status and reason unless the condition holds.
 #define SPILLWAY_DNN_REQUIRE(condition, status)                                                 \
   do {                                                                                          \
     if (!(condition)) return ::spillway::simulator::dnn::Fail(status, "not true: " #condition); \
   } while (false)
 
-// Declares TensorView `view` of `descriptor`, or leaves the calling API function.
+// Declares TensorView `view` of `descriptor`, or returns from the calling API function.
 #define SPILLWAY_DNN_VIEW(view, descriptor)                                                       \
   ::spillway::simulator::dnn::TensorView view;                                                    \
   do {                                                                                            \

@@ -1,5 +1,5 @@
-// Dropout. The generator's states live in device memory, one counter per lane; the reserve space
-// holds one bit per element: kept or not.
+// Dropout. The generator's states lie in device memory, one counter per lane. The reserve space has
+// one bit per element: kept or dropped.
 #include <algorithm>
 #include <new>
 
@@ -10,13 +10,13 @@ namespace {
 
 struct LaneState {
   std::uint64_t seed;
-  std::uint64_t drawn;  // numbers that this lane has given out
+  std::uint64_t drawn;  // count of numbers that this lane has produced
 };
 
 constexpr std::int64_t kGenerators = 65536;
 constexpr std::uint64_t kStatesBytes = kGenerators * sizeof(LaneState);
 
-// The finalizer of the SplitMix64 generator: a good hash of a counter.
+// The finalizer of SplitMix64.
 std::uint64_t Mix(std::uint64_t value) {
   value += 0x9e3779b97f4a7c15u;
   value = (value ^ value >> 30) * 0xbf58476d1ce4e5b9u;
@@ -128,8 +128,7 @@ cudnnStatus_t cudnnRestoreDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cu
   return CUDNN_STATUS_SUCCESS;
 }
 
-// Null states make a descriptor that can only be used where no number is drawn (backward,
-// inference).
+// A descriptor with null states serves only calls that draw no number (backward, inference).
 cudnnStatus_t cudnnSetDropoutDescriptor(cudnnDropoutDescriptor_t dropout, cudnnHandle_t handle,
                                         float probability, void* states, size_t states_bytes,
                                         unsigned long long seed) {

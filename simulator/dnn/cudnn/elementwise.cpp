@@ -67,7 +67,6 @@ class Broadcast {
     }
   }
   std::int64_t InnerStride() const { return strides_[rank_ - 1]; }
-  // The offset in the small tensor of the row-th innermost row of the large one.
   std::int64_t RowOffset(std::int64_t row) const {
     std::int64_t offset = 0;
     for (int d = rank_ - 2; d >= 0; --d) {
@@ -196,7 +195,6 @@ Activation ActivationOf(cudnnActivationDescriptor_t activation) {
           static_cast<float>(activation->swish_beta)};
 }
 
-// Each dimension of `small` equals that of `large` or is 1.
 bool Broadcasts(const TensorView& small, const TensorView& large) {
   if (small.rank != large.rank) return false;
   for (int d = 0; d < small.rank; ++d) {

@@ -1,4 +1,3 @@
-// Handles, streams, versions, error texts.
 #include <cstdio>
 #include <new>
 

@@ -1,5 +1,5 @@
-// Local response normalization across channels: y = x / (k + alpha / n * sum of squares in a window
-// of n channels)^beta.
+// Local response normalization across channels: y = x / (k + alpha / n * sum)^beta. The sum is that
+// of squares in a window of n channels.
 #include <algorithm>
 #include <cmath>
 #include <vector>
@@ -15,7 +15,6 @@ struct LrnParameters {
   double beta;
   double k;
 
-  // Channels [First, Last] are in the window of `channel`.
   std::int64_t First(std::int64_t channel) const {
     return std::max<std::int64_t>(0, channel - (window - 1) / 2);
   }
@@ -24,7 +23,6 @@ struct LrnParameters {
   }
 };
 
-// The values at one pixel of one image, channel by channel.
 struct Column {
   const float* data;
   std::int64_t stride;
@@ -48,7 +46,6 @@ struct LrnOperation {
   std::int64_t Channels() const { return x.dims[1]; }
   std::int64_t Pixels() const { return x.Inner(2); }
 
-  // Calls `visit(offset of the column's first channel)` for each pixel of each image.
   template <typename Visit>
   void ForEachColumn(Visit visit) const {
     for (std::int64_t n = 0; n < x.dims[0]; ++n) {
@@ -89,8 +86,7 @@ struct LrnBackwardOperation : LrnOperation {
   float alpha;
   float beta;
 
-  // dx_c = dy_c s_c^-beta - 2 alpha beta / n x_c * sum of dy_j y_j / s_j over the windows j that
-  // contain c.
+  // dx_c = dy_c s_c^-beta - 2 alpha beta / n x_c * sum of dy_j y_j / s_j, over windows j with c.
   void RunColumn(Column x_column, Column y_column, Column dy_column, const double* scales,
                  float* out) const {
     const double factor =

@@ -1,5 +1,4 @@
-// Descriptors of convolution, pooling, activation, normalization, dropout-free element-wise
-// operations.
+// Descriptors of convolution, pooling, activation, normalization and element-wise operations.
 #include <algorithm>
 #include <new>
 
@@ -171,7 +170,6 @@ cudnnStatus_t cudnnGetConvolutionNdDescriptor(const cudnnConvolutionDescriptor_t
   return CUDNN_STATUS_SUCCESS;
 }
 
-// One pair of functions for each plain property of a convolution.
 #define SPILLWAY_DNN_CONVOLUTION_PROPERTY(Name, type, field, valid)                               \
   cudnnStatus_t cudnnSetConvolution##Name(cudnnConvolutionDescriptor_t convolution, type value) { \
     SPILLWAY_DNN_REQUIRE(convolution != nullptr && (valid), CUDNN_STATUS_BAD_PARAM);              \

@@ -1,4 +1,3 @@
-// Pooling forward and backward over one to three spatial dimensions.
 #include <algorithm>
 #include <limits>
 
@@ -46,7 +45,6 @@ Window WindowAt(const PoolingGeometry& g, std::int64_t d, std::int64_t h, std::i
   return window;
 }
 
-// Calls `visit(output index, window)` for each output of one plane.
 template <typename Visit>
 void ForEachWindow(const PoolingGeometry& g, Visit visit) {
   std::int64_t index = 0;
@@ -57,7 +55,6 @@ void ForEachWindow(const PoolingGeometry& g, Visit visit) {
   }
 }
 
-// Calls `visit(input index)` for each pixel of a window, in row-major order.
 template <typename Visit>
 void ForEachPixel(const PoolingGeometry& g, const Window& window, Visit visit) {
   for (std::int64_t d = window.begin[0]; d < window.end[0]; ++d) {

@@ -58,7 +58,6 @@ struct ReduceOperation {
     return sum;
   }
 
-  // Where the index-th element of A goes in C.
   std::int64_t Target(std::int64_t index) const {
     std::int64_t target = 0;
     std::int64_t stride = 1;

@@ -1,4 +1,3 @@
-// Softmax forward and backward.
 #include <algorithm>
 #include <cmath>
 
@@ -7,7 +6,7 @@
 namespace spillway::simulator::dnn {
 namespace {
 
-// Softmax runs over `classes` values that lie `stride` apart; there are outer * stride such groups.
+// Softmax runs over `classes` values, `stride` apart; there are outer * stride such groups.
 struct Grouping {
   std::int64_t outer;
   std::int64_t classes;

@@ -1,4 +1,3 @@
-// Tensor and filter descriptors.
 #include <algorithm>
 #include <new>
 
@@ -12,7 +11,7 @@ bool RefuseView(const char* reason, cudnnStatus_t code, cudnnStatus_t* status) {
   return false;
 }
 
-// Strides of a packed tensor, or of one whose channels are innermost (NHWC, NDHWC).
+// Packed strides; NHWC means channels innermost for every rank.
 void PackedStrides(cudnnTensorFormat_t format, int rank, const int* dims, int* strides) {
   int stride = 1;
   const bool channels_last = format == CUDNN_TENSOR_NHWC;

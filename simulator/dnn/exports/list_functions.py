@@ -3,8 +3,8 @@
 
 usage: list_functions.py CUDA_INCLUDE_DIR OUTPUT_DIR
 
-Run by hand when the toolkit changes; the lists are committed. Every name in a list is exported: by its implementation
-where there is one, otherwise by a weak stand-in that answers NOT_SUPPORTED.
+Run by hand when the toolkit changes; the lists are committed. Every name in a list is exported: by its implementation, or
+else by a weak stand-in that answers NOT_SUPPORTED.
 """
 import pathlib
 import re

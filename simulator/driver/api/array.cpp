@@ -1,4 +1,3 @@
-// CUDA arrays and mipmapped arrays: made, described, destroyed.
 #include "simulator/driver/calls/call.h"
 
 namespace spillway::simulator {
@@ -13,7 +12,7 @@ CUDA_ARRAY3D_DESCRIPTOR With3D(const CUDA_ARRAY_DESCRIPTOR& plane) {
   return array;
 }
 
-// As for cuMemFree, whoever destroys an array may rely on everything enqueued before having ended.
+// Like cuMemFree, destroying an array waits for everything enqueued before.
 template <class Handle>
 CUresult Destroy(Handle handle) {
   return WithContext([&](Call& call) {
@@ -23,8 +22,7 @@ CUresult Destroy(Handle handle) {
   });
 }
 
-// Only sparse and deferred arrays have memory requirements and sparse properties, and only planar
-// ones have planes; none of these can be made here.
+// Only sparse, deferred and planar arrays have these, and none of them can be made here.
 template <class Handle>
 CUresult HasNone(const void* answer, Handle handle, CUresult otherwise) {
   return WithContext([&](Call& call) {

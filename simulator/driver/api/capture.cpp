@@ -1,4 +1,4 @@
-// Stream capture: begin, end, ask, and the calling thread's mode. The rules are in capture.h.
+// Stream capture: begin, end, query, and the calling thread's mode. The rules are in capture.h.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/graph_handles.h"
 
@@ -13,7 +13,7 @@ CUresult Begin(CUstream handle, CUstreamCaptureMode mode) {
   });
 }
 
-// An array of zeros for as many edges as a stream has dependencies: captured edges carry no data.
+// Zeroed data for as many edges as a stream has dependencies: captured edges carry no data.
 const CUgraphEdgeData* PlainEdges(std::size_t count) {
   static thread_local std::vector<CUgraphEdgeData> edges;
   edges.assign(count, CUgraphEdgeData{});
@@ -40,7 +40,7 @@ void Report(Stream& stream, const Asked& asked) {
   if (asked.edges != nullptr) *asked.edges = PlainEdges(stream.capture_reported.size());
 }
 
-// The legacy stream cannot even be asked while a blocking stream captures; that capture goes on.
+// A query of the legacy stream fails while a blocking stream captures; the capture goes on.
 void RequireAskable(Call& call, const Stream& stream) {
   if (!stream.legacy) return;
   for (const auto& capture : call.sim.graphs.captures) {

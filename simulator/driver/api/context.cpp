@@ -1,4 +1,3 @@
-// Primary and plain contexts, the calling thread's current one, limits and flags.
 #include <algorithm>
 
 #include "simulator/driver/calls/capture.h"
@@ -18,7 +17,6 @@ Context& Checked(Call& call, CUcontext handle) {
   return *context;
 }
 
-// The memory that a program left behind in a context goes with it.
 void FreeEverythingOf(Call& call, Context* context) {
   Simulator& sim = call.sim;
   std::erase_if(sim.streams, [&](auto& entry) { return entry.second->context == context; });

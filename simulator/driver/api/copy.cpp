@@ -1,4 +1,4 @@
-// Every memcpy form between linear memories, and the shaped ones whose ends may be arrays.
+// Every memcpy form between linear memories, and the shaped forms that may involve arrays.
 #include "simulator/driver/calls/copy_shape.h"
 
 namespace spillway::simulator {
@@ -59,7 +59,7 @@ struct Batch {
   std::size_t attribute_count;
 };
 
-// Copy i has the attributes of the last entry that starts at or before it.
+// As documented: copy i has the attributes of the last entry that starts at or before i.
 const CUmemcpyAttributes& AttributesOf(const Batch& batch, std::size_t copy) {
   std::size_t entry = 0;
   while (entry + 1 < batch.attribute_count && batch.first_of_attributes[entry + 1] <= copy) ++entry;
@@ -90,7 +90,7 @@ CUresult CopyBatch(const Batch& batch, CUstream stream) {
   });
 }
 
-// Array operands count in elements, and so does the extent when an array takes part.
+// Array operands count in elements. The extent does too when an array takes part.
 Side SideOf(Call& call, const CUmemcpy3DOperand& operand, const Box& box, std::size_t texel_bytes) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const CUoffset3D& at = operand.op.array.offset;
@@ -195,7 +195,7 @@ SIM_API(cuMemcpy3DPeerAsync)(const CUDA_MEMCPY3D_PEER* copy, CUstream stream) {
   return Copy3D(copy, stream, kAsync);
 }
 
-// The first forms of the batch calls can also say which copy was wrong; it is never known here.
+// The first versions of the batch calls can also name the failed copy; here it is never known.
 SIM_API(cuMemcpyBatchAsync)
 (CUdeviceptr* dsts, CUdeviceptr* srcs, size_t* sizes, size_t count, CUmemcpyAttributes* attributes,
  size_t* firsts, size_t attribute_count, size_t* failed, CUstream stream) {

@@ -1,10 +1,9 @@
-// Copies of a run of bytes to, from and between arrays.
 #include "simulator/driver/calls/copy.h"
 
 namespace spillway::simulator {
 namespace {
 
-// These calls are documented for arrays of one dimension: an offset counts along the row.
+// These calls are documented for one-dimensional arrays: an offset counts along the row.
 Side RowOf(Call& call, CUarray handle, std::size_t offset_bytes, std::size_t bytes) {
   const Array& array = call.sim.arrays.Find(handle);
   Require(array.rows == 1 && array.slices == 1);

@@ -1,4 +1,3 @@
-// cuInit, versions, devices and their attributes.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -15,7 +14,6 @@ constexpr int kDriverVersion = 13000;
 
 void RequireDevice(Call& call, CUdevice device) { call.sim.devices.At(device); }
 
-// Attributes that are the same for every profile.
 const std::map<int, int>& CommonAttributes() {
   static const std::map<int, int> common = {
       {CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 1024},
@@ -270,7 +268,7 @@ SIM_API(cuDeviceGetExecAffinitySupport)(int* supported, CUexecAffinityType type,
   });
 }
 
-// Its tables are undocumented, so this driver has none.
+// Export tables are undocumented, so this driver has none.
 SIM_API(cuGetExportTable)(const void** table, const CUuuid* id) {
   (void)id;
   if (table != nullptr) *table = nullptr;

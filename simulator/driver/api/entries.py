@@ -1,11 +1,9 @@
 #!/usr/bin/env python3
-"""Generates what cannot be written by hand without mistakes: stubs, per-thread twins and cuGetProcAddress's table.
+"""Generates stubs, per-thread twins, error names and cuGetProcAddress's table.
 
-Input: symbols.txt (the names that the toolkit's stub library exports), cudaTypedefs.h and cudaProfilerTypedefs.h (which
-CUDA version introduced which form), and the driver's own sources (which symbols are implemented: SIM_API).
-Output: three C++ files. Symbols without an implementation answer CUDA_ERROR_NOT_SUPPORTED and are counted by name.
-
-Error names come from the CUresult enumeration in cuda.h.
+Input: symbols.txt (the exports of the toolkit's stub library), cudaTypedefs.h and cudaProfilerTypedefs.h (the CUDA version
+that introduced each form), cuda.h (the CUresult enumeration), and the driver's sources (implemented symbols: SIM_API).
+Output: three C++ files. A symbol without an implementation answers CUDA_ERROR_NOT_SUPPORTED and is counted by name.
 
 usage: entries.py SYMBOLS CUDA_INCLUDE OUT_STUBS OUT_TWINS OUT_ERRORS SOURCE...
 """
@@ -35,7 +33,7 @@ def versions(include):
 
 
 def table(symbols, include):
-    """Rows (name, version, per thread, symbol): the oldest form is the unsuffixed symbol, and so on upwards."""
+    """Rows (name, version, per thread, symbol). The oldest form is the unsuffixed symbol; later forms are _v2 and so on."""
     forms = collections.defaultdict(list)
     for symbol in symbols:
         base, form, thread = parse(symbol)
@@ -50,7 +48,7 @@ def table(symbols, include):
 
 
 def implemented(sources):
-    """Symbol -> parameter list, as written in the sources."""
+    """Symbol -> parameter list, from the sources."""
     found = {}
     for source in sources:
         with open(source, encoding="utf-8") as text:
@@ -60,7 +58,7 @@ def implemented(sources):
 
 
 def errors(include):
-    """(name, value) of every result that the header knows."""
+    """(name, value) of every CUresult in the header."""
     with open(os.path.join(include, "cuda.h"), encoding="utf-8") as text:
         header = text.read()
     body = header[header.index("typedef enum cudaError_enum"):header.index("} CUresult;")]

@@ -1,4 +1,4 @@
-// Graphs and their shape: create, clone, destroy, and what comes after what.
+// Graphs and their edges: create, clone, destroy, dependencies.
 #include <algorithm>
 
 #include "simulator/driver/calls/graph_handles.h"
@@ -8,8 +8,7 @@
 namespace spillway::simulator {
 namespace {
 
-// The documented form of answers of unknown length: without an array the number is told; a longer
-// array is filled up with nulls, a shorter one as far as it goes.
+// As documented: without an array only the count is answered; a longer array is filled with nulls.
 void GiveNodes(const std::vector<GraphNode*>& nodes, CUgraphNode* out, std::size_t* count) {
   Require(count != nullptr);
   if (out != nullptr) {
@@ -36,7 +35,6 @@ void RequireTold(const std::vector<NamedEdge>& edges, const CUgraphEdgeData* dat
   Require(plain || data != nullptr, CUDA_ERROR_LOSSY_QUERY);
 }
 
-// Writes whichever ends the caller asked for.
 void GiveEdges(const std::vector<NamedEdge>& edges, CUgraphNode* from, CUgraphNode* to,
                CUgraphEdgeData* data, std::size_t* count) {
   Require(count != nullptr);

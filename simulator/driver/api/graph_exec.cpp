@@ -1,4 +1,4 @@
-// Instantiated graphs: made, updated, switched, launched.
+// Instantiated graphs: instantiate, update, upload, launch.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"
@@ -15,8 +15,7 @@ CUgraphExec Make(Call& call, CUgraph handle, unsigned long long flags) {
   Require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
   Require((flags & ~kKnownFlags) == 0);
   Graph& graph = GraphOf(call, handle);
-  // "at most one executable graph in existence for that graph at a time" (cuda.h,
-  // cuGraphAddMemAllocNode)
+  // "at most one executable graph in existence [...] at a time" (cuda.h, cuGraphAddMemAllocNode)
   Require(!graph.HasMemoryNodes() || graph.executables == 0, CUDA_ERROR_NOT_SUPPORTED);
   const auto executable =
       std::make_shared<GraphExec>(GraphExec{Flatten(graph), flags, graph.weak_from_this()});
@@ -34,7 +33,7 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, unsigned long long flags) 
   });
 }
 
-// The node of the updating graph that does not fit, or null; `result` says why.
+// The node of the updating graph that prevents the update, or null; `result` has the reason.
 const ExecNode* Misfit(const std::vector<ExecNode>& old_nodes,
                        const std::vector<ExecNode>& new_nodes, CUgraphExecUpdateResult& result) {
   result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
@@ -165,7 +164,7 @@ SIM_API(cuGraphLaunch)(CUgraphExec exec_handle, CUstream stream_handle) {
   });
 }
 
-// A launch that is under way goes on.
+// A launch in flight continues.
 SIM_API(cuGraphExecDestroy)(CUgraphExec handle) {
   return WithDriver([&](Call& call) {
     GraphExec& executable = ExecOf(call, handle);

@@ -1,4 +1,3 @@
-// What a device holds for the memory nodes of graphs.
 #include "simulator/driver/calls/call.h"
 #include "simulator/driver/device/device.h"
 
@@ -34,7 +33,7 @@ SIM_API(cuDeviceGetGraphMemAttribute)
   });
 }
 
-// High-water marks are only reset.
+// As documented, a high-water mark can only be reset.
 SIM_API(cuDeviceSetGraphMemAttribute)
 (CUdevice device, CUgraphMem_attribute attribute, void* value) {
   return WithDriver([&](Call& call) {

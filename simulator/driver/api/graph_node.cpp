@@ -1,5 +1,5 @@
-// Nodes by type: added, asked, changed, in the graph and in what was instantiated from it. The old
-// typed functions are fronts of the general ones: each fills in the same parameters.
+// Graph nodes by type: add, query, change, in the graph and in its executables. The old typed
+// functions call the general ones with the same parameters.
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"
 
@@ -62,7 +62,6 @@ CUgraphNodeParams BatchParams(const CUDA_BATCH_MEM_OP_NODE_PARAMS& batch) {
   return params;
 }
 
-// Where a new node goes.
 struct Spot {
   CUgraphNode* out;
   CUgraph graph;
@@ -82,7 +81,6 @@ CUresult Add(const Spot& spot, CUgraphNodeParams& params) {
 
 CUresult Add(const Spot& spot, CUgraphNodeParams&& params) { return Add(spot, params); }
 
-// A node of this type, described; the caller picks what was asked.
 template <class Take>
 CUresult Get(CUgraphNode handle, CUgraphNodeType type, Take take) {
   return WithContext([&](Call& call) {
@@ -394,7 +392,7 @@ SIM_API(cuGraphMemFreeNodeGetParams)(CUgraphNode node, CUdeviceptr* out) {
              [&](const auto& params) { *out = params.free.dptr; });
 }
 
-// Attributes refine scheduling, which the simulated device does not model; they are kept and told.
+// Attributes refine scheduling, which the device does not model; they are kept for queries alone.
 SIM_API(cuGraphKernelNodeSetAttribute)
 (CUgraphNode handle, CUkernelNodeAttrID attribute, const CUkernelNodeAttrValue* value) {
   return WithDriver([&](Call& call) {

@@ -1,7 +1,6 @@
-// Memory and events of other processes, the older way: opaque handles of 64 bytes (CUDA IPC).
+// CUDA IPC: memory and events of other processes through opaque handles of 64 bytes.
 //
-// Only cuMemAlloc's memory can be exported so: virtual memory and pools have handles of their own
-// kind.
+// Only memory of cuMemAlloc can be exported here. Virtual memory and pools have other handles.
 #include <unistd.h>
 
 #include <cstring>
@@ -79,7 +78,7 @@ SIM_API(cuIpcCloseMemHandle)(CUdeviceptr address) {
     };
     require_it();
     call.WaitForContext(*call.context);
-    require_it();  // another thread may have closed it meanwhile
+    require_it();  // another thread may have closed it during the wait
     if (call.sim.imports.Close(address)) call.sim.allocations.Remove(address);
   });
 }

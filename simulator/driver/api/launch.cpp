@@ -1,4 +1,3 @@
-// Kernel launches in all forms.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/node_work.h"
 
@@ -42,8 +41,7 @@ SIM_API(cuLaunchKernel)
   return Launch(function, shape, stream, parameters, extra);
 }
 
-// Beside cooperation, launch attributes only refine scheduling, which the simulated device does not
-// model.
+// All launch attributes except cooperation refine scheduling, which the device does not model.
 SIM_API(cuLaunchKernelEx)
 (const CUlaunchConfig* config, CUfunction function, void** parameters, void** extra) {
   if (config == nullptr) return CUDA_ERROR_INVALID_VALUE;

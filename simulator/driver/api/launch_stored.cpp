@@ -1,8 +1,6 @@
-// The oldest way to launch: block shape, shared memory and parameters are stored in the kernel,
-// then a grid is launched.
+// The oldest way to launch: calls store shape and parameters in the kernel, then launch a grid.
 //
-// What was stored stays until it is stored anew. Source: cuParamSetv and its kin, cuLaunchGrid
-// (cuda.h).
+// Stored values stay until the next store. Source: cuParamSetv and its kin, cuLaunchGrid (cuda.h).
 #include <cstring>
 #include <map>
 #include <mutex>
@@ -22,7 +20,6 @@ struct Stored {
 std::mutex mutex;
 std::map<CUfunction, Stored> all_stored;
 
-// `change` writes into what is stored in a kernel that exists.
 template <typename Change>
 CUresult Store(CUfunction kernel, Change change) {
   return WithContext([&](Call& call) {
@@ -104,7 +101,6 @@ SIM_API(cuLaunchGridAsync)(CUfunction function, int width, int height, CUstream 
   return LaunchStored(function, width, height, stream);
 }
 
-// One cooperative launch for each device, each in a stream of its own.
 SIM_API(cuLaunchCooperativeKernelMultiDevice)
 (CUDA_LAUNCH_PARAMS* list, unsigned int count, unsigned int flags) {
   constexpr unsigned kFlags = CUDA_COOPERATIVE_LAUNCH_MULTI_DEVICE_NO_PRE_LAUNCH_SYNC |

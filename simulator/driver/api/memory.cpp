@@ -1,4 +1,3 @@
-// Device, managed and pinned host memory.
 #include <sys/mman.h>
 
 #include "simulator/driver/calls/capture.h"
@@ -24,9 +23,9 @@ CUdeviceptr Allocate(Call& call, std::size_t bytes) {
   return base;
 }
 
-// cuMemFree waits for all work of the context: programs rely on that. Not for memory of a pool:
-// "this API will not perform any implicit synchronization when the pointer was allocated with
-// cuMemAllocAsync or cuMemAllocFromPoolAsync" (cuda.h, cuMemFree).
+// cuMemFree waits for all work of the context: programs rely on that. Memory of a pool is the
+// exception: "this API will not perform any implicit synchronization when the pointer was allocated
+// with cuMemAllocAsync or cuMemAllocFromPoolAsync" (cuda.h, cuMemFree).
 void Free(Call& call, CUdeviceptr address) {
   if (address == 0) return;
   RefuseWhileCapturing(call);
@@ -43,7 +42,7 @@ void Free(Call& call, CUdeviceptr address) {
   if (from_pool) call.TrimPools();
 }
 
-// Sparse in the compute mode `tags`, as device memory is.
+// In the compute mode `tags` host memory is sparse, like device memory.
 void* MapHost(std::size_t size_bytes) {
   const bool sparse = TheComputeMode() == ComputeMode::kTags;
   const int flags = MAP_PRIVATE | MAP_ANONYMOUS | (sparse ? MAP_NORESERVE : 0);
@@ -94,7 +93,7 @@ CUresult Register(void* pointer, std::size_t bytes, unsigned flags) {
   });
 }
 
-// Ends the pinning of `pointer`, if it is of `kind`, after all work that may use it.
+// Unpins `pointer` after all work that may use it. `otherwise` is the error for another kind.
 void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherwise) {
   RefuseWhileCapturing(call);
   const auto base = reinterpret_cast<std::uintptr_t>(pointer);
@@ -104,7 +103,7 @@ void ReleaseHost(Call& call, void* pointer, AllocationKind kind, CUresult otherw
   };
   require_it();
   call.WaitForContext(*call.context);
-  require_it();  // another thread may have released it meanwhile
+  require_it();  // another thread may have released it during the wait
   call.sim.Release(base);
 }
 
@@ -231,7 +230,7 @@ SIM_API(cuMemGetAddressRange_v2)(CUdeviceptr* base, size_t* size, CUdeviceptr ad
   });
 }
 
-// Managed memory is in one place here, so advice and prefetching have nothing to do.
+// Managed memory has one place here, so advice and prefetching do nothing.
 SIM_API(cuMemAdvise)(CUdeviceptr address, size_t count, CUmem_advise advice, CUdevice device) {
   (void)count;
   (void)advice;

@@ -1,4 +1,3 @@
-// Modules, libraries, kernels, their attributes, and occupancy.
 #include <algorithm>
 #include <cstdio>
 #include <cstring>
@@ -50,7 +49,7 @@ CUresult LoadData(Handle* handle, const void* data) {
   });
 }
 
-// A file's contents do not matter: its kernels are looked up by name in the plug-ins.
+// The file's contents do not matter: the plug-ins have its kernels by name.
 template <class Handle>
 CUresult LoadFile(Handle* handle, const char* path) {
   return WithContext([&](Call& call) {
@@ -190,7 +189,7 @@ CUresult Occupancy(int* blocks, const void* kernel, int block_size, std::size_t 
   });
 }
 
-// The block size with the most resident threads, the largest among equals.
+// The block size with the most resident threads; among equals, the largest.
 CUresult BestBlockSize(int* min_grid, int* best, const void* kernel, CUoccupancyB2DSize shared_of,
                        std::size_t shared_bytes, int limit) {
   return WithContext([&](Call& call) {

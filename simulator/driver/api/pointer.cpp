@@ -1,4 +1,3 @@
-// Pointer attributes, one at a time and in bulk.
 #include <cstring>
 
 #include "simulator/driver/calls/call.h"
@@ -6,10 +5,9 @@
 namespace spillway::simulator {
 namespace {
 
-// What the driver knows about an address.
 struct Known {
-  const Allocation* allocation = nullptr;  // from the allocation functions, or
-  bool mapped = false;                     // by VMM
+  const Allocation* allocation = nullptr;  // from an allocation function
+  bool mapped = false;                     // by virtual memory management
   bool reserved = false;
   CUmemAllocationProp properties = {};
   CUdeviceptr base = 0;  // of the allocation or the mapping
@@ -57,7 +55,7 @@ void Put(void* data, Value value) {
   std::memcpy(data, &value, sizeof value);
 }
 
-// Throws CUDA_ERROR_INVALID_VALUE for attributes that this address does not have.
+// Throws CUDA_ERROR_INVALID_VALUE for an attribute that this address lacks.
 void Answer(const Known& known, CUpointer_attribute attribute, CUdeviceptr address, void* data) {
   const bool present = known.allocation != nullptr || known.mapped;
   if (attribute == CU_POINTER_ATTRIBUTE_MAPPED) return Put(data, static_cast<bool>(present));
@@ -145,7 +143,7 @@ SIM_API(cuPointerGetAttribute)(void* data, CUpointer_attribute attribute, CUdevi
   });
 }
 
-// Unlike the single form, this one answers zero for what an address does not have.
+// Unlike the single form, the bulk form answers zero for an attribute that the address lacks.
 SIM_API(cuPointerGetAttributes)
 (unsigned int count, CUpointer_attribute* attributes, void** data, CUdeviceptr address) {
   return WithContext([&](Call& call) {

@@ -1,4 +1,3 @@
-// Stream-ordered allocation and memory pools.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/node_work.h"
 
@@ -36,7 +35,7 @@ Pool& CurrentPool(Call& call, Device& device) {
   return device.current_pool != nullptr ? *device.current_pool : DefaultPool(call, device);
 }
 
-// In a capture, memory comes from the graph whatever pool was named.
+// A captured allocation ignores the named pool: its memory comes from the graph.
 CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
   CUmemPoolProps properties = {};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -47,8 +46,7 @@ CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
   return static_cast<const AllocWork&>(*work).allocation()->base;
 }
 
-// Memory that a graph allocated and left to the program. Its addresses stay until the stream is
-// past them.
+// Frees memory of a graph launch. Its addresses stay reserved until the stream reaches the free.
 void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
@@ -82,13 +80,13 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
 void ForgetIfDoomedAndEmpty(Call& call, Pool* pool) {
   if (!pool->doomed || !pool->live.empty()) return;
   std::vector<OperationRef>
-      frees;  // a copy: other threads' synchronisations trim the list while this one waits
+      frees;  // a copy: other threads' synchronisations trim the list during the waits
   for (const Pool::FreeBlock& block : pool->free) frees.push_back(block.freed);
   for (const OperationRef& free : frees) call.sim.engine.Wait(call.lock, free);
   call.sim.pools.erase(pool);
 }
 
-// Memory from cuMemAlloc may be freed in stream order too; it goes when the stream gets there.
+// cuMemFreeAsync also takes memory of cuMemAlloc; the stream frees it in order.
 void FreeLater(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
@@ -225,7 +223,7 @@ SIM_API(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribut
     Require(counter != nullptr);
     const std::uint64_t wanted = *static_cast<cuuint64_t*>(value);
     Require(attribute == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD ||
-            wanted == 0);  // high-water marks are only reset
+            wanted == 0);  // a high-water mark can only be reset
     *counter = wanted;
     if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *counter = pool.heap.physical_bytes();
     if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *counter = pool.used_bytes;
@@ -261,7 +259,7 @@ SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses
       Require(wanted.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_DEVICE);
       const int device = call.sim.devices.At(wanted.location.id).ordinal;
       const bool gives = wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-      // A pool's own device always has access, another has all or none.
+      // A pool's own device always has access; another device has full access or none.
       Require(gives || (wanted.flags == CU_MEM_ACCESS_FLAGS_PROT_NONE &&
                         device != pool.properties.location.id));
       pool.heap.SetAccessOf(device, gives ? Access::kReadWrite : Access::kNone);

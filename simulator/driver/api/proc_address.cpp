@@ -1,9 +1,8 @@
-// cuGetProcAddress: the exported symbol that is exactly the requested name in the requested version
-// and stream flavour.
+// cuGetProcAddress: the exported symbol for the requested name, version and stream flavour.
 //
-// The table comes from cudaTypedefs.h at build time: per name, the CUDA version that introduced
-// each of its forms. The answer is the newest form that is not newer than the request, so a program
-// built for CUDA 11 gets CUDA 11's interface.
+// entries.py makes the table from cudaTypedefs.h at build time: per name, the CUDA versions that
+// introduced its forms. The answer is the newest form that is not newer than the request. So a
+// program built for CUDA 11 gets CUDA 11's interface.
 #include <cstring>
 #include <string>
 
@@ -65,7 +64,7 @@ SIM_API(cuGetProcAddress_v2)
   }
   const CUdriverProcAddressQueryResult result = Look(name, function, version, flags);
   if (status != nullptr) *status = result;
-  // A caller that gave a place for the status learns from there that the name is unknown.
+  // With a status pointer an unknown name is a success: *status reports it.
   return *function != nullptr || status != nullptr ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 

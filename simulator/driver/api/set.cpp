@@ -1,4 +1,3 @@
-// Every memset form.
 #include "simulator/driver/calls/copy.h"
 
 namespace spillway::simulator {

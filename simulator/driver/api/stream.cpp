@@ -1,4 +1,3 @@
-// Streams, events, and host functions.
 #include <algorithm>
 
 #include "simulator/driver/calls/capture.h"
@@ -24,7 +23,7 @@ CUresult Create(CUstream* handle, unsigned flags, int priority) {
   });
 }
 
-// Work that is in a destroyed stream goes on; a context synchronisation still waits for it.
+// Work of a destroyed stream goes on; a context synchronisation still waits for it.
 CUresult Destroy(CUstream handle) {
   return WithContext([&](Call& call) {
     const auto found = call.sim.streams.find(reinterpret_cast<Stream*>(handle));
@@ -45,8 +44,7 @@ void RequireDone(Call& call, const std::vector<OperationRef>& operations) {
   throw Failure{CUDA_ERROR_NOT_READY};
 }
 
-// An event of several processes: recorded by the engine's own thread, so that others see it
-// although this process makes no further call.
+// The engine's own thread records it: other processes see it though this process calls no more.
 void RecordShared(Call& call, const Event& event, Stream& stream) {
   Operation record;
   record.name = "event record";

@@ -1,11 +1,11 @@
-// Tensor maps: encoded into 128 opaque bytes of the program's, and given another address.
+// Tensor maps: encoded into 128 opaque bytes of the program, or given another address.
 #include "simulator/driver/device/tensor_map.h"
 #include "simulator/driver/calls/call.h"
 
 namespace spillway::simulator {
 namespace {
 
-// They need compute capability 9.0, the wide form 10.0.
+// Tensor maps need compute capability 9.0, the wide form 10.0.
 template <class Body>
 CUresult OnDeviceSince(int major, Body body) {
   return WithContext([&](Call& call) {

@@ -1,10 +1,9 @@
-// Texture and surface objects: made, asked, destroyed.
 #include "simulator/driver/calls/copy.h"
 
 namespace spillway::simulator {
 namespace {
 
-// Linear memory that the device may not read is refused at once.
+// Creation refuses linear memory that the device may not read.
 void CheckMemory(Call& call, const CUDA_RESOURCE_DESC& resource) {
   if (resource.resType == CU_RESOURCE_TYPE_LINEAR) {
     const auto& linear = resource.res.linear;

@@ -1,4 +1,3 @@
-// User objects and their references in graphs.
 #include "simulator/driver/calls/user_object.h"
 #include "simulator/driver/calls/graph_handles.h"
 

@@ -1,5 +1,4 @@
-// The virtual memory management functions; the rules are in vmm.h. None of them names a missing
-// context among its errors (cuda.h).
+// The rules are in vmm.h. No function here documents an error for a missing context (cuda.h).
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/machine/statistics.h"
 

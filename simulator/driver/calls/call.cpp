@@ -38,7 +38,7 @@ void Call::Spend(std::uint64_t time_ns) {
 
 void Call::Wait(const Context& whose, const std::vector<OperationRef>& operations) {
   const std::shared_ptr<ErrorState> errors =
-      whose.errors;  // the context may go while this thread waits
+      whose.errors;  // the context may be destroyed during the wait
   for (const OperationRef& operation : operations) sim.engine.Wait(lock, operation);
   Require(errors->sticky == CUDA_SUCCESS, errors->sticky);
 }

@@ -1,8 +1,7 @@
-// What every exported function does first and last: take the engine's mutex, let the call's time
-// pass, find the current context, turn a Failure into its CUresult.
+// The frame of every exported function: take the engine's mutex, spend the call's time, find the
+// current context, turn a Failure into its CUresult.
 //
-// Called on application threads. A body runs with the mutex held; Call::Wait gives it up while it
-// waits.
+// Called on application threads. A body runs with the mutex held; Call::Wait releases it meanwhile.
 #pragma once
 
 #include <new>
@@ -20,23 +19,23 @@ class Call {
 
   Simulator& sim;
   Engine::Lock& lock;
-  Context* context = nullptr;  // the current one; null in calls that need none
+  Context* context = nullptr;  // the current one; null for calls that need none
 
   Stream& StreamOf(CUstream handle);
   Event& EventOf(CUevent handle);
 
-  // Adds work to a stream; throws if it captures, or if a capture has made it unusable.
+  // Throws if the stream captures, or if a capture has made it unusable.
   OperationRef Submit(Stream& stream, Operation operation,
                       const std::vector<OperationRef>& also_after = {});
 
-  // The calling thread is busy in the driver for this long, on the virtual clock.
+  // Keeps the calling thread busy in the driver for this long, on the virtual clock.
   void Spend(std::uint64_t time_ns);
 
-  // Wait until these are done, then report the context's sticky error, if any.
+  // Waits for the operations, then throws the context's sticky error, if any.
   void Wait(const Context& whose, const std::vector<OperationRef>& operations);
   void WaitForStream(const Stream& stream) { Wait(*stream.context, EndOf(stream)); }
   void WaitForContext(const Context& whose) { Wait(whose, whose.Tails()); }
-  // What a synchronisation does beside waiting: pools give back what exceeds their thresholds.
+  // Synchronisations call this: pools release memory beyond their thresholds.
   void TrimPools();
 };
 
@@ -71,19 +70,17 @@ CUresult Guarded(NeedsContext needs, Body body) noexcept {
   }
 }
 
-// For calls that work without a current context.
 template <class Body>
 CUresult WithDriver(Body body) noexcept {
   return Guarded(NeedsContext::kNo, body);
 }
 
-// For calls that need a current context without a sticky error.
 template <class Body>
 CUresult WithContext(Body body) noexcept {
   return Guarded(NeedsContext::kYes, body);
 }
 
-// For calls that work without a current context, and report the sticky error of one that there is.
+// Works without a current context, but reports a current context's sticky error.
 template <class Body>
 CUresult WithContextIfAny(Body body) noexcept {
   return Guarded(NeedsContext::kWhereThereIsOne, body);

@@ -27,7 +27,7 @@ void Join(Stream& stream, const std::shared_ptr<Capture>& capture) {
   capture->members.insert(&stream);
 }
 
-// Every node of every member must come before what the origin has captured last.
+// Every node of every member must be an ancestor of the origin's last captured nodes.
 bool IsJoined(const Capture& capture) {
   const std::set<const GraphNode*> before = AncestorsOf(capture.origin->capture_after);
   return std::all_of(capture.members.begin(), capture.members.end(), [&](const Stream* member) {

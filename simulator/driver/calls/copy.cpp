@@ -24,7 +24,7 @@ char* Row(const Side& side, std::size_t slice, std::size_t row) {
   return reinterpret_cast<char*>(side.base + slice * side.slice_bytes + row * side.pitch_bytes);
 }
 
-// Where the memory is; throws if it is nowhere.
+// Throws if no memory is there.
 Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
   if (sim.graph_memory.Contains(side.base, Span(side, box))) return Place::kDevice;
   if (sim.addresses.Contains(side.base)) {
@@ -40,8 +40,7 @@ Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
   return allocation->kind == AllocationKind::kGlobal ? Place::kDevice : Place::kPinned;
 }
 
-// Throws Fault unless the device may still use the memory. Row by row: what lies between rows is
-// not touched.
+// Throws Fault unless the device may still use the memory. Gaps between rows are not touched.
 void CheckAtEnd(const AddressSpace& addresses, const Side& side, const Box& box, bool write) {
   if (!addresses.Contains(side.base)) return;
   for (std::size_t slice = 0; slice < box.slices; ++slice) {
@@ -66,7 +65,7 @@ void MoveRows(const Side& target, const Side& source, const Box& box) {
   }
 }
 
-// Takes the source's bytes now and makes `source` point to them.
+// Copies the source's bytes now and makes `source` point to the copy.
 std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   auto staged = std::make_shared<std::vector<char>>(box.width_bytes * box.rows * box.slices);
   const Side packed{reinterpret_cast<std::uintptr_t>(staged->data()), box.width_bytes,
@@ -76,8 +75,7 @@ std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   return staged;
 }
 
-// A copy or set of a few bytes leaves room for kernels beside it; a large one takes the whole
-// memory bandwidth.
+// A small copy or set leaves multiprocessors for kernels; a large one takes all memory bandwidth.
 int Multiprocessors(const Profile& profile, std::uint64_t bytes) {
   constexpr std::uint64_t kBytesPerMultiprocessor = 64 << 10;
   return static_cast<int>(std::clamp<std::uint64_t>(
@@ -89,7 +87,7 @@ Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
   return static_cast<Nanos>(work / profile.memory_bytes_per_second + profile.launch_overhead_ns);
 }
 
-// Whose memory it is; -1 for memory that is on no device.
+// The device that owns the memory, or -1.
 int DeviceOf(const Simulator& sim, const Side& side) {
   const Mapping* mapping = sim.addresses.Find(side.base);
   return mapping == nullptr || mapping->block->location() == Location::kHost
@@ -97,7 +95,7 @@ int DeviceOf(const Simulator& sim, const Side& side) {
              : mapping->block->device();
 }
 
-// From one device's memory to another's: over the link, whether or not one may reach the other.
+// Copies between devices cross the link, with or without peer access.
 void RouteBetweenDevices(Operation& copy, int source_device, std::uint64_t bytes,
                          const Profile& profile) {
   copy.name = "copy between devices";
@@ -108,7 +106,6 @@ void RouteBetweenDevices(Operation& copy, int source_device, std::uint64_t bytes
   TheStatistics().d2d_bytes += bytes;
 }
 
-// Chooses the engine and counts the bytes in the statistics.
 void Route(Operation& copy, Place target, Place source, std::uint64_t bytes,
            const Profile& profile) {
   Statistics& statistics = TheStatistics();
@@ -130,7 +127,6 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes,
   }
 }
 
-// What the program sees when it asks about a captured copy.
 CUDA_MEMCPY3D Describe(Simulator& sim, const CopyRequest& request) {
   CUDA_MEMCPY3D described = {};
   const auto rows_of = [&](const Side& side) {
@@ -163,7 +159,6 @@ void CaptureCopy(Call& call, Stream& stream, const CopyRequest& request) {
                                          reinterpret_cast<CUcontext>(call.context)));
 }
 
-// `staged` holds the source's bytes if they were taken already.
 Operation MakeCopy(Simulator& sim, const CopyRequest& request,
                    std::shared_ptr<std::vector<char>> staged, const Side& read) {
   const Side target = request.target;

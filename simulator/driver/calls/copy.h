@@ -3,22 +3,18 @@
 // Called by api/copy.cpp and api/set.cpp under the engine's mutex.
 //
 // Rules
-//  1. An address in the device arena that is not mapped when the call is made:
-//  CUDA_ERROR_INVALID_VALUE, as the real
-//     driver answers. Unmapped between the call and the operation's end: the sticky
-//     CUDA_ERROR_ILLEGAL_ADDRESS.
+//  1. An address in the device arena that is unmapped at the call is CUDA_ERROR_INVALID_VALUE, as
+//     in the real driver. One that is unmapped between the call and the operation's end is the
+//     sticky CUDA_ERROR_ILLEGAL_ADDRESS.
 //  2. Pinned and device memory are read and written at the operation's end. Pageable sources are
-//  captured at the
-//     call; a copy to pageable memory returns when it is done.
-//  3. The direction (and so the engine) follows from where the memory is, not from the function's
-//  name.
+//     read at the call. A copy to pageable memory returns when it is done.
+//  3. The direction (and so the engine) follows from the memory's place, not from the function.
 #pragma once
 
 #include "simulator/driver/calls/call.h"
 
 namespace spillway::simulator {
 
-// One side of a copy: rows of `width` bytes, `pitch` apart, in slices `slice` apart.
 struct Side {
   std::uintptr_t base;
   std::size_t pitch_bytes;
@@ -37,23 +33,22 @@ struct CopyRequest {
   Box box;
 };
 
-// Throws CUDA_ERROR_INVALID_VALUE unless both ends are there.
+// Throws CUDA_ERROR_INVALID_VALUE unless both ends are valid memory.
 void CheckCopy(Simulator& sim, const CopyRequest& request);
-// Reads the source in stream order, wherever it is.
+// Reads the source in stream order, also when it is pageable.
 Operation MakeCopy(Simulator& sim, const CopyRequest& request);
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
 inline constexpr HostWaits kSync = HostWaits::kIfHostIsInvolved,
-                           kAsync = HostWaits::kNever;  // as names end
+                           kAsync = HostWaits::kNever;  // as in the functions' names
 
-// When the source is read: by rule 2, at the end whatever it is, or before the call returns
-// whatever it is.
+// When the source is read: by rule 2, at the operation's end, or before the call returns.
 enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };
 
 void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box,
           HostWaits waits, SourceRead read = SourceRead::kByItsKind);
 
-// True if the bytes are memory that the device may use now; pageable memory is not.
+// False for pageable memory.
 bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_bytes, bool write);
 
 struct SetRequest {

@@ -16,7 +16,6 @@ Ground GroundOf(Call& call, const Linear3D& end, const Corner& corner, const Box
   return {base, pitch, rows, pitch, corner.z + box.slices};
 }
 
-// The fields that CUDA_MEMCPY3D and CUDA_MEMCPY3D_PEER have in common.
 template <class Copy3DType>
 CopyRequest RequestFrom(Call& call, const Copy3DType& copy) {
   Require(copy.srcLOD == 0 && copy.dstLOD == 0);

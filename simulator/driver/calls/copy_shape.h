@@ -1,16 +1,15 @@
-// From the driver's descriptions of shaped copies to the bytes that they name.
+// Turns the driver's descriptions of shaped copies into sides and boxes of bytes.
 //
-// Called by the copy functions and by graphs' copy nodes, under the engine's mutex. Keeps nothing.
-// Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that does not lie inside
-// its end. Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
+// Called by the copy functions and by copy nodes, under the engine's mutex. Keeps nothing.
+// Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that leaves its end.
+// Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
 #pragma once
 
 #include "simulator/driver/calls/copy.h"
 
 namespace spillway::simulator {
 
-// One end of a shaped copy: where its rows lie, and how many bytes, rows and slices may be named
-// from there.
+// One end of a shaped copy: the place of its rows, and the limits of a box in it.
 struct Ground {
   std::uintptr_t base;
   std::size_t pitch_bytes;
@@ -19,8 +18,7 @@ struct Ground {
   std::size_t slices;
 };
 
-// What a description says of an end in linear memory; a zero pitch or height means that it is as
-// the copy needs it.
+// An end in linear memory. A zero pitch or height stands for the copy's own.
 struct Linear3D {
   CUmemorytype type;
   const void* host;

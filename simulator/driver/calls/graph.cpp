@@ -43,8 +43,7 @@ void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
   }
 }
 
-// What the launch does to graph memory, checked and done before anything is enqueued. Returns what
-// it must keep.
+// Checks and does all allocations and frees first. Returns the allocations that the launch keeps.
 std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& executable) {
   GraphMemory& memory = call.sim.graph_memory;
   const bool frees_itself =
@@ -219,7 +218,7 @@ void LaunchGraph(Call& call, GraphExec& executable, Stream& stream) {
   }
   Operation end;
   end.name = "graph end";
-  end.effect = [memory] {};  // the addresses stay while the launch runs
+  end.effect = [memory] {};  // keeps the addresses while the launch runs
   executable.last_launch = call.Submit(stream, std::move(end), done);
   for (const GraphAllocationRef& allocation : memory) allocation->last_use = executable.last_launch;
 }

@@ -1,17 +1,15 @@
-// Graphs as a program builds them, and what they become when they are instantiated.
+// Graphs as a program builds them, and their instantiated form.
 //
 // Called by the capture, the graph functions and graph launches, under the engine's mutex.
 // Ownership: the program owns graphs and executables by their handles (GraphTables keeps them); a
-// child graph belongs to its node. What a node does (NodeWork) is constant and shared between a
-// graph, its clones and its executables; changing a node's parameters gives it another one.
+// child graph belongs to its node. A NodeWork is constant, and a graph shares it with its clones
+// and executables. New parameters give a node a new NodeWork.
 //
 // Invariants
-//  1. Dependencies stay inside one graph. A graph may be cyclic while it is built; instantiation
-//  refuses that.
-//  2. An executable is flat: a child graph's nodes stand among the others, and its own node after
-//  them.
+//  1. Dependencies stay inside one graph. Cycles are legal until instantiation, which refuses them.
+//  2. An executable is flat: a child graph's nodes stand among the others, before its own node.
 //  3. Launches of one executable follow one another; each starts after the stream's earlier work.
-//  4. GraphTables knows every live graph and node: a handle that it does not know is invalid.
+//  4. GraphTables knows every live graph and node; any other handle is invalid.
 #pragma once
 
 #include <map>
@@ -27,7 +25,6 @@ namespace spillway::simulator {
 struct Graph;
 using GraphRef = std::shared_ptr<Graph>;
 
-// One launch of an executable into a stream.
 struct GraphPass {
   Call& call;
   Stream& stream;
@@ -40,9 +37,9 @@ class NodeWork {
   virtual ~NodeWork() = default;
 
   virtual CUgraphNodeType type() const = 0;
-  // The documented parameters; what they point to lives as long as this.
+  // The documented parameters. Their pointers are valid as long as this object.
   virtual void Describe(CUgraphNodeParams& params) const = 0;
-  // Starts it after `after`; it is done when the returned operation is.
+  // Starts after `after`. The node is done when the returned operation is.
   virtual OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const = 0;
 };
 using WorkRef = std::shared_ptr<const NodeWork>;
@@ -54,7 +51,7 @@ struct GraphEdge {
 
 struct GraphNode {
   std::uint64_t id;
-  std::uint64_t original_id;  // of the node that this one was cloned from, or its own
+  std::uint64_t original_id;  // of the node that it was cloned from, or its own
   Graph* graph;
   WorkRef work;
   std::vector<GraphEdge> after = {};
@@ -63,7 +60,7 @@ struct GraphNode {
   bool ComesAfter(const GraphNode* other) const;
 };
 
-// The user objects that a graph or an executable keeps alive, and how often.
+// User objects that a graph or an executable keeps alive, with their reference counts.
 using HeldObjects = std::map<UserObject*, unsigned>;
 
 struct Graph : std::enable_shared_from_this<Graph> {
@@ -76,17 +73,16 @@ struct Graph : std::enable_shared_from_this<Graph> {
                  const CUgraphEdgeData* data = nullptr);
   void Remove(GraphNode* node);
   GraphRef Clone() const;
-  // Throws CUDA_ERROR_INVALID_VALUE if there is a cycle. Ties go to the node that was added first.
+  // Throws CUDA_ERROR_INVALID_VALUE for a cycle. Ties go to the node that was added first.
   std::vector<GraphNode*> InOrder() const;
   bool HasMemoryNodes() const;
 
   GraphTables& tables;
-  std::vector<std::unique_ptr<GraphNode>> nodes;  // as they were added
+  std::vector<std::unique_ptr<GraphNode>> nodes;  // in order of addition
   HeldObjects objects;
   int executables = 0;
 };
 
-// The nodes themselves and all that come before them.
 std::set<const GraphNode*> AncestorsOf(const std::vector<GraphNode*>& nodes);
 
 struct ExecNode {
@@ -109,7 +105,6 @@ struct GraphExec {
 
 // The nodes of `graph` and of its child graphs, in an order of execution.
 std::vector<ExecNode> Flatten(const Graph& graph);
-// A graph that does what the executable does.
 GraphRef GraphFrom(GraphTables& tables, const GraphExec& executable);
 void LaunchGraph(Call& call, GraphExec& executable, Stream& stream);
 

@@ -1,7 +1,6 @@
-// Graph handles as the program gives them, checked.
+// Checked conversions of the program's graph handles.
 //
-// Used by the graph functions under the engine's mutex. These throw CUDA_ERROR_INVALID_VALUE for
-// what does not live.
+// Used under the engine's mutex. These throw CUDA_ERROR_INVALID_VALUE for a dead handle.
 #pragma once
 
 #include "simulator/driver/calls/graph.h"

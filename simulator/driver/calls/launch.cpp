@@ -14,7 +14,7 @@ namespace spillway::simulator {
 namespace {
 
 constexpr std::size_t kParameterAlignment =
-    128;  // a tensor map's, the largest that a parameter can ask for
+    128;  // a tensor map's: the largest alignment that a parameter can ask for
 
 void FillFromExtra(Arguments& arguments, void* const* extra) {
   const void* buffer = nullptr;
@@ -56,8 +56,7 @@ Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
   return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
 }
 
-// The multiprocessors that a launch fills, and those it would need to have all its blocks resident
-// at once.
+// The multiprocessors needed to have all blocks resident at once; may exceed those of the device.
 std::uint64_t MultiprocessorsNeeded(const Profile& profile, const LaunchShape& shape) {
   const int resident =
       ResidentBlocks(profile, static_cast<int>(Product(shape.block)), shape.dynamic_shared_bytes);
@@ -91,7 +90,6 @@ KernelUseList UsesOf(const KernelLaunch& launch) {
   return list;
 }
 
-// The operation writes tags instead of computing.
 void KeepTags(const Profile& profile, const KernelLaunch& launch, Operation& operation) {
   const KernelUseList list = UsesOf(launch);
   if (launch.declared != nullptr) {

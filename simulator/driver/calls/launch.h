@@ -1,9 +1,8 @@
-// A kernel launch as a thing: checked, with its own copy of the parameters, ready to become an
-// operation any number of times. A stream carries one out at once; a graph keeps one per kernel
-// node.
+// A checked kernel launch with its own copy of the parameters, from which any number of operations
+// can be made. A stream runs one at once; a graph keeps one per kernel node.
 //
-// Called by the launch functions and kernel nodes under the engine's mutex. Owns its parameters;
-// kernels' entries live as long as the process.
+// Called by the launch functions and kernel nodes under the engine's mutex.
+// Ownership: a launch owns its parameters; kernels' entries live as long as the process.
 #pragma once
 
 #include <cstdlib>
@@ -14,7 +13,6 @@
 
 namespace spillway::simulator {
 
-// A launch's private copy of its parameters.
 class Arguments {
  public:
   explicit Arguments(const KernelEntry& entry);
@@ -23,7 +21,7 @@ class Arguments {
   void CopyPacked(const void* buffer, std::size_t size_bytes);
 
   void* const* pointers() const { return pointers_.data(); }
-  // All that might be addresses.
+  // All words that might be addresses.
   std::vector<std::uint64_t> Words() const;
 
  private:
@@ -45,13 +43,12 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  // Where it is said what the kernel does with memory, in the compute mode `tags`; both null: it is
-  // run.
+  // The kernel's declared memory use, for the compute mode `tags`. With both null the kernel runs.
   KernelUses uses = nullptr;
   const DeclaredKernel* declared = nullptr;
 };
 
-// Throws what the launch functions answer for shapes and parameters that cannot be.
+// Throws the documented errors of launches for invalid shapes and parameters.
 KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
                             void* const* parameters, void* const* extra, Blocks blocks);
 Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch);

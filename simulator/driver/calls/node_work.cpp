@@ -10,8 +10,7 @@
 namespace spillway::simulator {
 namespace {
 
-// The operation of a node whose memory was there when the node was made. If it is gone by now, the
-// launch faults.
+// For a node whose memory was valid when it was made. A launch after the memory is gone faults.
 template <class Make>
 Operation OrFault(std::uintptr_t address, Make make) {
   try {

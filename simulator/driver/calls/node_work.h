@@ -1,9 +1,7 @@
-// What each type of graph node does: the documented parameters on one side, operations on the
-// other.
+// The work of each type of graph node, as documented parameters and as operations.
 //
-// Made by captured calls and by the functions that add and change nodes; run by graph launches;
-// under the engine's mutex. All are constant. Memory that a node names and that is gone at a launch
-// is a fault of that launch, as on a device.
+// Made by captured calls and by the functions that add and change nodes; run by graph launches; all
+// under the engine's mutex. All are constant. A launch faults if the memory of a node is gone.
 #pragma once
 
 #include <vector>
@@ -21,7 +19,7 @@ class EmptyWork : public NodeWork {
   OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const override;
 };
 
-// The child's nodes run among their parent's (Flatten); this is only its end.
+// The child's nodes run among their parent's (Flatten); this node is only their end.
 class ChildWork : public EmptyWork {
  public:
   explicit ChildWork(GraphRef graph) : graph_(std::move(graph)) {}
@@ -84,7 +82,7 @@ class HostWork : public NodeWork {
   void* const data_;
 };
 
-// Records, or waits for, an event that the program can also use outside.
+// Records or waits for an event that the program can also use outside the graph.
 class EventWork : public NodeWork {
  public:
   EventWork(CUgraphNodeType type, CUevent event) : type_(type), event_(event) {}
@@ -98,7 +96,6 @@ class EventWork : public NodeWork {
   const CUevent event_;
 };
 
-// Stream memory operations, one after the other.
 class BatchWork : public NodeWork {
  public:
   BatchWork(std::vector<CUstreamBatchMemOpParams> operations, CUcontext context)
@@ -134,10 +131,10 @@ class FreeWork : public EmptyWork {
   const CUdeviceptr address_;
 };
 
-// These throw what adding such a node answers for parameters that cannot be.
+// These throw the documented errors of adding such a node.
 WorkRef MakeAllocWork(Call& call, const CUmemPoolProps& properties, std::size_t size_bytes);
 WorkRef MakeFreeWork(Call& call, CUdeviceptr address);
-// The work that `params` describes; an allocation's address is written into it.
+// `params` receives the address of an allocation.
 WorkRef MakeWork(Call& call, CUgraphNodeParams& params);
 
 }  // namespace spillway::simulator

@@ -44,7 +44,7 @@ bool ReadCapacity(std::uint64_t& capacity_bytes) {
   return *end == '\0' && capacity_bytes >= PhysicalMemory::kGranuleBytes;
 }
 
-// Beside each plug-in, under the same name but for the ending.
+// Each plug-in may have a file of the same name with another ending beside it.
 base::Status ReadDeclaredUses(DeclaredUses& uses) {
   const PluginPaths plugins = FindPluginPaths();
   std::vector<std::string> paths = plugins.listed;
@@ -145,8 +145,7 @@ Simulator* TheSimulator() { return the_simulator; }
 
 CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
-  // Before the lock: dladdr waits for the dynamic loader, which a thread inside a library's
-  // constructor holds while it may wait here.
+  // Before the lock: dladdr waits for the loader's lock, whose owner may wait here (a constructor).
   const std::string profiles = ProfilesFolder();
   static std::mutex once;
   const std::lock_guard lock(once);

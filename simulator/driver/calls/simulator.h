@@ -1,7 +1,7 @@
 // The whole simulated driver of one process: every part and every table, wired together.
 //
-// Created by cuInit, never destroyed: calls that come while the process exits still find it.
-// Threads: all members are guarded by the engine's mutex.
+// Created by cuInit and never destroyed, because programs call while the process exits.
+// Threads: the engine's mutex guards all members.
 #pragma once
 
 #include <map>
@@ -45,7 +45,7 @@ struct Simulator {
   Vmm vmm;
   Imports imports;
   PluginRegistry plugins;
-  DeclaredUses declared_uses;  // filled in the compute mode `tags` only
+  DeclaredUses declared_uses;  // filled only in the compute mode `tags`
 
   std::map<Context*, std::unique_ptr<Context>> contexts;
   std::map<Stream*, StreamRef> streams;
@@ -60,14 +60,12 @@ struct Simulator {
   std::unique_ptr<Context> MakeContext(Device& device, unsigned flags, bool is_primary);
   bool IsContext(const Context* context) const;
 
-  // Takes the allocation out of the table and its memory away; nothing uses it any more. Pool
-  // memory goes to its pool.
+  // Removes an unused allocation and frees its memory (pool memory goes to its pool).
   void Release(std::uintptr_t base);
 };
 
 // Null before cuInit succeeded.
 Simulator* TheSimulator();
-// Reads the environment and builds the simulator; returns what cuInit answers.
 CUresult Initialise();
 
 }  // namespace spillway::simulator

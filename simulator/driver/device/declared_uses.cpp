@@ -52,7 +52,7 @@ namespace {
 using Term = DeclaredKernel::Term;
 using TermRef = std::shared_ptr<const Term>;
 
-// After a mistake it is at the end, and `status` tells the first one.
+// After an error the parser stands at the end of the line; `status` keeps the first error.
 class LineParser {
  public:
   explicit LineParser(const std::string& line) : text_(line) {}
@@ -169,8 +169,7 @@ UseKind KindNamed(const std::string& role, LineParser& parser) {
   return UseKind::kUpdate;
 }
 
-// "void a::b::name<c::d>(int)" without result, namespaces, arguments and parameters; template
-// arguments on request.
+// Reduces "void a::b::name<c::d>(int)" to the name, with template arguments on request.
 std::string ShortName(std::string demangled, bool with_template) {
   constexpr std::string_view kUnnamed = "(anonymous namespace)::";
   for (std::size_t at; (at = demangled.find(kUnnamed)) != std::string::npos;)

@@ -1,17 +1,17 @@
-// What a program's own kernels do with memory, declared in a text file beside it: `<program>.uses`,
-// or
-// `<plug-in without .kernels.so>.uses` for plug-ins named in SPILLWAY_SIM_KERNELS.
+// The memory use of a program's own kernels, declared in a text file beside the program:
+// `<program>.uses`. For a plug-in `NAME.kernels.so` of SPILLWAY_SIM_KERNELS it is `NAME.uses`.
 //
 // A line declares one kernel (# begins a comment):
 //     NAME  ROLE(POINTER, BYTES[, PART, PARTS]) ...  [flops(COUNT)]
-// NAME is the kernel's without namespaces, with or without template arguments (the line with them
-// wins). ROLE is read, write, update or part (tags.h, image.h's UseKind). The others are sums and
-// products of whole numbers and parameters: p0 is the first, p1[2] the third 32-bit word of a
-// struct that is the second, g the number of blocks; + - * / and parentheses.
+// NAME is the kernel's name without namespaces. It may have template arguments; such a line wins
+// over one without. ROLE is read, write, update or part (tags.h, image.h's UseKind). The other
+// fields are sums and products of whole numbers and parameters: p0 is the first parameter; p1[2] is
+// the third 32-bit word of the second parameter, a struct; g is the number of blocks. Operators are
+// + - * / and parentheses.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
 //
-// A kernel that no line declares runs as in full mode. Parameters that are in no use count as
-// scalars: a pointer among them would make results depend on addresses.
+// A kernel without a line runs as in full mode. Parameters outside every use count as scalars: a
+// pointer among them would make results depend on addresses.
 #pragma once
 
 #include <map>
@@ -24,7 +24,6 @@
 
 namespace spillway::simulator {
 
-// One line.
 class DeclaredKernel {
  public:
   struct Term;  // an expression
@@ -32,7 +31,7 @@ class DeclaredKernel {
     UseKind kind;
     std::uint32_t pointer;  // which parameter
     std::shared_ptr<const Term> bytes;
-    std::shared_ptr<const Term> part;  // of role part
+    std::shared_ptr<const Term> part;  // for the role part
     std::shared_ptr<const Term> parts;
   };
 
@@ -47,7 +46,7 @@ class DeclaredKernel {
 
  private:
   friend class DeclaredUses;
-  // Every parameter that is no pointer of a use: shapes and scalars.
+  // A hash of every parameter that is no pointer of a use: shapes and scalars.
   std::uint64_t Identity(const Launch& launch) const;
 
   std::vector<Use> uses_;
@@ -56,11 +55,10 @@ class DeclaredKernel {
 
 class DeclaredUses {
  public:
-  // Adds a file's lines. The error has the line's number; its code is ENOENT where there is no such
-  // file.
+  // Adds a file's lines. An error has the line's number; its code is ENOENT for a missing file.
   base::Status AddFile(const std::string& path);
   base::Status AddLine(const std::string& line);
-  // By the mangled name; null when nothing is declared.
+  // Null when nothing is declared.
   const DeclaredKernel* Find(const char* mangled_name) const;
 
  private:
@@ -68,7 +66,7 @@ class DeclaredUses {
 
   std::map<std::string, DeclaredKernel> by_name_;
   mutable std::map<const char*, const DeclaredKernel*>
-      found_;  // by the name's address: names live as long as images
+      found_;  // by the name's address, because names live as long as images
 };
 
 }  // namespace spillway::simulator

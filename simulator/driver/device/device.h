@@ -1,5 +1,4 @@
-// The simulated devices of a process: what each has of its own. All of them are of one kind (the
-// profile).
+// The simulated devices of a process, all of one kind (the profile), and the state of each.
 //
 // Owned by Simulator, never destroyed. Under the engine's mutex.
 #pragma once

@@ -12,7 +12,7 @@ std::size_t WholeGranules(std::size_t bytes) {
   return (bytes + kGranule - 1) / kGranule * kGranule;
 }
 
-// A granule behind the range is never mapped.
+// An unmapped guard granule follows the range.
 std::uintptr_t ReserveFor(AddressSpace& addresses, std::size_t bytes) {
   const std::uintptr_t base = addresses.Reserve(WholeGranules(bytes) + kGranule, kGranule, 0);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,15 +1,12 @@
-// Memory that graphs allocate and free by nodes of their own.
+// Memory that graphs allocate and free by their own nodes.
 //
-// Called by memory nodes, graph launches, frees and trims under the engine's mutex. An address is
-// reserved when the node is made and stays the same at every launch; device memory comes at the
-// first launch and goes at a trim, or with the last graph, executable or unfinished launch that
-// knows it.
+// Called by memory nodes, graph launches, frees and trims under the engine's mutex. Making a node
+// reserves an address, which is the same at every launch. The first launch allocates device memory.
+// A trim frees it, or the end of the last graph, executable and unfinished launch that knows it.
 //
 // Invariants
-//  1. Between the allocating launch and the free, the allocation is live: it stays, whatever
-//  happens to its graph.
-//  2. A launch that would allocate what is live is CUDA_ERROR_INVALID_VALUE, unless the executable
-//  frees by itself.
+//  1. Between the allocating launch and the free, the allocation is live. It outlives its graph.
+//  2. Allocating live memory again is CUDA_ERROR_INVALID_VALUE, except with automatic frees.
 #pragma once
 
 #include <cstddef>
@@ -50,20 +47,20 @@ using GraphAllocationRef = std::shared_ptr<GraphAllocation>;
 class GraphMemory {
  public:
   GraphAllocationRef Reserve(Device& device, AddressSpace& addresses, std::size_t size_bytes);
-  // Null for addresses that no memory node has.
+  // Null for an address that no memory node has.
   GraphAllocationRef Find(std::uintptr_t base) const;
-  // True if a memory node has these bytes, whether or not there is memory behind them now.
+  // True if a memory node has these bytes, with or without memory behind them.
   bool Contains(std::uintptr_t address, std::size_t size_bytes) const;
 
   bool IsLive(std::uintptr_t base) const { return live_.contains(base); }
   void MakeLive(const GraphAllocationRef& allocation);
-  // Returns what was live there, or null.
+  // Returns the allocation that was live there, or null.
   GraphAllocationRef EndLife(std::uintptr_t base);
   void Trim(const Device& device);
 
   std::uint64_t UsedBytes(const Device& device) const;
   std::uint64_t ReservedBytes(const Device& device) const;
-  // By device; they rise with use and are reset by the program.
+  // By device. Use raises the marks; the program resets them.
   std::map<const Device*, std::uint64_t> used_high_bytes;
   std::map<const Device*, std::uint64_t> reserved_high_bytes;
 

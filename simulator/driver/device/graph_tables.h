@@ -1,7 +1,6 @@
 // Every graph, node, executable, capture and user object of the process, by handle.
 //
-// A member of Simulator; under the engine's mutex. Graphs put themselves and their nodes into
-// `graphs` and `nodes`.
+// A member of Simulator; under the engine's mutex. Graphs register themselves and their nodes.
 #pragma once
 
 #include <map>
@@ -27,10 +26,10 @@ struct UserObject {
 
 struct GraphTables {
   std::map<Graph*, std::shared_ptr<Graph>> owned;  // by the program
-  std::set<Graph*> graphs;                         // these, and those of child nodes and captures
+  std::set<Graph*> graphs;  // the owned ones, and those of child nodes and captures
   std::set<GraphNode*> nodes;
   std::map<GraphExec*, std::shared_ptr<GraphExec>> executables;
-  std::vector<std::shared_ptr<Capture>> captures;  // those that go on
+  std::vector<std::shared_ptr<Capture>> captures;  // the unfinished ones
   std::map<UserObject*, std::unique_ptr<UserObject>> user_objects;
   std::uint64_t next_id = 1;
 };

@@ -1,12 +1,11 @@
-// Memory of other processes that this one has opened: by CUDA IPC, or a pool's pointers.
+// Memory of other processes that this process has opened, by CUDA IPC or by a pool's pointers.
 //
-// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses; the bytes
-// are the exporter's, and count there.
+// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses. The exporter
+// owns the bytes, and they count there.
 //
 // Invariants
-//  1. The same memory opened again by the same context is at the same address, until it has been
-//  closed as often.
-//  2. Nothing of this process is a neighbour: each opening has a range of its own.
+//  1. A context that opens memory again gets the same address until it has closed it as often.
+//  2. Each opening has an address range of its own, apart from this process's memory.
 #pragma once
 
 #include <cstdint>
@@ -18,14 +17,13 @@
 
 namespace spillway::simulator {
 
-// What an exported handle says about memory.
 struct ExportedMemory {
   std::uint64_t magic;
   FilePlace place;
   std::uint64_t offset_bytes;  // of the allocation in its block
   std::uint64_t size_bytes;    // of the allocation
   std::uint64_t allocation_id;
-  std::uint64_t owner;  // of a pool's memory: the pool
+  std::uint64_t owner;  // for memory of a pool: the pool
 };
 static_assert(sizeof(ExportedMemory) <= 64, "a handle has 64 bytes");
 
@@ -34,10 +32,9 @@ class Imports {
   Imports(const Devices& devices, AddressSpace& addresses)
       : devices_(devices), addresses_(addresses) {}
 
-  // Shows the memory to `context`'s device and its own; returns the allocation's address. `fresh`:
-  // it was not open yet.
+  // Maps memory for `context`'s device and its own. `fresh`: the memory was not open yet.
   std::uintptr_t Open(const ExportedMemory& memory, const Context& context, bool& fresh);
-  // Returns true if that was the last closing, and the address is gone.
+  // Returns true if that was the last close, which frees the address.
   bool Close(std::uintptr_t address);
   int DeviceOf(std::uintptr_t address) const { return open_.at(address).device; }
 
@@ -57,7 +54,7 @@ class Imports {
   std::map<std::uintptr_t, Opening> open_;  // by the allocation's address
 };
 
-// Exports `size_bytes` at `base`, which lies in one mapping. Throws CUDA_ERROR_OUT_OF_MEMORY.
+// The range lies in one mapping. Throws CUDA_ERROR_OUT_OF_MEMORY.
 ExportedMemory Export(const AddressSpace& addresses, std::uint64_t magic, std::uintptr_t base,
                       std::size_t size_bytes, std::uint64_t allocation_id, std::uint64_t owner);
 

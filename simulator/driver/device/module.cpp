@@ -29,7 +29,7 @@ bool IsImage(const void* data) {
          (image->version == kImageVersion || image->version == kImageVersionWithUses);
 }
 
-// Null for a file that a compiler of NVIDIA's made.
+// Null for a file of a compiler of NVIDIA's.
 const Image* ImageInElf(const char* file) {
   Elf64_Ehdr header;
   std::memcpy(&header, file, sizeof header);

@@ -1,8 +1,8 @@
-// Modules, libraries and kernels: what CUmodule/CUlibrary and CUfunction/CUkernel point to.
+// Modules, libraries and kernels: the targets of CUmodule, CUlibrary, CUfunction and CUkernel.
 //
-// One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction. Under
-// the engine's mutex. Ownership: Simulator owns modules, a module its kernels; images live for the
-// process (kernels/image.h).
+// One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction.
+// Threads: under the engine's mutex. Ownership: Simulator owns modules, a module its kernels;
+// images live as long as the process (kernels/image.h).
 #pragma once
 
 #include <cstdint>
@@ -21,19 +21,18 @@ struct Profile;
 struct Kernel {
   Module* module = nullptr;
   const KernelEntry* entry = nullptr;
-  KernelUses uses = nullptr;  // null: the image does not say
+  KernelUses uses = nullptr;  // null: not described by the image
   std::size_t max_dynamic_shared_bytes = 49152;
   std::map<int, int> set_attributes;
 };
 
-// Where plug-ins may lie: beside the program, and where SPILLWAY_SIM_KERNELS says.
 struct PluginPaths {
   std::string beside_program;  // empty: unknown
   std::vector<std::string> listed;
 };
 PluginPaths FindPluginPaths();
 
-// The plug-ins of this process, loaded at the first use of a module that is not an Image.
+// This process's plug-ins, loaded at the first use of a module that is not an Image.
 class PluginRegistry {
  public:
   const std::vector<const Image*>& images();
@@ -58,11 +57,9 @@ struct Module {
   std::vector<Kernel*> AllKernels();
 };
 
-// How many blocks of this shape one multiprocessor holds at a time.
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
-// The image that the data is, or that the ELF file of module_elf.h holds; null: the data is
-// something else.
+// The data itself as an image, or the image in an ELF file of module_elf.h; null for other data.
 const Image* ImageIn(const void* data);
 
 }  // namespace spillway::simulator

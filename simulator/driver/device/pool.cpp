@@ -27,7 +27,7 @@ std::uintptr_t Pool::Allocate(Engine& engine, Engine::Lock& lock, std::size_t si
           std::find_if(free.begin(), free.end(), [](auto& block) { return !IsDone(block.freed); });
       Require(pending != free.end(), CUDA_ERROR_OUT_OF_MEMORY);
       const OperationRef freed =
-          pending->freed;  // other threads may change the list while this one waits
+          pending->freed;  // a copy: other threads may change the list during the wait
       engine.Wait(lock, freed);
       TrimTo(0);
     }

@@ -1,16 +1,12 @@
-// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation takes it
-// below the threshold.
+// A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation trims it.
 //
 // Called by cuMemAllocAsync, cuMemFreeAsync and the pool functions under the engine's mutex.
-// Ownership: Simulator owns pools; a pool owns the physical memory behind its blocks, live and
-// free.
+// Ownership: Simulator owns pools; a pool owns the physical memory of its live and free blocks.
 //
 // Invariants
-//  1. A freed block is reused by the stream that freed it at once, by others only after the free
-//  took place.
-//  2. All of the pool's physical memory counts as device memory, also what is free in it.
-//  3. Memory goes back to the device only in TrimTo: at a synchronisation, on demand, or when
-//  memory runs out.
+//  1. The stream that freed a block can reuse it at once, other streams after the free took place.
+//  2. All of the pool's physical memory counts as device memory, also its free blocks.
+//  3. Only TrimTo returns memory to the device: at a synchronisation, on demand, or in a shortage.
 #pragma once
 
 #include <cstdint>
@@ -30,11 +26,10 @@ struct Pool {
     std::uintptr_t base;
     std::size_t size_bytes;
     std::uint64_t stream_id;
-    OperationRef freed;  // null: at once
+    OperationRef freed;  // null: free at once
   };
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after waiting for the pool's own
-  // pending frees.
+  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after the pool's pending frees.
   std::uintptr_t Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes,
                           const Stream& stream);
   void Free(std::uintptr_t base, std::uint64_t stream_id, const OperationRef& freed);
@@ -52,7 +47,7 @@ struct Pool {
   int reuse_follow_event_dependencies = 1;
   int reuse_allow_opportunistic = 1;
   int reuse_allow_internal_dependencies = 1;
-  bool doomed = false;  // destroyed by the program while memory of it lives
+  bool doomed = false;  // destroyed by the program while memory of it is live
 
  private:
   bool TakeFree(std::size_t rounded_bytes, const Stream& stream, std::uintptr_t& base);

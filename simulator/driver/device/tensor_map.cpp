@@ -16,7 +16,7 @@ constexpr cuuint32_t kPackedBox = 128;
 
 bool IsPacked(CUtensorMapDataType type) { return type >= CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN8B; }
 
-// The packed types that leave gaps in shared memory have stricter rules.
+// Packed types that leave gaps in shared memory have stricter rules.
 bool IsGapped(CUtensorMapDataType type) {
   return type == CU_TENSOR_MAP_DATA_TYPE_16U4_ALIGN16B ||
          type == CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B;
@@ -113,7 +113,7 @@ void Check(const CUtensorMap* map, const TensorLayout& layout, cuuint32_t least_
   if (IsGapped(layout.type)) CheckGappedSwizzle(layout);
 }
 
-// The innermost row of a box fits the swizzle's span.
+// The innermost row of a box must fit the swizzle's span.
 void CheckInnerBytes(const TensorLayout& layout, std::uint64_t elements) {
   const std::uint64_t span = SwizzleBytes(layout.swizzle);
   if (layout.interleave != CU_TENSOR_MAP_INTERLEAVE_NONE || span == 0) return;
@@ -129,7 +129,7 @@ TensorMapView ViewOf(const TensorLayout& layout, TensorMapKind kind) {
     view.element_strides[i] = static_cast<std::uint8_t>(layout.element_strides[i]);
     if (i != 0) view.strides[i - 1] = layout.strides[i - 1];
   }
-  // Without interleaving the first step is ignored.
+  // As documented, the first step is ignored without interleaving.
   if (layout.interleave == CU_TENSOR_MAP_INTERLEAVE_NONE) view.element_strides[0] = 1;
   view.rank = static_cast<std::uint8_t>(layout.rank);
   view.kind = kind;
@@ -146,7 +146,7 @@ void Write(CUtensorMap* map, const TensorMapView& view) {
   std::memcpy(map, &view, sizeof view);
 }
 
-// Corners of rank 3, 4 and 5 have 16, 8 and 5 bits a dimension.
+// Corners of rank 3, 4 and 5 have 16, 8 and 5 bits per dimension.
 void CheckCorner(int corner, cuuint32_t rank) {
   const int limit = rank == 3 ? 32768 : rank == 4 ? 128 : 16;
   Require(corner >= -limit && corner < limit);
@@ -185,7 +185,7 @@ void EncodeIm2col(CUtensorMap* map, const TensorLayout& layout, const PixelBox& 
     const int lower = box.lower_corner[i], upper = box.upper_corner[i];
     CheckCorner(lower, layout.rank);
     CheckCorner(upper, layout.rank);
-    // Corners are given outermost first; sizes have W at 1.
+    // Corners begin with the outermost dimension; sizes have W at index 1.
     const cuuint32_t innermost_first = spatial - 1 - i;
     const auto size = static_cast<std::int64_t>(layout.sizes[1 + innermost_first]);
     Require(size + upper - lower > 0);

@@ -1,7 +1,7 @@
 // The documented rules of tensor maps, and the simulator's encoding of them.
 //
-// Called by api/tensor_map.cpp; pure. The rules are those of cuda.h 13.0 at cuTensorMapEncodeTiled,
-// EncodeIm2col and EncodeIm2colWide; whatever breaks one of them is CUDA_ERROR_INVALID_VALUE.
+// Called by api/tensor_map.cpp; pure. Source: cuda.h 13.0, cuTensorMapEncodeTiled, EncodeIm2col and
+// EncodeIm2colWide. A broken rule is CUDA_ERROR_INVALID_VALUE.
 #pragma once
 
 #include "simulator/driver/abi.h"
@@ -9,7 +9,6 @@
 
 namespace spillway::simulator {
 
-// What the three forms have in common.
 struct TensorLayout {
   CUtensorMapDataType type;
   cuuint32_t rank;
@@ -24,7 +23,7 @@ struct TensorLayout {
 };
 
 struct PixelBox {
-  const int* lower_corner;  // {D, H, W}, as many as the tensor has
+  const int* lower_corner;  // {D, H, W}, one per spatial dimension
   const int* upper_corner;
   cuuint32_t channels;
   cuuint32_t pixels;

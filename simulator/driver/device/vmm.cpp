@@ -64,7 +64,7 @@ bool HasHostNumaMemory() {
 CUdeviceptr Vmm::Reserve(std::size_t size_bytes, std::size_t alignment_bytes, CUdeviceptr hint) {
   Require(size_bytes != 0 && size_bytes % kHostPage == 0);
   Require((alignment_bytes & (alignment_bytes - 1)) == 0);
-  // Ranges start at whole granules whatever the alignment asked for, as the driver's do.
+  // Like the driver's ranges, these always start at whole granules.
   const std::uintptr_t base =
       addresses_.Reserve(size_bytes, std::max(alignment_bytes, kGranule), hint);
   Require(base != 0, CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,20 +1,16 @@
-// Virtual memory management: reservations, physical handles and mappings, by the rules of the
-// driver's documentation.
+// Reservations, physical handles and mappings, by the driver's documented rules.
 //
-// Called by the cuMem* VMM functions under the engine's mutex. Owns the handles and the
-// reservations; mappings live in the AddressSpace, physical blocks as long as a handle or a mapping
-// holds them.
+// Called by the cuMem* VMM functions under the engine's mutex.
+// Ownership: owns the handles and the reservations. Mappings live in the AddressSpace, physical
+// blocks as long as a handle or a mapping holds them.
 //
-// Invariants (broken rules answer CUDA_ERROR_INVALID_VALUE and change nothing)
-//  1. Sizes, addresses and offsets are whole granules; the offset is zero.
-//  2. A mapping lies inside one reservation, on addresses that nothing is mapped to. It has no
-//  access at first.
-//  3. Access is set, and mappings are removed, for whole mappings only; one call may take several
-//  adjacent ones.
-//  4. Unmapping waits for nothing. Unfinished copies and sets over the range are doomed (engine),
-//  counted and named in
-//     the statistics; so is a kernel that was given an address in it, or that runs right now, once
-//     its body really touches the range.
+// Invariants (a broken rule answers CUDA_ERROR_INVALID_VALUE and changes nothing)
+//  1. Sizes and addresses are whole granules, sizes of reservations whole pages. Offsets are zero.
+//  2. A mapping lies inside one reservation, on unmapped addresses. A new mapping has no access.
+//  3. Access and unmapping apply to whole mappings; one call may cover several adjacent mappings.
+//  4. Unmapping does not wait. It dooms unfinished copies and sets over the range (engine), which
+//     the statistics count and name. A kernel is counted too if its body touches the range, and
+//     either had an address in it as a parameter or runs during the unmapping.
 //  5. A released handle's memory stays while it is mapped.
 #pragma once
 
@@ -28,8 +24,7 @@
 
 namespace spillway::simulator {
 
-// Whether this driver maps host memory at device addresses, as those before CUDA 12.2 do not
-// (SPILLWAY_SIM_HOST_NUMA).
+// False simulates a driver before CUDA 12.2: no host memory at device addresses.
 bool HasHostNumaMemory();
 
 class Vmm {
@@ -44,9 +39,9 @@ class Vmm {
                                       const CUmemAllocationProp& properties);
   void Release(CUmemGenericAllocationHandle handle);
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
-  // A descriptor for other processes, the caller's; for handles made with that type only.
+  // A descriptor for other processes, which the caller owns. Only for handles made with that type.
   int Export(CUmemGenericAllocationHandle handle) const;
-  // A handle of the same memory; the descriptor stays the caller's.
+  // A handle of the same memory; the caller keeps the descriptor.
   CUmemGenericAllocationHandle Import(int file);
   const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
 
@@ -57,9 +52,9 @@ class Vmm {
                  std::size_t count);
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
-  // The reservation that holds `address`; false if there is none.
+  // False if no reservation holds `address`.
   bool FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const;
-  // True if `address` is mapped by this group; `properties` and the mapping's bounds are filled in.
+  // Describes the mapping of `address`. False if these functions have not mapped it.
   bool FindMapping(CUdeviceptr address, CUmemAllocationProp& properties, CUdeviceptr& base,
                    std::size_t& size_bytes) const;
 
@@ -75,8 +70,7 @@ class Vmm {
   };
 
   PhysicalRef OwnBlock(std::uint64_t inode) const;
-  // Calls action(mapping base) for the whole mappings that make up the range; throws if they do
-  // not.
+  // Calls action(mapping base) for the whole mappings of the range; throws if they do not fill it.
   template <class Action>
   void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
 

@@ -17,28 +17,25 @@ namespace spillway::simulator {
 namespace {
 
 constexpr unsigned __int128 kWideNanosPerSecond = 1'000'000'000;
-// How long the clock stands still for a host function that does not return (it may wait for the
-// very thread that advances the clock); a real GPU would not stand still at all.
+// A limit is needed: the host function may wait for the thread that advances the clock.
 constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
-// A program that makes no call for this long while a host function is due waits for it without the
-// driver.
+// A program without calls for this long probably waits for a host function without the driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
-// A driver's queues take some thousand launches before the next one blocks.
+// A driver's queues take some thousand launches before the next launch blocks.
 constexpr std::size_t kOperationsInFlight = 4096;
-// A polling thread may sleep between its polls, and its sleep is not on the virtual clock; so polls
-// in a row count as a wait before the constant cost of a call adds up to anything.
+// So many polls in a row count as a wait: a polling thread may sleep outside the virtual clock.
 constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
 Nanos MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
 
-// Its context is broken: it takes no effect, and nothing that it waits for will come.
+// With its context broken, the operation takes no effect and waits for nothing.
 bool IsDead(const Operation& operation) {
   return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
 }
 
-// Out of reach while it lives, also when the effect leaves by a Fault.
+// Makes the ranges inaccessible while it lives; a Fault also restores them.
 class WithheldRanges {
  public:
   WithheldRanges(AddressSpace& addresses, const std::vector<Range>& ranges)
@@ -56,7 +53,7 @@ class WithheldRanges {
   const std::vector<Range>& ranges_;
 };
 
-// While it lives, a kernel of one device touches only what that device may reach.
+// While an instance lives, a kernel can access only memory that its device may reach.
 class Confinement {
  public:
   Confinement(AddressSpace& addresses, const Operation& operation)
@@ -105,8 +102,7 @@ Engine::Lock Engine::Acquire() {
   return lock;
 }
 
-// A wait on the virtual clock runs kernels one after the other; other threads get their turns in
-// between.
+// A wait on the virtual clock runs kernels one after the other; other threads get turns in between.
 void Engine::LetOthersIn(Lock& lock) {
   const std::uint64_t before = acquisitions_;
   for (int attempt = 0; attempt < kTurnAttempts && waiting_threads_ > 0 && acquisitions_ == before;
@@ -186,7 +182,7 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
 std::string Engine::DoomUsersOf(const Range& range) {
   std::string first;
   for (const auto& [sequence, operation] : pending_) {
-    // A kernel that runs may be anywhere: it may have found the address in memory.
+    // A running kernel may have found the address in memory.
     const bool runs = operation->confined && computing_.contains(operation);
     if (runs || operation->HasWordIn(range)) operation->AddSuspect(range);
     const std::uintptr_t used = operation->UsedAddressIn(range);
@@ -214,7 +210,6 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
   TheStatistics().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
 }
 
-// Takes an operation off its resource.
 void Engine::Retire(const OperationRef& operation) {
   SettleLinkWork();
   if (node_ != nullptr) holds_changed_ = true;
@@ -272,7 +267,7 @@ void Engine::MakeReady(const OperationRef& operation) {
   }
 }
 
-// Runs everything that needs no time, then gives idle resources their next operation.
+// Runs all operations that need no time, then starts new ones on idle resources.
 void Engine::Settle() {
   while (!instant_.empty()) {
     const OperationRef operation = instant_.front();
@@ -314,7 +309,7 @@ void Engine::StartLinks() {
       ready.erase(ready.begin());
       device.copying[link] = operation;
       operation->start_ns = clock_ns_;
-      // The set-up time counts as work too, so that one number says what is left.
+      // The set-up time counts as work too, so one number is all that remains.
       operation->remaining =
           operation->link_bytes * kWideNanosPerSecond +
           static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
@@ -331,8 +326,7 @@ std::uint64_t Engine::LinkRate(const DeviceQueues& device, int link) const {
   return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
 }
 
-// Takes the work done since the last change off what the links have left. Called before any change
-// of who copies.
+// Takes the progress since the last change off running copies. Precedes every change among them.
 void Engine::SettleLinkWork() {
   if (node_ != nullptr) return;
   const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
@@ -444,8 +438,7 @@ void Engine::RunHostFunction(Lock& lock) {
   NotifyChanged();
 }
 
-// A program that waits for its host function without calling the driver would wait for ever: nobody
-// moves the clock.
+// Nothing else advances the clock while a program waits for its host function without the driver.
 void Engine::AdvanceForIdleProgram(Lock& lock) {
   if (real_clock_) return AdvanceToRealNow(lock);
   while (host_queue_.empty()) {

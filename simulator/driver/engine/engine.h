@@ -1,31 +1,27 @@
-// The simulated GPU's heart: runs operations in the order of their dependencies, on one clock,
-// under one mutex.
+// The core of the simulated GPU: runs operations as they depend on each other, on one clock.
 //
-// Virtual clock (default): integer nanoseconds, a discrete-event simulation. The host's time and
-// the device's time are one clock: each API call advances it by a constant, a wait advances it to
-// the awaited end, and every operation whose end it passes takes effect on the way. Real clock: the
-// same machine, but "now" is CLOCK_MONOTONIC and waits sleep.
+// Virtual clock (default): a discrete-event simulation in integer nanoseconds, one clock for host
+// and device. Each API call advances it by a constant, a wait advances it to the awaited end.
+// Operations take effect as the clock passes their ends. Real clock: CLOCK_MONOTONIC; waits sleep.
 //
 // Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host
-// functions run on a thread of the engine's own, outside the mutex; kernels and copies run on
-// whichever thread advances the clock. Ownership: one instance, never destroyed.
+// functions run on the engine's own thread, outside the mutex. Kernels and copies run on the thread
+// that advances the clock.
+// Ownership: one instance, never destroyed.
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
-//  2. Each device has two copy engines of its own, which work on one operation at a time, and
-//  computes as many as have
-//     multiprocessors; among ready ones the smallest (priority, ready_ns, sequence) goes first and
-//     none overtakes it. Nothing in the choice depends on addresses or on real time.
-//  3. Both links of a device busy: each progresses at its both-way rate from that moment on.
+//  2. Each device has two copy engines of its own, each with one operation at a time. It computes
+//     as many operations as have multiprocessors. Ready operations start in the order (priority,
+//     ready_ns, sequence); none overtakes. Neither addresses nor real time affect the choice.
+//  3. While both links of a device are busy, each progresses at its both-way rate.
 //  4. A wait in one thread never keeps another thread from submitting work.
-//  5. Work in flight is bounded: who submits faster than the device works is held back, unless the
-//  device itself waits
-//     for something outside.
+//  5. Work in flight is bounded: a program that submits faster than the device works must wait,
+//     unless the device itself waits for an outside event.
 //  6. On a machine that several processes share (node.h) the clock moves only in this process's
-//  turn, and an operation's end
-//     depends on who else works: engine_shared.cpp. A thread that waits for the turn lets the
-//     others in.
-//  7. After a fault no operation of that context takes effect, but all still become done.
+//     turn. There an operation's end depends on the other processes' work (engine_shared.cpp). A
+//     thread that waits for the turn releases the mutex.
+//  7. After a fault no operation of that context takes effect, but all of them still become done.
 #pragma once
 
 #include <array>
@@ -52,33 +48,30 @@ class Engine {
   using Lock = std::unique_lock<std::mutex>;
 
   // `addresses` may be built later, but before the first operation runs. All devices are alike.
-  // `node`: the machine whose time is shared, or null.
+  // `node`: the shared machine, or null.
   Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1,
          Node* node = nullptr);
 
   Lock Acquire();
 
-  // Adds work that starts after `dependencies` (null and finished ones are ignored).
+  // Null and finished `dependencies` are ignored.
   void Submit(Lock& lock, const OperationRef& operation,
               const std::vector<OperationRef>& dependencies);
 
-  // One API call has been made: its cost passes, and whatever ends meanwhile takes effect. If the
-  // last call filled the queues, this one waits for room.
+  // Charges one API call. If the last call filled the queues, this one waits until they drain.
   void ChargeApiCall(Lock& lock);
 
-  // The calling thread is busy in the driver for this long.
   void SpendHostTime(Lock& lock, Nanos time_ns);
 
-  // A query answered "not ready". A program that only asks, again and again, waits: the clock goes
-  // to the next end.
+  // For an answer of "not ready". Many in a row count as a wait: the clock moves to the next end.
   void NoteNotReady(Lock& lock);
 
-  // Returns when `operation` is done; the mutex is free while it sleeps.
+  // Releases the mutex while it sleeps.
   void Wait(Lock& lock, const OperationRef& operation);
 
-  // `range` goes away now: operations that are not done and certainly use it will end in a fault.
-  // Returns the name of the first of them, or an empty string. Those that only may use it fault,
-  // and are counted, if they touch it.
+  // Before unmapping: unfinished operations that certainly use `range` will fault; returns the name
+  // of the first, or an empty string. Operations that may use it fault, and count, if they touch
+  // it.
   std::string DoomUsersOf(const Range& range);
 
   Nanos now() const { return clock_ns_; }
@@ -93,7 +86,6 @@ class Engine {
   };
   using ReadyQueue = std::set<OperationRef, ReadyOrder>;
   enum Link { kH2d, kD2h, kLinks };
-  // What one device has to work with.
   struct DeviceQueues {
     int free_multiprocessors;
     ReadyQueue ready_compute;
@@ -107,7 +99,7 @@ class Engine {
   void AdvanceToRealNow(Lock& lock);
   void NotifyChanged();
 
-  // With a node.
+  // Only with a node.
   void AdvanceShared(Lock& lock, Nanos time_ns);
   void WaitShared(Lock& lock, const OperationRef& operation);
   bool StepShared(Lock& lock, Nanos time_ns);
@@ -152,7 +144,7 @@ class Engine {
   Node* const node_;
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;  // work came, or a host function finished
+  std::condition_variable changed_;  // signalled for new work and finished host functions
   std::condition_variable host_work_;
   std::atomic<int> waiting_threads_{0};  // in Acquire
 
@@ -171,11 +163,11 @@ class Engine {
   std::deque<OperationRef> host_queue_;
   std::uint64_t host_pending_ = 0;  // host functions that are not done
   bool host_running_ = false;
-  bool patience_is_over_ = false;  // with the host function that runs
+  bool patience_is_over_ = false;  // the running host function exceeded kHostFunctionPatience
   std::thread::id host_thread_;    // none before the first host function
   int turn_waiters_ = 0;           // threads that wait for this process's turn
-  bool holds_changed_ = false;  // which of the node's engines this process works on, not yet told
-  Nanos computed_ns_ = 0;       // so far
+  bool holds_changed_ = false;     // the node's record of engines in use is out of date
+  Nanos computed_ns_ = 0;          // total computing time so far
 };
 
 }  // namespace spillway::simulator

@@ -1,5 +1,4 @@
-// The engine on a machine that several processes share: the same steps, each in this process's
-// turn. See node_state.h.
+// The engine on a shared machine (node_state.h): the same steps, each in this process's turn.
 #include <signal.h>
 
 #include <algorithm>
@@ -16,13 +15,12 @@ namespace {
 
 using node::EngineId;
 
-// Without work of its own, a waiting process waits for another one's event or for a value that
-// somebody writes.
+// The longest wait of an idle process, for another process's event or for a memory value.
 constexpr Nanos kWaitForOthers_ns = 1'000'000;
 constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
 
-// A process whose threads all sleep outside the driver, as often as this in a row, is elsewhere; so
-// is one that computes for itself for as long as the second.
+// A process is elsewhere if kLooksAsleep checks in a row find its threads asleep outside the
+// driver, or after kLooksBusy checks in a row without a driver call.
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr int kLooksAsleep = 5;
 constexpr int kLooksBusy = 500;
@@ -64,8 +62,7 @@ void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
   }
 }
 
-// One step: the end of one operation, the arrival at `time_ns`, or a sleep until somebody else has
-// done something. True: arrived.
+// One step: an operation's end, the arrival at `time_ns` (true), or a sleep until another acts.
 bool Engine::StepShared(Lock& lock, Nanos time_ns) {
   const Node::Answer answer = node_->Ask(std::max(time_ns, clock_ns_));
   if (answer.turn == Node::Turn::kNotYet) {
@@ -115,7 +112,7 @@ void Engine::JoinEngine(Operation& operation) {
 
 void Engine::ForecastSharedEnds() {
   const std::vector<OperationRef> computing(computing_.begin(), computing_.end());
-  computing_.clear();  // they are ordered by what changes now
+  computing_.clear();  // their order depends on the end times that change now
   for (const OperationRef& operation : computing) {
     operation->end_ns = node_->TimeOf(IdOf(*operation), operation->shared_end);
     computing_.insert(operation);
@@ -147,7 +144,7 @@ void Engine::PublishHolds() {
   holds_changed_ = false;
 }
 
-// Sees to the device's work while the program is elsewhere, and lets the other processes go on.
+// Runs the device's work while the program is elsewhere, so that other processes can go on.
 void Engine::AttendantMain() {
   BlockAllSignals();
   std::uint64_t calls_seen = 0;
@@ -164,7 +161,7 @@ void Engine::AttendantMain() {
   }
 }
 
-// No thread is in the driver, and none was since the last look.
+// True if no thread is in the driver, and none was since the last check.
 bool Engine::IsLeftAlone(std::uint64_t& calls_seen) {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || turn_waiters_ > 0) return false;

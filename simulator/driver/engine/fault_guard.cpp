@@ -25,8 +25,7 @@ void PassOn(int signal, siginfo_t* info, void* context) {
   } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
     previous.sa_handler(signal);
   } else {
-    // Returning re-executes the access; with the default action it ends the process with the right
-    // signal.
+    // Returning repeats the access; the default action then ends the process with the right signal.
     struct sigaction standard = {};
     standard.sa_handler = SIG_DFL;
     sigaction(signal, &standard, nullptr);
@@ -47,8 +46,7 @@ void InstallHandlers() {
   static const bool installed = [] {
     struct sigaction action = {};
     action.sa_sigaction = OnFault;
-    // NODEFER: the jump out of the handler then has no signal mask to restore, which would cost
-    // each launch a system call.
+    // SA_NODEFER: otherwise the jump must restore the signal mask, a system call per launch.
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
     sigaction(SIGSEGV, &action, &previous_segv);
     sigaction(SIGBUS, &action, &previous_bus);
@@ -57,8 +55,7 @@ void InstallHandlers() {
   (void)installed;
 }
 
-// The signal of a fault ends the process where it is blocked, as it is in threads that begin under
-// a thread with all of them blocked.
+// A blocked fault signal ends the process, and threads inherit blocked signals.
 void UnblockFaults() {
   sigset_t faults;
   sigemptyset(&faults);
@@ -67,8 +64,7 @@ void UnblockFaults() {
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
-// Kernel bodies run on small fiber stacks, so the handler needs one of its own; a thread that has
-// one keeps it.
+// The handler cannot use a kernel body's small fiber stack. A thread's existing signal stack stays.
 class SignalStack {
  public:
   SignalStack() {
@@ -97,8 +93,7 @@ class SignalStack {
   void* memory_ = MAP_FAILED;
 };
 
-// Apart from the throw: no object with a destructor lives in a frame that siglongjmp leaves or
-// lands in.
+// Separate from the throw: siglongjmp must not leave or enter a frame with destructors.
 bool Survives(void (*body)(void*), void* context, Guard& guard) {
   if (sigsetjmp(guard.escape, 0) != 0) {
     active_guard = nullptr;

@@ -25,7 +25,7 @@ bool Operation::IsSuspect(std::uintptr_t address) const {
 }
 
 void Operation::AddSuspect(const Range& range) {
-  // The same range comes and goes many times under an operation that waits long.
+  // The same range may be unmapped many times while an operation waits.
   if (std::find(suspects.begin(), suspects.end(), range) == suspects.end())
     suspects.push_back(range);
 }

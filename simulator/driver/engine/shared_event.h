@@ -1,12 +1,11 @@
-// The state of an event that several processes use: how often it was recorded, and up to which
-// record it has come.
+// An event that several processes use: the counts of its records and of its completed records.
 //
-// Made by cuIpcGetEventHandle's and cuIpcOpenEventHandle's events under the engine's mutex; the
-// counters themselves are atomics in memory that all those processes map.
+// The events of cuIpcGetEventHandle and cuIpcOpenEventHandle create it under the engine's mutex.
+// The counters are atomics in memory that all those processes map.
 //
 // Invariants
-//  1. `completed` never exceeds `recorded`, and neither goes down.
-//  2. A wait concerns the records made before it, by whatever process.
+//  1. `completed` never exceeds `recorded`, and neither decreases.
+//  2. A wait concerns the records made before it, by any process.
 #pragma once
 
 #include <atomic>
@@ -19,7 +18,7 @@ namespace spillway::simulator {
 
 class SharedEvent {
  public:
-  // Null: no memory. The second form opens another process's; null: it is not there any more.
+  // Make answers null without memory, Open when the other process's event no longer exists.
   static std::shared_ptr<SharedEvent> Make();
   static std::shared_ptr<SharedEvent> Open(const FilePlace& place);
   ~SharedEvent();

@@ -9,7 +9,7 @@
 namespace spillway::simulator {
 namespace {
 
-// Open until the process ends; the C library writes what is left.
+// Never closed: the C library flushes it at exit.
 std::FILE* TheFile() {
   static std::FILE* const file = [] {
     const char* const path = std::getenv(environment::kSimTimeline);

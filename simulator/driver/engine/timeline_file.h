@@ -1,11 +1,10 @@
-// What the simulated machine did when: a line per operation and per long driver call, in the file
-// that SPILLWAY_SIM_TIMELINE names.
+// The timeline in SPILLWAY_SIM_TIMELINE's file: a line per operation and long driver call.
 //
 // Written by the engine (operations, as they end) and by calls that keep the host busy, under the
-// engine's mutex; nothing when the variable is not set.
+// engine's mutex. Without the variable nothing is written.
 //
-// Columns: lane (compute, h2d, d2h, host), the virtual times in nanoseconds at which it was asked
-// for, could start, started and ended, bytes over the link, name.
+// Columns: lane (compute, h2d, d2h, host); the virtual nanoseconds at which it was requested, could
+// start, started and ended; bytes over the link; name.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@
 
 namespace spillway::simulator {
 
-// When the operation has ended; those that take no time are left out.
+// Called when the operation has ended. Operations that take no time are left out.
 void NoteInTimeline(const Operation& operation);
 void NoteHostTime(Nanos begin_ns, Nanos end_ns);
 

@@ -1,13 +1,13 @@
-// How operations compute, for the whole process: with real arithmetic, or with tags only (tags.h).
+// How this process's operations compute: with real arithmetic, or with tags only (tags.h).
 //
-// Set once, by cuInit, before any memory exists; read under the engine's mutex.
+// cuInit sets it once, before any memory exists; it is read under the engine's mutex.
 #pragma once
 
 namespace spillway::simulator {
 
 enum class ComputeMode {
   kFull,
-  kTags,  // device memory is sparse: only pages that were written exist
+  kTags,  // device memory is sparse: only written pages exist
 };
 
 ComputeMode TheComputeMode();

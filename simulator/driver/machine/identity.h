@@ -1,5 +1,4 @@
-// What simulated devices are called: by UUID and by place on the bus, the same to the driver and to
-// NVML.
+// UUIDs and bus addresses of simulated devices, the same for the driver and for NVML.
 #pragma once
 
 #include <array>

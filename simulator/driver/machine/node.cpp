@@ -21,10 +21,9 @@ using node::Slot;
 using node::SlotState;
 using node::State;
 
-// Whoever waits in vain for this long looks whether the one he waits for is still there.
+// After waiting this long, a process checks whether the process whose turn it is still lives.
 constexpr node::Nanos kWatchEvery_ns = 50'000'000;
-// A process of which nothing is heard for this long has no attendant any more: it became another
-// program.
+// A process without a beat for this long has no attendant any more: exec replaced its program.
 constexpr node::Nanos kSilence_ns = 2'000'000'000;
 
 long FutexWait(std::uint32_t* word, std::uint32_t seen, node::Nanos limit_ns) {
@@ -33,7 +32,7 @@ long FutexWait(std::uint32_t* word, std::uint32_t seen, node::Nanos limit_ns) {
   return syscall(SYS_futex, word, FUTEX_WAIT, seen, &limit, nullptr, 0);
 }
 
-// The count first: who has not yet fallen asleep sees that it changed.
+// The count must change first, so that a thread that is about to sleep notices the change.
 void Wake(Slot& slot) {
   __atomic_add_fetch(&slot.wake_count, 1, __ATOMIC_RELEASE);
   if (slot.sleepers > 0)
@@ -61,7 +60,7 @@ bool Node::ClaimSlot(int wanted) {
     Occupy(wanted - 1);
     return true;
   }
-  // Slots of those who left keep their statistics as long as there are others.
+  // Slots of ended processes keep their statistics as long as there are free slots.
   for (const auto& may_take :
        {+[](SlotState slot) { return slot == SlotState::kFree; },
         +[](SlotState slot) { return slot == SlotState::kEnded || slot == SlotState::kKilled; }}) {
@@ -74,7 +73,7 @@ bool Node::ClaimSlot(int wanted) {
   return false;
 }
 
-// A process that became another program keeps its pid, and its slot was not given up.
+// A process that became another program by exec keeps its pid, and never released its slot.
 void Node::LeaveFormerSlot() {
   const pid_t own = getpid();
   for (Slot& slot : file_.state.slots) {
@@ -104,7 +103,7 @@ Slot& Node::OwnSlot() const { return file_.state.slots[static_cast<std::size_t>(
 
 bool Node::IsFirst() const { return First(file_.state) == slot_; }
 
-// Back from being stopped, and not before what others did meanwhile.
+// After a stop the process resumes, no earlier than the others' latest act.
 void Node::BeHere() {
   Slot& own = OwnSlot();
   if (own.suspended != 0) Resume(file_.state, own);

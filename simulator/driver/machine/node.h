@@ -1,17 +1,15 @@
-// This process's slot at a simulated machine that several processes share: through it their drivers
-// share each device's memory and engines, in virtual time. The rules are in node_state.h, the file
-// is node_file.h's.
+// This process's slot at a machine: processes share its memory and engines in virtual time. The
+// rules are in node_state.h, the file is in node_file.h.
 //
-// Made by Initialise where SPILLWAY_SIM_NODE names a file; called by the engine and by physical
-// memory under the engine's mutex, and by the exit handler without it. Never destroyed.
+// Made by Initialise if SPILLWAY_SIM_NODE names a file. Called by the engine and by physical memory
+// under the engine's mutex, and by the exit handler without it. Never destroyed.
 //
 // Invariants
-//  1. A process acts only in its turn; AwaitTurn and an answered Ask are what make it that.
-//  2. The file's lock is never held while anything waits.
-//  3. Nobody waits for a process that is dead or stopped for longer than it takes to notice
-//  (kWatchEvery_ns), nor for one that
-//     has become another program (kSilence_ns); the engine's attendant sees to a process that is
-//     elsewhere.
+//  1. A process acts only in its turn. AwaitTurn and a granted Ask make it its turn.
+//  2. The file's lock is never held during a wait.
+//  3. No process waits for a dead or stopped process longer than it takes to notice
+//     (kWatchEvery_ns), or for one that became another program longer than kSilence_ns. The
+//     engine's attendant acts for a process that is elsewhere.
 #pragma once
 
 #include <memory>
@@ -23,23 +21,23 @@ namespace spillway::simulator {
 
 struct NodeSettings {
   std::string path;
-  int slot = 0;             // from 1, of the slots that are expected from the start; 0: any other
-  bool shares_time = true;  // false: only memory; nobody waits for this process
+  int slot = 0;             // from 1, among the slots expected from the start; 0: any other
+  bool shares_time = true;  // false: memory only; no process waits for this one
 };
 
 class Node {
  public:
   using Nanos = node::Nanos;
 
-  // An error: the file is another machine's, or no slot is left.
+  // Errors: the file belongs to another machine, or no slot is left.
   static base::Result<std::unique_ptr<Node>> Join(const NodeSettings& settings,
                                                   const Machine& machine);
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
   enum class Turn {
-    kNotYet,   // somebody else may act before; this process waits from now on, and does not act
-               // until it asked again
+    // Another process may act earlier. This one now waits, and must not act before it asks again.
+    kNotYet,
     kArrived,  // at the target
     kOwnEnd    // an operation of this process ends now
   };
@@ -49,19 +47,17 @@ class Node {
     std::uint32_t wake_count;  // for Sleep
   };
   Answer Ask(Nanos target_ns);
-  // Until something has changed since that answer, or for this long.
+  // Returns after a change since that answer, or after `limit_ns`.
   void Sleep(std::uint32_t wake_count, Nanos limit_ns);
-  // Wakes those of this process's threads that sleep.
   void WakeOwn();
 
-  // This process is still there, whatever it does. Called every few hundredths of a second; any
-  // thread.
+  // Shows that this process still runs. Called every few hundredths of a second, on any thread.
   void Beat();
 
-  // Returns when this process may act at its own present, and that.
+  // Returns when this process may act at its own present; answers that time.
   Nanos AwaitTurn();
 
-  // These concern this process's present, in its own turn.
+  // Only in this process's own turn; they concern its present.
   node::Work GivenNow(node::EngineId id) const;
   node::Work CopyWork(node::EngineId id, std::uint64_t size_bytes, Nanos overhead_ns) const;
   Nanos TimeOf(node::EngineId id, node::Work end) const;
@@ -75,12 +71,12 @@ class Node {
   };
   void SetHolds(const Holds& holds, const Done& done_so_far);
 
-  // These wait for the turn. False: the device is full.
+  // These wait for the turn. Take answers false when the device is full.
   bool Take(int device, std::uint64_t size_bytes);
   void GiveBack(int device, std::uint64_t size_bytes);
   std::uint64_t FreeBytes(int device);
 
-  // Gives everything back, and holds nobody from then on.
+  // Releases everything; from then on this process holds no other process back.
   void Leave();
 
  private:
@@ -98,7 +94,7 @@ class Node {
   NodeFile& file_;
   const bool shares_time_;
   int slot_ = -1;
-  // Under the file's lock: whom this process waits for, and since when nothing was heard of it.
+  // Guarded by the file's lock: the slot this process waits for, and the time of its last new beat.
   int watched_slot_ = -1;
   std::uint32_t watched_beats_ = 0;
   Nanos watched_since_ns_ = 0;

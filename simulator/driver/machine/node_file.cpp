@@ -37,7 +37,7 @@ void MakeMutex(pthread_mutex_t& mutex) {
   pthread_mutexattr_destroy(&attributes);
 }
 
-// The file is new, and zero.
+// The file is new and zeroed.
 void Make(NodeFile& file, const Machine& machine) {
   machine.profile.copy(file.profile, sizeof file.profile - 1);
   MakeMutex(file.mutex);
@@ -62,7 +62,7 @@ base::Status CheckIsOf(const Machine& machine, const NodeFile& file) {
   return base::Ok();
 }
 
-// With the file locked against others who may be making it.
+// The caller holds the file lock against other creators.
 Result<NodeFile*> OpenOrMake(int file, const Machine& machine) {
   struct stat status;
   const bool fits =
@@ -105,7 +105,7 @@ base::Result<NodeFile*> OpenNodeFile(const std::string& path, const Machine& mac
   if (!file) return base::ErrnoError("it cannot be opened");
   flock(file.get(), LOCK_EX);
   Result<NodeFile*> opened = OpenOrMake(file.get(), machine);
-  flock(file.get(), LOCK_UN);  // the mapping would keep it
+  flock(file.get(), LOCK_UN);  // explicitly, because the mapping would keep the lock
   return opened;
 }
 

@@ -1,14 +1,10 @@
-// The file through which several simulated drivers share a machine: its layout, how it is made and
-// opened, its lock.
+// The file by which simulated drivers share a machine: its layout, creation, opening and lock.
 //
-// Any thread of any process. The mapping lives as long as the process; the file is one run's, and
-// is removed by whoever named it.
+// Any thread of any process. The mapping lives as long as the process, the file for one run.
 //
 // Invariants
-//  1. A file is ready once `magic` is there: whoever dies while making it leaves one that the next
-//  makes again.
-//  2. The lock's holder may die anywhere: what is counted is counted again from the slots, and
-//  times only grow.
+//  1. A file is ready once `magic` is there. Until then the next process makes it again.
+//  2. The lock's holder may die anywhere: counts are derived again from the slots, times only grow.
 #pragma once
 
 #include <pthread.h>
@@ -21,27 +17,25 @@
 
 namespace spillway::simulator {
 
-// What all processes of a machine must agree on.
 struct Machine {
   std::string profile;
   int device_count = 1;
   std::uint64_t capacity_bytes = 0;
   node::LinkRates rates = {};
-  int reserved_slots = 0;  // of the first process: how many are expected from the start
+  int reserved_slots = 0;  // set by the first process: how many slots are expected from the start
 };
 
 struct NodeFile {
   std::uint64_t magic;
   char profile[64];
   pthread_mutex_t mutex;
-  std::int64_t reserved_until_ns;  // CLOCK_MONOTONIC: whoever was expected and has not come by then
-                                   // is not waited for
+  std::int64_t reserved_until_ns;  // CLOCK_MONOTONIC: no longer wait for expected processes
   node::State state;
 };
 
-// Makes the file if there is none. An error: it is another machine's, or cannot be mapped.
+// Makes a missing file. Errors: it belongs to another machine, or it cannot be mapped.
 base::Result<NodeFile*> OpenNodeFile(const std::string& path, const Machine& machine);
-// An existing one, whatever its machine.
+// Opens an existing file of any machine.
 base::Result<NodeFile*> OpenNodeFile(const std::string& path);
 
 class NodeLock {
@@ -55,8 +49,7 @@ class NodeLock {
   NodeFile& file_;
 };
 
-// Clears the slots of those who are dead, and suspends the stopped: all slots, or only the one
-// whose turn it is.
+// Clears the slots of dead processes and suspends stopped ones: in all slots, or only in the first.
 enum class Whom { kAll, kFirst };
 void Sweep(NodeFile& file, Whom whom);
 

@@ -1,5 +1,4 @@
-// Which simulated machine this process shares with others, by its environment: SPILLWAY_SIM_NODE
-// and SPILLWAY_SIM_SLOT.
+// Joins the shared machine that the environment names: SPILLWAY_SIM_NODE and SPILLWAY_SIM_SLOT.
 //
 // Called once, in cuInit.
 #pragma once
@@ -14,7 +13,7 @@ namespace spillway::simulator {
 
 node::LinkRates LinkRatesOf(const Profile& profile);
 
-// Null where the environment names none. An error: it cannot be shared.
+// Null without SPILLWAY_SIM_NODE. An error: the machine cannot be shared.
 base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time);
 
 }  // namespace spillway::simulator

@@ -1,29 +1,25 @@
-// What the simulated drivers of several processes share of one machine: who is there, who works on
-// which engine, how much memory each holds, and the rule by which virtual time passes for all of
-// them.
+// The state that several processes' simulated drivers share of one machine: its processes, their
+// use of engines and memory, and the rule by which virtual time passes.
 //
-// Plain values in a mapped file; the functions are pure, and node.h calls them under the file's
-// mutex.
+// Plain values in a mapped file. The functions are pure; node.h calls them under the file's mutex.
 //
 // Note [One time for several processes]
-// Each process has a clock of its own and may act on what is shared (begin or end work on an
-// engine, take or give back memory) only when nobody else can still act earlier: when its (time,
-// slot) is the smallest of all. A process that waits for the device can act next when its next
-// operation ends; one that runs the program's code can act from its clock on, so it holds the
-// others until it calls again. Acts so happen in one order of virtual time, whatever the machine's
-// scheduler does, and equal runs are equal to the nanosecond.
+// Each process has its own clock. To act on shared state (begin or end work on an engine, take or
+// release memory) it waits until no other process can act earlier. That is when its (time, slot) is
+// the smallest of all. A process that waits for the device can act next when its next operation
+// ends. A process that runs the program's code can act from its clock on, so it holds the others
+// until its next call. So all acts happen in one order of virtual time, whatever the machine's
+// scheduler does. Equal runs are equal to the nanosecond.
 //
 // Note [Engines in equal shares]
-// The processes that have work on an engine share it as by time slices that are infinitely short:
-// each is given 1/n of it. `given` is what each of them has been given since the beginning, the
-// same for all; an operation that begins at `given` and needs `work` ends when `given` has grown by
-// that, however the number of processes changes in between.
+// The n processes with work on an engine share it like infinitely short time slices: each gets 1/n.
+// `given` is the work that each of them has received since the beginning, the same number for all.
+// An operation that begins at `given` and needs `work` ends at `given + work`, however n changes.
 //
 // Invariants
-//  1. `acted_ns` never goes down, and nobody acts before it.
-//  2. `busy` is the number of slots that hold the engine; `given` stands still while it is 0.
-//  3. What the slots hold of a device never exceeds its capacity, and is nothing for slots that are
-//  not present.
+//  1. `acted_ns` never decreases, and no process acts before it.
+//  2. `busy` is the number of slots that hold the engine; `given` does not grow while it is 0.
+//  3. The slots' bytes on a device never exceed its capacity. Slots that are not present hold none.
 #pragma once
 
 #include <array>
@@ -38,27 +34,26 @@ using Work = unsigned __int128;
 inline constexpr int kMostSlots = 64;
 inline constexpr int kMostDevices = 8;
 inline constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
-// A nanosecond of computing: divides by every number of processes up to 16 without a rest.
+// Work per nanosecond of computing: divisible by every number of processes up to 16.
 inline constexpr std::uint64_t kWorkPerNano = 720720;
 
 enum Engine { kCompute, kH2d, kD2h, kEngines };
-// A number of an engine among all: what all tables below are indexed by.
 struct EngineId {
   int device;
   Engine engine;
 };
 
-// Bytes per second of the link, each direction alone and while both are busy.
+// Bytes per second, for each direction alone and while both are busy.
 struct LinkRates {
   std::uint64_t h2d, d2h, h2d_both, d2h_both;
 };
 
 enum class SlotState : std::uint32_t {
   kFree,
-  kReserved,  // somebody is expected here from the start, and time waits
+  kReserved,  // a process is expected here from the start, and time waits for it
   kPresent,
   kEnded,  // the process has left
-  kKilled  // it was found dead
+  kKilled  // the process was found dead
 };
 
 struct SlotStatistics {
@@ -70,15 +65,15 @@ struct SlotStatistics {
 struct Slot {
   SlotState state;
   std::int32_t pid;
-  std::uint64_t started_ticks;  // of the process: its pid may be another's later
+  std::uint64_t started_ticks;  // of the process: its pid may be reused
   char name[16];
-  std::uint32_t waiting;    // in the driver, for its next operation's end or for `target_ns`
-  std::uint32_t suspended;  // stopped by a signal: holds nobody, and its work goes on
+  std::uint32_t waiting;    // waits in the driver for its next operation's end or for `target_ns`
+  std::uint32_t suspended;  // stopped by a signal: holds no process back, and its work goes on
   Nanos clock_ns;
   Nanos target_ns;
   std::uint32_t sleepers;    // threads that sleep on `wake_count`
   std::uint32_t wake_count;  // a futex
-  std::uint32_t beats;       // grows as long as the program that sat down runs
+  std::uint32_t beats;       // grows while the program that took the slot runs
   std::array<std::array<std::uint32_t, kEngines>, kMostDevices> holds;
   std::array<std::array<Work, kEngines>, kMostDevices>
       next_end;  // `given` at which its next operation ends
@@ -94,7 +89,7 @@ struct DeviceState {
 
 struct State {
   std::int32_t device_count;
-  std::int32_t slots_used;  // no slot from here on was ever taken
+  std::int32_t slots_used;  // slots from here on were never taken
   std::uint64_t capacity_bytes;
   LinkRates rates;
   Nanos acted_ns;
@@ -102,34 +97,32 @@ struct State {
   std::array<Slot, kMostSlots> slots;
 };
 
-// What `given` is at a time that is not before the last change.
+// `given` at a time that is not before the last change.
 Work GivenAt(const State& state, EngineId id, Nanos time_ns);
 // When `given` reaches `end`, if nothing changes.
 Nanos TimeOf(const State& state, EngineId id, Work end);
-// The work of a copy: its bytes, after an overhead that counts as bytes too.
+// The work of a copy: its bytes, plus its overhead as bytes.
 Work CopyWork(const State& state, EngineId id, std::uint64_t size_bytes, Nanos overhead_ns);
 
-// When the slot's next operation ends, if nothing changes; kNever without any.
+// When the slot's next operation ends, if nothing changes; kNever without an operation.
 Nanos NextEndOf(const State& state, const Slot& slot);
-// Before this, none of its operations ends, whatever the others do.
+// A lower bound on the slot's next end, whatever the others do.
 Nanos NoEndBefore(const State& state, const Slot& slot);
-// The earliest time at which the slot may act.
 Nanos BoundOf(const State& state, const Slot& slot);
-// The slot whose turn it is; -1: nobody will ever act.
+// The slot whose turn it is; -1 if no slot will ever act.
 int First(const State& state);
 
-// Takes and gives up engines at a time that is not before the last change.
+// Takes or releases an engine at a time that is not before the last change.
 void SetHolds(State& state, Slot& slot, EngineId id, bool holds, Nanos time_ns);
-// The slot holds nothing any more: no engine, no memory.
 void Vacate(State& state, Slot& slot, SlotState left_as);
-// Its work goes on without it, and it holds nobody; the second is the way back.
+// A suspended slot holds no process back, and its work goes on. Resume undoes that.
 void Suspend(State& state, Slot& slot);
 void Resume(State& state, Slot& slot);
-// Derives the counts from the slots, after somebody died while changing them.
+// Derives the counts from the slots, for a lock whose holder died.
 void Recount(State& state);
 
 std::uint64_t HeldBytes(const State& state, int device);
-// False: the device is full.
+// False when the device is full.
 bool Take(State& state, Slot& slot, int device, std::uint64_t size_bytes);
 
 }  // namespace spillway::simulator::node

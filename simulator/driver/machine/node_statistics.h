@@ -1,6 +1,6 @@
-// The statistics of a machine that several simulated processes share, as JSON: what each device and
-// each process holds and held, present, ended or killed. Any process may read them at any time;
-// reading finds out who is dead.
+// The statistics of a machine that several simulated processes share, as JSON: present and peak
+// memory of each device and each process, also of ended and killed ones. Any process may read them
+// at any time. Reading detects dead processes.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ struct NodeProcess {
   int pid;
   std::uint64_t held_bytes;
 };
-// Those who are there, and what each holds of a device. Nobody where there is no such machine.
+// The present processes and their bytes on a device. Empty if there is no such machine.
 std::vector<NodeProcess> ReadNodeProcesses(const std::string& path, int device);
 
-// An error: there is no such machine.
+// An error if there is no such machine.
 base::Result<std::string> ReadNodeStatistics(const std::string& path);
 
 }  // namespace spillway::simulator

@@ -1,10 +1,8 @@
-// What this process is to the driver: whether cuInit succeeded here, whether it is a forked child,
-// whether it exits.
+// The state of this process for the driver: initialised, forked child, exiting.
 //
-// A forked child of an initialised process owns no device: every call in it answers
-// CUDA_ERROR_NOT_INITIALIZED, as the real driver's do, and it writes no statistics. The driver
-// shuts down by an exit handler that it sets when it is initialised: code that runs at exit after
-// that is answered CUDA_ERROR_DEINITIALIZED. (cuda.h, CUresult)
+// In a forked child of an initialised process every call answers CUDA_ERROR_NOT_INITIALIZED, as in
+// the real driver, and no statistics are written. Initialisation sets an exit handler that shuts
+// the driver down; later calls answer CUDA_ERROR_DEINITIALIZED. (cuda.h, CUresult)
 #pragma once
 
 namespace spillway::simulator {

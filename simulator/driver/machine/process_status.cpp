@@ -13,12 +13,11 @@ namespace spillway::simulator {
 namespace {
 
 struct Stat {
-  char state = 0;  // 0: there is none
+  char state = 0;  // 0: no such process
   std::uint64_t started_ticks = 0;
 };
 
-// proc(5): the name in brackets may hold anything, so fields count from the last bracket; the state
-// is the third field, the start the twenty-second.
+// proc(5): the bracketed name may hold any character; the state is field 3, the start time 22.
 Stat ReadStat(const char* path) {
   char text[1024];
   text[base::ReadInto(path, std::span(text).first(sizeof text - 1)).size()] = '\0';

@@ -1,6 +1,6 @@
-// What /proc tells of processes and threads: whether one lives, is stopped, or has anything to run.
+// States of processes and threads from /proc: alive, stopped, gone, busy.
 //
-// Any thread; no state. Used where one process must not wait for another that will not come.
+// Any thread; no state. Used so that a process does not wait for one that will never act.
 #pragma once
 
 #include <sys/types.h>
@@ -11,14 +11,13 @@ namespace spillway::simulator {
 
 enum class ProcessStatus { kAlive, kStopped, kGone };
 
-// When the process was started, in the kernel's ticks; 0: there is none. With its pid it names a
-// process for good.
+// In the kernel's ticks; 0 if there is none. With the pid it identifies a process for good.
 std::uint64_t StartedTicks(pid_t pid);
 
-// A process that has ended and was not waited for counts as gone.
+// A zombie counts as gone.
 ProcessStatus StatusOf(pid_t pid, std::uint64_t started_ticks);
 
-// True if a thread of this process other than the caller runs, could run, or waits for a disk.
+// True if another thread of this process runs, could run, or waits for a disk.
 bool AnotherThreadIsBusy();
 
 }  // namespace spillway::simulator

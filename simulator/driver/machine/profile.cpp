@@ -34,7 +34,7 @@ std::string KnownProfiles(const std::string& folder) {
   return list.empty() ? " none in " + folder : list;
 }
 
-// False: the text is not a number.
+// Returns false for a text that is not a number.
 using Setter = std::function<bool(const std::string&)>;
 
 template <class Integer>
@@ -77,8 +77,7 @@ std::map<std::string, Setter> Setters(Profile& profile) {
   };
 }
 
-// Every key must appear once: a profile with a forgotten line is an error, not a device with zero
-// bandwidth.
+// Every key must appear once, so a forgotten line is an error and not a zero bandwidth.
 Status Parse(const std::string& text, Profile& profile) {
   auto setters = Setters(profile);
   std::string_view rest = text;

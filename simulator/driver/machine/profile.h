@@ -1,7 +1,6 @@
 // A device profile: the few numbers that make the simulated GPU a K40c or an H200.
 //
-// Profiles are text files of `key = value` lines in the `profiles` folder beside libcuda.so.1. Read
-// once, in cuInit.
+// Text files of `key = value` lines, in `profiles` beside libcuda.so.1. Read once, in cuInit.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +13,7 @@ namespace spillway::simulator {
 
 struct Profile {
   std::string name;         // the file's name, e.g. "h200"
-  std::string device_name;  // what cuDeviceGetName says
+  std::string device_name;  // the answer of cuDeviceGetName
   int compute_major = 0;
   int compute_minor = 0;
   int multiprocessors = 0;
@@ -32,10 +31,9 @@ struct Profile {
   std::uint64_t d2h_bytes_per_second = 0;
   std::uint64_t h2d_both_bytes_per_second = 0;  // while the other direction is busy too
   std::uint64_t d2h_both_bytes_per_second = 0;
-  std::uint64_t launch_overhead_ns =
-      0;  // device time that each kernel or set costs on top of its work
+  std::uint64_t launch_overhead_ns = 0;   // device time per kernel or set, added to its work
   std::uint64_t copy_overhead_ns = 0;     // the same for a copy over the link
-  std::uint64_t vmm_create_ns = 0;        // host time on top, per call: cuMemCreate
+  std::uint64_t vmm_create_ns = 0;        // host time per call, in addition: cuMemCreate
   std::uint64_t vmm_map_ns = 0;           // cuMemMap
   std::uint64_t vmm_set_access_ns = 0;    // cuMemSetAccess
   std::uint64_t vmm_unmap_ns = 0;         // cuMemUnmap
@@ -44,7 +42,7 @@ struct Profile {
   std::uint64_t api_call_ns = 0;          // host time of one driver call
 };
 
-// A name in the folder, or a path. The error lists the known profiles.
+// Takes a name in the folder, or a path. The error lists the known profiles.
 base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::string& folder);
 
 }  // namespace spillway::simulator

@@ -1,13 +1,11 @@
-// The simulated driver's statistics: counters, peaks and rule violations, written as JSON when the
-// process leaves.
+// The simulated driver's statistics: counters, peaks and rule violations, written as JSON at exit.
 //
-// Threads: counters are atomics, the texts have a lock of their own, so that any thread may count
-// at any time, also while the process exits. Ownership: one instance, never destroyed.
+// Threads: any thread may count at any time, also while the process exits. Counters are atomics;
+// the texts have their own lock. Ownership: one instance, never destroyed.
 //
 // Invariants
 //  1. A peak is never below the value it follows.
-//  2. Writing the file needs neither the engine nor its mutex: exit in the middle of anything
-//  leaves whole statistics.
+//  2. Writing the file needs neither the engine nor its mutex: statistics survive an exit anywhere.
 #pragma once
 
 #include <array>
@@ -20,7 +18,6 @@
 
 namespace spillway::simulator {
 
-// A quantity that goes up and down and remembers its highest value.
 class Level {
  public:
   void Add(std::uint64_t bytes);
@@ -48,7 +45,7 @@ class Statistics {
   std::atomic<std::uint64_t> h2d_bytes{0};
   std::atomic<std::uint64_t> d2h_bytes{0};
   std::atomic<std::uint64_t> d2d_bytes{0};
-  // Calls that take the host long, and the virtual time that they and pinning took.
+  // Expensive calls, and the virtual host time of these calls and of pinning.
   std::atomic<std::uint64_t> vmm_creates{0};
   std::atomic<std::uint64_t> vmm_maps{0};
   std::atomic<std::uint64_t> vmm_set_accesses{0};
@@ -60,11 +57,9 @@ class Statistics {
 
   void SetIdentity(std::string profile, std::string clock);
   void CountNotSupported(const char* function);
-  void AddViolation(
-      const std::string& text);  // also printed on standard error, the first few times
+  void AddViolation(const std::string& text);  // printed on standard error too, the first few times
 
-  // The integer behind a key of the JSON file, or "device_bytes_now.1" for one device's; ~0 for an
-  // unknown key.
+  // `key` is a key of the JSON file, or "device_bytes_now.1" for device 1; ~0 for an unknown key.
   std::uint64_t Read(const std::string& key) const;
   void WriteFile(const char* path) const;
 

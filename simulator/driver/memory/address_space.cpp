@@ -9,8 +9,7 @@
 
 #include "simulator/driver/failure.h"
 
-// Defined where ThreadSanitizer runs: it ends a process that maps memory where it does not expect
-// any.
+// Defined under ThreadSanitizer, which ends a process that maps memory at unexpected places.
 extern "C" __attribute__((weak)) void __tsan_init();
 
 namespace spillway::simulator {
@@ -26,8 +25,7 @@ std::uintptr_t RoundUp(std::uintptr_t value, std::uintptr_t unit) {
   return (value + unit - 1) / unit * unit;
 }
 
-// A process with little address space (a ulimit, a sanitizer's layout) gets a smaller arena at
-// another place.
+// With little address space (a ulimit, a sanitizer's layout) the arena is smaller and elsewhere.
 std::uintptr_t ReserveArena(std::size_t& size_bytes) {
   void* const usual = reinterpret_cast<void*>(kUsualArena);
   const bool anywhere = __tsan_init != nullptr;
@@ -37,7 +35,7 @@ std::uintptr_t ReserveArena(std::size_t& size_bytes) {
                       ? MAP_FAILED
                       : mmap(usual, size_bytes, PROT_NONE, kNothing | MAP_FIXED_NOREPLACE, -1, 0);
     if (arena != MAP_FAILED && arena != usual)
-      munmap(arena, size_bytes);  // a kernel without NOREPLACE
+      munmap(arena, size_bytes);  // for kernels without NOREPLACE
     if (arena != usual) arena = mmap(nullptr, size_bytes, PROT_NONE, kNothing, -1, 0);
     if (arena != MAP_FAILED) return reinterpret_cast<std::uintptr_t>(arena);
   }
@@ -60,7 +58,7 @@ bool Mapping::IsReachableBy(const Viewer& viewer) const {
 
 AddressSpace::AddressSpace(int device_count) : device_count_(device_count) {
   arena_ = ReserveArena(arena_bytes_);
-  // The first granule stays unused, so that an address just below a range is never valid.
+  // The first granule stays unused, so an address just below a range is never valid.
   const std::uintptr_t first =
       RoundUp(arena_, PhysicalMemory::kGranuleBytes) + PhysicalMemory::kGranuleBytes;
   free_.emplace(first, arena_ + arena_bytes_ - first);
@@ -193,7 +191,7 @@ void AddressSpace::GiveBackPart(const Mapping& mapping, std::uintptr_t base,
           mapping.access == Access::kReadWrite ? PROT_READ | PROT_WRITE : PROT_READ);
 }
 
-// One process is both device and host, so bytes are visible if either of them may see them.
+// One process is both device and host, so bytes are visible if either may see them.
 Access AddressSpace::Visible(const Mapping& mapping) {
   return std::max(mapping.access, mapping.host_access);
 }
@@ -237,7 +235,7 @@ std::uintptr_t AddressSpace::FirstForbidden(std::uintptr_t base, std::size_t siz
                                             bool write) const {
   const Access needed = write ? Access::kReadWrite : Access::kRead;
   const std::uintptr_t end = base + size_bytes;
-  if (end < base) return base;  // beyond the last address
+  if (end < base) return base;  // the range wraps around
   for (std::uintptr_t at = base; at < end;) {
     const Mapping* mapping = Find(at);
     if (mapping == nullptr || mapping->access < needed) return at;

@@ -1,9 +1,8 @@
-// What is known about every piece of memory that a program got from the driver, other than its own
-// VMM mappings.
+// The table of all memory that a program got from the driver, except its own VMM mappings.
 //
 // Read by pointer attributes, address-range queries, copies (to tell pinned from pageable memory)
-// and frees. Under the engine's mutex. Ownership: the table owns the records; the memory behind
-// them belongs to `kind`'s owner.
+// and frees. Under the engine's mutex.
+// Ownership: the table owns the records; the memory belongs to `kind`'s owner.
 #pragma once
 
 #include <cstddef>
@@ -38,7 +37,7 @@ struct Allocation {
   bool synchronous_operations = false;
 };
 
-// Host memory is pinned and accounted for in whole pages.
+// Host memory is pinned and counted in whole pages.
 inline std::size_t WholePages(std::size_t size_bytes) {
   constexpr std::size_t kPage = 4096;
   return (size_bytes + kPage - 1) / kPage * kPage;
@@ -49,7 +48,7 @@ class AllocationTable {
   Allocation& Add(Allocation allocation);
   void Remove(std::uintptr_t base) { by_base_.erase(base); }
   Allocation* FindBase(std::uintptr_t base);
-  Allocation* Find(std::uintptr_t address);  // the allocation that holds `address`, or null
+  Allocation* Find(std::uintptr_t address);
   const std::map<std::uintptr_t, Allocation>& all() const { return by_base_; }
 
  private:

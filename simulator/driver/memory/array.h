@@ -1,13 +1,11 @@
-// CUDA arrays and mipmapped arrays: what the handles CUarray and CUmipmappedArray point to.
+// CUDA arrays and mipmapped arrays: the targets of CUarray and CUmipmappedArray.
 //
-// Called by api/array.cpp, the copies that name arrays and the texture and surface objects, under
-// the engine's mutex. Ownership: the table owns arrays; a mipmapped array owns its levels. Their
-// texels are memory of the device's heap.
+// Called by api/array.cpp, array copies, textures and surfaces, under the engine's mutex.
+// Ownership: the table owns arrays, a mipmapped array its levels. Texels lie in the device's heap.
 //
 // Invariants
-//  1. Texels lie in rows of `pitch_bytes`, rows in slices: slice, row and column 0 at `base`.
-//  Extents of dimensions that
-//     an array does not have are 1 here and 0 in its descriptor.
+//  1. Texels lie in rows of `pitch_bytes`, rows in slices; slice, row and column 0 are at `base`.
+//     The extent of a missing dimension is 1 here and 0 in the descriptor.
 //  2. An array's memory counts as device memory from its creation to its destruction.
 //  3. A level's handle lives as long as its mipmapped array and cannot be destroyed by itself.
 #pragma once
@@ -49,19 +47,18 @@ struct MipmappedArray {
   std::vector<std::unique_ptr<Array>> levels;
 };
 
-// Bytes of one channel, or 0 for a format that the simulated device does not have.
+// 0 for a format that the simulated device does not have.
 std::size_t ChannelBytes(CUarray_format format);
 
 class ArrayTable {
  public:
-  // These throw CUDA_ERROR_INVALID_VALUE for descriptors that break the documented rules,
-  // CUDA_ERROR_NOT_SUPPORTED for planar and compressed formats and for sparse or deferred arrays,
-  // and CUDA_ERROR_OUT_OF_MEMORY.
+  // These throw CUDA_ERROR_INVALID_VALUE for broken rules, CUDA_ERROR_NOT_SUPPORTED for planar,
+  // compressed, sparse and deferred arrays, and CUDA_ERROR_OUT_OF_MEMORY.
   CUarray Create(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, Context* context, DeviceHeap& heap);
   CUmipmappedArray CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
                                    Context* context, DeviceHeap& heap);
 
-  // These throw CUDA_ERROR_INVALID_HANDLE for what is not there.
+  // These throw CUDA_ERROR_INVALID_HANDLE for an unknown handle.
   Array& Find(CUarray handle) const;
   MipmappedArray& Find(CUmipmappedArray handle) const;
   void Destroy(CUarray handle);

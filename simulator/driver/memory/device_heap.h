@@ -1,14 +1,11 @@
-// A heap of mapped memory: large requests get a range and a block of their own, small ones share 2
-// MiB slabs.
+// A heap of mapped memory: large requests get their own range and block, small ones share slabs.
 //
-// One heap serves cuMemAlloc, one serves managed memory, and each memory pool has one. Under the
-// engine's mutex.
+// One each for cuMemAlloc, managed memory and each memory pool. Under the engine's mutex.
 //
 // Invariants
 //  1. Addresses are multiples of 512; those of requests of 1 MiB and more are multiples of 2 MiB.
-//  2. A slab exists only while something in it is allocated: an empty heap holds no physical
-//  memory.
-//  3. Between two large ranges lies at least one granule that is never mapped.
+//  2. A slab exists only while it holds an allocation: an empty heap holds no physical memory.
+//  3. At least one unmapped granule lies between two large ranges.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +37,7 @@ class DeviceHeap {
     return location_ == Location::kHost || physical_.device() == device ||
            also_for_.contains(device);
   }
-  // What another device may do with all memory of this heap, present and future.
+  // Sets another device's access to all memory of this heap, present and future.
   void SetAccessOf(int device, Access access);
 
   std::uint64_t physical_bytes() const { return physical_bytes_; }

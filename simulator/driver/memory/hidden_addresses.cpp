@@ -8,7 +8,7 @@ namespace spillway::simulator {
 
 void AddTensorMapAddresses(std::vector<std::uint64_t>& words) {
   constexpr std::size_t kWordsBetween =
-      64 / sizeof(std::uint64_t);  // a map is aligned to 64 bytes at least
+      64 / sizeof(std::uint64_t);  // a map is aligned to at least 64 bytes
   const std::size_t count = words.size();
   for (std::size_t at = 0; at + sizeof(TensorMapView) / sizeof(std::uint64_t) <= count;
        at += kWordsBetween) {

@@ -1,8 +1,7 @@
-// The memory that a launch's parameters name without showing an address: through tensor maps,
-// textures and surfaces.
+// Addresses that a launch's parameters hide in tensor maps, textures and surfaces.
 //
-// Called by launches under the engine's mutex. What is found joins the operation's words
-// (operation.h): memory that goes away before the kernel ran is then withheld from it.
+// Called by launches under the engine's mutex. The addresses join the operation's words
+// (operation.h). So if the memory is unmapped before the kernel runs, the kernel cannot access it.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +11,7 @@
 
 namespace spillway::simulator {
 
-// `words` are the parameters as they lie in memory, from an address aligned to 128 bytes.
+// `words` are the parameters in their memory layout, from an address aligned to 128 bytes.
 void AddTensorMapAddresses(std::vector<std::uint64_t>& words);
 
 void AddTextureAddresses(const TextureTable& textures, std::vector<std::uint64_t>& words);

@@ -19,7 +19,7 @@ constexpr int kPrivate = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 void* Pointer(std::uintptr_t address) { return reinterpret_cast<void*>(address); }
 
-// Forked children do not get the memory: they own no device, and a copy would double it.
+// Not inherited by forked children: they own no device, and a copy would double the memory.
 bool MapFresh(std::uintptr_t address, std::size_t size_bytes) {
   void* const placed =
       mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, kPrivate | MAP_FIXED, -1, 0);
@@ -39,7 +39,7 @@ bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
                 Pointer(to)) != MAP_FAILED;
 }
 
-// Free addresses that start at a whole granule, so that page tables move as a whole. 0: none.
+// Free addresses at a whole granule, so that whole page tables move. 0 when there are none.
 std::uintptr_t FindRoom(std::size_t size_bytes) {
   void* const room = mmap(nullptr, size_bytes + kGranule, PROT_NONE, kPrivate, -1, 0);
   if (room == MAP_FAILED) return 0;
@@ -108,7 +108,7 @@ bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
   return true;
 }
 
-// Moves the bytes into a file and shows that wherever the block was shown. See Note [Blocks move].
+// Moves the bytes into a file and maps it wherever the block is shown. See Note [Blocks move].
 bool PhysicalBlock::BecomeShared() {
   const int file = memfd_create(BlockFileName(device(), location_).c_str(), MFD_CLOEXEC);
   if (file < 0) return false;

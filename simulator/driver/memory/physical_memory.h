@@ -1,23 +1,18 @@
-// Physical memory of a simulated device and of its host, handed out in blocks that can be shown at
-// any address.
+// Physical memory of a simulated device and of its host, in blocks that any address can show.
 //
-// Used by: vmm (handles), allocator and pool (their mappings), through AddressSpace. All under the
-// engine's mutex. Ownership: a block lives as long as anybody holds its pointer: a handle, a
-// mapping. Its pages go back to the machine and its bytes are free again when the last holder lets
-// go.
+// Used by vmm, allocator and pool through AddressSpace, under the engine's mutex. Ownership: a
+// block lives as long as a handle or a mapping holds its pointer; then its bytes are free.
 //
 // Invariants
-//  1. The sum of a device's live blocks never exceeds its capacity; all devices' together are
-//  device_bytes.now.
-//  2. A new block reads as zero, always: the same program sees the same bytes in every run.
-//  3. A block's bytes are the same wherever it is shown; shown twice, the places are aliases.
+//  1. A device's live blocks never exceed its capacity; device_bytes.now sums over all devices.
+//  2. A new block always reads as zero: the same program sees the same bytes in every run.
+//  3. A block's bytes are the same wherever it is shown. Two places of one block are aliases.
 //
 // Note [Blocks move]
-// Mapping a file afresh costs a page fault for every 4 KiB at every map (9 ms for 8 MiB on the
-// machine where this was written, against 0.2 ms to fill them). So a block is ordinary private
-// memory in huge pages, and showing it elsewhere moves its page tables (mremap). Only a block that
-// is shown twice, or in part, becomes a shared file. Untouched memory costs nothing, but a touch
-// takes 2 MiB at once where huge pages are on.
+// A file mapping costs a page fault per 4 KiB after every map: 9 ms for 8 MiB where this was
+// written, against 0.2 ms to fill them. So a block is ordinary private memory in huge pages, and
+// mremap moves its page tables to another place. Only a block that is shown twice, or in part,
+// becomes a shared file. Untouched memory costs nothing; with huge pages a touch costs 2 MiB.
 #pragma once
 
 #include <cstddef>
@@ -34,7 +29,7 @@ class PhysicalMemory;
 
 class PhysicalBlock {
  public:
-  // `file`: the bytes of another process's block; it holds and counts them.
+  // `file`: the bytes of another process's block; that process holds and counts them.
   PhysicalBlock(PhysicalMemory& memory, std::uint64_t size_bytes, Location location, int file = -1)
       : memory_(memory),
         size_bytes_(size_bytes),
@@ -47,19 +42,19 @@ class PhysicalBlock {
 
   std::uint64_t size_bytes() const { return size_bytes_; }
   Location location() const { return location_; }
-  int device() const;  // whose memory it is; blocks on the host belong to none, and say the one
-                       // that made them
+  // The device that owns the memory. A host block answers the device that created it.
+  int device() const;
 
   bool foreign() const { return foreign_; }
-  // The file that holds the bytes, for others to map: from now on they live in one. -1: no memory.
+  // Moves the bytes into a file that other processes can map. -1 when memory is short.
   int File();
 
-  // Makes the first `size_bytes` visible at `address`, over whatever is there. False: no memory.
+  // Maps the first `size_bytes` at `address`, over any mapping there. False when memory is short.
   bool Show(std::uintptr_t address, std::size_t size_bytes, bool writable);
   void SetWritable(std::uintptr_t address, bool writable);
   // Makes that place inaccessible again; the bytes stay.
   void Hide(std::uintptr_t address);
-  // The same when nobody will ask for the bytes again.
+  // Hides the block when its bytes are not needed any more.
   void Drop(std::uintptr_t address);
 
  private:
@@ -76,9 +71,9 @@ class PhysicalBlock {
   const std::uint64_t size_bytes_;
   const Location location_;
   const bool foreign_;
-  std::map<std::uintptr_t, Place> shown_;  // by address
+  std::map<std::uintptr_t, Place> shown_;
   std::uintptr_t hidden_at_ =
-      0;           // private bytes that are shown nowhere; 0: never touched, or shown
+      0;           // place of private bytes that are shown nowhere; 0: never touched, or shown
   int file_ = -1;  // once shared
 };
 
@@ -88,14 +83,13 @@ class PhysicalMemory {
  public:
   static constexpr std::uint64_t kGranuleBytes = std::uint64_t{2} << 20;
 
-  // `node`: the machine whose memory several processes share, or null.
+  // `node`: the shared machine, or null.
   explicit PhysicalMemory(std::uint64_t capacity_bytes, int device = 0, Node* node = nullptr)
       : device_(device), capacity_bytes_(capacity_bytes), node_(node) {}
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full. `size_bytes` is rounded up to
-  // granules.
+  // Rounds up to granules. Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full.
   PhysicalRef Create(std::uint64_t size_bytes, Location location);
-  // A block of another process, by its file, which the block takes over.
+  // A block of another process. The new block takes over the descriptor.
   PhysicalRef Adopt(int file, std::uint64_t size_bytes, Location location);
 
   int device() const { return device_; }

@@ -1,8 +1,8 @@
-// How simulated drivers of several processes find each other's memory, pools and events: by files
-// in memory (memfd) whose names say what they hold, reached through a passed descriptor or through
-// /proc while the other process lives.
+// Files in memory (memfd) by which simulated drivers of several processes find each other's memory,
+// pools and events. A file's name describes its content. Processes reach a file through a passed
+// descriptor, or through /proc while its owner lives.
 //
-// Ownership: descriptors that these functions return are the caller's.
+// Ownership: the caller owns the descriptors that these functions return.
 #pragma once
 
 #include <sys/types.h>
@@ -14,7 +14,7 @@
 
 namespace spillway::simulator {
 
-// The name of a file that holds a block, and what such a name says.
+// The name of a block's file encodes its device and location; DescribeBlockFile decodes it.
 std::string BlockFileName(int device, Location location);
 
 struct BlockFile {
@@ -22,21 +22,19 @@ struct BlockFile {
   Location location;
   std::uint64_t size_bytes;
 };
-// False if `file` is no block's.
 bool DescribeBlockFile(int file, BlockFile& block);
 
-// The name that the file was made with.
 std::string MemoryFileName(int file);
 ino_t InodeOf(int file);
 
-// Where to find a file of another process: what an exported handle consists of.
+// The place of another process's file; exported handles consist of it.
 struct FilePlace {
   std::int32_t pid;
   std::int32_t descriptor;
   std::uint64_t inode;
 };
 FilePlace PlaceOfOwn(int file);
-// -1 if it is not there any more, or another file has its number now.
+// -1 if the file no longer exists, or another file has its number now.
 int OpenPlace(const FilePlace& place);
 
 }  // namespace spillway::simulator

@@ -15,18 +15,17 @@ namespace spillway::simulator {
 namespace {
 
 constexpr std::size_t kPage = 4096;
-constexpr std::size_t kWindowPages = 8192;  // asked for at once: 32 MiB of addresses
-// Below this the question costs more than the copy.
+constexpr std::size_t kWindowPages = 8192;  // queried at once: 32 MiB of addresses
+// Below this a query costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// Up to here pages stay: through buffers of a few megabytes programs read much memory, and each
-// page would be made again for each read.
+// Smaller buffers keep their pages: programs read much memory through buffers of a few megabytes.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
-  kUnknown,    // whatever the program has: its pages are as they are
-  kSomeFile,   // may be a file that others write too
-  kAnonymous,  // a block's, private
-  kBlockFile,  // a block's, shared
+  kUnknown,    // memory of the program: its pages are used as they are
+  kSomeFile,   // may be a file that other processes write too
+  kAnonymous,  // private memory of a block
+  kBlockFile,  // shared memory of a block
 };
 
 struct Region {
@@ -50,7 +49,7 @@ struct Stretch {
   int file;
 };
 
-// From `at` to `end` at most. Neighbouring private blocks are one stretch.
+// Ends at `end` at the latest. Neighbouring private blocks form one stretch.
 Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   auto next = Regions().upper_bound(at);
   const auto found = next == Regions().begin() ? Regions().end() : std::prev(next);
@@ -70,10 +69,8 @@ Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   return {at, std::min(end, stretch_end), found->first, region.backing, region.file};
 }
 
-// One entry per page; tells whether it exists.
 class PageWindow {
  public:
-  // Looks at `count` pages from `first_page` on.
   void Look(std::uintptr_t first_page, std::size_t count, bool of_a_file) {
     constexpr std::uint64_t kPresentOrSwapped = std::uint64_t{3} << 62;
     exists_.assign(count, true);
@@ -87,7 +84,7 @@ class PageWindow {
     if (of_a_file) AddResident(first_page, count);
   }
 
-  // The first page from `page` on that differs from it.
+  // The first page from `page` on whose existence differs.
   std::size_t RunEnd(std::size_t page) const {
     const auto first = exists_.begin() + static_cast<std::ptrdiff_t>(page);
     return static_cast<std::size_t>(std::find(first, exists_.end(), *first == 0 ? 1 : 0) -
@@ -110,7 +107,7 @@ class PageWindow {
   std::vector<char> exists_;
 };
 
-// Calls action(begin, end) for the parts of a stretch whose pages exist, in order.
+// Calls action(begin, end) for the parts of a stretch with existing pages, in order.
 template <class Action>
 void ForPages(const Stretch& stretch, Action action) {
   static thread_local PageWindow window;
@@ -129,7 +126,6 @@ void ForPages(const Stretch& stretch, Action action) {
   }
 }
 
-// The same for a block's file.
 template <class Action>
 void ForData(const Stretch& stretch, Action action) {
   const auto offset = [&](std::uintptr_t address) {
@@ -138,7 +134,7 @@ void ForData(const Stretch& stretch, Action action) {
   const auto address = [&](off_t at) { return stretch.base + static_cast<std::uintptr_t>(at); };
   for (std::uintptr_t at = stretch.begin; at < stretch.end;) {
     const off_t data = lseek(stretch.file, offset(at), SEEK_DATA);
-    if (data < 0 && errno == ENXIO) return;  // nothing more until the file's end
+    if (data < 0 && errno == ENXIO) return;  // no data up to the file's end
     const off_t hole = data < 0 ? -1 : lseek(stretch.file, data, SEEK_HOLE);
     const std::uintptr_t begin = data < 0 ? at : std::max(at, address(data));
     const std::uintptr_t end = hole < 0 ? stretch.end : std::min(stretch.end, address(hole));
@@ -152,7 +148,6 @@ void ForExisting(const Stretch& stretch, Action action) {
   stretch.backing == Backing::kBlockFile ? ForData(stretch, action) : ForPages(stretch, action);
 }
 
-// Calls action(stretch) for all of [base, base + size_bytes), in order.
 template <class Action>
 void ForStretches(std::uintptr_t base, std::size_t size_bytes, Action action) {
   const std::uintptr_t end = base + size_bytes;
@@ -163,8 +158,7 @@ void ForStretches(std::uintptr_t base, std::size_t size_bytes, Action action) {
   }
 }
 
-// Gives the whole pages of [begin, end) back, which read as zero from then on. False: nothing
-// happened.
+// Releases the whole pages of [begin, end), which then read as zero. False: nothing changed.
 bool GiveBack(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
   if (stretch.backing == Backing::kAnonymous)
     return madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
@@ -177,7 +171,7 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
   std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
 }
 
-// False: its pages stay.
+// False: the pages stay.
 bool ClearAtOnce(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;
@@ -191,8 +185,7 @@ void Clear(const Stretch& stretch) {
   if (!ClearAtOnce(stretch)) ForExisting(stretch, Fill);
 }
 
-// To bytes that are zero. Pages that were only read exist too and hold nothing: they make none at
-// the target. False: all do.
+// The target is zero, so zero pages (of mere reads) are skipped. False: the source is all zero.
 bool CopyWhatIsNotZero(char* target, const char* source, std::size_t size_bytes) {
   static constexpr char kZeroes[kPage] = {};
   bool any = false;

@@ -9,7 +9,7 @@ namespace spillway::simulator {
 namespace {
 
 constexpr std::uint64_t kStride = std::uint64_t{2} << 20;
-// A place has room for one tag per interleaved part.
+// A place holds one tag per interleaved part.
 constexpr std::uint64_t kWordBytes = 8;
 constexpr std::uint64_t kPlaceBytes = 4 * kWordBytes;
 
@@ -24,7 +24,6 @@ std::uint64_t MixText(std::uint64_t hash, const char* text) {
   return hash;
 }
 
-// Calls action(place, size_bytes, number) for every place of an operand.
 template <class Action>
 void ForPlaces(const KernelUse& use, Action action) {
   if (use.pointer == nullptr || use.size_bytes == 0) return;
@@ -56,13 +55,12 @@ std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
 }
 
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
-  // Whatever was there before differs with how memory was reused, and a program may read each byte
-  // that it wrote.
+  // The old bytes depend on how memory was reused, and a program may read each byte that it wrote.
   if (use.kind == UseKind::kWrite && use.pointer != nullptr)
     SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number);
-    // What no part writes must not stay from before.
+    // Bytes that no part writes must not keep their old content.
     const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
     if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);
     const std::uint64_t offset = use.kind == UseKind::kPart ? use.part * kWordBytes : 0;

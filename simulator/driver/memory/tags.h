@@ -1,24 +1,21 @@
-// The compute mode `tags`: what an operation does instead of computing.
+// The compute mode `tags`: the effect of an operation that does not compute.
 //
 // Called by launches (launch.cpp) when the operation takes effect, under the engine's mutex.
 //
-// A tag is a hash of the operation (kernel's name, shapes, scalars) and of what it read. It goes to
-// the beginning of every 2 MiB of each output, counted from the output's own beginning, and to its
-// last bytes, so that every granule that an output touches holds some. Reading an input means
-// reading those places. So whatever happens to a granule on its way (lost, left stale, exchanged
-// with another) changes every later tag that depends on it, and the weights at the end.
+// A tag is a hash of the operation (kernel's name, shapes, scalars) and of the tags that it read.
+// It is written to the beginning of every 2 MiB of each output, counted from the output's own
+// beginning, and to its last bytes. So every granule of an output holds a tag. Reading an input
+// means reading those places. So if a granule is lost, left stale or exchanged with another, every
+// later tag that depends on it changes, and the final weights too.
 //
 // Invariants
-//  1. A tag depends on no address and on no alignment: bare and under Spillway a program gets the
-//  same ones.
-//  2. Every granule of every operand is touched, so memory that is not mapped faults as it would in
-//  full mode.
-//  3. What an operation writes without reading it depends on nothing that was in that memory
-//  before: bytes between the places
-//     become zero, those of outputs that are updated or written in parts stay. So what a program
-//     prints depends on the program alone, also when it reads every byte. Views that begin
-//     elsewhere in a tensor than the operation that wrote it see no tag but what copies brought. An
-//     output with gaps is written as if it had none.
+//  1. A tag depends on no address and no alignment: it is the same bare and under Spillway.
+//  2. Every granule of every operand is touched, so unmapped memory faults as in full mode.
+//  3. A pure output does not depend on the memory's old content: bytes between the places become
+//     zero. In outputs that are updated or written in parts those bytes stay. So a program's output
+//     depends on the program alone, also when it reads every byte.
+//  4. A view that begins elsewhere in a tensor than the operation that wrote it sees only tags that
+//     copies brought. An output with gaps is written as if it had none.
 #pragma once
 
 #include "simulator/kernels/image.h"
@@ -27,7 +24,7 @@ namespace spillway::simulator {
 
 void WriteTags(const char* kernel_name, const KernelUseList& list);
 
-// Device bytes that the operation moves: outputs that are read too count twice.
+// Device bytes that the operation moves: outputs that are also read count twice.
 std::uint64_t BytesMoved(const KernelUseList& list);
 
 }  // namespace spillway::simulator

@@ -7,7 +7,7 @@
 namespace spillway::simulator {
 namespace {
 
-// As api/device.cpp answers them.
+// Equal to the answers of api/device.cpp.
 constexpr std::uintptr_t kTextureAlignment = 512;
 constexpr std::size_t kPitchAlignment = 32;
 constexpr std::size_t kWidestLinear2D = 131072;
@@ -82,7 +82,7 @@ std::uint64_t UsePitched(TextureView& view, const CUDA_RESOURCE_DESC& resource) 
   return plane.pitchInBytes * (plane.height - 1) + plane.width * view.texel_bytes;
 }
 
-// Returns how many bytes of linear memory the resource is, 0 for arrays.
+// Returns the resource's bytes of linear memory, 0 for arrays.
 std::uint64_t UseResource(TextureView& view, const ArrayTable& arrays,
                           const CUDA_RESOURCE_DESC& resource) {
   Require(resource.flags == 0);
@@ -134,7 +134,7 @@ void UseSampling(TextureView& view, const CUDA_TEXTURE_DESC& texture, CUresource
   std::copy_n(texture.borderColor, 4, view.border);
 }
 
-// A view chooses levels and layers of an array; other formats are not there.
+// A view chooses levels and layers of an array; it cannot change the format here.
 void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted,
                      CUresourcetype type) {
   Require(type == CU_RESOURCE_TYPE_ARRAY || type == CU_RESOURCE_TYPE_MIPMAPPED_ARRAY);

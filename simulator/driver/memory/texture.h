@@ -1,14 +1,12 @@
-// Texture and surface objects: the documented rules of their descriptors, and the views that
-// kernels read through.
+// Texture and surface objects: the documented rules of their descriptors, and the kernels' views.
 //
-// Called by api/texture.cpp and by launches (to know what memory a handle stands for), under the
-// engine's mutex. Ownership: the table owns objects; arrays and linear memory behind them belong to
-// the program, which may free them first, as on a GPU.
+// Called by api/texture.cpp and by launches (to find the memory behind a handle), under the
+// engine's mutex. Ownership: the table owns objects. The program owns the memory behind them, and
+// may free it first, as on a GPU.
 //
 // Invariants
-//  1. A handle is the address of the object's view (texture_view.h); it is unique while the object
-//  lives.
-//  2. What the program gave is given back unchanged by the Get functions.
+//  1. A handle is the address of the object's view (texture_view.h), unique while the object lives.
+//  2. The Get functions return the program's descriptors unchanged.
 #pragma once
 
 #include <map>
@@ -20,7 +18,7 @@
 
 namespace spillway::simulator {
 
-// The most texels of a texture in linear memory of one dimension.
+// The limit for a texture in linear memory of one dimension.
 inline constexpr std::size_t kMostLinearTexels = std::size_t{1} << 28;
 
 struct TextureObject {
@@ -33,13 +31,12 @@ struct TextureObject {
 
 class TextureTable {
  public:
-  // `view` may be null. These throw CUDA_ERROR_INVALID_VALUE, and CUDA_ERROR_NOT_SUPPORTED for
-  // resource views that change the format.
+  // CUDA_ERROR_NOT_SUPPORTED for views that change the format, else CUDA_ERROR_INVALID_VALUE.
   CUtexObject CreateTexture(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource,
                             const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view);
   CUsurfObject CreateSurface(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource);
 
-  // These throw CUDA_ERROR_INVALID_VALUE for what is not there.
+  // These throw CUDA_ERROR_INVALID_VALUE for an unknown handle.
   const TextureObject& Texture(CUtexObject handle) const;
   const TextureObject& Surface(CUsurfObject handle) const;
   void DestroyTexture(CUtexObject handle);

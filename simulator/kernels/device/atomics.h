@@ -1,7 +1,6 @@
-// Atomic operations. One GPU thread runs at a time, so each is an ordinary read and write; they
-// return the old value.
+// Atomic operations: ordinary reads and writes, because one GPU thread runs at a time.
 //
-// Used by: kernels compiled for the simulator. Not atomic towards other host threads.
+// Used by: kernels compiled for the simulator. Other host threads can see intermediate states.
 #pragma once
 
 #include <cstring>

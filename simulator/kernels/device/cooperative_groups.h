@@ -1,11 +1,10 @@
-// Stands in for NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator:
-// blocks, tiles of a warp and the threads that run together, with their barriers, shuffles and
-// votes.
+// Replaces NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator: blocks,
+// tiles of a warp and coalesced threads, with their barriers, shuffles and votes.
 //
-// Included by: kernels that include <cooperative_groups.h>; this folder comes before the toolkit's.
-// Never seen by nvcc. Left out: the barrier of a grid and of a cluster. The simulator runs blocks
-// one after another, so a kernel that waits for another block would wait for ever; a call of
-// grid_group::sync does not compile. Source: CUDA C++ Programming Guide, Cooperative Groups.
+// Included by kernels as <cooperative_groups.h>: this folder precedes the toolkit's. Not for nvcc.
+// Left out: barriers of grids and clusters. The simulator runs blocks one after another, so a
+// kernel that waits for another block would never end. A call of grid_group::sync does not compile.
+// Source: CUDA C++ Programming Guide, Cooperative Groups.
 #pragma once
 
 #include <bit>
@@ -46,7 +45,6 @@ class grid_group {
 };
 static inline grid_group this_grid() { return {}; }
 
-// kSize threads of one warp, beside each other.
 template <unsigned kSize, typename Parent = thread_block>
 class thread_block_tile {
   static_assert(kSize >= 1 && kSize <= 32 && (kSize & (kSize - 1)) == 0,
@@ -94,7 +92,7 @@ static inline thread_block_tile<kSize, Parent> tiled_partition(const Parent&) {
   return {};
 }
 
-// The threads of a warp that came here together.
+// The threads of a warp that arrived here together.
 class coalesced_group {
  public:
   explicit coalesced_group(unsigned mask) : mask_(mask) {}

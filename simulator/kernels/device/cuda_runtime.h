@@ -1,5 +1,5 @@
-// Stands in for NVIDIA's cuda_runtime.h when a .cu file is compiled by g++ for the simulator: the
-// real header, and the device vocabulary that nvcc would have built in.
+// Replaces NVIDIA's cuda_runtime.h when g++ compiles a .cu file for the simulator. It adds the
+// device vocabulary, which nvcc has built in, to the real header.
 //
 // Included by: every .cu file that tools/simkernels compiles, before anything else. Needs -I to
 // this folder before the toolkit's. Never seen by nvcc.

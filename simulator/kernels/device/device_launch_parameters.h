@@ -1,4 +1,3 @@
-// Stands in for NVIDIA's header of the same name, which declares threadIdx and its kin: threads.h
-// has them.
+// Replaces NVIDIA's header of this name, which declares threadIdx and its kin; threads.h has them.
 #pragma once
 #include "simulator/kernels/device/threads.h"

@@ -1,6 +1,5 @@
-// What cuda_fp16.h and cuda_bf16.h leave out when they are not compiled by nvcc: fused multiply-add
-// and the elementary functions. NVIDIA's headers have the types, conversions, arithmetic and
-// comparisons for the host.
+// Fused multiply-add and the elementary functions for half and bfloat16. Without nvcc NVIDIA's
+// headers lack them, but have types, conversions, arithmetic and comparisons.
 //
 // Used by: kernels compiled for the simulator. Each is computed in float and rounded once, which is
 // exact for a fused multiply-add of two 11-bit or 8-bit products.

@@ -1,8 +1,7 @@
-// Device mathematics and bit operations that nvcc has built in.
+// Device mathematics and bit operations, which nvcc has built in.
 //
-// Used by: kernels compiled for the simulator. The fast variants (__expf, ...) compute what the
-// accurate ones do, and the directed roundings other than the default are not offered: a program
-// that needs them does not compile.
+// Used by: kernels compiled for the simulator. The fast variants (__expf, ...) equal the accurate
+// ones. Non-default directed roundings are missing: a program that needs them does not compile.
 #pragma once
 
 #include <math.h>
@@ -75,7 +74,7 @@ SPILLWAY_INTRINSIC double __ddiv_rn(double x, double y) { return x / y; }
 SPILLWAY_INTRINSIC double __dsqrt_rn(double x) { return sqrt(x); }
 SPILLWAY_INTRINSIC double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
 
-// The usual arithmetic conversions decide, as they do among nvcc's overloads.
+// As among nvcc's overloads, the usual arithmetic conversions decide.
 template <typename T, typename U>
 requires std::is_arithmetic_v<T> && std::is_arithmetic_v<U>
 static constexpr auto min(T a, U b) -> decltype(a + b) {
@@ -185,7 +184,7 @@ SPILLWAY_INTRINSIC double __int2double_rn(int x) { return x; }
   static inline void name(T* to, std::type_identity_t<T> value) { \
     *to = value;                                                  \
   }
-// NVIDIA's half headers have overloads of these only for nvcc.
+// NVIDIA's half headers have these overloads only for nvcc.
 SPILLWAY_CACHED_LOAD(__ldg)
 SPILLWAY_CACHED_LOAD(__ldca)
 SPILLWAY_CACHED_LOAD(__ldcg)
@@ -202,7 +201,7 @@ SPILLWAY_CACHED_STORE(__stwt)
 namespace spillway::simulator::device {
 [[maybe_unused]] static long long clock_ticks;
 }
-// Counts its own calls: time in a kernel is the device profile's business, and a run must repeat.
+// Counts its own calls: the device profile models kernel time, and runs must repeat.
 SPILLWAY_INTRINSIC long long clock64() { return ++spillway::simulator::device::clock_ticks; }
 SPILLWAY_INTRINSIC void __nanosleep(unsigned) {}
 [[noreturn, maybe_unused]] static inline void __trap() {

@@ -1,16 +1,12 @@
 // A __global__ function as the simulator runs it, and its launch.
 //
-// Used by: code that tools/simkernels generates. Kernel<&function> has the body that the driver
-// calls and the description that simkernels finds in the assembler's input under the name
-// spillway_kernel_entry.
+// Used by: code that tools/simkernels generates. The driver calls Kernel<&function>'s body.
+// simkernels finds its description, spillway_kernel_entry, in the assembler's input.
 //
 // Invariants
-//  1. A block's threads run in one loop, so that the compiler can see through a kernel that never
-//  blocks; a thread that
-//     blocked is noticed when it comes back (times_blocked), for others have then taken the loop
-//     further.
-//  2. Parameters are copied out of the launch's buffer once per loop: no store of the kernel can
-//  change them.
+//  1. A block's threads run in one loop, so that the compiler can optimize kernels that never
+//     block. A resumed thread sees by times_blocked that other threads have advanced the loop.
+//  2. Parameters are copied out of the launch's buffer per loop, so no kernel's store changes them.
 #pragma once
 
 #include <cstddef>
@@ -125,7 +121,7 @@ struct Kernel<kFunction> {
     executor::EndGrid();
   }
 
-  // What simkernels reads: the function (its symbol is the kernel's name) and how to run it.
+  // For simkernels: the function (its symbol is the kernel's name) and how to run it.
   struct Description {
     void (*function)(Arguments...);
     KernelBody body;
@@ -139,7 +135,7 @@ struct Kernel<kFunction> {
     LaunchConfiguration configuration;
     void operator()(Arguments... arguments) const {
       static_cast<void>(
-          &spillway_kernel_entry);  // an instantiation that is launched must be in the image
+          &spillway_kernel_entry);  // puts every launched instantiation into the image
       void* pointers[] = {
           const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
           nullptr};
@@ -171,7 +167,6 @@ struct PointerLauncher {
   }
 };
 
-// The same through a pointer to a kernel.
 template <typename... Arguments>
 PointerLauncher<Arguments...> LaunchPointer(void (*function)(Arguments...), dim3 grid, dim3 block,
                                             std::size_t shared_bytes = 0,
@@ -179,7 +174,7 @@ PointerLauncher<Arguments...> LaunchPointer(void (*function)(Arguments...), dim3
   return {function, {grid, block, shared_bytes, stream}};
 }
 
-// A kernel's address where a program takes it: that instantiation must be in the image too.
+// Wraps a program's use of a kernel's address, so that the instantiation is in the image too.
 template <auto kFunction>
 constexpr auto Registered() {
   static_cast<void>(&Kernel<kFunction>::spillway_kernel_entry);

@@ -1,5 +1,5 @@
 // CUDA's declaration qualifiers for a C++ compiler. Blocks run one after another on one thread, so
-// a block's shared memory is a function's static memory.
+// a block's shared memory is static memory of the function.
 #pragma once
 
 #undef __host__

@@ -1,9 +1,7 @@
-// Surface loads and stores by surface object: surf1D, surf2D, surf3D and their layered forms. x
-// counts in bytes.
+// Loads and stores by surface object: surf1D, surf2D, surf3D and layered forms. x is in bytes.
 //
-// Used by: kernels compiled for the simulator. Outside the surface: the default mode traps, as a
-// touch of unmapped memory does; zero reads as zeros and drops stores; clamp takes the nearest
-// texel.
+// Used by: kernels compiled for the simulator. Outside the surface the default mode traps like
+// unmapped memory, zero reads zeros and drops stores, clamp takes the nearest texel.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,8 +14,7 @@
 
 namespace spillway::simulator::device {
 
-// Ends the kernel by touching what is never mapped; the address is not a constant, lest the
-// compiler judge it.
+// Touches an address that is never mapped. It is volatile, lest the compiler optimize the access.
 inline void Trap() {
   static volatile std::uintptr_t nowhere = 16;
   *reinterpret_cast<volatile char*>(nowhere) = 0;
@@ -27,7 +24,7 @@ inline std::int64_t Nearest(std::int64_t index, std::int64_t size) {
   return index < 0 ? 0 : index >= size ? size - 1 : index;
 }
 
-// Where the bytes are, or null for those that are not to be touched.
+// Where the bytes are; null where a load gives zero and a store is dropped.
 inline unsigned char* SurfaceBytes(unsigned long long handle, std::size_t bytes, int x_bytes, int y,
                                    int z, cudaSurfaceBoundaryMode mode) {
   const auto& view = *reinterpret_cast<const TextureView*>(handle);

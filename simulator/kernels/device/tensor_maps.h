@@ -1,7 +1,7 @@
 // Copies between tiles in shared memory and the tensor that a CUtensorMap describes.
 //
 // Used by: kernels compiled for the simulator, in place of the cp.async.bulk.tensor instructions
-// that a GPU's code names in inline PTX. A program writes, in one thread of a block:
+// that GPU code names in inline PTX. A program writes, in one thread of a block:
 //
 //   #ifdef SPILLWAY_SIMULATED_KERNELS
 //     spillway_tensor_load(tile, &map, x, y);       // any number of coordinates, innermost first
@@ -10,8 +10,7 @@
 //   #endif
 //
 // The copy is done when the call returns. Elements outside the tensor read as zeros and are not
-// stored. Interleaved layouts, packed types and the 32- and 64-byte swizzle atoms are not offered:
-// they end the kernel.
+// stored. Interleaved layouts, packed types and the 32- and 64-byte swizzle atoms end the kernel.
 #pragma once
 
 #include <cuda.h>
@@ -54,8 +53,7 @@ inline std::uint64_t ElementBytes(const TensorMapView& map) {
   }
 }
 
-// Where byte `offset` of a dense tile lies in shared memory: 16-byte chunks change places within
-// each span.
+// Where byte `offset` of a dense tile lies: a span's 16-byte chunks are permuted in shared memory.
 inline std::uint64_t Swizzled(std::uint64_t offset, unsigned swizzle) {
   const std::uint64_t mask = swizzle == CU_TENSOR_MAP_SWIZZLE_128B  ? 7
                              : swizzle == CU_TENSOR_MAP_SWIZZLE_64B ? 3
@@ -120,8 +118,7 @@ inline void MoveTile(void* shared, const void* map_bytes,
   });
 }
 
-// Moves a pixel on by one within the bounding box that the corners leave of the tensor: W fastest,
-// the batch last.
+// Advances a pixel by one within the box that the corners define: W fastest, the batch last.
 inline void NextPixel(const TensorMapView& map, std::int64_t (&pixel)[kMaxTensorRank]) {
   for (unsigned i = 1; i + 1 < map.rank; ++i) {
     pixel[i] += map.element_strides[i];
@@ -167,8 +164,7 @@ static inline void spillway_tensor_store(const void* map, void* tile, Coordinate
   device::MoveTile(tile, map, corner, device::TileDirection::kStore);
 }
 
-// `first` is {c, w, h, d, n} of the tensor's rank, `offsets` {w, h, d}: where in the filter this
-// column is.
+// `first`: {c, w, h, d, n} up to the rank. `offsets`: {w, h, d}, the column's filter position.
 static inline void spillway_tensor_load_im2col(
     void* tile, const void* map, const std::int64_t (&first)[spillway::simulator::kMaxTensorRank],
     const std::int64_t (&offsets)[3]) {

@@ -1,10 +1,8 @@
-// Texture fetches: tex1Dfetch, tex1D, tex2D, tex3D, their layered and level-of-detail forms, by
-// texture object.
+// Texture fetches by texture object: tex1Dfetch, tex1D, tex2D, tex3D; layered and Lod forms.
 //
-// Used by: kernels compiled for the simulator. The rules are those of the CUDA C++ programming
-// guide's appendix on texture fetching: addressing modes first, then the nearest texel or a
-// weighted mean with weights of 8 fractional bits. Cube maps, gathers and anisotropic filtering are
-// not offered: a program that needs them does not compile.
+// Used by: kernels compiled for the simulator. Source: CUDA C++ programming guide, texture
+// fetching. Addressing modes come first, then the nearest texel or a mean with weights of 8
+// fractional bits. Cube maps, gathers and anisotropic filtering do not compile.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -19,7 +17,7 @@
 
 namespace spillway::simulator::device {
 
-// The numbers of cuda.h that a view's fields hold.
+// Values of cuda.h in a view's fields.
 enum TextureNumbers : std::uint32_t {
   kUnsigned8 = 0x01,
   kUnsigned16 = 0x02,
@@ -48,7 +46,7 @@ T LoadChannel(const unsigned char* texel, unsigned channel) {
   return value;
 }
 
-// An integer channel read as a fraction: unsigned of [0, 1], signed of [-1, 1].
+// An integer channel read as a fraction: unsigned in [0, 1], signed in [-1, 1].
 template <typename T>
 float Fraction(T value) {
   constexpr float kLargest = static_cast<float>(
@@ -94,7 +92,7 @@ inline std::int64_t IntegerChannel(const TextureView& view, const unsigned char*
   }
 }
 
-// The channels of T: a scalar has one, float2 and its kin as many as they have members.
+// The channels of T: a scalar has one, float2 and its kin one per member.
 template <typename T>
 struct TexelType {
   using Channel = std::remove_cvref_t<decltype(T{}.x)>;
@@ -107,7 +105,7 @@ struct TexelType<T> {
   static constexpr unsigned kChannels = 1;
 };
 
-// A sample's channels on their way: floats when T's are, integers otherwise.
+// Intermediate channels of a sample: floats if T's are, else integers.
 template <typename T>
 struct Sample {
   using Channel = typename TexelType<T>::Channel;
@@ -137,7 +135,7 @@ Sample<T> Texel(const TextureView& view, const unsigned char* texel) {
   return sample;
 }
 
-// The texel index that the addressing mode makes of `index`; -1: the border.
+// The texel index after the addressing mode; -1: the border.
 inline std::int64_t Addressed(std::int64_t index, std::uint32_t size, std::uint32_t mode) {
   const auto extent = static_cast<std::int64_t>(size);
   if (index >= 0 && index < extent) return index;
@@ -155,7 +153,7 @@ inline std::int64_t Addressed(std::int64_t index, std::uint32_t size, std::uint3
   }
 }
 
-// One dimension of a fetch: the texels that take part, and their weights in 1/256.
+// One dimension of a fetch: the texels that contribute, and their weights in 1/256.
 struct Taps {
   std::int64_t index[2];
   float weight[2];
@@ -244,8 +242,7 @@ T AtDetail(const TextureView& view, float detail, AtLevel at_level) {
 }  // namespace spillway::simulator::device
 
 // Each fetch has a form that returns the value and one that stores it. Only Lod forms choose a
-// level; others, which on a GPU derive it from neighbouring threads outside compute kernels, read
-// level 0.
+// level; in compute kernels the other forms read level 0.
 #define SPILLWAY_TEXTURE_FETCH(name, parameters, arguments, ...)  \
   template <typename T>                                           \
   static inline T name parameters {                               \

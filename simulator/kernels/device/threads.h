@@ -1,8 +1,7 @@
-// Where a GPU thread is (threadIdx and its kin) and its block's barriers.
+// A GPU thread's indices (threadIdx and its kin) and its block's barriers.
 //
-// Used by: kernels compiled for the simulator. The indices are plain variables of the translation
-// unit, never handed out by address, so that the compiler keeps them in registers while a block's
-// threads run in a loop (kernel.h).
+// Used by: kernels compiled for the simulator. The indices are variables whose addresses never
+// escape, so the compiler keeps them in registers while threads run in a loop (kernel.h).
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -30,7 +29,7 @@ inline unsigned Linear(uint3 thread, dim3 block) {
   return thread.x + block.x * (thread.y + block.y * thread.z);
 }
 
-// Runs `wait` with the calling thread's place, and gives the thread its index back afterwards.
+// Calls `wait` with the calling thread's place, then restores the thread's index.
 template <typename Wait>
 static auto Suspended(Wait wait) {
   const uint3 self = threadIdx;
@@ -61,7 +60,7 @@ static auto Suspended(Wait wait) {
   return result.with_predicate == result.arrived;
 }
 
-// One thread runs at a time and sees all that the others wrote.
+// One thread runs at a time and sees all writes of the others.
 [[maybe_unused]] static inline void __threadfence() {}
 [[maybe_unused]] static inline void __threadfence_block() {}
 [[maybe_unused]] static inline void __threadfence_system() {}
