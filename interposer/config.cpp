@@ -58,7 +58,7 @@ class Reader {
   }
 
  private:
-  // An empty variable counts as unset, as it does for the dynamic loader.
+  // An empty variable counts as unset, as for the dynamic loader.
   bool Set(const char* name) const {
     return environment_(name) != nullptr && environment_(name)[0] != '\0';
   }
@@ -98,7 +98,7 @@ Config ReadConfig(Environment environment) {
   return config;
 }
 
-// Threads that race here read equal values; the first to publish wins and is the one that speaks.
+// Racing threads read equal values. The first to publish wins, and prints the problems.
 const Config& ProcessConfig() {
   static constinit std::atomic<const Config*> published{nullptr};
   const Config* config = published.load(std::memory_order_acquire);

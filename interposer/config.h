@@ -1,20 +1,12 @@
-// What the launcher asked of this process, read once from the environment that it gave to the job
-// (job_environment.h).
+// The launcher's settings, read once from the job's environment (job_environment.h).
 //
-// Called by runtime and by the hooks that come first, any thread. Values are plain data; the
-// process's one Config lives until the process ends, so that code running at exit may still read
-// it.
-//
+// Called by runtime and by the first hooks, any thread. Plain data. The process's one Config lives
+// until the process ends, so that code at exit may read it.
 // Invariants
-//  1. A value that does not parse counts as unset, and is named in `problems`: the launcher checks
-//  before it starts a
-//     job, so only a variable set by hand comes here wrong, and a job of the user's is never
-//     stopped for it.
-//  2. ProcessConfig() reads the environment at its first call, never at load time, and writes each
-//  problem once to
-//     standard error.
-//
-// It sets no variable.
+//  1. A value that does not parse counts as unset and is named in `problems`. The launcher checks
+//     all values, so only a variable set by hand can be wrong. It must not stop the user's job.
+//  2. ProcessConfig() reads the environment at its first call and prints each problem once.
+// Never: sets a variable.
 #pragma once
 
 #include <cstdint>
@@ -32,15 +24,15 @@ namespace spillway::interposer {
 struct Config {
   std::optional<uint64_t> budget_bytes;      // unset: the whole device
   std::string budget_schedule;               // for tests (lease/budget_schedule.h)
-  std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of what is free
+  std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of the free host memory
   ParkChoice park = ParkChoice::kAuto;
   LearnChoice learn = LearnChoice::kAuto;
-  bool drops_eagerly = false;                // for tests: what can be made again is dropped at once
+  bool drops_eagerly = false;                // for tests: drops recomputable bytes at once
   std::string strategy;                      // empty: the scheduler's default
   std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report
   std::string trace_path;                    // empty: no trace
-  std::string agent;                         // the node agent's socket; empty: none is followed
+  std::string agent;                         // the node agent's socket; empty: none
   bool agent_required = false;               // without its grant the job gets no device memory
   std::string peak_path;                     // empty: the peak is not remembered
   std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled
@@ -50,7 +42,7 @@ struct Config {
   std::vector<std::string> problems;
 };
 
-// Looks a variable up as getenv does: its value, or null.
+// Looks a variable up like getenv: its value, or null.
 using Environment = base::FunctionRef<const char*(const char* name)>;
 
 Config ReadConfig(Environment environment);

@@ -17,7 +17,7 @@ std::optional<std::string> FileOf(pid_t pid, const char* name) {
   return base::ReadFile("/proc/" + std::to_string(pid) + "/" + name).optional();
 }
 
-// A block is "NAME=value" after "NAME=value", each with its null.
+// A block is a sequence of "NAME=value" strings, each zero-terminated.
 const char* Find(const std::string& block, const char* name) {
   const size_t length = strlen(name);
   for (size_t at = 0; at < block.size(); at += strlen(block.c_str() + at) + 1) {
@@ -27,7 +27,7 @@ const char* Find(const std::string& block, const char* name) {
   return nullptr;
 }
 
-// The fourth field of stat; the second, a name in parentheses, may hold anything. (proc(5))
+// The fourth field of stat. The second, a name in parentheses, may hold anything (proc(5)).
 pid_t ParentOf(pid_t pid) {
   const std::optional<std::string> stat = FileOf(pid, "stat");
   const size_t name_end = stat ? stat->rfind(')') : std::string::npos;
@@ -43,7 +43,7 @@ JobEnvironment::JobEnvironment() {
   pid_t pid = getpid();
   for (int i = 0; i < kMostGenerations && pid > 0; ++i, pid = ParentOf(pid)) {
     std::optional<std::string> block = FileOf(pid, "environ");
-    if (!block) return;  // another user's process: not this job's
+    if (!block) return;  // another user's process, so not this job's
     const char* const first = Find(*block, environment::kJobPid);
     if (first && atoi(first) == pid) {
       job_ = std::move(block);

@@ -1,19 +1,14 @@
-// The environment that the launcher gave to the job, whatever the job's processes have made of
-// theirs since.
+// The environment that the launcher gave to the job, whatever its processes changed since.
 //
-// Made and asked by config on one thread, when the process first needs its settings; a plain value.
+// config makes and asks it on one thread, when the process first needs its settings. A plain value.
 //
-// The launcher becomes the job's first process (docs/decisions/0004) and names it in
-// SPILLWAY_JOB_PID. That process' and its ancestors' environments are as they were when each was
-// started: /proc/<pid>/environ does not change with setenv.
-//
+// The launcher becomes the job's first process (docs/decisions/0004), named in SPILLWAY_JOB_PID.
+// /proc/<pid>/environ shows the environment at a process's start; setenv does not change it.
 // Invariants
-//  1. Where this process or an ancestor is a job's first process, only that one's environment
-//  counts; the nearest one's.
-//     Else, as when somebody preloads the library by hand, getenv does.
+//  1. If this process or an ancestor is a job's first process, only the environment of the nearest
+//     one counts. Otherwise, as when a user preloads the library by hand, getenv answers.
 //  2. It changes nothing.
-// It cannot hold settings that the first process itself loses by replacing itself with another
-// environment.
+// Limit: settings are lost if the first process replaces itself with another environment.
 #pragma once
 
 #include <optional>
@@ -24,11 +19,10 @@ namespace spillway::interposer {
 class JobEnvironment {
  public:
   JobEnvironment();
-  // The variable's value, or null.
   const char* Value(const char* name) const;
 
  private:
-  std::optional<std::string> job_;  // the first process' environment block
+  std::optional<std::string> job_;  // the first process's environment block
 };
 
 }  // namespace spillway::interposer

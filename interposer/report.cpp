@@ -34,8 +34,8 @@ constinit std::atomic<Reported*> reported{nullptr};  // newest first
 constinit std::atomic<pid_t> reporting_pid{0};       // a forked child has nothing to report
 constinit std::atomic<bool> progress_shown{false};
 
-// Not on the stack: a signal handler's may be small. Each is written by the one thread that exits,
-// but for the report as kept up to now: that one's is its writer's, who has `keeping`.
+// Not on the stack: a signal handler's stack may be small. Only the exiting thread writes them. The
+// ..._up_to_now texts belong to the thread that holds `keeping`.
 constinit Text json, peak, summary, json_up_to_now;
 constinit char command[4096], command_up_to_now[4096];
 constinit std::atomic<bool> keeping{false};
@@ -44,7 +44,7 @@ constinit std::atomic<uint64_t> began_ns{0};
 
 void Say(const Text& text) { base::WriteAll(STDERR_FILENO, text.view()); }
 
-// "1.50 GiB": enough to read, never more than nine characters.
+// "1.50 GiB": readable, at most nine characters.
 struct Readable {
   char text[16];
   explicit Readable(uint64_t bytes) {
@@ -57,15 +57,15 @@ struct Readable {
   }
 };
 
-// What the process' jobs did together, one after the other.
+// Sums and peaks over the process's consecutive jobs.
 struct Figures {
-  size_t budget_bytes = 0;  // the last one's
+  size_t budget_bytes = 0;  // the last job's
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0,
          ordinary_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
-  driver::MappingCalls iteration_calls;        // the last one's that followed a plan
-  Standing standing = Standing::kAssumedSafe;  // the worst of all
+  driver::MappingCalls iteration_calls;        // of the last job that followed a plan
+  Standing standing = Standing::kAssumedSafe;  // the worst of all jobs
   UnsafeReason unsafe_reason = UnsafeReason::kNone;
 };
 
@@ -138,8 +138,7 @@ void Include(const JobSnapshot& life, Figures* all) {
   if (life.unsafe_reason != UnsafeReason::kNone) all->unsafe_reason = life.unsafe_reason;
 }
 
-// False when a job's lock is held for good: by the very thread that exits now, interrupted in a
-// call.
+// False if the exiting thread itself was interrupted while it held a job's lock.
 bool ReadAll(Figures* all) {
   const Reported* const newest = reported.load();
   all->budget_bytes = newest->job->grants().budget_bytes();
@@ -151,7 +150,6 @@ bool ReadAll(Figures* all) {
   return true;
 }
 
-// The arguments with spaces between them.
 std::string_view ReadCommand(char (&into)[4096]) {
   std::string_view words = base::ReadInto("/proc/self/cmdline", into);
   if (!words.empty()) words.remove_suffix(1);  // the last argument's end
@@ -177,7 +175,6 @@ void AddUnknownFunctions(Text* out) {
   out->Add("]");
 }
 
-// What was learned of the job's iteration, and planned.
 void AddLearning(Text* out) {
   const LearningFigures all = PlannerThread::Instance().Read();
   out->Add(",\n  \"learning\": {\"recorded_events\": %" PRIu64 ", \"dropped_events\": %" PRIu64
@@ -230,7 +227,6 @@ void AddUnmovable(const Counters& sums, Text* out) {
   out->Add("}");
 }
 
-// Of each site the bytes and allocations that were sampled.
 void AddCallSites(Text* out) {
   constexpr size_t kListed = 20;
   call_sites::Summary all;
@@ -349,8 +345,7 @@ void AddSummary(const Figures& all) {
   }
 }
 
-// Another thread may be writing the report as it is up to now: it ends before, or its thread never
-// goes on.
+// Another thread may be writing the kept report. It finishes soon, or its thread is gone.
 void EndKeeping() {
   constexpr int kPatience = 100;
   for (int i = 0; keeping && i < kPatience; ++i) {
@@ -376,11 +371,10 @@ void Report() {
   Say(summary);
 }
 
-// Cheap to ask, and as exact as the kernel's ticks.
+// Cheap, and as exact as the kernel's ticks.
 uint64_t CoarseNs() { return static_cast<uint64_t>(base::NowNs(CLOCK_MONOTONIC_COARSE)); }
 
-// The first at once, then whenever a tenth of the process' life has gone by: what a killed process
-// leaves is that old.
+// Due at once, then after each tenth of the process's life: so old is a killed process's report.
 bool IsTimeToKeep() {
   constexpr uint64_t kLeastNs = 10'000'000, kMostNs = 1'000'000'000;
   static constinit std::atomic<uint64_t> next_ns{0};
@@ -391,9 +385,8 @@ bool IsTimeToKeep() {
 }
 
 // Note [What a killed process leaves]
-// A process that a signal ends, or that leaves by _exit, runs no exit handler, and a handler of
-// ours for its signals is out of the question. So the report is written while the process runs,
-// too, whole each time, and says that it has not ended.
+// A killed process, or one that leaves by _exit, runs no exit handler, and we install no signal
+// handlers. So a whole report, marked as not ended, is also written while the process runs.
 void KeepReport() {
   const char* const path = ProcessConfig().report_path.c_str();
   if (!*path || reporting_pid != getpid() || !IsTimeToKeep() || StaysInPlace(path)) return;

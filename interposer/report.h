@@ -1,38 +1,31 @@
-// Tells what Spillway did: the JSON report, the remembered peak, the summary line and the progress
-// line.
+// Writes the JSON report, the remembered peak, the summary line and the progress line.
 //
-// Called by runtime when a job's memory is made, and by synchronising hooks (progress). Writes now
-// and then, and at exit, from counters alone: of all jobs of the process, one after the other
-// (after a device reset there is a new one), with counters summed and peaks the highest.
-//
+// runtime calls it when a job's memory is made; synchronising hooks call ShowProgress. It writes
+// now and then, and at exit, from counters alone. After a device reset a process has another job:
+// counters are summed, peaks are maxima.
 // Ownership: jobs live until the process ends; they are only read.
-//
 // Invariants
 //  1. Nothing is written unless the launcher asked for it (config.h).
-//  2. Files appear whole or not at all: written beside and renamed. What is no regular file (a
-//  pipe, a device), or is
-//     this process' own output, stays what it is: the text is written to it.
+//  2. Files appear whole or not at all: they are written beside and renamed. A pipe, a device, or
+//     the process's own output file is written in place.
 //  3. Makes no CUDA call.
-//  4. The report of a process that is killed, or leaves by _exit, is the one last kept: Note [What
-//  a killed process leaves].
-//  5. At exit it allocates nothing and waits for no lock or reader for long: exit() may be called
-//  in a signal handler,
-//     whose thread holds what it held. Figures that cannot be read are said to be missing.
-// The report's fields are stated in docs/architecture.md.
+//  4. A killed process leaves its last kept report: Note [What a killed process leaves].
+//  5. At exit it allocates nothing, and waits only briefly for locks and readers: exit() may run in
+//     a signal handler whose thread holds locks. Unreadable figures are reported as missing.
+// docs/architecture.md describes the report's fields.
 #pragma once
 
 #include "interposer/execute/job_memory.h"
 
 namespace spillway::interposer {
 
-// From now on the process reports this job's memory, too, when it exits.
+// From now on the exit report includes this job's memory.
 void ReportAtExit(JobMemory* job);
 
-// The process has come to exit(); the driver may shut down at any moment.
+// Whether exit() has begun: the driver may shut down at any moment.
 bool ExitBegan();
 
-// Called when the program has waited for the device. Now and then, and only when asked for: the
-// report as it is up to now, and one line on the terminal, rewritten in place.
+// Called after the program waited for the device. Keeps the report and the progress line.
 void ShowProgress();
 
 }  // namespace spillway::interposer

@@ -18,7 +18,7 @@ bool IsSameFile(const struct stat& status, int file) {
   return fstat(file, &other) == 0 && other.st_dev == status.st_dev && other.st_ino == status.st_ino;
 }
 
-// A pipe that nobody reads, or that is full, is an error and no wait.
+// A pipe that is full or has no reader is an error; the call does not wait.
 int WriteInPlace(const char* path, std::string_view text) {
   base::UniqueFd file(open(path, O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file) return errno;

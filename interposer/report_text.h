@@ -1,4 +1,4 @@
-// Text that is put together without the heap and without a lock: the report is made at exit.
+// Builds text without heap or lock, for the report at exit.
 //
 // Used by report and report_file; a Text belongs to one thread at a time.
 #pragma once
@@ -12,7 +12,7 @@
 
 namespace spillway::interposer {
 
-// Text in a place of its own; what does not fit is left out.
+// Text in a buffer of its own. Text that does not fit is dropped.
 class Text {
  public:
   __attribute__((format(printf, 2, 3))) void Add(const char* format, ...) {
@@ -26,7 +26,7 @@ class Text {
   std::string_view view() const { return {bytes_, size_}; }
 
  private:
-  char bytes_[65536] = {};  // a command of 4096 bytes, each escaped, names and the figures
+  char bytes_[65536] = {};  // room for a fully escaped command of 4096 bytes, names and figures
   size_t size_ = 0;
 };
 

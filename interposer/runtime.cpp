@@ -36,15 +36,14 @@ struct Global {
   const void* module;
   Global* next;
 };
-constinit Global* globals = nullptr;  // of what is loaded; guarded by making_job
+constinit Global* globals = nullptr;  // of loaded modules; guarded by making_job
 
 bool HasAttribute(CUdevice device, CUdevice_attribute attribute) {
   int value = 0;
   return Driver().cuDeviceGetAttribute(&value, attribute, device) == CUDA_SUCCESS && value != 0;
 }
 
-// Our memory needs virtual memory management in granules of 2 MiB, and launches whose parameters
-// can be read.
+// Our memory needs virtual memory management with 2 MiB granules, and readable parameters.
 bool CanManage(CUdevice device) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -95,7 +94,7 @@ JobMemory* MakeJob(CUcontext context) {
   for (const Global* global = globals; global; global = global->next)
     job->stored_addresses().KnowGlobal(global->base, global->bytes, global->module);
   ReportAtExit(job);
-  // First the agent: it may know the program from an earlier run.
+  // The agent comes first: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
   PlannerThread::Instance().Attach(job);
   for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context))
@@ -104,7 +103,7 @@ JobMemory* MakeJob(CUcontext context) {
   return job;
 }
 
-// Accesses between contexts end with either of them.
+// Peer access between two contexts ends with either of them.
 void PeersWentAway(CUcontext context) {
   for (const share::PeerTable::Access& access : share::PeerTable::Instance().ContextGone(context)) {
     if (JobMemory* const job = access.owner == context ? nullptr : JobIn(access.owner))
@@ -121,15 +120,14 @@ void Retire(JobMemory* job) {
   job->ReleaseAll();
 }
 
-// The context is about to go.
+// Called before the context is destroyed.
 void RetireFirst(JobMemory* job) {
   const driver::CurrentContext current(job->context());
   Driver().cuCtxSynchronize();
   Retire(job);
 }
 
-// The context has gone, but physical memory and addresses belong to the process: they are given
-// back from within a short-lived one.
+// The context is gone, but its memory and addresses remain. A short-lived context releases them.
 void RetireOrphaned(JobMemory* job) {
   CUcontext context = nullptr;
   if (Driver().cuDevicePrimaryCtxRetain(&context, job->device()) != CUDA_SUCCESS) return;
@@ -204,7 +202,7 @@ void ForgetGlobals(const void* module) {
     ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
 }
 
-// The driver refuses to destroy a primary context: then nothing goes away.
+// The driver refuses to destroy a primary context, so its memory stays.
 void ContextGoesAway(CUcontext context) {
   const base::MutexLock lock(making_job);
   JobMemory* const job = JobIn(context);

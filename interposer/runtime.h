@@ -1,14 +1,12 @@
-// Wires the rooms together: which job's memory a call belongs to.
+// Wires the modules together, and finds the job's memory that a call belongs to.
 //
-// Called by the hooks on any thread. A JobMemory is made for each device with virtual memory
-// management, at the first allocation on it; it lives until the process ends, also when its context
-// is destroyed, so that the report can still read it. One context per device is managed at a time;
-// allocations of others pass through and are counted.
-//
+// The hooks call it on any thread. A JobMemory is made at the first allocation on each device with
+// virtual memory management. It lives until the process ends, so that the report can read it. One
+// context per device is managed at a time. Allocations in others pass through and are counted.
 // Invariants
-//  1. Jobs() costs a load per device in use; it makes nothing.
+//  1. Jobs() costs one load per device in use, and makes nothing.
 //  2. Nothing here runs before the program's first allocation.
-//  3. After exit began no call is made to the driver but those that the program itself makes.
+//  3. After exit began, the driver is called only for the program's own calls.
 #pragma once
 
 #include <atomic>
@@ -17,12 +15,12 @@
 
 namespace spillway::interposer {
 
-// The job's memory on each device, by the device's number. A place is empty until the first
-// allocation on the device, and after its context has ended.
+// The job's memory on each device, by device number. An entry is null before the first allocation
+// there, and after its context has ended.
 class JobList {
  public:
   static constexpr int kMost = 64;
-  // The first one from `place` on, which is moved behind it; null behind the last.
+  // Returns the next job from `place` on and advances `place`; null at the end.
   JobMemory* Next(int* place) const {
     while (*place < size_.load(std::memory_order_acquire)) {
       if (JobMemory* job = At((*place)++)) return job;
@@ -32,7 +30,7 @@ class JobList {
   JobMemory* At(CUdevice device) const {
     return device >= 0 && device < kMost ? jobs_[device].load(std::memory_order_acquire) : nullptr;
   }
-  // Under the runtime's lock.
+  // Called under runtime's lock.
   void Set(CUdevice device, JobMemory* job) {
     jobs_[device].store(job, std::memory_order_release);
     if (size_.load(std::memory_order_relaxed) <= device)
@@ -49,7 +47,6 @@ extern JobList jobs;
 }
 
 inline const JobList& Jobs() { return internal::jobs; }
-// The first that `accepts` takes; the others are not asked. Null when it takes none.
 template <class Accepts>
 JobMemory* FindJob(Accepts accepts) {
   int place = 0;
@@ -63,34 +60,32 @@ void ForEachJob(Visit visit) {
   int place = 0;
   while (JobMemory* job = Jobs().Next(&place)) visit(job);
 }
-// The job that manages this very context; null when none does.
+// The job that manages exactly this context, or null.
 JobMemory* JobIn(CUcontext context);
-// The job whose memory the address is, or was; null when it is none's.
+// The job whose memory contains or contained the address, or null.
 JobMemory* JobOwning(CUdeviceptr address);
-// The job of the device, or of the calling thread's current device; null before its first
-// allocation there.
+// The job of the device, or of the current device. Null before its first allocation.
 JobMemory* JobOf(CUdevice device);
 JobMemory* JobHere();
 
-// The job's memory for an allocation in the calling thread's current context: made if it is the
-// device's first; null when the allocation is not for us to manage.
+// The job for an allocation in the calling thread's current context, made at the device's first
+// one. Null if the allocation is not ours to manage.
 JobMemory* JobForAllocation();
 
-// A device variable: for the jobs that there are, and those that come. `module`: the handle of the
-// module or library that it belongs to.
+// Notes a device variable, for present and future jobs. `module`: its module or library.
 void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module);
-// The module or library is about to be unloaded: its variables' places may serve others.
+// The module or library is about to be unloaded: its addresses may be reused.
 void ForgetGlobals(const void* module);
 
-// The managed context, or the primary context that it is, is about to be destroyed.
+// GoesAway: the managed (or primary) context is about to be destroyed. WentAway: it was.
 void ContextGoesAway(CUcontext context);
 void ContextWentAway(CUcontext context);
 void PrimaryContextGoesAway(CUdevice device);
-// After a release: the primary context may have gone with its last user.
+// After a release: it may have destroyed the primary context.
 void PrimaryContextReleased(CUdevice device);
 
-// What the program is told of a device's memory, by all libraries. Its size never changes while the
-// process lives: it is what the launcher allows. `job` may be null.
+// The device's memory as all libraries show it to the program. Its size is the launcher's budget
+// and never changes while the process lives. `job` may be null.
 // (docs/decisions/0010-what-free-memory-means.md)
 size_t BudgetBytes(size_t device_bytes);
 struct DeviceMemory {

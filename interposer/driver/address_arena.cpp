@@ -17,11 +17,11 @@ constexpr size_t kGuardBytes = kGranuleBytes;
 constexpr CUdeviceptr kHalfBytes = CUdeviceptr{1} << 32;
 constexpr CUdeviceptr kSmall = CUdeviceptr{16} << 20;
 
-// The first place from `base` on where none of `bytes` has an address whose lower half is small.
+// The lowest base from `base` on at which no address of the range has a small lower half.
 CUdeviceptr PlaceFor(CUdeviceptr base, size_t bytes) {
   if (bytes > kHalfBytes - 2 * kSmall) return base;
   const CUdeviceptr around =
-      RoundUp(base - kSmall + 1, kHalfBytes);  // lower halves are small; not all before `base`
+      RoundUp(base - kSmall + 1, kHalfBytes);  // first zone of small halves from `base` on
   return base + bytes <= around - kSmall ? base : around + kSmall;
 }
 
@@ -33,7 +33,7 @@ CUdeviceptr AddressArena::Take(size_t bytes) {
   return base;
 }
 
-// 0 when no hole is large enough.
+// Returns 0 if no hole is large enough.
 CUdeviceptr AddressArena::TakeFromHole(size_t bytes) {
   const size_t span = bytes + kGuardBytes;
   const auto end_of = [](const auto& hole) { return hole.first + hole.second; };

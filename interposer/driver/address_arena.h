@@ -1,23 +1,18 @@
-// The job's device addresses: large reservations, cut into ranges that keep their address while
-// they live.
+// The job's device addresses: large reservations, cut into ranges with fixed addresses.
 //
 // Called by execute with the state lock held. Owns the reservations until ReleaseAll.
 //
 // Note [No address is a pair of small numbers]
-// Two neighbouring integers of 32 bits, as in tokens, labels and indices, read as one word look
-// like an address when the upper one happens to be the upper half of one. The lower one is a small
-// number then. So nothing is placed where the lower half of an address is small, of either sign:
-// otherwise a batch of tokens now and then holds an "address", and whoever looks for addresses in
-// memory finds it. (gpt2's tokens made its job count as one that builds structures.)
-//
+// Two neighbouring 32-bit integers (tokens, labels, indices), read as one word, can look like a
+// device address. Then the upper integer equals the upper half of the address, and the lower half
+// is a small number. So no range has addresses whose lower half is small, of either sign. Otherwise
+// memory scans find "addresses" in batches of tokens. (gpt2's tokens once made its job unsafe.)
 // Invariants
-//  1. Every range starts on a granule (2 MiB), and at least one granule before it and one behind it
-//  belongs to nobody, so
-//     that the address one past the end of a range is never inside another, nor one just before it.
-//  2. The lower half of no address in a range, taken as a signed number, is within 16 Mi of zero,
-//  but for ranges of about
-//     4 GiB and more.
-//  3. An address given back may be given out again; the caller gives back only what is unmapped.
+//  1. Every range starts on a granule (2 MiB), with an unused granule before and behind it. So the
+//     addresses beside a range are in no other range.
+//  2. The lower half of each address in a range, as a signed number, is at least 16 Mi away from
+//     zero. Ranges of about 4 GiB and more are exempt.
+//  3. A returned address may be given out again. The caller returns only unmapped addresses.
 // Never: maps memory.
 #pragma once
 
@@ -31,7 +26,7 @@ namespace spillway::interposer {
 
 class AddressArena {
  public:
-  // 0 when the driver has no address space left.
+  // Returns 0 if the driver has no address space left.
   CUdeviceptr Take(size_t bytes);
   void Give(CUdeviceptr base, size_t bytes);
   bool Owns(CUdeviceptr address) const;

@@ -1,9 +1,8 @@
-// What of a thread's CUDA state our own calls need set, for the length of a scope.
+// Sets a thread's CUDA state for calls of our own, for the length of a scope.
 //
-// CurrentContext makes the job's context current where the calling thread has another one or none:
-// events, copies and pinned memory of ours belong to it. RelaxedCapture lets a thread make calls
-// that would end a global capture. Neither survives its scope; neither is kept on the launch path
-// when nothing is to be done.
+// CurrentContext makes the job's context current: our events, copies and pinned memory belong to
+// it. RelaxedCapture lets a thread make calls that would end a global capture. Both restore the
+// former state, and make no driver call on the launch path if nothing must change.
 #pragma once
 
 #include <atomic>
@@ -12,8 +11,7 @@
 
 namespace spillway::driver {
 
-// Whether the process has ever had more than one context: only then must a default stream's owner
-// be asked for.
+// Whether there was ever a second context. Only then a default stream's context must be queried.
 class KnownContexts {
  public:
   static void Note(CUcontext context) {
@@ -30,7 +28,7 @@ class KnownContexts {
 
 class CurrentContext {
  public:
-  // Null: whichever is current stays so.
+  // Null keeps the current context.
   explicit CurrentContext(CUcontext context) {
     if (!context) return;
     CUcontext current = nullptr;
@@ -48,7 +46,7 @@ class CurrentContext {
   bool pushed_ = false;
 };
 
-// -1 for a context that has none any more.
+// -1 for a context that no longer exists.
 inline CUdevice DeviceOf(CUcontext context) {
   const CurrentContext current(context);
   CUdevice device = -1;

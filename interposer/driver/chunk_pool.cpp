@@ -17,7 +17,7 @@ bool PromisesShareableMemory(CUdevice device) {
          promised != 0;
 }
 
-// Tenants come and go: after a while a device that was full is tried again.
+// Other tenants come and go. A device that was full is tried again after a while.
 void ChunkPool::LookForMoreNowAndThen() {
   constexpr size_t kTakesBetween = 256;
   if (ceiling_bytes_ == budget_bytes_ || ++takes_below_budget_ < kTakesBetween) return;
@@ -38,7 +38,7 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   return true;
 }
 
-// Whether TakeFree leaves no more missing than there is room to create.
+// Whether the rest that TakeFree leaves can be created.
 bool ChunkPool::FitsUncut(size_t bytes) const {
   const size_t large_bytes =
       std::min(bytes / kLargeChunkBytes, free_[kLarge].size()) * kLargeChunkBytes;
@@ -47,7 +47,7 @@ bool ChunkPool::FitsUncut(size_t bytes) const {
   return bytes - large_bytes - granule_bytes <= RoomBytes();
 }
 
-// Large ones first, so that a range is made of few handles; answers what is still missing.
+// Takes large chunks first, so that a range has few handles. Returns the missing bytes.
 size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
   for (size_t i = 0; i < kClasses.size(); ++i) {
     while (bytes >= kClasses[i] && !free_[i].empty()) {
@@ -60,9 +60,9 @@ size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
   return bytes;
 }
 
-// What was free and fits is taken: where there is no room, what is free now is too large, and is
-// cut. A driver that has no memory for a chunk has lowered the ceiling: once, a chunk is given back
-// before it is asked again.
+// TakeFree has taken all free chunks that fit. Without room to create, the remaining free chunks
+// are too large and must be cut. If the driver has no memory for a chunk, CreateOne lowers the
+// ceiling. One free chunk is then given back before a second try.
 bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
   for (int refusals = 0; bytes > 0;) {
     const bool large = bytes >= kLargeChunkBytes && RoomBytes() >= kLargeChunkBytes;
@@ -86,8 +86,7 @@ CUresult ChunkPool::Create(size_t bytes, CUmemAllocationHandleType type,
   return driver::MemCreate(out, bytes, &properties);
 }
 
-// Where descriptors are promised but not to be had (a container may forbid them), memory without
-// them will do.
+// A container may forbid descriptors that the device promises. Memory without a descriptor will do.
 bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   CUmemGenericAllocationHandle handle;
   CUresult result = shareable_ ? Create(bytes, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, &handle)
@@ -104,8 +103,7 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   return true;
 }
 
-// Gives back as little as makes room: granules where they are enough. False when all that is free
-// is not enough.
+// Gives back as little as possible: granules if they suffice. False: free chunks do not suffice.
 bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
   while (held_bytes() + bytes > limit_bytes && free_bytes_ > 0) {
     const size_t excess_bytes = held_bytes() + bytes - limit_bytes;

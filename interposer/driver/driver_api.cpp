@@ -7,7 +7,7 @@
 namespace spillway::driver {
 namespace {
 
-// A function of any driver signature that answers one fixed error and looks at no argument.
+// A function of any driver signature that returns one fixed error.
 template <CUresult kAnswer, typename Function>
 struct Stub;
 
@@ -53,8 +53,8 @@ DriverApi ApiOf(void* driver) {
 
 constinit std::atomic<const DriverApi*> internal::published_api{nullptr};
 
-// Threads that race here make equal tables; the first to publish wins. None waits for another: one
-// of them may hold the dynamic loader's lock, which the others need to look names up.
+// Racing threads make equal tables, and the first to publish wins. No thread waits for another: one
+// may hold the dynamic loader's lock, which the others need for look-ups.
 const DriverApi& internal::ResolveDriverApi() {
   void* const driver = OpenDriver();
   if (driver == nullptr) return kApiWithoutDriver;

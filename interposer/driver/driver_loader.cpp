@@ -16,11 +16,10 @@ namespace {
 
 constinit std::atomic<void*> opened_driver{nullptr};
 constinit std::atomic<bool> driver_is_missing{false};
-// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no
-// call.
+// Initial-exec: a preloaded library is in the static TLS block, so the access needs no call.
 constinit thread_local bool opening __attribute__((tls_model("initial-exec"))) = false;
 
-// A second copy of this library exports its own dlsym; NVIDIA's driver gets it from the C library.
+// A second copy of this library exports its own dlsym. NVIDIA's driver uses the C library's.
 bool IsSpillway(void* library) {
   if (library == OwnLibrary()) return true;
   void* const its_dlsym = RealDlsym()(library, "dlsym");

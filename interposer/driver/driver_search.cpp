@@ -21,8 +21,7 @@ constexpr const char* kDriverFolders[] = {
     "/usr/lib/x86_64-linux-gnu/nvidia/current",
 };
 
-// The cache file as glibc writes it (sysdeps/generic/dl-cache.h); offsets count from the start of
-// the header.
+// glibc's cache file (sysdeps/generic/dl-cache.h). Offsets count from the start of the header.
 struct CacheHeader {
   char magic[20];
   uint32_t entry_count;
@@ -42,7 +41,6 @@ struct CacheEntry {
 };
 static_assert(sizeof(CacheEntry) == 24);
 
-// The zero-terminated string at `offset`, or an empty one if it would leave the file.
 std::string_view StringAt(std::string_view file, uint32_t offset) {
   if (offset >= file.size()) return {};
   const size_t end = file.find('\0', offset);

@@ -1,9 +1,7 @@
-// Where the real libcuda.so.1 may lie, in the order in which the dynamic loader would have looked.
+// Where the real libcuda.so.1 may be, in the dynamic loader's search order.
 //
-// Called by driver_loader, once. Pure but for reading the named files; owns nothing.
-//
-// It never opens a candidate and never names the toolkit's stub library, which has every function
-// and no driver.
+// Called by driver_loader, once. Owns nothing; only reads the named files.
+// Never: opens a candidate, or names the toolkit's stub library.
 #pragma once
 
 #include <string>
@@ -12,16 +10,14 @@
 
 namespace spillway::driver {
 
-// Paths to try: the folders of `library_path` (colon-separated, as in LD_LIBRARY_PATH; may be
-// null), what the loader's cache file says (its bytes in `ld_cache`), then the folders where
-// distributions, containers and WSL put the driver.
+// The folders of `library_path` (like LD_LIBRARY_PATH; may be null), then the loader's cache (bytes
+// in `ld_cache`), then the usual folders of distributions, containers and WSL.
 std::vector<std::string> DriverCandidates(const char* library_path, std::string_view ld_cache);
 
-// The values that a glibc loader cache (format "glibc-ld.so.cache1.1") holds for `library`. Damaged
-// bytes: no values.
+// The values of a glibc loader cache ("glibc-ld.so.cache1.1") for `library`; none if it is damaged.
 std::vector<std::string> CachedPaths(std::string_view ld_cache, std::string_view library);
 
-// True for a path, symbolic links resolved, inside a folder called `stubs`.
+// Whether the path, with symbolic links resolved, has a folder called `stubs`.
 bool IsStubLibrary(const std::string& path);
 
 }  // namespace spillway::driver

@@ -18,7 +18,6 @@ CUmemLocation NodeNear(CUdevice device) {
   return {CU_MEM_LOCATION_TYPE_HOST_NUMA, std::max(node, 0)};
 }
 
-// For the device and for the processor.
 bool AllowBoth(CUdevice device, CUmemLocation node, CUdeviceptr base, std::size_t bytes) {
   CUmemAccessDesc access[2] = {};
   access[0].location = {CU_MEM_LOCATION_TYPE_DEVICE, device};
@@ -73,7 +72,7 @@ bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out) {
   return true;
 }
 
-// A forked child has no use for it.
+// MADV_DONTFORK: a forked child has no use for the memory.
 bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
   void* const data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -85,7 +84,7 @@ bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
 
 namespace {
 
-// Its memory stays for as long as it is mapped.
+// The memory stays while it is mapped, without its handle.
 bool MapImported(CUdevice device, int file, CUdeviceptr base, std::size_t bytes) {
   CUmemGenericAllocationHandle handle = 0;
   void* const shared = reinterpret_cast<void*>(static_cast<std::intptr_t>(file));

@@ -1,19 +1,15 @@
-// Page-locked host memory that the device reaches, and that can also be mapped at a device address
-// of our choice; and ordinary memory, for what does not move at the moment.
+// Host memory for evicted bytes: pinned memory, also mappable at device addresses, and ordinary.
 //
-// Called by execute with the state lock held. Ownership: what New made is the caller's until
-// Delete; mappings at other addresses are the caller's own and must be gone by then.
-//
+// Called by execute with the state lock held. Ownership: the caller owns memory from New... until
+// DeleteHostMemory. The caller removes its own mappings at other addresses before that.
 // Invariants
-//  1. `data` is valid for the processor and, where it is pinned, for copies and kernels of the
-//  device. Copies from ordinary memory are
-//     right, too, but make the caller wait.
-//  2. With a handle (mappable memory) the bytes can be shown at a device address too: both places
-//  are one memory.
-// Errors: New answers false and changes nothing.
+//  1. `data` is valid for the CPU and, if pinned, for the device's copies and kernels. Copies from
+//     ordinary memory work but block the caller.
+//  2. Memory with a handle (mappable) may also be mapped at a device address, with the same bytes.
+// Errors: New... answers false and changes nothing.
 // Source: cuMemCreate with CU_MEM_LOCATION_TYPE_HOST_NUMA (CUDA 12.2);
-// CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID. A container that forbids get_mempolicy makes such memory
-// unavailable although the attribute promises it (NCCL's documentation).
+// CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID. In a container that forbids get_mempolicy such memory fails
+// although the attribute promises it (NCCL's documentation).
 #pragma once
 
 #include <cstddef>
@@ -26,28 +22,26 @@ namespace spillway::driver {
 struct HostMemory {
   void* data = nullptr;
   std::size_t bytes = 0;
-  CUmemGenericAllocationHandle handle = 0;  // 0: memory that cannot be mapped elsewhere
+  CUmemGenericAllocationHandle handle = 0;  // 0: cannot be mapped elsewhere
   bool is_pinned = true;
 };
 
-// The device promises that host memory can be mapped at its addresses.
 bool PromisesMappableHostMemory(CUdevice device);
 
-// `bytes` is a multiple of the granule for mappable memory.
+// Mappable memory needs `bytes` to be a multiple of the granule.
 bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out);
 bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out);
 bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out);
 void DeleteHostMemory(const HostMemory& memory);
 
-// Host memory that the driver made in another process, by its files: side by side, `bytes_each` of
-// each, at addresses of the driver's choice. The files stay the caller's and are not needed any
-// more then. False: the driver refuses.
+// Maps host memory that the driver made in another process. The files lie side by side,
+// `bytes_each` each, at addresses of the driver's choice. The caller keeps the files and may close
+// them afterwards. False: the driver refuses.
 bool MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::size_t bytes_each,
                            void** out);
 void UnmapImportedHostMemory(void* data, std::size_t bytes);
 
-// 80 % of what the host, and the process's control groups, can still give now (host_room.h). It
-// reads files.
+// 80 % of what the host and the process's control groups can still give (host_room.h). Reads files.
 std::size_t HostBytesToSpare();
 
 }  // namespace spillway::driver

@@ -20,8 +20,7 @@ std::string_view BehindSpaces(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t"), text.size()));
 }
 
-// The first number after `key` at a line's beginning, in units of `unit_bytes`; `otherwise` where
-// there is none ("max", no file).
+// The number after `key` at a line's begin, times `unit_bytes`; `otherwise` for "max" or no file.
 std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes,
                      std::size_t otherwise) {
   const base::Result<std::string> text = base::ReadFile(path);
@@ -37,7 +36,6 @@ std::size_t NumberIn(const char* path, const char* key, std::size_t unit_bytes,
   return otherwise;
 }
 
-// How the files of a version are called, below the root of its hierarchy.
 struct Hierarchy {
   const char* place;
   const char *limit, *used, *reclaimable;
@@ -65,7 +63,7 @@ std::size_t GroupBytes(const Hierarchy& hierarchy, const char* folder) {
   return limit - std::min(limit, used - std::min(used, cached));
 }
 
-// In a container the group's own name may not be there: its files are at the root then.
+// In a container the group's own folder may be missing. Then its files are at the root.
 std::size_t BytesUpFrom(const Hierarchy& hierarchy, const char* root, const char* group) {
   char folder[kMostPath];
   const int size = snprintf(folder, sizeof folder, "%s%s%s", root, hierarchy.place, group);
@@ -90,7 +88,7 @@ std::size_t GroupsHostBytes(const char* groups, const char* root) {
   while (const auto whole = base::TakeLine(rest)) {
     const std::string held(*whole);
     const char* const line = held.c_str();
-    // "4:memory:/path", or "0::/path" of the second version.
+    // Either "4:memory:/path" or, for version 2, "0::/path".
     const char* const names = strchr(line, ':');
     const char* const path = names ? strchr(names + 1, ':') : nullptr;
     if (!path || path[1] != '/') continue;

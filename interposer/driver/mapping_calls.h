@@ -1,9 +1,6 @@
-// The driver's calls that create, map and give back memory, counted as they are made: they are what
-// moving memory costs the host.
+// Counts our driver calls that create, map and release memory: the host's cost of moving memory.
 //
-// Called on any thread by whoever of us maps memory. All of ours in this process, on any device, go
-// through here; the program's own do not. Each is the driver's function of that name and returns
-// its result.
+// Any thread, any device; not for the program's own calls. Each returns the driver's result.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +18,6 @@ struct MappingCalls {
             unmaps - earlier.unmaps, releases - earlier.releases};
   }
 };
-// So far.
 MappingCalls ReadMappingCalls();
 
 CUresult MemCreate(CUmemGenericAllocationHandle* handle, std::size_t bytes,

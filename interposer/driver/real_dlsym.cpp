@@ -12,8 +12,7 @@ void* NoSymbol(void*, const char*) { return nullptr; }
 
 std::atomic<Dlsym> real_dlsym{nullptr};
 
-// dlsym moved from libdl into libc at GLIBC_2.34; before that it carries its architecture's first
-// version.
+// dlsym moved from libdl into libc at GLIBC_2.34. Before, it has its architecture's first version.
 Dlsym FindRealDlsym() {
   for (const char* version : {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"}) {
     if (void* const found = dlvsym(RTLD_NEXT, "dlsym", version))
@@ -33,7 +32,7 @@ Dlsym RealDlsym() {
   return found;
 }
 
-// glibc's handle is the library's link map, which dladdr1 gives for an address.
+// glibc's library handle is the link map, which dladdr1 finds for an address.
 void* LibraryOf(const void* address) {
   Dl_info info;
   void* map = nullptr;
@@ -41,7 +40,7 @@ void* LibraryOf(const void* address) {
   return map;
 }
 
-// Kept: dladdr1 searches all symbols, and every dlsym of the process asks.
+// Cached: dladdr1 searches all symbols, and every dlsym of the process needs the answer.
 void* OwnLibrary() {
   static constinit std::atomic<void*> own{nullptr};
   void* library = own.load(std::memory_order_relaxed);

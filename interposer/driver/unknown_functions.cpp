@@ -11,13 +11,13 @@ namespace spillway::driver {
 namespace {
 
 struct Entry {
-  std::atomic<size_t> key{0};  // of the name that claimed this entry
+  std::atomic<size_t> key{0};  // hash of the claiming name
   char name[80] = {};
 };
 
 constexpr size_t kEntries = 128;
 constinit Entry entries[kEntries];
-constinit std::atomic<const char*> names[kEntries];  // in the order in which they came
+constinit std::atomic<const char*> names[kEntries];  // in order of arrival
 constinit std::atomic<size_t> kept{0};
 constinit std::atomic<size_t> without_place{0};
 

@@ -1,11 +1,8 @@
-// The driver's functions that a program was given and that our list (entry/hook_table.inc) does not
-// have: each once.
+// Driver functions that a program looked up and entry/hook_table.inc lacks, each once.
 //
-// Called by the entry points on any thread, and read by the report at exit. The names are kept
-// until the process ends, in a place of fixed size; what comes when it is full is only counted, at
-// every request.
-//
-// Never: takes a lock; allocates; fails.
+// The entry points call it on any thread; the report reads it at exit. Names are kept for ever, in
+// a table of fixed size. Further names are only counted, at every request.
+// Never: takes a lock, allocates, or fails.
 #pragma once
 
 #include <cstddef>
@@ -14,10 +11,9 @@ namespace spillway::driver {
 
 void NoteUnknownFunction(const char* name);
 
-// How many there were.
 size_t UnknownFunctionCount();
 
-// Their names, for as many `index`es as there is one; null from then on.
+// Null from the first index without a kept name on.
 const char* UnknownFunctionName(size_t index);
 
 }  // namespace spillway::driver

@@ -1,9 +1,8 @@
-// The seam between the hooks and the job's memory: what every hook that names device memory does
-// around its call.
+// The seam between the hooks and the job's memory, for every hook that names device memory.
 //
-// A hook says which addresses the call names; Around finds them, makes them resident, makes the
-// driver's call and notes its place in the stream. Before the program's first allocation, or inside
-// another hook, it is the driver's call alone.
+// A hook lists the addresses that the call names. Around makes their allocations resident, makes
+// the driver's call and notes its place in the stream. Before the program's first allocation, or
+// inside another hook, Around only makes the driver's call.
 #pragma once
 
 #include "interposer/entry/call_claims.h"
@@ -25,10 +24,10 @@ using interposer::StreamName;
 using interposer::Transfer;
 using interposer::VisibleWork;
 
-// Collects what may be managed addresses; a word that is none costs two comparisons.
+// Collects words that may be managed addresses. Any other word costs two comparisons.
 class Collector {
  public:
-  // Null: before the first job there is no managed memory, but there may be memory of the host's.
+  // Null before the first job: then kernels may only reach host memory.
   explicit Collector(const JobMemory* job)
       : managed_(job ? job->Bounds() : interposer::WordBounds{}),
         on_host_(interposer::HostRegions::Bounds()) {}
@@ -40,8 +39,7 @@ class Collector {
     }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
-  // The call puts something into device memory: both ends are named, and what it brings is looked
-  // at afterwards.
+  // The call copies bytes between the named ends. They are scanned for addresses afterwards.
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);
@@ -49,42 +47,40 @@ class Collector {
     Says(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
-  // The call reads these bytes, and puts them where no allocation is: on the host, into an array.
+  // The call copies these bytes out of allocations: to the host or into an array.
   void Reads(CUdeviceptr from, std::size_t bytes) {
     (*this)(from);
     Says(bytes);
     reads_.push_back({from, bytes});
   }
-  // It launches a graph, of which all nodes are told.
+  // The call launches a graph all of whose nodes could be read.
   void IsGraph() { is_graph_ = true; }
-  // Beside its copies and sets the call does more: it runs kernels, or has parts that nobody could
-  // read.
+  // Beside copies and sets the call runs kernels, or has unreadable parts.
   void DoesMore() { does_more_ = true; }
-  // Such a part is given this address, and may read and write what is there.
+  // Such a part is given this address, and may read and write there.
   void Works(CUdeviceptr word) {
     (*this)(word);
     works_.push_back(word);
   }
-  // It is a launch, of which the library's call around it knows what it does.
+  // A launch takes the claims of the library call around it.
   void TakesClaims() { claims_ = library_call ? library_call->claims : nullptr; }
-  // It is this launch, all of it; to be told when it may be made again.
+  // The whole launch, for a recompute record.
   void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
-  // What the launch does to memory is known: by the library's documents, or since it is copies and
-  // sets alone.
+  // Whether all effects on memory are known: documented by the library, or only copies and sets.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
-  // The name of what the call does, for the trace; it lives as long as the process.
+  // The call's name for the trace. The string must live as long as the process.
   void IsCalled(const char* name) { name_ = name; }
   const char* name() const { return name_; }
-  // What the call is, beside what it names (Note [Shapes]).
+  // Mixes `word` into the call's shape (Note [Shapes]).
   void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
-  // The host may see what it does, or change what it reads, without a call.
+  // The host may see the call's effect, or change its input, without a further call.
   void Shows() { shows_ = true; }
   bool shows() const { return shows_ || names_visible_; }
   bool names_visible() const { return names_visible_; }
-  // What it brings may be another thing than what is there now.
+  // The bytes that the call reads may be others than those there now.
   void IsUnsure() { is_unsure_ = true; }
-  // It runs what nobody has looked at yet; `note_scan(what)` is called once somebody has.
+  // The call runs unscanned code. `note_scan(what)` is called after its post-launch scan.
   void IsNew(void (*note_scan)(void*), void* what) {
     note_scan_ = note_scan;
     new_ = what;
@@ -92,14 +88,14 @@ class Collector {
   bool is_new() const { return note_scan_ != nullptr; }
   void NoteScan() const { note_scan_(new_); }
   bool MightBeOurs(CUdeviceptr word) const { return managed_.Contain(word); }
-  Addresses& addresses() { return addresses_; }  // Begin adds what a launch leads to beside them
-  // What may lead to memory of the host's that kernels reach.
+  Addresses& addresses() { return addresses_; }  // Begin adds indirect ones
+  // Words that may be addresses of host memory that kernels reach.
   const interposer::HostWords& host_words() const { return host_words_; }
   bool is_unsure() const { return is_unsure_; }
   interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
-  // What is known of the roles of what the call names; null: nothing. `own` is for those of copies
-  // and sets, of a call or a graph: the union over all its parts. (Note [Roles] in ledger/claims.h)
+  // The known roles of the named memory; null: none. `own` receives the claims of copies and sets,
+  // united over all parts of a call or graph. (Note [Roles] in ledger/claims.h)
   const interposer::Claims* Claims(interposer::Claims* own) const {
     if (transfers_.empty() && reads_.empty()) return claims_;
     const bool unites = interposer::ordering_rules::kGraphsUniteTheirNodes;
@@ -109,7 +105,6 @@ class Collector {
     for (CUdeviceptr word : works_) own->Touches(word);
     return own;
   }
-  // All that is known of the call; `own_claims` is for those that it makes itself.
   interposer::CallFacts Facts(interposer::Claims* own_claims) const {
     return {.is_new = is_new(),
             .is_documented = IsDocumented(),
@@ -152,16 +147,14 @@ class Collector {
   const interposer::LaunchCall* launch_ = nullptr;
 };
 
-// From here on memory may be used, or kernels be gone, without our noticing: all bytes are
-// somewhere. False where not.
+// Recomputes all dropped bytes, before unseen uses or unloading. False if that fails.
 inline bool EndRecords() {
   return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecords(); });
 }
 
 namespace internal {
 
-// Before the first job, too, kernels may be given addresses of memory that the host sees, and keep
-// them.
+// Even before the first job, kernels may receive addresses of host-visible memory, and keep them.
 template <class Collect>
 void ShowWithoutJob(Effect effect, Collect& collect) {
   Collector collector(nullptr);
@@ -171,7 +164,7 @@ void ShowWithoutJob(Effect effect, Collect& collect) {
     VisibleWork::ShowEverything();
 }
 
-// Around the call, the jobs from `place` on, each with what the call names of its memory.
+// Wraps the call for the jobs from `place` on, each with the addresses in its own memory.
 template <class Collect, class Call>
 CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
   const bool is_first = place == 0;
@@ -184,7 +177,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   Collector collector(job);
   collect(collector);
   if (collector.is_unsure()) job->post_launch_scan().SomethingNew();
-  // A kernel may keep what it is given.
+  // A kernel may keep the addresses that it receives.
   if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::ShowEverything();
   interposer::Claims own_claims;
   interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
@@ -198,8 +191,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
 
 }  // namespace internal
 
-// `collect(add)` calls add(address) for each address that the call names, once for each job;
-// `call()` is the driver's function.
+// `collect(add)` adds each address that the call names, once per job. `call()` is the driver's.
 template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;

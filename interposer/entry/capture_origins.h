@@ -1,9 +1,8 @@
-// Which streams a capture has begun on, of those that can be destroyed: the capture is over then,
-// without having been ended.
+// Destroyable streams on which a capture began: destroying one ends its capture.
 //
-// Called by the hooks of captures and of streams, on any thread; synchronises itself. Owns nothing
-// but handles. A stream that has joined another's capture is none: when it goes, that capture goes
-// on, broken, until its end.
+// Called by the hooks of captures and streams, on any thread; synchronises itself. Holds only
+// handles. A stream that joined another stream's capture is not listed. When it is destroyed, that
+// capture continues, broken, until its end.
 #pragma once
 
 #include <algorithm>
@@ -26,7 +25,6 @@ class CaptureOrigins {
     const base::MutexLock lock(mutex_);
     streams_.push_back(stream);
   }
-  // True if it was one.
   bool Remove(CUstream stream) {
     const base::MutexLock lock(mutex_);
     const auto at = std::find(streams_.begin(), streams_.end(), stream);

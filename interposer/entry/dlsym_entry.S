@@ -1,4 +1,4 @@
-/* dlsym, exported without a version so that every reference to the C library's binds here. See symbol_lookup.h. */
+/* dlsym, exported without a version: every reference to the C library's dlsym binds here. See symbol_lookup.h. */
         .text
         .balign 16
         .globl  dlsym
@@ -11,7 +11,7 @@ dlsym:
         movq    %rdi, (%rsp)            /* SpillwayLookup{handle, name} on the stack */
         movq    %rsi, 8(%rsp)
         movq    %rsp, %rdi
-        movq    24(%rsp), %rsi          /* our return address: who asks */
+        movq    24(%rsp), %rsi          /* our return address: the caller */
         call    spillway_decide_lookup
         testq   %rax, %rax
         jne     1f

@@ -1,10 +1,8 @@
-// The functions of cuDNN and cuBLAS that are hooked, and those that the hooks ask, as these
-// libraries export them.
+// The functions of cuDNN and cuBLAS that are hooked, or called by the hooks, as exported.
 //
-// Written from the public headers cudnn_ops.h, cudnn_cnn.h (cuDNN 7 to 9; the same in each) and
-// cublas_api.h (cuBLAS 10 to 13): nothing of the libraries is needed to build or to load Spillway.
-// Handles and descriptors are pointers, enumerations and statuses are int, as the x86-64 and
-// AArch64 ABIs pass them.
+// Written from the public headers cudnn_ops.h, cudnn_cnn.h (identical in cuDNN 7 to 9) and
+// cublas_api.h (cuBLAS 10 to 13). So Spillway builds and loads without the libraries. Handles and
+// descriptors are pointers; enumerations and statuses are int (x86-64 and AArch64 ABIs).
 #pragma once
 
 #include <cstddef>
@@ -39,7 +37,7 @@ inline constexpr int kScalarsOnHost = 0;
 // cudaDataType_t
 inline constexpr int kReal32 = 0, kReal64 = 1, kReal16 = 2, kReal8i = 3, kReal8u = 8, kReal32i = 10,
                      kRealBf16 = 14;
-// cublasComputeType_t, from 16F to 64F_EMULATED; the type of the scalars goes with it.
+// cublasComputeType_t, from 16F to 64F_EMULATED. It determines the type of the scalars.
 inline constexpr int kComputeHalf = 64, kComputeHalfPedantic = 65;
 inline constexpr int kComputeDouble = 70, kComputeDoublePedantic = 71, kComputeDoubleEmulated = 79;
 inline constexpr int kComputeInt = 72, kComputeIntPedantic = 73;

@@ -11,7 +11,7 @@ bool IsAnyJob() {
   return interposer::Jobs().Next(&place) != nullptr;
 }
 
-// 0: not one that is understood.
+// 0: unknown type.
 std::size_t ElementBytes(int type) {
   switch (type) {
     case dnn::kInt8:
@@ -32,20 +32,20 @@ std::size_t ElementBytes(int type) {
 }
 
 // "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for
-// DOUBLE tensors." Of others nothing is said: 0. (Half of a double 1.0 is zero.)
+// DOUBLE tensors." Other types are undocumented: 0. (Half of a double 1.0 is zero.)
 std::size_t ScalarBytes(int type) {
   const bool is_float = type == dnn::kFloat || type == dnn::kHalf || type == dnn::kBfloat16;
   return type == dnn::kDouble ? sizeof(double) : is_float ? sizeof(float) : 0;
 }
 
-// More than any memory has: what it says is not sound.
+// More than any memory has: such a description is invalid.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
 
 struct Dimension {
   std::int64_t size, stride;
 };
 
-// In the order of their strides each dimension begins where the one before it ends.
+// Whether each dimension, in order of strides, begins where the previous one ends.
 bool LeaveNoGap(Dimension* first, Dimension* last) {
   std::sort(first, last,
             [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });

@@ -1,10 +1,8 @@
-// How a hook of cuDNN or cuBLAS is written: its signature and what its documentation says of the
-// memory that it is given.
+// Declares a hook of cuDNN or cuBLAS: its signature and its documented use of memory.
 //
-// Used by hooks_cudnn.cpp and hooks_cublas.cpp on the program's threads. While the real function
-// runs, its launches are told of the claims (call_claims.h). Where a description is not understood
-// (a type, a layout, a descriptor that is refused) the memory counts as used in an unknown way.
-// (Note [Roles] in ledger/claims.h)
+// hooks_cudnn.cpp and hooks_cublas.cpp use it on the program's threads. While the real function
+// runs, its launches see the claims (call_claims.h). If a type, layout or descriptor is not
+// understood, the memory counts as used in an unknown way. (Note [Roles] in ledger/claims.h)
 #pragma once
 
 #include "interposer/entry/around.h"
@@ -13,50 +11,49 @@
 
 namespace spillway::entry {
 
-// The bits of +0: whatever else may compare equal to it claims nothing.
+// Compares with the bits of +0. Other values that equal zero make no claim.
 bool IsZero(const void* scalar, std::size_t bytes);
 
 class DnnCall {
  public:
-  // `real`: the function that is about to be called.
   explicit DnnCall(const void* real);
   ~DnnCall();
   DnnCall(const DnnCall&) = delete;
   DnnCall& operator=(const DnnCall&) = delete;
 
-  // There is a job, and this is no call within another one.
+  // There is a job, and no other library call is in progress on this thread.
   bool IsWanted() const { return is_wanted_; }
 
-  // By their descriptors: tensors, and filters, which have no strides.
+  // Sizes come from the descriptors of tensors, or of filters, which have no strides.
   void Reads(const void* data, dnn::Descriptor tensor);
   void Writes(void* data, dnn::Descriptor tensor, const void* beta);
   void Overwrites(void* data, dnn::Descriptor tensor);
   void ReadsFilter(const void* data, dnn::Descriptor filter);
   void WritesFilter(void* data, dnn::Descriptor filter, const void* beta);
 
-  // Statistics, say: what is written there has no influence on the output.
+  // Written bytes that do not influence the output, such as statistics.
   void Clobbers(void* data, dnn::Descriptor tensor);
-  // By its documentation the function gives the same output for the same input, bit for bit.
+  // The documentation promises bit-identical output for the same input.
   void IsRepeatable() { claims_.IsRepeatable(); }
 
   void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
   void OverwritesBytes(void* data, std::size_t bytes) {
     claims_.Overwrites(AddressOf(data), bytes);
   }
-  // Scratch memory of so many bytes: what is in it means nothing before the call, nor after.
+  // Scratch memory. Its content has no meaning before or after the call.
   void UsesWorkspace(void* data, std::size_t bytes) {
     bytes ? claims_.Clobbers(AddressOf(data), bytes) : Touches(data);
   }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
 
-  // Another function of the same library; null where it has none of that name.
+  // Another function of the same library, or null. `name` is a literal.
   template <class Function>
   Function* Sibling(const char* name) const {
     return reinterpret_cast<Function*>(DnnSibling(real_, name));
   }
 
  private:
-  // What a descriptor says; no bytes: it is not understood.
+  // A descriptor's content; `bytes` is 0 if it is not understood.
   struct Extent {
     std::size_t bytes = 0;
     bool leaves_no_gap = false;

@@ -17,8 +17,8 @@ namespace {
 using driver::LibraryOf;
 using driver::RealDlsym;
 
-// What has been found for a pair of addresses, only ever more of it: a place that is taken stays as
-// it is. When all places that a pair could have are taken it is looked for each time.
+// Cache of look-ups for pairs of addresses. An entry, once taken, never changes. A pair whose
+// possible entries are all taken is looked up each time.
 struct Known {
   std::atomic<std::uintptr_t> key{0};
   std::atomic<void*> value{nullptr};
@@ -51,7 +51,7 @@ void* Remembered(std::uintptr_t key, Find find) {
   return found;
 }
 
-// The file that the address' library was loaded from, without its folder.
+// The name of the file, without folder, that the address's library was loaded from.
 const char* FileOf(const void* address) {
   Dl_info info;
   if (dladdr(const_cast<void*>(address), &info) == 0 || !info.dli_fname) return "";
@@ -63,7 +63,7 @@ bool BeginsWith(const char* text, const char* beginning) {
   return strncmp(text, beginning, strlen(beginning)) == 0;
 }
 
-// What dlsym has found for each hook; null: nothing yet.
+// The function that dlsym found for each hook; null: none yet.
 std::atomic<void*>* OpenedFor(const void* hook) {
   static constinit std::atomic<void*> opened[] = {
 #define SPILLWAY_DNN(symbol) nullptr,
@@ -79,15 +79,14 @@ std::atomic<void*>* OpenedFor(const void* hook) {
   return nullptr;
 }
 
-// What dlsym finds in the address' library and those that it needs. A handle that finds in them is
-// one from dlopen.
+// Searches the address's library and its dependencies. Only a handle from dlopen searches both.
 void* FindInLibraryOf(const void* address, const char* name) {
   const auto* const map = static_cast<const link_map*>(LibraryOf(address));
   if (!map || !map->l_name || !map->l_name[0]) return nullptr;
   void* const library = dlopen(map->l_name, RTLD_LAZY | RTLD_NOLOAD);
   if (!library) return nullptr;
   void* const found = RealDlsym()(library, name);
-  dlclose(library);  // others hold it: the address is in use
+  dlclose(library);  // the library stays open: its code is in use
   return found;
 }
 

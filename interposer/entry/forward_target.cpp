@@ -1,5 +1,4 @@
-// Where a call of an unhooked driver function goes: what forwarders.S asks at each symbol's first
-// call.
+// The target of an unhooked driver function. forwarders.S asks for it at each symbol's first call.
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"
@@ -15,8 +14,7 @@ using Target = CUresult (*)();
 
 }  // namespace
 
-// The slot is filled only with an answer that lasts: while this thread is opening the driver there
-// is none yet.
+// Stores only lasting answers in the slot: there is none yet while this thread opens the driver.
 extern "C" __attribute__((visibility("hidden"))) Target spillway_find_forward_target(
     const char* name, std::atomic<Target>* slot) {
   void* const driver = spillway::driver::OpenDriver();

@@ -1,8 +1,10 @@
-/* One exported symbol for every driver function that has no hook: jumps to the real one, looked up at the first call.
+/* One exported symbol for every driver function without a hook. It jumps to the real function, looked up at the
+ * first call.
  *
- * Any thread. All argument registers and the stack pass through untouched, whatever the signature; only r10 and r11,
- * which the x86-64 calling convention gives to such code, are used. A slot is empty (bss: nothing to relocate at program
- * start) until spillway_find_forward_target fills it; filling it twice writes the same address.
+ * Any thread. All argument registers and the stack pass through untouched, whatever the signature. Only r10 and r11
+ * are used, which the x86-64 calling convention reserves for such code. A slot is empty until
+ * spillway_find_forward_target fills it (bss: nothing to relocate at program start). Filling it twice writes the same
+ * address.
  */
 #if !defined(__x86_64__)
 #error "The forwarders and the dlsym entry point are written for x86-64 only"
@@ -34,7 +36,7 @@
         .size   \name, . - \name
 .endm
 
-/* r10: the symbol's name, r11: its slot. Keeps what may hold an argument, asks where to go, goes there. */
+/* r10: the symbol's name, r11: its slot. Saves all registers that may hold an argument, finds the target, jumps there. */
         .text
         .balign 16
         .type   resolve_and_jump, @function

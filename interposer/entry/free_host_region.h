@@ -1,4 +1,4 @@
-// Frees memory that the processor reads and kernels reach: pinned, registered and managed memory.
+// Frees memory that the CPU reads and kernels reach: pinned, registered and managed memory.
 //
 // Used by the hooks of such memory, on any thread.
 #pragma once
@@ -10,8 +10,8 @@
 
 namespace spillway::entry {
 
-// `call()` is the driver's free. The region leaves the table first: nobody reads it when it goes.
-// It comes back when the driver refuses.
+// `call()` is the driver's free. The region leaves the table first, so that no thread reads it
+// during the free. If the driver refuses, the region returns to the table.
 template <class Call>
 CUresult FreeHostRegion(const void* data, Call call) {
   using interposer::HostRegions;

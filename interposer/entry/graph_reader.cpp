@@ -101,7 +101,7 @@ NodeFacts AskNode(CUgraphNode node) {
       NoteThatTheProgramActsInStreams();
       return {};
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-      return Unread();  // its bodies are not told
+      return Unread();  // the driver does not list its bodies
     default:
       return {};
   }
@@ -116,14 +116,13 @@ std::vector<CUgraphNode> NodesOf(CUgraph graph) {
   return nodes;
 }
 
-// An edge may carry data, about which the older question fails; it is no older than the newer one.
+// cuGraphGetEdges fails for edges that carry data, so the newer query is preferred.
 CUresult AskEdges(CUgraph graph, CUgraphNode* from, CUgraphNode* to, CUgraphEdgeData* data,
                   size_t* count) {
   return Driver().cuGraphGetEdges_v2 ? Driver().cuGraphGetEdges_v2(graph, from, to, data, count)
                                      : Driver().cuGraphGetEdges(graph, from, to, count);
 }
 
-// The nodes that wait for each node.
 std::multimap<CUgraphNode, CUgraphNode> WaitersIn(CUgraph graph) {
   size_t count = 0;
   if (AskEdges(graph, nullptr, nullptr, nullptr, &count) != CUDA_SUCCESS || !count) return {};
@@ -135,7 +134,7 @@ std::multimap<CUgraphNode, CUgraphNode> WaitersIn(CUgraph graph) {
   return waiters;
 }
 
-// Each node after those that it waits for; else as the driver tells them.
+// Topological order; for the rest, the driver's order.
 std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
   const std::vector<CUgraphNode> nodes = NodesOf(graph);
   const auto waiters = WaitersIn(graph);
@@ -154,8 +153,7 @@ std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
   return ordered;
 }
 
-// A child's nodes have handles of their own, under which a program may change them; it may also
-// exchange the child.
+// A child graph's nodes have own handles: a program may change them, or exchange the child.
 void ReadInto(CUgraph graph, GraphFacts* facts) {
   for (CUgraphNode node : OrderedNodesOf(graph)) {
     CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;

@@ -1,9 +1,7 @@
-// Reads what the nodes of a graph name, from the driver's own answers or from the parameters of a
-// call.
+// Reads the addresses that a graph's nodes name, from the driver or from a call's parameters.
 //
-// Called by the hooks of graphs on the program's thread (a graph is not to be used by two threads
-// at once). Owns nothing. Only words that may be addresses of ours are kept. Nodes in which the
-// program acts are noted as such (transfers.h).
+// The graph hooks call it on the program's thread (one thread at a time may use a graph). Owns
+// nothing. Keeps words that may be addresses; notes nodes in which the program acts (transfers.h).
 #pragma once
 
 #include "interposer/ledger/graphs.h"
@@ -14,7 +12,6 @@ using interposer::GraphFacts;
 using interposer::NodeFacts;
 
 GraphFacts ReadGraph(CUgraph graph);
-// All nodes of a graph as one.
 NodeFacts ReadWhole(CUgraph graph);
 
 template <class KernelNodeParams>
@@ -23,7 +20,7 @@ NodeFacts ReadCopyNode(const CUDA_MEMCPY3D& copy);
 template <class SetNodeParams>
 NodeFacts ReadSetNode(const SetNodeParams& set);
 NodeFacts ReadBatchNode(const CUstreamBatchMemOpParams* operations, unsigned int count);
-// The general form; of a child graph, all its nodes.
+// The general form. For a child graph: all its nodes.
 NodeFacts ReadNode(const CUgraphNodeParams& params);
 
 }  // namespace spillway::entry

@@ -10,7 +10,7 @@
 namespace spillway::entry {
 namespace {
 
-// Arrays of characters, not pointers to them: nothing to relocate at program start.
+// Character arrays instead of pointers need no relocation at program start.
 struct Row {
   char name[55];
   SymbolClass what;

@@ -1,8 +1,7 @@
-// CUDA arrays and mipmapped arrays: the driver's own memory, which never moves and counts against
-// the budget.
+// CUDA arrays and mipmapped arrays: the driver's memory, never moved, counted.
 //
-// Their layout is the driver's secret. What they take is estimated from their descriptor before,
-// rounded up as surfaces of other drivers are: rows to 64 bytes, and eight rows to a block.
+// The driver does not document their layout. Their size is estimated from the descriptor before the
+// call, rounded up like surfaces of other drivers: rows to 64 bytes, and eight rows to a block.
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
@@ -20,8 +19,7 @@ using interposer::RoundUp;
 constexpr size_t kRowBytes = 64;
 constexpr size_t kBlockRows = 8;
 
-// Bits of a texel with one channel; a format that is not listed counts as the largest that there
-// is.
+// Bits of a one-channel texel. An unlisted format counts as the largest.
 size_t ChannelBits(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:
@@ -40,7 +38,7 @@ struct Extents {
   size_t width, height, depth;
 };
 
-// SIZE_MAX for what no device can have.
+// SIZE_MAX: more than any device has.
 size_t LevelBytes(const Extents& level, size_t texel_bits) {
   size_t row_bytes = 0, bytes = 0;
   if (__builtin_mul_overflow(level.width, texel_bits, &row_bytes)) return SIZE_MAX;
@@ -69,7 +67,7 @@ size_t EstimatedBytes(const Extents& base, CUarray_format format, unsigned chann
   return bytes;
 }
 
-// Arrays that bring no memory of their own: others map memory into them later.
+// False for arrays without memory of their own: programs map memory into them later.
 bool HasMemory(unsigned flags) {
   return (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) == 0;
 }

@@ -1,10 +1,10 @@
-// Captures: how many go on, and what must be done before a stream enters one.
+// Counts captures, and prepares streams before they enter one.
 //
-// What a capturing stream is given is written down in a graph and runs later: such calls make their
-// memory resident, since the driver looks at what copies name, and end without having used it. Our
-// own calls go on meanwhile, on streams that no capture knows, and relaxed. Only one thing cannot
-// be done any more: to mark on a capturing stream, or on the legacy stream beside a blocking one
-// that captures, how far its earlier work has come. So all streams' work is marked before.
+// Work on a capturing stream is recorded in a graph and runs later. Such calls make their memory
+// resident, since the driver checks the addresses of copies. They end without a use of the memory.
+// Our own calls continue, relaxed and on streams that no capture knows. Only one thing is
+// impossible then: to mark the progress of earlier work on a capturing stream, or on the legacy
+// stream beside a blocking stream that captures. So all streams' work is marked before.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/capture_origins.h"
@@ -15,7 +15,7 @@ namespace {
 
 using driver::Driver;
 
-// Counted before the streams are marked: what is enqueued from then on takes the lock.
+// The capture is counted before the streams are marked, so that later work takes the lock.
 template <class Call>
 CUresult BeginCapture(CUstream stream, Call call) {
   const ReentryGuard guard;
@@ -44,7 +44,7 @@ CUresult EndCapture(StreamName stream, Call call) {
   return result;
 }
 
-// A stream joins a capture by waiting for an event of it.
+// A stream joins a capture by waiting for one of its events.
 template <class Call>
 CUresult WaitForEvent(StreamName stream, Call call) {
   const ReentryGuard guard;

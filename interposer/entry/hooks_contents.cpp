@@ -1,6 +1,5 @@
-// Where addresses may lie that no copy shows: device variables, whose places the program asks for;
-// pinned memory that a host function rewrites before a copy reads it; the heap of device-side
-// malloc.
+// Watches places that may hold addresses unseen: device variables that are looked up, pinned memory
+// that a host function rewrites before a copy reads it, and the heap of device-side malloc.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -11,7 +10,7 @@ namespace {
 
 using driver::Driver;
 
-// Kernels use a managed variable without being given its address.
+// Kernels use a managed variable without receiving its address.
 bool IsManaged(CUdeviceptr address) {
   unsigned int is_managed = 0;
   const auto attribute = CU_POINTER_ATTRIBUTE_IS_MANAGED;
@@ -19,7 +18,6 @@ bool IsManaged(CUdeviceptr address) {
          is_managed != 0;
 }
 
-// `call()` asks the driver for the place and size of a device variable.
 template <class Call>
 CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call call) {
   const ReentryGuard guard;
@@ -32,7 +30,7 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
   return result;
 }
 
-// `call()` has the stream run something of the program's.
+// `call()` makes the stream run code of the program.
 template <class Call>
 CUresult BeforeTheProgram(StreamName stream, Call call) {
   const ReentryGuard guard;

@@ -1,9 +1,7 @@
-// Copies and sets: what they name is made resident first; a synchronous read of a range that is
-// away is answered from its host copy. Arrays are the driver's own; host pointers are no addresses
-// of ours and fall out of the search.
+// Copies and sets make their memory resident first. A synchronous read of an evicted range is
+// answered from its host copy. Arrays are the driver's own; host pointers are no managed addresses.
 //
-// A copy or set of nothing names no memory: its addresses may be those of an end, or of nothing any
-// more.
+// A copy or set of zero bytes names no memory: its addresses may be invalid.
 #include "interposer/entry/touch_hooks.h"
 #include "interposer/entry/transfers.h"
 #include "interposer/report.h"
@@ -11,8 +9,7 @@
 namespace spillway::entry {
 namespace {
 
-// A synchronous device-to-host copy completes its stream's earlier work, also when the data is not
-// on the device.
+// A synchronous device-to-host copy completes its stream's earlier work, even for evicted data.
 template <class Synchronize, class Call>
 CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
                     Synchronize synchronize, Call call) {
@@ -48,7 +45,7 @@ using spillway::entry::AddShape;
 using spillway::entry::AddToHost;
 using spillway::entry::AddUnified;
 
-// Addresses of any kind, told apart by the driver.
+// The driver tells what kind of memory each address is in.
 SPILLWAY_SYNCHRONOUS(cuMemcpy, (CUdeviceptr d, CUdeviceptr f, size_t n), (d, f, n),
                      Effect::kMayWrite, AddUnified(add, d, f, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyAsync, (CUdeviceptr d, CUdeviceptr f, size_t n, CUstream s),
@@ -61,7 +58,6 @@ SPILLWAY_ASYNCHRONOUS(cuMemcpyPeerAsync,
                        CUstream s),
                       (d, dc, f, fc, n, s), Effect::kMayWrite, AddFromDevice(add, d, f, n))
 
-// One way, one dimension.
 SPILLWAY_SYNCHRONOUS(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* h, size_t n), (d, h, n),
                      Effect::kMayWrite, AddFromHost(add, d, h, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* h, size_t n, CUstream s),
@@ -86,7 +82,6 @@ SPILLWAY_EXPORT CUresult cuMemcpyDtoH_v2_ptds(void* to, CUdeviceptr from, size_t
       [&] { return Driver().cuMemcpyDtoH_v2_ptds(to, from, bytes); });
 }
 
-// Two and three dimensions.
 SPILLWAY_SYNCHRONOUS(cuMemcpy2D_v2, (const CUDA_MEMCPY2D* c), (c), Effect::kMayWrite,
                      AddShape(add, c))
 SPILLWAY_SYNCHRONOUS(cuMemcpy2DUnaligned_v2, (const CUDA_MEMCPY2D* c), (c), Effect::kMayWrite,
@@ -102,7 +97,6 @@ SPILLWAY_SYNCHRONOUS(cuMemcpy3DPeer, (const CUDA_MEMCPY3D_PEER* c), (c), Effect:
 SPILLWAY_ASYNCHRONOUS(cuMemcpy3DPeerAsync, (const CUDA_MEMCPY3D_PEER* c, CUstream s), (c, s),
                       Effect::kMayWrite, AddShape(add, c))
 
-// Batches.
 SPILLWAY_ASYNCHRONOUS(cuMemcpyBatchAsync,
                       (CUdeviceptr * d, CUdeviceptr* f, size_t* sizes, size_t count,
                        CUmemcpyAttributes* a, size_t* ai, size_t an, size_t* fail, CUstream s),
@@ -123,14 +117,13 @@ SPILLWAY_ASYNCHRONOUS(cuMemcpy3DBatchAsync_v2,
                        CUstream s),
                       (count, list, flags, s), Effect::kMayWrite, AddOperations(add, list, count))
 
-// Between arrays and memory.
 SPILLWAY_SYNCHRONOUS(cuMemcpyAtoD_v2, (CUdeviceptr d, CUarray a, size_t o, size_t n), (d, a, o, n),
                      Effect::kMayWrite, AddSet(add, d, n))
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoA_v2, (CUarray a, size_t o, CUdeviceptr f, size_t n), (a, o, f, n),
                      Effect::kReads, AddRead(add, f, n))
 
-// Of arrays and the host: no memory of ours. But the host sees what they do, and a free may have
-// promised what they read.
+// Copies between arrays and the host name no managed memory. But the host sees their effect, and
+// their input may depend on work that a free has promised to wait for.
 #define SPILLWAY_ARRAY_AND_HOST(to_host, from_host)                                            \
   SPILLWAY_ASYNCHRONOUS(to_host, (void* h, CUarray a, size_t o, size_t n, CUstream s),         \
                         (h, a, o, n, s), Effect::kReads, add.Shows())                          \
@@ -144,7 +137,6 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyHtoA_v2, (CUarray a, size_t o, const void* h, size_
 SPILLWAY_SYNCHRONOUS(cuMemcpyAtoA_v2, (CUarray d, size_t p, CUarray a, size_t o, size_t n),
                      (d, p, a, o, n), Effect::kReads, static_cast<void>(add))
 
-// Sets.
 #define SPILLWAY_SET(bits, type)                                                               \
   SPILLWAY_SYNCHRONOUS(cuMemsetD##bits##_v2, (CUdeviceptr d, type v, size_t n), (d, v, n),     \
                        Effect::kMayWrite, AddSet(add, d, n*(bits / 8)))                        \

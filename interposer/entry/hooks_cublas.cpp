@@ -1,9 +1,8 @@
-// cuBLAS' matrix products: what their documentation says of the memory that they are given. The
-// real function does the work.
+// cuBLAS's matrix products and their documented use of memory.
 //
 // "If beta == 0, C does not have to be a valid input" (cuBLAS documentation, gemm): then each
-// element of C gets a value. Matrices lie column by column. Functions that take arrays of pointers
-// are not here: their matrices are not among the arguments.
+// element of C gets a value. Matrices are stored by column. Functions with arrays of pointers are
+// not hooked: their matrices are not among the arguments.
 #include "interposer/entry/dnn_call.h"
 
 namespace spillway::entry {
@@ -27,7 +26,7 @@ std::size_t BytesOf(int type) {
   }
 }
 
-// Of the scalars; 0: not known.
+// Bytes of a scalar; 0: unknown.
 std::size_t ScalarBytes(int compute) {
   switch (compute) {
     case dnn::kComputeHalf:
@@ -116,7 +115,7 @@ void Claim(DnnCall& call, dnn::Handle handle, const Product& it) {
   call.IsRepeatable();
 }
 
-// y has as many elements as the matrix, turned or not, has rows.
+// y has as many elements as the matrix, transposed or not, has rows.
 void ClaimVector(DnnCall& call, dnn::Handle handle, int turned, const Product& it, long long x_step,
                  long long y_step) {
   Reads(call, it.a, {it.m, it.n, it.lda, 0, 1}, it.a_type);

@@ -1,21 +1,18 @@
-// cuDNN's functions: what their documentation says of the memory that they are given. The real
-// function does the work.
+// cuDNN's functions and their documented use of memory.
 //
-// Inputs are what they take as `const`. Of an output with scaling factors: "When beta is zero, the
-// output is not read and may contain uninitialized data" (cuDNN developer guide, Scaling
-// Parameters); then, and where the function has no beta, each element gets a value. Of reserve
-// space nothing is said, so nothing is claimed; nor of workspaces, but that a forward convolution's
-// means nothing before the call or after ("workspace needed to be able to execute"). Repeatable are
-// forward functions without random state (all algorithms of the forward convolution are
-// deterministic, cudnnConvolutionFwdAlgo_t); what they do is proved besides
-// (execute/recompute_record.h). "Optionally save intermediate results from the forward pass": a
-// batch norm's statistics are outputs.
+// Inputs are the `const` parameters. Outputs with scaling factors: "When beta is zero, the output
+// is not read and may contain uninitialized data" (cuDNN developer guide, Scaling Parameters).
+// Then, and for functions without beta, each element gets a value.
+// Reserve space is undocumented: no claim. Only the forward convolution's workspace is claimed as
+// meaningless before and after the call ("workspace needed to be able to execute").
+// Forward functions without random state are repeatable (all forward convolutions are
+// deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too (execute/recompute_record.h).
+// Batch norm statistics are outputs: "Optionally save intermediate results from the forward pass".
 #include "interposer/entry/dnn_call.h"
 
 using spillway::dnn::Descriptor;
 using spillway::dnn::Handle;
 
-// Convolution.
 SPILLWAY_DNN_HOOK(cudnnConvolutionForward,
                   (Handle handle, const void* alpha, Descriptor x_is, const void* x,
                    Descriptor w_is, const void* w, Descriptor convolution, int algorithm,
@@ -68,7 +65,6 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBiasActivationForward,
                   call.UsesWorkspace(workspace, workspace_bytes); call.Overwrites(y, y_is);
                   call.IsRepeatable())
 
-// Normalization.
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,
                   (Handle handle, int mode, const void* alpha, const void* beta, Descriptor x_is,
                    const void* x, Descriptor y_is, void* y, Descriptor scale_is, const void* scale,
@@ -158,7 +154,6 @@ SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelBackward,
                   call.Reads(y, y_is);
                   call.Reads(dy, dy_is); call.Reads(x, x_is); call.Writes(dx, dx_is, beta))
 
-// Activations, pooling, softmax, dropout.
 SPILLWAY_DNN_HOOK(cudnnActivationForward,
                   (Handle handle, Descriptor activation, const void* alpha, Descriptor x_is,
                    const void* x, const void* beta, Descriptor y_is, void* y),
@@ -214,7 +209,6 @@ SPILLWAY_DNN_HOOK(cudnnDropoutBackward,
                   call.Reads(dy, dy_is);
                   call.Overwrites(dx, dx_is); call.Touches(reserve))
 
-// Point by point.
 SPILLWAY_DNN_HOOK(cudnnAddTensor,
                   (Handle handle, const void* alpha, Descriptor a_is, const void* a,
                    const void* beta, Descriptor c_is, void* c),

@@ -1,5 +1,4 @@
-// Decompression by the device's own engine: sources, destinations and the sizes that it writes
-// stand in a list.
+// Decompression by the device's engine: a list names sources, destinations and written sizes.
 #include "interposer/entry/touch_hooks.h"
 
 namespace spillway::entry {

@@ -1,4 +1,4 @@
-// Waits for other programs and graphics libraries, by semaphores of theirs.
+// Waits for other programs and graphics libraries, by their semaphores.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/program_waits.h"
@@ -7,7 +7,7 @@ using spillway::driver::Driver;
 using spillway::entry::AboutToWaitForTheProgram;
 using spillway::entry::ReentryGuard;
 
-// This program may be what the other one waits for.
+// The other program may itself wait for this one.
 #define SPILLWAY_EXTERNAL_WAIT(name, per_thread)                                       \
   SPILLWAY_EXPORT CUresult name(const CUexternalSemaphore* semaphores,                 \
                                 const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* parameters, \

@@ -1,8 +1,7 @@
-// Graphs: what an instantiated graph names is resident when it is launched, and in use until the
-// launch is complete. Between launches it is memory like any other. (ledger/graphs.h)
+// Graphs: memory that an instantiated graph names is resident at each launch, and in use until the
+// launch is complete. Between launches it moves like any other memory. (ledger/graphs.h)
 //
-// Nodes that copy and set are checked by the driver when they are made, so what they name is
-// resident then, too.
+// The driver checks copy and set nodes when they are made, so their memory is resident then.
 #include <algorithm>
 
 #include "interposer/driver/calling_context.h"
@@ -32,8 +31,7 @@ GraphLedger& Ledger() {
   return *ledger;
 }
 
-// What a launch brings from the host its own kernels may follow: that is looked at before, and not
-// only when it is there.
+// Scans host bytes before the launch that copies them: its own kernels may follow them.
 void AddPayloads(Collector& add, size_t first) {
   for (size_t i = first; i < add.transfers().size(); ++i) {
     const Transfer& transfer = add.transfers()[i];
@@ -45,7 +43,7 @@ void AddPayloads(Collector& add, size_t first) {
   }
 }
 
-// Unified addresses may be of memory that the graph itself allocates: not there yet.
+// A unified address may be in memory that the graph itself allocates, and does not exist yet.
 bool IsFromHost(const CUDA_MEMCPY3D& copy) { return copy.srcMemoryType == CU_MEMORYTYPE_HOST; }
 
 void AddWrite(const SetFacts& set, Collector& add, bool) {
@@ -60,7 +58,7 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool scans_payloads) {
   if (MayChangeBeforeItIsRead(copy.srcHost)) add.IsUnsure();
 }
 
-// The words are of nodes that may read and write what they name. (Note [Roles] in ledger/claims.h)
+// `facts.words` belong to nodes that may read and write there. (Note [Roles] in ledger/claims.h)
 void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = false) {
   if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.DoesMore();
   for (CUdeviceptr word : facts.words) add.Works(word);
@@ -69,15 +67,14 @@ void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = fals
     std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
 }
 
-// The call writes down in a graph what `facts` says.
+// The call records `facts` in a graph.
 template <class Call>
 CUresult AroundNaming(const NodeFacts& facts, Call call) {
   return Around(
       {}, Effect::kNames, [&](Collector& add) { AddFacts(facts, add); }, call);
 }
 
-// What the nodes of a graph copy and set, for the driver to look at; what kernels are given it does
-// not look at.
+// The copies and sets of a graph: the driver checks only their addresses, not the kernels'.
 NodeFacts FactsTogether(const GraphFacts& facts) {
   NodeFacts all;
   for (const auto& [node, one] : facts) {
@@ -87,7 +84,7 @@ NodeFacts FactsTogether(const GraphFacts& facts) {
   return all;
 }
 
-// False inside another hook.
+// Returns false inside another hook.
 bool Read(CUgraph graph, GraphFacts* facts) {
   const ReentryGuard guard;
   if (guard.IsOutermost()) *facts = ReadGraph(graph);
@@ -96,7 +93,7 @@ bool Read(CUgraph graph, GraphFacts* facts) {
 
 std::uint64_t KeyOf(CUgraphExec executable) { return reinterpret_cast<std::uint64_t>(executable); }
 
-// What the graph's memory nodes allocate is charged as long as the executable lives.
+// The graph's memory nodes are charged while the executable lives.
 template <class Call>
 CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
   if (!bytes) return call();
@@ -109,8 +106,7 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, Call call) {
   GraphFacts facts;
   if (!Read(graph, &facts) || !out) return call();
   const NodeFacts looked_at = FactsTogether(facts);
-  // Charged first: memory is made while no call of this thread is in progress, for which that would
-  // wait.
+  // Charges first: obtaining memory waits for calls in progress, so this thread must have none.
   const CUresult result =
       Charged(looked_at.allocated_bytes, out, [&] { return AroundNaming(looked_at, call); });
   if (result == CUDA_SUCCESS) Ledger().Instantiated(*out, std::move(facts));
@@ -127,7 +123,7 @@ CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
   return result;
 }
 
-// A node in what was instantiated has other parameters after the call.
+// The call changes a node of an executable graph.
 template <class Call>
 CUresult ChangeNode(CUgraphExec executable, CUgraphNode node, NodeFacts facts, Call call) {
   const CUresult result = AroundNaming(facts, call);
@@ -144,7 +140,7 @@ void NoteGraphScan(void* launch) {
   Ledger().MarkScanned(made.executable, *made.facts);
 }
 
-// A capturing stream writes the launch down as a child graph, which is read with its parent.
+// A capturing stream records the launch as a child graph, which is read with its parent.
 template <class Call>
 CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || interposer::IsCapturing(stream)) return call();
@@ -168,8 +164,8 @@ void TrimGraphMemory() {
   });
 }
 
-// What the executable allocated and freed is given back now, and not only when the program trims.
-// What is known of it goes before: the driver may give the handle to another thread at once.
+// Trims the executable's graph memory at once, not only at the program's request. The ledger's
+// entry goes first: the driver may reuse the handle at once.
 template <class Call>
 CUresult Destroy(CUgraphExec executable, Call call) {
   const ReentryGuard guard;
@@ -201,7 +197,7 @@ CUresult ChangeParams(CUgraphExec executable, CUgraphNode node, const Params* pa
 NodeFacts ReadBatch(const CUDA_BATCH_MEM_OP_NODE_PARAMS& params) {
   return ReadBatchNode(params.paramArray, params.count);
 }
-// Of nodes that are only made, kernels' parameters need not be read.
+// Nodes that are only made do not need their kernels' parameters read.
 NodeFacts ReadForMaking(const CUgraphNodeParams& params) {
   return params.type == CU_GRAPH_NODE_TYPE_KERNEL || params.type == CU_GRAPH_NODE_TYPE_GRAPH
              ? NodeFacts()
@@ -217,7 +213,6 @@ constexpr auto kReadKernel = [](const auto& kernel) { return ReadKernelNode(kern
 using spillway::driver::Driver;
 using namespace spillway::entry;
 
-// Making and changing nodes.
 #define SPILLWAY_NODE(name, params, read, parameters, arguments)                \
   SPILLWAY_EXPORT CUresult name parameters {                                    \
     return AroundParams(params, read, [&] { return Driver().name arguments; }); \
@@ -251,7 +246,6 @@ SPILLWAY_NODE(cuGraphAddNode_v2, params, ReadForMaking,
 SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking,
               (CUgraphNode node, CUgraphNodeParams* params), (node, params))
 
-// Changing nodes of what was instantiated.
 #define SPILLWAY_EXEC_NODE(name, params, read, parameters, arguments)                             \
   SPILLWAY_EXPORT CUresult name parameters {                                                      \
     return ChangeParams(executable, node, params, read, [&] { return Driver().name arguments; }); \
@@ -292,7 +286,6 @@ SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executab
   });
 }
 
-// Instantiating and updating.
 #define SPILLWAY_INSTANTIATE(name, parameters, arguments)                    \
   SPILLWAY_EXPORT CUresult name parameters {                                 \
     return Instantiate(out, graph, [&] { return Driver().name arguments; }); \

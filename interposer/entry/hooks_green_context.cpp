@@ -5,7 +5,7 @@
 
 using spillway::driver::Driver;
 
-// Current on a thread, it has a default stream of its own.
+// The context has a default stream of its own while it is current.
 SPILLWAY_EXPORT CUresult cuCtxFromGreenCtx(CUcontext* context, CUgreenCtx green) {
   const CUresult result = Driver().cuCtxFromGreenCtx(context, green);
   if (result == CUDA_SUCCESS) spillway::driver::KnownContexts::Note(*context);

@@ -1,10 +1,9 @@
-// Pinned host memory and managed memory: the driver's, passed through and counted.
+// Pinned host memory and managed memory: served by the driver, counted.
 //
 // Note [Managed memory and the budget]
-// The driver moves managed memory by itself and may hold all of it on the device, so it is charged
-// like any memory of the driver's. What does not fit the budget is given nevertheless, as it would
-// be on a full device: with the advice that it belongs on the host
-// (CU_MEM_ADVISE_SET_PREFERRED_LOCATION), so that kernels reach it there instead of its moving in.
+// The driver moves managed memory by itself and may hold all of it on the device. So it is charged
+// like other memory of the driver's. A request beyond the budget is still granted, as on a full
+// device. CU_MEM_ADVISE_SET_PREFERRED_LOCATION lets kernels reach it on the host.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -29,7 +28,7 @@ CUcontext CurrentContext() {
   return context;
 }
 
-// Kernels may name it by another address than the processor.
+// Kernels may use another address for it than the CPU.
 void KnowRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
   CUdeviceptr address = 0;
   const CUresult told =
@@ -55,7 +54,7 @@ CUresult Unpin(const void* pointer, Call call) {
   return result;
 }
 
-// Where the processor may not touch managed memory while the device works, we do not.
+// We read managed memory only if the CPU may access it while the device works.
 HostRegion::Reading ReadingOfManaged() {
   CUdevice device = 0;
   int concurrent = 0;
@@ -66,7 +65,7 @@ HostRegion::Reading ReadingOfManaged() {
   return may_read && concurrent ? HostRegion::Reading::kDirect : HostRegion::Reading::kNone;
 }
 
-// Only advice: where the driver takes none, the memory is the driver's to place.
+// Only advice: if the driver ignores it, the driver places the memory.
 void KeepOnHost(CUdeviceptr address, size_t bytes) {
   Driver().cuMemAdvise(address, bytes, CU_MEM_ADVISE_SET_PREFERRED_LOCATION, CU_DEVICE_CPU);
 }

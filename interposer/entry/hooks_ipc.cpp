@@ -1,6 +1,5 @@
-// Memory between processes by legacy handles (cuIpcGetMemHandle): memory that we manage is none for
-// which the driver makes such handles, so it has ours (share/export_service.h, decision 0006); what
-// came from a pool has none. All other memory is the driver's.
+// Memory shared by legacy handles (cuIpcGetMemHandle). The driver makes none for our memory, so it
+// gets ours (share/export_service.h, decision 0007). Pool memory gets none.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -34,7 +33,7 @@ using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
 using spillway::interposer::Allocation;
 
-// From the first handle on other processes see what work does.
+// From the first handle on, other processes see the effect of work.
 SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const ReentryGuard guard;
   spillway::interposer::VisibleWork::ShowEverything();

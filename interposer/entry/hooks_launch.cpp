@@ -1,5 +1,4 @@
-// Launches: the parameters of every launch are scanned, by value structs included. An integer taken
-// for an address only enlarges the resident set.
+// Launches: all parameters are scanned (parameter_scan.h).
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -17,13 +16,12 @@ using interposer::ShapeOfLaunch;
 
 void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
 
-// A launch that a library's call makes may be made again, if that call is such.
+// A library call's only launch may run again if the call is repeatable.
 bool MayRunAgain() {
   return library_call && library_call->works == 0 && library_call->claims->is_repeatable();
 }
 
-// What a kernel does with addresses in memory is not known before it was looked at. (Note
-// [Pointer safety] in execute/pointer_safety.h)
+// A new kernel's effect is unknown. (Note [Pointer safety] in execute/pointer_safety.h)
 void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters,
                 void** extra, Collector& add, LaunchCall* launch = nullptr) {
   KernelParameters scratch;
@@ -47,7 +45,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
 }
 
-// `launch`: null where it cannot be made again.
+// `launch`: null if it cannot be recomputed.
 template <class Call>
 CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, StreamName stream,
                       void** parameters, void** extra, LaunchCall* launch, Call call) {
@@ -67,7 +65,7 @@ LaunchDimensions DimensionsOf(const Config* config) {
           config->blockDimY, config->blockDimZ, config->sharedMemBytes};
 }
 
-// Of the attributes only the window of addresses that is to stay in the cache names memory.
+// Only the access policy window names memory.
 void AddAttributes(const CUlaunchConfig* config, Collector& add) {
   for (unsigned int i = 0; config && i < config->numAttrs; ++i) {
     const CUlaunchAttribute& attribute = config->attrs[i];
@@ -76,8 +74,8 @@ void AddAttributes(const CUlaunchConfig* config, Collector& add) {
   }
 }
 
-// Around a call that launches several times, each time in a stream of its own: claims would be for
-// which one? Beneath a guard that is outermost.
+// For a call with several launches, each in its own stream: claims cannot be attributed to one of
+// them. The caller holds an outermost guard.
 template <class Call>
 CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
   if (count == 0) return call();

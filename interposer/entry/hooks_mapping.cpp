@@ -1,13 +1,10 @@
-// The program's own virtual memory (cuMemCreate and what maps it): never moved, but its physical
-// memory on a device counts against the budget, from its creation until the last handle and mapping
-// of it are gone.
+// The program's own virtual memory (cuMemCreate and its mappings): never moved. Its physical memory
+// on a device counts against the budget until its last handle and mapping are gone.
 //
-// Memory on the host is not counted, nor is memory that another process made and this one imports:
-// it counts there.
+// Memory on the host is not counted. Imported memory counts in the process that made it.
 //
-// The chunks of ours beneath an ordinary allocation are none of the program's: whoever asks for
-// their handles (libraries that register buffers do) is told what a driver says of memory that was
-// not made with cuMemCreate.
+// Programs get no handles of our chunks (libraries that register buffers ask for them). They get
+// the driver's answer for memory that cuMemCreate did not make.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -26,8 +23,7 @@ OwnMappings& Mappings() {
   return *mappings;
 }
 
-// The job on whose device the memory will be; null when it is on the host, or no request that the
-// driver would grant.
+// The job of the memory's device. Null: on the host, or a request that the driver would refuse.
 JobMemory* Payer(size_t bytes, const CUmemAllocationProp* properties) {
   if (!properties || properties->location.type != CU_MEM_LOCATION_TYPE_DEVICE) return nullptr;
   if (!bytes || bytes % kGranuleBytes != 0) return nullptr;
@@ -56,7 +52,7 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
 
 bool IsOurs(CUdeviceptr address) { return interposer::JobOwning(address) != nullptr; }
 
-// `end(ended)` makes the driver's call and tells what ends with it.
+// `end(ended)` makes the driver's call and lists the memory that ends with it.
 template <class End>
 CUresult GiveBack(End end) {
   OwnMappings::Ended ended;

@@ -1,5 +1,5 @@
-// Memory that comes and goes. What is not ours to manage (another context, a device without virtual
-// memory management) the driver serves, counted against the budget.
+// Allocation and free. The driver serves memory that is not ours to manage (another context, a
+// device without virtual memory management). It counts against the budget.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -13,8 +13,7 @@ namespace {
 using driver::Driver;
 using interposer::JobForAllocation;
 
-constexpr size_t kPitchBytes =
-    512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT and above on every device
+constexpr size_t kPitchBytes = 512;  // CU_DEVICE_ATTRIBUTE_TEXTURE_PITCH_ALIGNMENT or more
 
 template <class Call>
 CUresult AllocateFor(JobMemory* managed, CUdeviceptr* out, size_t bytes, Call call) {
@@ -23,7 +22,7 @@ CUresult AllocateFor(JobMemory* managed, CUdeviceptr* out, size_t bytes, Call ca
       interposer::JobHere(), bytes, [out] { return *out; }, call);
 }
 
-// Always part of the hook itself, whose return address is the program's.
+// Always inlined into the hook, whose return address is the program's.
 template <class Call>
 [[gnu::always_inline]] inline CUresult Allocate(CUdeviceptr* out, size_t bytes, Call call) {
   const ReentryGuard guard;

@@ -1,6 +1,5 @@
-// Modules and libraries that are loaded: the device variables that they bring are known from then
-// on, whether the program asks for their places or not. (Note [Device variables are listed] in
-// ledger/image_variables.h)
+// Loaded modules and libraries: their device variables are known from then on, even if the program
+// never looks them up. (Note [Device variables are listed] in ledger/image_variables.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/reentry_guard.h"
@@ -30,7 +29,6 @@ void Know(CUlibrary library, ImageVariables variables) {
   Libraries::Instance().Add(library, std::move(variables.names));
 }
 
-// `read()` reads what was loaded.
 template <class Handle, class Read, class Call>
 CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   const ReentryGuard guard;

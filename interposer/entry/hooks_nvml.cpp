@@ -1,9 +1,7 @@
-// What the management library says of a device's memory: the budget instead of the device, as
-// cuMemGetInfo says it.
+// NVML's answers about a device's memory: the budget instead of the device, as in cuMemGetInfo.
 //
-// The library is asked first, and its refusals are its own. Devices are matched by UUID, as NVML
-// counts all of them and a process sees some. Processes are listed as NVML lists them; our own uses
-// what its allocations would occupy.
+// The library is asked first, and its errors are returned unchanged. Devices are matched by UUID:
+// NVML counts all of them, a process sees only some. Our own shows the size of its allocations.
 #include <dlfcn.h>
 #include <string.h>
 #include <unistd.h>
@@ -110,7 +108,7 @@ SPILLWAY_EXPORT Result nvmlDeviceGetMemoryInfo(Device device, Memory* memory) {
 
 SPILLWAY_EXPORT Result nvmlDeviceGetMemoryInfo_v2(Device device, MemoryV2* memory) {
   const Result result = MemoryInfo("nvmlDeviceGetMemoryInfo_v2", device, memory);
-  if (result == spillway::nvml::kSuccess) memory->reserved = 0;  // part of what is not the budget
+  if (result == spillway::nvml::kSuccess) memory->reserved = 0;  // lies outside of the budget
   return result;
 }
 

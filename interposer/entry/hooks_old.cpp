@@ -1,5 +1,4 @@
-// Old forms: launches whose parameters were stored before, answers in 32 bits, and names that a
-// later one replaced.
+// Deprecated forms: launches with stored parameters, 32-bit answers, and superseded names.
 #include <algorithm>
 #include <cstdint>
 
@@ -10,7 +9,6 @@
 namespace spillway::entry {
 namespace {
 
-// As much of a size as 32 bits can say.
 unsigned int Saturated(size_t bytes) {
   return static_cast<unsigned int>(std::min<size_t>(bytes, UINT32_MAX));
 }

@@ -1,5 +1,5 @@
-// Devices that may use each other's memory: what the program enables between contexts is granted
-// for our memory too, which is virtual and names its users one by one.
+// Peer access: what the program enables between contexts is also granted for our memory. Our memory
+// is virtual and lists the devices that may use it.
 #include <algorithm>
 
 #include "interposer/driver/calling_context.h"

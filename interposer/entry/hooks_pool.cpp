@@ -1,6 +1,5 @@
-// Stream-ordered allocation and memory pools. A pool that asks for nothing but bytes on its own
-// device is served from the job's memory, and says of itself what the driver's would
-// (ledger/pools.h); others are the driver's, counted.
+// Stream-ordered allocation and memory pools. Pools that only need memory on their own device use
+// the job's memory, and report like the driver's (ledger/pools.h). The driver serves the others.
 #include "interposer/ledger/pools.h"
 #include "interposer/record/call_sites.h"
 
@@ -24,8 +23,7 @@ CUdevice DeviceHere() {
   return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-// The pool from which the current device allocates when none is named. The default pool is met here
-// first.
+// The current device's default choice for allocations. The default pool is first seen here.
 CUmemoryPool CurrentPool(CUdevice device) {
   if (const CUmemoryPool known = Pools::Instance().Current(device)) return known;
   CUmemoryPool current = nullptr;
@@ -34,7 +32,7 @@ CUmemoryPool CurrentPool(CUdevice device) {
   return current;
 }
 
-// Default pools come into being with the driver, not by a call.
+// The driver creates default pools without a call.
 PoolService ServiceOf(CUmemoryPool pool, CUdevice here) {
   CUdevice device = here;
   const PoolService service = Pools::Instance().Service(pool, &device);
@@ -47,8 +45,8 @@ PoolService ServiceOf(CUmemoryPool pool, CUdevice here) {
   return PoolService::kServed;
 }
 
-// `named` is the pool that the call names, if any; `call()` the driver's. Always part of the hook
-// itself, whose return address is the program's.
+// `named`: the pool that the call names, or null. `call()` is the driver's. Always inlined into the
+// hook, whose return address is the program's.
 template <class Call>
 [[gnu::always_inline]] inline CUresult AllocateFrom(CUmemoryPool named, CUdeviceptr* out,
                                                     size_t bytes, Call call) {
@@ -73,8 +71,7 @@ template <class Call>
   return result;
 }
 
-// What the program would read: the driver's own figure and ours, in whatever shares the pool is
-// served.
+// The program sees the sum of the driver's figure and ours, however the pool's memory is divided.
 CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult result, void* value) {
   PoolFigures figures;
   if (result != CUDA_SUCCESS || ForwardsEverything() || !Pools::Instance().Read(pool, &figures))
@@ -87,14 +84,14 @@ CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult resu
   return result;
 }
 
-// Calls then(pool) after a driver's call that succeeded.
+// Calls then(pools) after a driver call that succeeded.
 template <class Then>
 CUresult After(CUresult result, Then then) {
   if (result == CUDA_SUCCESS && !ForwardsEverything()) then(Pools::Instance());
   return result;
 }
 
-// A device's default pool may be named before anything has come from it.
+// A device's default pool may be named before its first allocation.
 void KnowDefaultPool(CUmemoryPool pool) {
   CUmemoryPool own = nullptr;
   for (CUdevice device = 0; Driver().cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS;
@@ -103,7 +100,7 @@ void KnowDefaultPool(CUmemoryPool pool) {
   }
 }
 
-// Whether the list lets another device in than the pool's own.
+// Whether the list gives access to another device than the pool's own.
 bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   CUdevice device = 0;
   if (Pools::Instance().Service(pool, &device) == PoolService::kUnknown) KnowDefaultPool(pool);
@@ -121,8 +118,7 @@ bool LiesOnHost(const CUmemPoolProps& properties) {
   return properties.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
 }
 
-// Lets the device use what has been served from the pool, or not any more; nothing has changed
-// where that fails.
+// Grants or withdraws the device's access to served allocations; changes nothing on failure.
 CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   const std::vector<CUdeviceptr> served = Pools::Instance().ServedFrom(pool);
   bool any_left = Pools::Instance().SetPeer(pool, peer, allowed);
@@ -147,8 +143,7 @@ CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
   return CUDA_SUCCESS;
 }
 
-// A pool's access is that of all that comes from it, before and after: what comes from now on is
-// the driver's, and what we have served is given and taken here.
+// A pool's access covers past allocations, too. Those that we served change their access here.
 CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   if (LetsOthersIn(pool, accesses, count)) {
     interposer::VisibleWork::ShowEverything();
@@ -166,8 +161,7 @@ CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, s
   return result;
 }
 
-// What a capturing stream allocates and frees becomes nodes of its graph, whose memory is the
-// driver's. (hooks_graph.cpp)
+// A capturing stream's allocations become graph nodes with the driver's memory (hooks_graph.cpp).
 bool BelongsToGraph(StreamName stream) {
   return interposer::CapturesGoOn() && interposer::IsCapturing(stream);
 }

@@ -1,5 +1,5 @@
-// What shows the program how far the device is. Behind a free that did not wait, the answer is as
-// if it had. (Note [What a free promises] in execute/deferred_waits.h)
+// Calls that show the program the device's progress. After a free that did not wait, the answer is
+// as if it had waited. (Note [What a free promises] in execute/deferred_waits.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -9,7 +9,7 @@ namespace {
 
 using driver::Driver;
 
-// An answer that something is ready is right whatever was promised.
+// The answer "ready" is right whatever frees have promised.
 template <class Call>
 CUresult AroundQuery(Call call) {
   const ReentryGuard guard;
@@ -21,7 +21,7 @@ CUresult AroundQuery(Call call) {
   return awaited ? call() : result;
 }
 
-// An event that is recorded behind a free comes after what was enqueued before it.
+// An event recorded after a free must also come after the work enqueued before that free.
 template <class Call>
 CUresult AroundRecord(StreamName stream, Call call) {
   const ReentryGuard guard;

@@ -1,8 +1,7 @@
-// What a program may ask: the budget instead of the device, allocations instead of chunks.
+// The program's queries: the budget instead of the device, allocations instead of chunks.
 //
-// A query about a range that is away brings it back first: the driver knows no attributes of an
-// unmapped address. One about memory that was freed is asked about an address that nobody has: the
-// freed one may still be mapped.
+// A query about an evicted range restores it: the driver knows nothing about unmapped addresses. A
+// freed range may still be mapped, so its query uses an address that is never allocated.
 #include <algorithm>
 #include <cstring>
 
@@ -35,7 +34,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
       std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
       break;
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {  // what is parked lies on the host
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {  // parked memory lies on the host
       const unsigned int type = CU_MEMORYTYPE_DEVICE;
       std::memcpy(data, &type, sizeof type);
       break;
@@ -70,8 +69,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       std::memcpy(data, &allocation.id, sizeof allocation.id);
       break;
     case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES: {
-      const std::uint64_t none =
-          0;  // our chunks have types, but they are not the program's to export
+      const std::uint64_t none = 0;  // the program may not export our chunks
       std::memcpy(data, &none, sizeof none);
       break;
     }
@@ -80,7 +78,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
   }
 }
 
-// Memory of another process that this one has opened: the driver answers for its chunks.
+// Memory of another process that this one opened: the driver answers for its chunks.
 bool DescribeOpened(CUdeviceptr address, CUdeviceptr* base, size_t* bytes) {
   return !ForwardsEverything() &&
          interposer::share::Imports::Instance().Describe(address, base, bytes);
@@ -93,7 +91,6 @@ CUdeviceptr AskedFor(CUdeviceptr address) {
   return job && job->view().IsFreed(address) ? kNobodys : address;
 }
 
-// `call(address)` asks the driver.
 template <class Call>
 CUresult AroundQuery(CUdeviceptr address, Call call) {
   const CUdeviceptr asked = AskedFor(address);
@@ -155,7 +152,7 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
   Allocation allocation;
   if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
   spillway::entry::CorrectAttribute(attribute, allocation, data);
-  // Device memory has none, also where it is parked.
+  // Device memory has no host pointer, even while it is parked.
   return attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ? CUDA_ERROR_INVALID_VALUE : result;
 }
 

@@ -22,7 +22,7 @@ std::uint64_t ReleaseThreshold(CUmemoryPool pool) {
   return bytes;
 }
 
-// `covered(job)` says what the wait will cover; that is complete once the call has succeeded.
+// `covered(job)` lists the work that the wait covers. It is complete once the call succeeds.
 template <class Covered, class Call>
 CUresult AroundWait(Covered covered, Call call) {
   const ReentryGuard guard;
@@ -105,7 +105,7 @@ SPILLWAY_EXPORT CUresult cuStreamDestroy_v2(CUstream stream) {
   return result;
 }
 
-// Contexts that begin are counted: while there is one, default streams need no owner (timeline.h).
+// With a single context a default stream's context need not be queried (timeline.h).
 #define SPILLWAY_CREATE_CONTEXT(name, parameters, arguments)                     \
   SPILLWAY_EXPORT CUresult name parameters {                                     \
     const CUresult result = Driver().name arguments;                             \
@@ -154,9 +154,9 @@ SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice
 SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)
 
-// Unloading fails only for what is no module and in a context that is beyond use: nothing needs to
-// be known again. Whose kernels alone can make some bytes again stays loaded; the wait that
-// unloading is takes place all the same.
+// Unloading fails only for an invalid handle or in a broken context, so nothing is restored on
+// failure. If EndRecords fails, the module stays loaded: only its kernels can recompute some bytes.
+// The wait that unloading implies still takes place.
 #define SPILLWAY_UNLOAD(name, handle)                                \
   SPILLWAY_EXPORT CUresult name(handle unloaded) {                   \
     ForgetKernelParameters();                                        \

@@ -1,5 +1,5 @@
-// Stream memory operations: the stream itself writes a word, or waits until a word has a value. The
-// word may lie in managed memory, which must be there when the stream comes to it.
+// Stream memory operations: a stream writes a word, or waits for its value. Managed memory with
+// such a word must be resident when the stream gets there.
 #include "interposer/entry/program_waits.h"
 #include "interposer/entry/touch_hooks.h"
 #include "interposer/entry/transfers.h"

@@ -1,7 +1,6 @@
-// Tensor maps: what they name is remembered by their content (ledger/tensor_maps.h).
+// Tensor maps: their addresses are remembered by the map's content (ledger/tensor_maps.h).
 //
-// The address is not looked at by the driver when it encodes, so nothing is brought back here: a
-// launch that carries the map does that.
+// Encoding does not access the address, so only launches with the map restore its memory.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/execute/ordering_rules.h"

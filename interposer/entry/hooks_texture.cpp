@@ -1,14 +1,11 @@
-// Texture objects over linear memory, and the old texture references: while one lives, its memory
-// stays on the device.
+// Texture objects over linear memory, and old texture references: they pin memory to the device.
 //
 // Note [Textures hold]
-// A kernel reads a texture by a handle: a number of the driver's choice that may come as a
-// parameter, in a struct, in device memory or in a module's global. Nothing tells such a number
-// from another one (on today's drivers they are small integers), so that no scan can say which
-// launches use the texture. Hence the safe rule: all of them may. The memory is held from the
-// object's creation to its destruction, which costs the launches nothing. Arrays are the driver's
-// and never move. An object whose memory does not fit the budget beside what is held already is
-// refused as out of memory.
+// A kernel reads a texture by a handle. It may come as a parameter, in a struct, in device memory
+// or in a module's variable. On today's drivers handles are small integers, so no scan can tell
+// them from other numbers. Hence every launch is assumed to use every texture. The memory is held
+// from the object's creation to its destruction, at no cost for launches. Arrays never move. A
+// texture that does not fit the budget beside all held memory is refused as out of memory.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -27,7 +24,7 @@ CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
   return resource.resType == CU_RESOURCE_TYPE_PITCH2D ? resource.res.pitch2D.devPtr : 0;
 }
 
-// `call()` makes the owner of the hold; `owner()` is its number afterwards.
+// `call()` makes the owner of the hold. `owner()` returns its number afterwards.
 template <class Owner, class Call>
 CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
   if (interposer::HostRegions::Instance().Holds(address)) interposer::VisibleWork::ShowEverything();
@@ -42,8 +39,7 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
       });
 }
 
-// `call()` destroys the owner. Its number may be another thread's at once; the memory stays held
-// meanwhile.
+// `call()` destroys the owner, whose number may be reused at once. The memory stays held meanwhile.
 template <class Call>
 CUresult Release(std::uint64_t owner, Call call) {
   const ReentryGuard guard;

@@ -1,6 +1,5 @@
-// From these calls on other processes, devices or libraries may see device memory, or kernels reach
-// memory that the host sees, without any further call that tells: all work shows.
-// (ledger/visible_work.h)
+// After these calls device memory may be visible to others, or host-visible memory reachable for
+// kernels, without further calls. So all work counts as visible. (ledger/visible_work.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/ledger/visible_work.h"
@@ -13,7 +12,6 @@ CUresult ShowsIf(CUresult result) {
   return result;
 }
 
-// More than one place, or the host.
 bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {
   return count > 1 ||
          (count == 1 && accesses && accesses->location.type != CU_MEM_LOCATION_TYPE_DEVICE);

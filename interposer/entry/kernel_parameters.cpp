@@ -10,17 +10,16 @@ namespace {
 
 using driver::Driver;
 
-constexpr size_t kSlots =
-    16384;  // far more than a program has kernels; beyond, layouts are asked each time
+constexpr size_t kSlots = 16384;  // more than programs have kernels; others are asked again
 constexpr size_t kProbes = 32;
 
 // Note [Slots and generations]
-// A slot's word tells of which generation its content is, whether it is being written, and whether
-// its function was looked at: 4 * generation + looked-at + busy. To forget everything is to begin a
-// generation; slots of earlier ones are free. A writer makes the word busy by exchange, so there is
-// one, and writes before it says so. A reader reads the word before and after the content: if it is
-// the same current word twice, nobody wrote between. Generation 0 never is current: a zeroed slot
-// is free.
+// A slot's word is 4 * generation + scanned + busy: its content's generation, whether a post-launch
+// scan has checked the function, and whether it is being written (busy). A new generation forgets
+// all slots at once: those of earlier generations are free. A writer sets the busy bit by
+// compare-exchange, so there is only one. It publishes the word after the content. A reader reads
+// the word before and after the content. If both reads give the same current word, the content is
+// consistent. Generation 0 is never current, so a zeroed slot is free.
 struct alignas(32) Slot {  // never across two cache lines
   std::atomic<std::uint64_t> word{0};
   std::atomic<CUfunction> function{nullptr};
@@ -38,14 +37,14 @@ struct Layout {
   KernelParameters parameters;
   const Layout* next;
 };
-constinit std::atomic<const Layout*> layouts{nullptr};  // only ever longer
+constinit std::atomic<const Layout*> layouts{nullptr};  // never shrinks
 
 const Layout* Search(const Layout* first, const Layout* end, const KernelParameters& wanted) {
   while (first != end && first->parameters.size_bytes != wanted.size_bytes) first = first->next;
   return first == end ? nullptr : first;
 }
 
-// The one layout that equals `asked`; made if there is none yet.
+// The one layout that equals `asked`, made if missing.
 const KernelParameters* Keep(const KernelParameters& asked) {
   const Layout* first = layouts.load(std::memory_order_acquire);
   if (const Layout* known = Search(first, nullptr, asked)) return &known->parameters;
@@ -60,9 +59,8 @@ const KernelParameters* Keep(const KernelParameters& asked) {
   return &made->parameters;
 }
 
-// Collects sizes until `ask(index)` fails. True when that was the end of the list, not an error
-// that tells nothing: past the last parameter, and so at 0 for a kernel without any, the answer is
-// CUDA_ERROR_INVALID_VALUE.
+// Collects sizes until `ask(index)` fails. True if the list ended: the answer past the last
+// parameter is CUDA_ERROR_INVALID_VALUE, also at 0. False: another error.
 template <class AskSize>
 bool Collect(AskSize ask, KernelParameters* out) {
   CUresult result = CUDA_SUCCESS;
@@ -72,8 +70,8 @@ bool Collect(AskSize ask, KernelParameters* out) {
   return result == CUDA_ERROR_INVALID_VALUE;
 }
 
-// A handle that is no function may be a kernel, and a function without parameters answers as a
-// wrong handle may. False when neither question came to an end of its list.
+// An invalid function handle may be a kernel. A function without parameters answers like an invalid
+// handle. False if neither query reached the end of its list.
 bool Ask(CUfunction function, KernelParameters* out) {
   const bool as_function =
       Collect([&](auto... rest) { return Driver().cuFuncGetParamInfo(function, rest...); }, out);
@@ -86,7 +84,6 @@ bool Ask(CUfunction function, KernelParameters* out) {
   return as_kernel || (as_function && out->size_bytes.empty());
 }
 
-// What the driver calls it; null where it tells no name.
 const char* DriversName(CUfunction function) {
   const char* name = nullptr;
   const auto is_told = [&name](auto ask, auto handle) {
@@ -112,7 +109,7 @@ size_t HashOf(CUfunction function) {
 
 std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kScanned; }
 
-// What a slot says of the function; no parameters also when it is being written over right now.
+// A slot's facts for the function. No parameters: it is not there, or is being overwritten.
 KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
   if (slot.function.load(std::memory_order_acquire) != function) return {};
   KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
@@ -122,7 +119,7 @@ KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) 
   return GenerationIn(seen) == word ? facts : KernelFacts{};
 }
 
-// Claims a slot whose content is of an earlier generation; a busy one is left to its writer.
+// Claims a slot of an earlier generation. A busy slot is left to its writer.
 void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction function,
                const KernelFacts& facts) {
   if ((seen & kBusy) || !slot->word.compare_exchange_strong(seen, word | kBusy)) return;

@@ -1,20 +1,14 @@
-// Where a kernel's parameters lie, and its name: asked of the driver once per function, then read
-// without a lock.
+// Kernels' parameter layouts and names: asked of the driver once, then read without a lock.
 //
 // Called by the launch hooks on any thread, and by the hooks of unloading.
-//
-// Ownership: a layout, once seen, is kept until the process ends; kernels of the same layout share
-// one. So memory grows with the number of different layouts, not with the kernels that come and go.
-//
+// Ownership: a layout is kept until the process ends, and kernels with equal layouts share one. So
+// memory grows with the number of different layouts, not with the number of kernels.
 // Invariants
-//  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are asked.
-//  2. After a module or library was unloaded every handle is asked anew, and new: handles may be
-//  reused.
-//  3. Only what the driver said of a kernel is kept: after an error that tells nothing it is asked
-//  again next time.
+//  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are tried.
+//  2. After an unloading every handle is asked anew and counts as new: handles may be reused.
+//  3. Only the driver's answers are kept. After an error the kernel is asked again.
 // Never: takes a lock; fails.
-// Source: cuFuncGetParamInfo, cuKernelGetParamInfo (CUDA 12.4), cuFuncGetName, cuKernelGetName
-// (CUDA 12.3).
+// Source: cuFunc/cuKernelGetParamInfo (CUDA 12.4), cuFunc/cuKernelGetName (CUDA 12.3).
 #pragma once
 
 #include <cstdint>
@@ -31,20 +25,19 @@ struct KernelParameters {
 
 struct KernelFacts {
   const KernelParameters* parameters;  // never null
-  interposer::Shape
-      name;  // of its name (operation_shape.h); where the driver tells none, of its parameters
-  bool is_kept = true;  // false: asked anew each time, and new for ever
-  bool is_new = true;   // nobody has looked at what a launch of it does
+  interposer::Shape name;              // shape of its name; without one, of its parameters
+  bool is_kept = true;                 // false: asked each time, and always new
+  bool is_new = true;                  // no post-launch scan has checked it
 };
 
-// `scratch` holds the answer in the rare case that it cannot be kept.
+// `scratch` holds the answer if it cannot be kept, which is rare.
 KernelFacts FactsOf(CUfunction function, KernelParameters* scratch);
 inline const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch) {
   return *FactsOf(function, scratch).parameters;
 }
-// The function is not new any more. Nothing happens when its facts are not kept.
+// A post-launch scan has checked the function. No effect if its facts are not kept.
 void MarkScanned(CUfunction function);
-// The kernel's name for people, for as long as the process lives; `name` is FactsOf's.
+// The kernel's readable name; it lives as long as the process. `name` is from FactsOf.
 const char* ReadableName(CUfunction function, interposer::Shape name);
 void ForgetKernelParameters();
 

@@ -1,4 +1,4 @@
-// What the hooks of allocation have in common: whose memory it becomes, and how it is freed.
+// Shared code of the allocation hooks: whose memory an allocation becomes, and how it is freed.
 //
 // Used by hooks_memory.cpp and hooks_pool.cpp, on any thread.
 #pragma once
@@ -19,14 +19,14 @@ inline bool HasContext() {
   return driver::Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
 }
 
-// `release(job)` frees the address if it is that job's; else `call()` is the driver's free.
+// `release(job)` frees the address if it is that job's. Otherwise `call()` is the driver's free.
 template <class Release, class Call>
 CUresult Free(CUdeviceptr address, Release release, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !address) return call();
-  // A driver that has shut down says so, whosever memory it was.
+  // A driver that has shut down must answer so, whoever owns the memory.
   if (interposer::ExitBegan() && !HasContext()) return call();
-  // Before the address can serve anybody else.
+  // These run before the address can be reused.
   const CUmemoryPool heir = interposer::Pools::Instance().Freed(address);
   interposer::share::ExportService::Freed(address);
   if (interposer::FindJob(release)) return CUDA_SUCCESS;

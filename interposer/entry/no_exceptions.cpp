@@ -1,11 +1,9 @@
-// The C++ library's ways to report failure, without exceptions: one line on standard error, then
-// abort.
+// Replaces the C++ library's exceptions: one line on standard error, then abort.
 //
 // libstdc++'s own operator new and std::__throw_* would bring its exception runtime and unwinder
-// into every process that preloads us, with a constructor that allocates 72 KiB before main (gcc
-// 12, eh_alloc.cc). We build without exceptions, so throwing could only end in std::terminate;
-// these do the same and need none of it. They are not exported: the program's own operator new is
-// untouched, and memory never crosses between the two.
+// into every preloaded process. Its constructor allocates 72 KiB before main (gcc 12, eh_alloc.cc).
+// We build without exceptions, so a throw could only end in std::terminate anyway. These are not
+// exported: the program's own operator new is untouched, and memory never crosses.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,8 +62,7 @@ void operator delete[](void* memory, std::align_val_t) noexcept { free(memory); 
 void operator delete(void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 void operator delete[](void* memory, size_t, std::align_val_t) noexcept { free(memory); }
 
-// The destructor of a thread's object: the C library knows when to call it. libstdc++'s form of
-// this can throw.
+// Registers a thread-local object's destructor with the C library. libstdc++'s version can throw.
 extern "C" int __cxa_thread_atexit_impl(void (*destructor)(void*), void* object, void* library);
 extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*destructor)(void*),
                                                                          void* object,
@@ -73,9 +70,9 @@ extern "C" __attribute__((visibility("hidden"))) int __cxa_thread_atexit(void (*
   return __cxa_thread_atexit_impl(destructor, object, library);
 }
 
-// A function's static object is made by one thread, the others wait. Of the guard's eight bytes the
-// compiler reads the first (Itanium C++ ABI, 3.3.3); the second is ours. An object whose making
-// needs itself waits for ever, as it must not exist.
+// One thread makes a function's static object; the others wait. The compiler reads the first of the
+// guard's eight bytes (Itanium C++ ABI, 3.3.3); the second is ours. An object whose construction
+// needs itself would wait for ever, so there must be none.
 extern "C" {
 __attribute__((visibility("hidden"))) int __cxa_guard_acquire(std::atomic<char>* guard) {
   for (;; sched_yield()) {

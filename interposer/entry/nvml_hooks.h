@@ -1,17 +1,16 @@
-// The routes to the hooks of NVIDIA's management library.
+// Leads to the hooks of NVIDIA's management library (NVML).
 //
-// A program that is linked with the library meets our exported symbols first, as ours is loaded
-// before. One that opens it asks dlsym, which answers a hook for exactly the names of
-// nvml_table.inc, if the library under the handle has them. Called on any thread. Owns nothing.
+// A program that is linked with NVML finds our exported symbols first, because we are preloaded. A
+// program that opens it calls dlsym. dlsym answers with a hook for the exact names in
+// nvml_table.inc, if the library under the handle has them. Any thread. Owns nothing.
 #pragma once
 
 namespace spillway::entry {
 
-// The hook of the management library's function `name`, or null. A comparison for names that cannot
-// be one.
+// The hook of NVML's function `name`, or null. Names that cannot match cost one comparison.
 void* NvmlHookNamed(const char* name);
 
-// The process's management library (its handle), or null while none is loaded. Loads none.
+// The handle of the process's NVML, or null if none is loaded. Loads none.
 void* NvmlLibrary();
 
 }  // namespace spillway::entry

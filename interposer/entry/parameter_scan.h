@@ -1,8 +1,7 @@
-// Looks through a launch's parameters for what may be device addresses. An integer taken for an
-// address only enlarges the resident set.
+// Scans parameters for device addresses. A mistaken integer only enlarges the resident set.
 //
-// Called by the launch hooks while they collect addresses, and when graphs are read, on the
-// caller's thread. `add(word)` is called for each word.
+// The launch hooks call it while they collect addresses, and the graph reader, on the caller's
+// thread. `add(word)` is called for each word.
 #pragma once
 
 #include <cstring>
@@ -12,9 +11,9 @@
 
 namespace spillway::entry {
 
-// Aligned, an address lies at a multiple of eight bytes; in a packed struct, behind a 32-bit
-// member, between two. What is packed closer has, nearly always, a size that is no multiple of
-// four. A parameter of one word costs one look.
+// An aligned address lies at a multiple of eight bytes. In a packed struct, behind a 32-bit member,
+// it lies at a multiple of four. Tighter packing nearly always shows in a size that is no multiple
+// of four. A parameter of one word costs one step.
 inline constexpr size_t StepBytes(size_t size_bytes) { return size_bytes % 4 == 0 ? 4 : 1; }
 
 template <class Add>
@@ -26,14 +25,14 @@ void ScanWords(const void* data, size_t size_bytes, Add& add) {
     std::memcpy(&word, bytes + offset, sizeof word);
     add(word);
   }
-  // A map's alignment makes its place in a struct, and in a packed buffer, a multiple of 64.
+  // A tensor map's alignment puts it at a multiple of 64, in structs and in packed buffers.
   interposer::ForEachTensorMap(data, size_bytes, 0,
                                [&](size_t, CUdeviceptr address) { add(address); });
 }
 
 inline constexpr std::uint32_t kHalfBytes = 4;
 
-// Two parameters of 32 bits side by side may be the halves of an address, the lower one first.
+// Two neighbouring 32-bit parameters may be the halves of an address, the lower one first.
 template <class Add>
 void AddHalves(const void* lower, const void* upper, Add& add) {
   std::uint32_t halves[2];
@@ -42,7 +41,7 @@ void AddHalves(const void* lower, const void* upper, Add& add) {
   add(CUdeviceptr{halves[1]} << 32 | halves[0]);
 }
 
-// Most parameters are one word, or less.
+// Most parameters are one word or less.
 template <class Add>
 void ScanParameters(const KernelParameters& layout, void** parameters, Add& add) {
   const void* lower_half = nullptr;

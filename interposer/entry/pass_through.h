@@ -1,7 +1,7 @@
-// How memory that the driver serves to the program is counted against the budget: room is made
-// before, the charge is noted when the driver has served it, and taken back when it has not.
+// Counts memory that the driver serves to the program against the budget. The charge is made before
+// the driver's call, noted on success, and withdrawn on failure.
 //
-// Called by the hooks of allocations, on any thread, outermost only.
+// Called by the allocation hooks, on any thread, only when outermost.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,13 @@ namespace spillway::entry {
 // The driver gives memory in granules, and serves small requests together from one.
 inline constexpr size_t kRoundedFromBytes = size_t{1} << 20;
 
-// What an allocation takes from the device; a size that no device has stays as it is, for the
-// driver to refuse.
+// The device memory that an allocation takes. Impossible sizes stay unchanged: the driver refuses.
 inline size_t OccupiedBytes(size_t bytes) {
   const size_t rounded_bytes = interposer::RoundUp(bytes, interposer::kGranuleBytes);
   return bytes < kRoundedFromBytes || rounded_bytes < bytes ? bytes : rounded_bytes;
 }
 
-// What a pool of the driver's holds beyond what is allocated from it stays charged under the pool's
-// own name, until it gives it back (pool_charges.h).
+// A driver pool's unused memory stays charged under the pool's name (pool_charges.h).
 inline std::uint64_t NameOf(CUmemoryPool pool) { return reinterpret_cast<std::uint64_t>(pool); }
 
 inline void AddToPool(interposer::JobMemory* job, CUmemoryPool pool, size_t bytes) {
@@ -30,8 +28,8 @@ inline void AddToPool(interposer::JobMemory* job, CUmemoryPool pool, size_t byte
                                      bytes + job->charges().TakePassedThrough(NameOf(pool)));
 }
 
-// `call()` is the driver's allocation, `key()` what it is noted as once it is made: its address or
-// handle. What `pool` holds and is charged for already, if it is from one, comes first.
+// `call()` is the driver's allocation. `key()` returns its address or handle afterwards. An
+// allocation from `pool` first uses memory that is already charged to the pool.
 template <class Key, class Call>
 CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call call,
                      CUmemoryPool pool = nullptr) {
@@ -54,14 +52,13 @@ CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call cal
   return result;
 }
 
-// The driver has freed or destroyed it.
 inline void ForgetPassedThrough(std::uint64_t key) {
   interposer::ForEachJob(
       [key](interposer::JobMemory* job) { job->charges().ForgetPassedThrough(key); });
 }
 
-// `call()` frees it. Its note goes before: the driver may give the address to another thread at
-// once. The memory goes back to its pool, if it is from one that may keep it (`heir`).
+// `call()` frees the address. Its note is removed first: the driver may reuse the address at once.
+// If it is from a pool that may keep the memory (`heir`), the charge moves to the pool.
 template <class Call>
 CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
   size_t bytes = 0;

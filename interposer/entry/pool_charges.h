@@ -1,12 +1,10 @@
-// What the driver's pools hold beyond what is allocated from them: it stays charged until they give
-// it back.
+// The unused memory of the driver's pools stays charged until they give it back.
 //
-// Called by the hooks after a wait and after a trim, on any thread, from an outermost hook.
+// The hooks call it after a wait and after a trim, on any thread, only when outermost.
 //
-// Memory that is freed to a pool of the driver's stays in the pool, up to its release threshold,
-// and takes room on the device. So its charge goes from the allocation to the pool
-// (pass_through.h), serves the pool's next allocations, and ends here, by as much as the driver
-// says that the pool no longer reserves.
+// Freed memory stays in its driver's pool, up to the release threshold, and occupies the device. So
+// its charge moves to the pool (pass_through.h) and serves the pool's next allocations. This
+// function discharges what the driver no longer reports as reserved.
 #pragma once
 
 namespace spillway::entry {

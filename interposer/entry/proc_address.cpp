@@ -1,9 +1,8 @@
-// The entry point cuGetProcAddress, in its two binary interfaces: the driver answers, and its
-// answer is led to our hook.
+// The entry point cuGetProcAddress, in its two forms: the driver's answer is replaced by our hook.
 //
-// The driver knows which symbol a name, version and stream flavour mean; we only look where its
-// pointer points. So a hook always has the version asked for, and a function that the driver lacks
-// stays missing. cuGetProcAddress itself is hooked, so asking for it through itself ends here too.
+// The driver knows which symbol a name, version and stream variant mean; we only translate its
+// pointer. So a hook always has the requested version, and a function that the driver lacks stays
+// missing. cuGetProcAddress itself is hooked, so a query for it ends here, too.
 #include <dlfcn.h>
 
 #include <string>
@@ -20,8 +19,7 @@ using spillway::entry::RouteToHook;
 
 namespace {
 
-// True if `function` is a form of the function `name`, and listed. Found by name, as dladdr walks
-// all symbols.
+// Whether `function` is a listed form of `name`. Searched by name: dladdr walks all symbols.
 bool IsListedForm(const std::string& name, const void* function) {
   void* const driver = spillway::driver::OpenedDriver();
   for (const char* version : {"", "_v2", "_v3", "_v4"}) {

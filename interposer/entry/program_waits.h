@@ -1,9 +1,7 @@
-// Before a stream comes to something that the program does when it likes: a word that it awaits, a
-// host function.
+// Marks a stream's progress before a point that the program controls: awaited word, host function.
 //
-// Called by the hooks of such calls, outermost, on the caller's thread. Behind that point nothing
-// can be asked of the stream: what it did before is marked first, so that its memory may leave
-// while the program goes on to do its part.
+// The hooks of such calls use it, outermost, on the caller's thread. Behind that point the stream
+// cannot be queried. With a mark the memory of its earlier work may leave before the program acts.
 #pragma once
 
 #include "interposer/entry/around.h"

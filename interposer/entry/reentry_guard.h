@@ -1,20 +1,16 @@
-// Keeps a hook from taking work of its own, or of the driver's, for the program's.
+// Keeps a hook from treating our own calls, or the driver's, as the program's.
 //
-// Every hook that does more than forward has one as its first line, on the program's thread:
+// Every hook that does more than forward begins with a guard, on the program's thread:
 //
 //     ReentryGuard guard;
 //     if (!guard.IsOutermost()) return Driver().cuMemFree_v2(address);
 //
 // Invariants
-//  1. On each thread at most one guard is outermost at any moment: driver calls made below a hook,
-//  by us or by the
-//     driver's own use of its exported functions, meet guards that are not, and pass.
-//  2. After ForwardEverything() no guard is ever outermost again: every hook only forwards. A
-//  forked child calls it (the
-//     driver refuses an inherited context by itself, and the answer is to be the driver's own), and
-//     so does the interposer when it must disarm.
-//
-// It takes no lock and calls nothing.
+//  1. On each thread at most one guard is outermost. Driver calls below a hook, by us or by the
+//     driver's own use of its exports, find their guards not outermost, and pass.
+//  2. After ForwardEverything() no guard is ever outermost again: every hook only forwards. Called
+//     in a forked child, because the driver itself must refuse it, and to disarm.
+// Never: takes a lock, or calls anything.
 #pragma once
 
 #include <atomic>
@@ -23,8 +19,7 @@ namespace spillway::entry {
 
 namespace internal {
 inline constinit std::atomic<bool> forwards_everything{false};
-// Initial-exec: a preloaded library has its place in the static TLS block, and the access needs no
-// call.
+// Initial-exec: a preloaded library is in the static TLS block, so the access needs no call.
 inline constinit thread_local bool inside_hook __attribute__((tls_model("initial-exec"))) = false;
 }  // namespace internal
 

@@ -23,7 +23,7 @@ Entry* Find(CUfunction kernel) {
   return entry;
 }
 
-// Null when there is no memory: the launch then names nothing.
+// Null without memory: the launch then names nothing.
 Entry* FindOrMake(CUfunction kernel) {
   if (Entry* const found = Find(kernel)) return found;
   auto* const entry = new (std::nothrow) Entry{kernel, newest.load(std::memory_order_relaxed), {}};

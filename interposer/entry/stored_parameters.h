@@ -1,13 +1,10 @@
-// What a program stored in kernels by cuParamSet*, for the launches that take their parameters from
-// there.
+// Parameters stored in kernels by cuParamSet*, for launches that read them from there.
 //
-// Called by the hooks of these functions, on any thread; like the driver's own, one kernel's
-// parameters are one thread's at a time.
-//
-// Ownership: an entry, once made for a kernel, is kept until the process ends. What stands in it
-// after its module was unloaded may be found again under another kernel's handle, and only enlarges
-// a resident set. Never: takes a lock; fails. Bytes beyond the most that a kernel can have are left
-// out. Source: cuParamSetv, cuLaunchGrid (deprecated since CUDA 4.0).
+// The hooks of these functions call it; one thread at a time may use a kernel's parameters.
+// Ownership: a kernel's entry is kept until the process ends. After its module was unloaded another
+// kernel may get the same handle. The old content then only enlarges a resident set.
+// Never: takes a lock; fails. Bytes beyond a kernel's maximum are ignored.
+// Source: cuParamSetv, cuLaunchGrid (deprecated since CUDA 4.0).
 #pragma once
 
 #include <cstddef>
@@ -19,7 +16,7 @@ namespace spillway::entry {
 
 void StoreParameter(CUfunction kernel, int offset_bytes, const void* value, size_t size_bytes);
 
-// All that was stored; what was not is zero. Empty for a kernel of which nothing was.
+// All stored bytes, with zeros between. Empty if nothing was stored.
 std::span<const unsigned char> StoredParameters(CUfunction kernel);
 
 }  // namespace spillway::entry

@@ -1,16 +1,15 @@
 // What a driver function does to memory: the classes of hook_table.inc.
 //
-// Plain values. A function that does several things has the first of its classes here.
+// Plain values. A function with several effects has the first matching class.
 #pragma once
 
 namespace spillway::entry {
 
 enum class SymbolClass : unsigned char {
-  kManaged,  // device memory comes or goes by it, contexts with all of theirs included
-  kTouches,  // work of it, or of what it describes, reads or writes device memory
-  kOrders,   // begins, orders or awaits work, or captures it; lives of streams, events and graphs
-  kPins,  // memory that cannot be moved begins or ends, or memory of ours becomes such: exported,
-          // mapped, managed
+  kManaged,   // allocates or frees device memory; contexts, with their memory, included
+  kTouches,   // its work, or the work that it describes, reads or writes device memory
+  kOrders,    // begins, orders, awaits or captures work; lifetimes of streams, events and graphs
+  kPins,      // unmovable memory begins or ends, or ours becomes so: exported, mapped, managed
   kReports,   // answers a question
   kHarmless,  // none of these
 };

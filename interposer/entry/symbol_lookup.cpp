@@ -14,10 +14,10 @@ namespace {
 
 using driver::RealDlsym;
 
-// With no driver, dlopen("libcuda.so.1") would have failed; our SONAME made it succeed. So at least
-// every name in it is missing, which cudart 13.0 takes as "insufficient driver", as it takes a
-// failed dlopen. The C library has none of the names and says so. (Its link map alone will not do
-// as a handle: glibc gives it a search list in dlopen only.)
+// Without a driver, dlopen("libcuda.so.1") would have failed, but our SONAME made it succeed. So at
+// least every name in it must be missing: cudart 13.0 takes that as "insufficient driver", like a
+// failed dlopen. The C library has none of the names. (Its link map alone is no usable handle:
+// glibc gives it a search list only in dlopen.)
 void* LibraryWithoutDriver(void* own) {
   void* const c_library = dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD);
   return c_library != nullptr ? c_library : own;
@@ -30,8 +30,7 @@ void NoteIfUnknown(void* driver, const char* name) {
   if (driver::FindInDriver(driver, name) != nullptr) driver::NoteUnknownFunction(name);
 }
 
-// Null unless the management library's own function is under the handle; that library's own lookups
-// stay its own.
+// Returns the hook only if the handle leads to NVML's own function and the caller is not NVML.
 void* DecideNvml(const SpillwayLookup& lookup, void* hook, const void* caller) {
   void* const found = RealDlsym()(lookup.handle, lookup.name);
   if (found == nullptr || found == hook) return found;

@@ -1,32 +1,26 @@
-// The entry point dlsym: which lookups of the process we answer, and which go on to the C library
-// untouched.
+// The entry point dlsym: which look-ups we answer, and which the C library answers untouched.
 //
-// dlsym_entry.S exports an unversioned `dlsym` and asks DecideLookup on every call, on any thread,
-// possibly inside library constructors. A lookup that is not ours is jumped to, not called:
-// RTLD_NEXT and RTLD_DEFAULT depend on the caller's address, and the C library still sees it.
-//
+// dlsym_entry.S exports an unversioned `dlsym` and asks spillway_decide_lookup at every call, on
+// any thread, possibly inside library constructors. Other look-ups jump to the C library, which
+// must still see the caller's address for RTLD_NEXT and RTLD_DEFAULT.
 // Invariants
 //  1. A hook is answered only for an exact name in the hook table, found in the real driver of this
-//  link namespace.
-//     cuDNN and WSL's driver look up names that begin with `cu` in libraries of their own: those
-//     answers stay theirs.
-//  2. A lookup in our own handle (a program's dlopen("libcuda.so.1")) is made in the real driver
-//  instead, so that it
-//     finds what the driver has, also what we never heard of, and misses what it lacks.
-//  3. RTLD_DEFAULT and RTLD_NEXT are never touched: by search order they meet our exported symbols
-//  by themselves.
-//  4. Lookups by the driver itself are never touched.
+//     link namespace. cuDNN and WSL's driver look up `cu...` names of their own.
+//  2. A look-up in our own handle (a program's dlopen("libcuda.so.1")) goes to the real driver. So
+//     it finds what the driver has, even if unknown to us, and misses what it lacks.
+//  3. RTLD_DEFAULT and RTLD_NEXT are never changed: they find our exported symbols anyway.
+//  4. Look-ups by the driver itself are never changed.
 #pragma once
 
 extern "C" {
 
-// A lookup as dlsym got it; the entry point goes on with `handle` as it stands afterwards.
+// dlsym's arguments. The entry point goes on with `handle` as this call leaves it.
 struct SpillwayLookup {
   void* handle;
   const char* name;
 };
 
-// The address to answer, or null: then the entry point jumps to *real_dlsym with the lookup.
+// The address to answer. Null: the entry point jumps to *real_dlsym with the look-up.
 __attribute__((visibility("hidden"))) void* spillway_decide_lookup(SpillwayLookup* lookup,
                                                                    const void* caller);
 

@@ -1,8 +1,7 @@
-// How a hook that names device memory is written in one line: its signature, its effect and the
-// addresses it names.
+// A hook that names device memory in one line: its signature, its effect and its addresses.
 //
-// Included by the hooks_*.cpp whose functions follow this pattern, in their global part: it takes
-// the names that the lines need into the global namespace. The seam itself is around.h.
+// The hooks_*.cpp whose functions follow this pattern include it in their global part. It takes the
+// needed names into the global namespace. The seam itself is around.h.
 #pragma once
 
 #include "interposer/driver/driver_api.h"
@@ -14,8 +13,7 @@ using spillway::entry::Around;
 using spillway::entry::Collector;
 using spillway::entry::Effect;
 
-// One hook: its exact name, whose default stream it means, its stream, its parameters, the same as
-// arguments, its effect on device memory, and the statement that adds the addresses it names.
+// `per_thread`: the default stream is per thread. `...`: the statement that adds the addresses.
 #define SPILLWAY_TOUCH(name, per_thread, stream, parameters, arguments, effect, ...) \
   SPILLWAY_EXPORT CUresult name parameters {                                         \
     return Around(                                                                   \

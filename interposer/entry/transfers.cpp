@@ -17,8 +17,7 @@ bool Ask(CUpointer_attribute attribute, CUdeviceptr address, Value* value) {
   return Driver().cuPointerGetAttribute(value, attribute, address) == CUDA_SUCCESS;
 }
 
-// Memory that the driver does not know is the program's own. What lies on the host for the driver's
-// part is read only if the processor may.
+// Memory unknown to the driver is plain host memory. The driver's may be unreadable for the CPU.
 Source SourceAt(const Collector& add, CUdeviceptr address) {
   if (add.MightBeOurs(address)) return Source::kDevice;
   unsigned int type = 0;
@@ -34,11 +33,10 @@ bool IsPinned(const void* address) {
   return Ask(CU_POINTER_ATTRIBUTE_MEMORY_TYPE, reinterpret_cast<CUdeviceptr>(address), &type);
 }
 
-// Memory of the host's that kernels read: what a copy puts there may not be there yet when it is
-// looked through.
+// Host memory that kernels read. A copy to it may not be complete when a scan reads it.
 bool KernelsReach(CUdeviceptr to) { return interposer::HostRegions::Instance().BaseOf(to) != 0; }
 
-// One end of a shaped copy: its address, or none when it is an array.
+// One end of a shaped copy: its address, or none for an array.
 struct End {
   bool is_memory = false;
   Source source = Source::kOther;
@@ -64,8 +62,7 @@ struct Shape {
   size_t width_bytes, rows, slices;
 };
 
-// What goes to the host or to an array, from the first row of the first slice to the last of the
-// last.
+// Bytes that go to the host or to an array, from the first row to the last.
 void AddReads(Collector& add, const End& from, const Shape& shape, const Transfer& layout,
               size_t slice_bytes) {
   if (!from.is_memory) return;
@@ -74,7 +71,7 @@ void AddReads(Collector& add, const End& from, const Shape& shape, const Transfe
             (shape.slices - 1) * slice_bytes + rows_bytes + shape.width_bytes);
 }
 
-// What comes from an array holds nothing. What goes to one, or to the host, is only read.
+// Bytes from an array hold no addresses. Bytes that go to an array or to the host are only read.
 void AddEnds(Collector& add, const End& from, const End& to, const Shape& shape, Transfer layout,
              size_t from_slice_bytes, size_t to_slice_bytes) {
   if (!shape.width_bytes || !shape.rows || !shape.slices) return;
@@ -119,8 +116,7 @@ End EndOf(const Collector& add, const CUmemcpy3DOperand& operand) {
   return {true, SourceAt(add, operand.op.ptr.ptr), operand.op.ptr.ptr};
 }
 
-// A length of zero means that rows, or layers, follow each other closely. (cuda.h,
-// CUmemcpy3DOperand)
+// A length of zero means that rows, or layers, are contiguous. (cuda.h, CUmemcpy3DOperand)
 size_t Or(size_t given, size_t otherwise) { return given ? given : otherwise; }
 
 }  // namespace

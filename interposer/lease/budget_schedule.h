@@ -1,8 +1,6 @@
-// Budgets that change at certain launches: how tests let a job's budget change in mid-run, the same
-// at every run.
+// Changes the budget at certain launches, so that tests can repeat a change in mid-run.
 //
-// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."); Launched is called by every launch, on
-// any thread.
+// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."). Every launch calls Launched, any thread.
 #pragma once
 
 #include <atomic>
@@ -16,7 +14,7 @@ namespace spillway::interposer {
 class BudgetSchedule {
  public:
   BudgetSchedule() = default;
-  // What does not parse, and what follows it, is left out.
+  // Ignores everything from the first part on that does not parse.
   explicit BudgetSchedule(const std::string& text);
   BudgetSchedule& operator=(BudgetSchedule&& other) noexcept {
     changes_ = std::move(other.changes_);
@@ -24,7 +22,7 @@ class BudgetSchedule {
   }
 
   bool empty() const { return changes_.empty(); }
-  // One more launch; true when it is one at which the budget changes.
+  // Counts one launch. True if the budget changes at this one.
   bool Launched(std::size_t* bytes);
 
  private:

@@ -13,7 +13,7 @@ HostSlabs& HostSlabs::Instance() {
   return *slabs;
 }
 
-// In whole slabs, as soon as it is known how large they are.
+// Rounds to whole slabs once their size is known.
 std::size_t HostSlabs::LikedBytes(const Device& device) {
   return device.slab_bytes == 0 ? device.liked_bytes
                                 : device.liked_bytes / device.slab_bytes * device.slab_bytes;
@@ -84,7 +84,7 @@ void HostSlabs::Came(int device, std::vector<HostSlab> slabs) {
   const MutexLock lock(mutex_);
   Device& own = devices_[device];
   for (HostSlab& slab : slabs) {
-    // An agent of another configuration: two sizes at once are not worth the trouble.
+    // The agent's configuration has changed. Slabs of a second size are not worth the trouble.
     if (!own.held.empty() && own.slab_bytes != slab.bytes) {
       returned_.push_back(slab.name);
       continue;

@@ -1,14 +1,10 @@
-// Slabs of the node's pool between the agent, who lends them, and the host pools of this process's
-// devices, which use them.
+// Hands slabs of the node's pinned pool from the agent to this process's host pools.
 //
-// One instance, any thread. A host pool says how much it would like to have, takes what has come
-// and returns it; the thread that follows the agent (planning/agent_session.h) asks for what is
-// missing and brings what comes. Owns what has come and is not taken.
-//
+// One instance, any thread. A host pool states its demand, takes slabs and returns them. The lease
+// thread requests missing slabs and delivers them. Owns delivered slabs until they are taken.
 // Invariants
-//  1. What is here without being taken, and is more than a device would like to have, goes back.
-//  2. Every slab that came is held until it is returned, whether the agent that lent it still lives
-//  or not.
+//  1. Slabs that are not taken, beyond a device's demand, go back to the agent.
+//  2. Every slab counts as held until it is returned, even if the agent that lent it is gone.
 #pragma once
 
 #include <cstddef>
@@ -24,23 +20,22 @@ struct HostSlab {
   protocol::SlabName name{};
   std::size_t bytes = 0;
   base::UniqueFd file;
-  bool is_drivers = false;  // the file is the driver's name for the memory
+  bool is_drivers = false;  // the file is the driver's handle for the memory
 };
 
 class HostSlabs {
  public:
   static HostSlabs& Instance();
 
-  // A host pool's side. `bytes`: in all, with what it has.
+  // Called by a host pool. `bytes`: its total demand, with the slabs that it has.
   void Like(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
-  // Slabs of one kind for at least so many bytes; none when fewer have come, or they are more than
-  // `most_bytes` together.
+  // Takes slabs of one kind for `bytes` to `most_bytes`; none if they do not suffice.
   std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes)
       SPILLWAY_EXCLUDES(mutex_);
   bool Have(int device, std::size_t bytes) const SPILLWAY_EXCLUDES(mutex_);
   void Return(int device, const std::vector<protocol::SlabName>& names) SPILLWAY_EXCLUDES(mutex_);
 
-  // The agent's.
+  // Called by the lease thread.
   std::size_t MissingBytes(int device) const SPILLWAY_EXCLUDES(mutex_);
   void Came(int device, std::vector<HostSlab> slabs) SPILLWAY_EXCLUDES(mutex_);
   std::vector<protocol::SlabName> Held() const SPILLWAY_EXCLUDES(mutex_);
@@ -49,9 +44,9 @@ class HostSlabs {
  private:
   struct Device {
     std::size_t liked_bytes = 0;
-    std::size_t slab_bytes = 0;  // of those that came last; 0: none has come yet
+    std::size_t slab_bytes = 0;  // of the latest slabs; 0: none has arrived yet
     std::vector<HostSlab> waiting;
-    std::vector<protocol::SlabName> held;  // with those that wait
+    std::vector<protocol::SlabName> held;  // including the waiting ones
   };
   static std::size_t LikedBytes(const Device& device);
   static std::size_t WaitingOf(const Device& device, bool is_drivers);

@@ -11,17 +11,16 @@ constexpr int64_t kFirstPauseNs = 50 * kMillisecond;
 constexpr int64_t kLongestPauseNs = 2000 * kMillisecond;
 constexpr int64_t kRefusedPauseNs = 30'000 * kMillisecond;
 constexpr int64_t kPutOffPauseNs = 1000 * kMillisecond;
-constexpr int64_t kAnswerNs =
-    5000 * kMillisecond;  // an agent that says nothing for so long is stopped
+constexpr int64_t kAnswerNs = 5000 * kMillisecond;  // a silent agent counts as hung then
 constexpr int64_t kSilenceNs = 15'000 * kMillisecond;
 constexpr int64_t kWaitingAlonePatienceNs = 30'000 * kMillisecond;
 constexpr int64_t kWhileShrinkingNs = 5 * kMillisecond;
 constexpr uint16_t kHostNeedVersion = 3, kPlansVersion = 3, kPartsVersion = 4,
                    kFootprintVersion = 6;
-// What has come back in between is told in such pieces.
+// Freed memory is reported in pieces of this size.
 constexpr int64_t kPieceBytes = int64_t{64} << 20;
 
-// The first so many of the names, which are taken from them.
+// Moves the last names, up to a message's limit, out of `names`.
 protocol::SlabNames TakeSome(std::vector<protocol::SlabName>& names) {
   protocol::SlabNames some;
   for (; !names.empty() && some.count < protocol::kMostSlabsAtOnce; names.pop_back())
@@ -52,7 +51,7 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   for (Device& device : devices_) {
     if (std::exchange(device.must_follow, false)) Follow(device, now_ns);
   }
-  // Not before what is there is read: this process may have been stopped, or the clock set.
+  // Comes after Listen: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
   CheckTheSilent(now_ns);
   ReleaseTheWaiting(now_ns);
@@ -82,7 +81,7 @@ void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
   Lose(now_ns, silence_pause_ns_);
 }
 
-// An agent that is there again need not say a word at once: those that ran come back first.
+// A new agent may stay silent for a while: jobs that ran before register first.
 void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
   if (state_ != State::kAway || !lost_first_ns_ ||
       now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs)
@@ -97,7 +96,7 @@ bool LeaseClient::IsWaiting() const {
   return std::any_of(devices_.begin(), devices_.end(), [](const Device& one) { return one.waits; });
 }
 
-// As an operator, who is greeted like a job and has no place in the queue.
+// Probes as an operator: the agent greets operators like jobs, without a place in the queue.
 void LeaseClient::CheckTheSilent(int64_t now_ns) {
   if (state_ != State::kServed || !IsWaiting()) return check_.reset();
   if (!check_) {
@@ -127,7 +126,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
   hello.leader_pid = settings_.leader_pid;
   hello.software = "libspillway";
   if (channel_->Send(hello) == protocol::Sent::kSent) return;
-  // Refused before it was heard: why may have been said.
+  // Refused before Hello was read. The agent may have sent the reason.
   protocol::Received last = channel_->Receive();
   if (last.what == protocol::Received::What::kMessage) Hear(last, now_ns);
   if (state_ == State::kGreeting) Lose(now_ns, pause_ns);
@@ -191,8 +190,7 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   }
 }
 
-// Who comes with too many others at once is put off by an agent that is there, as after a restart
-// or when it had stopped for a while.
+// A running agent puts off clients if too many connect at once: after a restart, or after a stop.
 void LeaseClient::Hear(const protocol::Error& error, int64_t now_ns) {
   const bool comes_back = error.code == protocol::ErrorCode::kAgentStops;
   const bool is_put_off = state_ == State::kGreeting && error.code == protocol::ErrorCode::kTooFast;
@@ -209,7 +207,7 @@ void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
   if (HasShares()) TellHeldSlabs(now_ns);
 }
 
-// What was to be returned is not named, and so is the agent's again.
+// Slabs that wait to be returned are left out, so they are the agent's again.
 void LeaseClient::TellHeldSlabs(int64_t now_ns) {
   subject_.TakeReturnedSlabs();
   to_return_.clear();
@@ -234,7 +232,7 @@ void LeaseClient::ReturnSlabs(int64_t now_ns) {
   }
 }
 
-// Again at every interval: the quota may have grown.
+// Repeated at every interval: the quota may have grown.
 void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   if (!device.registered || !device.has_grant || !HasShares()) return;
   const int64_t missing_bytes = subject_.MissingSlabBytes(device.number);
@@ -270,7 +268,7 @@ void LeaseClient::NoteWord() {
   lost_first_ns_.reset();
 }
 
-// The newest grant alone: what one that does not count any more took away would have left in vain.
+// Follows only the newest grant. Otherwise a stale grant could evict memory for nothing.
 void LeaseClient::Follow(Device& device, int64_t now_ns) {
   subject_.SetHostLimit(device.grant);
   subject_.SetBudget(device.grant, now_ns + device.grant.deadline_ms * kMillisecond);
@@ -282,7 +280,7 @@ bool LeaseClient::HasPlanner(uint32_t device) {
          used->registered;
 }
 
-// A connection that turns out to be gone is for Step to notice.
+// Step notices a lost connection.
 bool LeaseClient::AskPlan(const protocol::AskPlan& ask, int file) {
   return HasPlanner(ask.device) && channel_->Send(ask, {&file, 1}) == protocol::Sent::kSent;
 }
@@ -308,14 +306,14 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   asked.wanted_bytes = use.wanted_bytes;
   asked.own_limit_bytes = settings_.own_limit_bytes;
   asked.own_host_limit_bytes = settings_.own_host_limit_bytes;
-  // Also without a grant: who began while there was no agent holds what the launcher allowed.
+  // Even without a grant: a job that began without an agent holds up to its own budget.
   asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
   asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
   device.said_held_bytes = asked.held_bytes;
   device.said_held_ns = now_ns;
   device.is_held_back = !device.has_grant && asked.held_bytes > 0;
   device.registered = Say(asked, now_ns);
-  // Serials of another agent begin anew.
+  // A new agent counts its serials anew.
   device.confirmed_bytes = device.grant.budget_bytes;
   device.confirmed_host_bytes = device.grant.host_bytes;
   device.said = {};
@@ -334,7 +332,7 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   if (is_done) return;
   const DeviceUse use = subject_.Read(device.number);
   const int64_t held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
-  // Others may have the rest of the host memory at once, but for what has still to go there.
+  // Other jobs get the rest of the host memory at once, except what pending evictions need.
   const int64_t leaves_bytes = held_bytes - device.grant.budget_bytes;
   const int64_t host_bytes = std::max(device.grant.host_bytes, use.host_bytes + leaves_bytes);
   const auto is_news = [](int64_t confirmed, int64_t held, int64_t granted) {
@@ -372,7 +370,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   usage.refused_allocations = use.refused_allocations;
   ReportHostNeed(device, use.host_need_bytes, now_ns);
   ReportParts(device, use, now_ns);
-  // Who wakes, or wants more than it may have, does not wait for its turn.
+  // A job that wakes, or wants more than its grant, reports at once.
   const bool is_urgent = usage.active != device.said.active ||
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
                           usage.wanted_bytes > device.said.wanted_bytes + kPieceBytes);
@@ -382,7 +380,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   device.said_ns = now_ns;
 }
 
-// For who looks at the node: nothing is decided by it.
+// For observers of the node only. The agent decides nothing by these figures.
 void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.said_parts_ns < interval_ns_) return;
@@ -397,7 +395,7 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   device.said_parts_ns = now_ns;
 }
 
-// Who lacks some does not wait for its turn: a call may wait for it.
+// A job short of host memory reports at once: a call may wait for it.
 void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kHostNeedVersion ||
       host_need_bytes == device.said_need_bytes)

@@ -12,7 +12,7 @@ void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind) {
            : claims_.push_back({address, std::numeric_limits<CUdeviceptr>::max(), Kind::kTouches});
 }
 
-// Every address in the memory lies in bytes of which the call says this.
+// Whether every named address in the memory lies in bytes with a claim of this kind.
 bool Claims::AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named,
                        Kind kind) const {
   return std::all_of(named.begin(), named.end(), [&](CUdeviceptr address) {
@@ -41,7 +41,7 @@ bool Claims::AreApart() const {
   });
 }
 
-// (Note [Roles])
+// See Note [Roles].
 Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const {
   const CUdeviceptr end = memory.base + memory.requested_bytes;
   std::size_t in_it = 0, reads = 0, whole = 0;
@@ -58,10 +58,9 @@ Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named
   return Role::kReadsAndWrites;
 }
 
-// Its end, too, or what the allocation has behind it, may be how a launch names the memory.
+// A launch may name memory by its end, or by an address in the allocation's padding.
 void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
-  constexpr CUdeviceptr kBehindBytes =
-      2 << 20;  // allocations' sizes are rounded up to no more than this
+  constexpr CUdeviceptr kBehindBytes = 2 << 20;  // sizes are rounded up by at most this
   for (Claim& claim : claims_) {
     const bool is_named = std::any_of(named.begin(), named.end(), [&claim](CUdeviceptr address) {
       return address >= claim.begin &&
@@ -77,8 +76,7 @@ void Claims::NoteAnything() {
   }
 }
 
-// Of several, some may have been made when the driver refuses the others. Wherever the source is
-// said to be, it is read.
+// Some of several transfers may have happened although the driver refused others.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone) {
   const bool is_single = is_alone && transfers.size() == 1;
   for (const Transfer& transfer : transfers) {

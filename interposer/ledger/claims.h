@@ -1,27 +1,21 @@
-// What a call promises about the bytes of the memory that it names: read only, or overwritten
-// whole.
+// What a call promises about the bytes that it names: only read, or all overwritten.
 //
-// Made by the hooks of copies and sets for themselves, and by those of cuDNN and cuBLAS for the
-// launches in their calls; read by execute. Lives on the caller's stack, on one thread. Owns
-// nothing.
+// The hooks of copies and sets make claims for themselves, those of cuDNN and cuBLAS for the
+// launches inside their calls. execute reads them. On one thread's stack; owns nothing.
 //
 // Note [Roles]
-// A role is a promise about bytes, so nothing is promised that the function's documentation does
-// not say: an input is what it takes as `const`, an output is overwritten when nothing of the
-// former output is blended in and its description leaves no gap. What a call says of one pointer
-// holds for the bytes that its description covers. An allocation is read only when all that the
-// call says of it is, and when every address that a launch names in it lies in such bytes. It is
-// overwritten when one output covers all of it and nothing else that the call says lies in it: an
-// output in place of an input is not. That what was there is dead holds until the first launch that
-// names it; from then on the call's own work may be in it.
-//
-// A call of several parts (a graph, a batch) does what they do together: what one part may write is
-// written, and nothing is dead, since another part may read it before. Only a call that is a single
-// copy or set overwrites.
-//
-// What a call clobbers (the statistics of a batch norm, a convolution's workspace) it may also
-// read, but nothing of it gets into what it overwrites. Only whoever makes the call's launch again
-// asks for that (execute/recompute_record.h); for all others it is memory like any other.
+// A role is a promise about bytes, so a claim needs the function's documentation. An input is a
+// `const` parameter. An output is overwritten if no former output is blended in and its description
+// has no gaps. A claim covers the bytes of the pointer's description.
+// An allocation is only read if all claims on it are reads and cover every address that a launch
+// names in it. It is overwritten if one output covers all of it and no other claim lies in it. An
+// output in place of an input does not overwrite. The old bytes are dead only until the call's
+// first launch that names them. After that they may be the call's own work.
+// The parts of a graph or batch count together. Bytes that one part may write count as written. Old
+// bytes are not dead, as another part may read them first: only a single copy or set overwrites.
+// A call may read bytes that it clobbers (a batch norm's statistics, a convolution's workspace).
+// They do not influence the bytes that it overwrites. Only recomputation uses this claim
+// (execute/recompute_record.h). Otherwise clobbered memory counts as read and written.
 #pragma once
 
 #include <cstddef>
@@ -38,25 +32,23 @@ namespace spillway::interposer {
 enum class Role : std::uint8_t {
   kReadsAndWrites,  // or nothing is known
   kReads,
-  kOverwrites,  // all that the program asked for; what was there is not read
+  kOverwrites,  // all requested bytes; the old bytes are not read
 };
 
 class Claims {
  public:
   // The call writes none of these bytes.
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
-  // It gives every one of these bytes a value, or needs them as scratch memory, and reads none
-  // before.
+  // The call sets each of these bytes, or uses them as scratch memory, and reads no old ones.
   void Overwrites(CUdeviceptr address, std::size_t bytes) {
     Add(address, bytes, Kind::kOverwrites);
   }
-  // These are written, perhaps read before, and have no influence on the bytes that are
-  // overwritten.
+  // The call writes, and may read, these bytes. They do not influence the overwritten bytes.
   void Clobbers(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kClobbers); }
-  // Something there, in a way that is not known.
+  // The call uses memory there in an unknown way.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
-  // By its documentation the call gives the same bytes whenever its inputs are the same.
+  // The documentation promises equal output for equal input.
   void IsRepeatable() { is_repeatable_ = true; }
   bool is_repeatable() const { return is_repeatable_; }
 
@@ -67,18 +59,16 @@ class Claims {
     bool holds(CUdeviceptr address) const { return address >= begin && address < end; }
   };
   std::span<const Claim> all() const { return {claims_.begin(), claims_.size()}; }
-  // What is said of the address; kTouches where it is nothing, or not one thing.
+  // The claim on the address. kTouches if there is none, or if claims differ.
   Kind KindAt(CUdeviceptr address) const;
-  // What is said of one byte is one thing.
+  // No byte has two different claims.
   bool AreApart() const;
 
   bool empty() const { return claims_.empty(); }
-  // Of a launch that names these addresses.
   Role RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const;
 
-  // A launch has named these: what was in them counts from now on.
+  // A launch has named these addresses: their old bytes are no longer dead.
   void NoteNamed(std::span<const CUdeviceptr> named);
-  // A launch may have reached anything.
   void NoteAnything();
 
  private:
@@ -89,7 +79,7 @@ class Claims {
   bool is_repeatable_ = false;
 };
 
-// What copies and sets do to memory is all that they do. Not `is_alone`: the call does more.
+// Adds the claims of copies and sets. `is_alone`: the call does nothing else.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone = true);
 
 }  // namespace spillway::interposer

@@ -49,8 +49,7 @@ void Contents::Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, st
   const Words& words = source.words_;
   for (auto at = words.lower_bound(from); at != words.end() && at->first < from + bytes; ++at) {
     const bool whole = from + bytes - at->first >= sizeof(CUdeviceptr);
-    // What was overwritten may be what the copy finds: it may be ahead of the overwriting
-    // operation.
+    // Includes overwritten words: the copy may run before the overwriting operation.
     if (whole && at->second.state != State::kFreed)
       found.push_back({at->first - from + to, at->second.word});
   }

@@ -1,20 +1,16 @@
-// What device memory is known to hold: which address of ours lies at which device address.
+// Which address of ours lies at which device address, as far as copies and sets show.
 //
-// Called by execute, which tells what copies and sets put where, with the contents lock held;
-// empty() by any thread without it. Owns plain facts about addresses; whose memory they lie in, and
-// whether anything lives where they point, is asked of the ledger when a fact is used.
+// execute reports copies and sets, with the contents lock held; any thread may call empty() without
+// it. Owns plain facts about addresses. When a fact is used, the ledger tells in which allocation
+// it lies and what lives where it points.
 //
-// A pointer that was overwritten or freed is kept for a while: work on other streams may be ahead
-// of the overwriting operation and still follow it, and what a freed block held explains what is
-// found in the next one.
-//
+// An overwritten or freed pointer is kept for a while. Work on other streams may still follow an
+// overwritten pointer. A freed block's content explains words that a scan finds in the next block.
 // Invariants
-//  1. A pointer occupies eight bytes; at one place at most one pointer is current, all others there
-//  were overwritten.
-//  2. What is current is visited; what was overwritten is visited until `is_over` says that nobody
-//  can see it any
-//     more; what was freed is never visited.
-// Never: looks into memory (word_scan.h does).
+//  1. A pointer occupies eight bytes. At most one pointer at a place is current.
+//  2. Current pointers are visited. Overwritten pointers are visited until `is_over` says that no
+//     work can see them. Freed pointers are never visited.
+// Never: reads memory (word_scan.h does).
 #pragma once
 
 #include <atomic>
@@ -28,14 +24,13 @@
 
 namespace spillway::interposer {
 
-// The operation that overwrote something: its place in its stream (execute/timeline.h). No stream:
-// it is over.
+// The overwriting operation's place in its stream (execute/timeline.h). Null: complete.
 struct Overwrite {
   const void* stream = nullptr;
   std::uint64_t sequence = 0;
 };
 
-// Addresses of ours and where they lie.
+// An address of ours, and the place where it lies.
 struct HeldWord {
   CUdeviceptr at;
   CUdeviceptr word;
@@ -46,20 +41,20 @@ class Contents {
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
-  // The bytes are overwritten; whatever pointers they held are current no more.
+  // The bytes are overwritten: pointers in them are no longer current.
   void Erase(CUdeviceptr base, std::size_t bytes, Overwrite by);
   void Put(const HeldWord& held);
-  // As Erase(to) and Put of all that is current in the source, which may overlap the destination.
+  // Erases `to`, then puts all pointers that the copy may find in the source, which may overlap.
   void Copy(CUdeviceptr to, const Contents& source, CUdeviceptr from, std::size_t bytes,
             Overwrite by);
-  // The program has freed the bytes: nobody follows what they hold, until they are overwritten it
-  // stays an explanation.
+  // The program has freed the bytes: nothing follows their pointers. Until they are overwritten,
+  // the pointers still explain words in them.
   void Freed(CUdeviceptr base, std::size_t bytes);
-  // The addresses serve something else from now on.
+  // The addresses are reused for something else.
   void Forget(CUdeviceptr base, std::size_t bytes);
 
   bool HoldsAny(CUdeviceptr base, std::size_t bytes) const;
-  // A copy or set has put this word there, and nothing is known to have followed it.
+  // A copy or set has put this word there, even if it was overwritten or freed since.
   bool Explains(const HeldWord& held) const;
   template <class IsOver, class Visit>
   void ForAll(IsOver is_over, Visit visit) {
@@ -68,9 +63,9 @@ class Contents {
               visit);
   }
 
-  // Calls visit(word, overwrite) for each pointer in the bytes that work may find there, with the
-  // operation that overwrote it, if any; is_over(overwrite) says whether what it overwrote can be
-  // seen no more. Forgets that.
+  // Calls visit(word, overwrite) for each pointer that work may find in the bytes. `overwrite` is
+  // the operation that overwrote it, if any. is_over(overwrite) tells whether no work can see the
+  // pointer any more; such pointers are forgotten.
   template <class IsOver, class Visit>
   void ForEach(CUdeviceptr base, std::size_t bytes, IsOver is_over, Visit visit) {
     auto at = FirstOverlapping(base);
@@ -97,7 +92,7 @@ class Contents {
   Words::const_iterator FirstOverlapping(CUdeviceptr base) const;
   Words::iterator Remove(Words::iterator at);
 
-  Words words_;  // by the place where they lie
+  Words words_;  // by place
   std::atomic<std::size_t> count_{0};
 };
 

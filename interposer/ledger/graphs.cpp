@@ -22,7 +22,7 @@ void KeepOneOfEach(std::vector<Item>* items) {
   items->erase(std::unique(items->begin(), items->end()), items->end());
 }
 
-// Of a node that does nothing, what it names on the device.
+// For a disabled node: its device addresses become mere words.
 NodeFacts OnlyNames(NodeFacts facts) {
   for (const WriteFacts& write : facts.writes) {
     if (const auto* set = std::get_if<SetFacts>(&write)) {
@@ -56,8 +56,7 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
   return ordered;
 }
 
-// Of an updated executable any node may be the one that is switched off. Then nothing is promised
-// of what copies and sets do.
+// In an updated executable any node may be the disabled one: copies and sets promise nothing.
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const Executable& executable) {
   auto sum = std::make_shared<NodeFacts>();
   const bool any_may_be_off = executable.is_updated && !executable.off.empty();
@@ -90,7 +89,7 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);
   if (found == executables_.end()) return;
-  NodeFacts& known = found->second.nodes[node];  // in an updated one beside what it was before
+  NodeFacts& known = found->second.nodes[node];  // an updated executable keeps old facts
   facts.enabled = known.enabled;
   facts.place = known.place;
   known = std::move(facts);

@@ -1,33 +1,26 @@
-// Which device memory each instantiated graph names: what its nodes were given, as facts.
+// Which device memory each instantiated graph names, as facts about its nodes' parameters.
 //
-// Called by the hooks of graphs (entry/hooks_graph.cpp) on any thread; synchronises itself. Owns
-// the facts; what was found for a launch stays valid while the caller holds it, whatever is changed
-// meanwhile.
+// The graph hooks (entry/hooks_graph.cpp) call it on any thread; synchronises itself. Owns the
+// facts. A launch's facts stay valid while the caller holds them, whatever changes meanwhile.
 //
-// A graph that is launched needs all that its nodes name, together, from the launch to its end;
-// between launches it needs nothing, and its memory moves as any other does. So an executable holds
-// nothing: it is looked up at each launch.
+// A launched graph needs all memory of its nodes together, from the launch to its end. Between
+// launches its memory moves like any other, so an executable is looked up at each launch.
 //
 // Note [What a graph names is asked of the driver]
-// Facts are not gathered while a program captures or adds nodes; they are read from the finished
-// graph when it is instantiated. So captured and added nodes, clones, children and changed
-// parameters are all one case, and what a program removes or never instantiates costs nothing.
+// Facts are read from the finished graph when it is instantiated, not gathered while a program
+// captures or adds nodes. So captured and added nodes, clones, children and changed parameters are
+// one case. Nodes that a program removes or never instantiates cost nothing.
 //
 // Note [Freed while a graph names it]
-// Memory that is freed while an executable names it is free: its addresses may serve another
-// allocation. That is CUDA's own rule: after cuMemFree the driver may give the addresses to the
-// next cuMemAlloc, and a launch that still touches them is the program's error. A launch that only
-// carries them, as parameters that no kernel follows, is not: freed addresses among those of a
-// launch are passed over.
-//
+// Memory that is freed while an executable names it is free: its addresses may be reused. That is
+// CUDA's own rule. After cuMemFree the driver may give the addresses to the next cuMemAlloc, and a
+// launch that touches them is the program's error. A launch that only carries them in unused
+// parameters is correct. So freed addresses among a launch's addresses are skipped.
 // Invariants
-//  1. An executable that is not known is one whose instantiation was not seen.
-//  2. What nodes write is told in an order in which they may run: a copy comes behind what brought
-//  the bytes it copies.
-//  3. Facts only grow between an instantiation and the next update of all nodes: a changed node's
-//  old facts go. What a
-//     disabled node names stays named, but nothing is taken for read or written by it: the memory
-//     may be gone.
+//  1. An unknown executable is one whose instantiation was not seen.
+//  2. Writes are in a possible order of execution: a copy comes after the writes of its source.
+//  3. A changed node loses its old facts; otherwise facts only grow until all nodes are updated. A
+//     disabled node's addresses stay named, but not as read or written: the memory may be gone.
 #pragma once
 
 #include <cstddef>
@@ -44,7 +37,7 @@
 
 namespace spillway::interposer {
 
-// What one node writes without reading anything.
+// Bytes that one node writes without reading any.
 struct SetFacts {
   CUdeviceptr base;
   std::size_t width_bytes;
@@ -57,16 +50,16 @@ using WriteFacts = std::variant<CUDA_MEMCPY3D, SetFacts>;
 struct NodeFacts {
   std::vector<CUfunction> kernels;
   std::vector<CUdeviceptr> words;   // of kernels and stream memory operations: may be addresses
-  std::vector<WriteFacts> writes;   // in the order in which they happen
+  std::vector<WriteFacts> writes;   // in order of execution
   std::size_t allocated_bytes = 0;  // by memory nodes
   bool complete = true;             // false: it may name more than was found
-  bool enabled = true;              // false: launches leave the node out
-  std::size_t place = 0;  // in an order in which each node comes after those that it waits for
+  bool enabled = true;              // false: launches skip the node
+  std::size_t place = 0;            // in a topological order
 
   void Add(NodeFacts&& other);
 };
 
-// By the handle of the node in the graph that was instantiated.
+// Keyed by the node's handle in the instantiated graph.
 using GraphFacts = std::map<CUgraphNode, NodeFacts>;
 
 std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes);
@@ -74,38 +67,33 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes);
 class GraphLedger {
  public:
   void Instantiated(CUgraphExec executable, GraphFacts facts);
-  // All nodes have other parameters now, those of another graph with nodes of its own. The
-  // executable's are still named by the graph that it was made from, and those that were switched
-  // off remain so (programming guide, "Individual node enable"). Nothing happens to executables
-  // that are not known.
+  // All nodes now have the parameters of another graph's nodes. The executable's nodes are still
+  // named by the graph it was made from, and disabled nodes stay disabled (programming guide,
+  // "Individual node enable"). Ignores unknown executables.
   void Updated(CUgraphExec executable, GraphFacts facts);
   void NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFacts facts);
   void NodeSwitched(CUgraphExec executable, CUgraphNode node, bool enabled);
 
   struct Launch {
-    std::shared_ptr<const NodeFacts> facts;  // null: not known
-    bool brings_new_kernels = false;         // that were not looked at in this executable
+    std::shared_ptr<const NodeFacts> facts;  // null: unknown executable
+    bool brings_new_kernels = false;         // kernels that no scan of this executable has checked
   };
   Launch AboutToLaunch(CUgraphExec executable);
-  // What a launch with these facts has done was looked at.
+  // A post-launch scan has checked a launch with these facts.
   void MarkScanned(CUgraphExec executable, const NodeFacts& facts);
 
   struct Executable {
     GraphFacts nodes;
-    std::set<CUgraphNode> off;  // of the graph that it was made from
-    bool is_updated =
-        false;  // `nodes` are of another graph: which is which is not known, but for one alone
-    std::shared_ptr<const NodeFacts> sum;  // null when a node has changed since it was made
-    std::vector<CUfunction> scanned;       // kernels, in order
+    std::set<CUgraphNode> off;  // disabled; of the graph that it was made from
+    bool is_updated = false;    // `nodes` are another graph's: unmatched, unless there is one
+    std::shared_ptr<const NodeFacts> sum;  // null if a node has changed since it was made
+    std::vector<CUfunction> scanned;       // kernels, sorted
   };
   using Executables = std::unordered_map<CUgraphExec, Executable>;
-  // Of an executable that is about to be destroyed: the driver may give its handle to another
-  // thread at once.
-  using Taken = Executables::node_type;  // empty: not known
+  // The entry of an executable about to be destroyed: the driver may reuse its handle at once.
+  using Taken = Executables::node_type;  // empty: unknown
   Taken Take(CUgraphExec executable);
-  // It was not destroyed.
   void PutBack(Taken taken);
-  // By its memory nodes.
   static std::size_t AllocatedBytes(const Taken& taken);
 
   std::size_t size() const;

@@ -28,8 +28,7 @@ CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   return region ? region->base : 0;
 }
 
-// The span grows first: bounds that are read in between are too wide rather than too narrow. The
-// end of a region counts.
+// The span grows first: bounds read in between are too wide, never too narrow. The end counts.
 void HostRegions::WidenBounds(const HostRegion& region) {
   const bool is_first = span_.load() == 0;
   const CUdeviceptr begin = is_first ? region.base : std::min(lowest_.load(), region.base);
@@ -108,7 +107,7 @@ HostRegions::Scan HostRegions::Read(CUdeviceptr word, WordBounds bounds) {
   const bool is_sample = !scan.is_whole;
   for (std::size_t offset = 0; offset < region->bytes; offset += step_bytes)
     ReadPage(*region, offset, bounds, &scan);
-  // Where a page of the sample holds one, others may.
+  // If a sampled page holds an address, the other pages may, too.
   if (is_sample && !scan.held.empty()) {
     scan.held.clear();
     scan.leads_on.clear();

@@ -1,22 +1,18 @@
-// Memory that the processor reads and kernels reach where it lies: pinned, registered and managed
-// memory of the program's.
+// Host memory that kernels access in place: the program's pinned, registered and managed memory.
 //
-// Filled by the hooks of such memory on any thread, before it can be named and until just before it
-// goes; looked up by hooks and jobs. One for the process, never destroyed. Synchronises itself; its
-// lock is a leaf. Owns plain facts.
+// The hooks of such memory fill it on any thread, from before the program can name it until just
+// before its free. Hooks and jobs look addresses up. One for the process, never destroyed.
+// Synchronises itself; its lock is a leaf. Owns plain facts.
 //
 // Note [Addresses in memory of the host's]
-// The program may write an address of ours there at any time, without a call: no scan of a payload
-// shows it. So what a launch names or can reach of such memory is looked through when it is
-// launched, up to kWholeOnHostBytes in full. Of more a page in sixteen is looked at; and who
-// launches knows that it was not all (Scan::is_whole).
-//
+// The program may write an address of ours there at any time, without a call, so no payload scan
+// shows it. Therefore each launch scans such memory that it names or can reach. Up to
+// kWholeOnHostBytes are scanned in full; of more memory, one page in sixteen. Scan::is_whole tells
+// the launch whether the scan was complete.
 // Invariants
-//  1. What is in the table may be read: the hook takes a region out before the driver frees it, and
-//  waits for who reads.
-//  2. An address that was such memory once lies within the bounds for good.
-//  3. Registered memory is the program's own, which may unmap it without a word: the kernel reads
-//  it for us.
+//  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
+//  2. The bounds include every address that ever was in a region.
+//  3. The program may unmap registered memory unseen, so the kernel reads it for us.
 // Never: calls the driver.
 #pragma once
 
@@ -39,46 +35,43 @@ inline constexpr std::size_t kWholeOnHostBytes = std::size_t{1} << 20;
 
 struct HostRegion {
   enum class Reading : std::uint8_t { kDirect, kRegistered, kNone };
-  CUdeviceptr base;  // as kernels name it
+  CUdeviceptr base;  // address for kernels
   std::size_t bytes;
   const std::byte* data;
   Reading reading;
-  CUcontext context;  // with which it goes
+  CUcontext context;  // the region ends with it
 };
 
 class HostRegions {
  public:
   static HostRegions& Instance();
 
-  // A cheap first look, without a lock: false for words that lead to no region.
+  // Fast check without a lock: false for words in no region.
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
-  // The word lies in a region, or at its end: a kernel may be given the end of an array to count
-  // down from.
+  // The word lies in a region, or at its end: a kernel may receive an array's end and count down.
   bool Holds(CUdeviceptr word) { return BaseOf(word) || BaseOf(word - 1); }
-  // Where the region that the word leads to begins; 0: there is none.
+  // The begin of the region that the word leads to; 0: none.
   CUdeviceptr BaseOf(CUdeviceptr word);
-  // What MightHold compares with.
   static WordBounds Bounds() {
     const CUdeviceptr lowest = lowest_.load(std::memory_order_relaxed);
     return {lowest, lowest + span_.load(std::memory_order_relaxed)};
   }
 
   static bool AnyEver() { return span_.load(std::memory_order_relaxed) != 0; }
-  // Whether what copies bring from the program's memory holds an address of a region.
+  // Whether copies from the program's memory bring an address of a region.
   bool AreBroughtBy(const Transfers& transfers);
 
   void Add(const HostRegion& region);
-  // The region that the processor reads at `data`, which is about to go.
+  // Removes and returns the region that the CPU reads at `data`, before it is freed.
   std::optional<HostRegion> Take(const void* data);
   void ContextEnded(CUcontext context);
 
-  // What lies in the region that the word leads to.
   struct Scan {
     bool is_whole = true;
     std::vector<HeldWord> held;         // within bounds
-    std::vector<CUdeviceptr> leads_on;  // to other regions
+    std::vector<CUdeviceptr> leads_on;  // words that lead to other regions
   };
   Scan Read(CUdeviceptr word, WordBounds bounds);
 
@@ -91,7 +84,6 @@ class HostRegions {
   static inline constinit std::atomic<CUdeviceptr> lowest_{0};
   static inline constinit std::atomic<std::size_t> span_{0};
   base::Mutex mutex_{base::LockRank::kPools};
-  // Guarded by mutex_.
   std::map<CUdeviceptr, HostRegion> regions_ SPILLWAY_GUARDED_BY(mutex_);
 };
 

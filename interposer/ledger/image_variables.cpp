@@ -17,7 +17,7 @@ constexpr Elf64_Half kCudaMachine = 190;  // EM_CUDA
 constexpr char kVariablesPrefix[] = ".nv.global";
 constexpr std::uint32_t kWrapperMagic = 0x466243b1;  // fatbinary_section.h, __fatBinC_Wrapper_t
 constexpr std::uint32_t kContainerMagic = 0xba55ed50;
-constexpr std::size_t kUnknownBytes = SIZE_MAX;  // the image says
+constexpr std::size_t kUnknownBytes = SIZE_MAX;  // the image tells its size
 
 template <class Value>
 Value ReadAt(const char* bytes, std::size_t offset) {
@@ -26,7 +26,7 @@ Value ReadAt(const char* bytes, std::size_t offset) {
   return value;
 }
 
-// What stands before each payload of a container; only lengths are looked at.
+// The headers of a container's entries; only their lengths are used.
 struct ContainerHeader {
   std::uint32_t magic;
   std::uint16_t version;
@@ -40,7 +40,7 @@ struct EntryHeader {
   std::uint64_t payload_bytes;
 };
 
-// A code object that may lie anywhere: nothing in it need be aligned.
+// A code object in memory. It may be unaligned.
 class CodeObject {
  public:
   CodeObject(const char* file, std::size_t bytes) : file_(file), bytes_(bytes) {}
@@ -52,7 +52,6 @@ class CodeObject {
            header.e_shentsize == sizeof(Elf64_Shdr);
   }
 
-  // False when it does not hold together.
   bool Collect(std::vector<std::string>* names) const {
     const std::size_t count = SectionCount();
     if (!Holds(Header().e_shoff, count * sizeof(Elf64_Shdr)) || NamesSection() >= count)
@@ -76,7 +75,7 @@ class CodeObject {
   bool Holds(std::size_t offset, std::size_t bytes) const {
     return offset <= bytes_ && bytes <= bytes_ - offset;
   }
-  // Beyond what 16 bits can count the first section says. (elf(5))
+  // Numbers beyond 16 bits are in the first section. (elf(5))
   std::size_t SectionCount() const {
     return Header().e_shnum ? Header().e_shnum : Section(0).sh_size;
   }
@@ -88,7 +87,7 @@ class CodeObject {
                ? file_ + strings.sh_offset + offset
                : "";
   }
-  // Where a symbol's section does not fit into 16 bits, a table beside that of the symbols has it.
+  // Section indices beyond 16 bits are in a table beside the symbols.
   std::size_t SectionOf(const Elf64_Sym& symbol, std::size_t place, std::size_t count) const {
     if (symbol.st_shndx != SHN_XINDEX) return symbol.st_shndx;
     for (std::size_t i = 0; i < count; ++i) {
@@ -150,8 +149,7 @@ ImageVariables Sorted(ImageVariables all) {
 
 }  // namespace
 
-// The shortest image, PTX, has fewer bytes than a header that is looked at: its first ones are
-// looked at one by one.
+// PTX images may be smaller than a header, so their first bytes are compared one by one.
 ImageVariables VariablesOf(const void* image) {
   ImageVariables all;
   const auto* bytes = static_cast<const char*>(image);

@@ -1,22 +1,17 @@
-// The device variables that a module's image declares: read from the symbol tables of the code
-// objects in it.
+// The device variables that a module's image declares, from the symbol tables of its code objects.
 //
-// Called by the hooks of module loading, after the driver has accepted the image; pure but for the
-// file that ReadFile maps.
+// The module hooks call it after the driver has accepted the image. Pure but for file mappings.
 //
 // Note [Device variables are listed]
-// A device variable can hold an address that kernels follow without a parameter that leads there,
-// and no call of the driver lists variables. The image does: a code object is an ELF file whose
-// symbol table names each variable of `.nv.global*` with its size, and the driver says where a
-// variable of that name lies. Names and sizes are all that is read; constants are not listed, since
-// no kernel writes them and copies to them are seen. Variables of less than eight bytes hold no
-// address.
-//
-// Compilers hand over code objects alone (NVRTC, Triton, nvJitLink), or several in a container: one
-// per architecture, and PTX. Each entry of a container begins with its own length and its
-// payload's. The objects of one container have one source, so one that can be read is enough. PTX
-// and compressed objects are not read: an image of nothing else is not readable, and its variables
-// are known only as far as the program asks for them.
+// Kernels can follow an address in a device variable without a parameter that leads there, and no
+// driver call lists variables. The image does. A code object is an ELF file: its symbol table names
+// each variable of `.nv.global*` with its size. The driver tells the address for a name. Only names
+// and sizes are read. Constants are not listed: no kernel writes them, and copies to them are seen.
+// Variables below eight bytes hold no address.
+// Compilers deliver single code objects (NVRTC, Triton, nvJitLink), or containers with one code
+// object per architecture, and PTX. Each container entry begins with its own length and its
+// payload's. All objects of a container have one source, so one readable object suffices. PTX and
+// compressed objects are not read: then only variables that the program looks up are known.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +25,7 @@ struct ImageVariables {
   std::vector<std::string> names;  // of variables that can hold an address, each once
 };
 
-// `image` as cuModuleLoadData, cuModuleLoadFatBinary and cuLibraryLoadData take it: its length is
-// its own to say.
+// `image` as for cuModuleLoadData and its kin: it tells its own length.
 ImageVariables VariablesOf(const void* image);
 ImageVariables VariablesOfFile(const char* path);
 

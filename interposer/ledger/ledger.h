@@ -1,24 +1,21 @@
-// What is allocated: finds the allocation that an address lies in.
+// Finds the allocation that an address lies in.
 //
-// Find is called by every hook that sees device addresses, on any thread, without a lock. The
-// others are called with the state lock held. Owns nothing: allocations belong to execute, which
-// adds them when they are born and removes them when they are freed, and which never gives the
-// memory of an Allocation or a SlabPlan back: a Find that is under way may still answer one that
-// was removed a moment ago.
+// Every hook that sees device addresses calls Find, on any thread, without a lock. All other calls
+// need the state lock. Owns nothing: execute owns the allocations, adds them and removes them at
+// their free. execute never deletes an Allocation or a SlabPlan, because a concurrent Find may
+// still return one that was just removed.
 //
 // Note [Beside an allocation]
-// A kernel may be given the end of an array to count down from (reverse iterators), or a place
-// before its beginning (arrays that count from one). Each range has a granule behind it that
-// belongs to nobody (address_arena.h, invariant 1): an address there, in no allocation, stands for
-// the allocations on both sides. One that is farther away cannot be told.
-//
+// A kernel may receive the end of an array to count down from (reverse iterators), or a place
+// before its begin (arrays that count from one). The granule behind each range is unused
+// (address_arena.h, invariant 1). An address there, in no allocation, stands for the allocations on
+// both sides. An address farther away cannot be attributed.
 // Invariants
-//  1. Each granule (2 MiB) of address space belongs to at most one range or one slab
-//  (address_arena.h, invariant 1).
-//     Ranges and slabs are whole granules, a slab is one.
-//  2. Find answers the allocation in which an address lies, or null; one past the end is null.
-// Cost: two dependent loads for an address that is ours, one for most that are not.
-// Never: looks at residency.
+//  1. Each granule (2 MiB) of address space belongs to at most one range or slab (address_arena.h,
+//     invariant 1). Ranges and slabs are whole granules; a slab is one.
+//  2. Find returns the allocation that contains the address, or null. One past the end is null.
+// Cost: two dependent loads for an address of ours, one for most others.
+// Never: checks residency.
 #pragma once
 
 #include <array>
@@ -29,12 +26,12 @@
 
 namespace spillway::interposer {
 
-// A slab as the ledger sees it: blocks of one size, from `base`.
+// A slab: blocks of one size, from `base`.
 struct SlabPlan {
   CUdeviceptr base = 0;
   size_t block_bytes = 0;
   size_t block_count = 0;
-  const std::atomic<Allocation*>* blocks = nullptr;  // null entry: block is free
+  const std::atomic<Allocation*>* blocks = nullptr;  // null entry: free block
 };
 
 class Ledger {
@@ -44,19 +41,16 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // A cheap first look: false for words that can be no managed address, nor one beside managed
-  // memory.
+  // Fast check: false for words that are neither managed addresses nor beside managed memory.
   bool MightBeManaged(CUdeviceptr word) const {
     return word >= lowest_.load(std::memory_order_relaxed) &&
            word < highest_.load(std::memory_order_relaxed);
   }
 
-  // What MightBeManaged compares with: lowest <= word < highest.
   CUdeviceptr lowest() const { return lowest_.load(std::memory_order_relaxed); }
   CUdeviceptr highest() const { return highest_.load(std::memory_order_relaxed); }
 
-  // An address in each allocation that begins or ends within a granule of `address`, if that lies
-  // in none.
+  // For an address in no allocation: an address in each allocation within a granule of it.
   base::InlineVector<CUdeviceptr, 2> Beside(CUdeviceptr address) const {
     base::InlineVector<CUdeviceptr, 2> found;
     if (Find(address)) return found;
@@ -66,7 +60,6 @@ class Ledger {
     return found;
   }
 
-  // The address lies in an allocation, or beside one.
   bool LeadsToAny(CUdeviceptr address) const { return Find(address) || !Beside(address).empty(); }
 
   void AddRange(Allocation* range);

@@ -1,18 +1,13 @@
-// Physical memory that the program holds itself (cuMemCreate): by which handles and mappings, until
-// the last is gone.
+// Physical memory that the program holds itself (cuMemCreate), with its handles and mappings.
 //
-// Called by the hooks, on any thread; synchronises itself. Owns plain facts. Who pays for the
-// memory is the caller's affair: a name that comes back when the memory has ended.
-//
+// Called by the hooks, on any thread; synchronises itself. Owns plain facts. `payer` is an opaque
+// value that is returned when the memory ends.
 // Invariants
-//  1. Memory ends when every reference to its handle has been released and every mapping of it
-//  unmapped, in whatever order
-//     (cuMemRelease: "the memory will be freed when all outstanding mappings are unmapped and all
-//     references released").
-//  2. The driver may give a handle or an address out anew as soon as it has ended: ends are noted
-//  before any other thread
-//     can note a beginning of the same name, as the driver's call is made with the lock held. It
-//     does not wait.
+//  1. Memory ends when all references to its handle are released and all its mappings are unmapped,
+//     in any order (cuMemRelease: "the memory will be freed when all outstanding mappings are
+//     unmapped and all references released").
+//  2. The driver may reuse a handle or an address as soon as it has ended. So the driver's call is
+//     made with the lock held, and its end is noted before a new beginning. The call does not wait.
 // Never: holds memory, or asks the driver anything.
 #pragma once
 
@@ -36,11 +31,10 @@ class OwnMappings {
   using Ended = std::vector<Memory>;
 
   void Created(CUmemGenericAllocationHandle handle, const Memory& memory);
-  // The program asked for the handle of what is mapped at the address.
   void Retained(CUmemGenericAllocationHandle handle, CUdeviceptr address);
   void Mapped(CUdeviceptr base, CUmemGenericAllocationHandle handle);
 
-  // `call()` is the driver's; what ends with it is answered in `ended`.
+  // `call()` is the driver's. `ended` receives the memory that ends with it.
   template <class Call>
   CUresult Release(CUmemGenericAllocationHandle handle, Ended* ended, Call call) {
     const base::MutexLock lock(mutex_);
@@ -59,7 +53,7 @@ class OwnMappings {
  private:
   struct Physical {
     Memory memory;
-    size_t holders = 0;  // references of handles, and mappings
+    size_t holders = 0;  // references to handles, and mappings
   };
   struct Handle {
     std::shared_ptr<Physical> physical;

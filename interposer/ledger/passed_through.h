@@ -1,7 +1,6 @@
-// Device memory that the driver serves to the application and that counts against the budget: what,
-// how much, whose.
+// Device memory that the driver serves to the program and that counts against the budget.
 //
-// Called by Charges with the state lock held. Owns nothing; an entry lives from the driver's
+// Charges calls it with the state lock held. Owns nothing. An entry lives from the driver's
 // allocation until its free, or the end of its context.
 #pragma once
 
@@ -15,13 +14,11 @@ namespace spillway::interposer {
 
 class PassedThrough {
  public:
-  // `key` names it: its address or its handle. Answers the bytes that the entry of that name had
-  // before: the driver gives a name out anew as soon as it is free, which may be before its end is
-  // noted here.
+  // `key`: its address or handle. Returns the bytes of a former entry with the same key. The driver
+  // may reuse a key before the former entry's end is noted here.
   size_t Add(std::uint64_t key, size_t bytes, CUcontext context);
-  // The bytes that end with it; 0 when there is no such entry.
+  // Returns the entry's bytes; 0: no such entry.
   size_t Remove(std::uint64_t key);
-  // The bytes of all that end with the context.
   size_t RemoveAllIn(CUcontext context);
 
  private:

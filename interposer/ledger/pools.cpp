@@ -16,7 +16,7 @@ std::uint64_t RoundedTo(std::uint64_t bytes, std::uint64_t unit) {
   return (bytes + unit - 1) / unit * unit;
 }
 
-// As the driver's pools do: small pieces share granules, large ones have their own.
+// As in the driver's pools: small pieces share granules, large ones have their own.
 std::uint64_t PieceBytes(std::size_t bytes) {
   return RoundedTo(bytes, bytes < kSmallBelow ? kSmallUnit : kGranule);
 }
@@ -180,7 +180,7 @@ void Pools::TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes) {
   NoteSpare(account);
 }
 
-// Counts the account among those that a wait may take something from, or no more.
+// Counts whether a wait may take memory from the account.
 void Pools::NoteSpare(Account* account) {
   const bool spare =
       !account->destroyed && account->figures.reserved_bytes > LeastReserved(account->figures);

@@ -1,21 +1,15 @@
-// What each memory pool of the program's would say of itself if its memory were the driver's own:
-// used and reserved bytes, their peaks, and which pool an address came from. The memory itself is
-// ranges and slabs like any other.
+// What each of the program's memory pools would report if the driver served it: used and reserved
+// bytes, their peaks, and each address's pool. The memory is in ordinary ranges and slabs.
 //
-// Called by the hooks of stream-ordered allocation and of pools, and by waits, on any thread. One
-// for the process, never destroyed. Synchronises itself; its lock is a leaf.
+// The hooks of stream-ordered allocation and pools call it, and waits, on any thread. One for the
+// process, never destroyed. Synchronises itself; its lock is a leaf.
 //
-// A pool is served from the job's memory (kServed) as long as nothing asks for more than bytes in
-// this process on the pool's own device. Otherwise it is the driver's (kDriver), with the reason,
-// and what it allocates is counted.
-//
+// A pool is served from the job's memory (kServed) while the program only needs bytes in this
+// process on the pool's own device. Otherwise the driver serves it, counted, for the reason given.
 // Invariants
-//  1. used_bytes of a pool is the sum of its live allocations; reserved_bytes is at least that, in
-//  whole granules.
-//  2. Reserved memory shrinks only as the documents allow: at a wait, to the release threshold; by
-//  a trim.
-//  3. A pool that was destroyed is forgotten with its last allocation; a new pool may have its
-//  handle before that.
+//  1. used_bytes is the sum of live allocations; reserved_bytes at least that, in whole granules.
+//  2. Reserved memory shrinks as documented: at a wait, to the release threshold, and by a trim.
+//  3. A destroyed pool is forgotten with its last allocation; its handle may be reused before.
 // Never: calls the driver; knows where bytes are.
 #pragma once
 
@@ -36,7 +30,7 @@ enum class PoolService : std::uint8_t {
   kServed,    // from the job's memory
   kExported,  // its memory can be exported to other processes
   kHost,      // it lies on the host
-  kCapped,    // it has a maximum size or a use of its own
+  kCapped,    // it has a maximum size or a special usage
   kManaged,   // the driver moves its memory
   kShared,    // other devices may access it
   kUnknown,   // not made by a call that we saw
@@ -55,33 +49,29 @@ class Pools {
  public:
   static Pools& Instance();
 
-  // A pool was made, or is its device's default pool.
   void Add(CUmemoryPool pool, CUdevice device, PoolService service);
   void Destroyed(CUmemoryPool pool);
-  // Other devices may access the pool: what it allocates from now on is the driver's.
+  // Other devices may access the pool: the driver serves its future allocations.
   void Share(CUmemoryPool pool);
   PoolService Service(CUmemoryPool pool, CUdevice* device);
-  // Another device may access the pool, or may not any more; whether any may now.
+  // Another device gains or loses access. Returns whether any device has access now.
   bool SetPeer(CUmemoryPool pool, CUdevice peer, bool allowed);
-  // The live allocations that were served from the job's memory, before the pool was shared.
+  // The live allocations that the job's memory served, from before the pool was shared.
   std::vector<CUdeviceptr> ServedFrom(CUmemoryPool pool);
 
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
-  // The pool that the address came from, if that one lives and is the driver's: it may keep the
-  // memory.
+  // Returns the address's pool if the driver serves it and it still exists: it may keep the memory.
   CUmemoryPool Freed(CUdeviceptr address);
-  // The pool that the address came from, if it was one.
   bool PoolOf(CUdeviceptr address, CUmemoryPool* pool);
 
-  // False when the pool is none of ours.
   bool Read(CUmemoryPool pool, PoolFigures* figures);
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);
-  // Those that live and are the driver's, on a device; costs a load when there are none.
+  // Existing pools that the driver serves on a device. Costs a load if there are none.
   std::vector<CUmemoryPool> Drivers();
-  // A wait has completed: pools give back what is above their thresholds. `threshold(pool)` asks
-  // the driver, without the lock. Costs a load when no pool has anything to give.
+  // After a wait pools give back memory above their thresholds. `threshold(pool)` asks the driver,
+  // without the lock. Costs a load if no pool has spare memory.
   template <class Threshold>
   void Waited(Threshold threshold) {
     if (spare_pools_.load(std::memory_order_relaxed) == 0) return;
@@ -90,7 +80,7 @@ class Pools {
     for (std::size_t i = 0; i < count; ++i) TrimTo(spare[i], threshold(spare[i]));
   }
 
-  // The device's current pool, as it was last told; null when it must be asked for.
+  // The device's current pool as last known; null: it must be queried.
   CUmemoryPool Current(CUdevice device) const;
   void SetCurrent(CUdevice device, CUmemoryPool pool);
   void ForgetCurrent();
@@ -121,13 +111,11 @@ class Pools {
   void NoteSpare(Account* account) SPILLWAY_REQUIRES(mutex_);
   std::size_t Spare(std::array<CUmemoryPool, 16>* pools);
 
-  // Synchronises itself.
-  std::atomic<int> spare_pools_{0};  // that hold more than they use
+  std::atomic<int> spare_pools_{0};  // pools that hold more than they use
   std::atomic<std::size_t> pieces_count_{0};
   std::atomic<bool> any_drivers_{false};
   std::array<std::atomic<CUmemoryPool>, kDevices> current_{};
   base::Mutex mutex_{base::LockRank::kPools};
-  // Guarded by mutex_.
   std::unordered_map<CUmemoryPool, std::shared_ptr<Account>> accounts_ SPILLWAY_GUARDED_BY(mutex_);
   std::unordered_map<CUdeviceptr, Piece> pieces_ SPILLWAY_GUARDED_BY(mutex_);
 };

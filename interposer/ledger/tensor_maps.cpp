@@ -24,8 +24,7 @@ constexpr std::size_t kBuckets = std::size_t{1} << 14;
 constinit std::array<std::atomic<Entry*>, kBuckets> buckets{};
 constinit std::atomic<bool> any{false};
 
-// Two products of each word with odd constants, folded: every bit of the content reaches both
-// halves.
+// Two folded products of each word with odd constants: every bit reaches both halves.
 Fingerprint Of(const void* bytes) {
   std::array<std::uint64_t, kTensorMapBytes / sizeof(std::uint64_t)> words;
   std::memcpy(words.data(), bytes, sizeof words);
@@ -58,7 +57,7 @@ void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address) {
     const_cast<Entry*>(known)->address.store(address, std::memory_order_release);
     return;
   }
-  // Two threads that note the same content at once make two entries; the newer one is found first.
+  // Two threads that note equal content at once make two entries; the newer one is found first.
   auto* const made = new Entry{fingerprint, {address}, first};
   while (!bucket.compare_exchange_weak(first, made, std::memory_order_acq_rel)) made->next = first;
   any.store(true, std::memory_order_release);

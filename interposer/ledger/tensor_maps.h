@@ -1,24 +1,20 @@
-// Which memory a tensor map names: 128 opaque bytes that the driver encoded from an address.
+// The memory that a tensor map names: the driver encodes an address into 128 undocumented bytes.
 //
-// NoteTensorMap is called by the hooks of the four functions that encode one, the others by
-// everything that looks through bytes for addresses (launch parameters, graph nodes, payloads of
-// copies): any thread, no lock. Owns its entries; they are never given back, 32 bytes for each
-// different map that the program has encoded.
+// The hooks of the four encoding functions call NoteTensorMap. All scans for addresses call the
+// others (launch parameters, graph nodes, payloads of copies). Any thread, no lock. Owns its
+// entries and never frees them: 32 bytes for each different map that the program has encoded.
 //
-// A map is known by its content: programs copy the bytes as they like, into structs, parameters and
-// device memory, and the content tells the address, since the driver encodes it. It is recognised
-// at multiples of 64 bytes, as the driver and the hardware demand. Maps that a kernel changes
-// (tensormap.replace in PTX) are not seen: what they name is found as any pointer in device memory
-// is, by a full scan or by parking.
+// A map is recognised by its content, because programs copy the bytes freely into structs,
+// parameters and device memory. It lies at multiples of 64 bytes, as the driver and the hardware
+// demand. Maps that a kernel changes (tensormap.replace in PTX) are not seen. Their addresses are
+// found like other pointers in device memory: by a full scan, or by parking.
 //
 // Note [Maps by fingerprint]
-// Of the content only 128 bits are kept. A random pair of maps has the same ones with a chance of
-// 2^-128; and a map taken for another only makes the wrong memory stay, beside what its own noting
-// then overwrites.
-//
+// Only 128 bits of the content are kept. Two random maps collide with a chance of 2^-128. A map
+// taken for another only keeps the wrong memory resident.
 // Invariants
-//  1. What was noted before a call began is found by that call.
-//  2. The address of the newest noting of a content counts.
+//  1. A call finds all maps that were noted before it began.
+//  2. The newest address of a content counts.
 // Never: takes a lock; reads memory that its caller did not name.
 #pragma once
 
@@ -33,14 +29,13 @@ inline constexpr std::size_t kTensorMapAlignment = 64;
 
 void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address);
 
-// False until the first noting: most programs have none.
+// False until the first map is noted: most programs have none.
 bool AnyTensorMaps();
 
-// The address that the 128 bytes name, or 0 when they are no map that was noted.
+// The address that the 128 bytes name, or 0 if they are no known map.
 CUdeviceptr TensorMapAddress(const void* bytes);
 
-// Calls found(offset, address) for each map in `size_bytes` at `data`, at `first` and every 64
-// bytes from there.
+// Calls found(offset, address) for each map in `data`, from offset `first` on, every 64 bytes.
 template <class Found>
 void ForEachTensorMap(const void* data, std::size_t size_bytes, std::size_t first, Found found) {
   if (!AnyTensorMaps()) return;

@@ -1,7 +1,6 @@
-// What a copy or set puts into device memory: from where, to where, in which shape.
+// A copy or set into device memory: source, destination and shape.
 //
-// Made by the copy hooks on the caller's stack, read by execute after the driver accepted the call.
-// Owns nothing.
+// The copy hooks make it on their stack; execute reads it after the driver accepted the call.
 #pragma once
 
 #include <cstddef>
@@ -14,9 +13,9 @@ namespace spillway::interposer {
 
 struct Transfer {
   enum class Source : std::uint8_t {
-    kHost,    // `from` is memory that the processor may read
+    kHost,    // `from` is memory that the CPU may read
     kDevice,  // `from` is a device address
-    kOther,   // a constant, an array: nothing that could hold an address
+    kOther,   // a constant or an array: no addresses
   };
   Source source = Source::kOther;
   CUdeviceptr to = 0;

@@ -1,13 +1,11 @@
-// Whether work may show: whether the host, or another process or device, may see what it does
-// without a call that Spillway sees. Whoever waited for such work may look at once.
+// Whether work is visible: the host, another process or another device may see its effect without a
+// call that Spillway sees. An observer who waited for such work may read it at once.
 //
-// Called by the hooks on any thread, without a lock. One for the process. Which memory the host
-// sees where it lies is known by HostRegions.
-//
+// Called by the hooks on any thread, without a lock. One for the process. HostRegions knows the
+// memory that the host accesses in place.
 // Invariant
-//  1. From the first launch that is given an address of such memory on, or the first copy that
-//  brings one into device memory,
-//     kernels may keep it anywhere: all work shows, for good.
+//  1. Once a launch receives an address of such memory, or a copy brings one into device memory,
+//     kernels may keep it anywhere. From then on all work is visible, for good.
 // Never: calls the driver.
 #pragma once
 

@@ -1,18 +1,16 @@
-// Looks through bytes for words that may be addresses of ours.
+// Scans bytes for words that may be addresses of ours.
 //
-// Called by execute on any thread, without a lock, on bytes that the caller may read. Owns nothing.
+// execute calls it on any thread, without a lock, on bytes that the caller may read. Owns nothing.
 //
-// A kernel that follows a pointer in memory loads it as one aligned word of eight bytes; what lies
-// between such places is not looked at. An integer that looks like an address makes memory stay
-// that could have left, no more.
+// A kernel loads a pointer in memory as one aligned word of eight bytes. So only aligned words are
+// checked. An integer that looks like an address only keeps memory resident needlessly.
 //
 // Note [How much of a payload is scanned]
-// Up to kWholeBytes a payload is scanned in full: pointer tables, parameter blocks and node pools
-// that a program writes are mostly this small, and a scan (about 10 GB/s) then costs less than the
-// copy. Of larger payloads the beginning, the end and a page of every sixteen are looked at:
-// images, weights and tokens, which hold no addresses, pass at a sixteenth of the price. If one of
-// these pages holds an address, all of the payload is scanned. Pointers that lie thinly in large
-// payloads are left to the full scan (execute/memory_scan.h).
+// Payloads up to kWholeBytes are scanned in full. Pointer tables, parameter blocks and node pools
+// are mostly this small, and the scan (about 10 GB/s) costs less than the copy. Of larger payloads
+// the beginning, the end and one page in sixteen are scanned. Images, weights and tokens, which
+// hold no addresses, so pass at a sixteenth of the cost. If a sampled page holds an address, the
+// whole payload is scanned. The full scan (execute/memory_scan.h) finds rare pointers.
 #pragma once
 
 #include <algorithm>
@@ -29,15 +27,15 @@ inline constexpr std::size_t kWholeBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kScanPageBytes = 4096;
 inline constexpr std::size_t kPagesPerSample = 16;
 
-// The words that may be addresses of ours: lowest <= word < highest.
+// Words that may be addresses of ours: lowest <= word < highest.
 struct WordBounds {
   CUdeviceptr lowest = 0;
   CUdeviceptr highest = 0;
   bool Contain(CUdeviceptr word) const { return word - lowest < highest - lowest; }
 };
 
-// Calls found({at, word}) for each word within bounds of `bytes` at `data`, which lie or will lie
-// at device address `at`, at multiples of eight there.
+// Calls found({at, word}) for each word within bounds in the `bytes` at `data`. They lie, or will
+// lie, at device address `at`; only multiples of eight there are checked.
 template <class Found>
 void ScanWords(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds bounds,
                Found found) {
@@ -48,15 +46,13 @@ void ScanWords(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds b
     std::memcpy(&word, first + offset, sizeof word);
     if (bounds.Contain(word)) found(HeldWord{at + offset, word});
   }
-  // Tensor maps name memory without showing its address; such a map counts as a pointer in its
-  // first eight bytes.
+  // Tensor maps hide their address. A map counts as a pointer in its first eight bytes.
   ForEachTensorMap(data, bytes, -at % kTensorMapAlignment,
                    [&](std::size_t offset, CUdeviceptr address) {
                      if (bounds.Contain(address)) found(HeldWord{at + offset, address});
                    });
 }
 
-// Whether a look at some pages finds a word within bounds.
 inline bool LooksLikeHolding(const void* data, std::size_t bytes, CUdeviceptr at,
                              WordBounds bounds) {
   bool holds = false;

@@ -35,18 +35,15 @@ namespace {
 constexpr std::uint64_t kSecondNs = 1'000'000'000;
 constexpr std::uint64_t kAnswerPatienceNs = 5 * kSecondNs;
 constexpr std::uint64_t kQueuePatienceNs = 3600 * kSecondNs;
-// A little longer than an agent's grant is waited for (lease_client.cpp): then growth is released.
+// A little longer than LeaseClient waits for a grant. Then the job may grow again.
 constexpr std::uint64_t kHeldBackNs = 6 * kSecondNs;
-// A job whose peak did not rise for so long has shown what it wants; before, it wants all that it
-// may have.
+// A job is settled once its peak has not risen for this long. Until then it wants all it may have.
 constexpr std::uint64_t kSettledAfterNs = 10 * kSecondNs;
-// An exit waits no longer than this for the lease's thread.
+// The longest that an exit waits for the lease thread's lock.
 constexpr std::uint64_t kExitPatienceNs = 20'000'000;
-// Registrations and work are noticed so soon.
 constexpr std::int64_t kLongestPauseMs = 100;
 constexpr std::int64_t kShortPauseNs = 1'000'000;
-// While it may still grow a job asks for host memory for twice what it needs, and for a little to
-// begin with.
+// While it may still grow, a job asks for twice the host memory that it needs, and at least this.
 constexpr std::int64_t kFirstHostBytes = std::int64_t{1} << 30;
 
 LeaseClient::Settings SettingsOf(const Config& config) {
@@ -268,7 +265,7 @@ std::int64_t AgentSession::Wanted(Device* device, std::int64_t peak_bytes, std::
   return std::max(device->own_budget_bytes, peak_bytes) + own_host_bytes;
 }
 
-// What is added between the reading and the change of the budget is read again by who says it.
+// Memory allocated between Read and HoldBudget appears in the caller's next reading.
 void AgentSession::HoldGrowth(std::uint32_t number) {
   Device* const device = Find(number);
   if (!device || !device->memory || device->standing != Standing::kAlone) return;
@@ -289,7 +286,7 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
   if (Device* const device = Find(number)) Release(device);
 }
 
-// Also one that had waited for too long, and has nothing.
+// This includes a job that waited too long in the queue and holds no memory.
 void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   if (!device || device->standing != Standing::kQueued) return;
@@ -325,8 +322,7 @@ void AgentSession::Apply(Device* device) {
   device->memory->grants().SetHostLimit(static_cast<size_t>(device->granted_host_bytes));
   const auto budget_bytes =
       static_cast<size_t>(std::min(device->granted_bytes, device->own_budget_bytes));
-  // Who holds nothing may be left with nothing, until it wakes: a call waits then for what the
-  // agent grants, instead of being refused.
+  // A job that holds nothing may get a budget of 0. Its next call then waits for a grant.
   if (budget_bytes > 0)
     device->memory->grants().GrantBudget(budget_bytes);
   else
@@ -343,7 +339,7 @@ void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::Uni
   std::vector<HostSlab> came;
   for (std::uint32_t i = 0; i < slabs.slabs.count; ++i) {
     struct stat facts;
-    // What is mapped beyond a file's end faults when it is used.
+    // Accesses to a mapping beyond the end of its file fault.
     if (fstat(files[i].get(), &facts) != 0 || facts.st_size < slabs.slab_bytes ||
         slabs.slab_bytes <= 0)
       return;
@@ -353,8 +349,7 @@ void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::Uni
   HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
 }
 
-// How large the memory is, nobody can see at its file: what is too small, the driver refuses to
-// map.
+// The file does not tell its size. The driver refuses to map a file that is too small.
 void AgentSession::DriverSlabsCame(const protocol::DriverSlabs& slabs,
                                    std::vector<base::UniqueFd> files) {
   if (slabs.slab_bytes <= 0) return;
@@ -388,7 +383,7 @@ AgentSession::Standing AgentSession::StandingBy(protocol::AdmissionState state) 
   return state == protocol::AdmissionState::kQueued ? Standing::kQueued : Standing::kRejected;
 }
 
-// A job that runs already goes on, whatever a new agent says of its registration.
+// A running job continues, whatever a new agent answers to its registration.
 void AgentSession::Admission(const protocol::Admission& admission) {
   Device* const device = Find(admission.device);
   if (device && admission.state != protocol::AdmissionState::kAdmitted) Release(device);
@@ -419,7 +414,7 @@ void AgentSession::SessionLost() {
   planner_.Lost();
   for (Device& device : devices_) {
     Release(&device);
-    // Nobody is there who would grant it what others give back: it waits for an agent again.
+    // No agent is left that could grant the memory. The job waits for an agent again.
     if (device.standing == Standing::kAdmitted) device.standing = Standing::kQueued;
   }
 }
@@ -456,8 +451,8 @@ void AgentSession::StartThreads() {
   talks_ = base::StartQuietThread("spillway-lease", run, this);
 }
 
-// On the thread that exits; a forked child has not spoken to the agent. The agent hears of it
-// anyway, a little later, when the lease's thread is busy.
+// Runs on the exiting thread. A forked child has never spoken to the agent. If the lease thread is
+// busy, the agent learns of the exit a little later.
 void AgentSession::AtExit(int status, void* session) {
   auto* const self = static_cast<AgentSession*>(session);
   if (self->pid_ == getpid()) self->TellExit(status);
@@ -507,7 +502,7 @@ void AgentSession::ServeMemory() {
   }
 }
 
-// One that does nothing; null when there is none. It is to be answered.
+// Returns an idle job's memory, or null. The caller must report the result with Answered.
 JobMemory* AgentSession::TakeAsked() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
@@ -534,7 +529,7 @@ void AgentSession::Shrink() {
   }
 }
 
-// The next one; null when there is none. What was taken before is not touched any more.
+// Returns the next job's memory, or null. The caller no longer touches the one it took before.
 JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
@@ -557,7 +552,7 @@ void AgentSession::EndShrinking(std::uint64_t now_ns) {
   }
 }
 
-// False when the process ends.
+// Returns false when the process ends.
 bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
   const DriverSection section;
   const MutexLock lock(mutex_);

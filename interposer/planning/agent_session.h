@@ -1,32 +1,27 @@
-// Follows the node agent: says to it what this process uses, and makes what it grants the budgets
-// of the process's jobs.
+// The process's session with the node agent: reports memory use, turns grants into budgets.
 //
-// Attach and Detach are called by runtime, with its lock held. There is an instance only where the
-// launcher named an agent; it is never destroyed. Its first Attach starts two threads of its own,
-// all signals blocked, that take the locks of the jobs' memory like any calling thread: one talks
-// with the agent, so that a grant never waits for a plan being made; the other empties memory for a
-// budget that became less (Grants::MeetBudget), so that the agent hears meanwhile what has been
-// given back, and asks the devices of jobs that do nothing whether they are idle.
-//
+// Threads: runtime calls Attach and Detach with its lock held. The first Attach starts two threads
+// with all signals blocked. They take the locks of the jobs' memory like any calling thread.
+// - The lease thread talks with the agent. A grant therefore never waits for a plan in the making.
+// - The shrink thread empties memory after a budget was lowered (Grants::MeetBudget), while the
+//   lease thread reports progress. It also asks the devices of inactive jobs if they are idle.
+// Ownership: one instance, never destroyed. It exists only if the launcher named an agent.
 // Invariants
-//  1. A budget is the grant, but never more than the launcher allows.
-//  2. A job waits for the agent's first word in Attach, before its first allocation:
-//  kAnswerPatienceNs for an agent that is there and
-//     says nothing, kQueuePatienceNs in the queue. It does not wait for one that is not there, nor,
-//     in the queue, for one that is gone and does not come back (LeaseClient).
-//  3. Without an answer the launcher's budget stands until there is a grant; but from the moment on
-//  in which a job that has begun says to
-//     an agent what it holds it holds no more, until the agent grants, makes it wait or is gone, or
-//     has granted nothing in time. A job that is refused, or was queued for too long, has no device
-//     memory until there is one.
-//  4. When the agent is gone the last grant stays.
-//  5. After Detach the job's memory is not touched; after exit began nothing is, but that the agent
-//  is told of the exit if that takes
-//     no more than a moment.
-//  6. Host memory likewise; the job's link share is its plans' and its copies'.
-//  7. What the process holds when it exits stays its own until it has ended.
-//  8. A thread that cannot be started is done without: the one that talks empties memory too;
-//  without that one there is no agent.
+//  1. A job's budget is its grant, but at most the launcher's budget.
+//  2. Attach waits for the agent's first answer before the job's first allocation. It waits
+//     kAnswerPatienceNs for a silent agent and kQueuePatienceNs in the queue. It does not wait for
+//     an absent agent. A queued job stops waiting when the agent goes and stays away (LeaseClient).
+//  3. Without an answer the launcher's budget holds until the first grant. Once a running job has
+//     reported its memory to an agent, it may not grow beyond that. The hold ends when the agent
+//     grants, queues the job, is gone, or grants nothing in time. A job that was rejected, or
+//     queued for too long, has no device memory until there is a grant.
+//  4. When the agent is gone, the last grant stays.
+//  5. After Detach the job's memory is not touched. After exit began no memory is touched. The
+//     agent is still notified of the exit if that takes only a moment.
+//  6. Invariants 1 to 5 hold for host memory, too. Plans and copies obey the job's link share.
+//  7. Memory that the process holds at exit stays charged to it until the process has ended.
+//  8. If the shrink thread cannot start, the lease thread does its work. Without it there is no
+//     agent.
 #pragma once
 
 #include <unistd.h>
@@ -48,17 +43,17 @@ namespace spillway::interposer {
 
 class AgentSession final : public LeaseSubject, public LeaseConnector, public PlanWire {
  public:
-  // Null where there is no agent to follow.
+  // Returns null if there is no agent to follow.
   static AgentSession* Instance();
 
-  // Before the job's first allocation; waits.
+  // Blocks; call it before the job's first allocation.
   void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
   void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
-  // Lets the agent plan; where it does not, or is gone, that has nothing.
+  // Lets the agent plan. Returns no plans if the agent is gone or does not plan.
   PlanSource* planner() { return &planner_; }
 
  private:
-  // Admitted: its first grant comes when others have given back.
+  // kAdmitted: the first grant arrives when other jobs have given memory back.
   enum class Standing : std::uint8_t { kAsking, kAlone, kQueued, kRejected, kAdmitted, kGranted };
   struct Device {
     JobMemory* memory = nullptr;  // null: its context has ended
@@ -68,9 +63,9 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
     std::int64_t granted_host_bytes = 0;
     std::int64_t link_permille = 1000;
     protocol::LinkPlace place;
-    base::UniqueFd terms, lanes;  // none: it has no place
+    base::UniqueFd terms, lanes;  // empty: it has no place on the link
     Standing standing = Standing::kAsking;
-    bool is_held_back = false;  // its budget is what it had when it told an agent so
+    bool is_held_back = false;  // may not grow beyond what it reported to an agent
     Idleness idleness;
     std::int64_t wanted_peak_bytes = 0;
     std::uint64_t grown_ns = 0;
@@ -129,14 +124,13 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   const std::string address_;
   const int pid_ = getpid();
   bool threads_started_ = false, talks_ = false;  // guarded by runtime's lock
-  std::atomic<bool> shrinks_here_{false};         // the thread that talks does what the other would
+  std::atomic<bool> shrinks_here_{false};         // the lease thread does the shrink thread's work
   Notifier shrink_notifier_;
   RemotePlanner planner_{this};
   base::Mutex mutex_{base::LockRank::kPlannerThread};
   LeaseClient client_ SPILLWAY_GUARDED_BY(mutex_);
   std::array<Device, protocol::kMostDevices> devices_ SPILLWAY_GUARDED_BY(mutex_);
-  JobMemory* served_ SPILLWAY_GUARDED_BY(mutex_) =
-      nullptr;  // the memory that is being emptied, or asked, now
+  JobMemory* served_ SPILLWAY_GUARDED_BY(mutex_) = nullptr;  // memory being emptied or asked now
 };
 
 }  // namespace spillway::interposer

@@ -1,4 +1,4 @@
-// What the planner must know of the device and its link before anything was measured.
+// What the planner knows about a device and its link before anything is measured.
 //
 // Called once per job's memory. Pure.
 #pragma once
@@ -11,10 +11,10 @@ namespace spillway::interposer {
 
 struct KnownDevice {
   scheduler::DeviceModel model;
-  bool is_known = false;  // by its name; else it has the link that most have at least, 3.0 x16
+  bool is_known = false;  // by its name; otherwise PCIe 3.0 x16 is assumed
 };
 
-// Those that we have figures of: scheduler/networks/devices.h.
+// The known devices are in scheduler/networks/devices.h.
 KnownDevice DeviceModelFor(const std::string& device_name);
 
 }  // namespace spillway::interposer

@@ -1,9 +1,8 @@
-// When threads of ours may still call the driver.
+// Tells threads of ours whether they may still call the driver.
 //
-// Once the process has come to exit() the driver may shut down at any moment. A thread of ours that
-// is about to call it makes a DriverSection first and looks whether it still may; exit says that it
-// has begun and then waits, for a second at most, for the sections that there are. Any thread;
-// WatchExit before the first section.
+// From exit() on the driver may shut down at any moment. A thread of ours creates a DriverSection
+// before each driver call and asks may_call(). The exit first bars new sections, then waits for
+// open ones, for at most a second. Any thread may do this, after WatchExit.
 #pragma once
 
 namespace spillway::interposer {
@@ -20,7 +19,7 @@ class DriverSection {
   bool may_call_;
 };
 
-// Further calls do nothing. A forked child has no threads to wait for.
+// Only the first call has an effect. A forked child has no threads to wait for.
 void WatchExit();
 bool ThreadsMustEnd();
 

@@ -13,11 +13,11 @@ using scheduler::IterationPattern;
 using scheduler::PatternEvent;
 using State = DurationSamples::State;
 
-// What a kernel takes that reads and writes all it touches, on a device of no particular make.
+// For kernels without a sample: a generic device's bandwidth, for all bytes that they touch.
 constexpr std::int64_t kBytesPerSecond = 1'000'000'000'000;
 constexpr std::int64_t kLaunchNs = 4'000;
 
-// So many iterations are waited for.
+// Iterations to wait for missing samples.
 constexpr std::int64_t kPatience = 3;
 
 struct Mean {
@@ -56,7 +56,7 @@ void DurationMeasurement::NoteSample(Pending taken) {
   pending_.push_back(taken);
 }
 
-// The samples may be of more than one iteration, or not of all of one.
+// The samples may cover several iterations, or only a part of one.
 std::int64_t DurationMeasurement::IterationNs(DurationSamples* samples) const {
   const std::int64_t events = last_sampled_ - first_sampled_ + 1;
   if (!IsDone() || first_sample_ == 0 || 2 * events < pattern_->size()) return 0;

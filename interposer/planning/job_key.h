@@ -1,7 +1,6 @@
-// What tells one job from another when it is run again: its device and its program.
+// The key of a job across runs: its device's name, program file and first argument, if a file.
 //
-// Called once per job's memory. Two jobs of one key are told apart by their iterations'
-// fingerprints.
+// Called once per job's memory. Jobs with the same key differ by their iterations' fingerprints.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +8,6 @@
 
 namespace spillway::interposer {
 
-// From the device's name, the program's file and, where its first argument is a file (a script),
-// that.
 std::uint64_t JobKey(const std::string& device_name);
 
 }  // namespace spillway::interposer

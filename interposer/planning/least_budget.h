@@ -1,5 +1,5 @@
-// The least that a job could have planned with in its last two iterations: what cannot move (slabs
-// of small allocations) grows and shrinks within an iteration, and a plan is for all of it.
+// The least memory that was left for a plan during the last two iterations. Unmovable slabs grow
+// and shrink within an iteration, but a plan must fit at every moment.
 //
 // Used by the pipeline, one thread at a time. A plain value.
 #pragma once
@@ -12,7 +12,7 @@ namespace spillway::interposer {
 
 class LeastBudget {
  public:
-  // `budget_bytes`: the job's; `plannable_bytes`: what is left of it for what may move, now.
+  // `plannable_bytes`: the part of the budget that movable memory may use now.
   void Note(std::int64_t budget_bytes, std::int64_t plannable_bytes) {
     const std::int64_t change_bytes = budget_bytes - budget_bytes_;
     if (budget_bytes_ != 0 && last_bytes_ != kNone) last_bytes_ += change_bytes;
@@ -24,7 +24,7 @@ class LeastBudget {
     last_bytes_ = least_bytes_;
     least_bytes_ = kNone;
   }
-  // After the first Note; what does not fit any more may be negative.
+  // Valid after the first Note. Negative if unmovable memory exceeds the budget.
   std::int64_t bytes() const { return std::min(last_bytes_, least_bytes_); }
   std::int64_t budget_bytes() const { return budget_bytes_; }
 
@@ -32,8 +32,8 @@ class LeastBudget {
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t budget_bytes_ = 0;
-  std::int64_t last_bytes_ = kNone;   // of the iteration before
-  std::int64_t least_bytes_ = kNone;  // of this one
+  std::int64_t last_bytes_ = kNone;   // of the previous iteration
+  std::int64_t least_bytes_ = kNone;  // of the current iteration
 };
 
 }  // namespace spillway::interposer

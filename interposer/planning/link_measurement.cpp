@@ -11,7 +11,7 @@ using driver::Driver;
 
 constexpr std::size_t kBytes = std::size_t{8} << 20;  // of each copy
 
-// Two streams and two places on either side, one for each direction.
+// One stream and one buffer on either side for each direction.
 class Link {
  public:
   explicit Link(JobMemory* memory) : memory_(memory) {
@@ -90,7 +90,7 @@ class Link {
 
 }  // namespace
 
-// The first copy each way pays for what is only made at first use.
+// The first copy each way warms up: its result is overwritten.
 std::optional<scheduler::DeviceModel> WithMeasuredLink(JobMemory* memory,
                                                        scheduler::DeviceModel model) {
   Link link(memory);

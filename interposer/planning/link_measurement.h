@@ -1,9 +1,8 @@
-// How fast the link between host and device is, each way alone and both ways at once: a few copies
-// of our own.
+// Measures the link between host and device with a few copies: each way alone, then both at once.
 //
-// Called by the planner thread once per job, before its first plan, where the device's name says
-// nothing (device_model.h); the job's context is current. It waits for its copies, some
-// milliseconds, and takes device memory of the budget for that long.
+// The planner thread calls it once per job, before the first plan, if the device's name is unknown
+// (device_model.h). The job's context is current. It waits some milliseconds for its copies, and
+// meanwhile uses device memory of the budget.
 #pragma once
 
 #include <optional>
@@ -13,7 +12,7 @@
 
 namespace spillway::interposer {
 
-// The model with measured rates; nothing when there is no memory for it, or a copy fails.
+// Returns the model with measured rates; nothing if memory is short or a copy fails.
 std::optional<scheduler::DeviceModel> WithMeasuredLink(JobMemory* memory,
                                                        scheduler::DeviceModel model);
 

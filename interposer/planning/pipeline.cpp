@@ -16,48 +16,35 @@ using scheduler::IterationPattern;
 using scheduler::JobEvent;
 
 constexpr int kEventsAtOnce = 1 << 14;
-
-// A stored iteration is recognised by so many of its events, at least this share of it.
+// A stored iteration is recognised by this many of its events, and at least this share of them.
 constexpr std::int64_t kLeastRecognised = 8;
 constexpr std::int64_t kRecognisedShare = 2;
-// Stored iterations that were not recognised among so many times their events are not this job's.
+// A stored iteration is given up after this multiple of its events.
 constexpr std::int64_t kCandidatePatience = 4;
-
-// Recording ends after so many iterations of a plan, the last few without a miss: a longer
-// iteration that this one is a part of (gradient accumulation) has shown itself by then.
+// Recorded iterations of a plan. Longer ones (gradient accumulation) have then shown themselves.
 constexpr std::int64_t kRecordedIterations = 24;
 constexpr int kCleanIterations = 3;
-
-// The first iterations of a plan begin with memory where another one left it.
+// A plan's first iterations begin with memory where the previous plan left it.
 constexpr int kSettlingIterations = 2;
-
 constexpr std::int64_t kDriftPercent = 10;
 constexpr std::uint32_t kMostRelearnPatience = 64;
 constexpr std::size_t kMostKnown = 16;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
-
-// What cannot move grows during a job's first iteration: so much is left for that by a plan made
-// then.
+// Unmovable memory grows during a job's first iteration: an early plan leaves this much free.
 constexpr std::int64_t kEarlyReservePercent = 4;
-
-// An iteration that fits the budget is taken for the job's own after so many events without another
-// one.
+// An iteration that fits the budget is taken for the job's own after this many events.
 constexpr std::int64_t kFitsForEvents = 1 << 16;
 constexpr const char* kNoBetter = "its plan was no better than none, and was dropped";
-
-// A plan serves budgets down to its own, and up to so much more.
+// A plan serves budgets from its own up to this much more.
 constexpr std::int64_t kBudgetSlackPercent = 5;
-// More than that is planned for when it has lasted for so many iterations: what neighbours lend
-// comes and goes.
+// A larger budget is planned for after this many iterations: lent memory may soon be revoked.
 constexpr std::uint64_t kGrowthPatience = 3;
-
-// As the plan's walk is told it (Allocations::Know).
+// As Allocations::Know passes sizes to PlanWalk.
 std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
   return static_cast<std::int64_t>(
       RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
 }
 
-// The most that is alive at once, as it occupies the device.
 std::int64_t OccupiedPeakBytes(const IterationPattern& pattern) {
   scheduler::IterationProfile occupied = pattern.profile;
   for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
@@ -88,7 +75,7 @@ JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::Jo
   return out;
 }
 
-// Running mean over about eight.
+// Running mean over about eight values.
 std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
   const auto next = static_cast<std::uint64_t>(value);
   return mean == 0 ? next : mean - mean / 8 + next / 8;
@@ -148,7 +135,7 @@ bool Pipeline::KnowsEarlierRuns() const {
   return !options_.recalled.empty() || (options_.store && options_.store->Has(options_.job_key));
 }
 
-// The job's own store's come first.
+// Plans of the job's own store come first.
 std::vector<StoredPlan> Pipeline::PlansOfEarlierRuns() const {
   std::vector<StoredPlan> plans;
   if (options_.store) plans = options_.store->Find(options_.job_key);
@@ -185,9 +172,7 @@ void Pipeline::OfferToCandidates(const JobEvent& event) {
   });
 }
 
-// Its persistent buffers are allocations of this process, as far as they have been seen. How much
-// of the budget cannot move is not known so early: it was the same in the run that left the plan.
-// Another strategy's plan is made anew.
+// The unmovable part of the budget is still unknown. It is assumed to be as in the earlier run.
 void Pipeline::Recognise(Candidate* candidate) {
   auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
   for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
@@ -220,7 +205,7 @@ void Pipeline::Learned(Pattern pattern) {
   const bool is_measured =
       measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
   if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
-  // A loop comes before the iteration of an earlier run that it is a part of is recognised.
+  // A loop is learned before the stored iteration that contains it is recognised.
   const bool may_be_part =
       std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
         return scheduler::Contains(*candidate.pattern, *pattern);
@@ -231,7 +216,7 @@ void Pipeline::Learned(Pattern pattern) {
   awaited_.reset();
   const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
   if (is_dropped) counts_.not_planned_because = kNoBetter;
-  // A plan for a part of what has been found would move memory for that part's sake alone.
+  // A plan for a part of the new iteration would move memory for that part alone.
   if (is_dropped || (live_ && scheduler::Contains(*pattern, live_->pattern()))) Rest(pattern);
   if (is_dropped) return;
   const auto known = known_.find(pattern->fingerprint);
@@ -244,14 +229,13 @@ void Pipeline::Learned(Pattern pattern) {
   Ask(std::move(timed), known->second.plan, ReplanReason::kDrift);
 }
 
-// As long as the job does follow that: an evaluation does what training begins with.
+// Only while the job follows the plan: an evaluation begins like a training iteration.
 bool Pipeline::IsPartOfFollowed(const IterationPattern& pattern) const {
   const bool is_followed =
       live_ && (clean_in_a_row_ > 0 || tokens_ - tokens_adopted_ < 2 * live_->pattern().size());
   return is_followed && scheduler::Contains(live_->pattern(), pattern);
 }
 
-// Then the reactive policy moves nothing, once all of it has come.
 bool Pipeline::Fits(const IterationPattern& pattern) {
   if (pattern.fingerprint != peak_.fingerprint)
     peak_ = {pattern.fingerprint, OccupiedPeakBytes(pattern)};
@@ -264,8 +248,7 @@ void Pipeline::NoteFits(Pattern pattern) {
   fits_since_ = tokens_;
 }
 
-// The job is followed, and its memory moves by the reactive policy: so it is noticed when it does
-// something else.
+// Follows the job's events, so a change is noticed. The reactive policy moves its memory.
 void Pipeline::Rest(const Pattern& pattern) {
   const auto resting = RestingPlan(pattern, least_.bytes());
   if (!resting) return;
@@ -316,7 +299,7 @@ Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
   return proven;
 }
 
-// What cannot move may grow by a chunk, and the plan still serves.
+// Leaves a chunk free: the plan still serves when unmovable memory grows by one.
 void Pipeline::Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason) {
   const auto rival = known ? known_.end() : known_.find(timed->fingerprint);
   AskFor(least_.bytes() - options_.device.chunk_bytes, std::move(timed), std::move(known), false);
@@ -375,8 +358,7 @@ void Pipeline::Take(const Answer& answer) {
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
 }
 
-// Where its prediction says already that it is no better than none, or than one that was dropped,
-// nothing is tried.
+// Refuses a plan whose prediction is no better than no plan, or than a dropped plan.
 bool Pipeline::IsRefused(const PlanAnswer& plan) {
   const Pattern& pattern = plan.live->shared_pattern();
   const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
@@ -449,7 +431,7 @@ void Pipeline::JudgePlan(const IterationTime& time) {
   }
 }
 
-// The last few: a job that never does the same for long would gather plans without end.
+// Keeps the last few: a job that never repeats itself would gather plans without end.
 void Pipeline::Remember(Pattern pattern, scheduler::Plan plan) {
   const std::uint64_t fingerprint = pattern->fingerprint;
   known_[fingerprint] = {std::move(pattern), std::move(plan), ++remembered_};
@@ -471,11 +453,11 @@ void Pipeline::KeepInStore(const PlanAnswer& answer) {
                        .budget_bytes = answer.live->budget_bytes(),
                        .job_budget_bytes = least_.budget_bytes(),
                        .without_ns = verdicts_.WithoutNs(ConditionsOf(answer.live->pattern()))};
-  stored.plan.strategy = options_.strategy->name();  // one may have taken another's plan
+  stored.plan.strategy = options_.strategy->name();  // the plan may be another strategy's
   options_.store->Keep(options_.job_key, stored);
 }
 
-// In a thread of the program to ask the driver costs the program time: it is done now and then.
+// On a thread of the program, asking the driver costs the program time. It is done now and then.
 bool Pipeline::MayAskDriver(std::uint64_t now_ns) {
   constexpr std::uint64_t kCallsPerQuestion = 16;
   return now_ns != 0 || ++calls_ % kCallsPerQuestion == 0;
@@ -487,9 +469,9 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     if (!monitor_) continue;
     counts_.iterations_followed += time.is_planned;
     NoteStep(time.duration_ns);
-    if (time.pattern != live_->pattern().fingerprint) continue;  // of the plan before
+    if (time.pattern != live_->pattern().fingerprint) continue;  // of the previous plan
     JudgePlan(time);
-    if (time.is_planned == IsResting()) continue;  // likewise, or it is tried what goes without one
+    if (time.is_planned == IsResting()) continue;  // of the previous plan, or a trial without one
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
@@ -524,8 +506,7 @@ void Pipeline::Judge(DriftVerdict verdict) {
   job_->BeginRecording();
 }
 
-// Where an iteration is bound by the program's own pace, no measurement makes the prediction true:
-// it is measured again only when it takes another time than when it was measured last.
+// If the program's own pace bounds an iteration, no measurement makes the prediction true.
 bool Pipeline::TakesAnotherTime() {
   const auto measured_ns = static_cast<std::int64_t>(counts_.measured_iteration_ns.load());
   const std::int64_t change_ns = std::abs(measured_ns - replanned_at_ns_);
@@ -534,8 +515,7 @@ bool Pipeline::TakesAnotherTime() {
   return true;
 }
 
-// Iterations end where the pattern has gone by in the events, and without events where the job says
-// so.
+// The end of an iteration shows in the events, or, without recording, in the job's own count.
 void Pipeline::NoteBudget() {
   const std::int64_t budget_bytes = job_->BudgetBytes(), plannable_bytes = job_->PlannableBytes();
   least_.Note(budget_bytes, plannable_bytes);
@@ -552,12 +532,10 @@ void Pipeline::NoteBudget() {
   least_.Note(budget_bytes, plannable_bytes);
 }
 
-// Of what is measured or followed; 0 before that.
 std::int64_t Pipeline::PatternSize() const {
   return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
 }
 
-// Whether a plan for that budget is one for the budget of now.
 bool Pipeline::Serves(std::int64_t planned_bytes) const {
   // The chunk that Ask leaves free is no reason to ask again, however small the budget.
   const std::int64_t slack_bytes = std::max(base::scale(planned_bytes, kBudgetSlackPercent, 100),
@@ -578,8 +556,7 @@ void Pipeline::FollowBudget() {
     Ask(live_->shared_pattern(), std::nullopt, reason);
 }
 
-// Operations are proven while events are recorded, each when it comes by: a plan that was made
-// before is made again.
+// Operations are proven one by one while events are recorded. New proofs allow a better plan.
 void Pipeline::FollowProofs() {
   if (!asked_ || request_ || measurement_ || (IsResting() && Fits(*asked_)) ||
       !std::exchange(may_be_proven_, false))
@@ -589,8 +566,7 @@ void Pipeline::FollowProofs() {
     Ask(proven, std::nullopt, ReplanReason::kProofs);
 }
 
-// A stored plan that drops what operations make waits until this process has proven them, or
-// learned the iteration itself.
+// A stored plan with recomputation waits until this process has proven its operations.
 void Pipeline::FollowAwaited() {
   if (!awaited_ || request_ || !IsProven(*awaited_)) return;
   const StoredPlan stored = *std::exchange(awaited_, std::nullopt);

@@ -1,25 +1,18 @@
-// From a job's events to the plan that it follows: learns its iteration, measures it, asks for a
-// plan, hands it over, and watches whether it keeps fitting.
+// From a job's events to its plan: learns the iteration, measures it, asks for a plan, hands it to
+// the job, and checks that it keeps fitting.
 //
-// Called by the planner thread for one job, with the planner thread's lock held and the job's
-// context current:
+// The planner thread calls it for one job, with its lock held and the job's context current:
 //     request = pipeline.Collect(now);
-//     answer = Answer(*request);           without the lock: planning takes time
+//     answer = Solve(*request);            without the lock: planning takes time
 //     pipeline.Take(answer);               and so on, while there is a request
 // Ownership: the job and the store outlive it. Counts may be read on any thread.
-//
 // Invariants
-//  1. A plan is handed over only when the validator and the cost model agreed to it for the budget
-//  of that moment.
-//  2. Events are recorded only until a plan has been followed for a while, and again when it no
-//  longer fits.
-//  3. Operations run again only by plans that were made or accepted since this process has proven
-//  that they may.
-//  4. A plan is followed only while it is better than none (plan_judge.h): one that is not is
-//  refused before it is followed, where its
-//     prediction says so already, or dropped. An iteration whose memory fits the budget gets no
-//     plan.
-//  5. Without times (`now` stands still) what it does depends on the events alone.
+//  1. A plan is handed over only if the validator and the cost model accept it for the budget.
+//  2. Recording ends when a plan was followed for a while, and resumes when it no longer fits.
+//  3. Operations run again only if this process proved them before the plan was made or accepted.
+//  4. A plan is followed only while it is better than none (plan_judge.h). Otherwise it is refused
+//     by its prediction, or dropped later. An iteration that fits the budget gets no plan.
+//  5. Without times (`now` stands still) the pipeline depends on the events alone.
 // Never: waits for the device.
 #pragma once
 
@@ -50,28 +43,23 @@ namespace spillway::interposer {
 
 using scheduler::StoredPlan;
 
-// Counters of one job, for the report.
 struct PipelineCounts {
   std::atomic<std::uint64_t> iterations_followed{0};  // of the adopted plans
   std::atomic<std::uint64_t> plans_adopted{0};
-  std::atomic<std::uint64_t> plans_from_store{0};  // of these
-  std::atomic<std::uint64_t> plans_from_agent{
-      0};  // likewise: it made them, or kept them for this program
-  std::atomic<std::uint64_t> plans_refused{0};  // they would not run within the budget
-  std::atomic<std::uint64_t> plans_invalid{0};  // the validator refused them
-  std::atomic<std::uint64_t> plans_dropped{0};  // they were no better than none
-  std::atomic<std::uint64_t> planned_at_iteration{
-      0};  // the job's iterations until the first plan, by its events; 0: none
-  std::atomic<std::uint64_t> planning_ns{0};             // time that strategies took
-  std::atomic<std::uint64_t> predicted_iteration_ns{0};  // of the plan that is followed
-  std::atomic<std::uint64_t> lower_bound_ns{0};          // no plan's iteration is shorter
-  std::atomic<std::uint64_t> measured_iteration_ns{0};   // a running mean over its iterations
-  std::atomic<std::uint64_t> without_plan_iteration_ns{
-      0};  // what one took without a plan; 0: not known
+  std::atomic<std::uint64_t> plans_from_store{0};  // of plans_adopted
+  std::atomic<std::uint64_t> plans_from_agent{0};  // of plans_adopted: made or kept by the agent
+  std::atomic<std::uint64_t> plans_refused{0};     // they would not run within the budget
+  std::atomic<std::uint64_t> plans_invalid{0};     // the validator refused them
+  std::atomic<std::uint64_t> plans_dropped{0};     // they were no better than none
+  std::atomic<std::uint64_t> planned_at_iteration{0};       // counted by events; 0: no plan yet
+  std::atomic<std::uint64_t> planning_ns{0};                // time that strategies took
+  std::atomic<std::uint64_t> predicted_iteration_ns{0};     // of the plan that is followed
+  std::atomic<std::uint64_t> lower_bound_ns{0};             // no plan's iteration is shorter
+  std::atomic<std::uint64_t> measured_iteration_ns{0};      // a running mean over its iterations
+  std::atomic<std::uint64_t> without_plan_iteration_ns{0};  // by the reactive policy; 0: unknown
   std::array<std::atomic<std::uint64_t>, protocol::kReplanReasonNames.size()>
-      replans{};  // plans in the place of others
-  std::atomic<std::uint64_t> steps_ns{
-      0};  // of the iterations followed, together; and how many took how long
+      replans{};                           // plans that replaced others
+  std::atomic<std::uint64_t> steps_ns{0};  // total of the followed iterations
   std::array<std::atomic<std::uint64_t>, protocol::kStepSeconds.size() + 1> steps_by_time{};
   std::atomic<const char*> not_planned_because{
       "nothing has been recorded: all that it wants fits"};  // null: it has a plan
@@ -80,11 +68,11 @@ struct PipelineCounts {
 struct PipelineOptions {
   const scheduler::Strategy* strategy = nullptr;
   scheduler::DeviceModel device;
-  PlanStore* store = nullptr;  // null: none
+  PlanStore* store = nullptr;  // may be null
   std::uint64_t job_key = 0;
   PlanSource* elsewhere = nullptr;        // null: plans are made here
-  int device_number = 0;                  // by which it knows the device
-  std::vector<StoredPlan> recalled = {};  // what it had of earlier runs
+  int device_number = 0;                  // the device's number for `elsewhere`
+  std::vector<StoredPlan> recalled = {};  // plans of earlier runs that `elsewhere` keeps
 };
 
 class Pipeline {
@@ -94,14 +82,13 @@ class Pipeline {
   using Request = PlanningRequest;
   using Answer = PlanningAnswer;
 
-  // A plan to be made; nothing when there is none to make now. `more`: there is more to do at once.
+  // Returns a plan to be made, if any. `more`: there is more to do at once.
   std::optional<Request> Collect(std::uint64_t now_ns, bool* more);
   static Answer Solve(const Request& request) { return MakeOrTakePlan(request); }
   void Take(const Answer& answer);
 
-  // Whether there is something to recognise from the first event on.
+  // Whether a plan of an earlier run may be recognised from the first event on.
   bool KnowsEarlierRuns() const;
-  // What the planner thread's patience depends on.
   bool IsRecording() const { return recorder_.IsRecording(); }
   const PipelineCounts& counts() const { return counts_; }
 
@@ -116,7 +103,7 @@ class Pipeline {
   struct Known {
     Pattern pattern;  // with durations
     scheduler::Plan plan;
-    std::uint64_t turn = 0;  // of all that have been remembered
+    std::uint64_t turn = 0;  // increases with each plan remembered
   };
 
   void Drain(bool* more);
@@ -166,14 +153,13 @@ class Pipeline {
   const PipelineOptions options_;
   // Synchronises itself.
   PipelineCounts counts_;
-  // The planner thread's.
+  // Guarded by the PlannerThread's lock.
   std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
   std::vector<scheduler::JobTouch> touches_;
   std::vector<Candidate> candidates_;
-  std::optional<StoredPlan>
-      awaited_;  // recognised; to be served once all that it runs again is proven
+  std::optional<StoredPlan> awaited_;  // recognised; waits until all that it runs again is proven
   std::map<std::uint64_t, Known> known_;  // by fingerprint
-  std::uint64_t remembered_ = 0;          // plans that have been put there
+  std::uint64_t remembered_ = 0;          // plans that were ever put into known_
   std::optional<DurationMeasurement> measurement_;
   std::optional<Request> request_;
   std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
@@ -184,33 +170,32 @@ class Pipeline {
     decltype(scheduler::IterationPattern::fingerprint) fingerprint = 0;
     std::int64_t bytes = 0;
   };
-  OccupiedPeak peak_;                // of the pattern that was asked about last
-  Pattern fits_;                     // needs no plan for this budget; the one learned last
-  std::int64_t fits_since_ = 0;      // tokens_ then
+  OccupiedPeak peak_;                // of the pattern asked about last
+  Pattern fits_;                     // learned last; needs no plan for this budget
+  std::int64_t fits_since_ = 0;      // value of tokens_ then
   std::uint64_t calls_ = 0;          // of Collect
   bool may_ask_ = false;             // in this call
-  bool is_measured_freely_ = false;  // nothing else moves memory while measurement_ goes on
+  bool is_measured_freely_ = false;  // no plan moves memory during measurement_
   LeastBudget least_;
-  std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ was told of an iteration's end
-  std::uint64_t iteration_begun_ = 0;  // or iterations that had begun
+  std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ last ended an iteration
+  std::uint64_t iteration_begun_ = 0;  // iterations begun at that moment
   std::uint64_t iterations_ended_ = 0;
-  std::uint64_t grown_at_ = 0;       // of these, when the budget was last no more than the plan's
-  std::int64_t asked_bytes_ = 0;     // the budget of the last request
-  std::int64_t asked_permille_ = 0;  // and its part of the link
-  Pattern asked_;                    // and its iteration
-  bool may_be_proven_ = false;       // an iteration has ended since proofs were looked at
+  std::uint64_t grown_at_ = 0;       // iterations_ended_ when the budget last fitted the plan's
+  std::int64_t asked_bytes_ = 0;     // the last request's budget
+  std::int64_t asked_permille_ = 0;  // the last request's link share
+  Pattern asked_;                    // the last request's iteration
+  bool may_be_proven_ = false;       // an iteration ended since proofs were checked
   std::uint64_t dropped_seen_ = 0;
   bool has_begun_ = false;
   std::int64_t tokens_ = 0;              // events that count, since recording first began
-  std::int64_t tokens_adopted_ = 0;      // when the plan was adopted
-  std::int64_t iterations_adopted_ = 0;  // that had begun then
+  std::int64_t tokens_adopted_ = 0;      // tokens_ when the plan was adopted
+  std::int64_t iterations_adopted_ = 0;  // iterations begun at that moment
   int clean_in_a_row_ = 0;
-  int settling_iterations_ = 0;  // still to come, of the plan adopted last
-  std::int64_t replanned_at_ns_ =
-      0;  // what an iteration took when its operations were measured again
-  std::uint32_t relearn_patience_ = 1;  // so many verdicts make one
+  int settling_iterations_ = 0;         // still to come, of the plan adopted last
+  std::int64_t replanned_at_ns_ = 0;    // an iteration's duration at the last re-measurement
+  std::uint32_t relearn_patience_ = 1;  // verdicts that are needed to relearn
   std::uint32_t relearn_verdicts_ = 0;
-  std::set<std::string> refusals_;  // in words, which the counts name
+  std::set<std::string> refusals_;  // texts that not_planned_because points to
   std::uint64_t begun_seen_ = 0;    // iterations
   std::uint64_t last_begun_ns_ = 0;
 };

@@ -7,7 +7,7 @@
 namespace spillway::interposer {
 namespace {
 
-// Nothing, where there is nobody else, nor a plan that serves.
+// Returns nothing if no source or no acceptable plan exists.
 PlanAnswer MadeElsewhere(const PlanningRequest& request) {
   if (!request.elsewhere) return {};
   scheduler::PlanOrder order = {.device = request.asked.device,
@@ -34,8 +34,7 @@ PlanningAnswer MakeOrTakePlan(const PlanningRequest& request) {
   const bool is_from_elsewhere = answer.live != nullptr;
   if (!is_from_elsewhere) answer = scheduler::PlanFor(request.asked);
   if (request.rival) {
-    // What was measured or may be done has changed since the former plan was made: both are priced
-    // by what is known now.
+    // Measurements or proofs have changed since the former plan. Both are priced anew.
     PlanAnswer former = scheduler::Accept(request.asked, *request.rival);
     const bool is_better =
         former.live && (!answer.live || former.live->predicted_ns() <= answer.live->predicted_ns());

@@ -1,8 +1,7 @@
-// Plans from elsewhere: of somebody who makes them for this process, and keeps those of the
-// program's earlier runs.
+// Another maker of plans for this process, which also keeps those of earlier runs.
 //
-// The node agent's place (remote_planner.h); tests have one of their own. Called without a lock; it
-// takes time, but never long: who has nothing says so.
+// RemotePlanner implements it for the node agent; tests have their own. Calls need no lock and may
+// block, but not for long: a source without a plan answers so.
 #pragma once
 
 #include <cstdint>
@@ -15,9 +14,9 @@ namespace spillway::interposer {
 
 class PlanSource {
  public:
-  // What is kept of earlier runs; each is sound, and may be of another iteration than this run's.
+  // Plans of earlier runs. Each is sound, but may be of another iteration than this run's.
   virtual std::vector<scheduler::StoredPlan> Recall(int device, std::uint64_t program) = 0;
-  // A plan to be judged by whoever follows it. Nothing: he makes it himself.
+  // The caller judges the plan. Nothing: the caller makes its own.
   virtual std::optional<scheduler::Plan> Make(int device, std::uint64_t program,
                                               const scheduler::PlanOrder& order) = 0;
 

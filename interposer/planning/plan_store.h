@@ -1,14 +1,11 @@
-// Plans of earlier runs, in a folder: a job that comes again has its plan before it has shown its
-// iteration twice.
+// Plans of earlier runs, in a folder: a job has its plan before its iteration has come twice.
 //
-// Called by the planner thread, one thread at a time; several processes may share a folder. One
-// file per job and iteration (plan_codec.h), named after both, in a base::FileStore.
-//
+// The planner thread calls it, one thread at a time; several processes may share a folder. Each job
+// and iteration has a file (plan_codec.h), named after both, in a base::FileStore.
 // Invariants
-//  1. The folder's plans stay below most_bytes together: those used longest ago go first.
-//  2. What cannot be read as a plan is deleted, with one line on standard error; a folder that
-//  cannot be written to is said
-//     once, and nothing is kept from then on.
+//  1. All plans together stay below most_bytes. The least recently used are deleted first.
+//  2. A file that cannot be read as a plan is deleted, with one line on standard error. If the
+//     folder cannot be written to, one line says so and nothing is kept any more.
 // Never: fails its caller.
 #pragma once
 
@@ -28,15 +25,14 @@ class PlanStore {
   static constexpr std::int64_t kMostBytes = std::int64_t{256} << 20;
   static constexpr std::size_t kMostFound = 4;
 
-  // An empty folder name: nothing is kept or found.
+  // An empty folder name turns the store off.
   explicit PlanStore(std::string folder, std::int64_t most_bytes = kMostBytes);
 
   bool Has(std::uint64_t job) const;
-  // The job's plans, the one used last first; at most kMostFound.
+  // The job's plans, most recently used first; at most kMostFound.
   std::vector<StoredPlan> Find(std::uint64_t job) const;
-  // It is followed again.
   void NoteUse(std::uint64_t job, std::uint64_t fingerprint) const;
-  // In the place of the same iteration's earlier plan.
+  // Replaces the same iteration's earlier plan.
   void Keep(std::uint64_t job, const StoredPlan& plan);
 
  private:

@@ -1,11 +1,9 @@
-// What is known of a job's iterations without a plan, and which plans were no better than none.
+// How long a job's iterations take without a plan, and which plans were no better than none.
 //
 // Owned by the pipeline, one thread at a time. A plain value.
-//
 // Invariants
-//  1. What was found under one budget and share of the link says nothing of others: budgets that
-//  differ by a twentieth are others.
-//  2. The last few iterations are remembered.
+//  1. A verdict holds for one link share and one budget, give or take a twentieth.
+//  2. Only the last few iterations are remembered.
 #pragma once
 
 #include <algorithm>
@@ -16,18 +14,17 @@ namespace spillway::interposer {
 
 class PlanVerdicts {
  public:
-  // Under which something was found.
   struct Conditions {
     std::uint64_t iteration = 0;  // its fingerprint
     std::int64_t budget_bytes = 0;
     std::int64_t link_permille = 0;
   };
 
-  // An iteration takes so long by the reactive policy.
+  // The iteration's duration by the reactive policy.
   void NoteWithout(const Conditions& conditions, std::int64_t iteration_ns) {
     if (iteration_ns > 0) At(conditions)->without_ns = iteration_ns;
   }
-  // 0: not known.
+  // 0: unknown.
   std::int64_t WithoutNs(const Conditions& conditions) const {
     const Found* const found = Find(conditions);
     return found ? found->without_ns : 0;
@@ -40,7 +37,7 @@ class PlanVerdicts {
     const Found* const found = Find(conditions);
     return found && found->dropped_ns > 0;
   }
-  // A plan that is predicted to take clearly less than the one that was dropped may be tried.
+  // A plan may be tried if its prediction is clearly below that of the dropped plan.
   bool IsWorthTrying(const Conditions& conditions, std::int64_t predicted_ns) const {
     const Found* const found = Find(conditions);
     return !found || found->dropped_ns == 0 || predicted_ns < found->dropped_ns / 10 * 9;
@@ -52,8 +49,7 @@ class PlanVerdicts {
   struct Found {
     Conditions conditions;
     std::int64_t without_ns = 0;
-    std::int64_t dropped_ns =
-        0;  // what the dropped plan was predicted to take; 0: none was dropped
+    std::int64_t dropped_ns = 0;  // the dropped plan's prediction; 0: none
   };
 
   static bool AreSame(const Conditions& a, const Conditions& b) {
@@ -74,7 +70,7 @@ class PlanVerdicts {
     return &found_.emplace_front(Found{conditions});
   }
 
-  std::deque<Found> found_;  // the latest first
+  std::deque<Found> found_;  // newest first
 };
 
 }  // namespace spillway::interposer

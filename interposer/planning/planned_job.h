@@ -1,7 +1,6 @@
-// What the pipeline needs of a job's memory: its events, and somebody who follows plans.
+// What the pipeline needs of a job's memory: its events, and a follower of plans.
 //
-// JobMemory's place in production (planner thread.cpp); tests have one of their own. Called with
-// the planner thread's lock held.
+// JobMemory in production (planner_thread.cpp). Called with the PlannerThread's lock held.
 #pragma once
 
 #include <cstdint>
@@ -15,23 +14,21 @@ namespace spillway::interposer {
 class PlannedJob {
  public:
   virtual Recorder& recorder() = 0;
-  // From the next iteration on the job follows this plan.
+  // The job follows this plan from the next iteration on.
   virtual void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) = 0;
-  // Calls Recorder::Begin with what is alive.
+  // Calls Recorder::Begin with the live allocations.
   virtual void BeginRecording() = 0;
   virtual std::int64_t BudgetBytes() = 0;
-  // The budget, less what cannot move now.
+  // The budget without the memory that is unmovable now.
   virtual std::int64_t PlannableBytes() = 0;
-  // Has an operation with this token (scheduler::TokenOf of its event, so of its complete shape)
-  // been run again and given the same bytes? Asked for many at once, each time that a plan is made.
+  // Whether an operation with this token (scheduler::TokenOf, so its complete shape) was run again
+  // and gave equal bytes. Each planning asks this for many operations.
   virtual bool MayReplay(std::uint64_t /*token*/) { return false; }
-  // A plan was no better than none: its iterations took `planned_ns`, and without it `without_ns`;
-  // 0: not known.
+  // A plan was no better than none. Durations of an iteration with and without it; 0: unknown.
   virtual void NoteDropped(std::int64_t /*planned_ns*/, std::int64_t /*without_ns*/) {}
-  // Memory moves only while the device is idle, and plans are not carried out: times of now are not
-  // those of later.
+  // While a job parks, no plan is carried out, and measured durations say nothing about later.
   virtual bool Parks() { return false; }
-  // The job's part of the link, in thousandths.
+  // The job's share of the link, in thousandths.
   virtual std::int64_t LinkPermille() { return 1000; }
 
  protected:

@@ -61,7 +61,7 @@ PlanSource* Elsewhere() {
   return session ? session->planner() : nullptr;
 }
 
-// The agent is asked what it keeps where the job itself keeps nothing.
+// The agent is asked for earlier plans only if the job's own store has none.
 PipelineOptions OptionsFor(int device) {
   const std::string name = NameOf(device);
   PipelineOptions options = {.strategy = ChosenStrategy(),
@@ -102,7 +102,7 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   void EventsAreThere() override { planner_thread_->Serve(this); }
 
   JobMemory* memory() const { return memory_; }
-  // The device with its link measured, once, where its name does not say how fast that is.
+  // Measures the link once if the device's name does not tell its speed.
   scheduler::DeviceModel MeasuredDevice(const scheduler::DeviceModel& assumed) {
     if (!device_) {
       const bool is_known = DeviceModelFor(NameOf(memory_->device())).is_known;
@@ -112,7 +112,6 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
     to_device_bytes_per_second_ = static_cast<std::uint64_t>(device_->to_device_bytes_per_second);
     return *device_;
   }
-  // The same with the job's part of the link.
   scheduler::DeviceModel DeviceToPlanFor(const scheduler::DeviceModel& assumed) {
     scheduler::DeviceModel model = MeasuredDevice(assumed);
     for (std::int64_t* rate :
@@ -126,13 +125,13 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   void IncludeIn(LearningFigures* all);
 
   Job* next = nullptr;   // constant once in the list
-  bool is_over = false;  // guarded by the planner thread's lock
+  bool is_over = false;  // guarded by the PlannerThread's lock
 
  private:
   PlannerThread* const planner_thread_;
   JobMemory* const memory_;
   Pipeline pipeline_;
-  std::optional<scheduler::DeviceModel> device_;  // guarded by the planner thread's lock
+  std::optional<scheduler::DeviceModel> device_;  // guarded by the PlannerThread's lock
   std::atomic<std::uint64_t> to_host_bytes_per_second_{0}, to_device_bytes_per_second_{0};
 };
 
@@ -169,7 +168,7 @@ void PlannerThread::Serve(Job* job) {
   StartThread();
 }
 
-// Another thread that is at it sees what this one recorded, or the next call does.
+// A thread that is already here will see this thread's events, or the next call will.
 void PlannerThread::ServeHere(Job* job) {
   if (runs_here_.exchange(true)) return;
   {
@@ -180,7 +179,7 @@ void PlannerThread::ServeHere(Job* job) {
   runs_here_.store(false);
 }
 
-// True when there is more to do at once.
+// Returns true if there is more to do at once.
 bool PlannerThread::TakeTurn(Job* job, std::uint64_t now_ns) {
   std::optional<Pipeline::Answer> answer;
   for (;;) {

@@ -1,19 +1,16 @@
-// Does what is to be done beside the program: runs each job's pipeline, from its events to its
-// plan.
+// Runs each job's pipeline, from its events to its plan, beside the program.
 //
-// Attach and Detach are called by runtime, with its lock held; EventsAreThere by the recorder on
-// the program's threads. One instance, never destroyed. With LearnChoice::kWait pipelines run in
-// the calling threads; else a thread of our own does it, which starts with the first job that wants
-// more than its budget, and not before.
+// Threads: runtime calls Attach and Detach with its lock held. The recorder calls EventsAreThere on
+// the program's threads. With LearnChoice::kWait the calling threads run the pipelines. Otherwise
+// the planner thread does. It starts with the first job that wants more than its budget.
 //
-// The thread: all signals blocked; it takes the locks of the job's memory like any calling thread,
-// and the driver's calls that it makes are those that read events, those of link_measurement.h, and
-// those of PlanFollower::Adopt. In a forked child there is none.
-//
+// The planner thread blocks all signals. It takes the locks of the job's memory like any calling
+// thread. It calls the driver only to read events, for link_measurement.h, and in
+// PlanFollower::Adopt. A forked child has no planner thread.
+// Ownership: one instance, never destroyed.
 // Invariants
-//  1. After exit began neither thread nor pipeline calls the driver; the exit waits for a call in
-//  progress.
-//  2. After Detach the job's memory is not touched. Its figures can be read for ever.
+//  1. After exit began nothing here calls the driver. The exit waits for a call in progress.
+//  2. After Detach the job's memory is not touched. Its figures stay readable for ever.
 //  3. No lock is held while a plan is made.
 #pragma once
 
@@ -26,7 +23,6 @@
 
 namespace spillway::interposer {
 
-// Of all jobs together, for the report.
 struct LearningFigures {
   std::uint64_t recorded_events = 0;
   std::uint64_t dropped_events = 0;
@@ -37,29 +33,28 @@ struct LearningFigures {
   std::uint64_t plans_refused = 0;
   std::uint64_t plans_invalid = 0;
   std::uint64_t plans_dropped = 0;         // they were no better than none
-  std::uint64_t planned_at_iteration = 0;  // the last job's that was planned, like all that follow
+  std::uint64_t planned_at_iteration = 0;  // of the last planned job, like the figures below
   std::uint64_t planning_ns = 0;
   std::uint64_t predicted_iteration_ns = 0;
-  std::uint64_t to_host_bytes_per_second = 0;  // of the link, as plans assume
+  std::uint64_t to_host_bytes_per_second = 0;  // the link's rate that plans assume
   std::uint64_t to_device_bytes_per_second = 0;
   std::uint64_t lower_bound_ns = 0;
   std::uint64_t measured_iteration_ns = 0;
   std::uint64_t without_plan_iteration_ns = 0;
-  const char* not_planned_because = nullptr;  // the last job's that has no plan
+  const char* not_planned_because = nullptr;  // of the last job without a plan
 };
 
 class PlannerThread {
  public:
   static PlannerThread& Instance();
 
-  // Before the job's first allocation.
   void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
-  // Its context is about to go.
+  // Called before the job's context is destroyed.
   void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
 
   // Takes no lock; any thread, also at exit.
   LearningFigures Read() const;
-  // Of the job with this memory, while it is attached or after; likewise. Null: it is not learned.
+  // For the job with this memory, attached or not. Takes no lock. Null: the job is not learned.
   const PipelineCounts* CountsOf(const JobMemory* memory) const;
 
  private:
@@ -73,9 +68,9 @@ class PlannerThread {
   void Run();
 
   // Synchronises itself.
-  std::atomic<Job*> jobs_{nullptr};  // newest first; only ever longer
+  std::atomic<Job*> jobs_{nullptr};  // newest first; never shrinks
   std::atomic<bool> thread_started_{false};
-  std::atomic<bool> runs_here_{false};  // a calling thread does what the planner thread would
+  std::atomic<bool> runs_here_{false};  // a calling thread runs a pipeline now
   base::Mutex mutex_{base::LockRank::kPlannerThread};
 };
 

@@ -28,7 +28,7 @@ constexpr int kRateBits = 4;
 
 std::int64_t NowNs() { return static_cast<std::int64_t>(base::MonotonicNs()); }
 
-// Rates that differ by some percent are one.
+// Groups rates that differ by a few percent.
 std::uint64_t ClassOf(std::int64_t rate) {
   const auto bits = static_cast<std::uint64_t>(rate);
   const int shift = std::max(0, static_cast<int>(std::bit_width(bits)) - kRateBits);

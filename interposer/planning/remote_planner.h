@@ -1,17 +1,12 @@
-// Lets the node agent plan for this process: hands requests over, waits for what comes of them, and
-// believes none of it.
+// Lets the node agent plan for this process: sends requests, awaits replies, validates them.
 //
-// Recall and Make are called by whoever plans (the planner thread, or a calling thread; runtime's,
-// before a job's first allocation), without a lock of this room; they wait. Came and Lost by
-// whoever hears the agent (agent_session.h).
-//
+// Threads: the planning thread calls Recall and Make: the planner thread, a calling thread, or
+// runtime before a job's first allocation. Both wait, and are called without a lock of this module.
+// AgentSession's thread calls Came and Lost.
 // Invariants
-//  1. Nothing waits longer than its patience allows; nor for an agent that is gone, nor beyond the
-//  process's exit.
-//  2. What comes is decoded like a stranger's file, and is for the iteration that was asked for.
-//  Whether it serves is its caller's to judge.
-//  3. An agent that let a request wait in vain is not asked for backoff_ns, unless its session is a
-//  new one.
+//  1. No call outlasts its patience, waits for an absent agent, or waits beyond the process's exit.
+//  2. Replies count as untrusted, and must be for the requested iteration. The caller judges plans.
+//  3. After a timeout the agent is not asked for backoff_ns, unless a new session begins.
 #pragma once
 
 #include <atomic>
@@ -28,7 +23,7 @@
 
 namespace spillway::interposer {
 
-// The way to the agent. False: there is none, or none that plans.
+// The connection to the agent. False: there is none, or none that plans.
 class PlanWire {
  public:
   virtual bool Send(const protocol::AskPlan& ask, int file) = 0;
@@ -41,7 +36,7 @@ class PlanWire {
 class RemotePlanner final : public PlanSource {
  public:
   struct Patience {
-    std::int64_t plan_ns = 60'000'000'000;  // as long as the agent may take, by default
+    std::int64_t plan_ns = 60'000'000'000;  // by default as long as the agent may take
     std::int64_t recall_ns = 500'000'000;
     std::int64_t backoff_ns = 30'000'000'000;
   };
@@ -59,13 +54,12 @@ class RemotePlanner final : public PlanSource {
       SPILLWAY_EXCLUDES(mutex_);
   void Came(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files)
       SPILLWAY_EXCLUDES(mutex_);
-  // The session has ended: nothing that was asked for will come.
+  // The session has ended. Pending requests get no reply.
   void Lost() SPILLWAY_EXCLUDES(mutex_);
 
  private:
   struct Reply {
-    std::optional<protocol::RecallPlans>
-        recall;  // that it answers: a recall has no ticket on the wire; none: it is a plan's
+    std::optional<protocol::RecallPlans> recall;  // none: a plan; recalls have no ticket
     bool has_come = false;
     protocol::PlanReply told;
     protocol::RecalledPlans recalled;
@@ -75,7 +69,7 @@ class RemotePlanner final : public PlanSource {
   std::uint64_t Expect(const std::optional<protocol::RecallPlans>& recall)
       SPILLWAY_EXCLUDES(mutex_);
   void StopExpecting(std::uint64_t ticket) SPILLWAY_EXCLUDES(mutex_);
-  // Nothing: it will not come, or not in time.
+  // Returns nothing if the reply does not come in time.
   std::optional<Reply> Await(std::uint64_t ticket, std::int64_t patience_ns)
       SPILLWAY_EXCLUDES(mutex_);
   bool IsBackingOff() SPILLWAY_EXCLUDES(mutex_);
@@ -88,8 +82,8 @@ class RemotePlanner final : public PlanSource {
   std::int64_t backs_off_until_ns_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
-// Under what the agent keeps a plan: also the link's rates, which are measured, as far as they make
-// a difference; the strategy; and which operations may run again.
+// The key under which the agent keeps a plan. It includes the measured rates of the link (rounded),
+// the strategy, and which operations may run again.
 protocol::PlanKey PlanKeyOf(std::uint64_t program, const scheduler::PlanOrder& order);
 
 }  // namespace spillway::interposer

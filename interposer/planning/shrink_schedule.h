@@ -1,14 +1,11 @@
-// When a device's memory is to be emptied for a budget that became less: at once, and again while
-// more is held than that.
+// When to evict for a lowered budget: at once, and again while more than the budget is held.
 //
-// A value of the agent's session, guarded by its lock; pure.
-//
+// A value of AgentSession, guarded by its lock; pure.
 // Invariants
-//  1. A budget that comes while memory is being emptied is met by another turn.
-//  2. What could not leave, as its work went on or waited for the program, is tried again: no call
-//  of the program's need ever make room.
-//     After kFirstPauseNs, then twice as long each time, up to kLongestPauseNs; a new budget begins
-//     anew.
+//  1. A budget that arrives while memory is being emptied causes another turn.
+//  2. Memory that could not leave is tried again, because its work still ran or waited for the
+//     program. So no call of the program is needed to free it. The first pause is kFirstPauseNs and
+//     doubles up to kLongestPauseNs. A new budget starts over.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +17,13 @@ class ShrinkSchedule {
  public:
   static constexpr std::uint64_t kFirstPauseNs = 1'000'000'000, kLongestPauseNs = 32'000'000'000;
 
-  // The budget may be less than what is held.
+  // The budget may now be less than what the job holds.
   void Changed() {
     *this = {};
     is_due_ = true;
   }
   bool IsDue(std::uint64_t now_ns) const { return is_due_ && now_ns >= from_ns_; }
-  // A turn begins, and ends with more held than the budget, or not.
+  // Begin and End enclose one turn. `is_met`: the job holds no more than the budget.
   void Begin() { is_due_ = false; }
   void End(bool is_met, std::uint64_t now_ns) {
     if (is_met || is_due_) return;

@@ -10,7 +10,7 @@
 #include "interposer/config.h"
 #include "interposer/driver/real_dlsym.h"
 
-// The bounds of the library that this is linked into, by the linker.
+// The linker's bounds of the library that contains this code.
 extern "C" {
 extern const char __ehdr_start[] __attribute__((visibility("hidden")));
 extern const char _end[] __attribute__((visibility("hidden")));
@@ -21,7 +21,7 @@ namespace {
 
 constexpr size_t kAlwaysSampledBytes = size_t{64} << 20;
 constexpr int kMostFrames = 32;
-constexpr int kKeyFrames = 6;  // calls that agree in as many frames have the same site
+constexpr int kKeyFrames = 6;  // calls that agree in this many frames have one site
 
 struct Entry {
   std::atomic<size_t> key{0};
@@ -69,7 +69,7 @@ struct Stack {
   int count = 0;
 };
 
-// From the hook's caller outward.
+// From the hook's caller outwards.
 Stack Walk(void* caller) {
   Stack stack;
   void* all[kMostFrames];
@@ -86,7 +86,7 @@ const char* BaseName(const char* path) {
   return slash == nullptr ? path : slash + 1;
 }
 
-// The driver and its runtime, also where that is linked into the program.
+// The driver and its runtime, even if linked into the program.
 bool IsCuda(const Dl_info& place) {
   const char* const library = BaseName(place.dli_fname);
   if (strncmp(library, "libcuda.so", 10) == 0 || strncmp(library, "libcudart.so", 12) == 0)
@@ -124,7 +124,7 @@ size_t KeyOf(const Stack& stack) {
   return key | 1;
 }
 
-// The entry of the stack, which it names if it is new; null when all are taken.
+// The stack's entry, named if it is new. Null if the table is full.
 Entry* EntryOf(const Stack& stack) {
   const size_t key = KeyOf(stack);
   for (size_t step = 0; step < kMostSites; ++step) {
@@ -142,7 +142,7 @@ bool IsSameSite(const Site& site, const Entry& entry) {
          strcmp(site.library, entry.library) == 0;
 }
 
-// Different ways to one site are one.
+// Merges different stacks with the same site.
 void Add(const Entry& entry, Site* sites, size_t* count) {
   Site* const end = sites + *count;
   Site* const same =
@@ -177,7 +177,7 @@ bool Read(Summary* out) {
   return true;
 }
 
-// Not on the stack, which may be a signal handler's; the report is written by one thread at a time.
+// `sites` is not on the stack, which may be a signal handler's. One thread writes the report.
 size_t Top(Site* out, size_t most) {
   static constinit Site sites[kMostSites] = {};
   size_t count = 0;

@@ -1,13 +1,10 @@
-// How long operations take on the device: an event before and one after each operation of a few
-// iterations.
+// How long operations take on the device: events around each operation of a few iterations.
 //
-// IsOn, Before and After are called around launches and copies, on any thread, with the job's
-// context current; Start, Stop, Read and Release by the recorder's reader. Owns its events until
-// Release.
-//
+// IsOn, Before and After enclose launches and copies, on any thread, with the job's context
+// current. The recorder's reader calls the rest. Owns its events until Release.
 // Invariants
-//  1. While it is off, IsOn is one relaxed load, and nothing is recorded on a stream.
-//  2. A sample is read only when the device has passed its second event: nothing waits.
+//  1. While sampling is off, IsOn is one relaxed load and streams get no events.
+//  2. A sample is read only after the device has passed its second event: nothing waits.
 //  3. At most as many operations are sampled as Start says.
 // Source: cuEventElapsedTime (resolution of half a microsecond).
 #pragma once
@@ -21,7 +18,7 @@
 
 namespace spillway::interposer {
 
-// Of one operation; lives on the caller's stack from BeforeLaunch to Enqueued.
+// One operation's sample, on the caller's stack from BeforeLaunch to Enqueued.
 struct Sample {
   std::uint32_t number = 0;  // 0: not sampled
 };
@@ -34,18 +31,16 @@ class DurationSamples {
   void Before(CUstream stream, Sample* sample);
   void After(CUstream stream, const Sample& sample);
 
-  // The numbers given out before mean nothing any more.
+  // Numbers given out before become invalid.
   void Start(std::uint32_t most);
   void Stop() { on_.store(false, std::memory_order_relaxed); }
   std::uint32_t taken() const;
 
   enum class State : std::uint8_t { kNotYet, kRead, kLost };
   State Read(std::uint32_t number, std::int64_t* duration_ns);
-  // From the beginning of one sampled operation to the end of a later one, both of which have been
-  // read; 0 where that is not known.
+  // From one sampled operation's begin to a later one's end, both read before; 0: unknown.
   std::int64_t SpanNs(std::uint32_t first, std::uint32_t last);
-  // Gives the events back. The job's context is current; sampling has been off since the last
-  // iteration.
+  // Gives the events back; context current, sampling off for an iteration.
   void Release();
 
  private:
@@ -63,7 +58,7 @@ class DurationSamples {
   std::atomic<bool> on_{false};
   std::atomic<std::uint32_t> taken_{0};
   std::atomic<std::uint32_t> most_{0};
-  std::atomic<Pair*> blocks_[kMost / kBlockPairs] = {};  // never given back
+  std::atomic<Pair*> blocks_[kMost / kBlockPairs] = {};  // never freed
 };
 
 }  // namespace spillway::interposer

@@ -1,13 +1,11 @@
-// What one thread records, until it is drained: a queue of events with one writer and one reader.
+// One thread's recorded events until they are drained: a queue with one writer and one reader.
 //
-// Put is called by the thread that owns the ring, Front and Pop by the one reader (recorder.h).
-// Rings are made at a thread's first event, taken over by a later thread when theirs has ended, and
-// never given back.
-//
+// The ring's thread calls Put; the recorder's reader (recorder.h) calls Front and Pop. A ring is
+// made at a thread's first event, taken over by another thread after its end, and never freed.
 // Invariants
-//  1. A ring serves one recorder at a time, until that recorder is gone.
+//  1. A ring serves one recorder at a time, until that recorder is destroyed.
 //  2. Tickets ascend within a ring.
-//  3. Put is refused, and takes no ticket, when there is no room.
+//  3. Without room Put is refused and takes no ticket.
 // Never: waits, locks, or allocates in Put.
 #pragma once
 
@@ -18,13 +16,12 @@
 
 namespace spillway::interposer {
 
-// An allocation that an operation names, by its id.
 struct RecordedTouch {
   std::uint64_t allocation = 0;
-  bool writes = false;  // it may
-  bool reads = true;    // it may; false: what was there is dead, the call overwrites all of it
+  bool writes = false;  // it may write
+  bool reads = true;    // it may read; false: the call overwrites all bytes
 
-  // In a ring; allocations are numbered below 2^62.
+  // The form in a ring. Allocation ids are below 2^62.
   std::uint64_t packed() const { return allocation << 2 | (reads ? 2u : 0u) | (writes ? 1u : 0u); }
   static RecordedTouch FromPacked(std::uint64_t word) {
     return {.allocation = word >> 2, .writes = (word & 1) != 0, .reads = (word & 2) != 0};
@@ -33,13 +30,13 @@ struct RecordedTouch {
 
 enum class RecordedKind : std::uint8_t { kAllocate, kFree, kOperation, kSynchronize };
 
-// As it lies in a ring; touches follow.
+// The form in a ring; touches follow.
 struct RecordedEvent {
-  std::uint64_t ticket = 0;  // its place among all threads' events
+  std::uint64_t ticket = 0;  // the order among all threads' events
   RecordedKind kind = RecordedKind::kSynchronize;
   std::uint32_t touch_count = 0;
   std::uint32_t sample = 0;      // of an operation's duration (duration_samples.h); 0: none
-  std::uint64_t value = 0;       // an operation's shape, an allocation's requested bytes
+  std::uint64_t value = 0;       // an operation's shape, or an allocation's requested bytes
   std::uint64_t allocation = 0;  // allocated or freed
 };
 
@@ -48,13 +45,11 @@ class EventRing {
   static constexpr std::size_t kWords = std::size_t{1} << 16;
   static constexpr std::size_t kMostTouches = kWords / 8;
 
-  // `event.ticket` is given out here, by adding to `tickets`.
+  // Put sets `event.ticket` by adding to `tickets`.
   bool Put(const RecordedEvent& event, std::span<const RecordedTouch> touches,
            std::atomic<std::uint64_t>* tickets);
 
-  // The oldest event; false when there is none.
   bool Front(RecordedEvent* out) const;
-  // The touches of the oldest event, which has `count` of them.
   void CopyTouches(std::uint32_t count, RecordedTouch* out) const;
   void Pop(const RecordedEvent& front);
 
@@ -64,20 +59,18 @@ class EventRing {
   std::uint64_t At(std::uint64_t position) const { return words_[position % kWords]; }
 
   alignas(64) std::atomic<std::uint64_t> written_{0};  // words so far
-  std::uint64_t known_read_ = 0;                       // the writer's: no fewer have been read
+  std::uint64_t known_read_ = 0;                       // the writer's lower bound of read_
   alignas(64) std::atomic<std::uint64_t> read_{0};
 
  public:
   // Constant once in the list of all rings (recorder.cpp).
   EventRing* next = nullptr;
-  std::uint32_t number = 0;  // among all rings; from 1 on
-  // Synchronise themselves.
-  std::atomic<const void*> owner{nullptr};  // of the thread that writes; null: it has ended
-  std::atomic<std::uint64_t> recorder{
-      0};  // the serial of the recorder that it serves; 0: none any more
+  std::uint32_t number = 0;                 // among all rings, from 1
+  std::atomic<const void*> owner{nullptr};  // identifies the writing thread; null: it has ended
+  std::atomic<std::uint64_t> recorder{0};   // serial of the recorder; 0: none
 
  private:
-  std::uint64_t words_[kWords];  // not set: pages that are never used are never made
+  std::uint64_t words_[kWords];  // uninitialised: unused pages stay unallocated
 };
 
 inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedTouch> touches,

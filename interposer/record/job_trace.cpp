@@ -20,7 +20,7 @@ constexpr std::size_t kEventsAtOnce = 64;
 
 std::int64_t HostNow() { return static_cast<std::int64_t>(base::MonotonicNs()); }
 
-// All jobs' times count from the first one's beginning.
+// All jobs' times count from the first job's begin.
 std::int64_t HostNowSinceFirst() {
   static const std::int64_t first_ns = HostNow();
   return HostNow() - first_ns;
@@ -41,8 +41,7 @@ CUstream JobTrace::OwnStream() {
   return stream_;
 }
 
-// The device is idle or nearly so, before the job's first allocation is used: its time now is the
-// host's.
+// Before the job's first allocation is used the device is nearly idle: its time is the host's.
 void JobTrace::Prepare() {
   if (is_prepared_) return;
   is_prepared_ = true;
@@ -83,7 +82,7 @@ TraceMoment JobTrace::MomentOn(CUstream stream) {
   TraceMoment moment{.host_ns = HostNow()};
   if (is_released_ || !base_) return moment;
   moment.event = TakeEvent();
-  // A stream of another context has no place for it: then it is the host's moment that counts.
+  // A stream of another context cannot record the event. Our own stream gives the host's moment.
   const CUstream on = driver::KnownContexts::HasSeveral() ? stream_ : stream;
   if (moment.event && Driver().cuEventRecord(moment.event, on) != CUDA_SUCCESS) {
     GiveEvent(moment.event);
@@ -126,8 +125,7 @@ void JobTrace::Poll() {
   PollLocked();
 }
 
-// In the order in which they came: what is behind one that the device has not passed has mostly not
-// been passed either.
+// In order of arrival: if the device has not passed an event, it has mostly not passed later ones.
 void JobTrace::PollLocked() {
   if (count_ == 0 || is_released_) return;
   const RelaxedCapture relaxed(true);
@@ -139,8 +137,7 @@ void JobTrace::PollLocked() {
   if (anchor_ns_ - base_ns_ > kBaseAgeNs) RenewBase();
 }
 
-// Events that are under way may have begun before the new base; the device tells such times, too,
-// below zero.
+// Pending events may have begun before the new base. The driver reports such times as negative.
 void JobTrace::RenewBase() {
   if (!next_base_) {
     next_base_ = TakeEvent();

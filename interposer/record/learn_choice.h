@@ -1,5 +1,4 @@
-// When a job's iteration is learned, and on which thread: `spillway run --no-learn` and the tests
-// choose.
+// When and where a job's iteration is learned (`spillway run --no-learn`, or a test's choice).
 #pragma once
 
 #include <cstdint>
@@ -7,11 +6,10 @@
 namespace spillway::interposer {
 
 enum class LearnChoice : std::uint8_t {
-  kAuto,    // from the first moment on in which the job wants more than its budget
-  kOff,     // never: nothing is recorded, memory moves when it is needed
+  kAuto,    // once the job wants more than its budget
+  kOff,     // never: nothing is recorded, memory moves on demand
   kAlways,  // from the first allocation on
-  kWait,  // as kAuto, and the calling threads wait for what the planner thread would do meanwhile:
-          // the same at every run
+  kWait,    // as kAuto, but calling threads do the planner thread's work: runs are repeatable
 };
 
 }  // namespace spillway::interposer

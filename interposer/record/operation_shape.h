@@ -1,12 +1,10 @@
-// What an operation is, as a 64-bit number: equal for equal operations of another iteration, or of
-// another run.
+// An operation's identity as a 64-bit number: equal in another iteration or another run.
 //
 // Note [Shapes]
-// A hook mixes what its call says: of a launch the function's name, grid, block and shared bytes;
-// of a copy or set its kind and bytes. CallRecorder completes it by the stream (numbered in the
-// order in which the program first used them) and by the sizes of the ranges that the call names.
-// Addresses and handles are no part of it: they differ from run to run. What an operation touches
-// is recorded beside its shape.
+// A hook mixes its call's properties: of a launch the function's name, grid, block and shared
+// bytes, of a copy or set its kind and bytes. CallRecorder adds the stream (numbered by first use)
+// and the sizes of the named ranges. Addresses and handles are left out, because they differ from
+// run to run. The touched allocations are recorded beside the shape.
 //
 // Pure; any thread; a few nanoseconds.
 #pragma once
@@ -37,7 +35,7 @@ struct LaunchDimensions {
   unsigned int shared_bytes;
 };
 
-// The products do not wait for each other: this is on every launch's path.
+// The products are independent of each other: every launch computes this.
 constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
   const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
   return MixShape(function, both(d.grid_y, d.grid_x) * 0x9e3779b97f4a7c15u +
@@ -46,7 +44,7 @@ constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
                                 d.shared_bytes * 0xd6e8feb86659fd93u);
 }
 
-// The call's own shape, completed by its stream; each range that it names is mixed in by its size.
+// Adds the stream to the call's shape. The size of each named range is mixed in afterwards.
 constexpr Shape ShapeOnStream(Shape call, std::uint32_t stream_number) {
   return MixShape(call, stream_number);
 }

@@ -8,8 +8,7 @@ using base::MutexLock;
 
 namespace {
 
-constinit std::atomic<EventRing*> rings{
-    nullptr};  // of all threads there have been; never given back
+constinit std::atomic<EventRing*> rings{nullptr};  // all rings ever made; never freed
 
 std::uint64_t NextSerial() {
   static constinit std::atomic<std::uint64_t> next{1};
@@ -23,7 +22,7 @@ EventRing* FindRing(Accepts accepts) {
   return ring;
 }
 
-// The rings that a thread wrote to last. A thread's address here is what it owns rings by.
+// The rings that this thread wrote to last. The address of `recent` identifies the thread.
 struct Recent {
   std::uint64_t recorder = 0;
   EventRing* ring = nullptr;
@@ -31,8 +30,8 @@ struct Recent {
 constexpr std::size_t kRecent = 4;
 constinit thread_local Recent recent[kRecent] __attribute__((tls_model("initial-exec"))) = {};
 
-// Leaves the rings to the next threads when this one ends. Events that another destructor of the
-// thread records after that go to a ring taken anew, which stays the thread's.
+// At the thread's end leaves its rings to other threads. If a later destructor of the thread
+// records events, they go to a new ring, which stays the thread's.
 struct Ending {
   bool armed = false;
   ~Ending() {
@@ -45,7 +44,7 @@ struct Ending {
 };
 thread_local Ending ending;
 
-// One that serves the recorder already, left by a thread that has ended, or one that serves none.
+// Takes a ring of the recorder whose thread has ended, or one that serves no recorder.
 bool TakeOver(EventRing* ring, std::uint64_t recorder) {
   const std::uint64_t serves = ring->recorder.load(std::memory_order_acquire);
   const void* owner = ring->owner.load(std::memory_order_acquire);
@@ -89,7 +88,7 @@ Recorder::Recorder(LearnChoice choice)
              : choice == LearnChoice::kAlways ? Waits::kForAllocation
                                               : Waits::kForPressure) {}
 
-// Nobody writes any more: what is left in the rings is nobody's.
+// No thread writes any more: the events left in the rings are discarded.
 Recorder::~Recorder() {
   FindRing([this](EventRing* ring) {
     if (ring->recorder.load(std::memory_order_relaxed) != serial_) return false;

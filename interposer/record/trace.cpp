@@ -52,7 +52,6 @@ void SayUnwritten(const char* path, int error) {
           path, base::ErrnoText(error));
 }
 
-// Events as they come, until the process exits.
 class Writer {
  public:
   bool Open() {
@@ -107,7 +106,7 @@ void* WriterThread(void* writer) {
   return nullptr;
 }
 
-// The driver may be shut down: what is under way on the device is put as the host knows it.
+// The driver may be shut down: pending entries get the host's times.
 void AtExit() {
   if (pid.load() != getpid() || ended.load()) return;
   for (auto& job : jobs) {
@@ -123,7 +122,7 @@ void AtExit() {
 
 void StartTrace() {
   if (ProcessConfig().trace_path.empty() || started.exchange(true)) return;
-  auto* const writer = new Writer;  // the thread's, which goes with the process
+  auto* const writer = new Writer;  // the thread's, never freed
   if (!writer->Open()) return;
   pid.store(getpid());
   queue.store(new TraceQueue);

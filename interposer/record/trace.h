@@ -1,16 +1,13 @@
-// The trace of this process, which `spillway run --trace FILE` asks for: a queue, and a thread that
-// writes what is in it.
+// This process's trace (`spillway run --trace FILE`): a queue, and a thread that empties it.
 //
-// TraceIsOn and PutTrace are called on any thread, StartTrace when a job's memory is made. The
-// thread blocks all signals, calls neither the driver nor the program, and ends when the process
-// exits; a forked child has none.
-//
+// Any thread calls TraceIsOn and PutTrace. StartTrace is called when a job's memory is made. The
+// trace thread blocks all signals, calls neither driver nor program, and ends at exit. A forked
+// child has none.
 // Invariants
-//  1. While no trace was asked for, TraceIsOn is one relaxed load of false, and nothing else is
-//  done.
-//  2. PutTrace does not wait: what finds no room is counted, and the file says so.
-//  3. A file that cannot be written (any more) is said once; the program goes on.
-//  4. What happened up to a few hundredths of a second before a process is killed is in its file.
+//  1. Without a trace TraceIsOn is one relaxed load of false, and nothing else happens.
+//  2. PutTrace does not wait: entries without room are counted, and the file says so.
+//  3. A file that cannot be written is reported once; the program continues.
+//  4. When a process is killed, the file has all but the last few hundredths of a second.
 #pragma once
 
 #include <atomic>
@@ -26,11 +23,11 @@ inline constinit std::atomic<bool> trace_is_on{false};
 }
 inline bool TraceIsOn() { return internal::trace_is_on.load(std::memory_order_relaxed); }
 
-// Once the launcher asked for a trace; any number of times.
+// Starts the trace if the launcher asked for one. Further calls do nothing.
 void StartTrace();
 void PutTrace(const TraceEvent& event);
 
-// What a job's trace knows and has not put yet is put when the process exits.
+// At exit the job's pending entries are put into the trace.
 void AddJobToTrace(JobTrace* job);
 void RemoveJobFromTrace(JobTrace* job);
 

@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kMostNameBytes = 400;
 
-// Threads of the format: the rows of the picture.
+// The format's threads: the rows of the picture.
 constexpr int kIterationRow = 1, kPlanRow = 2, kStallRow = 3, kCopyOutRow = 4, kCopyInRow = 5,
               kStreamRow = 10;
 
@@ -175,7 +175,7 @@ void TraceFile::AddDetails(const TraceEvent& event) {
   Put("}");
 }
 
-// An iteration is known by its beginning; it is written when the next one begins.
+// An iteration is written when the next one begins.
 void TraceFile::AddIteration(const TraceEvent& event) {
   Track& track = tracks_[static_cast<std::size_t>(event.device) % tracks_.size()];
   if (track.iteration_begin_ns >= 0) {
@@ -244,7 +244,7 @@ void TraceFile::BeginEvent() {
 
 void TraceFile::EndEvent() { Put("}"); }
 
-// An event never comes near to kMostEventBytes: its names are cut.
+// An event always fits kMostEventBytes: its names are cut.
 void TraceFile::Put(const char* format, ...) {
   va_list rest;
   va_start(rest, format);

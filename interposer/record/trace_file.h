@@ -1,15 +1,11 @@
-// The trace as a file: Chrome's trace event format, an array of objects, one to a line;
-// ui.perfetto.dev opens it.
+// The trace file in Chrome's trace event format, one object per line (ui.perfetto.dev opens it).
 //
 // Called by one thread (trace.cpp). Owns the file. docs/trace_format.md states the events.
-//
 // Invariants
-//  1. The file is whole events at every moment, as far as the kernel has it; until Finish only the
-//  closing bracket is
-//     missing, which readers of this format do without.
-//  2. Memory does not grow: what is not written yet is at most one buffer.
-//  3. After an error nothing more is written, the file ends behind its last whole event, and
-//  error() says why.
+//  1. At every moment the kernel has only whole events of the file. Until Finish only the closing
+//     bracket is missing, which readers of this format tolerate.
+//  2. Memory does not grow: at most one buffer is unwritten.
+//  3. After an error nothing more is written: the file ends after its last whole event.
 // Source: "Trace Event Format", the Chromium project.
 #pragma once
 
@@ -21,7 +17,6 @@
 
 namespace spillway::interposer {
 
-// What the reader of the file is told first.
 struct TraceHead {
   const char* command = "";
   int pid = 0;
@@ -34,10 +29,10 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Empties the file; false, and error(), when it cannot be written.
+  // Empties the file. False, with error(), if it cannot be written.
   bool Open(const char* path, const TraceHead& head);
   void Add(const TraceEvent& event);
-  // So many events found no room in all.
+  // `lost`: all events without room so far.
   void AddLost(std::uint64_t lost);
   void Flush();
   void Finish();

@@ -21,7 +21,7 @@ constinit Slot slots[kSlots];
 
 Slot& At(Shape number, std::size_t probe) { return slots[(number + probe) % kSlots]; }
 
-// "void sgd_update<float>(float*, int)" is sgd_update<float>.
+// "void sgd_update<float>(float*, int)" becomes "sgd_update<float>".
 void CutToName(char* text) {
   if (char* const parameters = strchr(text, '(')) *parameters = 0;
   int depth = 0;
@@ -52,8 +52,7 @@ const char* KnownTraceName(Shape number) {
   return nullptr;
 }
 
-// Who comes to keep the same name at the same moment finds its number there: its own copy is not
-// needed.
+// Another thread may keep the same name at the same moment. Then this copy is not needed.
 const char* KeepTraceName(Shape number, const char* name) {
   const char* const copy = ReadableCopy(name);
   for (std::size_t probe = 0; copy && number && probe < kProbes; ++probe) {

@@ -1,8 +1,6 @@
-// Names of kernels for a trace: kept once, told by number.
+// Names of kernels for a trace: each is kept once and found by number.
 //
-// Called by the launch hooks of a traced job, on any thread. Names are never given back; a program
-// has few.
-//
+// The launch hooks of a traced job call it on any thread. Names are never freed; a program has few.
 // Never: locks.
 #pragma once
 
@@ -10,10 +8,8 @@
 
 namespace spillway::interposer {
 
-// The name kept under the number, or null.
 const char* KnownTraceName(Shape number);
-// Keeps a copy, readable where it is a mangled C++ name; "kernel" when there is no room for more
-// names.
+// Keeps a copy of the name, demangled if it is a C++ name. "kernel": no room for more names.
 const char* KeepTraceName(Shape number, const char* name);
 
 }  // namespace spillway::interposer

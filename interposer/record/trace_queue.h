@@ -1,13 +1,9 @@
-// The way of traced happenings from the program's threads to the thread that writes them: a bounded
-// queue.
+// A bounded queue for trace entries, from the program's threads to the trace thread.
 //
-// Put is called on any thread, Take by the writer (trace.cpp). The algorithm is D. Vyukov's bounded
-// queue: each place has a turn number that says whether it waits for a writer or a reader, and of
-// which round.
-//
+// Any thread calls Put; the trace thread (trace.cpp) calls Take. D. Vyukov's bounded queue: each
+// place's turn number tells whether it waits for a writer or a reader, and in which round.
 // Invariants
-//  1. Put is refused, and counted, when there is no room; operations leave the last quarter to what
-//  is rarer.
+//  1. Without room Put is refused and counted. Operations leave the last quarter to rarer entries.
 // Never: waits, locks, allocates.
 #pragma once
 
@@ -47,7 +43,6 @@ class TraceQueue {
     }
   }
 
-  // By one thread.
   bool Take(TraceEvent* out) {
     const std::uint64_t at = taken_.load(std::memory_order_relaxed);
     Place& place = places_[at % kPlaces];

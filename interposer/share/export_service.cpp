@@ -18,7 +18,7 @@ using base::MutexLock;
 
 namespace {
 
-std::atomic<bool> process_ends{false};  // no call to the driver any more
+std::atomic<bool> process_ends{false};  // no driver calls any more
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;
@@ -115,7 +115,7 @@ void ExportService::Forget(CUdeviceptr base) {
   tokens_.erase(token);
 }
 
-// The last one that had it open has closed it: it may move again.
+// After the last opener has closed it, the memory may move again.
 void ExportService::Closed(std::uint64_t token) {
   JobMemory* job = nullptr;
   {
@@ -169,7 +169,7 @@ void ExportService::Serve() {
 void ExportService::Accept() {
   const int connection = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   if (connection < 0) return;
-  // An opener that stops reading is no reason to keep the others waiting.
+  // An opener that stops reading must not delay the others.
   const timeval patience{1, 0};
   setsockopt(connection, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
   if (IsOfThisUser(connection)) {
@@ -179,7 +179,7 @@ void ExportService::Accept() {
   }
 }
 
-// The one request of a connection. False: it is over.
+// Answers the connection's one request. False: close the connection.
 bool ExportService::AnswerOn(int connection, std::uint64_t* token) {
   Request request{};
   if (recv(connection, &request, sizeof request, MSG_DONTWAIT) != sizeof request) return false;

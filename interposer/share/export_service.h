@@ -1,15 +1,12 @@
-// Gives memory of ours to other processes that know its handle.
+// Gives our memory to other processes that know its handle.
 //
-// HandleOf and Freed are called by hooks, on any thread. The first handle starts the service's own
-// thread, which answers openers until the process ends; it calls the driver only to share anew what
-// nobody has had open for a while. Ownership: one instance, never destroyed. It owns descriptors of
-// what is shared at the moment.
-//
+// The hooks call HandleOf and Freed, on any thread. The first handle starts the service's thread,
+// which answers openers until the process ends. It calls the driver only to share memory again that
+// no process has open. One instance, never destroyed; owns descriptors of shared memory.
 // Invariants
-//  1. What has a handle stays where it is from the handle's making on, until it is freed or the
-//  last opener has closed it.
-//     A later opener finds it where it is then: it is brought back.
-//  2. An allocation has one handle while it lives, and no other allocation ever has it.
+//  1. Memory with a handle stays in place from the handle's making until it is freed or its last
+//     opener has closed it. A later opener restores it and finds it where it is then.
+//  2. An allocation has one handle while it lives. The handle is never reused.
 //  3. Only processes of the same user are answered.
 #pragma once
 
@@ -28,7 +25,7 @@ class ExportService {
   static ExportService& Instance();
 
   CUresult HandleOf(JobMemory* job, CUdeviceptr base, CUipcMemHandle* out);
-  // The program freed the allocation. Costs a load while nothing has a handle.
+  // The program freed the allocation. Costs a load while there are no handles.
   static void Freed(CUdeviceptr base) {
     if (any_.load(std::memory_order_relaxed)) Instance().Forget(base);
   }
@@ -37,7 +34,7 @@ class ExportService {
   struct Export {
     JobMemory* job;
     CUdeviceptr base;
-    SharedMemory memory;  // no chunks: nobody has it open
+    SharedMemory memory;  // no chunks: no process has it open
     int openers = 0;
   };
 
@@ -60,9 +57,9 @@ class ExportService {
   std::uint64_t socket_name_ SPILLWAY_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::uint64_t, Export> exports_ SPILLWAY_GUARDED_BY(mutex_);  // by token
   std::map<CUdeviceptr, std::uint64_t> tokens_ SPILLWAY_GUARDED_BY(mutex_);
-  // The service's thread's.
+  // The service thread's.
   int listener_ = -1;
-  std::unordered_map<int, std::uint64_t> connections_;  // token, once it was asked for; 0 before
+  std::unordered_map<int, std::uint64_t> connections_;  // the requested token; 0: none yet
 };
 
 }  // namespace spillway::interposer::share

@@ -16,7 +16,7 @@ using driver::Driver;
 
 namespace {
 
-// How long an exporter may take; it may have to make room first.
+// How long an exporter may take: it may first have to make room.
 constexpr timeval kPatience{20, 0};
 
 Handle Unpack(const CUipcMemHandle& handle) {
@@ -39,7 +39,6 @@ int Connect(const Handle& handle) {
   return -1;
 }
 
-// One chunk as it came: a descriptor of it.
 struct Received {
   base::UniqueFd file;
   std::size_t bytes;
@@ -56,7 +55,6 @@ bool ReceivePart(int connection, std::vector<Received>* out) {
   return true;
 }
 
-// Maps what was received, one after the other.
 CUresult MapAll(CUdeviceptr base, const std::vector<Received>& chunks) {
   CUresult result = CUDA_SUCCESS;
   std::size_t done_bytes = 0;
@@ -95,7 +93,7 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
   if (Driver().cuCtxGetCurrent(&context) != CUDA_SUCCESS || !context)
     return CUDA_ERROR_INVALID_CONTEXT;
   if (handle.pid == getpid())
-    return CUDA_ERROR_INVALID_CONTEXT;  // as the driver says of a process's own
+    return CUDA_ERROR_INVALID_CONTEXT;  // the driver's answer for own handles
   const MutexLock lock(mutex_);
   for (auto& [address, opening] : openings_) {
     if (opening.token != handle.token || opening.context != context) continue;
@@ -138,7 +136,7 @@ bool Imports::Close(CUdeviceptr address, CUresult* result) {
   if (--found->second.references > 0) return true;
   const Opening opening = found->second;
   openings_.erase(found);
-  // cuMemUnmap does not wait, and work on the memory may be under way.
+  // cuMemUnmap does not wait, but work may still use the memory.
   *result = Driver().cuCtxSynchronize();
   driver::MemUnmap(opening.mapped, opening.mapped_bytes);
   Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);

@@ -1,13 +1,10 @@
-// Memory of other processes under Spillway, opened by its handle: asked for, mapped, and let go.
+// Opens, maps and closes memory of other processes under Spillway, by its handle.
 //
-// Called by hooks, on any thread, with a context current. Ownership: one instance, never destroyed;
-// it owns the addresses, the mappings and the connections that say to the exporters that the memory
-// is open.
-//
+// Called by hooks, on any thread, with a context current. One instance, never destroyed. Owns the
+// addresses, the mappings, and the connections that tell exporters that memory is open.
 // Invariants
-//  1. A handle opened again in the same context gives the same address, which is gone when it has
-//  been closed as often
-//     (cuIpcOpenMemHandle).
+//  1. A handle opened again in the same context gives the same address. The address ends when it
+//     has been closed as often (cuIpcOpenMemHandle).
 //  2. The connection ends after the mapping.
 #pragma once
 
@@ -24,12 +21,11 @@ class Imports {
  public:
   static Imports& Instance();
 
-  // True if the handle is one of ours, of whatever process.
+  // Whether the handle was made by Spillway, in any process.
   static bool Knows(const CUipcMemHandle& handle);
   CUresult Open(const CUipcMemHandle& handle, CUdeviceptr* out) SPILLWAY_EXCLUDES(mutex_);
-  // False if the address is none that Open gave: the driver's.
+  // False if Open did not give the address: the driver's then.
   bool Close(CUdeviceptr address, CUresult* result) SPILLWAY_EXCLUDES(mutex_);
-  // The opened allocation that the address lies in.
   bool Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes)
       SPILLWAY_EXCLUDES(mutex_);
 

@@ -1,9 +1,7 @@
-// Which contexts may use which others' memory (cuCtxEnablePeerAccess): what the program asked for
-// and the driver granted.
+// Which contexts may use which others' memory (cuCtxEnablePeerAccess), as the driver granted.
 //
 // Called by hooks and by runtime, on any thread; synchronises itself. Owns plain facts.
-//
-// Invariant: an entry lives until it is disabled or one of its contexts goes.
+// Invariant: an entry lives until it is disabled or one of its contexts ends.
 #pragma once
 
 #include <vector>
@@ -26,11 +24,10 @@ class PeerTable {
   static PeerTable& Instance();
 
   void Enabled(const Access& access);
-  // True if no other context of that device has access to the owner's memory now.
+  // Returns whether the device has now lost all access to the owner's memory.
   bool Disabled(const Access& access);
   // The accesses that end with the context, as user or as owner.
   std::vector<Access> ContextGone(CUcontext context);
-  // The devices that may use the context's memory.
   std::vector<CUdevice> UsersOf(CUcontext owner);
 
  private:

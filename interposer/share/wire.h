@@ -1,11 +1,10 @@
-// What passes between two processes that share memory: the handle that one gives out, and the
-// messages on the socket that it names.
+// The protocol between two processes that share memory: a handle, and messages on its socket.
 //
-// The opener sends a Request; the exporter answers with one Answer and then the descriptors of the
-// memory's chunks, in order, with their sizes: as many Parts as it takes. The connection then stays
-// open for as long as the opener has the memory mapped: its end is the closing. Every message is
-// one datagram of a SOCK_SEQPACKET connection; both sides are processes of one user on one machine,
-// and messages of another size or a wrong token end the connection.
+// The opener sends a Request. The exporter sends one Answer, then as many Parts as needed:
+// descriptors and sizes of the memory's chunks, in order. The opener keeps the connection open
+// while it has the memory mapped; its end closes the memory. Every message is one datagram of a
+// SOCK_SEQPACKET connection. Both sides are processes of one user on one machine. A message of
+// another size or a wrong token ends the connection.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +19,7 @@ namespace spillway::interposer::share {
 
 inline constexpr std::uint64_t kMagic = 0x31435049594c4c53;
 
-// A legacy IPC handle, seen from inside. The numbers are random: who knows them has been given
-// them.
+// The content of a legacy IPC handle. The numbers are random: only holders of the handle know them.
 struct Handle {
   std::uint64_t magic;
   std::uint64_t socket;  // the exporter's
@@ -35,10 +33,10 @@ struct Request {
 };
 
 struct Answer {
-  std::int32_t result;  // a CUresult; nothing follows after an error
+  std::int32_t result;  // a CUresult; nothing follows an error
   std::uint32_t chunk_count;
   std::uint64_t chunk_bytes;   // of all chunks
-  std::uint64_t offset_bytes;  // of the allocation in them
+  std::uint64_t offset_bytes;  // of the allocation in the chunks
   std::uint64_t size_bytes;    // of the allocation
 };
 
