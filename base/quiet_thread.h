@@ -10,8 +10,8 @@
 namespace spillway::base {
 
 // `name` has at most 15 letters; 0 stack bytes mean the program's default size.
-inline bool StartQuietThread(const char* name, void* (*main)(void*), void* argument,
-                             std::size_t stack_bytes = 0) {
+inline bool StartDetachedThread(const char* name, void* (*main)(void*), void* argument,
+                                std::size_t stack_bytes = 0) {
   sigset_t all, before;
   sigfillset(&all);
   pthread_attr_t attributes;

@@ -348,7 +348,7 @@ int RunAgentCommand(const std::vector<std::string>& arguments) {
   try {
     return command->run(arguments);
   } catch (const Failure& failure) {
-    PrintWhereJsonIsAsked(arguments, failure);
+    PrintIfJsonRequested(arguments, failure);
     throw;
   }
 }

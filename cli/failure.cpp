@@ -32,7 +32,7 @@ std::string JsonOf(const Failure& failure) {
          ", \"why\": " + base::JsonQuoted(failure.why()) + "}\n";
 }
 
-void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure) {
+void PrintIfJsonRequested(const std::vector<std::string>& arguments, const Failure& failure) {
   if (std::find(arguments.begin(), arguments.end(), "--json") != arguments.end())
     std::fputs(JsonOf(failure).c_str(), stdout);
 }

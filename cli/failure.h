@@ -46,6 +46,6 @@ class Failure : public std::exception {
 // One line for scripts, in the schema of all --json output.
 std::string JsonOf(const Failure& failure);
 // Prints JsonOf(failure) if the arguments contain --json.
-void PrintWhereJsonIsAsked(const std::vector<std::string>& arguments, const Failure& failure);
+void PrintIfJsonRequested(const std::vector<std::string>& arguments, const Failure& failure);
 
 }  // namespace spillway::cli

@@ -219,7 +219,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
 }
 
 // The environment's author, such as a prolog, may require the agent too.
-RunOptions WithTheEnvironments(RunOptions options) {
+RunOptions WithEnvironmentRequirements(RunOptions options) {
   if (options.off || EnvironmentValue(environment::kAgentRequired) != "1") return options;
   options.requires_agent = true;
   options.agent = AgentToFollow(options);
@@ -232,7 +232,7 @@ RunOptions WithTheEnvironments(RunOptions options) {
 Launch PrepareLaunch(const RunOptions& written) {
   CheckNotNested();
   const RunOptions options =
-      WithTheEnvironments(UnderRules(written, ReadRunRules(kRunRulesPath), kRunRulesPath));
+      WithEnvironmentRequirements(UnderRules(written, ReadRunRules(kRunRulesPath), kRunRulesPath));
   const Installation installation = FindInstallation();
   Launch launch;
   launch.program_path = FindCommand(options.command.front());

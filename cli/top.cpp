@@ -114,7 +114,7 @@ class Events {
 
   // Whether an event comes before the output accepts more. With a sleeping reader, a plain write
   // would block all events.
-  bool ComesBeforeOutput() const {
+  bool AwaitsEventBeforeOutput() const {
     pollfd watched[] = {{signals_.get(), POLLIN, 0}, {STDOUT_FILENO, POLLOUT, 0}};
     while (poll(watched, 2, -1) < 0 && errno == EINTR) {
     }
@@ -342,7 +342,7 @@ int ShowUntilQuit(const std::string& socket) {
 
 // Writes until an event comes. False: the reader has gone.
 bool WriteSome(const Events& events, std::string_view* text) {
-  while (!text->empty() && !events.ComesBeforeOutput()) {
+  while (!text->empty() && !events.AwaitsEventBeforeOutput()) {
     const std::string_view piece =
         text->substr(0, PIPE_BUF);  // a writable pipe takes PIPE_BUF bytes
     if (!WriteAll(piece)) return false;
@@ -454,7 +454,7 @@ int RunTop(const std::vector<std::string>& arguments) {
   try {
     return Top(arguments);
   } catch (const Failure& failure) {
-    PrintWhereJsonIsAsked(arguments, failure);
+    PrintIfJsonRequested(arguments, failure);
     throw;
   }
 }

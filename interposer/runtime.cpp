@@ -92,7 +92,7 @@ JobMemory* MakeJob(CUcontext context) {
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
   for (const Global* global = globals; global; global = global->next)
-    job->stored_addresses().KnowGlobal(global->base, global->bytes, global->module);
+    job->stored_addresses().RegisterGlobal(global->base, global->bytes, global->module);
   ReportAtExit(job);
   // The agent comes first: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
@@ -176,13 +176,13 @@ JobMemory* JobForAllocation() {
   return JobHere() ? nullptr : MakeJob(context);
 }
 
-void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
+void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const base::MutexLock lock(making_job);
   for (const Global* known = globals; known; known = known->next) {
     if (known->base == base && known->bytes == bytes && known->module == module) return;
   }
   globals = new Global{base, bytes, module, globals};
-  ForEachJob([&](JobMemory* job) { job->stored_addresses().KnowGlobal(base, bytes, module); });
+  ForEachJob([&](JobMemory* job) { job->stored_addresses().RegisterGlobal(base, bytes, module); });
 }
 
 void ForgetGlobals(const void* module) {
@@ -203,19 +203,19 @@ void ForgetGlobals(const void* module) {
 }
 
 // The driver refuses to destroy a primary context, so its memory stays.
-void ContextGoesAway(CUcontext context) {
+void BeforeContextDestroyed(CUcontext context) {
   const base::MutexLock lock(making_job);
   JobMemory* const job = JobIn(context);
   if (job && !primary_is_managed[job->device()]) RetireFirst(job);
 }
 
-void ContextWentAway(CUcontext context) {
+void AfterContextDestroyed(CUcontext context) {
   HostRegions::Instance().ContextEnded(context);
   PeersWentAway(context);
   ForEachJob([context](JobMemory* job) { job->charges().ContextDestroyed(context); });
 }
 
-void PrimaryContextGoesAway(CUdevice device) {
+void BeforePrimaryContextReset(CUdevice device) {
   const base::MutexLock lock(making_job);
   JobMemory* const job = JobOf(device);
   if (job && primary_is_managed[device]) RetireFirst(job);

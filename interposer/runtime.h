@@ -73,14 +73,14 @@ JobMemory* JobHere();
 JobMemory* JobForAllocation();
 
 // Notes a device variable, for present and future jobs. `module`: its module or library.
-void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module);
+void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module);
 // The module or library is about to be unloaded: its addresses may be reused.
 void ForgetGlobals(const void* module);
 
 // GoesAway: the managed (or primary) context is about to be destroyed. WentAway: it was.
-void ContextGoesAway(CUcontext context);
-void ContextWentAway(CUcontext context);
-void PrimaryContextGoesAway(CUdevice device);
+void BeforeContextDestroyed(CUcontext context);
+void AfterContextDestroyed(CUcontext context);
+void BeforePrimaryContextReset(CUdevice device);
 // After a release: it may have destroyed the primary context.
 void PrimaryContextReleased(CUdevice device);
 

@@ -9,7 +9,7 @@ namespace {
 
 constexpr uint64_t kTagsPerByte = 1024;  // lets weights up to some hundreds divide well
 // Per request that goes first.
-constexpr int64_t kLookAgain_ns = 50'000;
+constexpr int64_t kRetryWait_ns = 50'000;
 // The longest single wait: the lane may change meanwhile.
 constexpr int64_t kMostWait_ns = 10'000'000;
 // Lost races in a row before a process yields.
@@ -19,7 +19,7 @@ constexpr int64_t kGrace_ns = 1'000'000;
 // Added to the bound for clocks, timers and the scheduler.
 constexpr int64_t kSlack_ns = 20'000'000;
 // Note [Starved processes copy alone]
-constexpr int kMostLates = 3;
+constexpr int kMostLateAdmissions = 3;
 constexpr int64_t kAlone_ns = 1'000'000'000;
 
 // Tags wrap around after years; only their order counts.
@@ -47,7 +47,7 @@ void Raise(std::atomic<uint64_t>& highest, uint64_t tag) {
 
 }  // namespace
 
-int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now_ns) {
+int64_t LatestPlausibleFreeNs(const LinkTerms& terms, Direction direction, int64_t now_ns) {
   const int64_t copy_ns = CopyTimeAt(RateOf(terms, direction), LinkTurn::kMostBytes);
   return now_ns + terms.ahead_ns.load(std::memory_order_relaxed) + (SlotsOf(terms) + 1) * copy_ns;
 }
@@ -55,7 +55,8 @@ int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now
 int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   LinkLane& lane = Lane(direction);
   Request& request = requests_[static_cast<size_t>(direction)];
-  if (now_ns < request.alone_until_ns) return AskAlone(lane, direction, size_bytes, now_ns);
+  if (now_ns < request.private_until_ns)
+    return AskPrivateBucket(lane, direction, size_bytes, now_ns);
   if (!request.waits) Begin(request, lane, direction, size_bytes, now_ns);
   const bool late = now_ns >= request.latest_ns;
   const int64_t queued_ns =
@@ -67,18 +68,18 @@ int64_t LinkTurn::Ask(Direction direction, int64_t size_bytes, int64_t now_ns) {
   // link never idles.
   const int64_t spare_ns = queued_ns - ahead_ns / 2;
   if (!late && spare_ns > 0 && queue.before > 0) {
-    return Wait(lane, request, std::min(spare_ns, queue.before * kLookAgain_ns), now_ns);
+    return Wait(lane, request, std::min(spare_ns, queue.before * kRetryWait_ns), now_ns);
   }
   if (!Reserve(lane, direction, size_bytes, now_ns, late))
-    return Wait(lane, request, kLookAgain_ns, now_ns);
+    return Wait(lane, request, kRetryWait_ns, now_ns);
   Raise(lane.reached_tag, queue.smallest_tag);
   NoteLateness(request, late && queued_ns > ahead_ns, now_ns);
   Admit(lane, direction, size_bytes, now_ns, queued_ns);
   return 0;
 }
 
-int64_t LinkTurn::AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes,
-                           int64_t now_ns) {
+int64_t LinkTurn::AskPrivateBucket(LinkLane& lane, Direction direction, int64_t size_bytes,
+                                   int64_t now_ns) {
   Request& request = requests_[static_cast<size_t>(direction)];
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
   const int64_t queued_ns = std::max(request.own_free_at_ns, now_ns) - now_ns;
@@ -102,9 +103,9 @@ void LinkTurn::Admit(LinkLane& lane, Direction direction, int64_t size_bytes, in
 
 void LinkTurn::NoteLateness(Request& request, bool is_refused, int64_t now_ns) {
   request.lates = is_refused ? request.lates + 1 : 0;
-  if (request.lates < kMostLates) return;
+  if (request.lates < kMostLateAdmissions) return;
   request.lates = 0;
-  request.alone_until_ns = now_ns + kAlone_ns;
+  request.private_until_ns = now_ns + kAlone_ns;
 }
 
 void LinkTurn::Withdraw(Direction direction) {
@@ -147,7 +148,7 @@ LinkTurn::Queue LinkTurn::Look(const LinkLane& lane, uint64_t tag, int64_t now_n
 bool LinkTurn::Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
                        bool late) const {
   const int64_t ahead_ns = terms_.ahead_ns.load(std::memory_order_relaxed);
-  const int64_t believable_ns = BelievableUntil(terms_, direction, now_ns);
+  const int64_t believable_ns = LatestPlausibleFreeNs(terms_, direction, now_ns);
   int64_t seen_ns = lane.free_at_ns.load(std::memory_order_acquire);
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     if (!late && seen_ns > now_ns + ahead_ns) return false;

@@ -28,7 +28,7 @@
 namespace spillway::protocol {
 
 // A lane that claims to be busy for longer was corrupted.
-int64_t BelievableUntil(const LinkTerms& terms, Direction direction, int64_t now_ns);
+int64_t LatestPlausibleFreeNs(const LinkTerms& terms, Direction direction, int64_t now_ns);
 
 class LinkTurn {
  public:
@@ -51,11 +51,11 @@ class LinkTurn {
     uint64_t last_tag = 0;  // of the previous request
     int64_t served_ns = 0;  // when the previous copy was done
     int lates = 0;          // late admissions in a row to a lane without capacity
-    int64_t alone_until_ns = 0;
+    int64_t private_until_ns = 0;
     int64_t own_free_at_ns = 0;  // the private bucket
   };
 
-  int64_t AskAlone(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns);
+  int64_t AskPrivateBucket(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns);
   void Admit(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,
              int64_t queued_ns);
   static void NoteLateness(Request& request, bool is_refused, int64_t now_ns);

@@ -17,7 +17,7 @@ Sent MemoryChannel::Send(const Message& message, std::span<const int> files) {
 Sent MemoryChannel::SendBytes(std::vector<uint8_t> bytes, std::span<const int> files) {
   if (outgoing_->severed || incoming_->severed) return Sent::kClosed;
   if (outgoing_->mail.size() >= most_) return Sent::kFull;
-  Letter letter = {std::move(bytes), {}};
+  QueuedFrame letter = {std::move(bytes), {}};
   for (const int file : files) letter.files.emplace_back(dup(file));
   outgoing_->mail.push_back(std::move(letter));
   return Sent::kSent;
@@ -29,7 +29,7 @@ Received MemoryChannel::Receive() {
     if (incoming_->severed) received.what = Received::What::kClosed;
     return received;
   }
-  Letter letter = std::move(incoming_->mail.front());
+  QueuedFrame letter = std::move(incoming_->mail.front());
   incoming_->mail.pop_front();
   const Decoded decoded = Decode(letter.bytes.data(), letter.bytes.size());
   received.what = decoded.message ? Received::What::kMessage : Received::What::kFault;

@@ -24,15 +24,15 @@ class MemoryChannel : public Channel {
   Sent SendBytes(std::vector<uint8_t> bytes, std::span<const int> files = {});
   // As if the process was killed: messages it had sent still arrive.
   void Sever();
-  bool has_mail() const { return !incoming_->mail.empty() || incoming_->severed; }
+  bool HasFrames() const { return !incoming_->mail.empty() || incoming_->severed; }
 
  private:
-  struct Letter {
+  struct QueuedFrame {
     std::vector<uint8_t> bytes;
     std::vector<base::UniqueFd> files;
   };
   struct Queue {
-    std::deque<Letter> mail;
+    std::deque<QueuedFrame> mail;
     bool severed = false;
   };
   MemoryChannel(std::shared_ptr<Queue> incoming, std::shared_ptr<Queue> outgoing, size_t most)

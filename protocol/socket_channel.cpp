@@ -23,7 +23,7 @@ bool IsFull(int error) { return error == EAGAIN || error == ENOBUFS || error == 
 
 // Removes the socket file of a listener that ended. False, with errno, if something else stays:
 // another kind of file, or the socket of a live listener, even one too busy to accept.
-bool MakeRoomFor(std::string_view address, const char* path) {
+bool RemoveStaleSocket(std::string_view address, const char* path) {
   struct stat facts;
   if (lstat(path, &facts) != 0) return true;
   errno = EEXIST;
@@ -74,14 +74,14 @@ base::UniqueFd ListenOn(std::string_view address, unsigned mode) {
   base::UniqueFd socket = NewSocket();
   if (name.size == 0 || !socket) return {};
   const char* const path = name.name.sun_path;
-  if (name.is_path() && !MakeRoomFor(address, path)) return {};
+  if (name.is_path() && !RemoveStaleSocket(address, path)) return {};
   if (bind(socket.get(), name.get(), name.size) != 0) return {};
   if (name.is_path() && chmod(path, mode) != 0) return {};
   if (listen(socket.get(), SOMAXCONN) != 0) return {};
   return socket;
 }
 
-bool KeepsMessagesApart(int socket) {
+bool IsSeqPacket(int socket) {
   int type = 0;
   socklen_t size = sizeof type;
   return getsockopt(socket, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_SEQPACKET;

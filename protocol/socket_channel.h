@@ -21,7 +21,7 @@ class SocketChannel : public Channel {
 // `address` is a path, or "@name" for an abstract address. Non-blocking, close-on-exec. Replaces a
 // socket file without a listener; fails with EADDRINUSE if one listens.
 base::UniqueFd ListenOn(std::string_view address, unsigned mode);
-bool KeepsMessagesApart(int socket);
+bool IsSeqPacket(int socket);
 base::UniqueFd ConnectTo(std::string_view address);
 base::UniqueFd AcceptFrom(int listener);
 

@@ -22,14 +22,14 @@ FOLDERS = {
 STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
 
 # Modules in the order in which data passes: a module may include itself and the modules after it.
-ROOMS = {
+MODULES = {
     "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "ledger", "lease", "driver", "config"],
     "agent": ["loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
     "simulator": ["dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
 # Likewise the folders inside a module. Files beside these folders count as the last one.
-INNER_ROOMS = {
+INNER_MODULES = {
     "simulator/driver": ["api", "calls", "device", "engine", "memory", "machine"],
 }
 # Lists that several modules expand, each for its own part.
@@ -44,7 +44,7 @@ def folder_of(path):
     return path.parts[0] if len(path.parts) > 1 else ""
 
 
-def room_of(path):
+def module_of(path):
     return path.parts[1] if len(path.parts) > 2 else ""
 
 
@@ -59,32 +59,32 @@ def folder_offence(path, included):
     return f"{own} may not include {other} ({included})"
 
 
-def room_offence(path, included):
+def module_offence(path, included):
     folder = folder_of(path)
-    order = ROOMS.get(folder)
+    order = MODULES.get(folder)
     if order is None or folder_of(included) != folder or str(included) in SHARED_LISTS:
         return None
-    own, other = room_of(path), room_of(included)
-    for room in (own, other):
-        if room and room not in order:
-            return f"room {folder}/{room} has no place in the order of tools/layers.py"
+    own, other = module_of(path), module_of(included)
+    for module in (own, other):
+        if module and module not in order:
+            return f"module {folder}/{module} has no place in the order of tools/layers.py"
     if not own or not other or order.index(own) <= order.index(other):
         return None
     return f"{folder}/{own} may not include {folder}/{other} ({included}): calls go forward only"
 
 
 def inner_offence(path, included):
-    room = "/".join(path.parts[:2])
-    order = INNER_ROOMS.get(room)
-    if order is None or "/".join(included.parts[:2]) != room:
+    module = "/".join(path.parts[:2])
+    order = INNER_MODULES.get(module)
+    if order is None or "/".join(included.parts[:2]) != module:
         return None
     own, other = (place.parts[2] if len(place.parts) > 3 else order[-1] for place in (path, included))
     for folder in (own, other):
         if folder not in order:
-            return f"folder {room}/{folder} has no place in the order of tools/layers.py"
+            return f"folder {module}/{folder} has no place in the order of tools/layers.py"
     if order.index(own) <= order.index(other):
         return None
-    return f"{room}/{own} may not include {room}/{other} ({included}): calls go forward only"
+    return f"{module}/{own} may not include {module}/{other} ({included}): calls go forward only"
 
 
 def cuda_offence(path, included):
@@ -100,7 +100,7 @@ def offences(path):
         if match is None:
             continue
         included = type(path)(match.group(1))
-        for check in (folder_offence, room_offence, inner_offence, cuda_offence):
+        for check in (folder_offence, module_offence, inner_offence, cuda_offence):
             offence = check(path, included)
             if offence is not None:
                 yield f"{path}:{number}: {offence}"

@@ -27,7 +27,7 @@ class Planner {
     });
     bool closed = situation_.draining;
     for (const Applicant& applicant : queue) {
-      const WaitsFor bound = WhatOwnersLack(applicant);
+      const WaitsFor bound = OwnersBound(applicant);
       if (bound == WaitsFor::kRoom && !closed && Admit(applicant)) continue;
       closed = closed || (bound == WaitsFor::kRoom && IsImpatient(applicant));
       plan_.queue.push_back({applicant.number, bound});
@@ -41,7 +41,7 @@ class Planner {
   }
 
   // kRoom: no bound of its owners holds it back.
-  WaitsFor WhatOwnersLack(const Applicant& applicant) const {
+  WaitsFor OwnersBound(const Applicant& applicant) const {
     const Terms& terms = applicant.terms;
     if (situation_.owners == nullptr || terms.owner == kNobody) return WaitsFor::kRoom;
     const OwnerPath path(*situation_.owners, terms.owner);

@@ -71,7 +71,7 @@ void Arbiter::SetDraining(bool draining) {
 }
 
 void Arbiter::SetFrozen(bool frozen) {
-  if (frozen_ && !frozen) FitRestored();
+  if (frozen_ && !frozen) FitRestoredTerms();
   frozen_ = frozen;
   queue_dirty_ = true;
   TouchAll();
@@ -94,13 +94,13 @@ Arbiter::Tenancy& Arbiter::TenancyFor(const TenantProcess& process, const Terms&
 }
 
 void Arbiter::Join(const TenantProcess& process, const Terms& terms, const Demand& demand,
-                   int64_t now_ns, const Held& says_it_holds) {
+                   int64_t now_ns, const Held& reported_held) {
   Tenancy& tenancy = TenancyFor(process, terms, now_ns);
-  tenancy.processes[process.session] = {demand, -1, 0, says_it_holds};
-  tenancy.told_state = false;
-  if (tenancy.state == TenancyState::kAdmitted) BelieveWithinFree(tenancy);
+  tenancy.processes[process.session] = {demand, -1, 0, reported_held};
+  tenancy.state_sent = false;
+  if (tenancy.state == TenancyState::kAdmitted) RestoreReportedHoldings(tenancy);
   queue_dirty_ = true;
-  NoteClaims(tenancy);
+  UpdateDormancy(tenancy);
   TouchWithLink(tenancy);
 }
 
@@ -108,23 +108,23 @@ void Arbiter::Rejoin(const TenantProcess& process, const Terms& terms, const Dem
                      const Held& held, int64_t now_ns) {
   Tenancy& tenancy = TenancyFor(process, terms, now_ns);
   tenancy.state = TenancyState::kAdmitted;
-  tenancy.told_state = false;
+  tenancy.state_sent = false;
   tenancy.processes[process.session] = {demand, -1, 0};
   const ProcessState& state = tenancy.processes[process.session];
   tenancy.memory.Restore(IdOf(process.session), ProcessMemoryClaim(tenancy, process.session, state),
                          held.memory_bytes);
   tenancy.host.Restore(IdOf(process.session), ProcessHostClaim(tenancy, process.session, state),
                        held.host_bytes);
-  RestoreUp(devices_[process.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
-  RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
+  RestoreTenancy(devices_[process.device].memory, tenancy, MemoryClaim(tenancy), tenancy.memory);
+  RestoreTenancy(host_, tenancy, HostClaim(tenancy), tenancy.host);
   tenancy.has_begun = true;
   tenancy.is_dormant = false;
   TouchWithLink(tenancy);
 }
 
 // A tenancy has what its processes have together. Later processes use a departed one's surplus.
-void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim,
-                        Ration& processes) {
+void Arbiter::RestoreTenancy(Ration& whole, const Tenancy& tenancy, const Claim& claim,
+                             Ration& processes) {
   const int64_t more = processes.promised() - whole.PromisedTo(tenancy.number);
   if (!whole.HasGrant(tenancy.number)) {
     whole.Restore(tenancy.number, claim, processes.promised());
@@ -138,13 +138,14 @@ void Arbiter::RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& clai
 
 // A process that ran without an agent holds memory that could be promised to others. It is believed
 // as far as it could get that memory by wanting it. Memory promised to others stays theirs.
-void Arbiter::BelieveWithinFree(Tenancy& tenancy) {
+void Arbiter::RestoreReportedHoldings(Tenancy& tenancy) {
   for (const auto& [session, process] : tenancy.processes) {
-    if (!tenancy.memory.HasGrant(IdOf(session))) BelieveWithinFree(tenancy, session, process);
+    if (!tenancy.memory.HasGrant(IdOf(session))) RestoreReportedHoldings(tenancy, session, process);
   }
 }
 
-void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const ProcessState& process) {
+void Arbiter::RestoreReportedHoldings(Tenancy& tenancy, SessionId session,
+                                      const ProcessState& process) {
   Ration& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
   // A part of the job's promise that no other process has is this process's own.
@@ -156,7 +157,7 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const Proce
         std::min(whole.capacity() - whole.promised(), whole.RoomWithin(terms.owner));
     return std::min({bytes, own + free, share.limit - processes.promised()});
   };
-  const Held& says = process.says_it_holds;
+  const Held& says = process.reported_held;
   const Claim claim = ProcessMemoryClaim(tenancy, session, process);
   const int64_t memory_bytes = within(device, tenancy.memory, terms.memory, says.memory_bytes);
   if (memory_bytes < std::max<int64_t>(claim.floor, 1)) return;
@@ -164,8 +165,8 @@ void Arbiter::BelieveWithinFree(Tenancy& tenancy, SessionId session, const Proce
       std::max<int64_t>(within(host_, tenancy.host, terms.host, says.host_bytes), 0);
   tenancy.memory.Restore(IdOf(session), claim, memory_bytes);
   tenancy.host.Restore(IdOf(session), ProcessHostClaim(tenancy, session, process), host_bytes);
-  RestoreUp(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
-  RestoreUp(host_, tenancy, HostClaim(tenancy), tenancy.host);
+  RestoreTenancy(device, tenancy, MemoryClaim(tenancy), tenancy.memory);
+  RestoreTenancy(host_, tenancy, HostClaim(tenancy), tenancy.host);
 }
 
 // Keeps the tenancy's arrival and promises. Leave and Join would count the process's part twice if
@@ -175,15 +176,15 @@ void Arbiter::Succeed(const TenantProcess& before, SessionId now, const Demand& 
   Tenancy* tenancy = Find(before.job, before.device);
   if (tenancy == nullptr || tenancy->processes.erase(before.session) == 0) return;
   tenancy->processes[now] = {demand, -1, 0, held};  // `held` counts when the job begins
-  tenancy->told_state = false;
+  tenancy->state_sent = false;
   if (tenancy->state == TenancyState::kRejected)
     tenancy->state = TenancyState::kQueued;  // to be judged anew
   tenancy->memory.Succeed(IdOf(before.session), IdOf(now), held.memory_bytes);
   tenancy->host.Succeed(IdOf(before.session), IdOf(now), held.host_bytes);
-  if (tenancy->state == TenancyState::kAdmitted) BelieveWithinFree(*tenancy);
+  if (tenancy->state == TenancyState::kAdmitted) RestoreReportedHoldings(*tenancy);
   queue_dirty_ = true;
-  PassUp(*tenancy);
-  NoteClaims(*tenancy);
+  ObeyForTenancy(*tenancy);
+  UpdateDormancy(*tenancy);
   TouchWithLink(*tenancy);
 }
 
@@ -191,7 +192,7 @@ void Arbiter::Holds(const TenantProcess& process, const Held& held) {
   Tenancy* tenancy = Find(process.job, process.device);
   if (tenancy == nullptr) return;
   const auto found = tenancy->processes.find(process.session);
-  if (found != tenancy->processes.end()) found->second.says_it_holds = held;
+  if (found != tenancy->processes.end()) found->second.reported_held = held;
 }
 
 void Arbiter::Leave(const TenantProcess& process) {
@@ -201,8 +202,8 @@ void Arbiter::Leave(const TenantProcess& process) {
   tenancy->host.Remove(IdOf(process.session));
   TouchWithLink(*tenancy);
   if (!tenancy->processes.empty()) {
-    NoteClaims(*tenancy);
-    return PassUp(*tenancy);
+    UpdateDormancy(*tenancy);
+    return ObeyForTenancy(*tenancy);
   }
   devices_[process.device].memory.Remove(tenancy->number);
   host_.Remove(tenancy->number);
@@ -220,7 +221,7 @@ void Arbiter::Use(const TenantProcess& process, const Demand& demand) {
   const bool wakes_or_sleeps = found->second.demand.active != demand.active;
   const bool changes_claim = found->second.demand.has_claim != demand.has_claim;
   found->second.demand = demand;
-  if (changes_claim) NoteClaims(*tenancy);
+  if (changes_claim) UpdateDormancy(*tenancy);
   wakes_or_sleeps || changes_claim ? TouchWithLink(*tenancy) : Touch(*tenancy);
 }
 
@@ -229,7 +230,7 @@ void Arbiter::Use(const TenantProcess& process, const Demand& demand) {
 // such processes is dormant: it keeps its grant while nobody else wants it, and admission ignores
 // it. When a process wakes, the job must be admitted again, before jobs that came later. Others
 // give back memory for it as for a new job.
-void Arbiter::NoteClaims(Tenancy& tenancy) {
+void Arbiter::UpdateDormancy(Tenancy& tenancy) {
   const bool has_claim =
       std::any_of(tenancy.processes.begin(), tenancy.processes.end(),
                   [](const auto& process) { return process.second.demand.has_claim; });
@@ -272,12 +273,12 @@ bool Arbiter::Obeyed(const TenantProcess& process, uint64_t serial, int64_t held
   tenancy->memory.Obeyed(IdOf(process.session), serial, held_bytes);
   tenancy->host.Obeyed(IdOf(process.session), serial, host_bytes);
   if (tenancy->memory.promised() + tenancy->host.promised() == before) return false;
-  PassUp(*tenancy);
+  ObeyForTenancy(*tenancy);
   Touch(*tenancy);
   return true;
 }
 
-void Arbiter::PassUp(Tenancy& tenancy) {
+void Arbiter::ObeyForTenancy(Tenancy& tenancy) {
   constexpr uint64_t all = UINT64_MAX;
   devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.promised());
   host_.Obeyed(tenancy.number, all, tenancy.host.promised());
@@ -346,7 +347,7 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
 
 // Returned jobs report the terms that they ask for; what they were guaranteed is unknown. Where the
 // sum is too much, a job that holds less than it asks for had a smaller guarantee.
-void Arbiter::FitRestored() {
+void Arbiter::FitRestoredTerms() {
   for (auto& [key, tenancy] : tenancies_) {
     if (tenancy.state != TenancyState::kAdmitted) continue;
     const Terms asked = tenancy.granted_terms;

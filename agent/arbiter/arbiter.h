@@ -119,16 +119,16 @@ class Arbiter {
   void SetDraining(bool draining);
   void SetFrozen(bool frozen);
 
-  // `says_it_holds`: from a process that began without an agent. Believed once its job is admitted,
+  // `reported_held`: from a process that began without an agent. Believed once its job is admitted,
   // within the job's limits, as far as the memory is free.
   void Join(const TenantProcess& process, const Terms& terms, const Demand& demand, int64_t now_ns,
-            const Held& says_it_holds = {});
+            const Held& reported_held = {});
   void Rejoin(const TenantProcess& process, const Terms& terms, const Demand& demand,
               const Held& held, int64_t now_ns);
   // The same process in a new session of the same job and device. It holds no more than `held` of
   // what `before` was promised.
   void Succeed(const TenantProcess& before, SessionId now, const Demand& demand, const Held& held);
-  // Updates `says_it_holds`. Without effect once the process has a grant.
+  // Updates `reported_held`. Without effect once the process has a grant.
   void Holds(const TenantProcess& process, const Held& held);
   void Leave(const TenantProcess& process);
   void Use(const TenantProcess& process, const Demand& demand);
@@ -159,9 +159,9 @@ class Arbiter {
  private:
   struct ProcessState {
     Demand demand;
-    int32_t told_link = -1;
-    uint64_t told_serial = 0;
-    Held says_it_holds = {};
+    int32_t sent_link = -1;
+    uint64_t sent_serial = 0;
+    Held reported_held = {};
   };
   struct Tenancy {
     JobId job;
@@ -172,7 +172,7 @@ class Arbiter {
     Terms granted_terms;  // guarantees as admitted
     TenancyState state = TenancyState::kQueued;
     uint32_t position = 0;
-    bool told_state = false;
+    bool state_sent = false;
     bool has_begun = false, is_dormant = false;
     int32_t link_permille = 0;
     Ration memory = Ration(0);  // among its processes
@@ -198,19 +198,19 @@ class Arbiter {
   void Touch(const Tenancy& tenancy);
   void TouchWithLink(const Tenancy& tenancy);
   void TouchAll();
-  void NoteClaims(Tenancy& tenancy);
+  void UpdateDormancy(Tenancy& tenancy);
   bool Runs(const Tenancy& tenancy) const {
     return tenancy.state == TenancyState::kAdmitted && !tenancy.is_dormant;
   }
   int64_t FairPartOf(OwnerId owner, DeviceId device) const;
   void PutClaims(Tenancy& tenancy);
-  void PassUp(Tenancy& tenancy);
-  void BelieveWithinFree(Tenancy& tenancy);
-  void BelieveWithinFree(Tenancy& tenancy, SessionId session, const ProcessState& process);
-  static void RestoreUp(Ration& whole, const Tenancy& tenancy, const Claim& claim,
-                        Ration& processes);
+  void ObeyForTenancy(Tenancy& tenancy);
+  void RestoreReportedHoldings(Tenancy& tenancy);
+  void RestoreReportedHoldings(Tenancy& tenancy, SessionId session, const ProcessState& process);
+  static void RestoreTenancy(Ration& whole, const Tenancy& tenancy, const Claim& claim,
+                             Ration& processes);
   Terms Fitting(const Tenancy& tenancy, Terms terms) const;
-  void FitRestored();
+  void FitRestoredTerms();
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
   Claim MemoryClaim(const Tenancy& tenancy) const;
   Claim HostClaim(const Tenancy& tenancy) const;

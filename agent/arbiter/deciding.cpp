@@ -11,7 +11,7 @@ namespace spillway::agent {
 namespace {
 
 // A link share that moved by less than a tenth is not worth a message.
-bool IsWorthTelling(int32_t told, int32_t now) {
+bool IsWorthSending(int32_t told, int32_t now) {
   return told < 0 || std::abs(now - told) * 10 > told;
 }
 
@@ -26,12 +26,12 @@ class Arbiter::Deciding {
   Decisions Run() {
     if (now_ns_ >= a_.next_wake_ns_) NoteOverdue();
     if (a_.frozen_) {
-      TellKept();
+      AddRestored();
     } else {
       if (a_.queue_dirty_ || (now_ns_ >= a_.next_wake_ns_ && SomebodysPatienceEnded())) Admit();
       DivideAll();
     }
-    TellGrants();
+    AddGrants();
     return std::move(decisions_);
   }
 
@@ -50,11 +50,11 @@ class Arbiter::Deciding {
     a_.TouchAll();
   }
 
-  void TellKept() {
+  void AddRestored() {
     for (auto& [key, tenancy] : a_.tenancies_) {
-      Note(tenancy, tenancy.memory.ConfirmKept(&a_.last_serial_), true);
-      Note(tenancy, tenancy.host.ConfirmKept(&a_.last_serial_), false);
-      if (tenancy.state == TenancyState::kAdmitted) TellAdmission(tenancy, "");
+      Note(tenancy, tenancy.memory.ConfirmRestored(&a_.last_serial_), true);
+      Note(tenancy, tenancy.host.ConfirmRestored(&a_.last_serial_), false);
+      if (tenancy.state == TenancyState::kAdmitted) AddAdmission(tenancy, "");
     }
   }
 
@@ -77,13 +77,13 @@ class Arbiter::Deciding {
     for (auto& [key, tenancy] : a_.tenancies_) {
       if (tenancy.device != id || tenancy.state == TenancyState::kRejected) continue;
       if (tenancy.state == TenancyState::kAdmitted) {
-        TellAdmission(tenancy, "");
+        AddAdmission(tenancy, "");
         continue;
       }
       const base::Status admissible = CheckAdmissible(tenancy.terms, device.memory.capacity());
       if (!admissible.ok()) {
         tenancy.state = TenancyState::kRejected;
-        TellAdmission(tenancy, admissible.text());
+        AddAdmission(tenancy, admissible.text());
         continue;
       }
       applicants.push_back(
@@ -138,15 +138,15 @@ class Arbiter::Deciding {
     tenancy.state = TenancyState::kAdmitted;
     tenancy.granted_terms = terms;
     // A job that woke without waiting knows its state already.
-    tenancy.told_state = tenancy.has_begun && std::exchange(tenancy.position, 0) == 0;
+    tenancy.state_sent = tenancy.has_begun && std::exchange(tenancy.position, 0) == 0;
     tenancy.position = 0;
     tenancy.has_begun = true;
-    a_.BelieveWithinFree(tenancy);
+    a_.RestoreReportedHoldings(tenancy);
     a_.TouchWithLink(tenancy);
-    TellAdmission(tenancy, "");
+    AddAdmission(tenancy, "");
   }
 
-  std::string WhyItWaits(const Tenancy& tenancy, WaitsFor what) const {
+  std::string ReasonForWaiting(const Tenancy& tenancy, WaitsFor what) const {
     if (a_.draining_) return "the node is being drained";
     if (what == WaitsFor::kOwnersJobs)
       return "its user, or account, has as many jobs here as it may";
@@ -167,15 +167,15 @@ class Arbiter::Deciding {
   }
 
   void Queue(Tenancy& tenancy, uint32_t position, WaitsFor what) {
-    if (tenancy.position == position && tenancy.told_state) return;
+    if (tenancy.position == position && tenancy.state_sent) return;
     tenancy.position = position;
-    tenancy.told_state = false;
-    TellAdmission(tenancy, WhyItWaits(tenancy, what));
+    tenancy.state_sent = false;
+    AddAdmission(tenancy, ReasonForWaiting(tenancy, what));
   }
 
-  void TellAdmission(Tenancy& tenancy, std::string reason) {
-    if (tenancy.told_state) return;
-    tenancy.told_state = true;
+  void AddAdmission(Tenancy& tenancy, std::string reason) {
+    if (tenancy.state_sent) return;
+    tenancy.state_sent = true;
     decisions_.admissions.push_back({tenancy.job, tenancy.device, tenancy.state, tenancy.position,
                                      now_ns_ - tenancy.arrived_ns, std::move(reason)});
   }
@@ -233,7 +233,7 @@ class Arbiter::Deciding {
     const std::vector<Ruling> host = tenancy.host.Decide(deadline_ns(), &a_.last_serial_);
     Note(tenancy, memory, true);
     Note(tenancy, host, false);
-    a_.PassUp(tenancy);
+    a_.ObeyForTenancy(tenancy);
     return !memory.empty() || !host.empty();
   }
 
@@ -257,7 +257,7 @@ class Arbiter::Deciding {
     for (Tenancy* tenancy : tenancies) {
       for (auto& [session, process] : tenancy->processes) {
         if (!tenancy->memory.HasGrant(static_cast<ClaimantId>(session))) continue;
-        if (IsWorthTelling(process.told_link, LinkOf(*tenancy)))
+        if (IsWorthSending(process.sent_link, LinkOf(*tenancy)))
           Changed({tenancy->job, session, tenancy->device});
       }
     }
@@ -294,19 +294,19 @@ class Arbiter::Deciding {
     return is_own || found == reasons_.end() ? ruling.reason : found->second;
   }
 
-  void TellGrants() {
+  void AddGrants() {
     for (auto& [process, grant] : changed_) {
       Tenancy& tenancy = *a_.Find(process.job, process.device);
       ProcessState& state = tenancy.processes.at(process.session);
       const ClaimantId id = static_cast<ClaimantId>(process.session);
       if (!tenancy.memory.HasGrant(id))
         continue;  // the host part came first; both are announced with the device's part
-      if (state.told_serial == 0 && grant.reason != RulingReason::kKept)
+      if (state.sent_serial == 0 && grant.reason != RulingReason::kKept)
         grant.reason = RulingReason::kFirst;
       grant.memory_bytes = tenancy.memory.GrantedTo(id);
       grant.host_bytes = tenancy.host.GrantedTo(id);
-      grant.link_permille = state.told_link = LinkOf(tenancy);
-      state.told_serial = grant.serial;
+      grant.link_permille = state.sent_link = LinkOf(tenancy);
+      state.sent_serial = grant.serial;
       decisions_.grants.push_back(grant);
     }
   }

@@ -17,7 +17,7 @@ class Division {
       : left_(std::max<int64_t>(capacity, 0)), claims_(claims), shares_(claims.size(), 0) {
     needs_.reserve(claims.size());
     for (const Claim& claim : claims) needs_.push_back(claim.Need());
-    if (!owners.empty() && Matter(owners)) KnowOwners(owners);
+    if (!owners.empty() && Matter(owners)) ReadOwners(owners);
   }
 
   std::vector<int64_t> Divide() {
@@ -30,7 +30,7 @@ class Division {
       std::stable_sort(order.begin(), order.end(), comes_before);
     for (size_t i : order) RaiseTo(i, claims_[i].Floor());
     for (size_t i : order) RaiseTo(i, claims_[i].Protected());
-    GiveOwnersTheirs(order);
+    FillOwnersGuarantees(order);
     for (size_t i : order) RaiseTo(i, claims_[i].InUse());
     for (bool active : {true, false}) {
       Order these;
@@ -65,7 +65,7 @@ class Division {
   }
 
   // Fills `owners_` with the topmost owners first.
-  void KnowOwners(const OwnerClaims& owners) {
+  void ReadOwners(const OwnerClaims& owners) {
     std::map<OwnerId, size_t> places;
     for (const bool is_top : {true, false}) {
       for (const auto& [id, claim] : owners) {
@@ -105,7 +105,7 @@ class Division {
     left_ -= more;
   }
 
-  void GiveOwnersTheirs(const Order& order) {
+  void FillOwnersGuarantees(const Order& order) {
     for (size_t owner = owners_.size(); owner-- > 0;) {
       const int64_t lacks = owners_[owner].claim->guaranteed - owners_[owner].has;
       if (lacks <= 0) continue;

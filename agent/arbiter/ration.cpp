@@ -40,16 +40,16 @@ bool Ration::Entry::IsSettled() const {
 // below one part in kLeastRise of its grant. That memory waits for a better use. A larger raise
 // comes in parts of at least one in kLeastPart of the rest. A raise to the full need is announced
 // at once, as is every cut: others wait for it.
-bool Ration::Entry::HasAlmost(int64_t target, int64_t step) const {
+bool Ration::Entry::IsSmallRaise(int64_t target, int64_t step) const {
   const int64_t rise = target - granted;
   return has_grant() && rise > 0 && rise < std::min(step, granted / kLeastRise) &&
          target < claim.Need() && granted >= claim.Entitled();
 }
 
 // While shares are known, such a claimant takes no part in a decision.
-bool Ration::Entry::HasItsShare(int64_t step) const {
+bool Ration::Entry::HoldsShare(int64_t step) const {
   return has_grant() && !kept && promised() == granted &&
-         (granted == share || HasAlmost(share, step));
+         (granted == share || IsSmallRaise(share, step));
 }
 
 bool Ration::Entry::HoldsLike(const Entry& other) const {
@@ -82,11 +82,11 @@ class Ration::Change {
   }
   ~Change() {
     const bool keeps_shares = KeepsShares();
-    ration_.knows_shares_ = ration_.knows_shares_ && keeps_shares;
+    ration_.shares_known_ = ration_.shares_known_ && keeps_shares;
     ration_.is_at_rest_ = ration_.is_at_rest_ && keeps_shares && entry_.HoldsLike(before_);
     List(&ration_.unsettled_, !is_end_ && !entry_.IsSettled());
     List(&ration_.kept_, !is_end_ && entry_.kept);
-    List(&ration_.lacking_, !is_end_ && !entry_.HasItsShare(ration_.step_));
+    List(&ration_.lacking_, !is_end_ && !entry_.HoldsShare(ration_.step_));
     if (is_end_) {
       ration_.entries_.erase(claimant_);
       return;
@@ -104,7 +104,7 @@ class Ration::Change {
   bool KeepsShares() const {
     if (is_new_ || is_end_ || entry_.overdue != before_.overdue) return false;
     return entry_.claim == before_.claim ||
-           (ration_.knows_shares_ &&
+           (ration_.shares_known_ &&
             entry_.IsStillShort(before_.claim, ration_.MostWeightOf(entry_.claim)));
   }
   void List(std::set<ClaimantId>* list, bool belongs) const {
@@ -183,13 +183,13 @@ void Ration::SetOwner(OwnerId owner, const OwnerClaim& claim) {
   const auto [place, is_new] = owners_.try_emplace(owner, claim);
   if (!is_new && place->second == claim) return;
   place->second = claim;
-  is_at_rest_ = knows_shares_ = false;
+  is_at_rest_ = shares_known_ = false;
   CountBounded();
 }
 
 void Ration::RemoveOwner(OwnerId owner) {
   if (owners_.erase(owner) == 0) return;
-  is_at_rest_ = knows_shares_ = false;
+  is_at_rest_ = shares_known_ = false;
   CountBounded();
 }
 
@@ -222,7 +222,7 @@ void Ration::Remove(ClaimantId claimant) {
 }
 
 // True when all that the unsettled claimants are to get is free already.
-bool Ration::OnlyTheUnsettledMatter() const {
+bool Ration::UnsettledRiseIsFree() const {
   if (overdue_ > 0 || needed_ > capacity_ || tight_ > 0) return false;
   base::Wide rise = 0;
   for (ClaimantId id : unsettled_) {
@@ -250,25 +250,25 @@ class Ration::Round {
  public:
   Round(Ration* ration, int64_t deadline_ns, uint64_t* last_serial)
       : ration_(*ration), deadline_ns_(deadline_ns), last_serial_(last_serial) {
-    if (ration_.OnlyTheUnsettledMatter())
-      TakeUnsettled();
-    else if (ration_.knows_shares_)
-      TakeLacking();
+    if (ration_.UnsettledRiseIsFree())
+      AddUnsettled();
+    else if (ration_.shares_known_)
+      AddLacking();
     else
       TakeAll();
     free_ = ration_.capacity_ - ration_.promised();
   }
 
   std::vector<Ruling> Run() {
-    rulings_ = ration_.ConfirmKept(last_serial_);
+    rulings_ = ration_.ConfirmRestored(last_serial_);
     Forgive();
-    LowerToLimits();
+    CutToLimits();
     int64_t missing = Raise() - free_;
     for (const Party& party : parties_) {
       if (!party.entry->overdue) missing -= party.entry->promised() - party.entry->granted;
     }
-    AskBack(missing, kNobody);
-    AskBackWithinOwners();
+    Revoke(missing, kNobody);
+    RevokeWithinOwners();
     ration_.is_at_rest_ = rulings_.empty();
     return std::move(rulings_);
   }
@@ -290,14 +290,14 @@ class Ration::Round {
 
   static int64_t LimitOf(const Claim& claim) { return std::max(claim.limit, claim.Floor()); }
 
-  void TakeUnsettled() {
+  void AddUnsettled() {
     for (ClaimantId id : ration_.unsettled_) {
       Entry& entry = ration_.entries_.at(id);
       parties_.push_back({id, &entry, entry.claim, entry.claim.Need()});
     }
   }
 
-  void TakeLacking() {
+  void AddLacking() {
     for (ClaimantId id : ration_.lacking_) {
       Entry& entry = ration_.entries_.at(id);
       parties_.push_back({id, &entry, entry.claim, entry.share});
@@ -319,15 +319,15 @@ class Ration::Round {
         if (party.entry->overdue) party.StayLate();
       }
     }
-    if (ration_.overdue_ == 0) KnowShares();
+    if (ration_.overdue_ == 0) StoreShares();
   }
 
-  void KnowShares() {
-    ration_.knows_shares_ = true;
+  void StoreShares() {
+    ration_.shares_known_ = true;
     ration_.lacking_.clear();
     for (const Party& party : parties_) {
       party.entry->share = party.target;
-      if (!party.entry->HasItsShare(ration_.step_))
+      if (!party.entry->HoldsShare(ration_.step_))
         ration_.lacking_.insert(ration_.lacking_.end(), party.id);
     }
   }
@@ -373,7 +373,7 @@ class Ration::Round {
     }
   }
 
-  void LowerToLimits() {
+  void CutToLimits() {
     for (const Party& party : parties_) {
       const int64_t limit = LimitOf(party.claim);
       if (party.entry->granted > limit) Rule(party, limit, RulingReason::kChanged);
@@ -385,7 +385,7 @@ class Ration::Round {
     for (const Party& party : parties_) {
       const Entry& entry = *party.entry;
       const bool rises =
-          party.target > entry.granted && !entry.HasAlmost(party.target, ration_.step_);
+          party.target > entry.granted && !entry.IsSmallRaise(party.target, ration_.step_);
       if (rises || !entry.has_grant()) rising.push_back(party);
     }
     std::stable_sort(rising.begin(), rising.end(), [](const Party& a, const Party& b) {
@@ -404,7 +404,7 @@ class Ration::Round {
       const int64_t allowed =
           std::min(party.target, std::max(granted, promised + OwnersRoom(party)));
       const int64_t possible = std::min(allowed, promised + std::max<int64_t>(free_, 0));
-      const bool is_told = IsWorthTelling(party, possible);
+      const bool is_told = IsWorthSending(party, possible);
       NoteMissing(party, party.target - (is_told ? possible : granted));
       if (is_told) {
         Rule(party, possible, ReasonToRaise(party));
@@ -422,16 +422,16 @@ class Ration::Round {
     ration_.ForEachBounded(party.claim.owner,
                            [&](OwnerId owner, const Bounded&) { missing_[owner] += bytes; });
   }
-  void AskBackWithinOwners() {
+  void RevokeWithinOwners() {
     if (ration_.tight_ == 0 && missing_.empty()) return;
     for (const auto& [owner, bounded] : ration_.bounded_) {
       const auto missing = missing_.find(owner);
       const base::Wide over =
           bounded.granted + (missing == missing_.end() ? 0 : missing->second) - bounded.limit;
-      if (over > 0) AskBack(static_cast<int64_t>(over), owner);
+      if (over > 0) Revoke(static_cast<int64_t>(over), owner);
     }
   }
-  bool IsWorthTelling(const Party& party, int64_t amount) const {
+  bool IsWorthSending(const Party& party, int64_t amount) const {
     if (!party.entry->has_grant()) return amount >= party.claim.Floor();
     const int64_t rise = amount - party.entry->granted, whole = party.target - party.entry->granted;
     const int64_t least =
@@ -443,7 +443,7 @@ class Ration::Round {
     return IsOwed(party) ? RulingReason::kReturned : RulingReason::kLent;
   }
 
-  void AskBack(int64_t missing, OwnerId owner) {
+  void Revoke(int64_t missing, OwnerId owner) {
     if (missing <= 0) return;
     std::vector<Party> lenders;
     for (const Party& party : parties_) {
@@ -553,7 +553,7 @@ std::vector<Ruling> Ration::Decide(int64_t deadline_ns, uint64_t* last_serial) {
   return Round(this, deadline_ns, last_serial).Run();
 }
 
-std::vector<Ruling> Ration::ConfirmKept(uint64_t* last_serial) {
+std::vector<Ruling> Ration::ConfirmRestored(uint64_t* last_serial) {
   std::vector<Ruling> rulings;
   for (ClaimantId id : std::set<ClaimantId>(kept_)) {
     Change change(this, id);

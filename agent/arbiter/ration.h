@@ -62,7 +62,7 @@ class Ration {
 
   void SetCapacity(int64_t capacity) {
     is_at_rest_ = is_at_rest_ && capacity == capacity_;
-    knows_shares_ = knows_shares_ && capacity == capacity_;
+    shares_known_ = shares_known_ && capacity == capacity_;
     capacity_ = capacity;
   }
   // Call it before any claim names the owner.
@@ -80,7 +80,7 @@ class Ration {
 
   // Serials continue from `last_serial`, which several rations may share.
   std::vector<Ruling> Decide(int64_t deadline_ns, uint64_t* last_serial);
-  std::vector<Ruling> ConfirmKept(uint64_t* last_serial);
+  std::vector<Ruling> ConfirmRestored(uint64_t* last_serial);
   std::vector<ClaimantId> TakeOverdue(int64_t now_ns);
   int64_t NextDeadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
 
@@ -112,8 +112,8 @@ class Ration {
     int64_t promised() const;
     Claim Effective() const;
     bool IsSettled() const;
-    bool HasItsShare(int64_t step) const;
-    bool HasAlmost(int64_t target, int64_t step) const;
+    bool HoldsShare(int64_t step) const;
+    bool IsSmallRaise(int64_t target, int64_t step) const;
     bool HoldsLike(const Entry& other) const;
     bool IsStillShort(const Claim& before, int64_t most_weight) const;
   };
@@ -127,7 +127,7 @@ class Ration {
   class Change;
   static constexpr int64_t kNever = INT64_MAX;
 
-  bool OnlyTheUnsettledMatter() const;
+  bool UnsettledRiseIsFree() const;
   bool OwnersHaveRoom() const;
   template <class Work>
   void ForEachBounded(OwnerId owner, const Work& work);
@@ -150,7 +150,7 @@ class Ration {
   std::set<ClaimantId> lacking_;  // have less than their share, or are promised more
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;
   bool is_at_rest_ = false;    // nothing changed since a decision without rulings
-  bool knows_shares_ = false;  // a full division would change no share; nobody is overdue
+  bool shares_known_ = false;  // a full division would change no share; nobody is overdue
 };
 
 }  // namespace spillway::agent

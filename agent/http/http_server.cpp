@@ -70,7 +70,7 @@ class HttpServer::Impl {
         if (events[i].data.u64 == kEnd) return;
         Handle(events[i].data.u64);
       }
-      EndTheLate();
+      CloseOverdueClients();
     }
   }
 
@@ -178,7 +178,7 @@ class HttpServer::Impl {
     accept_again_ns_ = ClockNs() + kNoFilesNs;
   }
 
-  void EndTheLate() {
+  void CloseOverdueClients() {
     const int64_t now_ns = ClockNs();
     for (auto client = clients_.begin(); client != clients_.end();) {
       const auto next = std::next(client);

@@ -87,7 +87,7 @@ void LinkShare::Mend(int64_t now_ns) {
   for (const auto direction : {protocol::Direction::kToDevice, protocol::Direction::kToHost}) {
     protocol::LinkLane& lane = lanes().lanes[static_cast<size_t>(direction)];
     int64_t free_at_ns = lane.free_at_ns;
-    if (free_at_ns > protocol::BelievableUntil(terms(), direction, now_ns)) {
+    if (free_at_ns > protocol::LatestPlausibleFreeNs(terms(), direction, now_ns)) {
       lane.free_at_ns.compare_exchange_strong(free_at_ns, now_ns);
     }
     for (uint32_t slot = 0; slot < protocol::kLinkSlots; ++slot) {

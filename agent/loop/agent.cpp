@@ -60,7 +60,7 @@ int64_t HostBytes(const Config& config) {
                  static_cast<int64_t>(machine.totalram) * machine.mem_unit);
 }
 
-// Names a socket that an earlier agent opened itself and passed on through RunAnew.
+// Names a socket that an earlier agent opened itself and passed on through Reexecute.
 constexpr char kOwnListener[] = "own-listener";
 
 // A session takes two descriptors, a slab one.
@@ -175,18 +175,18 @@ int Agent::Run() {
   while (!stopping_) {
     Wait();
     node_->Settle(NowNs());
-    FollowGone();
+    LogDetachedSessions();
     shares_->KeepFiles();
     Publish();
     KeepState();
-    FollowMemory();
+    CheckMemoryReserve();
   }
-  if (!runs_anew_) service_.Stopping();
+  if (!reexecutes_) service_.Stopping();
   node_->Stop();
-  if (runs_anew_) RunAnew();  // does not return on success
+  if (reexecutes_) Reexecute();  // does not return on success
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
-  return runs_anew_ ? 1 : 0;
+  return reexecutes_ ? 1 : 0;
 }
 
 // With the actual port: the configured one may be 0.
@@ -211,7 +211,7 @@ bool Agent::Open() {
     LogError("cannot listen on " + config.socket + ": " + strerror(errno));
     return false;
   }
-  if (!protocol::KeepsMessagesApart(listener_.get())) {
+  if (!protocol::IsSeqPacket(listener_.get())) {
     LogError("the socket that was passed on is not of type SEQPACKET (ListenSequentialPacket=)");
     return false;
   }
@@ -236,7 +236,7 @@ ConfigResult Agent::ReadConfigAgain() const {
 }
 
 // With a refused configuration the new process would end for good.
-bool Agent::CanRunAnew() const {
+bool Agent::CanReexecute() const {
   const ConfigResult result = ReadConfigAgain();
   if (!result.errors.empty())
     LogError("does not run anew with this configuration; goes on as it is");
@@ -245,7 +245,7 @@ bool Agent::CanRunAnew() const {
 
 // Executes the installed program with this agent's socket, slabs and records. Sessions end; jobs
 // keep their memory and reconnect.
-void Agent::RunAnew() {
+void Agent::Reexecute() {
   LogInfo("runs anew");
   http_.reset();
   desk_.reset();  // ends its workers
@@ -253,7 +253,7 @@ void Agent::RunAnew() {
       {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
   shares_->EndMaker();
-  Supervisor::RunAnew(options_.arguments, files);
+  Supervisor::Reexecute(options_.arguments, files);
   LogError(std::string("cannot run anew: ") + strerror(errno));
 }
 
@@ -299,14 +299,14 @@ void Agent::Handle(uint64_t token) {
 }
 
 void Agent::AcceptSome() {
-  if (MemoryReserve::IsShort()) return TurnAway("memory");
+  if (MemoryReserve::IsShort()) return RefuseConnections("memory");
   for (int i = 0; i < kMostAccepted; ++i) {
     base::UniqueFd socket = protocol::AcceptFrom(listener_.get());
-    if (!socket && HasNoFiles()) return TurnAway("file descriptors");
+    if (!socket && HasNoFiles()) return RefuseConnections("file descriptors");
     if (!socket) return;
     std::unique_ptr<SocketPeer> peer = SocketPeer::Of(socket.get());
     if (peer == nullptr && HasNoFiles())
-      return TurnAway("file descriptors");  // its socket took the last one
+      return RefuseConnections("file descriptors");  // its socket took the last one
     if (peer == nullptr) continue;
     const int channel_file = socket.get(), process_file = peer->file();
     const auto session = node_->Connected(
@@ -319,7 +319,7 @@ void Agent::AcceptSome() {
 
 // Without descriptors or memory no session can be accepted, and a pending one would wake the loop
 // forever. Refused clients retry later.
-void Agent::TurnAway(const char* what) {
+void Agent::RefuseConnections(const char* what) {
   spare_.Reset();
   for (int i = 0; i < kMostAccepted && protocol::AcceptFrom(listener_.get()); ++i) {
   }
@@ -330,7 +330,7 @@ void Agent::TurnAway(const char* what) {
 }
 
 // Sessions go on; further demands wait.
-void Agent::FollowMemory() {
+void Agent::CheckMemoryReserve() {
   const bool is_short = MemoryReserve::IsShort() && !MemoryReserve::Refill();
   if (is_short == was_short_) return;
   was_short_ = is_short;
@@ -339,7 +339,7 @@ void Agent::FollowMemory() {
 }
 
 // Closed descriptors have left epoll. A detached session's process is still watched.
-void Agent::FollowGone() {
+void Agent::LogDetachedSessions() {
   for (const Node::Gone& gone : node_->TakeGone()) {
     if (gone.process_lives)
       LogNote("session " + std::to_string(static_cast<uint64_t>(gone.session)) +
@@ -355,9 +355,9 @@ void Agent::TakeSignal() {
     } else if (taken.ssi_signo == SIGUSR1) {
       spillway::agent::SetLogLevel("debug");
       LogInfo("log level debug, by signal");
-    } else if (taken.ssi_signo != SIGUSR2 || CanRunAnew()) {
+    } else if (taken.ssi_signo != SIGUSR2 || CanReexecute()) {
       stopping_ = true;
-      runs_anew_ = taken.ssi_signo == SIGUSR2;
+      reexecutes_ = taken.ssi_signo == SIGUSR2;
     }
   }
 }
@@ -369,17 +369,17 @@ void Agent::KeepState() {
   base::Status kept = spillway::agent::SaveState(state_path_, node_->Saved());
   if (kept.ok()) kept_version_ = node_->saved_version();
   if (!kept.ok()) next_keep_ns_ = NowNs() + kPublishNs;
-  if (kept.text() != state_kept_.text())
+  if (kept.text() != last_save_.text())
     kept.ok() ? LogInfo("what operators have set is kept again")
               : LogWarning("what operators have set would be lost with this agent: " + kept.text());
-  state_kept_ = std::move(kept);
+  last_save_ = std::move(kept);
 }
 
 base::Status Agent::SaveState() {
   if (state_path_.empty()) return base::Error{"[agent] state names no file"};
   next_keep_ns_ = 0;
   KeepState();
-  return state_kept_;
+  return last_save_;
 }
 
 void Agent::Publish() {

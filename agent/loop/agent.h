@@ -22,7 +22,7 @@ struct AgentOptions {
   std::string config_path = "/etc/spillway/spillway.toml";
   MainFile config_file = MainFile::kMayBeMissing;
   std::string socket;                // replaces the configured one
-  char* const* arguments = nullptr;  // of the process, for RunAnew
+  char* const* arguments = nullptr;  // of the process, for Reexecute
 };
 
 class Agent : private NodeServices, private FileKeeper {
@@ -37,15 +37,15 @@ class Agent : private NodeServices, private FileKeeper {
   bool Open();
   std::string PagesAddress() const;
   ConfigResult ReadConfigAgain() const;  // its errors are logged
-  bool CanRunAnew() const;
-  void RunAnew();
+  bool CanReexecute() const;
+  void Reexecute();
   void Wait();
   void Handle(uint64_t token);
   void AcceptSome();
-  void TurnAway(const char* what);
-  void FollowMemory();
+  void RefuseConnections(const char* what);
+  void CheckMemoryReserve();
   void Watch(int file, uint64_t token);
-  void FollowGone();
+  void LogDetachedSessions();
   void TakeSignal();
   void Publish();
   void KeepState();
@@ -77,11 +77,11 @@ class Agent : private NodeServices, private FileKeeper {
   base::UniqueFd poll_, listener_, signals_;
   base::UniqueFd spare_;  // closed to accept, and refuse, when no descriptor is left
   bool inherited_listener_ = false;
-  bool runs_anew_ = false;
+  bool reexecutes_ = false;
   bool stopping_ = false;
   int64_t next_ping_ns_ = 0, next_publish_ns_ = 0;
   std::string state_path_;  // empty: no state file
-  base::Status state_kept_;
+  base::Status last_save_;
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;

@@ -111,7 +111,7 @@ void Node::Readable(SessionId id, int64_t now_ns) {
 
 void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) {
   using What = protocol::Received::What;
-  if (received.what == What::kClosed) return LoseChannel(session);
+  if (received.what == What::kClosed) return CloseChannel(session);
   if (received.what == What::kFault) {
     ++counters_.faulty_frames;
     return Refuse(
@@ -127,7 +127,7 @@ void Node::Take(Session& session, protocol::Received& received, int64_t now_ns) 
     return On(session, *hello, now_ns);
   }
   if (session.state == State::kOperator) return TakeAsOperator(session, received.message, now_ns);
-  if (TakeAboutPlans(session, received)) return;
+  if (TakePlanMessage(session, received)) return;
   TakeAsJob(session, received.message, now_ns);
 }
 
@@ -253,9 +253,9 @@ void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid&
   constexpr size_t kMost = 16;
   const std::string name = TextOf(uuid);
   const uid_t uid = session.peer->uid();
-  const auto is_said = [&](const UnknownDevice& one) { return one.name == name; };
+  const auto is_listed = [&](const UnknownDevice& one) { return one.name == name; };
   const auto is_users = [&](const UnknownDevice& one) { return one.uid == uid; };
-  if (std::any_of(unknown_devices_.begin(), unknown_devices_.end(), is_said)) return;
+  if (std::any_of(unknown_devices_.begin(), unknown_devices_.end(), is_listed)) return;
   if (std::count_if(unknown_devices_.begin(), unknown_devices_.end(), is_users) >= kMostOfUser)
     unknown_devices_.erase(
         std::find_if(unknown_devices_.begin(), unknown_devices_.end(), is_users));
@@ -362,7 +362,7 @@ void Node::On(Session& session, const protocol::Obeyed& obeyed) {
   const TenantProcess process = ProcessOf(session, registration.device);
   if (arbiter_.Obeyed(process, obeyed.serial, obeyed.held_bytes, obeyed.host_bytes))
     Record(session, registration);
-  TellWaiting(session);
+  SendWaiting(session);
 }
 
 void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
@@ -370,10 +370,10 @@ void Node::Refuse(Session& session, ErrorCode code, std::string_view reason) {
                   std::to_string(session.peer->pid()) + " is closed: " + std::string(reason));
   session.channel->Send(
       protocol::Error{code, protocol::kOldestVersion, protocol::kNewestVersion, reason});
-  LoseChannel(session);
+  CloseChannel(session);
 }
 
-void Node::LoseChannel(Session& session) {
+void Node::CloseChannel(Session& session) {
   const SessionId id = session.id;
   session.channel.reset();
   if (planning_ != nullptr) planning_->Forget(id);
@@ -485,10 +485,10 @@ void Node::Settle(int64_t now_ns) {
                     " has not given back memory of device " +
                     std::to_string(static_cast<uint32_t>(process.device)) + " in time");
   }
-  for (SessionId id : std::set<SessionId>(waiting_)) TellWaiting(sessions_.at(id));
+  for (SessionId id : std::set<SessionId>(waiting_)) SendWaiting(sessions_.at(id));
   EndSilent(now_ns);
   SettleShares(now_ns);
-  TellPlans();
+  SendPlans();
 }
 
 int64_t Node::NextWake() const {
@@ -532,7 +532,7 @@ void Node::Tell(const AdmissionDecision& decision) {
       else
         session.unsent_admissions.back() = {number, state, decision.position, decision.reason};
     }
-    TellWaiting(session);
+    SendWaiting(session);
   }
 }
 
@@ -545,10 +545,10 @@ void Node::Tell(const GrantDecision& decision) {
     if (registration.device != decision.process.device) continue;
     registration.unsent = decision;
   }
-  TellWaiting(*session);
+  SendWaiting(*session);
 }
 
-void Node::TellGrant(Session& session, uint32_t number, Registration& registration) {
+void Node::SendGrant(Session& session, uint32_t number, Registration& registration) {
   if (!registration.unsent || session.channel == nullptr ||
       registration.unread.size() >= kMostUnread)
     return;
@@ -565,12 +565,12 @@ void Node::TellGrant(Session& session, uint32_t number, Registration& registrati
   if (session.channel->Send(grant) != protocol::Sent::kSent) return;
   registration.unread.push_back(decision.serial);
   AwaitUse(session, number, registration);
-  ShareBy(session, number, registration, decision);
+  ApplyShares(session, number, registration, decision);
   registration.unsent.reset();
 }
 
 // Sends all pending messages; sessions with more to send stay in waiting_.
-void Node::TellWaiting(Session& session) {
+void Node::SendWaiting(Session& session) {
   waiting_.insert(session.id);
   if (session.channel == nullptr) return;
   while (!session.unsent_admissions.empty()) {
@@ -579,7 +579,7 @@ void Node::TellWaiting(Session& session) {
   }
   bool waits = false;
   for (auto& [number, registration] : session.registrations) {
-    TellGrant(session, number, registration);
+    SendGrant(session, number, registration);
     waits = waits || registration.unsent;
   }
   if (!waits) waiting_.erase(session.id);

@@ -166,7 +166,7 @@ class Node {
   protocol::Done DoneOf(const Session& session, const protocol::Message& message);
   protocol::Done Do(const protocol::SetBudget& wanted);
   protocol::Done Do(const protocol::Control& control);
-  std::string WouldBeLost();
+  std::string WhyNotSaved();
   void TakeAsJob(Session& session, const protocol::Message& message, int64_t now_ns);
   void TakeAsOperator(Session& session, const protocol::Message& message, int64_t now_ns);
   protocol::Outcome Answer(Session& session, const protocol::Message& message, int64_t now_ns);
@@ -175,7 +175,7 @@ class Node {
   bool IsFirstOn(const Job& job, DeviceId device) const;
 
   void Refuse(Session& session, protocol::ErrorCode code, std::string_view reason);
-  void LoseChannel(Session& session);
+  void CloseChannel(Session& session);
   void Forget(SessionId session, int64_t now_ns);
   void EndJobIfEmpty(JobId job, int64_t now_ns);
   bool MayOperate(const Session& session) const;
@@ -196,8 +196,8 @@ class Node {
   }
   void Tell(const AdmissionDecision& decision);
   void Tell(const GrantDecision& decision);
-  void TellGrant(Session& session, uint32_t number, Registration& registration);
-  void TellWaiting(Session& session);
+  void SendGrant(Session& session, uint32_t number, Registration& registration);
+  void SendWaiting(Session& session);
   // node_terms.cpp
   Terms TermsOf(const Job& job, DeviceId device) const;
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
@@ -231,8 +231,8 @@ class Node {
   void ServeSlabs(Session& session, uint32_t number, Registration& registration);
   static size_t SendSlabs(Session& session, uint32_t number, std::span<const Lease> leases);
   void GiveBack(Session& session, std::span<const Lease> leases);
-  void ShareBy(Session& session, uint32_t number, Registration& registration,
-               const GrantDecision& decision);
+  void ApplyShares(Session& session, uint32_t number, Registration& registration,
+                   const GrantDecision& decision);
   void SetQuotaOf(JobId id);
   void NoteHeld(Session& session, uint32_t number, Registration& registration);
   void LeaveLink(const Registration& registration);
@@ -240,11 +240,11 @@ class Node {
   void SettleShares(int64_t now_ns);
   int64_t OutsideBytes() const;
   // node_plans.cpp
-  bool TakeAboutPlans(Session& session, protocol::Received& received);
+  bool TakePlanMessage(Session& session, protocol::Received& received);
   void On(Session& session, const protocol::AskPlan& ask, std::vector<base::UniqueFd>& files);
   void On(Session& session, const protocol::RecallPlans& recall);
   PlanOwner PlanOwnerOf(const Session& session) const;
-  void TellPlans();
+  void SendPlans();
   static int64_t FootprintOf(const Registration& registration, uint16_t version);
   static void AddUsage(const Registration& registration, TenancyReport& sum);
   JobReport ReportOf(const Job& job, int64_t now_ns) const;

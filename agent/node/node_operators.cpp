@@ -92,7 +92,7 @@ Outcome Node::On(Session& session, const protocol::Ask& ask, int64_t now_ns) {
 }
 
 // Empty: the next agent will know it too.
-std::string Node::WouldBeLost() {
+std::string Node::WhyNotSaved() {
   return services_->SaveState().Annotate("the next agent will not know it").text();
 }
 
@@ -141,7 +141,7 @@ Done Node::Do(const protocol::SetBudget& wanted) {
     change = before;
   }
   if (!refusal.empty()) return {Outcome::kRefused, refusal};
-  return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WouldBeLost()};
+  return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WhyNotSaved()};
 }
 
 Done Node::Do(const protocol::Control& control) {
@@ -151,7 +151,7 @@ Done Node::Do(const protocol::Control& control) {
     case protocol::Action::kUndrain:
       arbiter_.SetDraining(control.action == protocol::Action::kDrain);
       ++saved_version_;
-      note = WouldBeLost();
+      note = WhyNotSaved();
       break;
     case protocol::Action::kReload:
       refusal = services_->Reload().text();

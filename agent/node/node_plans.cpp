@@ -21,7 +21,7 @@ PlanOwner Node::PlanOwnerOf(const Session& session) const {
   return owner;
 }
 
-bool Node::TakeAboutPlans(Session& session, protocol::Received& received) {
+bool Node::TakePlanMessage(Session& session, protocol::Received& received) {
   if (const auto* ask = std::get_if<protocol::AskPlan>(&received.message))
     return On(session, *ask, received.files), true;
   if (const auto* recall = std::get_if<protocol::RecallPlans>(&received.message))
@@ -56,7 +56,7 @@ void Node::On(Session& session, const protocol::RecallPlans& recall) {
 }
 
 // No reply is kept for a client that does not read: it plans for itself by then.
-void Node::TellPlans() {
+void Node::SendPlans() {
   if (planning_ == nullptr) return;
   for (const Planning::Reply& reply : planning_->TakeReplies()) {
     Session* const session = Find(reply.session);

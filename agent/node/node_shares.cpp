@@ -126,8 +126,8 @@ void Node::GiveBack(Session& session, std::span<const Lease> leases) {
 }
 
 // The grant's host memory and link share take effect when it is sent.
-void Node::ShareBy(Session& session, uint32_t number, Registration& registration,
-                   const GrantDecision& decision) {
+void Node::ApplyShares(Session& session, uint32_t number, Registration& registration,
+                       const GrantDecision& decision) {
   if (shares_ == nullptr) return;
   registration.granted_host_bytes = decision.host_bytes;
   SetQuotaOf(session.job);

@@ -193,8 +193,8 @@ void PlanDesk::Main() {
     ServeNewFromStore();
     EndExpired();
     TakeEnded();
-    EndLate();
-    BeginSome();
+    EndLateWorkers();
+    StartWaiting();
     PublishStore();
     SweepGiven();
     AwaitSomething();
@@ -267,7 +267,7 @@ void PlanDesk::EndExpired() {
 }
 
 // A plan made meanwhile for another request is reused.
-void PlanDesk::BeginSome() {
+void PlanDesk::StartWaiting() {
   for (;;) {
     Request request;
     uint64_t id = 0;
@@ -297,7 +297,7 @@ void PlanDesk::Start(uint64_t id, Request request) {
                       now_ns + now.time_limit_ns, now.time_limit_ns, false});
 }
 
-void PlanDesk::EndLate() {
+void PlanDesk::EndLateWorkers() {
   const int64_t now_ns = NowNs();
   for (Running& running : running_) {
     if (running.is_late || now_ns < running.until_ns) continue;

@@ -81,10 +81,10 @@ class PlanDesk final : public Planning {
   void ServeRecalls();
   void ServeNewFromStore();
   void EndExpired();
-  void BeginSome();
+  void StartWaiting();
   bool ServeFromStore(uint64_t id, const Request& request);
   void Start(uint64_t id, Request request);
-  void EndLate();
+  void EndLateWorkers();
   void TakeEnded();
   void Finish(const Running& running, int end);
   void Answer(uint64_t id, const Request& request, protocol::PlanReply reply,

@@ -60,7 +60,7 @@ Pool::Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records,
   }
   for (KeptSlab& slab : slabs) Restore(std::move(slab), by_inode);
   for (const size_t at : free_records_) slab_records_.Erase(at);
-  AskForMore();
+  RequestSlabs();
 }
 
 // A slab without a record may belong to any job, so it is closed.
@@ -112,7 +112,7 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
     unserved_[holder][node] = missing;
     MakeRoom(missing, holder.job);
   }
-  AskForMore();
+  RequestSlabs();
   return leases;
 }
 
@@ -171,7 +171,7 @@ void Pool::Keep(Slab& slab) {
 }
 
 void Pool::StopAsking(const PoolHolder& holder) {
-  if (unserved_.erase(holder) != 0) AskForMore();
+  if (unserved_.erase(holder) != 0) RequestSlabs();
 }
 
 void Pool::ProcessGone(const PoolHolder& holder) {
@@ -190,7 +190,7 @@ void Pool::JobGone(const PoolJob& job) {
                          (slab.second.state == State::kLeased && !slab.second.unclaimed);
     if (is_over && slab.second.holder.job == job) LetGo(slab, true);
   }
-  AskForMore();
+  RequestSlabs();
 }
 
 std::vector<Lease> Pool::Claim(const PoolHolder& holder) {
@@ -210,7 +210,7 @@ void Pool::ForgetUnclaimed() {
   for (auto& slab : slabs_) {
     if (slab.second.unclaimed) LetGo(slab, false);
   }
-  AskForMore();
+  RequestSlabs();
 }
 
 void Pool::LetGo(Slabs::value_type& slab, bool scrub) {
@@ -244,7 +244,7 @@ bool Pool::Tick() {
   }
   for (const uint64_t ticket : maker_.TakeEnded()) slabs_.erase(SlabId{ticket});
   // After a failure, the next request or Tick tries again.
-  if (!failed) AskForMore();
+  if (!failed) RequestSlabs();
   return came && !unserved_.empty();
 }
 
@@ -267,7 +267,7 @@ void Pool::Write(const Slab& slab) {
 
 // Requests slabs for waiting processes, then spare ones, as far as there is room. Cancels slabs
 // that nobody waits for.
-void Pool::AskForMore() {
+void Pool::RequestSlabs() {
   std::map<int, int64_t> wanted;
   for (const auto& [node, slabs] : making_) wanted[node] = 0;
   for (const auto& [holder, by_node] : unserved_) {

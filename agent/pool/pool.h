@@ -146,7 +146,7 @@ class Pool {
   Lease Hand(Slabs::iterator slab, const PoolHolder& holder);
   void Keep(Slab& slab);
   void LetGo(Slabs::value_type& slab, bool scrub);
-  void AskForMore();
+  void RequestSlabs();
   void MakeAsMany(int node, int64_t slabs);
   int64_t UnservedSlabs() const;
   bool IsIdle(const Slab& slab) const;

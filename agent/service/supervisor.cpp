@@ -71,7 +71,7 @@ std::vector<Supervisor::File> Supervisor::TakeFiles() {
 }
 
 // Moves the files out of the way first, then to their final numbers. All others are close-on-exec.
-void Supervisor::RunAnew(char* const* arguments, const std::vector<File>& files) {
+void Supervisor::Reexecute(char* const* arguments, const std::vector<File>& files) {
   const int count = static_cast<int>(files.size());
   std::vector<base::UniqueFd> copies;
   std::string names;

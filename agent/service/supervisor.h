@@ -32,7 +32,7 @@ class Supervisor {
   bool Keep(const std::string& name, int file);
   bool Drop(const std::string& name);
   // Executes the program anew; it gets the files by TakeFiles. Returns only on failure.
-  static void RunAnew(char* const* arguments, const std::vector<File>& files);
+  static void Reexecute(char* const* arguments, const std::vector<File>& files);
 
  private:
   void Say(const std::string& text) { Send(text, -1, 0); }

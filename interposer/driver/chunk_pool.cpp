@@ -18,7 +18,7 @@ bool PromisesShareableMemory(CUdevice device) {
 }
 
 // Other tenants come and go. A device that was full is tried again after a while.
-void ChunkPool::LookForMoreNowAndThen() {
+void ChunkPool::RetryFullDevice() {
   constexpr size_t kTakesBetween = 256;
   if (ceiling_bytes_ == budget_bytes_ || ++takes_below_budget_ < kTakesBetween) return;
   takes_below_budget_ = 0;
@@ -26,7 +26,7 @@ void ChunkPool::LookForMoreNowAndThen() {
 }
 
 bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
-  LookForMoreNowAndThen();
+  RetryFullDevice();
   if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && !FitsUncut(bytes))) return false;
   Chunks taken;
   const size_t missing = TakeFree(bytes, &taken);

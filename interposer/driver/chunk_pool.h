@@ -99,7 +99,7 @@ class ChunkPool {
   CUresult Create(size_t bytes, CUmemAllocationHandleType type,
                   CUmemGenericAllocationHandle* out) const;
   size_t RoomBytes() const { return std::max(ceiling_bytes_, held_bytes()) - held_bytes(); }
-  void LookForMoreNowAndThen();
+  void RetryFullDevice();
   bool ReleaseForRoom(size_t bytes, size_t limit_bytes);
   void ReleaseOne(size_t index);
 

@@ -54,23 +54,23 @@ class Collector {
     reads_.push_back({from, bytes});
   }
   // The call launches a graph all of whose nodes could be read.
-  void IsGraph() { is_graph_ = true; }
+  void MarkGraph() { is_graph_ = true; }
   // Beside copies and sets the call runs kernels, or has unreadable parts.
-  void DoesMore() { does_more_ = true; }
+  void MarkMixed() { does_more_ = true; }
   // Such a part is given this address, and may read and write there.
   void Works(CUdeviceptr word) {
     (*this)(word);
     works_.push_back(word);
   }
   // A launch takes the claims of the library call around it.
-  void TakesClaims() { claims_ = library_call ? library_call->claims : nullptr; }
+  void TakeClaims() { claims_ = library_call ? library_call->claims : nullptr; }
   // The whole launch, for a recompute record.
   void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
   // Whether all effects on memory are known: documented by the library, or only copies and sets.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
   // The call's name for the trace. The string must live as long as the process.
-  void IsCalled(const char* name) { name_ = name; }
+  void SetTraceName(const char* name) { name_ = name; }
   const char* name() const { return name_; }
   // Mixes `word` into the call's shape (Note [Shapes]).
   void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
@@ -79,7 +79,7 @@ class Collector {
   bool shows() const { return shows_ || names_visible_; }
   bool names_visible() const { return names_visible_; }
   // The bytes that the call reads may be others than those there now.
-  void IsUnsure() { is_unsure_ = true; }
+  void MarkUnsure() { is_unsure_ = true; }
   // The call runs unscanned code. `note_scan(what)` is called after its post-launch scan.
   void IsNew(void (*note_scan)(void*), void* what) {
     note_scan_ = note_scan;
@@ -156,12 +156,12 @@ namespace internal {
 
 // Even before the first job, kernels may receive addresses of host-visible memory, and keep them.
 template <class Collect>
-void ShowWithoutJob(Effect effect, Collect& collect) {
+void NoteVisibleWithoutJob(Effect effect, Collect& collect) {
   Collector collector(nullptr);
   collect(collector);
   const bool is_given = effect == Effect::kLaunches && collector.names_visible();
   if (is_given || interposer::HostRegions::Instance().AreBroughtBy(collector.transfers()))
-    VisibleWork::ShowEverything();
+    VisibleWork::MakeAllWorkVisible();
 }
 
 // Wraps the call for the jobs from `place` on, each with the addresses in its own memory.
@@ -171,14 +171,14 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   JobMemory* const job = interposer::Jobs().Next(&place);
   if (is_first) interposer::DeferredWaits::WorkIsUnseen();
   if (!job) {
-    if (is_first && interposer::HostRegions::AnyEver()) ShowWithoutJob(effect, collect);
+    if (is_first && interposer::HostRegions::AnyEver()) NoteVisibleWithoutJob(effect, collect);
     return call();
   }
   Collector collector(job);
   collect(collector);
-  if (collector.is_unsure()) job->post_launch_scan().SomethingNew();
+  if (collector.is_unsure()) job->post_launch_scan().AwaitNewWork();
   // A kernel may keep the addresses that it receives.
-  if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::ShowEverything();
+  if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::MakeAllWorkVisible();
   interposer::Claims own_claims;
   interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
                               collector.Facts(&own_claims));

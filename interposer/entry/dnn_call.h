@@ -34,7 +34,7 @@ class DnnCall {
   // Written bytes that do not influence the output, such as statistics.
   void Clobbers(void* data, dnn::Descriptor tensor);
   // The documentation promises bit-identical output for the same input.
-  void IsRepeatable() { claims_.IsRepeatable(); }
+  void MarkRepeatable() { claims_.MarkRepeatable(); }
 
   void ReadsBytes(const void* data, std::size_t bytes) { claims_.Reads(AddressOf(data), bytes); }
   void OverwritesBytes(void* data, std::size_t bytes) {

@@ -24,18 +24,19 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
   CUdeviceptr own_base = 0;
   size_t own_bytes = 0;
   const CUresult result = call(base ? base : &own_base, bytes ? bytes : &own_bytes);
-  if (result == CUDA_SUCCESS && IsManaged(base ? *base : own_base)) VisibleWork::ShowEverything();
+  if (result == CUDA_SUCCESS && IsManaged(base ? *base : own_base))
+    VisibleWork::MakeAllWorkVisible();
   if (result == CUDA_SUCCESS && guard.IsOutermost())
-    interposer::KnowGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes, module);
+    interposer::RegisterGlobal(base ? *base : own_base, bytes ? *bytes : own_bytes, module);
   return result;
 }
 
 // `call()` makes the stream run code of the program.
 template <class Call>
-CUresult BeforeTheProgram(StreamName stream, Call call) {
+CUresult BeforeProgramCode(StreamName stream, Call call) {
   const ReentryGuard guard;
   const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
-  if (guard.IsOutermost()) AboutToWaitForTheProgram(stream);
+  if (guard.IsOutermost()) MarkBeforeProgramWait(stream);
   if (runs) interposer::DeferredWaits::WorkIsUnseen();
   if (runs) ForEachJob([stream](JobMemory* job) { job->free_waits().KeepPromises(stream); });
   const CUresult result = call();
@@ -49,7 +50,7 @@ CUresult BeforeTheProgram(StreamName stream, Call call) {
 
 using spillway::driver::Driver;
 using spillway::entry::AroundGlobal;
-using spillway::entry::BeforeTheProgram;
+using spillway::entry::BeforeProgramCode;
 
 SPILLWAY_EXPORT CUresult cuModuleGetGlobal_v2(CUdeviceptr* base, size_t* bytes, CUmodule module,
                                               const char* name) {
@@ -77,19 +78,19 @@ SPILLWAY_EXPORT CUresult cuCtxSetLimit(CUlimit limit, size_t value) {
   return result;
 }
 
-#define SPILLWAY_HOST_FUNCTION(name, per_thread)                                         \
-  SPILLWAY_EXPORT CUresult name(CUstream stream, CUhostFn function, void* user_data) {   \
-    return BeforeTheProgram({stream, per_thread},                                        \
-                            [&] { return Driver().name(stream, function, user_data); }); \
+#define SPILLWAY_HOST_FUNCTION(name, per_thread)                                          \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUhostFn function, void* user_data) {    \
+    return BeforeProgramCode({stream, per_thread},                                        \
+                             [&] { return Driver().name(stream, function, user_data); }); \
   }
 SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc, false)
 SPILLWAY_HOST_FUNCTION(cuLaunchHostFunc_ptsz, true)
 
-#define SPILLWAY_CALLBACK(name, per_thread)                                                     \
-  SPILLWAY_EXPORT CUresult name(CUstream stream, CUstreamCallback function, void* user_data,    \
-                                unsigned int flags) {                                           \
-    return BeforeTheProgram({stream, per_thread},                                               \
-                            [&] { return Driver().name(stream, function, user_data, flags); }); \
+#define SPILLWAY_CALLBACK(name, per_thread)                                                      \
+  SPILLWAY_EXPORT CUresult name(CUstream stream, CUstreamCallback function, void* user_data,     \
+                                unsigned int flags) {                                            \
+    return BeforeProgramCode({stream, per_thread},                                               \
+                             [&] { return Driver().name(stream, function, user_data, flags); }); \
   }
 SPILLWAY_CALLBACK(cuStreamAddCallback, false)
 SPILLWAY_CALLBACK(cuStreamAddCallback_ptsz, true)

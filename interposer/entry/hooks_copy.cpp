@@ -23,7 +23,7 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
     }
   }
   const auto collect = [&](Collector& add) {
-    add.IsCalled("cuMemcpyDtoH_v2");
+    add.SetTraceName("cuMemcpyDtoH_v2");
     AddRead(add, from, bytes);
   };
   const CUresult result = Around(stream, Effect::kReads, collect, call);

@@ -112,7 +112,7 @@ void Claim(DnnCall& call, dnn::Handle handle, const Product& it) {
   const bool is_whole = element_bytes && c.IsSound() && c.LeaveNoGap() &&
                         ScalarsAreOnHost(call, handle) && IsZero(it.beta, it.beta_bytes);
   is_whole ? call.OverwritesBytes(it.c, c.Bytes(element_bytes)) : call.Touches(it.c);
-  call.IsRepeatable();
+  call.MarkRepeatable();
 }
 
 // y has as many elements as the matrix, transposed or not, has rows.

@@ -22,7 +22,7 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionForward,
                    workspace_bytes, beta, y_is, y),
                   call.Reads(x, x_is);
                   call.ReadsFilter(w, w_is); call.UsesWorkspace(workspace, workspace_bytes);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardData,
                   (Handle handle, const void* alpha, Descriptor w_is, const void* w,
@@ -63,7 +63,7 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBiasActivationForward,
                   call.Reads(x, x_is);
                   call.ReadsFilter(w, w_is); call.Reads(z, z_is); call.Reads(bias, bias_is);
                   call.UsesWorkspace(workspace, workspace_bytes); call.Overwrites(y, y_is);
-                  call.IsRepeatable())
+                  call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,
                   (Handle handle, int mode, const void* alpha, const void* beta, Descriptor x_is,
@@ -76,7 +76,7 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTraining,
                   call.Writes(y, y_is, beta); call.Reads(scale, scale_is);
                   call.Reads(bias, scale_is); call.Clobbers(running_mean, scale_is);
                   call.Clobbers(running_variance, scale_is); call.Clobbers(saved_mean, scale_is);
-                  call.Clobbers(saved_deviation, scale_is); call.IsRepeatable())
+                  call.Clobbers(saved_deviation, scale_is); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTrainingEx,
                   (Handle handle, int mode, int operations, const void* alpha, const void* beta,
@@ -93,7 +93,7 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTrainingEx,
                   call.Reads(bias, scale_is); call.Clobbers(running_mean, scale_is);
                   call.Clobbers(running_variance, scale_is); call.Clobbers(saved_mean, scale_is);
                   call.Clobbers(saved_deviation, scale_is); call.Touches(workspace);
-                  call.Touches(reserve); call.IsRepeatable())
+                  call.Touches(reserve); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardInference,
                   (Handle handle, int mode, const void* alpha, const void* beta, Descriptor x_is,
@@ -104,7 +104,7 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardInference,
                   call.Reads(x, x_is);
                   call.Writes(y, y_is, beta); call.Reads(scale, scale_is);
                   call.Reads(bias, scale_is); call.Reads(mean, scale_is);
-                  call.Reads(variance, scale_is); call.IsRepeatable())
+                  call.Reads(variance, scale_is); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(
     cudnnBatchNormalizationBackward,
@@ -143,7 +143,7 @@ SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelForward,
                   (Handle handle, Descriptor normalization, int mode, const void* alpha,
                    Descriptor x_is, const void* x, const void* beta, Descriptor y_is, void* y),
                   (handle, normalization, mode, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelBackward,
                   (Handle handle, Descriptor normalization, int mode, const void* alpha,
@@ -158,7 +158,7 @@ SPILLWAY_DNN_HOOK(cudnnActivationForward,
                   (Handle handle, Descriptor activation, const void* alpha, Descriptor x_is,
                    const void* x, const void* beta, Descriptor y_is, void* y),
                   (handle, activation, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnActivationBackward,
                   (Handle handle, Descriptor activation, const void* alpha, Descriptor y_is,
@@ -172,7 +172,7 @@ SPILLWAY_DNN_HOOK(cudnnPoolingForward,
                   (Handle handle, Descriptor pooling, const void* alpha, Descriptor x_is,
                    const void* x, const void* beta, Descriptor y_is, void* y),
                   (handle, pooling, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnPoolingBackward,
                   (Handle handle, Descriptor pooling, const void* alpha, Descriptor y_is,
@@ -186,7 +186,7 @@ SPILLWAY_DNN_HOOK(cudnnSoftmaxForward,
                   (Handle handle, int algorithm, int mode, const void* alpha, Descriptor x_is,
                    const void* x, const void* beta, Descriptor y_is, void* y),
                   (handle, algorithm, mode, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnSoftmaxBackward,
                   (Handle handle, int algorithm, int mode, const void* alpha, Descriptor y_is,
@@ -221,7 +221,7 @@ SPILLWAY_DNN_HOOK(cudnnOpTensor,
                    const void* beta, Descriptor c_is, void* c),
                   (handle, operation, a_alpha, a_is, a, b_alpha, b_is, b, beta, c_is, c),
                   call.Reads(a, a_is);
-                  call.Reads(b, b_is); call.Writes(c, c_is, beta); call.IsRepeatable())
+                  call.Reads(b, b_is); call.Writes(c, c_is, beta); call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnReduceTensor,
                   (Handle handle, Descriptor reduction, void* indices, size_t indices_bytes,
@@ -239,4 +239,4 @@ SPILLWAY_DNN_HOOK(cudnnTransformTensor,
                   (Handle handle, const void* alpha, Descriptor x_is, const void* x,
                    const void* beta, Descriptor y_is, void* y),
                   (handle, alpha, x_is, x, beta, y_is, y), call.Reads(x, x_is);
-                  call.Writes(y, y_is, beta); call.IsRepeatable())
+                  call.Writes(y, y_is, beta); call.MarkRepeatable())

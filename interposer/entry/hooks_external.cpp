@@ -4,7 +4,7 @@
 #include "interposer/entry/program_waits.h"
 
 using spillway::driver::Driver;
-using spillway::entry::AboutToWaitForTheProgram;
+using spillway::entry::MarkBeforeProgramWait;
 using spillway::entry::ReentryGuard;
 
 // The other program may itself wait for this one.
@@ -13,7 +13,7 @@ using spillway::entry::ReentryGuard;
                                 const CUDA_EXTERNAL_SEMAPHORE_WAIT_PARAMS* parameters, \
                                 unsigned int count, CUstream stream) {                 \
     const ReentryGuard guard;                                                          \
-    if (guard.IsOutermost()) AboutToWaitForTheProgram({stream, per_thread});           \
+    if (guard.IsOutermost()) MarkBeforeProgramWait({stream, per_thread});              \
     return Driver().name(semaphores, parameters, count, stream);                       \
   }
 SPILLWAY_EXTERNAL_WAIT(cuWaitExternalSemaphoresAsync, false)

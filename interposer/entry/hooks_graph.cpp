@@ -55,14 +55,14 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool scans_payloads) {
   AddShape(add, &copy);
   if (!scans_payloads || !IsFromHost(copy)) return;
   AddPayloads(add, first);
-  if (MayChangeBeforeItIsRead(copy.srcHost)) add.IsUnsure();
+  if (MayChangeBeforeItIsRead(copy.srcHost)) add.MarkUnsure();
 }
 
 // `facts.words` belong to nodes that may read and write there. (Note [Roles] in ledger/claims.h)
 void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = false) {
-  if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.DoesMore();
+  if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.MarkMixed();
   for (CUdeviceptr word : facts.words) add.Works(word);
-  if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
+  if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
   for (const WriteFacts& write : facts.writes)
     std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
 }
@@ -147,11 +147,11 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   const GraphLedger::Launch launch = Ledger().AboutToLaunch(executable);
   NewLaunch made{executable, launch.facts.get()};
   const auto collect = [&](Collector& add) {
-    add.IsCalled("cuGraphLaunch");
+    add.SetTraceName("cuGraphLaunch");
     add.Shows();  // it may have host functions and copies to the host
-    if (launch.facts) add.IsGraph();
+    if (launch.facts) add.MarkGraph();
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
-    if (!launch.facts || !launch.facts->complete) add.IsUnsure();
+    if (!launch.facts || !launch.facts->complete) add.MarkUnsure();
     if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphScan, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);

@@ -29,7 +29,7 @@ CUcontext CurrentContext() {
 }
 
 // Kernels may use another address for it than the CPU.
-void KnowRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
+void RegisterRegion(const void* pointer, size_t bytes, HostRegion::Reading reading) {
   CUdeviceptr address = 0;
   const CUresult told =
       Driver().cuMemHostGetDevicePointer_v2(&address, const_cast<void*>(pointer), 0);
@@ -42,7 +42,7 @@ CUresult Pinned(CUresult result, void* const* pointer, size_t bytes,
                 HostRegion::Reading reading = HostRegion::Reading::kDirect) {
   if (result != CUDA_SUCCESS || ForwardsEverything()) return result;
   AppMemory::Pinned().Add(NameOf(*pointer), bytes);
-  KnowRegion(*pointer, bytes, reading);
+  RegisterRegion(*pointer, bytes, reading);
   return result;
 }
 

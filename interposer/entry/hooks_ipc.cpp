@@ -18,7 +18,7 @@ using interposer::share::Imports;
 template <class Call>
 CUresult Open(CUdeviceptr* out, const CUipcMemHandle& handle, unsigned int flags, Call call) {
   const ReentryGuard guard;
-  interposer::VisibleWork::ShowEverything();
+  interposer::VisibleWork::MakeAllWorkVisible();
   if (!guard.IsOutermost() || !Imports::Knows(handle)) return call();
   if (!out || (flags & ~unsigned{CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS}))
     return CUDA_ERROR_INVALID_VALUE;
@@ -36,7 +36,7 @@ using spillway::interposer::Allocation;
 // From the first handle on, other processes see the effect of work.
 SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr address) {
   const ReentryGuard guard;
-  spillway::interposer::VisibleWork::ShowEverything();
+  spillway::interposer::VisibleWork::MakeAllWorkVisible();
   JobMemory* const job =
       guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   Allocation allocation;

@@ -27,12 +27,12 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   KernelParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch);
   if (!facts.is_kept) {
-    add.IsUnsure();
+    add.MarkUnsure();
   } else if (facts.is_new) {
     add.IsNew(NoteFunctionScan, function);
   }
   add.Says(ShapeOfLaunch(facts.name, dimensions));
-  if (interposer::TraceIsOn()) add.IsCalled(ReadableName(function, facts.name));
+  if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
   if (launch && MayRunAgain() && facts.is_kept && parameters && !extra) {
     *launch = {function, dimensions, parameters, facts.parameters->size_bytes, launch->config};
     add.IsLaunch(launch);
@@ -42,7 +42,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   } else if (extra) {
     ScanExtra(extra, add);
   }
-  if (!add.host_words().empty() && ProgramActsInStreams()) add.IsUnsure();
+  if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
 }
 
 // `launch`: null if it cannot be recomputed.
@@ -53,7 +53,7 @@ CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, S
       stream, Effect::kLaunches,
       [&](Collector& add) {
         ScanLaunch(function, dimensions, parameters, extra, add, launch);
-        add.TakesClaims();
+        add.TakeClaims();
       },
       call);
 }
@@ -126,7 +126,7 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
         [&](Collector& add) {                                                                      \
           ScanLaunch(f, DimensionsOf(config), parameters, extra, add, config ? &launch : nullptr); \
           AddAttributes(config, add);                                                              \
-          add.TakesClaims();                                                                       \
+          add.TakeClaims();                                                                        \
         },                                                                                         \
         [&] { return Driver().name(config, f, parameters, extra); });                              \
   }

@@ -21,7 +21,7 @@ void Know(CUmodule module, ImageVariables variables) {
     CUdeviceptr base = 0;
     size_t bytes = 0;
     if (Driver().cuModuleGetGlobal_v2(&base, &bytes, module, name.c_str()) == CUDA_SUCCESS && base)
-      interposer::KnowGlobal(base, bytes, module);
+      interposer::RegisterGlobal(base, bytes, module);
   }
 }
 

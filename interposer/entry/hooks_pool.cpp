@@ -92,7 +92,7 @@ CUresult After(CUresult result, Then then) {
 }
 
 // A device's default pool may be named before its first allocation.
-void KnowDefaultPool(CUmemoryPool pool) {
+void RegisterDefaultPool(CUmemoryPool pool) {
   CUmemoryPool own = nullptr;
   for (CUdevice device = 0; Driver().cuDeviceGetDefaultMemPool(&own, device) == CUDA_SUCCESS;
        ++device) {
@@ -103,7 +103,7 @@ void KnowDefaultPool(CUmemoryPool pool) {
 // Whether the list gives access to another device than the pool's own.
 bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   CUdevice device = 0;
-  if (Pools::Instance().Service(pool, &device) == PoolService::kUnknown) KnowDefaultPool(pool);
+  if (Pools::Instance().Service(pool, &device) == PoolService::kUnknown) RegisterDefaultPool(pool);
   if (Pools::Instance().Service(pool, &device) != PoolService::kServed) return false;
   for (size_t i = 0; i < count; ++i) {
     const CUmemAccessDesc& access = accesses[i];
@@ -146,7 +146,7 @@ CUresult SetAccessOfServed(CUmemoryPool pool, CUdevice peer, bool allowed) {
 // A pool's access covers past allocations, too. Those that we served change their access here.
 CUresult SetAccessOfServed(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   if (LetsOthersIn(pool, accesses, count)) {
-    interposer::VisibleWork::ShowEverything();
+    interposer::VisibleWork::MakeAllWorkVisible();
     Pools::Instance().Share(pool);
   }
   CUdevice own = 0;
@@ -211,7 +211,7 @@ SPILLWAY_STREAM_ORDERED(_ptsz, true)
 SPILLWAY_EXPORT CUresult cuMemPoolCreate(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return After(Driver().cuMemPoolCreate(pool, properties), [&](Pools& pools) {
     pools.Add(*pool, properties->location.id, spillway::interposer::ServiceOf(*properties));
-    if (spillway::entry::LiesOnHost(*properties)) VisibleWork::ShowEverything();
+    if (spillway::entry::LiesOnHost(*properties)) VisibleWork::MakeAllWorkVisible();
   });
 }
 SPILLWAY_EXPORT CUresult cuMemPoolDestroy(CUmemoryPool pool) {

@@ -127,29 +127,29 @@ SPILLWAY_CREATE_CONTEXT(cuCtxCreate_v4,
 SPILLWAY_CREATE_CONTEXT(cuDevicePrimaryCtxRetain, (CUcontext * context, CUdevice device),
                         (context, device))
 
-#define SPILLWAY_END_OF_CONTEXTS(suffix)                                           \
-  SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {               \
-    ForgetKernelParameters();                                                      \
-    const ReentryGuard guard;                                                      \
-    if (guard.IsOutermost()) spillway::interposer::ContextGoesAway(context);       \
-    const CUresult result = Driver().cuCtxDestroy##suffix(context);                \
-    const bool gone = guard.IsOutermost() && result == CUDA_SUCCESS;               \
-    if (gone) spillway::interposer::ContextWentAway(context);                      \
-    return result;                                                                 \
-  }                                                                                \
-  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset##suffix(CUdevice device) {      \
-    ForgetKernelParameters();                                                      \
-    const ReentryGuard guard;                                                      \
-    if (guard.IsOutermost()) spillway::interposer::PrimaryContextGoesAway(device); \
-    return Driver().cuDevicePrimaryCtxReset##suffix(device);                       \
-  }                                                                                \
-  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease##suffix(CUdevice device) {    \
-    ForgetKernelParameters();                                                      \
-    const ReentryGuard guard;                                                      \
-    const CUresult result = Driver().cuDevicePrimaryCtxRelease##suffix(device);    \
-    const bool released = guard.IsOutermost() && result == CUDA_SUCCESS;           \
-    if (released) spillway::interposer::PrimaryContextReleased(device);            \
-    return result;                                                                 \
+#define SPILLWAY_END_OF_CONTEXTS(suffix)                                              \
+  SPILLWAY_EXPORT CUresult cuCtxDestroy##suffix(CUcontext context) {                  \
+    ForgetKernelParameters();                                                         \
+    const ReentryGuard guard;                                                         \
+    if (guard.IsOutermost()) spillway::interposer::BeforeContextDestroyed(context);   \
+    const CUresult result = Driver().cuCtxDestroy##suffix(context);                   \
+    const bool gone = guard.IsOutermost() && result == CUDA_SUCCESS;                  \
+    if (gone) spillway::interposer::AfterContextDestroyed(context);                   \
+    return result;                                                                    \
+  }                                                                                   \
+  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxReset##suffix(CUdevice device) {         \
+    ForgetKernelParameters();                                                         \
+    const ReentryGuard guard;                                                         \
+    if (guard.IsOutermost()) spillway::interposer::BeforePrimaryContextReset(device); \
+    return Driver().cuDevicePrimaryCtxReset##suffix(device);                          \
+  }                                                                                   \
+  SPILLWAY_EXPORT CUresult cuDevicePrimaryCtxRelease##suffix(CUdevice device) {       \
+    ForgetKernelParameters();                                                         \
+    const ReentryGuard guard;                                                         \
+    const CUresult result = Driver().cuDevicePrimaryCtxRelease##suffix(device);       \
+    const bool released = guard.IsOutermost() && result == CUDA_SUCCESS;              \
+    if (released) spillway::interposer::PrimaryContextReleased(device);               \
+    return result;                                                                    \
   }
 SPILLWAY_END_OF_CONTEXTS()
 SPILLWAY_END_OF_CONTEXTS(_v2)

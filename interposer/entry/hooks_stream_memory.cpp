@@ -32,9 +32,9 @@ void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Co
 }  // namespace
 }  // namespace spillway::entry
 
-using spillway::entry::AboutToWaitForTheProgram;
 using spillway::entry::AddFromHost;
 using spillway::entry::AddWords;
+using spillway::entry::MarkBeforeProgramWait;
 
 #define SPILLWAY_WRITE(name, bits)                                                                 \
   SPILLWAY_ASYNCHRONOUS(name, (CUstream s, CUdeviceptr d, cuuint##bits##_t v, unsigned int flags), \
@@ -44,10 +44,10 @@ SPILLWAY_WRITE(cuStreamWriteValue32_v2, 32)
 SPILLWAY_WRITE(cuStreamWriteValue64, 64)
 SPILLWAY_WRITE(cuStreamWriteValue64_v2, 64)
 
-#define SPILLWAY_WAIT(name, per_thread, bits)                                                   \
-  SPILLWAY_TOUCH(                                                                               \
-      name, per_thread, s, (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
-      (s, f, v, flags), Effect::kReads, AboutToWaitForTheProgram({s, per_thread}), add(f))
+#define SPILLWAY_WAIT(name, per_thread, bits)                                         \
+  SPILLWAY_TOUCH(name, per_thread, s,                                                 \
+                 (CUstream s, CUdeviceptr f, cuuint##bits##_t v, unsigned int flags), \
+                 (s, f, v, flags), Effect::kReads, MarkBeforeProgramWait({s, per_thread}), add(f))
 #define SPILLWAY_WAIT_TWINS(name, bits) \
   SPILLWAY_WAIT(name, false, bits)      \
   SPILLWAY_WAIT(name##_ptsz, true, bits)
@@ -59,8 +59,8 @@ SPILLWAY_WAIT_TWINS(cuStreamWaitValue64_v2, 64)
 #define SPILLWAY_BATCH(name, per_thread)                                                           \
   SPILLWAY_TOUCH(name, per_thread, s,                                                              \
                  (CUstream s, unsigned int n, CUstreamBatchMemOpParams* list, unsigned int flags), \
-                 (s, n, list, flags), Effect::kMayWrite,                                           \
-                 AboutToWaitForTheProgram({s, per_thread}), AddWords(list, n, add))
+                 (s, n, list, flags), Effect::kMayWrite, MarkBeforeProgramWait({s, per_thread}),   \
+                 AddWords(list, n, add))
 SPILLWAY_BATCH(cuStreamBatchMemOp, false)
 SPILLWAY_BATCH(cuStreamBatchMemOp_ptsz, true)
 SPILLWAY_BATCH(cuStreamBatchMemOp_v2, false)

@@ -27,7 +27,8 @@ CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
 // `call()` makes the owner of the hold. `owner()` returns its number afterwards.
 template <class Owner, class Call>
 CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
-  if (interposer::HostRegions::Instance().Holds(address)) interposer::VisibleWork::ShowEverything();
+  if (interposer::HostRegions::Instance().Holds(address))
+    interposer::VisibleWork::MakeAllWorkVisible();
   return Around(
       {nullptr, false}, Effect::kReads, [address](Collector& add) { add(address); },
       [&] {

@@ -7,8 +7,8 @@
 namespace spillway::entry {
 namespace {
 
-CUresult ShowsIf(CUresult result) {
-  if (result == CUDA_SUCCESS) interposer::VisibleWork::ShowEverything();
+CUresult MarkVisibleIf(CUresult result) {
+  if (result == CUDA_SUCCESS) interposer::VisibleWork::MakeAllWorkVisible();
   return result;
 }
 
@@ -22,10 +22,10 @@ bool LetsOthersIn(const CUmemAccessDesc* accesses, size_t count) {
 
 using spillway::driver::Driver;
 using spillway::entry::LetsOthersIn;
-using spillway::entry::ShowsIf;
+using spillway::entry::MarkVisibleIf;
 
 #define SPILLWAY_SHOWS(name, parameters, arguments) \
-  SPILLWAY_EXPORT CUresult name parameters { return ShowsIf(Driver().name arguments); }
+  SPILLWAY_EXPORT CUresult name parameters { return MarkVisibleIf(Driver().name arguments); }
 SPILLWAY_SHOWS(cuMemExportToShareableHandle,
                (void* out, CUmemGenericAllocationHandle handle, CUmemAllocationHandleType type,
                 unsigned long long flags),
@@ -63,5 +63,5 @@ SPILLWAY_SHOWS(cuGraphicsMapResources_ptsz,
 SPILLWAY_EXPORT CUresult cuMemSetAccess(CUdeviceptr address, size_t bytes,
                                         const CUmemAccessDesc* accesses, size_t count) {
   const CUresult result = Driver().cuMemSetAccess(address, bytes, accesses, count);
-  return LetsOthersIn(accesses, count) ? ShowsIf(result) : result;
+  return LetsOthersIn(accesses, count) ? MarkVisibleIf(result) : result;
 }

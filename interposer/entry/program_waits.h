@@ -9,8 +9,8 @@
 
 namespace spillway::entry {
 
-inline void AboutToWaitForTheProgram(StreamName stream) {
-  NoteThatTheProgramActsInStreams();
+inline void MarkBeforeProgramWait(StreamName stream) {
+  NoteProgramActsInStreams();
   if (interposer::IsCapturing(stream)) return;
   ForEachJob([stream](JobMemory* job) { job->streams().AboutToWait(stream); });
 }

@@ -19,7 +19,7 @@ using spillway::entry::Effect;
     return Around(                                                                   \
         {stream, per_thread}, effect,                                                \
         [&](Collector& add) {                                                        \
-          add.IsCalled(#name);                                                       \
+          add.SetTraceName(#name);                                                   \
           __VA_ARGS__;                                                               \
         },                                                                           \
         [&] { return Driver().name arguments; });                                    \

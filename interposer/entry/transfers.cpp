@@ -133,8 +133,8 @@ void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t b
   AddFromHost(add, to, from, bytes);
   if (bytes) add.Shows();
   if (!bytes || !MayChangeBeforeItIsRead(from)) return;
-  add.IsUnsure();
-  VisibleWork::ShowEverything();  // it may bring any address
+  add.MarkUnsure();
+  VisibleWork::MakeAllWorkVisible();  // it may bring any address
 }
 
 void AddFromDevice(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -200,8 +200,6 @@ bool MayChangeBeforeItIsRead(const void* host) {
   return program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(host);
 }
 
-void NoteThatTheProgramActsInStreams() {
-  program_acts_in_streams.store(true, std::memory_order_relaxed);
-}
+void NoteProgramActsInStreams() { program_acts_in_streams.store(true, std::memory_order_relaxed); }
 
 }  // namespace spillway::entry

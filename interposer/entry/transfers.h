@@ -39,6 +39,6 @@ bool ProgramActsInStreams();
 
 // The program acts when a stream gets there (host function), or lets a stream continue (awaited
 // word). It may then change the input of a copy that was enqueued before.
-void NoteThatTheProgramActsInStreams();
+void NoteProgramActsInStreams();
 
 }  // namespace spillway::entry

@@ -30,7 +30,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   if (set->claims && !set->recorded) AssignRoles(addresses, set);
   set->must_park = false;
   if (set->host_is_unsure) {
-    state_.pointer_safety.SomethingNew();
+    state_.pointer_safety.AwaitNewWork();
     set->must_park = state_.pointer_safety.MustPark() && !state_.residency.parking();
   }
   if (!ReachesTooMuch(*set)) return;

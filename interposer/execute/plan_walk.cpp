@@ -90,7 +90,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
     step->pattern = now_->plan->pattern().fingerprint;
     step->is_planned = now_->plan->action_count() > 0;
   }
-  step->keeps_record = now_->plan->RunsAgain(followed.position);
+  step->keeps_record = now_->plan->IsRerunLater(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))
     AddBefore(followed.position, action, step);
   for (const LiveAction& action : now_->plan->After(followed.position))

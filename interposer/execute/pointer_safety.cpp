@@ -70,7 +70,7 @@ void PointerSafety::FullScanDone(std::uint64_t launches, bool found_address) {
 bool PointerSafety::EndNew(Finding finding) {
   --new_launches_;
   if (finding == Finding::kAddress) MarkUnsafe(UnsafeReason::kUnexplainedAddress);
-  if (finding == Finding::kUnknown) SomethingNew();
+  if (finding == Finding::kUnknown) AwaitNewWork();
   const bool is_proven_again = returns_ && new_launches_ == 0;
   if (!is_proven_again) return false;
   returns_ = false;

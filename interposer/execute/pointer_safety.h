@@ -93,7 +93,7 @@ class PointerSafety {
   // A call is about to be made of which it is not known what addresses it brings, or what it uses:
   // that takes a full scan. True when the job was proven until now: then what is away must be
   // mapped before the call is made.
-  bool SomethingNew() {
+  bool AwaitNewWork() {
     is_new_ = true;
     returns_ = false;
     return std::exchange(proven_, false);

@@ -10,11 +10,11 @@ namespace spillway::interposer {
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 
-void PostLaunchScan::SomethingNew() {
+void PostLaunchScan::AwaitNewWork() {
   if (!ordering_rules::kNewKernelsAreNoted) return;
   {
     const StateLock lock(state_.locks);
-    parking_.NoteDue(state_.pointer_safety.SomethingNew());
+    parking_.NoteDue(state_.pointer_safety.AwaitNewWork());
   }
   BeginParkingIfDue();
 }

@@ -35,7 +35,7 @@ class PostLaunchScan {
 
   // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy
   // whose payload another may still change. Returns when it can do no harm.
-  void SomethingNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void AwaitNewWork() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // A new kernel is about to be launched. True when the launch must be looked at.
   bool BeginNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // After End of a launch that awaits a look; `ran` when the driver accepted it. True when its work

@@ -39,7 +39,7 @@ void StoredAddresses::Wrote(const Transfers& transfers, const TouchSet& set) {
   }
 }
 
-void StoredAddresses::KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) {
+void StoredAddresses::RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const StateLock lock(state_.locks);
   const Global global{base, bytes, module};
   if (std::find(globals_.begin(), globals_.end(), global) == globals_.end())
@@ -67,7 +67,7 @@ void StoredAddresses::FindVariables() {
       if (Driver().cuLibraryGetGlobal(&base, &bytes, library.handle, name.c_str()) ==
               CUDA_SUCCESS &&
           base)
-        KnowGlobal(base, bytes, library.handle);
+        RegisterGlobal(base, bytes, library.handle);
     }
     libraries_found_ = library.number;
   }
@@ -142,7 +142,7 @@ void StoredAddresses::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdevic
                      });
     ScanPayload(payload, bytes, to, HostRegions::Bounds(), [&](const HeldWord& held) {
       if (!HostRegions::Instance().Holds(held.word)) return;
-      VisibleWork::ShowEverything();
+      VisibleWork::MakeAllWorkVisible();
       keep(held);
     });
   }

@@ -37,7 +37,8 @@ class StoredAddresses {
   void Wrote(const Transfers& transfers, const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
   // A device variable of the program, to be looked through with the rest.
-  void KnowGlobal(CUdeviceptr base, size_t bytes, const void* module) SPILLWAY_EXCLUDES(kStateLock);
+  void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module)
+      SPILLWAY_EXCLUDES(kStateLock);
   // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Where the variables of libraries lie in this context.

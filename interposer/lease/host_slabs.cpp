@@ -14,20 +14,20 @@ HostSlabs& HostSlabs::Instance() {
 }
 
 // Rounds to whole slabs once their size is known.
-std::size_t HostSlabs::LikedBytes(const Device& device) {
-  return device.slab_bytes == 0 ? device.liked_bytes
-                                : device.liked_bytes / device.slab_bytes * device.slab_bytes;
+std::size_t HostSlabs::DemandBytes(const Device& device) {
+  return device.slab_bytes == 0 ? device.demand_bytes
+                                : device.demand_bytes / device.slab_bytes * device.slab_bytes;
 }
 
 void HostSlabs::Like(int device, std::size_t bytes) {
   const MutexLock lock(mutex_);
-  devices_[device].liked_bytes = bytes;
-  GiveBackWhatIsTooMuch(&devices_[device]);
+  devices_[device].demand_bytes = bytes;
+  ReturnExcess(&devices_[device]);
 }
 
-void HostSlabs::GiveBackWhatIsTooMuch(Device* device) {
+void HostSlabs::ReturnExcess(Device* device) {
   while (!device->waiting.empty() &&
-         device->held.size() * device->slab_bytes > LikedBytes(*device)) {
+         device->held.size() * device->slab_bytes > DemandBytes(*device)) {
     const SlabName name = device->waiting.back().name;
     device->waiting.pop_back();
     std::erase(device->held, name);
@@ -76,11 +76,11 @@ std::size_t HostSlabs::MissingBytes(int device) const {
   const MutexLock lock(mutex_);
   const Device& own = devices_[device];
   const std::size_t held_bytes = own.held.size() * own.slab_bytes;
-  const std::size_t liked_bytes = LikedBytes(own);
-  return liked_bytes - std::min(liked_bytes, held_bytes);
+  const std::size_t demand_bytes = DemandBytes(own);
+  return demand_bytes - std::min(demand_bytes, held_bytes);
 }
 
-void HostSlabs::Came(int device, std::vector<HostSlab> slabs) {
+void HostSlabs::Deliver(int device, std::vector<HostSlab> slabs) {
   const MutexLock lock(mutex_);
   Device& own = devices_[device];
   for (HostSlab& slab : slabs) {
@@ -93,7 +93,7 @@ void HostSlabs::Came(int device, std::vector<HostSlab> slabs) {
     own.held.push_back(slab.name);
     own.waiting.push_back(std::move(slab));
   }
-  GiveBackWhatIsTooMuch(&own);
+  ReturnExcess(&own);
 }
 
 std::vector<SlabName> HostSlabs::Held() const {

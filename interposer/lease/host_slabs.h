@@ -37,20 +37,20 @@ class HostSlabs {
 
   // Called by the lease thread.
   std::size_t MissingBytes(int device) const SPILLWAY_EXCLUDES(mutex_);
-  void Came(int device, std::vector<HostSlab> slabs) SPILLWAY_EXCLUDES(mutex_);
+  void Deliver(int device, std::vector<HostSlab> slabs) SPILLWAY_EXCLUDES(mutex_);
   std::vector<protocol::SlabName> Held() const SPILLWAY_EXCLUDES(mutex_);
   std::vector<protocol::SlabName> TakeReturned() SPILLWAY_EXCLUDES(mutex_);
 
  private:
   struct Device {
-    std::size_t liked_bytes = 0;
+    std::size_t demand_bytes = 0;
     std::size_t slab_bytes = 0;  // of the latest slabs; 0: none has arrived yet
     std::vector<HostSlab> waiting;
     std::vector<protocol::SlabName> held;  // including the waiting ones
   };
-  static std::size_t LikedBytes(const Device& device);
+  static std::size_t DemandBytes(const Device& device);
   static std::size_t WaitingOf(const Device& device, bool is_drivers);
-  void GiveBackWhatIsTooMuch(Device* device) SPILLWAY_REQUIRES(mutex_);
+  void ReturnExcess(Device* device) SPILLWAY_REQUIRES(mutex_);
 
   mutable base::Mutex mutex_{base::LockRank::kHostSlabs};
   Device devices_[protocol::kMostDevices] SPILLWAY_GUARDED_BY(mutex_);

@@ -53,14 +53,14 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   }
   // Comes after Listen: this process may have been stopped, or the clock set.
   if (state_ == State::kGreeting && now_ns >= try_again_ns_) Lose(now_ns, kFirstPauseNs);
-  CheckTheSilent(now_ns);
-  ReleaseTheWaiting(now_ns);
+  ProbeSilentAgent(now_ns);
+  StopWaitingForAgent(now_ns);
   if (state_ != State::kServed) return try_again_ns_;
   int64_t next_ns = now_ns + interval_ns_;
   for (Device& device : devices_) {
     if (state_ != State::kServed) return try_again_ns_;
     if (!device.registered) Register(device, now_ns);
-    ReleaseTheHeldBack(device, now_ns);
+    ReleaseGrowthAfterTimeout(device, now_ns);
     Confirm(device, now_ns);
     Report(device, now_ns);
     AskForSlabs(device, now_ns);
@@ -71,8 +71,8 @@ int64_t LeaseClient::Step(int64_t now_ns) {
   return state_ == State::kServed ? next_ns : try_again_ns_;
 }
 
-void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
-  if (!device.is_held_back || now_ns - device.said_held_ns < kAnswerNs) return;
+void LeaseClient::ReleaseGrowthAfterTimeout(Device& device, int64_t now_ns) {
+  if (!device.is_held_back || now_ns - device.reported_held_ns < kAnswerNs) return;
   if (device.is_admitted) {
     device.is_held_back = false;
     return subject_.ReleaseGrowth(device.number);
@@ -82,13 +82,13 @@ void LeaseClient::ReleaseTheHeldBack(Device& device, int64_t now_ns) {
 }
 
 // A new agent may stay silent for a while: jobs that ran before register first.
-void LeaseClient::ReleaseTheWaiting(int64_t now_ns) {
+void LeaseClient::StopWaitingForAgent(int64_t now_ns) {
   if (state_ != State::kAway || !lost_first_ns_ ||
       now_ns - *lost_first_ns_ < kWaitingAlonePatienceNs)
     return;
   const Absence absence = takes_connections_ ? Absence::kSilent : Absence::kGone;
   for (Device& device : devices_) {
-    if (std::exchange(device.waits, false)) subject_.AgentStaysAway(device.number, absence);
+    if (std::exchange(device.waits, false)) subject_.NoteAgentAbsent(device.number, absence);
   }
 }
 
@@ -97,10 +97,10 @@ bool LeaseClient::IsWaiting() const {
 }
 
 // Probes as an operator: the agent greets operators like jobs, without a place in the queue.
-void LeaseClient::CheckTheSilent(int64_t now_ns) {
+void LeaseClient::ProbeSilentAgent(int64_t now_ns) {
   if (state_ != State::kServed || !IsWaiting()) return check_.reset();
   if (!check_) {
-    if (now_ns - heard_ns_ < kSilenceNs) return;
+    if (now_ns - last_heard_ns_ < kSilenceNs) return;
     check_ = Check{now_ns, connector_.Connect()};
     if (check_->channel != nullptr)
       check_->channel->Send(protocol::Hello{.role = protocol::Role::kOperator});
@@ -108,7 +108,7 @@ void LeaseClient::CheckTheSilent(int64_t now_ns) {
   const bool answers = check_->channel != nullptr &&
                        check_->channel->Receive().what != protocol::Received::What::kNothing;
   if (answers) {
-    heard_ns_ = now_ns;
+    last_heard_ns_ = now_ns;
     return check_.reset();
   }
   if (now_ns - check_->since_ns >= kAnswerNs) Lose(now_ns, kFirstPauseNs);
@@ -136,7 +136,7 @@ void LeaseClient::Lose(int64_t now_ns, int64_t again_after_ns) {
   is_put_off_ = false;
   channel_.reset();
   check_.reset();
-  subject_.SessionLost();
+  subject_.HandleSessionLoss();
   state_ = State::kAway;
   pause_ns_ = again_after_ns;
   try_again_ns_ = now_ns + again_after_ns;
@@ -164,23 +164,23 @@ void LeaseClient::Listen(int64_t now_ns) {
 }
 
 void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
-  heard_ns_ = now_ns;
+  last_heard_ns_ = now_ns;
   const protocol::Message& message = received.message;
   if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
     Begin(*welcome, now_ns);
   } else if (const auto* slabs = std::get_if<protocol::Slabs>(&message)) {
     if (received.files.size() == slabs->slabs.count)
-      subject_.SlabsCame(*slabs, std::move(received.files));
+      subject_.AddSlabs(*slabs, std::move(received.files));
   } else if (const auto* drivers = std::get_if<protocol::DriverSlabs>(&message)) {
     if (received.files.size() == drivers->slabs.count)
-      subject_.DriverSlabsCame(*drivers, std::move(received.files));
+      subject_.AddDriverSlabs(*drivers, std::move(received.files));
   } else if (const auto* place = std::get_if<protocol::LinkPlace>(&message)) {
     if (received.files.size() == 2)
-      subject_.PlaceCame(*place, std::move(received.files[0]), std::move(received.files[1]));
+      subject_.SetLinkPlace(*place, std::move(received.files[0]), std::move(received.files[1]));
   } else if (const auto* plan = std::get_if<protocol::PlanReply>(&message)) {
-    subject_.PlanCame(*plan, std::move(received.files));
+    subject_.TakePlanReply(*plan, std::move(received.files));
   } else if (const auto* recalled = std::get_if<protocol::RecalledPlans>(&message)) {
-    subject_.PlansRecalled(*recalled, std::move(received.files));
+    subject_.TakeRecalledPlans(*recalled, std::move(received.files));
   } else if (const auto* grant = std::get_if<protocol::Grant>(&message)) {
     Note(*grant);
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
@@ -204,11 +204,11 @@ void LeaseClient::Begin(const protocol::Welcome& welcome, int64_t now_ns) {
   pause_ns_ = 0;
   interval_ns_ = welcome.usage_interval_ms * kMillisecond;
   channel_->SetVersion(welcome.version);
-  if (HasShares()) TellHeldSlabs(now_ns);
+  if (HasShares()) ReportHeldSlabs(now_ns);
 }
 
 // Slabs that wait to be returned are left out, so they are the agent's again.
-void LeaseClient::TellHeldSlabs(int64_t now_ns) {
+void LeaseClient::ReportHeldSlabs(int64_t now_ns) {
   subject_.TakeReturnedSlabs();
   to_return_.clear();
   std::vector<protocol::SlabName> held = subject_.HeldSlabs();
@@ -250,7 +250,7 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   device->has_grant = device->must_follow = true;
   device->is_held_back = device->waits = false;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
-  NoteWord();
+  NoteAgentMessage();
 }
 
 void LeaseClient::Note(const protocol::Admission& admission) {
@@ -258,12 +258,12 @@ void LeaseClient::Note(const protocol::Admission& admission) {
     device->is_admitted = admission.state == protocol::AdmissionState::kAdmitted;
     device->waits = admission.state != protocol::AdmissionState::kRejected && !device->has_grant;
     device->is_held_back = device->is_held_back && device->is_admitted;
-    NoteWord();
+    NoteAgentMessage();
   }
   subject_.Admission(admission);
 }
 
-void LeaseClient::NoteWord() {
+void LeaseClient::NoteAgentMessage() {
   silence_pause_ns_ = 0;
   lost_first_ns_.reset();
 }
@@ -309,19 +309,19 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   // Even without a grant: a job that began without an agent holds up to its own budget.
   asked.held_bytes = std::max(device.grant.budget_bytes, use.resident_bytes);
   asked.held_host_bytes = std::max(device.grant.host_bytes, use.host_bytes);
-  device.said_held_bytes = asked.held_bytes;
-  device.said_held_ns = now_ns;
+  device.reported_held_bytes = asked.held_bytes;
+  device.reported_held_ns = now_ns;
   device.is_held_back = !device.has_grant && asked.held_bytes > 0;
   device.registered = Say(asked, now_ns);
   // A new agent counts its serials anew.
   device.confirmed_bytes = device.grant.budget_bytes;
   device.confirmed_host_bytes = device.grant.host_bytes;
   device.said = {};
-  device.said_ns = now_ns;
-  device.said_need_bytes = device.said_need_ns = 0;
-  device.said_account = {};
-  device.said_steps = {};
-  device.said_parts_ns = now_ns;
+  device.reported_ns = now_ns;
+  device.reported_need_bytes = device.reported_need_ns = 0;
+  device.reported_account = {};
+  device.reported_steps = {};
+  device.reported_parts_ns = now_ns;
 }
 
 void LeaseClient::Confirm(Device& device, int64_t now_ns) {
@@ -352,7 +352,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   if (!device.registered) return;
   DeviceUse use = subject_.Read(device.number);
   const bool has_begun_since =
-      !device.has_grant && device.said_held_bytes == 0 && use.resident_bytes > 0;
+      !device.has_grant && device.reported_held_bytes == 0 && use.resident_bytes > 0;
   if (has_begun_since) return Lose(now_ns, 0);
   protocol::Usage usage;
   usage.device = device.number;
@@ -374,38 +374,39 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
   const bool is_urgent = usage.active != device.said.active ||
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
                           usage.wanted_bytes > device.said.wanted_bytes + kPieceBytes);
-  if (usage == device.said || (!is_urgent && now_ns - device.said_ns < interval_ns_)) return;
+  if (usage == device.said || (!is_urgent && now_ns - device.reported_ns < interval_ns_)) return;
   if (!Say(usage, now_ns)) return;
   device.said = usage;
-  device.said_ns = now_ns;
+  device.reported_ns = now_ns;
 }
 
 // For observers of the node only. The agent decides nothing by these figures.
 void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
-  if (now_ns - device.said_parts_ns < interval_ns_) return;
+  if (now_ns - device.reported_parts_ns < interval_ns_) return;
   use.account.device = use.steps.device = device.number;
-  if (use.account != device.said_account && Say(use.account, now_ns))
-    device.said_account = use.account;
-  if (use.steps != device.said_steps && Say(use.steps, now_ns)) device.said_steps = use.steps;
+  if (use.account != device.reported_account && Say(use.account, now_ns))
+    device.reported_account = use.account;
+  if (use.steps != device.reported_steps && Say(use.steps, now_ns))
+    device.reported_steps = use.steps;
   const bool has_grown = channel_ != nullptr && channel_->version() >= kFootprintVersion &&
-                         use.allocated_bytes != device.said_allocated_bytes;
+                         use.allocated_bytes != device.reported_allocated_bytes;
   if (has_grown && Say(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
-    device.said_allocated_bytes = use.allocated_bytes;
-  device.said_parts_ns = now_ns;
+    device.reported_allocated_bytes = use.allocated_bytes;
+  device.reported_parts_ns = now_ns;
 }
 
 // A job short of host memory reports at once: a call may wait for it.
 void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kHostNeedVersion ||
-      host_need_bytes == device.said_need_bytes)
+      host_need_bytes == device.reported_need_bytes)
     return;
-  const bool is_urgent = device.said_need_ns == 0 ||
+  const bool is_urgent = device.reported_need_ns == 0 ||
                          host_need_bytes - device.grant.budget_bytes > device.grant.host_bytes;
-  if (!is_urgent && now_ns - device.said_need_ns < interval_ns_) return;
+  if (!is_urgent && now_ns - device.reported_need_ns < interval_ns_) return;
   if (!Say(protocol::HostNeed{device.number, host_need_bytes}, now_ns)) return;
-  device.said_need_bytes = host_need_bytes;
-  device.said_need_ns = now_ns;
+  device.reported_need_bytes = host_need_bytes;
+  device.reported_need_ns = now_ns;
 }
 
 void LeaseClient::End(int exit_code) {

@@ -14,7 +14,7 @@
 //     after twice as long each time, up to 30 s. A process that registered with no memory, and then
 //     begins to use some, registers anew.
 //  4. A job in the agent's queue, or before its first grant, stops waiting once the agent is gone
-//     and silent for 30 s (LeaseSubject::AgentStaysAway). It keeps waiting while an agent greets,
+//     and silent for 30 s (LeaseSubject::NoteAgentAbsent). It keeps waiting while an agent greets,
 //     or refuses connections because there are too many at once (next try after 1 s). An agent may
 //     be silent for hours towards waiting jobs. After 15 s of silence the client greets it on a
 //     second connection. Without an answer there within 5 s the agent counts as gone.
@@ -51,12 +51,12 @@ class LeaseSubject {
   virtual ~LeaseSubject() = default;
   virtual DeviceUse Read(uint32_t device) = 0;
   // The held memory is about to be reported without a grant, and the agent will count on it. It may
-  // not grow until SetBudget, Admission, ReleaseGrowth or SessionLost.
+  // not grow until SetBudget, Admission, ReleaseGrowth or HandleSessionLoss.
   virtual void HoldGrowth(uint32_t /*device*/) {}
   // Ends HoldGrowth: the job was admitted, but no grant came in time.
   virtual void ReleaseGrowth(uint32_t /*device*/) {}
   // The agent is gone or silent for too long, while the job is queued or awaits its first grant.
-  virtual void AgentStaysAway(uint32_t /*device*/, Absence /*how*/) {}
+  virtual void NoteAgentAbsent(uint32_t /*device*/, Absence /*how*/) {}
   // Sets the grant's host memory at once, even if the budget takes time to meet.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
   // From now on held memory may not grow beyond the grant. Excess memory is evicted as soon as
@@ -66,19 +66,19 @@ class LeaseSubject {
 
   // Slabs of the node's pinned pool. TakeReturnedSlabs names each unmapped slab once.
   virtual int64_t MissingSlabBytes(uint32_t /*device*/) { return 0; }
-  virtual void SlabsCame(const protocol::Slabs& /*slabs*/, std::vector<base::UniqueFd> /*files*/) {}
-  virtual void DriverSlabsCame(const protocol::DriverSlabs& /*slabs*/,
-                               std::vector<base::UniqueFd> /*files*/) {}
+  virtual void AddSlabs(const protocol::Slabs& /*slabs*/, std::vector<base::UniqueFd> /*files*/) {}
+  virtual void AddDriverSlabs(const protocol::DriverSlabs& /*slabs*/,
+                              std::vector<base::UniqueFd> /*files*/) {}
   virtual std::vector<protocol::SlabName> HeldSlabs() { return {}; }
   virtual std::vector<protocol::SlabName> TakeReturnedSlabs() { return {}; }
-  virtual void PlaceCame(const protocol::LinkPlace& /*place*/, base::UniqueFd /*terms*/,
-                         base::UniqueFd /*lanes*/) {}
-  // Plans that were asked for. After SessionLost no more arrive.
-  virtual void PlanCame(const protocol::PlanReply& /*reply*/,
-                        std::vector<base::UniqueFd> /*files*/) {}
-  virtual void PlansRecalled(const protocol::RecalledPlans& /*recalled*/,
+  virtual void SetLinkPlace(const protocol::LinkPlace& /*place*/, base::UniqueFd /*terms*/,
+                            base::UniqueFd /*lanes*/) {}
+  // Plans that were asked for. After HandleSessionLoss no more arrive.
+  virtual void TakePlanReply(const protocol::PlanReply& /*reply*/,
                              std::vector<base::UniqueFd> /*files*/) {}
-  virtual void SessionLost() {}
+  virtual void TakeRecalledPlans(const protocol::RecalledPlans& /*recalled*/,
+                                 std::vector<base::UniqueFd> /*files*/) {}
+  virtual void HandleSessionLoss() {}
 };
 
 // Returns a connection in progress, or null if there is no agent.
@@ -128,21 +128,21 @@ class LeaseClient {
     protocol::Grant grant;         // the newest
     int64_t confirmed_bytes = -1;  // memory held, as confirmed for this grant; -1: not confirmed
     int64_t confirmed_host_bytes = -1;
-    int64_t said_held_bytes = 0;  // reported at registration
-    int64_t said_held_ns = 0;
+    int64_t reported_held_bytes = 0;  // reported at registration
+    int64_t reported_held_ns = 0;
     bool is_held_back = false;  // until a grant, or a place in the queue
     bool is_admitted = false;   // and the agent has said so
     bool waits = false;         // in the queue, or for its first grant
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;
-    int64_t said_ns = 0;
-    int64_t said_need_bytes = 0;  // of host memory
-    int64_t said_need_ns = 0;
-    protocol::Account said_account;
-    protocol::StepTimes said_steps;
-    int64_t said_allocated_bytes = 0;
-    int64_t said_parts_ns = 0;
+    int64_t reported_ns = 0;
+    int64_t reported_need_bytes = 0;  // of host memory
+    int64_t reported_need_ns = 0;
+    protocol::Account reported_account;
+    protocol::StepTimes reported_steps;
+    int64_t reported_allocated_bytes = 0;
+    int64_t reported_parts_ns = 0;
   };
   struct Check {
     int64_t since_ns;
@@ -154,18 +154,18 @@ class LeaseClient {
   void Hear(protocol::Received& received, int64_t now_ns);
   void Hear(const protocol::Error& error, int64_t now_ns);
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
-  void TellHeldSlabs(int64_t now_ns);
+  void ReportHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
   void AskForSlabs(Device& device, int64_t now_ns);
   bool HasPlanner(uint32_t device);
   bool HasShares() const { return channel_ != nullptr && channel_->version() >= 2; }
   void Note(const protocol::Grant& grant);
   void Note(const protocol::Admission& admission);
-  void NoteWord();
-  void ReleaseTheHeldBack(Device& device, int64_t now_ns);
-  void ReleaseTheWaiting(int64_t now_ns);
+  void NoteAgentMessage();
+  void ReleaseGrowthAfterTimeout(Device& device, int64_t now_ns);
+  void StopWaitingForAgent(int64_t now_ns);
   bool IsWaiting() const;
-  void CheckTheSilent(int64_t now_ns);
+  void ProbeSilentAgent(int64_t now_ns);
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
   bool Say(const protocol::Message& message, int64_t now_ns);
@@ -187,7 +187,7 @@ class LeaseClient {
   int64_t silence_pause_ns_ = 0;          // after an agent that stayed silent after a registration
   std::optional<int64_t> lost_first_ns_;  // since the agent's last message
   bool is_put_off_ = false, takes_connections_ = false;
-  int64_t heard_ns_ = 0;        // last sign of the agent
+  int64_t last_heard_ns_ = 0;   // last sign of the agent
   std::optional<Check> check_;  // probes a silent agent
   int64_t interval_ns_ = 0;
   std::vector<protocol::SlabName> to_return_;

@@ -49,7 +49,7 @@ class Claims {
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
   // The documentation promises equal output for equal input.
-  void IsRepeatable() { is_repeatable_ = true; }
+  void MarkRepeatable() { is_repeatable_ = true; }
   bool is_repeatable() const { return is_repeatable_; }
 
   enum class Kind : std::uint8_t { kReads, kOverwrites, kClobbers, kTouches };

@@ -15,7 +15,7 @@ namespace spillway::interposer {
 
 class VisibleWork {
  public:
-  static void ShowEverything() { shows_everything_.store(true, std::memory_order_relaxed); }
+  static void MakeAllWorkVisible() { shows_everything_.store(true, std::memory_order_relaxed); }
   static bool shows_everything() { return shows_everything_.load(std::memory_order_relaxed); }
 
  private:

@@ -146,7 +146,7 @@ void AgentSession::Attach(JobMemory* memory) {
       memory->grants().JoinLink(device->place, device->terms.get(), device->lanes.get());
   }
   StartThreads();
-  talks_ ? AwaitFirstWord(number) : StopWaiting(number);
+  has_lease_thread_ ? AwaitFirstAnswer(number) : StopWaiting(number);
 }
 
 void AgentSession::Detach(JobMemory* memory) {
@@ -168,12 +168,12 @@ AgentSession::Standing AgentSession::StandingOf(int number) {
   return devices_[static_cast<size_t>(number)].standing;
 }
 
-void AgentSession::AwaitFirstWord(int number) {
+void AgentSession::AwaitFirstAnswer(int number) {
   const std::uint64_t start_ns = MonotonicNs();
   bool has_said = false;
   for (;;) {
     const Standing standing = StandingOf(number);
-    if (standing == Standing::kGranted) return SayWhoseBudgetHolds(number);
+    if (standing == Standing::kGranted) return PrintBudgetInForce(number);
     if (standing == Standing::kAlone) return;
     const std::uint64_t waited_ns = MonotonicNs() - start_ns;
     const std::uint64_t patience_ns =
@@ -189,7 +189,7 @@ void AgentSession::AwaitFirstWord(int number) {
   }
 }
 
-void AgentSession::SayWhoseBudgetHolds(int number) {
+void AgentSession::PrintBudgetInForce(int number) {
   if (!ProcessConfig().shows_summary) return;
   const MutexLock lock(mutex_);
   const Device& device = devices_[static_cast<size_t>(number)];
@@ -203,12 +203,12 @@ void AgentSession::SayWhoseBudgetHolds(int number) {
 void AgentSession::StopWaiting(int number) {
   const MutexLock lock(mutex_);
   Device& device = devices_[static_cast<size_t>(number)];
-  if (device.standing == Standing::kAsking) NobodyAnswers();
+  if (device.standing == Standing::kAsking) GiveUpOnAgent();
   if (device.standing != Standing::kGranted && device.standing != Standing::kAlone)
     device.memory->grants().GrantBudget(0);
 }
 
-void AgentSession::NobodyAnswers() {
+void AgentSession::GiveUpOnAgent() {
   for (Device& device : devices_) {
     if (!device.memory || device.standing != Standing::kAsking) continue;
     const bool is_required = ProcessConfig().agent_required;
@@ -228,8 +228,8 @@ DeviceUse AgentSession::Read(std::uint32_t number) {
   const JobSnapshot snapshot = device->memory->view().Read();
   const Counters& counters = snapshot.counters;
   const std::uint64_t operations = counters.launches + counters.copies + counters.allocations;
-  device->idleness.Saw(operations, snapshot.in_call, now_ns);
-  if (device->idleness.IsToAsk(now_ns)) shrink_notifier_.Notify();
+  device->idleness.NoteActivity(operations, snapshot.in_call, now_ns);
+  if (device->idleness.ShouldAsk(now_ns)) shrink_notifier_.Notify();
   const std::int64_t wanted_bytes = Wanted(device, NumberOf(counters.wanted_peak_bytes), now_ns);
   const std::int64_t host_need_bytes = NumberOf(snapshot.host_need_bytes);
   const PipelineCounts* const pipeline = PlannerThread::Instance().CountsOf(device->memory);
@@ -287,7 +287,7 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
 }
 
 // This includes a job that waited too long in the queue and holds no memory.
-void AgentSession::AgentStaysAway(std::uint32_t number, Absence how) {
+void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
   if (!device || device->standing != Standing::kQueued) return;
   const bool is_required = ProcessConfig().agent_required;
@@ -335,7 +335,7 @@ std::int64_t AgentSession::MissingSlabBytes(std::uint32_t device) {
   return static_cast<std::int64_t>(HostSlabs::Instance().MissingBytes(static_cast<int>(device)));
 }
 
-void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
+void AgentSession::AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) {
   std::vector<HostSlab> came;
   for (std::uint32_t i = 0; i < slabs.slabs.count; ++i) {
     struct stat facts;
@@ -346,19 +346,19 @@ void AgentSession::SlabsCame(const protocol::Slabs& slabs, std::vector<base::Uni
     came.push_back(
         {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i])});
   }
-  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+  HostSlabs::Instance().Deliver(static_cast<int>(slabs.device), std::move(came));
 }
 
 // The file does not tell its size. The driver refuses to map a file that is too small.
-void AgentSession::DriverSlabsCame(const protocol::DriverSlabs& slabs,
-                                   std::vector<base::UniqueFd> files) {
+void AgentSession::AddDriverSlabs(const protocol::DriverSlabs& slabs,
+                                  std::vector<base::UniqueFd> files) {
   if (slabs.slab_bytes <= 0) return;
   std::vector<HostSlab> came;
   came.reserve(slabs.slabs.count);
   for (std::uint32_t i = 0; i < slabs.slabs.count; ++i)
     came.push_back(
         {slabs.slabs.names[i], static_cast<size_t>(slabs.slab_bytes), std::move(files[i]), true});
-  HostSlabs::Instance().Came(static_cast<int>(slabs.device), std::move(came));
+  HostSlabs::Instance().Deliver(static_cast<int>(slabs.device), std::move(came));
 }
 
 std::vector<protocol::SlabName> AgentSession::HeldSlabs() { return HostSlabs::Instance().Held(); }
@@ -367,8 +367,8 @@ std::vector<protocol::SlabName> AgentSession::TakeReturnedSlabs() {
   return HostSlabs::Instance().TakeReturned();
 }
 
-void AgentSession::PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms,
-                             base::UniqueFd lanes) {
+void AgentSession::SetLinkPlace(const protocol::LinkPlace& place, base::UniqueFd terms,
+                                base::UniqueFd lanes) {
   Device* const device = Find(place.device);
   if (!device) return;
   device->place = place;
@@ -401,16 +401,17 @@ void AgentSession::Admission(const protocol::Admission& admission) {
           reason.c_str());
 }
 
-void AgentSession::PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) {
-  planner_.Came(reply, std::move(files));
-}
-
-void AgentSession::PlansRecalled(const protocol::RecalledPlans& recalled,
+void AgentSession::TakePlanReply(const protocol::PlanReply& reply,
                                  std::vector<base::UniqueFd> files) {
-  planner_.Came(recalled, std::move(files));
+  planner_.Deliver(reply, std::move(files));
 }
 
-void AgentSession::SessionLost() {
+void AgentSession::TakeRecalledPlans(const protocol::RecalledPlans& recalled,
+                                     std::vector<base::UniqueFd> files) {
+  planner_.Deliver(recalled, std::move(files));
+}
+
+void AgentSession::HandleSessionLoss() {
   planner_.Lost();
   for (Device& device : devices_) {
     Release(&device);
@@ -447,18 +448,18 @@ void AgentSession::StartThreads() {
     static_cast<AgentSession*>(session)->RunShrinking();
     return nullptr;
   };
-  shrinks_here_ = !base::StartQuietThread("spillway-shrink", run_shrinking, this);
-  talks_ = base::StartQuietThread("spillway-lease", run, this);
+  lease_thread_shrinks_ = !base::StartDetachedThread("spillway-shrink", run_shrinking, this);
+  has_lease_thread_ = base::StartDetachedThread("spillway-lease", run, this);
 }
 
 // Runs on the exiting thread. A forked child has never spoken to the agent. If the lease thread is
 // busy, the agent learns of the exit a little later.
 void AgentSession::AtExit(int status, void* session) {
   auto* const self = static_cast<AgentSession*>(session);
-  if (self->pid_ == getpid()) self->TellExit(status);
+  if (self->pid_ == getpid()) self->ReportExit(status);
 }
 
-void AgentSession::TellExit(int status) {
+void AgentSession::ReportExit(int status) {
   const std::uint64_t start_ns = MonotonicNs();
   while (!mutex_.TryLock()) {
     if (MonotonicNs() - start_ns > kExitPatienceNs) return;
@@ -474,7 +475,7 @@ void AgentSession::Run() {
   int file = -1;
   std::int64_t next_ns = 0;
   while (TakeTurn(&file, &next_ns)) {
-    if (shrinks_here_) ServeMemory();
+    if (lease_thread_shrinks_) ServeMemory();
     const std::int64_t pause_ms = (next_ns - static_cast<std::int64_t>(MonotonicNs())) / 1'000'000;
     pollfd watched[] = {{file, POLLIN, 0}, {Notifier::ForGrants().file(), POLLIN, 0}};
     poll(watched, 2, static_cast<int>(std::clamp<std::int64_t>(pause_ms, 1, kLongestPauseMs)));
@@ -507,7 +508,7 @@ JobMemory* AgentSession::TakeAsked() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
   for (Device& device : devices_) {
-    if (!device.memory || !device.idleness.IsToAsk(now_ns)) continue;
+    if (!device.memory || !device.idleness.ShouldAsk(now_ns)) continue;
     device.idleness.Asks();
     return served_ = device.memory;
   }
@@ -559,7 +560,7 @@ bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
   if (!section.may_call()) return false;
   *next_ns = client_.Step(static_cast<std::int64_t>(MonotonicNs()));
   *file = client_.file();
-  if (*file < 0 && !client_.is_put_off()) NobodyAnswers();
+  if (*file < 0 && !client_.is_put_off()) GiveUpOnAgent();
   return true;
 }
 

@@ -76,23 +76,23 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   DeviceUse Read(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void HoldGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
   void ReleaseGrowth(std::uint32_t device) override SPILLWAY_REQUIRES(mutex_);
-  void AgentStaysAway(std::uint32_t device, Absence how) override SPILLWAY_REQUIRES(mutex_);
+  void NoteAgentAbsent(std::uint32_t device, Absence how) override SPILLWAY_REQUIRES(mutex_);
   void SetHostLimit(const protocol::Grant& grant) override SPILLWAY_REQUIRES(mutex_);
   void SetBudget(const protocol::Grant& grant, std::int64_t deadline_ns) override
       SPILLWAY_REQUIRES(mutex_);
   void Admission(const protocol::Admission& admission) override SPILLWAY_REQUIRES(mutex_);
   std::int64_t MissingSlabBytes(std::uint32_t device) override;
-  void SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override;
-  void DriverSlabsCame(const protocol::DriverSlabs& slabs,
-                       std::vector<base::UniqueFd> files) override;
+  void AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override;
+  void AddDriverSlabs(const protocol::DriverSlabs& slabs,
+                      std::vector<base::UniqueFd> files) override;
   std::vector<protocol::SlabName> HeldSlabs() override;
   std::vector<protocol::SlabName> TakeReturnedSlabs() override;
-  void PlaceCame(const protocol::LinkPlace& place, base::UniqueFd terms,
-                 base::UniqueFd lanes) override SPILLWAY_REQUIRES(mutex_);
-  void PlanCame(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) override;
-  void PlansRecalled(const protocol::RecalledPlans& recalled,
-                     std::vector<base::UniqueFd> files) override;
-  void SessionLost() override SPILLWAY_REQUIRES(mutex_);
+  void SetLinkPlace(const protocol::LinkPlace& place, base::UniqueFd terms,
+                    base::UniqueFd lanes) override SPILLWAY_REQUIRES(mutex_);
+  void TakePlanReply(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files) override;
+  void TakeRecalledPlans(const protocol::RecalledPlans& recalled,
+                         std::vector<base::UniqueFd> files) override;
+  void HandleSessionLoss() override SPILLWAY_REQUIRES(mutex_);
   std::unique_ptr<protocol::Channel> Connect() override;
   bool Send(const protocol::AskPlan& ask, int file) override SPILLWAY_EXCLUDES(mutex_);
   bool Send(const protocol::RecallPlans& recall) override SPILLWAY_EXCLUDES(mutex_);
@@ -101,15 +101,15 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
   void Apply(Device* device) SPILLWAY_REQUIRES(mutex_);
   void Release(Device* device) SPILLWAY_REQUIRES(mutex_);
   static void AtExit(int status, void* session);
-  void TellExit(int status) SPILLWAY_UNANALYSED;
+  void ReportExit(int status) SPILLWAY_UNANALYSED;
   static bool MayGrow(const Device& device, std::uint64_t now_ns);
   static std::int64_t Wanted(Device* device, std::int64_t peak_bytes, std::uint64_t now_ns);
-  void AwaitFirstWord(int number) SPILLWAY_EXCLUDES(mutex_);
+  void AwaitFirstAnswer(int number) SPILLWAY_EXCLUDES(mutex_);
   Standing StandingOf(int number) SPILLWAY_EXCLUDES(mutex_);
   static Standing StandingBy(protocol::AdmissionState state);
-  void SayWhoseBudgetHolds(int number) SPILLWAY_EXCLUDES(mutex_);
+  void PrintBudgetInForce(int number) SPILLWAY_EXCLUDES(mutex_);
   void StopWaiting(int number) SPILLWAY_EXCLUDES(mutex_);
-  void NobodyAnswers() SPILLWAY_REQUIRES(mutex_);
+  void GiveUpOnAgent() SPILLWAY_REQUIRES(mutex_);
   void StartThreads();
   void Run() SPILLWAY_EXCLUDES(mutex_);
   void RunShrinking() SPILLWAY_EXCLUDES(mutex_);
@@ -123,8 +123,8 @@ class AgentSession final : public LeaseSubject, public LeaseConnector, public Pl
 
   const std::string address_;
   const int pid_ = getpid();
-  bool threads_started_ = false, talks_ = false;  // guarded by runtime's lock
-  std::atomic<bool> shrinks_here_{false};         // the lease thread does the shrink thread's work
+  bool threads_started_ = false, has_lease_thread_ = false;  // guarded by runtime's lock
+  std::atomic<bool> lease_thread_shrinks_{false};  // the lease thread does the shrink thread's work
   Notifier shrink_notifier_;
   RemotePlanner planner_{this};
   base::Mutex mutex_{base::LockRank::kPlannerThread};

@@ -20,13 +20,13 @@ class Idleness {
     device_ = Device::kUnknown;
   }
   // `operations`: how many the job has begun. `in_call`: it waits in a call.
-  void Saw(std::uint64_t operations, bool in_call, std::uint64_t now_ns) {
+  void NoteActivity(std::uint64_t operations, bool in_call, std::uint64_t now_ns) {
     if (operations != operations_ || in_call) Begin(now_ns);
     operations_ = operations;
   }
   bool IsActive() const { return device_ != Device::kIdle; }
 
-  bool IsToAsk(std::uint64_t now_ns) const {
+  bool ShouldAsk(std::uint64_t now_ns) const {
     return device_ == Device::kUnknown && now_ns - busy_ns_ >= kAfterNs;
   }
   void Asks() { device_ = Device::kAsked; }

@@ -103,7 +103,7 @@ void Pipeline::Drain(bool* more) {
   Recorder::Drained drained;
   std::vector<LiveAllocation> live;
   for (int i = 0; i < kEventsAtOnce; ++i) {
-    if (recorder_.TakeBegun(&live)) BeginAnew(live);
+    if (recorder_.TakeRecordingStart(&live)) BeginAnew(live);
     if (!recorder_.Next(&drained)) {
       *more = false;
       return NoteDropped();
@@ -151,10 +151,10 @@ void Pipeline::Hear(const Recorder::Drained& drained) {
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);
   if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));
-  OfferToCandidates(event);
+  MatchCandidates(event);
 }
 
-void Pipeline::OfferToCandidates(const JobEvent& event) {
+void Pipeline::MatchCandidates(const JobEvent& event) {
   for (Candidate& candidate : candidates_) {
     const scheduler::Followed followed = candidate.follower.Observe(event);
     if (followed.began_iteration) candidate.recognised = 0;
@@ -420,7 +420,7 @@ void Pipeline::JudgePlan(const IterationTime& time) {
   switch (answer) {
     case Answer::kGoOn:
       return;
-    case Answer::kTryWithout:
+    case Answer::kTryWithoutPlan:
       if (const auto resting = RestingPlan(pattern, live_->budget_bytes())) job_->Adopt(resting);
       return;
     case Answer::kKeep:
@@ -576,7 +576,7 @@ void Pipeline::FollowAwaited() {
 
 bool Pipeline::IsProven(const StoredPlan& stored) {
   const std::vector<std::int32_t> events = scheduler::OperationEvents(stored.pattern);
-  const auto again = scheduler::OperationsThatMustRunAgain(stored.pattern.profile, stored.plan);
+  const auto again = scheduler::OperationsToRerun(stored.pattern.profile, stored.plan);
   return std::all_of(again.begin(), again.end(), [&](scheduler::OperationId operation) {
     const auto event = static_cast<std::size_t>(events[static_cast<std::size_t>(operation.index)]);
     return job_->MayReplay(stored.pattern.events[event].token);

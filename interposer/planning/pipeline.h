@@ -111,7 +111,7 @@ class Pipeline {
   std::vector<StoredPlan> PlansOfEarlierRuns() const;
   void NoteDropped();
   void Hear(const Recorder::Drained& drained);
-  void OfferToCandidates(const scheduler::JobEvent& event);
+  void MatchCandidates(const scheduler::JobEvent& event);
   void Recognise(Candidate* candidate);
   bool Serves(std::int64_t planned_bytes) const;
   std::int64_t PatternSize() const;

@@ -8,7 +8,7 @@ namespace spillway::interposer {
 namespace {
 
 // Returns nothing if no source or no acceptable plan exists.
-PlanAnswer MadeElsewhere(const PlanningRequest& request) {
+PlanAnswer PlanFromSource(const PlanningRequest& request) {
   if (!request.elsewhere) return {};
   scheduler::PlanOrder order = {.device = request.asked.device,
                                 .job = {.pattern = *request.asked.pattern,
@@ -30,7 +30,7 @@ PlanningAnswer MakeOrTakePlan(const PlanningRequest& request) {
       return {.plan = std::move(answer), .is_stored = request.is_stored, .reason = request.reason};
   }
   const std::uint64_t began_ns = base::MonotonicNs();
-  PlanAnswer answer = MadeElsewhere(request);
+  PlanAnswer answer = PlanFromSource(request);
   const bool is_from_elsewhere = answer.live != nullptr;
   if (!is_from_elsewhere) answer = scheduler::PlanFor(request.asked);
   if (request.rival) {

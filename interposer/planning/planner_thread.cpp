@@ -99,7 +99,7 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   std::int64_t PlannableBytes() override { return memory_->recording().PlannableBytes(); }
   bool MayReplay(std::uint64_t token) override { return memory_->proofs().MayReplay(token); }
   std::int64_t LinkPermille() override { return memory_->grants().link_permille(); }
-  void EventsAreThere() override { planner_thread_->Serve(this); }
+  void ServeEvents() override { planner_thread_->Serve(this); }
 
   JobMemory* memory() const { return memory_; }
   // Measures the link once if the device's name does not tell its speed.
@@ -158,13 +158,13 @@ void PlannerThread::Detach(JobMemory* memory) {
     if (job->memory() != memory) continue;
     job->is_over = true;
     memory->recording().recorder().End();
-    memory->recording().recorder().StopTelling();
+    memory->recording().recorder().StopNotifying();
   }
 }
 
 void PlannerThread::Serve(Job* job) {
   if (ProcessConfig().learn == LearnChoice::kWait) return ServeHere(job);
-  job->recorder().StopTelling();
+  job->recorder().StopNotifying();
   StartThread();
 }
 
@@ -201,7 +201,7 @@ bool PlannerThread::TakeTurn(Job* job, std::uint64_t now_ns) {
 
 void PlannerThread::StartThread() {
   if (thread_started_.exchange(true)) return;
-  base::StartQuietThread("spillway", &ThreadMain, this, std::size_t{8} << 20);
+  base::StartDetachedThread("spillway", &ThreadMain, this, std::size_t{8} << 20);
 }
 
 void* PlannerThread::ThreadMain(void* planner_thread) {

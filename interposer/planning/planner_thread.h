@@ -1,6 +1,6 @@
 // Runs each job's pipeline, from its events to its plan, beside the program.
 //
-// Threads: runtime calls Attach and Detach with its lock held. The recorder calls EventsAreThere on
+// Threads: runtime calls Attach and Detach with its lock held. The recorder calls ServeEvents on
 // the program's threads. With LearnChoice::kWait the calling threads run the pipelines. Otherwise
 // the planner thread does. It starts with the first job that wants more than its budget.
 //

@@ -121,7 +121,7 @@ std::vector<StoredPlan> RemotePlanner::Recall(int device, std::uint64_t program)
   return plans;
 }
 
-void RemotePlanner::Came(const protocol::PlanReply& reply, std::vector<UniqueFd> files) {
+void RemotePlanner::Deliver(const protocol::PlanReply& reply, std::vector<UniqueFd> files) {
   const MutexLock lock(mutex_);
   const auto found = expected_.find(reply.ticket);
   if (found == expected_.end() || found->second.recall) return;
@@ -130,7 +130,7 @@ void RemotePlanner::Came(const protocol::PlanReply& reply, std::vector<UniqueFd>
   found->second.files = std::move(files);
 }
 
-void RemotePlanner::Came(const protocol::RecalledPlans& recalled, std::vector<UniqueFd> files) {
+void RemotePlanner::Deliver(const protocol::RecalledPlans& recalled, std::vector<UniqueFd> files) {
   const MutexLock lock(mutex_);
   const auto found =
       std::find_if(expected_.begin(), expected_.end(), [&recalled](const auto& expected) {

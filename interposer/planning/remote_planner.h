@@ -2,7 +2,7 @@
 //
 // Threads: the planning thread calls Recall and Make: the planner thread, a calling thread, or
 // runtime before a job's first allocation. Both wait, and are called without a lock of this module.
-// AgentSession's thread calls Came and Lost.
+// AgentSession's thread calls Deliver and Lost.
 // Invariants
 //  1. No call outlasts its patience, waits for an absent agent, or waits beyond the process's exit.
 //  2. Replies count as untrusted, and must be for the requested iteration. The caller judges plans.
@@ -50,9 +50,9 @@ class RemotePlanner final : public PlanSource {
                                       const scheduler::PlanOrder& order) override
       SPILLWAY_EXCLUDES(mutex_);
 
-  void Came(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files)
+  void Deliver(const protocol::PlanReply& reply, std::vector<base::UniqueFd> files)
       SPILLWAY_EXCLUDES(mutex_);
-  void Came(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files)
+  void Deliver(const protocol::RecalledPlans& recalled, std::vector<base::UniqueFd> files)
       SPILLWAY_EXCLUDES(mutex_);
   // The session has ended. Pending requests get no reply.
   void Lost() SPILLWAY_EXCLUDES(mutex_);

@@ -115,7 +115,7 @@ void Recorder::Begin(std::vector<LiveAllocation> live) {
   listener_.store(attached_.load(std::memory_order_acquire), std::memory_order_release);
 }
 
-bool Recorder::TakeBegun(std::vector<LiveAllocation>* live) {
+bool Recorder::TakeRecordingStart(std::vector<LiveAllocation>* live) {
   const MutexLock lock(begun_lock_);
   if (!has_begun_ || next_ticket_ < begun_ticket_) return false;
   has_begun_ = false;
@@ -152,9 +152,9 @@ void Recorder::Enqueued(std::uint64_t shape, std::span<const RecordedTouch> touc
 
 void Recorder::Synchronized() { Put({.kind = RecordedKind::kSynchronize}, {}); }
 
-void Recorder::TellListener() {
+void Recorder::NotifyListener() {
   if (RecordListener* const listener = listener_.load(std::memory_order_acquire))
-    listener->EventsAreThere();
+    listener->ServeEvents();
 }
 
 EventRing* Recorder::RingWithNext(RecordedEvent* front) {

@@ -41,8 +41,8 @@ struct LiveAllocation {
 
 class RecordListener {
  public:
-  // Called without a lock, after every call until Recorder::StopTelling.
-  virtual void EventsAreThere() = 0;
+  // Called without a lock, after every call until Recorder::StopNotifying.
+  virtual void ServeEvents() = 0;
 
  protected:
   ~RecordListener() = default;
@@ -72,7 +72,7 @@ class Recorder {
   void Enqueued(std::uint64_t shape, std::span<const RecordedTouch> touches, Sample sample = {});
   void Synchronized();
   void Settle() {
-    if (listener_.load(std::memory_order_relaxed)) TellListener();
+    if (listener_.load(std::memory_order_relaxed)) NotifyListener();
   }
 
   // Device events around operations, in sampled iterations only. The job's context is current.
@@ -92,11 +92,11 @@ class Recorder {
   };
   bool Next(Drained* out);
   // Whether recording began (again) before Next's next event. `live`: the ranges at that moment.
-  bool TakeBegun(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
+  bool TakeRecordingStart(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
   // Ends recording. Events in the rings can still be drained; Begin starts it again.
   void End() { recording_.store(false, std::memory_order_relaxed); }
   // The reader polls from now on.
-  void StopTelling() { listener_.store(nullptr, std::memory_order_relaxed); }
+  void StopNotifying() { listener_.store(nullptr, std::memory_order_relaxed); }
   DurationSamples& samples() { return samples_; }
   IterationTimes& iterations() { return iterations_; }
 
@@ -109,7 +109,7 @@ class Recorder {
   void Put(const RecordedEvent& event, std::span<const RecordedTouch> touches);
   EventRing* MyRing() const;
   EventRing* RingWithNext(RecordedEvent* front);
-  void TellListener();
+  void NotifyListener();
 
   const std::uint64_t serial_;  // unique in the process
   std::atomic<Waits> waits_;

@@ -128,7 +128,7 @@ void StartTrace() {
   queue.store(new TraceQueue);
   ended.store(false);
   atexit(&AtExit);
-  if (base::StartQuietThread("spillway trace", &WriterThread, writer))
+  if (base::StartDetachedThread("spillway trace", &WriterThread, writer))
     internal::trace_is_on.store(true, std::memory_order_release);
   else
     ended.store(true);

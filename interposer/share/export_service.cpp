@@ -138,7 +138,7 @@ bool ExportService::StartOnce() {
       listen(listener_, SOMAXCONN) != 0) {
     return false;
   }
-  works_ = base::StartQuietThread("spillway-share", &ThreadMain, this);
+  works_ = base::StartDetachedThread("spillway-share", &ThreadMain, this);
   atexit([] { process_ends = true; });
   return works_;
 }

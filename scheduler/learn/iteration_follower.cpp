@@ -96,7 +96,7 @@ void IterationFollower::Expect(int32_t next) {
 
 Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
   const Range* places = places_of_.Find(context_.Back(0));
-  if (places == nullptr) return Stray();
+  if (places == nullptr) return NoteStranger();
   if (tracking_ != Tracking::kLost) {
     int32_t position = FindNear(*places, event);
     if (position >= 0) return Accept(position, event);
@@ -107,9 +107,9 @@ Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
       return Accept(position, event);
     }
   }
-  if (tracking_ != Tracking::kLost && strangers_in_a_row_ + 1 < kFarAfter) return Stray();
+  if (tracking_ != Tracking::kLost && strangers_in_a_row_ + 1 < kFarAfter) return NoteStranger();
   const Followed resumed = Resume(event, context_);
-  return resumed.position >= 0 ? resumed : Stray();
+  return resumed.position >= 0 ? resumed : NoteStranger();
 }
 
 Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& context) {
@@ -287,7 +287,7 @@ Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
   return followed;
 }
 
-Followed IterationFollower::Stray() {
+Followed IterationFollower::NoteStranger() {
   ++strangers_;
   ++strangers_in_a_row_;
   if (tracking_ != Tracking::kLost) tracking_ = MayBeLost() ? Tracking::kLost : Tracking::kAstray;
@@ -299,7 +299,7 @@ void IterationFollower::EndIteration() {
   last_misses_ = strangers_ + left_out;
   last_end_ = seen_ > 0 ? next_ : pattern_->size();
   whole_iterations_ += left_out == 0;
-  if (last_misses_ > 0) DoubtSuccessors();
+  if (last_misses_ > 0) ClearCertainty();
   ++iterations_;
   seen_ = strangers_ = 0;
   is_new_iteration_ = true;
@@ -316,7 +316,7 @@ void IterationFollower::HandOn() {
   }
 }
 
-bool IterationFollower::IsThePatterns(int32_t buffer) const {
+bool IterationFollower::HasPatternAllocation(int32_t buffer) const {
   const PatternBuffer& of_pattern = pattern_->buffers[Index(buffer)];
   return of_pattern.persistent && of_pattern.allocation != 0 &&
          of_pattern.allocation == AllocationOf(buffer);
@@ -324,15 +324,15 @@ bool IterationFollower::IsThePatterns(int32_t buffer) const {
 
 void IterationFollower::ForgetBuffers() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
-    if (!IsThePatterns(buffer)) Unbind(buffer);
+    if (!HasPatternAllocation(buffer)) Unbind(buffer);
   }
 }
 
 // An allocation matched at its first touch may belong to another buffer. An evaluation on a copy,
 // or equal layers in another order, may have come first.
-void IterationFollower::DoubtSuccessors() {
+void IterationFollower::ClearCertainty() {
   for (int32_t buffer = 0; buffer < static_cast<int32_t>(bound_.size()); ++buffer) {
-    if (!IsThePatterns(buffer)) bound_[Index(buffer)].is_certain = false;
+    if (!HasPatternAllocation(buffer)) bound_[Index(buffer)].is_certain = false;
   }
 }
 

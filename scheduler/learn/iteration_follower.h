@@ -133,15 +133,15 @@ class IterationFollower {
   int32_t FindFar(Range places, const JobEvent& event, const TokenContext& context) const;
   Followed FollowElsewhere(const JobEvent& event);
   Followed Accept(int32_t position, const JobEvent& event);
-  Followed Stray();
+  Followed NoteStranger();
   void Bind(int32_t buffer, uint64_t allocation);
   void Unbind(int32_t buffer);
   void Freed(uint64_t allocation);
   void EndIteration();
   void HandOn();
-  bool IsThePatterns(int32_t buffer) const;
+  bool HasPatternAllocation(int32_t buffer) const;
   void ForgetBuffers();
-  void DoubtSuccessors();
+  void ClearCertainty();
   bool MayBeLost() const { return strangers_in_a_row_ > lost_after_; }
 
   // Constant after construction.

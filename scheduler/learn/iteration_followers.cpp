@@ -20,7 +20,7 @@ int64_t PersistentBytes(const IterationPattern& pattern) {
 
 }  // namespace
 
-int64_t IterationFollowers::WidestPartBytes(int64_t events) const {
+int64_t IterationFollowers::WidestLoopBytes(int64_t events) const {
   int64_t widest_bytes = -1;
   for (const Slot& slot : slots_) {
     const bool is_part = slot.follower && slot.last_followed > events_ - events &&
@@ -65,10 +65,10 @@ IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
     return step;
   }
   const bool ask = is_at_begin || active->strangers_in_a_row() >= kStrangersBeforeOthers;
-  return ask ? AskTheOthers(event, step) : step;
+  return ask ? ResumeInOthers(event, step) : step;
 }
 
-IterationFollowers::Step IterationFollowers::AskTheOthers(const JobEvent& event, Step stranger) {
+IterationFollowers::Step IterationFollowers::ResumeInOthers(const JobEvent& event, Step stranger) {
   std::array<bool, kMost> is_asked{};
   is_asked[static_cast<size_t>(active_)] = true;
   for (int32_t next = LastFollowed(is_asked); next >= 0; next = LastFollowed(is_asked)) {

@@ -40,7 +40,7 @@ class IterationFollowers {
   }
   // The most bytes that any part touches in every iteration; -1: no part is followed. A part is a
   // pattern that fits at least twice into an iteration of `events` events.
-  int64_t WidestPartBytes(int64_t events) const;
+  int64_t WidestLoopBytes(int64_t events) const;
   std::vector<std::shared_ptr<const IterationPattern>> Patterns() const;
 
  private:
@@ -54,7 +54,7 @@ class IterationFollowers {
   }
   int32_t SlotFor(uint64_t fingerprint) const;
   int32_t LastFollowed(const std::array<bool, kMost>& is_asked) const;
-  Step AskTheOthers(const JobEvent& event, Step stranger);
+  Step ResumeInOthers(const JobEvent& event, Step stranger);
 
   std::array<Slot, kMost> slots_;
   TokenContext context_;

@@ -39,7 +39,7 @@ IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) 
     }
   }
   if (own == nullptr) return nullptr;
-  Introduce(event, own);
+  AddOlderAllocations(event, own);
   const bool does_most = std::all_of(threads_.begin(), threads_.end(), [&](const Thread& other) {
     return other.sequence->events() <= own->sequence->events() + 1;
   });
@@ -47,7 +47,7 @@ IterationLearner::Pattern IterationLearner::AddToThreads(const JobEvent& event) 
 }
 
 // Adds allocations older than the thread's first event.
-void IterationLearner::Introduce(const JobEvent& event, Thread* to) {
+void IterationLearner::AddOlderAllocations(const JobEvent& event, Thread* to) {
   for (const JobTouch& touch : event.touches) {
     const KnownAllocation* const known = all_.Find(touch.allocation);
     if (known != nullptr && to->sequence->Find(touch.allocation) == nullptr)

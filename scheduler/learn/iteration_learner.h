@@ -61,7 +61,7 @@ class IterationLearner {
   }
   Pattern AddToThreads(const JobEvent& event);
   Thread* FindThread(uint32_t number);
-  void Introduce(const JobEvent& event, Thread* to);
+  void AddOlderAllocations(const JobEvent& event, Thread* to);
 
   const LearnerOptions options_;
   SequenceLearner all_;

@@ -48,7 +48,7 @@ std::vector<int64_t> LiveBytes(const EventHistory& history, const Repetition& re
 }
 
 // A hash of the nearby tokens; independent of where the repetition begins.
-uint64_t SurroundingsOf(const EventHistory& history, const Repetition& repetition, int64_t offset) {
+uint64_t ContextHashOf(const EventHistory& history, const Repetition& repetition, int64_t offset) {
   uint64_t hash = 1;
   for (int64_t i = offset - kCutContext; i < offset + kCutContext; ++i)
     hash = MixToken(hash, history.token(repetition.a_begin() + Modulo(i, repetition.distance())));
@@ -74,7 +74,7 @@ int64_t CutOf(const EventHistory& history, const Repetition& repetition) {
     stretch = is_least(i) ? std::min(stretch + 1, distance) : 0;
     const bool ends = stretch > 0 && (!is_least(i + 1) || stretch == distance);
     if (!ends || i < distance || (best && stretch < best->stretch)) continue;
-    const Choice choice{stretch, SurroundingsOf(history, repetition, i), i - distance};
+    const Choice choice{stretch, ContextHashOf(history, repetition, i), i - distance};
     if (!best || stretch > best->stretch || choice.surroundings < best->surroundings) best = choice;
   }
   return best->offset;

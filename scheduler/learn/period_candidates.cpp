@@ -107,7 +107,7 @@ int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
 
 // A full list drops the candidate with the shortest run.
 void PeriodCandidates::Propose(int64_t distance, int64_t run) {
-  const PeriodCandidate candidate{.distance = distance, .run = run, .look_at_run = distance};
+  const PeriodCandidate candidate{.distance = distance, .run = run, .compare_at_run = distance};
   if (candidates_.size() < kMost) {
     candidates_.push_back(candidate);
     return;

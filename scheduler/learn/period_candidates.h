@@ -21,10 +21,10 @@ namespace spillway::scheduler {
 struct PeriodCandidate {
   int64_t distance = 0;
   int64_t run = 0;
-  int64_t look_at_run = 0;   // not compared in full before this run
-  int64_t looks = 0;         // full comparisons that failed
-  int64_t wider_at_run = 0;  // not compared with a longer iteration before this run
-  int64_t wider_looks = 0;   // such comparisons that failed
+  int64_t compare_at_run = 0;            // not compared in full before this run
+  int64_t looks = 0;                     // full comparisons that failed
+  int64_t wider_at_run = 0;              // not compared with a longer iteration before this run
+  int64_t failed_wider_comparisons = 0;  // such comparisons that failed
 };
 
 class PeriodCandidates {

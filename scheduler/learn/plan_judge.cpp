@@ -53,12 +53,12 @@ PlanJudge::Answer PlanJudge::Add(const Iteration& iteration) {
 PlanJudge::Answer PlanJudge::AddPlanned(IterationCost cost) {
   if (IsFarWorse(cost) && seen_ > 1) {
     planned_.Add(cost);
-    return Begin(Phase::kWithout, Answer::kTryWithout);
+    return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
   }
   if (seen_ > kSettlingPlanned) planned_.Add(cost);
   if (planned_.iterations < kCompared) return Answer::kGoOn;
   return IsClearlyBetter() ? Begin(Phase::kDecided, Answer::kKeep)
-                           : Begin(Phase::kWithout, Answer::kTryWithout);
+                           : Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
 PlanJudge::Answer PlanJudge::AddWithout(IterationCost cost) {

@@ -26,9 +26,9 @@ class PlanJudge {
  public:
   enum class Answer : uint8_t {
     kGoOn,
-    kTryWithout,  // run the next iterations without the plan
-    kKeep,        // follow the plan (again)
-    kDrop,        // never follow the plan again
+    kTryWithoutPlan,  // run the next iterations without the plan
+    kKeep,            // follow the plan (again)
+    kDrop,            // never follow the plan again
   };
 
   struct Iteration {
@@ -49,7 +49,7 @@ class PlanJudge {
   static bool IsNoBetter(IterationCost planned, IterationCost without);
 
  private:
-  enum class Phase : uint8_t { kPlanned, kWithout, kDecided };
+  enum class Phase : uint8_t { kPlanned, kWithoutPlan, kDecided };
   struct Sum {
     int64_t iterations = 0, duration_ns = 0, moved_bytes = 0;
     void Add(IterationCost cost);

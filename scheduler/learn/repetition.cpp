@@ -6,7 +6,7 @@
 namespace spillway::scheduler {
 namespace {
 
-constexpr int64_t kMostTimesLonger = 64;
+constexpr int64_t kMostMultiples = 64;
 constexpr int64_t kSample = 1024;
 constexpr double kLeastOdds = 0x1p48;
 
@@ -18,7 +18,8 @@ Repetition::Repetition(const EventHistory& history, int64_t distance)
       a_begin_(history.end() - 2 * distance),
       forward_(64),
       backward_(64) {
-  holds_ = a_begin_ >= history.begin() && Compare() && forward_.size() > 0 && FreesWhatItMakes();
+  holds_ =
+      a_begin_ >= history.begin() && Compare() && forward_.size() > 0 && FreesMostAllocations();
 }
 
 bool Repetition::Compare() {
@@ -42,7 +43,7 @@ bool Repetition::CompareEvents(int64_t a) {
   return true;
 }
 
-bool Repetition::FreesWhatItMakes() const {
+bool Repetition::FreesMostAllocations() const {
   int64_t made_bytes = 0, freed_bytes = 0;
   for (int64_t a = a_begin_; a < a_begin_ + distance_; ++a) {
     if (history_.kind(a) != JobEventKind::kAllocate) continue;
@@ -67,7 +68,7 @@ bool Repetition::Match(uint64_t a, uint64_t b, bool are_new) {
 bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
   const KnownAllocation *of_a = history_.Find(a), *of_b = history_.Find(b);
   if (of_a == nullptr || of_b == nullptr || of_a->size_bytes != of_b->size_bytes) return false;
-  if (of_b->born == KnownAllocation::kForeign) return MayBothArrive(*of_a, *of_b);
+  if (of_b->born == KnownAllocation::kForeign) return MayMatchForeign(*of_a, *of_b);
   if (of_a->born == KnownAllocation::kForeign)
     return of_a->arrived < 0 && of_b->born >= a_begin_ - distance_ &&
            of_b->born < a_begin_ + distance_;
@@ -77,7 +78,7 @@ bool Repetition::MayMatch(uint64_t a, uint64_t b) const {
 }
 
 // Both were made by another thread, about one iteration apart.
-bool Repetition::MayBothArrive(const KnownAllocation& a, const KnownAllocation& b) const {
+bool Repetition::MayMatchForeign(const KnownAllocation& a, const KnownAllocation& b) const {
   if (a.born != KnownAllocation::kForeign || a.arrived < 0 || b.arrived < 0) return false;
   const int64_t apart = b.arrived - a.arrived;
   return 2 * apart >= distance_ && apart <= 2 * distance_;
@@ -86,7 +87,7 @@ bool Repetition::MayBothArrive(const KnownAllocation& a, const KnownAllocation& 
 int64_t Repetition::LongerDistance(int64_t run) const {
   if (failed_position_ < 0) return 0;
   const uint64_t wanted = history_.touch(failed_position_, failed_touch_).allocation;
-  for (int64_t times = 2; times <= kMostTimesLonger; ++times) {
+  for (int64_t times = 2; times <= kMostMultiples; ++times) {
     const int64_t position = failed_position_ - times * distance_;
     if (times * distance_ > run || position < history_.begin()) return 0;
     if (history_.touch_count(position) > failed_touch_ &&

@@ -44,10 +44,10 @@ class Repetition {
   }
   bool Compare();
   bool CompareEvents(int64_t a);
-  bool FreesWhatItMakes() const;
+  bool FreesMostAllocations() const;
   bool Match(uint64_t a, uint64_t b, bool are_new);
   bool MayMatch(uint64_t a, uint64_t b) const;
-  bool MayBothArrive(const KnownAllocation& a, const KnownAllocation& b) const;
+  bool MayMatchForeign(const KnownAllocation& a, const KnownAllocation& b) const;
 
   const EventHistory& history_;
   const int64_t distance_;

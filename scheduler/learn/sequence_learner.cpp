@@ -36,10 +36,10 @@ SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_cl
   const size_t count = candidates_.candidates().size();
   for (size_t i = 0; i < count; ++i) {
     PeriodCandidate* const candidate = &candidates_.candidates()[i];
-    if (candidate->run < candidate->look_at_run ||
+    if (candidate->run < candidate->compare_at_run ||
         candidate->run < candidate->distance * repetitions_)
       continue;
-    if (Pattern pattern = LookAt(candidate)) return pattern;
+    if (Pattern pattern = ExamineCandidate(candidate)) return pattern;
   }
   return nullptr;
 }
@@ -65,29 +65,30 @@ bool SequenceLearner::IsNew(const PeriodCandidate& candidate) const {
 // Loops inside an iteration become patterns and soon explain all its events. The iteration touches
 // more than its widest loop. Checking this is expensive, so failures double the interval.
 bool SequenceLearner::MayBeWider(PeriodCandidate* candidate) const {
-  if (candidate->run < candidate->wider_at_run || known_.WidestPartBytes(candidate->distance) < 0)
+  if (candidate->run < candidate->wider_at_run || known_.WidestLoopBytes(candidate->distance) < 0)
     return false;
   candidate->wider_at_run =
-      candidate->run + (candidate->distance << std::min(candidate->wider_looks++, kMostDoublings));
+      candidate->run +
+      (candidate->distance << std::min(candidate->failed_wider_comparisons++, kMostDoublings));
   return true;
 }
 
-SequenceLearner::Pattern SequenceLearner::LookAt(PeriodCandidate* candidate) {
+SequenceLearner::Pattern SequenceLearner::ExamineCandidate(PeriodCandidate* candidate) {
   const int64_t distance = candidate->distance, run = candidate->run;
-  candidate->look_at_run = run + std::max(distance / 4, kShortestIteration);
+  candidate->compare_at_run = run + std::max(distance / 4, kShortestIteration);
   if (distance < kShortestIteration) return nullptr;
   const bool is_new = IsNew(*candidate);
   if (!is_new && !MayBeWider(candidate)) return nullptr;
   if (!IsMoreThanChance(history_, distance, run)) return nullptr;
   const Repetition repetition(history_, distance);
   if (!repetition.holds()) {
-    candidate->look_at_run = run + (distance << std::min(candidate->looks++, kMostDoublings));
+    candidate->compare_at_run = run + (distance << std::min(candidate->looks++, kMostDoublings));
     const int64_t longer = repetition.LongerDistance(run);
     if (longer > 0 && longer <= candidates_.longest())
       candidates_.Propose(longer, run + distance - longer);
     return nullptr;
   }
-  if (!is_new && repetition.persistent_bytes() <= Widened(known_.WidestPartBytes(distance)))
+  if (!is_new && repetition.persistent_bytes() <= Widened(known_.WidestLoopBytes(distance)))
     return nullptr;
   MadePattern made = MakePattern(history_, repetition);
   auto pattern = std::make_shared<const IterationPattern>(std::move(made.pattern));

@@ -36,7 +36,7 @@ class SequenceLearner {
   void Follow(const JobEvent& event);
   bool IsNew(const PeriodCandidate& candidate) const;
   bool MayBeWider(PeriodCandidate* candidate) const;
-  Pattern LookAt(PeriodCandidate* candidate);
+  Pattern ExamineCandidate(PeriodCandidate* candidate);
 
   const int64_t repetitions_;
   EventHistory history_;

@@ -116,7 +116,8 @@ class PlanWriter {
   }
 
   bool Drops(int32_t decision) const {
-    if (interval_of(decision).content_dead) return chains_.MayLeaveForGood(interval_of(decision));
+    if (interval_of(decision).content_dead)
+      return chains_.IsRecomputableUntilFree(interval_of(decision));
     return decisions_[static_cast<size_t>(decision)].treatment == Treatment::kRecompute;
   }
 
@@ -156,7 +157,7 @@ class PlanWriter {
   void TakeAway(int32_t decision, int32_t step) {
     const IdleInterval& interval = interval_of(decision);
     const bool drops = Drops(decision);
-    if (drops && !interval.content_dead && !CanReturn(interval)) {
+    if (drops && !interval.content_dead && !IsRestorable(interval)) {
       result_.refused.push_back(decisions_[static_cast<size_t>(decision)].interval);
       return;
     }
@@ -166,7 +167,7 @@ class PlanWriter {
   }
 
   // Whether the content can be rebuilt at the interval's end from resident or host content.
-  bool CanReturn(const IdleInterval& interval) {
+  bool IsRestorable(const IdleInterval& interval) {
     const auto stays_until = [&](BufferId buffer) {
       return chains_.LivesBefore(buffer, interval.to) && !IsDroppedOver(buffer, interval.to);
     };

@@ -13,8 +13,8 @@ bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
 }
 
 // The operation's inputs that are freed by then. Empty if there are none, or too many bytes.
-std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker, BufferId made,
-                             OperationId until) {
+std::vector<BufferId> InputsToHold(const IterationProfile& profile, OperationId maker,
+                                   BufferId made, OperationId until) {
   std::vector<BufferId> freed;
   int64_t freed_bytes = 0;
   for (const BufferId read : profile.at(maker).reads) {
@@ -30,7 +30,7 @@ std::vector<BufferId> ToHold(const IterationProfile& profile, OperationId maker,
 
 void Hold(const IterationProfile& profile, OperationId maker, const IdleInterval& interval,
           std::optional<IterationProfile>& held) {
-  for (const BufferId input : ToHold(profile, maker, interval.buffer, interval.to)) {
+  for (const BufferId input : InputsToHold(profile, maker, interval.buffer, interval.to)) {
     if (!held) held = profile;
     OperationId& dies = held->buffers[static_cast<size_t>(input.index)].dies;
     dies = std::max(dies, interval.to);
@@ -52,7 +52,7 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
   return held;
 }
 
-bool RunsAgainWhatIsFreed(const IterationProfile& profile, const Plan& plan) {
+bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan) {
   int32_t next = 0;  // the operation that follows
   for (const Step& step : plan.steps) {
     if (!step.recomputes) {

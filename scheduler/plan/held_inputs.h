@@ -23,6 +23,6 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem);
 
 // Whether the plan reruns an operation after one of its inputs was freed. False for a plan that
 // does not match the profile.
-bool RunsAgainWhatIsFreed(const IterationProfile& profile, const Plan& plan);
+bool RerunsFreedInputs(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

@@ -67,7 +67,7 @@ bool IterationRun::IsWellFormed() const {
                         [](const Action& a, const Action& b) { return a.step < b.step; });
 }
 
-void IterationRun::LeaveAtEnd(const Action& action) {
+void IterationRun::SetStateAtEnd(const Action& action) {
   if (!profile_.at(action.buffer).persistent) return;
   State& it = state(action.buffer);
   it.host_valid |= action.kind == ActionKind::kOffload;
@@ -90,7 +90,7 @@ void IterationRun::SetFirstState() {
     }
     for (; next < plan_.actions.size() && plan_.actions[next].step == static_cast<int32_t>(i);
          ++next)
-      LeaveAtEnd(plan_.actions[next]);
+      SetStateAtEnd(plan_.actions[next]);
   }
   for (size_t i = 0; i < states_.size(); ++i) {
     if (states_[i].where == Where::kResident) Use(footprint({static_cast<int32_t>(i)}));
@@ -103,7 +103,7 @@ bool IterationRun::RunIteration() {
   iteration_start_ns_ = now_ns_;
   next_action_ = 0;
   Use(0);
-  ReceiveInputs();
+  OverwriteInputs();
   for (size_t i = 0; i < plan_.steps.size(); ++i) {
     if (!RunStep(static_cast<int32_t>(i))) return false;
   }
@@ -112,7 +112,7 @@ bool IterationRun::RunIteration() {
 }
 
 // Each iteration brings new inputs, which invalidate their host copies.
-void IterationRun::ReceiveInputs() {
+void IterationRun::OverwriteInputs() {
   for (size_t i = 0; i < states_.size(); ++i) {
     if (profile_.buffers[i].kind != BufferKind::kInput) continue;
     State& it = states_[i];
@@ -171,7 +171,7 @@ int64_t IterationRun::WorkspaceBytes(const Step& step) const {
                      operation.workspaces[static_cast<size_t>(step.workspace)].size_bytes);
 }
 
-IterationRun::Blocked IterationRun::WhyBlocked(const Step& step) const {
+IterationRun::Blocked IterationRun::BlockReason(const Step& step) const {
   const auto state_of = [&](BufferId id) { return states_[static_cast<size_t>(id.index)]; };
   Blocked blocked = Blocked::kNo;
   for (const BufferId* id = model_.reads_.first(step.operation);
@@ -213,7 +213,7 @@ int64_t IterationRun::MissingBytes(const Step& step) const {
 
 bool IterationRun::WaitForStart(int32_t index, const Step& step) {
   while (true) {
-    const Blocked blocked = WhyBlocked(step);
+    const Blocked blocked = BlockReason(step);
     if (blocked == Blocked::kNo) break;
     if (blocked == Blocked::kNever) return Fail(Verdict::kMalformed, index);
     step_wants_memory_ = blocked == Blocked::kMemory;
@@ -280,7 +280,7 @@ void IterationRun::Die(BufferId id) {
     it.ends_on_copy = true;
     return;
   }
-  if (it.where == Where::kResident) GiveBackWhatDied(id);
+  if (it.where == Where::kResident) ReleaseDead(id);
   it.where = Where::kAbsent;
 }
 
@@ -319,7 +319,7 @@ void IterationRun::Drop(BufferId id) {
   State& it = state(id);
   if (it.where != Where::kResident) return;
   it.where = it.host_valid ? Where::kOnHost : Where::kAbsent;
-  GiveBackWhatLeft(id);
+  ReleaseEvicted(id);
 }
 
 void IterationRun::PumpToHost() {
@@ -371,7 +371,7 @@ void IterationRun::FinishCopy() {
     const CopyTime copy{id, engines_.started_ns(direction), now_ns_};
     (to_host ? timeline_->to_host : timeline_->to_device).push_back(copy);
   }
-  if (to_host || it.ends_on_copy) GiveBackWhatLeft(id);
+  if (to_host || it.ends_on_copy) ReleaseEvicted(id);
   it.where = it.ends_on_copy ? Where::kAbsent : to_host ? Where::kOnHost : Where::kResident;
   it.host_valid = (it.host_valid || to_host) && !it.ends_on_copy;
   it.ends_on_copy = false;
@@ -379,12 +379,12 @@ void IterationRun::FinishCopy() {
   PumpToDevice();
 }
 
-void IterationRun::GiveBackWhatLeft(BufferId id) {
+void IterationRun::ReleaseEvicted(BufferId id) {
   host_.Left(id, footprint(id), now_ns_);
   Use(-footprint(id));
 }
 
-void IterationRun::GiveBackWhatDied(BufferId id) {
+void IterationRun::ReleaseDead(BufferId id) {
   host_.Died(id, footprint(id), now_ns_);
   Use(-footprint(id));
 }

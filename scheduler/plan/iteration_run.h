@@ -44,13 +44,13 @@ class IterationRun {
   int64_t footprint(BufferId id) const { return model_.footprint_bytes(id); }
   bool IsWellFormed() const;
   void SetFirstState();
-  void LeaveAtEnd(const Action& action);
+  void SetStateAtEnd(const Action& action);
   bool RunIteration();
-  void ReceiveInputs();
+  void OverwriteInputs();
   bool IsSteady(const std::vector<State>& before) const;
 
   bool RunStep(int32_t index);
-  Blocked WhyBlocked(const Step& step) const;
+  Blocked BlockReason(const Step& step) const;
   int64_t MissingBytes(const Step& step) const;
   bool WaitForStart(int32_t index, const Step& step);
   void AwaitLaunch();
@@ -73,8 +73,8 @@ class IterationRun {
   void PumpToHost();
   void PumpToDevice();
   void Use(int64_t change_bytes);
-  void GiveBackWhatLeft(BufferId id);
-  void GiveBackWhatDied(BufferId id);
+  void ReleaseEvicted(BufferId id);
+  void ReleaseDead(BufferId id);
   int64_t free_bytes() const { return problem_.budget_bytes - used_bytes_; }
   bool Fail(Verdict verdict, int32_t step);
 

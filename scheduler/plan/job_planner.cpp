@@ -88,7 +88,7 @@ PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& profile)
 PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   const IterationProfile& profile = request.pattern->profile;
   std::optional<IterationProfile> held;
-  if (RunsAgainWhatIsFreed(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
+  if (RerunsFreedInputs(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
   const Problem problem = ProblemOf(request, held ? *held : profile);
   if (const auto offence = ValidatePlan(problem, plan)) return Refused(offence->what, true);
   Timeline timeline;
@@ -96,7 +96,7 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   if (!prediction.runs()) return Refused(WhyNot(prediction.verdict), false);
   if (const auto offence = ValidateTimeline(problem, plan, timeline))
     return Refused(offence->what, true);
-  const Plan timed = WithPrefetchesWhenTheyStart(*problem.profile, plan, timeline);
+  const Plan timed = WithTimedPrefetches(*problem.profile, plan, timeline);
   auto live = LivePlan::Make(request.pattern, timed, prediction.iteration_ns, request.budget_bytes);
   if (!live) return Refused("the plan is not one that a job can follow", false);
   return {.live = std::make_shared<const LivePlan>(std::move(*live)),

@@ -11,7 +11,7 @@ bool IsWithin(int32_t index, size_t size) {
 }
 
 // All operations in order, plus reruns of earlier operations that write one buffer.
-bool StepsAreThePatterns(const Plan& plan, const IterationProfile& profile) {
+bool HasPatternSteps(const Plan& plan, const IterationProfile& profile) {
   int32_t next = 0;
   for (const Step& step : plan.steps) {
     if (!step.recomputes && step.operation.index != next++) return false;
@@ -24,7 +24,7 @@ bool StepsAreThePatterns(const Plan& plan, const IterationProfile& profile) {
          (plan.steps.empty() || !plan.steps.back().recomputes);
 }
 
-bool ActionsAreThePlans(const Plan& plan, const IterationPattern& pattern) {
+bool HasValidActions(const Plan& plan, const IterationPattern& pattern) {
   return std::all_of(plan.actions.begin(), plan.actions.end(), [&](const Action& action) {
     return IsWithin(action.step, plan.steps.size()) &&
            IsWithin(action.buffer.index, pattern.buffers.size());
@@ -58,8 +58,7 @@ std::vector<int32_t> EventsOfSteps(const Plan& plan, const IterationPattern& pat
 
 }  // namespace
 
-std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile,
-                                                    const Plan& plan) {
+std::vector<OperationId> OperationsToRerun(const IterationProfile& profile, const Plan& plan) {
   std::vector<OperationId> result, writers(profile.buffers.size());
   size_t next = 0;
   for (size_t i = 0; i < plan.steps.size(); ++i) {
@@ -122,9 +121,9 @@ void LivePlan::AddReruns(const Plan& plan, const std::vector<int32_t>& events) {
 
 void LivePlan::NoteRecords(const Plan& plan) {
   const std::vector<int32_t> event_of = OperationEvents(*pattern_);
-  runs_again_.assign(static_cast<size_t>(pattern_->size()), false);
-  for (const OperationId operation : OperationsThatMustRunAgain(pattern_->profile, plan))
-    runs_again_[static_cast<size_t>(event_of[static_cast<size_t>(operation.index)])] = true;
+  is_rerun_later_.assign(static_cast<size_t>(pattern_->size()), false);
+  for (const OperationId operation : OperationsToRerun(pattern_->profile, plan))
+    is_rerun_later_[static_cast<size_t>(event_of[static_cast<size_t>(operation.index)])] = true;
 }
 
 void LivePlan::NoteDrops(const Plan& plan, const std::vector<int32_t>& events) {
@@ -139,7 +138,7 @@ void LivePlan::NoteDrops(const Plan& plan, const std::vector<int32_t>& events) {
 std::optional<LivePlan> LivePlan::Make(std::shared_ptr<const IterationPattern> pattern,
                                        const Plan& plan, int64_t predicted_ns,
                                        int64_t budget_bytes) {
-  if (!StepsAreThePatterns(plan, pattern->profile) || !ActionsAreThePlans(plan, *pattern))
+  if (!HasPatternSteps(plan, pattern->profile) || !HasValidActions(plan, *pattern))
     return std::nullopt;
   LivePlan live;
   live.pattern_ = std::move(pattern);

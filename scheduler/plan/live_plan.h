@@ -56,7 +56,7 @@ class LivePlan {
   std::span<const LiveAction> Before(int32_t event) const { return At(before_, event); }
   std::span<const LiveAction> After(int32_t event) const { return At(after_, event); }
   // Whether this operation's output is dropped later; it then reruns, as planned or on demand.
-  bool RunsAgain(int32_t event) const { return runs_again_[static_cast<size_t>(event)]; }
+  bool IsRerunLater(int32_t event) const { return is_rerun_later_[static_cast<size_t>(event)]; }
   // The event of the buffer's last drop; -1: never dropped.
   int32_t LastDrop(int32_t buffer) const { return last_drops_[static_cast<size_t>(buffer)]; }
   int64_t action_count() const {
@@ -89,12 +89,11 @@ class LivePlan {
   int64_t predicted_ns_ = 0;
   int64_t budget_bytes_ = 0;
   ByEvent before_, after_;
-  std::vector<bool> runs_again_;     // by event
-  std::vector<int32_t> last_drops_;  // by buffer
+  std::vector<bool> is_rerun_later_;  // by event
+  std::vector<int32_t> last_drops_;   // by buffer
 };
 
 // The operations whose outputs the plan drops, possibly with duplicates. The plan must match.
-std::vector<OperationId> OperationsThatMustRunAgain(const IterationProfile& profile,
-                                                    const Plan& plan);
+std::vector<OperationId> OperationsToRerun(const IterationProfile& profile, const Plan& plan);
 
 }  // namespace spillway::scheduler

@@ -66,12 +66,12 @@ void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
   if (size < 0 || (content == Content::kNew && TakeMapped(size))) return;
   const MappingCosts::Size& wanted = costs_.sizes()[static_cast<size_t>(size)];
   const int64_t available_ns = AvailableNs(free_bytes - wanted.bytes);
-  UnmapWhatLeftBy(available_ns);
+  UnmapEvictedBy(available_ns);
   const int64_t calls_ns = UnmapNs(wanted.bytes, free_bytes) + wanted.map_ns;
   ready_ns_ = std::max(ready_ns_, available_ns) + calls_ns;
 }
 
-void MappingHost::UnmapWhatLeftBy(int64_t time_ns) {
+void MappingHost::UnmapEvictedBy(int64_t time_ns) {
   size_t unmapped = 0;
   for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns);
        ++unmapped)

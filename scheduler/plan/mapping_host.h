@@ -72,7 +72,7 @@ class MappingHost {
   };
   void Note(Release release);
   bool TakeMapped(int32_t size);
-  void UnmapWhatLeftBy(int64_t time_ns);
+  void UnmapEvictedBy(int64_t time_ns);
   int64_t UnmapNs(int64_t wanted_bytes, int64_t free_bytes);
   int64_t AvailableNs(int64_t slack_bytes) const;
 

@@ -44,7 +44,7 @@ class Walk {
     Start();
     for (int iteration = 0; iteration < 3; ++iteration) {
       size_t action = 0;
-      if (Offence offence = ReceiveInputs()) return offence;
+      if (Offence offence = OverwriteInputs()) return offence;
       for (size_t i = 0; i < plan_.steps.size(); ++i) {
         if (Offence offence = WalkStep(static_cast<int32_t>(i), action)) return offence;
       }
@@ -149,12 +149,12 @@ class Walk {
   }
 
   // Each iteration writes new inputs on the device, which invalidates their host copies.
-  Offence ReceiveInputs() {
+  Offence OverwriteInputs() {
     for (size_t i = 0; i < contents_.size(); ++i) {
       const Buffer& buffer = profile_.buffers[i];
       if (buffer.kind != BufferKind::kInput || !buffer.persistent) continue;
       if (contents_[i].on_device == kNothing)
-        return MakeOffence(PlanFault::kReadsWhatIsAway, 0, {static_cast<int32_t>(i)},
+        return MakeOffence(PlanFault::kReadsEvicted, 0, {static_cast<int32_t>(i)},
                            "input '" + buffer.name + "' is away when the next one arrives");
       contents_[i].on_host = kNothing;
     }
@@ -181,7 +181,7 @@ class Walk {
     Content& it = content(action.buffer);
     if (it.on_device == it.version) return std::nullopt;  // already there
     if (it.on_host != it.version)
-      return MakeOffence(PlanFault::kFetchesNothing, action.step, action.buffer,
+      return MakeOffence(PlanFault::kPrefetchesNothing, action.step, action.buffer,
                          "the host has no content of buffer '" + name(action.buffer) + "'");
     it.on_device = it.version;
     return std::nullopt;
@@ -190,7 +190,7 @@ class Walk {
   Offence Take(const Action& action) {
     Content& it = content(action.buffer);
     if (it.on_device == kNothing)
-      return MakeOffence(PlanFault::kTakesWhatIsNotThere, action.step, action.buffer,
+      return MakeOffence(PlanFault::kEvictsNonResident, action.step, action.buffer,
                          "buffer '" + name(action.buffer) + "' is not on the device");
     if (action.kind == ActionKind::kOffload) it.on_host = it.on_device;
     it.on_device = kNothing;
@@ -203,7 +203,7 @@ class Walk {
       const Content& it = content(id);
       if (it.on_device != kNothing) continue;
       const bool away = it.on_host == it.version;
-      return MakeOffence(away ? PlanFault::kReadsWhatIsAway : PlanFault::kReadsWhatIsGone, at, id,
+      return MakeOffence(away ? PlanFault::kReadsEvicted : PlanFault::kReadsLost, at, id,
                          "operation '" + operation.name + "' reads buffer '" + name(id) +
                              "', which is " + (away ? "on the host" : "gone"));
     }
@@ -226,7 +226,7 @@ class Walk {
     }
     const std::vector<BufferId>& dying = lives_.dies_at[static_cast<size_t>(step.operation.index)];
     for (BufferId id : dying) {
-      if (CanStillBeMade(id)) continue;
+      if (IsStillRecomputable(id)) continue;
       if (Offence offence = CheckNotDropped(at, id, "freed")) return offence;
     }
     for (BufferId id : dying) content(id) = {.version = content(id).version};
@@ -235,7 +235,7 @@ class Walk {
 
   // By one run of its writer. The inputs must exist somewhere or be recomputable; a dropped input
   // faces the same check when it ends.
-  bool CanStillBeMade(BufferId id) {
+  bool IsStillRecomputable(BufferId id) {
     const OperationId writer = content(id).writer;
     if (writer.index < 0) return false;
     const Operation& operation = profile_.at(writer);
@@ -253,7 +253,7 @@ class Walk {
       content(id).is_alive = true;
       if (content(id).on_device == kNothing) continue;
       return MakeOffence(
-          PlanFault::kLeftBehind, at, id,
+          PlanFault::kNeverDropped, at, id,
           "buffer '" + name(id) + "' is born while an older one of it is still there");
     }
     return std::nullopt;
@@ -308,7 +308,7 @@ class Walk {
       if (Offence offence = CheckNotDropped(end, {static_cast<int32_t>(i)}, "left behind"))
         return offence;
       if (!profile_.buffers[i].persistent && contents_[i].on_device != kNothing)
-        return MakeOffence(PlanFault::kLeftBehind, -1, {static_cast<int32_t>(i)},
+        return MakeOffence(PlanFault::kNeverDropped, -1, {static_cast<int32_t>(i)},
                            "buffer '" + profile_.buffers[i].name + "' outlives the iteration");
     }
     return std::nullopt;

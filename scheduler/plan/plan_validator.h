@@ -17,14 +17,14 @@ enum class PlanFault : uint8_t {
   kStepsIncomplete,  // an operation is missing, duplicated or out of order
   kActionsOutOfOrder,
   kMovesTheUnmovable,
-  kReadsWhatIsAway,        // a step reads an evicted buffer
-  kReadsWhatIsGone,        // a step reads content that was dropped or never made
+  kReadsEvicted,           // a step reads an evicted buffer
+  kReadsLost,              // a step reads content that was dropped or never made
   kRecomputesForbidden,    // not replayable, or changes a buffer in place
   kRecomputesFromChanged,  // an input was written after the operation first ran
   kRecomputesIntoChanged,  // an output was written after the operation first ran
-  kTakesWhatIsNotThere,    // offload or drop of a buffer that is not resident
-  kFetchesNothing,         // prefetch of a buffer without a host copy
-  kLeftBehind,             // recomputed outside its lifetime and never dropped
+  kEvictsNonResident,      // offload or drop of a buffer that is not resident
+  kPrefetchesNothing,      // prefetch of a buffer without a host copy
+  kNeverDropped,           // recomputed outside its lifetime and never dropped
   // Live jobs:
   kRecomputesIntoFreed,  // an output is freed or not yet allocated
   // A dropped buffer is overwritten, freed while not recomputable, or lost at the iteration's end.
@@ -33,9 +33,9 @@ enum class PlanFault : uint8_t {
   kTimelineShape,  // steps differ from the plan's, or times run backwards
   kStepTooShort,
   kStepsOverlap,
-  kTouchesWhileAway,  // a step touches a buffer not yet resident or still leaving
-  kCopyTooFast,       // faster than the link, alone or both ways
-  kCopiesOverlap,     // two at once on one engine
+  kTouchesNonResident,  // a step touches a buffer not yet resident or still leaving
+  kCopyTooFast,         // faster than the link, alone or both ways
+  kCopiesOverlap,       // two at once on one engine
   // Before its step ended, its trigger was reached, or its content was on the host.
   kCopyTooEarly,
   kCopyUnplanned,

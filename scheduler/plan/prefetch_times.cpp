@@ -49,7 +49,7 @@ class LastIteration {
 };
 
 // By action: the next step that touches its buffer; the last step if none does.
-std::vector<int32_t> StepsThatNeed(const IterationProfile& profile, const Plan& plan) {
+std::vector<int32_t> NextTouchSteps(const IterationProfile& profile, const Plan& plan) {
   const auto steps = static_cast<int32_t>(plan.steps.size());
   std::vector<int32_t> next(profile.buffers.size(), steps - 1), needed_at(plan.actions.size());
   size_t action = plan.actions.size();
@@ -66,11 +66,11 @@ std::vector<int32_t> StepsThatNeed(const IterationProfile& profile, const Plan& 
 
 }  // namespace
 
-Plan WithPrefetchesWhenTheyStart(const IterationProfile& profile, const Plan& plan,
-                                 const Timeline& timeline) {
+Plan WithTimedPrefetches(const IterationProfile& profile, const Plan& plan,
+                         const Timeline& timeline) {
   Plan timed = plan;
   const LastIteration last(plan, timeline);
-  const std::vector<int32_t> needed_at = StepsThatNeed(profile, plan);
+  const std::vector<int32_t> needed_at = NextTouchSteps(profile, plan);
   int32_t latest = 0;  // one engine starts them in order
   for (size_t i = 0; i < plan.actions.size(); ++i) {
     Action& action = timed.actions[i];

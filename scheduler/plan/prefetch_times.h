@@ -11,7 +11,7 @@ namespace spillway::scheduler {
 
 // `timeline` is the model's for this plan, which must run. No prefetch moves before its trigger,
 // past the step that needs it, or across the iteration's end.
-Plan WithPrefetchesWhenTheyStart(const IterationProfile& profile, const Plan& plan,
-                                 const Timeline& timeline);
+Plan WithTimedPrefetches(const IterationProfile& profile, const Plan& plan,
+                         const Timeline& timeline);
 
 }  // namespace spillway::scheduler

@@ -31,7 +31,7 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
   for (size_t i = 0; i < profile.operations.size(); ++i)
     repeatable_until_.push_back(RepeatableUntil({static_cast<int32_t>(i)}));
   for (size_t i = 0; i < profile.buffers.size(); ++i)
-    can_be_made_until_freed_.push_back(CanBeMadeUntilFreed({static_cast<int32_t>(i)}));
+    can_be_made_until_freed_.push_back(CanRecomputeUntilFreed({static_cast<int32_t>(i)}));
 }
 
 // Until one of its buffers is written again. The operation that does so still finds the old
@@ -51,7 +51,7 @@ int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
 }
 
 // Its inputs may be dropped meanwhile if they are recomputable themselves: restoring recurses.
-bool RecomputeChains::CanBeMadeUntilFreed(BufferId buffer) const {
+bool RecomputeChains::CanRecomputeUntilFreed(BufferId buffer) const {
   const Buffer& it = profile_.at(buffer);
   const std::vector<OperationId>& writers = writers_[static_cast<size_t>(buffer.index)];
   if (it.persistent || it.handed_on || writers.empty()) return false;
@@ -61,7 +61,7 @@ bool RecomputeChains::CanBeMadeUntilFreed(BufferId buffer) const {
                      [&](BufferId read) { return LivesBefore(read, it.dies); });
 }
 
-bool RecomputeChains::MayLeaveForGood(const IdleInterval& interval) const {
+bool RecomputeChains::IsRecomputableUntilFree(const IdleInterval& interval) const {
   if (!interval.content_dead) return false;
   const Buffer& buffer = profile_.at(interval.buffer);
   const bool ends_with_its_free = !buffer.persistent && interval.to.index == buffer.dies.index + 1;

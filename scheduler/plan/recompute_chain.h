@@ -47,7 +47,7 @@ class RecomputeChains {
 
   // For an interval that ends with a free: whether the content stays recomputable throughout, since
   // its inputs live as long and are not written. A live job may then drop it.
-  bool MayLeaveForGood(const IdleInterval& interval) const;
+  bool IsRecomputableUntilFree(const IdleInterval& interval) const;
 
   // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
   OperationId WriterBefore(BufferId buffer, OperationId before) const;
@@ -61,7 +61,7 @@ class RecomputeChains {
     return before.index <= repeatable_until_[static_cast<size_t>(operation.index)];
   }
   int32_t RepeatableUntil(OperationId operation) const;
-  bool CanBeMadeUntilFreed(BufferId buffer) const;
+  bool CanRecomputeUntilFreed(BufferId buffer) const;
 
   const IterationProfile& profile_;
   const bool is_live_;

@@ -36,9 +36,9 @@ void SwapSchedule::Arrange(const std::vector<bool>& swapped) {
     if (!swapped[at]) continue;
     chosen_.push_back(i);
     const IdleInterval& interval = intervals_[at];
-    away_[at] = IsAwayThroughout(interval)
+    away_[at] = IsEvictedThroughout(interval)
                     ? Away{Timetable::BeginOf(interval), timetable_.EndOf(interval)}
-                    : AwayBetween(offloaded_ns_[at], prefetch_ns_[at]);
+                    : EvictedBetween(offloaded_ns_[at], prefetch_ns_[at]);
   }
 }
 
@@ -73,15 +73,16 @@ void SwapSchedule::ArrangePrefetches(const std::vector<bool>& swapped) {
   }
 }
 
-SwapSchedule::Away SwapSchedule::AwayBetween(int64_t offloaded_ns, int64_t prefetch_ns) const {
+SwapSchedule::Away SwapSchedule::EvictedBetween(int64_t offloaded_ns, int64_t prefetch_ns) const {
   if (prefetch_ns <= offloaded_ns) return {};
   return {timetable_.FirstStartingFrom(offloaded_ns), timetable_.FirstEndingAfter(prefetch_ns)};
 }
 
-SwapSchedule::Away SwapSchedule::AloneAwayOf(int32_t interval_index) const {
+SwapSchedule::Away SwapSchedule::EvictedRangeAlone(int32_t interval_index) const {
   const IdleInterval& interval = intervals_[static_cast<size_t>(interval_index)];
-  if (IsAwayThroughout(interval)) return {Timetable::BeginOf(interval), timetable_.EndOf(interval)};
-  return AwayBetween(
+  if (IsEvictedThroughout(interval))
+    return {Timetable::BeginOf(interval), timetable_.EndOf(interval)};
+  return EvictedBetween(
       timetable_.end_ns(interval.from.index) + timetable_.to_host_ns(interval.buffer),
       timetable_.start_ns(timetable_.EndOf(interval)) - timetable_.to_device_ns(interval.buffer));
 }
@@ -90,7 +91,7 @@ const std::vector<int64_t>& SwapSchedule::LoadBytes() {
   const auto count = static_cast<size_t>(timetable_.operation_count());
   load_bytes_.assign(2 * count + 1, 0);
   for (const int32_t i : chosen_) {
-    const Away away = AwayOf(i);
+    const Away away = EvictedRangeOf(i);
     if (away.empty()) continue;
     const int64_t size_bytes =
         timetable_.footprint_bytes(intervals_[static_cast<size_t>(i)].buffer);

@@ -42,7 +42,7 @@ class SwapSchedule {
   // A swap that the link cannot serve in time evicts nothing but still occupies the link.
   void Arrange(const std::vector<bool>& swapped);
 
-  Away AwayOf(int32_t interval) const { return away_[static_cast<size_t>(interval)]; }
+  Away EvictedRangeOf(int32_t interval) const { return away_[static_cast<size_t>(interval)]; }
   // The scheduled start, counting on past the iteration's end.
   int64_t PrefetchStartNs(int32_t interval) const {
     return prefetch_ns_[static_cast<size_t>(interval)];
@@ -51,15 +51,15 @@ class SwapSchedule {
   const std::vector<int64_t>& LoadBytes();
 
   // The interval's range if it had the link to itself: an upper limit.
-  Away AloneAwayOf(int32_t interval) const;
+  Away EvictedRangeAlone(int32_t interval) const;
 
  private:
-  bool IsAwayThroughout(const IdleInterval& interval) const {
+  bool IsEvictedThroughout(const IdleInterval& interval) const {
     return interval.content_dead || waits_ == Waits::kAsNeeded;
   }
   void ArrangeOffloads(const std::vector<bool>& swapped);
   void ArrangePrefetches(const std::vector<bool>& swapped);
-  Away AwayBetween(int64_t offloaded_ns, int64_t prefetch_ns) const;
+  Away EvictedBetween(int64_t offloaded_ns, int64_t prefetch_ns) const;
 
   const Timetable& timetable_;
   const std::vector<IdleInterval>& intervals_;

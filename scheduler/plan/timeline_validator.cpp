@@ -40,7 +40,7 @@ class Reading {
     Start();
     const size_t iterations = timeline_.iteration_start_ns.size();
     for (size_t i = 0; i < iterations; ++i) {
-      ReceiveInputs();
+      OverwriteInputs();
       size_t action = 0;
       for (size_t step = 0; step < plan_.steps.size(); ++step) {
         if (Offence offence =
@@ -157,7 +157,7 @@ class Reading {
     return result;
   }
 
-  void ReceiveInputs() {
+  void OverwriteInputs() {
     for (size_t i = 0; i < places_.size(); ++i) {
       if (profile_.buffers[i].kind == BufferKind::kInput && places_[i].on_device)
         places_[i].host_equal = false;
@@ -275,7 +275,7 @@ class Reading {
   Offence ReadTouches(int32_t at, const Step& step, int64_t start_ns) {
     const Operation& operation = profile_.at(step.operation);
     const auto away = [&](BufferId id) {
-      return MakeOffence(PlanFault::kTouchesWhileAway, at, id,
+      return MakeOffence(PlanFault::kTouchesNonResident, at, id,
                          "operation '" + operation.name + "' runs while '" + name(id) +
                              "' is away or being copied");
     };
@@ -299,11 +299,11 @@ class Reading {
     place(id).on_device = true;
     place(id).usable_from_ns = start_ns;
     const bool is_new = !place(id).host_equal;
-    is_new&& TakesDeadOnes(id) ? Take(id, start_ns) : TakeMapped(id, start_ns);
+    is_new&& ReusesDeadMemory(id) ? Take(id, start_ns) : TakeMapped(id, start_ns);
   }
 
   // A dead buffer's mapped memory serves a new one of its size.
-  bool TakesDeadOnes(BufferId id) {
+  bool ReusesDeadMemory(BufferId id) {
     int32_t& dead = dead_[footprint(profile_.at(id).size_bytes)];
     return dead > 0 && dead-- > 0;
   }

@@ -61,7 +61,7 @@ struct Buffer {
   OperationId dies;
   bool persistent = false;
   bool movable = true;  // false: always resident (exported, captured, ...)
-  // Survives the iteration as another buffer of the next one, which reads it.
+  // RunCatchingFaults the iteration as another buffer of the next one, which reads it.
   bool handed_on = false;
 
   bool operator==(const Buffer&) const = default;

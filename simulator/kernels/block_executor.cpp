@@ -75,7 +75,7 @@ Executor& Self() { return the_executor; }
 
 std::uint32_t Bit(unsigned lane) { return std::uint32_t{1} << lane; }
 
-void StartStatistics(Executor& self) {
+void ResetBlockState(Executor& self) {
   self.blocked = false;
   self.started = 0;
   self.ended = 0;
@@ -204,7 +204,7 @@ void Retire(Executor& self) {
 // Takes over the state of the thread's loop before the thread waits.
 void Arrive(Executor& self, const ThreadPlace& place) {
   if (!self.blocked) {
-    StartStatistics(self);
+    ResetBlockState(self);
     self.blocked = true;
   }
   self.started = place.started;

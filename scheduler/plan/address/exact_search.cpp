@@ -136,7 +136,7 @@ class Round {
   std::vector<Part> Split(const Part& part, int placed) const;
   bool Place(int block, int64_t offset);
   bool RaiseNeighbours(const Block& block, int64_t height);
-  void TakeBack(const Mark& mark);
+  void UndoTo(const Mark& mark);
   int64_t LowestWaiting(int section) const;
   void RaiseLeast(int block, int64_t height);
   void RaiseFloor(int section, int64_t floor);
@@ -211,7 +211,7 @@ SearchVerdict Round::Search(const Part& part, int64_t least_offset, int least_ra
     SearchVerdict verdict = SearchVerdict::kImpossible;
     if (Place(block, offset) && SectionsFit(part, offset)) verdict = GoBelow(part, block, offset);
     if (verdict == SearchVerdict::kFound) return verdict;
-    TakeBack(before);
+    UndoTo(before);
     if (verdict != SearchVerdict::kImpossible) return verdict;
   }
   return SearchVerdict::kImpossible;
@@ -273,7 +273,7 @@ std::vector<Round::Part> Round::Split(const Part& part, int placed) const {
   return parts;
 }
 
-// False if a waiting block no longer fits. The caller must call TakeBack() in either case.
+// False if a waiting block no longer fits. The caller must call UndoTo() in either case.
 bool Round::Place(int placed, int64_t offset) {
   const Block& block = blocks_[placed];
   const int64_t height = offset + block.size;
@@ -327,7 +327,7 @@ int64_t Round::LowestWaiting(int section) const {
 }
 
 // Undoes everything since the mark, including parts solved meanwhile.
-void Round::TakeBack(const Mark& mark) {
+void Round::UndoTo(const Mark& mark) {
   for (; least_undo_.size() > mark.least; least_undo_.pop_back())
     least_[least_undo_.back().index] = least_undo_.back().value;
   for (; floor_undo_.size() > mark.floors; floor_undo_.pop_back())

@@ -35,7 +35,7 @@ class Selection {
           static_cast<double>(bench.timetable().load_bytes()[static_cast<size_t>(i)]) *
               static_cast<double>(bench.timetable().duration_ns(i)));
     for (int32_t i = 0; i < bench.interval_count(); ++i) {
-      const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
+      const SwapSchedule::Away away = schedule_.EvictedRangeAlone(i);
       if (!away.empty()) candidates_.push_back({i, away, RawScores(i)});
     }
     Normalise();
@@ -67,7 +67,7 @@ class Selection {
 
  private:
   // Candidates whose submodular score is evaluated per choice.
-  static constexpr size_t kLookedAt = 64;
+  static constexpr size_t kScoredPerChoice = 64;
 
   Weights RawScores(int32_t i) const {
     const Timetable& timetable = bench_.timetable();
@@ -162,7 +162,7 @@ class Selection {
         best = i;
         best_score = score;
       }
-      if (++looked_at == kLookedAt) break;
+      if (++looked_at == kScoredPerChoice) break;
     }
     return best;
   }

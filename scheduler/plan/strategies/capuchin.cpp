@@ -62,7 +62,7 @@ class Chooser {
     const CapuchinCandidate* swap = nullptr;
     const CapuchinCandidate* recompute = nullptr;
     for (const CapuchinCandidate& candidate : candidates_) {
-      if (IsTaken(candidate) || !Crosses(candidate, operation)) continue;
+      if (IsEvictedBefore(candidate) || !Crosses(candidate, operation)) continue;
       if (candidate.free_ns >= 0) return Take(candidate, Treatment::kSwap, Reason::kHidden);
       if (!swap ||
           SavesMore(candidate.size_bytes, -candidate.free_ns, swap->size_bytes, -swap->free_ns))
@@ -78,7 +78,7 @@ class Chooser {
     return swap && Take(*swap, Treatment::kSwap, Reason::kCheapestRelief);
   }
 
-  bool IsTaken(const CapuchinCandidate& candidate) const {
+  bool IsEvictedBefore(const CapuchinCandidate& candidate) const {
     return choices_.decisions[static_cast<size_t>(candidate.interval)].treatment !=
            Treatment::kStay;
   }

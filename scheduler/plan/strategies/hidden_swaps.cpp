@@ -25,7 +25,7 @@ class Search {
         swapped_(bench.intervals().size(), false),
         random_(bench.problem().seed) {
     for (int32_t i = 0; i < bench.interval_count(); ++i) {
-      if (!schedule_.AloneAwayOf(i).empty()) candidates_.push_back(i);
+      if (!schedule_.EvictedRangeAlone(i).empty()) candidates_.push_back(i);
     }
   }
 
@@ -91,7 +91,7 @@ class Search {
       until[k + 1] = until[k] + Weight(k % loads.size(), loads[k % loads.size()]);
     std::vector<std::pair<double, int32_t>> order;
     for (const int32_t i : candidates_) {
-      const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
+      const SwapSchedule::Away away = schedule_.EvictedRangeAlone(i);
       const double most =
           until[static_cast<size_t>(away.end)] - until[static_cast<size_t>(away.begin)];
       if (!Flag(i) && most > 0) order.emplace_back(-most, i);

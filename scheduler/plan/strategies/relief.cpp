@@ -10,7 +10,7 @@ namespace {
 
 constexpr size_t kTriedPerRound = 6;  // swaps, and recomputations, considered per round
 // Exact evaluations per round x (operations + intervals).
-constexpr int64_t kWorkForLooks = 1'000'000;
+constexpr int64_t kWorkForExactEvaluations = 1'000'000;
 constexpr int64_t kWorkForRounds = 1'000'000;  // rounds x (operations + intervals)
 constexpr int64_t kLeastRounds = 24, kMostRounds = 600, kRoundsOfLarge = 12;
 
@@ -147,7 +147,7 @@ class Round {
     schedule_.Arrange(swapped_);
     bool any = false;
     for (size_t i = 0; i < swapped_.size(); ++i) {
-      if (!swapped_[i] || !schedule_.AwayOf(static_cast<int32_t>(i)).empty()) continue;
+      if (!swapped_[i] || !schedule_.EvictedRangeOf(static_cast<int32_t>(i)).empty()) continue;
       swapped_[i] = false;
       useless_.Mark({static_cast<int32_t>(i), Treatment::kSwap});
       choices_.decisions[i].treatment = Treatment::kStay;
@@ -182,7 +182,7 @@ class Round {
     if (bench_.is_large()) return Promising(overload);
     std::vector<Option> useful;
     size_t swaps = 0, others = 0;
-    int64_t looks_left = kWorkForLooks / bench_.size() + 8;
+    int64_t looks_left = kWorkForExactEvaluations / bench_.size() + 8;
     for (Option option : Promising(overload)) {
       size_t& kind = option.treatment == Treatment::kSwap ? swaps : others;
       if (kind == kTriedPerRound || looks_left-- <= 0) continue;
@@ -212,7 +212,7 @@ class Round {
 
   void AddSwap(const Overload& overload, int32_t i, std::vector<Option>& options) const {
     if (useless_.swap[static_cast<size_t>(i)]) return;
-    const SwapSchedule::Away away = schedule_.AloneAwayOf(i);
+    const SwapSchedule::Away away = schedule_.EvictedRangeAlone(i);
     const double relief = overload.Relief(away.begin, away.end, bench_.footprint_bytes(i));
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
@@ -256,7 +256,8 @@ class Round {
       swapped_[static_cast<size_t>(option.interval)] = true;
       schedule_.Arrange(swapped_);
       const double then = Overload::AreaOf(Loads(), timetable_, options_.target_bytes);
-      option.relief = schedule_.AwayOf(option.interval).empty() ? 0 : overload.area() - then;
+      option.relief =
+          schedule_.EvictedRangeOf(option.interval).empty() ? 0 : overload.area() - then;
       swapped_[static_cast<size_t>(option.interval)] = false;
       schedule_.Arrange(swapped_);
       return;

@@ -180,7 +180,7 @@ class Renewal {
     const ReliefOptions options{.target_bytes = bench_.problem().budget_bytes,
                                 .copy_discount = kDiscounts[random_.Below(std::size(kDiscounts))],
                                 .swap_costs = costs};
-    std::optional<Choices> choices = Relieve(bench_, options, Ruined());
+    std::optional<Choices> choices = Relieve(bench_, options, WithRandomRemovals());
     if (!choices) return;
     Priced attempt{std::move(*choices), {}};
     attempt.prediction = bench_.Price(bench_.Lower(attempt.choices));
@@ -191,7 +191,7 @@ class Renewal {
   }
 
   // Removes either a few choices everywhere, or most that end within one part of the iteration.
-  Choices Ruined() {
+  Choices WithRandomRemovals() {
     Choices choices = best_.choices;
     const auto count = static_cast<uint64_t>(bench_.timetable().operation_count());
     const bool everywhere = random_.Below(2) == 0;

@@ -97,7 +97,7 @@ int64_t Workbench::MeasureChain(const IdleInterval& interval) const {
   return sum_ns;
 }
 
-bool Workbench::IsTaken(const Choices& choices, BufferId buffer, OperationId before) const {
+bool Workbench::IsEvictedBefore(const Choices& choices, BufferId buffer, OperationId before) const {
   const int32_t end = first_of_[static_cast<size_t>(buffer.index) + 1];
   for (int32_t i = first_of_[static_cast<size_t>(buffer.index)]; i < end; ++i) {
     if (choices.decisions[static_cast<size_t>(i)].treatment == Treatment::kStay) continue;

@@ -46,7 +46,7 @@ class Workbench {
 
   // Whether its swap needs the link. Dead content is dropped, but a live job's program may still
   // read it: it is copied unless it can be recomputed.
-  bool IsCopied(int32_t index) const { return !chains_.MayLeaveForGood(interval(index)); }
+  bool IsCopied(int32_t index) const { return !chains_.IsRecomputableUntilFree(interval(index)); }
 
   // Everything stays, smallest workspaces.
   Choices NoChoices() const;
@@ -81,7 +81,7 @@ class Workbench {
   }
   std::span<const BufferId> BornWith(OperationId operation) const { return born_.At(operation); }
   std::span<const BufferId> DyingWith(OperationId operation) const { return dying_.At(operation); }
-  bool IsTaken(const Choices& choices, BufferId buffer, OperationId before) const;
+  bool IsEvictedBefore(const Choices& choices, BufferId buffer, OperationId before) const;
 
  private:
   struct Lists {

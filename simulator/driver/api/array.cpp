@@ -24,7 +24,7 @@ CUresult Destroy(Handle handle) {
 
 // Only sparse, deferred and planar arrays have these, and none of them can be made here.
 template <class Handle>
-CUresult HasNone(const void* answer, Handle handle, CUresult otherwise) {
+CUresult RefuseQuery(const void* answer, Handle handle, CUresult otherwise) {
   return WithContext([&](Call& call) {
     Require(answer != nullptr);
     call.sim.arrays.Find(handle);
@@ -71,27 +71,27 @@ SIM_API(cuArrayDestroy)(CUarray handle) { return Destroy(handle); }
 SIM_API(cuArrayGetMemoryRequirements)
 (CUDA_ARRAY_MEMORY_REQUIREMENTS* requirements, CUarray handle, CUdevice device) {
   (void)device;
-  return HasNone(requirements, handle, CUDA_ERROR_INVALID_VALUE);
+  return RefuseQuery(requirements, handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 SIM_API(cuMipmappedArrayGetMemoryRequirements)
 (CUDA_ARRAY_MEMORY_REQUIREMENTS* requirements, CUmipmappedArray handle, CUdevice device) {
   (void)device;
-  return HasNone(requirements, handle, CUDA_ERROR_INVALID_VALUE);
+  return RefuseQuery(requirements, handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 SIM_API(cuArrayGetSparseProperties)(CUDA_ARRAY_SPARSE_PROPERTIES* properties, CUarray handle) {
-  return HasNone(properties, handle, CUDA_ERROR_INVALID_VALUE);
+  return RefuseQuery(properties, handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 SIM_API(cuMipmappedArrayGetSparseProperties)
 (CUDA_ARRAY_SPARSE_PROPERTIES* properties, CUmipmappedArray handle) {
-  return HasNone(properties, handle, CUDA_ERROR_INVALID_VALUE);
+  return RefuseQuery(properties, handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 SIM_API(cuArrayGetPlane)(CUarray* plane, CUarray handle, unsigned int index) {
   (void)index;
-  return HasNone(plane, handle, CUDA_ERROR_INVALID_VALUE);
+  return RefuseQuery(plane, handle, CUDA_ERROR_INVALID_VALUE);
 }
 
 SIM_API(cuMipmappedArrayCreate)

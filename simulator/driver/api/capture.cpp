@@ -41,7 +41,7 @@ void Report(Stream& stream, const Asked& asked) {
 }
 
 // A query of the legacy stream fails while a blocking stream captures; the capture goes on.
-void RequireAskable(Call& call, const Stream& stream) {
+void RequireQueryable(Call& call, const Stream& stream) {
   if (!stream.legacy) return;
   for (const auto& capture : call.sim.graphs.captures) {
     for (const Stream* member : capture->members) {
@@ -55,7 +55,7 @@ CUresult Ask(CUstream handle, const Asked& asked) {
   return WithContext([&](Call& call) {
     Require(asked.status != nullptr && (asked.edges == nullptr || asked.nodes != nullptr));
     Stream& stream = call.StreamOf(handle);
-    RequireAskable(call, stream);
+    RequireQueryable(call, stream);
     if (stream.capture == nullptr) {
       *asked.status = CU_STREAM_CAPTURE_STATUS_NONE;
     } else if (!stream.capture->valid) {

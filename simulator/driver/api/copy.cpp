@@ -94,7 +94,7 @@ CUresult CopyBatch(const Batch& batch, CUstream stream) {
 Side SideOf(Call& call, const CUmemcpy3DOperand& operand, const Box& box, std::size_t texel_bytes) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const CUoffset3D& at = operand.op.array.offset;
-    return SideAt(GroundOf(call.sim.arrays.Find(operand.op.array.array)),
+    return SideAt(ShapedMemoryOf(call.sim.arrays.Find(operand.op.array.array)),
                   {at.x * texel_bytes, at.y, at.z}, box);
   }
   Require(operand.type == CU_MEMCPY_OPERAND_TYPE_POINTER);

@@ -9,7 +9,7 @@ namespace spillway::simulator {
 namespace {
 
 // As documented: without an array only the count is answered; a longer array is filled with nulls.
-void GiveNodes(const std::vector<GraphNode*>& nodes, CUgraphNode* out, std::size_t* count) {
+void WriteNodes(const std::vector<GraphNode*>& nodes, CUgraphNode* out, std::size_t* count) {
   Require(count != nullptr);
   if (out != nullptr) {
     for (std::size_t i = 0; i < *count; ++i) out[i] = i < nodes.size() ? Handle(nodes[i]) : nullptr;
@@ -35,8 +35,8 @@ void RequireTold(const std::vector<NamedEdge>& edges, const CUgraphEdgeData* dat
   Require(plain || data != nullptr, CUDA_ERROR_LOSSY_QUERY);
 }
 
-void GiveEdges(const std::vector<NamedEdge>& edges, CUgraphNode* from, CUgraphNode* to,
-               CUgraphEdgeData* data, std::size_t* count) {
+void WriteEdges(const std::vector<NamedEdge>& edges, CUgraphNode* from, CUgraphNode* to,
+                CUgraphEdgeData* data, std::size_t* count) {
   Require(count != nullptr);
   if (from == nullptr && to == nullptr) {
     Require(data == nullptr);
@@ -69,8 +69,8 @@ CUresult GetEdges(CUgraph handle, CUgraphNode* from, CUgraphNode* to, CUgraphEdg
                   std::size_t* count) {
   return WithDriver([&](Call& call) {
     Require((from == nullptr) == (to == nullptr));
-    GiveEdges(Edges(GraphOf(call, handle), [](const NamedEdge&) { return true; }), from, to, data,
-              count);
+    WriteEdges(Edges(GraphOf(call, handle), [](const NamedEdge&) { return true; }), from, to, data,
+               count);
   });
 }
 
@@ -79,7 +79,7 @@ CUresult GetDependencies(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData
   return WithDriver([&](Call& call) {
     const GraphNode& node = NodeOf(call, handle);
     const auto edges = Edges(*node.graph, [&](const NamedEdge& edge) { return edge.to == &node; });
-    GiveEdges(edges, nodes, nullptr, data, count);
+    WriteEdges(edges, nodes, nullptr, data, count);
   });
 }
 
@@ -89,7 +89,7 @@ CUresult GetDependents(CUgraphNode handle, CUgraphNode* nodes, CUgraphEdgeData* 
     const GraphNode& node = NodeOf(call, handle);
     const auto edges =
         Edges(*node.graph, [&](const NamedEdge& edge) { return edge.from == &node; });
-    GiveEdges(edges, nullptr, nodes, data, count);
+    WriteEdges(edges, nullptr, nodes, data, count);
   });
 }
 
@@ -183,7 +183,7 @@ SIM_API(cuGraphGetNodes)(CUgraph graph, CUgraphNode* nodes, size_t* count) {
   return WithDriver([&](Call& call) {
     std::vector<GraphNode*> all;
     for (const auto& node : GraphOf(call, graph).nodes) all.push_back(node.get());
-    GiveNodes(all, nodes, count);
+    WriteNodes(all, nodes, count);
   });
 }
 
@@ -193,7 +193,7 @@ SIM_API(cuGraphGetRootNodes)(CUgraph graph, CUgraphNode* nodes, size_t* count) {
     for (const auto& node : GraphOf(call, graph).nodes) {
       if (node->after.empty()) roots.push_back(node.get());
     }
-    GiveNodes(roots, nodes, count);
+    WriteNodes(roots, nodes, count);
   });
 }
 

@@ -34,8 +34,9 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, unsigned long long flags) 
 }
 
 // The node of the updating graph that prevents the update, or null; `result` has the reason.
-const ExecNode* Misfit(const std::vector<ExecNode>& old_nodes,
-                       const std::vector<ExecNode>& new_nodes, CUgraphExecUpdateResult& result) {
+const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
+                                   const std::vector<ExecNode>& new_nodes,
+                                   CUgraphExecUpdateResult& result) {
   result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
   for (std::size_t i = 0; i < std::min(old_nodes.size(), new_nodes.size()); ++i) {
     const ExecNode& fresh = new_nodes[i];
@@ -63,7 +64,7 @@ CUresult Update(CUgraphExec exec_handle, CUgraph graph_handle, CUgraphNode* erro
     GraphExec& executable = ExecOf(call, exec_handle);
     const Graph& graph = GraphOf(call, graph_handle);
     const std::vector<ExecNode> fresh = Flatten(graph);
-    const ExecNode* const misfit = Misfit(executable.nodes, fresh, *result);
+    const ExecNode* const misfit = FindUpdateConflict(executable.nodes, fresh, *result);
     if (error_node != nullptr)
       *error_node = misfit == nullptr ? nullptr : NodeWithId(graph, misfit->id);
     Require(*result == CU_GRAPH_EXEC_UPDATE_SUCCESS, CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);

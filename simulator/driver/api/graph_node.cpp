@@ -62,7 +62,7 @@ CUgraphNodeParams BatchParams(const CUDA_BATCH_MEM_OP_NODE_PARAMS& batch) {
   return params;
 }
 
-struct Spot {
+struct NodePlacement {
   CUgraphNode* out;
   CUgraph graph;
   const CUgraphNode* after;
@@ -70,7 +70,7 @@ struct Spot {
   const CUgraphEdgeData* edges = nullptr;
 };
 
-CUresult Add(const Spot& spot, CUgraphNodeParams& params) {
+CUresult Add(const NodePlacement& spot, CUgraphNodeParams& params) {
   return WithContext([&](Call& call) {
     Require(spot.out != nullptr);
     Graph& graph = GraphOf(call, spot.graph);
@@ -79,7 +79,7 @@ CUresult Add(const Spot& spot, CUgraphNodeParams& params) {
   });
 }
 
-CUresult Add(const Spot& spot, CUgraphNodeParams&& params) { return Add(spot, params); }
+CUresult Add(const NodePlacement& spot, CUgraphNodeParams&& params) { return Add(spot, params); }
 
 template <class Take>
 CUresult Get(CUgraphNode handle, CUgraphNodeType type, Take take) {

@@ -50,7 +50,7 @@ CUdeviceptr CaptureAllocation(Call& call, Stream& stream, std::size_t bytes) {
 void FreeGraphMemory(Call& call, Stream& stream, std::uintptr_t base) {
   Operation free;
   free.name = "free";
-  free.effect = [kept = call.sim.graph_memory.EndLife(base)] {};
+  free.effect = [kept = call.sim.graph_memory.RemoveLive(base)] {};
   call.sim.allocations.Remove(base);
   call.Submit(stream, std::move(free));
 }

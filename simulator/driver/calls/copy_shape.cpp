@@ -5,8 +5,8 @@ namespace {
 
 std::uintptr_t Address(const void* pointer) { return reinterpret_cast<std::uintptr_t>(pointer); }
 
-Ground GroundOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
-  if (end.type == CU_MEMORYTYPE_ARRAY) return GroundOf(call.sim.arrays.Find(end.array));
+ShapedMemory ShapedMemoryOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
+  if (end.type == CU_MEMORYTYPE_ARRAY) return ShapedMemoryOf(call.sim.arrays.Find(end.array));
   Require(end.type == CU_MEMORYTYPE_HOST || end.type == CU_MEMORYTYPE_DEVICE ||
           end.type == CU_MEMORYTYPE_UNIFIED);
   const std::size_t pitch =
@@ -30,11 +30,11 @@ CopyRequest RequestFrom(Call& call, const Copy3DType& copy) {
 
 }  // namespace
 
-Ground GroundOf(const Array& array) {
+ShapedMemory ShapedMemoryOf(const Array& array) {
   return {array.base, array.pitch_bytes, array.rows, array.row_bytes(), array.slices};
 }
 
-Side SideAt(const Ground& ground, const Corner& corner, const Box& box) {
+Side SideAt(const ShapedMemory& ground, const Corner& corner, const Box& box) {
   Require(corner.x_bytes + box.width_bytes <= ground.width_bytes);
   Require(corner.y + box.rows <= ground.rows && corner.z + box.slices <= ground.slices);
   return Side{
@@ -43,7 +43,7 @@ Side SideAt(const Ground& ground, const Corner& corner, const Box& box) {
 }
 
 Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box) {
-  return SideAt(GroundOf(call, end, corner, box), corner, box);
+  return SideAt(ShapedMemoryOf(call, end, corner, box), corner, box);
 }
 
 CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& copy) { return RequestFrom(call, copy); }

@@ -10,7 +10,7 @@
 namespace spillway::simulator {
 
 // One end of a shaped copy: the place of its rows, and the limits of a box in it.
-struct Ground {
+struct ShapedMemory {
   std::uintptr_t base;
   std::size_t pitch_bytes;
   std::size_t rows;  // from one slice to the next
@@ -34,9 +34,9 @@ struct Corner {
   std::size_t z;
 };
 
-Ground GroundOf(const Array& array);
+ShapedMemory ShapedMemoryOf(const Array& array);
 // Throws unless the box lies inside the ground.
-Side SideAt(const Ground& ground, const Corner& corner, const Box& box);
+Side SideAt(const ShapedMemory& ground, const Corner& corner, const Box& box);
 Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box);
 
 CopyRequest RequestOf(Call& call, const CUDA_MEMCPY3D& copy);

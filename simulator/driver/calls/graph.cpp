@@ -52,13 +52,13 @@ std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& execu
   for (const ExecNode& node : executable.nodes) {
     if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
       Require(frees_itself || !memory.IsLive(alloc->allocation()->base));
-      alloc->allocation()->Materialise();
+      alloc->allocation()->AllocateMemory();
     }
   }
   for (const ExecNode& node : executable.nodes) {
     if (const auto* alloc = dynamic_cast<const AllocWork*>(node.work.get())) {
       const GraphAllocationRef& allocation = alloc->allocation();
-      if (memory.EndLife(allocation->base) != nullptr)
+      if (memory.RemoveLive(allocation->base) != nullptr)
         call.sim.allocations.Remove(allocation->base);
       memory.MakeLive(allocation);
       call.sim.allocations.Add({.base = allocation->base,
@@ -68,7 +68,7 @@ std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& execu
                                 .device = allocation->device.ordinal});
       used.push_back(allocation);
     } else if (const auto* free = dynamic_cast<const FreeWork*>(node.work.get())) {
-      const GraphAllocationRef freed = memory.EndLife(free->address());
+      const GraphAllocationRef freed = memory.RemoveLive(free->address());
       Require(freed != nullptr);
       call.sim.allocations.Remove(free->address());
       used.push_back(freed);

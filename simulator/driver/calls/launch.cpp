@@ -90,7 +90,8 @@ KernelUseList UsesOf(const KernelLaunch& launch) {
   return list;
 }
 
-void KeepTags(const Profile& profile, const KernelLaunch& launch, Operation& operation) {
+void WriteTagsInsteadOfRunning(const Profile& profile, const KernelLaunch& launch,
+                               Operation& operation) {
   const KernelUseList list = UsesOf(launch);
   if (launch.declared != nullptr) {
     const std::uint64_t flops =
@@ -181,7 +182,7 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
     RunGuarded(Run, &body_call);
   };
   if (launch.uses != nullptr || launch.declared != nullptr)
-    KeepTags(sim.profile, launch, operation);
+    WriteTagsInsteadOfRunning(sim.profile, launch, operation);
   ++TheStatistics().kernels;
   return operation;
 }

@@ -12,7 +12,7 @@ namespace {
 
 // For a node whose memory was valid when it was made. A launch after the memory is gone faults.
 template <class Make>
-Operation OrFault(std::uintptr_t address, Make make) {
+Operation FaultIfGone(std::uintptr_t address, Make make) {
   try {
     return make();
   } catch (const Failure&) {
@@ -116,7 +116,7 @@ void CopyWork::Describe(CUgraphNodeParams& params) const {
 
 OperationRef CopyWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
   return pass.Submit(
-      OrFault(request_.target.base, [&] { return MakeCopy(pass.call.sim, request_); }), after);
+      FaultIfGone(request_.target.base, [&] { return MakeCopy(pass.call.sim, request_); }), after);
 }
 
 void SetWork::Describe(CUgraphNodeParams& params) const {
@@ -130,7 +130,7 @@ void SetWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef SetWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return pass.Submit(OrFault(request_.base, [&] { return MakeSet(pass.call.sim, request_); }),
+  return pass.Submit(FaultIfGone(request_.base, [&] { return MakeSet(pass.call.sim, request_); }),
                      after);
 }
 
@@ -178,7 +178,7 @@ OperationRef BatchWork::Run(GraphPass& pass, const std::vector<OperationRef>& af
   OperationRef last = EmptyWork().Run(pass, after);
   for (const CUstreamBatchMemOpParams& one : operations_) {
     const auto make = [&] { return MakeMemoryOperation(pass.call.sim, one); };
-    last = pass.Submit(OrFault(one.waitValue.address, make), {last});
+    last = pass.Submit(FaultIfGone(one.waitValue.address, make), {last});
   }
   return last;
 }

@@ -129,7 +129,7 @@ void Simulator::Release(std::uintptr_t base) {
       TheStatistics().host_bytes.Subtract(WholePages(allocation.size_bytes));
       break;
     case AllocationKind::kGraph:
-      graph_memory.EndLife(base);
+      graph_memory.RemoveLive(base);
       break;
     case AllocationKind::kGlobal:
       break;

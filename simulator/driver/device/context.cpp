@@ -76,7 +76,7 @@ Stream& Context::OwnStream(std::uint64_t& next_stream_id) {
   });
   const auto stream =
       std::make_shared<Stream>(Stream{next_stream_id++, this, false, true, 0, 0, nullptr});
-  return *per_thread.emplace(ThreadNumber(), ThreadsStream{stream, ThisThreadsEnd()})
+  return *per_thread.emplace(ThreadNumber(), PerThreadStream{stream, ThisThreadsEnd()})
               .first->second.stream;
 }
 

@@ -40,7 +40,7 @@ struct Stream {
 using StreamRef = std::shared_ptr<Stream>;
 
 // The default stream of one thread; it is removed when the thread and the stream's work have ended.
-struct ThreadsStream {
+struct PerThreadStream {
   StreamRef stream;
   std::shared_ptr<const std::atomic<bool>> thread_ended;
 };
@@ -68,9 +68,9 @@ struct Context {
   std::set<const Context*> peers = {};  // contexts that may use this one's ordinary memory
   std::shared_ptr<ErrorState> errors = std::make_shared<ErrorState>();
   StreamRef legacy;
-  std::map<std::uint64_t, ThreadsStream> per_thread;  // by thread number
-  std::map<std::uint64_t, StreamRef> streams;         // created ones, by id
-  std::vector<OperationRef> orphans;                  // tails of destroyed streams
+  std::map<std::uint64_t, PerThreadStream> per_thread;  // by thread number
+  std::map<std::uint64_t, StreamRef> streams;           // created ones, by id
+  std::vector<OperationRef> orphans;                    // tails of destroyed streams
   std::map<int, std::size_t> limits;
   unsigned long long cache_config = 0;
 

@@ -29,7 +29,7 @@ GraphAllocation::~GraphAllocation() {
   addresses_.Free(base, WholeGranules(size_bytes) + kGranule);
 }
 
-void GraphAllocation::Materialise() {
+void GraphAllocation::AllocateMemory() {
   if (block_ != nullptr) return;
   block_ = device.physical.Create(WholeGranules(size_bytes), Location::kDevice);
   addresses_.Map(base, block_->size_bytes(), block_, Access::kReadWrite, Audience::kPeers);
@@ -68,7 +68,7 @@ void GraphMemory::MakeLive(const GraphAllocationRef& allocation) {
   reserved_high_bytes[device] = std::max(reserved_high_bytes[device], ReservedBytes(*device));
 }
 
-GraphAllocationRef GraphMemory::EndLife(std::uintptr_t base) {
+GraphAllocationRef GraphMemory::RemoveLive(std::uintptr_t base) {
   const auto node = live_.extract(base);
   return node.empty() ? nullptr : node.mapped();
 }

@@ -29,7 +29,7 @@ class GraphAllocation {
   GraphAllocation& operator=(const GraphAllocation&) = delete;
 
   // Throws CUDA_ERROR_OUT_OF_MEMORY.
-  void Materialise();
+  void AllocateMemory();
   void GiveBack();
   std::uint64_t reserved_bytes() const { return block_ == nullptr ? 0 : block_->size_bytes(); }
 
@@ -55,7 +55,7 @@ class GraphMemory {
   bool IsLive(std::uintptr_t base) const { return live_.contains(base); }
   void MakeLive(const GraphAllocationRef& allocation);
   // Returns the allocation that was live there, or null.
-  GraphAllocationRef EndLife(std::uintptr_t base);
+  GraphAllocationRef RemoveLive(std::uintptr_t base);
   void Trim(const Device& device);
 
   std::uint64_t UsedBytes(const Device& device) const;

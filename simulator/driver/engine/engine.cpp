@@ -18,7 +18,7 @@ namespace {
 
 constexpr unsigned __int128 kWideNanosPerSecond = 1'000'000'000;
 // A limit is needed: the host function may wait for the thread that advances the clock.
-constexpr auto kHostFunctionPatience = std::chrono::milliseconds(200);
+constexpr auto kHostFunctionTimeout = std::chrono::milliseconds(200);
 // A program without calls for this long probably waits for a host function without the driver.
 constexpr auto kHostIdle = std::chrono::milliseconds(20);
 constexpr int kTurnAttempts = 100;
@@ -103,7 +103,7 @@ Engine::Lock Engine::Acquire() {
 }
 
 // A wait on the virtual clock runs kernels one after the other; other threads get turns in between.
-void Engine::LetOthersIn(Lock& lock) {
+void Engine::YieldMutex(Lock& lock) {
   const std::uint64_t before = acquisitions_;
   for (int attempt = 0; attempt < kTurnAttempts && waiting_threads_ > 0 && acquisitions_ == before;
        ++attempt) {
@@ -136,7 +136,7 @@ void Engine::Submit(Lock& lock, const OperationRef& operation,
 
 void Engine::ChargeApiCall(Lock& lock) {
   ++api_calls_;
-  WaitForRoom(lock);
+  WaitForQueueSpace(lock);
   if (real_clock_) {
     AdvanceToRealNow(lock);
   } else {
@@ -144,7 +144,7 @@ void Engine::ChargeApiCall(Lock& lock) {
   }
 }
 
-void Engine::WaitForRoom(Lock& lock) {
+void Engine::WaitForQueueSpace(Lock& lock) {
   while (pending_.size() > kOperationsInFlight) {
     const OperationRef next = NextToEnd();
     if (next == nullptr) return;
@@ -174,7 +174,7 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
       changed_.wait_for(lock, std::chrono::nanoseconds(next->end_ns - clock_ns_));
     } else {
       AdvanceTo(lock, next->end_ns);
-      LetOthersIn(lock);
+      YieldMutex(lock);
     }
   }
 }
@@ -226,9 +226,11 @@ void Engine::Retire(const OperationRef& operation) {
 
 void Engine::WaitForHostFunctions(Lock& lock) {
   const auto idle = [&] { return !host_running_ && host_queue_.empty(); };
-  if (real_clock_ || patience_is_over_ || idle() || std::this_thread::get_id() == host_thread_)
+  if (real_clock_ || host_function_timed_out_ || idle() ||
+      std::this_thread::get_id() == host_thread_)
     return;
-  if (!changed_.wait_for(lock, kHostFunctionPatience, idle)) patience_is_over_ = host_running_;
+  if (!changed_.wait_for(lock, kHostFunctionTimeout, idle))
+    host_function_timed_out_ = host_running_;
 }
 
 OperationRef Engine::NextToEnd() const {
@@ -294,7 +296,7 @@ void Engine::StartCompute(DeviceQueues& device) {
     device.free_multiprocessors -= operation->multiprocessors;
     operation->start_ns = clock_ns_;
     operation->end_ns = clock_ns_ + operation->duration_ns;
-    if (node_ != nullptr) JoinEngine(*operation);
+    if (node_ != nullptr) StartOnSharedEngine(*operation);
     computing_.insert(operation);
   }
 }
@@ -313,7 +315,7 @@ void Engine::StartLinks() {
       operation->remaining =
           operation->link_bytes * kWideNanosPerSecond +
           static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
-      if (node_ != nullptr) JoinEngine(*operation);
+      if (node_ != nullptr) StartOnSharedEngine(*operation);
     }
   }
   ForecastLinkEnds();
@@ -431,7 +433,7 @@ void Engine::RunHostFunction(Lock& lock) {
   operation->effect();
   lock.lock();
   host_running_ = false;
-  patience_is_over_ = false;
+  host_function_timed_out_ = false;
   --host_pending_;
   Finish(operation);
   Settle();

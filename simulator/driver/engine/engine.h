@@ -93,8 +93,8 @@ class Engine {
     std::array<OperationRef, kLinks> copying;
   };
 
-  void LetOthersIn(Lock& lock);
-  void WaitForRoom(Lock& lock);
+  void YieldMutex(Lock& lock);
+  void WaitForQueueSpace(Lock& lock);
   void AdvanceTo(Lock& lock, Nanos time_ns);
   void AdvanceToRealNow(Lock& lock);
   void NotifyChanged();
@@ -106,11 +106,11 @@ class Engine {
   void EndOneShared();
   bool CanStart() const;
   void TakeTurn();
-  void JoinEngine(Operation& operation);
+  void StartOnSharedEngine(Operation& operation);
   void ForecastSharedEnds();
   void PublishHolds();
   void AttendantMain();
-  bool IsLeftAlone(std::uint64_t& calls_seen);
+  bool HasNoCallers(std::uint64_t& calls_seen);
   void Attend(std::uint64_t calls_seen);
 
   void WaitForHostFunctions(Lock& lock);
@@ -163,11 +163,11 @@ class Engine {
   std::deque<OperationRef> host_queue_;
   std::uint64_t host_pending_ = 0;  // host functions that are not done
   bool host_running_ = false;
-  bool patience_is_over_ = false;  // the running host function exceeded kHostFunctionPatience
-  std::thread::id host_thread_;    // none before the first host function
-  int turn_waiters_ = 0;           // threads that wait for this process's turn
-  bool holds_changed_ = false;     // the node's record of engines in use is out of date
-  Nanos computed_ns_ = 0;          // total computing time so far
+  bool host_function_timed_out_ = false;  // the running host function exceeded kHostFunctionTimeout
+  std::thread::id host_thread_;           // none before the first host function
+  int turn_waiters_ = 0;                  // threads that wait for this process's turn
+  bool holds_changed_ = false;            // the node's record of engines in use is out of date
+  Nanos computed_ns_ = 0;                 // total computing time so far
 };
 
 }  // namespace spillway::simulator

@@ -19,11 +19,11 @@ using node::EngineId;
 constexpr Nanos kWaitForOthers_ns = 1'000'000;
 constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
 
-// A process is elsewhere if kLooksAsleep checks in a row find its threads asleep outside the
-// driver, or after kLooksBusy checks in a row without a driver call.
-constexpr auto kLookEvery = std::chrono::milliseconds(20);
-constexpr int kLooksAsleep = 5;
-constexpr int kLooksBusy = 500;
+// A process is elsewhere if kChecksAsleep checks in a row find its threads asleep outside the
+// driver, or after kChecksBusy checks in a row without a driver call.
+constexpr auto kCheckInterval = std::chrono::milliseconds(20);
+constexpr int kChecksAsleep = 5;
+constexpr int kChecksBusy = 500;
 
 node::Engine EngineOf(const Operation& operation) {
   if (operation.resource == Resource::kHostToDevice) return node::kH2d;
@@ -58,7 +58,7 @@ void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
     WaitForHostFunctions(lock);
     if (operation->done) return;
     StepShared(lock, node::kNever);
-    LetOthersIn(lock);
+    YieldMutex(lock);
   }
 }
 
@@ -101,7 +101,7 @@ bool Engine::CanStart() const {
 
 void Engine::TakeTurn() { clock_ns_ = std::max(clock_ns_, node_->AwaitTurn()); }
 
-void Engine::JoinEngine(Operation& operation) {
+void Engine::StartOnSharedEngine(Operation& operation) {
   const EngineId id = IdOf(operation);
   const node::Work work = id.engine == node::kCompute
                               ? static_cast<node::Work>(operation.duration_ns) * node::kWorkPerNano
@@ -148,21 +148,21 @@ void Engine::PublishHolds() {
 void Engine::AttendantMain() {
   BlockAllSignals();
   std::uint64_t calls_seen = 0;
-  int looks_alone = 0;
-  int looks_asleep = 0;
+  int checks_alone = 0;
+  int checks_asleep = 0;
   while (!HasShutDown()) {
-    std::this_thread::sleep_for(kLookEvery);
+    std::this_thread::sleep_for(kCheckInterval);
     node_->Beat();
-    looks_alone = IsLeftAlone(calls_seen) ? looks_alone + 1 : 0;
-    if (looks_alone == 0) looks_asleep = 0;
-    if (looks_alone == 0) continue;
-    looks_asleep = AnotherThreadIsBusy() ? 0 : looks_asleep + 1;
-    if (looks_asleep >= kLooksAsleep || looks_alone >= kLooksBusy) Attend(calls_seen);
+    checks_alone = HasNoCallers(calls_seen) ? checks_alone + 1 : 0;
+    if (checks_alone == 0) checks_asleep = 0;
+    if (checks_alone == 0) continue;
+    checks_asleep = AnotherThreadIsBusy() ? 0 : checks_asleep + 1;
+    if (checks_asleep >= kChecksAsleep || checks_alone >= kChecksBusy) Attend(calls_seen);
   }
 }
 
 // True if no thread is in the driver, and none was since the last check.
-bool Engine::IsLeftAlone(std::uint64_t& calls_seen) {
+bool Engine::HasNoCallers(std::uint64_t& calls_seen) {
   const Lock lock(mutex_, std::try_to_lock);
   if (!lock.owns_lock() || turn_waiters_ > 0) return false;
   const bool alone = api_calls_ == calls_seen;

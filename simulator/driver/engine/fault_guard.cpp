@@ -94,7 +94,7 @@ class SignalStack {
 };
 
 // Separate from the throw: siglongjmp must not leave or enter a frame with destructors.
-bool Survives(void (*body)(void*), void* context, Guard& guard) {
+bool RunCatchingFaults(void (*body)(void*), void* context, Guard& guard) {
   if (sigsetjmp(guard.escape, 0) != 0) {
     active_guard = nullptr;
     return false;
@@ -112,7 +112,7 @@ void RunGuarded(void (*body)(void* context), void* context) {
   static thread_local SignalStack stack;
   (void)stack;
   Guard guard;
-  if (!Survives(body, context, guard)) throw Fault{guard.address};
+  if (!RunCatchingFaults(body, context, guard)) throw Fault{guard.address};
 }
 
 }  // namespace spillway::simulator

@@ -104,7 +104,7 @@ Slot& Node::OwnSlot() const { return file_.state.slots[static_cast<std::size_t>(
 bool Node::IsFirst() const { return First(file_.state) == slot_; }
 
 // After a stop the process resumes, no earlier than the others' latest act.
-void Node::BeHere() {
+void Node::ResumeIfSuspended() {
   Slot& own = OwnSlot();
   if (own.suspended != 0) Resume(file_.state, own);
 }
@@ -125,11 +125,11 @@ Node::Answer Node::Granted(Nanos at_ns, Turn turn) {
 
 Node::Answer Node::Ask(Nanos target_ns) {
   const NodeLock lock(file_);
-  BeHere();
+  ResumeIfSuspended();
   State& state = file_.state;
   Slot& own = OwnSlot();
   const Nanos earliest_ns = std::max(own.clock_ns, state.acted_ns);
-  if (target_ns != kNever && NoEndBefore(state, own) > std::max(target_ns, earliest_ns)) {
+  if (target_ns != kNever && EarliestPossibleEnd(state, own) > std::max(target_ns, earliest_ns)) {
     return Granted(std::max(target_ns, earliest_ns), Turn::kArrived);
   }
   own.waiting = 1;
@@ -153,11 +153,11 @@ void Node::Sleep(std::uint32_t wake_count, Nanos limit_ns) {
   __atomic_sub_fetch(&own.sleepers, 1, __ATOMIC_SEQ_CST);
   if (!in_vain || limit_ns < kWatchEvery_ns) return;
   const NodeLock lock(file_);
-  if (!IsFirst()) WatchFirst();
+  if (!IsFirst()) CheckFirstIsAlive();
   WakeFirst();
 }
 
-void Node::WatchFirst() {
+void Node::CheckFirstIsAlive() {
   Sweep(file_, Whom::kFirst);
   const int first = First(file_.state);
   if (first < 0) return;
@@ -186,7 +186,7 @@ Node::Nanos Node::AwaitTurn() {
     std::uint32_t wake_count = 0;
     {
       const NodeLock lock(file_);
-      BeHere();
+      ResumeIfSuspended();
       State& state = file_.state;
       Slot& own = OwnSlot();
       own.waiting = 0;
@@ -219,7 +219,7 @@ Node::Nanos Node::TimeOf(node::EngineId id, node::Work end) const {
 
 void Node::SetHolds(const Holds& holds, const Done& done_so_far) {
   const NodeLock lock(file_);
-  BeHere();
+  ResumeIfSuspended();
   Slot& own = OwnSlot();
   if (own.state != SlotState::kPresent) return;
   for (int device = 0; device < file_.state.device_count; ++device) {

@@ -86,9 +86,9 @@ class Node {
   void Occupy(int slot);
   node::Slot& OwnSlot() const;
   bool IsFirst() const;
-  void BeHere();
+  void ResumeIfSuspended();
   void WakeFirst();
-  void WatchFirst();
+  void CheckFirstIsAlive();
   Answer Granted(Nanos at_ns, Turn turn);
 
   NodeFile& file_;

@@ -85,7 +85,7 @@ Nanos NextEndOf(const State& state, const Slot& slot) {
   return next_ns;
 }
 
-Nanos NoEndBefore(const State& state, const Slot& slot) {
+Nanos EarliestPossibleEnd(const State& state, const Slot& slot) {
   Nanos next_ns = kNever;
   ForEachHeld(state, slot, [&](EngineId id, Work end) {
     const Work rate = BestRate(state, id.engine);
@@ -94,7 +94,7 @@ Nanos NoEndBefore(const State& state, const Slot& slot) {
   return next_ns;
 }
 
-Nanos BoundOf(const State& state, const Slot& slot) {
+Nanos EarliestActTime(const State& state, const Slot& slot) {
   if (slot.state == SlotState::kReserved) return 0;
   if (!Counts(slot)) return kNever;
   if (slot.waiting == 0) return slot.clock_ns;
@@ -105,7 +105,7 @@ int First(const State& state) {
   int first = -1;
   Nanos earliest_ns = kNever;
   for (int i = 0; i < state.slots_used; ++i) {
-    const Nanos bound_ns = BoundOf(state, state.slots[static_cast<std::size_t>(i)]);
+    const Nanos bound_ns = EarliestActTime(state, state.slots[static_cast<std::size_t>(i)]);
     if (bound_ns >= earliest_ns) continue;
     earliest_ns = bound_ns;
     first = i;

@@ -107,8 +107,8 @@ Work CopyWork(const State& state, EngineId id, std::uint64_t size_bytes, Nanos o
 // When the slot's next operation ends, if nothing changes; kNever without an operation.
 Nanos NextEndOf(const State& state, const Slot& slot);
 // A lower bound on the slot's next end, whatever the others do.
-Nanos NoEndBefore(const State& state, const Slot& slot);
-Nanos BoundOf(const State& state, const Slot& slot);
+Nanos EarliestPossibleEnd(const State& state, const Slot& slot);
+Nanos EarliestActTime(const State& state, const Slot& slot);
 // The slot whose turn it is; -1 if no slot will ever act.
 int First(const State& state);
 

@@ -40,7 +40,7 @@ bool Move(std::uintptr_t from, std::uintptr_t to, std::size_t size_bytes) {
 }
 
 // Free addresses at a whole granule, so that whole page tables move. 0 when there are none.
-std::uintptr_t FindRoom(std::size_t size_bytes) {
+std::uintptr_t FindFreeAddresses(std::size_t size_bytes) {
   void* const room = mmap(nullptr, size_bytes + kGranule, PROT_NONE, kPrivate, -1, 0);
   if (room == MAP_FAILED) return 0;
   const auto start = reinterpret_cast<std::uintptr_t>(room);
@@ -58,7 +58,7 @@ void CountAdded(const PhysicalBlock& block) {
   TheStatistics().bytes_of_device[static_cast<std::size_t>(block.device())].Add(block.size_bytes());
 }
 
-void CountGone(const PhysicalBlock& block) {
+void CountRemoved(const PhysicalBlock& block) {
   if (block.location() == Location::kHost)
     return TheStatistics().host_bytes.Subtract(block.size_bytes());
   TheStatistics().device_bytes.Subtract(block.size_bytes());
@@ -137,7 +137,7 @@ int PhysicalBlock::File() { return file_ >= 0 || BecomeShared() ? file_ : -1; }
 void PhysicalBlock::Hide(std::uintptr_t address) {
   const auto place = shown_.find(address);
   if (file_ < 0) {
-    hidden_at_ = FindRoom(size_bytes_);
+    hidden_at_ = FindFreeAddresses(size_bytes_);
     Require(hidden_at_ != 0 && Move(address, hidden_at_, size_bytes_), CUDA_ERROR_OUT_OF_MEMORY);
   }
   Require(Forbid(address, place->second.size_bytes), CUDA_ERROR_OUT_OF_MEMORY);
@@ -183,7 +183,7 @@ void PhysicalMemory::Release(const PhysicalBlock& block) {
     held_bytes_ -= block.size_bytes();
     if (node_ != nullptr) node_->GiveBack(device_, block.size_bytes());
   }
-  CountGone(block);
+  CountRemoved(block);
 }
 
 }  // namespace spillway::simulator

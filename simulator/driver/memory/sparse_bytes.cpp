@@ -172,7 +172,7 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
 }
 
 // False: the pages stay.
-bool ClearAtOnce(const Stretch& stretch) {
+bool ReleasePages(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;
   if (stretch.end - stretch.begin <= kKeptBytes || !GiveBack(first, last, stretch)) return false;
@@ -182,11 +182,11 @@ bool ClearAtOnce(const Stretch& stretch) {
 }
 
 void Clear(const Stretch& stretch) {
-  if (!ClearAtOnce(stretch)) ForExisting(stretch, Fill);
+  if (!ReleasePages(stretch)) ForExisting(stretch, Fill);
 }
 
 // The target is zero, so zero pages (of mere reads) are skipped. False: the source is all zero.
-bool CopyWhatIsNotZero(char* target, const char* source, std::size_t size_bytes) {
+bool CopyNonZeroPages(char* target, const char* source, std::size_t size_bytes) {
   static constexpr char kZeroes[kPage] = {};
   bool any = false;
   for (std::size_t done = 0; done < size_bytes; done += kPage) {
@@ -233,9 +233,9 @@ void SparseCopy(void* target, const void* source, std::size_t size_bytes) {
   const auto base = reinterpret_cast<std::uintptr_t>(source);
   ForStretches(base, size_bytes, [&](const Stretch& stretch) {
     const auto copy = [&](std::uintptr_t begin, std::uintptr_t end) {
-      const bool any = CopyWhatIsNotZero(static_cast<char*>(target) + (begin - base),
-                                         reinterpret_cast<const char*>(begin), end - begin);
-      if (!any) ClearAtOnce({begin, end, stretch.base, stretch.backing, stretch.file});
+      const bool any = CopyNonZeroPages(static_cast<char*>(target) + (begin - base),
+                                        reinterpret_cast<const char*>(begin), end - begin);
+      if (!any) ReleasePages({begin, end, stretch.base, stretch.backing, stretch.file});
     };
     ForExisting(stretch, copy);
   });

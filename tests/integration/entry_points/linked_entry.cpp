@@ -17,6 +17,6 @@ extern "C" __attribute__((visibility("default"))) int report_linked_entry() {
   return 0;
 }
 
-#ifdef SPILLWAY_DOOR_IS_PROGRAM
+#ifdef SPILLWAY_ENTRY_POINT_IS_PROGRAM
 int main() { return report_linked_entry(); }
 #endif

@@ -170,7 +170,7 @@ class GrowingSubject : public HoldingSubject {
     HoldingSubject::SetBudget(grant, deadline_ns);
     is_held_back = false;
   }
-  void SessionLost() override { is_held_back = false; }
+  void HandleSessionLoss() override { is_held_back = false; }
   void ReleaseGrowth(uint32_t) override { is_held_back = false; }
 
   int64_t resident_bytes = 0, growth_bytes = 10;
@@ -316,11 +316,11 @@ TEST_F(HoldingLeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTh
 class WaitingSubject : public HoldingSubject {
  public:
   DeviceUse Read(uint32_t) override { return {}; }
-  void AgentStaysAway(uint32_t, Absence how) override {
+  void NoteAgentAbsent(uint32_t, Absence how) override {
     ++gone_for_good;
     absence = how;
   }
-  void SessionLost() override { ++lost; }
+  void HandleSessionLoss() override { ++lost; }
   std::unique_ptr<protocol::Channel> Connect() override {
     if (!is_there) return nullptr;
     if (refuses) {

@@ -78,7 +78,7 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
         std::min(host_wanted_bytes, host_budget_bytes) / kSlabUnit * kSlabUnit;
     return std::max<int64_t>(0, most_bytes - host_held_bytes());
   }
-  void SlabsCame(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override {
+  void AddSlabs(const protocol::Slabs& slabs, std::vector<base::UniqueFd> files) override {
     for (size_t i = 0; i < files.size(); ++i) {
       SlabView slab(slabs.slabs.names[i], files[i].get());
       ASSERT_TRUE(slab);

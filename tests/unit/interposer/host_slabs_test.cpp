@@ -20,7 +20,7 @@ TEST(HostSlabsTest, AsksForWhatIsMissingInWholeSlabs) {
   slabs.Like(0, 200);
   EXPECT_EQ(slabs.MissingBytes(0), 200u) << "how large a slab is, is not known yet";
 
-  slabs.Came(0, Some({1}));
+  slabs.Deliver(0, Some({1}));
 
   EXPECT_EQ(slabs.MissingBytes(0), 2 * kSlab);
   EXPECT_EQ(slabs.MissingBytes(1), 0u);
@@ -30,10 +30,10 @@ TEST(HostSlabsTest, AsksForWhatIsMissingInWholeSlabs) {
 TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
   HostSlabs slabs;
   slabs.Like(0, 3 * kSlab);
-  slabs.Came(0, Some({1, 2}));
+  slabs.Deliver(0, Some({1, 2}));
   std::vector<HostSlab> drivers = Some({3});
   drivers[0].is_drivers = true;
-  slabs.Came(0, std::move(drivers));
+  slabs.Deliver(0, std::move(drivers));
   EXPECT_FALSE(slabs.Have(0, 3 * kSlab));
   EXPECT_TRUE(slabs.Take(0, 3 * kSlab, 3 * kSlab).empty());
 
@@ -47,7 +47,7 @@ TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
 TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
   HostSlabs slabs;
   slabs.Like(0, 2 * kSlab);
-  slabs.Came(0, Some({1, 2, 3}));
+  slabs.Deliver(0, Some({1, 2, 3}));
   EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{3}});
 
   slabs.Like(0, kSlab);
@@ -60,7 +60,7 @@ TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
 TEST(HostSlabsTest, WhatIsTakenIsHeldUntilItIsReturned) {
   HostSlabs slabs;
   slabs.Like(0, 2 * kSlab);
-  slabs.Came(0, Some({1, 2}));
+  slabs.Deliver(0, Some({1, 2}));
 
   EXPECT_EQ(slabs.Take(0, 2 * kSlab, 2 * kSlab).size(), 2u);
   slabs.Like(0, 0);
@@ -75,7 +75,7 @@ TEST(HostSlabsTest, WhatIsTakenIsHeldUntilItIsReturned) {
 TEST(HostSlabsTest, GivesAllThatABufferNeedsOrNothing) {
   HostSlabs slabs;
   slabs.Like(0, 3 * kSlab);
-  slabs.Came(0, Some({1, 2}));
+  slabs.Deliver(0, Some({1, 2}));
 
   EXPECT_TRUE(slabs.Take(0, 2 * kSlab + 1, 10 * kSlab).empty());
   EXPECT_TRUE(slabs.Take(0, kSlab + 1, kSlab).empty()) << "beyond the limit";
@@ -85,11 +85,11 @@ TEST(HostSlabsTest, GivesAllThatABufferNeedsOrNothing) {
 TEST(HostSlabsTest, SlabsOfAnotherSizeGoBackWhileTheOldAreHeld) {
   HostSlabs slabs;
   slabs.Like(0, 10 * kSlab);
-  slabs.Came(0, Some({1}));
+  slabs.Deliver(0, Some({1}));
   std::vector<HostSlab> larger = Some({2});
   larger[0].bytes = 2 * kSlab;
 
-  slabs.Came(0, std::move(larger));
+  slabs.Deliver(0, std::move(larger));
 
   EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{2}});
   EXPECT_EQ(slabs.Held(), std::vector{SlabName{1}});

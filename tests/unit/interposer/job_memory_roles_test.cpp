@@ -288,7 +288,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
               CUDA_SUCCESS);
     if (!fails) Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
-    job_->post_launch_scan().SomethingNew();
+    job_->post_launch_scan().AwaitNewWork();
     set.failed = fails;
     job_->calls().End(&set, Effect::kLaunches);
   }

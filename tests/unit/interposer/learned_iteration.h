@@ -28,7 +28,7 @@ inline std::shared_ptr<const scheduler::IterationPattern> LearnedIteration(JobMe
   scheduler::IterationLearner learner;
   std::shared_ptr<const scheduler::IterationPattern> pattern;
   std::vector<LiveAllocation> live;
-  job->recording().recorder().TakeBegun(&live);
+  job->recording().recorder().TakeRecordingStart(&live);
   Recorder::Drained drained;
   while (job->recording().recorder().Next(&drained)) {
     std::vector<scheduler::JobTouch> touches;

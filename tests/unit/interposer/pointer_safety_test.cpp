@@ -23,10 +23,10 @@ TEST(PointerSafetyTest, NewKernelMakesAProvenJobUnproven) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
-  EXPECT_TRUE(pointer_safety.SomethingNew());
+  EXPECT_TRUE(pointer_safety.AwaitNewWork());
 
   EXPECT_TRUE(pointer_safety.MustPark());
-  EXPECT_FALSE(pointer_safety.SomethingNew());
+  EXPECT_FALSE(pointer_safety.AwaitNewWork());
   EXPECT_FALSE(pointer_safety.WantsFullScan(1000));
   EXPECT_TRUE(pointer_safety.WantsFullScan(1064));
 }

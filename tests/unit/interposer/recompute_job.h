@@ -152,7 +152,7 @@ class RecomputeTest : public testing::Test {
     if ((function == derive_ || is_mapped) && is_claimed_) claims.Reads(added, kSmallWords * 4);
     if (claimed_besides_) claims.Reads(claimed_besides_, 4);
     claims.Clobbers(clobbered, clobbered_bytes_);
-    claims.IsRepeatable();
+    claims.MarkRepeatable();
     CUdeviceptr words[] = {buffers_[y], buffers_[x], added, clobbered};
     void* parameters[] = {&words[0], &words[1], is_mapped ? static_cast<void*>(&map_) : &words[2],
                           &words[3]};

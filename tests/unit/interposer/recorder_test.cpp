@@ -78,7 +78,7 @@ TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
   Recorder recorder(LearnChoice::kAuto);
   std::vector<LiveAllocation> live;
   recorder.Begin({{1, 100}});
-  ASSERT_TRUE(recorder.TakeBegun(&live));
+  ASSERT_TRUE(recorder.TakeRecordingStart(&live));
   recorder.Synchronized();
   recorder.End();
   recorder.Begin({{5, 500}, {6, 600}});
@@ -86,10 +86,10 @@ TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
 
   // When the reader asks before it has come to that place
   // Then it is not told yet
-  EXPECT_FALSE(recorder.TakeBegun(&live));
+  EXPECT_FALSE(recorder.TakeRecordingStart(&live));
   Recorder::Drained drained;
   ASSERT_TRUE(recorder.Next(&drained));
-  ASSERT_TRUE(recorder.TakeBegun(&live));
+  ASSERT_TRUE(recorder.TakeRecordingStart(&live));
   EXPECT_EQ(live.size(), 2u);
   EXPECT_EQ(live[1].requested_bytes, 600);
   ASSERT_TRUE(recorder.Next(&drained));
@@ -201,7 +201,7 @@ TEST(RecorderTest, RecordersThatComeAndGoDoNotMixTheirEvents) {
 
 class Listener final : public RecordListener {
  public:
-  void EventsAreThere() override { ++told; }
+  void ServeEvents() override { ++told; }
   int told = 0;
 };
 
@@ -217,7 +217,7 @@ TEST(RecorderTest, TellsItsListenerFromTheBeginningOfTheRecordingOn) {
   recorder.Settle();
   EXPECT_EQ(listener.told, 2);
 
-  recorder.StopTelling();
+  recorder.StopNotifying();
   recorder.Settle();
   EXPECT_EQ(listener.told, 2);
 }

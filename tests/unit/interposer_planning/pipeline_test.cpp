@@ -49,7 +49,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   std::int64_t PlannableBytes() override { return budget_bytes - unmovable_bytes; }
   std::int64_t LinkPermille() override { return link_permille; }
   bool MayReplay(std::uint64_t token) override { return proven.count(token) > 0; }
-  void EventsAreThere() override {
+  void ServeEvents() override {
     bool more = true;
     while (more) {
       while (auto request = pipeline_.Collect(0, &more)) pipeline_.Take(Pipeline::Solve(*request));
@@ -89,7 +89,7 @@ void ProveForward(FakeJob* job) {
 
 bool RunsAnything(const scheduler::LivePlan& plan) {
   for (std::int32_t event = 0; event < plan.pattern().size(); ++event) {
-    if (plan.RunsAgain(event)) return true;
+    if (plan.IsRerunLater(event)) return true;
   }
   return false;
 }
@@ -200,7 +200,7 @@ TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
     for (int i = 0; i < 6; ++i)
       job.recorder().IterationBegan(nullptr, {.pattern = pattern, .is_planned = true});
     ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    for (int i = 0; i < 16; ++i) job.EventsAreThere();  // the driver is asked now and then
+    for (int i = 0; i < 16; ++i) job.ServeEvents();  // the driver is asked now and then
   };
 
   // When iterations of another pattern are told of, which took some time, nothing is known of this

@@ -66,8 +66,9 @@ class RemotePlannerTest : public ::testing::Test {
     wire_.answer = [this, outcome, plan](const protocol::AskPlan& ask) {
       std::vector<UniqueFd> files;
       if (!plan.empty()) files.push_back(protocol::SealedCopy(plan));
-      planner_.Came(PlanReply{.ticket = ask.ticket, .outcome = outcome, .size_bytes = plan.size()},
-                    std::move(files));
+      planner_.Deliver(
+          PlanReply{.ticket = ask.ticket, .outcome = outcome, .size_bytes = plan.size()},
+          std::move(files));
     };
   }
 
@@ -128,7 +129,7 @@ TEST_F(RemotePlannerTest, APlanThatCouldStillChangeIsNothing) {
     files.emplace_back(memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(write(files[0].get(), bytes.data(), bytes.size()),
               static_cast<ssize_t>(bytes.size()));
-    planner_.Came(
+    planner_.Deliver(
         PlanReply{.ticket = ask.ticket, .outcome = PlanOutcome::kMade, .size_bytes = bytes.size()},
         std::move(files));
   };
@@ -154,10 +155,10 @@ TEST_F(RemotePlannerTest, AnAnswerThatComesTooLateIsNobodys) {
   const std::string plan = BytesOf(SmallStoredPlan());
   std::vector<UniqueFd> files;
   files.push_back(protocol::SealedCopy(plan));
-  planner_.Came(PlanReply{.ticket = wire_.asked[0].ticket,
-                          .outcome = PlanOutcome::kMade,
-                          .size_bytes = plan.size()},
-                std::move(files));
+  planner_.Deliver(PlanReply{.ticket = wire_.asked[0].ticket,
+                             .outcome = PlanOutcome::kMade,
+                             .size_bytes = plan.size()},
+                   std::move(files));
 
   planner_.Lost();
   AnswerWith(PlanOutcome::kBusy, "");
@@ -180,11 +181,11 @@ TEST_F(RemotePlannerTest, RecallsWhatIsSoundOfWhatComes) {
     std::vector<UniqueFd> files;
     files.push_back(protocol::SealedCopy(bad));
     files.push_back(protocol::SealedCopy(good));
-    planner_.Came(RecalledPlans{.device = recall.device,
-                                .program = recall.program,
-                                .count = 2,
-                                .sizes_bytes = {bad.size(), good.size()}},
-                  std::move(files));
+    planner_.Deliver(RecalledPlans{.device = recall.device,
+                                   .program = recall.program,
+                                   .count = 2,
+                                   .sizes_bytes = {bad.size(), good.size()}},
+                     std::move(files));
   };
 
   const std::vector<StoredPlan> plans = planner_.Recall(2, 7);
@@ -199,7 +200,7 @@ TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
   const auto answer = [&](std::uint32_t device, std::uint32_t count) {
     std::vector<UniqueFd> files;
     if (count > 0) files.push_back(protocol::SealedCopy(good));
-    planner_.Came(
+    planner_.Deliver(
         RecalledPlans{
             .device = device, .program = 7, .count = count, .sizes_bytes = {count * good.size()}},
         std::move(files));

@@ -106,14 +106,14 @@ TEST(PlanValidatorTest, RejectsReadsOfWhatIsAway) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.pop_back();
-  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsAway);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsEvicted);
 }
 
 TEST(PlanValidatorTest, RejectsReadsOfWhatIsGone) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.erase(plan.steps.begin() + 3);
-  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsWhatIsGone);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsLost);
 }
 
 TEST(PlanValidatorTest, RejectsReplaysOfWhatIsNotReplayable) {
@@ -161,14 +161,14 @@ TEST(PlanValidatorTest, RejectsTakingWhatIsNotThere) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.insert(plan.actions.begin() + 1, {ActionKind::kOffload, {1}, 1, {}});
-  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kTakesWhatIsNotThere);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kEvictsNonResident);
 }
 
 TEST(PlanValidatorTest, RejectsFetchingWhatTheHostDoesNotHave) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions[0].kind = ActionKind::kDrop;
-  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kFetchesNothing);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kPrefetchesNothing);
 }
 
 TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
@@ -176,7 +176,7 @@ TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
   const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 4, Step{{1}, true, 0});
-  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kLeftBehind);
+  EXPECT_EQ(setting.FaultOf(plan), PlanFault::kNeverDropped);
   plan.actions = {{ActionKind::kDrop, {2}, 4, {}}};
   EXPECT_EQ(setting.FaultOf(plan), std::nullopt);
 }
@@ -208,7 +208,7 @@ TEST(TimelineValidatorTest, RejectsTouchesBeforeTheRestoreHasEnded) {
   const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_device[0].end_ns += 1000;
-  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTouchesWhileAway);
+  EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kTouchesNonResident);
 }
 
 TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {

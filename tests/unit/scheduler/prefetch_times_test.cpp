@@ -33,7 +33,7 @@ class PrefetchTimesTest : public ::testing::Test {
     plan.actions = std::move(actions);
     Timeline timeline;
     EXPECT_TRUE(CostModel(problem).Predict(plan, &timeline).runs());
-    return WithPrefetchesWhenTheyStart(profile_, plan, timeline);
+    return WithTimedPrefetches(profile_, plan, timeline);
   }
 };
 

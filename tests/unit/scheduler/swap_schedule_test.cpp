@@ -42,8 +42,8 @@ TEST(SwapScheduleTest, BufferIsAwayBetweenItsCopies) {
   schedule.Arrange({true, false});
 
   // Offloaded during operation 1, prefetched during operation 6.
-  EXPECT_EQ(schedule.AwayOf(0).begin, 2);
-  EXPECT_EQ(schedule.AwayOf(0).end, 6);
+  EXPECT_EQ(schedule.EvictedRangeOf(0).begin, 2);
+  EXPECT_EQ(schedule.EvictedRangeOf(0).end, 6);
   EXPECT_EQ(schedule.LoadBytes(), (std::vector<int64_t>{100, 200, 100, 100, 100, 100, 200, 100}));
 }
 
@@ -54,8 +54,8 @@ TEST(SwapScheduleTest, CopiesFollowEachOther) {
 
   schedule.Arrange({true, true});
 
-  EXPECT_EQ(schedule.AwayOf(1).begin, 3);
-  EXPECT_EQ(schedule.AwayOf(1).end, 5);
+  EXPECT_EQ(schedule.EvictedRangeOf(1).begin, 3);
+  EXPECT_EQ(schedule.EvictedRangeOf(1).end, 5);
   EXPECT_EQ(schedule.LoadBytes(), (std::vector<int64_t>{100, 200, 100, 0, 0, 100, 200, 100}));
 }
 
@@ -77,7 +77,7 @@ TEST(SwapScheduleTest, WhatTheLinkCannotServeIsNeverAway) {
 
   schedule.Arrange({true, false});
 
-  EXPECT_TRUE(schedule.AwayOf(0).empty());
+  EXPECT_TRUE(schedule.EvictedRangeOf(0).empty());
   EXPECT_EQ(schedule.LoadBytes(), timetable.load_bytes());
 }
 

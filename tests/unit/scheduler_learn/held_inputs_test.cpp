@@ -60,7 +60,7 @@ TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
 
   // Then it is made again before the update, and nothing is copied
   ASSERT_TRUE(answer.live) << answer.status.text();
-  EXPECT_TRUE(RunsAgainWhatIsFreed(pattern->profile, answer.plan));
+  EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
   EXPECT_LE(answer.lower_bound_ns, answer.live->predicted_ns());
   // And whoever keeps the plan is given it again.

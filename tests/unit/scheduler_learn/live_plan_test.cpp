@@ -106,8 +106,8 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches
                                            LiveAction{LiveActionKind::kPrefetch, 3}));
   EXPECT_THAT(live->After(4), ElementsAre(LiveAction{LiveActionKind::kOffload, 2}));
   // And the records of both are kept when they run for the first time.
-  for (int32_t event : {1, 3}) EXPECT_TRUE(live->RunsAgain(event));
-  for (int32_t event : {0, 2, 4}) EXPECT_FALSE(live->RunsAgain(event));
+  for (int32_t event : {1, 3}) EXPECT_TRUE(live->IsRerunLater(event));
+  for (int32_t event : {0, 2, 4}) EXPECT_FALSE(live->IsRerunLater(event));
 }
 
 // Operation 0 overwrites buffer 0; 1 makes 1 from 0; 2 adds 0 to 1; 3 overwrites 1 from a buffer of

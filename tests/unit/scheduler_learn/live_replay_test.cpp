@@ -208,7 +208,7 @@ class ModelExecutor {
       const Content made = Made(event, read);
       Changed(id);
       it = {.truth = made, .device = made, .host = kNone, .record = {}};
-      if (plan_.RunsAgain(event)) it.record = {event, read, true};
+      if (plan_.IsRerunLater(event)) it.record = {event, read, true};
     }
   }
 

@@ -32,26 +32,26 @@ TEST(PlanJudgeTest, APlanThatIsClearlyFasterThanNoneIsKeptWithoutATrial) {
 
 TEST(PlanJudgeTest, APlanThatIsNoFasterGivesWayToATrialAndIsDroppedWhenThatIsNoSlower) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  EXPECT_EQ(AddTimes(&judge, Planned(21), 5), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&judge, Planned(21), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(20), 4), Answer::kDrop);
 }
 
 // A program that waits for its data longer than when its iteration was measured.
 TEST(PlanJudgeTest, APlanIsKeptWhereTheTrialIsSlowerStill) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  EXPECT_EQ(AddTimes(&judge, Planned(30), 5), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&judge, Planned(30), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(40), 4), Answer::kKeep);
 }
 
 TEST(PlanJudgeTest, APlanThatIsFarWorseIsTriedWithoutAtOnce) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithoutPlan);
 }
 
 TEST(PlanJudgeTest, WhereNothingIsKnownOfIterationsWithoutAPlanThePredictionDecidesAboutATrial) {
   PlanJudge as_predicted(10 * kMs, 0), slower(10 * kMs, 0);
   EXPECT_EQ(AddTimes(&as_predicted, Planned(12), 5), Answer::kKeep);
-  EXPECT_EQ(AddTimes(&slower, Planned(13), 5), Answer::kTryWithout);
+  EXPECT_EQ(AddTimes(&slower, Planned(13), 5), Answer::kTryWithoutPlan);
 }
 
 TEST(PlanJudgeTest, EqualTimesAreWorthAPlanThatMovesClearlyLess) {

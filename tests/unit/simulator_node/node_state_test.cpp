@@ -62,7 +62,7 @@ TEST_F(NodeStateTest, ExpectedSeatKeepsTimeAtItsBeginning) {
   slot(2).state = SlotState::kReserved;
 
   EXPECT_EQ(First(state()), 2);
-  EXPECT_EQ(BoundOf(state(), slot(2)), 0);
+  EXPECT_EQ(EarliestActTime(state(), slot(2)), 0);
 }
 
 TEST_F(NodeStateTest, WorkTakesLongerByTheNumberOfThoseWhoShare) {
@@ -101,7 +101,7 @@ TEST_F(NodeStateTest, NothingEndsBeforeTheTimeThatNobodyElseWouldCost) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   Begin(1, kComputing, 100 * kWorkPerNano, 0);
 
-  EXPECT_EQ(NoEndBefore(state(), slot(0)), 100);
+  EXPECT_EQ(EarliestPossibleEnd(state(), slot(0)), 100);
   EXPECT_EQ(NextEndOf(state(), slot(0)), 200);
 }
 
