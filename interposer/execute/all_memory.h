@@ -1,12 +1,10 @@
-// A range that stands for all of a job's memory: closing its fast path sends all calls the slow
-// way.
+// A range that stands for all of a job's memory. Closing its fast path makes all calls lock.
 //
-// Every call that takes no lock names it (calls.h, Note [Fast path]); all else with the state lock
-// held.
+// Calls without a lock name it (Note [Fast path] in calls.h). The rest needs the state lock.
 //
 // Invariants
-//  1. The fast path is closed while the device must stay idle, and while memory outside ours holds
-//  addresses that launches follow.
+//  1. The fast path is closed while the device must stay idle. It is also closed while `outside`
+//     holds addresses, because launches follow these.
 #pragma once
 
 #include "interposer/execute/calls.h"
@@ -18,10 +16,9 @@ namespace spillway::interposer {
 
 class AllMemory {
  public:
-  // `outside`: the addresses that memory outside ours holds.
+  // `outside`: the addresses that unmanaged memory holds.
   explicit AllMemory(const Contents* outside) : outside_(outside) { range_.fast_path.OpenForAll(); }
 
-  // What calls name for all memory.
   Range* range() { return &range_; }
   bool IsNamed() const { return calls::Names(&range_); }
 
@@ -31,7 +28,7 @@ class AllMemory {
     device_is_idle_ = is_idle;
     Update();
   }
-  // Memory outside ours holds other addresses than before.
+  // Call this after `outside` has changed.
   void Update() SPILLWAY_REQUIRES(kStateLock) {
     device_is_idle_ || !outside_->empty() ? range_.fast_path.Close()
                                           : range_.fast_path.OpenForAll();

@@ -24,14 +24,14 @@ std::uint64_t NextId() {
 CUresult Allocations::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  // What a fault has ended gives no memory any more, as bare, whoever would serve it.
+  // After a fault the bare driver gives no more memory. Answer the same.
   if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
   const CUresult result =
       bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
   state_.recorder.Settle();
   if (result == CUDA_SUCCESS && state_.HasPeers()) {
     const MakingLock making(state_.locks);
-    restores_.BringAll();  // a peer may be the first to use it
+    restores_.BringAll();  // a peer device may use it first
   }
   return result;
 }
@@ -61,8 +61,8 @@ bool Allocations::HasRoomFor(size_t size_bytes) {
   return FitsBudget(size_bytes) && state_.host_grant.HasRoomFor(size_bytes);
 }
 
-// What a plan holds is in nobody's way as long as there is room beside it. That is looked at where
-// the range is made: a budget or another thread may take the room at any moment before.
+// Frees deferred for a plan stay deferred while there is room beside them. Room is checked under
+// the lock that makes the range: until then, a smaller budget or another thread may take it.
 CUresult Allocations::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   Range* range = nullptr;
@@ -93,8 +93,7 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
     }
     const CUresult result = eviction_.AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
-    if (parking_.MayPark())
-      return AllocateRange(bytes, out);  // used where it is parked, if need be
+    if (parking_.MayPark()) return AllocateRange(bytes, out);  // calls can use it parked
     const StateLock lock(state_.locks);
     return Refused();
   }
@@ -111,10 +110,10 @@ void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
   eviction_.AwaitSpare(size_bytes);
 }
 
-// For a range that is pinned, since nobody knows it yet. What no wait gets memory for is parked.
+// The range is pinned, as the program does not know it yet. Without memory it is parked.
 CUresult Allocations::AwaitMemory(Range* range) {
   const base::ScopedCount call(&state_.calls.for_memory);
-  const MakingLock making(state_.locks);  // slabs are given back
+  const MakingLock making(state_.locks);  // AwaitFreed gives back empty slabs
   eviction_.AwaitFreed(range->size_bytes, StallCause::kNoMemory,
                        [&]() SPILLWAY_REQUIRES(kStateLock) {
                          return range->place != Place::kNowhere || state_.residency.Restore(range);
@@ -127,13 +126,14 @@ CUresult Allocations::AwaitMemory(Range* range) {
   return Refused();
 }
 
-// Null where it is refused. What waits for memory that was freed is pinned.
+// Null when refused. A range that waits for freed memory is pinned.
 Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
   recording_.RecordIfItIsTime(size_bytes);
   Range* const range =
       size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
   *awaits_freed = range && parking_.AwaitsFreed(*range);
-  state_.host_grant.UpdateLimits(range ? size_bytes : 0);  // it may have to be parked at once
+  state_.host_grant.UpdateLimits(range ? size_bytes
+                                       : 0);  // the range may have to be parked at once
   if (!range) return nullptr;
   if (!*awaits_freed && !parking_.IsParkedAnew(range)) {
     state_.residency.Free(range, {});
@@ -149,7 +149,6 @@ CUresult Allocations::Refused() {
   return state_.OutOfMemory();
 }
 
-// From now on the range is an allocation of the job's.
 void Allocations::Know(Range* range) {
   const size_t size_bytes = range->size_bytes;
   range->id = NextId();
@@ -168,12 +167,11 @@ void Allocations::Know(Range* range) {
   state_.residency.TraceMemory();
 }
 
-// What is granted can be used: beyond the budget there must be host memory for what is away, for
-// the range that is on its way back, and for the last one that leaves for it, each of them at most
-// as large as the largest. A range that is larger than the budget is used where it is parked.
+// Everything granted must be usable. HostGrant says how much host memory that takes. A range larger
+// than the budget is used where it is parked.
 bool Allocations::Admits(size_t size_bytes) {
   const bool fits = HasRoomFor(size_bytes);
-  if (fits) state_.host_grant.NoteLargest(size_bytes);  // what is refused needs no room
+  if (fits) state_.host_grant.NoteLargest(size_bytes);  // a refused allocation needs no room
   return fits;
 }
 
@@ -182,8 +180,8 @@ bool Allocations::FitsBudget(size_t size_bytes) const {
   return size_bytes <= state_.budget.bytes() || state_.pointer_safety.MayPark();
 }
 
-// What something dropped can only be made from is freed later on: as a rule in the same breath,
-// when the program has freed that too.
+// A record may need the memory to recompute a dropped range. Then the free is deferred, usually
+// until the program frees that range, too, a moment later.
 void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits,
                               bool* is_ours) {
   const StateLock lock(state_.locks);
@@ -198,8 +196,7 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
   if (!stream) {
     busy = state_.timeline.Unfinished();
   } else {
-    // The free has its own place in the stream: behind waits for other streams' events, too, that
-    // are no work of ours.
+    // The free gets a place of its own, also behind waits for other streams' events.
     const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
   }

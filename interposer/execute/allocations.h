@@ -1,15 +1,14 @@
 // Allocates and frees the job's memory.
 //
 // Called by the hooks on any thread. An allocation is granted when it can be used: within the
-// budget, or beyond it while there is host memory for what then has to be away.
+// budget, or beyond it while the host can hold what must then be evicted.
 //
 // Invariants
-//  1. The memory of a free serves others only after the work enqueued before it. A free waits for
-//  that of this work whose effects the
-//     program could see without a call; the rest is complete before the program can tell
-//     (deferred_waits.h).
-//  2. What is answered out of memory would not have had room, unless a fault has ended the context:
-//  then the answer is the fault.
+//  1. Freed memory serves another allocation only after the work enqueued before the free. A free
+//     waits for work whose effects the program could see without a call. All other work is complete
+//     before the program can tell (deferred_waits.h).
+//  2. A request answered with out of memory would not have had room. After a fault the answer is
+//     the context's own error instead.
 // Never: waits with the state lock held.
 #pragma once
 
@@ -41,11 +40,10 @@ class Allocations {
 
   CUresult Allocate(size_t bytes, CUdeviceptr* out);
   // False when the address is not the base of a managed allocation: the driver frees it.
-  // `is_pooled`: it came from a memory pool, and the driver would not wait.
+  // `is_pooled`: it came from a memory pool, where the driver's free does not wait.
   bool Free(CUdeviceptr base, bool is_pooled = false);
   bool FreeAsync(CUdeviceptr base, StreamName stream);
 
-  // It would be granted.
   bool HasRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -14,7 +14,7 @@ using base::MonotonicNs;
 namespace {
 
 constexpr std::int64_t kHeldPauseNs = 500'000;
-constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // of one call
+constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // per call
 
 }  // namespace
 
@@ -36,12 +36,11 @@ bool BudgetAccount::IsHeld() const {
   return until_ns != 0 && MonotonicNs() < until_ns;
 }
 
-// A job whose memory may not move would otherwise be refused for good what the next budget has room
-// for.
+// Otherwise a job that cannot evict would be refused what the next budget has room for.
 void BudgetAccount::Await(base::FunctionRef<bool()> fits) {
   if (!IsHeld()) return;
   const base::ScopedCount call(&calls_->for_memory);
-  Notifier::ForGrants().Notify();  // the agent learns that the job is not idle
+  Notifier::ForGrants().Notify();  // tells the agent that the job is not idle
   for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldPauseNs)) {
     const StateLock lock(*locks_);
     const std::uint64_t waited_ns = MonotonicNs() - start_ns;

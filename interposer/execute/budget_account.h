@@ -1,10 +1,9 @@
-// The job's budget of device memory, and how much of it the program wants.
+// The job's budget of device memory, and how much memory the program wants.
 //
-// Called by the classes behind JobMemory on any thread. Owns the budget; what is wanted is counted
-// in the job's Counters.
+// Called by the classes behind JobMemory on any thread. Owns the budget; the wanted bytes are in
+// Counters.
 //
-// A budget is held while the next one is near: a call that needs more than it waits for that one
-// (Await).
+// A budget is held while the next one is near: a call that needs more waits for it (Await).
 //
 // Invariants
 //  1. The budget is a multiple of a granule.
@@ -28,13 +27,13 @@ class BudgetAccount {
   BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters, CallCounts* calls);
 
   size_t bytes() const { return bytes_.load(); }
-  // `held_until_ns` (MonotonicNs): the next budget is there by then; 0: this one stays.
+  // `held_until_ns` (MonotonicNs): the next budget arrives by then. 0: this budget stays.
   void Set(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_REQUIRES(kStateLock);
   bool IsHeld() const;
-  // While the budget is held, until `fits`, which is called with the state lock held.
+  // Waits while the budget is held. `fits` is called with the state lock held.
   void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
 
-  // The program wants more: an allocation, or what serves its allocations.
+  // Counts wanted memory: an allocation, or memory such as a slab that serves allocations.
   void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
 
  private:

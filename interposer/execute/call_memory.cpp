@@ -41,7 +41,6 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   set->ranges.Truncate(set->named);
 }
 
-// All ranges are mapped, on the device or parked: from here to End they stay so.
 void CallMemory::Enter(TouchSet* set) {
   for (Range* range : set->ranges) {
     state_.residency.Enter(range);
@@ -53,8 +52,7 @@ void CallMemory::Enter(TouchSet* set) {
   for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
 }
 
-// A launch reaches what the named memory and the device variables hold, and what that holds. A copy
-// does not.
+// A launch may follow addresses from the memory it names and from device variables.
 void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (effect != Effect::kLaunches) return;
   if (state_.contents.empty() && state_.outside.empty() && set->held_on_host.empty()) return;
@@ -63,7 +61,7 @@ void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set
     auto* const found = static_cast<Tracked*>(state_.ledger.Find(address));
     if (found && found->holds_addresses) holders.push_back(found);
   }
-  // Work on other streams may be ahead of an overwrite; this call's stream is behind its own.
+  // Work on other streams may run ahead of an overwrite. This call's stream is behind its own.
   const auto is_over = [&](Overwrite by) {
     return !by.stream ||
            state_.timeline.Done(
@@ -106,14 +104,14 @@ void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* h
   if (leads_on) holders->push_back(found);
 }
 
-// What a call may reach besides what it names is brought as long as that leaves room for others.
+// Memory that a call reaches but does not name is made resident while that leaves room for others.
 bool CallMemory::ReachesTooMuch(const TouchSet& set) const {
   size_t bytes = 0;
   for (const Range* range : set.ranges) bytes += range->size_bytes;
   return set.ranges.size() > set.named && bytes > state_.budget.bytes() / 2;
 }
 
-// The stream is ordered behind all that the block's users must wait for.
+// The stream is already ordered behind all that the block's users must wait for.
 void CallMemory::OpenFastPath(SlabBlock* block, StreamState* stream) {
   if (block->holds_addresses || !block->readers.empty()) return;
   block->ready_after.empty() ? block->fast_path.OpenForAll()

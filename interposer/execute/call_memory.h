@@ -1,13 +1,12 @@
-// Which memory a call uses: what it names, and what it reaches from there by addresses that lie in
-// memory.
+// Finds the memory that a call uses: what it names, and what it reaches through stored addresses.
 //
-// Called by LockedCalls on the thread of the call, with the state lock held. Owns nothing: what is
-// found goes into the call's TouchSet.
+// Called by LockedCalls on the thread of the call, with the state lock held. Owns nothing: the
+// results go into the call's TouchSet.
 //
 // Invariants
-//  1. The call's stream is ordered behind all that users of its memory must wait for: small
-//  allocations in Find, ranges in Enter.
-// Never: waits, moves memory.
+//  1. The call's stream is ordered behind all that users of its memory must wait for. Find does
+//     this for small allocations, Enter for ranges.
+// Never: waits or moves memory.
 #pragma once
 
 #include <vector>
@@ -22,9 +21,8 @@ class CallMemory {
  public:
   CallMemory(JobState& state, StoredAddresses& stored) : state_(state), stored_(stored) {}
 
-  // Fills in what the call names and reaches.
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
-  // All ranges are mapped, on the device or parked: from here to End they stay so.
+  // All ranges are mapped, on the device or parked. They stay so from here to End.
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -6,13 +6,12 @@
 
 namespace spillway::interposer {
 
-// Of a call that took no lock the first one stands for everything.
+// In a call that took no lock, the first range stands for all memory.
 std::span<Range* const> CallRecorder::RangesOf(const TouchSet& set) {
   return std::span<Range* const>(set.ranges.begin(), set.ranges.size())
       .subspan(set.at_once ? 1 : 0);
 }
 
-// Each allocation once, in the order in which the call names them.
 base::InlineVector<RecordedTouch, 32> CallRecorder::TouchesOf(const TouchSet& set, Effect effect) {
   base::InlineVector<RecordedTouch, 32> touches;
   for (size_t i = set.at_once ? 1 : 0; i < set.ranges.size(); ++i) {
@@ -26,7 +25,7 @@ base::InlineVector<RecordedTouch, 32> CallRecorder::TouchesOf(const TouchSet& se
   return touches;
 }
 
-// What the call may reach besides what it names is no part of what it is.
+// Memory that the call reaches but does not name is not part of its shape.
 Shape CallRecorder::ShapeOf(const TouchSet& set) {
   Shape shape = ShapeOnStream(set.shape, set.stream->number);
   const auto ranges = RangesOf(set);
@@ -39,9 +38,8 @@ Shape CallRecorder::ShapeOf(const TouchSet& set) {
   return shape;
 }
 
-// An event of one context cannot be recorded on another's stream. A small copy waits at the engine
-// behind what is moved for our sake: the loss of a step that a program reads would count as
-// milliseconds.
+// An event of one context cannot be recorded on another's stream. A small copy queues behind our
+// own transfers, which would distort its duration.
 void CallRecorder::BeginSample(Effect effect, TouchSet* set) {
   const bool is_small_copy = effect != Effect::kLaunches && RangesOf(*set).empty();
   const bool can = set->stream && !set->recorded && !set->stream->foreign && !is_small_copy;
@@ -49,8 +47,7 @@ void CallRecorder::BeginSample(Effect effect, TouchSet* set) {
     state_.recorder.BeforeLaunch(set->stream->handle, &set->sample);
 }
 
-// A call that is written down in a graph does nothing yet, and another device's stream has a clock
-// of its own.
+// A captured call does nothing yet. Another device's stream has a clock of its own.
 void CallRecorder::BeginTraced(TouchSet* set) {
   if (set->stream && !set->recorded && !set->stream->foreign)
     set->traced = state_.trace.Begin(set->stream->handle);

@@ -4,10 +4,10 @@
 
 namespace spillway::interposer {
 
-// What a call may reach by addresses in memory may be what it names.
+// A call that follows stored addresses may reach the memory it names. Its claims prove nothing.
 void AssignRoles(const Addresses& addresses, TouchSet* set) {
   if (set->reaches || set->claims->empty()) return;
-  const size_t first = set->at_once ? 1 : 0;  // the first stands for everything
+  const size_t first = set->at_once ? 1 : 0;  // the first range stands for all memory
   const size_t named = set->at_once ? set->ranges.size() : set->named;
   set->roles.clear();
   for (size_t i = 0; i < named; ++i) {

@@ -1,4 +1,4 @@
-// What a call promises of the memory that it names. (Note [Roles] in ledger/claims.h)
+// What a call promises about the memory that it names. (Note [Roles] in ledger/claims.h)
 //
 // Called around each call on its thread. Pure.
 #pragma once
@@ -15,7 +15,7 @@ inline bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
 }
 Role RoleOf(const TouchSet& set, const Range* range);
 void AssignRoles(const Addresses& addresses, TouchSet* set);
-// Some of it is about to be overwritten by a call that goes on.
+// Whether a call in progress is about to overwrite one of the ranges.
 bool AnyEmpty(const TouchSet& set);
 
 }  // namespace spillway::interposer

@@ -1,14 +1,11 @@
-// A call that names device memory, from before the driver's function to behind it: the memory stays
-// where it is meanwhile.
+// A call that names device memory, around the driver's function. The memory stays in place.
 //
 // Lives on the caller's stack, on one thread; scopes of one thread nest. The constructor makes the
-// memory resident; End, or else the destructor, notes the call's place in its stream and lets the
-// memory go.
+// memory resident. End, or else the destructor, notes the call's place in its stream and lets go.
 //
 // Invariants
-//  1. While answer() is CUDA_SUCCESS everything the call names is mapped until End.
-//  2. Of a call that was not admitted nothing is held, and the driver's function is not to be
-//  called.
+//  1. While answer() is CUDA_SUCCESS, everything the call names is mapped until End.
+//  2. A call that was not admitted holds nothing. The driver's function must not be called.
 #pragma once
 
 #include "interposer/execute/job_calls.h"
@@ -19,8 +16,7 @@ namespace spillway::interposer {
 
 class CallScope {
  public:
-  // `addresses` and what the facts lead to outlive the scope. A launch's may become more
-  // (JobCalls::Begin).
+  // `addresses` and what the facts point to outlive the scope. A launch's addresses may grow.
   CallScope(JobCalls& calls, Addresses& addresses, StreamName stream, Effect effect,
             const CallFacts& facts = {})
       : calls_(calls),
@@ -29,19 +25,17 @@ class CallScope {
         set_(facts),
         answer_(calls.Begin(&addresses, stream, effect, &set_)) {}
   ~CallScope() {
-    if (answer_ == CUDA_SUCCESS && !has_ended_)
-      End(CUDA_ERROR_UNKNOWN);  // as of a call that was not made
+    if (answer_ == CUDA_SUCCESS && !has_ended_) End(CUDA_ERROR_UNKNOWN);  // the call was not made
   }
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  // What the program is answered unless it is CUDA_SUCCESS (errors as of JobCalls::Begin).
+  // An error is the program's answer (errors as of JobCalls::Begin).
   CUresult answer() const { return answer_; }
-  // The call may use memory by addresses that it does not name itself.
   bool reaches() const { return set_.reaches; }
 
-  // The driver has answered; `transfers` are what an accepted call puts into memory. True when what
-  // a new kernel has done was looked at: the kernel is not new any more.
+  // `transfers`: what an accepted call puts into memory. True when a post-launch scan found
+  // nothing: the kernel is no longer new.
   bool End(CUresult result, const Transfers& transfers = {}) {
     has_ended_ = true;
     const bool ran = result == CUDA_SUCCESS;

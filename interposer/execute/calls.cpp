@@ -17,8 +17,7 @@ struct alignas(64) ThreadPlace {
   ThreadPlace* next = nullptr;  // constant once in the list
 };
 
-constinit std::atomic<ThreadPlace*> places{
-    nullptr};  // of all threads there have been; never given back
+constinit std::atomic<ThreadPlace*> places{nullptr};  // of all threads so far; never freed
 
 ThreadPlace* TakeOver() {
   for (ThreadPlace* place = places.load(std::memory_order_acquire); place; place = place->next) {
@@ -38,8 +37,8 @@ ThreadPlace* Add() {
 
 constinit thread_local ThreadPlace* my_place __attribute__((tls_model("initial-exec"))) = nullptr;
 
-// Gives the place to the next thread when this one ends. A call that another destructor of the
-// thread makes after that takes a place anew, and keeps it.
+// Offers the place to other threads when this thread ends. A later destructor of the thread may
+// make a call: that call takes a place anew and keeps it.
 struct Ending {
   bool armed = false;
   ~Ending() {
@@ -77,7 +76,7 @@ bool Enter(Range* const* ranges, size_t count, std::uint64_t stream_serial) {
   }
   if (ordering_rules::kNamesComeBeforeFastPath) return true;
   for (int step = 0; step < 64; ++step)
-    base::SchedulePoint();  // others have time to shut the fast path
+    base::SchedulePoint();  // gives others time to close the fast path
   place->count.store(after, std::memory_order_seq_cst);
   return true;
 }

@@ -1,10 +1,10 @@
 // Device memory that the driver serves but that counts against the budget.
 //
-// Called by the hooks on any thread. A charge makes room before the driver's allocation; what was
-// allocated is noted under its address or handle until it is freed, or its context ends.
+// Called by the hooks on any thread. A charge makes room before the driver's allocation. The
+// allocation is noted under its address or handle until it is freed or its context ends.
 //
 // Invariants
-//  1. What is charged and what the job holds never exceed the budget.
+//  1. Charged memory and the memory that the job holds never exceed the budget together.
 #pragma once
 
 #include <cstddef>
@@ -29,17 +29,15 @@ class Charges {
         replays_(replays),
         allocations_(allocations) {}
 
-  // Allocations that the driver serves but that count against the budget: charged before, noted
-  // when made.
   bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
 
-  void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: its address or handle
-  // What is noted under the key, which is forgotten, but stays charged; 0 when nothing is.
+  void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: the address or handle
+  // Forgets the key and returns its bytes, which stay charged; 0 for an unknown key.
   size_t TakePassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
-  // The driver has freed it.
+  // The driver has freed it: forgets the key and discharges its bytes.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
-  // Another context than the job's.
+  // A context other than the job's.
   void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

@@ -37,7 +37,6 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
   state_.residency.TraceMemory();
 }
 
-// Who follows the program hears of its free, whenever the memory goes.
 void DeferredFrees::TellOfFree(const Allocation* found) {
   if (IsBlock(found)) return;
   if (state_.recorder.IsRecording()) state_.recorder.Freed(found->id);
@@ -51,15 +50,14 @@ void DeferredFrees::PutOffFree(Tracked* memory) {
   put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
 }
 
-// The program frees it. RecomputeRecords that need it no more end.
 bool DeferredFrees::IsStillNeeded(Tracked* memory) {
   if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
   ++state_.counters.held_inputs;
   return ordering_rules::kHeldInputsStay;
 }
 
-// Frees that have waited for the record happen, and those that have waited for these: as many as
-// there are layers.
+// Ends the record and gives back freed memory that waited for it. That may end further records,
+// whose inputs follow: one step per layer.
 void DeferredFrees::Forget(const RecomputeRecord* record) {
   FreesThatAreDue due;
   ForgetOne(record, &due);
@@ -72,8 +70,8 @@ void DeferredFrees::Forget(const RecomputeRecord* record) {
   }
 }
 
-// The memory is about to be written or freed: records that it has to do with end. Not those of what
-// is dropped and made from it: then one of these is the answer, to be made first.
+// All records of the memory end, except those of dropped ranges that read it. One such range is
+// returned: it must be recomputed first.
 ToMake DeferredFrees::Outdate(Tracked* memory) {
   ToMake to_make;
   for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
@@ -88,8 +86,7 @@ ToMake DeferredFrees::Outdate(Tracked* memory) {
   return to_make;
 }
 
-// The first of what is dropped and can only be made from what the program has freed. What is not
-// dropped is made from nothing any more.
+// Records whose output is not dropped end here: nothing needs to be recomputed for them.
 Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
   RecomputeRecords::Ids readers;
   for (const Range* freed : put_off_) {
@@ -106,7 +103,7 @@ Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain)
   return nullptr;
 }
 
-// What is on its way out stays.
+// An output that is still leaving stays on the device.
 void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* due) {
   Range* const output = record->output;
   if (output->place == Place::kLeaving && output->drops) state_.residency.Stay(output);
@@ -117,15 +114,13 @@ void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* du
   }
 }
 
-// By a plan memory is short for good: what frees it is marked at once, so that nobody waits for
-// more than that.
+// Under a plan memory is short. Events mark the last uses, so that no wait covers later work.
 void DeferredFrees::MarkEnds(const UseList& busy) {
   if (!state_.walk.IsActive()) return;
   for (Use use : busy.items()) state_.timeline.EventFor(use);
 }
 
-// The plan has what the record makes dropped, now or later on, and made again before its next use
-// (scheduler/plan/held_inputs.h).
+// Whether the plan drops the output, and recomputes it later (scheduler/plan/held_inputs.h).
 bool DeferredFrees::ServesPlan(const RecomputeRecord& record) {
   const Range* const output = record.output;
   const bool is_going = output->place == Place::kLeaving && output->drops;

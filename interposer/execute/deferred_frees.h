@@ -1,13 +1,12 @@
-// Gives back what the program frees, once no record needs it any more, and ends records that nobody
-// needs. (Note [Recompute records] in recompute_record.h)
+// Gives back freed memory once no record needs it, and ends records that are no longer needed.
+// (Note [Recompute records] in recompute_record.h)
 //
-// Called by the classes behind JobMemory on the program's threads, with the state lock held but for
-// put_off_bytes. Owns the list of what the program has freed and a record still reads.
+// Called by the classes behind JobMemory on the program's threads, with the state lock held except
+// for put_off_bytes. Owns the list of ranges that the program has freed and a record still reads.
 //
 // Invariants
-//  1. Memory that a record of something dropped reads is not given back.
-//  2. When the last record that reads freed memory ends, the memory is given back in the same
-//  moment.
+//  1. Memory that the record of a dropped range reads is not given back.
+//  2. When the last record that reads freed memory ends, the memory is given back at once.
 // Never: waits.
 #pragma once
 
@@ -26,25 +25,22 @@ class DeferredFrees {
 
   explicit DeferredFrees(JobState& state) : state_(state) {}
 
-  // The memory is nobody's any more; `busy` is all that may still use it.
+  // `busy`: all work that may still use the memory.
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
-  // The recorder and the plan hear of the program's free, whenever the memory goes.
+  // Reports the free to the recorder and the plan, even if the memory is given back later.
   void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
-  // Until no record needs it.
   void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  // The program frees it: records that need it no more end.
+  // Called at the program's free. Ends records that the free makes useless.
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
-  // The record ends, and the frees happen that have waited for it.
   void Forget(const RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
-  // The memory is about to be written or freed: what must be made before that.
+  // The memory is about to be written or freed. Returns what must be recomputed before that.
   ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  // The first of what is dropped and can only be made from what the program has freed, but for
-  // those in vain.
+  // The first dropped range that needs freed memory for its recomputation, but for `in_vain`.
   Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(kStateLock);
-  // Any thread: what the program has freed and a record still reads.
+  // Any thread.
   size_t put_off_bytes() const { return put_off_bytes_.load(); }
-  // Small memory that is the job's own (input_copies.h), until GiveBack.
+  // Small memory of the job's own (input_copies.h), until GiveBack.
   size_t saved_input_bytes() const SPILLWAY_REQUIRES(kStateLock) { return saved_input_bytes_; }
   void NoteSavedInput(size_t bytes) SPILLWAY_REQUIRES(kStateLock) { saved_input_bytes_ += bytes; }
 

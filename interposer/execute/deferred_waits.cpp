@@ -7,8 +7,7 @@
 
 namespace spillway::interposer {
 
-// A stream alone is in order with itself: where it is the only one, a free costs the driver
-// nothing.
+// A single stream is in order with itself. With only one, a free records no event.
 void DeferredWaits::Add(const UseList& busy) {
   Timeline::AllKnownDone(&open_);
   bool any_new = false;
@@ -60,8 +59,7 @@ DeferredWaits::Awaited DeferredWaits::EventsOf(const UseList& uses, CUcontext co
   return awaited;
 }
 
-// On a stream that captures, what came before the capture has its event, and nothing else may be
-// asked.
+// On a capturing stream, earlier work has its event. Nothing else may be queried.
 void DeferredWaits::Await(const Awaited& awaited, bool any_captures) {
   for (const auto& [use, event] : awaited) {
     if (event) {

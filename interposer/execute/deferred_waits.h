@@ -1,27 +1,21 @@
-// What a free promises. The driver's cuMemFree returns when all work that was enqueued before is
-// complete; ours returns at once, and this remembers what the program takes for complete, until it
-// is.
+// The waits that frees promise. The driver's cuMemFree returns when all work enqueued before it is
+// complete. Ours returns at once; this class remembers the work that the program takes for
+// complete.
 //
-// Used by the classes behind JobMemory with the state lock held, but for Concern, which hooks ask
-// without a lock. Owns nothing.
+// Used by the classes behind JobMemory with the state lock held; Concern needs none.
 //
 // Note [What a free promises]
-// The program may build on the wait in three ways, and each is served where it happens:
-//  1. It looks at, or changes, memory that work before the free uses: pinned, managed, of another
-//  process or device. No
-//     call of the program's comes between, so the free itself waits for such work
-//     (Timeline::UnfinishedThatShow).
-//  2. It asks the device how far it is: then the answer waits until it is what the driver's would
-//  be.
-//  3. It enqueues work on another stream, which is to find what the first one has made: that stream
-//  is ordered behind, on
-//     the device, before its next operation.
+// A program can rely on the wait in three ways. Each is served where it happens:
+//  1. It reads or changes memory that earlier work uses: pinned, managed, or shared with another
+//     process or device. No call comes between, so the free itself waits for such work.
+//  2. It asks the device for its progress. The answer waits until it is what the driver's would be.
+//  3. It enqueues work on another stream that relies on what the first stream made. Before that
+//     stream's next operation, it is ordered behind the promised work, on the device.
 //
 // Invariants
-//  1. Promised work has an event of its own where the program has several streams: who awaits it
-//  never waits for what was
-//     enqueued later, which might wait for him.
-// Never: waits, but in Await.
+//  1. Where the program has several streams, promised work has an event of its own. Waiting for it
+//     never covers later work, which might wait for the waiting thread.
+// Never: waits, except in Await.
 #pragma once
 
 #include <utility>
@@ -35,30 +29,28 @@ class DeferredWaits {
  public:
   explicit DeferredWaits(Timeline* timeline) : timeline_(timeline) {}
 
-  // A free returns while this goes on.
+  // The free returns while `busy` is under way.
   void Add(const UseList& busy);
-  // Whether something is to be done, perhaps, before the stream's next operation: it is to be
-  // ordered behind others, or it shows, and may wait for the program.
+  // Whether BeforeNext may have something to do before the stream's next operation. `shows`: the
+  // operation is visible (the host may see its effects without a call).
   bool Concern(const StreamState* stream, bool shows = false) const {
     return stream->promises.load(std::memory_order_relaxed) !=
                count_.load(std::memory_order_relaxed) ||
            (shows && is_open_.load(std::memory_order_relaxed));
   }
-  // The stream's next operation comes behind what is promised on others. If it shows, it may wait
-  // for the program: what is promised on the stream itself gets its event before.
+  // Orders the stream's next operation behind what is promised on other streams. A visible
+  // operation may wait for the program: what is promised on its own stream gets its event first.
   void BeforeNext(StreamState* stream, bool shows);
 
-  // What is promised and goes on.
+  // Promised work that is not complete.
   const UseList& Open();
   using Awaited = std::vector<std::pair<Use, CUevent>>;
-  // The driver's free waits for its own context alone: of others what waits for the program is left
-  // out.
+  // Without work of other contexts that waits for the program: the driver's free ignores it.
   Awaited EventsOf(const UseList& uses, CUcontext context);
-  // Without the lock.
+  // Called without the state lock.
   static void Await(const Awaited& awaited, bool any_captures);
 
-  // Work is enqueued, perhaps of no job's. The jobs that begin later do not know it: true once for
-  // each of those.
+  // Work was enqueued, perhaps before any job: TakeUnseenWork is true once per later job.
   static void WorkIsUnseen() {
     if (!any_work.load(std::memory_order_relaxed)) any_work.store(true, std::memory_order_relaxed);
   }

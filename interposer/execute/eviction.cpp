@@ -16,16 +16,15 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// How long to hope, with nothing under way, that other threads' calls end or that the driver
-// changes its mind.
+// With nothing under way: how long to wait for other calls to end, or for the driver.
 constexpr std::uint64_t kRoomPatienceNs = 10'000'000'000;
 constexpr std::int64_t kHeldBackPauseNs = 500'000;
 
 }  // namespace
 
-// Tries `take_now`, frees what can be freed, starts evictions, awaits the first completion, and
-// again. Gives up when nothing is under way and no call in progress holds memory that could move
-// afterwards, or when the driver keeps refusing what should be there.
+// Repeats: try `take_now`, free what can be freed, start evictions, await the first completion.
+// Gives up when nothing is under way and no call in progress holds memory that could move later.
+// Also gives up when the driver keeps refusing memory that should be there.
 bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   AwaitPrefetches(cause);
   bool must_prepare, must_park;
@@ -64,7 +63,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       if (next.empty() && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
         if (state_.residency.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
-        // What was busy a moment ago may be done by now; then there is more to be had.
+        // What was busy a moment ago may be idle by now: then more can be evicted.
         if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
         continue;
       }
@@ -78,8 +77,8 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
   }
 }
 
-// What was freed before may be enough once its work is done: then nothing leaves, and no mapping
-// that is in use changes. False when it is not enough, or its work waits for the program.
+// Freed memory may be enough once its work is done. Then nothing is evicted, and no mapping in use
+// changes. False when it is not enough, or when its work waits for the program.
 bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   for (;;) {
     Waits::Awaited next;
@@ -97,8 +96,7 @@ bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool
   }
 }
 
-// What the plan has asked for is given memory before anything behind it. Nothing is sent away for
-// it: where nothing is under way that frees memory, it is waited for no longer.
+// Nothing is evicted for prefetches. The wait ends when nothing under way can free memory.
 void Eviction::AwaitPrefetches(StallCause cause) {
   if (!state_.executor.HasPending() || CapturesGoOn()) return;
   for (;;) {
@@ -148,12 +146,12 @@ void Eviction::GiveBackWhatIsFreed() {
   state_.residency.GiveBackWhatIsFreed();
 }
 
-// What was busy when it was freed is idle by now.
+// Memory that was busy when it was freed is idle by now.
 void Eviction::GiveBackSpare() {
   if (!gives_back_) return;
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  if (state_.locks.TryLockMaking()) {  // who makes memory needs the slabs where they are
+  if (state_.locks.TryLockMaking()) {  // a thread that makes memory needs the slabs in place
     GiveBackSpareSlabs();
     state_.locks.UnlockMaking();
   }
@@ -161,8 +159,6 @@ void Eviction::GiveBackSpare() {
   state_.residency.GiveBackSpare(Residency::After::kWait);
 }
 
-// A bare free would have waited: much that is freed and busy is awaited before more is created
-// beside it.
 void Eviction::AwaitSpare(size_t size_bytes) {
   if (!gives_back_ || CapturesGoOn()) return;
   for (;;) {
@@ -177,8 +173,7 @@ void Eviction::AwaitSpare(size_t size_bytes) {
   }
 }
 
-// Other calls, which let go of what they name, and waits for the program, behind which memory may
-// be freed; and a budget that is about to be another one.
+// From other calls that end, from streams that wait for the program, or with the next budget.
 bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
   if (MonotonicNs() >= deadline_ns) return false;
   return state_.budget.IsHeld() || state_.calls.locked > 0 || calls::OthersInProgress() ||
@@ -193,7 +188,6 @@ bool Eviction::StartMakingRoom(size_t bytes) {
                                                      : Residency::LeaveFirst::kLeastRecentlyUsed);
 }
 
-// What frees memory, or nothing.
 Waits::Awaited Eviction::NextToFree() {
   const FirstUses next = state_.residency.NextToAwait();
   return waits_.WithEvents(next.empty() ? FirstUses(state_.slabs.NextToAwait()) : next);

@@ -1,12 +1,10 @@
 // How a job gets memory when none is free: it frees, evicts and waits, in that order.
 //
-// Called by the classes behind JobMemory on the program's threads; with the making lock held where
-// memory is made.
+// Called by the classes behind JobMemory on the program's threads.
 //
 // Invariants
-//  1. Nothing is evicted while it may be used unseen (Parking), nor for what a plan asks for ahead
-//  of need.
-//  2. The wait ends: when memory is there, or when nothing is under way that could free any.
+//  1. Nothing is evicted while it may be used unseen (Parking). Nothing is evicted for a prefetch.
+//  2. The wait ends: when there is memory, or when nothing is under way that could free any.
 #pragma once
 
 #include <cstddef>
@@ -24,26 +22,24 @@ class Eviction {
   Eviction(JobState& state, Waits& waits, Parking& parking)
       : state_(state), waits_(waits), parking_(parking) {}
 
-  // True when `take_now` is. It is called with the state lock held.
+  // True when `take_now` is. `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // The same with what was freed before alone: nothing leaves.
+  // The same from freed memory alone: nothing is evicted.
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // What the plan has asked for is given memory before anything behind it.
+  // Gives the plan's prefetches their memory before any later request.
   void AwaitPrefetches(StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
 
-  // One more slab for small allocations of that size.
   CUresult AddSlab(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // There is no budget: what is freed goes back to the device, at the latest after a wait of the
-  // program (spare_memory.h).
+  // Without a budget freed memory goes back to the device (spare_memory.h).
   void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // A bare free would have waited: much that is freed and busy is awaited before more is created
-  // beside it.
+  // The driver's free would have waited. Where much freed memory is busy, this waits for it before
+  // more memory is created beside it.
   void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

@@ -19,7 +19,7 @@ Range* Executor::Find(std::uint64_t allocation) const {
   return at == by_id_.end() ? nullptr : at->second;
 }
 
-// What is on its way out stays.
+// A range that is still leaving stays.
 void Executor::AskFor(const PlanStep::Allocations& allocations) {
   if (residency_->parking()) return;
   for (const std::uint64_t allocation : allocations) {
@@ -39,7 +39,7 @@ bool Executor::IsAskedFor(std::uint64_t allocation) const {
   return std::find(queue_.begin(), queue_.end(), allocation) != queue_.end();
 }
 
-// Something has completed since the last time.
+// Whether anything has completed or been freed since the last time.
 bool Executor::HasNewMemory() {
   timeline_->Poll();
   const std::uint64_t progress = timeline_->SumCompleted() + counters_->frees + 1;

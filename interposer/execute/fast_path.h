@@ -1,7 +1,7 @@
-// Whether calls may use an allocation without taking the lock, and which uses they left meanwhile.
+// Whether calls may use an allocation without the lock, and which uses such calls have left.
 //
-// IsOpenFor and both Notes are called on any thread, on the launch path; the others with the state
-// lock held. Why this is safe: Note [Fast path] in calls.h.
+// IsOpenFor, Expect and both Notes are called on any thread, on the launch path. Everything else
+// needs the state lock. Why this is safe: Note [Fast path] in calls.h.
 #pragma once
 
 #include <atomic>
@@ -19,19 +19,19 @@ class FastPath {
   }
   void Close() { open_for_.store(kNobody, std::memory_order_seq_cst); }
   void OpenForAll() { open_for_.store(kAll, std::memory_order_seq_cst); }
-  // For a stream that is ordered behind all that the allocation's users must wait for.
+  // For a stream that is ordered behind everything that the allocation's users must wait for.
   void OpenFor(std::uint64_t stream_serial) {
     open_for_.store(stream_serial, std::memory_order_seq_cst);
   }
 
  private:
   static constexpr std::uint64_t kNobody = 0;
-  static constexpr std::uint64_t kAll = 1;  // no stream's serial number
+  static constexpr std::uint64_t kAll = 1;  // not a stream's serial number
   std::atomic<std::uint64_t> open_for_{kNobody};
 };
 
-// The last use on each of some streams, each in a cache line of its own: threads that launch on
-// streams of their own write to none that another one writes to.
+// The last use on each of several streams. Each stream has its own cache line: threads that launch
+// on different streams write to no common line.
 class RecentUses {
  public:
   void Note(Use use) {
@@ -42,7 +42,7 @@ class RecentUses {
     }
     if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
   }
-  // A Note of this stream is about to come: what it writes may be fetched meanwhile.
+  // A Note of this stream follows: prefetches the line that it will write.
   void Expect(const StreamState* stream) const {
     for (int i = 0; i < kStreams; ++i) {
       const StreamState* const seen = streams_[i].load(std::memory_order_relaxed);
@@ -50,9 +50,8 @@ class RecentUses {
       if (!seen || seen == stream) return;
     }
   }
-  // Only while no call can note any more: the fast path is closed, and no call names the
-  // allocation. False when there were uses on more streams than are kept: then anything enqueued
-  // anywhere may be one.
+  // Call it only when no call can note a use any more: the fast path is closed and no call names
+  // the allocation. False when more streams used it than are kept: then any work may be a use.
   bool MoveTo(UseList* uses) {
     for (int i = 0; i < kStreams; ++i) {
       StreamState* const stream = streams_[i].load(std::memory_order_relaxed);
@@ -74,16 +73,16 @@ class RecentUses {
     while (seen < to && !value->compare_exchange_weak(seen, to)) {
     }
   }
-  std::atomic<StreamState*> streams_[kStreams] = {};  // written once each
+  std::atomic<StreamState*> streams_[kStreams] = {};  // each is set once, until MoveTo
   std::atomic<bool> crowded_{false};
   Last last_[kStreams];
 };
 
-// The streams whose calls have named it lately, for memory of which there is too much for more: a
-// stream that goes on writes nothing.
+// The streams whose calls have named an allocation lately. For slab blocks, which are too many for
+// RecentUses. A stream that is already noted writes nothing.
 class RecentUsers {
  public:
-  // Between the call's Enter and its Leave.
+  // Called between the call's Enter and its Leave.
   void Note(StreamState* user) {
     for (std::atomic<StreamState*>& stream : streams_) {
       StreamState* seen = stream.load(std::memory_order_relaxed);
@@ -92,8 +91,8 @@ class RecentUsers {
     }
     if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
   }
-  // As of the recent uses. All that their streams have been given may be uses; `stays` is noted
-  // further on: its call goes on.
+  // As RecentUses::MoveTo. Everything issued on a noted stream may be a use. `stays` remains noted,
+  // because its call is in progress.
   bool MoveTo(UseList* uses, const StreamState* stays) {
     for (std::atomic<StreamState*>& stream : streams_) {
       StreamState* const user = stream.load(std::memory_order_relaxed);

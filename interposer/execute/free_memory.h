@@ -1,15 +1,15 @@
-// How much memory a program is told to be free. (docs/decisions/0010-what-free-memory-means.md)
+// How much free memory a program is shown. (docs/decisions/0010-what-free-memory-means.md)
 //
 // Called by JobView. Pure.
 //
-// A program's device has as many bytes as its budget, and it can be given more, kept on the host.
-// Free memory is exact while no more than half of the budget is used. From there on it falls in
-// proportion to what can still be given, and reaches nothing when that does.
+// A program's device has as many bytes as its budget. The program can be given more, kept on the
+// host. Free memory is exact while at most half of the budget is used. Beyond that it falls in
+// proportion to what can still be given, and both reach zero together.
 //
 // Invariants
-//  1. An allocation of what is free is granted.
-//  2. It is never more than the budget, and nothing only where nothing more would be granted.
-//  3. Each allocation makes it less, each free more.
+//  1. An allocation as large as the free memory is granted.
+//  2. It is never more than the budget, and zero only where nothing more would be granted.
+//  3. Each allocation lowers it, each free raises it.
 #pragma once
 
 #include <algorithm>
@@ -21,8 +21,8 @@ struct GivenMemory {
   std::size_t budget_bytes = 0;
   std::size_t used_bytes = 0;
   std::size_t most_bytes =
-      0;  // that allocations can be given in all; the budget where nothing may leave it
-  std::size_t largest_bytes = 0;  // that one more allocation can be given
+      0;  // for all allocations together; the budget where nothing may be evicted
+  std::size_t largest_bytes = 0;  // of one more allocation
 };
 
 inline std::size_t FreeMemoryOf(const GivenMemory& given) {

@@ -13,8 +13,8 @@ using driver::CurrentContext;
 using driver::Driver;
 using driver::RelaxedCapture;
 
-// What another device or process works on is in nobody's statistics here: then all of it shows.
-// While a stream captures its context cannot be waited for.
+// Use by other devices and processes is not recorded here: with such users all unfinished work
+// counts as visible. While a stream captures, its context cannot be waited for.
 void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
   const bool all = state_.HasPeers() || VisibleWork::shows_everything();
@@ -30,8 +30,8 @@ void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
   DeferredWaits::Await(awaited, CapturesGoOn());
 }
 
-// A free implies a wait. It is left out where the uses of the memory that is freed, and of that
-// which serves anew, are known.
+// The driver's free waits. Ours need not, where the uses of the freed memory and of reused memory
+// are known. They are unknown while the job parks.
 void FreeWaits::AwaitBeforeFree() {
   UseList unfinished;
   std::vector<CUevent> events;
@@ -46,7 +46,7 @@ void FreeWaits::AwaitBeforeFree() {
     waits_.Await(unfinished.items()[i], events[i], StallCause::kIdle);
 }
 
-// A capturing stream's next operation is written down in a graph.
+// A capturing stream's next operation only goes into a graph.
 void FreeWaits::KeepPromises(StreamName stream) {
   const StreamState* const known = state_.timeline.Known(stream);
   if (known && !state_.promises.Concern(known)) return;

@@ -1,8 +1,7 @@
-// Ranges that the application has freed and that are still mapped: by age, to be retired, and by
-// size, to serve anew.
+// Freed ranges that keep their addresses: by age, for retirement, and by size, for reuse.
 //
-// Called by residency with the state lock held. Owns nothing.
-// Cost: adding, removing and finding by size are a few loads, however many ranges there are.
+// Called by residency with the state lock held. Owns nothing. Cost: adding, removing and finding by
+// size are a few loads, however many ranges there are.
 #pragma once
 
 #include <array>
@@ -12,7 +11,6 @@
 
 namespace spillway::interposer {
 
-// Ranges linked through one of their links, oldest first.
 template <RangeLink Range::*kLink>
 class RangeList {
  public:
@@ -44,7 +42,7 @@ class FreedRanges {
     by_age_.Remove(range);
     SizeOf(range->size_bytes).Remove(range);
   }
-  // The oldest of exactly that size that `accepts` likes, or null.
+  // The oldest range of exactly that size that `accepts` allows, or null.
   template <class Accepts>
   Range* FindOfSize(size_t bytes, Accepts accepts) {
     using List = RangeList<&Range::by_size>;

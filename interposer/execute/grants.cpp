@@ -52,7 +52,7 @@ void Grants::FollowSchedule() {
   if (schedule_.Launched(&bytes)) SetBudget(bytes);
 }
 
-// Calls that make memory see it at once: nothing is added to what is too much.
+// Calls that make memory see the new budget at once, so an excess does not grow.
 void Grants::ChangeBudget(size_t bytes, std::uint64_t held_until_ns) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);

@@ -1,12 +1,10 @@
-// What the agent grants, as it changes while the job runs: the budget, host memory, and the job's
-// part of the link.
+// What the agent grants while the job runs: budget, host memory, and share of the link.
 //
-// Called by the lease's and the shrink's threads, by tests, and by launches for a schedule of
-// tests. The budget itself is in BudgetAccount, host memory in HostGrant.
+// Called by the lease and shrink threads, by tests, and by launches that follow a test's schedule.
+// The budget itself is in BudgetAccount, host memory in HostGrant.
 //
 // Invariants
-//  1. Calls that make memory see a new grant at once; what is held beyond it goes in MeetBudget, or
-//  as calls take it away.
+//  1. Calls that make memory see a new grant at once. MeetBudget, or later calls, evict the excess.
 #pragma once
 
 #include <atomic>
@@ -29,20 +27,17 @@ class Grants {
       : state_(state), recording_(recording), parking_(parking), eviction_(eviction) {}
 
   size_t budget_bytes() const { return state_.budget.bytes(); }
-  // The budget is another one from now on; what is held beyond it stays until MeetBudget, or until
-  // calls take it away. Waits for nothing.
+  // Changes the budget without waiting. What is held beyond it stays for now.
   void GrantBudget(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
-  // Likewise, but only until the next one, which is near: who needs more waits for that, until then
-  // at the latest (of MonotonicNs).
+  // The same, but only until the next budget, which is near. A call that needs more waits for that
+  // one, at the latest until `until_ns` (MonotonicNs).
   void HoldBudget(size_t bytes, std::uint64_t until_ns) SPILLWAY_EXCLUDES(kStateLock);
-  // Returns when the budget is met, or when nothing more can be done for that at the moment: then
-  // calls go on to take memory away until it is.
+  // Returns when the budget is met, or when only later calls can go on evicting for it.
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);  // both
+  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);  // grants and meets
 
-  // What the agent grants beside the budget. Host memory: never more than the launcher allows, and
-  // never less than what has been granted to the program needs. The link: thousandths, for the
-  // planner.
+  // What the agent grants beside the budget. Host memory: at most what the launcher allows, and at
+  // least what memory granted to the program needs. The link: thousandths, for the planner.
   void SetHostLimit(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   size_t own_host_limit_bytes() const { return state_.host_grant.own_limit_bytes(); }
 
@@ -53,11 +48,9 @@ class Grants {
   bool JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // For tests: the budget at certain launches (lease/budget_schedule.h). Before the first
-  // allocation.
+  // For tests, before the first allocation: the budget at certain launches.
   void Schedule(BudgetSchedule schedule) { schedule_ = std::move(schedule); }
   void FollowSchedule() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // There is no budget: freed memory goes back to the device (spare_memory.h).
   void GiveBackWhatIsFreed() { eviction_.GiveBackWhatIsFreed(); }
   bool has_schedule() const { return !schedule_.empty(); }
 

@@ -8,7 +8,7 @@ void HeldRanges::Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) {
   if (found && found->kind == AllocationKind::kRange) holds_.Add(owner, AsRange(found), why);
 }
 
-// What used the range through its holder is not known: anything that is enqueued may.
+// Uses through the holder are unknown: anything enqueued may be one.
 void HeldRanges::EndHold(Holds::Held held) {
   const StateLock lock(state_.locks);
   if (Range* const range = holds_.End(held)) range->uses.Merge(state_.timeline.Unfinished());

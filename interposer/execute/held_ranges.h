@@ -1,5 +1,5 @@
-// Ranges that stay where they are on the device until their owner's hold ends (holds.h): a texture
-// object's, say, or a handle's.
+// Ranges that stay in place on the device until their owner's hold ends (holds.h). An owner is, for
+// example, a texture object or a handle.
 //
 // Called by the hooks on any thread.
 #pragma once
@@ -15,13 +15,12 @@ class HeldRanges {
  public:
   explicit HeldRanges(JobState& state) : state_(state) {}
 
-  // From now on the range stays where it is, on the device, until the owner's hold ends (holds.h).
-  // To be called between Begin and End of a call that names the address; small allocations stay
-  // anyway.
+  // Keeps the range in place, on the device, until the owner's hold ends. Call it between Begin and
+  // End of a call that names the address. Small allocations stay anyway.
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);
-  // The same in two steps, for owners whose number may be another's as soon as they are destroyed.
+  // EndHold in two steps, for owners whose number may be reused as soon as they are destroyed.
   Holds::Held TakeHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
   void PutHoldBack(std::uint64_t owner, Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);
 

@@ -1,12 +1,11 @@
-// Who holds which range where it is: a texture object, say, from its creation to its destruction.
+// Which owner (a texture object, for example) holds which range in place.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the entries; a range that
-// was freed meanwhile has another life number, and its holds end by themselves.
+// Called by the classes behind JobMemory with the state lock held. Owns the entries. A range that
+// was freed meanwhile has another life number, so its holds end by themselves.
 //
 // Invariants
-//  1. range->holds is the number of entries, taken ones included, that name the range in its
-//  present life.
-//  2. An owner holds at most one range; a new hold ends its former one.
+//  1. range->holds counts the entries, taken ones included, of the range in its present life.
+//  2. An owner holds at most one range: a new hold ends its former one.
 #pragma once
 
 #include <cstdint>
@@ -31,13 +30,13 @@ class Holds {
     ++range->holds;
   }
 
-  // What one owner holds; no range: nothing.
+  // One owner's hold. Without a range there is none.
   struct Held {
     Range* range = nullptr;
     std::uint32_t life = 0;
   };
 
-  // The owner is unknown from now on; what it held stays held until End or PutBack.
+  // Forgets the owner. Its range stays held until End or PutBack.
   Held Take(std::uint64_t owner) {
     const auto at = held_.find(owner);
     if (at == held_.end()) return {};
@@ -47,11 +46,11 @@ class Holds {
   }
   void PutBack(std::uint64_t owner, Held held) { held_[owner] = held; }
 
-  // The range that nobody holds any more; null when there is none, or it was freed.
+  // The range whose last hold has ended; null when there is none, or when it was freed.
   Range* End(std::uint64_t owner) { return End(Take(owner)); }
   Range* End(Held held) {
     if (!held.range || held.range->life != held.life || --held.range->holds > 0) return nullptr;
-    if (held.range->unmovable == Unmovable::kNo) return nullptr;  // freed, and not yet anew
+    if (held.range->unmovable == Unmovable::kNo) return nullptr;  // freed, and not yet reused
     counters_->UnmovableFor(held.range->unmovable).bytes -= held.range->size_bytes;
     held.range->unmovable = Unmovable::kNo;
     return held.range;

@@ -11,12 +11,12 @@ using base::MonotonicNs;
 
 namespace {
 
-// How long an allocation hopes that the agent grants more host memory (others have two seconds to
-// give it back, unless the operator says otherwise), and for how long it does not hope again after
-// that.
+// How long an allocation waits for the agent to grant more host memory. Other jobs have two seconds
+// to give memory back, unless the operator says otherwise. After a refusal, allocations do not wait
+// again for kHopelessNs.
 constexpr std::uint64_t kGrantPatienceNs = 3'000'000'000;
 constexpr std::uint64_t kShortGrantPatienceNs =
-    200'000'000;  // of a job that does without at no cost to others
+    200'000'000;  // of a job that can use ordinary memory
 constexpr std::uint64_t kHopelessNs = 10'000'000'000;
 constexpr std::int64_t kShortestPauseNs = 500'000;
 constexpr std::int64_t kLongestPauseNs = 16'000'000;
@@ -30,7 +30,7 @@ size_t HostGrant::BytesFor(size_t wanted_bytes, size_t largest_bytes) const {
   return wanted_bytes <= budget_bytes ? 0 : wanted_bytes - budget_bytes + 2 * largest_bytes;
 }
 
-// What an iteration gives back at its end the next one wants again.
+// The next iteration wants again what this one frees at its end, so the peak is expected.
 void HostGrant::UpdateLimits(size_t more_bytes) {
   const Counters& counters = *parts_.counters;
   parts_.pool->SetLimits(
@@ -50,10 +50,10 @@ bool HostGrant::HasRoomFor(size_t size_bytes) {
       BytesFor(parts_.counters->wanted_bytes + size_bytes, std::max(largest_bytes_, size_bytes)));
 }
 
-// What the agent does not grant lies in ordinary memory, as far as the launcher allows and the node
-// has it: nobody else bounds what all jobs together put there. What is parked cannot, as only
-// memory that the driver made can be mapped at device addresses: that is pinned beyond the quota,
-// and the agent hears of it like of all that is pinned.
+// Evicted memory without a grant lies in ordinary memory, as far as the launcher allows and the
+// node has it. Nothing else bounds what all jobs together put there. Parked memory cannot be
+// ordinary: only memory that the driver made can be mapped at device addresses. It is pinned beyond
+// the quota and reported to the agent, like all pinned memory.
 bool HostGrant::MayHold(size_t bytes) {
   if (bytes <= limit_bytes_) return true;
   if (bytes > own_limit_bytes_) return false;
@@ -62,8 +62,7 @@ bool HostGrant::MayHold(size_t bytes) {
 }
 
 size_t HostGrant::MayHoldBytes() {
-  constexpr size_t kMostBytes = size_t{1}
-                                << 50;  // no node has more, and a limit may be the largest number
+  constexpr size_t kMostBytes = size_t{1} << 50;  // no node has more, and a limit may be SIZE_MAX
   size_t bytes = limit_bytes_;
   if (bytes < own_limit_bytes_) {
     const size_t held_bytes = parts_.pool->pinned_bytes() + parts_.pool->ordinary_bytes();
@@ -78,8 +77,8 @@ bool HostGrant::Lacks(size_t size_bytes) {
   return needed_bytes > limit_bytes_ && needed_bytes <= own_limit_bytes_;
 }
 
-// The agent hears that more is wanted, by a job that is not idle, and grants it if there is more.
-// Others give it back meanwhile: asking ever more seldom, this thread sleeps.
+// Notifies the agent that a job that is not idle wants more. The agent grants it if there is more,
+// or once others have given it back. Meanwhile this thread sleeps, and asks ever less often.
 void HostGrant::Await(size_t size_bytes) {
   const base::ScopedCount call(&parts_.calls->for_memory);
   std::int64_t pause_ns = kShortestPauseNs;

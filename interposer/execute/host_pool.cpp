@@ -6,8 +6,7 @@
 
 namespace spillway::interposer {
 
-// Of exactly that size: a job has few sizes, and a larger buffer's rest would be lost under the
-// limit.
+// Of exactly that size: a larger buffer's rest would count against the limit, unused.
 bool HostPool::Take(size_t bytes, HostBuffer* out) {
   const auto fits = [&](const HostBuffer& buffer) { return Serves(buffer, bytes); };
   return TakeFree(fits, out) || TakeFromSlab(bytes, out) || Pin(bytes, out);
@@ -38,7 +37,7 @@ bool HostPool::TakeFree(Accepts accepts, HostBuffer* out) {
   return true;
 }
 
-// Free buffers of other sizes are put back into their slabs before more of these are mapped.
+// Free buffers of other sizes go back to their slabs before more slabs are mapped.
 bool HostPool::TakeFromSlab(size_t bytes, HostBuffer* out) {
   if (NeedsMapping()) return false;
   std::byte* data = slabs_.Take(bytes);
@@ -90,7 +89,7 @@ void HostPool::UnpinIdle(Goes goes) {
   free_.erase(std::remove_if(free_.begin(), free_.end(), unpin), free_.end());
 }
 
-// Our own memory first: the agent's serves buffers of any size.
+// Own memory goes first: the agent's slabs serve buffers of any size.
 void HostPool::UnpinForRoom(size_t bytes) {
   const auto is_short = [&] { return pinned_bytes() + bytes > limit_bytes(); };
   UnpinIdle([&](const HostBuffer& buffer) { return is_short() && !slabs_.Owns(buffer.data); });
@@ -100,7 +99,7 @@ void HostPool::UnpinForRoom(size_t bytes) {
   LikeSlabs();
 }
 
-// Where a slab has room for such a buffer, our own pinned memory is given up for it.
+// Own pinned memory is given up where a slab has room for such a buffer.
 void HostPool::Give(HostBuffer* buffer) {
   HostBuffer given = std::move(*buffer);
   *buffer = HostBuffer{};
@@ -157,7 +156,7 @@ bool HostPool::MakeOrdinary(HostBuffer* buffer) {
   return true;
 }
 
-// A copy may begin in it at once.
+// A copy may begin in the new buffer at once.
 bool HostPool::MakePinned(HostBuffer* buffer) {
   HostBuffer pinned;
   if (buffer->is_pinned || !timeline_->AllDone(&buffer->busy) || !TakeIdle(buffer->bytes, &pinned))
@@ -173,7 +172,7 @@ void HostPool::MustMap(bool must_map) {
   LikeSlabs();
 }
 
-// As much as is expected to be away, as far as our own memory leaves room for it.
+// Asks for what is expected to be evicted, as far as own memory leaves room for it.
 void HostPool::LikeSlabs() {
   const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;

@@ -1,25 +1,19 @@
-// Pinned host memory for data that is away from the device: in slabs of the node's pool where an
-// agent lends some, else our own.
+// Pinned host memory for evicted data: slabs that the agent lends, else our own.
 //
-// Called by residency with the state lock held. Owns the pinned buffers that are not lent to a
-// range.
+// Called by residency with the state lock held. Owns the buffers that no range has.
 //
 // Invariants
-//  1. Bytes pinned in all, slabs as a whole, never rise beyond the limit; a limit that became less
-//  is met as buffers come back. The
-//     limit is what the agent grants, but at least what is on its way in and out; while buffers
-//     must be mappable, at least what the job cannot do without.
-//  2. A buffer given back may still be read or written by a copy under way: `busy` says which;
-//  whoever takes it
-//     orders its own copy after that.
-//  3. Buffers of our own can be mapped at device addresses (host_memory.h) as long as the driver
-//  has such memory; from its first
-//     refusal on they are only pinned. Slabs cannot: while buffers must be mappable none is cut
-//     from a slab.
-//  4. Nothing waits for the agent: what it has not lent yet is pinned by ourselves; what it does
-//  not grant lies in ordinary memory,
-//     which no copy uses as long as there is pinned memory for the moment of the copy
-//     (MakeOrdinary, MakePinned).
+//  1. Pinned bytes, with slabs counted whole, never rise beyond the limit. A limit that shrank is
+//     met as buffers come back. The limit is the agent's grant, but at least what is being evicted
+//     and restored. While buffers must be mappable, it is at least what the job cannot do without.
+//  2. A copy may still use a buffer that was given back: its next owner orders its own copy behind
+//     `busy`.
+//  3. Own buffers can be mapped at device addresses (host_memory.h) until the driver first refuses
+//     such memory. From then on they are only pinned. Slabs cannot be mapped: while buffers must be
+//     mappable, none is cut from a slab.
+//  4. Nothing waits for the agent. Memory that it has not lent yet is pinned by us. Memory that it
+//     does not grant lies in ordinary memory. Copies avoid ordinary memory while there is pinned
+//     memory for the moment of the copy (MakeOrdinary, MakePinned).
 // Errors: Take answers false when the limit is reached or the driver cannot pin more.
 #pragma once
 
@@ -46,9 +40,9 @@ class HostPool {
         mappable_(mappable) {}
 
   bool Take(size_t bytes, HostBuffer* out);
-  // One that no copy keeps busy.
+  // A buffer that no copy keeps busy.
   bool TakeIdle(size_t bytes, HostBuffer* out);
-  // The same, and it can be mapped at device addresses, whatever buffers must be as a rule.
+  // The same, mappable at device addresses even where MustMap is off.
   bool TakeMappable(size_t bytes, HostBuffer* out);
   void Give(HostBuffer* buffer);
   // The first copy that keeps a free buffer busy; null stream when there is none.
@@ -57,21 +51,19 @@ class HostPool {
 
   struct Limits {
     size_t granted_bytes = 0;
-    size_t needed_bytes = 0;    // for what is away and on its way
-    size_t moving_bytes = 0;    // of it, for what is on its way in and out
+    size_t needed_bytes = 0;    // for evicted ranges and those on their way
+    size_t moving_bytes = 0;    // of it, for those on their way in and out
     size_t expected_bytes = 0;  // likely to be needed later
     bool operator==(const Limits&) const = default;
   };
   void SetLimits(const Limits& limits);
-  // A buffer that no copy keeps busy from pinned into ordinary memory, where others are in need of
-  // its place, and back. False, and nothing has changed, where there is no memory.
+  // Moves an idle buffer from pinned to ordinary memory, where others need its place, and back.
+  // False, with nothing changed, where there is no memory.
   bool MakeOrdinary(HostBuffer* buffer);
   bool MakePinned(HostBuffer* buffer);
-  // Whether buffers that are taken from now on must be such that they can be mapped at device
-  // addresses, if there are any.
+  // Whether buffers taken from now on must be mappable at device addresses, if there are any such.
   void MustMap(bool must_map);
 
-  // Whether new buffers can be mapped at device addresses.
   bool mappable() const { return mappable_; }
   size_t limit_bytes() const;
   size_t pinned_bytes() const { return own_bytes_ + slabs_.bytes(); }
@@ -104,7 +96,7 @@ class HostPool {
   Limits limits_;
   bool mappable_;
   bool must_map_ = false;
-  bool takes_mappable_ = false;  // for the moment of a TakeMappable
+  bool takes_mappable_ = false;  // during a TakeMappable
   std::vector<HostBuffer> free_;
   size_t own_bytes_ = 0;
   size_t pinned_peak_bytes_ = 0;

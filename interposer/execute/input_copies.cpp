@@ -13,14 +13,12 @@ using driver::Driver;
 
 namespace {
 
-constexpr std::size_t kLeastGain = 4;  // what is dropped has so many times the bytes that are saved
-// What is saved stays on the device: no more than this part of the budget, or a granule.
+constexpr std::size_t kLeastGain = 4;  // dropped bytes per saved byte, at least
+// Saved bytes stay on the device: at most this part of the budget, or a granule.
 constexpr std::size_t kShare = 16;
 
 }  // namespace
 
-// The caller makes sure that no call in progress of this thread uses memory; the block's next user
-// stands behind the copy. False when what is dropped has to be made instead.
 bool InputCopies::Save(SlabBlock* input) {
   SlabBlock* const copy = MemoryForCopy(input->requested_bytes);
   if (!copy) return false;
@@ -30,7 +28,7 @@ bool InputCopies::Save(SlabBlock* input) {
   return moved;
 }
 
-// A block that is nobody's but ours. Null when there is no memory for it.
+// A block of the job's own. Null when there is no memory for it.
 SlabBlock* InputCopies::MemoryForCopy(size_t bytes) {
   for (;;) {
     {
@@ -49,7 +47,7 @@ SlabBlock* InputCopies::MemoryForCopy(size_t bytes) {
   }
 }
 
-// Of what is dropped: other records of the block have ended. All of them, or none.
+// Moves all records of the block or none. All make dropped ranges: the others have ended.
 bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
   base::InlineVector<RecomputeRecord*, 8> records;
   std::vector<RecordedLaunch> launches;
@@ -61,7 +59,7 @@ bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
     if (!launches.back().Move(from->base, from->base + from->size_bytes, to->base)) return false;
     records.push_back(record);
   }
-  if (records.empty()) return false;  // another thread has freed what they made
+  if (records.empty()) return false;  // another thread has freed their outputs
   StreamState* const stream = replays_.StreamForReplay(nullptr);
   state_.residency.OrderBehind(from, stream);
   state_.residency.OrderBehind(to, stream);
@@ -77,7 +75,7 @@ bool InputCopies::MoveRecords(SlabBlock* from, SlabBlock* to) {
     records[i]->launch = std::move(launches[i]);
     state_.recompute_records.Exchange(records[i], from, to);
   }
-  to->free_is_due = true;  // as soon as no record reads it
+  to->free_is_due = true;  // freed as soon as no record reads it
   if (from->free_is_due) frees_.GiveBack(from, state_.timeline.Unfinished());
   return true;
 }

@@ -1,12 +1,12 @@
-// Small memory that records read, and that the program writes anew: its former bytes are saved.
+// Saves the old bytes of small memory that records read and the program is about to overwrite.
 // (Note [Recompute records] in recompute_record.h)
 //
-// A layer's filter or scale is some kilobytes, and what is made from it some megabytes: rather than
-// make all of that, and copy it out, before an optimiser changes the filter, its bytes are copied
-// within the device, and the records read the copy from then on.
+// A layer's filter or scale has some kilobytes, and what is made from it some megabytes. Before an
+// optimiser changes the filter, all of that would have to be recomputed and offloaded. Instead the
+// filter is copied within the device, and the records read the copy.
 //
-// Called by JobCalls on the thread of the call, with the making lock held. Owns nothing: a copy is
-// a block of its own, which is given back when no record reads it (deferred_frees.h).
+// Called by LockedCalls on the thread of the call, with the making lock held. Owns nothing: a copy
+// is a block, given back when no record reads it (deferred_frees.h).
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ class InputCopies {
   InputCopies(JobState& state, Eviction& eviction, DeferredFrees& frees, Replays& replays)
       : state_(state), eviction_(eviction), frees_(frees), replays_(replays) {}
 
-  // No call in progress of this thread uses memory; the block's next user stands behind the copy.
-  // False when what is dropped has to be made instead.
+  // No call of this thread holds memory meanwhile. The block's next user is ordered behind the
+  // copy. False when the dropped ranges must be recomputed instead.
   bool Save(SlabBlock* input) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

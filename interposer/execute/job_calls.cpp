@@ -11,7 +11,7 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// It may write what no call shows.
+// It may write memory that it does not name.
 bool IsUndocumented(const TouchSet& set, Effect effect) {
   return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
 }
@@ -63,9 +63,9 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   state_.recorder.Settle();
 }
 
-// Looks may begin, and a full scan prove the job, between the question whether to look and the
-// beginning of the call; once it has begun there is no full scan. Then it begins anew, as one that
-// awaits a look. So with what it finds in memory of the host's.
+// Before the call begins, the decision whether to scan this launch may get outdated: scans start,
+// or a full scan proves the job. Then the call begins anew, now awaiting a scan. Once a call has
+// begun no full scan runs. Reads of host memory are decided likewise.
 CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect effect,
                                TouchSet* set) {
   for (;;) {
@@ -85,8 +85,7 @@ CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect e
   }
 }
 
-// What a launch names that lies in no allocation leads to those beside it. (Note [Beside an
-// allocation] in ledger/ledger.h)
+// A launch's stray addresses count as well. (Note [Beside an allocation] in ledger/ledger.h)
 void JobCalls::AddBeside(Addresses* addresses) const {
   const size_t named = addresses->size();
   for (size_t i = 0; i < named; ++i) {
@@ -102,15 +101,13 @@ bool JobCalls::MustWithdraw(Effect effect, const TouchSet& set) const {
   return lacks_scan || (effect == Effect::kLaunches && !set.reads_host && parking_.reads_host());
 }
 
-// The call is not made.
 void JobCalls::Withdraw(TouchSet* set) {
   set->at_once ? calls::Leave(set->ranges.size()) : locked_calls_.WithdrawLocked(set);
   set->ranges.clear();
   set->at_once = false;
 }
 
-// The call lets go of its memory meanwhile: who makes memory waits for calls, and none waits for
-// who makes memory.
+// The call lets go of its memory: threads that make memory wait for calls, never vice versa.
 CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
                                        TouchSet* set) {
   if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
@@ -119,7 +116,7 @@ CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, 
   return BeginEither(addresses, stream, effect, set);
 }
 
-// Work on another device's stream concerns this job only if it names its memory.
+// Work on another device's stream concerns this job only if it names the job's memory.
 bool JobCalls::IsForeign(StreamName stream) {
   if (!driver::KnownContexts::HasSeveral()) return false;
   StreamState* state = state_.timeline.Known(stream);

@@ -1,13 +1,12 @@
 // What happens around each call that names device memory: Begin, the driver's own function, End.
 //
-// Called by the hooks on any thread. Begin finds the memory that the call names, keeps it where it
-// is, makes it resident and orders the call's stream after what it must await; End notes the call's
-// place in the stream as its last use, and lets go. When all that the call names is on the device
-// and asks for nothing neither takes a lock (launch_path.h), else both take the state lock
-// (locked_calls.h).
+// Called by the hooks on any thread. Begin makes the memory that the call names resident and keeps
+// it in place. It orders the call's stream behind what the call must await. End notes the call's
+// place in the stream as the last use, and lets go. When all the memory is on the device and needs
+// nothing, neither takes a lock (launch_path.h). Otherwise both do (locked_calls.h).
 //
 // Invariants
-//  1. Between Begin and End everything the call names is mapped and stays so.
+//  1. From Begin to End everything the call names is mapped.
 // Never: calls into the application; waits with the state lock held.
 #pragma once
 
@@ -41,14 +40,13 @@ class JobCalls {
         launch_path_(launch_path),
         locked_calls_(locked_calls) {}
 
-  // Besides out of memory: a copy or query that names freed memory is CUDA_ERROR_INVALID_VALUE, as
-  // bare; a launch may carry stale addresses that it does not use. In a context that is beyond use,
-  // the context's own error.
+  // Errors besides out of memory: a copy or query of freed memory is CUDA_ERROR_INVALID_VALUE, as
+  // without Spillway. A launch may carry stale addresses that it does not use. In a context that is
+  // beyond use, the context's own error.
   CUresult Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
-  // After End, when the driver accepted the call: what it puts into memory.
   void Wrote(const Transfers& transfers, const TouchSet& set) { stored_.Wrote(transfers, set); }
-  // After End of a launch that awaits a look (PostLaunchScan::EndNew).
+  // After End of a launch that awaits a scan (PostLaunchScan::EndNew).
   bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
     return post_scan_.EndNew(addresses, set, ran);
   }

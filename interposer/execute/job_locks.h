@@ -1,15 +1,14 @@
-// The two locks of a job's memory, and the names by which all classes that share them say which one
-// they need.
+// The two locks of a job's memory, and names by which classes say which one they need.
 //
-// Used by the classes behind JobMemory on any thread. JobState owns the locks; ranks and rules are
-// those of kMaking and kState in base/lock_rank.h.
+// Used by the classes behind JobMemory on any thread. JobState owns the locks. Ranks: kMaking and
+// kState in base/lock_rank.h.
 //
 // Note [Named locks]
 // A decision about memory crosses several classes, so they share two locks. Clang's analysis tells
-// locks apart by the expression that names them, and each class would name them by another one. So
-// kMakingLock and kStateLock stand for the locks of whichever job the code works on: annotations
-// name them, and the guards below say that they hold them. A thread never holds the state locks of
-// two jobs: both have one rank.
+// locks apart by the expression that names them, and each class would use another expression. So
+// kMakingLock and kStateLock stand for the locks of whichever job the code works on. Annotations
+// name these two, and the guards below declare that they hold them. A thread never holds the state
+// locks of two jobs: both have one rank.
 //
 // Invariants
 //  1. Making comes before state: a thread that holds the state lock does not take the making lock.
@@ -17,7 +16,7 @@
 
 #include "base/mutex.h"
 
-// What a pointer leads to.
+// Guards what a pointer points to.
 #define SPILLWAY_PT_GUARDED_BY(x) SPILLWAY_THREAD_ANNOTATION(pt_guarded_by(x))
 
 namespace spillway::interposer {

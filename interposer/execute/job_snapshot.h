@@ -1,4 +1,4 @@
-// What a job holds, moved and waited for at one moment: a copy, for the report and for the agent.
+// A copy of what a job holds, has moved and has waited for, for the report and the agent.
 #pragma once
 
 #include <cstddef>
@@ -12,12 +12,12 @@ namespace spillway::interposer {
 struct JobSnapshot {
   Counters counters;
   size_t held_bytes, held_peak_bytes, pinned_bytes, pinned_peak_bytes, slab_peak_bytes;
-  size_t ordinary_bytes, ordinary_peak_bytes;  // host memory that is not pinned, for what is away
-  size_t host_need_bytes;                      // were the budget nothing, at its peak
+  size_t ordinary_bytes, ordinary_peak_bytes;  // host memory of evicted data that is not pinned
+  size_t host_need_bytes;                      // peak, if the budget were zero
   driver::MappingCalls
-      iteration_calls;  // of the last iteration that was its plan's event for event
+      iteration_calls;  // of the last iteration that matched its plan event for event
   bool follows_plan;
-  bool in_call;  // the program waits in a call, for memory or for the device, however long
+  bool in_call;  // waits in a call, for memory or the device, however long
   size_t held_addresses;
   UnsafeReason unsafe_reason;
   Standing standing;

@@ -1,9 +1,8 @@
-// What is known of a job's memory: what is allocated, where its bytes are, what is enqueued, and
-// the locks that guard all that.
+// The state of a job's memory: allocations, residency, enqueued work, and its locks.
 //
-// Made by JobMemory, used by the classes behind it on any thread. Owns its parts, each of which
-// says what it does in its own header; what is not marked synchronises itself, or says which of its
-// functions need the state lock.
+// Made by JobMemory, used by the classes behind it on any thread. Owns its parts, which their own
+// headers describe. A part without an annotation synchronises itself or says which functions need
+// the lock.
 #pragma once
 
 #include <atomic>
@@ -35,17 +34,14 @@ struct JobState {
   JobState(CUcontext context, int device, size_t budget_bytes, size_t host_limit_bytes,
            ParkChoice park, LearnChoice learn);
 
-  // Null, too, for memory that the program has freed and a record still needs. FindBase: null for
-  // any other address than its first.
+  // Both are null for memory that the program has freed and a record still needs. FindBase is null
+  // for any address but an allocation's first.
   Allocation* FindUsable(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(kStateLock);
-  // Out of memory, or the context's own error: frameworks retry after the one, and are to learn of
-  // the other.
+  // Out of memory, after which frameworks retry, or the context's own error.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
   CUresult Health() SPILLWAY_EXCLUDES(kStateLock);
-  // Other devices use the job's memory.
   bool HasPeers() const { return peer_count.load(std::memory_order_relaxed) > 0; }
-  // Nothing that is on the device may leave it.
   bool MustStay() const SPILLWAY_REQUIRES(kStateLock) {
     return pointer_safety.MustStay() || HasPeers();
   }
@@ -61,22 +57,21 @@ struct JobState {
   JobTrace trace;
   PlanWalk walk;
   Counters counters SPILLWAY_GUARDED_BY(kStateLock);
-  Timeline timeline;                  // but for Known and Issue
-  DeferredWaits promises{&timeline};  // but for Concern and TakeUnseenWork
-  Ledger ledger;                      // but for MightBeManaged and Find
+  Timeline timeline;                  // state lock, except Known and Issue
+  DeferredWaits promises{&timeline};  // state lock, except Concern and TakeUnseenWork
+  Ledger ledger;                      // state lock, except MightBeManaged and Find
   BudgetAccount budget;
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);
-  Executor executor{&residency, &timeline,
-                    &counters};        // guarded by the state lock, but for HasPending
-  RecomputeRecords recompute_records;  // likewise, but for empty
+  Executor executor{&residency, &timeline, &counters};  // state lock, except HasPending
+  RecomputeRecords recompute_records;                   // state lock, except empty
   StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) =
-      nullptr;  // ours, for launches made again
+      nullptr;  // ours, for repeated launches
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);
   PointerSafety pointer_safety SPILLWAY_GUARDED_BY(kStateLock);
   HostGrant host_grant;
-  Contents contents SPILLWAY_GUARDED_BY(kStateLock);  // addresses that managed memory holds
+  Contents contents SPILLWAY_GUARDED_BY(kStateLock);  // addresses stored in managed memory
   Contents outside
-      SPILLWAY_GUARDED_BY(kStateLock);  // those that device variables and other memory holds
+      SPILLWAY_GUARDED_BY(kStateLock);  // addresses stored in device variables and other memory
   AllMemory all_memory{&outside};
 };
 

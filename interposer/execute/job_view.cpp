@@ -11,7 +11,7 @@ namespace spillway::interposer {
 
 namespace {
 
-// How long a report at exit hopes for the state lock.
+// How long a report at exit waits for the state lock.
 constexpr std::uint64_t kReadPatienceNs = 100'000'000;
 
 }  // namespace
@@ -54,8 +54,7 @@ bool JobView::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
   return true;
 }
 
-// Without a budget the device says what is free, and what is held for the next allocation is free,
-// too.
+// Without a budget: the device's figure, plus what the job holds for its next allocations.
 size_t JobView::ShownFreeBytes(size_t device_free_bytes, size_t device_bytes) {
   const StateLock lock(state_.locks);
   const bool is_limited = state_.budget.bytes() + kGranuleBytes <= device_bytes;
@@ -89,7 +88,7 @@ bool JobView::TryRead(JobSnapshot* out) {
 }
 
 bool JobView::HasWork() {
-  if (CapturesGoOn()) return true;  // nothing may be recorded on its streams
+  if (CapturesGoOn()) return true;  // no event may be recorded on its streams
   const driver::RelaxedCapture relaxed(true);
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
@@ -105,8 +104,8 @@ size_t JobView::UsedBytes() const {
   return state_.counters.wanted_bytes - state_.slabs.EmptyBytes() - frees_.put_off_bytes();
 }
 
-// Beyond the budget as Admits grants it. One that is larger than all before makes itself as much
-// room on the host.
+// Beyond the budget, as Allocations::Admits grants. A new largest allocation takes three times its
+// size: host memory for moving grows by twice that.
 GivenMemory JobView::Given() {
   GivenMemory given{.budget_bytes = state_.budget.bytes(), .used_bytes = UsedBytes()};
   given.most_bytes = given.budget_bytes;

@@ -1,8 +1,6 @@
-// What others are told of a job's memory: where an address leads, what is free, and all that the
-// report and the agent show.
+// What others see of a job's memory: the program, the report and the agent.
 //
-// Called by the hooks, the report and the planner threads, on any thread. Changes nothing, but
-// counts reads that it serves.
+// Called by the hooks, the report and the planner thread, on any thread. Changes only a counter.
 #pragma once
 
 #include <cstddef>
@@ -21,26 +19,24 @@ class JobView {
   JobView(JobState& state, Waits& waits, DeferredFrees& frees, PlanFollower& plan)
       : state_(state), waits_(waits), frees_(frees), plan_(plan) {}
 
-  // An address of ours, whether something lives there or not.
+  // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
-  // An address of ours at which nothing lives any more.
   bool IsFreed(CUdeviceptr address);
-  // The allocation that the address lies in; false when it is not managed.
+  // False when the address is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
   bool IsAway(CUdeviceptr address);
-  // Copies `bytes` from an allocation that is away out of its host copy; false when it is not away.
+  // Reads from the host copy. False when the allocation is not evicted.
   bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
 
-  // What the program is told to be free; the device's own figures are those of all that use it.
+  // What the program is told is free. The device's own figures cover all its users.
   size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
   size_t FreeBytes();  // of the budget
 
   JobSnapshot Read();
-  // For code that may run in a signal handler: false when the lock is not to be had soon.
+  // For signal handlers: false when the lock is not free soon.
   bool TryRead(JobSnapshot* out);
-  // Whether the device is at something that the program enqueued, and that does not wait for the
-  // program. Waits for nothing.
+  // Whether the device works for the program and is not waiting for it. Does not wait.
   bool HasWork() SPILLWAY_EXCLUDES(kStateLock);
 
  private:

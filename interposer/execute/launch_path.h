@@ -1,13 +1,11 @@
-// The fast path of a call: begun and ended without a lock, when all that it names is on the device
-// and asks for nothing.
+// The fast path: begins and ends a call without a lock if all its memory is resident and ready.
 //
-// Called around calls on the program's threads. Why this is safe: Note [Fast path] in calls.h.
+// Called around calls on the program's threads. Why this is safe: Note [Fast path] in calls.h. All
+// of it is inline: JobCalls, which every launch goes through, is its only caller.
 //
 // Invariants
-//  1. Between BeginAtOnce and EndAtOnce the call's memory stays where it is.
+//  1. From BeginAtOnce to EndAtOnce the call's memory stays in place.
 // Never: locks, waits, or asks the driver.
-//
-// All of it is inline: JobCalls, which every launch goes through, is its only caller.
 #pragma once
 
 #include "base/schedule_point.h"
@@ -23,9 +21,8 @@ class LaunchPath {
  public:
   explicit LaunchPath(JobState& state) : state_(state) {}
 
-  // False, with nothing written down, where the call needs the locks.
+  // False, with nothing published, when the call needs the locks.
   bool BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set);
-  // The uses are noted before the ranges are let go.
   static void EndAtOnce(const TouchSet& set);
 
  private:
@@ -34,7 +31,6 @@ class LaunchPath {
   JobState& state_;
 };
 
-// Without a lock: when nothing is to be done for any of the memory. (Note [Fast path])
 inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName stream, Effect effect,
                                     TouchSet* set) {
   if (effect == Effect::kNames || CapturesGoOn()) return false;
@@ -62,19 +58,18 @@ inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName strea
   return set->at_once;
 }
 
-// The uses are noted before the ranges are let go: whoever closes a fast path then sees them.
+// Uses are noted before the ranges are let go: a thread that closes a fast path then sees them.
 inline void LaunchPath::EndAtOnce(const TouchSet& set) {
   const std::uint64_t now = TouchClock();
   base::SchedulePoint();
-  for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first stands for everything
+  for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first range stands for all memory
     NoteTouch(&set.ranges[i]->last_touch, now);
     set.ranges[i]->recent.Note(set.use);
   }
   calls::Leave(set.ranges.size());
 }
 
-// Their fast paths are looked at when the call is written down as in progress: who closes one sees
-// that, or the call sees it closed.
+// The call is already published, so the check of the blocks' fast paths is safe.
 inline bool LaunchPath::UseBlocksAtOnce(const TouchSet& set) {
   const std::uint64_t serial = Timeline::SerialOf(set.stream);
   for (SlabBlock* block : set.blocks) {

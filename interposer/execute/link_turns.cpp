@@ -10,7 +10,7 @@ using protocol::Direction;
 
 namespace {
 
-// What is mapped beyond a file's end faults when it is read.
+// Reading a mapping beyond the file's end faults.
 bool IsLargeEnough(int file, std::size_t bytes) {
   struct stat facts;
   return fstat(file, &facts) == 0 && facts.st_size >= static_cast<off_t>(bytes);
@@ -45,7 +45,7 @@ std::int64_t LinkTurns::WaitForTurn(Direction direction) {
     owed_bytes = asked_bytes = 0;
   }
   while (owed_bytes > 0) {
-    // The piece stays the same until it has had its turn.
+    // A piece stays the same until it has had its turn.
     if (asked_bytes == 0) asked_bytes = std::min(owed_bytes, protocol::LinkTurn::kMostBytes);
     const auto now_ns = static_cast<std::int64_t>(clock_());
     const std::int64_t wait_ns = place_->turn.Ask(direction, asked_bytes, now_ns);

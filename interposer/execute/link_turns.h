@@ -1,17 +1,15 @@
-// When this job's copies may begin, where several processes share a device's link
-// (protocol/link_turn.h).
+// When this job's copies may begin on a link that processes share (protocol/link_turn.h).
 //
-// Called by residency and the classes behind JobMemory with the state lock held. Owns its view of
-// the shared memory.
+// Called by the classes behind JobMemory with the state lock held. Owns its mappings.
 //
 // Note [Paid afterwards]
-// A copy begins as soon as all that was copied before has had its turn: then it is owed itself,
-// piece by piece. So who copies now and then never waits, however busy the others are, and who
-// always copies gets its weight's part.
+// A copy begins as soon as all earlier copies have had their turn. Then its own bytes are owed,
+// piece by piece. So a job that copies now and then never waits, however busy the others are. A job
+// that always copies gets its weight's share.
 //
 // Invariants
-//  1. Without a place at the link, or with nobody else there, nothing waits and no clock is read.
-//  2. A wait is bounded by LinkTurn's, whoever died or hangs.
+//  1. Without a place at the link, or alone there, nothing waits and no clock is read.
+//  2. A wait is bounded as LinkTurn's is, even when another process died or hangs.
 #pragma once
 
 #include <array>
@@ -30,7 +28,7 @@ class LinkTurns {
   using Clock = std::uint64_t (*)();
   explicit LinkTurns(Clock clock = &base::MonotonicNs) : clock_(clock) {}
 
-  // A place at a link, instead of the one before; false: what came is none.
+  // Takes a place at a link, instead of any former one. False when the arguments give none.
   bool Join(int terms_file, int lanes_file, std::uint32_t layout, std::uint32_t slot);
 
   // 0: a copy may begin. Otherwise the time after which to ask again.
@@ -62,7 +60,7 @@ class LinkTurns {
   std::unique_ptr<Place> place_;
   std::array<std::int64_t, protocol::kDirections> owed_bytes_ = {};
   std::array<std::int64_t, protocol::kDirections> asked_bytes_ =
-      {};  // of them, the piece that waits for its turn
+      {};  // of these, the piece that awaits its turn
 };
 
 }  // namespace spillway::interposer

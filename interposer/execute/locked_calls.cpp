@@ -67,7 +67,7 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
   return state_.OutOfMemory();
 }
 
-// Meanwhile another thread's plan may drop something that this call would have to make first.
+// Meanwhile another thread's plan may drop a range that this call must recompute first.
 LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect effect,
                                            TouchSet* set) {
   {
@@ -88,9 +88,9 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   return enters ? Entry::kEntered : must_make ? Entry::kTryAgain : Entry::kRefused;
 }
 
-// Another thread's call is about to overwrite some of it: its stream may be this one's, so what was
-// there, or what comes, would be right, but neither is there yet. Only who makes memory resident
-// empties any, so none is emptied meanwhile.
+// Another thread's call is about to overwrite one of the ranges. On this call's stream, its old or
+// new bytes would both be right, but neither are there yet. Only a thread that makes memory
+// resident empties ranges, so none is emptied meanwhile.
 void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set) {
   waits_.AwaitProgress([&]() SPILLWAY_REQUIRES(kStateLock) {
     call_memory_.Find(addresses, effect, set);
@@ -98,7 +98,7 @@ void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, Tou
   });
 }
 
-// What the call needs itself is made as the plan says, and not on demand.
+// What the call itself needs is recomputed as the plan says, not on demand.
 void LockedCalls::MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,
                                    TouchSet* set) {
   if (set->recorded || set->is_told) return;
@@ -128,8 +128,7 @@ CUresult LockedCalls::MakeWhatItAwaits(const Addresses& addresses, Effect effect
   }
 }
 
-// The call is not made after all: what it would have overwritten is as it was. The stream is not
-// ordered behind that copy.
+// The call was not made. The stream is not ordered behind the copies that bring the bytes back.
 void LockedCalls::FillWhatIsEmpty(const TouchSet& set) {
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);

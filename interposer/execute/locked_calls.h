@@ -1,16 +1,13 @@
-// A call that cannot take the fast path (launch_path.h): its memory is found, made resident and
-// kept so under the locks.
+// A call that cannot take the fast path: its memory is found and made resident under the locks.
 //
-// Called by JobCalls on the program's threads. The state lock is held in neither the driver's
-// function nor any wait; the making lock is held while memory is being made, so that two calls
-// never each hold half of what the other needs.
+// Called by JobCalls on the program's threads. The state lock is not held in the driver's function
+// or in any wait. The making lock is held while memory is made: two calls never each hold half of
+// what the other needs.
 //
 // Invariants
-//  1. Between BeginLocked and EndLocked, or WithdrawLocked, everything that the call names is
-//  mapped and stays so.
-//  2. A call is refused only when its own memory and what cannot move exceed the budget and cannot
-//  be parked (or the host limit is
-//     reached).
+//  1. From BeginLocked to EndLocked or WithdrawLocked, everything that the call names is mapped.
+//  2. A call is refused only in two cases. Its own memory and unmovable memory exceed the budget
+//     and cannot be parked, or the host limit is reached.
 #pragma once
 
 #include "interposer/execute/call_memory.h"
@@ -45,7 +42,6 @@ class LockedCalls {
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(kStateLock);
-  // The call is not made.
   void WithdrawLocked(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

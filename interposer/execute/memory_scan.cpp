@@ -15,8 +15,7 @@ constexpr size_t kWholeAfterLaunchBytes = kStagingBytes;
 constexpr size_t kStrideBytes = 64 << 10;
 constexpr size_t kRows = kStagingBytes / kScanPageBytes;
 
-// What is looked at in one go: rows of `width_bytes`, a stride apart in memory and side by side in
-// the staging buffer.
+// One read: rows of `width_bytes`, a stride apart in memory, adjacent in the staging buffer.
 struct Piece {
   size_t offset;
   size_t width_bytes;
@@ -79,7 +78,7 @@ bool MemoryScan::HoldsUnexplained(const Part& part, const HostBuffer& staging, D
   return false;
 }
 
-// False when it has none.
+// False without a host copy.
 bool MemoryScan::HostCopyHoldsUnexplained(const Range& range, Depth depth) {
   const auto* const bytes = static_cast<const std::byte*>(state_.residency.HostCopy(&range));
   if (!bytes) return false;
@@ -102,8 +101,7 @@ void MemoryScan::LetGo(const std::vector<Part>& parts) {
   }
 }
 
-// Ranges are pinned: their memory stays until the full scan is over, also when they are freed
-// meanwhile.
+// Ranges are pinned: their memory stays until the scan is over, even if they are freed meanwhile.
 std::vector<MemoryScan::Part> MemoryScan::PartsOnDevice() {
   std::vector<Part> parts;
   state_.slabs.ForEachSlab([&](CUdeviceptr base) {
@@ -164,8 +162,8 @@ bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr
   return false;
 }
 
-// An address that leads to another allocation that lives, at a place where something lives, too.
-// Who is led to the allocation that he is in already needs no more than he has.
+// An address of another live allocation, stored in live memory, that no copy explains. An
+// allocation's own address leads nowhere new.
 bool MemoryScan::IsUnexplained(const HeldWord& held) {
   const Allocation* const target = state_.ledger.Find(held.word);
   const Allocation* const holder = state_.ledger.Find(held.at);

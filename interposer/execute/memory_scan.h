@@ -1,12 +1,12 @@
-// Looks through memory for addresses of the job's memory that no copy has put there.
+// Searches memory for addresses of the job's memory that no copy has put there.
 //
-// Called by Parking and by looks at new kernels' work on the program's threads, with the making
-// lock held. Owns nothing: its staging memory is the host pool's.
+// Called by Parking and PostLaunchScan on the program's threads, with the making lock held. Owns
+// nothing: its staging memory is the host pool's.
 //
-// A full scan is made while the device is idle and no call begins. Slabs, device variables and
-// ranges up to kWholeInFullScanBytes are read in full; of larger ranges the first page of every 64
-// KiB: a structure that fills less than that of a large range, in one piece, can be missed. What is
-// on the host is read there. Never: changes where memory is.
+// A full scan runs while the device is idle and no call begins. Slabs, device variables and ranges
+// up to kWholeInFullScanBytes are read in full. Of larger ranges the first page of every 64 KiB is
+// read: a smaller contiguous structure there can be missed. Host copies are read on the host.
+// Never: changes where memory is.
 #pragma once
 
 #include <cstddef>
@@ -30,16 +30,16 @@ class MemoryScan {
   MemoryScan(JobState& state, Waits& waits, StoredAddresses& stored)
       : state_(state), waits_(waits), stored_(stored) {}
 
-  // Of all memory, with what is found told to PointerSafety.
+  // Reports what it finds to PointerSafety.
   void ScanAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Some address of ours that no copy has put there. On the device; in the host copy.
+  // Whether it holds an address that no copy has put there. On the device; in the host copy.
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
       SPILLWAY_EXCLUDES(kStateLock);
   bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
   // Pinned memory for one part at a time.
   bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
-  // Parts that are ranges were pinned.
+  // Unpins the parts that are ranges.
   void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -1,8 +1,8 @@
-// What an output held before it is made a second time, kept on the host while its proof lasts.
+// The bytes of an output before its launch is repeated, kept on the host during the proof.
 //
 // Used by RepeatProofs in the thread of the call. Owns its memory: ordinary, given back with the
-// object, and what is zero takes none of it. Errors: Take answers false where the host has too
-// little to spare; then there is no copy. Never: calls the driver.
+// object. Zero pages take none. Errors: Take answers false where the host has too little to spare.
+// Never: calls the driver.
 #pragma once
 
 #include <cstddef>

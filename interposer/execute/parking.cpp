@@ -5,8 +5,6 @@
 
 namespace spillway::interposer {
 
-// Before the first step that takes memory away from a range or a mapping from the device. False
-// when none may be made.
 bool Parking::PrepareToMove() {
   bool wants_full_scan;
   {
@@ -40,7 +38,6 @@ bool Parking::PrepareToMove() {
   return !waits_in_vain_;
 }
 
-// What was brought back is there, and calls may begin.
 void Parking::EndMoving() {
   {
     const StateLock lock(state_.locks);
@@ -89,8 +86,8 @@ bool Parking::MayPark() {
   return state_.pointer_safety.MayPark();
 }
 
-// A kernel may reach a new range before any call names it: where it must be mapped at all times,
-// and there is no device memory for it right now, its addresses are mapped onto host memory.
+// A kernel may reach a new range before any call names it. While ranges must always be mapped, one
+// without device memory is mapped onto host memory.
 bool Parking::IsParkedAnew(Range* range) {
   if (range->place != Place::kNowhere || !state_.pointer_safety.MustPark()) return true;
   if (!state_.residency.parking()) UpdateParking();
@@ -98,8 +95,6 @@ bool Parking::IsParkedAnew(Range* range) {
   return state_.residency.ParkNew(range);
 }
 
-// Within the budget there is memory for a new range, at the latest when the work of what was freed
-// is done.
 bool Parking::AwaitsFreed(const Range& range) const {
   return range.place == Place::kNowhere && state_.pointer_safety.MustPark() &&
          state_.counters.wanted_bytes + range.size_bytes <= state_.budget.bytes();
@@ -110,7 +105,6 @@ bool Parking::AwaitIdle() {
                               &vain_waits_);
 }
 
-// No call is between its Begin and its End, and all that was enqueued is complete.
 bool Parking::IsIdle() {
   const UseList unfinished = state_.timeline.Unfinished();
   for (Use use : unfinished.items()) state_.timeline.EventFor(use);

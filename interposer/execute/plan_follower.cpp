@@ -43,15 +43,14 @@ void PlanFollower::TellPlan(Effect effect, TouchSet* set) {
       &set->step);
 }
 
-// The call's own memory is there.
 void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
   TellPlan(effect, set);
   if (set->step.began_iteration) BeginIteration(stream, set->step);
   AskFor(set->step.prefetch, effect);
 }
 
-// A launch does not wait until memory is mapped for others: that is done once it is made
-// (EndPlanned). A copy may wait for itself.
+// A launch does not wait until memory is mapped for others: that happens after it (EndPlanned). A
+// copy call may itself wait, so memory is mapped before it.
 void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
   if (effect != Effect::kLaunches && (!allocations.empty() || state_.executor.HasPending()))
     return BringBack(allocations);
@@ -60,7 +59,7 @@ void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effec
   state_.executor.AskFor(allocations);
 }
 
-// The program waits: what is to be brought back comes as memory becomes free.
+// The program waits: prefetches are restored as memory becomes free.
 void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
   if (!state_.executor.HasPending()) return;
   const RelaxedCapture relaxed(true);
@@ -142,7 +141,7 @@ std::uint64_t PlanFollower::MovedBytes() {
   return state_.counters.offloaded_bytes + state_.counters.restored_bytes;
 }
 
-// Whether a full scan was made in the one before.
+// Whether a full scan was made in the iteration before.
 bool PlanFollower::NoteIteration(const PlanStep& step) {
   const StateLock lock(state_.locks);
   const driver::MappingCalls calls = driver::ReadMappingCalls();

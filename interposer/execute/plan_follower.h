@@ -1,8 +1,7 @@
-// How a plan is followed: each operation is told to the walk, what it asks for is done around the
-// call.
+// Follows a plan: reports each operation to the walk, and does what the plan asks for.
 //
 // Called around calls on the program's threads, and by the planner thread, which adopts plans. The
-// walk and the executor are the job's; this owns what is counted from one iteration to the next.
+// walk and the executor are the job's. Owns what is counted from one iteration to the next.
 //
 // Invariants
 //  1. A plan is a hint: what it asks for never takes memory from a call.
@@ -27,17 +26,14 @@ class PlanFollower {
   PlanFollower(JobState& state, RecomputeRecording& records, Replays& replays)
       : state_(state), records_(records), replays_(replays) {}
 
-  // From its next iteration on the job follows the plan: what it says moves ahead of need,
-  // everything else as without one.
+  // Takes effect with the next iteration. What the plan does not say happens as without one.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(kStateLock);
-  // For the trace: a plan's iterations took `planned_ns`, and without it `without_ns`; 0: not
-  // known.
+  // For the trace: an iteration's time with the plan and without it; 0: unknown.
   void TraceDropped(std::int64_t planned_ns, std::int64_t without_ns);
   // Plans are not carried out now.
   bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
-  // Around the call: the walk is told; what the plan asks for before it is done; and what it asks
-  // for behind it.
+  // Reports the call; does what the plan asks for before it; does what it asks for after it.
   void TellPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AskFor(const PlanStep::Allocations& allocations, Effect effect)
@@ -46,13 +42,13 @@ class PlanFollower {
     if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
     if (state_.executor.HasPending()) BringBack({});
   }
-  // The program is about to wait for that.
+  // The program is about to wait for these uses.
   void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
 
-  // What the plan lets be made again before the operation.
+  // Whether there is anything to recompute or drop before the operation.
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
   void Rerun(const PlanStep& step, StreamName stream) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // Of the last iteration that was its plan's event for event.
+  // Of the last iteration that matched its plan event for event.
   const driver::MappingCalls& iteration_calls() const SPILLWAY_REQUIRES(kStateLock) {
     return iteration_calls_;
   }
@@ -69,8 +65,7 @@ class PlanFollower {
   RecomputeRecording& records_;
   Replays& replays_;
   // Guarded by the state lock.
-  driver::MappingCalls calls_at_iteration_
-      SPILLWAY_GUARDED_BY(kStateLock);  // all calls until it began
+  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // totals when it began
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
   std::uint64_t full_scans_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };

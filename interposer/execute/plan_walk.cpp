@@ -14,7 +14,7 @@ using scheduler::Tracking;
 
 namespace {
 
-// A logging step is shorter; a loop that another one follows is over.
+// A logging step is shorter. Longer means that the loop is over and another follows.
 constexpr std::int64_t kStrangersUntilDoubt = 16;
 
 }  // namespace
@@ -32,7 +32,7 @@ void PlanWalk::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
 }
 
 void PlanWalk::Observe(const JobEvent& event, PlanStep* step) {
-  std::unique_ptr<Walk> former;  // given back without the lock
+  std::unique_ptr<Walk> former;  // destroyed without the lock
   const MutexLock lock(lock_);
   const Followed followed = Follow(event, &former);
   if (followed.began_iteration) has_begun_ = true;
@@ -58,7 +58,7 @@ void PlanWalk::TakeNext(std::unique_ptr<Walk>* former) {
   ++figures_.plans;
 }
 
-// With the iteration's last event what outlives it has gone on under another name already.
+// With the iteration's last event, a buffer that outlives it has already changed its name.
 std::uint64_t PlanWalk::AllocationAfter(std::int32_t position, std::int32_t buffer) const {
   const scheduler::IterationPattern& pattern = now_->plan->pattern();
   const scheduler::PatternBuffer& of_pattern = pattern.buffers[static_cast<std::size_t>(buffer)];
@@ -82,7 +82,7 @@ void PlanWalk::AddAfter(std::int32_t position, const LiveAction& action, PlanSte
     (action.kind == LiveActionKind::kDrop ? step->drop : step->leave).push_back(allocation);
 }
 
-// An iteration that began with an allocation is told of at its first operation.
+// An iteration that begins with an allocation is reported at its first operation.
 void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   step->began_iteration = std::exchange(has_begun_, false);
   if (step->began_iteration) {
@@ -102,7 +102,7 @@ bool PlanWalk::KnowsNextUses() const {
          now_->follower.strangers_in_a_row() < kStrangersUntilDoubt;
 }
 
-// -1 where that is not known.
+// -1 when it is unknown.
 std::int32_t PlanWalk::BufferOf(std::uint64_t allocation) const {
   const bool is_known = now_ && now_->follower.tracking() != Tracking::kLost;
   return is_known ? now_->follower.BufferOf(allocation) : -1;

@@ -1,14 +1,13 @@
 // Where the job is in the plan that it follows, and what the plan asks for there.
 //
-// Called by PlanFollower for every event while a plan is followed, on the application's threads,
-// from the launch path too: it has a lock of its own, held for some tens of nanoseconds. Owns the
-// follower; plans are shared and never change.
+// Called for every event while a plan is followed, on the application's threads, also from the
+// launch path. Its own lock is held for tens of nanoseconds. Owns the follower; plans are
+// immutable.
 //
 // Invariants
-//  1. A plan takes the place of another where an iteration begins, or while nothing is followed.
-//  2. What is asked for at an operation is told once, with the allocations that the plan's buffers
-//  are at that moment.
-//  3. IsActive is one relaxed load; it is false until the first plan.
+//  1. A plan replaces another where an iteration begins, or while nothing is followed.
+//  2. What the plan asks for at an operation is reported once, by the allocations of that moment.
+//  3. IsActive is one relaxed load. It is false until the first plan.
 // Never: moves memory, calls the driver.
 #pragma once
 
@@ -23,22 +22,19 @@
 
 namespace spillway::interposer {
 
-// What the plan asks for at one operation.
 struct PlanStep {
   using Allocations = base::InlineVector<std::uint64_t, 4>;
-  // One step of making content again: the allocation is made again by its record, or dropped by it
-  // where it only served others.
+  // Recomputes the allocation, or drops it again where it only served other steps.
   struct Rerun {
     std::uint64_t allocation = 0;
     bool drops = false;
   };
-  Allocations prefetch;                    // before it
-  base::InlineVector<Rerun, 4> recompute;  // before it, once `prefetch` is asked for: in this order
+  Allocations prefetch;                    // before the operation
+  base::InlineVector<Rerun, 4> recompute;  // before it, in this order, once `prefetch` is asked for
   Allocations prefetch_behind;             // before it, behind `recompute`
-  Allocations
-      leave;  // after it: offloaded, or taken away where the host copy is good; never by a record
-  Allocations drop;  // after it: let go where its record can make it again, otherwise as `leave`
-  bool keeps_record = false;  // what it writes is dropped later on: note how it is made
+  Allocations leave;  // after it: evicted with a host copy, never dropped by a record
+  Allocations drop;   // after it: dropped if its record can recompute it, otherwise as `leave`
+  bool keeps_record = false;  // what it writes is dropped later: record how it is made
   bool began_iteration = false;
   std::uint64_t last_misses = 0;  // when an iteration began: of the one before
   std::uint64_t pattern = 0;      // likewise, its fingerprint
@@ -51,19 +47,17 @@ class PlanWalk {
   ~PlanWalk();
 
   bool IsActive() const { return is_active_.load(std::memory_order_relaxed); }
-  // From the next iteration on this plan is followed.
+  // Takes effect with the next iteration.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(lock_);
-  // An allocation, a free or an operation has come. `step` may be null for the former two.
+  // Reports an allocation, a free or an operation. `step` may be null for the first two.
   void Observe(const scheduler::JobEvent& event, PlanStep* step) SPILLWAY_EXCLUDES(lock_);
 
-  // By the plan the allocation will be used once more; false where the job is lost.
+  // What the plan expects: another use; a drop in this iteration. False while the job is lost.
   bool ExpectsUse(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
-  // By the plan it will be dropped in this iteration; false where the job is lost.
   bool ExpectsDrop(std::uint64_t allocation) SPILLWAY_EXCLUDES(lock_);
 
-  // Calls visit(allocation, events until it is used) for each that the plan knows. Nothing is known
-  // where the plan moves nothing, and behind a few events in a row that are not its: the job may do
-  // something else.
+  // Calls visit(allocation, events until it is used) for each that the plan knows. Visits none
+  // where the plan moves nothing, or after several strange events in a row.
   template <class Visit>
   void ForEachNextUse(Visit visit) SPILLWAY_EXCLUDES(lock_) {
     const base::MutexLock lock(lock_);
@@ -76,9 +70,9 @@ class PlanWalk {
   }
 
   struct Figures {
-    std::uint64_t planned_operations = 0;   // that came as the plan expects
+    std::uint64_t planned_operations = 0;   // came as the plan expects
     std::uint64_t off_plan_operations = 0;  // others, since there is a plan
-    std::uint64_t plans = 0;                // that took effect
+    std::uint64_t plans = 0;                // took effect
   };
   Figures Read() SPILLWAY_EXCLUDES(lock_);
 
@@ -107,7 +101,7 @@ class PlanWalk {
   std::unique_ptr<Walk> now_ SPILLWAY_GUARDED_BY(lock_);
   std::unique_ptr<Walk> next_ SPILLWAY_GUARDED_BY(lock_);
   bool has_begun_ SPILLWAY_GUARDED_BY(lock_) =
-      false;  // an iteration, and no operation of it has come
+      false;  // an iteration has begun, without an operation so far
   Figures figures_ SPILLWAY_GUARDED_BY(lock_);
 };
 

@@ -54,14 +54,14 @@ bool PointerSafety::WantsFullScan(std::uint64_t launches) {
   return !returns_ && launches - new_at_launch_ >= kSettledLaunches;
 }
 
-// The next full scan of a proven job comes when it has made as many launches again: all of them
-// together cost as little as the last one.
+// The next full scan of a proven job comes after as many launches again. All its scans together
+// then cost as little as the last one.
 void PointerSafety::FullScanDone(std::uint64_t launches, bool found_address) {
   if (found_address) {
     MarkUnsafe(UnsafeReason::kUnexplainedAddress);
     return;
   }
-  // Where nothing can be parked a launch that waits for room would wait for its own look.
+  // Where nothing can be parked, a launch that waits for room would wait for its own scan.
   proven_ = new_launches_ == 0 || !can_park_;
   returns_ = !proven_;
   full_scan_at_launch_ = 2 * launches;

@@ -19,7 +19,6 @@ void PostLaunchScan::AwaitNewWork() {
   BeginParkingIfDue();
 }
 
-// True when the launch must be looked at. The job is unproven then, and what is away has a mapping.
 bool PostLaunchScan::BeginNew() {
   if (!ordering_rules::kNewKernelsAreNoted || !parking_.scans()) return false;
   {
@@ -49,8 +48,6 @@ bool PostLaunchScan::EndNew(const Addresses& addresses, const TouchSet& set, boo
   return is_to_see && finding == Finding::kNothing;
 }
 
-// A job that was taken for harmless is not: what is away gets its mapping, what is on its way back
-// arrives.
 void PostLaunchScan::BeginParking() {
   {
     const StateLock lock(state_.locks);
@@ -60,7 +57,7 @@ void PostLaunchScan::BeginParking() {
   parking_.AwaitRestores();
 }
 
-// Whoever finds that it is due waits until it is done, whoever does it.
+// A thread that finds parking due waits until it is done, by whichever thread.
 void PostLaunchScan::BeginParkingIfDue() {
   {
     const StateLock lock(state_.locks);
@@ -78,7 +75,7 @@ Finding PostLaunchScan::Scan(const Addresses& addresses, const TouchSet& set) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   if (!AwaitWork(set.use)) return Finding::kUnknown;
-  const MakingLock making(state_.locks);  // slabs stay where they are
+  const MakingLock making(state_.locks);  // slabs stay in place
   stored_.FindVariables();
   std::vector<MemoryScan::Part> parts;
   HostBuffer staging;
@@ -100,7 +97,7 @@ Finding PostLaunchScan::Scan(const Addresses& addresses, const TouchSet& set) {
   return found ? Finding::kAddress : Finding::kNothing;
 }
 
-// After a wait in vain the next one comes when the job has made as many launches again.
+// After a wait in vain, scans pause until the job has made as many launches again.
 bool PostLaunchScan::AwaitWork(Use use) {
   {
     const StateLock lock(state_.locks);

@@ -1,12 +1,12 @@
-// Looks: what a new kernel's launch has put into memory is looked through for addresses. See Note
-// [Pointer safety] in pointer_safety.h.
+// Post-launch scans: searches what a new kernel's first launch has put into memory for addresses.
+// (Note [Pointer safety] in pointer_safety.h)
 //
-// Called around calls on the program's threads. In the thread that has launched it, before the hook
-// returns: the program has not freed any of it yet. What the launch names is looked through, what
-// that leads to, and the device variables that are known.
+// Called around calls, on the thread that launched the kernel. The scan ends before the hook
+// returns, so the program has not freed anything yet. It covers what the launch names, what that
+// leads to, and the known device variables.
 //
 // Invariants
-//  1. From BeginNew to EndNew the job is unproven, and what is away has a mapping.
+//  1. From BeginNew to EndNew the job is unproven, and evicted memory has a mapping.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,16 @@ class PostLaunchScan {
         parking_(parking),
         replays_(replays) {}
 
-  // A call is about to be made of which nothing is known: a kernel seen for the first time, a copy
-  // whose payload another may still change. Returns when it can do no harm.
+  // A call follows of which nothing is known: a kernel's first launch, or a copy whose payload may
+  // still change. Returns when the call can do no harm.
   void AwaitNewWork() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // A new kernel is about to be launched. True when the launch must be looked at.
+  // True when the launch must be scanned.
   bool BeginNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // After End of a launch that awaits a look; `ran` when the driver accepted it. True when its work
-  // was looked at: the kernel is not new any more.
+  // After End of a launch that awaits a scan; `ran` when the driver accepted it. True when the scan
+  // found nothing: the kernel is no longer new.
   bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // A job that was taken for harmless is not: what is away gets its mapping, what is on its way
-  // back arrives.
+  // The job is no longer taken for safe: maps evicted memory and waits for restores under way.
   void BeginParking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
@@ -62,7 +61,7 @@ class PostLaunchScan {
   Parking& parking_;
   Replays& replays_;
   std::uint64_t scans_from_launch_ SPILLWAY_GUARDED_BY(kStateLock) =
-      0;  // the next look, after one in vain
+      0;  // the next scan, after a wait in vain
 };
 
 }  // namespace spillway::interposer

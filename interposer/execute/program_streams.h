@@ -1,5 +1,4 @@
-// What the program's own waits, and the beginnings and ends of its streams and captures, make
-// known.
+// What the program's own waits, streams and captures make known.
 //
 // Called by the hooks on any thread, around the driver's functions. The timeline is the job's.
 #pragma once
@@ -15,19 +14,18 @@ class ProgramStreams {
  public:
   ProgramStreams(JobState& state, Eviction& eviction) : state_(state), eviction_(eviction) {}
 
-  // A synchronising call: what it covers is noted before, and marked complete after it succeeded.
+  // A synchronising call asks before what it covers, and marks that complete once it succeeded.
   std::vector<Use> IssuedOn(StreamName stream);
   std::vector<Use> IssuedIn(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);
   static void Completed(const std::vector<Use>& uses);
-  // The program has waited for work on the device.
   void Waited();
 
-  // The stream is about to wait for something that the program does when it likes.
+  // The stream is about to wait for the program.
   void AboutToWait(StreamName stream);
   void StreamDestroyed(CUstream stream);
-  // The stream is about to join a capture: its work so far is marked.
+  // The stream is about to join a capture: marks its work so far.
   void TakeCheckpoint(StreamName stream);
-  // A stream is about to capture: all streams' work so far is marked.
+  // A stream is about to capture: marks all streams' work so far.
   void TakeCheckpoints() SPILLWAY_EXCLUDES(kStateLock);
 
  private:

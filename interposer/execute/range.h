@@ -1,9 +1,7 @@
-// Managed allocations with what execute knows of them: where the bytes are, who uses them, what new
-// users must await.
+// Managed allocations: where the bytes are, which work uses them, what new users must await.
 //
-// Members are guarded by the state lock, but for the fast path, the recent uses and the time of the
-// last touch. Objects are used again, never given back: a call may hold one without a lock
-// (calls.h).
+// Members are guarded by the state lock, except the fast path, the recent uses and the last touch.
+// Objects are reused, never freed: a call may hold one without a lock (calls.h).
 #pragma once
 
 #include <atomic>
@@ -19,35 +17,35 @@
 
 namespace spillway::interposer {
 
-// What every new user of an allocation's memory must wait for on the device: the copy that restores
-// it, or the work that used the same memory before it was freed. What the launch path reads comes
-// first, together in one cache line that it rarely writes.
+// On the device, every new user of the memory must wait for `ready_after`: the copy that restores
+// it, or work that used it before it was freed. What the launch path reads comes first, in one
+// cache line that it rarely writes.
 struct alignas(64) Tracked : Allocation {
   FastPath fast_path;
   std::atomic<std::uint64_t> last_touch{0};
   UseList ready_after;
   base::InlineVector<std::uint64_t, 2>
-      ordered;                   // serials of streams that already wait for ready_after
+      ordered;                   // serials of streams that are already behind ready_after
   bool holds_addresses = false;  // it may lead to other allocations: its fast path stays closed
   base::InlineVector<struct RecomputeRecord*, 2>
-      readers;  // records that read it (recompute_records.h): meanwhile its fast path stays closed
+      readers;  // records that read it (recompute_records.h): its fast path stays closed
   bool free_is_due = false;  // the program has freed it, and a record still needs it
 };
 
 struct SlabBlock : Tracked {
   RecentUsers users;
-  UseList uses;  // what may be used it, from when that was last asked, but for the recent users
+  UseList uses;  // work that may use it, as of the last MayBeUsedOn
   struct Slab* slab = nullptr;
-  bool is_ours = false;  // bytes that records read, as they were before the program wrote them anew
+  bool is_ours = false;  // saved bytes that records read, from before the program overwrote them
 };
 
 enum class Place : std::uint8_t {
   kNowhere,  // no memory yet: allocated, never used
   kDevice,   // mapped; all chunks present
-  kLeaving,  // mapped, on its way out: unmapped when `departure` is done, unless touched before
+  kLeaving,  // mapped, being evicted: unmapped when `departure` is done, unless touched before
   kHost,     // unmapped; the bytes are in `host`
   kParked,   // mapped onto `host`, where the bytes are
-  kDropped,  // unmapped; the bytes are nowhere: `record` makes them again
+  kDropped,  // unmapped; the bytes are nowhere: `record` recomputes them
 };
 
 struct Range;
@@ -60,36 +58,33 @@ struct RecomputeRecord;
 
 struct Range : Tracked {
   Place place = Place::kNowhere;
-  Chunks chunks;    // when mapped onto device memory
-  HostBuffer host;  // when it has a host copy, or one is being made
-  UseList uses;  // work enqueued on it since it was last known to be idle, but for the recent uses
-  UseList departure;  // when leaving: what must complete before it is unmapped
+  Chunks chunks;      // when mapped onto device memory
+  HostBuffer host;    // when it has a host copy, or one is being made
+  UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
+  UseList departure;  // when leaving: what must complete before the unmap
   bool host_valid =
       false;  // on the device, and `host` still holds the same bytes, as far as calls show
   std::uint64_t copied_at =
-      0;  // undocumented launches when the bytes were copied; kNeverGood: one was at work
+      0;  // undocumented launches when the bytes were copied; kNeverGood: one was running
   static constexpr std::uint64_t kNeverGood = ~std::uint64_t{0};
-  bool empty = false;  // on the device, without its bytes, which are in `host`: a call overwrites
-                       // them; or nobody may use it yet
-  RecomputeRecord* record = nullptr;  // how its bytes are made again (recompute_records.h); then
-                                      // its fast path stays closed
-  bool drops = false;  // when leaving: without its bytes, which the record makes again
-  bool live = true;    // not freed by the application
-  int pins = 0;        // application calls in progress that name it and took the lock
-  int entered = 0;     // of them, those that have entered: they use it where it is
-  bool serves_parked =
-      false;                // calls have used it where it was parked: its host copies can be mapped
-  int holds = 0;            // who keeps it where it is, beside `unmovable` (holds.h)
-  std::uint32_t life = 0;   // how many allocations it was before this one
-  size_t position = 0;      // in residency's list of ranges
-  bool prefetched = false;  // brought back by a plan, and not used since
-  std::uint64_t next_use =
-      0;  // events until then, as of the last time that somebody asked; the most: unknown
-  RangeLink by_age, by_size;  // when freed: its places among the freed ranges (freed_ranges.h)
+  // On the device, but with its bytes in `host`: a call overwrites them, or nobody may use it yet.
+  bool empty = false;
+  // How its bytes are recomputed (recompute_records.h). Then its fast path stays closed.
+  RecomputeRecord* record = nullptr;
+  bool drops = false;          // when leaving: without its bytes, which the record recomputes
+  bool live = true;            // not freed by the application
+  int pins = 0;                // calls in progress that name it and took the lock
+  int entered = 0;             // of these, calls that use it where it is
+  bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
+  int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
+  std::uint32_t life = 0;      // allocations that it was before this one
+  size_t position = 0;         // in residency's list of ranges
+  bool prefetched = false;     // restored by a plan, and not used since
+  std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
+  RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
   RecentUses recent;
 };
 
-// What the ledger found.
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }
 inline SlabBlock* AsBlock(Allocation* found) { return static_cast<SlabBlock*>(found); }
 inline Range* AsRange(Allocation* found) { return static_cast<Range*>(found); }

@@ -11,9 +11,9 @@ namespace {
 
 using driver::Driver;
 
-constexpr std::size_t kAlignment = 16;  // the most that a parameter asks for
+constexpr std::size_t kAlignment = 16;  // the strictest of any parameter
 
-// Numbers that say how blocks are placed; no handles, no addresses, nothing about other launches.
+// Numbers that place blocks: no handles, no addresses, nothing about other launches.
 bool IsPlain(const CUlaunchAttribute& attribute) {
   switch (attribute.id) {
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
@@ -56,7 +56,7 @@ std::optional<RecordedLaunch> RecordedLaunch::Of(const LaunchCall& call) {
   return made;
 }
 
-// As launches are scanned for addresses (entry/parameter_scan.h).
+// In the steps in which launches are scanned for addresses (entry/parameter_scan.h).
 template <class Visit>
 void RecordedLaunch::ForEachWord(Visit visit) const {
   constexpr std::size_t kStepBytes = 4;
@@ -100,8 +100,7 @@ bool RecordedLaunch::AnyWord(base::FunctionRef<bool(CUdeviceptr)> accepts) const
   return any;
 }
 
-// Libraries allow a kernel as much shared memory as their next launch of it needs, which may be
-// less than this one does.
+// Libraries set a kernel's shared memory limit per launch: it may be too low by now.
 CUresult RecordedLaunch::LaunchOn(CUstream stream) {
   const CUresult result = LaunchAsAllowedOn(stream);
   const int shared_bytes = static_cast<int>(dimensions_.shared_bytes);
@@ -110,8 +109,7 @@ CUresult RecordedLaunch::LaunchOn(CUstream stream) {
   return LaunchAsAllowedOn(stream);
 }
 
-// A launch takes kernels of libraries, too, in place of functions; attributes of both have
-// functions of their own.
+// A launch takes a library's kernel in place of a function; cuFuncSetAttribute does not.
 CUresult RecordedLaunch::AllowSharedMemory(int bytes) const {
   CUfunction function = function_, of_kernel = nullptr;
   const auto kernel = reinterpret_cast<CUkernel>(function_);

@@ -1,29 +1,27 @@
-// How the bytes of a range are made again: the launch that made them, word for word, and what it
-// reads.
+// How a range is recomputed: the launch that made its bytes, and what that launch reads.
 //
 // Filled in by RecomputeRecording in the thread of the call, kept by RecomputeRecords.
 //
 // Note [Recompute records]
-// Addresses never change, so an operation is run again by making its launch again: the same
-// function, dimensions and parameters. That is allowed for a launch which
-//  - a call of cuDNN or cuBLAS makes as its only work, of a function that is deterministic by its
-//  documentation;
-//  - overwrites one range whole, and names besides only what it reads and what it clobbers
-//  (ledger/claims.h);
+// Addresses never change, so an operation is repeated by repeating its launch: the same function,
+// dimensions and parameters. That is allowed for a launch which
+//  - is the only work of a cuDNN or cuBLAS call that is documented as deterministic;
+//  - overwrites one range whole, and otherwise only reads and clobbers (ledger/claims.h);
 //  - has been proved: once for each shape (record/operation_shape.h) it was run twice, and the
-//  bytes were compared.
-// What it clobbers (statistics, a workspace of any size) goes to scratch memory when it is made
-// again: the words of its parameters that lead there are exchanged. The program may have freed its
-// workspace by then, and given its addresses to others.
+//    bytes were compared.
+// What the launch clobbers (statistics, a workspace) is replaced by scratch memory in a replay: the
+// parameter words that lead there are exchanged. By then the program may have freed its workspace
+// and given its addresses to others.
 //
-// A record holds as long as nobody may have written what it reads or what it makes. So from before
-// its launch on all calls that name any of that take the lock (their fast paths stay closed), and a
-// call that may write it ends the record; where the range's bytes are nowhere but in the record,
-// they are made first. Of a small input the former bytes are saved instead, and the record reads
-// these. The same goes for whatever may use memory without naming it. A free of what it reads waits
-// until the range is made or freed, too: a program that frees all together makes nothing for that.
-// The next large allocation, or charge, makes what frees still wait for; but of what the plan makes
-// again before its next use it waits for that, as long as there is room.
+// A record holds as long as nothing can have written what it reads or makes. So from before its
+// launch on, all calls that name any of that take the lock: their fast paths stay closed. A call
+// that may write any of it ends the record. If the bytes are nowhere else, they are recomputed
+// first. Of a small input the old bytes are saved instead, and the record reads these. The same
+// holds for anything that may use memory without naming it.
+//
+// A free of an input waits until the range is recomputed or freed. So a program that frees all of
+// them together recomputes nothing. The next large allocation or charge recomputes what frees still
+// wait for. A range that the plan recomputes before its next use waits while there is room.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +40,7 @@ namespace spillway::interposer {
 
 class JobMemory;
 
-// A launch as its hook was given it; lives on the caller's stack.
+// As its hook received it; lives on the caller's stack.
 struct LaunchCall {
   CUfunction function = nullptr;
   LaunchDimensions dimensions{};
@@ -51,27 +49,24 @@ struct LaunchCall {
   const CUlaunchConfig* config = nullptr;  // of an extended launch
 };
 
-// A call of a library, from its hook's beginning to its end, on that thread.
+// From its hook's beginning to its end, on that thread.
 struct LibraryCall {
   Claims* claims = nullptr;
   int works = 0;                        // driver calls of it so far that name memory
-  JobMemory* job = nullptr;             // who is to be told when it has ended
+  JobMemory* job = nullptr;             // to be notified when the call has ended
   std::uint64_t record = 0;             // begun for its first launch
   std::size_t lacks_scratch_bytes = 0;  // for what it clobbers
 };
 
-// A launch that can be made again.
 class RecordedLaunch {
  public:
-  // Nothing where it has attributes that are more than numbers.
+  // Nothing when its attributes are more than numbers.
   static std::optional<RecordedLaunch> Of(const LaunchCall& call);
 
-  // Words that lead to the beginning of these bytes lead to `to`. False where one leads elsewhere
-  // into them, which may be a number, and where a tensor map does: nothing may be made of these.
+  // Words that point to `begin` now point to `to`. False when a word points elsewhere into the
+  // bytes, as it may be a number. False when a tensor map does. Then the launch must not be used.
   bool Move(CUdeviceptr begin, CUdeviceptr end, CUdeviceptr to);
-  // Any word of its parameters does.
   bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
-  // Whether `accepts` likes one of the words that may be an address.
   bool AnyWord(base::FunctionRef<bool(CUdeviceptr)> accepts) const;
   CUresult LaunchOn(CUstream stream);
 
@@ -79,7 +74,7 @@ class RecordedLaunch {
   CUresult LaunchAsAllowedOn(CUstream stream);
   CUresult AllowSharedMemory(int bytes) const;
   bool IsMapped(CUdeviceptr begin,
-                CUdeviceptr end) const;  // a tensor map among its parameters leads there
+                CUdeviceptr end) const;  // a tensor map among the parameters points there
   template <class Visit>
   void ForEachWord(Visit visit) const;
 
@@ -94,18 +89,18 @@ class RecordedLaunch {
   bool is_extended_ = false;
 };
 
-// What must be made before a call may be.
+// What must be recomputed before a call may be made.
 struct ToMake {
   Range* range = nullptr;            // null: nothing
-  SlabBlock* small_input = nullptr;  // since the call may write this; null where it is not that
+  SlabBlock* small_input = nullptr;  // an input that the call may write; null otherwise
 };
 
 inline bool IsDropped(const Range* range) { return range->place == Place::kDropped; }
 
 struct RecomputeRecord {
   enum class State : std::uint8_t {
-    kBegun,  // its launch has not been made yet
-    kMade,   // its call goes on
+    kBegun,  // its launch was not made yet
+    kMade,   // its call is in progress
     kLive,
   };
   RecordedLaunch launch;
@@ -113,12 +108,11 @@ struct RecomputeRecord {
   base::InlineVector<Tracked*, 6> inputs;  // each once
   std::uint64_t token = 0;                 // of its operation (scheduler::TokenOf)
   bool is_kept = false;                    // beyond its proof
-  bool clobbers = false;                   // made again it needs the scratch memory for itself
-  // RecomputeRecords' own:
+  bool clobbers = false;                   // a replay needs the scratch memory for itself
   std::uint64_t id = 0;
   State state = State::kBegun;
   Use made_by;               // the launch
-  bool drop_is_due = false;  // a plan drops it behind its call, which goes on
+  bool drop_is_due = false;  // a plan drops it once its call has ended
 };
 
 }  // namespace spillway::interposer

@@ -24,7 +24,7 @@ void AddOnce(Tracked* memory, RecomputeRecord* record) {
     record->inputs.push_back(memory);
 }
 
-// All that the launch names in the range, and all that the call says of it, is clobbered.
+// Whether all that the launch names in the range, and all that the call claims there, is clobbered.
 bool IsClobbered(const Range& range, const Claims& claims, const Addresses& addresses,
                  const RecordedLaunch& launch) {
   const CUdeviceptr end = range.base + range.size_bytes;
@@ -46,7 +46,7 @@ bool IsShared(const SlabBlock& block) {
                      [](const Chunk& chunk) { return chunk.shared; });
 }
 
-// It is used by calls that name it alone, and `pins` is what this call holds of it.
+// Whether only calls that name it use it. `pins`: what this call holds of it.
 bool IsUsedByName(const Tracked& memory, int pins) {
   if (memory.free_is_due) return false;
   if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
@@ -56,7 +56,6 @@ bool IsUsedByName(const Tracked& memory, int pins) {
 
 }  // namespace
 
-// All is at its place, and the launch not yet made.
 void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign)
     return;
@@ -77,7 +76,7 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   const StateLock lock(state_.locks);
   if (!MayBegin(*record, *set)) return;
   const RecomputeRecord* const kept = state_.recompute_records.Keep(std::move(record));
-  // A call that passed the fast paths before they were closed might be made behind this one.
+  // A call that passed the fast paths before they were closed may be made behind this launch.
   if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream))
     return frees_.Forget(kept);
   set->call->record = kept->id;
@@ -92,7 +91,6 @@ void RecomputeRecording::NoteMade(const TouchSet& set) {
   record->state = RecomputeRecord::State::kMade;
 }
 
-// While this holds memory is used by calls that name it alone, and moves while kernels run.
 bool RecomputeRecording::MayDropAny() {
   return !CapturesGoOn() && !state_.residency.parking() && !state_.pointer_safety.MustWait() &&
          !state_.MustStay() && !driver::KnownContexts::HasSeveral();
@@ -116,7 +114,6 @@ void RecomputeRecording::DropOrSendAway(const PlanStep::Allocations& allocations
   state_.executor.SendAway(others);
 }
 
-// The call that made it has ended.
 void RecomputeRecording::DropWhatIsDue(Range* range) {
   if (CapturesGoOn()) return;
   PlanStep::Allocations one;
@@ -124,7 +121,7 @@ void RecomputeRecording::DropWhatIsDue(Range* range) {
   DropOrSendAway(one);
 }
 
-// Null where the launch cannot be made again.
+// Null when the launch cannot be repeated.
 std::unique_ptr<RecomputeRecord> RecomputeRecording::RecordOf(const Addresses& addresses,
                                                               const TouchSet& set,
                                                               size_t* lacks_scratch_bytes) {
@@ -138,7 +135,7 @@ std::unique_ptr<RecomputeRecord> RecomputeRecording::RecordOf(const Addresses& a
   return can ? std::move(record) : nullptr;
 }
 
-// All that the call is given is ours, and all that its launch names is of a role that fits.
+// False unless the call is given only our memory, and its launch names only fitting roles.
 bool RecomputeRecording::AddMemory(const TouchSet& set, const Addresses& addresses,
                                    RecomputeRecord* record) const {
   for (const Claims::Claim& claim : set.claims->all()) {
@@ -173,8 +170,7 @@ bool RecomputeRecording::AddMemory(const TouchSet& set, const Addresses& address
   return record->output != nullptr;
 }
 
-// All that the call is said to read or to overwrite is named by its launch: nothing is reached in
-// another way.
+// Otherwise the call reaches memory that its launch does not name.
 bool RecomputeRecording::NamesAllClaimed(const Claims& claims,
                                          const RecomputeRecord& record) const {
   const auto all = claims.all();
@@ -186,12 +182,12 @@ bool RecomputeRecording::NamesAllClaimed(const Claims& claims,
   });
 }
 
-// The driver knows memory there that is not ours: managed, another process's, on the host, of a
-// pool of its own. Who writes that is not known. An integer that looks like such an address costs
-// the record, too.
+// Whether a word leads to other memory that the driver knows: managed, another process's, on the
+// host, of a pool of its own. What writes that memory is unknown. An integer that looks like such
+// an address also costs the record.
 bool RecomputeRecording::LeadsElsewhere(const RecordedLaunch& launch) const {
   constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
-                        kEnd = CUdeviceptr{1} << 57;  // else a number, or several
+                        kEnd = CUdeviceptr{1} << 57;  // beyond these a word is no address
   return launch.AnyWord([this](CUdeviceptr word) {
     unsigned int type = 0;
     return word >= kLeast && word < kEnd && !state_.ledger.MightBeManaged(word) &&
@@ -211,8 +207,8 @@ bool RecomputeRecording::MayBegin(const RecomputeRecord& record, const TouchSet&
                      [&](const Tracked* input) { return IsUsedByName(*input, own_calls); });
 }
 
-// What is enqueued on other streams may wait for the program without our knowing, in a kernel that
-// looks for it, and come after the launch though it was enqueued before.
+// Work on other streams may wait for the program without our knowing, in a kernel that polls. Then
+// it runs after the launch, although it was enqueued before.
 bool RecomputeRecording::WaitingWorkMayUse(const RecomputeRecord& record,
                                            const StreamState* stream) {
   UseList others = state_.timeline.Unfinished();
@@ -224,11 +220,11 @@ bool RecomputeRecording::WaitingWorkMayUse(const RecomputeRecord& record,
   };
   bool may_any = state_.residency.MayBeUsedOn(record.output, others);
   for (Tracked* input : record.inputs)
-    may_any = may_be_used(input) || may_any;  // all are asked: they note when
+    may_any = may_be_used(input) || may_any;  // ask all: each notes its uses
   return may_any;
 }
 
-// Whether it can be made again is known when the call that makes it has ended (CallEnded).
+// Whether it can be recomputed is known only when the call that makes it has ended (CallEnded).
 bool RecomputeRecording::AwaitsItsCall(Range* range) {
   RecomputeRecord* const record = range->record;
   if (!record || record->state != RecomputeRecord::State::kMade) return false;

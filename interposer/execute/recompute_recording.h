@@ -1,14 +1,12 @@
-// How a record begins around the launch that it makes again, and when its bytes are dropped for it.
+// Begins a record around the launch that it repeats, and drops ranges that have a record.
 // (Note [Recompute records] in recompute_record.h)
 //
 // Called by the classes behind JobMemory on the thread of the call. The records are the job's
-// (recompute_records.h); this decides which launch gets one.
+// (recompute_records.h); this class decides which launch gets one.
 //
 // Invariants
-//  1. A record begins before its launch is made, and only while no other call or work may use its
-//  memory unseen.
-//  2. A range is dropped only while memory is used by calls that name it alone, and may move while
-//  kernels run (MayDropAny).
+//  1. A record begins before its launch, while nothing else may use its memory unseen.
+//  2. A range is dropped only while MayDropAny.
 // Never: waits, launches.
 #pragma once
 
@@ -30,17 +28,16 @@ class RecomputeRecording {
   RecomputeRecording(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
       : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
 
-  // All is at its place, and the launch not yet made; and after it was made.
+  // Before the launch, with all memory in place; and after it was made.
   void BeginRecord(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Memory is used by calls that name it alone, and may move while kernels run.
+  // Only calls that name memory use it, and memory may move while kernels run.
   bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
-  // False when the range has no record that holds.
+  // False when the range cannot be dropped now.
   bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
-  // As the plan says: dropped, or copied where that cannot be.
+  // Drops as the plan says, or copies what cannot be dropped.
   void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
-  // The call that made it has ended.
   void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // The record of the library's call is this job's.
   bool Began(const LibraryCall& call) const { return call.record && call.job == job_; }
@@ -60,7 +57,7 @@ class RecomputeRecording {
   JobState& state_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
-  JobMemory* const job_;  // which is told when a library's call has ended
+  JobMemory* const job_;  // notified when a library's call has ended
 };
 
 }  // namespace spillway::interposer

@@ -27,7 +27,7 @@ RecomputeRecord* RecomputeRecords::Keep(std::unique_ptr<RecomputeRecord> record)
   return records_.back().get();
 }
 
-// fast paths open with the next call that names the memory and takes the lock.
+// Fast paths reopen with the next call that names the memory and takes the lock.
 void RecomputeRecords::Forget(const RecomputeRecord* record) {
   const auto at = PlaceOf(record->id);
   record->output->record = nullptr;

@@ -1,12 +1,10 @@
-// All records of a job, and which operations have been proved to be repeatable.
+// All recompute records of a job, and which operations are proved repeatable.
 //
-// Called by the classes behind JobMemory with the state lock held, but for empty(). Owns the
-// records.
+// Called by the classes behind JobMemory with the state lock held. Owns the records.
 //
 // Invariants
-//  1. A range has at most one record, range->record; memory that records read knows them by
-//  Tracked::readers. The fast paths of both
-//     are closed as long as that is so.
+//  1. A range has at most one record, range->record. Memory that records read knows them by
+//     Tracked::readers. Meanwhile the fast paths of both are closed.
 //  2. A range in Place::kDropped has a live record.
 // Never: launches, moves memory.
 #pragma once
@@ -23,12 +21,12 @@ namespace spillway::interposer {
 
 class RecomputeRecords {
  public:
-  // Any thread: there is none.
+  // Any thread.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
   RecomputeRecord* Keep(std::unique_ptr<RecomputeRecord> record);
   void Forget(const RecomputeRecord* record);
-  // Of two inputs of equal bytes: the record reads the other from now on.
+  // The two inputs hold equal bytes: from now on the record reads the second.
   static void Exchange(RecomputeRecord* record, Tracked* from, Tracked* to);
   RecomputeRecord* Find(std::uint64_t id) const;
 

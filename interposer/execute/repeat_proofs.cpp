@@ -18,7 +18,7 @@ namespace {
 
 using Verdict = RecomputeRecords::Verdict;
 
-constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which an output is read
+constexpr size_t kPieceBytes = kGranuleBytes;  // of pinned memory, through which outputs are read
 
 }  // namespace
 
@@ -66,14 +66,14 @@ bool RepeatProofs::MayReplay(std::uint64_t token) {
   return state_.recompute_records.VerdictOn(token) == Verdict::kProved;
 }
 
-// What a plan wanted to drop is copied instead.
+// A range that a plan wanted to drop is copied instead.
 void RepeatProofs::ForgetAfterCall(const RecomputeRecord* record) {
   Range* const due = record->drop_is_due ? record->output : nullptr;
   frees_.Forget(record);
   if (due) records_.DropWhatIsDue(due);
 }
 
-// All that can be dropped is, and has left when the call's own work is over.
+// All that can be dropped has left when the call's own work is over.
 void RepeatProofs::DropAll(Use last) {
   {
     const StateLock lock(state_.locks);
@@ -95,7 +95,7 @@ void RepeatProofs::Prove(std::uint64_t id) {
   EndProof(&proof, is_complete);
 }
 
-// Where it lacks host memory it is left for another time.
+// Without the host memory for it, the proof is left for another time.
 bool RepeatProofs::BeginProof(std::uint64_t id, Proof* proof) {
   const StateLock lock(state_.locks);
   const RecomputeRecord* const record = state_.recompute_records.Find(id);
@@ -118,11 +118,10 @@ bool RepeatProofs::BeginProof(std::uint64_t id, Proof* proof) {
   if (!all_there || !proof->first.Take(record->output->requested_bytes)) return false;
   if (!state_.residency.host().TakeIdle(kPieceBytes, &proof->piece)) return false;
   for (Range* range : proof->pinned) state_.residency.Pin(range);
-  record->output->empty = true;  // a call that names it waits for who makes memory
+  record->output->empty = true;  // a call that names it waits for the making lock
   return true;
 }
 
-// False when there is nothing to compare.
 bool RepeatProofs::RunTwice(Proof* proof) {
   Use use;
   {
@@ -144,8 +143,8 @@ bool RepeatProofs::RunTwice(Proof* proof) {
   return waits_.AwaitQuietly(use) && CompareSecond(proof);
 }
 
-// It may wait for what the program does only after the call, without our knowing: then nobody waits
-// for its kind again.
+// The launch may wait, without our knowing, for something that the program does after the call.
+// Refuting its operation spares later calls that wait.
 bool RepeatProofs::AwaitFirst(Use use, std::uint64_t id) {
   if (waits_.AwaitProgress([&]()
                                SPILLWAY_REQUIRES(kStateLock) { return state_.timeline.Done(use); }))
@@ -185,7 +184,7 @@ bool RepeatProofs::KeepFirst(Proof* proof) {
   return true;
 }
 
-// As far as they are equal. False when it cannot be read.
+// False when the output cannot be read.
 bool RepeatProofs::CompareSecond(Proof* proof) {
   for (const OutputPiece piece : OutputPiecesOf(*proof->range)) {
     if (!CopyPiece(*proof, piece, Toward::kHost)) return false;
@@ -197,7 +196,7 @@ bool RepeatProofs::CompareSecond(Proof* proof) {
   return true;
 }
 
-// Nobody can use the output yet.
+// No call can use the output yet.
 void RepeatProofs::PutBack(const Proof& proof) {
   for (const OutputPiece piece : OutputPiecesOf(*proof.range)) {
     std::memcpy(proof.piece.data, proof.first.at(piece.offset), piece.bytes);

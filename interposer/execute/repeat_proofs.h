@@ -1,12 +1,10 @@
-// Whether an operation makes the same bytes again: its launch is made a second time, and the bytes
-// are compared. (Note [Recompute records] in recompute_record.h)
+// Proves whether an operation makes the same bytes again: repeats its launch over its own output
+// and compares. (Note [Recompute records] in recompute_record.h)
 //
-// Called on the thread of a library's call when it has ended: its launch is made a second time,
-// over its own output, and what it made first is compared with what it makes then. Owns nothing
-// beyond a proof.
+// Called on the thread of a library's call when that call has ended. Owns nothing beyond a proof.
 //
 // Invariants
-//  1. Nobody can use the output during a proof; if it differs its first bytes come back.
+//  1. No call can use the output during a proof. An output that differs gets its first bytes back.
 //  2. A record outlives its call only if its operation is proved.
 #pragma once
 
@@ -37,9 +35,9 @@ class RepeatProofs {
 
   // The library's call has ended, and all its work is enqueued.
   void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // An operation of this token (scheduler::TokenOf) has been proved to be repeatable.
+  // Whether an operation of this token (scheduler::TokenOf) is proved repeatable.
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
-  // For tests, before the first allocation: what can be made again is dropped at once.
+  // For tests, before the first allocation: whatever can be recomputed is dropped at once.
   void DropEagerly() { state_.drops_eagerly = true; }
 
  private:

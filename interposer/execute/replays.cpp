@@ -17,11 +17,11 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// What cannot be made is known at once, but where others' calls may let go of memory: they would be
-// waited for with each anew.
+// A replay without memory fails at once, unless other calls may let go of memory. Each further
+// replay would wait for those calls again.
 constexpr std::uint64_t kWaitedNs = 1'000'000'000;
 
-// Null when all that the record reads is somewhere.
+// Null when no input is dropped.
 Range* DroppedInput(const RecomputeRecord& record) {
   for (Tracked* input : record.inputs) {
     if (!IsBlock(input) && IsDropped(AsRange(input))) return AsRange(input);
@@ -29,8 +29,8 @@ Range* DroppedInput(const RecomputeRecord& record) {
   return nullptr;
 }
 
-// The first to be made for the sake of the range; null when it is not dropped. No record reads what
-// is made from its own output, so that there is an end.
+// The first range to recompute for the sake of this one; null when it is not dropped. The chain
+// ends, because no record reads what is made from its own output.
 Range* FirstInChain(Range* range) {
   if (!IsDropped(range)) return nullptr;
   while (Range* const input = DroppedInput(*range->record)) range = input;
@@ -52,8 +52,7 @@ CUresult Replays::MakeAgain(Range* wanted, StreamState* stream, TraceCause why) 
   }
 }
 
-// What must be made before the call may be, one of it: what it names or reaches, and what is made
-// from what it may write.
+// Candidates are what the call names or reaches, and what is made from memory that it may write.
 ToMake Replays::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
   if (state_.recompute_records.empty()) return {};
   ToMake first;
@@ -78,8 +77,7 @@ ToMake Replays::FirstToMake(const Addresses& addresses, Effect effect, const Tou
   return first;
 }
 
-// The program goes on without having freed what they wait for: it is made now. Where it cannot be,
-// they wait. What a plan holds is left, but where even that is asked for.
+// Frees go on waiting for ranges that cannot be recomputed.
 void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
   DeferredFrees::InVain in_vain;
   while (frees_.put_off_bytes() != 0) {
@@ -98,8 +96,7 @@ void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
   }
 }
 
-// Asked with the lock held: none is dropped any more once the caller has said why (a capture that
-// began, say).
+// Nothing more is dropped by now: the caller's reason (a capture, say) is already visible.
 bool Replays::EndRecords() {
   {
     const StateLock lock(state_.locks);
@@ -112,7 +109,7 @@ bool Replays::EndRecords() {
   return EndRecordsWhileMaking();
 }
 
-// What was launched for that is complete, too: its kernels may be about to go.
+// The replays made for that are complete, too: their kernels may be about to be unloaded.
 bool Replays::EndRecordsWhileMaking() {
   for (Range* dropped = nullptr;; dropped = nullptr) {
     {
@@ -131,7 +128,7 @@ bool Replays::EndRecordsWhileMaking() {
     if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
     const StateLock lock(state_.locks);
     return state_.residency.Health() !=
-           CUDA_SUCCESS;  // then nothing can be made any more, and the driver says why
+           CUDA_SUCCESS;  // nothing can be recomputed any more, and the driver says why
   }
   Use last;
   {
@@ -151,9 +148,9 @@ void Replays::EndRecordsIfUnproven() {
   EndRecordsWhileMaking();
 }
 
-// The stream asked for by a plan, whose next operation is on it. Another one where work on it would
-// wait for the program, or cannot be marked; and on demand: what the call stands behind may wait
-// for the program without our knowing, and others need what is made.
+// `asked` is the stream of the plan's next operation. Our own stream serves where work on that
+// would wait for the program or cannot be marked, and on demand. The call may stand behind an
+// unknown wait for the program, while others need the result.
 StreamState* Replays::StreamForReplay(StreamState* asked) {
   const bool serves = asked && !asked->foreign && !asked->is_ours &&
                       !driver::KnownContexts::HasSeveral() && !CapturesGoOn() &&
@@ -167,7 +164,6 @@ StreamState* Replays::StreamForReplay(StreamState* asked) {
   return state_.replay_stream;
 }
 
-// Whoever writes what it reads, or uses what it makes, stands behind it.
 CUresult Replays::LaunchAgain(RecomputeRecord* record, StreamState* stream, TraceCause why) {
   if (ordering_rules::kReplaysFollowInputs) {
     for (Tracked* input : record->inputs) state_.residency.OrderBehind(input, stream);
@@ -203,8 +199,7 @@ void Replays::NoteReplay(Tracked* memory, Use use) {
   if (!IsBlock(memory)) AsRange(memory)->uses.Add(use);
 }
 
-// Nothing is done where another thread has changed what there is to do. The launch is made with the
-// lock held under which the memory is given: nobody sees it without its bytes.
+// Does nothing when another thread has changed what there is to do.
 CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
   Inputs inputs;
   {
@@ -242,8 +237,8 @@ CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why
   return result;
 }
 
-// Kernels may use what is parked without naming it: its mapping changes while the device is idle.
-// False when it may not.
+// Kernels may use parked memory without naming it, so its mapping changes only while the device is
+// idle. False when it may not change.
 bool Replays::PrepareInputs(const Inputs& inputs) {
   bool must_prepare;
   {
@@ -257,8 +252,8 @@ bool Replays::PrepareInputs(const Inputs& inputs) {
   return !must_prepare || parking_.PrepareToMove();
 }
 
-// The budget has become too small for output and inputs together: they are used as by a call that
-// names as much. What the host is asked for is there when the lock is released: reads of parked
+// The budget has become too small for output and inputs together. They are used parked, as by a
+// call that names too much. The replay is complete when the lock is released: reads of parked
 // memory wait for the program's streams only.
 CUresult Replays::MakeWhereParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);

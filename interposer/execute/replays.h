@@ -1,17 +1,17 @@
-// Makes again what was dropped. (Note [Recompute records] in recompute_record.h)
+// Recomputes dropped ranges by repeating their launches. (Note [Recompute records] in
+// recompute_record.h)
 //
-// Who needs the bytes makes them: the plan before an operation, a call that names them or may write
-// what they are made from, a free of that, and whatever may use memory without our noticing. No
-// call in progress of the same thread holds memory meanwhile.
+// The first need recomputes a range. That may be the plan's, before an operation, or a call's that
+// names the range or may write its inputs. It may also be a free of an input, or an unseen use of
+// memory. No call in progress of the same thread holds memory meanwhile.
 //
-// Called by the classes behind JobMemory on the program's threads, with the making lock held where
-// a function says so.
+// Called by the classes behind JobMemory on the program's threads.
 //
 // Invariants
-//  1. A launch is made again behind all that its inputs and its output wait for, and users of these
-//  come behind it.
-//  2. Nobody sees a range without its bytes: the launch is made under the lock under which the
-//  range is given memory.
+//  1. A replay is ordered behind all that its inputs and its output wait for. Users of these are
+//     ordered behind the replay.
+//  2. Nobody sees a range without its bytes: the launch is made under the lock that gives the range
+//     its memory.
 #pragma once
 
 #include "base/function_ref.h"
@@ -40,29 +40,29 @@ class Replays {
         frees_(frees),
         scratch_(scratch) {}
 
-  // The range, and what it is made from. On the stream where that is possible (StreamForReplay).
+  // The range, after what it is made from. Uses `stream` where possible (StreamForReplay).
   CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // What must be made before the call may be, one of it.
+  // One range that must be recomputed before the call may be made.
   ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
 
-  // The program goes on without having freed what frees wait for: it is made now. `even_held`,
-  // whether also what a plan holds, is called with the state lock held.
+  // The program goes on without freeing what deferred frees wait for: recomputes it now.
+  // `even_held`, called with the state lock held: also for ranges held for a plan.
   void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // All bytes are somewhere, and no record is left: memory may be used, or kernels be gone, without
-  // our noticing. False when some could not be made again.
+  // Recomputes all that is dropped and ends all records: memory may be used, or kernels be
+  // unloaded, unseen. False when something could not be recomputed.
   bool EndRecords() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // The same with the making lock held; where kernels may use memory unseen.
+  // The same with the making lock held; the second only where kernels may use memory unseen.
   bool EndRecordsWhileMaking() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void EndRecordsIfUnproven() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
-  // The stream asked for, or one of ours where work on that would not do.
+  // The stream asked for, or ours where work on that would not do.
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
-  // Its inputs and output are at their place.
+  // Its inputs and output are in place.
   CUresult LaunchAgain(RecomputeRecord* record, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kStateLock);
-  // Users of the memory come behind `use`.
+  // Orders users of the memory behind `use`.
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:

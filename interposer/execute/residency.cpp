@@ -47,10 +47,10 @@ Range* Residency::NewRange(size_t bytes) {
   return range;
 }
 
-// A freed range of the same size serves as it is: same address, same mapping, no call to the
-// driver. Its former work may still run; Free left it in ready_after.
+// A freed range of the same size is reused as it is: same addresses, same mapping, no driver call.
+// Its former work may still run; Free left it in ready_after.
 Range* Residency::ReuseFreed(size_t bytes) {
-  // While parking is on, calls that do not name the range may use it: they could not be ordered
+  // While parking is on, calls may use the range without naming it. These could not be ordered
   // behind its former work.
   const auto is_shared = [](const Chunk& chunk) { return chunk.shared; };
   const auto may_serve = [&](Range* freed) {
@@ -68,7 +68,6 @@ Range* Residency::ReuseFreed(size_t bytes) {
   return range;
 }
 
-// Nobody holds the next allocation yet.
 void Residency::BeginLife(Range* range) {
   range->live = true;
   range->empty = false;
@@ -98,8 +97,8 @@ void Residency::OpenFastPath(Range* range, std::uint64_t stream_serial) {
                              : range->fast_path.OpenFor(stream_serial);
 }
 
-// False while a call names the range; then it is as open as before, or the call's end opens it.
-// (Note [Fast path])
+// False while a call names the range. Then the fast path is as open as before, or the call's end
+// opens it. (Note [Fast path])
 bool Residency::CloseFastPath(Range* range) {
   range->fast_path.Close();
   if (range->pins || calls::Names(range)) {
@@ -140,7 +139,7 @@ void Residency::Free(Range* range, const UseList& busy) {
   freed_.Add(range);
 }
 
-// A copy may still read or write the buffer; whoever takes it waits for that copy.
+// A copy may still use the buffer. Its next owner waits for that copy.
 void Residency::GiveHostCopy(Range* range) {
   range->host.busy.Merge(range->departure);
   range->host.busy.Merge(range->ready_after);
@@ -171,7 +170,7 @@ void Residency::Used(Range* range, Use use, bool may_write) {
   range->empty = false;
   (range->live ? range->uses : range->ready_after).Add(use);
   if (range->place == Place::kParked && !parking_)
-    timeline_->EventFor(use);  // it is waited for (MayUnpark)
+    timeline_->EventFor(use);  // MayUnpark waits for it
   const bool outdates =
       may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
@@ -258,7 +257,7 @@ Use Residency::CopyOnOwnStream(const CUDA_MEMCPY2D& copy) {
   return use;
 }
 
-// From ordinary memory, if there is no pinned one, the driver's copy is as right and slower.
+// Without pinned memory, the driver's copy from ordinary memory is as right, but slower.
 bool Residency::CopyIn(Range* range, TraceCause why) {
   host_.MakePinned(&range->host);
   range->copied_at = CountUndocumented();
@@ -287,9 +286,9 @@ void Residency::TraceMemoryNow() {
                           signed_of(counters_->wanted_bytes), signed_of(host_.pinned_bytes())}});
 }
 
-// Freed ranges keep their mappings for allocations of the same size (ReuseFreed) until their memory
-// is needed: by its amount, or for its chunks, since those at hand would have to be cut. Nothing is
-// cut that an idle one makes needless; none is waited for. (Note [Cutting])
+// Freed ranges keep their mappings for reuse (ReuseFreed) until their memory is needed: for its
+// amount, or because chunks at hand would have to be cut. Nothing is cut where an idle range makes
+// that needless. None is waited for. (Note [Cutting])
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
@@ -310,7 +309,7 @@ bool Residency::Charge(size_t bytes) {
   return true;
 }
 
-// What has left, and freed ranges without device memory: they hold addresses alone.
+// Finishes evictions, and retires freed ranges without device memory: they hold addresses only.
 void Residency::CollectFinished() {
   timeline_->Poll();
   CollectLeaving();
@@ -326,9 +325,9 @@ bool Residency::IsIdle(Range* freed) {
   return CloseFastPath(freed) && Timeline::AllKnownDone(&freed->ready_after);
 }
 
-// Each that is retired must be mapped anew when an allocation of its size comes, in most jobs with
-// the next iteration: the fewer the better, so the largest first. The oldest first would, in an
-// iteration that repeats itself, always retire what is needed next.
+// A retired range must be mapped anew for the next allocation of its size, mostly in the next
+// iteration. Largest first retires the fewest. Oldest first would always retire what a repeating
+// iteration needs next.
 bool Residency::RetireIdle(RetireFirst order) {
   const auto worth = [order](const Range* range) {
     if (range->place != Place::kDevice) return size_t{0};

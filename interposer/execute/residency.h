@@ -1,37 +1,30 @@
-// Where each range's bytes are, and the steps that move them: materialise, offload, leave, restore,
-// retire.
+// Where each range's bytes are, and the steps that move them.
 //
 // Called by the classes behind JobMemory with the state lock held. Owns the chunk pool, the
-// addresses, the pinned host pool, the copy streams and all ranges. The only room that maps, unmaps
-// and copies.
+// addresses, the pinned host pool, the copy streams and all ranges. Nothing else in execute maps or
+// unmaps.
 //
 // The code: residency.cpp (lives), residency_departure.cpp, residency_mapping.cpp (mappings,
 // parking), residency_spare.cpp (what goes back to the device).
 //
-// The life of a range's bytes: nowhere -> device -> leaving -> host, parked or dropped -> device ->
-// ... -> freed -> gone.
+// A range's life: nowhere -> device -> leaving -> host, parked or dropped -> device -> freed.
 //
 // Invariants
-//  1. A range is unmapped only when every use of it and the copy of its bytes are complete
-//  (cuMemUnmap does not wait).
-//  2. A range that an application call in progress names (by a pin, or without the lock: calls.h)
-//  neither starts
-//     leaving nor leaves, and serves no other allocation.
-//  3. The bytes of a range are on the device, or in its host copy, or both, or nowhere, if it was
-//  dropped and has a record
-//     (recompute_record.h); a host copy counts as valid only from
-//     the completion of its copy until the next touch of the range that may write. Between the
-//     beginning and the end of a call that overwrites all of it, and only there, a range on the
-//     device may be empty: its host copy is kept until the call has been made.
-//  4. Memory of a freed range serves another allocation only with what was enqueued before the free
-//  as ready_after.
+//  1. A range is unmapped only when its uses and its copy are complete: cuMemUnmap does not wait.
+//  2. A range that a call in progress names neither starts leaving nor leaves. Nor does it serve
+//     another allocation. Calls name ranges by a pin or without the lock (calls.h).
+//  3. The bytes of a range are on the device, in its host copy, or both. They are nowhere if it was
+//     dropped and has a record (recompute_record.h). A host copy is valid from the completion of
+//     its copy until the next touch that may write the range. During a call that overwrites all of
+//     it, a range on the device may be empty: its host copy is kept until the call has been made. A
+//     proof also marks its output empty (repeat_proofs.h).
+//  4. Freed memory serves another allocation only with its earlier work as ready_after.
 //  5. Device memory held never exceeds the budget (chunk_pool.h).
-//  6. While parking is on every range has a mapping, a host copy beside device memory is nobody's
-//  truth, and what may
-//     use a range is not known: the caller moves mappings only while the device is idle. While it
-//     is off a range is parked because a call needed it so, or since parking was on, and its uses
-//     are known like any other's: it loses that mapping after the last of them.
-// Never: waits. What must be waited for is answered (NextToAwait).
+//  6. While parking is on, every range has a mapping, and a host copy beside device memory does not
+//     count. Uses of a range are not known then: the caller moves mappings only while the device is
+//     idle. While parking is off, a range is parked because a call needed that, or since parking
+//     was on. Its uses are known like any other's: it loses that mapping after the last of them.
+// Never: waits. NextToAwait answers what must be waited for.
 #pragma once
 
 #include <algorithm>
@@ -52,7 +45,6 @@
 
 namespace spillway::interposer {
 
-// What happens to a range, for the trace.
 inline TraceEvent TraceOf(TraceKind kind, const Range* range, TraceCause why) {
   return {.kind = kind,
           .cause = why,
@@ -60,12 +52,11 @@ inline TraceEvent TraceOf(TraceKind kind, const Range* range, TraceCause why) {
           .values = {static_cast<std::int64_t>(range->requested_bytes)}};
 }
 
-// The program has waited for memory.
 inline TraceEvent StallEvent(StallCause cause) {
   return {.kind = TraceKind::kStall, .name = kStallNames[static_cast<std::size_t>(cause)]};
 }
 
-// Of memory for runs of what may be made again: always on the device.
+// Memory for replays: always on the device.
 struct ScratchPiece {
   CUdeviceptr base = 0;
   size_t size_bytes = 0;
@@ -74,29 +65,26 @@ struct ScratchPiece {
 
 class Residency {
  public:
-  // Host memory is such that it can be mapped at device addresses if `may_park` and the driver has
-  // it.
+  // `may_park`: host memory is mappable at device addresses, if the driver has such memory.
   Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
             Timeline* timeline, Counters* counters, JobTrace* trace);
 
-  // A range of its own for `bytes`; with memory if there is some without taking it from others,
-  // else nowhere. Null when the driver has no addresses left.
+  // With memory if some can be had without evicting. Null when there are no addresses left.
   Range* NewRange(size_t bytes);
-  // The application freed it; `busy` is all that may still use its memory.
+  // `busy`: all work that may still use its memory.
   void Free(Range* range, const UseList& busy);
 
-  // The context's own error once a fault has ended it; asked without waiting.
+  // The context's own error once a fault has ended it. Does not wait.
   CUresult Health() const;
   bool OwnsAddress(CUdeviceptr address) const { return addresses_.Owns(address); }
   bool IsMapped(const Range* range) const {
     return range->place == Place::kDevice || range->place == Place::kLeaving;
   }
   bool IsRestore(Use use) const { return use.stream == to_device_; }
-  // A call that names the range is about to be made: it stays where it is, or stops leaving.
+  // A call that names the range follows: the range stays in place, or stops leaving.
   void Pin(Range* range);
   void Unpin(Range* range) { --range->pins; }
-  // A call is made of the range where it is; until Leave, which follows when it was made, nothing
-  // of that changes.
+  // A call uses the range where it is. That stays so until Leave, after the call was made.
   void Enter(Range* range) {
     Pin(range);
     ++range->entered;
@@ -110,85 +98,73 @@ class Residency {
     return std::all_of(ranges.begin(), ranges.end(),
                        [this](const Range* range) { return IsMapped(range); });
   }
-  // The stream's next operation comes behind all that users of the memory must wait for.
+  // Orders the stream's next operation behind all that users of the memory must wait for.
   void OrderBehind(Tracked* memory, StreamState* user);
-  // The call was made: `use` is its place in its stream. After a call that may have written, a host
-  // copy, complete or under way, is not the truth any more.
+  // The call was made. If it may have written, the host copy is outdated, even one under way.
   void Used(Range* range, Use use, bool may_write);
-  // Something enqueued on these streams that is not known to be complete names the range. Its fast
-  // path is closed, and no call names it but the caller's.
+  // By unfinished work. Call it with the fast path closed and no other call naming the range.
   bool MayBeUsedOn(Range* range, const UseList& streams);
-  // Calls on the stream of that serial number, which is ordered behind all of ready_after, need no
-  // lock any more.
+  // Calls on that stream, which is ordered behind all of ready_after, need no lock from now on.
   void OpenFastPath(Range* range, std::uint64_t stream_serial);
-  // From now on what is evicted is parked, or is not. Turned on, all that is away is mapped onto
-  // its host copy, and what was leaving stays; false when some of it cannot be mapped.
+  // Whether evicted memory is parked from now on. Turned on, all evicted ranges are mapped onto
+  // their host copies and evictions are cancelled. False when some range cannot be mapped.
   bool SetParking(bool parking);
   bool parking() const { return parking_; }
-  // Memory on the host for a range that is nowhere.
+  // Host memory for a range that is nowhere.
   bool ParkNew(Range* range);
-  // A call names the range, and there is no device memory for it: its addresses lead to its host
-  // copy until it is restored.
+  // For a call, without device memory: maps the range onto its host copy until it is restored.
   bool ParkForCall(Range* range);
-  // No call uses the range where it is parked; while parking is on it is the caller who knows.
+  // No call uses the range where it is parked. While parking is on, the caller must know that.
   bool MayUnpark(Range* range);
-  // Parked, and it may not be restored before something happens for which nobody may wait.
+  // Parked, and what must happen before its restore may not be waited for.
   bool StaysParked(Range* range);
   bool IsAnythingLeaving() const { return !leaving_.empty(); }
-  // The range, which was leaving, stays.
+  // Cancels the range's eviction.
   void Stay(Range* range);
-  // Nothing leaves any more: what had not left stays.
   void CancelLeaving();
-  // The last copy that brings a range back.
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
   enum class Content : std::uint8_t { kWanted, kDead };
-  // Gives memory to a range that is nowhere or on the host, from what can be had at once. Where its
-  // content is dead, and nobody may use it without naming it, it is empty then.
+  // Gives memory that can be had at once to a range that is nowhere or on the host. Dead content is
+  // not copied: then the range is empty, unless it may be used without being named.
   bool Restore(Range* range, TraceCause why = TraceCause::kDemand,
                Content content = Content::kWanted);
-  // The call that would have overwritten the range was not made.
+  // The call that would have overwritten the range was not made: restores its bytes.
   void Fill(Range* range);
 
-  // Takes `bytes` of chunks that are free or can be had without waiting.
+  // Takes chunks that are free or can be had without waiting.
   bool TakeChunks(size_t bytes, Chunks* out);
   bool Charge(size_t bytes);
   CUdeviceptr MapAnew(size_t bytes, const Chunks& chunks);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
 
-  // Its memory can be taken away without a copy. (Note [Good host copies] in
-  // residency_departure.cpp)
+  // The range can be evicted without a copy. (Note [Good host copies] in residency_departure.cpp)
   bool HasGoodHostCopy(const Range* range) const;
 
-  // Which ranges leave first when something must.
   enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
-  // Starts to move out ranges until `bytes` are free or on their way; false when there are not
-  // enough that may move.
+  // Starts evictions until `bytes` are free or on their way. False when too little may move.
   bool StartMakingRoom(size_t bytes, LeaveFirst order = LeaveFirst::kLeastRecentlyUsed);
-  // So many bytes are free or on their way already, beside what a budget that became less takes.
+  // So much is free or on its way, besides what a smaller budget takes.
   bool HasRoomComing(size_t bytes) const {
     return chunks_.ObtainableBytes() + PendingBytes() >= bytes + chunks_.ExcessBytes();
   }
-  // One range is to leave, as a plan says; false when it may not, or cannot now.
+  // Starts one eviction for a plan; false when the range may not leave, or cannot now.
   bool StartToLeave(Range* range);
-  // The same without a copy: its record makes the bytes again.
+  // The same without a copy: the record recomputes the bytes.
   bool StartToDrop(Range* range);
-  // What has left is noted now, and not only when its memory is wanted.
+  // Notes finished evictions now, not only when their memory is wanted.
   void CollectLeft() {
     timeline_->Poll();
     CollectLeaving();
   }
-  // Memory for a range that was dropped, from what can be had at once; the bytes are the caller's
-  // affair.
+  // Gives a dropped range memory that can be had at once. The caller provides the bytes.
   bool Revive(Range* range);
-  // The same in host memory, at which it is mapped.
+  // The same in host memory, onto which the range is mapped.
   bool ReviveParked(Range* range);
-  // There are none.
+  // The bytes of a revived range were not made.
   void DropAnew(Range* range);
-  // The completions of which any may be the next to free memory, the first of each stream; none
-  // when nothing is under way.
+  // The completions that may free memory next: the first of each stream.
   FirstUses NextToAwait();
 
-  // Calls visit(range) for every range that lives.
   template <class Visit>
   void ForEachLive(Visit visit) {
     for (const auto& range : ranges_) {
@@ -196,30 +172,27 @@ class Residency {
     }
   }
   std::vector<Range*> LiveRanges();
-  // Another device may use all that is mapped and will be mapped, or may no longer.
+  // Another device may use all memory mapped now and later, or may no longer.
   void SetPeer(CUdevice peer, bool allowed);
   static void SetPeerAt(CUdeviceptr base, size_t bytes, CUdevice peer, bool allowed);
 
-  // A copy between device and host outside any range's life, on the stream of those that leave.
+  // A copy between device and host outside any range's life, on the eviction stream.
   Use CopyOnOwnStream(const CUDA_MEMCPY2D& copy);
 
-  // The bytes of a range that are not on the device, or null.
+  // Bytes of the range that are not on the device, or null.
   const void* HostCopy(const Range* range) const;
 
   void ReleaseAll();
 
-  // Without a budget what is freed goes back to the device (spare_memory.h). Before the first
-  // allocation.
+  // Before the first allocation. There is no budget (spare_memory.h).
   void GiveBackWhatIsFreed() { gives_back_ = true; }
-  // After a free, or a wait for the device: what is idle and beyond what is kept. After a free not
-  // each time.
+  // After a free (not after each) or a wait: gives back idle memory beyond what is kept.
   enum class After : bool { kFree, kWait };
   void GiveBackSpare(After after);
-  // An allocation of so much would be given new memory beside much that was freed and is busy.
+  // Whether an allocation would get new memory although much freed memory is busy.
   bool MustAwaitSpare(size_t bytes);
   bool IsMoreThanKept(size_t unused_bytes) const { return unused_bytes > spare_.keep_bytes(); }
 
-  // For the trace: what happens to a range, and how much memory is where now.
   void TraceNow(TraceKind kind, const Range* range, TraceCause why = TraceCause::kNone) {
     if (JobTrace::IsOn()) trace_->Now(TraceOf(kind, range, why));
   }
@@ -229,9 +202,9 @@ class Residency {
 
   ChunkPool& chunks() { return chunks_; }
   HostPool& host() { return host_; }
-  // Whoever begins to copy asks there before; the copies are counted here.
+  // Asked before each copy begins. Copies are counted there.
   LinkTurns& link() { return link_; }
-  // Good host copies of what is on the device are given up while the host pool is beyond its limit.
+  // Gives up good host copies of resident ranges while the host pool is beyond its limit.
   void GiveUpSpareCopies();
 
  private:
@@ -295,11 +268,12 @@ class Residency {
     Range* range;
     std::uint64_t life, last_touch, next_use;
   };
-  std::vector<Candidate> candidates_;  // to leave, the first one last (residency_departure.cpp)
+  std::vector<Candidate>
+      candidates_;  // to be evicted, the first one last (residency_departure.cpp)
   bool parking_ = false;
   bool gives_back_ = false;
   SpareMemory spare_;
-  int spare_pause_ = 0;  // calls until it is tried again to give back what was busy
+  int spare_pause_ = 0;  // calls until the next try to give back what was busy
   std::vector<CUdevice> peers_;
 };
 

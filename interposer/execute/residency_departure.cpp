@@ -1,4 +1,4 @@
-// Departures: which range leaves, how its bytes get to the host, when its memory is free.
+// Evictions: which range leaves, how its bytes get to the host, when its memory is free.
 #include <algorithm>
 #include <utility>
 
@@ -12,13 +12,13 @@ namespace spillway::interposer {
 using driver::Driver;
 
 bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
-  if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // they are other ones at each event
+  if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // next uses change with each event
   while (!HasRoomComing(bytes)) {
     timeline_->CheckpointEveryOperation();
     Range* victim = Victim(order, [](const Range&) { return true; });
     if (!victim) return false;
     if (StartLeaving(victim, TraceCause::kRoom)) continue;
-    // No host memory for its bytes: a range whose host copy is still good leaves without any.
+    // There is no host memory for its bytes. A range with a valid host copy needs none.
     victim = Victim(order, [](const Range& range) { return range.host_valid; });
     if (!victim || !StartLeaving(victim, TraceCause::kRoom)) return false;
   }
@@ -63,15 +63,14 @@ bool Residency::MayLeave(const Range& range) {
          range.holds == 0 && range.live;
 }
 
-// What waits for the program, as far as is known, would hold up the copy that takes the range away,
-// and all behind it.
+// Work that waits for the program would hold up the range's copy, and all behind it.
 bool Residency::IsHeld(const Range* range) {
   return timeline_->AnyHeld(range->uses) || timeline_->AnyHeld(range->ready_after);
 }
 
-// Those that may leave are sorted once for many departures: by recency the order stays right, since
-// a range that is used meanwhile, which shows, belongs behind all others. The victim's fast path is
-// closed: no call can begin to use it without the lock. What a call names right now is in use.
+// Candidates are sorted once for many evictions. The order by recency stays right: a range used
+// meanwhile, as last_touch shows, belongs behind all others. The victim's fast path is closed, so
+// no call can begin to use it without the lock. A range that a call names is in use.
 template <class Accepts>
 Range* Residency::Victim(LeaveFirst order, Accepts accepts) {
   for (bool is_new = false;; is_new = true) {
@@ -101,9 +100,9 @@ void Residency::SortCandidates(LeaveFirst order) {
             });
 }
 
-// A good host copy of data that is on the device is a convenience: its buffer serves data that must
-// leave. What is away already can wait in ordinary memory. What the present call names comes last:
-// it is about to be used.
+// A good host copy of a resident range is a convenience: its buffer serves data that must leave.
+// Bytes that are already evicted can wait in ordinary memory. What the present call names comes
+// last: it is about to be used.
 bool Residency::TakeHostBuffer(Range* range) {
   const auto take = [&] {
     return (range->serves_parked && host_.TakeMappable(range->size_bytes, &range->host)) ||
@@ -139,11 +138,10 @@ void Residency::GiveUpSpareCopies() {
 }
 
 // Note [Good host copies]
-// A host copy is outdated by each call that may write the range. A kernel may write memory that no
-// call shows, by an address that it keeps where or how nobody looks; only of the launches in
-// library calls do documents say that they do not. So a copy is good for as long as no other launch
-// has begun since it was made, and none was at work then. Else the bytes are copied out again, over
-// the old ones: until the device can compare them, that is how they are verified.
+// Each call that may write the range outdates its host copy. A kernel may also write memory that no
+// call names, by an address hidden anywhere. Documents rule that out only for launches in library
+// calls. So a copy is good while no other launch has begun since it was made, and none was running
+// then. Otherwise the bytes are copied out again, over the old ones. That verifies them.
 bool Residency::HasGoodHostCopy(const Range* range) const {
   return range->host_valid && (!ordering_rules::kHostCopiesAreVerified ||
                                range->copied_at == timeline_->UndocumentedBegun());
@@ -199,8 +197,8 @@ bool Residency::CopyOut(Range* range, TraceCause why) {
   return true;
 }
 
-// What left earlier is not gone earlier: a copy stands behind others, while what is dropped, or
-// freed, only awaits the operation that used it last.
+// Evictions do not complete in their order. A copy stands behind other copies, while dropped or
+// freed memory only awaits its last use.
 FirstUses Residency::NextToAwait() {
   FirstUses first;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {

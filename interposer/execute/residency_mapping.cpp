@@ -1,4 +1,4 @@
-// Mappings: device memory at a range's addresses, for whom, and host memory in its place.
+// Mappings: device memory at a range's addresses, for which devices, and host memory in its place.
 #include <algorithm>
 #include <cstring>
 #include <utility>
@@ -87,7 +87,7 @@ bool Residency::ParkNew(Range* range) {
   return false;
 }
 
-// Its bytes are on the host in memory that has no other address, such as a slab of the agent's.
+// Its host memory cannot be mapped at device addresses: it is in a slab of the agent's, say.
 bool Residency::MakeMappable(Range* range) {
   HostBuffer mappable;
   if (!host_.TakeMappable(range->size_bytes, &mappable)) return false;
@@ -128,7 +128,6 @@ bool Residency::StaysParked(Range* range) {
   return range->holds > 0 || range->unmovable != Unmovable::kNo || IsHeld(range);
 }
 
-// Freed and idle: its addresses and its host memory serve others.
 void Residency::Unpark(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
   counters_->parked_bytes -= range->size_bytes;

@@ -1,4 +1,4 @@
-// What no allocation has goes back to the device, where there is no budget. (spare_memory.h)
+// Without a budget, memory that no allocation has goes back to the device. (spare_memory.h)
 #include <algorithm>
 
 #include "interposer/execute/residency.h"
@@ -25,9 +25,8 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   return taken;
 }
 
-// Freed ranges of other sizes serve the allocation with their memory, so that no more is created
-// beside them, where they are more than what is kept, or would make the job hold an eighth more
-// than it ever wanted.
+// Lets freed ranges of other sizes serve the allocation, so that no memory is created beside them.
+// Does so while they exceed what is kept, or the job would hold an eighth more than it ever wanted.
 void Residency::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] {
     return UnusedBytes() - std::min(UnusedBytes(), chunks_.free_bytes());
@@ -65,7 +64,7 @@ void Residency::GiveBackSpare(After after) {
   if (after == After::kFree || !ReleaseSpare()) spare_pause_ = kCallsBetweenTries;
 }
 
-// What was freed longest ago: what is taken again all the time is younger.
+// The one freed longest ago: memory that is taken again all the time is younger.
 bool Residency::RetireOldestIdle() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     if (range->place != Place::kDevice || !IsIdle(range)) continue;
@@ -88,7 +87,6 @@ bool Residency::ReleaseSpare() {
   return left_bytes < kGranuleBytes;
 }
 
-// Events say when it is done.
 void Residency::MarkBusySpare() {
   int marked = 0;
   for (Range* range = freed_.oldest(); range && marked < kMarkedAtOnce;

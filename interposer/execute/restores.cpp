@@ -38,7 +38,6 @@ bool Restores::MakeAllResident(TouchSet* set) {
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
 }
 
-// Everything that is allocated gets memory, and its bytes come back.
 bool Restores::BringAll() {
   TouchSet set;
   {
@@ -60,10 +59,10 @@ bool Restores::BringAll() {
   return all;
 }
 
-// A call that names more than there can be on the device at once uses the rest where it is parked:
-// slower, not refused. A proven job's kernels reach what they name: only that gets a mapping, and
-// loses it when the call is complete (Residency::MayUnpark). Where all that is away is parked
-// already, nothing changes. A job that waited in vain parks until the next full scan.
+// A call that names more than fits on the device uses the rest parked: slower, not refused. A
+// proven job's kernels reach what they name. Only that gets a mapping, and loses it when the call
+// is complete (Residency::MayUnpark). Where all evicted memory is parked already, nothing changes.
+// A job that waited in vain parks until the next full scan.
 bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
   if (!state_.pointer_safety.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
   if (parking_.waits_in_vain()) state_.pointer_safety.RequireFullScan();
@@ -74,8 +73,7 @@ bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
       });
 }
 
-// The ranges of the call that the budget holds together, those on the device first: the others are
-// not worth moving.
+// Ranges that fit the budget together, resident ones first: the others are not worth moving.
 base::InlineVector<Range*, 32> Restores::ThatFit(const TouchSet& set) {
   base::InlineVector<Range*, 32> fitting;
   const size_t budget_bytes = state_.budget.bytes();
@@ -99,8 +97,8 @@ bool Restores::CanUseParked(const TouchSet& set) {
   return is_served;
 }
 
-// In a proven job: while the job parks, the device is idle by now. False where nobody may wait for
-// what happens before.
+// Only a proven job waits here: while a job parks, the device is idle by now. False where what must
+// happen first may not be waited for.
 bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
   for (;;) {
     Waits::Awaited next;
@@ -109,7 +107,7 @@ bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
       if (state_.residency.StaysParked(range)) return false;
       if (range->place != Place::kParked || state_.residency.MayUnpark(range)) return true;
       next = waits_.WithEvents(FirstUses(state_.timeline.OneToAwait(&range->uses)));
-      if (next.empty()) return true;  // a call of another thread is about to use it
+      if (next.empty()) return true;  // another thread's call is about to use it
     }
     waits_.AwaitOneOf(next, cause);
   }

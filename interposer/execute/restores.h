@@ -1,11 +1,10 @@
-// Brings ranges to the device because they are needed there now: by a call, by another device, or
-// to make others again from them.
+// Restores ranges that a call, another device or a replay needs now.
 //
-// Called by the classes behind JobMemory on the program's threads, with the making lock held. What
-// the budget does not hold together is used where it is parked.
+// Called by the classes behind JobMemory on the program's threads, with the making lock held.
+// Ranges that do not fit the budget together are used parked.
 //
 // Invariants
-//  1. A range is restored with its bytes, but for one that the call overwrites as a whole.
+//  1. A range is restored with its bytes, unless the call overwrites it whole.
 #pragma once
 
 #include <span>
@@ -27,12 +26,11 @@ class Restores {
   // The range is pinned. False when there is no memory for it.
   bool MakeResident(Range* range, Role role) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
-  // The ranges are pinned. False when they can be used neither on the device nor where they are
-  // parked.
+  // The ranges are pinned. False when they can be used neither on the device nor parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // Everything that is allocated gets memory, and its bytes come back.
+  // Makes all that is allocated resident.
   bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // For a call that names more than there can be on the device at once.
+  // For a call that names more than fits on the device at once.
   bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -9,12 +9,11 @@ namespace spillway::interposer {
 namespace {
 
 constexpr size_t kScratchAlignment = 512;
-constexpr size_t kMostScratchBytes = size_t{64}
-                                     << 20;  // of one launch: scratch memory never leaves
-// Beyond the first granule scratch memory takes no more of the budget than this part.
+constexpr size_t kMostScratchBytes = size_t{64} << 20;  // per launch: scratch memory never leaves
+// Beyond the first granule, scratch memory takes at most this part of the budget.
 constexpr size_t kScratchShare = 16;
 
-// 0: more than there may be.
+// 0: more than is allowed.
 size_t ClobberedBytes(const Claims& claims) {
   size_t bytes = 0;
   for (const Claims::Claim& claim : claims.all()) {
@@ -55,8 +54,7 @@ bool ScratchMemory::RedirectClobbered(const Claims& claims, RecomputeRecord* rec
   return true;
 }
 
-// For the next call of the kind. RecomputeRecords lead into the pieces that there are, so these
-// stay where they are.
+// For the next call of the kind. Records lead into existing pieces: these stay.
 void ScratchMemory::TakeScratch(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   if (!MayTakeScratch(size_bytes)) return;
@@ -79,14 +77,14 @@ void ScratchMemory::TakeScratch(size_t bytes) {
   state_.residency.TraceMemory();
 }
 
-// 0: no piece is as large.
+// 0: no piece is large enough.
 CUdeviceptr ScratchMemory::ScratchFor(size_t bytes) {
   const auto fits = [bytes](const ScratchPiece& piece) { return piece.size_bytes >= bytes; };
   const auto found = std::find_if(pieces_.begin(), pieces_.end(), fits);
   return found == pieces_.end() ? 0 : found->base;
 }
 
-// A job that fits keeps all of its budget for itself.
+// A job that fits its budget keeps all of it.
 bool ScratchMemory::MayTakeScratch(size_t size_bytes) {
   const StateLock lock(state_.locks);
   if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes())

@@ -1,12 +1,11 @@
-// Memory for what launches clobber when they are made again. (Note [Recompute records] in
-// recompute_record.h)
+// Memory for what replays clobber. (Note [Recompute records] in recompute_record.h)
 //
 // Called by the classes behind JobMemory on the program's threads. Owns its pieces, which stay on
-// the device: no more than a sixteenth of the budget, or a granule.
+// the device: at most a sixteenth of the budget, or a granule.
 //
 // Invariants
 //  1. A piece stays where it is until Release: records lead into it.
-//  2. One launch at a time writes there: each stands behind the last use.
+//  2. One launch at a time writes there: each is ordered behind the last use.
 #pragma once
 
 #include <cstddef>
@@ -24,16 +23,13 @@ class ScratchMemory {
   ScratchMemory(JobState& state, Parking& parking, Eviction& eviction)
       : state_(state), parking_(parking), eviction_(eviction) {}
 
-  // The record's launch clobbers scratch memory. False where it cannot; too little memory is
-  // answered by how much it lacks.
+  // Redirects what the launch clobbers. False where that cannot be. If only memory is missing,
+  // `lacks_scratch_bytes` says how much.
   bool RedirectClobbered(const Claims& claims, RecomputeRecord* record, size_t* lacks_scratch_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
-  // For the next call of the kind.
   void TakeScratch(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // The last launch that writes there.
   Use last_use() const SPILLWAY_REQUIRES(kStateLock) { return last_use_; }
   void Used(Use use) SPILLWAY_REQUIRES(kStateLock) { last_use_ = use; }
-  // The context is going away.
   void Release() SPILLWAY_REQUIRES(kStateLock);
 
  private:

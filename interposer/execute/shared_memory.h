@@ -1,6 +1,4 @@
-// The physical memory of one allocation as other processes can map it.
-//
-// Ownership: the descriptors are the holder's.
+// An allocation's memory as other processes can map it. The holder owns the descriptors.
 #pragma once
 
 #include <cstddef>

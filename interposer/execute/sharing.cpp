@@ -15,7 +15,7 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// Of the hold that keeps what peers may use; no handle has this bit.
+// The owner of the hold on what peers may use. No handle has this bit.
 std::uint64_t PeersHoldOf(CUdeviceptr address) { return address | (std::uint64_t{1} << 63); }
 
 void CloseAll(SharedMemory* memory) {
@@ -79,8 +79,7 @@ CUresult Sharing::AllowPeerAt(CUdeviceptr address, CUdevice peer) {
   held_.Hold(PeersHoldOf(address), address, Unmovable::kPeers);
   const bool is_on_device = SetPeerOf(address, peer, true);
   call.End(CUDA_SUCCESS);
-  if (is_on_device)
-    return Driver().cuStreamSynchronize(nullptr);  // a peer may be the first to use it
+  if (is_on_device) return Driver().cuStreamSynchronize(nullptr);  // a peer device may use it first
   held_.EndHold(PeersHoldOf(address));
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -109,7 +108,7 @@ CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* 
     CloseAll(out);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  // The other process knows nothing of the copy that brings the bytes back.
+  // The other process knows nothing of the copy that restores the bytes.
   if (result == CUDA_SUCCESS) Driver().cuStreamSynchronize(nullptr);
   return result;
 }
@@ -133,7 +132,7 @@ void Sharing::SetPeer(CUdevice peer, bool allowed) {
   }
 }
 
-// False where the allocation is not on the device: parked, since there is no room for it.
+// False when the allocation is not on the device: there is no room, so it is parked.
 bool Sharing::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(address);

@@ -1,13 +1,11 @@
-// Memory of the job that others use: another device, by addresses that no call of ours names
-// (NCCL's kernels, say), and other processes, which map it.
+// Memory of the job that others use: other processes, which map it, and other devices. A device may
+// use addresses that no call of ours names (in NCCL's kernels, say).
 //
 // Called by the hooks and by the export service's thread.
 //
 // Invariants
-//  1. While another device may use all memory, all of it is on the device, and no more is granted
-//  than the budget.
-//  2. What is shared alone is on the device and stays there until the last user is denied, or its
-//  hold ends.
+//  1. While another device may use all memory, all of it is resident: grants end at the budget.
+//  2. Memory shared alone stays resident until its last user is denied or its hold ends.
 #pragma once
 
 #include <cstddef>
@@ -27,20 +25,17 @@ class Sharing {
   Sharing(JobState& state, Restores& restores, Replays& replays, HeldRanges& held, JobCalls& calls)
       : state_(state), restores_(restores), replays_(replays), held_(held), calls_(calls) {}
 
-  // Another device's work may use the job's memory, also where no call of ours names it: until
-  // DenyPeer all of it is on the device, and no more is granted than the budget.
-  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than that is allocated.
+  // Lets another device use all memory until DenyPeer, even where no call of ours names it.
+  // CUDA_ERROR_PEER_ACCESS_UNSUPPORTED while more than the budget is allocated.
   CUresult AllowPeer(CUdevice peer) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void DenyPeer(CUdevice peer) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // The same for one allocation, of a pool: until DenyPeerAt, or its free, it stays. What shares a
-  // slab with it is open, too.
+  // The same for one pool allocation, until its free at the latest. Opens its whole slab.
   CUresult AllowPeerAt(CUdeviceptr address, CUdevice peer)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
-  // Brings the allocation to the device, where it stays until EndHold(owner), and lets others have
-  // its memory.
+  // Makes the allocation resident until EndHold(owner), and exports its memory.
   CUresult Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsShareable() SPILLWAY_EXCLUDES(kStateLock);
@@ -56,7 +51,7 @@ class Sharing {
   HeldRanges& held_;
   JobCalls& calls_;
   size_t peers_bytes_ SPILLWAY_GUARDED_BY(kStateLock) =
-      0;  // what stayed for them from the first one on
+      0;  // unmovable for them, from the first one on
 };
 
 }  // namespace spillway::interposer

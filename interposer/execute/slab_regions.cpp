@@ -21,7 +21,7 @@ std::size_t SizeOf(const std::vector<HostSlab>& slabs) {
   return bytes;
 }
 
-// Addresses for that many bytes, at a place where huge pages can lie; null when there are none.
+// Addresses for that many bytes, aligned for huge pages; null when there are none.
 std::byte* Reserve(std::size_t bytes) {
   void* const all = mmap(nullptr, bytes + kHugePage, PROT_NONE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -39,7 +39,7 @@ bool MapAt(std::byte* at, const HostSlab& slab) {
          MAP_FAILED;
 }
 
-// Known to the driver, too; null when it does not want them.
+// Registered with the driver, too; null when it refuses.
 std::byte* MapFiles(const std::vector<HostSlab>& slabs, std::size_t bytes) {
   std::byte* const begin = Reserve(bytes);
   if (!begin) return nullptr;
@@ -129,7 +129,7 @@ std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t byte
   return static_cast<std::byte*>(begin);
 }
 
-// The files are closed then; mappings need none.
+// The files are closed afterwards; mappings need none.
 bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   Region region;
   region.bytes = SizeOf(slabs);

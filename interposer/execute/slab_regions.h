@@ -1,17 +1,14 @@
-// Slabs of the node's pool as pinned memory of this process: mapped, known to the driver, cut into
-// buffers.
+// Slabs of the node's pool as pinned memory: mapped, known to the driver, cut into buffers.
 //
-// Called by the host pool with the state lock held. Owns the mappings; slabs come from and go back
-// to HostSlabs.
+// Called by the host pool with the state lock held. Owns the mappings, not the slabs.
 //
-// A region is one slab, or as many in a row as a buffer needs, mapped one behind the other: files,
-// which are then registered as one, or memory of the driver's, which it knows already.
+// A region is one slab, or as many as a buffer needs, mapped one behind the other. Slabs are files,
+// registered as one, or memory of the driver's, which it knows already.
 //
 // Invariants
 //  1. A slab goes back only when no buffer lies in it, unregistered and unmapped.
-//  2. A forked child does not inherit the mappings: what it might keep would keep the slab from
-//  ending.
-// Errors: what cannot be mapped or registered goes back, and nothing more is asked for.
+//  2. A forked child does not inherit the mappings. Otherwise it would keep the slab from ending.
+// Errors: slabs that cannot be mapped or registered go back, and no more are asked for.
 #pragma once
 
 #include <cstddef>
@@ -26,16 +23,16 @@ class SlabRegions {
  public:
   explicit SlabRegions(int device) : device_(device) {}
 
-  // A buffer in what is mapped; null when there is no room.
+  // Null when mapped slabs have no room.
   std::byte* Take(std::size_t bytes);
   // Maps slabs for a buffer of that size, if they have come and are at most `most_bytes`.
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
   void Give(void* buffer, std::size_t bytes);
   bool Owns(const void* buffer) const { return Find(buffer) != regions_.end(); }
-  // Room for such a buffer, in what is mapped or has come.
+  // Room for such a buffer, in slabs that are mapped or have come.
   bool HasRoom(std::size_t bytes) const;
 
-  // How much it would like to have in all; nothing once the driver has refused a slab.
+  // Asks for so many bytes in all; for no more once the driver has refused a slab.
   void Like(std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
   // Gives back regions without buffers until so many bytes are gone.

@@ -1,14 +1,13 @@
-// Small allocations: blocks of one size in slabs of one granule that stay on the device.
+// Small allocations: blocks of one size in slabs of one granule, which stay on the device.
 //
 // Called by the classes behind JobMemory with the state lock held. Owns slabs and blocks.
 //
 // Invariants
 //  1. Blocks start at multiples of 512 bytes.
-//  2. A freed block is handed out again with what was enqueued before its free as `ready_after`.
+//  2. A freed block is handed out again with the work enqueued before its free as `ready_after`.
 //  3. A slab without live blocks whose work is complete can be given back. Its objects then serve
-//  the next slab of the
-//     same size class: a call may hold one without a lock (ledger.h).
-// Never: gets memory by evicting (the caller brings a mapped granule when NeedsSlab says so).
+//     the next slab of the size class: a call may hold one without a lock (ledger.h).
+// Never: evicts to get memory. The caller brings a mapped granule when NeedsSlab says so.
 #pragma once
 
 #include <array>
@@ -37,7 +36,6 @@ class Slabs {
   Slabs(Ledger* ledger, Timeline* timeline) : ledger_(ledger), timeline_(timeline) {}
 
   static size_t ClassOf(size_t bytes);
-  // Calls visit(base) for every slab.
   template <class Visit>
   void ForEachSlab(Visit visit) const {
     for (const auto& slab : slabs_) visit(slab->plan.base);
@@ -47,24 +45,20 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
-  // As of ranges (Residency); the caller's call is on the stream `own`. To be asked often: streams
-  // that named the block since the last time may use it with all that they have been given until
-  // now.
+  // As Residency::MayBeUsedOn, for a call on the stream `own`. Ask often: a stream that named the
+  // block since the last question may use it with all its work until now.
   bool MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own);
 
-  // What slabs hold in which nothing lives: it can be had.
+  // Memory of slabs without live blocks.
   size_t EmptyBytes() const;
   // The first completion that an empty slab waits for; null stream when there is none.
   Use NextToAwait();
-  // Takes out one empty, idle slab, whose address and chunks the caller gives back; null when there
-  // is none.
+  // Takes out one empty, idle slab, or null. The caller gives back its address and chunks.
   Slab* TakeEmpty();
-  // Takes out any slab.
   Slab* TakeAny();
 
  private:
-  // Blocks per granule; a class's block is the largest multiple of 512 bytes of which that many
-  // fit.
+  // Blocks per granule. A block is the largest multiple of 512 bytes of which that many fit.
   static constexpr std::array<size_t, 22> kPerGranule = {
       2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096};
   static constexpr size_t BlockBytes(size_t size_class) {

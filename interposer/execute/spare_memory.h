@@ -1,16 +1,13 @@
-// How much device memory that no allocation has is kept for the next ones, in a job without a
-// budget.
+// How much unallocated device memory a job without a budget keeps for its next allocations.
 //
 // Called by residency with the state lock held. Pure.
 //
-// What a program frees goes back to the device, where others may need it, but for what its
-// allocations have been shown to take again: memory that had to be created soon after as much had
-// been given back is kept from then on. What stays unused for a whole window of calls is not.
+// Freed memory goes back to the device, where others may need it. What had to be created soon after
+// as much was given back is kept from then on. What stays unused for a window of calls goes.
 //
 // Invariants
 //  1. keep_bytes() is at most kLeastBytes and what was created again after it had been given back.
-//  2. Of what is kept, kLeastBytes apart, the part that no allocation has used in a window goes
-//  back at its end.
+//  2. Beyond kLeastBytes, memory that went unused in a window goes back at its end.
 #pragma once
 
 #include <algorithm>
@@ -23,14 +20,14 @@ class SpareMemory {
  public:
   static constexpr std::size_t kLeastBytes = std::size_t{64} << 20;
   static constexpr std::size_t kMostBusyBytes = std::size_t{256}
-                                                << 20;  // that new memory is created beside
-  static constexpr std::uint64_t kFirstWindow = 1024;   // allocations and frees
+                                                << 20;  // busy memory beside which more is created
+  static constexpr std::uint64_t kFirstWindow = 1024;   // in allocations and frees
   static constexpr std::uint64_t kLongestWindow = 65536;
 
   std::size_t keep_bytes() const { return keep_bytes_; }
 
-  // So much had to be created for an allocation. Unused memory beside it does not count: the device
-  // was busy with it, or it was mapped in other sizes, and will be so in the next iteration.
+  // So much had to be created for an allocation. Unused memory beside it does not count: it was
+  // busy, or mapped in other sizes, and will be so in the next iteration.
   void Created(std::size_t bytes) {
     const std::size_t missed_bytes = std::min(given_back_bytes_, bytes);
     if (missed_bytes == 0) return;
@@ -39,15 +36,14 @@ class SpareMemory {
     is_missed_ = true;
   }
   void GaveBack(std::size_t bytes) { given_back_bytes_ += bytes; }
-  // An allocation or a free was made, after which so much is unused.
+  // An allocation or a free was made, which leaves so much unused.
   void Note(std::size_t unused_bytes) {
     least_unused_bytes_ = std::min(least_unused_bytes_, unused_bytes);
     if (++calls_ >= window_) EndWindow();
   }
 
  private:
-  // An iteration that is longer than the window gave back in its first part what it takes in its
-  // second.
+  // An iteration longer than the window gave back in its first part what it takes in its second.
   void EndWindow() {
     const std::size_t above_bytes = keep_bytes_ - kLeastBytes;
     keep_bytes_ -= std::min(above_bytes, least_unused_bytes_);

@@ -1,16 +1,14 @@
 // How long the program waits for memory, by the device's own clock.
 //
-// An event on an idle stream of ours is recorded where a wait begins and where it ends; the two are
-// read later, when the device has passed them. So waits are in the time in which the device's work
-// is measured, also where that is virtual (the simulated GPU). Where no event can be had the host's
-// time counts.
+// An event on an idle stream of ours is recorded where a wait begins and where it ends. Both are
+// read once the device has passed them. So waits and device work are measured by one clock, even a
+// virtual one (the simulated GPU). Without events the host's time counts.
 //
 // Called by the classes behind JobMemory with the state lock held and the job's context current.
 // Owns one stream and a few events.
 //
 // Invariants
-//  1. A wait is added to the counters once, when it is known; Settled adds what is not known yet by
-//  the host's time.
+//  1. A wait is counted once, when its length is known. Settled adds the rest by host time.
 // Never: waits.
 #pragma once
 
@@ -30,11 +28,9 @@ class StallClock {
   };
 
   Moment Now();
-  // The wait that began then is over.
   void Ended(const Moment& begun, StallCause cause, Counters* counters);
-  // The counters with all waits in them; asks the driver nothing.
+  // The counters with all waits in them. Asks the driver nothing.
   Counters Settled(Counters counters) const;
-  // The context is going away.
   void Release();
 
  private:
@@ -50,7 +46,7 @@ class StallClock {
   void Give(const Moment& moment);
 
   CUstream stream_ = nullptr;
-  std::vector<Wait> pending_;  // the oldest first
+  std::vector<Wait> pending_;  // oldest first
   std::vector<CUevent> spare_;
   bool is_released_ = false;
 };

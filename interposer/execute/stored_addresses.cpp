@@ -15,15 +15,15 @@ using driver::Driver;
 
 namespace {
 
-// More addresses than these are not kept: the job counts as unsafe.
+// Beyond this many addresses none is kept, and the job is unsafe.
 constexpr size_t kMostHeld = size_t{1} << 17;
 
 // Note [Words that lead nowhere yet]
-// A copied word may name a place where something is allocated only later. Mostly it is a number,
-// and the copy explains it when a full scan meets it. Or the program knows that its allocator gives
-// the same place again: then kernels follow it. So it is kept like others, unless so many words are
-// kept already that data as this would leave no room for addresses. Not in device variables: what
-// those hold concerns every launch.
+// A copied word may name a place where something is allocated only later. Usually it is a number,
+// and the copy explains it when a full scan meets it. But the program may know that its allocator
+// reuses the place: then kernels follow the word. So it is kept like others, unless so many are
+// kept that such data would leave no room for addresses. Device variables are the exception,
+// because their words concern every launch.
 constexpr size_t kMostLeadingNowhere = size_t{1} << 12;
 
 }  // namespace
@@ -56,8 +56,7 @@ void StoredAddresses::ForgetGlobals(const void* module) {
   state_.all_memory.Update();
 }
 
-// Where the variables of libraries lie in this context; it takes code to the device, so only a job
-// that evicts asks. With the making lock held, behind which no library is unloaded.
+// It loads code, so only jobs that evict ask. The making lock keeps libraries loaded.
 void StoredAddresses::FindVariables() {
   if (!Libraries::Instance().AnyBehind(libraries_found_)) return;
   for (const LoadedLibrary& library : Libraries::Instance().Behind(libraries_found_)) {
@@ -80,7 +79,7 @@ void StoredAddresses::ForgetHost(CUdeviceptr base, size_t bytes) {
   state_.all_memory.Update();
 }
 
-// What the launch names. What it reaches from there on is looked through as it is followed.
+// Reads what the launch names. What it reaches from there is read as it is followed.
 void StoredAddresses::ReadHost(TouchSet* set) const {
   set->held_on_host.clear();
   set->host_bases.clear();
@@ -102,8 +101,7 @@ void StoredAddresses::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
   for (const CUdeviceptr next : scan.leads_on) ReadHostAt(next, set);
 }
 
-// A new kernel has run: what was not there before it has written, unless the program did so
-// meanwhile.
+// A word that was not there before comes from the kernel, unless the program wrote it meanwhile.
 bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   TouchSet now;
   now.reads_host = set.reads_host;
@@ -115,7 +113,6 @@ bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   });
 }
 
-// Somebody who follows the word comes to memory of the host's, and from there to ours.
 bool StoredAddresses::LeadsToHeldWords(CUdeviceptr word) const {
   TouchSet reach;
   reach.reads_host = true;
@@ -127,7 +124,7 @@ Contents& StoredAddresses::ContentsAt(CUdeviceptr address) {
   return state_.ledger.Find(address) ? state_.contents : state_.outside;
 }
 
-// Scanned without the lock. Most payloads hold nothing and overwrite nothing that does.
+// Scanned without the lock. Most payloads hold no address and overwrite none.
 void StoredAddresses::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from,
                                Overwrite by) {
   const size_t bytes = transfer.width_bytes;

@@ -1,13 +1,11 @@
-// Addresses of the job's memory that lie in memory: what copies have put there, and what the
-// program keeps on the host.
+// Addresses of the job's memory that copies, and the program on the host, store in memory.
 //
 // Called by hooks and by the classes behind JobMemory on any thread. Owns the list of device
-// variables; what is found is in the job's Contents (ledger/contents.h). What kernels put into
-// memory is found by MemoryScan.
+// variables; the addresses are in the job's Contents (ledger/contents.h). MemoryScan finds the
+// kernels' own.
 //
 // Invariants
-//  1. A word that a copy brings is known from the end of the copy's call on, or the job counts as
-//  unsafe.
+//  1. A word that a copy brings is known when the copy's call has ended, or the job is unsafe.
 // Never: reads device memory.
 #pragma once
 
@@ -23,7 +21,6 @@ namespace spillway::interposer {
 
 class StoredAddresses {
  public:
-  // A device variable of the program.
   struct Global {
     CUdeviceptr base;
     size_t bytes;
@@ -33,28 +30,27 @@ class StoredAddresses {
 
   explicit StoredAddresses(JobState& state) : state_(state) {}
 
-  // After End, when the driver accepted the call: what it puts into memory.
+  // After End, when the driver has accepted the call.
   void Wrote(const Transfers& transfers, const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
-  // A device variable of the program, to be looked through with the rest.
   void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module)
       SPILLWAY_EXCLUDES(kStateLock);
   // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // Where the variables of libraries lie in this context.
+  // Finds where the variables of libraries lie in this context.
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // Memory of the host's is about to go: nothing lies there any more.
+  // This host memory is about to go.
   void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Memory of the host's that a launch names, and what a word leads to, is looked through.
+  // Scans the host memory that a launch names, and what a word leads to.
   void ReadHost(TouchSet* set) const;
   void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
-  // A new kernel has run: it has written what was not there before.
+  // Whether a new kernel has written addresses that were not there before.
   bool FoundNewOnHost(const TouchSet& set) const;
-  // Whoever follows the word comes to memory of the host's, and from there to ours.
+  // Whether the word leads to host memory, and from there to ours.
   bool LeadsToHeldWords(CUdeviceptr word) const;
 
-  // Where addresses at this place are noted.
+  // Where addresses stored at this place are noted.
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   const std::vector<Global>& globals() const SPILLWAY_REQUIRES(kStateLock) { return globals_; }
 

@@ -25,8 +25,7 @@ std::uint64_t ThisThread() {
   return number;
 }
 
-// Becomes true when the calling thread ends. A thread's last destructors may come after that: their
-// streams stay.
+// Becomes true when the calling thread ends. Streams that later destructors use are kept.
 std::shared_ptr<const std::atomic<bool>> ThisThreadsEnd() {
   static constinit thread_local bool is_over = false;
   struct Mark {
@@ -45,8 +44,7 @@ bool IsPerThread(StreamName name) {
   return name.handle == CU_STREAM_PER_THREAD || (name.handle == nullptr && name.per_thread);
 }
 
-// Errors after which the context does no more work (cuda.h, CUresult: "the context cannot be
-// used").
+// Then the context does no more work (cuda.h, CUresult: "the context cannot be used").
 bool EndsTheContext(CUresult result) {
   switch (result) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
@@ -68,13 +66,13 @@ bool EndsTheContext(CUresult result) {
   }
 }
 
-// A default stream's handle means the current context's, and an event must be of its stream's
-// context: what must be current for calls about the stream, null where it is in any case.
+// The context that must be current for calls about the stream; null when any will do. A default
+// stream's handle means the current context's, and an event must be of its stream's context.
 CUcontext ContextFor(const StreamState* stream) {
   return driver::KnownContexts::HasSeveral() ? stream->context : nullptr;
 }
 
-// More checkpoints than this on one stream are looked through for those that have completed.
+// Beyond this many checkpoints, a stream's completed ones are looked for.
 constexpr std::size_t kManyCheckpoints = 8;
 
 }  // namespace
@@ -184,9 +182,8 @@ StreamState* Timeline::NewState(const Key& key) {
   return state;
 }
 
-// A per-thread stream's name means another stream on every other thread, so only its own records
-// its events: whoever sees an operation's number there finds its event, too, or the operation
-// complete.
+// On other threads a per-thread stream's name means another stream, so only its own thread records
+// its events. Other threads that see an operation's number find its event.
 Use Timeline::IssuePerThread(StreamState* stream) {
   const MutexLock lock(stream->events);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
@@ -199,8 +196,7 @@ Use Timeline::Issue(StreamState* stream) {
   if (stream->per_thread) return IssuePerThread(stream);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
   if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
-    // Whoever holds the events now records or polls them; the next operation's checkpoint covers
-    // this one.
+    // If another thread holds the lock, the next operation's checkpoint covers this one.
     if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
     Record(stream);
     stream->events.Unlock();
@@ -280,7 +276,7 @@ void Timeline::Poll() {
   }
 }
 
-// Relaxed: a global capture on any thread forbids such questions.
+// Relaxed: a global capture on any thread forbids queries.
 void Timeline::Poll(StreamState* stream) {
   if (stream->checkpoints.empty()) return;
   const driver::RelaxedCapture relaxed(true);
@@ -288,7 +284,7 @@ void Timeline::Poll(StreamState* stream) {
     const Checkpoint front = stream->checkpoints.front();
     const CUresult result = Driver().cuEventQuery(front.event);
     if (result != CUDA_SUCCESS && !EndsTheContext(result)) return;
-    // In a context that a fault has ended no work touches memory any more.
+    // In a context that a fault has ended, no work touches memory any more.
     CompletedLocked(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued.load());
   }
 }
@@ -329,8 +325,7 @@ CUevent Timeline::EventFor(Use use) {
   return KnownDone(use) ? EventInThePast(use.stream) : Record(use.stream);
 }
 
-// Nothing new may be marked for what is over: the stream may capture by now, and the event would
-// belong to its graph.
+// Records nothing: the stream may capture by now, and the event would join its graph.
 CUevent Timeline::EventInThePast(StreamState* stream) {
   const driver::CurrentContext current(ContextFor(stream));
   if (stream->spare_events.empty()) {
@@ -406,7 +401,7 @@ void Timeline::TakeCheckpoint(StreamState* stream) {
   if (!Done(last)) EventFor(last);
 }
 
-// An earlier wait that is not over holds what is behind the later one, too.
+// An earlier wait that is not over also holds what is behind the later one.
 void Timeline::AboutToWait(StreamState* stream) {
   TakeCheckpoint(stream);
   const bool is_over =
@@ -441,8 +436,7 @@ void Timeline::TakeCheckpoints() {
   for (const auto& state : states_) TakeCheckpoint(state.get());
 }
 
-// The stream's work goes on after cuStreamDestroy: a last checkpoint, recorded before, tells when
-// it is complete.
+// The stream's work goes on after cuStreamDestroy: a last checkpoint tells when it is complete.
 void Timeline::Destroyed(CUstream handle) {
   const auto at = by_key_.find({handle, nullptr, 0});
   if (at == by_key_.end()) return;
@@ -481,7 +475,7 @@ void Timeline::ContextDestroyed(CUcontext context) {
   }
 }
 
-// Nobody else can name such a stream any more.
+// No other thread can name such a stream.
 void Timeline::CollectThoseOfEndedThreads() {
   for (auto at = by_key_.begin(); at != by_key_.end();) {
     StreamState* const state = at->second;
@@ -500,7 +494,6 @@ void Timeline::Recycle(StreamState* stream) {
   idle_states_.push_back(stream);
 }
 
-// The context is gone, and with it all streams and events.
 void Timeline::Reset() {
   by_key_.clear();
   ForgetRecent();

@@ -1,5 +1,4 @@
-// A clock for "least recently used": a few nanoseconds to read, the same for all threads, of no
-// particular unit.
+// A clock for "least recently used": fast, the same for all threads, of no particular unit.
 #pragma once
 
 #include <atomic>
@@ -26,8 +25,8 @@ inline std::uint64_t TouchClock() {
 #endif
 }
 
-// Ticks by which a touch may be late in being noted: some microseconds. Memory that many threads
-// use would otherwise be written to by each of their calls.
+// How many ticks late a touch may be noted: some microseconds. Otherwise each call would write to
+// memory that many threads use.
 inline constexpr std::uint64_t kTouchResolution = 1 << 13;
 
 inline void NoteTouch(std::atomic<std::uint64_t>* last_touch, std::uint64_t now) {

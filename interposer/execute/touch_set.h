@@ -1,5 +1,4 @@
-// What a call does to the memory that it names: filled in by the hook and by JobCalls, from Begin
-// to End.
+// What a call does to the memory that it names, from Begin to End. Filled in by hooks and JobCalls.
 //
 // Lives on the caller's stack, on one thread. Owns nothing but lists.
 #pragma once
@@ -25,54 +24,53 @@ namespace spillway::interposer {
 // Device addresses, or words that may be such, found in a call's arguments.
 using Addresses = base::InlineVector<CUdeviceptr, 64>;
 
-// Words that may lead to memory of the host's that kernels reach (ledger/host_regions.h).
+// Words that may lead to host memory that kernels reach (ledger/host_regions.h).
 using HostWords = base::InlineVector<CUdeviceptr, 8>;
 
-// What a call does to the memory it names; a launch may write. A call that names writes addresses
-// down in a graph and enqueues nothing.
+// What a call does to the memory it names. kLaunches may write; kNames only builds a graph.
 enum class Effect { kReads, kMayWrite, kLaunches, kNames };
 
-// What the hook knows of a call beside the addresses that it names.
+// What the hook knows of a call besides its addresses.
 struct CallFacts {
-  bool is_new = false;         // it runs a kernel that nobody has looked at (pointer_safety.h)
-  bool is_documented = false;  // a library says what it does to memory, and all of it
-  bool shows = false;          // the host may see what it does without a call
+  bool is_new = false;         // it runs a kernel that was never scanned (pointer_safety.h)
+  bool is_documented = false;  // a library documents all that it does to memory
+  bool shows = false;          // the host may see its effects without a call
   const HostWords* host_words = nullptr;  // that it names; null: none
   const Claims* claims = nullptr;         // the roles of what is named; null: unknown
-  const LaunchCall* launch = nullptr;     // it is this launch,
+  const LaunchCall* launch = nullptr;     // the launch itself
   LibraryCall* call =
-      nullptr;      // the first that this call makes, and may be made again (recompute_record.h)
-  Shape shape = 0;  // what the call is (operation_shape.h)
+      nullptr;  // set for the first launch of a call, which may be repeated (recompute_record.h)
+  Shape shape = 0;             // what the call is (operation_shape.h)
   const char* name = nullptr;  // for the trace
 };
 
-// The managed ranges that one call names, and those that it may reach through what they hold; lives
-// on the caller's stack from Begin to End. But for the facts it is filled in by JobCalls.
+// The managed ranges that a call names, and those that it may reach through stored addresses.
+// JobCalls fills in all but the facts.
 struct TouchSet : CallFacts {
   TouchSet() = default;
   explicit TouchSet(const CallFacts& facts) : CallFacts(facts) {}
 
   base::InlineVector<Range*, 32> ranges;
-  size_t named = 0;               // the first so many are named
-  StreamState* stream = nullptr;  // null: the call is none of this job's
-  Use use;                        // from End on: the call's place in its stream
-  bool at_once = false;           // begun without the lock
-  bool recorded = false;          // the call is written down in a graph; nothing runs
-  bool names_freed = false;       // an address of ours at which nothing is allocated any more
-  bool must_park = false;         // it may reach more than may be on the device
-  bool awaits_scan = false;       // it is new, and the job is unproven until EndNew
-  bool reads_host = false;        // memory of the host's was looked through,
-  bool host_is_unsure = false;    // but not all of what lies there
-  bool reaches = false;           // it may use memory by addresses that it does not name itself
-  bool failed = false;            // the driver has refused it
-  std::vector<HeldWord> held_on_host;   // addresses of ours that were found on the host
-  std::vector<CUdeviceptr> host_bases;  // of the regions that were looked through
+  size_t named = 0;                     // the first so many are named
+  StreamState* stream = nullptr;        // null: not a call of this job
+  Use use;                              // from End on: the call's place in its stream
+  bool at_once = false;                 // begun without the lock
+  bool recorded = false;                // the call only goes into a graph; nothing runs
+  bool names_freed = false;             // an address of ours without an allocation
+  bool must_park = false;               // parking must begin before the call
+  bool awaits_scan = false;             // it is new, and the job is unproven until EndNew
+  bool reads_host = false;              // host memory was scanned,
+  bool host_is_unsure = false;          // but could not be read whole
+  bool reaches = false;                 // it may use memory that it does not name itself
+  bool failed = false;                  // the driver has refused it
+  std::vector<HeldWord> held_on_host;   // addresses of ours found on the host
+  std::vector<CUdeviceptr> host_bases;  // of the regions that were scanned
   base::InlineVector<Role, 32> roles;   // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<SlabBlock*, 8> blocks;        // small allocations that it names
-  base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach so
+  base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
   Sample sample;                                   // of how long it takes
   TraceMoment traced;                              // when it began
-  bool is_told = false;                            // the plan has been told of it
+  bool is_told = false;                            // the call was reported to the plan
   PlanStep step;                                   // what the plan asks for
 };
 

@@ -1,11 +1,10 @@
-// How long a call waits for an idle device while a stream waits for the program: less and less, as
-// long as that is in vain.
+// How long a call waits for an idle device while a stream waits for the program.
 //
 // Used by Parking with the state lock held; plain values, its own.
 //
-// The program may let the stream go on only after the call that waits here. A program that works so
-// does it again and again: each wait in vain halves the next, and as long as nothing has completed
-// since there is none. A wait that was worth it doubles the next.
+// The program may let the stream go on only after the call that waits here, and may do so often. So
+// each wait in vain halves the next, and until something has completed there is no next. A wait
+// that was worth it doubles the next.
 #pragma once
 
 #include <algorithm>
@@ -15,7 +14,7 @@ namespace spillway::interposer {
 
 class VainWaits {
  public:
-  // `progress`: another number whenever something has completed.
+  // `progress`: changes whenever something has completed.
   std::uint64_t PatienceNs(std::uint64_t progress) const {
     return is_hopeless_ && progress == hopeless_at_ ? 0 : patience_ns_;
   }

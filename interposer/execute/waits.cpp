@@ -16,21 +16,20 @@ using driver::Driver;
 namespace {
 
 // Note [Idle in vain]
-// A stream may wait for something that the program does only after the call that waits here. So the
-// wait ends when nothing on the device has completed for a while, sooner where it is known what is
-// waited for. Time says nothing of what kernels reach: on a busy machine, or behind a long kernel,
-// it passes all the same. So whoever waited in vain takes nothing away: the call uses what it names
-// where it is parked, or gets no memory. A job whose memory can be parked waits less and less for
-// the program (vain_waits.h).
+// A stream may wait for something that the program does only after the call that waits here. So a
+// wait ends when nothing on the device has completed for a while. It ends sooner when a stream is
+// known to wait for the program. Time says nothing of what kernels reach: it also passes on a busy
+// machine, or behind a long kernel. So a thread that waited in vain evicts nothing. Its call uses
+// memory where it is parked, or gets none. A job whose memory can be parked waits ever less for the
+// program (vain_waits.h).
 constexpr std::uint64_t kProgressPatienceNs = 10'000'000'000;
 constexpr std::uint64_t kPatienceWithTheProgramNs = 500'000'000;
-constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait asks all the time
+constexpr std::uint64_t kBriefNs = 200'000;  // so long a wait polls without pauses
 constexpr std::int64_t kNapNs = 50'000;
 
 }  // namespace
 
-// Waits for the event, or where none can be recorded for the whole stream; after an error the work
-// is over, too.
+// Without an event, waits for the whole stream. After an error the work is over, too.
 void Waits::Await(Use use, CUevent event, StallCause cause) {
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
@@ -41,15 +40,15 @@ void Waits::Await(Use use, CUevent event, StallCause cause) {
   EndStall(stalled, cause);
 }
 
-// Which comes first is not known, and no event says: they are asked in turn. One alone is waited
-// for, and so is a stream without events.
+// No event says which use completes first, so they are polled in turn. A single use is waited for,
+// and so is a stream without events.
 void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause) {
   const auto has_none = [](const AwaitedUse& one) { return !one.event; };
   const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
   if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
   if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
-  const driver::RelaxedCapture relaxed(true);  // a capture may begin meanwhile, and forbid to ask
-  // Once anybody has seen that the use is over its event marks another one.
+  const driver::RelaxedCapture relaxed(true);  // a capture may begin meanwhile, and forbid queries
+  // Once a thread has seen the use complete, its event may mark another one.
   const auto is_over = [](const AwaitedUse& one) {
     return Timeline::KnownDone(one.use) || Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
   };
@@ -81,7 +80,7 @@ bool Waits::AwaitQuietly(Use use) {
   return Driver().cuEventSynchronize(event) == CUDA_SUCCESS;
 }
 
-// Asks, with the state lock held, until it is there, or until it will not be. (Note [Idle in vain])
+// (Note [Idle in vain])
 bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits) {
   std::uint64_t seen = 0, since_ns = MonotonicNs();
   bool is_held = false;
@@ -95,7 +94,7 @@ bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_wa
       }
       const std::uint64_t progress = state_.timeline.SumCompleted();
       is_held = state_.timeline.AnyStreamIsHeld();
-      // What cannot be parked has nothing but the wait.
+      // A job that cannot park has nothing but the wait.
       const bool may_do_without = vain_waits && state_.pointer_safety.MayPark();
       const std::uint64_t with_the_program_ns =
           may_do_without ? vain_waits->PatienceNs(progress) : kPatienceWithTheProgramNs;

@@ -1,8 +1,7 @@
-// How the program waits for the device, the link and others, and what such a wait counts as.
+// How the program waits for the device, the link and others, and how such a wait is counted.
 //
 // Called by the classes behind JobMemory on the program's threads, with no lock held but the making
-// lock. Owns the clock by which waits are counted; whom a wait is for, its caller says
-// (StallCause).
+// lock. Owns the clock that times waits. The caller gives the cause (StallCause).
 //
 // Invariants
 //  1. No wait holds the state lock.
@@ -30,34 +29,29 @@ class Waits {
 
   explicit Waits(JobState& state) : state_(state) {}
 
-  // Until the use is complete; null event: until all that its stream was given is.
+  // Until the use is complete; null event: until all work of its stream is.
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  // Until one of them is complete.
   void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  // The uses with events that mark them, to be awaited without the lock.
+  // The uses with their events, to be awaited without the lock.
   Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(kStateLock);
-  // The same for a wait that is none for memory: it does not count. False after an error.
+  // As Await, for a wait that is not for memory: it does not count. False after an error.
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Until `is_there`, which is called with the state lock held. False when the device makes no
-  // progress towards it.
+  // Until `is_there`, called with the state lock held. False without progress on the device.
   bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // Until it is the job's turn at the link, or as long as that takes.
+  // Until the job's turn at the link; or for so long.
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Around a wait that is counted.
   StallClock::Moment BeginStall() SPILLWAY_EXCLUDES(kStateLock);
   void EndStall(const StallClock::Moment& begun, StallCause cause) SPILLWAY_REQUIRES(kStateLock) {
     stall_clock_.Ended(begun, cause, &state_.counters);
   }
-  // The job's counters with all waits in them.
   Counters Settled() const SPILLWAY_REQUIRES(kStateLock) {
     return stall_clock_.Settled(state_.counters);
   }
-  // The context is going away.
   void Release() SPILLWAY_REQUIRES(kStateLock) { stall_clock_.Release(); }
 
  private:
