@@ -16,10 +16,10 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
   {
     const ReentryGuard guard;
     JobMemory* const job = guard.IsOutermost() ? interposer::JobOwning(from) : nullptr;
-    if (job && job->view().IsAway(from)) {
+    if (job && job->view().IsEvicted(from)) {
       const CUresult result = synchronize();
       if (result != CUDA_SUCCESS) return result;
-      if (job->view().ReadAway(from, to, bytes)) return CUDA_SUCCESS;
+      if (job->view().ReadEvicted(from, to, bytes)) return CUDA_SUCCESS;
     }
   }
   const auto collect = [&](Collector& add) {

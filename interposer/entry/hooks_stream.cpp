@@ -30,7 +30,7 @@ CUresult AroundWait(Covered covered, Call call) {
   std::vector<Use> uses;
   ForEachJob([&](JobMemory* job) {
     const std::vector<Use> awaited = covered(job);
-    job->plan().AboutToBlock(awaited);
+    job->plan().RestoreDuringWait(awaited);
     uses.insert(uses.end(), awaited.begin(), awaited.end());
   });
   const CUresult result = [&call] {

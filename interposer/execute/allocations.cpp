@@ -31,7 +31,7 @@ CUresult Allocations::Allocate(size_t bytes, CUdeviceptr* out) {
   state_.recorder.Settle();
   if (result == CUDA_SUCCESS && state_.HasPeers()) {
     const MakingLock making(state_.locks);
-    restores_.BringAll();  // a peer device may use it first
+    restores_.RestoreAll();  // a peer device may use it first
   }
   return result;
 }
@@ -40,8 +40,8 @@ bool Allocations::Free(CUdeviceptr base, bool is_pooled) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   const bool waits = !is_pooled && ordering_rules::kFreesKeepTheirPromise;
-  if (waits) free_waits_.AwaitWhatShows(base);
-  free_waits_.AwaitBeforeFree();
+  if (waits) free_waits_.AwaitVisibleWork(base);
+  free_waits_.AwaitIfParking();
   bool is_ours = false;
   FreeInOrder(base, nullptr, waits, &is_ours);
   state_.recorder.Settle();
@@ -100,10 +100,10 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
 }
 
 void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
-  replays_.FinishFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
+  replays_.RunDeferredFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
     return even_held || state_.host_grant.Lacks(size_bytes);
   });
-  parking_.AskBeforeGranting(size_bytes);
+  parking_.ScanBeforeGranting(size_bytes);
   state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
   state_.host_grant.Await(size_bytes);
   eviction_.AwaitPrefetches(StallCause::kNoMemory);
@@ -120,22 +120,22 @@ CUresult Allocations::AwaitMemory(Range* range) {
                        });
   const StateLock lock(state_.locks);
   state_.residency.Unpin(range);
-  if (parking_.IsParkedAnew(range)) return CUDA_SUCCESS;
-  frees_.TellOfFree(range);
+  if (parking_.ParkIfNew(range)) return CUDA_SUCCESS;
+  frees_.ReportFree(range);
   frees_.GiveBack(range, {});
   return Refused();
 }
 
 // Null when refused. A range that waits for freed memory is pinned.
 Range* Allocations::NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed) {
-  recording_.RecordIfItIsTime(size_bytes);
+  recording_.RecordIfOverBudget(size_bytes);
   Range* const range =
       size_bytes >= bytes && Admits(size_bytes) ? state_.residency.NewRange(bytes) : nullptr;
   *awaits_freed = range && parking_.AwaitsFreed(*range);
   state_.host_grant.UpdateLimits(range ? size_bytes
                                        : 0);  // the range may have to be parked at once
   if (!range) return nullptr;
-  if (!*awaits_freed && !parking_.IsParkedAnew(range)) {
+  if (!*awaits_freed && !parking_.ParkIfNew(range)) {
     state_.residency.Free(range, {});
     return nullptr;
   }
@@ -189,9 +189,9 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
   *is_ours = found != nullptr;
   if (!*is_ours) return;
   if (waits) state_.promises.Add(state_.timeline.Unfinished());
-  frees_.TellOfFree(found);
+  frees_.ReportFree(found);
   auto* const memory = static_cast<Tracked*>(found);
-  if (frees_.IsStillNeeded(memory)) return frees_.PutOffFree(memory);
+  if (frees_.IsStillNeeded(memory)) return frees_.DeferFree(memory);
   UseList busy;
   if (!stream) {
     busy = state_.timeline.Unfinished();

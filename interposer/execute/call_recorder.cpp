@@ -67,7 +67,7 @@ void CallRecorder::Record(const TouchSet& set, Effect effect) {
   state_.recorder.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
 }
 
-void CallRecorder::RecordIfItIsTime(size_t more_bytes) {
+void CallRecorder::RecordIfOverBudget(size_t more_bytes) {
   if (state_.recorder.Awaits(state_.counters.wanted_bytes + more_bytes > state_.budget.bytes()))
     BeginRecordingLive();
 }

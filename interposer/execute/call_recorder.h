@@ -28,7 +28,7 @@ class CallRecorder {
   void Record(const TouchSet& set, Effect effect);
 
   // From the first allocation beyond the budget on. `more_bytes`: of one about to be made.
-  void RecordIfItIsTime(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
+  void RecordIfOverBudget(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
   // Records from now on, however much memory the job wants.
   void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);
   std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(kStateLock);  // the budget less unmovable memory

@@ -16,7 +16,7 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  replays_.FinishFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
+  replays_.RunDeferredFrees([&]() SPILLWAY_REQUIRES(kStateLock) {
     return !allocations_.HasRoomFor(bytes) || state_.host_grant.Lacks(bytes);
   });
   const MakingLock making(state_.locks);

@@ -37,13 +37,13 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
   state_.residency.TraceMemory();
 }
 
-void DeferredFrees::TellOfFree(const Allocation* found) {
+void DeferredFrees::ReportFree(const Allocation* found) {
   if (IsBlock(found)) return;
   if (state_.recorder.IsRecording()) state_.recorder.Freed(found->id);
   if (state_.walk.IsActive()) state_.walk.Observe(scheduler::JobEvent::Free(found->id), nullptr);
 }
 
-void DeferredFrees::PutOffFree(Tracked* memory) {
+void DeferredFrees::DeferFree(Tracked* memory) {
   memory->free_is_due = true;
   if (IsBlock(memory)) return;
   put_off_.push_back(AsRange(memory));
@@ -51,7 +51,7 @@ void DeferredFrees::PutOffFree(Tracked* memory) {
 }
 
 bool DeferredFrees::IsStillNeeded(Tracked* memory) {
-  if (!IsHeldForPlan(memory)) return Outdate(memory).range != nullptr;
+  if (!IsHeldForPlan(memory)) return EndRecordsOf(memory).range != nullptr;
   ++state_.counters.held_inputs;
   return ordering_rules::kHeldInputsStay;
 }
@@ -72,22 +72,22 @@ void DeferredFrees::Forget(const RecomputeRecord* record) {
 
 // All records of the memory end, except those of dropped ranges that read it. One such range is
 // returned: it must be recomputed first.
-ToMake DeferredFrees::Outdate(Tracked* memory) {
-  ToMake to_make;
+ToRecompute DeferredFrees::EndRecordsOf(Tracked* memory) {
+  ToRecompute to_recompute;
   for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
     const RecomputeRecord* const record = state_.recompute_records.Find(id);
     if (!record) continue;
     if (!IsDropped(record->output)) {
       Forget(record);
     } else if (record->output != memory) {
-      to_make = {record->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
+      to_recompute = {record->output, IsBlock(memory) ? AsBlock(memory) : nullptr};
     }
   }
-  return to_make;
+  return to_recompute;
 }
 
 // Records whose output is not dropped end here: nothing needs to be recomputed for them.
-Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain) {
+Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const FutileRanges& in_vain) {
   RecomputeRecords::Ids readers;
   for (const Range* freed : put_off_) {
     for (const RecomputeRecord* reader : freed->readers) readers.push_back(reader->id);
@@ -106,7 +106,7 @@ Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const InVain& in_vain)
 // An output that is still leaving stays on the device.
 void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* due) {
   Range* const output = record->output;
-  if (output->place == Place::kLeaving && output->drops) state_.residency.Stay(output);
+  if (output->place == Place::kLeaving && output->drops) state_.residency.CancelEviction(output);
   const auto inputs = record->inputs;
   state_.recompute_records.Forget(record);
   for (Tracked* input : inputs) {

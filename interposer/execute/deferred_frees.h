@@ -21,23 +21,24 @@ namespace spillway::interposer {
 
 class DeferredFrees {
  public:
-  using InVain = base::InlineVector<const Range*, 8>;
+  using FutileRanges = base::InlineVector<const Range*, 8>;
 
   explicit DeferredFrees(JobState& state) : state_(state) {}
 
   // `busy`: all work that may still use the memory.
   void GiveBack(Allocation* found, const UseList& busy) SPILLWAY_REQUIRES(kStateLock);
   // Reports the free to the recorder and the plan, even if the memory is given back later.
-  void TellOfFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
-  void PutOffFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  void ReportFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
+  void DeferFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
   // Called at the program's free. Ends records that the free makes useless.
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
   void Forget(const RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   // The memory is about to be written or freed. Returns what must be recomputed before that.
-  ToMake Outdate(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
+  ToRecompute EndRecordsOf(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
   // The first dropped range that needs freed memory for its recomputation, but for `in_vain`.
-  Range* FirstThatFreesAwait(bool even_held, const InVain& in_vain) SPILLWAY_REQUIRES(kStateLock);
+  Range* FirstThatFreesAwait(bool even_held, const FutileRanges& in_vain)
+      SPILLWAY_REQUIRES(kStateLock);
   // Any thread.
   size_t put_off_bytes() const { return put_off_bytes_.load(); }
   // Small memory of the job's own (input_copies.h), until GiveBack.

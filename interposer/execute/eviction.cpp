@@ -45,7 +45,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
     StallCause waits_for = cause;
     {
       const StateLock lock(state_.locks);
-      state_.executor.BringBack();
+      state_.executor.RestoreQueued();
       if (take_now()) return true;
       if (!state_.walk.IsActive()) state_.timeline.CheckpointEveryOperation();
       GiveBackEmptySlabs();
@@ -87,7 +87,7 @@ bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool
       state_.timeline.Poll();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      if (!state_.residency.HasRoomComing(bytes - std::min(bytes, state_.slabs.EmptyBytes())))
+      if (!state_.residency.WillHaveRoom(bytes - std::min(bytes, state_.slabs.EmptyBytes())))
         return false;
       next = NextToFree();
       if (next.empty()) return false;
@@ -103,11 +103,11 @@ void Eviction::AwaitPrefetches(StallCause cause) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      state_.executor.BringBack();
+      state_.executor.RestoreQueued();
       if (!state_.executor.MayAwait()) return;
       state_.timeline.Poll();
       next = waits_.WithEvents(state_.residency.NextToAwait());
-      if (next.empty()) return state_.executor.AwaitedInVain();
+      if (next.empty()) return state_.executor.NoteFutileWait();
     }
     waits_.AwaitOneOf(next, cause);
   }
@@ -140,10 +140,10 @@ CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
   return CUDA_SUCCESS;
 }
 
-void Eviction::GiveBackWhatIsFreed() {
+void Eviction::ReturnFreedMemory() {
   const StateLock lock(state_.locks);
   gives_back_ = true;
-  state_.residency.GiveBackWhatIsFreed();
+  state_.residency.ReturnFreedMemory();
 }
 
 // Memory that was busy when it was freed is idle by now.
@@ -181,7 +181,7 @@ bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
 }
 
 bool Eviction::StartMakingRoom(size_t bytes) {
-  if (state_.residency.HasRoomComing(bytes)) return true;
+  if (state_.residency.WillHaveRoom(bytes)) return true;
   const bool by_plan = state_.walk.IsActive() && state_.executor.NoteNextUses(&state_.walk);
   return state_.residency.StartMakingRoom(bytes, by_plan
                                                      ? Residency::LeaveFirst::kFurthestUse

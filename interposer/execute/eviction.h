@@ -36,7 +36,7 @@ class Eviction {
       SPILLWAY_EXCLUDES(kStateLock);
 
   // Without a budget freed memory goes back to the device (spare_memory.h).
-  void GiveBackWhatIsFreed() SPILLWAY_EXCLUDES(kStateLock);
+  void ReturnFreedMemory() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // The driver's free would have waited. Where much freed memory is busy, this waits for it before
   // more memory is created beside it.

@@ -5,7 +5,7 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr std::uint64_t kNotTold = ~std::uint64_t{0};
+constexpr std::uint64_t kUnknownUse = ~std::uint64_t{0};
 
 }  // namespace
 
@@ -26,8 +26,8 @@ void Executor::AskFor(const PlanStep::Allocations& allocations) {
     std::erase_if(postponed_, [&](const Postponed& one) { return one.allocation == allocation; });
     Range* const range = Find(allocation);
     if (!range) continue;
-    if (range->place == Place::kLeaving) residency_->Stay(range);
-    if (!IsAway(*range) || residency_->StaysParked(range) || IsAskedFor(allocation)) continue;
+    if (range->place == Place::kLeaving) residency_->CancelEviction(range);
+    if (!IsEvicted(*range) || residency_->StaysParked(range) || IsAskedFor(allocation)) continue;
     queue_.push_back(allocation);
     residency_->TraceNow(TraceKind::kPrefetchAsked, range, TraceCause::kPlan);
   }
@@ -48,15 +48,15 @@ bool Executor::HasNewMemory() {
   return true;
 }
 
-void Executor::BringBack() {
+void Executor::RestoreQueued() {
   if (queue_.empty() && postponed_.empty()) return;
   if (residency_->parking()) return ForgetQueue();
-  SendPostponed();
+  StartPostponed();
   if (!waits_for_turn_ && !HasNewMemory()) return SetPending();
   waits_for_turn_ = false;
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
-    if (range && IsAway(*range) && !residency_->StaysParked(range)) {
+    if (range && IsEvicted(*range) && !residency_->StaysParked(range)) {
       waits_for_turn_ = !IsTurn(protocol::Direction::kToDevice);
       if (waits_for_turn_) break;
       if (!residency_->Restore(range, TraceCause::kPrefetch)) break;
@@ -84,27 +84,27 @@ void Executor::ForgetQueue() {
   SetPending();
 }
 
-void Executor::SendAway(const PlanStep::Allocations& allocations) {
+void Executor::StartEvictions(const PlanStep::Allocations& allocations) {
   if (residency_->parking()) return;
   for (const std::uint64_t allocation : allocations) {
     Range* const range = Find(allocation);
     if (!range) continue;
     if (!postponed_.empty() || !IsTurn(protocol::Direction::kToHost)) {
       postponed_.push_back({allocation, range->last_touch});
-    } else if (residency_->StartToLeave(range)) {
+    } else if (residency_->StartEviction(range)) {
       ++counters_->planned_departures;
     }
   }
   SetPending();
 }
 
-void Executor::SendPostponed() {
+void Executor::StartPostponed() {
   while (!postponed_.empty() && IsTurn(protocol::Direction::kToHost)) {
     const Postponed next = postponed_.front();
     postponed_.pop_front();
     Range* const range = Find(next.allocation);
     const bool is_unused = range && range->last_touch == next.last_touch;
-    if (is_unused && residency_->StartToLeave(range)) ++counters_->planned_departures;
+    if (is_unused && residency_->StartEviction(range)) ++counters_->planned_departures;
   }
 }
 
@@ -112,7 +112,7 @@ bool Executor::NoteNextUses(PlanWalk* walk) {
   if (!is_on_) return false;
   std::uint64_t furthest = 0;
   bool any = false;
-  residency_->ForEachLive([](Range* range) { range->next_use = kNotTold; });
+  residency_->ForEachLive([](Range* range) { range->next_use = kUnknownUse; });
   walk->ForEachNextUse([&](std::uint64_t allocation, std::int64_t events) {
     Range* const range = Find(allocation);
     if (!range) return;
@@ -122,7 +122,8 @@ bool Executor::NoteNextUses(PlanWalk* walk) {
     any = true;
   });
   residency_->ForEachLive([&](Range* range) {
-    const bool is_recent = range->next_use == kNotTold && range->last_touch >= iteration_before_at_;
+    const bool is_recent =
+        range->next_use == kUnknownUse && range->last_touch >= iteration_before_at_;
     if (is_recent) range->next_use = furthest + 1;
   });
   return any;

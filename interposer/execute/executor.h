@@ -49,17 +49,17 @@ class Executor {
   // Any thread. Whether a prefetch or a postponed eviction is pending.
   bool HasPending() const { return pending_.load(std::memory_order_relaxed) > 0; }
   void AskFor(const PlanStep::Allocations& allocations);
-  void BringBack();
+  void RestoreQueued();
   bool IsAskedFor(std::uint64_t allocation) const;
   // Whether the first prefetch is worth a wait for memory: not after one wait for it was in vain.
   bool MayAwait() const {
-    return !queue_.empty() && !waits_for_turn_ && queue_.front() != awaited_in_vain_;
+    return !queue_.empty() && !waits_for_turn_ && queue_.front() != futile_wait_;
   }
-  void AwaitedInVain() { awaited_in_vain_ = queue_.empty() ? 0 : queue_.front(); }
+  void NoteFutileWait() { futile_wait_ = queue_.empty() ? 0 : queue_.front(); }
   // True when the range was queued: something else has restored it.
   bool TakeFromQueue(Range* range);
   void ForgetQueue();
-  void SendAway(const PlanStep::Allocations& allocations);
+  void StartEvictions(const PlanStep::Allocations& allocations);
   // Null for an unknown id.
   Range* Find(std::uint64_t allocation) const;
   bool WaitsForTurn() const { return waits_for_turn_ || !postponed_.empty(); }
@@ -70,13 +70,13 @@ class Executor {
   void IterationBegan() { iteration_before_at_ = std::exchange(iteration_at_, TouchClock()); }
 
  private:
-  static bool IsAway(const Range& range) {
+  static bool IsEvicted(const Range& range) {
     return range.place == Place::kHost || range.place == Place::kParked;
   }
   void SetPending() {
     pending_.store(queue_.size() + postponed_.size(), std::memory_order_relaxed);
   }
-  void SendPostponed();
+  void StartPostponed();
   bool IsTurn(protocol::Direction direction) { return residency_->link().WaitNs(direction) == 0; }
   bool HasNewMemory();
 
@@ -99,7 +99,7 @@ class Executor {
   std::uint64_t iteration_at_ = 0,
                 iteration_before_at_ = 0;  // starts of the last two, by the touch clock
   std::uint64_t tried_at_ = 0;
-  std::uint64_t awaited_in_vain_ = 0;  // an allocation id
+  std::uint64_t futile_wait_ = 0;  // an allocation id
 };
 
 }  // namespace spillway::interposer

@@ -15,7 +15,7 @@ using driver::RelaxedCapture;
 
 // Use by other devices and processes is not recorded here: with such users all unfinished work
 // counts as visible. While a stream captures, its context cannot be waited for.
-void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
+void FreeWaits::AwaitVisibleWork(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
   const bool all = state_.HasPeers() || VisibleWork::shows_everything();
   DeferredWaits::Awaited awaited;
@@ -23,7 +23,7 @@ void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
     const StateLock lock(state_.locks);
     if (!state_.FindBase(freed)) return;
     awaited = state_.promises.EventsOf(
-        all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedThatShow(), state_.context);
+        all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedVisible(), state_.context);
   }
   const BlockedThread blocked;
   if (!CapturesGoOn() && state_.promises.TakeUnseenWork()) Driver().cuCtxSynchronize();
@@ -32,7 +32,7 @@ void FreeWaits::AwaitWhatShows(CUdeviceptr freed) {
 
 // The driver's free waits. Ours need not, where the uses of the freed memory and of reused memory
 // are known. They are unknown while the job parks.
-void FreeWaits::AwaitBeforeFree() {
+void FreeWaits::AwaitIfParking() {
   UseList unfinished;
   std::vector<CUevent> events;
   {

@@ -15,8 +15,8 @@ class FreeWaits {
 
   // Before a free: the first waits for work whose effects the program could see without a call. The
   // second waits for all work, if the job parks.
-  void AwaitWhatShows(CUdeviceptr freed) SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitBeforeFree() SPILLWAY_EXCLUDES(kStateLock);
+  void AwaitVisibleWork(CUdeviceptr freed) SPILLWAY_EXCLUDES(kStateLock);
+  void AwaitIfParking() SPILLWAY_EXCLUDES(kStateLock);
 
   // KeepPromises orders the stream's next operation behind what frees have promised. AwaitPromises
   // waits for it; false when nothing was promised. Shows notes work that no other hook reports.

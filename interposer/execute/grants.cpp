@@ -60,7 +60,7 @@ void Grants::ChangeBudget(size_t bytes, std::uint64_t held_until_ns) {
   state_.budget.Set(bytes, held_until_ns);
   state_.residency.chunks().SetBudget(state_.budget.bytes());
   state_.host_grant.UpdateLimits();
-  recording_.RecordIfItIsTime(0);
+  recording_.RecordIfOverBudget(0);
 }
 
 bool Grants::IsOverBudget() {

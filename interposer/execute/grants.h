@@ -51,7 +51,7 @@ class Grants {
   // For tests, before the first allocation: the budget at certain launches.
   void Schedule(BudgetSchedule schedule) { schedule_ = std::move(schedule); }
   void FollowSchedule() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  void GiveBackWhatIsFreed() { eviction_.GiveBackWhatIsFreed(); }
+  void ReturnFreedMemory() { eviction_.ReturnFreedMemory(); }
   bool has_schedule() const { return !schedule_.empty(); }
 
  private:

@@ -61,7 +61,7 @@ bool HostPool::Pin(size_t bytes, HostBuffer* out) {
   if (!New(bytes, out)) return false;
   own_bytes_ += bytes;
   NotePeak();
-  LikeSlabs();
+  SetSlabGoal();
   return true;
 }
 
@@ -96,7 +96,7 @@ void HostPool::UnpinForRoom(size_t bytes) {
   if (!is_short() || slabs_.bytes() == 0) return;
   UnpinIdle([&](const HostBuffer& buffer) { return slabs_.Owns(buffer.data); });
   slabs_.ReleaseEmpty(pinned_bytes() + bytes - limit_bytes());
-  LikeSlabs();
+  SetSlabGoal();
 }
 
 // Own pinned memory is given up where a slab has room for such a buffer.
@@ -110,7 +110,7 @@ void HostPool::Give(HostBuffer* buffer) {
                                (!must_map_ && !given.handle && slabs_.HasRoom(given.bytes)));
   if (goes && timeline_->AllDone(&given.busy)) {
     Unpin(given);
-    return LikeSlabs();
+    return SetSlabGoal();
   }
   free_.push_back(std::move(given));
   if (IsOverLimit()) UnpinForRoom(0);
@@ -135,7 +135,7 @@ void HostPool::SetLimits(const Limits& limits) {
   if (limits == limits_) return;
   limits_ = limits;
   if (IsOverLimit()) UnpinForRoom(0);
-  LikeSlabs();
+  SetSlabGoal();
 }
 
 size_t HostPool::limit_bytes() const {
@@ -169,11 +169,11 @@ bool HostPool::MakePinned(HostBuffer* buffer) {
 
 void HostPool::MustMap(bool must_map) {
   must_map_ = must_map;
-  LikeSlabs();
+  SetSlabGoal();
 }
 
 // Asks for what is expected to be evicted, as far as own memory leaves room for it.
-void HostPool::LikeSlabs() {
+void HostPool::SetSlabGoal() {
   const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;
   slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));

@@ -87,7 +87,7 @@ class HostPool {
   template <class Goes>
   void UnpinIdle(Goes goes);
   void UnpinForRoom(size_t bytes);
-  void LikeSlabs();
+  void SetSlabGoal();
   void NotePeak();
 
   const int device_;

@@ -31,12 +31,13 @@ void CountEnded(const TouchSet& set, Effect effect) {
 CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
-  if (const CUresult begun = BeginEither(addresses, stream, effect, set); begun != CUDA_SUCCESS)
+  if (const CUresult begun = BeginFastOrLocked(addresses, stream, effect, set);
+      begun != CUDA_SUCCESS)
     return begun;
   if (state_.walk.IsActive() && set->stream && !set->recorded)
     plan_.FollowPlan(stream, effect, set);
   if (!set->step.recompute.empty()) {
-    const CUresult made = MakeBeforeOperation(addresses, stream, effect, set);
+    const CUresult made = RecomputeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
   }
   if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
@@ -57,7 +58,7 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   if (set->shows) state_.timeline.Show(set->use);
   CountEnded(*set, effect);
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
-  if (set->call && records_.Began(*set->call)) records_.NoteMade(*set);
+  if (set->call && records_.Began(*set->call)) records_.NoteLaunched(*set);
   set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
   plan_.EndPlanned(set->step);
   state_.recorder.Settle();
@@ -66,8 +67,8 @@ void JobCalls::End(TouchSet* set, Effect effect) {
 // Before the call begins, the decision whether to scan this launch may get outdated: scans start,
 // or a full scan proves the job. Then the call begins anew, now awaiting a scan. Once a call has
 // begun no full scan runs. Reads of host memory are decided likewise.
-CUresult JobCalls::BeginEither(Addresses* addresses, StreamName stream, Effect effect,
-                               TouchSet* set) {
+CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Effect effect,
+                                     TouchSet* set) {
   for (;;) {
     set->awaits_scan = set->is_new && post_scan_.BeginNew();
     set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
@@ -108,12 +109,12 @@ void JobCalls::Withdraw(TouchSet* set) {
 }
 
 // The call lets go of its memory: threads that make memory wait for calls, never vice versa.
-CUresult JobCalls::MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
-                                       TouchSet* set) {
+CUresult JobCalls::RecomputeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
+                                            TouchSet* set) {
   if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
   Withdraw(set);
   plan_.Rerun(set->step, stream);
-  return BeginEither(addresses, stream, effect, set);
+  return BeginFastOrLocked(addresses, stream, effect, set);
 }
 
 // Work on another device's stream concerns this job only if it names the job's memory.

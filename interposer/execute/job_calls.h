@@ -52,13 +52,13 @@ class JobCalls {
   }
 
  private:
-  CUresult BeginEither(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
+  CUresult BeginFastOrLocked(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void AddBeside(Addresses* addresses) const;
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
-                               TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult RecomputeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
+                                    TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool IsForeign(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;

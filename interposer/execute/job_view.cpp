@@ -35,13 +35,13 @@ bool JobView::Describe(CUdeviceptr address, Allocation* out) {
   return true;
 }
 
-bool JobView::IsAway(CUdeviceptr address) {
+bool JobView::IsEvicted(CUdeviceptr address) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(address);
   return found && !IsBlock(found) && state_.residency.HostCopy(AsRange(found));
 }
 
-bool JobView::ReadAway(CUdeviceptr source, void* destination, size_t bytes) {
+bool JobView::ReadEvicted(CUdeviceptr source, void* destination, size_t bytes) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(source);
   if (!found || IsBlock(found)) return false;

@@ -24,9 +24,9 @@ class JobView {
   bool IsFreed(CUdeviceptr address);
   // False when the address is not managed.
   bool Describe(CUdeviceptr address, Allocation* out);
-  bool IsAway(CUdeviceptr address);
+  bool IsEvicted(CUdeviceptr address);
   // Reads from the host copy. False when the allocation is not evicted.
-  bool ReadAway(CUdeviceptr source, void* destination, size_t bytes);
+  bool ReadEvicted(CUdeviceptr source, void* destination, size_t bytes);
 
   // What the program is told is free. The device's own figures cover all its users.
   size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes)

@@ -23,7 +23,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
       return CUDA_ERROR_INVALID_VALUE;
     const bool all_there = state_.residency.AllOnDevice(set->ranges) && !AnyEmpty(*set);
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
-        !replays_.FirstToMake(addresses, effect, *set).range) {
+        !replays_.FirstToRecompute(addresses, effect, *set).range) {
       call_memory_.Enter(set);
       return CUDA_SUCCESS;
     }
@@ -32,7 +32,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
 }
 
 void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
-  if (set->failed) FillWhatIsEmpty(*set);
+  if (set->failed) FillEmpty(*set);
   const StateLock lock(state_.locks);
   --state_.calls.locked;
   for (size_t i = 0; i < set->ranges.size(); ++i) {
@@ -49,7 +49,7 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
   const base::ScopedCount call(&state_.calls.for_memory);
   const CurrentContext current(state_.context);
   if (state_.walk.IsActive() && !state_.recompute_records.empty())
-    MakeBeforeMemory(addresses, stream, effect, set);
+    RecomputeBeforeMemory(addresses, stream, effect, set);
   const MakingLock making(state_.locks);
   replays_.EndRecordsIfUnproven();
   if (set->must_park) post_scan_.BeginParking();
@@ -57,7 +57,7 @@ CUresult LockedCalls::BeginSlowly(const Addresses& addresses, StreamName stream,
   Entry entry = Entry::kTryAgain;
   while (made == CUDA_SUCCESS && entry == Entry::kTryAgain) {
     AwaitOverwrites(addresses, effect, set);
-    made = MakeWhatItAwaits(addresses, effect, set);
+    made = RecomputeForCall(addresses, effect, set);
     if (made == CUDA_SUCCESS) entry = TryToEnter(addresses, effect, set);
   }
   parking_.EndMoving();
@@ -73,12 +73,12 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   {
     const StateLock lock(state_.locks);
     call_memory_.Find(addresses, effect, set);
-    if (replays_.FirstToMake(addresses, effect, *set).range) return Entry::kTryAgain;
+    if (replays_.FirstToRecompute(addresses, effect, *set).range) return Entry::kTryAgain;
     for (Range* range : set->ranges) state_.residency.Pin(range);
   }
   const bool resident = restores_.MakeAllResident(set);
   const StateLock lock(state_.locks);
-  const bool must_make = resident && replays_.FirstToMake(addresses, effect, *set).range;
+  const bool must_make = resident && replays_.FirstToRecompute(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
   if (enters) call_memory_.Enter(set);
   for (Range* range : set->ranges) {
@@ -99,37 +99,37 @@ void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, Tou
 }
 
 // What the call itself needs is recomputed as the plan says, not on demand.
-void LockedCalls::MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,
-                                   TouchSet* set) {
+void LockedCalls::RecomputeBeforeMemory(const Addresses& addresses, StreamName stream,
+                                        Effect effect, TouchSet* set) {
   if (set->recorded || set->is_told) return;
   {
     const StateLock lock(state_.locks);
     call_memory_.Find(addresses, effect, set);
   }
-  plan_.TellPlan(effect, set);
+  plan_.ReportToPlan(effect, set);
   if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return;
   plan_.Rerun(set->step, stream);
   set->step.recompute.clear();
 }
 
-CUresult LockedCalls::MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set) {
+CUresult LockedCalls::RecomputeForCall(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (state_.recompute_records.empty()) return CUDA_SUCCESS;
   for (;;) {
-    ToMake next;
+    ToRecompute next;
     {
       const StateLock lock(state_.locks);
       call_memory_.Find(addresses, effect, set);
-      next = replays_.FirstToMake(addresses, effect, *set);
+      next = replays_.FirstToRecompute(addresses, effect, *set);
     }
     if (!next.range) return CUDA_SUCCESS;
     if (next.small_input && input_copies_.Save(next.small_input)) continue;
-    const CUresult made = replays_.MakeAgain(next.range, nullptr, TraceCause::kDemand);
+    const CUresult made = replays_.RecomputeRange(next.range, nullptr, TraceCause::kDemand);
     if (made != CUDA_SUCCESS) return made;
   }
 }
 
 // The call was not made. The stream is not ordered behind the copies that bring the bytes back.
-void LockedCalls::FillWhatIsEmpty(const TouchSet& set) {
+void LockedCalls::FillEmpty(const TouchSet& set) {
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   for (size_t i = 0; i < set.ranges.size(); ++i) {

@@ -52,11 +52,11 @@ class LockedCalls {
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitOverwrites(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void MakeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
-      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  CUresult MakeWhatItAwaits(const Addresses& addresses, Effect effect, TouchSet* set)
+  void RecomputeBeforeMemory(const Addresses& addresses, StreamName stream, Effect effect,
+                             TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  CUresult RecomputeForCall(const Addresses& addresses, Effect effect, TouchSet* set)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  void FillWhatIsEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+  void FillEmpty(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
   Waits& waits_;

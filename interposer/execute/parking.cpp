@@ -31,18 +31,18 @@ bool Parking::PrepareToMove() {
   waits_.EndStall(stalled, StallCause::kIdle);
   ++(idle ? state_.counters.idle_waits : state_.counters.idle_waits_given_up);
   UpdateParking();
-  waits_in_vain_ = !idle && state_.pointer_safety.MustWait();
+  wait_was_futile_ = !idle && state_.pointer_safety.MustWait();
   UpdateScans();
   reads_host_ = state_.pointer_safety.MayUnmap();
   state_.all_memory.SetDeviceIdle(idle && state_.residency.parking());
-  return !waits_in_vain_;
+  return !wait_was_futile_;
 }
 
 void Parking::EndMoving() {
   {
     const StateLock lock(state_.locks);
     if (!prepared_) return;
-    prepared_ = waits_in_vain_ = false;
+    prepared_ = wait_was_futile_ = false;
     if (state_.residency.parking()) state_.residency.CancelLeaving();
   }
   AwaitRestores();
@@ -62,11 +62,11 @@ void Parking::AwaitRestores() {
   waits_.Await(last, event, StallCause::kIdle);
 }
 
-void Parking::AskBeforeGranting(size_t size_bytes) {
+void Parking::ScanBeforeGranting(size_t size_bytes) {
   {
     const StateLock lock(state_.locks);
     if (state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes() ||
-        !state_.pointer_safety.MustAskBeforeGranting())
+        !state_.pointer_safety.MustScanBeforeGranting())
       return;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
@@ -88,7 +88,7 @@ bool Parking::MayPark() {
 
 // A kernel may reach a new range before any call names it. While ranges must always be mapped, one
 // without device memory is mapped onto host memory.
-bool Parking::IsParkedAnew(Range* range) {
+bool Parking::ParkIfNew(Range* range) {
   if (range->place != Place::kNowhere || !state_.pointer_safety.MustPark()) return true;
   if (!state_.residency.parking()) UpdateParking();
   if (!state_.pointer_safety.MustPark() || range->place == Place::kParked) return true;

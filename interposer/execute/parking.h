@@ -32,22 +32,22 @@ class Parking {
   void EndMoving() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool MustPrepare() const SPILLWAY_REQUIRES(kStateLock) { return !prepared_; }
   bool MayMoveNow() const SPILLWAY_REQUIRES(kStateLock) {
-    return !waits_in_vain_ && !state_.MustStay();
+    return !wait_was_futile_ && !state_.MustStay();
   }
   void AwaitRestores() SPILLWAY_EXCLUDES(kStateLock);
-  // Makes the first full scan where it must come first (PointerSafety::MustAskBeforeGranting).
-  void AskBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Makes the first full scan where it must come first (PointerSafety::MustScanBeforeGranting).
+  void ScanBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
   void UpdateParking() SPILLWAY_REQUIRES(kStateLock);
   bool MayPark() SPILLWAY_EXCLUDES(kStateLock);
   // Maps a new range where kernels may reach it before any call names it. False when it cannot.
-  bool IsParkedAnew(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  bool ParkIfNew(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // Within the budget a new range gets memory when the work of freed memory is done.
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(kStateLock);
   // Parking must begin before the next new call is made.
   bool is_due() const SPILLWAY_REQUIRES(kStateLock) { return is_due_; }
   void NoteDue(bool is_due) SPILLWAY_REQUIRES(kStateLock) { is_due_ |= is_due; }
-  bool waits_in_vain() const SPILLWAY_REQUIRES(kStateLock) { return waits_in_vain_; }
+  bool wait_was_futile() const SPILLWAY_REQUIRES(kStateLock) { return wait_was_futile_; }
 
   // Any thread. Memory that kernels allocate themselves cannot be scanned for addresses.
   static void HeapIsUsed() { heap_is_used.store(true, std::memory_order_relaxed); }
@@ -73,7 +73,7 @@ class Parking {
   bool is_due_ SPILLWAY_GUARDED_BY(kStateLock) = false;
   bool prepared_ SPILLWAY_GUARDED_BY(kStateLock) =
       false;  // PrepareToMove was called since the last EndMoving
-  bool waits_in_vain_ SPILLWAY_GUARDED_BY(kStateLock) =
+  bool wait_was_futile_ SPILLWAY_GUARDED_BY(kStateLock) =
       false;  // the device does not become idle, and nothing may move
   VainWaits vain_waits_ SPILLWAY_GUARDED_BY(kStateLock);
 };

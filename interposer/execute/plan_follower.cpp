@@ -33,7 +33,7 @@ bool PlanFollower::Parks() {
   return state_.residency.parking();
 }
 
-void PlanFollower::TellPlan(Effect effect, TouchSet* set) {
+void PlanFollower::ReportToPlan(Effect effect, TouchSet* set) {
   if (std::exchange(set->is_told, true)) return;
   base::InlineVector<JobTouch, 32> touches;
   for (const RecordedTouch& touch : CallRecorder::TouchesOf(*set, effect))
@@ -44,7 +44,7 @@ void PlanFollower::TellPlan(Effect effect, TouchSet* set) {
 }
 
 void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
-  TellPlan(effect, set);
+  ReportToPlan(effect, set);
   if (set->step.began_iteration) BeginIteration(stream, set->step);
   AskFor(set->step.prefetch, effect);
 }
@@ -53,14 +53,14 @@ void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
 // copy call may itself wait, so memory is mapped before it.
 void PlanFollower::AskFor(const PlanStep::Allocations& allocations, Effect effect) {
   if (effect != Effect::kLaunches && (!allocations.empty() || state_.executor.HasPending()))
-    return BringBack(allocations);
+    return RestoreQueued(allocations);
   if (allocations.empty()) return;
   const StateLock lock(state_.locks);
   state_.executor.AskFor(allocations);
 }
 
 // The program waits: prefetches are restored as memory becomes free.
-void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
+void PlanFollower::RestoreDuringWait(const std::vector<Use>& awaited) {
   if (!state_.executor.HasPending()) return;
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
@@ -71,7 +71,7 @@ void PlanFollower::AboutToBlock(const std::vector<Use>& awaited) {
   for (;; base::YieldToOthers()) {
     const StateLock lock(state_.locks);
     for (Use use : awaited) state_.timeline.EventFor(use);
-    state_.executor.BringBack();
+    state_.executor.RestoreQueued();
     const bool may_come = state_.residency.IsAnythingLeaving() || state_.executor.WaitsForTurn();
     if (!state_.executor.HasPending() || !may_come || is_over()) return;
   }
@@ -106,10 +106,10 @@ void PlanFollower::Rerun(const PlanStep& step, StreamName stream) {
       if (rerun.drops && range) {
         PlanStep::Allocations one;
         one.push_back(rerun.allocation);
-        records_.DropOrSendAway(one);
+        records_.DropOrEvict(one);
       }
     }
-    if (range && !rerun.drops) replays_.MakeAgain(range, state, TraceCause::kPlan);
+    if (range && !rerun.drops) replays_.RecomputeRange(range, state, TraceCause::kPlan);
   }
 }
 
@@ -155,21 +155,21 @@ bool PlanFollower::NoteIteration(const PlanStep& step) {
          state_.counters.full_scans;
 }
 
-void PlanFollower::BringBack(const PlanStep::Allocations& asked_for) {
+void PlanFollower::RestoreQueued(const PlanStep::Allocations& asked_for) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   state_.executor.AskFor(asked_for);
-  state_.executor.BringBack();
+  state_.executor.RestoreQueued();
 }
 
-void PlanFollower::SendAway(const PlanStep& step) {
+void PlanFollower::StartEvictions(const PlanStep& step) {
   if (CapturesGoOn()) return;
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
-  state_.executor.SendAway(step.leave);
-  records_.DropOrSendAway(step.drop);
+  state_.executor.StartEvictions(step.leave);
+  records_.DropOrEvict(step.drop);
 }
 
 }  // namespace spillway::interposer

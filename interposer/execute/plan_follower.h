@@ -34,16 +34,16 @@ class PlanFollower {
   bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
   // Reports the call; does what the plan asks for before it; does what it asks for after it.
-  void TellPlan(Effect effect, TouchSet* set);
+  void ReportToPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AskFor(const PlanStep::Allocations& allocations, Effect effect)
       SPILLWAY_EXCLUDES(kStateLock);
   void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock) {
-    if (!step.leave.empty() || !step.drop.empty()) SendAway(step);
-    if (state_.executor.HasPending()) BringBack({});
+    if (!step.leave.empty() || !step.drop.empty()) StartEvictions(step);
+    if (state_.executor.HasPending()) RestoreQueued({});
   }
   // The program is about to wait for these uses.
-  void AboutToBlock(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
+  void RestoreDuringWait(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
 
   // Whether there is anything to recompute or drop before the operation.
   bool AnyToRerun(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
@@ -58,8 +58,8 @@ class PlanFollower {
   void BeginIteration(StreamName stream, const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
   std::uint64_t MovedBytes() SPILLWAY_EXCLUDES(kStateLock);
   bool NoteIteration(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
-  void BringBack(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(kStateLock);
-  void SendAway(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
+  void RestoreQueued(const PlanStep::Allocations& asked_for) SPILLWAY_EXCLUDES(kStateLock);
+  void StartEvictions(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;
   RecomputeRecording& records_;

@@ -116,7 +116,7 @@ class PointerSafety {
   bool EndNew(Finding finding);
   // The first full scan may find that nothing may be evicted. Then memory granted beyond the budget
   // could not be used, so the scan comes before the grant.
-  bool MustAskBeforeGranting() const {
+  bool MustScanBeforeGranting() const {
     return choice_ == ParkChoice::kAuto && !can_park_ && !proven_ &&
            unsafe_reason_ == UnsafeReason::kNone;
   }

@@ -82,7 +82,7 @@ Finding PostLaunchScan::Scan(const Addresses& addresses, const TouchSet& set) {
   {
     const StateLock lock(state_.locks);
     ++state_.counters.post_launch_scans;
-    if (AnyAwayHoldsUnexplained(set)) return Finding::kAddress;
+    if (AnyEvictedHoldsUnexplained(set)) return Finding::kAddress;
     if (!scan_.TakeStaging(&staging)) return Finding::kUnknown;
     parts = PartsReached(addresses, set);
   }
@@ -114,7 +114,7 @@ bool PostLaunchScan::AwaitWork(Use use) {
   return is_over;
 }
 
-bool PostLaunchScan::AnyAwayHoldsUnexplained(const TouchSet& set) {
+bool PostLaunchScan::AnyEvictedHoldsUnexplained(const TouchSet& set) {
   return std::any_of(set.ranges.begin(), set.ranges.end(),
                      [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
                        return range->live && scan_.HostCopyHoldsUnexplained(

@@ -50,7 +50,7 @@ class PostLaunchScan {
   Finding Scan(const Addresses& addresses, const TouchSet& set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   bool AwaitWork(Use use) SPILLWAY_EXCLUDES(kStateLock);
-  bool AnyAwayHoldsUnexplained(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
+  bool AnyEvictedHoldsUnexplained(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   std::vector<MemoryScan::Part> PartsReached(const Addresses& addresses, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
 

@@ -90,7 +90,7 @@ class RecordedLaunch {
 };
 
 // What must be recomputed before a call may be made.
-struct ToMake {
+struct ToRecompute {
   Range* range = nullptr;            // null: nothing
   SlabBlock* small_input = nullptr;  // an input that the call may write; null otherwise
 };

@@ -82,7 +82,7 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   set->call->record = kept->id;
 }
 
-void RecomputeRecording::NoteMade(const TouchSet& set) {
+void RecomputeRecording::NoteLaunched(const TouchSet& set) {
   const StateLock lock(state_.locks);
   RecomputeRecord* const record = state_.recompute_records.Find(set.call->record);
   if (!record) return;
@@ -99,10 +99,10 @@ bool RecomputeRecording::MayDropAny() {
 bool RecomputeRecording::Drop(Range* range) {
   const RecomputeRecord* const record = range->record;
   return record && record->state == RecomputeRecord::State::kLive && MayDropAny() &&
-         state_.residency.StartToDrop(range);
+         state_.residency.StartDrop(range);
 }
 
-void RecomputeRecording::DropOrSendAway(const PlanStep::Allocations& allocations) {
+void RecomputeRecording::DropOrEvict(const PlanStep::Allocations& allocations) {
   PlanStep::Allocations others;
   for (const std::uint64_t allocation : allocations) {
     Range* const range = state_.executor.Find(allocation);
@@ -111,14 +111,14 @@ void RecomputeRecording::DropOrSendAway(const PlanStep::Allocations& allocations
     state_.counters.planned_departures += is_dropped;
     if (!is_dropped) others.push_back(allocation);
   }
-  state_.executor.SendAway(others);
+  state_.executor.StartEvictions(others);
 }
 
-void RecomputeRecording::DropWhatIsDue(Range* range) {
+void RecomputeRecording::DropIfDue(Range* range) {
   if (CapturesGoOn()) return;
   PlanStep::Allocations one;
   one.push_back(range->id);
-  DropOrSendAway(one);
+  DropOrEvict(one);
 }
 
 // Null when the launch cannot be repeated.

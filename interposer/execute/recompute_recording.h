@@ -30,15 +30,15 @@ class RecomputeRecording {
 
   // Before the launch, with all memory in place; and after it was made.
   void BeginRecord(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
-  void NoteMade(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
+  void NoteLaunched(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
   // Only calls that name memory use it, and memory may move while kernels run.
   bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
   // False when the range cannot be dropped now.
   bool Drop(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // Drops as the plan says, or copies what cannot be dropped.
-  void DropOrSendAway(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
-  void DropWhatIsDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
+  void DropOrEvict(const PlanStep::Allocations& allocations) SPILLWAY_REQUIRES(kStateLock);
+  void DropIfDue(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // The record of the library's call is this job's.
   bool Began(const LibraryCall& call) const { return call.record && call.job == job_; }
 

@@ -56,7 +56,7 @@ void RepeatProofs::CallEnded(const LibraryCall& call) {
       return ForgetAfterCall(record);
     record->state = RecomputeRecord::State::kLive;
     made_by = record->made_by;
-    if (std::exchange(record->drop_is_due, false)) records_.DropWhatIsDue(record->output);
+    if (std::exchange(record->drop_is_due, false)) records_.DropIfDue(record->output);
   }
   if (state_.drops_eagerly) DropAll(made_by);
 }
@@ -70,7 +70,7 @@ bool RepeatProofs::MayReplay(std::uint64_t token) {
 void RepeatProofs::ForgetAfterCall(const RecomputeRecord* record) {
   Range* const due = record->drop_is_due ? record->output : nullptr;
   frees_.Forget(record);
-  if (due) records_.DropWhatIsDue(due);
+  if (due) records_.DropIfDue(due);
 }
 
 // All that can be dropped has left when the call's own work is over.
@@ -135,7 +135,7 @@ bool RepeatProofs::RunTwice(Proof* proof) {
     const StateLock lock(state_.locks);
     RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
     StreamState* const stream = replays_.StreamForReplay(nullptr);
-    if (!record || replays_.LaunchAgain(record, stream, TraceCause::kNone) != CUDA_SUCCESS)
+    if (!record || replays_.RepeatLaunch(record, stream, TraceCause::kNone) != CUDA_SUCCESS)
       return false;
     proof->was_run = true;
     use = {stream, Timeline::IssuedOn(stream)};

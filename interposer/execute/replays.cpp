@@ -39,7 +39,7 @@ Range* FirstInChain(Range* range) {
 
 }  // namespace
 
-CUresult Replays::MakeAgain(Range* wanted, StreamState* stream, TraceCause why) {
+CUresult Replays::RecomputeRange(Range* wanted, StreamState* stream, TraceCause why) {
   for (;;) {
     Range* next;
     {
@@ -47,17 +47,19 @@ CUresult Replays::MakeAgain(Range* wanted, StreamState* stream, TraceCause why) 
       next = FirstInChain(wanted);
     }
     if (!next) return CUDA_SUCCESS;
-    const CUresult made = MakeOneAgain(next, stream, why);
+    const CUresult made = RecomputeOne(next, stream, why);
     if (made != CUDA_SUCCESS) return made;
   }
 }
 
 // Candidates are what the call names or reaches, and what is made from memory that it may write.
-ToMake Replays::FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set) {
+ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
+                                      const TouchSet& set) {
   if (state_.recompute_records.empty()) return {};
-  ToMake first;
+  ToRecompute first;
   const auto outdate = [&](Tracked* memory) SPILLWAY_REQUIRES(kStateLock) {
-    if (const ToMake to_make = frees_.Outdate(memory); to_make.range) first = to_make;
+    if (const ToRecompute to_recompute = frees_.EndRecordsOf(memory); to_recompute.range)
+      first = to_recompute;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
     if (ordering_rules::kWritesAwaitReplays && MayWrite(set, i, effect)) outdate(set.ranges[i]);
@@ -78,8 +80,8 @@ ToMake Replays::FirstToMake(const Addresses& addresses, Effect effect, const Tou
 }
 
 // Frees go on waiting for ranges that cannot be recomputed.
-void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
-  DeferredFrees::InVain in_vain;
+void Replays::RunDeferredFrees(base::FunctionRef<bool()> even_held) {
+  DeferredFrees::FutileRanges in_vain;
   while (frees_.put_off_bytes() != 0) {
     Range* dropped;
     {
@@ -90,7 +92,7 @@ void Replays::FinishFrees(base::FunctionRef<bool()> even_held) {
     const base::ScopedCount call(&state_.calls.for_memory);
     const MakingLock making(state_.locks);
     const std::uint64_t begun_ns = base::MonotonicNs();
-    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
+    if (RecomputeRange(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
     if (base::MonotonicNs() - begun_ns > kWaitedNs) return;
     in_vain.push_back(dropped);
   }
@@ -125,7 +127,7 @@ bool Replays::EndRecordsWhileMaking() {
       }
     }
     if (!dropped) break;
-    if (MakeAgain(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
+    if (RecomputeRange(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
     const StateLock lock(state_.locks);
     return state_.residency.Health() !=
            CUDA_SUCCESS;  // nothing can be recomputed any more, and the driver says why
@@ -164,7 +166,7 @@ StreamState* Replays::StreamForReplay(StreamState* asked) {
   return state_.replay_stream;
 }
 
-CUresult Replays::LaunchAgain(RecomputeRecord* record, StreamState* stream, TraceCause why) {
+CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, TraceCause why) {
   if (ordering_rules::kReplaysFollowInputs) {
     for (Tracked* input : record->inputs) state_.residency.OrderBehind(input, stream);
   }
@@ -200,7 +202,7 @@ void Replays::NoteReplay(Tracked* memory, Use use) {
 }
 
 // Does nothing when another thread has changed what there is to do.
-CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why) {
+CUresult Replays::RecomputeOne(Range* range, StreamState* stream, TraceCause why) {
   Inputs inputs;
   {
     const StateLock lock(state_.locks);
@@ -218,12 +220,12 @@ CUresult Replays::MakeOneAgain(Range* range, StreamState* stream, TraceCause why
       all_there && eviction_.MakeRoom(
                        range->size_bytes, StallCause::kDemand, [&]() SPILLWAY_REQUIRES(kStateLock) {
                          if (!IsDropped(range)) return true;  // it was freed
-                         if (!state_.residency.Revive(range)) return false;
-                         result = LaunchAgain(range->record, StreamForReplay(stream), why);
-                         if (result != CUDA_SUCCESS) state_.residency.DropAnew(range);
+                         if (!state_.residency.GiveDroppedMemory(range)) return false;
+                         result = RepeatLaunch(range->record, StreamForReplay(stream), why);
+                         if (result != CUDA_SUCCESS) state_.residency.DropAgain(range);
                          return true;
                        });
-  if (!all_there) result = MakeWhereParked(range, inputs);
+  if (!all_there) result = RecomputeParked(range, inputs);
   {
     const StateLock lock(state_.locks);
     for (Range* input : inputs) state_.residency.Unpin(input);
@@ -255,16 +257,16 @@ bool Replays::PrepareInputs(const Inputs& inputs) {
 // The budget has become too small for output and inputs together. They are used parked, as by a
 // call that names too much. The replay is complete when the lock is released: reads of parked
 // memory wait for the program's streams only.
-CUresult Replays::MakeWhereParked(Range* range, const Inputs& inputs) {
+CUresult Replays::RecomputeParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
-  if (!restores_.ParkWhatIsAway({inputs.begin(), inputs.size()}) ||
-      !state_.residency.ReviveParked(range))
+  if (!restores_.ParkEvicted({inputs.begin(), inputs.size()}) ||
+      !state_.residency.ParkDropped(range))
     return state_.OutOfMemory();
   StreamState* const stream = StreamForReplay(nullptr);
-  const CUresult result = LaunchAgain(range->record, stream, TraceCause::kDemand);
+  const CUresult result = RepeatLaunch(range->record, stream, TraceCause::kDemand);
   if (result != CUDA_SUCCESS) {
-    state_.residency.DropAnew(range);
+    state_.residency.DropAgain(range);
     return result;
   }
   return Driver().cuStreamSynchronize(stream->handle);

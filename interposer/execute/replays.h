@@ -41,15 +41,16 @@ class Replays {
         scratch_(scratch) {}
 
   // The range, after what it is made from. Uses `stream` where possible (StreamForReplay).
-  CUresult MakeAgain(Range* wanted, StreamState* stream, TraceCause why)
+  CUresult RecomputeRange(Range* wanted, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // One range that must be recomputed before the call may be made.
-  ToMake FirstToMake(const Addresses& addresses, Effect effect, const TouchSet& set)
+  ToRecompute FirstToRecompute(const Addresses& addresses, Effect effect, const TouchSet& set)
       SPILLWAY_REQUIRES(kStateLock);
 
   // The program goes on without freeing what deferred frees wait for: recomputes it now.
   // `even_held`, called with the state lock held: also for ranges held for a plan.
-  void FinishFrees(base::FunctionRef<bool()> even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void RunDeferredFrees(base::FunctionRef<bool()> even_held)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Recomputes all that is dropped and ends all records: memory may be used, or kernels be
   // unloaded, unseen. False when something could not be recomputed.
   bool EndRecords() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -60,18 +61,18 @@ class Replays {
   // The stream asked for, or ours where work on that would not do.
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
   // Its inputs and output are in place.
-  CUresult LaunchAgain(RecomputeRecord* record, StreamState* stream, TraceCause why)
+  CUresult RepeatLaunch(RecomputeRecord* record, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kStateLock);
   // Orders users of the memory behind `use`.
   void NoteReplay(Tracked* memory, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:
   using Inputs = base::InlineVector<Range*, 8>;
-  CUresult MakeOneAgain(Range* range, StreamState* stream, TraceCause why)
+  CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
-  CUresult MakeWhereParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
+  CUresult RecomputeParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
 
   JobState& state_;

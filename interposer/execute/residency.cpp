@@ -150,10 +150,10 @@ void Residency::GiveHostCopy(Range* range) {
 
 void Residency::Pin(Range* range) {
   ++range->pins;
-  if (range->place == Place::kLeaving) Stay(range);
+  if (range->place == Place::kLeaving) CancelEviction(range);
 }
 
-void Residency::Stay(Range* range) {
+void Residency::CancelEviction(Range* range) {
   leaving_.remove(range);
   range->place = Place::kDevice;
   range->uses.Merge(range->departure);
@@ -176,7 +176,7 @@ void Residency::Used(Range* range, Use use, bool may_write) {
   if (outdates && ordering_rules::kTouchOutdatesHostCopy) GiveHostCopy(range);
 }
 
-bool Residency::Revive(Range* range) {
+bool Residency::GiveDroppedMemory(Range* range) {
   Chunks chunks;
   if (!TakeChunks(range->size_bytes, &chunks)) return false;
   if (!Map(range->base, chunks)) {
@@ -189,13 +189,13 @@ bool Residency::Revive(Range* range) {
   return true;
 }
 
-bool Residency::ReviveParked(Range* range) {
+bool Residency::ParkDropped(Range* range) {
   const bool is_parked = ParkNew(range);
   if (!is_parked) range->place = Place::kDropped;
   return is_parked;
 }
 
-void Residency::DropAnew(Range* range) {
+void Residency::DropAgain(Range* range) {
   if (range->place == Place::kParked) {
     Unpark(range);
   } else {
@@ -245,7 +245,7 @@ void Residency::Fill(Range* range) {
 void Residency::CancelLeaving() {
   while (!leaving_.empty()) {
     Range* const range = leaving_.front();
-    Stay(range);
+    CancelEviction(range);
     if (parking_) GiveHostCopy(range);
   }
 }

@@ -120,7 +120,7 @@ class Residency {
   bool StaysParked(Range* range);
   bool IsAnythingLeaving() const { return !leaving_.empty(); }
   // Cancels the range's eviction.
-  void Stay(Range* range);
+  void CancelEviction(Range* range);
   void CancelLeaving();
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }
   enum class Content : std::uint8_t { kWanted, kDead };
@@ -144,24 +144,24 @@ class Residency {
   // Starts evictions until `bytes` are free or on their way. False when too little may move.
   bool StartMakingRoom(size_t bytes, LeaveFirst order = LeaveFirst::kLeastRecentlyUsed);
   // So much is free or on its way, besides what a smaller budget takes.
-  bool HasRoomComing(size_t bytes) const {
+  bool WillHaveRoom(size_t bytes) const {
     return chunks_.ObtainableBytes() + PendingBytes() >= bytes + chunks_.ExcessBytes();
   }
   // Starts one eviction for a plan; false when the range may not leave, or cannot now.
-  bool StartToLeave(Range* range);
+  bool StartEviction(Range* range);
   // The same without a copy: the record recomputes the bytes.
-  bool StartToDrop(Range* range);
+  bool StartDrop(Range* range);
   // Notes finished evictions now, not only when their memory is wanted.
   void CollectLeft() {
     timeline_->Poll();
     CollectLeaving();
   }
   // Gives a dropped range memory that can be had at once. The caller provides the bytes.
-  bool Revive(Range* range);
+  bool GiveDroppedMemory(Range* range);
   // The same in host memory, onto which the range is mapped.
-  bool ReviveParked(Range* range);
+  bool ParkDropped(Range* range);
   // The bytes of a revived range were not made.
-  void DropAnew(Range* range);
+  void DropAgain(Range* range);
   // The completions that may free memory next: the first of each stream.
   FirstUses NextToAwait();
 
@@ -185,7 +185,7 @@ class Residency {
   void ReleaseAll();
 
   // Before the first allocation. There is no budget (spare_memory.h).
-  void GiveBackWhatIsFreed() { gives_back_ = true; }
+  void ReturnFreedMemory() { gives_back_ = true; }
   // After a free (not after each) or a wait: gives back idle memory beyond what is kept.
   enum class After : bool { kFree, kWait };
   void GiveBackSpare(After after);

@@ -13,7 +13,7 @@ using driver::Driver;
 
 bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
   if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // next uses change with each event
-  while (!HasRoomComing(bytes)) {
+  while (!WillHaveRoom(bytes)) {
     timeline_->CheckpointEveryOperation();
     Range* victim = Victim(order, [](const Range&) { return true; });
     if (!victim) return false;
@@ -25,7 +25,7 @@ bool Residency::StartMakingRoom(size_t bytes, LeaveFirst order) {
   return true;
 }
 
-bool Residency::StartToLeave(Range* range) {
+bool Residency::StartEviction(Range* range) {
   if (!ordering_rules::kPlansSpareNamedMemory)
     return range->place == Place::kDevice && StartLeaving(range, TraceCause::kPlan);
   if (!ordering_rules::kDropsAreChecked &&
@@ -35,7 +35,7 @@ bool Residency::StartToLeave(Range* range) {
          StartLeaving(range, TraceCause::kPlan);
 }
 
-bool Residency::StartToDrop(Range* range) {
+bool Residency::StartDrop(Range* range) {
   if (!MayLeave(*range) || !CloseFastPath(range) || IsHeld(range)) return false;
   GiveHostCopy(range);
   range->drops = true;

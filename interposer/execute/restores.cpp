@@ -23,13 +23,14 @@ bool Restores::MakeResident(Range* range, Role role) {
 }
 
 bool Restores::MakeAllResident(TouchSet* set) {
-  state_.budget.Await(
-      [&]() SPILLWAY_REQUIRES(kStateLock) { return ThatFit(*set).size() == set->ranges.size(); });
+  state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) {
+    return RangesThatFit(*set).size() == set->ranges.size();
+  });
   bool must_prepare;
   base::InlineVector<Range*, 32> fitting;
   {
     const StateLock lock(state_.locks);
-    fitting = ThatFit(*set);
+    fitting = RangesThatFit(*set);
     must_prepare = !state_.residency.AllOnDevice(fitting) && state_.pointer_safety.MustPark() &&
                    parking_.MustPrepare();
   }
@@ -38,7 +39,7 @@ bool Restores::MakeAllResident(TouchSet* set) {
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
 }
 
-bool Restores::BringAll() {
+bool Restores::RestoreAll() {
   TouchSet set;
   {
     const StateLock lock(state_.locks);
@@ -63,9 +64,9 @@ bool Restores::BringAll() {
 // proven job's kernels reach what they name. Only that gets a mapping, and loses it when the call
 // is complete (Residency::MayUnpark). Where all evicted memory is parked already, nothing changes.
 // A job that waited in vain parks until the next full scan.
-bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
+bool Restores::ParkEvicted(std::span<Range* const> ranges) {
   if (!state_.pointer_safety.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
-  if (parking_.waits_in_vain()) state_.pointer_safety.RequireFullScan();
+  if (parking_.wait_was_futile()) state_.pointer_safety.RequireFullScan();
   parking_.UpdateParking();
   return std::all_of(
       ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
@@ -74,7 +75,7 @@ bool Restores::ParkWhatIsAway(std::span<Range* const> ranges) {
 }
 
 // Ranges that fit the budget together, resident ones first: the others are not worth moving.
-base::InlineVector<Range*, 32> Restores::ThatFit(const TouchSet& set) {
+base::InlineVector<Range*, 32> Restores::RangesThatFit(const TouchSet& set) {
   base::InlineVector<Range*, 32> fitting;
   const size_t budget_bytes = state_.budget.bytes();
   size_t bytes = 0;
@@ -92,7 +93,7 @@ base::InlineVector<Range*, 32> Restores::ThatFit(const TouchSet& set) {
 
 bool Restores::CanUseParked(const TouchSet& set) {
   const StateLock lock(state_.locks);
-  const bool is_served = ParkWhatIsAway({set.ranges.begin(), set.ranges.size()});
+  const bool is_served = ParkEvicted({set.ranges.begin(), set.ranges.size()});
   state_.counters.parked_calls += is_served;
   return is_served;
 }

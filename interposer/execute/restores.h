@@ -29,12 +29,12 @@ class Restores {
   // The ranges are pinned. False when they can be used neither on the device nor parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // Makes all that is allocated resident.
-  bool BringAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool RestoreAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // For a call that names more than fits on the device at once.
-  bool ParkWhatIsAway(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
+  bool ParkEvicted(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);
 
  private:
-  base::InlineVector<Range*, 32> ThatFit(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
+  base::InlineVector<Range*, 32> RangesThatFit(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool CanUseParked(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitUsesWhereParked(Range* range, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
   bool RestoreOnDemand(Range* range, Role role) SPILLWAY_REQUIRES(kStateLock);

@@ -54,7 +54,7 @@ CUresult Sharing::AllowPeer(CUdevice peer) {
       return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
     SetPeer(peer, true);
   }
-  if (replays_.EndRecordsWhileMaking() && restores_.BringAll()) return CUDA_SUCCESS;
+  if (replays_.EndRecordsWhileMaking() && restores_.RestoreAll()) return CUDA_SUCCESS;
   const StateLock lock(state_.locks);
   SetPeer(peer, false);
   return state_.OutOfMemory();

@@ -158,7 +158,7 @@ StreamState* Timeline::Of(StreamName name) {
 }
 
 StreamState* Timeline::NewState(const Key& key) {
-  if (key.thread) CollectThoseOfEndedThreads();
+  if (key.thread) CollectEndedThreads();
   if (idle_states_.empty()) {
     states_.push_back(std::make_unique<StreamState>());
     states_.back()->number = static_cast<std::uint32_t>(states_.size());
@@ -234,7 +234,7 @@ bool Timeline::HasSeveralStreams() const {
   return std::count_if(by_key_.begin(), by_key_.end(), is_used) > 1;
 }
 
-UseList Timeline::UnfinishedThatShow() {
+UseList Timeline::UnfinishedVisible() {
   UseList list;
   for (const auto& state : states_) {
     const Use last{state.get(), state->shown.load()};
@@ -476,7 +476,7 @@ void Timeline::ContextDestroyed(CUcontext context) {
 }
 
 // No other thread can name such a stream.
-void Timeline::CollectThoseOfEndedThreads() {
+void Timeline::CollectEndedThreads() {
   for (auto at = by_key_.begin(); at != by_key_.end();) {
     StreamState* const state = at->second;
     const bool is_over =

@@ -154,7 +154,7 @@ class Timeline {
   // own, so that waiting for it covers no later work.
   void Show(Use use);
   // Per stream of this device, the last visible operation that is not known to be complete.
-  UseList UnfinishedThatShow();
+  UseList UnfinishedVisible();
   bool HasSeveralStreams() const;
 
   bool Done(Use use);
@@ -241,7 +241,7 @@ class Timeline {
   bool IsForeign(CUcontext context) const;
   void Remember(const Key& key, StreamState* state) const;
   void ForgetRecent();
-  void CollectThoseOfEndedThreads();
+  void CollectEndedThreads();
   StreamState* NewState(const Key& key);
   Use IssuePerThread(StreamState* stream);
   CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);

@@ -18,12 +18,12 @@ class VainWaits {
   std::uint64_t PatienceNs(std::uint64_t progress) const {
     return is_hopeless_ && progress == hopeless_at_ ? 0 : patience_ns_;
   }
-  void WasInVain(std::uint64_t progress) {
+  void NoteFutile(std::uint64_t progress) {
     if (PatienceNs(progress) > 0) patience_ns_ = std::max(patience_ns_ / 2, kLeastNs);
     is_hopeless_ = true;
     hopeless_at_ = progress;
   }
-  void WasWorthIt() {
+  void NoteWorthwhile() {
     is_hopeless_ = false;
     patience_ns_ = std::min(patience_ns_ * 2, kMostNs);
   }

@@ -89,7 +89,7 @@ bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_wa
     {
       const StateLock lock(state_.locks);
       if (is_there()) {
-        if (is_held && vain_waits) vain_waits->WasWorthIt();
+        if (is_held && vain_waits) vain_waits->NoteWorthwhile();
         return true;
       }
       const std::uint64_t progress = state_.timeline.SumCompleted();
@@ -102,7 +102,7 @@ bool Waits::AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_wa
       if (progress != seen) {
         since_ns = MonotonicNs();
       } else if (waited_ns > (is_held ? with_the_program_ns : kProgressPatienceNs)) {
-        if (is_held && vain_waits) vain_waits->WasInVain(progress);
+        if (is_held && vain_waits) vain_waits->NoteFutile(progress);
         return false;
       }
       seen = progress;

@@ -168,7 +168,7 @@ TEST_F(JobMemoryPlanTest, ALaunchIsMadeBeforeMemoryIsMappedForWhatComesBack) {
   Iterate(3);
   // Given a step whose own buffer is there, and which asks for the next one's, with room for that
   Driver().cuCtxSynchronize();
-  job_->plan().AboutToBlock({});
+  job_->plan().RestoreDuringWait({});
   const Counters before = Count();
   std::uint64_t when_launched = 0;
   StepWith(0, 7, [&] { when_launched = Count().prefetches; });

@@ -80,14 +80,14 @@ class JobMemoryRolesTest : public testing::Test {
   }
   // All others are used, by calls that are known to write nothing else: the buffer, which was used
   // before them, leaves.
-  void SendAway(size_t buffer) {
+  void StartEvictions(size_t buffer) {
     for (size_t i = 0; i < kRolesBuffers; ++i) {
       Claims touching;
       touching.Touches(buffers_[i]);
       if (i != buffer) Look(i, &touching);
     }
     Driver().cuCtxSynchronize();
-    ASSERT_TRUE(job_->view().IsAway(buffers_[buffer]));
+    ASSERT_TRUE(job_->view().IsEvicted(buffers_[buffer]));
   }
   Claims Reading(size_t buffer) const {
     Claims claims;
@@ -122,13 +122,13 @@ class JobMemoryRolesTest : public testing::Test {
 
 TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
   // Given data that has come back, and is read
-  SendAway(0);
+  StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
 
   // When it leaves again
   const Counters before = Count();
-  SendAway(0);
+  StartEvictions(0);
 
   // Then its copy on the host has served again: only what came in its place was copied out
   EXPECT_EQ(Count().dropped_bytes - before.dropped_bytes, kRolesBufferBytes);
@@ -137,34 +137,34 @@ TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
 
 // It may have written anything, by an address that nobody saw.
 TEST_F(JobMemoryRolesTest, WhatIsOnlyReadIsCopiedOutAgainBehindAKernelOfUnknownEffect) {
-  SendAway(0);
+  StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
   Look(1);
   const Counters before = Count();
-  SendAway(0);
+  StartEvictions(0);
   EXPECT_EQ(Count().dropped_bytes, before.dropped_bytes);
 }
 
 TEST_F(JobMemoryRolesTest, WhatMayBeWrittenIsCopiedOutAgain) {
-  SendAway(0);
+  StartEvictions(0);
   Look(0);
   const Counters before = Count();
-  SendAway(0);
+  StartEvictions(0);
   EXPECT_EQ(Count().dropped_bytes, before.dropped_bytes);
 }
 
 TEST_F(JobMemoryRolesTest, AWriteAfterAReadOutdatesTheHostCopy) {
-  SendAway(0);
+  StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
   Fill(0, 7);
-  SendAway(0);
+  StartEvictions(0);
   ExpectAll(0, 7);
 }
 
 TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
-  SendAway(0);
+  StartEvictions(0);
   const Counters before = Count();
 
   const Claims overwriting = Overwriting(0);
@@ -173,30 +173,30 @@ TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
   EXPECT_EQ(Count().restored_bytes, before.restored_bytes);
   EXPECT_EQ(Count().overwritten_bytes, kRolesBufferBytes);
   ExpectAll(0, 7);
-  SendAway(0);
+  StartEvictions(0);
   ExpectAll(0, 7);
 }
 
 TEST_F(JobMemoryRolesTest, WhatACallThatFailedWouldHaveOverwrittenIsAsBefore) {
-  SendAway(0);
+  StartEvictions(0);
   const Claims overwriting = Overwriting(0);
 
   Launch(
       0, &overwriting, [](CUdeviceptr) {}, true);
 
   ExpectAll(0, Word(0));
-  SendAway(0);
+  StartEvictions(0);
   ExpectAll(0, Word(0));
 }
 
 TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
   // Given a call whose first launch has written half of what it will write
-  SendAway(0);
+  StartEvictions(0);
   Claims overwriting = Overwriting(0);
   Launch(0, &overwriting,
          [&](CUdeviceptr at) { Driver().cuMemsetD32Async(at, 7, kRolesBufferBytes / 4, stream_); });
   overwriting.NoteNamed({&buffers_[0], 1});
-  SendAway(0);
+  StartEvictions(0);
 
   // When its second one names it
   Look(0, &overwriting);
@@ -227,7 +227,7 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
 
 TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNew) {
   // Given a call that overwrites what is away, and has not reached the driver yet
-  SendAway(0);
+  StartEvictions(0);
   const Claims overwriting = Overwriting(0);
   Addresses addresses;
   addresses.push_back(buffers_[0]);
@@ -253,11 +253,11 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
 }
 
 TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
-  SendAway(0);
+  StartEvictions(0);
   const Claims overwriting = Overwriting(0);
   unsigned int word = 0;
   Launch(0, &overwriting,
-         [&](CUdeviceptr at) { EXPECT_TRUE(job_->view().ReadAway(at, &word, sizeof word)); });
+         [&](CUdeviceptr at) { EXPECT_TRUE(job_->view().ReadEvicted(at, &word, sizeof word)); });
   EXPECT_EQ(word, Word(0));
 }
 
@@ -274,7 +274,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
       for (const size_t other : {1, 2, 3}) Look(other);
     }
     ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    ASSERT_TRUE(job_->view().IsAway(buffers_[0]));
+    ASSERT_TRUE(job_->view().IsEvicted(buffers_[0]));
     ASSERT_EQ(job_->view().Read().standing, Standing::kProven);
     ASSERT_EQ(Count().parked_bytes, 0u);
   }

@@ -325,7 +325,7 @@ TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
   job_->grants().SetBudget(3 * kBufferBytes);
   for (const size_t i : {2, 3, 4}) Set(buffers_[i], static_cast<unsigned int>(i), kWords);
   Driver().cuCtxSynchronize();
-  ASSERT_TRUE(job_->view().IsAway(buffers_[0]));
+  ASSERT_TRUE(job_->view().IsEvicted(buffers_[0]));
 
   ExpectAll(1, 15);
 
