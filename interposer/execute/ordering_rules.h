@@ -34,6 +34,9 @@ inline bool IsKept(const char* rule) {
 #define SPILLWAY_ORDERING_RULE(name) inline constexpr bool name = true
 #endif
 
+// One rule a line, with its options: tests/fuzz/run_differential.py reads them.
+// clang-format off
+
 // Freed memory is reused only after the work that was enqueued before the free.
 SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // SPILLWAY_PARK=off --features ''
 // A free acts as a wait for all work enqueued before it, wherever the program could tell.
@@ -58,8 +61,7 @@ SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // SPILLWAY_PARK=off --features po
 // A copy within the device carries over the addresses that its source holds.
 SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features pointers
 // Memory evicted from an unproven or unsafe job keeps a mapping.
-SPILLWAY_ORDERING_RULE(
-    kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
+SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
 // Variables that modules declare are scanned, even if the program never asks for them.
 SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // elsewhere: tests/integration/pointers
 // Host memory that a launch reaches is scanned for addresses.
@@ -69,19 +71,14 @@ SPILLWAY_ORDERING_RULE(kHostCopiesAreVerified);  // elsewhere: tests/integration
 // A kernel's first launch makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses parked keeps that mapping until the call is complete.
-SPILLWAY_ORDERING_RULE(
-    kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
+SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
 // While evicted memory is parked, mappings change only while the device is idle.
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
 // A plan does not evict what a call in progress names.
-SPILLWAY_ORDERING_RULE(
-    kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin
-                              // --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
-SPILLWAY_ORDERING_RULE(
-    kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin
-                        // --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 
 // Memory freed in stream order is reused only after that stream's earlier work.
 SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // SPILLWAY_PARK=off --features ''
@@ -91,57 +88,44 @@ SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
 
 // Memory that an instantiated graph names is resident for its launches.
-SPILLWAY_ORDERING_RULE(
-    kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // An updated graph names what it was updated with.
-SPILLWAY_ORDERING_RULE(
-    kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph may write what one of its nodes may write, whatever its copies and sets do there.
-SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --features graphs SPILLWAY_PARK=off
-                                                 // SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
+SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
 
 // Recompute records and their replays (recompute_record.h).
 // Ranges that can only be recomputed from memory that a call may write are recomputed first.
-SPILLWAY_ORDERING_RULE(kWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                              // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // The same for small allocations, which share slabs.
-SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                                   // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Calls that name inputs or outputs of records take the lock.
-SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                                 // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay runs behind the copies and launches that bring its inputs.
-SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                               // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay clobbers scratch memory only.
-SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                                 // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Writes to a replay's inputs come behind it.
-SPILLWAY_ORDERING_RULE(kWritesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                               // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kWritesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Uses of a replay's output come behind it.
-SPILLWAY_ORDERING_RULE(kUsesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                             // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kUsesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Only ranges that a launch overwrites whole are recomputed.
-SPILLWAY_ORDERING_RULE(kRecordsOverwriteAll);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager
-                                               // --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRecordsOverwriteAll);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Only operations that made the same bytes in their proof are replayed.
-SPILLWAY_ORDERING_RULE(
-    kProofsDecide);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kProofsDecide);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // An output that differed in its proof gets its first bytes back.
-SPILLWAY_ORDERING_RULE(kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts
-                                            // 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 
 // Memory that a plan recomputes from stays beyond its free.
-SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12
-                                          // --contexts 1 --hosts 1 --features gradients
+SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12 --contexts 1 --hosts 1 --features gradients
 
 // A call without a lock publishes what it names before it checks the fast paths.
-SPILLWAY_ORDERING_RULE(
-    kNamesComeBeforeFastPath);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
+SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // Objects that a call may hold without a lock are reused, never freed.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan
 // What only the lock guards is read with the lock held.
 SPILLWAY_ORDERING_RULE(kAnswersTakeTheLock);  // tsan --hosts 4
+
+// clang-format on
 
 }  // namespace spillway::interposer::ordering_rules
