@@ -118,10 +118,10 @@ class Month {
   }
   // Most obey when they read a grant; some get there by halves, five seconds apart.
   void Read(const GrantDecision& grant) {
-    const auto found = processes_.find(grant.key);
+    const auto found = processes_.find(grant.process);
     if (found == processes_.end()) return;
     found->second.grant = grant;
-    Obey(grant.key);
+    Obey(grant.process);
   }
   void Obey(const TenantProcess& key) {
     const auto found = processes_.find(key);
@@ -140,9 +140,9 @@ class Month {
     ASSERT_TRUE(arbiter_.Decide(now_ns_).grants.empty())
         << "equal facts, another decision, at " << now_ns_;
     for (const GrantDecision& grant : decisions.grants) {
-      if (!processes_[grant.key].begun) Begin(grant.key);
+      if (!processes_[grant.process].begun) Begin(grant.process);
       // In order, as on a socket: a process reads one grant after the other.
-      int64_t& reads_at_ns = reads_at_ns_[grant.key];
+      int64_t& reads_at_ns = reads_at_ns_[grant.process];
       reads_at_ns = std::max(reads_at_ns, now_ns_ + Below(3) * kSecond);
       events_.push({reads_at_ns, ++last_event_, [this, grant] { Read(grant); }});
       ASSERT_LE(grant.memory_bytes, kDeviceBytes);

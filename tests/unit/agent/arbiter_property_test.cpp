@@ -135,7 +135,7 @@ class Jobs {
   bool Decide() {
     const Decisions decisions = arbiter_.Decide(now_ns_);
     for (const GrantDecision& grant : decisions.grants) {
-      Process& process = processes_.at(grant.key);
+      Process& process = processes_.at(grant.process);
       process.grant = grant;
       process.obeyed = false;
     }
