@@ -1,5 +1,4 @@
-// What the benches share: to start again under the preload library, to find the driver's functions,
-// to measure.
+// Shared by the benches: restart under the preload library, find the driver's functions, measure.
 //
 // The including program's build defines BENCH_PRELOAD, BENCH_DRIVER (the null driver) and
 // BENCH_SIMULATOR, full paths.
@@ -26,7 +25,7 @@ namespace bench {
   std::exit(1);
 }
 
-// Once: the second time it is already there.
+// Restarts the program once; the second time the library is already loaded.
 inline void StartUnderThePreload(char** arguments, const char* driver) {
   if (std::getenv("LD_PRELOAD") != nullptr) return;
   setenv("LD_PRELOAD", BENCH_PRELOAD, 1);
@@ -48,7 +47,7 @@ inline double Quantile(std::vector<double>* values, double share) {
   return *position;
 }
 
-// The functions of a driver, opened by name as an application does, with a context current.
+// The functions of a driver, looked up by name as applications do, with a current context.
 class OpenDriver {
  public:
   explicit OpenDriver(const char* library = "libcuda.so.1") : handle_(dlopen(library, RTLD_NOW)) {
@@ -62,7 +61,7 @@ class OpenDriver {
     if (function == nullptr) Die(std::string("the driver has no ") + name);
     return function;
   }
-  // In every thread.
+  // Must be called in every thread.
   void MakeCurrent() const {
     CUcontext context;
     if (Find<decltype(&::cuDevicePrimaryCtxRetain)>("cuDevicePrimaryCtxRetain")(&context, 0) !=

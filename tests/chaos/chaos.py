@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""Harm by one seed, with real processes: jobs on one simulated GPU and their spillwayd are killed, stopped, spoken nonsense to, restarted.
+"""Faults from one seed against real processes. Jobs on one simulated GPU and their spillwayd are
+killed, stopped, sent garbage, and restarted.
 
-Jobs are of several users where that can be (root), and beside them are processes that fill slabs of the host pool with words of their own
-(support/slab_poisoner.py). After every event: what the simulator's statistics say that a job holds is within what the agent has promised
-it, and nobody has seen a byte of another job's. At the end the harm stops, and everything has to come right: jobs that were not killed end with what they print bare, nothing is promised, held,
-connected or open any more. The first line is the seed; the same seed does the same harm (when it strikes is the machine's).
+As root, the jobs belong to several users. Beside them, processes fill slabs of the host pool with
+words of their own (support/slab_poisoner.py). After every event, no job holds more than the agent
+has promised it (by the simulator's statistics), and no process has seen a byte of another job. At
+the end the faults stop and everything must recover: surviving jobs print what they print without
+Spillway, and nothing is promised, held, connected or open any more. The first line is the seed.
+Equal seeds give equal faults, but the machine decides their exact timing.
 
-  chaos.py --build BUILD --seed 7 --events 200
+    chaos.py --build BUILD --seed 7 --events 200
 """
 import argparse
 import collections
@@ -31,25 +34,26 @@ PATIENCE_S = 120
 MOST_JOBS = 4
 WORKLOAD = ["gpt", "--layers=2", "--width=256", "--steps=400"]
 CAPACITY_BYTES = 320 * MIB  # all four want about 600 MiB
-RESERVE_BYTES = 64 * MIB  # of the device, for what no budget sees
-# A job that began while there was no agent has the launcher's budget, the whole device, and others hold some of that.
+RESERVE_BYTES = 64 * MIB  # of the device, for memory outside all budgets
+# A job begun without an agent has the launcher's budget, the whole device, although others hold
+# some of it.
 ALONE = "the budget of `spillway run` stands"
 SLAB_BYTES = 1 * MIB
 MOST_POISONERS = 2
 POISONER = HERE.parents[1] / "support/slab_poisoner.py"
-PATTERN = 0x5350494C00000000  # of poisoners; the low half is the process's
+PATTERN = 0x5350494C00000000  # of poisoners; the low half names the process
 IS_ROOT = os.getuid() == 0
 JOB_USERS = (61001, 61002) if IS_ROOT else (None,)
 POISONER_USERS = (61011, 61012, 61013) if IS_ROOT else (None,)
 MORE = (f'[host]\nmemory = "1GiB"\nslab = {SLAB_BYTES}\nspare = {4 * SLAB_BYTES}\nhuge_pages = false\n[defaults]\nfloor = "48MiB"\n'
         + "".join(f'[[rule]]\njob = "local-*"\nuid = {user}\nfloor = "2MiB"\nlimit = "16MiB"\n' for user in POISONER_USERS if user))
-RESUME_MS = 5000  # a job tries again every 2 s at most (docs/agent.md), and the machine is busy; who comes later is new to the agent
+RESUME_MS = 5000  # a job retries every 2 s at most (docs/agent.md), and the machine is busy; later processes are new to the agent
 FRAME_BYTES = 256
 TOLD_EVENTS = 12
 
 
 class Harm(Exception):
-    """Something came out wrong."""
+    """An invariant was violated."""
 
 
 class Job:
@@ -77,7 +81,7 @@ class Poisoner:
 
 
 def slabs_of(pid):
-    """All that a process has mapped of the pool; nothing when it is just ending."""
+    """All pool slabs that a process has mapped; none when it is just ending."""
     try:
         with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
             for line in maps:
@@ -101,7 +105,7 @@ class Chaos:
         self.poisoners, self.poisoned, self.slabs_poisoned, self.slabs_looked_at = [], 0, 0, 0
         self.is_agent_stopped = False
         self.counts = {}
-        self.harm = collections.deque(maxlen=TOLD_EVENTS)  # of late, with its time
+        self.harm = collections.deque(maxlen=TOLD_EVENTS)  # recent events with their times
 
     def bare(self):
         place = self.folder / "bare"
@@ -111,7 +115,7 @@ class Chaos:
             raise Harm("the trainer fails bare: " + machine.errors("bare"))
         return machine.output("bare")
 
-    # Events. Each returns false when there was nothing to do it to.
+    # Events. Each returns false when it had no target.
 
     def alive(self):
         return [job for job in self.jobs if job.process.poll() is None and not job.is_killed]
@@ -162,7 +166,8 @@ class Chaos:
             return False
         job.is_stopped = not job.is_stopped
         job.signal(signal.SIGSTOP if job.is_stopped else signal.SIGCONT)
-        # Stopped within the lock of the simulated machine it would stop the machine, as no process stops a real one.
+        # A process stopped inside the lock of the simulated machine would stop the machine; no real
+        # process can do that.
         while job.is_stopped and not self.machine.is_free():
             job.signal(signal.SIGCONT)
             time.sleep(0.01)
@@ -170,7 +175,8 @@ class Chaos:
         return True
 
     def kill_agent(self):
-        # Who is stopped for longer than the next agent waits is new to it (docs/agent.md): that is not this program's subject.
+        # A process stopped for longer than the next agent waits is new to that agent
+        # (docs/agent.md). This program does not test that.
         self.go_on()
         self.agent.stop(signal.SIGKILL)
         time.sleep(self.random.uniform(0, 0.3))
@@ -183,7 +189,7 @@ class Chaos:
         return True
 
     def jump(self):
-        """Time passes for all of them at once: the clock was set, or the machine asleep."""
+        """Time passes for all of them at once, as when the clock is set or the machine slept."""
         if self.is_agent_stopped:
             return False
         running = [job.process for job in self.alive() if not job.is_stopped] + [one.process for one in self.poisoners]
@@ -206,7 +212,7 @@ class Chaos:
                 for _ in range(self.random.randrange(1, 6)):
                     stranger.send(self.garbage())
             except OSError:
-                pass  # it has been shown the entry point
+                pass  # the connection was refused
         return True
 
     def frame(self, kind, body):
@@ -226,7 +232,7 @@ class Chaos:
     EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent, jump)
 
     def go_on(self):
-        """Whoever is stopped goes on."""
+        """Lets every stopped process continue."""
         if self.is_agent_stopped:
             self.stop_agent()
         for job in self.alive():
@@ -244,7 +250,7 @@ class Chaos:
                 raise Harm(f"{job.name} was given a poisoner's bytes")
 
     def look(self):
-        """Where a promise was the same before and after the statistics were read, it holds for them."""
+        """A promise that was equal before and after the statistics were read holds for them."""
         if self.is_agent_stopped:
             return
         before = self.agent.tenancies()
@@ -254,7 +260,7 @@ class Chaos:
         held_by = {one["pid"]: one["device_bytes_now"][0] for one in (statistics or {"processes": []})["processes"] if "pid" in one}
         for job in self.alive():
             promised = [known[job.tenant]["promised_bytes"] for known in (before, after) if job.tenant in known]
-            # Who began while there was no agent has the launcher's budget until there is a grant.
+            # A job begun without an agent has the launcher's budget until its first grant.
             if len(promised) == 2 and max(promised) > 0 and held_by.get(job.process.pid, 0) > max(promised):
                 raise Harm(f"{job.name} holds {held_by[job.process.pid]}, it was promised {promised}")
 
@@ -311,7 +317,7 @@ class Chaos:
             raise Harm(f"left behind: {left}")
 
     def note_files_at_rest(self):
-        # Slabs are kept for the next who wants some: a file each.
+        # Slabs are kept for the next job: one file each.
         unused = self.agent.status()["host"]["pool"]["unused_bytes"] // SLAB_BYTES
         self.files_at_rest = len(os.listdir(f"/proc/{self.agent.process.pid}/fd")) - unused + 2
 
@@ -342,7 +348,7 @@ def main():
             chaos.run()
             chaos.come_right(bare)
         except Harm as harm:
-            # What came out wrong is said last: a report that is cut keeps its end.
+            # The violation is printed last: a truncated report keeps its end.
             print("--- the agent's log\n" + chaos.agent.log()[-3000:] + "--- the harm\n" + "\n".join(chaos.harm) + f"\nchaos: {harm}",
                   file=sys.stderr)
             return 1

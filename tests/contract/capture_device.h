@@ -1,15 +1,15 @@
-// What cases about capture and graphs share: captured graphs, instantiated and launched to their
-// end.
+// Shared by the cases about capture and graphs: captures graphs, instantiates them, and launches
+// them to completion.
 //
-// Called by cases, on their thread; everything but the subject of the case abandons it when it
-// fails.
+// Called by cases, on their thread. Any failure that is not the subject of the case abandons the
+// case.
 #pragma once
 
 #include "tests/contract/device.h"
 
 namespace spillway::contract {
 
-// What `body` puts into a fresh capture of `stream`.
+// Captures the calls of `body` in a fresh capture of `stream`.
 template <typename Body>
 CUgraph Captured(CUstream stream, Body body,
                  CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL) {
@@ -21,7 +21,7 @@ CUgraph Captured(CUstream stream, Body body,
   return graph;
 }
 
-// All `count` words are `value` when this returns.
+// Sets all `count` words to `value` before it returns.
 inline void SetWords(CUdeviceptr words, std::uint32_t value, std::size_t count) {
   ASSERT_OK(cuMemsetD32(words, value, count));
   ASSERT_OK(cuCtxSynchronize());

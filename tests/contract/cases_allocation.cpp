@@ -30,7 +30,7 @@ CONTRACT(Allocation, AddressesAreAlignedTo256,
   OBSERVE("aligned_to_512", all_bits % 512 == 0);
 }
 
-CONTRACT(Allocation, LiveOnesDoNotOverlap, "cuda.h:8609 cuMemAlloc") {
+CONTRACT(Allocation, LiveAllocationsDoNotOverlap, "cuda.h:8609 cuMemAlloc") {
   UseDevice();
   std::vector<CUdeviceptr> words;
   for (std::uint32_t i = 0; i < 100; ++i) {
@@ -58,7 +58,8 @@ CONTRACT(Allocation, RangeOfAnInteriorPointerIsTheAllocation, "cuda.h:8742 cuMem
   EXPECT_EQ(size_bytes, 4 * kMiB);
 }
 
-CONTRACT(Allocation, RangeOfASmallOneIsWhatWasAsked, "cuda.h:8742 cuMemGetAddressRange") {
+CONTRACT(Allocation, RangeOfASmallAllocationIsItsRequestedSize,
+         "cuda.h:8742 cuMemGetAddressRange") {
   UseDevice();
   const CUdeviceptr address = Allocate(1000);
   CUdeviceptr base = 0;
@@ -109,7 +110,7 @@ CONTRACT(Allocation, FreeOfNullIsObserved, "cuda.h:8708 cuMemFree says nothing o
   OBSERVE("free_of_null", cuMemFree(0));
 }
 
-CONTRACT(Allocation, CopyFromFreedMemoryIsAnErrorThatPasses, "cuda.h:9709 cuMemcpyDtoH") {
+CONTRACT(Allocation, CopyFromFreedMemoryIsANonStickyError, "cuda.h:9709 cuMemcpyDtoH") {
   UseDevice();
   const CUdeviceptr address = Allocate(64 * kMiB);
   ASSERT_OK(cuMemFree(address));

@@ -1,4 +1,4 @@
-// CUDA arrays and mipmapped arrays: what they are, and every copy that names one.
+// CUDA arrays and mipmapped arrays: their properties, and every copy from or to them.
 #include <numeric>
 
 #include "tests/contract/device.h"
@@ -112,7 +112,7 @@ CONTRACT(Array, BadDescriptorsAreInvalid, "cuda.h:12052 cuArray3DCreate") {
   EXPECT_EQ(cuArray3DCreate(&array, nullptr), CUDA_ERROR_INVALID_VALUE);
   const CUDA_ARRAY3D_DESCRIPTOR bad[] = {
       Floats(0),                                // no width
-      {16, 16, 0, CU_AD_FORMAT_FLOAT, 3, 0},    // three channels
+      {16, 16, 0, CU_AD_FORMAT_FLOAT, 3, 0},    // three channels do not exist
       Floats(16, 16, 5, CUDA_ARRAY3D_CUBEMAP),  // five faces
       Floats(16, 8, 6, CUDA_ARRAY3D_CUBEMAP),   // faces that are no squares
       Floats(16, 16, 7, CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED),
@@ -153,7 +153,7 @@ CONTRACT(Array, AsynchronousCopiesKeepTheirStreamsOrder, "cuda.h:10695 cuMemcpyH
   EXPECT_EQ(pinned[64], 7.0f);
 }
 
-CONTRACT(Array, CopyOutsideItIsInvalid, "cuda.h:10076 cuMemcpy2D") {
+CONTRACT(Array, CopyOutsideAnArrayIsInvalid, "cuda.h:10076 cuMemcpy2D") {
   UseDevice();
   const CUarray array = Create(Floats(16, 4));
   const std::vector<float> values(1000);
@@ -220,7 +220,7 @@ CONTRACT(Array, LayersAreSlices, "cuda.h:12052 cuArray3DCreate: CUDA_ARRAY3D_LAY
   EXPECT_EQ(cuMemcpy3D(&in), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(Array, LevelsOfAMipmappedOneAreArrays, "cuda.h:12525 cuMipmappedArrayGetLevel") {
+CONTRACT(Array, LevelsOfAMipmappedArrayAreArrays, "cuda.h:12525 cuMipmappedArrayGetLevel") {
   UseDevice();
   CUmipmappedArray mipmapped = nullptr;
   const CUDA_ARRAY3D_DESCRIPTOR base = Floats(64, 32);
@@ -240,7 +240,7 @@ CONTRACT(Array, LevelsOfAMipmappedOneAreArrays, "cuda.h:12525 cuMipmappedArrayGe
   EXPECT_OK(cuMipmappedArrayDestroy(mipmapped));
 }
 
-CONTRACT(Array, OnlyDeferredOnesHaveMemoryRequirements,
+CONTRACT(Array, OnlyDeferredArraysHaveMemoryRequirements,
          "cuda.h:11961 cuArrayGetMemoryRequirements") {
   const CUdevice device = UseDevice();
   CUDA_ARRAY_MEMORY_REQUIREMENTS requirements{};

@@ -88,14 +88,14 @@ CONTRACT(AsyncAllocation, AnotherStreamMayUseItAfterAnEvent, "cuda.h:13352 cuMem
   EXPECT_EQ(word, 6u);
 }
 
-CONTRACT(AsyncAllocation, SynchronousFreeTakesItToo, "cuda.h:8708 cuMemFree") {
+CONTRACT(AsyncAllocation, SynchronousFreeAcceptsPoolMemory, "cuda.h:8708 cuMemFree") {
   UsePools();
   const CUdeviceptr words = AllocateAsync(kMiB, nullptr);
   ASSERT_OK(cuStreamSynchronize(nullptr));
   EXPECT_OK(cuMemFree(words));
 }
 
-CONTRACT(AsyncAllocation, AsyncFreeTakesOrdinaryMemory,
+CONTRACT(AsyncAllocation, AsyncFreeAcceptsOrdinaryMemory,
          "CUDA programming guide, stream ordered allocator") {
   UsePools();
   const CUdeviceptr words = Allocate(8 * kMiB);
@@ -121,7 +121,7 @@ CONTRACT(AsyncAllocation, MoreThanTheDeviceIsOutOfMemory, "cuda.h:13352 cuMemAll
   EXPECT_OK(cuMemAllocAsync(&address, kMiB, nullptr));
 }
 
-CONTRACT(Pool, DefaultIsTheCurrentOneAtFirst, "cuda.h:5628 cuDeviceGetMemPool") {
+CONTRACT(Pool, DefaultPoolIsCurrentAtFirst, "cuda.h:5628 cuDeviceGetMemPool") {
   const CUdevice device = UsePools();
   CUmemoryPool current = nullptr;
   ASSERT_OK(cuDeviceGetMemPool(&current, device));
@@ -153,7 +153,7 @@ CONTRACT(Pool, ThresholdIsReadBack, "cuda.h:13421 cuMemPoolSetAttribute") {
   EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD), threshold);
 }
 
-CONTRACT(Pool, UsedAndReservedCountWhatIsHeld, "cuda.h:13468 cuMemPoolGetAttribute") {
+CONTRACT(Pool, UsedAndReservedCountHeldMemory, "cuda.h:13468 cuMemPoolGetAttribute") {
   const CUmemoryPool pool = DefaultPool(UsePools());
   const CUdeviceptr first = AllocateAsync(8 * kMiB, nullptr);
   const CUdeviceptr second = AllocateAsync(4 * kMiB, nullptr);
@@ -182,7 +182,7 @@ CONTRACT(Pool, HighWatermarksAreResetToZeroOnly, "cuda.h:13421 cuMemPoolSetAttri
   EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_USED_MEM_HIGH), cuuint64_t{0});
 }
 
-CONTRACT(Pool, TrimGivesBackWhatIsFree, "cuda.h:13378 cuMemPoolTrimTo") {
+CONTRACT(Pool, TrimReleasesFreeMemory, "cuda.h:13378 cuMemPoolTrimTo") {
   const CUmemoryPool pool = DefaultPool(UsePools());
   cuuint64_t threshold = ~cuuint64_t{0};
   ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
@@ -194,7 +194,7 @@ CONTRACT(Pool, TrimGivesBackWhatIsFree, "cuda.h:13378 cuMemPoolTrimTo") {
   EXPECT_EQ(AttributeOf(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), cuuint64_t{0});
 }
 
-CONTRACT(Pool, OwnOneServesAllocations, "cuda.h:13685 cuMemAllocFromPoolAsync") {
+CONTRACT(Pool, CreatedPoolServesAllocations, "cuda.h:13685 cuMemAllocFromPoolAsync") {
   const CUdevice device = UsePools();
   const CUmemoryPool pool = CreateDevicePool(device);
   const CUstream stream = MakeStream();

@@ -1,4 +1,4 @@
-// Stream capture: what becomes a node, how streams join, and what a capture forbids.
+// Stream capture: which calls become nodes, how streams join, and what a capture forbids.
 #include <cstring>
 #include <thread>
 
@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kWords = 1 << 18;
 
-// Runs `call` in a fresh capture of this mode and tells what the capture's end answers.
+// Runs `call` in a fresh capture of this mode; returns the result of ending the capture.
 template <typename Call>
 CUresult EndAfter(CUstreamCaptureMode mode, Call call) {
   const CUstream stream = MakeStream();
@@ -129,7 +129,7 @@ CONTRACT(Capture, EventsForkAndJoinStreams,
   EXPECT_TRUE(AllWordsAre(words, 3 * kWords, 5));
 }
 
-CONTRACT(Capture, AForkThatIsNotJoinedBreaksIt, "cuda.h: CUDA_ERROR_STREAM_CAPTURE_UNJOINED") {
+CONTRACT(Capture, UnjoinedForkInvalidatesTheCapture, "cuda.h: CUDA_ERROR_STREAM_CAPTURE_UNJOINED") {
   UseDevice();
   const CUdeviceptr words = Allocate(4096);
   const CUstream side = MakeStream();
@@ -143,7 +143,8 @@ CONTRACT(Capture, AForkThatIsNotJoinedBreaksIt, "cuda.h: CUDA_ERROR_STREAM_CAPTU
   EXPECT_TRUE(StatusOf(side) == CU_STREAM_CAPTURE_STATUS_NONE);
 }
 
-CONTRACT(Capture, WaitingForUncapturedWorkBreaksIt, "cuda.h: CUDA_ERROR_STREAM_CAPTURE_ISOLATION") {
+CONTRACT(Capture, WaitingForUncapturedWorkInvalidatesTheCapture,
+         "cuda.h: CUDA_ERROR_STREAM_CAPTURE_ISOLATION") {
   UseDevice();
   const CUstream other = MakeStream();
   const CUevent outside = MakeEvent();
@@ -154,7 +155,7 @@ CONTRACT(Capture, WaitingForUncapturedWorkBreaksIt, "cuda.h: CUDA_ERROR_STREAM_C
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, SynchronisingACapturingStreamBreaksIt,
+CONTRACT(Capture, SynchronisingACapturingStreamInvalidatesTheCapture,
          "cuda.h: CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED") {
   UseDevice();
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_RELAXED, [&](CUstream stream) {
@@ -165,7 +166,7 @@ CONTRACT(Capture, SynchronisingACapturingStreamBreaksIt,
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, AskingACapturedEventIsRefused, "cuda.h: CUDA_ERROR_CAPTURED_EVENT") {
+CONTRACT(Capture, QueryingACapturedEventIsRefused, "cuda.h: CUDA_ERROR_CAPTURED_EVENT") {
   UseDevice();
   const CUevent event = MakeEvent();
   EndAfter(CU_STREAM_CAPTURE_MODE_RELAXED, [&](CUstream stream) {
@@ -199,7 +200,7 @@ CONTRACT(Capture, AllocatingIsAllowedInRelaxedMode,
   EXPECT_OK(end);
 }
 
-CONTRACT(Capture, AThreadMayRelaxItself, "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
+CONTRACT(Capture, ThreadMayRelaxItsOwnMode, "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
   UseDevice();
   CUdeviceptr address = 0;
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_GLOBAL, [&](CUstream) {
@@ -226,7 +227,7 @@ CONTRACT(Capture, GlobalModeBindsOtherThreads, "cuda.h:15480 cuThreadExchangeStr
   EXPECT_EQ(end, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, ThreadLocalModeLeavesOtherThreadsAlone,
+CONTRACT(Capture, ThreadLocalModeDoesNotBindOtherThreads,
          "cuda.h:15480 cuThreadExchangeStreamCaptureMode") {
   UseDevice();
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, [&](CUstream) {
@@ -241,7 +242,8 @@ CONTRACT(Capture, ThreadLocalModeLeavesOtherThreadsAlone,
   EXPECT_OK(end);
 }
 
-CONTRACT(Capture, OnlyTheCapturingThreadEndsIt, "cuda.h: CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD") {
+CONTRACT(Capture, OnlyTheCapturingThreadEndsTheCapture,
+         "cuda.h: CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD") {
   UseDevice();
   const CUresult end = EndAfter(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL, [&](CUstream stream) {
     std::thread other([&] {
@@ -274,7 +276,7 @@ CONTRACT(Capture, LegacyStreamIsUnusableWhileABlockingStreamCaptures,
   EXPECT_EQ(cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
 }
 
-CONTRACT(Capture, LegacyStreamGoesOnBesideANonBlockingOne,
+CONTRACT(Capture, LegacyStreamWorksWhileANonBlockingStreamCaptures,
          "CUDA Programming Guide, Prohibited Operations") {
   UseDevice();
   const CUdeviceptr words = Allocate(4096);
@@ -307,7 +309,7 @@ CONTRACT(Capture, StreamOrderedMemoryBecomesNodes, "cuda.h:19810 cuGraphAddMemAl
   }
 }
 
-CONTRACT(Capture, IntoAGraphOfTheProgram, "cuda.h:15427 cuStreamBeginCaptureToGraph") {
+CONTRACT(Capture, CapturesIntoAnExistingGraph, "cuda.h:15427 cuStreamBeginCaptureToGraph") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
@@ -328,7 +330,7 @@ CONTRACT(Capture, IntoAGraphOfTheProgram, "cuda.h:15427 cuStreamBeginCaptureToGr
   EXPECT_TRUE(AllWordsAre(words, kWords, 7));
 }
 
-CONTRACT(Capture, ALaunchedGraphBecomesAChild, "cuda.h:21075 cuGraphLaunch") {
+CONTRACT(Capture, LaunchedGraphBecomesAChild, "cuda.h:21075 cuGraphLaunch") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);

@@ -1,4 +1,4 @@
-// Contexts: the primary one, plain ones, the per-thread stack of current ones.
+// Contexts: the primary one, created ones, and each thread's stack of current contexts.
 #include <thread>
 
 #include "tests/contract/device.h"
@@ -27,7 +27,7 @@ int PrimaryIsActive(CUdevice device) {
 
 }  // namespace
 
-CONTRACT(Context, WithoutOneCallsAnswerInvalidContext, "cuda.h:6446 cuCtxGetCurrent") {
+CONTRACT(Context, CallsWithoutAContextReturnInvalidContext, "cuda.h:6446 cuCtxGetCurrent") {
   InitDevice();
   EXPECT_TRUE(Current() == nullptr);
   CUdeviceptr address = 0;
@@ -60,7 +60,7 @@ CONTRACT_ALONE(Context, PrimaryIsOnePerDeviceAndCounted, "cuda.h:5937 cuDevicePr
   OBSERVE("release_without_retain", cuDevicePrimaryCtxRelease(device));
 }
 
-CONTRACT(Context, PrimaryRefusesNewFlagsOnlyByRule, "cuda.h:6033 cuDevicePrimaryCtxSetFlags") {
+CONTRACT(Context, ActivePrimaryRefusesNewFlags, "cuda.h:6033 cuDevicePrimaryCtxSetFlags") {
   const CUdevice device = UseDevice();
   OBSERVE("set_flags_while_active", cuDevicePrimaryCtxSetFlags(device, CU_CTX_SCHED_BLOCKING_SYNC));
   unsigned flags = 0;
@@ -78,7 +78,7 @@ CONTRACT(Context, CreateMakesItCurrent, "cuda.h:6275 cuCtxCreate") {
   EXPECT_EQ(current_device, device);
 }
 
-CONTRACT(Context, CurrentOnesFormAStack, "cuda.h:6359 cuCtxPushCurrent") {
+CONTRACT(Context, CurrentContextsFormAStack, "cuda.h:6359 cuCtxPushCurrent") {
   const CUdevice device = InitDevice();
   const CUcontext first = Create(device);
   const CUcontext second = Create(device);
@@ -101,7 +101,7 @@ CONTRACT(Context, SetCurrentReplacesTheTop, "cuda.h:6423 cuCtxSetCurrent") {
   ASSERT_OK(cuCtxSetCurrent(first));
   EXPECT_TRUE(Current() == first);
   ASSERT_OK(cuCtxPopCurrent(nullptr));
-  EXPECT_TRUE(Current() == first);  // what lay under `second`
+  EXPECT_TRUE(Current() == first);  // the context below `second`
   ASSERT_OK(cuCtxSetCurrent(second));
   ASSERT_OK(cuCtxSetCurrent(nullptr));
   EXPECT_TRUE(Current() == nullptr);
@@ -115,7 +115,7 @@ CONTRACT(Context, EachThreadHasItsOwnStack, "cuda.h:6423 cuCtxSetCurrent") {
   EXPECT_TRUE(Current() != nullptr);
 }
 
-CONTRACT(Context, DestroyingTheCurrentOnePopsIt, "cuda.h:6325 cuCtxDestroy") {
+CONTRACT(Context, DestroyingTheCurrentContextPopsIt, "cuda.h:6325 cuCtxDestroy") {
   const CUdevice device = InitDevice();
   const CUcontext first = Create(device);
   const CUcontext second = Create(device);
@@ -136,7 +136,7 @@ CONTRACT_ALONE(Context, DestroyingFreesItsMemory, "cuda.h:6325 cuCtxDestroy") {
   EXPECT_TRUE(free_after + 128 * kMiB > free_before);
 }
 
-CONTRACT(Context, IdsTellContextsApart, "cuda.h:6589 cuCtxGetId") {
+CONTRACT(Context, IdsDistinguishContexts, "cuda.h:6589 cuCtxGetId") {
   const CUdevice device = InitDevice();
   unsigned long long first = 0, second = 0, current = 0;
   ASSERT_OK(cuCtxGetId(Create(device), &first));

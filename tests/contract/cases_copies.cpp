@@ -6,7 +6,7 @@
 namespace spillway::contract {
 namespace {
 
-constexpr std::size_t kCount = 300'000;  // words; not a round number on purpose
+constexpr std::size_t kCount = 300'000;  // words; deliberately not a round number
 constexpr std::size_t kBytes = kCount * 4;
 
 std::vector<std::uint32_t> Ramp(std::uint32_t first, std::size_t count = kCount) {
@@ -29,7 +29,7 @@ CONTRACT(Copy, HostToDeviceAndBack, "cuda.h:9673 cuMemcpyHtoD") {
   EXPECT_TRUE(back == ramp);
 }
 
-CONTRACT(Copy, SourceIsFreeWhenTheSynchronousCopyReturns,
+CONTRACT(Copy, SourceIsReusableWhenTheSynchronousCopyReturns,
          "CUDA driver API, API synchronization behavior") {
   UseDevice();
   const CUdeviceptr words = Allocate(kBytes);
@@ -47,7 +47,7 @@ CONTRACT(Copy, DeviceToDevice, "cuda.h:9745 cuMemcpyDtoD") {
   EXPECT_TRUE(ReadWords(to, kCount) == Ramp(9));
 }
 
-CONTRACT(Copy, SubRangesLeaveTheRestAlone, "cuda.h:9745 cuMemcpyDtoD") {
+CONTRACT(Copy, CopyOfASubRangeKeepsTheRest, "cuda.h:9745 cuMemcpyDtoD") {
   UseDevice();
   const CUdeviceptr from = Allocate(kBytes), to = Allocate(kBytes);
   Fill(from, 1, kCount);
@@ -116,7 +116,7 @@ CONTRACT(Copy, PeerFormsWorkWithinOneContext, "cuda.h:9637 cuMemcpyPeer") {
   EXPECT_TRUE(ReadWords(to, kCount) == Ramp(2));
 }
 
-CONTRACT(Copy, NoBytesIsFine, "cuda.h:9673 cuMemcpyHtoD") {
+CONTRACT(Copy, CopyOfZeroBytesSucceeds, "cuda.h:9673 cuMemcpyHtoD") {
   UseDevice();
   const CUdeviceptr words = Allocate(256);
   std::uint32_t word = 1;
@@ -126,7 +126,7 @@ CONTRACT(Copy, NoBytesIsFine, "cuda.h:9673 cuMemcpyHtoD") {
   EXPECT_EQ(word, 1u);
 }
 
-CONTRACT(Copy, PastTheEndIsRefusedAndPasses, "cuda.h:9709 cuMemcpyDtoH") {
+CONTRACT(Copy, CopyPastTheEndIsANonStickyError, "cuda.h:9709 cuMemcpyDtoH") {
   UseDevice();
   const CUdeviceptr words = Allocate(64 * kMiB);
   std::vector<std::uint32_t> target(20 * kMiB);
@@ -136,7 +136,7 @@ CONTRACT(Copy, PastTheEndIsRefusedAndPasses, "cuda.h:9709 cuMemcpyDtoH") {
   EXPECT_OK(cuCtxSynchronize());
 }
 
-CONTRACT(Copy, PerThreadTwinsWork, "cuda.h:9673 cuMemcpyHtoD; cuMemcpyHtoD_v2_ptds") {
+CONTRACT(Copy, PerThreadVariantsWork, "cuda.h:9673 cuMemcpyHtoD; cuMemcpyHtoD_v2_ptds") {
   UseDevice();
   using CopyIn = CUresult (*)(CUdeviceptr, const void*, std::size_t);
   using CopyOut = CUresult (*)(void*, CUdeviceptr, std::size_t);
@@ -154,7 +154,7 @@ CONTRACT(Copy, PerThreadTwinsWork, "cuda.h:9673 cuMemcpyHtoD; cuMemcpyHtoD_v2_pt
   EXPECT_TRUE(back == ramp);
 }
 
-CONTRACT(Copy, BatchCopiesAll, "cuda.h:11176 cuMemcpyBatchAsync") {
+CONTRACT(Copy, BatchMakesAllItsCopies, "cuda.h:11176 cuMemcpyBatchAsync") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr from = Allocate(kMiB), to = Allocate(kMiB);

@@ -67,7 +67,7 @@ CONTRACT(Copy2D, PitchesMayDiffer, "cuda.h:10097 cuMemcpy2D") {
   for (std::size_t row = 0; row < 6; ++row) {
     EXPECT_EQ(int{back[row * 12]}, int(row * 16));
     EXPECT_EQ(int{back[row * 12 + 9]}, int(row * 16 + 9));
-    EXPECT_EQ(int{back[row * 12 + 10]}, 0xEE);  // the gap between rows is left alone
+    EXPECT_EQ(int{back[row * 12 + 10]}, 0xEE);  // the gap between rows is unchanged
   }
 }
 
@@ -131,7 +131,7 @@ CONTRACT(Copy2D, WiderThanThePitchIsInvalid, "cuda.h:10097 cuMemcpy2D") {
   EXPECT_EQ(cuMemcpy2D(&in), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(Copy2D, NoRowsIsFine, "cuda.h:10097 cuMemcpy2D") {
+CONTRACT(Copy2D, CopyOfZeroRowsSucceeds, "cuda.h:10097 cuMemcpy2D") {
   UseDevice();
   const auto image = Image(1, 16);
   const CUDA_MEMCPY2D in = HostToDevice(image.data(), 16, Allocate(4096), 16, 16, 0);

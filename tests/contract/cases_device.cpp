@@ -6,7 +6,7 @@
 
 namespace spillway::contract {
 
-CONTRACT(Init, CallsBeforeInitAnswerNotInitialized, "cuda.h:5207 cuInit") {
+CONTRACT(Init, CallsBeforeInitReturnNotInitialized, "cuda.h:5207 cuInit") {
   int count = -1;
   EXPECT_EQ(cuDeviceGetCount(&count), CUDA_ERROR_NOT_INITIALIZED);
   CUdeviceptr address = 0;

@@ -25,7 +25,7 @@ CONTRACT(Event, NeverRecordedIsComplete, "cuda.h:16071 cuEventQuery") {
   EXPECT_OK(cuStreamWaitEvent(MakeStream(), event, 0));
 }
 
-CONTRACT(Event, IsReadyWhenTheWorkBeforeItIsDone, "cuda.h:16071 cuEventQuery") {
+CONTRACT(Event, IsReadyWhenEarlierWorkIsDone, "cuda.h:16071 cuEventQuery") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUevent event = MakeEvent();
@@ -98,7 +98,7 @@ CONTRACT(Event, UnknownFlagsAreInvalid, "cuda.h:15946 cuEventCreate") {
   EXPECT_OK(cuEventCreate(&event, CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING));
 }
 
-CONTRACT(Event, OrdersStreamsThatShareNothingElse, "cuda.h:15268 cuStreamWaitEvent") {
+CONTRACT(Event, OrdersOtherwiseIndependentStreams, "cuda.h:15268 cuStreamWaitEvent") {
   UseDevice();
   const CUstream producer = MakeStream(), consumer = MakeStream();
   const CUevent ready = MakeEvent(CU_EVENT_DISABLE_TIMING);
@@ -113,7 +113,7 @@ CONTRACT(Event, OrdersStreamsThatShareNothingElse, "cuda.h:15268 cuStreamWaitEve
   EXPECT_EQ(ReadWord(copy), 40u);
 }
 
-CONTRACT(Event, WaitMeansTheRecordOfThatMoment, "cuda.h:15268 cuStreamWaitEvent") {
+CONTRACT(Event, WaitRefersToTheRecordAtTheCall, "cuda.h:15268 cuStreamWaitEvent") {
   UseDevice();
   const CUstream producer = MakeStream(), consumer = MakeStream();
   const CUevent event = MakeEvent();

@@ -1,5 +1,4 @@
-// Graphs built node by node: every type, their parameters, updates of what was instantiated, memory
-// nodes.
+// Graphs built node by node: every node type, parameters, updates of executables, memory nodes.
 #include <algorithm>
 
 #include "tests/contract/capture_device.h"
@@ -119,7 +118,7 @@ CONTRACT(Graph, KernelParametersByBuffer, "cuda.h:18741 cuGraphAddKernelNode: ex
   EXPECT_TRUE(AllWordsAre(words, 100, 18));
 }
 
-CONTRACT(Graph, TellsItsShape, "cuda.h:20104 cuGraphGetNodes; cuda.h:20175 cuGraphGetEdges") {
+CONTRACT(Graph, ReportsItsShape, "cuda.h:20104 cuGraphGetNodes; cuda.h:20175 cuGraphGetEdges") {
   UseDevice();
   const CUgraph graph = EmptyGraph();
   CUgraphNode top = nullptr, left = nullptr, right = nullptr, bottom = nullptr;
@@ -158,7 +157,7 @@ CONTRACT(Graph, ACycleCannotBeInstantiated, "cuda.h:20415 cuGraphInstantiate") {
   EXPECT_TRUE(closing != CUDA_SUCCESS || cuGraphInstantiate(&executable, graph, 0) != CUDA_SUCCESS);
 }
 
-CONTRACT(Graph, LivesOnInWhatWasInstantiated, "cuda.h:21120 cuGraphDestroy") {
+CONTRACT(Graph, ExecutableOutlivesItsGraph, "cuda.h:21120 cuGraphDestroy") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
@@ -207,7 +206,7 @@ CONTRACT(Graph, ChildGraphRunsInItsPlace, "cuda.h:19114 cuGraphAddChildGraphNode
   EXPECT_TRUE(AllWordsAre(words, kWords, 113));
 }
 
-CONTRACT(Graph, NodeParametersComeBack, "cuda.h:18773 cuGraphKernelNodeGetParams") {
+CONTRACT(Graph, NodeParametersAreReadBack, "cuda.h:18773 cuGraphKernelNodeGetParams") {
   UseDevice();
   const CUdeviceptr words = Allocate(4 * kWords);
   const CUgraph graph = EmptyGraph();
@@ -260,7 +259,7 @@ CONTRACT(Graph, ExecSetParamsChangesLaterLaunches, "cuda.h:20597 cuGraphExecKern
   EXPECT_TRUE(AllWordsAre(others, kWords, 30));
 }
 
-CONTRACT(Graph, ExecUpdateTakesAnotherGraphOfTheSameShape, "cuda.h:21212 cuGraphExecUpdate") {
+CONTRACT(Graph, ExecUpdateAcceptsAnotherGraphOfTheSameShape, "cuda.h:21212 cuGraphExecUpdate") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
@@ -313,7 +312,7 @@ CONTRACT(Graph, DisabledNodesDoNothing, "cuda.h:20988 cuGraphNodeSetEnabled") {
   EXPECT_TRUE(AllWordsAre(words, kWords, 2));
 }
 
-CONTRACT(Graph, LaunchesOfOneExecutableFollowOneAnother, "cuda.h:21075 cuGraphLaunch") {
+CONTRACT(Graph, LaunchesOfOneExecutableRunInOrder, "cuda.h:21075 cuGraphLaunch") {
   UseDevice();
   const CUstream first = MakeStream();
   const CUstream second = MakeStream();
@@ -358,7 +357,7 @@ CONTRACT(Graph, GeneralNodeForm,
   EXPECT_TRUE(AllWordsAre(words, kWords, 45));
 }
 
-CONTRACT(Graph, EventNodesReachOutside, "cuda.h:19222 cuGraphAddEventRecordNode") {
+CONTRACT(Graph, EventNodesSynchronizeWithOtherStreams, "cuda.h:19222 cuGraphAddEventRecordNode") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUevent event = MakeEvent(CU_EVENT_DISABLE_TIMING);
@@ -431,7 +430,8 @@ CONTRACT(Graph, AllocatedMemoryOutlivesTheLaunch, "cuda.h:19810 cuGraphAddMemAll
   SetIn(graph, alloc.dptr, 13, {first});
   const CUgraphExec executable = Instantiated(graph);
   Replay(executable, stream);
-  EXPECT_EQ(cuGraphLaunch(executable, stream), CUDA_ERROR_INVALID_VALUE);  // it is not free
+  EXPECT_EQ(cuGraphLaunch(executable, stream),
+            CUDA_ERROR_INVALID_VALUE);  // the allocation is still live
   EXPECT_TRUE(AllWordsAre(alloc.dptr, kWords, 13));
   ASSERT_OK(cuMemFreeAsync(alloc.dptr, stream));
   Replay(executable, stream);
@@ -461,7 +461,7 @@ CONTRACT(Graph, AutoFreeAllowsRelaunches, "cuda.h:20415 cuGraphInstantiate: AUTO
   EXPECT_TRUE(AllWordsAre(alloc.dptr, kWords, 14));
 }
 
-CONTRACT(Graph, UserObjectsGoWithTheLastReference, "cuda.h:21412 cuGraphRetainUserObject") {
+CONTRACT(Graph, UserObjectsEndWithTheLastReference, "cuda.h:21412 cuGraphRetainUserObject") {
   UseDevice();
   const CUstream stream = MakeStream();
   static int destroyed = 0;

@@ -14,7 +14,6 @@ void* Pinned(std::size_t size_bytes, unsigned flags = 0) {
   return memory;
 }
 
-// Page-aligned ordinary memory.
 void* Pageable(std::size_t size_bytes) {
   void* memory =
       mmap(nullptr, size_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -30,7 +29,7 @@ CUdeviceptr DeviceAddress(void* memory) {
 
 }  // namespace
 
-CONTRACT(HostMemory, AllocatedIsReadAndWrittenByBoth, "cuda.h:8906 cuMemHostAlloc") {
+CONTRACT(HostMemory, HostAndDeviceReadAndWriteAllocatedMemory, "cuda.h:8906 cuMemHostAlloc") {
   UseDevice();
   auto* words = static_cast<std::uint32_t*>(Pinned(4 * kMiB, CU_MEMHOSTALLOC_DEVICEMAP));
   words[0] = 3;
@@ -41,7 +40,8 @@ CONTRACT(HostMemory, AllocatedIsReadAndWrittenByBoth, "cuda.h:8906 cuMemHostAllo
   EXPECT_OK(cuMemFreeHost(words));
 }
 
-CONTRACT(HostMemory, HasOneAddressForBoth, "CUDA programming guide, unified virtual addressing") {
+CONTRACT(HostMemory, HasOneAddressForHostAndDevice,
+         "CUDA programming guide, unified virtual addressing") {
   UseDevice();
   void* by_host_alloc = Pinned(kMiB);
   EXPECT_EQ(DeviceAddress(by_host_alloc), reinterpret_cast<CUdeviceptr>(by_host_alloc));
@@ -74,7 +74,7 @@ CONTRACT(HostMemory, SecondFreeIsInvalid, "cuda.h:8823 cuMemFreeHost") {
   EXPECT_EQ(cuMemFreeHost(memory), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(HostMemory, RegisteredIsReadAndWrittenByBoth, "cuda.h:9541 cuMemHostRegister") {
+CONTRACT(HostMemory, HostAndDeviceReadAndWriteRegisteredMemory, "cuda.h:9541 cuMemHostRegister") {
   UseDevice();
   auto* words = static_cast<std::uint32_t*>(Pageable(kMiB));
   words[5] = 10;

@@ -1,8 +1,8 @@
-// Which calls wait for work that is in flight: docs/implicit_synchronisation.md in cases.
+// Calls that wait for work in flight: docs/implicit_synchronisation.md as cases.
 //
-// Work spins for a while on a non-blocking stream and then sets a word of pinned memory. Behind the
-// call the word says whether it waited. Where the documents leave that open, the driver's answer is
-// recorded; the simulated driver has the one of the table, and must have it under Spillway, too.
+// Work spins for a while on a non-blocking stream and then sets a word of pinned memory. After the
+// call, the word shows whether the call waited. Where the documents leave that open, the case
+// records the driver's behaviour. The simulated driver behaves like the table, also under Spillway.
 #include <sys/mman.h>
 
 #include <cstdlib>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr double kSpinMs = 50;
 
-// Pinned memory, a stream with work that will set its first word to 1, and buffers.
+// Pinned memory, a stream whose work will set its first word to 1, and buffers.
 struct InFlight {
   std::uint32_t* words = nullptr;
   CUstream stream = nullptr;
@@ -42,7 +42,7 @@ InFlight Prepared() {
   return all;
 }
 
-// What the documents leave open.
+// Records behaviour that the documents leave open.
 void Tell(const char* call, bool waited, bool simulated_driver_waits) {
   OBSERVE(call, waited ? "waits" : "does not wait");
   if (DriverIsSimulated()) EXPECT_EQ(waited, simulated_driver_waits);
@@ -93,7 +93,7 @@ CONTRACT(ImplicitWaits, FreeWaitsForHostFunctions, "cuda.h:8680 cuMemFree") {
   EXPECT_EQ(work.Word(), 3u);
 }
 
-CONTRACT(ImplicitWaits, BehindAFreeEventsAndStreamsAreReady, "cuda.h:8680 cuMemFree") {
+CONTRACT(ImplicitWaits, AfterAFreeEventsAndStreamsAreReady, "cuda.h:8680 cuMemFree") {
   const InFlight work = Prepared();
   const CUevent event = MakeEvent();
   Spin(kSpinMs, work.stream);
@@ -103,7 +103,7 @@ CONTRACT(ImplicitWaits, BehindAFreeEventsAndStreamsAreReady, "cuda.h:8680 cuMemF
   EXPECT_OK(cuStreamQuery(work.stream));
 }
 
-CONTRACT(ImplicitWaits, BehindAFreeOtherStreamsFindWhatWasMade, "cuda.h:8680 cuMemFree") {
+CONTRACT(ImplicitWaits, AfterAFreeOtherStreamsSeeEarlierWork, "cuda.h:8680 cuMemFree") {
   const InFlight work = Prepared();
   const CUstream reader = MakeStream();
   Spin(kSpinMs, work.stream, work.buffer, 9);
@@ -133,7 +133,7 @@ CONTRACT(ImplicitWaits, StreamOrderedCallsDoNotWait,
   EXPECT_EQ(work.Word(), 0u);
 }
 
-CONTRACT(ImplicitWaits, EndsOfStreamsAndEventsDoNotWait,
+CONTRACT(ImplicitWaits, DestroyingStreamsAndEventsDoesNotWait,
          "cuda.h cuStreamDestroy; :16111 cuEventDestroy") {
   const InFlight work = Prepared();
   const CUevent event = MakeEvent();
@@ -182,7 +182,7 @@ CONTRACT(ImplicitWaits, CopyFromPinnedMemoryIsComplete, "API synchronization beh
   EXPECT_EQ(ReadWord(work.buffer), 7u);
 }
 
-CONTRACT(ImplicitWaits, PageableSourceMayBeFilledAnewBehindAnAsynchronousCopy,
+CONTRACT(ImplicitWaits, PageableSourceIsReusableAfterAnAsynchronousCopy,
          "API synchronization behavior, memcpy: staged before the call returns") {
   const InFlight work = Prepared();
   std::uint32_t pageable = 7;
@@ -220,7 +220,7 @@ CONTRACT(ImplicitWaits, PinningMemory,
   Tell("cuMemHostAlloc", work.Word() == 1, false);
 }
 
-CONTRACT(ImplicitWaits, EndOfPinnedMemory, "cuda.h:8823 cuMemFreeHost says nothing") {
+CONTRACT(ImplicitWaits, FreeingPinnedMemory, "cuda.h:8823 cuMemFreeHost says nothing") {
   const InFlight work = Prepared();
   void* memory = nullptr;
   ASSERT_OK(cuMemHostAlloc(&memory, kMiB, 0));
@@ -229,7 +229,7 @@ CONTRACT(ImplicitWaits, EndOfPinnedMemory, "cuda.h:8823 cuMemFreeHost says nothi
   Tell("cuMemFreeHost", work.Word() == 1, true);
 }
 
-CONTRACT(ImplicitWaits, EndOfRegistration, "cuda.h:9567 cuMemHostUnregister says nothing") {
+CONTRACT(ImplicitWaits, Unregistering, "cuda.h:9567 cuMemHostUnregister says nothing") {
   const InFlight work = Prepared();
   void* const memory =
       mmap(nullptr, kMiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -239,7 +239,7 @@ CONTRACT(ImplicitWaits, EndOfRegistration, "cuda.h:9567 cuMemHostUnregister says
   Tell("cuMemHostUnregister", work.Word() == 1, true);
 }
 
-CONTRACT(ImplicitWaits, EndOfManagedMemory, "cuda.h:8680 cuMemFree") {
+CONTRACT(ImplicitWaits, FreeingManagedMemory, "cuda.h:8680 cuMemFree") {
   const InFlight work = Prepared();
   CUdeviceptr managed = 0;
   ASSERT_OK(cuMemAllocManaged(&managed, kMiB, CU_MEM_ATTACH_GLOBAL));
@@ -248,7 +248,7 @@ CONTRACT(ImplicitWaits, EndOfManagedMemory, "cuda.h:8680 cuMemFree") {
   EXPECT_EQ(work.Word(), 1u);
 }
 
-CONTRACT(ImplicitWaits, EndOfAModule, "cuda.h:7476 cuModuleUnload says nothing") {
+CONTRACT(ImplicitWaits, UnloadingAModule, "cuda.h:7476 cuModuleUnload says nothing") {
   const InFlight work = Prepared();
   const CUmodule module = LoadModule();
   work.Begin();
@@ -256,7 +256,7 @@ CONTRACT(ImplicitWaits, EndOfAModule, "cuda.h:7476 cuModuleUnload says nothing")
   Tell("cuModuleUnload", work.Word() == 1, true);
 }
 
-CONTRACT(ImplicitWaits, EndOfAnArray, "cuda.h:12049 cuArrayDestroy says nothing") {
+CONTRACT(ImplicitWaits, DestroyingAnArray, "cuda.h:12049 cuArrayDestroy says nothing") {
   const InFlight work = Prepared();
   const CUDA_ARRAY_DESCRIPTOR line{1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
   CUarray array = nullptr;
@@ -276,7 +276,7 @@ CONTRACT(ImplicitWaits, TrimmingAPool, "cuda.h:13345 cuMemPoolTrimTo says nothin
   Tell("cuMemPoolTrimTo", work.Word() == 1, false);
 }
 
-CONTRACT(ImplicitWaits, EndOfAPool, "cuda.h:13576 cuMemPoolDestroy: memory in use stays") {
+CONTRACT(ImplicitWaits, DestroyingAPool, "cuda.h:13576 cuMemPoolDestroy: memory in use stays") {
   const InFlight work = Prepared();
   CUmemPoolProps properties{};
   properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;

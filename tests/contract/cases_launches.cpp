@@ -1,10 +1,10 @@
-// Launches in every form, and what launches refuse.
+// Launches in every form, and the launches that the driver refuses.
 #include "tests/contract/device.h"
 
 namespace spillway::contract {
 namespace {
 
-// As contract_kernels.cu lays it out: a tag, a pointer, a short, a double.
+// Laid out as in contract_kernels.cu: a tag, a pointer, a short, a double.
 struct Mixed {
   char tag;
   CUdeviceptr out;
@@ -89,7 +89,7 @@ CONTRACT(Launch, CooperativeForm, "cuda.h:17913 cuLaunchCooperativeKernel") {
             CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE);
 }
 
-CONTRACT(Launch, PerThreadTwin, "cuda.h:17537 cuLaunchKernel; cuLaunchKernel_ptsz") {
+CONTRACT(Launch, PerThreadVariant, "cuda.h:17537 cuLaunchKernel; cuLaunchKernel_ptsz") {
   UseDevice();
   void* entry_point = nullptr;
   ASSERT_OK(cuGetProcAddress("cuLaunchKernel", &entry_point, 7000,

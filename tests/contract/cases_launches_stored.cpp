@@ -1,4 +1,5 @@
-// Launches whose parameters were stored in the kernel before, and one launch on several devices.
+// Launches with parameters that were stored in the kernel before, and one launch on several
+// devices.
 #define CUDA_ENABLE_DEPRECATED
 #include "tests/contract/device.h"
 
@@ -18,14 +19,14 @@ CUfunction StoredFill(CUdeviceptr words, std::uint32_t value, std::uint64_t coun
 
 }  // namespace
 
-CONTRACT(StoredLaunch, GridTakesTheParametersThatWereStored, "cuda.h:18450 cuLaunchGrid") {
+CONTRACT(StoredLaunch, GridUsesTheStoredParameters, "cuda.h:18450 cuLaunchGrid") {
   UseDevice();
   const CUdeviceptr words = Allocate(4 * 1000);
   ASSERT_OK(cuLaunchGrid(StoredFill(words, 21, 1000), 2, 3));
   EXPECT_TRUE(AllWordsAre(words, 1000, 21));
 }
 
-CONTRACT(StoredLaunch, WhatWasStoredStaysUntilItIsStoredAnew, "cuda.h:18512 cuLaunchGridAsync") {
+CONTRACT(StoredLaunch, StoredParametersStayUntilReplaced, "cuda.h:18512 cuLaunchGridAsync") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr first = Allocate(4 * 1000), second = Allocate(4 * 1000);

@@ -46,7 +46,7 @@ CONTRACT(Module, GlobalsHaveAddressAndSize, "cuda.h:7609 cuModuleGetGlobal") {
             CUDA_ERROR_NOT_FOUND);
 }
 
-CONTRACT(Module, KernelsSeeWhatWasCopiedIntoGlobals, "cuda.h:7609 cuModuleGetGlobal") {
+CONTRACT(Module, KernelsSeeCopiesIntoGlobals, "cuda.h:7609 cuModuleGetGlobal") {
   UseDevice();
   const CUmodule module = LoadModule();
   CUdeviceptr words = 0, constant = 0;
@@ -183,7 +183,7 @@ CONTRACT(Library, KernelsCanBeLaunchedAsFunctions,
   EXPECT_TRUE(AllWordsAre(words, 100, 71));
 }
 
-CONTRACT(Library, KernelsTellNameAndParameters, "cuda.h:8519 cuKernelGetParamInfo") {
+CONTRACT(Library, KernelsReportNameAndParameters, "cuda.h:8519 cuKernelGetParamInfo") {
   UseDevice();
   const CUlibrary library = LoadLibrary();
   const CUkernel kernel = LibraryKernel(library, "by_value");

@@ -1,4 +1,4 @@
-// Several devices: each with memory and contexts of its own, and what one may do with another's
+// Several devices, each with memory and contexts of its own, and their access to each other's
 // memory.
 #include "tests/contract/vmm_device.h"
 
@@ -54,7 +54,7 @@ void FillIn(CUcontext context, CUdeviceptr words, std::uint32_t value, std::uint
 
 }  // namespace
 
-CONTRACT(Devices, AContextSaysItsDevice, "cuda.h cuCtxGetDevice") {
+CONTRACT(Devices, ContextReportsItsDevice, "cuda.h cuCtxGetDevice") {
   const Pair pair = UseTwoDevices();
   CUdevice device = -1;
   EXPECT_OK(cuCtxGetDevice(&device));
@@ -81,7 +81,7 @@ CONTRACT_ALONE(Devices, EachHasItsOwnMemory, "cuda.h cuMemGetInfo: the current c
   EXPECT_EQ(ordinal, 1);
 }
 
-CONTRACT(Devices, TheyAreToldApart, "cuda.h cuDeviceGetUuid, cuDeviceGetPCIBusId") {
+CONTRACT(Devices, DevicesAreDistinguishable, "cuda.h cuDeviceGetUuid, cuDeviceGetPCIBusId") {
   UseTwoDevices();
   CUuuid first{}, second{};
   EXPECT_OK(cuDeviceGetUuid(&first, 0));
@@ -111,7 +111,7 @@ CONTRACT(Devices, LaunchIntoAnotherDevicesStreamIsRefused,
   OBSERVE("launch_into_another_devices_stream", result);
 }
 
-CONTRACT(Devices, AStreamWaitsForAnotherDevicesEvent,
+CONTRACT(Devices, StreamWaitsForAnotherDevicesEvent,
          "programming guide, stream and event behavior") {
   const Pair pair = UseTwoDevices();
   const CUdeviceptr words = Allocate(kMiB);
@@ -147,7 +147,7 @@ CONTRACT(Peers, KernelsNeedAccess, "cuda.h:23895 cuCtxEnablePeerAccess") {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Peers, EnabledContextReachesWhatWasAndWillBeAllocated,
+CONTRACT(Peers, EnabledContextReachesEarlierAndLaterAllocations,
          "cuda.h:23895 cuCtxEnablePeerAccess") {
   const Pair pair = UsePeers();
   const CUdeviceptr before = AllocateIn(pair.second, 4 * kMiB);
@@ -169,7 +169,7 @@ CONTRACT(Peers, AccessIsOneWay, "cuda.h:23895 cuCtxEnablePeerAccess: unidirectio
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Peers, DisabledAccessIsGone, "cuda.h:23922 cuCtxDisablePeerAccess") {
+CONTRACT(Peers, DisabledAccessEnds, "cuda.h:23922 cuCtxDisablePeerAccess") {
   const Pair pair = UsePeers();
   const CUdeviceptr there = AllocateIn(pair.second, 4 * kMiB);
   ASSERT_OK(cuCtxEnablePeerAccess(pair.second, 0));
@@ -181,7 +181,7 @@ CONTRACT(Peers, DisabledAccessIsGone, "cuda.h:23922 cuCtxDisablePeerAccess") {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Peers, EnablingIsRefusedWithItsReason,
+CONTRACT(Peers, RefusedEnablingGivesItsReason,
          "cuda.h:23895 cuCtxEnablePeerAccess: return values") {
   const Pair pair = UsePeers();
   EXPECT_EQ(cuCtxEnablePeerAccess(pair.second, 1), CUDA_ERROR_INVALID_VALUE);
@@ -193,7 +193,7 @@ CONTRACT(Peers, EnablingIsRefusedWithItsReason,
   EXPECT_EQ(cuCtxDisablePeerAccess(pair.second), CUDA_ERROR_PEER_ACCESS_NOT_ENABLED);
 }
 
-CONTRACT(Peers, ADeviceIsNoPeerOfItself,
+CONTRACT(Peers, DeviceIsNoPeerOfItself,
          "cuda.h:23842 cuDeviceCanAccessPeer; cuDeviceGetP2PAttribute") {
   const CUdevice device = InitDevice();
   int value = 99;

@@ -11,7 +11,7 @@ T Read(CUpointer_attribute attribute, CUdeviceptr pointer) {
   return value;
 }
 
-// Where no allocation lies.
+// No allocation lies here.
 constexpr CUdeviceptr kNowhere = 0x10000;
 
 }  // namespace
@@ -119,7 +119,7 @@ CONTRACT(Sticky, IllegalAddressEndsTheContext, "cuda.h:2837 CUDA_ERROR_ILLEGAL_A
   EXPECT_EQ(LaunchRaw(fill, 1, 1, stream, parameters), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Sticky, WhatStillAnswersIsObserved, "cuda.h:2837 CUDA_ERROR_ILLEGAL_ADDRESS") {
+CONTRACT(Sticky, CallsAfterAFaultAreObserved, "cuda.h:2837 CUDA_ERROR_ILLEGAL_ADDRESS") {
   const CUdevice device = UseDevice();
   const CUdeviceptr good = Allocate(kMiB);
   Fill(kNowhere, 1, 1);
@@ -142,7 +142,7 @@ CONTRACT(Sticky, NullIsAnIllegalAddress, "cuda.h:2837 CUDA_ERROR_ILLEGAL_ADDRESS
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(Sticky, ReadingIsAsIllegalAsWriting, "cuda.h:2837 CUDA_ERROR_ILLEGAL_ADDRESS") {
+CONTRACT(Sticky, ReadingNullFaultsLikeWriting, "cuda.h:2837 CUDA_ERROR_ILLEGAL_ADDRESS") {
   UseDevice();
   const CUdeviceptr out = Allocate(4);
   Launch("copy", 1, 1, nullptr, out, kNowhere, std::uint64_t{1});

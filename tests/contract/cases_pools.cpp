@@ -1,5 +1,5 @@
-// Memory pools of the program's own: their statistics, their ends, and what a pointer says of its
-// pool.
+// Memory pools that the program creates: their statistics, their destruction, and pointer
+// attributes.
 #include "tests/contract/device.h"
 
 namespace spillway::contract {
@@ -29,7 +29,7 @@ CUdeviceptr From(CUmemoryPool pool, std::size_t size_bytes) {
 
 }  // namespace
 
-CONTRACT(OwnPool, HoldsWhatItsThresholdSays, "cuda.h:13378 cuMemPoolTrimTo, RELEASE_THRESHOLD") {
+CONTRACT(OwnPool, KeepsMemoryUpToItsThreshold, "cuda.h:13378 cuMemPoolTrimTo, RELEASE_THRESHOLD") {
   const CUmemoryPool pool = CreatePool(UseDevice());
   cuuint64_t threshold = ~cuuint64_t{0};
   ASSERT_OK(cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &threshold));
@@ -37,7 +37,6 @@ CONTRACT(OwnPool, HoldsWhatItsThresholdSays, "cuda.h:13378 cuMemPoolTrimTo, RELE
   ASSERT_OK(cuMemFreeAsync(freed, nullptr));
   ASSERT_OK(cuStreamSynchronize(nullptr));
   EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 72 * kMiB);
-  // A trim takes nothing that is in use, and keeps what it is told to.
   ASSERT_OK(cuMemPoolTrimTo(pool, 0));
   EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) >= 8 * kMiB);
   EXPECT_TRUE(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) < 72 * kMiB);
@@ -45,7 +44,7 @@ CONTRACT(OwnPool, HoldsWhatItsThresholdSays, "cuda.h:13378 cuMemPoolTrimTo, RELE
   ASSERT_OK(cuMemFreeAsync(kept, nullptr));
 }
 
-CONTRACT(OwnPool, GivesBackAtAWaitWithoutAThreshold,
+CONTRACT(OwnPool, ReleasesMemoryAtAWaitWithoutAThreshold,
          "programming guide, physical page caching behavior") {
   const CUmemoryPool pool = CreatePool(UseDevice());
   ASSERT_OK(cuMemFreeAsync(From(pool, 64 * kMiB), nullptr));
@@ -67,7 +66,7 @@ CONTRACT(OwnPool, HighWatermarksStartAgainAtTheCurrentLevel, "cuda.h:13421 cuMem
   ASSERT_OK(cuMemFreeAsync(kept, nullptr));
 }
 
-CONTRACT(OwnPool, MemoryOutlivesIt, "cuda.h:13575 cuMemPoolDestroy: released when freed") {
+CONTRACT(OwnPool, MemoryOutlivesItsPool, "cuda.h:13575 cuMemPoolDestroy: released when freed") {
   const CUmemoryPool pool = CreatePool(UseDevice());
   const CUdeviceptr words = From(pool, 4 * kMiB);
   Fill(words, 5, kMiB);
@@ -78,7 +77,7 @@ CONTRACT(OwnPool, MemoryOutlivesIt, "cuda.h:13575 cuMemPoolDestroy: released whe
   EXPECT_OK(cuStreamSynchronize(nullptr));
 }
 
-CONTRACT(OwnPool, DestroyedCurrentOneGivesWayToTheDefault,
+CONTRACT(OwnPool, DefaultReplacesADestroyedCurrentPool,
          "cuda.h:13575 cuMemPoolDestroy: current mempool") {
   const CUdevice device = UseDevice();
   const CUmemoryPool pool = CreatePool(device);
@@ -92,7 +91,7 @@ CONTRACT(OwnPool, DestroyedCurrentOneGivesWayToTheDefault,
   EXPECT_OK(cuMemAllocAsync(&words, kMiB, nullptr));
 }
 
-CONTRACT(OwnPool, DefaultOneCannotBeDestroyed, "cuda.h:13575 cuMemPoolDestroy: default mempool") {
+CONTRACT(OwnPool, DefaultPoolCannotBeDestroyed, "cuda.h:13575 cuMemPoolDestroy: default mempool") {
   const CUdevice device = UseDevice();
   SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED), "no memory pools");
   CUmemoryPool standard = nullptr;
@@ -100,7 +99,7 @@ CONTRACT(OwnPool, DefaultOneCannotBeDestroyed, "cuda.h:13575 cuMemPoolDestroy: d
   EXPECT_EQ(cuMemPoolDestroy(standard), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(Managed, HostAndDeviceShareIt, "cuda.h:9194 cuMemAllocManaged") {
+CONTRACT(Managed, HostAndDeviceShareManagedMemory, "cuda.h:9194 cuMemAllocManaged") {
   const CUdevice device = UseDevice();
   SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_MANAGED_MEMORY), "no managed memory");
   CUdeviceptr address = 0;

@@ -1,4 +1,4 @@
-// cuGetProcAddress in both ABIs: what a (name, version, flags) request gets.
+// cuGetProcAddress in both ABIs: the answer to a (name, version, flags) request.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -67,7 +67,7 @@ CONTRACT(ProcAddress, RequestGetsTheAbiOfItsVersion,
   ExpectSymbol("cuDevicePrimaryCtxRelease", 11000, 0, "cuDevicePrimaryCtxRelease_v2");
 }
 
-CONTRACT(ProcAddress, PerThreadFlagGetsTheTwin, "cuda.h:24347 cuGetProcAddress") {
+CONTRACT(ProcAddress, PerThreadFlagGetsThePerThreadVariant, "cuda.h:24347 cuGetProcAddress") {
   ExpectSymbol("cuLaunchKernel", 7000, kPerThread, "cuLaunchKernel_ptsz");
   ExpectSymbol("cuLaunchKernel", 7000, kLegacy, "cuLaunchKernel");
   ExpectSymbol("cuLaunchKernel", 7000, 0, "cuLaunchKernel");
@@ -75,13 +75,13 @@ CONTRACT(ProcAddress, PerThreadFlagGetsTheTwin, "cuda.h:24347 cuGetProcAddress")
   ExpectSymbol("cuMemcpyHtoD", 7000, kLegacy, "cuMemcpyHtoD_v2");
 }
 
-CONTRACT(ProcAddress, PerThreadFlagOnAPlainFunctionGetsThePlainOne,
+CONTRACT(ProcAddress, PerThreadFlagWithoutAVariantGetsThePlainFunction,
          "cuda.h:24347 cuGetProcAddress") {
   ExpectSymbol("cuMemAlloc", 12000, kPerThread, "cuMemAlloc_v2");
   ExpectSymbol("cuInit", 12000, kPerThread, "cuInit");
 }
 
-CONTRACT(ProcAddress, AnswersForItselfInBothAbis, "reference/interposition.md section 1") {
+CONTRACT(ProcAddress, FindsItselfInBothAbis, "reference/interposition.md section 1") {
   ExpectSymbol("cuGetProcAddress", 11030, 0, "cuGetProcAddress");
   ExpectSymbol("cuGetProcAddress", 12000, 0, "cuGetProcAddress_v2");
 }
@@ -127,7 +127,7 @@ CONTRACT(ProcAddress, NewerThanTheDriverIsInvalid, "cuda.h:24347 cuGetProcAddres
   EXPECT_EQ(answer.result, CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(ProcAddress, EmptyNameAsLibcudartAsks, "reference/interposition.md section 1") {
+CONTRACT(ProcAddress, EmptyNameAsLibcudartRequests, "reference/interposition.md section 1") {
   const Answer answer = Ask("", 0);
   OBSERVE("empty_name_result", answer.result);
   OBSERVE("empty_name_status", static_cast<int>(answer.status));
@@ -148,7 +148,8 @@ CONTRACT(ProcAddress, SuffixedNameIsObserved,
   OBSERVE("unknown_flags_result", Ask("cuInit", 12000, 8).result);
 }
 
-// Pointer routing (DESIGN section 2) rests on this: every answer is some exported symbol's address.
+// Pointer routing (DESIGN section 2) relies on this: every answer is the address of an exported
+// symbol.
 CONTRACT(ProcAddress, AnswersAreExportedSymbols,
          "DESIGN section 2; fixtures/cudart13_requests.txt") {
   std::ifstream requests(CONTRACT_REQUESTS_FILE);

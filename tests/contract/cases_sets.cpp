@@ -20,7 +20,7 @@ CUdeviceptr ZeroedBytes(std::size_t count) {
 
 }  // namespace
 
-CONTRACT(Set, BytesExactly, "cuda.h:11278 cuMemsetD8") {
+CONTRACT(Set, SetsExactlyTheseBytes, "cuda.h:11278 cuMemsetD8") {
   UseDevice();
   const CUdeviceptr memory = ZeroedBytes(1000);
   ASSERT_OK(cuMemsetD8(memory + 101, 0x5A, 333));
@@ -60,7 +60,7 @@ CONTRACT(Set, AsyncFormsKeepStreamOrder, "cuda.h:11580 cuMemsetD32Async") {
   EXPECT_EQ(words[999], 15u);
 }
 
-CONTRACT(Set, RowsLeaveTheGapsAlone, "cuda.h:11388 cuMemsetD2D8") {
+CONTRACT(Set, RowsKeepTheGaps, "cuda.h:11388 cuMemsetD2D8") {
   UseDevice();
   const CUdeviceptr memory = ZeroedBytes(4096);
   ASSERT_OK(cuMemsetD2D8(memory, 64, 7, 10, 3));
@@ -82,12 +82,12 @@ CONTRACT(Set, MisalignedElementsAreInvalid, "cuda.h:11348 cuMemsetD32") {
   EXPECT_OK(cuMemsetD32(memory + 4, 0, 1));
 }
 
-CONTRACT(Set, NoElementsIsFine, "cuda.h:11278 cuMemsetD8") {
+CONTRACT(Set, SetOfZeroElementsSucceeds, "cuda.h:11278 cuMemsetD8") {
   UseDevice();
   EXPECT_OK(cuMemsetD8(Allocate(4096), 1, 0));
 }
 
-CONTRACT(Set, PastTheEndIsRefused, "cuda.h:11278 cuMemsetD8") {
+CONTRACT(Set, SetPastTheEndIsRefused, "cuda.h:11278 cuMemsetD8") {
   UseDevice();
   const CUdeviceptr memory = Allocate(64 * kMiB);
   const CUresult result = cuMemsetD8(memory, 1, 80 * kMiB);

@@ -29,7 +29,7 @@ CUdeviceptr Open(const CUipcMemHandle& handle) {
   return address;
 }
 
-// Exports `bytes` filled with `value`, and goes when told to.
+// Exports `bytes` filled with `value`, and ends when told to.
 void ExportFilled(const Line& line, std::size_t bytes, std::uint32_t value) {
   UseDevice();
   const CUdeviceptr words = Allocate(bytes);
@@ -81,7 +81,7 @@ CONTRACT(Ipc, OpenedMemoryIsTheExportersMemory,
   EXPECT_OK(cuIpcCloseMemHandle(words));
 }
 
-CONTRACT(Ipc, AHandleOpenedTwiceIsClosedTwice, "cuda.h:9413 cuIpcOpenMemHandle: reference count") {
+CONTRACT(Ipc, HandleOpenedTwiceIsClosedTwice, "cuda.h:9413 cuIpcOpenMemHandle: reference count") {
   const Partner partner([](const Line& line) { ExportFilled(line, kBytes, 7); });
   UseIpc();
   const auto handle = partner.line().Receive<CUipcMemHandle>();
@@ -94,7 +94,7 @@ CONTRACT(Ipc, AHandleOpenedTwiceIsClosedTwice, "cuda.h:9413 cuIpcOpenMemHandle: 
   partner.line().Send('x');
 }
 
-CONTRACT(Ipc, ClosedMemoryIsGone, "cuda.h:9450 cuIpcCloseMemHandle: unmaps the memory") {
+CONTRACT(Ipc, ClosedMemoryIsUnmapped, "cuda.h:9450 cuIpcCloseMemHandle: unmaps the memory") {
   const Partner partner([](const Line& line) { ExportFilled(line, kBytes, 7); });
   UseIpc();
   const CUdeviceptr words = Open(partner.line().Receive<CUipcMemHandle>());
@@ -104,7 +104,7 @@ CONTRACT(Ipc, ClosedMemoryIsGone, "cuda.h:9450 cuIpcCloseMemHandle: unmaps the m
   partner.line().Send('x');
 }
 
-CONTRACT(Ipc, OpenedMemoryIsNotFreedButClosed,
+CONTRACT(Ipc, OpenedMemoryCannotBeFreed,
          "cuda.h:9413 cuIpcOpenMemHandle: freed with cuIpcCloseMemHandle") {
   const Partner partner([](const Line& line) { ExportFilled(line, kBytes, 7); });
   UseIpc();
@@ -126,7 +126,7 @@ CONTRACT(Ipc, SmallAllocationsCanBeExported, "cuda.h:9352 cuIpcGetMemHandle") {
   partner.line().Send('x');
 }
 
-CONTRACT(Ipc, EveryAllocationHasAHandleOfItsOwn, "cuda.h:9352 cuIpcGetMemHandle: a unique handle") {
+CONTRACT(Ipc, EveryAllocationHasItsOwnHandle, "cuda.h:9352 cuIpcGetMemHandle: a unique handle") {
   UseIpc();
   const CUdeviceptr first = Allocate(kBytes);
   const CUipcMemHandle before = HandleOf(first);
@@ -139,7 +139,8 @@ CONTRACT(Ipc, EveryAllocationHasAHandleOfItsOwn, "cuda.h:9352 cuIpcGetMemHandle:
               std::string(after.reserved, sizeof after));
 }
 
-CONTRACT(Ipc, OwnHandlesAreRefused, "cuda.h:9413 cuIpcOpenMemHandle: CUDA_ERROR_INVALID_CONTEXT") {
+CONTRACT(Ipc, ExporterCannotOpenItsOwnHandle,
+         "cuda.h:9413 cuIpcOpenMemHandle: CUDA_ERROR_INVALID_CONTEXT") {
   UseIpc();
   CUdeviceptr address = 0;
   const CUresult result =
@@ -148,7 +149,7 @@ CONTRACT(Ipc, OwnHandlesAreRefused, "cuda.h:9413 cuIpcOpenMemHandle: CUDA_ERROR_
   OBSERVE("open_of_own_handle", result);
 }
 
-CONTRACT(Ipc, WhatIsNoAllocationHasNoHandle, "cuda.h:9352 cuIpcGetMemHandle") {
+CONTRACT(Ipc, OnlyAllocationsHaveHandles, "cuda.h:9352 cuIpcGetMemHandle") {
   UseIpc();
   CUipcMemHandle handle{};
   EXPECT_EQ(cuIpcGetMemHandle(&handle, 64), CUDA_ERROR_INVALID_VALUE);
@@ -169,7 +170,7 @@ CONTRACT(Ipc, VirtualMemoryHasNoHandle,
   EXPECT_EQ(capable, 0);
 }
 
-CONTRACT(Ipc, OrdinaryMemorySaysThatItIsCapable,
+CONTRACT(Ipc, OrdinaryMemoryReportsIpcCapability,
          "CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE") {
   UseIpc();
   int capable = 99;
@@ -221,7 +222,7 @@ CONTRACT(Ipc, EventsOrderWorkOfTwoProcesses,
   partner.line().Send('x');
 }
 
-CONTRACT(Ipc, EventsOfOneProcessHaveNoHandle, "cuda.h:9265 cuIpcGetEventHandle; cuEventCreate") {
+CONTRACT(Ipc, PrivateEventsHaveNoHandle, "cuda.h:9265 cuIpcGetEventHandle; cuEventCreate") {
   UseIpc();
   CUipcEventHandle handle{};
   EXPECT_TRUE(cuIpcGetEventHandle(&handle, MakeEvent()) != CUDA_SUCCESS);
@@ -288,7 +289,8 @@ CONTRACT(VmmExport, MemoryOutlivesItsExporter,
   EXPECT_TRUE(AllWordsAre(MapWhole(HandleBytes(), handle), HandleBytes() / 4, 61));
 }
 
-CONTRACT(VmmExport, PropertiesSayTheTypes, "cuda.h cuMemGetAllocationPropertiesFromHandle") {
+CONTRACT(VmmExport, PropertiesReportTheHandleTypes,
+         "cuda.h cuMemGetAllocationPropertiesFromHandle") {
   UseVmm();
   CUmemAllocationProp properties{};
   ASSERT_OK(cuMemGetAllocationPropertiesFromHandle(&properties, ExportableHandle(HandleBytes())));
@@ -298,7 +300,7 @@ CONTRACT(VmmExport, PropertiesSayTheTypes, "cuda.h cuMemGetAllocationPropertiesF
             static_cast<int>(CU_MEM_LOCATION_TYPE_DEVICE));
 }
 
-CONTRACT(VmmExport, AnyFileIsNoHandle, "cuda.h:13199 cuMemImportFromShareableHandle") {
+CONTRACT(VmmExport, OrdinaryFileIsNoHandle, "cuda.h:13199 cuMemImportFromShareableHandle") {
   UseVmm();
   CUmemGenericAllocationHandle handle = 0;
   const CUresult result = cuMemImportFromShareableHandle(&handle, AsPointer(STDERR_FILENO),

@@ -1,5 +1,5 @@
-// What only the simulated device can be asked: its virtual clock, its statistics. Skipped on a real
-// driver.
+// What only the simulated device can report: its virtual clock and its statistics. Skipped on a
+// real driver.
 #include <dlfcn.h>
 
 #include "tests/contract/vmm_device.h"
@@ -53,7 +53,7 @@ CONTRACT(Simulator, IllegalAccessesAreCounted,
   EXPECT_EQ(Statistic("illegal_accesses"), 1ull);
 }
 
-CONTRACT(Simulator, DeviceBytesAreWhatIsHeld, "DESIGN section 8: capacity limit") {
+CONTRACT(Simulator, DeviceBytesEqualHeldMemory, "DESIGN section 8: capacity limit") {
   Statistic("device_bytes_now");
   UseVmm();
   const auto before = Statistic("device_bytes_now");

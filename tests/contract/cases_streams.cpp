@@ -1,4 +1,4 @@
-// Streams: order within one, implicit order between some, waiting.
+// Streams: order within one stream, implicit order between some streams, and waits.
 #include <chrono>
 #include <thread>
 
@@ -7,7 +7,7 @@
 namespace spillway::contract {
 namespace {
 
-constexpr double kLongMs = 60;  // long enough that work meant to wait cannot slip in before it ends
+constexpr double kLongMs = 60;  // so long that work meant to wait cannot run before it ends
 
 double SecondsOf(void (*action)(CUdeviceptr), CUdeviceptr argument) {
   const auto start = std::chrono::steady_clock::now();
@@ -61,7 +61,8 @@ CONTRACT(Stream, RunsItsWorkInOrder, "CUDA programming guide, streams") {
   EXPECT_TRUE(AllWordsAre(words, 1000, 21));
 }
 
-CONTRACT(Stream, LegacyWaitsForBlockingOnes, "CUDA driver API, stream synchronization behavior") {
+CONTRACT(Stream, LegacyStreamWaitsForBlockingStreams,
+         "CUDA driver API, stream synchronization behavior") {
   UseDevice();
   const CUstream blocking = MakeStream(CU_STREAM_DEFAULT);
   const CUdeviceptr word = Allocate(4), copy = Allocate(4);
@@ -71,7 +72,8 @@ CONTRACT(Stream, LegacyWaitsForBlockingOnes, "CUDA driver API, stream synchroniz
   EXPECT_EQ(ReadWord(copy), 7u);
 }
 
-CONTRACT(Stream, BlockingOnesWaitForLegacy, "CUDA driver API, stream synchronization behavior") {
+CONTRACT(Stream, BlockingStreamsWaitForTheLegacyStream,
+         "CUDA driver API, stream synchronization behavior") {
   UseDevice();
   const CUstream blocking = MakeStream(CU_STREAM_DEFAULT);
   const CUdeviceptr word = Allocate(4), copy = Allocate(4);
@@ -82,7 +84,7 @@ CONTRACT(Stream, BlockingOnesWaitForLegacy, "CUDA driver API, stream synchroniza
   EXPECT_EQ(ReadWord(copy), 8u);
 }
 
-CONTRACT(Stream, PerThreadOneIsBlocking, "CUDA driver API, stream synchronization behavior") {
+CONTRACT(Stream, PerThreadStreamIsBlocking, "CUDA driver API, stream synchronization behavior") {
   UseDevice();
   const CUdeviceptr word = Allocate(4), copy = Allocate(4);
   ASSERT_OK(cuMemsetD32(word, 0, 1));
@@ -92,7 +94,7 @@ CONTRACT(Stream, PerThreadOneIsBlocking, "CUDA driver API, stream synchronizatio
   EXPECT_EQ(ReadWord(copy), 9u);
 }
 
-CONTRACT(Stream, PerThreadOnesDiffer, "CUDA driver API, stream synchronization behavior") {
+CONTRACT(Stream, PerThreadStreamsDiffer, "CUDA driver API, stream synchronization behavior") {
   UseDevice();
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
@@ -119,7 +121,7 @@ CONTRACT_ALONE(Stream, NonBlockingOnesMayRunBesideLegacy, "cuda.h:429 CU_STREAM_
   EXPECT_OK(cuStreamQuery(beside));
 }
 
-CONTRACT(Stream, QueryTellsBusyFromIdle, "cuda.h:15766 cuStreamQuery") {
+CONTRACT(Stream, QueryDistinguishesBusyFromIdle, "cuda.h:15766 cuStreamQuery") {
   UseDevice();
   const CUstream stream = MakeStream();
   EXPECT_OK(cuStreamQuery(stream));
@@ -129,7 +131,7 @@ CONTRACT(Stream, QueryTellsBusyFromIdle, "cuda.h:15766 cuStreamQuery") {
   EXPECT_OK(cuStreamQuery(stream));
 }
 
-CONTRACT(Stream, QueryingAloneReachesTheEnd, "cuda.h:15766 cuStreamQuery: programs poll") {
+CONTRACT(Stream, QueryingAloneReachesCompletion, "cuda.h:15766 cuStreamQuery: programs poll") {
   UseDevice();
   const CUstream stream = MakeStream();
   Spin(kLongMs, stream);
@@ -150,7 +152,7 @@ CONTRACT(Stream, DestroyLetsItsWorkFinish, "cuda.h:15825 cuStreamDestroy") {
   EXPECT_EQ(ReadWord(word), 14u);
 }
 
-CONTRACT(Stream, ContextSynchronizeWaitsForAllOfThem, "cuda.h:6621 cuCtxSynchronize") {
+CONTRACT(Stream, ContextSynchronizeWaitsForAllStreams, "cuda.h:6621 cuCtxSynchronize") {
   UseDevice();
   const CUstream first = MakeStream(), second = MakeStream(CU_STREAM_DEFAULT);
   const CUdeviceptr words = Allocate(8);
@@ -185,7 +187,7 @@ CONTRACT_ALONE(Stream, FreeOfMemoryInUseIsObserved,
   EXPECT_OK(cuCtxSynchronize());
 }
 
-CONTRACT(Stream, WrittenValuesKeepOrder, "cuda.h:17008 cuStreamWriteValue32") {
+CONTRACT(Stream, WrittenValuesKeepStreamOrder, "cuda.h:17008 cuStreamWriteValue32") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr word = Allocate(8);

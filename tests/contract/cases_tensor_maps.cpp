@@ -13,7 +13,7 @@ CUdevice UseTensorMaps() {
   return device;
 }
 
-// What cuTensorMapEncodeTiled gets for a matrix of floats; cases change one thing at a time.
+// The arguments of cuTensorMapEncodeTiled for a matrix of floats; each case changes one of them.
 struct Tiled {
   CUtensorMapDataType type = CU_TENSOR_MAP_DATA_TYPE_FLOAT32;
   cuuint32_t rank = 2;
@@ -59,7 +59,7 @@ std::vector<float> TileByParameter(const CUtensorMap& map, int x, int y) {
 
 }  // namespace
 
-CONTRACT(TensorMap, TileComesThroughAParameter, "cuda.h:23403 cuTensorMapEncodeTiled") {
+CONTRACT(TensorMap, TileIsReadThroughAParameter, "cuda.h:23403 cuTensorMapEncodeTiled") {
   UseTensorMaps();
   Tiled tiled;
   tiled.address = Matrix();
@@ -72,7 +72,7 @@ CONTRACT(TensorMap, TileComesThroughAParameter, "cuda.h:23403 cuTensorMapEncodeT
   EXPECT_EQ(tile[kTile - 1], 1131.0f);
 }
 
-CONTRACT(TensorMap, OutsideTheTensorAreZeros, "cuda.h:23403 cuTensorMapEncodeTiled: oobFill") {
+CONTRACT(TensorMap, OutsideTheTensorReadsZeros, "cuda.h:23403 cuTensorMapEncodeTiled: oobFill") {
   UseTensorMaps();
   Tiled tiled;
   tiled.address = Matrix();
@@ -85,8 +85,7 @@ CONTRACT(TensorMap, OutsideTheTensorAreZeros, "cuda.h:23403 cuTensorMapEncodeTil
   EXPECT_EQ(tile[16 + 8], 0.0f);  // column 64
 }
 
-CONTRACT(TensorMap, CopyIsAsGoodAsTheOriginal,
-         "cuda.h:23403 cuTensorMapEncodeTiled: an opaque value") {
+CONTRACT(TensorMap, CopyOfAMapWorks, "cuda.h:23403 cuTensorMapEncodeTiled: an opaque value") {
   UseTensorMaps();
   Tiled tiled;
   tiled.address = Matrix();
@@ -126,7 +125,7 @@ CONTRACT(TensorMap, StepsSkipElements, "cuda.h:23403 cuTensorMapEncodeTiled: ele
   UseTensorMaps();
   Tiled tiled;
   tiled.address = Matrix();
-  tiled.box[1] = 16;  // every other one of sixteen rows: eight
+  tiled.box[1] = 16;  // every second of sixteen rows: eight
   tiled.steps[1] = 2;
   CUtensorMap map;
   ASSERT_OK(tiled.Encode(&map));

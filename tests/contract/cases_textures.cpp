@@ -1,4 +1,4 @@
-// Texture and surface objects: what may be made, and what a kernel reads through one.
+// Texture and surface objects: what may be created, and what a kernel reads through them.
 #include <cmath>
 #include <cstring>
 #include <numeric>
@@ -122,7 +122,7 @@ CONTRACT(Texture, LinearMemoryIsFetchedByIndex,
   EXPECT_OK(cuTexObjectDestroy(texture));
 }
 
-CONTRACT(Texture, ReadsWhatItsMemoryHoldsThen, "CUDA programming guide, texture memory") {
+CONTRACT(Texture, ReadsCurrentMemory, "CUDA programming guide, texture memory") {
   UseDevice();
   const CUdeviceptr line = Counting(1024), out = Allocate(4096);
   const CUtexObject texture = Texture(OverLine(line, 4096));
@@ -185,7 +185,7 @@ CONTRACT(Texture, LinearFilterWeighsFourTexels, "CUDA programming guide, linear 
   EXPECT_TRUE(Near(read[4], 0.0f));
 }
 
-CONTRACT(Texture, AddressModesSayWhatLiesOutside, "cuda.h:23051 cuTexObjectCreate: addressMode") {
+CONTRACT(Texture, AddressModesDecideReadsOutside, "cuda.h:23051 cuTexObjectCreate: addressMode") {
   UseDevice();
   const CUarray array = FloatPlane(4, 1, {0, 1, 2, 3});
   const auto read = [&](CUaddress_mode mode, float x) {
@@ -275,7 +275,7 @@ CONTRACT(Texture, LevelIsChosenByTheFetch, "cuda.h:23051 cuTexObjectCreate: mipm
   EXPECT_TRUE(Near(read[3], 3.0f));
 }
 
-CONTRACT(Texture, DescriptionsAreGivenBack, "cuda.h:23092 cuTexObjectGetResourceDesc") {
+CONTRACT(Texture, DescriptionsAreReadBack, "cuda.h:23092 cuTexObjectGetResourceDesc") {
   UseDevice();
   const CUdeviceptr line = Counting(1024);
   const CUtexObject texture = Texture(OverLine(line, 4096));

@@ -38,7 +38,7 @@ CONTRACT(VmmReserve, HintIsOnlyAHint, "cuda.h:12747 cuMemAddressReserve") {
   EXPECT_TRUE(address != taken);
 }
 
-CONTRACT(VmmReserve, FreeTakesTheWholeReservation, "cuda.h:12768 cuMemAddressFree") {
+CONTRACT(VmmReserve, FreeNeedsTheWholeReservation, "cuda.h:12768 cuMemAddressFree") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = Reserve(2 * step);
@@ -160,7 +160,7 @@ CONTRACT(VmmMap, ArgumentsAreMultiplesOfTheGranularity, "cuda.h:12918 cuMemMap")
   EXPECT_OK(cuMemMap(range, step, 0, handle, 0));
 }
 
-CONTRACT(VmmAccess, NoneBeforeSetAccess,
+CONTRACT(VmmAccess, NoAccessBeforeSetAccess,
          "cuda.h:12918 cuMemMap: mapping does not make the address accessible") {
   UseVmm();
   const std::size_t step = HandleBytes();
@@ -244,7 +244,7 @@ CONTRACT(VmmUnmap, SeveralWholeMapsAtOnce, "cuda.h:13082 cuMemUnmap") {
   EXPECT_OK(cuMemAddressFree(range, 3 * step));
 }
 
-CONTRACT(VmmUnmap, NothingMappedIsAnError, "cuda.h:13082 cuMemUnmap") {
+CONTRACT(VmmUnmap, UnmappingNothingIsAnError, "cuda.h:13082 cuMemUnmap") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = Reserve(2 * step);
@@ -263,7 +263,7 @@ CONTRACT(VmmUnmap, EndsAccess, "cuda.h:13082 cuMemUnmap; DESIGN section 3") {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-CONTRACT(VmmUnmap, ANewMapStartsWithoutAccess,
+CONTRACT(VmmUnmap, NewMapStartsWithoutAccess,
          "cuda.h:13082 cuMemUnmap: all mappings start with no accessibility") {
   UseVmm();
   const std::size_t step = HandleBytes();

@@ -1,5 +1,4 @@
-// Virtual memory management: what a handle's memory does across maps, releases, addresses and
-// processes.
+// Virtual memory management: a handle's memory across maps, releases, addresses and processes.
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,8 +94,7 @@ CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress,
   EXPECT_TRUE(AllWordsAre(MapAt(step, handle), step / 4, 33));
 }
 
-CONTRACT(VmmHandle, AnAddressKeepsItsMeaningOverAnotherHandle,
-         "DESIGN section 3: stable addresses") {
+CONTRACT(VmmHandle, AddressStaysValidOverAnotherHandle, "DESIGN section 3: stable addresses") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = MappedRange(1);
@@ -130,7 +128,7 @@ CONTRACT(VmmHandle, AddressRangeIsObserved, "reference/cuda.md 1.6: the handle's
   OBSERVE("size_in_handles", size_bytes / step);
 }
 
-CONTRACT(VmmHandle, RangeAttributesAreTheReservation, "cuda.h:14357 cuPointerGetAttribute") {
+CONTRACT(VmmHandle, RangeAttributesDescribeTheReservation, "cuda.h:14357 cuPointerGetAttribute") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = MappedRange(3);
@@ -143,12 +141,13 @@ CONTRACT(VmmHandle, RangeAttributesAreTheReservation, "cuda.h:14357 cuPointerGet
   EXPECT_EQ(size_bytes, 3 * step);
 }
 
-CONTRACT(VmmHandle, OrdinaryFreeRefusesIt, "cuda.h:8708 cuMemFree") {
+CONTRACT(VmmHandle, OrdinaryFreeRefusesMappedMemory, "cuda.h:8708 cuMemFree") {
   UseVmm();
   EXPECT_EQ(cuMemFree(MappedRange(1)), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(VmmExport, OnlyWithTheTypeAskedForAtCreate, "cuda.h:13168 cuMemExportToShareableHandle") {
+CONTRACT(VmmExport, ExportNeedsTheTypeRequestedAtCreate,
+         "cuda.h:13168 cuMemExportToShareableHandle") {
   const CUdevice device = UseVmm();
   SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED),
               "no fd handles");
@@ -212,7 +211,7 @@ CONTRACT_ALONE(VmmHost, TakesNoDeviceMemory, "cuda.h:12834 cuMemCreate") {
   EXPECT_TRUE(after + 32 * kMiB >= before);
 }
 
-CONTRACT(VmmHost, AnAddressMovesBetweenDeviceAndHost, "DESIGN section 3: park on the host") {
+CONTRACT(VmmHost, AddressMovesBetweenDeviceAndHost, "DESIGN section 3: park on the host") {
   UseHostVmm();
   const CUmemAllocationProp host = HostMemory(0);
   const std::size_t step = std::max(HandleBytes(), Granularity(host));
@@ -231,8 +230,8 @@ CONTRACT(VmmHost, AnAddressMovesBetweenDeviceAndHost, "DESIGN section 3: park on
   EXPECT_TRUE(AllWordsAre(alias, step / 4, 45));
 }
 
-// As the node agent makes slabs (agent/pool/driver_worker.h).
-CONTRACT(VmmHost, IsMadeExportedAndWrittenWithoutAContext,
+// The node agent makes slabs this way (agent/pool/driver_worker.h).
+CONTRACT(VmmHost, HostMemoryIsCreatedExportedAndWrittenWithoutAContext,
          "cuda.h:12834 cuMemCreate and its kin: none names a missing context among its errors") {
   const CUdevice device = UseHostVmm();
   SKIP_UNLESS(Attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED),
@@ -259,7 +258,7 @@ CONTRACT(VmmHost, IsMadeExportedAndWrittenWithoutAContext,
   EXPECT_OK(cuMemRelease(handle));
 }
 
-CONTRACT(VmmHost, CurrentNodeIsNoPlaceForAHandle,
+CONTRACT(VmmHost, CurrentNodeIsNoLocationForAHandle,
          "cuda.h:12834 cuMemCreate: HOST_NUMA_CURRENT is refused") {
   UseHostVmm();
   CUmemAllocationProp properties = HostMemory(0);
@@ -268,7 +267,7 @@ CONTRACT(VmmHost, CurrentNodeIsNoPlaceForAHandle,
   EXPECT_EQ(cuMemCreate(&handle, 2 * kMiB, &properties, 0), CUDA_ERROR_INVALID_VALUE);
 }
 
-CONTRACT(VmmHost, DeviceMemoryTakesNoHostAccess, "cuda.h:13116 cuMemSetAccess") {
+CONTRACT(VmmHost, DeviceMemoryRefusesHostAccess, "cuda.h:13116 cuMemSetAccess") {
   UseHostVmm();
   const CUdeviceptr range = MappedRange(1);
   CUmemAccessDesc access{};

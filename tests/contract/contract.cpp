@@ -10,7 +10,7 @@
 namespace spillway::contract {
 namespace {
 
-// One record per line: a letter, a space, the text with its line breaks flattened.
+// One record a line: a letter, a space, the text with its line breaks replaced.
 void Send(char kind, std::string text) {
   static std::mutex mutex;
   for (char& c : text)

@@ -1,19 +1,20 @@
-// A harness of one page that states rules of the CUDA driver as small cases, each in a child
-// process of its own.
+// A one-page harness that states rules of the CUDA driver as small cases, each in a child process
+// of its own.
 //
-// Used by: the cases_*.cpp files (state rules), contract_main.cpp (runs them). GoogleTest is not
-// available on every GPU machine and cannot outlive a sticky error, hence this. Threads: a case
-// runs on the child's only thread; EXPECT_* may be used from threads that the case joins.
+// Used by: the cases_*.cpp files (state rules), contract_main.cpp (runs them). GoogleTest is
+// missing on some GPU machines and cannot outlive a sticky error.
+// Threads: a case runs on the child's only thread; threads that the case joins may use EXPECT_*.
 //
 // Invariants
-//  1. The parent never calls CUDA, so every child initialises the driver afresh.
-//  2. A failed EXPECT_* is recorded and the case goes on; a failed ASSERT_* abandons it;
-//  SKIP_UNLESS ends it unjudged.
-//  3. OBSERVE never fails a case: it records what the driver did where its documents leave that
-//  open.
-//  4. Every case names the source of its rule.
-//  5. A case that compares free memory or durations is a CONTRACT_ALONE: nothing else of the suite
-//  runs beside it.
+//
+// 1. The parent never calls CUDA, so every child initialises the driver afresh.
+// 2. A failed EXPECT_* is recorded and the case continues; a failed ASSERT_* abandons it;
+//    SKIP_UNLESS ends it without a verdict.
+// 3. OBSERVE never fails a case: it records the driver's behaviour where its documents leave that
+//    open.
+// 4. Every case names the source of its rule.
+// 5. A case that compares free memory or durations is a CONTRACT_ALONE: no other case runs beside
+//    it.
 #pragma once
 
 #include <cuda.h>
@@ -24,7 +25,7 @@
 
 namespace spillway::contract {
 
-// Whether a case may run while others do: those that compare free memory or times may not.
+// Whether a case may run beside others. Cases that compare free memory or times may not.
 enum class Company { kAny, kAlone };
 
 struct Case {
@@ -44,12 +45,12 @@ class Registration {
 
 std::vector<Case>& AllCases();
 
-// Thrown to leave a case early; whatever led to it was reported before.
+// Thrown to leave a case early; the cause is already reported.
 struct Abandoned {};
 
 void ReportFailure(const char* file, int line, const std::string& text);
 void ReportObservation(const std::string& key, const std::string& value);
-// A measured number; `unit` as in "us", "GB/s".
+// A measured number with its unit, such as "us" or "GB/s".
 void ReportFigure(const std::string& key, double value, const char* unit);
 void ReportSimulatedDriver();
 [[noreturn]] void Skip(const std::string& reason);
@@ -63,7 +64,7 @@ std::string Show(const T& value) {
   return text.str();
 }
 
-// True when the two compare equal; otherwise reports both.
+// Returns whether the two compare equal; otherwise also reports both.
 template <typename A, typename B>
 bool CheckEqual(const char* file, int line, const char* expression, const A& actual,
                 const B& expected) {

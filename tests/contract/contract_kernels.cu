@@ -1,6 +1,6 @@
-// The kernels of the contract suite and the probe: small enough that what they do is beyond doubt.
+// The kernels of the contract suite and the probe, small enough to be beyond doubt.
 //
-// All loops stride over the grid, so that any launch shape computes the same.
+// All loops stride over the grid, so any launch shape computes the same.
 #include <cuda.h>
 
 #include <cstdint>
@@ -35,7 +35,7 @@ __global__ void copy(std::uint32_t* out, const std::uint32_t* in, std::uint64_t 
     out[i] = in[i];
 }
 
-// Writes through a pointer that only device memory holds.
+// Writes through a pointer that lies in device memory.
 __global__ void chase(std::uint32_t* const* pointer, std::uint32_t value) { **pointer = value; }
 
 // Keeps one multiprocessor busy for `cycles` clock ticks, then writes unless `word` is null.
@@ -69,7 +69,6 @@ __global__ void read_globals(std::uint32_t* out) {
   out[4] = contract_constant;
 }
 
-// Reverses the block's words through dynamic shared memory.
 __global__ void reverse(std::uint32_t* words) {
   extern __shared__ std::uint32_t staged[];
   staged[threadIdx.x] = words[threadIdx.x];
@@ -77,7 +76,6 @@ __global__ void reverse(std::uint32_t* words) {
   words[threadIdx.x] = staged[blockDim.x - 1 - threadIdx.x];
 }
 
-// *sum += all words, as 64-bit integers.
 __global__ void sum(std::uint64_t* total, const std::uint32_t* words, std::uint64_t count) {
   const std::uint64_t step = std::uint64_t{gridDim.x} * blockDim.x;
   std::uint64_t own = 0;
@@ -230,7 +228,7 @@ __global__ void tile_by_parameter(float* out, const __grid_constant__ CUtensorMa
   copy_tile(out, &map, x, y, count);
 }
 
-// The map lies in device memory; whoever put it there by a copy needs the fence.
+// The map lies in device memory, so a copy that wrote it needs the fence.
 __global__ void tile_by_pointer(float* out, const CUtensorMap* map, int x, int y,
                                 std::uint32_t count) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900

@@ -1,12 +1,11 @@
-// Runs the cases that are linked in, then prints one summary line; ends with 0 if none failed but
-// those said to fail, and all of those did.
+// Runs the linked cases, then prints one summary line. Exits with 0 if exactly the cases that are
+// known to fail have failed.
 //
 //   contract_suite [--list] [--filter=TEXT] [--exclude=TEXT] [--last=TEXT] [--jobs=N]
-//   [--limit-seconds=N]
-//                  [--json=FILE] [--verbose] [--known=NAME]...
+//                  [--limit-seconds=N] [--json=FILE] [--verbose] [--known=NAME]...
 //
-// TEXT is a part of a case's name; the cases of --last run after all others. NAME is a whole name:
-// under a preload library that differs from a driver in known ways, these cases fail.
+// TEXT is part of a case's name; the cases of --last run after all others. NAME is a whole name: a
+// case that is known to fail under a preload library that differs from the driver.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>

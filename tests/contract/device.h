@@ -1,9 +1,7 @@
-// What most cases need before they can state their rule: a current context, the kernels, buffers
-// and copies.
+// What most cases need first: a current context, the kernels, buffers and copies.
 //
-// Called by: cases, on their thread. Every function abandons the case when the driver refuses
-// something that is not the subject of the case. Nothing is freed at the end of a case: its process
-// ends with it.
+// Called by: cases, on their thread. Every function abandons the case when the driver refuses a
+// call that is not the subject of the case. A case frees nothing: its process ends with it.
 #pragma once
 
 #include <cuda.h>
@@ -17,10 +15,9 @@ namespace spillway::contract {
 
 inline constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Device 0 after cuInit.
 CUdevice InitDevice();
 
-// InitDevice and its primary context current on this thread.
+// InitDevice, and its primary context becomes current on this thread.
 CUdevice UseDevice();
 
 int Attribute(CUdevice device, CUdevice_attribute attribute);
@@ -29,13 +26,14 @@ CUdeviceptr Allocate(std::size_t size_bytes);
 CUstream MakeStream(unsigned flags = CU_STREAM_NON_BLOCKING);
 CUevent MakeEvent(unsigned flags = CU_EVENT_DEFAULT);
 
-// The file of contract_kernels.cu in the driver's format; loaded anew by `LoadModule`, once by
-// `Kernel`.
+// The file of contract_kernels.cu in the driver's format; `LoadModule` loads it anew, `Kernel`
+// once.
 const std::vector<char>& KernelImage();
 CUmodule LoadModule();
 CUfunction Kernel(const char* name);
 
-// Launches `blocks` x `threads` of a kernel whose parameters have exactly the types of `arguments`.
+// Launches `blocks` x `threads` of a kernel; its parameters must have exactly the types of
+// `arguments`.
 CUresult LaunchRaw(CUfunction kernel, unsigned blocks, unsigned threads, CUstream stream,
                    void** arguments);
 template <typename... Arguments>
@@ -45,7 +43,6 @@ void Launch(const char* name, unsigned blocks, unsigned threads, CUstream stream
   ASSERT_OK(LaunchRaw(Kernel(name), blocks, threads, stream, pointers));
 }
 
-// words[i] = value for i < count.
 void Fill(CUdeviceptr words, std::uint32_t value, std::size_t count, CUstream stream = nullptr);
 // Keeps the stream busy for about `milliseconds`, then writes `value` to `word` unless that is
 // null.

@@ -1,4 +1,4 @@
-// Cases that must not pass: that the harness notices each of them is checked by the summary line
+// Cases that must not pass. The summary line shows whether the harness detects each of them
 // (CMakeLists.txt).
 #include <signal.h>
 #include <unistd.h>
@@ -10,8 +10,8 @@
 
 namespace spillway::contract {
 
-CONTRACT(Harness, PassesWhatHolds, "contract.h") { EXPECT_EQ(1 + 1, 2); }
-CONTRACT(Harness, FailsWhatDoesNot, "contract.h") { EXPECT_EQ(1 + 1, 3); }
+CONTRACT(Harness, PassesACaseThatHolds, "contract.h") { EXPECT_EQ(1 + 1, 2); }
+CONTRACT(Harness, FailsACaseThatDoesNotHold, "contract.h") { EXPECT_EQ(1 + 1, 3); }
 CONTRACT(Harness, LeavesAtAFailedAssertion, "contract.h") {
   ASSERT_TRUE(false);
   std::abort();

@@ -1,4 +1,4 @@
-// What came of one case.
+// The outcome of one case.
 #pragma once
 
 #include <string>

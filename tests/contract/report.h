@@ -1,4 +1,4 @@
-// Shows outcomes: a line or a few per case on standard output, everything in a JSON file.
+// Prints outcomes: a few lines per case on standard output, everything in a JSON file.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace spillway::contract {
 
-// Prints a case that failed, was skipped, or has something to tell; every case if `verbose`.
+// Prints a case that failed, was skipped, or has records; with `verbose` every case.
 void PrintOutcome(const Outcome& outcome, bool verbose);
 
 // {"schema": 1, "simulated": bool, "cases": [...]}; false when the file cannot be written.

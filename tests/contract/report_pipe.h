@@ -1,9 +1,10 @@
-// What a case's child process tells the runner: lines on one inherited file descriptor.
+// How a case's child process reports to the runner: lines on one inherited file descriptor.
 #pragma once
 
 namespace spillway::contract {
 
-inline constexpr int kReportFd = 200;  // far above what the C library and the driver open first
+inline constexpr int kReportFd =
+    200;  // far above the descriptors that the C library and the driver open first
 
 inline constexpr char kFailureRecord = 'F';
 inline constexpr char kObservationRecord = 'O';

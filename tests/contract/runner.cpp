@@ -48,7 +48,7 @@ Running Start(const Case& rule) {
   if (pipe(ends) != 0) std::abort();
   const pid_t child = fork();
   if (child == 0) {
-    setpgid(0, 0);  // so that whatever the case starts ends with it
+    setpgid(0, 0);  // so that everything the case starts ends with it
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     close(ends[0]);
     RunInChild(rule, ends[1]);
@@ -84,8 +84,8 @@ void JudgeExit(int status, Outcome& outcome) {
   }
 }
 
-// A child that outlived its limit may be stuck in the kernel driver: it is killed and, if need be,
-// left behind.
+// A child past its limit may be stuck in the kernel driver: it is killed and, if need be,
+// abandoned.
 void Kill(const Running& running) {
   kill(-running.child, SIGKILL);
   kill(running.child, SIGKILL);
@@ -112,7 +112,7 @@ Outcome Finish(const Running& running, const RunLimits& limits, bool late) {
   return outcome;
 }
 
-// Takes what the child has written; false once it has closed its end.
+// Reads the child's records; false once the child has closed its end.
 bool TakeReports(Running& running) {
   char buffer[4096];
   const ssize_t got = read(running.reports, buffer, sizeof buffer);

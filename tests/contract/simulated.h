@@ -3,8 +3,7 @@
 
 namespace spillway::contract {
 
-// True once the simulated driver is loaded, whoever loaded it: linked, or opened by a library that
-// is preloaded.
+// True once the simulated driver is loaded, either linked or opened by a preloaded library.
 bool DriverIsSimulated();
 
 }  // namespace spillway::contract

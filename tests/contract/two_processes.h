@@ -1,9 +1,9 @@
-// Two processes for one case: a partner, forked before either has called CUDA, and a line between
+// Two processes for one case: a partner, forked before any CUDA call, and a connection between
 // them.
 //
-// Called by: cases, first thing. The partner reports nothing itself: it sends what it found, and
-// the case judges. Ownership: the partner ends with `body`; the case waits for that when `Partner`
-// goes.
+// Called by: cases, as their first step. The partner reports nothing: it sends its findings, and
+// the case judges. Ownership: the partner ends with `body`; the destructor of `Partner` waits for
+// that.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,7 @@
 namespace spillway::contract {
 
 // One end of a connected pair of sockets. Every function abandons the case when the other end is
-// gone.
+// closed.
 class Line {
  public:
   explicit Line(int socket) : socket_(socket) {}

@@ -1,4 +1,4 @@
-// Shorthand for the virtual memory management group: properties, handles, mappings of device 0.
+// Short forms of the virtual memory management calls: properties, handles, mappings of device 0.
 //
 // Called by: cases. Each function abandons the case when the driver refuses.
 #pragma once
@@ -7,16 +7,16 @@
 
 namespace spillway::contract {
 
-// UseDevice, or skip the case where the device has no virtual memory management.
+// UseDevice; skips the case where the device has no virtual memory management.
 CUdevice UseVmm();
-// UseVmm, or skip where handles cannot lie in host memory.
+// UseVmm; skips the case where handles cannot lie in host memory.
 CUdevice UseHostVmm();
 
 CUmemAllocationProp DeviceMemory();
 CUmemAllocationProp HostMemory(int node);
 std::size_t Granularity(const CUmemAllocationProp& properties);
 
-// The smallest handle size that is also at least 2 MiB.
+// The smallest handle size of at least 2 MiB.
 std::size_t HandleBytes();
 
 CUmemGenericAllocationHandle CreateHandle(std::size_t size_bytes);
@@ -25,7 +25,7 @@ void Map(CUdeviceptr address, std::size_t size_bytes, CUmemGenericAllocationHand
 CUresult SetAccess(CUdeviceptr address, std::size_t size_bytes,
                    CUmemAccess_flags flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 
-// A fresh range of `count` mapped, accessible handles of `HandleBytes()` each.
+// A fresh range of `count` mapped and accessible handles of `HandleBytes()` each.
 CUdeviceptr MappedRange(int count);
 
 }  // namespace spillway::contract

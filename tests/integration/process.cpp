@@ -11,7 +11,8 @@
 namespace spillway::test {
 namespace {
 
-// Temporary files, not pipes: a program that fills one pipe while we wait for the other would hang.
+// Temporary files, not pipes: a program that fills one pipe while the parent waits for the other
+// would hang.
 struct Capture {
   FILE* const file = std::tmpfile();
   ~Capture() { std::fclose(file); }

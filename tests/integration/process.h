@@ -1,6 +1,6 @@
-// Starts a program with a given environment and collects what it wrote and how it ended.
+// Starts a program with a given environment and collects its output and exit code.
 //
-// For tests, on their one thread. The child gets exactly the variables passed, plus PATH.
+// For tests, on their single thread. The child gets exactly the passed variables, plus PATH.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct Ended {
 // Runs `command` (its first word is a path or is found in PATH) to its end.
 Ended RunProgram(const std::vector<std::string>& command, const Environment& environment);
 
-// Reads a file whole; an absent file is empty.
+// Reads a whole file; an absent file counts as empty.
 std::string FileText(const std::string& path);
 
 }  // namespace spillway::test

@@ -1,9 +1,8 @@
-// Kernels followed addresses that no copy had put into memory, and met memory that had been taken
-// away.
+// Kernels followed addresses that no copy had put into memory, and found evicted memory unmapped.
 //
-// Found by the differential fuzzer on a busy machine: a job was proven by a full scan that came
-// when a table, which a kernel had filled, was freed already. The same kernel filled the next
-// table, and nobody looked.
+// The differential fuzzer found it on a busy machine. A kernel had filled a table with addresses,
+// but the table was already freed when a full scan proved the job. The same kernel filled the next
+// table, and no scan looked at it.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -14,16 +13,13 @@ using simulator::KernelEntry;
 using simulator::KernelParameter;
 using simulator::LaunchShape;
 
-// *table = address
 void WriteAddress(const LaunchShape&, void* const* arguments) {
   **static_cast<std::uint64_t* const*>(arguments[0]) =
       *static_cast<const std::uint64_t*>(arguments[1]);
 }
-// ++**table
 void FollowAddress(const LaunchShape&, void* const* arguments) {
   ++***static_cast<std::uint32_t** const*>(arguments[0]);
 }
-// ++*word
 void Increment(const LaunchShape&, void* const* arguments) {
   ++**static_cast<std::uint32_t* const*>(arguments[0]);
 }
@@ -51,8 +47,7 @@ class AddressesTest : public JobTest {
     EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
     EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
-  // Everything that is not used meanwhile leaves; after some rounds of it the job has been looked
-  // through.
+  // Evicts everything else; after some rounds the job has had a full scan.
   void UseOthers(int rounds) const {
     for (int round = 0; round < rounds; ++round) {
       for (CUdeviceptr other : others_) Run(increment_, other);
@@ -63,7 +58,8 @@ class AddressesTest : public JobTest {
     void* parameters[] = {&first, &second};
     EXPECT_EQ(Launch(kernel, nullptr, parameters), CUDA_SUCCESS);
   }
-  // A table, filled by a kernel, leads to a buffer that is away when another kernel follows.
+  // A kernel fills a table that leads to a buffer. The buffer is evicted when another kernel
+  // follows the address.
   void FollowATable() const {
     const CUdeviceptr buffer = Filled(kBytes, 5), table = Allocated(sizeof buffer);
     Run(write_, table, buffer);
@@ -78,7 +74,7 @@ class AddressesTest : public JobTest {
   std::vector<CUdeviceptr> others_;
 };
 
-TEST_F(AddressesTest, KernelThatFilledATableBeforeTheJobWasShortOfMemoryIsLookedAt) {
+TEST_F(AddressesTest, KernelThatFilledATableBeforeMemoryWasShortIsScanned) {
   JobTest::Start();
   CUmodule module;
   ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
@@ -106,7 +102,7 @@ TEST_F(AddressesTest, KernelWhoseTableWasFreedBeforeTheFullScanIsRemembered) {
   for (int i = 0; i < 3 && !HasFailure(); ++i) FollowATable();
 }
 
-TEST_F(AddressesTest, GraphThatFillsATableIsLookedAt) {
+TEST_F(AddressesTest, GraphThatFillsATableIsScanned) {
   Start();
   CUstream stream;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -129,10 +125,10 @@ TEST_F(AddressesTest, GraphThatFillsATableIsLookedAt) {
   }
 }
 
-// Words that led nowhere when they were copied were dropped: in memory that was allocated there
-// later they were unknown addresses, which made a harmless job park for good, and kernels that
-// followed them met memory that was gone.
-TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
+// Copied words were forgotten if no allocation lay at their address. When memory was allocated
+// there later, they were unknown addresses. A harmless job then parked for good, and kernels that
+// followed the words met unmapped memory.
+TEST_F(AddressesTest, CopiedAddressOfLaterAllocatedMemoryIsFollowed) {
   // Given a proven job whose kernels are all known
   Start();
   CUdeviceptr buffer = Filled(kBytes, 5);
@@ -141,7 +137,7 @@ TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
   Run(follow_, table);
   UseOthers(20);
 
-  // When an address is copied while nothing lives there, and then something does, and is away
+  // When an address is copied while no allocation lives there, and then one does and is evicted
   ASSERT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD8(table, 0, sizeof table), CUDA_SUCCESS);
   ASSERT_EQ(cuMemcpyHtoD(table, &buffer, sizeof buffer), CUDA_SUCCESS);
@@ -149,17 +145,17 @@ TEST_F(AddressesTest, CopiedAddressOfMemoryThatIsAllocatedOnlyLaterIsFollowed) {
   ASSERT_EQ(again, buffer) << "the test needs the same place";
   UseOthers(3);
 
-  // Then a kernel finds it
+  // Then a kernel that follows it finds the memory
   Run(follow_, table);
   EXPECT_TRUE(IsAll(again, 4, 6));
 }
 
-// Half a second in which nothing completed was taken for a proof, and memory moved that work which
-// was still to come may have reached by addresses in memory: behind a stream's wait for the
-// program, behind a long kernel, on a busy machine.
+// Half a second without any completion counted as a proof, and memory was moved. Pending work may
+// have reached that memory by addresses: behind a stream's wait for the program, behind a long
+// kernel, on a busy machine.
 class BehindAWaitTest : public AddressesTest {
  protected:
-  // All of the budget is in use, and a stream waits for the program.
+  // The budget is used up, and a stream waits for the program.
   void SetUp() override {
     AddressesTest::SetUp();
     JobTest::Start();
@@ -189,7 +185,7 @@ class BehindAWaitTest : public AddressesTest {
   CUstream stream_ = nullptr;
 };
 
-TEST_F(BehindAWaitTest, MemoryThatIsNotThereIsUsedWhereItIsParked) {
+TEST_F(BehindAWaitTest, EvictedMemoryIsUsedWhereItIsParked) {
   const CUdeviceptr more = Allocated(kBytes);
 
   EXPECT_EQ(cuMemsetD32Async(more, 3, kBytes / 4, stream_), CUDA_SUCCESS);

@@ -1,6 +1,6 @@
-// One call of a job names more memory than the budget holds: an optimiser's step over all of its
-// parameters. The job parked for good from then on, so that each movement waited for an idle
-// device: 35 to 40 times slower at half of its memory.
+// One call names more memory than the budget holds: an optimiser's step over all parameters. From
+// then on the job parked for good, and each movement waited for an idle device. At half of its
+// memory the job was 35 to 40 times slower.
 #include <unistd.h>
 
 #include <array>
@@ -23,7 +23,7 @@ constexpr size_t kParts = 16;  // twice the budget
 constexpr size_t kWords = kPartBytes / 4;
 constexpr int kKernelsPerPart = 4;
 constexpr int kIterations = 12;
-constexpr int kCounted = 4;  // of them, the last ones
+constexpr int kCounted = 4;  // the last of them
 
 struct Arena {
   std::uint32_t* parts[kParts];
@@ -35,7 +35,7 @@ void Work(const LaunchShape&, void* const* arguments) {
   const auto salt = *static_cast<const std::uint32_t*>(arguments[1]);
   for (size_t i = 0; i < kWords; i += 64) words[i] = 3 * words[i] + salt;
 }
-// Each part gets something of the one before.
+// Each part receives something from the one before.
 void Step(const LaunchShape&, void* const* arguments) {
   const auto& arena = *static_cast<const Arena*>(arguments[0]);
   for (size_t part = 0; part < kParts; ++part) {
@@ -45,7 +45,7 @@ void Step(const LaunchShape&, void* const* arguments) {
 }
 KernelCost WorkCost(const LaunchShape&, void* const*) {
   return {2'000'000'000, 0};
-}  // some 100 microseconds
+}  // about 100 microseconds
 constexpr KernelParameter kWorkParameters[] = {{0, 8}, {8, 4}};
 constexpr KernelParameter kStepParameters[] = {{0, sizeof(Arena)}};
 const KernelEntry kWorkEntry[] = {{"work", Work, WorkCost, 2, kWorkParameters}};
@@ -123,7 +123,7 @@ class ArenaStepTest : public JobTest {
             after.idle_waits - before.idle_waits,
             (after.parked_calls - before.parked_calls) / kCounted};
   }
-  // What the last iterations cost, each.
+  // The average cost of the last iterations.
   Figures SteadyIterations() {
     for (int i = 0; i < kIterations - kCounted; ++i) Iterate(7);
     const Figures before = Now();
@@ -133,8 +133,8 @@ class ArenaStepTest : public JobTest {
   unsigned long long ReportedNumber(const std::string& field) {
     return std::strtoull(Reported(field).c_str(), nullptr, 10);
   }
-  // The value of a field of the report, as text, once the report knows of all launches: it is
-  // written now and then.
+  // A field of the report, as text, once the report knows all launches: it is written only now and
+  // then.
   std::string Reported(const std::string& field) {
     while (FieldOf(Report(), "launches") != std::to_string(launches_)) {
       if (cuCtxSynchronize() != CUDA_SUCCESS) return "";
@@ -154,15 +154,15 @@ class ArenaStepTest : public JobTest {
   }
 
   std::string report_;
-  size_t budget_bytes_ = 64 * kMiB;  // the most there is
+  size_t budget_bytes_ = 64 * kMiB;  // the maximum
   unsigned long long launches_ = 0;
   CUfunction work_ = nullptr, step_ = nullptr;
   std::vector<CUdeviceptr> parts_;
   std::array<std::uint32_t, kParts> expected_{};
 };
 
-// Simulated: 6.8 ms bare, 19.3 ms when the job parked for good.
-TEST_F(ArenaStepTest, JobWithAStepOverAllReturnsToNormalAfterIt) {
+// Simulated: 6.8 ms without Spillway, 19.3 ms when the job parked for good.
+TEST_F(ArenaStepTest, JobReturnsToNormalAfterAStepOverAllParameters) {
   Begin();
 
   const Figures each = SteadyIterations();
@@ -178,8 +178,8 @@ TEST_F(ArenaStepTest, JobWithAStepOverAllReturnsToNormalAfterIt) {
   ExpectRightBytes();
 }
 
-// A plan cannot be made for such an iteration: what is learned must not stand in the way.
-TEST_F(ArenaStepTest, LearningChangesNothing) {
+// No plan can be made for such an iteration, and learning must not make it slower.
+TEST_F(ArenaStepTest, LearningDoesNotSlowTheStep) {
   setenv("SPILLWAY_LEARN", "wait", 1);
   Begin();
 
@@ -190,8 +190,8 @@ TEST_F(ArenaStepTest, LearningChangesNothing) {
   ExpectRightBytes();
 }
 
-// One step only, at the beginning: the job is as fast afterwards as one that never made it.
-TEST_F(ArenaStepTest, OneSuchCallLeavesNothingBehind) {
+// A single step, at the beginning: afterwards the job is as fast as one without it.
+TEST_F(ArenaStepTest, SingleLargeStepHasNoLastingEffect) {
   Begin();
   StepOverAll();
   for (std::uint32_t round = 0; round < 8; ++round) WorkOnAll(round);
@@ -207,9 +207,9 @@ TEST_F(ArenaStepTest, OneSuchCallLeavesNothingBehind) {
   ExpectRightBytes();
 }
 
-// The budget grows while the step runs: there is room at once for what the step uses where it is
-// parked. That mapping must stay until the step is complete.
-TEST_F(ArenaStepTest, WhatACallUsesWhereItIsParkedStaysMappedUntilTheCallIsComplete) {
+// The budget grows while the step runs, so there is memory at once for the parked parts. Their
+// mapping must stay until the step is complete.
+TEST_F(ArenaStepTest, ParkedMemoryInUseStaysMappedUntilItsCallIsComplete) {
   constexpr size_t kLaunches = 8 * (kParts * kKernelsPerPart + 1);
   const std::string grows = std::to_string(kLaunches + 1) + ":" + std::to_string(256 * kMiB);
   setenv("SPILLWAY_BUDGET_SCHEDULE", grows.c_str(), 1);
@@ -223,9 +223,9 @@ TEST_F(ArenaStepTest, WhatACallUsesWhereItIsParkedStaysMappedUntilTheCallIsCompl
   ExpectRightBytes();
 }
 
-// Another stream, which stands behind the step, uses each part in turn; then the program frees half
-// of them.
-TEST_F(ArenaStepTest, OtherStreamsAndFreesFindTheRightBytes) {
+// Another stream, ordered after the step, uses each part in turn. Then the program frees half of
+// them.
+TEST_F(ArenaStepTest, OtherStreamsAndFreesSeeTheRightBytes) {
   Begin();
   CUstream other;
   CUevent stepped, worked;

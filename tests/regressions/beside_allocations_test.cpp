@@ -1,8 +1,8 @@
-// Programs that give a kernel an address beside the memory that it uses (the end of an array, the
-// place before one that counts from one), or one in an unusual form (in a packed struct, in two
-// halves), ended with an illegal address under a budget.
+// Some programs pass a kernel an address beside the memory that it uses: the end of an array, or
+// the element before the first. Others pass an address in an unusual form: in a packed struct, or
+// in two halves. Under a budget they ended with an illegal address.
 //
-// Without parking: memory that a launch does not name has no mapping when it is away.
+// Without parking: evicted memory that a launch does not name has no mapping.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -22,7 +22,6 @@ struct [[gnu::packed]] Packed {
   short rest;
 };
 
-// ++address[index]
 void AddAt(const LaunchShape&, void* const* arguments) {
   const auto index = *static_cast<const std::int64_t*>(arguments[1]);
   ++(*static_cast<std::uint32_t* const*>(arguments[0]))[index];
@@ -55,7 +54,7 @@ class BesideAllocationsTest : public JobTest {
     setenv("SPILLWAY_PARK", "off", 1);
     Start();
     buffer_ = Filled(kBytes, 8);
-    FilledBuffers(kOthers, kBytes);  // the buffer is away
+    FilledBuffers(kOthers, kBytes);  // evicts the buffer
   }
   void TearDown() override {
     EXPECT_EQ(Statistics("illegal_accesses"), 0u);
@@ -85,7 +84,7 @@ TEST_F(BesideAllocationsTest, KernelCountsFromOne) {
   EXPECT_EQ(WordAt(0), 9u);
 }
 
-TEST_F(BesideAllocationsTest, KernelBeginsAHaloBeforeTheBuffer) {
+TEST_F(BesideAllocationsTest, KernelReadsFromAHaloBeforeTheBuffer) {
   LaunchAt(buffer_ - 4096, 1024);
   EXPECT_EQ(WordAt(0), 9u);
 }

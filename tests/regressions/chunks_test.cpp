@@ -1,4 +1,4 @@
-// What a steady iteration asks of the driver: memory was cut and created anew, each time round, for
+// The driver calls of a steady iteration: chunks were cut and created anew in every round, for
 // good.
 #include <numeric>
 
@@ -16,8 +16,8 @@ Calls CallsSoFar() {
           Statistics("vmm_set_accesses"), Statistics("vmm_unmaps")};
 }
 
-// A forward pass keeps what it makes, beside a workspace; a backward pass makes a gradient for each
-// and frees both. In MiB: few sizes are a multiple of another.
+// A forward pass keeps its outputs, beside a workspace. A backward pass makes a gradient for each
+// and frees both. In MiB: few sizes are multiples of others.
 constexpr size_t kMade[] = {26, 50, 12, 14, 6, 98, 50, 22, 10, 38, 18, 34};
 constexpr size_t kWorkspace = 30;
 constexpr int kCounted = 3;  // iterations
@@ -59,10 +59,10 @@ class ChunksTest : public JobTest {
   }
 };
 
-// Chunks of 32 MiB were given back and granules created for ranges' ends, then the granules served
-// where large chunks were short, so that the next iteration had to cut again: some hundred
-// creations each, a third of the iteration's time.
-TEST_F(ChunksTest, BudgetThatIsJustEnoughIsNotCutAnewEachIteration) {
+// Chunks of 32 MiB were released, and granules created for the ends of ranges. Then granules served
+// where large chunks were short, so the next iteration had to cut again. That took about a hundred
+// creations and a third of the time of each iteration.
+TEST_F(ChunksTest, TightBudgetIsNotCutAnewInEachIteration) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB);
   Start();
 
@@ -77,8 +77,9 @@ TEST_F(ChunksTest, BudgetThatIsJustEnoughIsNotCutAnewEachIteration) {
   EXPECT_LE(Statistics("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);
 }
 
-// What fits keeps its mappings: ranges of an iteration's sizes serve the next one's as they are.
-TEST_F(ChunksTest, BudgetWithRoomForEachSizeNeedsNoCallAtAll) {
+// Buffers that fit keep their mappings: the next iteration reuses ranges of equal sizes as they
+// are.
+TEST_F(ChunksTest, BudgetForAllSizesNeedsNoMappingCalls) {
   SetSize("SPILLWAY_BUDGET", 2 * kPeak * kMiB);
   Start();
 
@@ -87,9 +88,9 @@ TEST_F(ChunksTest, BudgetWithRoomForEachSizeNeedsNoCallAtAll) {
   EXPECT_EQ(calls.creates + calls.releases + calls.maps + calls.set_accesses + calls.unmaps, 0u);
 }
 
-// While memory moves, too, an iteration passes on the chunks that there are. What is created fills
-// the room that the first ones left when they cut.
-TEST_F(ChunksTest, NothingIsCutAnewWhileMemoryMoves) {
+// Also while memory moves, an iteration reuses existing chunks. New chunks only fill the space that
+// the first cuts left.
+TEST_F(ChunksTest, NoChunkIsCutAnewWhileMemoryMoves) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB * 6 / 10);
   Start();
 

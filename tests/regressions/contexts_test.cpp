@@ -25,9 +25,9 @@ CUcontext NewContext(CUdevice device) {
 }
 
 // A long kernel ran in the managed context's default stream. The program waited for the default
-// stream of another context, and all work in streams of that name was taken for complete: memory
+// stream of another context. That counted as completion of all streams of that handle, and memory
 // was unmapped under the kernel.
-TEST_F(ContextsTest, WaitingForAnotherContextsDefaultStreamCompletesNothingHere) {
+TEST_F(ContextsTest, WaitForAnotherContextsDefaultStreamCompletesNothingHere) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
   CUdeviceptr used = Filled(16 * kMiB, 1);
@@ -45,9 +45,9 @@ TEST_F(ContextsTest, WaitingForAnotherContextsDefaultStreamCompletesNothingHere)
   EXPECT_EQ(Statistics("unmapped_while_in_use"), 0u);
 }
 
-// An allocation in a second context made room by moving out the first one's data; the pinned
-// buffers that took it belonged to the second context and went with it, and the data too.
-TEST_F(ContextsTest, DataMovedOutByAnotherContextOutlivesThatContext) {
+// An allocation in a second context evicted data of the first one. The pinned buffers with that
+// data belonged to the second context, and were lost with it.
+TEST_F(ContextsTest, DataEvictedByAnotherContextOutlivesThatContext) {
   Start();
   const auto buffers = FilledBuffers(8, 8 * kMiB);
   const CUcontext other = NewContext(device_);
@@ -59,9 +59,8 @@ TEST_F(ContextsTest, DataMovedOutByAnotherContextOutlivesThatContext) {
     EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
-// What another context had allocated stayed charged against the budget after the context was
-// destroyed.
-TEST_F(ContextsTest, DestroyingAnotherContextGivesItsShareOfTheBudgetBack) {
+// Memory of another context stayed charged against the budget after the context was destroyed.
+TEST_F(ContextsTest, DestroyingAnotherContextReleasesItsCharge) {
   Start();
   Filled(4 * kMiB, 1);
   for (int round = 0; round < 4; ++round) {
@@ -72,8 +71,7 @@ TEST_F(ContextsTest, DestroyingAnotherContextGivesItsShareOfTheBudgetBack) {
   }
 }
 
-// The driver refuses to destroy the primary context; all memory had been given up before it was
-// asked.
+// The driver refuses to destroy the primary context, but all memory was given up before that call.
 TEST_F(ContextsTest, RefusedDestructionOfThePrimaryContextLosesNothing) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 3);
@@ -82,8 +80,8 @@ TEST_F(ContextsTest, RefusedDestructionOfThePrimaryContextLosesNothing) {
   EXPECT_TRUE(IsAll(buffer, 8 * kMiB, 3));
 }
 
-// A thread without a context asked for memory: room was made for it, in vain, and it was told "out
-// of memory".
+// A thread without a context asked for memory. Memory was evicted for it in vain, and it received
+// "out of memory".
 TEST_F(ContextsTest, ThreadWithoutContextGetsTheDriversAnswers) {
   Start();
   FilledBuffers(8, 8 * kMiB);
@@ -94,7 +92,7 @@ TEST_F(ContextsTest, ThreadWithoutContextGetsTheDriversAnswers) {
   }).join();
 }
 
-// A call of a thread without a context is told so whether or not what it names is away.
+// A thread without a context gets that error, whether or not the memory of its call is evicted.
 TEST_F(ContextsTest, CopyWithoutContextIsNotOutOfMemory) {
   Start();
   const auto buffers = FilledBuffers(12, 8 * kMiB);
@@ -106,9 +104,9 @@ TEST_F(ContextsTest, CopyWithoutContextIsNotOutOfMemory) {
     EXPECT_TRUE(IsAll(buffers[i], 8 * kMiB, i)) << i;
 }
 
-// A request in another context that no eviction could serve moved everything out before it was
+// A request in another context that no eviction could serve still evicted everything before it was
 // refused.
-TEST_F(ContextsTest, HopelessRequestElsewhereMovesNothing) {
+TEST_F(ContextsTest, HopelessRequestInAnotherContextEvictsNothing) {
   Start();
   FilledBuffers(7, 8 * kMiB);
   NewContext(device_);
@@ -119,9 +117,9 @@ TEST_F(ContextsTest, HopelessRequestElsewhereMovesNothing) {
   EXPECT_EQ(Statistics("d2h_bytes"), 0u);
 }
 
-// What the driver allocates in whole granules was charged by the byte: sixty times half a granule
-// more than allowed.
-TEST_F(ContextsTest, AllocationsElsewhereCountAsTheDriverRoundsThem) {
+// The driver allocates in whole granules, but bytes were charged: sixty allocations exceeded the
+// budget by half a granule each.
+TEST_F(ContextsTest, AllocationsInAnotherContextAreChargedInGranules) {
   Start();
   Filled(2 * kMiB, 1);
   NewContext(device_);
@@ -130,9 +128,9 @@ TEST_F(ContextsTest, AllocationsElsewhereCountAsTheDriverRoundsThem) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A wait for the managed context completed what other contexts' streams were still doing with its
-// memory.
-TEST_F(ContextsTest, WaitingForTheContextCompletesNothingOfOthers) {
+// A wait for the managed context also counted as completion of other contexts' streams, which still
+// used its memory.
+TEST_F(ContextsTest, WaitForTheContextCompletesNoOtherContextsWork) {
   Start();
   CUdeviceptr used = Filled(24 * kMiB, 1);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -152,9 +150,8 @@ TEST_F(ContextsTest, WaitingForTheContextCompletesNothingOfOthers) {
   EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
-// A free that the driver refused was taken off the statistics all the same, and the budget was
-// given out twice.
-TEST_F(ContextsTest, RefusedFreeElsewhereStaysCharged) {
+// A free that the driver refused still reduced the charge, and the budget was given out twice.
+TEST_F(ContextsTest, RefusedFreeInAnotherContextStaysCharged) {
   Start();
   Filled(2 * kMiB, 1);
   NewContext(device_);
@@ -165,8 +162,8 @@ TEST_F(ContextsTest, RefusedFreeElsewhereStaysCharged) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A thread without a context freed memory. Asking for completion fails there, which was taken for
-// the end of the context, and so of all its work.
+// A thread without a context freed memory. Querying completion fails there, which counted as the
+// end of the context and of all its work.
 TEST_F(ContextsTest, FreeingWithoutContextCompletesNothing) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");

@@ -1,6 +1,6 @@
-// Programs that show kernels an address of pinned memory before their first cuMemAlloc. Nobody
-// noted it, so that a later kernel's writes there did not show: cudaFree did not wait for them, and
-// the program read stale bytes, even without a budget.
+// Some programs show kernels an address of pinned memory before their first cuMemAlloc. That was
+// not recorded, so a later kernel's writes there went unnoticed. cudaFree did not wait for them,
+// and the program read stale bytes, even without a budget.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -23,7 +23,7 @@ const KernelEntry kKernels[] = {{"keep", Keep, nullptr, 1, kOneWord},
                                 {"write_there", WriteThere, nullptr, 0, nullptr}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 2, kKernels, 0, nullptr};
 
-TEST_F(JobTest, FreeAwaitsAKernelThatWasShownPinnedMemoryBeforeAnythingWasAllocated) {
+TEST_F(JobTest, FreeAwaitsAKernelThatGotPinnedMemoryBeforeTheFirstAllocation) {
   Start();
   std::uint32_t* word = nullptr;
   ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&word), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
@@ -34,7 +34,7 @@ TEST_F(JobTest, FreeAwaitsAKernelThatWasShownPinnedMemoryBeforeAnythingWasAlloca
 
   const CUdeviceptr to = Allocated(kBytes), from = Allocated(kBytes), other = Allocated(kBytes);
   EXPECT_EQ(cuMemFree(Allocated(kBytes)),
-            CUDA_SUCCESS);  // the first one waits for all that was before the job
+            CUDA_SUCCESS);  // the first free waits for all work from before the job
   const CUfunction write = Kernel(&kImage, "write_there");
   for (int i = 0; i < 50; ++i)
     EXPECT_EQ(cuMemcpyDtoDAsync(to, from, kBytes, nullptr), CUDA_SUCCESS);

@@ -1,4 +1,4 @@
-// Odd arguments, long lives and files.
+// Unusual arguments, long-running programs and report files.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/stat.h>
@@ -18,9 +18,9 @@ namespace {
 
 using EdgesTest = JobTest;
 
-// Copying or setting nothing at the very end of a buffer is no error bare; the end lay in nobody's
-// memory here.
-TEST_F(EdgesTest, NothingAtTheEndOfABufferIsNoError) {
+// Copying or setting zero bytes at the end of a buffer is no error without Spillway. Here the end
+// belonged to no allocation.
+TEST_F(EdgesTest, ZeroBytesAtTheEndOfABufferAreNoError) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 1), other = Filled(8 * kMiB, 2);
   const CUdeviceptr end = buffer + 8 * kMiB;
@@ -32,9 +32,9 @@ TEST_F(EdgesTest, NothingAtTheEndOfABufferIsNoError) {
   EXPECT_EQ(cuMemcpyDtoD(other + 8 * kMiB, buffer, 0), CUDA_SUCCESS);
 }
 
-// A copy description says by its memory types which of its addresses count. One left over from
-// before, of memory that was freed since, was taken for a use of freed memory.
-TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
+// A copy descriptor's memory types decide which of its addresses count. A leftover address of freed
+// memory counted as a use of freed memory.
+TEST_F(EdgesTest, UnusedAddressOfACopyDescriptorMayBeStale) {
   Start();
   const CUdeviceptr stale = Filled(8 * kMiB, 1), target = Filled(8 * kMiB, 2);
   ASSERT_EQ(cuMemFree(stale), CUDA_SUCCESS);
@@ -51,10 +51,10 @@ TEST_F(EdgesTest, AddressThatACopyDescriptionDoesNotUseMayBeStale) {
   EXPECT_TRUE(IsAll(target, 4096, 7));
 }
 
-// The copy to the host was no part of what the batch was taken to do: the whole buffer counted as
-// overwritten, and came back without the bytes that the other copy reads. Both bring what is there,
-// so their order does not matter.
-TEST_F(EdgesTest, BatchThatReadsToTheHostAndOverwritesReadsWhatWasThere) {
+// The batch's copy to the host was overlooked. The whole buffer counted as overwritten, and was
+// restored without the bytes that this copy reads. Both copies move equal bytes, so their order
+// does not matter.
+TEST_F(EdgesTest, BatchThatReadsAndOverwritesABufferReadsItsOldBytes) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
   constexpr size_t kBytes = 8 * kMiB;
@@ -77,16 +77,16 @@ TEST_F(EdgesTest, BatchThatReadsToTheHostAndOverwritesReadsWhatWasThere) {
   EXPECT_TRUE(IsAll(buffer, kBytes, 7));
 }
 
-// The end of a read that is far too long wrapped around and lay before the allocation's end.
-TEST_F(EdgesTest, EndlessReadOfABufferThatIsAwayIsRefused) {
+// The end of a read that is far too long wrapped around to below the allocation's end.
+TEST_F(EdgesTest, OversizedReadOfAnEvictedBufferIsRefused) {
   Start();
   const auto buffers = FilledBuffers(12, 8 * kMiB);
   char byte = 0;
   EXPECT_NE(cuMemcpyDtoH(&byte, buffers[0] + 4096, ~size_t{0} - 100), CUDA_SUCCESS);
 }
 
-// A word in memory that is away was written and awaited by the stream itself, which no hook saw.
-TEST_F(EdgesTest, StreamMemoryOperationsReachMemoryThatIsAway) {
+// The stream itself wrote and awaited a word in evicted memory, which no hook saw.
+TEST_F(EdgesTest, StreamMemoryOperationsReachEvictedMemory) {
   Start();
   const auto buffers = FilledBuffers(12, 8 * kMiB);
   EXPECT_EQ(cuStreamWriteValue32(nullptr, buffers[0], 42, 0), CUDA_SUCCESS);
@@ -106,8 +106,9 @@ void StorePacked(const simulator::LaunchShape&, void* const* arguments) {
 constexpr simulator::KernelParameter kPackedParameter[] = {{0, sizeof(Packed)}};
 SPILLWAY_ONE_KERNEL(kPackedImage, "store_packed", StorePacked, nullptr, 1, kPackedParameter);
 
-// A pointer in a packed struct lies at a step of four bytes, between the steps of the scan.
-TEST_F(EdgesTest, PointersInPackedStructsAreSeen) {
+// A pointer in a packed struct may be aligned to four bytes only, between the words that were
+// scanned.
+TEST_F(EdgesTest, PointersInPackedStructsAreFound) {
   Start();
   const CUfunction store = Kernel(&kPackedImage, "store_packed");
   const auto buffers = FilledBuffers(12, 8 * kMiB);
@@ -127,7 +128,7 @@ size_t ResidentBytes() {
 void Nothing(const simulator::LaunchShape&, void* const*) {}
 SPILLWAY_ONE_KERNEL(kBareImage, "bare", Nothing, nullptr, 0, nullptr);
 
-// A program that compiles as it goes loads and unloads modules all its life; each left a whole
+// A program that compiles at run time loads and unloads modules all its life. Each left a whole
 // table behind.
 TEST_F(EdgesTest, LoadingAndUnloadingModulesForLongKeepsMemoryLevel) {
   Start();
@@ -147,8 +148,8 @@ TEST_F(EdgesTest, LoadingAndUnloadingModulesForLongKeepsMemoryLevel) {
   EXPECT_LT(ResidentBytes() - before, 32 * kMiB);
 }
 
-// Work on a thread's own default stream is marked by an event each time; a program that waits by
-// events of its own never let them go.
+// Each operation on a thread's own default stream is marked by an event. A program that waits only
+// by its own events never released them.
 TEST_F(EdgesTest, PerThreadStreamAwaitedByEventsKeepsMemoryLevel) {
   Start();
   const CUdeviceptr buffer = Filled(4 * kMiB, 1);
@@ -168,7 +169,7 @@ TEST_F(EdgesTest, PerThreadStreamAwaitedByEventsKeepsMemoryLevel) {
   EXPECT_LT(ResidentBytes() - before, 4 * kMiB);
 }
 
-// Asked about memory that was freed, the driver says that it knows nothing of it, which is no error
+// For freed memory, the driver's pointer attributes say "unknown" without an error
 // (cudaPointerGetAttributes: unregistered). The query was refused instead.
 TEST_F(EdgesTest, AttributesOfFreedMemoryAreUnknown) {
   Start();
@@ -192,9 +193,9 @@ simulator::KernelCost Seconds(const simulator::LaunchShape&, void* const*) {
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow_increment", Increment, Seconds, 1, kPointer);
 
-// The number of a thread filled sixteen bits of its default stream's name. The 65,537th thread's
-// stream was taken for the first one's, and the end of its work for the end of the other's.
-TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
+// A thread's number filled sixteen bits of its default stream's name. The 65,537th thread's stream
+// was mistaken for the first one's, and so was the completion of its work.
+TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreDistinguished) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
   const CUdeviceptr small = Filled(4 * kMiB, 1);
@@ -221,10 +222,10 @@ TEST_F(EdgesTest, DefaultStreamsOfManyThreadsAreToldApart) {
   EXPECT_EQ(Statistics("illegal_accesses"), 0u);
 }
 
-// While kernels are unknown, a new range without memory is mapped onto the host. Within the budget
-// that was done, too, when all that was free was still in use by work before its free; its bytes,
-// nobody's, then went over the link.
-TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
+// While kernels are unknown, a new range without memory is mapped onto the host. That was done
+// within the budget, too, when the free memory was still in use by earlier work. The range's
+// meaningless bytes then went over the link.
+TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsFreedMemory) {
   Start();
   const CUfunction slow = Kernel(&kSlowImage, "slow_increment");
   Filled(48 * kMiB, 1);
@@ -236,7 +237,7 @@ TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
 
   Filled(8 * kMiB, 2);
   Filled(6 * kMiB, 2);
-  Filled(64 * 1024, 2);  // a slab's
+  Filled(64 * 1024, 2);  // for a slab
 
   EXPECT_EQ(Statistics("h2d_bytes"), before);
   EXPECT_EQ(Statistics("d2h_bytes"), 0u);
@@ -246,8 +247,8 @@ TEST_F(EdgesTest, WithinTheBudgetNewMemoryAwaitsWhatWasFreed) {
 std::string TemporaryPath(const char* name) {
   return testing::TempDir() + "spillway_" + std::to_string(getpid()) + "_" + name;
 }
-// Runs one of the tests below in a process of its own; answers its exit status.
-// report_child.cpp, which lies beside this program.
+// Runs one of the tests below in a process of its own (report_child.cpp, beside this program);
+// returns its exit status.
 int RunChild(const char* task, const std::string& environment) {
   char self[4096] = {};
   if (readlink("/proc/self/exe", self, sizeof self - 1) < 0) return -1;
@@ -262,7 +263,7 @@ std::string Text(const std::string& path) {
   return text.str();
 }
 
-// After a device reset the report and the remembered peak knew only of the second life.
+// After a device reset, the report and the stored peak covered only the second life.
 TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   const std::string report = TemporaryPath("report"), peak = TemporaryPath("peak");
   ASSERT_EQ(RunChild("reset", "SPILLWAY_REPORT=" + report + " SPILLWAY_PEAK_FILE=" + peak), 0);
@@ -273,8 +274,8 @@ TEST_F(EdgesTest, ReportCoversTheLifeBeforeAReset) {
   unlink(peak.c_str());
 }
 
-// Memory that was freed before the texture over it left the count of unmovable memory twice, which
-// fell below zero.
+// Memory freed before its texture was subtracted twice from the unmovable bytes, which became
+// negative.
 TEST_F(EdgesTest, MemoryFreedBeforeItsTextureIsCountedOnce) {
   const std::string report = TemporaryPath("report");
   ASSERT_EQ(RunChild("free-before-texture", "SPILLWAY_REPORT=" + report), 0);
@@ -283,7 +284,7 @@ TEST_F(EdgesTest, MemoryFreedBeforeItsTextureIsCountedOnce) {
 }
 
 // A report sent to a device or pipe (/dev/null, /dev/stderr) replaced it by a file.
-TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
+TEST_F(EdgesTest, ReportDoesNotReplaceAPipe) {
   const std::string pipe = TemporaryPath("pipe");
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
   const int reader = open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
@@ -297,16 +298,16 @@ TEST_F(EdgesTest, ReportLeavesAPipeAPipe) {
   unlink(pipe.c_str());
 }
 
-// Programs end themselves by exit() in a handler of SIGINT or SIGTERM. One that was inside a hook
-// then waited for ever: the report at exit took the lock that the interrupted thread held.
-TEST_F(EdgesTest, ExitInASignalHandlerEnds) {
+// Programs call exit() in a handler of SIGINT or SIGTERM. If that interrupted a hook, the program
+// hung: the report at exit needed the lock that the interrupted thread held.
+TEST_F(EdgesTest, ExitInASignalHandlerTerminates) {
   for (int i = 0; i < 40; ++i) ASSERT_EQ(RunChild("exit-in-handler", ""), 0) << "run " << i;
 }
 
-// Work of a stream that waits for a word of the program was only asked for completion behind that
-// wait: memory that it had long done with could not leave, and the program, which was to write the
-// word next, waited for room for ever.
-TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
+// A stream waited for a word from the program, and completion was queried only behind that wait.
+// Memory from before the wait could not be evicted. The program, which was to write the word next,
+// waited for memory for ever.
+TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordIsEvictable) {
   Start();
   const CUdeviceptr word = Filled(2 * kMiB, 0), used = Filled(40 * kMiB, 1);
   CUstream waiting, other;
@@ -324,10 +325,10 @@ TEST_F(EdgesTest, MemoryUsedBeforeAStreamsWaitForAWordMayLeave) {
   EXPECT_TRUE(IsAll(more, 40 * kMiB, 3));
 }
 
-// A host function that waits for the program is such a wait too: it was not marked, and the
-// program, on its way to what the function waits for, waited for memory that the stream had long
-// done with.
-TEST_F(EdgesTest, MemoryUsedBeforeAHostFunctionThatWaitsForTheProgramMayLeave) {
+// A host function that waits for the program is such a wait too, but was not marked. The program
+// waited for memory that the stream had long finished with, and so never did what the function
+// waited for.
+TEST_F(EdgesTest, MemoryUsedBeforeAWaitingHostFunctionIsEvictable) {
   Start();
   const CUdeviceptr used = Filled(40 * kMiB, 1);
   CUstream waiting, other;

@@ -1,5 +1,5 @@
-// Programs that ask what is free before they allocate: it read 0 as soon as the budget was used up,
-// while allocations went on to be granted. (docs/decisions/0010-what-free-memory-means.md)
+// Programs ask for the free memory before they allocate. It read 0 once the budget was used up,
+// while further allocations were still granted (docs/decisions/0010-what-free-memory-means.md).
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -24,7 +24,7 @@ class FreeMemoryTest : public JobTest {
   }
 };
 
-TEST_F(FreeMemoryTest, ProgramThatAsksBeforeEachAllocationGoesOn) {
+TEST_F(FreeMemoryTest, ProgramThatQueriesBeforeEachAllocationContinues) {
   Start();
   for (int i = 0; i < 16; ++i) {
     ASSERT_GE(Free(), 8 * kMiB) << "it gives up with " << i << " buffers";
@@ -32,7 +32,7 @@ TEST_F(FreeMemoryTest, ProgramThatAsksBeforeEachAllocationGoesOn) {
   }
 }
 
-TEST_F(FreeMemoryTest, WhatIsFreeIsGrantedWhateverTheSizes) {
+TEST_F(FreeMemoryTest, FreeMemoryIsGrantedWhateverTheSizes) {
   for (const size_t first : {2, 20, 48, 64}) {
     SCOPED_TRACE(first);
     Start();
@@ -48,7 +48,7 @@ TEST_F(FreeMemoryTest, WhatIsFreeIsGrantedWhateverTheSizes) {
   }
 }
 
-TEST_F(FreeMemoryTest, ProgramThatTakesAllThereIsComesToAnEnd) {
+TEST_F(FreeMemoryTest, ProgramThatTakesAllFreeMemoryTerminates) {
   Start();
   size_t count = 0;
   for (CUdeviceptr next = 0; Free() > 4 * kMiB; ++count)
@@ -57,7 +57,7 @@ TEST_F(FreeMemoryTest, ProgramThatTakesAllThereIsComesToAnEnd) {
   EXPECT_LE(count, (64u + 256) / 4);
 }
 
-TEST_F(FreeMemoryTest, IsNothingExactlyWhereNothingMoreIsGranted) {
+TEST_F(FreeMemoryTest, IsZeroExactlyWhereNothingMoreIsGranted) {
   Start();
   for (CUdeviceptr next = 0;;) {
     const size_t free_bytes = Free();
@@ -67,16 +67,16 @@ TEST_F(FreeMemoryTest, IsNothingExactlyWhereNothingMoreIsGranted) {
   }
 }
 
-// What a program keeps for itself at its start fits the device: frameworks take all of it, or a
-// share.
-TEST_F(FreeMemoryTest, AllThatIsFreeAtFirstIsTheBudget) {
+// A program's first allocation must fit the device: frameworks take all free memory, or a share of
+// it.
+TEST_F(FreeMemoryTest, InitialFreeMemoryIsTheBudget) {
   Start();
   EXPECT_EQ(Free(), 64 * kMiB);
   Filled(20 * kMiB, 1);
   EXPECT_EQ(Free(), 44 * kMiB) << "exact, as long as no more than half is used";
 }
 
-TEST_F(FreeMemoryTest, WhereNothingMayLeaveItIsWhatIsLeftOfTheBudget) {
+TEST_F(FreeMemoryTest, WithoutEvictionsItIsTheRestOfTheBudget) {
   setenv("SPILLWAY_PARK", "host", 1);
   setenv("SPILLWAY_SIM_HOST_NUMA", "0", 1);
   Start();
@@ -87,7 +87,7 @@ TEST_F(FreeMemoryTest, WhereNothingMayLeaveItIsWhatIsLeftOfTheBudget) {
 void Nothing(const simulator::LaunchShape&, void* const*) {}
 SPILLWAY_ONE_KERNEL(kNothingImage, "nothing", Nothing, nullptr, 0, nullptr);
 
-// Frameworks ask for the size of the device once.
+// Frameworks query the size of the device once.
 TEST_F(FreeMemoryTest, DeviceKeepsItsSizeWhenTheBudgetChanges) {
   const std::string changes = "2:" + std::to_string(32 * kMiB) + ",3:" + std::to_string(128 * kMiB);
   setenv("SPILLWAY_BUDGET_SCHEDULE", changes.c_str(), 1);
@@ -110,7 +110,7 @@ TEST_F(FreeMemoryTest, DeviceKeepsItsSizeWhenTheBudgetChanges) {
   EXPECT_EQ(device_bytes, 64 * kMiB);
 }
 
-TEST_F(FreeMemoryTest, WithoutABudgetItIsWhatTheDeviceSays) {
+TEST_F(FreeMemoryTest, WithoutABudgetItIsTheDevicesFigure) {
   unsetenv("SPILLWAY_BUDGET");
   SetSize("SPILLWAY_SIM_CAPACITY", 256 * kMiB);
   Start();

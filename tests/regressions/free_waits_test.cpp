@@ -1,7 +1,7 @@
-// cudaFree returned before the work that was enqueued ahead of it, and programs that use it as
-// their only wait read stale bytes: from buffers that a copy, a kernel or a host function had not
-// filled yet. Bare, cuMemFree waits for its context. The same without any budget. Whatever such a
-// program sees must be as if the free had waited.
+// cudaFree returned before earlier work was done. Programs that use it as their only wait read
+// stale bytes from buffers that a copy, a kernel or a host function had not filled yet. Without
+// Spillway, cuMemFree waits for its context. It happened even without a budget. Such a program must
+// see everything as if the free had waited.
 #include <cstring>
 
 #include "tests/regressions/job.h"
@@ -13,27 +13,24 @@ using simulator::KernelCost;
 using simulator::KernelParameter;
 using simulator::LaunchShape;
 
-// *target = value
 void StoreBody(const LaunchShape&, void* const* arguments) {
   auto* const target = *static_cast<std::uint32_t* const*>(arguments[0]);
   *target = *static_cast<const std::uint32_t*>(arguments[1]);
 }
-// *target = *source
 void CarryBody(const LaunchShape&, void* const* arguments) {
   **static_cast<std::uint32_t* const*>(arguments[0]) =
       **static_cast<const std::uint32_t* const*>(arguments[1]);
 }
-// **target = value
 void FollowBody(const LaunchShape&, void* const* arguments) {
   auto* const* const target = *static_cast<std::uint32_t* const* const*>(arguments[0]);
   **target = *static_cast<const std::uint32_t*>(arguments[1]);
 }
-// *target = address: a kernel leaves an address in memory.
+// *target = address: a kernel stores an address in memory.
 void KeepBody(const LaunchShape&, void* const* arguments) {
   auto* const target = *static_cast<CUdeviceptr* const*>(arguments[0]);
   *target = *static_cast<const CUdeviceptr*>(arguments[1]);
 }
-// About a millisecond of a GPU: work is in flight while the program goes on.
+// About a millisecond of a GPU, so work is in flight while the program continues.
 KernelCost Slow(const LaunchShape&, void* const*) { return {20'000'000'000, 0}; }
 constexpr KernelParameter kStoreParameters[] = {{0, 8}, {8, 4}};
 constexpr KernelParameter kCarryParameters[] = {{0, 8}, {8, 8}};
@@ -83,7 +80,7 @@ class FreeWaitsTest : public JobTest {
   CUdeviceptr buffer_ = 0, other_ = 0, freed_ = 0;
 };
 
-TEST_F(FreeWaitsTest, WhatACopyBringsToTheHostIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, CopyToTheHostIsCompleteAfterAFree) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   ASSERT_EQ(cuMemcpyDtoHAsync(pinned_, buffer_, kBytes, streams_[0]), CUDA_SUCCESS);
@@ -92,7 +89,7 @@ TEST_F(FreeWaitsTest, WhatACopyBringsToTheHostIsThereBehindAFree) {
   EXPECT_EQ(pinned_[kBytes / 4 - 1], 1u);
 }
 
-TEST_F(FreeWaitsTest, WhatAShapedCopyBringsToTheHostIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, ShapedCopyToTheHostIsCompleteAfterAFree) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   CUDA_MEMCPY2D copy{};
@@ -107,7 +104,7 @@ TEST_F(FreeWaitsTest, WhatAShapedCopyBringsToTheHostIsThereBehindAFree) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-TEST_F(FreeWaitsTest, HostMemoryThatACopyReadsMayBeFilledAnewBehindAFree) {
+TEST_F(FreeWaitsTest, SourceOfACopyIsReusableAfterAFree) {
   Begin();
   pinned_[0] = 42;
   Store(buffer_, 41, streams_[0]);
@@ -118,14 +115,14 @@ TEST_F(FreeWaitsTest, HostMemoryThatACopyReadsMayBeFilledAnewBehindAFree) {
   EXPECT_EQ(WordAt(buffer_), 42u);
 }
 
-TEST_F(FreeWaitsTest, WhatAKernelPutsIntoPinnedMemoryIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, KernelsWritesToPinnedMemoryAreCompleteAfterAFree) {
   Begin();
   Store(pinned_, 42, streams_[0]);
   Free();
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-TEST_F(FreeWaitsTest, WhatAKernelPutsIntoRegisteredMemoryIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, KernelsWritesToRegisteredMemoryAreCompleteAfterAFree) {
   Begin();
   static std::uint32_t words[4096];
   ASSERT_EQ(cuMemHostRegister(words, sizeof words, 0), CUDA_SUCCESS);
@@ -134,7 +131,7 @@ TEST_F(FreeWaitsTest, WhatAKernelPutsIntoRegisteredMemoryIsThereBehindAFree) {
   EXPECT_EQ(words[100], 42u);
 }
 
-TEST_F(FreeWaitsTest, WhatAKernelPutsIntoManagedMemoryIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, KernelsWritesToManagedMemoryAreCompleteAfterAFree) {
   Begin();
   CUdeviceptr managed = 0;
   ASSERT_EQ(cuMemAllocManaged(&managed, kMiB, CU_MEM_ATTACH_GLOBAL), CUDA_SUCCESS);
@@ -143,7 +140,7 @@ TEST_F(FreeWaitsTest, WhatAKernelPutsIntoManagedMemoryIsThereBehindAFree) {
   EXPECT_EQ(*reinterpret_cast<std::uint32_t*>(managed), 42u);
 }
 
-TEST_F(FreeWaitsTest, HostMemoryWhoseAddressACopyBroughtIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, WritesByACopiedHostAddressAreCompleteAfterAFree) {
   Begin();
   const CUfunction follow = Kernel(&kFollowImage, "follow");
   const auto address = reinterpret_cast<CUdeviceptr>(pinned_ + 5);
@@ -155,7 +152,7 @@ TEST_F(FreeWaitsTest, HostMemoryWhoseAddressACopyBroughtIsThereBehindAFree) {
   EXPECT_EQ(pinned_[5], 42u);
 }
 
-TEST_F(FreeWaitsTest, HostMemoryWhoseAddressAKernelKeptIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, WritesByAStoredHostAddressAreCompleteAfterAFree) {
   Begin();
   const CUfunction keep = Kernel(&kKeepImage, "keep"), follow = Kernel(&kFollowImage, "follow");
   auto address = reinterpret_cast<CUdeviceptr>(pinned_ + 5);
@@ -169,7 +166,7 @@ TEST_F(FreeWaitsTest, HostMemoryWhoseAddressAKernelKeptIsThereBehindAFree) {
   EXPECT_EQ(pinned_[5], 42u);
 }
 
-TEST_F(FreeWaitsTest, WhatAHostFunctionDoesIsDoneBehindAFree) {
+TEST_F(FreeWaitsTest, HostFunctionIsCompleteAfterAFree) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   const CUhostFn mark = [](void* flag) { *static_cast<int*>(flag) = 42; };
@@ -179,7 +176,7 @@ TEST_F(FreeWaitsTest, WhatAHostFunctionDoesIsDoneBehindAFree) {
   EXPECT_EQ(flag, 42);
 }
 
-TEST_F(FreeWaitsTest, WhatAStreamWritesOrSetsInHostMemoryIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, StreamWritesAndSetsOfHostMemoryAreCompleteAfterAFree) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   const auto words = reinterpret_cast<CUdeviceptr>(pinned_);
@@ -190,7 +187,7 @@ TEST_F(FreeWaitsTest, WhatAStreamWritesOrSetsInHostMemoryIsThereBehindAFree) {
   EXPECT_EQ(pinned_[1], 43u);
 }
 
-TEST_F(FreeWaitsTest, WhatAnArrayBringsToTheHostIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, CopyFromAnArrayToTheHostIsCompleteAfterAFree) {
   Begin();
   CUDA_ARRAY_DESCRIPTOR line{1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
   CUarray array = nullptr;
@@ -202,7 +199,7 @@ TEST_F(FreeWaitsTest, WhatAnArrayBringsToTheHostIsThereBehindAFree) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-TEST_F(FreeWaitsTest, WhatAGraphBringsToTheHostIsThereBehindAFree) {
+TEST_F(FreeWaitsTest, GraphsCopyToTheHostIsCompleteAfterAFree) {
   Begin();
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
@@ -216,7 +213,7 @@ TEST_F(FreeWaitsTest, WhatAGraphBringsToTheHostIsThereBehindAFree) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-TEST_F(FreeWaitsTest, AFreeOfASmallAllocationWaitsToo) {
+TEST_F(FreeWaitsTest, FreeOfASmallAllocationWaitsToo) {
   Begin();
   const CUdeviceptr small = Filled(1024, 1);
   Store(buffer_, 42, streams_[0]);
@@ -225,7 +222,7 @@ TEST_F(FreeWaitsTest, AFreeOfASmallAllocationWaitsToo) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-TEST_F(FreeWaitsTest, WorkFromBeforeTheFirstAllocationIsAwaitedToo) {
+TEST_F(FreeWaitsTest, FreeAwaitsWorkFromBeforeTheFirstAllocation) {
   Start();
   store_ = Kernel(&kStoreImage, "store");
   ASSERT_EQ(cuMemAllocHost(reinterpret_cast<void**>(&pinned_), kBytes), CUDA_SUCCESS);
@@ -236,8 +233,8 @@ TEST_F(FreeWaitsTest, WorkFromBeforeTheFirstAllocationIsAwaitedToo) {
   EXPECT_EQ(pinned_[0], 42u);
 }
 
-// A free in a relaxed capture waits for the work that runs, and leaves the capture alone.
-TEST_F(FreeWaitsTest, AFreeDuringARelaxedCaptureWaits) {
+// A free in a relaxed capture waits for running work and does not disturb the capture.
+TEST_F(FreeWaitsTest, FreeDuringARelaxedCaptureWaits) {
   Begin();
   CUgraph graph = nullptr;
   Store(buffer_, 42, streams_[0]);
@@ -249,7 +246,7 @@ TEST_F(FreeWaitsTest, AFreeDuringARelaxedCaptureWaits) {
   EXPECT_EQ(cuStreamEndCapture(streams_[0], &graph), CUDA_SUCCESS);
 }
 
-TEST_F(FreeWaitsTest, EventsAndStreamsAreReadyBehindAFree) {
+TEST_F(FreeWaitsTest, EventsAndStreamsAreReadyAfterAFree) {
   Begin();
   CUevent begin = nullptr, end = nullptr;
   ASSERT_EQ(cuEventCreate(&begin, 0), CUDA_SUCCESS);
@@ -265,7 +262,7 @@ TEST_F(FreeWaitsTest, EventsAndStreamsAreReadyBehindAFree) {
   EXPECT_GT(milliseconds, 0.1f);
 }
 
-TEST_F(FreeWaitsTest, ElapsedTimesAreKnownBehindAFree) {
+TEST_F(FreeWaitsTest, ElapsedTimesAreKnownAfterAFree) {
   Begin();
   CUevent begin = nullptr, end = nullptr;
   ASSERT_EQ(cuEventCreate(&begin, 0), CUDA_SUCCESS);
@@ -278,7 +275,7 @@ TEST_F(FreeWaitsTest, ElapsedTimesAreKnownBehindAFree) {
   EXPECT_EQ(cuEventElapsedTime(&milliseconds, begin, end), CUDA_SUCCESS);
 }
 
-TEST_F(FreeWaitsTest, WorkOnAnotherStreamFindsWhatWorkBeforeTheFreeMade) {
+TEST_F(FreeWaitsTest, LaterWorkOnAnotherStreamSeesWorkFromBeforeTheFree) {
   Begin();
   Store(buffer_, 41, streams_[0]);
   Store(buffer_, 42, streams_[0]);
@@ -288,7 +285,7 @@ TEST_F(FreeWaitsTest, WorkOnAnotherStreamFindsWhatWorkBeforeTheFreeMade) {
   EXPECT_EQ(WordAt(other_), 42u);
 }
 
-TEST_F(FreeWaitsTest, EventsBehindAFreeComeAfterTheWorkBeforeIt) {
+TEST_F(FreeWaitsTest, EventsAfterAFreeFollowTheWorkBeforeIt) {
   Begin();
   CUevent first = nullptr, second = nullptr;
   ASSERT_EQ(cuEventCreate(&first, 0), CUDA_SUCCESS);
@@ -303,9 +300,9 @@ TEST_F(FreeWaitsTest, EventsBehindAFreeComeAfterTheWorkBeforeIt) {
   EXPECT_GE(milliseconds, 0.0f);
 }
 
-// Work before the free wrote an array's source; the copy out of the array is in no order with it
-// but the free's.
-TEST_F(FreeWaitsTest, CopiesOfArraysFindWhatWorkBeforeTheFreeMade) {
+// Work before the free wrote an array's source. Only the free orders the copy out of the array
+// after it.
+TEST_F(FreeWaitsTest, ArrayCopiesAfterAFreeSeeWorkFromBeforeIt) {
   Begin();
   CUDA_ARRAY_DESCRIPTOR line{1024, 0, CU_AD_FORMAT_UNSIGNED_INT32, 1};
   CUarray array = nullptr;
@@ -325,9 +322,9 @@ TEST_F(FreeWaitsTest, CopiesOfArraysFindWhatWorkBeforeTheFreeMade) {
   EXPECT_EQ(word, 42u);
 }
 
-// Whoever waits for work before the free does not wait for what was enqueued behind it, which may
-// wait for him.
-TEST_F(FreeWaitsTest, QueriesBehindAFreeDoNotWaitForWhatComesAfterIt) {
+// A wait for work before the free must not wait for work after it, because that may wait for the
+// program.
+TEST_F(FreeWaitsTest, QueriesAfterAFreeDoNotWaitForLaterWork) {
   Begin();
   CUevent event = nullptr;
   ASSERT_EQ(cuEventCreate(&event, 0), CUDA_SUCCESS);
@@ -343,7 +340,7 @@ TEST_F(FreeWaitsTest, QueriesBehindAFreeDoNotWaitForWhatComesAfterIt) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWhatComesAfterAFree) {
+TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWorkAfterAFree) {
   Begin();
   Store(other_, 1, streams_[1]);
   Store(buffer_, 42, streams_[0]);
@@ -358,8 +355,8 @@ TEST_F(FreeWaitsTest, OtherStreamsDoNotWaitForWhatComesAfterAFree) {
   EXPECT_EQ(WordAt(other_), 42u);
 }
 
-// What nobody can see is not waited for: that is what a free is cheap for.
-TEST_F(FreeWaitsTest, AFreeReturnsAtOnceWhereNobodyCanTell) {
+// A free does not wait for work whose effects cannot be seen; that makes it cheap.
+TEST_F(FreeWaitsTest, FreeWithoutVisibleWorkReturnsAtOnce) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   const auto before_ns = Statistics("simulated_ns");
@@ -368,8 +365,8 @@ TEST_F(FreeWaitsTest, AFreeReturnsAtOnceWhereNobodyCanTell) {
   EXPECT_EQ(WordAt(buffer_), 42u);
 }
 
-// A copy to the host is waited for, the kernels behind it are not.
-TEST_F(FreeWaitsTest, AFreeWaitsForNoMoreThanWhatShows) {
+// The free waits for the copy to the host, but not for the kernels behind it.
+TEST_F(FreeWaitsTest, FreeWaitsForVisibleWorkOnly) {
   Begin();
   Store(buffer_, 42, streams_[0]);
   ASSERT_EQ(cuMemcpyDtoHAsync(pinned_, buffer_, 4096, streams_[0]), CUDA_SUCCESS);
@@ -383,8 +380,9 @@ TEST_F(FreeWaitsTest, AFreeWaitsForNoMoreThanWhatShows) {
 }
 
 // "This API will not perform any implicit synchronization when the pointer was allocated with
-// cuMemAllocAsync" (cuda.h, cuMemFree): a program may free so while a stream waits for it.
-TEST_F(FreeWaitsTest, AFreeOfPoolMemoryWaitsForNothing) {
+// cuMemAllocAsync" (cuda.h, cuMemFree). A program may use such a free while a stream waits for the
+// program.
+TEST_F(FreeWaitsTest, FreeOfPoolMemoryDoesNotWait) {
   Begin();
   CUdeviceptr pooled = 0;
   ASSERT_EQ(cuMemAllocAsync(&pooled, kBytes, streams_[1]), CUDA_SUCCESS);

@@ -1,6 +1,6 @@
-// Without a budget what a program had freed stayed in the job's pool for good, and a program of
-// many sizes held the sum of all their peaks: other processes on the device were refused what bare
-// they would have got.
+// Without a budget, freed memory stayed in the job's pool for good. A program of many sizes held
+// the sum of all their peaks. Other processes on the device were refused memory that they get
+// without Spillway.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kKeptBytes = 64 * kMiB;
 constexpr size_t kBusyBytes = 256 * kMiB;
-constexpr size_t kRounding = 8 * kMiB;  // memory is made of chunks
+constexpr size_t kRounding = 8 * kMiB;  // the size of chunks
 
 class GivenBackTest : public JobTest {
  protected:
@@ -28,7 +28,7 @@ class GivenBackTest : public JobTest {
   }
 };
 
-TEST_F(GivenBackTest, FreedMemoryIsTheDevicesAgain) {
+TEST_F(GivenBackTest, FreedMemoryReturnsToTheDevice) {
   const size_t before = Held();
   const auto buffers = FilledBuffers(32, 32 * kMiB);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -46,7 +46,7 @@ simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) {
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow", Nothing, Slow, 1, kPointer);
 
-TEST_F(GivenBackTest, WhatWasBusyWhenItWasFreedGoesBackAtTheNextWait) {
+TEST_F(GivenBackTest, BusyFreedMemoryIsReleasedAtTheNextWait) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const size_t before = Held();
   auto buffers = FilledBuffers(16, 32 * kMiB);
@@ -63,9 +63,9 @@ TEST_F(GivenBackTest, WhatWasBusyWhenItWasFreedGoesBackAtTheNextWait) {
   EXPECT_LE(Held(), before + kKeptBytes);
 }
 
-// An iteration gives back at its end what the next one takes: that is created a second time, and
-// then kept.
-TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
+// Each iteration frees at its end the memory that the next one takes. It is created a second time,
+// and then kept.
+TEST_F(GivenBackTest, MemoryReusedByEachIterationIsKept) {
   const auto iterate = [] {
     FreeAll(FilledBuffers(32, 32 * kMiB));
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -76,10 +76,10 @@ TEST_F(GivenBackTest, WhatEachIterationTakesAgainIsKept) {
   EXPECT_EQ(Calls(), calls);
 }
 
-// Each buffer is freed behind a kernel that still uses it, so that the next one, of another size,
-// is created beside it. That counted as not missed: ResNet-50 gave its memory back and created it
-// anew in every step, 2.5 times as slow as bare.
-TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceCreatesNothingInTheEnd) {
+// Each buffer is freed while a kernel still uses it, so the next one, of another size, is created
+// beside it. That did not count as a lack. ResNet-50 released its memory and created it anew in
+// every step, and took 2.5 times as long as without Spillway.
+TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceStopsCreatingMemory) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const auto iterate = [&] {
     for (size_t mib = 16; mib <= 256; mib += 16) {
@@ -96,7 +96,7 @@ TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceCreatesNothingInTheEnd) {
   EXPECT_EQ(Statistics("vmm_creates"), creates);
 }
 
-TEST_F(GivenBackTest, WhatIsKeptGoesBackWhenNothingTakesItAnyMore) {
+TEST_F(GivenBackTest, KeptMemoryIsReleasedOnceUnused) {
   const size_t before = Held();
   for (int i = 0; i < 4; ++i) FreeAll(FilledBuffers(32, 32 * kMiB));
   EXPECT_GE(Held(), before + 1024 * kMiB);
@@ -113,7 +113,7 @@ TEST_F(GivenBackTest, ProgramOfManySizesHoldsLittleMoreThanItsPeak) {
             before + 9 * 80 * kMiB + kKeptBytes + kBusyBytes + kRounding);
 }
 
-TEST_F(GivenBackTest, SmallAllocationsGoBackToo) {
+TEST_F(GivenBackTest, SmallAllocationsAreReleasedToo) {
   const size_t before = Held();
   std::vector<CUdeviceptr> small(1024);
   for (CUdeviceptr& address : small) address = Filled(512 << 10, 1);
@@ -126,7 +126,7 @@ TEST_F(GivenBackTest, SmallAllocationsGoBackToo) {
   EXPECT_LE(Held(), before + 2 * kKeptBytes);
 }
 
-TEST_F(GivenBackTest, TheBytesAreRightThroughout) {
+TEST_F(GivenBackTest, BytesAreRightThroughout) {
   for (unsigned int round = 0; round < 6; ++round) {
     const size_t bytes = (10 + 14 * round) * kMiB;
     const CUdeviceptr kept = Filled(bytes, round);

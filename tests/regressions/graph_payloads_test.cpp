@@ -1,4 +1,4 @@
-// Graphs whose copies bring addresses from the host, and copies that are switched off.
+// Graphs whose copies bring addresses from the host, and graphs with disabled copies.
 #include <sys/mman.h>
 
 #include <cstring>
@@ -9,7 +9,7 @@ namespace spillway::regressions {
 namespace {
 using simulator::KernelParameter;
 using simulator::LaunchShape;
-// Adds one to the first words of the buffer that the table's first pointer leads to.
+// Adds one to the first words of the buffer behind the table's first pointer.
 void FollowBody(const LaunchShape&, void* const* arguments) {
   auto* const* const table = *static_cast<std::uint32_t* const* const*>(arguments[0]);
   for (int i = 0; i < 1024; ++i) table[0][i] += 1;
@@ -17,7 +17,6 @@ void FollowBody(const LaunchShape&, void* const* arguments) {
 constexpr KernelParameter kOne[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kFollowImage, "follow", FollowBody, nullptr, 1, kOne);
 
-// What a host function writes where.
 struct Fill {
   void* host = nullptr;
   CUdeviceptr next = 0;
@@ -73,9 +72,9 @@ class GraphPayloadsTest : public JobTest {
   CUstream stream_ = nullptr;
 };
 
-// What a graph's copy brings was looked at only after the launch: the graph's kernel followed it to
-// memory that was away.
-TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopied) {
+// A graph's copied bytes were scanned only after the launch: the graph's kernel followed them to
+// evicted memory.
+TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsAddressesThatTheGraphCopied) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
   const auto buffers = FilledBuffers(8, 8 * kMiB);
@@ -94,9 +93,9 @@ TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopied) {
   for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 1)) << i;
 }
 
-// The same in a job that many launches had proven harmless, after which what is evicted is not
-// parked any more.
-TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopiedWhenProven) {
+// The same in a job that many launches have proven harmless, so evicted memory is not parked any
+// more.
+TEST_F(GraphPayloadsTest, KernelOfAProvenJobsGraphFollowsCopiedAddresses) {
   Begin();
   const auto buffers = FilledBuffers(10, 8 * kMiB);
   const CUdeviceptr table = Filled(4 * kMiB, 0);
@@ -114,9 +113,9 @@ TEST_F(GraphPayloadsTest, KernelOfAGraphFollowsWhatTheGraphCopiedWhenProven) {
     }
 }
 
-// The host memory of a copy that is switched off may be gone. It was read at each launch, and the
-// program crashed.
-TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
+// The host memory of a disabled copy may be freed. It was read at each launch, and the program
+// crashed.
+TEST_F(GraphPayloadsTest, DisabledCopyIsNotScanned) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
   const CUdeviceptr buffer = Filled(4 * kMiB, 5);
@@ -133,9 +132,9 @@ TEST_F(GraphPayloadsTest, SwitchedOffCopyIsNotLookedAt) {
   EXPECT_TRUE(IsAll(buffer, 4096, 6));
 }
 
-// Host to first, first to second, and so on; the nodes are made last one first, so that no other
-// order but the edges' tells.
-TEST_F(GraphPayloadsTest, CopyOfACopyBringsItsAddresses) {
+// Host to first, first to second, and so on. The nodes are created in reverse, so only the edges
+// give the order.
+TEST_F(GraphPayloadsTest, AddressesFollowChainedCopies) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
   const CUdeviceptr target = Filled(8 * kMiB, 5);
@@ -160,8 +159,8 @@ TEST_F(GraphPayloadsTest, CopyOfACopyBringsItsAddresses) {
   EXPECT_TRUE(IsAll(target, 4096, 6));
 }
 
-// The set was taken for the last word on what the table holds, though the copy came after it.
-TEST_F(GraphPayloadsTest, CopyAfterASetBringsItsAddresses) {
+// The set was taken as the table's final content, though the copy came after it.
+TEST_F(GraphPayloadsTest, AddressesOfACopyAfterASetAreFollowed) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();
   const CUdeviceptr target = Filled(8 * kMiB, 5);
@@ -186,7 +185,7 @@ TEST_F(GraphPayloadsTest, CopyAfterASetBringsItsAddresses) {
   EXPECT_TRUE(IsAll(target, 4096, 6));
 }
 
-// A host node fills the pinned buffer after the launch has looked at it.
+// A host node fills the pinned buffer after the launch has scanned it.
 TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
   Begin();
   const auto buffers = FilledBuffers(10, 8 * kMiB);
@@ -220,8 +219,7 @@ TEST_F(GraphPayloadsTest, PayloadThatAHostNodeFillsIsNotTrusted) {
   for (unsigned i = 0; i < buffers.size(); ++i) EXPECT_TRUE(IsAll(buffers[i], 4096, i + 30)) << i;
 }
 
-// What a module's variable held was brought to the device for every launch after the module was
-// gone.
+// After a module was unloaded, the memory behind its variable was still restored for every launch.
 TEST_F(GraphPayloadsTest, VariableOfAnUnloadedModuleLeadsNowhere) {
   setenv("SPILLWAY_PARK", "off", 1);
   Begin();

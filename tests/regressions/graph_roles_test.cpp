@@ -1,7 +1,7 @@
-// What a graph does to memory is the union over its nodes. The claims of a graph's copies and sets
-// were taken for those of the whole launch: memory that a kernel of the graph wrote was dropped as
-// unchanged since a copy node read it, and memory that a kernel read came back without its bytes
-// since a set or copy node overwrote it later.
+// A graph's effect on memory is the union over its nodes. The claims of a graph's copies and sets
+// were applied to the whole launch. Memory that a kernel of the graph wrote was dropped as
+// unchanged, because a copy node read it. Memory that a kernel read was restored without its bytes,
+// because a set or copy node overwrote it later.
 #include <string>
 
 #include "tests/regressions/job.h"
@@ -15,7 +15,6 @@ using simulator::LaunchShape;
 constexpr size_t kBytes = 8 * kMiB;
 constexpr std::uint64_t kWords = kBytes / 4;
 
-// to[i] += from[i] + value
 void AddBody(const LaunchShape&, void* const* arguments) {
   auto* const to = *static_cast<std::uint32_t* const*>(arguments[0]);
   const auto* const from = *static_cast<const std::uint32_t* const*>(arguments[1]);
@@ -25,14 +24,14 @@ void AddBody(const LaunchShape&, void* const* arguments) {
 constexpr KernelParameter kAddParameters[] = {{0, 8}, {8, 8}, {16, 4}};
 SPILLWAY_ONE_KERNEL(kAddImage, "add", AddBody, nullptr, 3, kAddParameters);
 
-// Ways in which programs come to an executable graph.
+// Ways in which programs get an executable graph.
 enum class Way { kAsItIs, kCloned, kNested, kUpdated };
 std::string NameOf(const testing::TestParamInfo<Way>& info) {
   static const char* const names[] = {"AsItIs", "Cloned", "Nested", "Updated"};
   return names[static_cast<int>(info.param)];
 }
 
-// Without parking: memory that a launch should have and has not is a fault, and not only slow.
+// Without parking: a launch whose memory is missing faults, instead of just being slow.
 class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
  protected:
   void SetUp() override {
@@ -128,7 +127,7 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
     ASSERT_EQ(cuGraphLaunch(step_, stream_), CUDA_SUCCESS);
     ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
-  // Uses so much other memory that everything of before leaves the device.
+  // Uses so much other memory that all earlier memory is evicted.
   static void PushOut() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -154,8 +153,8 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
   size_t Count() const { return last_ ? 1 : 0; }
 };
 
-// The copy made all of A count as read only: A ended at 5 where 60 is right.
-TEST_P(GraphRolesTest, WhatAKernelWritesAndACopyReadsKeepsTheKernelsBytes) {
+// The copy made all of A count as read only: A ended as 5 instead of 60.
+TEST_P(GraphRolesTest, BufferWrittenByAKernelAndReadByACopyKeepsItsBytes) {
   AddKernel(a_, 0, 5);
   AddCopy(CopyParams(b_, a_));
   Instantiate();
@@ -164,7 +163,7 @@ TEST_P(GraphRolesTest, WhatAKernelWritesAndACopyReadsKeepsTheKernelsBytes) {
   EXPECT_TRUE(IsAll(b_, kBytes, 60));
 }
 
-TEST_P(GraphRolesTest, WhatAKernelWritesBehindTheCopyThatReadsItKeepsTheKernelsBytes) {
+TEST_P(GraphRolesTest, BufferWrittenByAKernelAfterACopyReadsItKeepsItsBytes) {
   AddCopy(CopyParams(b_, a_));
   AddKernel(a_, 0, 5);
   Instantiate();
@@ -173,7 +172,7 @@ TEST_P(GraphRolesTest, WhatAKernelWritesBehindTheCopyThatReadsItKeepsTheKernelsB
   EXPECT_TRUE(IsAll(b_, kBytes, 55));
 }
 
-TEST_P(GraphRolesTest, WordsThatABatchOfOperationsWritesStayWrittenBesideACopyThatReadsThem) {
+TEST_P(GraphRolesTest, WordsWrittenByABatchStayWrittenBesideACopyThatReadsThem) {
   AddCopy(CopyParams(b_, a_));
   AddWordWrite(a_ + 64, 7);
   Instantiate();
@@ -182,8 +181,8 @@ TEST_P(GraphRolesTest, WordsThatABatchOfOperationsWritesStayWrittenBesideACopyTh
   EXPECT_TRUE(IsAll(b_ + 64, 4, 7));
 }
 
-// The set made all of C count as overwritten: the kernel before it read what happened to be there.
-TEST_P(GraphRolesTest, WhatAKernelReadsBeforeASetIsThere) {
+// The set made all of C count as overwritten: the kernel before it read arbitrary bytes.
+TEST_P(GraphRolesTest, BufferReadByAKernelBeforeASetIsRestored) {
   AddKernel(a_, c_, 0);
   AddSet(c_, 10);
   Instantiate();
@@ -192,7 +191,7 @@ TEST_P(GraphRolesTest, WhatAKernelReadsBeforeASetIsThere) {
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
 
-TEST_P(GraphRolesTest, WhatAKernelReadsBeforeACopyFromTheHostIsThere) {
+TEST_P(GraphRolesTest, BufferReadByAKernelBeforeACopyFromTheHostIsRestored) {
   const std::vector<std::uint32_t> words(kWords, 10);
   AddKernel(a_, c_, 0);
   AddCopy(CopyParams(c_, 0, words.data()));
@@ -202,7 +201,7 @@ TEST_P(GraphRolesTest, WhatAKernelReadsBeforeACopyFromTheHostIsThere) {
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
 
-TEST_P(GraphRolesTest, WhatACopyToTheHostReadsBeforeASetIsThere) {
+TEST_P(GraphRolesTest, BufferReadByACopyToTheHostBeforeASetIsRestored) {
   std::vector<std::uint32_t> words(kWords, 1);
   AddCopy(CopyParams(0, c_, nullptr, words.data()));
   AddSet(c_, 10);
@@ -212,7 +211,7 @@ TEST_P(GraphRolesTest, WhatACopyToTheHostReadsBeforeASetIsThere) {
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
 
-TEST_P(GraphRolesTest, ABatchOfOperationsThatWritesAWordBesideASetOfTheWholeLeavesBoth) {
+TEST_P(GraphRolesTest, BatchWritesAndASetOfTheWholeBufferBothTakeEffect) {
   AddSet(c_, 10);
   AddWordWrite(c_ + 64, 7);
   Instantiate();
@@ -229,7 +228,7 @@ INSTANTIATE_TEST_SUITE_P(Ways, GraphRolesTest,
 class ChangedGraphRolesTest : public GraphRolesTest {};
 
 // The kernel used other memory when the graph was instantiated.
-TEST_P(ChangedGraphRolesTest, AChangedKernelWritesWhatACopyReads) {
+TEST_P(ChangedGraphRolesTest, ChangedKernelWritesABufferThatACopyReads) {
   const CUgraphNode kernel = AddKernel(c_, 0, 1);
   AddCopy(CopyParams(b_, a_));
   Instantiate();
@@ -243,7 +242,7 @@ TEST_P(ChangedGraphRolesTest, AChangedKernelWritesWhatACopyReads) {
   EXPECT_TRUE(IsAll(c_, kBytes, 4));
 }
 
-TEST_P(ChangedGraphRolesTest, AChangedSetOverwritesWhatAKernelReads) {
+TEST_P(ChangedGraphRolesTest, ChangedSetOverwritesABufferThatAKernelReads) {
   AddKernel(a_, c_, 0);
   const CUgraphNode set = AddSet(b_, 10);
   Instantiate();
@@ -254,8 +253,8 @@ TEST_P(ChangedGraphRolesTest, AChangedSetOverwritesWhatAKernelReads) {
   EXPECT_TRUE(IsAll(a_, kBytes, 3 + 3 + 10));
 }
 
-// Whether a node runs may change between launches; a disabled one claims nothing.
-TEST_P(ChangedGraphRolesTest, ASwitchedKernelWritesWhatACopyReadsWhileItIsOn) {
+// Nodes may be enabled and disabled between launches; a disabled one claims nothing.
+TEST_P(ChangedGraphRolesTest, EnabledKernelWritesABufferThatACopyReads) {
   const CUgraphNode kernel = AddKernel(a_, 0, 5);
   const CUgraphNode copy = AddCopy(CopyParams(b_, a_));
   Instantiate();
@@ -272,11 +271,11 @@ TEST_P(ChangedGraphRolesTest, ASwitchedKernelWritesWhatACopyReadsWhileItIsOn) {
 
 INSTANTIATE_TEST_SUITE_P(Changes, ChangedGraphRolesTest, testing::Values(Way::kAsItIs), NameOf);
 
-// What no node writes still keeps its copy on the host, and what a lone set overwrites does not
-// come back.
+// Memory that no node writes keeps its host copy, and memory that only a set overwrites is not
+// restored.
 class SparedGraphRolesTest : public GraphRolesTest {};
 
-TEST_P(SparedGraphRolesTest, MemoryThatTheGraphOnlyReadsLeavesWithoutACopy) {
+TEST_P(SparedGraphRolesTest, MemoryThatTheGraphOnlyReadsIsEvictedWithoutACopy) {
   AddCopy(CopyParams(c_, a_));
   Instantiate();
   ReplayAndPushOut(1);
@@ -286,7 +285,7 @@ TEST_P(SparedGraphRolesTest, MemoryThatTheGraphOnlyReadsLeavesWithoutACopy) {
   EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes) << "of C alone";
 }
 
-TEST_P(SparedGraphRolesTest, MemoryThatALoneSetOverwritesDoesNotComeBack) {
+TEST_P(SparedGraphRolesTest, MemoryThatOnlyASetOverwritesIsNotRestored) {
   AddSet(a_, 4);
   Instantiate();
   PushOut();

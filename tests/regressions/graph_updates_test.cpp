@@ -1,6 +1,6 @@
-// An executable graph whose nodes are switched off, and that is updated from another graph: what is
-// switched off stays so, and is still named by the first graph. The set node of the other graph was
-// taken for one that runs: memory that "it overwrites whole" came back without its bytes.
+// An executable graph with disabled nodes is updated from another graph. Disabled nodes stay
+// disabled, and are still identified by the first graph's nodes. The other graph's set node counted
+// as enabled: memory that "it overwrites whole" was restored without its bytes.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -9,7 +9,7 @@ namespace {
 constexpr size_t kBytes = 8 * kMiB;
 constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
 
-// Without parking: what a launch should have and has not shows at once.
+// Without parking: a launch whose memory is missing faults at once.
 class GraphUpdatesTest : public JobTest {
  protected:
   void SetUp() override {
@@ -51,7 +51,7 @@ class GraphUpdatesTest : public JobTest {
   std::vector<CUdeviceptr> others_;
 };
 
-TEST_F(GraphUpdatesTest, NodeThatIsOffStaysOffWhenTheGraphIsUpdated) {
+TEST_F(GraphUpdatesTest, DisabledNodeStaysDisabledAcrossAnUpdate) {
   Instantiate();
   Switch(false);
   Update();
@@ -59,7 +59,7 @@ TEST_F(GraphUpdatesTest, NodeThatIsOffStaysOffWhenTheGraphIsUpdated) {
   EXPECT_TRUE(IsAll(buffer_, kBytes, 8));
 }
 
-TEST_F(GraphUpdatesTest, NodeIsSwitchedOffAfterTheGraphWasUpdated) {
+TEST_F(GraphUpdatesTest, NodeIsDisabledAfterAnUpdate) {
   Instantiate();
   Update();
   Switch(false);
@@ -67,7 +67,7 @@ TEST_F(GraphUpdatesTest, NodeIsSwitchedOffAfterTheGraphWasUpdated) {
   EXPECT_TRUE(IsAll(buffer_, kBytes, 8));
 }
 
-TEST_F(GraphUpdatesTest, NodeThatIsOnAgainSetsWhatTheUpdateSaid) {
+TEST_F(GraphUpdatesTest, ReenabledNodeUsesTheUpdatedParameters) {
   Instantiate();
   Switch(false);
   Update();

@@ -1,5 +1,5 @@
-// Captures and graphs under a small budget: what graphs name moves between their launches and is
-// there for each.
+// Captures and graphs under a small budget: a graph's memory moves between its launches and is
+// resident for each.
 #include <atomic>
 #include <thread>
 
@@ -12,14 +12,13 @@ using simulator::KernelCost;
 using simulator::KernelParameter;
 using simulator::LaunchShape;
 
-// words[i] += value
 void AddBody(const LaunchShape&, void* const* arguments) {
   auto* const words = *static_cast<std::uint32_t* const*>(arguments[0]);
   const auto value = *static_cast<const std::uint32_t*>(arguments[1]);
   const auto count = *static_cast<const std::uint64_t*>(arguments[2]);
   for (std::uint64_t i = 0; i < count; ++i) words[i] += value;
 }
-// About a millisecond of a GPU: work is in flight while the program goes on.
+// About a millisecond of a GPU, so work is in flight while the program continues.
 KernelCost AddCost(const LaunchShape&, void* const*) { return {20'000'000'000, 0}; }
 constexpr KernelParameter kAddParameters[] = {{0, 8}, {8, 4}, {16, 8}};
 SPILLWAY_ONE_KERNEL(kAddImage, "add", AddBody, AddCost, 3, kAddParameters);
@@ -27,7 +26,7 @@ SPILLWAY_ONE_KERNEL(kAddImage, "add", AddBody, AddCost, 3, kAddParameters);
 constexpr size_t kBytes = 8 * kMiB;
 constexpr std::uint64_t kWords = kBytes / 4;
 
-// Without parking: memory that a launch should have and has not is a fault, and not only slow.
+// Without parking: a launch whose memory is missing faults, instead of just being slow.
 class GraphsTest : public JobTest {
  protected:
   void SetUp() override {
@@ -40,7 +39,7 @@ class GraphsTest : public JobTest {
     ASSERT_EQ(cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   }
 
-  // The fills of FilledBuffers are in the legacy stream, which the others do not wait for.
+  // FilledBuffers fills in the legacy stream, for which the other streams do not wait.
   static std::vector<CUdeviceptr> ReadyBuffers(int count) {
     const auto buffers = FilledBuffers(count, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -70,7 +69,7 @@ class GraphsTest : public JobTest {
     EXPECT_EQ(cuGraphLaunch(executable, stream_), CUDA_SUCCESS);
     EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
-  // Uses so much other memory that everything of before leaves the device.
+  // Uses so much other memory that all earlier memory is evicted.
   static void PushOut() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -123,7 +122,7 @@ class GraphsTest : public JobTest {
   void* pointers_[3] = {&words_, &value_, &count_};
 };
 
-// Captured memory used to stay for ever: the second graph's buffers found no room.
+// Captured memory used to stay for ever, so the second graph's buffers did not fit.
 TEST_F(GraphsTest, GraphsThatTogetherExceedTheBudgetTakeTurns) {
   Begin();
   const auto buffers = ReadyBuffers(15);
@@ -142,7 +141,7 @@ TEST_F(GraphsTest, GraphsThatTogetherExceedTheBudgetTakeTurns) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// A launch uses its memory until it is complete: what is wanted meanwhile takes other memory.
+// A launch uses its memory until it is complete; allocations meanwhile take other memory.
 TEST_F(GraphsTest, LaunchInFlightKeepsItsMemory) {
   Begin();
   const auto buffers = ReadyBuffers(4);
@@ -157,7 +156,7 @@ TEST_F(GraphsTest, LaunchInFlightKeepsItsMemory) {
     EXPECT_TRUE(IsAll(buffers[i], kBytes, 80 + static_cast<unsigned>(i)));
 }
 
-TEST_F(GraphsTest, BuffersOfACaptureLeaveAndComeBackForTheLaunch) {
+TEST_F(GraphsTest, BuffersOfACaptureAreEvictedAndRestoredForTheLaunch) {
   Begin();
   const auto buffers = ReadyBuffers(2);
   const CUgraph graph = Captured([&] {
@@ -178,9 +177,9 @@ TEST_F(GraphsTest, BuffersOfACaptureLeaveAndComeBackForTheLaunch) {
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
 }
 
-// Peers' case T18 (torch_memory_saver#88, sglang#40648 and what U37 of reference/peers.md
-// collects): allocating, freeing and asking during a capture synchronises nothing, and a graph's
-// buffers hold their bytes until it is destroyed.
+// Peers' case T18 (torch_memory_saver#88, sglang#40648 and U37 of reference/peers.md). Allocating,
+// freeing and querying during a capture synchronise nothing, and a graph's buffers keep their bytes
+// until it is destroyed.
 TEST_F(GraphsTest, PeersT18CaptureWithAllocationsFreesAndQueries) {
   Begin();
   const auto buffers = ReadyBuffers(6);
@@ -208,8 +207,7 @@ TEST_F(GraphsTest, PeersT18CaptureWithAllocationsFreesAndQueries) {
   ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
 }
 
-// What was freed while a capture went on served nobody else, and the job ran out of memory in the
-// end.
+// Memory freed during a capture served no other allocation, and the job finally ran out of memory.
 TEST_F(GraphsTest, MemoryFreedDuringACaptureIsUsedAgain) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Begin();
@@ -228,8 +226,7 @@ TEST_F(GraphsTest, MemoryFreedDuringACaptureIsUsedAgain) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 1));
 }
 
-// While one thread captures, another one works with more memory than the budget: its evictions go
-// on.
+// While one thread captures, another one uses more memory than the budget: its evictions continue.
 TEST_F(GraphsTest, OtherThreadsEvictWhileOneCaptures) {
   Begin();
   const auto buffers = ReadyBuffers(4);
@@ -265,11 +262,11 @@ TEST_F(GraphsTest, OtherThreadsEvictWhileOneCaptures) {
   other.join();
   size_t nodes = 0;
   ASSERT_EQ(cuGraphGetNodes(graph, nullptr, &nodes), CUDA_SUCCESS);
-  ASSERT_EQ(nodes % 4, 1u);  // nothing of ours, or of the other thread's, is in the graph
+  ASSERT_EQ(nodes % 4, 1u);  // nothing of Spillway's or the other thread's is in the graph
 }
 
-// A stream with work in flight joins a capture; its memory is wanted then. Nothing may be recorded
-// on it any more.
+// A stream with work in flight joins a capture, and then its memory is needed. No event may be
+// recorded on it any more.
 TEST_F(GraphsTest, WorkOfAStreamThatJoinedACaptureIsAwaited) {
   Begin();
   const auto buffers = ReadyBuffers(3);
@@ -319,7 +316,7 @@ TEST_F(GraphsTest, UpdatedGraphNamesOtherMemory) {
   }
 }
 
-TEST_F(GraphsTest, NodesAreMadeAndChangedForMemoryThatIsAway) {
+TEST_F(GraphsTest, NodesAreCreatedAndChangedForEvictedMemory) {
   Begin();
   const auto buffers = ReadyBuffers(6);
   PushOut();
@@ -407,7 +404,7 @@ TEST_F(GraphsTest, MemoryNodesCountAgainstTheBudget) {
   for (size_t b = 1; b < 6; ++b)
     EXPECT_TRUE(IsAll(buffers[b], kBytes, 3 + static_cast<unsigned>(b)));
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
-  // With the graph its memory goes: a call can use the whole budget again.
+  // The memory is released with the graph: a call can use the whole budget again.
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
   const CUdeviceptr large = Allocated(60 * kMiB);
   EXPECT_EQ(cuMemsetD8(large, 1, 60 * kMiB), CUDA_SUCCESS);
@@ -429,7 +426,7 @@ TEST_F(GraphsTest, MemoryNodesBeyondTheBudgetAreRefused) {
 }
 
 // One launch needs all its memory at once.
-TEST_F(GraphsTest, GraphBeyondTheBudgetIsRefusedAndTheJobGoesOn) {
+TEST_F(GraphsTest, GraphBeyondTheBudgetIsRefusedAndTheJobContinues) {
   Begin();
   const auto buffers = ReadyBuffers(10);
   const CUgraphExec step = Instantiated(Captured([&] {
@@ -439,7 +436,7 @@ TEST_F(GraphsTest, GraphBeyondTheBudgetIsRefusedAndTheJobGoesOn) {
   for (size_t i = 0; i < 10; ++i) EXPECT_TRUE(IsAll(buffers[i], kBytes, static_cast<unsigned>(i)));
 }
 
-// A freed address among a graph's parameters is no error as long as no kernel follows it.
+// A freed address among a graph's parameters is harmless while no kernel follows it.
 TEST_F(GraphsTest, GraphThatCarriesAFreedAddressLaunches) {
   Begin();
   const auto buffers = ReadyBuffers(2);
@@ -453,8 +450,8 @@ TEST_F(GraphsTest, GraphThatCarriesAFreedAddressLaunches) {
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 4));
 }
 
-// A graph launched into a capture is written down; the outer graph's launch needs the memory of
-// both.
+// A graph launched into a capture becomes a child node; the outer graph's launch needs the memory
+// of both.
 TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
   Begin();
   const auto buffers = ReadyBuffers(2);
@@ -469,8 +466,8 @@ TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 4));
 }
 
-// The capture was counted for ever. While one goes on, a free does not wait for the work enqueued
-// before it.
+// The capture of a destroyed stream counted for ever, and during a capture a free does not wait for
+// earlier work.
 TEST_F(GraphsTest, CaptureOfADestroyedStreamIsOver) {
   setenv("SPILLWAY_PARK", "host", 1);
   Start();

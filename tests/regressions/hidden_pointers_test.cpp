@@ -1,10 +1,10 @@
-// Programs whose kernels find addresses where no call shows them lost writes: a device variable
-// that a kernel had set, and tables in memory of the host's that kernels read where it is. The
-// memory behind them looked unused, so its copy on the host counted as good (8 came back where 20
-// is right), or its mapping was gone (an illegal address).
+// Kernels find addresses that no call shows: a device variable that a kernel has set, and tables in
+// host memory that kernels read in place. Programs with such kernels lost writes. The memory behind
+// the addresses looked unused. So its host copy counted as valid (8 came back instead of 20), or
+// its mapping was gone (an illegal address).
 //
-// Each program adds to a buffer through a hidden pointer, long after its job counts as proven;
-// between, the buffer is only read by calls that name it, and pushed out by others.
+// Each program adds to a buffer through a hidden pointer, long after its job counts as proven.
+// Otherwise, calls that name the buffer only read it, and other buffers evict it.
 #include "simulator/kernels/module_elf.h"
 #include "tests/regressions/job.h"
 
@@ -22,8 +22,7 @@ constexpr int kOthers = 12;  // 96 MiB beside the buffer, of a budget of 64
 constexpr std::uint32_t kFirst = 8;
 constexpr int kAdditions = 12;
 
-// Device variables: `slot` holds an address; `way` leads to it from the beginning, by its
-// initialiser.
+// Device variables: `slot` holds an address; the initialiser of `way` points to `slot`.
 std::uint32_t* slot = nullptr;
 std::uint32_t** way = &slot;
 
@@ -101,13 +100,13 @@ class HiddenPointersTest : public JobTest {
       EXPECT_EQ(Launch(Function("touch"), nullptr, parameters), CUDA_SUCCESS);
     }
   }
-  // Evictions, new kernels no more, and launches enough for a full scan: whatever counts as
-  // harmless does so from here on.
+  // Evictions, no new kernels, and enough launches for a full scan: from here on the job counts as
+  // proven.
   void Settle() {
     for (int i = 0; i < 8; ++i) TouchOthers();
   }
-  // Brings the buffer to the device by calls that only read it, adds to it behind everybody's back,
-  // pushes it out.
+  // Restores the buffer by calls that only read it, adds to it through the hidden pointer, and
+  // evicts it.
   void AddInRounds(CUfunction add, void** parameters) {
     for (int i = 0; i < kAdditions; ++i) {
       EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
@@ -116,7 +115,7 @@ class HiddenPointersTest : public JobTest {
     }
     EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
   }
-  // The same with the buffer pushed out before: it is away when the kernel comes.
+  // The same with the buffer evicted before the kernel runs.
   void AddWhenAway(CUfunction add, void** parameters) {
     for (int i = 0; i < kAdditions; ++i) {
       EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
@@ -166,7 +165,7 @@ TEST_F(HiddenPointersTest, DeviceVariableSetByAKernel) {
   AddInRounds(Function("add_by_slot"), nullptr);
 }
 
-TEST_F(HiddenPointersTest, DeviceVariableSetByAKernelWhileTheBufferIsAway) {
+TEST_F(HiddenPointersTest, DeviceVariableSetByAKernelWhileTheBufferIsEvicted) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
   Settle();
@@ -180,7 +179,7 @@ TEST_F(HiddenPointersTest, DeviceVariableSetWhenTheJobIsProven) {
   AddInRounds(Function("add_by_slot"), nullptr);
 }
 
-TEST_F(HiddenPointersTest, DeviceVariableSetByWayOfAnInitialiser) {
+TEST_F(HiddenPointersTest, DeviceVariableSetThroughAnInitialiser) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set_by_way"), nullptr, parameters), CUDA_SUCCESS);
   Settle();
@@ -212,9 +211,9 @@ TEST_F(HiddenPointersTest, DeviceVariableOfALibrary) {
   AddInRounds(reinterpret_cast<CUfunction>(add), nullptr);
 }
 
-// Nobody can find the address; but while the buffer is on the device what is written there must not
-// be lost.
-TEST_F(HiddenPointersTest, AddressThatAKernelKeepsInAFormOfItsOwn) {
+// No scan can find such an address, but writes through it must not be lost while the buffer is
+// resident.
+TEST_F(HiddenPointersTest, AddressThatAKernelStoresEncoded) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set_masked"), nullptr, parameters), CUDA_SUCCESS);
   Settle();
@@ -233,7 +232,7 @@ TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHost) {
   AddThroughTable(table);
 }
 
-TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHostWhileTheBufferIsAway) {
+TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHostWhileTheBufferIsEvicted) {
   const CUdeviceptr table = PinnedTable();
   HostWrites(table, buffer_);
   AddThroughTableWhenAway(table);
@@ -246,7 +245,7 @@ TEST_F(HiddenPointersTest, PinnedTableWrittenByAKernel) {
   AddThroughTable(table);
 }
 
-TEST_F(HiddenPointersTest, PinnedTableThatACopyFillsBehindAKernelThatIsStillAtWork) {
+TEST_F(HiddenPointersTest, PinnedTableFilledByACopyBehindARunningKernel) {
   const CUdeviceptr table = PinnedTable(), source = Allocated(4096);
   EXPECT_EQ(cuMemcpyHtoD(source, &buffer_, sizeof buffer_), CUDA_SUCCESS);
   Settle();
@@ -274,7 +273,7 @@ TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHost) {
   AddThroughTable(table);
 }
 
-TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHostWhileTheBufferIsAway) {
+TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHostWhileTheBufferIsEvicted) {
   const CUdeviceptr table = ManagedTable();
   HostWrites(table, buffer_);
   AddThroughTableWhenAway(table);

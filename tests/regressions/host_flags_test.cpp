@@ -1,5 +1,4 @@
-// Streams that wait for a word which the program writes, while the job has more memory than its
-// budget.
+// Streams that wait for a word from the program, in a job with more memory than its budget.
 #include <chrono>
 
 #include "tests/regressions/job.h"
@@ -12,7 +11,6 @@ using simulator::LaunchShape;
 
 constexpr size_t kBytes = 8 * kMiB;
 
-// words[i] += 1, for the first words alone
 void CountBody(const LaunchShape&, void* const* arguments) {
   auto* const words = *static_cast<std::uint32_t* const*>(arguments[0]);
   for (int i = 0; i < 1024; ++i) words[i] += 1;
@@ -22,9 +20,9 @@ SPILLWAY_ONE_KERNEL(kCountImage, "count", CountBody, nullptr, 1, kOne);
 
 using HostFlagsTest = JobTest;
 
-// Each launch that needed memory behind such a wait waited half a second in vain, in every round
-// anew: 60 rounds took more than two minutes where bare takes seconds.
-TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotEachWaitInVain) {
+// Each launch that needed memory behind such a wait waited half a second in vain, in every round.
+// 60 rounds took more than two minutes, instead of seconds without Spillway.
+TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotAllTimeOut) {
   constexpr std::uint32_t kRounds = 24;
   setenv("SPILLWAY_PARK", "host", 1);
   Start();
@@ -56,7 +54,7 @@ TEST_F(HostFlagsTest, LaunchesBehindAWaitForTheProgramDoNotEachWaitInVain) {
   EXPECT_LT(elapsed.count(), 8) << "one wait in vain of half a second in each round are 12";
 }
 
-// A context that a fault has ended gives no memory, whoever would serve it.
+// A context that a fault has ended gives no memory at all.
 TEST_F(HostFlagsTest, AllocationAfterAFaultFailsWithTheContextsError) {
   Start();
   const CUfunction count = Kernel(&kCountImage, "count");

@@ -1,4 +1,4 @@
-// What the regression tests share: a job with a budget of its own on the simulated GPU, and its
+// Shared by the regression tests: a job with its own budget on the simulated GPU, and its
 // statistics.
 //
 // Used by each test of this folder, on its main thread. One test per process: the environment is
@@ -69,7 +69,7 @@ class JobTest : public testing::Test {
     return std::all_of(words.begin(), words.end(), [word](std::uint32_t w) { return w == word; });
   }
 
-  // Loads the kernels of an image and answers its only kernel.
+  // Loads an image and returns its only kernel.
   static CUfunction Kernel(const simulator::Image* image, const char* name) {
     CUmodule module;
     CUfunction function = nullptr;
@@ -85,7 +85,6 @@ class JobTest : public testing::Test {
   CUcontext context_ = nullptr;
 };
 
-// The image of one kernel.
 #define SPILLWAY_ONE_KERNEL(variable, name, body, cost, count, parameters) \
   const ::spillway::simulator::KernelEntry variable##Entry[] = {           \
       {name, body, cost, count, parameters}};                              \

@@ -1,6 +1,6 @@
-// Programs whose single calls need more memory than the budget holds ran out of memory although it
-// could have been used where it is parked: NVIDIA's asyncAPI sample, one buffer of 64 MiB, at 30 %
-// of its peak.
+// Programs whose single calls need more memory than the budget holds ran out of memory, although
+// they could have used it where it is parked. Found with NVIDIA's asyncAPI sample, one buffer of 64
+// MiB, at 30 % of its peak.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -11,7 +11,6 @@ using simulator::KernelEntry;
 using simulator::KernelParameter;
 using simulator::LaunchShape;
 
-// to[i] += from[i] + 1
 void AddInto(const LaunchShape&, void* const* arguments) {
   auto* to = *static_cast<std::uint32_t* const*>(arguments[0]);
   const auto* from = *static_cast<const std::uint32_t* const*>(arguments[1]);
@@ -47,7 +46,7 @@ TEST_F(OverReachTest, OneAllocationLargerThanTheBudgetIsUsedWhereItIsParked) {
   EXPECT_TRUE(IsAll(small, 8 * kMiB, 2));
 }
 
-TEST_F(OverReachTest, ACallThatNamesMoreThanTheBudgetUsesTheRestWhereItIsParked) {
+TEST_F(OverReachTest, CallBeyondTheBudgetUsesTheRestWhereItIsParked) {
   Start();
   const CUfunction add = Kernel(&kImage, "add_into");
   const CUdeviceptr a = Filled(48 * kMiB, 1), b = Filled(48 * kMiB, 2), c = Filled(48 * kMiB, 3);
@@ -62,7 +61,7 @@ TEST_F(OverReachTest, ACallThatNamesMoreThanTheBudgetUsesTheRestWhereItIsParked)
   EXPECT_TRUE(IsAll(c, 48 * kMiB, 20));
 }
 
-// The driver called it host memory, which it is where it is parked.
+// The driver reported it as host memory, which it is while it is parked.
 TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
   Start();
   const CUdeviceptr large = Filled(96 * kMiB, 5);
@@ -87,7 +86,7 @@ TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
   EXPECT_EQ(host, nullptr);
 }
 
-TEST_F(OverReachTest, WithParkingTurnedOffItIsOutOfMemoryAsBefore) {
+TEST_F(OverReachTest, WithoutParkingItIsOutOfMemory) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
   CUdeviceptr large = 0;

@@ -1,4 +1,4 @@
-// What others ask of memory that we manage: its physical memory, and copies from another device.
+// Calls for a managed allocation's physical memory, and copies from another device.
 #include <chrono>
 
 #include "tests/regressions/job.h"
@@ -8,10 +8,10 @@ namespace {
 
 using PinnedByOthersTest = JobTest;
 
-// A library that registers buffers asked for the memory beneath one. It got a chunk's handle, and
-// after the chunk had been given to another allocation it saw that one's bytes. Unmapping an
-// allocation took it from the job, too.
-TEST_F(PinnedByOthersTest, ChunksAreNotTheProgramsToMapOrUnmap) {
+// A library that registers buffers retained the handle of the memory under one. It got a chunk's
+// handle. When another allocation used the chunk, the library saw that allocation's bytes.
+// Unmapping an allocation also took it from the job.
+TEST_F(PinnedByOthersTest, ProgramCannotMapOrUnmapChunks) {
   Start();
   const CUdeviceptr buffer = Filled(8 * kMiB, 3);
   CUmemGenericAllocationHandle handle = 0;
@@ -21,8 +21,7 @@ TEST_F(PinnedByOthersTest, ChunksAreNotTheProgramsToMapOrUnmap) {
   EXPECT_TRUE(IsAll(buffer, 8 * kMiB, 3));
 }
 
-// A copy between devices whose one end had no room waited ten seconds for its own other end to be
-// over.
+// A copy between devices whose one end found no memory waited ten seconds for its own other end.
 TEST_F(PinnedByOthersTest, CopyBetweenDevicesThatCannotBeServedIsRefusedAtOnce) {
   setenv("SPILLWAY_SIM_DEVICES", "2", 1);
   setenv("SPILLWAY_PARK", "off", 1);

@@ -1,4 +1,4 @@
-// Memory that could be had and was refused, and waits that never ended.
+// Requests for available memory that were refused, and waits that never ended.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -6,9 +6,9 @@ namespace {
 
 using RefusalsTest = JobTest;
 
-// Data that came back keeps its host copy while it is only read. These spare copies filled the host
-// limit, and the next eviction found no host memory although the spare copies could have gone.
-TEST_F(RefusalsTest, ReadingEverythingInTurnNeedsNoMoreHostMemoryThanIsAway) {
+// Restored data keeps its host copy while it is only read. These spare copies filled the host
+// limit. The next eviction found no host memory, although the spare copies could have been dropped.
+TEST_F(RefusalsTest, ReadingAllBuffersInTurnNeedsHostMemoryForEvictedOnesOnly) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Start();
   const auto buffers = FilledBuffers(14, 8 * kMiB);
@@ -24,10 +24,10 @@ TEST_F(RefusalsTest, ReadingEverythingInTurnNeedsNoMoreHostMemoryThanIsAway) {
   }
 }
 
-// Allocations were granted up to budget plus host limit. To bring one back another must leave
-// first, and the copies of those that are away filled the host limit to the last byte: no step was
-// left.
-TEST_F(RefusalsTest, WhatWasGrantedCanBeUsedAtATinyHostLimit) {
+// Allocations were granted up to budget plus host limit. To restore one, another must be evicted
+// first. But the copies of the evicted ones filled the host limit to the last byte, so no step was
+// possible.
+TEST_F(RefusalsTest, GrantedMemoryIsUsableAtATinyHostLimit) {
   SetSize("SPILLWAY_HOST_LIMIT", 4 * kMiB);
   Start();
   std::vector<CUdeviceptr> buffers;
@@ -44,8 +44,9 @@ TEST_F(RefusalsTest, WhatWasGrantedCanBeUsedAtATinyHostLimit) {
     EXPECT_TRUE(IsAll(buffers[i], 2 * kMiB, 2 + i)) << i;
 }
 
-// The same with sizes that do not divide each other: granted by sums, refused by fragments.
-TEST_F(RefusalsTest, WhatWasGrantedInManySizesCanBeUsed) {
+// The same with sizes that do not divide each other: the sums were granted, fragmentation refused
+// them.
+TEST_F(RefusalsTest, GrantedMemoryOfManySizesIsUsable) {
   SetSize("SPILLWAY_HOST_LIMIT", 64 * kMiB);
   Start();
   constexpr size_t kSizes[] = {2, 6, 14, 22, 4, 10, 18};
@@ -65,9 +66,9 @@ TEST_F(RefusalsTest, WhatWasGrantedInManySizesCanBeUsed) {
   }
 }
 
-// Another tenant held part of the device. Creating memory failed within the budget, and nothing of
-// the job's own was moved out to go on with what it already had.
-TEST_F(RefusalsTest, FullDeviceIsLikeASmallerBudget) {
+// Another tenant held part of the device. Creating memory failed within the budget, and the job did
+// not evict its own memory to continue with what it had.
+TEST_F(RefusalsTest, FullDeviceActsAsASmallerBudget) {
   SetSize("SPILLWAY_SIM_CAPACITY", 48 * kMiB);
   SetSize("SPILLWAY_BUDGET", 48 * kMiB);
   Start();
@@ -92,10 +93,9 @@ simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) {
 }
 SPILLWAY_ONE_KERNEL(kTouchImage, "touch", Touch, Slow, 1, kPointer);
 
-// A kernel of the program's faulted while memory was on its way out. No event of the context ever
-// completes after that; the call that waited for one waited for ever instead of telling the
-// program.
-TEST_F(RefusalsTest, FaultWhileMemoryIsMovedIsToldNotWaitedFor) {
+// A kernel of the program faulted during an eviction. No event of the context ever completes after
+// that. The call that waited for one hung instead of returning the error.
+TEST_F(RefusalsTest, FaultDuringAnEvictionIsReported) {
   Start();
   const CUfunction touch = Kernel(&kTouchImage, "touch");
   const auto buffers = FilledBuffers(12, 8 * kMiB);
@@ -113,7 +113,7 @@ TEST_F(RefusalsTest, FaultWhileMemoryIsMovedIsToldNotWaitedFor) {
 }
 
 // The same with memory that was freed behind the faulting kernel.
-TEST_F(RefusalsTest, FaultBehindAFreeIsToldNotWaitedFor) {
+TEST_F(RefusalsTest, FaultBeforeAFreeIsReported) {
   Start();
   const CUfunction touch = Kernel(&kTouchImage, "touch");
   const CUdeviceptr freed = Filled(40 * kMiB, 1);
@@ -130,8 +130,8 @@ TEST_F(RefusalsTest, FaultBehindAFreeIsToldNotWaitedFor) {
 }
 
 // A stream waited for a word that the program was about to write. The buffer used before that wait
-// was the oldest, so it was chosen to leave, behind an event recorded after the wait: the program
-// never came to write the word.
+// was the oldest, so it was evicted, behind an event recorded after the wait. The program never
+// came to write the word.
 TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   Start();
   const auto buffers = FilledBuffers(8, 8 * kMiB);
@@ -158,9 +158,9 @@ TEST_F(RefusalsTest, WorkBehindAWaitForTheProgramIsNotAwaited) {
   EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
-// A stream that waited for the program kept the calls of other streams waiting for ever: the range
-// that was used behind the wait was chosen to leave, and all copies after it stood behind its own.
-TEST_F(RefusalsTest, EvictionsGoOnBesideAStreamThatWaitsForTheProgram) {
+// A stream that waited for the program blocked the calls of other streams for ever. The range used
+// behind the wait was chosen for eviction, and all later copies queued behind its copy.
+TEST_F(RefusalsTest, EvictionsContinueBesideAStreamThatWaitsForTheProgram) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
   constexpr size_t kBytes = 8 * kMiB;
@@ -191,7 +191,7 @@ TEST_F(RefusalsTest, EvictionsGoOnBesideAStreamThatWaitsForTheProgram) {
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 2));
 }
 
-// "No limit" as the largest number made budget plus limit wrap around to nothing.
+// "No limit" is the largest number; added to the budget, it wrapped around to almost nothing.
 TEST_F(RefusalsTest, LargestHostLimitIsNoLimit) {
   setenv("SPILLWAY_HOST_LIMIT", "18446744073709551615", 1);
   Start();

@@ -1,4 +1,4 @@
-// A job for the tests of reports: does one task and leaves; the environment is its parent's.
+// A job for the tests of reports: does one task and ends, in its parent's environment.
 #include <cuda.h>
 #include <signal.h>
 #include <sys/time.h>

@@ -1,6 +1,5 @@
-// A driver that makes, exports and maps host memory, and is difficult in the way that $DIFFICULT
-// names: its memory is "dirty", it "refuses" to export, has "no memory", or "hangs" when memory is
-// asked for.
+// A driver that makes, exports and maps host memory, with the fault that $DIFFICULT names. Its
+// memory is "dirty", it "refuses" to export, has "no memory", or "hangs" when memory is requested.
 #include <cuda.h>
 #include <fcntl.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-"""A node agent of one's own for a test or a bench, and jobs on one simulated GPU that follow it."""
+"""A node agent for a test or a bench, and jobs on one simulated GPU that use it."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ def uuid_of(profile):
 
 
 def configuration(profile, memory_bytes, more="", resume_ms=0, headroom_bytes=0, return_within_ms=2000, saved_state=None):
-    """One simulated device; what is not said is as by default."""
+    """One simulated device; unspecified settings have their defaults."""
     state = "" if saved_state is None else f'state = "{saved_state}"\n'
     return f"""[agent]
 resume_ms = {resume_ms}
@@ -48,7 +48,7 @@ class NodeAgent:
         (self.folder / "spillway.toml").write_text(config)
 
     def start(self):
-        """Returns when it serves."""
+        """Returns when the agent serves."""
         notices = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         notices.settimeout(PATIENCE_S)
         address = self.folder / f"notify.{time.monotonic_ns()}"
@@ -62,7 +62,7 @@ class NodeAgent:
         address.unlink()
 
     def stop(self, how=signal.SIGTERM):
-        """The exit code; none where it does not run."""
+        """The exit code; None while it runs."""
         if self.process is None:
             return None
         self.process.send_signal(how)
@@ -81,7 +81,7 @@ class NodeAgent:
         return json.loads(self.command("status", "--json").stdout)
 
     def tenancies(self):
-        """By job: what is said of its device."""
+        """By job: the status of its device."""
         return {job["job"]: device for job in self.status()["jobs"] for device in job["devices"]}
 
 
@@ -94,10 +94,10 @@ class Machine:
     profile: str = "h200"
     capacity_bytes: int = 0  # 0: the profile's
     compute: str = "tags"
-    slots: int = 0  # that begin together; 0: who comes comes
+    slots: int = 0  # that begin together; 0: processes join at any time
 
     def environment(self, name, slot):
-        """For one process of it; its own statistics are in `<name>.statistics`."""
+        """For one process of it; the process's statistics are in `<name>.statistics`."""
         result = {key: value for key, value in os.environ.items() if not key.startswith("SPILLWAY_")}
         result.update(SPILLWAY_SIM_NODE=str(self.folder / "node"), SPILLWAY_SIM_COMPUTE=self.compute,
                       SPILLWAY_SIM_STATS=str(self.folder / f"{name}.statistics"), XDG_STATE_HOME=str(self.folder / f"{name}.state"))
@@ -108,17 +108,18 @@ class Machine:
         return result
 
     def begin(self, name, slot, workload, *options, user=None):
-        """A trainer under `spillway run`, on its way; output and report are in the folder, by its name.
+        """A running trainer under `spillway run`; its output and report are in the folder, by its
+        name.
 
-        `user`: as that one; takes root.
-        """
+        `user`: runs as that user; needs root.
+"""
         program, *arguments = workload
         if "--off" not in options:
             options = (f"--report={self.folder / name}.report", *options)
         command = [self.build / "bin/spillway", "run", "--quiet", f"--simulate={self.profile}", *options, "--",
                    self.build / "workloads" / program, *arguments]
         with open(self.folder / f"{name}.output", "wb") as output, open(self.folder / f"{name}.errors", "wb") as errors:
-            # Also the machine's file is everybody's, whoever makes it.
+            # The machine's file must be writable for all users, whoever creates it.
             who = {} if user is None else {"user": user, "group": user, "extra_groups": [], "umask": 0}
             return subprocess.Popen([str(word) for word in command], env=self.environment(name, slot), stdout=output,
                                     stderr=errors, **who)
@@ -136,7 +137,7 @@ class Machine:
         return json.loads((self.folder / f"{name}.statistics").read_text())
 
     def is_free(self):
-        """Nobody keeps its lock: a process that is stopped within it does."""
+        """Whether the machine's lock is free: a process stopped inside holds it."""
         try:
             subprocess.run([self.build / "simulator/node_statistics", self.folder / "node"], capture_output=True, timeout=5)
         except subprocess.TimeoutExpired:
@@ -144,6 +145,6 @@ class Machine:
         return True
 
     def statistics(self):
-        """Of all processes, also while they run; none before the first has come."""
+        """Of all processes, also while they run; none before the first has joined."""
         read = subprocess.run([self.build / "simulator/node_statistics", self.folder / "node"], capture_output=True, text=True)
         return json.loads(read.stdout) if read.returncode == 0 else None

@@ -1,4 +1,5 @@
-"""Runs programs on the simulated GPU, bare or under a preload library, and reads the simulator's statistics afterwards."""
+"""Runs programs on the simulated GPU, with or without a preload library, and reads the
+simulator's statistics afterwards."""
 
 import dataclasses
 import json
@@ -11,24 +12,25 @@ import time
 
 
 SANITIZER_OPTIONS = {
-    # Code that is not compiled with the sanitizer is not its business: the simulated device's kernels race in the memory
-    # of programs as a device's do.
+    # Uninstrumented code is ignored: the simulated device's kernels race in the memory of programs
+    # as a real device's do.
     "TSAN_OPTIONS": "ignore_noninstrumented_modules=1",
-    # What lives until the process ends is no leak.
+    # Objects that live until the process ends are no leak.
     "ASAN_OPTIONS": "detect_leaks=0:exitcode=99",
 }
 
 
 @dataclasses.dataclass
 class Run:
-    exit_code: int | None  # negative: ended by that signal; None: took too long and was ended
+    exit_code: int | None  # negative: ended by that signal; None: timed out and was killed
     output: str
     errors: str
-    statistics: dict  # what the simulated driver counted; empty when the program did not end by itself
+    statistics: dict  # the simulated driver's counters; empty when the program was killed
 
 
 def environment(build, library=None, budget_bytes=None, profile="h200"):
-    """The environment in which a program meets the simulated driver, below `library` where there is one."""
+    """The environment that makes a program use the simulated driver, under `library` if there is
+    one."""
     simulator = pathlib.Path(build) / "simulator"
     result = {name: value for name, value in os.environ.items() if not name.startswith("SPILLWAY_")}
     result["LD_LIBRARY_PATH"] = str(simulator)
@@ -43,7 +45,7 @@ def environment(build, library=None, budget_bytes=None, profile="h200"):
 
 
 def sanitizer_runtime(library):
-    """The runtime that a sanitized library needs before everything else, or nothing."""
+    """The runtime that a sanitized library needs preloaded first, or nothing."""
     match = re.search(r"_([at]san)\.so$", str(library))
     if match is None:
         return ""
@@ -52,7 +54,7 @@ def sanitizer_runtime(library):
 
 
 def run(command, env, quiet_s):
-    """Runs `command` to its end, or ends it when it has printed nothing for `quiet_s`."""
+    """Runs `command` to its end, or kills it when it has printed nothing for `quiet_s`."""
     with tempfile.TemporaryDirectory(prefix="spillway-test-") as name:
         folder = pathlib.Path(name)
         statistics_file, output_file, errors_file = folder / "statistics.json", folder / "output", folder / "errors"
@@ -65,10 +67,12 @@ def run(command, env, quiet_s):
 
 
 def await_end(process, output_file, quiet_s):
-    """The exit code of `process`; None when its output did not grow for `quiet_s` and it was ended for that.
+    """The exit code of `process`; None when its output did not grow for `quiet_s` and it was
+    killed.
 
-    Time in which it could have gone on, but other processes had the processors, does not count; time that it computed does.
-    """
+    Time in which the process was ready to run, but other processes had the processors, does not
+    count. Its own computing time does.
+"""
     size, since_s, spending = 0, time.monotonic(), Spending({})
     while True:
         try:
@@ -85,10 +89,11 @@ def await_end(process, output_file, quiet_s):
 
 
 class Spending:
-    """What the threads of a process spend from now on: all together, which may be more than passes, and also those that end."""
+    """The time that the threads of a process spend from now on: their sum, which may exceed the
+    elapsed time, including ended threads."""
 
     def __init__(self, seen):
-        self.seen = seen  # thread: what it has spent so far, as `threads_of` says
+        self.seen = seen  # thread: its time so far, as `threads_of` returns it
         self.computing_s = self.waiting_s = 0.0  # waiting: for a processor
 
     def look(self, threads):
@@ -100,7 +105,8 @@ class Spending:
 
 
 def threads_of(pid):
-    """What each thread of a process has computed and waited for a processor so far; nothing where the system does not say."""
+    """Each thread's computing time and waiting time for a processor so far; empty where the
+    system does not tell."""
     threads = {}
     for task in pathlib.Path(f"/proc/{pid}/task").glob("*/schedstat"):
         try:

@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""A process that leases slabs of the node's host pool, fills them with a word of its own, and looks at what was there before.
+"""A process that leases slabs of the node's host pool, fills them with its own word, and checks
+their earlier contents.
 
-It takes and gives back at random, leaves some of what it gave back mapped and goes on writing there, comes back when the connection is
-lost, and goes on until it is killed. It ends itself, and says why on standard error, when a slab that comes holds anything but
-zeros or its own word (3), or when what it has is changed under it (4). Each slab that comes is a line on standard output.
+It takes and returns slabs at random, keeps some returned ones mapped and goes on writing there,
+and reconnects when the connection is lost. It runs until it is killed. It ends with a message on
+standard error when a new slab holds anything but zeros or its own word (3), or when its slab
+changes (4). Each new slab is a line on standard output.
 
-  slab_poisoner.py --socket SOCKET --device GPU-UUID --slab BYTES --word NUMBER [--user NUMBER]
+    slab_poisoner.py --socket SOCKET --device GPU-UUID --slab BYTES --word NUMBER [--user NUMBER]
 """
 import argparse
 import array
@@ -34,7 +36,7 @@ class Slab:
         self.memory = mmap.mmap(file, size_bytes)
 
     def words(self):
-        """Those that there are, each once."""
+        """The distinct words in the slab."""
         view = memoryview(self.memory).cast("Q")
         found = set(view)
         view.release()
@@ -76,7 +78,7 @@ class Poisoner:
         self.say(HOST_NEED, struct.pack("<Iq", 0, 64 * MIB))
 
     def hear(self):
-        """The kind of the next message, which has been followed."""
+        """Handles the next message; returns its kind."""
         data, ancillary, _, _ = self.socket.recvmsg(300, socket.CMSG_SPACE(4 * MOST_NAMES))
         if not data:
             raise ConnectionError
@@ -89,7 +91,7 @@ class Poisoner:
         elif kind == SLABS:
             self.take(body, 20, files)
         elif kind == DRIVER_SLABS:
-            self.take(body, 12, files)  # the simulated driver's are files in memory, too
+            self.take(body, 12, files)  # the simulated driver's slabs are files in memory, too
         elif kind == ERROR:
             raise ConnectionError
         for file in files:
@@ -101,7 +103,7 @@ class Poisoner:
         while len(self.slabs) * self.options.slab > self.host_bytes:
             self.give_back()
         self.say(OBEYED, struct.pack("<IQqq", 0, serial, self.budget_bytes, self.host_bytes))
-        # Slabs are for who holds device memory.
+        # Only holders of device memory get slabs.
         self.say(USAGE, struct.pack("<IBB10q", 0, 1, 3, MIB, self.budget_bytes, *[0] * 8))
 
     def take(self, body, count_at, files):
@@ -165,7 +167,8 @@ def main():
     parser.add_argument("--word", type=int, required=True)
     parser.add_argument("--user", type=int, help="to be; takes root")
     options = parser.parse_args()
-    # Here and not by who starts it: an interpreter in somebody's home is not everybody's to start.
+    # Set here and not by the parent: other users may be unable to start an interpreter in someone's
+    # home.
     if options.user is not None:
         os.setgroups([])
         os.setresgid(*[options.user] * 3)

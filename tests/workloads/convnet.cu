@@ -1,7 +1,7 @@
 // convnet: trains VGG or ResNet of any depth, batch and image size on synthetic images.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it
-// depends on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum. It never
+// depends on time, addresses or the amount of memory.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -74,7 +74,7 @@ ConvnetOptions parse_convnet_options(int argc, char** argv) {
   return options;
 }
 
-// Images whose class can be told: each class has its own coarse pattern, under noise.
+// Images of distinguishable classes: each class has its own coarse pattern, under noise.
 class SyntheticImages {
  public:
   SyntheticImages(std::uint64_t seed, const ConvnetOptions& options)
@@ -165,7 +165,7 @@ class ConvnetTrainer {
     });
   }
 
-  // Of a fixed number of images each is drawn once.
+  // With a fixed number of images, each is drawn once.
   void put_image(std::uint64_t sample, unsigned char* image) {
     if (options_.images == 0) return data_.draw(sample, image);
     if (sample >= drawn_.size()) drawn_.resize(sample + 1);
@@ -212,7 +212,7 @@ class ConvnetTrainer {
   Classifier classifier_;
   StepTimer timer_;
   BatchFeeder feeder_;
-  bool is_over_ = false;  // with the step that has begun
+  bool is_over_ = false;  // true after the current step
 };
 
 }  // namespace workloads

@@ -1,9 +1,8 @@
 // VGG and ResNet as chains of layers, by name.
 //
-// Used by: convnet, on the main thread.
-// VGG: Simonyan and Zisserman 2014, table 1, without dropout. ResNet: He et al. 2015, table 1
-// (torchvision's placement of the stride: on the 3x3 convolution). Inputs are squares of 3 channels
-// whose side is a multiple of 32.
+// Used by: convnet, on the main thread. VGG: Simonyan and Zisserman 2014, table 1, without dropout.
+// ResNet: He et al. 2015, table 1 (stride on the 3x3 convolution, as in torchvision). Inputs are
+// squares of 3 channels whose side is a multiple of 32.
 #pragma once
 
 #include <algorithm>
@@ -22,8 +21,8 @@ struct ModelSpecification {
   std::vector<int> stages;  // convolutions (VGG) or blocks (ResNet) per stage
 };
 
-// Stages of resnet:A,B,C,... or of resnet:DEPTH, where depth is 3 * blocks + 2 and the third stage
-// takes what 3, 4 and 3 blocks in the others leave, as ResNet-50, -101 (with 23) do.
+// Stages of resnet:A,B,C,... or of resnet:DEPTH. The depth is 3 * blocks + 2; the stages have 3, 4,
+// n and 3 blocks, where the third takes the rest, as in ResNet-50 and -101 (n = 23).
 inline std::vector<int> resnet_stages(const std::string& text) {
   std::vector<int> numbers;
   const char* at = text.c_str();
@@ -144,7 +143,7 @@ class ModelBuilder {
     chain->add<Residual>(device_, std::move(main), std::move(shortcut));
   }
 
-  // With batch norm behind it.
+  // Followed by batch norm.
   void convolution(Chain* chain, Convolution::Options options) {
     chain->add<Convolution>(device_, &factory_, options);
     chain->add<BatchNorm>(device_, &factory_, options.out_channels);

@@ -1,8 +1,8 @@
-// digits_cnn: trains a small residual network on handwritten digits and tells its accuracy on
+// digits_cnn: trains a small residual network on handwritten digits and prints its accuracy on
 // unseen ones.
 //
 // Standard output: one line per step (loss with every bit), one per epoch, the test accuracy, the
-// weights' checksum; nothing in it depends on time, addresses or how much memory there is.
+// weights' checksum. It never depends on time, addresses or the amount of memory.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -231,7 +231,7 @@ class DigitsTrainer {
     return classifier_.print_loss(step + 1);
   }
 
-  // Up over the first eighth of the steps, then down to nothing in a straight line.
+  // Rises over the first eighth of the steps, then falls linearly to zero.
   float learning_rate(int step, int steps) const {
     const int warm_up = std::max(1, steps / 8);
     const float share =

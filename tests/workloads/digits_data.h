@@ -1,9 +1,9 @@
-// The handwritten digits: where the file is, how it is read, and the fixed split into training and
-// test images.
+// The handwritten digits: the file's path, its reader, and the fixed split into training and test
+// images.
 //
-// Used by: digits_cnn, on the host, before training.
-// The split depends on nothing but the file: every seventh image (line 7, 14, ...) is for the test,
-// 256 of the 1,797; the other 1,541 are for training.
+// Used by: digits_cnn, on the host, before training. The split depends only on the file: every
+// seventh image (line 7, 14, ...) is for the test, 256 of the 1,797; the other 1,541 are for
+// training.
 #pragma once
 
 #include <unistd.h>

@@ -1,9 +1,9 @@
-// A long job whose iterations change: the same one for `period` iterations, then another of a few,
-// every fourth time one that never was before. Layers blend and are rectified, gradients pass back
-// and update parameters, in buffers that each iteration allocates and frees; every seventh
-// iteration also reads a result back, as logging does.
+// A long job whose iterations change: one kind for `period` iterations, then another of a few;
+// every fourth period has a new kind. Layers blend and are rectified, gradients pass back and
+// update parameters, in buffers that each iteration allocates and frees. Every seventh iteration
+// also reads a result back, like logging.
 //
-// Prints a checksum twenty times; on standard error beside each, what the process holds: resident
+// Prints a checksum twenty times; beside each, on standard error, what the process holds: resident
 // KiB, mappings, open files.
 #include <cuda_runtime.h>
 
@@ -31,7 +31,8 @@ struct DrifterOptions {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 8;
 constexpr int kReports = 20;
-constexpr int kRecurring = 3;  // iterations that come again; each fourth period has one of its own
+constexpr int kRecurring =
+    3;  // recurring kinds of iterations; each fourth period has a kind of its own
 
 __global__ void blend(const std::uint32_t* first, const std::uint32_t* second, int words,
                       std::uint32_t* out) {
@@ -48,7 +49,7 @@ __global__ void accumulate(std::uint32_t* sum, const std::uint32_t* more, int wo
   }
 }
 
-// cuDNN's rectifier, over any number of words. What it makes can be made again.
+// cuDNN's rectifier, over any number of words. Its output can be recomputed.
 class Rectifier {
  public:
   Rectifier() {
@@ -115,7 +116,7 @@ class Buffer {
   int words_;
 };
 
-// What one kind of iteration uses; its layers' sizes follow from its number alone.
+// The buffers of one kind of iteration; its number alone decides its layers' sizes.
 class Model {
  public:
   Model(const DrifterOptions& options, int number, const std::vector<Buffer>& parameters,
@@ -153,8 +154,8 @@ class Model {
   }
 
  private:
-  // A kernel of the program's own may write all that it names: so each layer is rectified when no
-  // other will name it.
+  // A kernel of the program itself may write everything that it names, so each layer is rectified
+  // when no later kernel names it.
   std::vector<Buffer> forward() const {
     const int layers = static_cast<int>(activations_.size());
     for (int i = 1; i < layers; ++i) join(parameter(i), activations_[i - 1], activations_[i]);
@@ -182,8 +183,8 @@ class Model {
   std::vector<Buffer> activations_;
 };
 
-// Of what is not among device addresses: what lies there is a simulated GPU's, pinned memory too,
-// and grows with what is looked at.
+// Excludes device addresses: memory there, pinned memory too, belongs to the simulated GPU and
+// grows with reads.
 long resident_kib(const void* device_memory) {
   constexpr int kArenaBits = 44;
   const auto arena_of = [](std::uint64_t address) { return address >> kArenaBits; };

@@ -1,7 +1,7 @@
 // gpt: trains a pre-norm transformer with AdamW on synthetic sequences.
 //
-// Standard output: one line per step (loss with every bit) and the weights' checksum; nothing in it
-// depends on time, addresses or how much memory there is.
+// Standard output: one line per step (loss with every bit) and the weights' checksum. It never
+// depends on time, addresses or the amount of memory.
 #include <cuda_runtime.h>
 
 #include <algorithm>
@@ -55,9 +55,9 @@ GptOptions parse_gpt_options(int argc, char** argv) {
   return options;
 }
 
-// A batch as the device sees it, all 32-bit integers: tokens and targets by row, and for each
-// vocabulary entry the rows where it is a token (starts[entry] .. starts[entry + 1] in rows), so
-// that its gradient is summed in a fixed order.
+// A batch on the device, all 32-bit integers: tokens and targets by row. For each vocabulary entry
+// also the rows where it is a token (starts[entry] .. starts[entry + 1] in rows), so that its
+// gradient is summed in a fixed order.
 struct TokenBatch {
   std::int32_t *tokens, *targets, *starts, *rows;
 
@@ -73,8 +73,8 @@ struct TokenBatch {
   }
 };
 
-// Sequences with something to learn: nine tokens in ten are of the common ones, a sixteenth of the
-// vocabulary, and follow from the token before by a fixed rule.
+// Sequences that can be learned: nine tokens in ten are common ones, a sixteenth of the vocabulary,
+// and follow from the previous token by a fixed rule.
 class SyntheticTokens {
  public:
   SyntheticTokens(std::uint64_t seed, const GptOptions& options) : seed_(seed), options_(options) {}
@@ -194,7 +194,8 @@ class GptTrainer {
     return x;
   }
 
-  // Loss and the gradient of the features, by way of the logits and the output table's gradient.
+  // Computes the loss and the gradient of the features, through the logits and the output table's
+  // gradient.
   Tensor head(Tensor features, const TokenBatch& batch) {
     const int rows = options_.shape.tokens(), width = options_.shape.width,
               vocabulary = options_.vocabulary;
@@ -248,7 +249,7 @@ class GptTrainer {
       0.2f;  // small tables: the first logits are near zero, as in GPT-2
 
   const GptOptions options_;
-  bool is_last_ = false;  // the step that has begun
+  bool is_last_ = false;  // true in the current step
   const SyntheticTokens data_;
   Device device_;
   ParameterFactory factory_;

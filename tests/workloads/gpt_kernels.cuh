@@ -1,8 +1,8 @@
-// The kernels of the transformer that are not matrix products.
+// The kernels of the transformer other than matrix products.
 //
-// Used by: gpt_layers.cuh and gpt.cu.
-// Shapes: rows are tokens (batch * sequence); heads are [batch, heads, sequence, width / heads].
-// No kernel adds floats in an order that could change: sums run inside one thread, warp or block.
+// Used by: gpt_layers.cuh and gpt.cu. Shapes: rows are tokens (batch * sequence); heads are [batch,
+// heads, sequence, width / heads]. Floats are always added in a fixed order: sums run inside one
+// thread, warp or block.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -16,7 +16,7 @@ namespace workloads {
 inline constexpr int kWarpsPerBlock = 4;             // of the softmax kernels: one row a warp
 inline constexpr int kColumns = 32, kRowGroups = 8;  // of the block that sums columns
 
-// Of the row that a warp works on.
+// The row that a warp works on.
 __device__ inline int warp_index() {
   return static_cast<int>(blockIdx.x) * kWarpsPerBlock + static_cast<int>(threadIdx.x) / 32;
 }
@@ -139,8 +139,8 @@ struct HeadShape {
   int sequence, heads, depth;
 };
 
-// Where element i of a [batch, heads, sequence, depth] tensor lies in a [batch, sequence, groups,
-// heads, depth] one.
+// The position of element i of a [batch, heads, sequence, depth] tensor in a [batch, sequence,
+// groups, heads, depth] one.
 __device__ inline std::size_t packed_index(std::size_t i, HeadShape shape, int groups, int group) {
   const std::size_t d = i % shape.depth, t = i / shape.depth % shape.sequence;
   const std::size_t head = i / shape.depth / shape.sequence % shape.heads;
@@ -160,7 +160,7 @@ __global__ void merge_heads(const float* heads, HeadShape shape, int groups, int
   if (i < count) packed[packed_index(i, shape, groups, group)] = heads[i];
 }
 
-// One warp a row of scores; a token sees itself and those before it.
+// One warp a row of scores; a token sees itself and earlier ones.
 __global__ void causal_softmax_forward(const float* scores, int rows, int sequence,
                                        float* probabilities) {
   const int row = warp_index();

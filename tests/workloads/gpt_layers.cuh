@@ -1,8 +1,7 @@
-// The layers of a pre-norm transformer: layer norm, GELU, causal attention, the block of them.
+// The layers of a pre-norm transformer: layer norm, GELU, causal attention, and their block.
 //
-// Used by: gpt, on the main thread.
-// Ownership and invariants as in common/layers.cuh: forward makes a new tensor, keeps what backward
-// reads, backward lets go of it.
+// Used by: gpt, on the main thread. Ownership and invariants as in common/layers.cuh: forward makes
+// a new tensor and keeps what backward reads; backward releases it.
 #pragma once
 
 #include <cmath>

@@ -1,12 +1,11 @@
-// Trainings whose iterations are made of loops: what a learner of iterations may take for the
-// iteration itself.
+// Trainings whose iterations consist of loops that a learner may mistake for the iteration.
 //
-// `--program=trainer` is a convolutional network in the plain way: for every layer, for every image
-// of the batch, the image's columns and a matrix product; so back again; then one update of all
-// parameters. All passes of a layer touch the same allocations. `--program=random` is loops in
-// loops drawn from the seed: kernels over a few buffers each, trip counts that stay or change, and
-// all of it repeated `--steps` times. The kernels do what is cheap in place of the arithmetic: how
-// long that would take is declared in nested_loops.uses.
+// `--program=trainer` is a plain convolutional network. For every layer and every image of the
+// batch, it makes the image's columns and a matrix product; then the same backwards; then one
+// update of all parameters. All passes of a layer touch the same allocations. `--program=random` is
+// nested loops drawn from the seed, repeated `--steps` times: kernels over a few buffers each, with
+// constant or changing trip counts. Kernels do cheap work instead of the arithmetic, whose duration
+// is declared in nested_loops.uses.
 //
 // Prints a checksum of all memory at the end.
 #include <cuda_runtime.h>
@@ -48,7 +47,6 @@ __global__ void im2col(const std::uint32_t* image, int image_words, int column_w
   for (int i = first_index(); i < column_words; i += stride()) columns[i] = image[i % image_words];
 }
 
-// out = weights * columns.
 __global__ void multiply(const std::uint32_t* weights, int weight_words,
                          const std::uint32_t* columns, int column_words, int out_words,
                          std::uint32_t* out) {
@@ -56,7 +54,6 @@ __global__ void multiply(const std::uint32_t* weights, int weight_words,
     out[i] = weights[i % weight_words] * 2654435761u + columns[i % column_words];
 }
 
-// sum += left * right.
 __global__ void multiply_add(const std::uint32_t* left, int left_words, const std::uint32_t* right,
                              int right_words, int sum_words, std::uint32_t* sum) {
   for (int i = first_index(); i < sum_words; i += stride())
@@ -102,7 +99,7 @@ std::uint64_t checksum_of(const std::vector<Words>& all) {
   return sum;
 }
 
-// Tensors lie one behind the other in arenas of a few layers each.
+// Tensors lie one after another in arenas of a few layers each.
 class Trainer {
  public:
   explicit Trainer(const NestedLoopsOptions& options)
@@ -178,7 +175,6 @@ class Trainer {
   int gradients_ = 0, parameters_ = 0, columns_ = 0;
 };
 
-// A loop's body: kernels and loops.
 struct Node {
   int buffers[3] = {};
   int kind = 0;

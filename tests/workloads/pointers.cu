@@ -1,9 +1,9 @@
-// Kernels that reach their data through pointers in memory, by every way in which such pointers get
-// there. Prints a checksum of each scene after every step and of all data at the end.
+// Kernels that reach their data through pointers in memory, with every way in which such pointers
+// get there. Prints a checksum of each scene after every step, and of all data at the end.
 //
-// A scene owns `count` buffers that kernels reach only indirectly once its structure stands.
-// Between the scenes' steps other buffers are used, so that under a budget the scenes' own are the
-// least recently used.
+// A scene owns `count` buffers that its kernels reach only indirectly, once its structure is built.
+// Between the scenes' steps other buffers are used, so under a budget the scenes' own buffers are
+// the least recently used.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -28,7 +28,6 @@ struct PointersOptions {
 constexpr int kThreads = 256;
 constexpr int kBlocks = 8;
 
-// One buffer of device memory.
 class DeviceBytes {
  public:
   explicit DeviceBytes(std::size_t size_bytes) : size_bytes_(size_bytes) {
@@ -118,7 +117,7 @@ class UploadedTable : public NodeScene {
   const DeviceBytes device_table_;
 };
 
-// A table that reaches its place by way of another, which is wiped before use.
+// A table that is copied to its place through another one, which is wiped before use.
 class CopiedTable : public NodeScene {
  public:
   CopiedTable(const PointersOptions& options, std::uint64_t seed)
@@ -134,7 +133,7 @@ class CopiedTable : public NodeScene {
   const DeviceBytes first_, second_;
 };
 
-// A table in a kernel's own hand.
+// A table that only a kernel writes.
 class WrittenTable : public NodeScene {
  public:
   WrittenTable(const PointersOptions& options, std::uint64_t seed)
@@ -148,8 +147,8 @@ class WrittenTable : public NodeScene {
   const DeviceBytes device_table_;
 };
 
-// A pinned source that a host function fills after the copy was enqueued, other nodes first in each
-// step.
+// A pinned source that a host function fills after the copy was enqueued; each step starts with
+// other nodes.
 class RewrittenSource : public NodeScene {
  public:
   RewrittenSource(const PointersOptions& options, std::uint64_t seed)
@@ -183,7 +182,7 @@ class RewrittenSource : public NodeScene {
   int turn_ = 0;
 };
 
-// Pointers in host memory that kernels read where it is.
+// Pointers in host memory that kernels read in place.
 class HostTable : public NodeScene {
  public:
   HostTable(const PointersOptions& options, std::uint64_t seed) : NodeScene(options, seed) {
@@ -241,7 +240,7 @@ class List : public NodeScene {
   Node* first_ = nullptr;
 };
 
-// The same behind a device variable that the host never looks at.
+// The same behind a device variable that the host never reads.
 class GlobalList : public NodeScene {
  public:
   GlobalList(const PointersOptions& options, std::uint64_t seed) : NodeScene(options, seed) {
@@ -256,7 +255,7 @@ class GlobalList : public NodeScene {
   }
 };
 
-// A list that kernels begin to build late, when the other kernels have long been seen.
+// A list that kernels start to build late, long after the other kernels ran.
 class LateList : public NodeScene {
  public:
   LateList(const PointersOptions& options, std::uint64_t seed)
@@ -305,7 +304,7 @@ class Tree : public NodeScene {
   Node* top_ = nullptr;
 };
 
-// Matrices by tables of pointers, as batched gemm takes them.
+// Matrices by tables of pointers, as in batched gemm.
 class Batched : public Scene {
  public:
   Batched(const PointersOptions& options, std::uint64_t seed)
@@ -359,7 +358,6 @@ constexpr std::pair<const char*, MakeScene> kScenes[] = {
     {"late", make<LateList>},          {"batched", make<Batched>},
 };
 
-// Whether `name` is among names separated by commas.
 bool is_wanted(const std::string& list, const std::string& name) {
   return list == "all" || ("," + list + ",").find("," + name + ",") != std::string::npos;
 }

@@ -1,8 +1,7 @@
-// Kernels that reach memory through pointers that lie in memory: none of the buffers they change is
-// a parameter.
+// Kernels that reach memory through pointers in memory: they change no buffer that is a parameter.
 //
-// Used by: pointers.cu. A buffer is a Node: a header with pointers, then `words` words of data;
-// checksums cover the data alone, since addresses differ from run to run.
+// Used by: pointers.cu. A buffer is a Node: a header with pointers, then `words` words of data.
+// Checksums cover only the data, because addresses differ between runs.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -22,7 +21,7 @@ struct Node {
 
 constexpr int kMostTargets = 16;
 
-// What a launch does to every node it reaches.
+// The work of a launch on every node that it reaches.
 struct Work {
   std::uint32_t words;
   std::uint32_t step;
@@ -54,7 +53,7 @@ __global__ void fill_node(Node* node, std::uint64_t seed, std::uint32_t words) {
   }
 }
 
-// Keeps memory busy that no pointer leads to.
+// Uses memory that no pointer leads to.
 __global__ void mix_one(Node* node, Work work) { mix_node(node, work); }
 
 __global__ void mix_table(Node* const* table, int count, Work work) {
@@ -77,7 +76,7 @@ __global__ void mix_global_list(Work work) {
   for (Node* node = global_head; node != nullptr; node = node->next) mix_node(node, work);
 }
 
-// Depth first with a stack of its own: trees here are at most kMostTargets deep.
+// Depth first with its own stack: trees here are at most kMostTargets deep.
 __global__ void mix_tree(Node* root, Work work) {
   Node* waiting[kMostTargets + 1];
   int depth = 0;
@@ -91,13 +90,13 @@ __global__ void mix_tree(Node* root, Work work) {
   }
 }
 
-// One thread: a table that only a kernel has written.
+// One thread: writes a table that only kernels write.
 __global__ void write_table(Node** table, NodeTable nodes) {
   for (int i = 0; i < nodes.count; ++i) table[i] = nodes.nodes[i];
 }
 
-// One thread, one node a launch: the new node goes to the list's front, or where its key leads to
-// in the tree.
+// One thread, one node a launch: inserts the new node at the list's front, or in the tree by its
+// key.
 __global__ void push_front(Node** head, Node* node) {
   node->next = *head;
   *head = node;

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""The trainers at real size, in the simulator's compute mode `tags`: the same hashes below the memory peak as bare, and
-others as soon as one rule of ordering is left out.
+"""The trainers at real size, in the simulator's compute mode `tags`: the same hashes below the
+memory peak as bare, and other hashes as soon as one ordering rule is left out.
 
-Usage: tags_test.py BUILD_FOLDER [unittest's options]
+    Usage: tags_test.py BUILD_FOLDER [unittest's options]
 """
 import json
 import os
@@ -48,9 +48,10 @@ class TagsTest(unittest.TestCase):
                     self.assertEqual(run.statistics["violations"], [])
                     self.assertLessEqual(run.statistics["device_bytes_peak"], budget_bytes)
 
-    def test_checksum_depends_on_no_byte_that_was_there_before_the_weights(self):
-        """The weights do not fit: later ones get their first values where earlier ones were. An operation left the bytes between
-        its tags as they were, so that the checksum, which reads them all, told how memory was reused; the losses did not."""
+    def test_checksum_does_not_depend_on_bytes_from_before_the_weights(self):
+        """Regression: the weights do not fit, so later ones are initialised where earlier ones
+        were. Operations left the bytes between their tags unchanged. The checksum, which reads
+        all bytes, then depended on how memory was reused; the losses did not."""
         command = "gpt --layers=4 --width=1024 --heads=16 --sequence=512 --batch=1 --vocabulary=4096 --steps=1"
         bare = self.run_trainer(command)
         for budget_mib in (100, 160):
@@ -60,7 +61,8 @@ class TagsTest(unittest.TestCase):
                 self.assertEqual(run.output, bare.output)
 
     def test_trainers_are_proven(self):
-        """Two of gpt2's tokens, side by side, were the address of a tensor that came to live there later; it parked for good."""
+        """Regression: two adjacent tokens of gpt2 equalled the address of a tensor that was
+        allocated there later; the job parked for good."""
         gpt2 = "gpt --layers=12 --width=768 --heads=12 --sequence=1024 --batch=8 --vocabulary=50257"
         with tempfile.TemporaryDirectory(prefix="tags-test-") as folder:
             report = pathlib.Path(folder) / "report.json"
@@ -72,12 +74,13 @@ class TagsTest(unittest.TestCase):
                     self.assertGreater(run.statistics["d2h_bytes"], GIB)
                     self.assertEqual(json.loads(report.read_text())["pointers"], "proven")
 
-    def test_what_computes_nothing_needs_little_memory(self):
+    def test_runs_without_arithmetic_need_little_memory(self):
         command = "convnet --model=resnet152 --image=224 --batch=128 --images=128 --steps=2"
         run = self.run_trainer(command)
         self.assertGreater(run.statistics["device_bytes_peak"], 30 * GIB)
         self.assertLess(self.bare_peak_bytes(command), 4 * GIB)
-        # Of all runs so far: those that learn compare outputs on the host, and what is zero takes no memory there.
+        # Maximum of all runs so far. Those that learn compare outputs on the host, where zero pages
+        # take no memory.
         self.assertLess(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10, 4 * GIB)
 
     def bare_peak_bytes(self, command):
@@ -95,12 +98,13 @@ class TagsTest(unittest.TestCase):
         self.assertRegex(runs[0].errors, "step 3 took")
         self.assertEqual(runs[0].errors, runs[1].errors)
 
-    def test_a_rule_that_is_left_out_changes_the_results(self):
+    def test_leaving_out_a_rule_changes_the_results(self):
         command = RESNET + " --steps=3"
         bare = self.run_trainer(command)
         under = {"library": "spillway_breakable", "PARK": "off", "LEARN": "off"}
         self.assertEqual(self.run_trainer(command, 4 * GIB, **under).output, bare.output)
-        # What an outdated host copy would lose is copied out again where a kernel of unknown effect has run: a second rule.
+        # Bytes that an outdated host copy would lose are copied out again after a kernel of unknown
+        # effect: that is a second rule.
         for rule in ("kTouchOutdatesHostCopy,kHostCopiesAreVerified", "kUseFollowsRestore"):
             with self.subTest(rule=rule):
                 self.assertNotEqual(self.run_trainer(command, 4 * GIB, BREAK_RULE=rule, **under).output, bare.output)

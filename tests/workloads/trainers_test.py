@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The trainers on the simulated GPU: they learn, repeat themselves bit for bit, and break no rule of the driver.
+"""The trainers on the simulated GPU: they learn, are deterministic to the bit, and break no rule
+of the driver.
 
-Usage: trainers_test.py WORKLOADS_FOLDER SIMULATOR_FOLDER [unittest's options]
+    Usage: trainers_test.py WORKLOADS_FOLDER SIMULATOR_FOLDER [unittest's options]
 """
 import json
 import os
@@ -16,7 +17,7 @@ WORKLOADS = SIMULATOR = ""
 
 
 class Run:
-    """One bare run of a trainer: what it printed and what the simulator wrote down."""
+    """One bare run of a trainer: its output and the simulator's statistics."""
 
     def __init__(self, command):
         with tempfile.TemporaryDirectory() as folder:
@@ -48,14 +49,14 @@ class TrainersTest(unittest.TestCase):
         self.assertEqual(run.statistics["not_supported"], {})
         self.assertEqual(run.statistics["unmapped_while_in_use"], 0)
         self.assertEqual(run.statistics["illegal_accesses"], 0)
-        if "--allocator=async" not in command:  # the driver's pool keeps what was freed
+        if "--allocator=async" not in command:  # the driver's pool keeps freed memory
             self.assertEqual(run.statistics["device_bytes_now"], 0)
         self.assertRegex(run.output, r"\nchecksum [0-9a-f]{16}\n$")
         return run
 
-    def test_digits_cnn_reads_digits_it_has_not_seen(self):
+    def test_digits_cnn_reads_unseen_digits(self):
         run = self.trained("digits_cnn")
-        self.assertGreaterEqual(run.accuracy(), 0.95)  # by how this processor rounds 247 or 249 of 256, of what was seen
+        self.assertGreaterEqual(run.accuracy(), 0.95)  # 247 or 249 of 256 were seen, depending on the processor's rounding
         self.assertGreaterEqual(run.statistics["device_bytes_peak"], 256 * MIB)
 
     def test_convnet_of_default_size_wants_256_mib(self):
@@ -72,7 +73,7 @@ class TrainersTest(unittest.TestCase):
                 run = self.trained(f"convnet --batch=8 --image=32 --classes=4 --images=8 --model={model}")
                 self.assertLess(run.losses()[-1], 0.6 * run.losses()[0])
 
-    def test_gpt_learns_what_follows_what(self):
+    def test_gpt_learns_the_sequence_rule(self):
         small = "--layers=1 --width=32 --heads=2 --sequence=16 --batch=8 --vocabulary=64 --rate=0.01 --steps=30"
         for head in ("", " --untied"):
             with self.subTest(head=head):
@@ -92,7 +93,7 @@ class TrainersTest(unittest.TestCase):
         command = "gpt --layers=1 --width=32 --heads=2 --sequence=16 --batch=2 --vocabulary=64 --steps=1"
         self.assertNotEqual(self.trained(command).output, self.trained(command + " --seed=2").output)
 
-    def test_what_makes_no_sense_is_refused_by_name(self):
+    def test_invalid_arguments_are_refused_by_name(self):
         for command, message in (("digits_cnn --epochs=0", "--epochs wants a whole number"),
                                  ("convnet --model=alexnet", "--model wants vgg11"),
                                  ("convnet --image=33", "--image wants a multiple of 32"),

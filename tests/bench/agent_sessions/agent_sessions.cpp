@@ -1,7 +1,9 @@
-// How the agent bears many sessions: 1,000 processes, each with a session that tells its usage
-// twice a second; one of them asks for more and for less, and measures the time from its word to
-// its grant. Then one user connects as fast as it can: first to another agent, which takes the
-// processors as much time and tells what of the delay is the machine's, then to this one.
+// How the agent copes with many sessions. 1,000 processes each have a session that reports its use
+// twice a second. One of them asks for more and for less memory, and measures the time from its
+// request to its grant.
+//
+// Then one user connects as fast as it can, first to another agent, then to this one. The other
+// agent takes as much processor time, so it shows the machine's part of the delay.
 //
 // usage: agent_sessions SPILLWAYD [PROCESSES] [ROUND TRIPS]
 #include <poll.h>
@@ -33,7 +35,6 @@ using protocol::Received;
 constexpr int64_t kGiB = int64_t{1} << 30;
 constexpr protocol::DeviceUuid kDevice = {1};
 
-// The next message of this kind.
 template <class M>
 M Await(protocol::SocketChannel& channel) {
   for (;;) {
@@ -85,7 +86,7 @@ double Percentile(std::vector<double>& values, double share) {
   return values[static_cast<size_t>(share * static_cast<double>(values.size() - 1))];
 }
 
-// One that wants more, gets it, and wants less again.
+// A client that asks for more, gets it, and asks for less again.
 std::vector<double> RoundTrips(const std::string& socket, int count) {
   protocol::SocketChannel channel = Begin(socket, kGiB);
   Obey(channel);
@@ -102,8 +103,8 @@ std::vector<double> RoundTrips(const std::string& socket, int count) {
   return took_us;
 }
 
-// As another user, who may only be refused: 10,000 attempts a second, as far as the machine gets
-// there.
+// As another user, whose connections may only be refused: 10,000 attempts a second, or as many as
+// the machine manages.
 pid_t StartFlood(const std::string& socket, std::atomic<int64_t>* attempts) {
   const pid_t flood = fork();
   if (flood != 0) return flood;
@@ -167,8 +168,8 @@ pid_t StartAgent(const char* executable, const std::string& config, const std::s
   std::exit(1);
 }
 
-// What a round trip with the agent at `socket` takes while `flooded`, this one or another, is
-// flooded.
+// The duration of a round trip with the agent at `socket` while `flooded`, this agent or another,
+// is flooded.
 Delay BesideFlood(const char* what, const std::string& flooded, const std::string& socket,
                   int count) {
   void* const shared = mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,

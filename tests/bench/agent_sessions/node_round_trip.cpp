@@ -1,10 +1,9 @@
-// What the node's own part of a grant costs beside many jobs that want more host memory than there
-// is, without sockets and without other processes: a job comes, for which all the others have to
-// give back a little; then it asks for more, is granted it and obeys, again and again. Repeatable
-// to the instruction:
+// The node's own part of a grant's cost, beside many jobs that want more host memory than exists,
+// without sockets or other processes. A job joins, and all others must give a little back. Then it
+// repeatedly asks for more, is granted it and obeys. Repeatable to the instruction:
 //
-//   valgrind --tool=callgrind --toggle-collect='*Bench::Come*' node_round_trip 1000 100
-//   valgrind --tool=callgrind --toggle-collect='*Bench::RoundTrip*' node_round_trip 1000 100
+//     valgrind --tool=callgrind --toggle-collect='*Bench::Come*' node_round_trip 1000 100
+//     valgrind --tool=callgrind --toggle-collect='*Bench::RoundTrip*' node_round_trip 1000 100
 //
 // usage: node_round_trip [JOBS] [ROUND TRIPS]
 #include <cstdio>
@@ -43,7 +42,6 @@ class Bench {
     return job;
   }
 
-  // Follows whatever it is granted.
   bool Obey(const Job& job) {
     bool is_granted = false;
     for (protocol::Received heard;
@@ -57,7 +55,7 @@ class Bench {
     return is_granted;
   }
 
-  // Until nobody is granted anything any more.
+  // Continues until no more grants are sent.
   [[gnu::noinline]] Job Come(int64_t wanted_bytes, const std::vector<Job>& others) {
     Job job = Begin(wanted_bytes);
     for (bool any = true; any;) {

@@ -1,10 +1,10 @@
-// Measures a pair of cuMemAlloc and cuMemFree in a steady state: through the preload library, with
-// the calls that it makes to the driver counted, next to the simulated driver's own pair.
+// Measures a pair of cuMemAlloc and cuMemFree in a steady state, through the preload library and
+// with the simulated driver alone. Counts the driver calls that the library makes.
 //
-// Three states of the device: idle; with a launch on one stream between allocation and free, whose
-// order the next user of the memory inherits; and with launches on two streams in turn, each of
-// which must be ordered behind the other's: those driver calls (an event, a wait) belong to the
-// launch and are counted with the pair.
+// Three states of the device. Idle. With a launch on one stream between allocation and free, after
+// which the next user of the memory must be ordered. With launches on two streams in turn, each
+// ordered behind the other's: these driver calls (an event, a wait) belong to the launch, and are
+// counted with the pair.
 #include "tests/bench/bench.h"
 
 namespace {
@@ -31,7 +31,7 @@ Calls CallsOf(const OpenDriver& driver) {
 
 constexpr int kBatch = 1000;
 
-// `between(address)` runs between the two calls; its own time is not part of the pair's.
+// `between(address)` runs between the two calls; its time does not count.
 template <class Between>
 double PairNs(const Calls& calls, size_t bytes, Between between) {
   double spent_ns = 0;

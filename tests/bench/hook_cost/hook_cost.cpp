@@ -1,14 +1,13 @@
-// Measures one kernel launch through the preload library, next to the same launch made straight at
-// the driver.
+// Measures one kernel launch through the preload library, beside the same launch straight to the
+// driver.
 //
-// Started plainly it starts itself again under the preload library and over the null driver. Both
-// kinds of launch then alternate in batches, so that whatever else the machine does falls on both
-// alike. A figure is the mean of one batch of 32 launches; printed are the median and the 99th
-// percentile over all batches.
+// The program restarts itself under the preload library and over the null driver. Both kinds of
+// launch alternate in batches, so other load on the machine affects both alike. A figure is the
+// mean of one batch of 32 launches; printed are the median and the 99th percentile over all
+// batches.
 //
-// The launches repeat themselves, so that the job can be learned. A last row is measured by a
-// process of its own, whose job follows a plan that has nothing to move; its report must say that
-// it did.
+// The launches repeat, so the job can be learned. A process of its own measures the last row. Its
+// job follows a plan that moves nothing, and its report must confirm that.
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -39,7 +38,7 @@ constexpr int kKernels = 256;
 constexpr int kLaunchesPerBatch = 32;
 constexpr int kArgumentSets = 1024;
 constexpr int kIterationBatches =
-    kArgumentSets / kLaunchesPerBatch;  // until the same launches come again
+    kArgumentSets / kLaunchesPerBatch;  // until the same launches repeat
 static_assert(kIterationBatches * kLaunchesPerBatch * 7 % kKernels == 0);
 
 using Launch = decltype(&::cuLaunchKernel);
@@ -78,7 +77,7 @@ Driver Open() {
   return driver;
 }
 
-// 1 to 16 MiB each, 85 GiB in all, in no order.
+// 1 to 16 MiB each, 85 GiB in all, in random order.
 std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random) {
   std::uniform_int_distribution<size_t> size_kib(1024, 16384);
   std::vector<CUdeviceptr> addresses(kAllocations);
@@ -94,8 +93,8 @@ std::vector<CUdeviceptr> Allocate(const Driver& driver, std::mt19937_64* random)
 
 using ArgumentSets = std::unique_ptr<std::array<ArgumentSet, kArgumentSets>>;
 
-// Five pointers among the first `working_set` allocations, some bytes inside; scalars as sizes,
-// strides and floats are.
+// Five pointers among the first `working_set` allocations, some bytes inside; scalars that look
+// like sizes, strides and floats.
 ArgumentSets MakeArguments(const std::vector<CUdeviceptr>& addresses, int working_set,
                            std::mt19937_64* random) {
   auto sets = std::make_unique<std::array<ArgumentSet, kArgumentSets>>();
@@ -141,12 +140,12 @@ Figures Measure(const char* what, const Driver& driver, ArgumentSets::element_ty
           Quantile(&hooked_ns, 0.99)};
 }
 
-// What fits is only followed, and no more recorded, from the 65,536th event of its iteration on.
+// A job that fits is only followed, and no longer recorded, from the 65,536th event of its
+// iteration on.
 constexpr int kIterationsToLearn = 100;
 constexpr const char* kFollowed = "a working set, a plan followed";
 
-// Long enough for what learns beside the program: it sees an iteration, and has some time, again
-// and again.
+// Runs long enough for the planner thread: it repeatedly sees an iteration and has some time.
 void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   constexpr timespec kPause{0, 20'000'000};
   for (int batch = 0; batch < kIterationsToLearn * kIterationBatches; ++batch) {
@@ -155,7 +154,7 @@ void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   }
 }
 
-// In the process that follows a plan: the row's figures on standard output.
+// In the process that follows a plan: prints the row's figures on standard output.
 int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batches) {
   LetItBeLearned(driver, sets);
   const Figures row = Measure(kFollowed, driver, sets, batches);
@@ -164,7 +163,6 @@ int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batc
   return 0;
 }
 
-// The number behind a name in a report.
 long NumberIn(const std::string& report, const char* name) {
   const size_t at = report.find('"' + std::string(name) + "\":");
   return at == std::string::npos ? 0 : std::atol(report.c_str() + report.find(':', at) + 1);
@@ -180,8 +178,8 @@ std::string ContentsOf(const std::string& path) {
   return contents;
 }
 
-// Started again as a job that is learned though all fits: then its iterations are followed, by a
-// plan that moves nothing.
+// Restarted as a job that is learned although it fits. Its iterations follow a plan that moves
+// nothing.
 Figures MeasureFollowed(const char* size_option) {
   const std::string report = "/tmp/hook_cost." + std::to_string(getpid()) + ".json";
   char self[4096] = {};

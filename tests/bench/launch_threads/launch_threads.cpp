@@ -1,11 +1,10 @@
-// Measures kernel launches from many threads through the preload library, next to the same launches
-// made straight at the driver: how throughput grows with threads when nothing is shared on the way.
+// Measures kernel launches from many threads through the preload library, beside the same launches
+// straight to the driver. It shows how throughput grows with threads that share nothing.
 //
-// Each thread launches on a stream of its own; of five pointers, three lie in allocations of its
-// own and two in some that all threads use (weights). A driver whose launch costs nothing shows the
-// hook alone; one whose launch keeps its thread busy for two microseconds, as real ones do or
-// longer, shows what a program sees. Rounds of bare and hooked launches alternate; a figure is the
-// median over all rounds.
+// Each thread launches on its own stream. Of five pointers, three lie in its own allocations and
+// two in shared ones (weights). A driver with free launches shows the hook alone. A driver whose
+// launch takes two microseconds (real ones take at least as long) shows what a program sees. Rounds
+// of bare and hooked launches alternate; a figure is the median over all rounds.
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -50,7 +49,7 @@ struct Span {
   double begin_ns, end_ns;
 };
 
-// One thread's part of a round: waits for the others, launches, and says when.
+// One thread's part of a round: waits for the others, launches, and returns its times.
 Span LaunchAll(const Program& program, Launch launch, int launches, std::atomic<int>* waiting) {
   program.driver.MakeCurrent();
   CUstream stream;
@@ -73,7 +72,7 @@ Span LaunchAll(const Program& program, Launch launch, int launches, std::atomic<
   return {begin_ns, end_ns};
 }
 
-// Launches per second of all threads together, from the first one's begin to the last one's end.
+// Launches per second of all threads, from the first begin to the last end.
 double Round(const Program& program, Launch launch, int threads, int launches) {
   std::atomic<int> waiting{threads};
   std::vector<Span> spans(static_cast<size_t>(threads));

@@ -1,8 +1,8 @@
-// What an event costs the learner and the follower, on streams of a few million events: processor
-// time per event, the best of a few rounds. The events are a network's, made before the clock
+// The cost of an event for the learner and the follower, on streams of a few million events:
+// processor time per event, the best of a few rounds. A network's events, made before the clock
 // starts.
 //
-//     learn_cost [--quick]
+// learn_cost [--quick]
 
 #include <algorithm>
 #include <cstdio>
@@ -29,7 +29,7 @@ double CpuNs() {
   return static_cast<double>(now.tv_sec) * 1e9 + static_cast<double>(now.tv_nsec);
 }
 
-// A stream of events that own their touches, each used once.
+// A stream of events with their touches, each used once.
 struct Stream {
   std::vector<JobEvent> events;
   std::vector<JobTouch> touches;
@@ -56,7 +56,7 @@ Stream Iterations(const IterationProfile& profile, size_t events) {
   return stream;
 }
 
-// Never repeats: the learner finds nothing and must search on.
+// Never repeats: the learner finds nothing and keeps searching.
 Stream Random(size_t events) {
   Stream stream;
   spillway::base::Prng prng(1);
@@ -101,7 +101,7 @@ void Measure(const char* name, const Stream& stream) {
       for (const JobEvent& event : stream.events) follower.Observe(event);
       iterations = follower.whole_iterations();
     });
-    // Another model of the same shapes: every event looks like some of the pattern's, and none is.
+    // Another model of the same shapes: every event resembles the pattern's, and none matches.
     Stream twin = stream;
     for (JobTouch& touch : twin.touches) touch.allocation += 1'000'000'000;
     for (JobEvent& event : twin.events) event.allocation += 1'000'000'000;
@@ -122,7 +122,7 @@ IterationProfile Network(const char* name) {
       .profile;
 }
 
-// Equal layers, more events than fit the processor's first cache.
+// Equal layers, with more events than the processor's first cache holds.
 IterationProfile LongGpt() {
   const networks::TransformerShape shape{.name = "gpt",
                                          .width = 256,

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What learning costs where iterations are made of loops: random ones, on the simulated GPU's virtual clock.
+"""The cost of learning nested loops: random ones, on the simulated GPU's virtual clock.
 
-Usage: nested_loops.py BUILD_FOLDER [--seeds FIRST-LAST] [--shares 30,60] [--steps N]
+    Usage: nested_loops.py BUILD_FOLDER [--seeds FIRST-LAST] [--shares 30,60] [--steps N]
 
-For each seed and share of the peak it runs build/workloads/nested_loops with learning and without, and says how long each took
-beside a run with all memory, what moved, and what became of plans. It exits with 1 when a run with learning took more than
-2 % longer than without, or its output differs.
+For each seed and share of the peak it runs build/workloads/nested_loops with and without
+learning. It prints both times relative to a run with all memory, the moved bytes, and the fate of
+plans. It exits with 1 when a run with learning took more than 2 % longer than without, or its
+output differs.
 """
 import argparse
 import json
@@ -38,7 +39,7 @@ def moved_mib(result):
 
 
 def compare(build, options, share):
-    """Whether learning cost at most what it may, and a line that says so."""
+    """Whether learning stayed within its allowed cost, and a line that reports it."""
     bare = run(build, options)
     budget_bytes = bare.report["wanted_peak_bytes"] * share // 100 // (2 * MIB) * (2 * MIB)
     off, on = (run(build, options, budget_bytes, learn) for learn in ("off", "wait"))

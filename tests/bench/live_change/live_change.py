@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""A job's budget halved and doubled while it trains, by an operator, on one simulated GPU under a real spillwayd. One command, one table.
+"""An operator halves and doubles a job's budget while it trains, on one simulated GPU under a
+real spillwayd. One command, one table.
 
-Each network runs alone first, bare, for what it wants and how many kernels a step has. Then it trains with a budget of 12 GiB until it
-follows a plan; `spillway budget set` makes it 6 GiB, and some iterations later 12 GiB again. The change is obeyed when the simulator's
-statistics say for the last time that the job holds more than that; the way back when it holds more again for the first time. Iterations are
-kernels over the kernels of a bare step: what is made again counts too, so a figure is rather too large. At last the job must have printed what it prints bare in as many steps; else, or
-with a violation in the statistics, the exit code is 1. It is also 1 where a change took more than two iterations.
+Each network first runs alone and bare, for its wanted memory and its kernels per step. Then it
+trains with a budget of 12 GiB until it follows a plan. `spillway budget set` changes that to 6
+GiB, and some iterations later back to 12 GiB. The change counts as obeyed after the simulator's
+statistics last show more held memory than the new budget. The way back counts when they first
+show more again. Iterations are kernels divided by the kernels of a bare step; recomputations
+count too, so a figure is rather too large. The exit code is 1 when the output differs from a bare
+run of as many steps, the statistics show a violation, or a change took more than two iterations.
 
-  live_change.py                     12 -> 6 -> 12 GiB, three networks, twice each (some minutes on two cores)
-  live_change.py --times 5 --networks gpt
-  live_change.py --quick             a small network, 1 GiB: shows that all of it works
+    live_change.py                     12 -> 6 -> 12 GiB, three networks, twice each (some minutes on two cores)
+    live_change.py --times 5 --networks gpt
+    live_change.py --quick             a small network, 1 GiB: shows that all of it works
 """
 import argparse
 import pathlib
@@ -23,9 +26,9 @@ sys.path.insert(0, str(HERE.parents[2] / "support"))
 import node_agent  # noqa: E402  (path set above)
 
 GIB = 1 << 30
-LARGEST = 1 << 40  # fits whatever it is
-RESERVE = GIB // 4  # of the device, for what no budget sees
-# What is away is sparse here, so that the host is no limit; slabs of the pool are not.
+LARGEST = 1 << 40  # larger than every job
+RESERVE = GIB // 4  # of the device, for memory outside all budgets
+# Evicted memory is sparse here, so the host is no limit; slabs of the pool would not be.
 TERMS = '[host]\nmemory = "64GiB"\npool = false\n'
 FEW_STEPS = 3
 SETTLING_ITERATIONS, ITERATIONS_BETWEEN = 12, 16
@@ -50,7 +53,7 @@ def run_alone(options, place, workload, steps):
 
 
 class Training:
-    """One job under one agent, until it is told to end."""
+    """One job under one agent, until the bench ends it."""
 
     def __init__(self, options, place, workload, kernels_per_step):
         place.mkdir()
@@ -80,7 +83,8 @@ class Training:
         raise SystemExit(f"live_change: it never came; the job says: {self.machine.errors('job')[-500:]}")
 
     def set_budget(self, budget_bytes):
-        """Iterations until the operator's command began, and until it was over: the agent has taken it."""
+        """Iterations until the operator's command began, and until it ended, when the agent has
+        accepted it."""
         asked = self.look()[1]
         answer = self.agent.command("budget", "set", f"local-{self.job.pid}", budget_bytes)
         if answer.returncode != 0:
@@ -88,7 +92,8 @@ class Training:
         return asked, self.look()[1]
 
     def shrink(self, budget_bytes):
-        """Iterations from the command's end, and from its beginning, until the last look at which the job held more."""
+        """Iterations from the command's end, and from its beginning, until the last reading with
+        more held memory."""
         asked, taken = self.set_budget(budget_bytes)
         last = taken
 
@@ -101,14 +106,14 @@ class Training:
         return last - taken, last - asked
 
     def grow(self, budget_bytes, former_bytes):
-        """The same until the first look at which it held more than it might before."""
+        """The same until the first reading with more held memory than the earlier budget."""
         asked, taken = self.set_budget(budget_bytes)
         first = self.await_statistics(lambda held_bytes, _: held_bytes > former_bytes)
         self.await_statistics(lambda _, iterations: iterations > first + ITERATIONS_BETWEEN)
         return first - taken, first - asked
 
     def stop(self):
-        """Whatever happened."""
+        """Ends the job and the agent in every case."""
         if self.job.poll() is None:
             self.job.kill()
             self.job.wait()
@@ -123,7 +128,7 @@ class Training:
 
 
 def measure(options, folder, name, workload, number):
-    """Prints a row; whether all held."""
+    """Prints a row; returns whether every requirement held."""
     statistics, _ = run_alone(options, folder / f"alone-{name}-{number}", workload, FEW_STEPS)
     training = Training(options, folder / f"live-{name}-{number}", workload, statistics["kernels"] / FEW_STEPS)
     try:

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
-"""How much slower training is below its memory peak, live on the simulated GPU. One command, one table; all simulated.
+"""How much training below its memory peak slows down, live on the simulated GPU. One command, one
+table; all simulated.
 
-Every cell is a whole run of a trainer (tests/workloads) at real size, in the compute mode `tags`: bare, or under the preload
-library at a part of the peak that the job wants. A figure is the steady time of a step on the virtual clock over the
-bare one's. Every run's losses and checksum are compared with the bare run's.
+Every cell is a whole run of a trainer (tests/workloads) at real size, in the compute mode `tags`:
+bare, or under the preload library with a share of its peak as budget. A figure is the steady step
+time on the virtual clock, relative to the bare run. Every run's losses and checksum are compared
+with the bare run's.
 
-  movement.py                                          everything, the table last
-  movement.py --networks resnet50 --profiles h200      a part
-  movement.py --policies reactive,spillway --json FILE
-  movement.py --page docs/movement.md                  the table as a page
-  movement.py --kept-only                              what earlier calls have found, nothing new
+    movement.py                                          everything, the table last
+    movement.py --networks resnet50 --profiles h200      a part
+    movement.py --policies reactive,spillway --json FILE
+    movement.py --page docs/movement.md                  the table as a page
+    movement.py --kept-only                              what earlier calls have found, nothing new
 
-Results are kept (--keep FOLDER): a call that was interrupted goes on where it was.
+Results are kept (--keep FOLDER): an interrupted call continues where it stopped.
 """
 import argparse
 import concurrent.futures
@@ -34,9 +36,10 @@ NETWORKS = {
 SMALL_PROFILES = ("1080ti", "k40c", "m40")
 PROFILES = ("h200", "a100", "1080ti")
 BUDGETS = (90, 75, 50, 35, 25)
-# Who decides what moves: the learned plan of a strategy, or `reactive`, which learns nothing.
+# The policy that decides movement: the learned plan of a strategy, or `reactive`, which learns
+# nothing.
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", table.OWN)
-STEPS = (14, 32)  # the second where a run is not steady at the end of the first
+STEPS = (14, 32)  # the second where a run is not steady after the first
 UNLIMITED = 1 << 40
 
 
@@ -52,14 +55,14 @@ def settings_of(policy):
 
 
 class Work:
-    """Makes runs, or finds them, and tells how far it is."""
+    """Makes or finds runs, and reports its progress."""
 
     def __init__(self, runner, planned, kept_only):
         self.runner, self.planned, self.kept_only = runner, planned, kept_only
         self.began_s, self.done, self.made = time.monotonic(), 0, 0
 
     def result_of(self, what, run):
-        """None where it may only be found and is not."""
+        """None where only kept runs are allowed and there is none."""
         found = self.runner.find(run)
         result = found if found or self.kept_only else self.runner.result_of(run)
         if not found and result:
@@ -116,7 +119,7 @@ class Series:
         return result if is_compared else None
 
     def make_second(self):
-        """With the plans that an equal run has left."""
+        """The run with the plans that an equal run has left."""
         self.second = self.result_of("second run", STEPS[0], self.peak_bytes // 2, settings_of(table.OWN), is_second=True)
         self.work.done += 1
 

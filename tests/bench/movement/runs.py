@@ -1,8 +1,8 @@
-"""One run of a trainer on the simulated GPU, and the folder that keeps what runs have shown.
+"""One run of a trainer on the simulated GPU, and the folder that keeps the results of runs.
 
-A run is a function of the files that take part (library, simulator, trainer, device profile), its command and its settings:
-its result is kept under a hash of these, so a table that was interrupted goes on where it was, and one that is asked for
-again after a change makes only what the change may have touched.
+A run is a function of its files (library, simulator, trainer, device profile), its command and
+its settings. Its result is kept under a hash of these. So an interrupted table continues where it
+stopped, and after a change only the affected runs are repeated.
 """
 import dataclasses
 import hashlib
@@ -24,23 +24,24 @@ import simulated_gpu  # noqa: E402  (path set above)
 
 STEADY_STEPS = 6
 STEADY = 0.02
-HOST_BYTES = 128 << 30  # as a GPU node has; in `tags` only what holds tags takes real memory
+HOST_BYTES = 128 << 30  # as on a GPU node; in `tags`, only memory that holds tags takes real memory
 SIMULATOR_FILES = ("libcuda.so.1", "libcudart.so.13", "libcudnn.so.9", "libcublas.so.13")
 
 
 def pairs_ms(times_ms):
-    """The last steps, two by two: some trainers repeat themselves every two steps only, since they feed from two buffers."""
+    """The last steps in pairs: some trainers repeat only every two steps, because they alternate
+    two buffers."""
     last = times_ms[-STEADY_STEPS:]
     return [sum(pair) / 2 for pair in zip(last[::2], last[1::2])]
 
 
 @dataclasses.dataclass
 class Result:
-    times_ms: list  # of all steps but the first, on the virtual clock
+    times_ms: list  # of all steps except the first, on the virtual clock
     output: str  # losses and checksum
     report: dict
     statistics: dict
-    why: str  # what ended a run that failed
+    why: str  # the error of a failed run
     cost_s: float  # of real time
 
     @property
@@ -49,12 +50,13 @@ class Result:
 
     @property
     def step_ns(self):
-        """Steady: the median of the last pairs, so that a full scan does not count as if it came in every few steps."""
+        """Steady time: the median of the last pairs, so that one full scan does not count as one
+        every few steps."""
         return round(statistics.median(pairs_ms(self.times_ms)) * 1e6)
 
     @property
     def is_steady(self):
-        """All of the last pairs but one, in which a full scan may have been, take the same time."""
+        """All of the last pairs except one, which may contain a full scan, take the same time."""
         alike = [pair for pair in pairs_ms(self.times_ms) if abs(pair * 1e6 / self.step_ns - 1) <= STEADY]
         return len(alike) >= STEADY_STEPS // 2 - 1
 
@@ -69,16 +71,17 @@ class Result:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """What is to be run; bare where there is no budget. `settings` are pairs of a SPILLWAY_ variable and its value."""
+    """The run's specification; bare without a budget. `settings` are pairs of a SPILLWAY_
+    variable and its value."""
     command: tuple
     profile: str
     budget_bytes: int = 0
     settings: tuple = ()
-    is_second: bool = False  # with the plans that an equal one before it has left
+    is_second: bool = False  # with the plans that an equal run has left
 
 
 class Runner:
-    """Runs trainers of one build folder, or tells what an equal run has shown before."""
+    """Runs trainers of one build folder, or returns kept results of equal runs."""
 
     def __init__(self, build, kept, limit_s):
         self.build, self.kept, self.limit_s = pathlib.Path(build).resolve(), pathlib.Path(kept), limit_s
@@ -136,7 +139,7 @@ class Runner:
 
     def _hash(self, file):
         state = file.stat()
-        key = (file, state.st_mtime_ns, state.st_size)  # it may be built anew meanwhile
+        key = (file, state.st_mtime_ns, state.st_size)  # the file may be rebuilt meanwhile
         if key not in self.hashes:
             self.hashes[key] = hashlib.sha256(file.read_bytes()).hexdigest()
         return self.hashes[key]

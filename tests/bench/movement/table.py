@@ -1,14 +1,14 @@
-"""The table of slow-downs: what each cell says, what of it was promised, and what to do about it.
+"""The table of slow-downs: the text of each cell, the broken promises, and advice about them.
 
-The promise: at half the peak and above at most 5 % slower by plan, below at most 25 %, or the
-lower bound that forbids it; and the plan's prediction within 5 % of what is measured.
+The promise: at half the peak and above, at most 5 % slower by plan; below, at most 25 %, or the
+lower bound that forbids it. The plan's prediction is within 5 % of the measurement.
 """
 import re
 
 OWN = "spillway"
-MOST_SLOWER = ((50, 5.0), (0, 25.0))  # from this part of the peak on: per cent
-MOST_OFF = 5.0  # of a prediction, per cent of what is measured
-BELOW_BOUND = 1.0  # per cent of a step: what is faster by more shows that the bound is none
+MOST_SLOWER = ((50, 5.0), (0, 25.0))  # from this share of the peak on: per cent
+MOST_OFF = 5.0  # error of a prediction, per cent of the measurement
+BELOW_BOUND = 1.0  # per cent of a step: a run faster by more disproves the bound
 FITS_SLOWER = 1.0
 PLANNED_BY, SECOND_PLANNED_BY = 5, 2
 GIB = 1 << 30
@@ -20,7 +20,7 @@ def target(percent):
 
 
 class SeriesTable:
-    """All that is told of one network on one profile."""
+    """All results of one network on one profile."""
 
     def __init__(self, series):
         self.series = series
@@ -35,16 +35,16 @@ class SeriesTable:
         return 100.0 * (nanoseconds / self.bare_ns - 1)
 
     def steps_per_iteration(self):
-        """What was learned as one iteration: a job that fits is predicted as it runs."""
+        """The time of the learned iteration: a job that fits is predicted as it runs."""
         return max(1, round(self.series.fits.learning.get("predicted_iteration_ns", 0) / self.bare_ns))
 
     def learned(self, result, name):
-        """What the report says of an iteration, as a slow-down; None where there is no plan."""
+        """The report's figure for an iteration, as a slow-down; None without a plan."""
         value_ns = result.learning.get(name, 0) / self.steps_per_iteration()
         return self.slower(value_ns) if value_ns else None
 
     def off(self, result):
-        """How far the prediction is from what is measured, in per cent of it."""
+        """The error of the prediction, in per cent of the measurement."""
         predicted_ns = result.learning.get("predicted_iteration_ns", 0) / self.steps_per_iteration()
         return 100.0 * (predicted_ns / result.step_ns - 1) if result.ended_well and predicted_ns else None
 
@@ -100,7 +100,7 @@ class SeriesTable:
         return text + f" An iteration is {self.steps_per_iteration()} step(s)."
 
     def problems(self):
-        """What was promised and is not so; texts."""
+        """The broken promises, as texts."""
         where = f"{self.series.network} on {self.series.profile}"
         fits, second = self.series.fits, self.series.second
         if self.slower(fits.step_ns) >= FITS_SLOWER or moved_bytes(fits) or not self.series.same_bytes(fits):
@@ -132,7 +132,7 @@ class SeriesTable:
             yield f"{' and '.join(beaten_by)} went below the bound"
 
     def others(self, percent):
-        """Policies and their results, where they ended well."""
+        """Policies and their results, where they succeeded."""
         return [(policy, result) for (at, policy), result in self.cells.items() if at == percent and result.ended_well]
 
     def bound_beaten_by(self, percent):
@@ -153,7 +153,7 @@ class SeriesTable:
 
 
 def why_no_plan(result):
-    """`bound forbids` where what a single operation names exceeds the budget."""
+    """`bound forbids` where a single operation's memory exceeds the budget."""
     why = result.learning.get("not_planned_because", "") or "no plan"
     match = re.search(r"one operation touches (\d+) bytes", why)
     return f"bound forbids: one operation needs {int(match[1]) / GIB:.2f} GiB" if match else f"missed: {why}"
@@ -172,12 +172,13 @@ def moved_bytes(result):
 
 
 def calls_per_step(result):
-    """Of cuMemMap, cuMemUnmap, cuMemSetAccess, cuMemCreate and cuMemRelease, over the whole run."""
+    """Calls of cuMemMap, cuMemUnmap, cuMemSetAccess, cuMemCreate and cuMemRelease, over the whole
+    run."""
     return str(round(sum(result.statistics.get(name, 0) for name in MAPPING_CALLS) / result.steps))
 
 
 def gibibytes_per_step(result):
-    """Copied out of the device and back into it, over the whole run."""
+    """Bytes copied out of the device and back, over the whole run."""
     return " / ".join(f"{result.report.get(name, 0) / result.steps / GIB:.2f}" for name in ("offloaded_bytes", "restored_bytes"))
 
 
@@ -193,7 +194,7 @@ def summary(tables):
 
 
 def beaten_bounds(tables):
-    """A sentence on runs that were faster than the model says any can be, or nothing."""
+    """A sentence on runs that were faster than the model's lower bound, or nothing."""
     cells = [f"{each.series.network} on {each.series.profile} at {percent} % ({', '.join(policies)})" for each in tables
              for percent in each.own if (policies := each.bound_beaten_by(percent))]
     return f" Below the bound, which is none there, went {'; '.join(cells)}." if cells else ""

@@ -1,5 +1,5 @@
-// AccUDNN's figures beside ours on the M40: how little memory ResNet-152 needs, and how large a
-// minibatch that buys.
+// AccUDNN's figures beside ours on the M40: how little memory ResNet-152 needs, and the minibatch
+// that this allows.
 #include <cmath>
 #include <cstdio>
 
@@ -34,8 +34,8 @@ std::string SlowDown(const Modelled& it, const std::optional<int64_t>& time_ns) 
   return text;
 }
 
-// The largest batch for which every buffer can have memory of its own: how Caffe, the paper's
-// baseline, is modelled.
+// The largest batch for which every buffer can have its own memory; this models Caffe, the paper's
+// baseline.
 int64_t CaffeBatch(std::string_view network) {
   return LargestMultiple(1, kMostBatch, [&](int64_t batch_size) {
     return Modelled(network, kDevice, batch_size).total_bytes() <= CapacityOf(kDevice);
@@ -50,14 +50,16 @@ int64_t LargestBatch(std::string_view network, int64_t caffe_batch, Runs runs) {
   });
 }
 
-// The least budget, in hundredths of the peak above the least possible one, at which a plan runs.
+// The least budget at which a plan runs, in hundredths of the range between the least possible one
+// and the peak.
 template <class Runs>
 int64_t LeastBudget(const Modelled& it, Runs runs) {
   return SmallestFrom(it.least_bytes(), it.peak_bytes(), it.peak_bytes() / 100,
                       [&](int64_t budget_bytes) { return runs(it.WithBudget(budget_bytes)); });
 }
 
-// The batch with the most samples per second, by the tuner, which observes Caffe's and twice that.
+// The batch with the most samples per second, by the tuner, which observes Caffe's batch and twice
+// that.
 std::optional<Advice> EfficientBatch(std::string_view network, int64_t caffe_batch) {
   AdviceRequest request;
   for (const int64_t batch_size : {caffe_batch, 2 * caffe_batch}) {
@@ -71,7 +73,8 @@ std::optional<Advice> EfficientBatch(std::string_view network, int64_t caffe_bat
   return Advise(request).optional();
 }
 
-// The paper's batch is not at hand: ours is the first one that needs more than its figure.
+// The paper's batch is not at hand; ours is the first that needs more memory than the paper's
+// figure.
 void PrintMemory(Verdicts& verdicts) {
   const double before_gib = PaperDecimal("accudnn", "resnet152", "GiB before");
   const double after_gib = PaperDecimal("accudnn", "resnet152", "GiB after");
@@ -94,7 +97,7 @@ void PrintMemory(Verdicts& verdicts) {
       SlowDown(it, OwnPlannedTime(it.WithBudget(paper_budget))).c_str());
 }
 
-// Both plans at the batch that the paper calls efficient: ours has to run and not be slower.
+// Both plans at the batch that the paper calls efficient: ours must run and not be slower.
 void PrintAtPapersFactor(const std::string& network, int64_t caffe_batch, Verdicts& verdicts) {
   const double factor = PaperDecimal("accudnn", "resnet152", "efficient batch over Caffe's");
   const auto batch_size =

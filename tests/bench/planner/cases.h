@@ -1,4 +1,4 @@
-// Which networks on which devices the tables and curves compare.
+// The networks and devices that the tables and curves compare.
 //
 // Constant; any thread.
 #pragma once
@@ -17,7 +17,7 @@ struct Case {
   int64_t batch_size;
 };
 
-// Where every strategy is compared with Spillway's own.
+// The cases that compare every strategy with Spillway's own.
 const std::vector<Case>& ComparedCases();
 
 // A row of AutoSwap's tables I and II.
@@ -26,8 +26,8 @@ struct AutoSwapCase {
   int64_t iteration_ns = 0;  // with SmartPool
   double load_mb = 0, reduced_mb = 0;
 
-  // On the 1080 Ti: durations scaled to the paper's iteration, the link so that the bytes it moves
-  // in an iteration have the paper's ratio to the peak load. Memory in single bytes.
+  // On the 1080 Ti. Durations are scaled to the paper's iteration. The link's rate gives the bytes
+  // of an iteration the paper's ratio to the peak load. Memory in single bytes.
   Modelled Model() const;
 };
 

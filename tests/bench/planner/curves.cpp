@@ -22,12 +22,12 @@ namespace {
 using namespace scheduler;
 
 constexpr int kShares[] = {100, 85, 70, 55, 40, 30, 25};
-constexpr double kMostPercent = 60;  // of what is drawn; the table has all
+constexpr double kMostPercent = 60;  // plotted up to here; the table has everything
 
 struct Plot {
   std::string network, name, title;
   std::function<Modelled()> model;
-  // By strategy, the lower bound first; by budget share. Nothing where it does not run.
+  // By strategy, the lower bound first; by budget share. Empty where the strategy does not run.
   std::vector<std::vector<std::optional<double>>> slow_downs;
 };
 
@@ -50,7 +50,7 @@ std::vector<Plot> AllPlots() {
   return plots;
 }
 
-// One budget of one plot: a column of its table, which no other thread touches.
+// One budget of one plot: a table column that no other thread touches.
 void Compute(Plot& plot, size_t share) {
   const Modelled it = plot.model();
   const Problem problem = it.WithBudget(base::scale(it.peak_bytes(), kShares[share], 100));

@@ -1,4 +1,4 @@
-// The whole overhead-memory curve of every strategy, one picture per network of the papers.
+// The overhead-memory curve of every strategy, one plot per network of the papers.
 //
 // Called by papers.cpp; runs as many threads as the machine has cores, and joins them.
 #pragma once
@@ -11,8 +11,8 @@
 
 namespace spillway::papers {
 
-// Writes NETWORK_DEVICE.svg and curves.csv, of all so far, as each is done, into the folder, which
-// it makes. Only the networks named; all when none is. False: something could not be written.
+// Writes NETWORK_DEVICE.svg and curves.csv into the folder, which it creates, after each plot. Only
+// the named networks; all when none is named. Returns false when a file could not be written.
 bool DrawCurves(const std::string& folder, const std::vector<std::string_view>& networks,
                 Effort effort);
 

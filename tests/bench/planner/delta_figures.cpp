@@ -1,5 +1,5 @@
-// DELTA's figures beside ours on the A100: the largest batch against the framework's, the memory
-// saved, and what that costs.
+// DELTA's figures beside ours on the A100: the largest batch relative to the framework's, the saved
+// memory, and its cost.
 #include <cstdio>
 
 #include "base/units.h"
@@ -66,7 +66,6 @@ void PrintBatch(const std::string& network, int64_t framework_batch, Verdicts& v
   std::fflush(stdout);
 }
 
-// At the framework's largest batch.
 void PrintSlowDowns(const std::string& network, int64_t framework_batch) {
   const Modelled it(network, kDevice, framework_batch);
   std::printf("%-12s %-6s", network.c_str(), "DELTA");

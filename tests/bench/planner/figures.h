@@ -1,7 +1,7 @@
-// The papers' figures beside ours, one section each: what build/bin/spillway-papers prints.
+// The papers' figures beside ours, one section each: the output of build/bin/spillway-papers.
 //
-// Called by papers.cpp on its one thread. Every figure of ours is computed when it is printed; a
-// paper's figure stands in paper_figures.csv, with its source. Durations come from a roofline over
+// Called by papers.cpp on its one thread. Our figures are computed when they are printed; the
+// papers' figures and their sources are in paper_figures.csv. Durations come from a roofline over
 // the device profiles in simulator/profiles: nothing here ran on a GPU.
 #pragma once
 
@@ -17,7 +17,7 @@
 namespace spillway::papers {
 
 struct Effort {
-  bool quick = false;  // a few rows of each section, to show that it runs
+  bool quick = false;  // only a few rows of each section, to show that it runs
 };
 
 void PrintMinimalloc(Effort effort, Verdicts& verdicts);
@@ -39,7 +39,7 @@ scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view
 scheduler::DeviceModel DeviceOf(std::string_view device);
 int64_t CapacityOf(std::string_view device);
 
-// Wall time since a moment that this returns when called first with 0.
+// Wall time since an earlier result of this function; the first call passes 0.
 double ElapsedMs(double since_ms);
 
 }  // namespace spillway::papers

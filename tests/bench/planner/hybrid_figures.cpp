@@ -26,7 +26,7 @@ DeviceModel SymmetricLink(int64_t bytes_per_second, int64_t latency_ns) {
   return device;
 }
 
-// Durations as the reference makes them: one algorithm per operation.
+// Durations as in the reference: one algorithm per operation.
 IterationProfile PlainProfile(const networks::LayerGraph& graph,
                               const networks::ComputeRates& rates) {
   networks::TrainingStep step =

@@ -1,4 +1,4 @@
-// A strategy's plan, priced and checked: what a row of a table needs.
+// A strategy's plan, priced and checked, as the rows of tables need it.
 //
 // Pure; one thread.
 #pragma once
@@ -10,16 +10,15 @@
 
 namespace spillway::papers {
 
-// The iteration's time under the strategy's plan; nothing when there is no plan, it does not run,
-// or the validator refuses it.
+// The iteration's time under the strategy's plan. Empty when there is no plan, it does not run, or
+// the validator refuses it.
 std::optional<int64_t> PlannedTime(const scheduler::Strategy& strategy,
                                    const scheduler::Problem& problem);
 
-// Spillway's own.
 std::optional<int64_t> OwnPlannedTime(const scheduler::Problem& problem);
 
-// Is there a plan at all? The simplest is tried first: everything that rests leaves, and is fetched
-// when it is needed.
+// Whether any plan runs. Tries the simplest first: every idle buffer is evicted, and fetched on
+// demand.
 bool AnyPlanRuns(const scheduler::Problem& problem);
 
 }  // namespace spillway::papers

@@ -1,6 +1,6 @@
-// A known network on a known device, ready to be asked: profile and problem kept together.
+// A known network on a known device: its profile and problem.
 //
-// Pure; one thread each. By name: memory in the chunks that the executor moves.
+// Pure; one thread each. Constructed by name, memory counts in the chunks that the executor moves.
 #pragma once
 
 #include <string_view>
@@ -19,12 +19,11 @@ class Modelled {
   scheduler::Problem WithBudget(int64_t budget_bytes) const;
   const scheduler::IterationProfile& profile() const { return profile_; }
   int64_t peak_bytes() const { return peak_bytes_; }
-  // No budget below this can hold it.
   int64_t least_bytes() const { return least_bytes_; }
-  // Every buffer with memory of its own for the whole iteration, as frameworks without liveness
-  // analysis hold it.
+  // Every buffer with its own memory for the whole iteration, as in frameworks without liveness
+  // analysis.
   int64_t total_bytes() const { return total_bytes_; }
-  // Nothing moves, every workspace is there: no plan is faster.
+  // Nothing moves and every workspace is there: no plan is faster.
   int64_t fastest_ns() const { return fastest_ns_; }
   double SlowDownPercent(int64_t iteration_ns) const;
 

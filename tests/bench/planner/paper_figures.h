@@ -1,7 +1,7 @@
-// What papers report, from paper_figures.csv beside this file.
+// The papers' reported figures, from paper_figures.csv beside this file.
 //
-// Read when first asked, on the program's one thread; ends the program when the file is missing or
-// a figure has no source or address.
+// Read at first use, on the program's one thread. Ends the program when the file is missing or a
+// figure has no source or address.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace spillway::papers {
 struct PaperFigure {
   std::string section, row, column, figure, source, address;
 
-  // Is there a figure, or could no copy of the paper's table be found?
+  // False when no copy of the paper's table could be found.
   bool at_hand() const { return figure != "not at hand"; }
 };
 
@@ -24,7 +24,7 @@ std::vector<PaperFigure> PaperSection(const std::string& section);
 const PaperFigure* FindPaperFigure(const std::string& section, const std::string& row,
                                    const std::string& column);
 
-// These end the program when there is none.
+// These end the program when there is no such figure.
 int64_t PaperNumber(const std::string& section, const std::string& row, const std::string& column);
 double PaperDecimal(const std::string& section, const std::string& row, const std::string& column);
 const std::string& PaperText(const std::string& section, const std::string& row,

@@ -1,5 +1,5 @@
-// spillway-papers: prints the papers' figures beside ours, and fails when a row that must hold does
-// not.
+// spillway-papers: prints the papers' figures beside ours, and fails when a required row does not
+// hold.
 #include <cstdio>
 #include <string_view>
 #include <vector>

@@ -1,8 +1,7 @@
-// The same iteration with its minibatch in pieces: what a plan could do if it need not take buffers
-// whole.
+// The same iteration with its minibatch in pieces: what a plan could do with parts of buffers.
 //
-// For strategy_figures only: where a plan stays above the lower bound, which shares buffers out at
-// will, it tells whether that is because buffers are whole. Pure.
+// For strategy_figures only. The lower bound divides buffers freely, but plans move whole ones.
+// This shows whether that explains a plan's distance from the bound. Pure.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +10,9 @@
 
 namespace spillway::papers {
 
-// What belongs to samples (activations, what is kept beside them, their gradients) is cut into
-// equal pieces, and so is each operation on it, with its time and workspaces. What belongs to
-// parameters stays whole, and pieces after the first add to it.
+// Cuts everything that belongs to samples (activations, data kept beside them, their gradients)
+// into equal pieces. Each operation on them is cut likewise, with its time and workspaces.
+// Parameters stay whole, and later pieces add to their gradients.
 scheduler::IterationProfile InPieces(const scheduler::IterationProfile& whole, int32_t pieces);
 
 }  // namespace spillway::papers

@@ -14,7 +14,7 @@ namespace {
 using namespace scheduler;
 
 constexpr int32_t kLargestLayers = 5000;
-// For the largest, in processor time: other work on the machine is not ours.
+// For the largest case, in processor time, which other load on the machine does not affect.
 constexpr double kMostCpuMs = 1000;
 constexpr int32_t kOperationsPerLayer = 10;  // half of them in backward
 
@@ -31,7 +31,7 @@ Operation Run(OperationType type, Phase phase, std::vector<BufferId> reads,
   return operation;
 }
 
-// A chain of layers: one buffer each for output and gradient, five operations each way.
+// A chain of layers: one output and one gradient buffer each, five operations each way.
 IterationProfile LongChain(int32_t layers) {
   base::Prng random(1);
   const auto below = [&](uint64_t end) { return static_cast<int64_t>(random.Below(end)); };

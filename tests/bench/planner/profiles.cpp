@@ -13,7 +13,8 @@ namespace {
 
 namespace networks = scheduler::networks;
 
-// What full-precision kernels reach of the vendor's peaks: an assumption, the same for all.
+// The share of the vendor's peaks that full-precision kernels reach: an assumption, the same for
+// all.
 constexpr int32_t kFlopsPercent = 75;
 constexpr int32_t kMemoryPercent = 80;
 

@@ -1,4 +1,4 @@
-// What SuperNeurons' K40c holds under our plans: peak batches and the deepest ResNet.
+// What fits on SuperNeurons' K40c under our plans: peak batches and the deepest ResNet.
 #include <algorithm>
 #include <cstdio>
 
@@ -16,11 +16,10 @@ using namespace scheduler;
 
 constexpr int64_t kMostBatch = 65536;
 constexpr int64_t kFineness = 8;
-// As the authors' own test scripts count up.
+// The steps of the authors' own test scripts.
 constexpr int64_t kAlexNetStep = 128, kBatchStep = 16;
 constexpr int64_t kDepthBatch = 16;
 
-// Can the iteration run at all on the device?
 bool Fits(const networks::LayerGraph& graph, const networks::Device& device) {
   networks::TrainingStep step =
       networks::MakeTrainingStep(graph, networks::UpdatePlace::kAfterGradient);
@@ -62,7 +61,7 @@ void PrintPeakBatches(Effort effort, Verdicts& verdicts) {
   }
 }
 
-// The paper's figure and its multiples are tried until one does not fit.
+// Tries the paper's figure and multiples of it until one does not fit.
 void PrintPeakDepth(Effort effort, Verdicts& verdicts) {
   constexpr int64_t kTriedPercent[] = {100, 150, 200, 300};
   if (effort.quick) return;
@@ -73,7 +72,7 @@ void PrintPeakDepth(Effort effort, Verdicts& verdicts) {
     int64_t ours = 0;
     for (const int64_t percent : kTriedPercent) {
       const int64_t depth = std::stoll(figure.figure) * percent / 100;
-      // Depths of bottleneck networks are 2 + 3n: the next one.
+      // Bottleneck networks have depths of 2 + 3n: takes the next one.
       const auto shape = networks::ResnetShape(static_cast<int>(depth + (5 - depth % 3) % 3));
       if (!shape || !Fits(networks::Resnet(*shape, kDepthBatch), device)) break;
       ours = depth;

@@ -1,7 +1,7 @@
-// Largest and smallest values for which something holds, found by bisection.
+// Finds the largest and smallest values for which a predicate holds, by bisection.
 //
-// Pure but for the question asked. What holds for a value is taken to hold for all easier ones:
-// where that is not quite so, what is found holds all the same, but need not be the extreme.
+// Pure except for the predicate. A predicate that holds for a value is assumed to hold for all
+// easier ones. Where that is not exactly so, the result still holds, but may not be the extreme.
 #pragma once
 
 #include <algorithm>
@@ -9,9 +9,9 @@
 
 namespace spillway::papers {
 
-// The largest multiple of `step` up to `most` that holds, larger ones being harder; 0: not even
-// `step` does. With a `fineness` of n the search ends when less than an nth could be added; 0: it
-// is the largest.
+// The largest multiple of `step` up to `most` that holds, where larger ones are harder; 0 if `step`
+// itself fails. With a `fineness` of n the search ends when less than an nth could be added; 0
+// finds the exact maximum.
 template <class Holds>
 int64_t LargestMultiple(int64_t step, int64_t most, Holds holds, int64_t fineness = 0) {
   int64_t good = 0, bad = 1;  // in steps
@@ -27,8 +27,8 @@ int64_t LargestMultiple(int64_t step, int64_t most, Holds holds, int64_t finenes
   return good * step;
 }
 
-// The smallest value in [least, most] that holds, in steps of `step` up from `least`, smaller ones
-// being harder; most + 1: none.
+// The smallest value in [least, most] that holds, in steps of `step` from `least`, where smaller
+// ones are harder; most + 1 if none.
 template <class Holds>
 int64_t SmallestFrom(int64_t least, int64_t most, int64_t step, Holds holds) {
   int64_t bad = -1, good = (most - least) / step + 1;  // in steps

@@ -17,7 +17,7 @@ using namespace scheduler;
 
 constexpr int kShares[] = {90, 75, 50, 35, 25};
 constexpr double kMostPercentAboveBound = 5;
-constexpr int32_t kTriedPieces[] = {2, 4, 8, 16};  // of a minibatch
+constexpr int32_t kTriedPieces[] = {2, 4, 8, 16};  // pieces of a minibatch
 
 double PercentOver(int64_t time_ns, int64_t base_ns) {
   return 100.0 * static_cast<double>(time_ns) / static_cast<double>(base_ns) - 100;
@@ -45,7 +45,7 @@ std::string Percentage(const std::optional<int64_t>& time_ns, int64_t base_ns) {
   return text;
 }
 
-// Ours runs wherever a plan is possible, and is never slower than the best of the others.
+// Our strategy runs wherever a plan is possible, and is never slower than the best of the others.
 bool Holds(const LowerBound& bound, const Best& others, const std::optional<int64_t>& own) {
   if (!bound.possible) return true;
   return own && (!others.time_ns || *own <= *others.time_ns);
@@ -62,8 +62,8 @@ int64_t LargestBytes(const IterationProfile& profile) {
   return largest_bytes;
 }
 
-// The bound shares buffers out at will, a plan has them whole. Whether that is the reason is asked
-// of the same strategy with the minibatch in pieces.
+// The bound divides buffers freely; a plan moves whole ones. Runs the same strategy with the
+// minibatch in pieces, to see whether that is the reason.
 void PrintWhy(const Problem& problem, const LowerBound& bound, int64_t free_ns) {
   const IterationProfile& whole = problem.iteration();
   const auto percent_of_budget =
@@ -97,7 +97,7 @@ void PrintCase(const Case& it, Effort effort, Verdicts& verdicts) {
   Problem problem;
   problem.profile = &profile;
   problem.device = DeviceOf(it.device);
-  // Zero is the fastest that any plan could be: nothing moves, every workspace is there.
+  // Zero is the fastest possible iteration: nothing moves and every workspace is there.
   problem.budget_bytes = 4 * PeakBytes(profile);
   const int64_t free_ns = FindLowerBound(problem).iteration_ns;
   for (const int share : kShares) {

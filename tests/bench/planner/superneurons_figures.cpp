@@ -1,4 +1,4 @@
-// SuperNeurons' own figures, by its conventions of what counts.
+// SuperNeurons' own figures, counted by its conventions.
 #include <algorithm>
 #include <cstdio>
 #include <map>
@@ -24,13 +24,14 @@ std::string Megabytes(int64_t bytes, int digits) {
   return Decimal(static_cast<double>(bytes) / (1 << 20), digits);
 }
 
-// Digits after the point in the paper's figure: ours is compared with as many.
+// The number of decimals in the paper's figure; ours is compared with as many.
 int DigitsOf(const std::string& figure) {
   const size_t point = figure.find('.');
   return point == std::string::npos ? 0 : static_cast<int>(figure.size() - point - 1);
 }
 
-// Ours for a row and column of the section: bytes where the column is MB, counts otherwise.
+// Our figure for a row and column of the section: bytes where the column is in MB, counts
+// otherwise.
 using Ours = std::map<std::string, int64_t>;
 
 void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAccount& account) {
@@ -85,7 +86,7 @@ void PrintSuperNeurons(Effort, Verdicts& verdicts) {
     const std::string text =
         figure.column == "MB" ? Megabytes(value, std::max(digits, 3)) : std::to_string(value);
     const bool equal = (figure.column == "MB" ? Megabytes(value, digits) : text) == figure.figure;
-    // Where the paper rounds or leaves something out, what follows from its own rules counts.
+    // Where the paper rounds or omits something, the result of its own rules counts.
     const PaperFigure* rules =
         FindPaperFigure("superneurons reproduced", figure.row, figure.column);
     const bool holds = rules != nullptr ? text == rules->figure : equal;

@@ -15,7 +15,7 @@ constexpr double kNever = std::numeric_limits<double>::max();
 constexpr double kFirstStep = 2, kLastStep = 1e-3, kStepShrinks = 0.6;
 constexpr int kPatience = 60;  // iterations without a better bound
 constexpr double kPriceStep = 0.05;
-constexpr double kNegligible = 1e-6;  // of the peak: a saving that is not looked into
+constexpr double kNegligible = 1e-6;  // of the peak: smaller savings are ignored
 
 class Relaxation {
  public:
@@ -69,8 +69,7 @@ class Relaxation {
 
   size_t At(int32_t operation) const { return static_cast<size_t>(operation % count_); }
 
-  // The bound at these weights and prices; leaves loads and use of the engines behind, by
-  // operation.
+  // The bound at these weights and prices; also stores loads and engine use by operation.
   double Evaluate() {
     double bound = 0;
     load_.assign(duration_.size(), 0);
@@ -93,7 +92,8 @@ class Relaxation {
       weight_until_[static_cast<size_t>(i) + 1] =
           weight_until_[static_cast<size_t>(i)] + weight_[At(begin + i)];
     const double most = size * weight_until_.back();
-    if (most <= kNegligible * peak_) return most;  // more than it can be: the bound stays one
+    if (most <= kNegligible * peak_)
+      return most;  // already more than possible: the bound stays valid
     if (interval.content_dead) {
       TakeAway(begin, begin + length, size);
       return most;
@@ -105,11 +105,12 @@ class Relaxation {
     return BestAbsence(interval, begin, length, size);
   }
 
-  // What `need_ns` of an engine cost within the first i operations from `first` on, for each i.
+  // The cost of `need_ns` of an engine within the first i operations from `first` on, for each i.
   void Cheapest(int32_t first, int32_t length, int32_t direction, const std::vector<double>& price,
                 double need_ns, std::vector<double>& cost) const {
     cost.assign(static_cast<size_t>(length) + 1, kNever);
-    std::priority_queue<std::pair<double, double>> taken;  // price, nanoseconds; the dearest on top
+    std::priority_queue<std::pair<double, double>>
+        taken;  // price, nanoseconds; the most expensive on top
     double have = 0, sum = 0;
     for (int32_t i = 0; i < length; ++i) {
       const size_t k = At(first + direction * i);
@@ -175,8 +176,8 @@ class Relaxation {
     }
   }
 
-  // Weights grow where the load is high, multiplicatively; prices where an engine is asked for more
-  // time than there is.
+  // Weights grow multiplicatively where the load is high. Prices grow where an engine is
+  // overcommitted.
   void Move(double step) {
     double mean = 0, sum = 0;
     for (size_t k = 0; k < duration_.size(); ++k) mean += weight_[k] * load_[k];

@@ -1,13 +1,15 @@
 // The least peak that swaps alone can reach without any waiting: a lower bound by Lagrangian
 // relaxation.
 //
-// Memory during each operation has a weight (they sum to one), each nanosecond of each engine
-// during each operation a price. Given these, every idle interval for itself takes the absence that
-// saves most: its copies may be cut into pieces and laid where the link is cheapest, but the buffer
-// is away only between the end of the one and the start of the other, as for any real swap. Weights
-// and prices are then moved against what was overused. Whatever they are, the sum is a valid bound;
-// the best is kept. It is at least as high as that of a linear program that lets parts of buffers
-// be away.
+// Memory during each operation has a weight (their sum is one), and each nanosecond of each engine
+// during each operation has a price. At these prices, every idle interval independently takes the
+// absence that saves most. Its copies may be cut into pieces where the link is cheapest. But, as in
+// any real swap, the buffer is evicted only between the end of its offload and the start of its
+// prefetch.
+//
+// Weights and prices then move against overuse. Their sum is always a valid bound, and the best one
+// is kept. It is at least as high as that of a linear program in which parts of buffers may be
+// evicted.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
-// Counts the rows that must hold, so that printing the tables is also a check.
+// Counts the required rows, so that printing the tables is also a check.
 //
-// One per run of spillway-papers, on its one thread. Rows whose paper figure is not at hand are
-// counted apart: they prove nothing.
+// One per run of spillway-papers, on its one thread. Rows without the paper's figure are counted
+// separately: they prove nothing.
 #pragma once
 
 #include <string>
@@ -11,12 +11,11 @@ namespace spillway::papers {
 
 class Verdicts {
  public:
-  // What a table prints behind the row: "ok" or "FAILS".
+  // The text after a row: "ok" or "FAILS".
   const char* Must(bool holds, const std::string& row);
-  // "paper's figure not at hand".
   const char* NotAtHand();
 
-  // A summary of one line, and a line for each row that failed.
+  // A summary line, and a line for each failed row.
   void Print() const;
   bool all_hold() const { return failed_.empty(); }
 

@@ -1,10 +1,10 @@
-// Measures what recording one operation costs the calling thread: an event with what it touches,
-// put into the thread's ring.
+// Measures the cost of recording one operation on the calling thread: putting an event with its
+// touches into the thread's ring.
 //
-// Batches of events are timed, while another thread drains what was recorded, as the planner thread
-// does. With several threads all record to one recorder, so that they share its ticket counter. A
-// figure is the mean of one batch; printed are the median and the 99th percentile over all batches,
-// and how many events were dropped because the reader was behind.
+// Times batches of events while another thread drains the rings, like the planner thread. Several
+// threads record to one recorder, so that they share its ticket counter. A figure is the mean of
+// one batch. Printed are the median and the 99th percentile over all batches, and the number of
+// events dropped because the reader was behind.
 #include <sched.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ double Quantile(std::vector<double>* values, double share) {
   return *place;
 }
 
-// What the reader has not come to stays within a ring, whatever else the machine does.
+// The reader's backlog stays within a ring, whatever else the machine does.
 void AwaitReader(const Recorder& recorder, const std::atomic<std::uint64_t>& drained) {
   constexpr std::uint64_t kBehind = 1'000;
   while (recorder.recorded_events() > drained.load() + kBehind) sched_yield();

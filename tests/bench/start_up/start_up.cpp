@@ -1,5 +1,5 @@
-// Measures how long programs without CUDA take from start to end, bare and under the preload
-// library in turn.
+// Measures how long programs without CUDA take from start to end, in turn with and without the
+// preload library.
 #include <spawn.h>
 #include <sys/resource.h>
 #include <sys/time.h>
@@ -68,8 +68,8 @@ void Measure(const char* what, const Command& command, int runs) {
   std::printf("\n");
 }
 
-// The interpreter itself: what is called python3 may be a script that starts hundreds of programs
-// before it.
+// The interpreter itself: the command python3 may be a script that first starts hundreds of
+// programs.
 std::string PythonInterpreter() {
   char path[4096] = "";
   FILE* const answer = popen("python3 -c 'import sys; print(sys.executable, end=str())'", "r");

@@ -1,15 +1,17 @@
 #!/usr/bin/env python3
-"""Four jobs on one simulated GPU that fits 40 % of what they want together, under one node agent. One command, one table.
+"""Four jobs under one node agent, on one simulated GPU with 40 % of the memory that they want
+together. One command, one table.
 
-Each job runs alone first, bare, on a device that fits it: its time and its output. Then all four begin together on the small device and
-follow a real spillwayd. All times are the simulator's (virtual clock). What has to hold: every job prints what it printed
-alone; what the simulator's statistics say it holds is never more than the agent has promised it; nothing is recorded as a violation.
-If not, the exit code is 1. What is wished for besides (issue 6) is printed as met or missed, with the figure.
+Each job first runs alone and bare, on a device that fits it, for its time and output. Then all
+four begin together on the small device under a real spillwayd. All times are the simulator's
+(virtual clock). Every job must print its output from the run alone, must never hold more than the
+agent has promised it (by the simulator's statistics), and must cause no violation. Otherwise the
+exit code is 1. Further goals (issue 6) are printed as met or missed, with the figure.
 
-  tenants.py                         equal weights, K40c            (up to half an hour on two cores)
-  tenants.py --weights 2,1,1,1
-  tenants.py --profile h200          a device whose link is slow beside its arithmetic
-  tenants.py --quick                 small jobs: shows that all of it works
+    tenants.py                         equal weights, K40c            (up to half an hour on two cores)
+    tenants.py --weights 2,1,1,1
+    tenants.py --profile h200          a device whose link is slow beside its arithmetic
+    tenants.py --quick                 small jobs: shows that all of it works
 """
 import argparse
 import dataclasses
@@ -26,10 +28,11 @@ sys.path.insert(0, str(HERE.parents[2] / "support"))
 import node_agent  # noqa: E402  (path set above)
 
 MIB = 1 << 20
-# Without the floor a job cannot run; what is away is sparse here, so that the host is no limit.
+# A job cannot run without the floor. Evicted memory is sparse here, so the host is no limit.
 TERMS = '[defaults]\nfloor = "{floor}"\n[host]\nmemory = "64GiB"\n'
-LARGEST = 1 << 40  # fits whatever it is
-# Of about equal length alone: on a K40c 10 s; the digits take longer on a slow device, the others on a fast one.
+LARGEST = 1 << 40  # larger than every job
+# Of about equal length alone: 10 s on a K40c. The digits take longer on a slow device, the others
+# on a fast one.
 JOBS = {
     "resnet50": "convnet --model=resnet50 --image=224 --batch=32 --images=32 --steps=27",
     "vgg16": "convnet --model=vgg16 --image=224 --batch=16 --images=16 --steps=19",
@@ -42,7 +45,7 @@ QUICK_JOBS = {
     "gpt": "gpt --layers=2 --width=512 --steps=12",
     "digits": "digits_cnn --epochs=4",
 }
-MOST_SLOWER = 1.15  # all together against one after another
+MOST_SLOWER = 1.15  # all together, relative to one after another
 MOST_UNEVEN = 0.10
 
 
@@ -64,8 +67,8 @@ class Tenant:
     report: dict = dataclasses.field(default_factory=dict)
     output: list = dataclasses.field(default_factory=list)
     errors: str = ""
-    promised: list = dataclasses.field(default_factory=list)  # bytes, whenever looked
-    beyond: list = dataclasses.field(default_factory=list)  # (held, promised) where held was more
+    promised: list = dataclasses.field(default_factory=list)  # bytes, at each reading
+    beyond: list = dataclasses.field(default_factory=list)  # (held, promised) where more was held than promised
 
     @property
     def slow_down(self):
@@ -84,7 +87,7 @@ def run_alone(options, folder, name, workload):
 
 
 class Watcher:
-    """Compares, while jobs run, what the simulator says that they hold with what the agent has promised them."""
+    """Compares, while jobs run, their held memory (by the simulator) with the agent's promises."""
 
     def __init__(self, agent, machine, tenants):
         self.agent, self.machine, self.tenants = agent, machine, tenants
@@ -104,12 +107,13 @@ class Watcher:
             time.sleep(0.02)
 
     def look(self, processes, before, after):
-        """Where the promise was the same before and after the statistics were read it holds for them; else the larger one may."""
+        """A promise that was equal before and after the statistics were read applies to them;
+        otherwise the larger one may."""
         self.looks += 1
         for tenant in self.tenants:
             job, pid = f"local-{tenant.process.pid}", tenant.process.pid
             if pid not in processes or job not in before or job not in after:
-                continue  # it has just come, or is going
+                continue  # it has just joined, or is leaving
             promised = max(known[job]["promised_bytes"] for known in (before, after))
             held = processes[pid]["device_bytes_now"][0]
             tenant.promised.append(promised)
@@ -122,7 +126,7 @@ class Watcher:
 
 
 def give_weights(agent, tenants):
-    """As an operator does, when the job is there."""
+    """Sets the weight as an operator does, once the job exists."""
     for tenant in tenants:
         if tenant.weight == 1:
             continue
@@ -133,7 +137,7 @@ def give_weights(agent, tenants):
 
 
 def run_together(options, folder, tenants, capacity_bytes):
-    """Returns how often it was looked, and the machine's statistics."""
+    """Returns the number of readings, and the machine's statistics."""
     place = folder / "together"
     place.mkdir()
     terms = TERMS.format(floor="112MiB" if options.quick else "1GiB")

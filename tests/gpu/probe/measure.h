@@ -15,7 +15,7 @@ namespace spillway::probe {
 
 using contract::kMiB;
 
-// On the simulated driver moving gigabytes would measure this machine's processor at length.
+// On the simulated driver, moving gigabytes would only measure this machine's processor.
 inline bool Simulated() { return contract::DriverIsSimulated(); }
 
 double MicrosecondsSince(std::chrono::steady_clock::time_point start);
@@ -23,7 +23,7 @@ double MicrosecondsSince(std::chrono::steady_clock::time_point start);
 // Device milliseconds between two events around `work`, which enqueues into `stream`.
 double DeviceMs(CUstream stream, const std::function<void()>& work);
 
-// Gathers durations by operation and reports the median of each as "<prefix> <operation>" in
+// Collects durations by operation and reports each median as "<prefix> <operation>" in
 // microseconds.
 class Durations {
  public:
@@ -39,9 +39,9 @@ class Durations {
   std::vector<Series> series_;
 };
 
-// Forks `count` processes, lets `body(index)` start in all of them at the same moment, and waits
-// for them. Must be called before this process initialises the driver. `prepare` runs in each
-// before that moment.
+// Forks `count` processes, starts `body(index)` in all of them at the same moment, and waits for
+// them. Must be called before this process initialises the driver. `prepare` runs in each before
+// that moment.
 void InProcessesAtOnce(int count, const std::function<void(int)>& prepare,
                        const std::function<void(int)>& body);
 

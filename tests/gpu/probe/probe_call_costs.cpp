@@ -1,4 +1,4 @@
-// What the calls that Spillway replaces or adds cost bare: allocation, pinning, launches, events.
+// The bare cost of the calls that Spillway replaces or adds: allocation, pinning, launches, events.
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace {
 
 using namespace contract;
 
-// Host time of one launch in a run of launches that the device keeps up with.
+// Host time of one launch, in a series that the device keeps up with.
 void ReportLaunchCost(const char* what, const std::function<CUresult()>& launch) {
   constexpr int kRuns = 20, kLaunches = 200;
   std::vector<double> runs;

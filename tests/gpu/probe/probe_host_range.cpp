@@ -1,5 +1,4 @@
-// DESIGN section 11, items 3, 7 and 8: kernels on memory of the host, across processes, at two
-// addresses.
+// DESIGN section 11, items 3, 7 and 8: kernels on host memory, across processes, at two addresses.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -42,7 +41,7 @@ std::uint64_t Sum(CUdeviceptr words, std::size_t count) {
   return sum;
 }
 
-// Runs one kernel over the range twice, the second time timed, and reports the rate.
+// Runs one kernel over the range twice, times the second run, and reports the rate.
 void ReportRate(const char* what, double bytes, const std::function<void()>& launch) {
   launch();
   ASSERT_OK(cuCtxSynchronize());
@@ -107,7 +106,7 @@ void SendFd(int socket, int fd) {
   ASSERT_TRUE(sendmsg(socket, &message, 0) == 1);
 }
 
-// -1 when the other side ended without sending one.
+// Returns -1 when the other side ended without sending a descriptor.
 int ReceiveFd(int socket) {
   int fd = -1;
   char byte = 0, control[CMSG_SPACE(sizeof fd)] = {};
@@ -129,7 +128,7 @@ CUmemAllocationProp Exportable(CUmemAllocationProp properties) {
   return properties;
 }
 
-// In the other process: maps what arrives and lets a kernel add 1 to every word.
+// In the other process: maps the received memory, and a kernel adds 1 to every word.
 void AddOneToImported(int socket, std::size_t size_bytes) {
   const int fd = ReceiveFd(socket);
   if (fd < 0) return;
@@ -148,7 +147,7 @@ void ShareWithAnotherProcess(const CUmemAllocationProp& properties) {
   int sockets[2];
   ASSERT_TRUE(socketpair(AF_UNIX, SOCK_SEQPACKET, 0, sockets) == 0);
   const pid_t other = fork();          // before the driver is initialised here
-  close(sockets[other == 0 ? 0 : 1]);  // so that either side notices the other's end
+  close(sockets[other == 0 ? 0 : 1]);  // so that each side notices the other's end
   if (other == 0) {
     try {
       AddOneToImported(sockets[1], size_bytes);
@@ -201,8 +200,8 @@ CONTRACT_ALONE(Item7SharedHandle, DeviceHandle, "DESIGN section 11, item 7") {
   ShareWithAnotherProcess(Exportable(DeviceMemory()));
 }
 
-// What is written through one address must be seen through the other once the writing operation has
-// completed.
+// A write through one address must be visible through the other once the writing operation is
+// complete.
 CONTRACT_ALONE(Item8Aliases, AcrossKernelsAndCopies, "DESIGN section 11, item 8") {
   UseVmm();
   const std::size_t size_bytes = 32 * kMiB, count = size_bytes / 4;

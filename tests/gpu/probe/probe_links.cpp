@@ -1,5 +1,5 @@
-// DESIGN section 11, item 4: how fast the link is each way, both ways at once, by chunk size and
-// kind of host memory.
+// DESIGN section 11, item 4: the link's rate each way and both ways at once, by chunk size and kind
+// of host memory.
 #include <string>
 
 #include "tests/contract/vmm_device.h"
@@ -16,7 +16,7 @@ std::size_t VolumeBytes() { return (Simulated() ? 8 : 512) * kMiB; }
 struct HostMemoryKind {
   const char* name;
   void* bytes;
-  CUdeviceptr device_view;  // not 0: copies go by this address, device to device
+  CUdeviceptr device_view;  // not 0: copies use this address, device to device
 };
 
 HostMemoryKind PinnedMemory() {
@@ -65,7 +65,7 @@ double OneWay(CopyChunk copy, const HostMemoryKind& host, CUdeviceptr device, st
   return GigabytesPerSecond(static_cast<double>(VolumeBytes()), ms);
 }
 
-// Both directions at once, from their common start to the later end: what both together carry.
+// Both directions at once, from their common start to the later end: their total rate.
 double BothWays(const HostMemoryKind& in, const HostMemoryKind& out, CUdeviceptr device,
                 std::size_t chunk) {
   const CUstream down = MakeStream(), up = MakeStream();

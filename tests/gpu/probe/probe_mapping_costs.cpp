@@ -1,4 +1,5 @@
-// DESIGN section 11, item 2: what creating, mapping, granting access, unmapping and releasing cost.
+// DESIGN section 11, item 2: the cost of creating, mapping, granting access, unmapping and
+// releasing.
 #include <string>
 
 #include "tests/contract/vmm_device.h"
@@ -11,7 +12,7 @@ using namespace contract;
 
 std::string SizeName(std::size_t size_bytes) { return std::to_string(size_bytes / kMiB) + " MiB"; }
 
-// One life of `count` handles: each step for all of them before the next, as a pool would.
+// One life of `count` handles. Each step runs for all of them before the next, as in a pool.
 void TimeHandles(std::size_t size_bytes, int count, const CUmemAllocationProp& properties,
                  Durations& durations) {
   std::vector<CUmemGenericAllocationHandle> handles(static_cast<std::size_t>(count));

@@ -1,5 +1,5 @@
-// DESIGN section 11, item 1: what an unmap under a running kernel does. It may take the context, in
-// the worst case the device, with it: run these last.
+// DESIGN section 11, item 1: the effect of an unmap under a running kernel. It may destroy the
+// context, in the worst case the device: run these last.
 #include "tests/contract/vmm_device.h"
 #include "tests/gpu/probe/measure.h"
 
@@ -13,7 +13,7 @@ constexpr std::uint32_t kVictim = 0x5AFE5AFE, kLate = 0xBAD;
 
 struct Scene {
   std::size_t handle_bytes;
-  CUdeviceptr range;  // mapped; a kernel that is still running will write kLate to its first word
+  CUdeviceptr range;  // mapped; a running kernel will write kLate to its first word
   CUstream writer;
   CUstream bystander;
 };
@@ -29,7 +29,7 @@ Scene StartLateWriter() {
   return scene;
 }
 
-// Unmaps under the running kernel and reports whether the call waited for it.
+// Unmaps under the running kernel and reports whether the call waited for the kernel.
 void UnmapNow(const Scene& scene) {
   const auto start = std::chrono::steady_clock::now();
   const CUresult result = cuMemUnmap(scene.range, scene.handle_bytes);
@@ -47,7 +47,7 @@ CONTRACT_ALONE(Item1UnmapInUse, FaultsOrNot, "DESIGN section 11, item 1") {
   OBSERVE("next_call_answers", cuCtxSynchronize());
 }
 
-// The freed memory goes at once to somebody else, at another address: does the late write reach it?
+// Maps the freed memory at another address at once: does the late write reach it?
 CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "DESIGN section 11, item 1") {
   const Scene scene = StartLateWriter();
   CUmemGenericAllocationHandle handle = 0;
@@ -67,7 +67,7 @@ CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "DESIGN section 11, item 1"
   EXPECT_EQ(ReadWord(victim), kVictim);
 }
 
-// Another handle appears at the address before the late write: the write lands in it, or faults.
+// Maps another handle at the address before the late write: the write reaches it, or faults.
 CONTRACT_ALONE(Item1UnmapInUse, NewHandleAtTheAddress, "DESIGN section 11, item 1") {
   const Scene scene = StartLateWriter();
   const auto other = CreateHandle(scene.handle_bytes);

@@ -1,5 +1,5 @@
-// A plug-in that looks for the driver by itself: loaded with RTLD_DEEPBIND, its own scope comes
-// before preloaded libraries.
+// A plug-in that looks up the driver itself. Loaded with RTLD_DEEPBIND, its own scope precedes
+// preloaded libraries.
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -8,7 +8,6 @@ typedef int (*RetainFunction)(void**, int);
 typedef int (*SetFunction)(void*);
 typedef int (*AllocFunction)(unsigned long long*, size_t);
 
-// The error of the first call that failed.
 int AllocateByPlugin(size_t bytes) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   void* context = NULL;

@@ -1,9 +1,9 @@
-// A small program of the CUDA runtime, to see whether what it does passes through Spillway's hooks
+// A small program of the CUDA runtime, to check that its calls pass through Spillway's hooks
 // (DESIGN section 11, item 5): three allocations, a hundred launches, one free. Knows nothing of
 // Spillway.
 //
-// Prints one line of JSON with what it did and saw; with --hold it then waits for a line on
-// standard input, so that somebody can look at the device from outside.
+// Prints one line of JSON with its calls and results. With --hold it then waits for a line on
+// standard input, so that the device can be observed from outside.
 #include <cuda_runtime.h>
 
 #include <cstdio>

@@ -1,5 +1,6 @@
-"""What PyTorch users of other such layers reported, one check by name: torch_peers.py CHECK. Prints the same bare and under a
-budget; memory figures go to standard error as JSON."""
+"""Problems that PyTorch users of similar layers reported, one check by name: torch_peers.py
+CHECK. Prints the same bare and under a budget; memory figures go to standard error as JSON.
+"""
 import json
 import os
 import sys
@@ -25,7 +26,8 @@ def train_steps(count, width=1024, batch=512):
 
 
 def over_budget():
-    """T21: a request beyond the limit is torch.cuda.OutOfMemoryError; after a cache flush the job goes on."""
+    """T21: a request beyond the limit is torch.cuda.OutOfMemoryError; after a cache flush the job
+    continues."""
     total = torch.cuda.mem_get_info()[1]
     try:
         torch.empty(total + (64 << 20), dtype=torch.uint8, device="cuda")
@@ -41,7 +43,8 @@ def over_budget():
 
 
 def allocator():
-    """T22: the same bits whichever allocator PYTORCH_CUDA_ALLOC_CONF or PYTORCH_NO_CUDA_MEMORY_CACHING choose."""
+    """T22: the same bits with every allocator of PYTORCH_CUDA_ALLOC_CONF or
+    PYTORCH_NO_CUDA_MEMORY_CACHING."""
     for bits in train_steps(8):
         print(bits)
 
@@ -76,7 +79,8 @@ def all_reduce_rank(rank, port):
 
 
 def all_reduce():
-    """T23: NCCL between two processes, plain and captured in a graph; what devices say of each other stays."""
+    """T23: NCCL between two processes, plain and captured in a graph; the devices' peer
+    attributes stay."""
     print("peer access", torch.cuda.can_device_access_peer(0, 1))
     torch.multiprocessing.spawn(all_reduce_rank, args=(29541,), nprocs=2)
 

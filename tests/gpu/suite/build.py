@@ -1,4 +1,5 @@
-"""Builds what the suite runs: nvcc, cmake and libc are enough; cuDNN and cuBLAS from the toolkit or PyTorch's wheels."""
+"""Builds the suite's programs: nvcc, cmake and libc are enough; cuDNN and cuBLAS come from the
+toolkit or PyTorch's wheels."""
 import glob
 import os
 import shutil
@@ -55,10 +56,11 @@ def _link(target, folder, name):
 
 
 def overlay(session):
-    """One folder of headers and one of libraries, from wherever they are; the link names that wheels lack included.
+    """One folder of headers and one of libraries, from wherever they are, with the link names
+    that wheels lack.
 
-    Returns the CMake settings that make the workloads link with them.
-    """
+    Returns the CMake settings that link the workloads with them.
+"""
     include, lib = session.path("cuda-overlay", "include"), session.path("cuda-overlay", "lib")
     compiler = _find(["libnvrtc.so.13"], "lib")  # cuDNN compiles some kernels when it runs
     for path in glob.glob(os.path.join(os.path.dirname(compiler), "libnvrtc*.so*")) if compiler else []:
@@ -85,7 +87,7 @@ def overlay(session):
 
 
 def everything(session):
-    """One step of its own: what cannot be built is named, what can be is there for the steps."""
+    """A step of its own: names what cannot be built, and provides the rest for the later steps."""
     session.run_step("build", _build)
 
 
@@ -102,7 +104,8 @@ def _build(session):
                                f"-DCUDA_TOOLKIT_ROOT={toolkit()}", *settings], 120 * patience)
     if configured.code != 0:
         return {"verdict": "failed", "summary": "configure: " + configured.why()}
-    # Everything at once keeps all processors busy; then each alone, for a verdict and a message of its own.
+    # Builds everything at once to use all processors; then each target alone, for its own verdict
+    # and message.
     keep_going = ["--", "-k", "0"] if generator else ["--", "-k"]
     building = ["cmake", "--build", session.build, "-j", jobs, "--target"]
     session.call([*building, *PROGRAMS, *keep_going], 240 * patience)

@@ -6,13 +6,14 @@ import signal
 import subprocess
 import threading
 
-# What may differ between a bare process and one under Spillway: one pooled chunk of the largest size (256 MiB), and
-# contexts, kernels and events of some 64 MiB.
+# The allowed difference between a bare process and one under Spillway: one pooled chunk of the
+# largest size (256 MiB), plus about 64 MiB for contexts, kernels and events.
 SLACK_BYTES = (256 + 64) << 20
 
 
 def device_used_bytes(session):
-    """As nvidia-smi sees the device, from a process that nothing is preloaded into; None where it cannot tell."""
+    """nvidia-smi's figure for the device, from a process without preloads; None where it cannot
+    tell."""
     if session.simulated:
         return None
     try:
@@ -25,7 +26,8 @@ def device_used_bytes(session):
 
 
 def _run(session, prefix, program):
-    """Starts the program, looks at the device while it holds its memory, lets it end."""
+    """Starts the program, reads the device's memory while the program holds its own, and lets it
+    end."""
     process = session.start([*prefix, program, "--hold"])
     limit = threading.Timer(60, os.killpg, (process.pid, signal.SIGKILL))
     limit.start()

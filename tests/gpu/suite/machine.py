@@ -44,7 +44,7 @@ sys.stdin.read()
 
 @contextlib.contextmanager
 def awake(session):
-    """Without a process that uses it, the driver may shut the GPU down and start it anew for each of ours."""
+    """Keeps the GPU initialised: an unused GPU may shut down and restart for each of our processes."""
     if session.simulated:
         yield
         return

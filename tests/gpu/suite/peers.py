@@ -1,4 +1,4 @@
-"""Cases that users of other such layers reported and that need a real GPU (T21 to T26 of the list of such cases)."""
+"""Cases that users of similar layers reported and that need a real GPU (T21 to T26 of that list)."""
 import json
 import os
 import shutil
@@ -27,7 +27,7 @@ def _torch_missing(session, devices=1):
 
 
 def _same_under_budget(session, check, budget, environment=None):
-    """Runs the check bare and under the budget; what differs, or nothing."""
+    """Runs the check bare and under the budget; returns the difference, or nothing."""
     command = [sys.executable, os.path.join(PROGRAMS, "torch_peers.py"), check]
     environment = {"PYTHONDONTWRITEBYTECODE": "1", "CUBLAS_WORKSPACE_CONFIG": ":4096:8", **(environment or {})}
     bare = session.call(command, LIMIT_S, environment)
@@ -50,7 +50,8 @@ def _torch_step(session, name, runs, devices=1):
 
 
 def t21(session):
-    """T21: PyTorch beyond the budget is told so, flushes its cache and goes on; what it reads of memory is consistent."""
+    """T21: PyTorch beyond the budget gets an error, flushes its cache and continues; its memory
+    figures are consistent."""
     return _torch_step(session, "refusals", [("over budget", "over_budget", "2GiB", {})])
 
 
@@ -74,7 +75,8 @@ def t24(session):
 
 
 def _holding(session, prefix, command):
-    """Starts a command that prints a line and waits; its answer, and what the device holds meanwhile."""
+    """Starts a command that prints a line and waits; returns its answer, and the device's held
+    memory meanwhile."""
     before = device_used_bytes(session)
     process = session.start([*prefix, *command])
     line = process.stdout.readline().strip()
@@ -93,14 +95,14 @@ def _report(path):
 
 
 def t25(session):
-    """T25: what NVML says a job holds and what Spillway says differ by the context and little more."""
+    """T25: NVML's and Spillway's figures for a job differ by little more than the context."""
     if session.simulated:
         return _skipped("what NVML says of a real process")
     return _gap(session, [session.path("tests-bin", "runtime_program_shared"), "--hold"], "gap")
 
 
 def t26(session):
-    """T26: a plug-in loaded with RTLD_DEEPBIND that allocates is seen, or shows as a gap."""
+    """T26: allocations of a plug-in loaded with RTLD_DEEPBIND are counted, or show as a gap."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         return _skipped("no C compiler")

@@ -1,4 +1,4 @@
-"""One run of the GPU suite: where things are, how commands are started, what came of each step."""
+"""One run of the GPU suite: its paths, how it starts commands, and the result of each step."""
 import json
 import os
 import signal
@@ -11,7 +11,7 @@ ROOT = os.path.realpath(os.path.join(os.path.dirname(os.path.realpath(__file__))
 
 
 class Output:
-    """What a command left behind; `code` is None when it outlived its limit."""
+    """The result of a command; `code` is None when it exceeded its limit."""
 
     def __init__(self, code, stdout, stderr, seconds):
         self.code, self.stdout, self.stderr, self.seconds = code, stdout, stderr, seconds
@@ -61,7 +61,7 @@ class Session:
                                 text=True, errors="replace", start_new_session=True, cwd=ROOT, **settings)
 
     def call(self, command, limit_seconds, extra_environment=None):
-        """Runs a command to its end or its limit; everything it said goes to the log."""
+        """Runs a command to its end or its limit; all its output goes to the log."""
         limit = max(1.0, min(limit_seconds, self.deadline - time.monotonic()))
         begin = time.monotonic()
         try:
@@ -88,7 +88,7 @@ class Session:
         else:
             try:
                 outcome = step(self)
-            except Exception as error:  # a broken step must not take the later ones along
+            except Exception as error:  # a broken step must not end the later ones
                 self.log.write(traceback.format_exc())
                 outcome = {"verdict": "failed", "summary": f"{type(error).__name__}: {error}"}
         outcome = {"name": name, "seconds": round(time.monotonic() - begin, 1), **outcome}

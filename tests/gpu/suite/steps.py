@@ -18,7 +18,7 @@ def _load(path):
 
 
 def _suite(session, prefix, arguments, json_name, limit):
-    """Runs one of the harness' programs and reads back its own JSON file."""
+    """Runs one of the harness' programs and reads its JSON file."""
     path = session.result_file(json_name)
     output = session.call(prefix + arguments + [f"--json={path}"], limit)
     data = _load(path)
@@ -46,13 +46,15 @@ def contract_spillway(session):
 
 
 def probe(session):
-    """DESIGN section 11, items 1 to 4, 7 and 8: figures; the item that may hurt the device last."""
+    """DESIGN section 11, items 1 to 4, 7 and 8: figures. The item that may damage the device runs
+    last."""
     program = session.path("tests-bin", "probe")
     return _suite(session, [program], ["--last=Item1", "--limit-seconds=25"], "probe.json", 150)
 
 
 def _compare(session, name, command, budgets, limit, environment):
-    """Bare, then under each budget: the same lines on standard output; reports and times beside each other."""
+    """Bare, then under each budget: the same lines on standard output; reports and times side by
+    side."""
     bare = session.call(command, limit, environment)
     runs = [{"budget": "bare", "seconds": round(bare.seconds, 2)}]
     if bare.code != 0:

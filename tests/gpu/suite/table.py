@@ -1,11 +1,11 @@
-"""The last thing that is printed: a table short enough for a terminal that shows only the end."""
+"""The last output: a table short enough for a terminal that shows only the end."""
 import json
 import os
 import re
 
 
 def _figures(session):
-    """Probe figures, one line per subject: what comes before the last colon, then each measurement."""
+    """Probe figures, one line per subject: the text before the last colon, then each measurement."""
     try:
         with open(session.result_file("probe.json"), encoding="utf-8") as file:
             cases = json.load(file)["cases"]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The real spillwayd: grants over its socket, deaths on both sides, reloads, limits, the command.
+"""The real spillwayd: grants over its socket, deaths on both sides, reloads, limits, the command
+line.
 
-usage: agent_test.py --build BUILD [unittest arguments]
+    usage: agent_test.py --build BUILD [unittest arguments]
 """
 import argparse
 import json
@@ -46,7 +47,7 @@ def frame(kind, body, version=1):
 
 
 def wait_for(look, is_it):
-    """What `look` gives once it is what is waited for, or at the end of the patience."""
+    """Polls `look` until `is_it` holds or PATIENCE_S ends; returns its last result."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         seen = look()
@@ -128,7 +129,7 @@ class Job:
 
 
 class AgentFixture(unittest.TestCase):
-    """An agent of one's own, on a socket and a port of its own."""
+    """An agent with its own socket and port."""
 
     def setUp(self):
         folder = tempfile.TemporaryDirectory(prefix=f"spillway-agent-{os.getpid()}-")
@@ -187,9 +188,9 @@ class AgentFixture(unittest.TestCase):
 
 
 class AgentTest(AgentFixture):
-    def test_killed_job_gives_back_within_a_tenth_of_a_second(self):
+    def test_killed_job_releases_its_memory_within_a_tenth_of_a_second(self):
         self.start()
-        took_s = [self.time_until_given_back() for _ in range(3)]  # on a busy machine one may be unlucky
+        took_s = [self.time_until_given_back() for _ in range(3)]  # on a busy machine one may be slow
 
         self.assertLess(min(took_s), 0.1)
         self.assertIn("job ended job=local-", self.log())
@@ -210,7 +211,7 @@ class AgentTest(AgentFixture):
         waiting.socket.close()
         return time.monotonic() - begin
 
-    def test_killed_agent_comes_back_and_the_records_agree_to_the_byte(self):
+    def test_restarted_agent_restores_its_records_to_the_byte(self):
         self.start()
         session = Session(self.path)
         session.hello()
@@ -249,7 +250,7 @@ class AgentTest(AgentFixture):
         session.obey(serial, budget)
         self.assertEqual(self.spillway("budget", "set", job, "12GiB").returncode, 0)
         self.assertGreater(session.grant()[1], 11 * GIB)
-        beyond = self.spillway("budget", "set", job, "--guaranteed", "4GiB", "2GiB")  # was done, with 2 GiB guaranteed
+        beyond = self.spillway("budget", "set", job, "--guaranteed", "4GiB", "2GiB")  # regression: succeeded, with 2 GiB guaranteed
         self.assertEqual(beyond.returncode, 3)
         self.assertIn("its limit on device 0 is 2.0 GiB", beyond.stderr)
         refused = self.spillway("budget", "set", job, "--guaranteed", "20GiB", "20GiB")
@@ -286,7 +287,7 @@ class AgentTest(AgentFixture):
         self.assertEqual(refused.returncode, 3)
         self.assertIn("the levels are trace, debug, info, warn and error", refused.stderr)
 
-    def test_drained_node_begins_nothing(self):
+    def test_drained_node_admits_no_job(self):
         self.start()
         self.assertEqual(self.get("/readyz"), (200, "ready\n"))
         self.assertEqual(self.spillway("drain").returncode, 0)
@@ -312,11 +313,11 @@ class AgentTest(AgentFixture):
         good.register(GIB)
         good.next(ADMISSION)
 
-    def test_sessions_beyond_a_users_limit_are_told_so(self):
+    def test_sessions_beyond_a_users_limit_are_refused_with_the_reason(self):
         self.configure("[limits]\nsessions_per_user = 3\n")
         self.start()
         sessions = [Session(self.path) for _ in range(3)]
-        for session in sessions:  # those that hold nothing would make room
+        for session in sessions:  # sessions without memory would be evicted
             session.hello()
             session.register(GIB)
             session.next(ADMISSION)
@@ -332,9 +333,9 @@ class AgentTest(AgentFixture):
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
         self.assertEqual(self.get("/elsewhere")[0], 404)
 
-    def test_watchdog_is_fed_and_the_end_is_said(self):
+    def test_watchdog_is_fed_and_the_end_is_announced(self):
         notices = self.start(WATCHDOG_USEC="200000")
-        told = [notices.recv(4096) for _ in range(8)]  # files for the supervisor to keep among them
+        told = [notices.recv(4096) for _ in range(8)]  # including files for the supervisor to keep
         self.assertGreaterEqual(told.count(b"WATCHDOG=1"), 2)
         self.assertEqual(self.stop(), 0)
         told = b""
@@ -361,7 +362,7 @@ class AgentTest(AgentFixture):
         self.stop()
         self.assertTrue(self.path.exists(), "it is the supervisor's")
 
-    # With ListenStream= it said READY, and nobody could reach it.
+    # Regression: with ListenStream= the agent said READY, and no client could reach it.
     def test_socket_of_another_type_is_refused(self):
         self.start_on_passed_socket(socket.SOCK_STREAM)
 
@@ -369,7 +370,8 @@ class AgentTest(AgentFixture):
         self.assertIn("not of type SEQPACKET", self.log())
         self.agent = None
 
-    # It served beside the first, which nobody could reach any more: a device was promised twice.
+    # Regression: the second agent served beside the first, which became unreachable. A device was
+    # promised twice.
     def test_second_agent_takes_nothing_from_the_first(self):
         self.start()
         second = subprocess.run([BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],
@@ -379,8 +381,9 @@ class AgentTest(AgentFixture):
         self.assertIn("Address already in use", second.stderr)
         self.assertEqual(self.spillway("status").returncode, 0)
 
-    # Both served at it, and each scrape came to one of them by chance; 99999 was another port.
-    def test_a_port_that_is_taken_or_none_is_refused(self):
+    # Regression: both agents served the port, and each scrape reached one by chance. 99999 became
+    # another port.
+    def test_a_taken_or_invalid_port_is_refused(self):
         self.start()
         other = self.folder / "other.toml"
         for port, why in ((self.port, "cannot listen on"), (99999, "is no address and port"), ("9477x", "is no address and port")):
@@ -390,7 +393,7 @@ class AgentTest(AgentFixture):
             self.assertEqual(second.returncode, 1)
             self.assertIn(why, second.stderr)
 
-    def test_any_port_is_said(self):
+    def test_a_chosen_port_is_announced(self):
         self.port = 0
         self.configure()
         self.start()
@@ -398,8 +401,9 @@ class AgentTest(AgentFixture):
         self.port = int(self.log().split("pages at 127.0.0.1:")[1].split()[0])
         self.assertEqual(self.get("/healthz"), (200, "ok\n"))
 
-    # Two that kept their connections, as Prometheus does, had both threads: /healthz, and the agent's end, waited five seconds.
-    def test_who_keeps_a_connection_keeps_nobody_waiting(self):
+    # Regression: two clients with persistent connections, like Prometheus, occupied both threads.
+    # /healthz, and the agent's end, waited five seconds.
+    def test_persistent_connections_delay_no_other_client(self):
         self.start()
         kept = [socket.create_connection(("127.0.0.1", self.port)) for _ in range(2)]
         for one in kept:
@@ -412,8 +416,8 @@ class AgentTest(AgentFixture):
         self.assertEqual(self.stop(), 0)
         self.assertLess(time.monotonic() - begin, 2)
 
-    # It ended, and the node was without an agent.
-    def test_does_not_run_anew_with_a_configuration_that_is_refused(self):
+    # Regression: the agent ended, and the node was without one.
+    def test_does_not_restart_with_an_invalid_configuration(self):
         self.start()
         self.configure("[agnet]\n")
         self.agent.send_signal(signal.SIGUSR2)
@@ -422,7 +426,7 @@ class AgentTest(AgentFixture):
         self.assertIn("do you mean 'agent'?", self.log())
         self.assertEqual(self.spillway("status").returncode, 0)
 
-    # An editor or a deployment that fails in the middle must not give every job the defaults.
+    # An editor or a deployment that fails midway must not reset every job to the defaults.
     def test_reload_without_the_file_changes_nothing(self):
         self.configure('[defaults]\nlimit = "4GiB"\n')
         self.start()
@@ -433,14 +437,14 @@ class AgentTest(AgentFixture):
         self.assertIn("spillway.toml cannot be read: No such file or directory", refused.stderr)
         self.assertFalse(self.status()["last_reload_succeeded"])
 
-    def test_named_configuration_must_be_there(self):
+    def test_named_configuration_must_exist(self):
         begun = subprocess.run([BUILD / "bin/spillwayd", "--config", self.folder / "spilway.toml", "--socket", self.path],
                                capture_output=True, text=True, timeout=PATIENCE_S)
 
         self.assertEqual(begun.returncode, 1)
         self.assertIn("spilway.toml cannot be read: No such file or directory", begun.stderr)
 
-    def test_without_an_agent_the_command_says_so(self):
+    def test_without_an_agent_the_command_reports_it(self):
         refused = self.spillway("status")
         self.assertEqual(refused.returncode, 4)
         self.assertIn("cannot reach the agent", refused.stderr)

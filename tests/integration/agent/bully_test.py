@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Unprivileged clients of the real spillwayd that take from others by what they ask for and say: memory of the node, budgets of working
-jobs, the whole device after a restart. Each test prints what the bully got, and what its victims had.
+"""Unprivileged clients of the real spillwayd that try to take from others by their requests and
+reports: memory of the node, budgets of working jobs, the whole device after a restart. Each test
+prints what the bully got and what its victims had.
 
-usage: bully_test.py --build BUILD [unittest arguments]
+    usage: bully_test.py --build BUILD [unittest arguments]
 """
 import os
 import select
@@ -18,7 +19,7 @@ SLAB = 16 * MIB
 POOL = 2 * GIB
 HOST = f'[host]\nmemory = "{POOL}"\nslab = {SLAB}\nspare = "0"\nhuge_pages = false\n'
 BULLY, OTHER_BULLY, ANNA, BERT = 62001, 62002, 62003, 62004
-GIVEN_BACK_S = 9  # within which nothing is left of what nobody uses
+GIVEN_BACK_S = 9  # unused memory is returned within this time
 ALL = 1 << 40
 UNUSED_MS = 3000
 
@@ -28,7 +29,7 @@ def usage(active, wanted, resident):
 
 
 class Client(agent_test.Session):
-    """Follows what it is told, as a job does; on a thread of the test's, or in a process of another user's."""
+    """Obeys its messages as a job does, on a thread of the test or in a process of another user."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -39,7 +40,7 @@ class Client(agent_test.Session):
         self.register(wanted, held=held)
 
     def follow(self, within_s):
-        """True while something came."""
+        """Returns whether a message came."""
         if not select.select([self.socket], [], [], within_s)[0]:
             return False
         data = self.socket.recv(300)
@@ -52,7 +53,8 @@ class Client(agent_test.Session):
 
 
 class Process:
-    """A process of a user's that acts until it is ended; what it writes is the last number that it told."""
+    """A user's process that acts until it is killed; its output is the last number that it
+    reported."""
 
     def __init__(self, user, act):
         told, tell = os.pipe()
@@ -100,7 +102,7 @@ class BullyFixture(agent_test.AgentFixture):
         return process
 
     def worker(self, user, wanted, held=0):
-        """Uses all that it is granted, and tells its budget."""
+        """Uses everything that it is granted, and reports its budget."""
         def work(tell):
             client = Client(self.path)
             client.begin(wanted, held)
@@ -138,8 +140,9 @@ class HostMemoryTest(BullyFixture):
             time.sleep(0.05)
         return most
 
-    def test_who_holds_no_device_memory_takes_none_of_the_node(self):
-        """It took all that the node lends, and the agent kept it after it had ended."""
+    def test_a_client_without_device_memory_gets_no_host_memory(self):
+        """Regression: such a client took all that the node lends, and the agent kept it after the
+        client's end."""
         self.configure(HOST)
         self.start()
         bully = self.process(BULLY, self.asks_for_all)
@@ -154,7 +157,7 @@ class HostMemoryTest(BullyFixture):
 
         self.assertEqual((most, kept), (0, 0))
 
-    def test_what_was_being_made_for_who_has_left_is_not_made_and_what_was_made_is_given_back(self):
+    def test_slabs_for_a_client_that_left_are_not_made_or_are_released(self):
         self.configure(HOST)
         self.start()
 
@@ -187,7 +190,7 @@ class HostMemoryTest(BullyFixture):
 
 
 class ShareTest(BullyFixture):
-    """The device has 16 GiB; two working jobs want 8 GiB each, and have them."""
+    """The device has 16 GiB; two working jobs want and have 8 GiB each."""
     WANTED = 8 * GIB
     CONFIG = '[defaults]\nfloor = "16MiB"\n'
 
@@ -198,7 +201,7 @@ class ShareTest(BullyFixture):
         return workers
 
     def least(self, workers, seconds):
-        """Of each, while it lasts."""
+        """The budgets of both while it lasts."""
         least, begin = [one.number() for one in workers], time.monotonic()
         while time.monotonic() - begin < seconds:
             least = [min(pair) for pair in zip(least, (one.number() for one in workers))]
@@ -206,7 +209,7 @@ class ShareTest(BullyFixture):
         return least
 
     def idles(self, tell):
-        """Holds nothing, does nothing, and says that it works and wants all."""
+        """Holds nothing, does nothing, and claims to work and want everything."""
         client = Client(self.path)
         client.begin(16 * GIB)
         tell(1)
@@ -217,8 +220,8 @@ class ShareTest(BullyFixture):
     def show(self, what, budgets):
         print(f"{what}: budgets of {' and '.join(str(one >> 20) for one in budgets)} MiB")
 
-    def test_processes_that_hold_nothing_take_nothing_for_long_and_never_more_than_a_users_part(self):
-        """Twenty of them had 20 of 22 parts."""
+    def test_processes_without_memory_lose_their_claim_and_never_exceed_a_users_share(self):
+        """Regression: twenty of them had 20 of 22 parts."""
         self.configure(self.CONFIG)
         settings = self.folder / "spillway.toml"
         settings.write_text(settings.read_text().replace("[arbiter]", f"[arbiter]\nunused_ms = {UNUSED_MS}"))
@@ -235,7 +238,7 @@ class ShareTest(BullyFixture):
         self.assertGreater(min(least), 5 * GIB)
         self.assertGreater(min(later), 7 * GIB)
 
-    def test_jobs_of_one_user_that_say_they_hold_all_have_one_users_part(self):
+    def test_jobs_of_one_user_that_claim_everything_get_one_users_share(self):
         self.configure(self.CONFIG)
         self.start()
         workers = self.begin_workers(ANNA, BERT)
@@ -254,7 +257,7 @@ class ShareTest(BullyFixture):
         self.configure(self.CONFIG + f'[[user]]\nuid = {BULLY}\nlimit = "2GiB"\njobs = 3\n')
         self.start()
         bullies = [self.worker(BULLY, 16 * GIB) for _ in range(6)]
-        # The first of them has all of it, until the others come.
+        # The first has the user's whole limit until the others come.
         seen = agent_test.wait_for(lambda: [one.number() for one in bullies],
                                    lambda seen: sum(seen) == 2 * GIB and sum(one > 0 for one in seen) == 3)
         self.show("six jobs of a user whose three may have 2 GiB", seen)
@@ -264,8 +267,8 @@ class ShareTest(BullyFixture):
         waits = [job for job in self.status()["jobs"] if job["devices"][0]["state"] == "waiting"]
         self.assertEqual(len(waits), 3)
 
-    def test_after_a_restart_nobody_is_believed_more_than_is_on_record(self):
-        """Who came first and said that it held the device had it."""
+    def test_after_a_restart_clients_are_believed_up_to_their_record(self):
+        """Regression: the first client that claimed to hold the device got it."""
         self.configure(self.CONFIG)
         self.start()
         workers = [self.returning_worker(user) for user in (ANNA, BERT)]
@@ -286,7 +289,7 @@ class ShareTest(BullyFixture):
         self.assertLessEqual(promised, 16 * GIB)
 
     def returning_worker(self, user):
-        """Comes back with what it holds."""
+        """Returns and reports its holdings."""
         def work(tell):
             held = 0
             while True:
@@ -315,17 +318,18 @@ class ShareTest(BullyFixture):
             except OSError:
                 time.sleep(0.01)
         tell(1)
-        while True:  # it obeys nobody
+        while True:  # obeys no grant
             client.socket.recv(300)
             client.say(USAGE, usage(1, 16 * GIB, 16 * GIB))
 
 
 class LogTest(BullyFixture):
-    """Two seconds of a user's storm wrote hundreds of lines, and names that nobody has stayed in the status for good."""
+    """Regression: two seconds of a user's storm wrote hundreds of lines, and invented names
+    stayed in the status for good."""
     LINES = 40  # five a second, two for a job
 
     def storm(self, act):
-        """Returns how many lines the log has more."""
+        """Returns the number of new lines in the log."""
         def acts(tell):
             begin, count = time.monotonic(), 0
             while time.monotonic() - begin < 2:
@@ -345,7 +349,7 @@ class LogTest(BullyFixture):
         self.assertGreater(bully.number(), 0)
         return lines
 
-    def test_who_comes_and_goes_fills_no_log(self):
+    def test_reconnecting_clients_do_not_flood_the_log(self):
         self.start()
         self.assertLess(self.storm(lambda session: session.hello()), self.LINES)
 
@@ -356,7 +360,7 @@ class LogTest(BullyFixture):
 
         self.assertLess(self.storm(begins), self.LINES)
 
-    def test_refused_operators_fill_no_log(self):
+    def test_refused_operators_do_not_flood_the_log(self):
         self.start()
 
         def drains(session):
@@ -372,7 +376,7 @@ class LogTest(BullyFixture):
         self.spillway("drain")
         self.assertIn(f"operator uid={os.getuid()} ", self.log())
 
-    def test_made_up_devices_neither_fill_the_log_nor_hide_others(self):
+    def test_invented_devices_neither_flood_the_log_nor_hide_real_ones(self):
         self.start()
 
         def names_one(session):
@@ -390,7 +394,7 @@ class LogTest(BullyFixture):
         self.assertLessEqual(len(unknown), 3)
 
 
-# The fixture's own tests are another program's.
+# Another program runs the fixture's own tests.
 del agent_test.AgentTest
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Crowds of clients that say little or nothing to the real spillwayd, over TCP and on its own socket: the others are served.
+"""Crowds of silent or slow clients of the real spillwayd, over TCP and its own socket: other
+clients are still served.
 
-usage: crowd_test.py --build BUILD [unittest arguments]
+    usage: crowd_test.py --build BUILD [unittest arguments]
 """
 import os
 import resource
@@ -16,7 +17,7 @@ REQUEST = b"GET %s HTTP/1.1\r\nHost: node\r\n\r\n"
 
 
 def all_of(connection):
-    """What comes until the other side closes."""
+    """Everything received until the other side closes."""
     connection.settimeout(agent_test.PATIENCE_S)
     got = b""
     while piece := connection.recv(65536):
@@ -40,8 +41,9 @@ class CrowdTest(agent_test.AgentFixture):
         self.assertEqual(self.get(page)[0], 200)
         return time.monotonic() - begin
 
-    # Four had both of its threads for five seconds each; 300 kept every prober out for minutes.
-    def test_pages_come_at_once_beside_connections_that_say_nothing(self):
+    # Regression: four connections blocked both threads for five seconds each; 300 kept every prober
+    # out for minutes.
+    def test_pages_are_served_at_once_beside_silent_connections(self):
         self.start()
         crowd = []
         for size in (4, 300, 2000):
@@ -52,7 +54,7 @@ class CrowdTest(agent_test.AgentFixture):
             self.assertLess(max(took_s), 2)
         self.assertLess(len(os.listdir(f"/proc/{self.agent.pid}/fd")), 400, "so many are kept open")
 
-    def test_requests_that_come_byte_by_byte_hold_nobody_up(self):
+    def test_slow_requests_delay_no_other_client(self):
         self.start()
         slow = [self.connect() for _ in range(100)]
         request = REQUEST % b"/healthz"
@@ -65,7 +67,7 @@ class CrowdTest(agent_test.AgentFixture):
         for one in slow:
             self.assertTrue(all_of(one).endswith(b"\r\n\r\nok\n"))
 
-    def test_who_reads_no_answer_holds_nobody_up(self):
+    def test_a_client_that_reads_no_answer_delays_no_other(self):
         self.start()
         deaf = []
         for _ in range(300):
@@ -79,7 +81,7 @@ class CrowdTest(agent_test.AgentFixture):
         self.assertLess(self.seconds_for("/metrics"), 2)
         self.assertLess(self.seconds_for("/healthz"), 2)
 
-    def test_a_silent_connection_is_closed_and_an_unfinished_request_is_told_why(self):
+    def test_silent_connections_are_closed_and_unfinished_requests_get_an_error(self):
         self.start()
         silent, unfinished = self.connect(), self.connect()
         unfinished.sendall(b"GET /healthz HTTP/1.1\r\nHost:")
@@ -92,7 +94,7 @@ class CrowdTest(agent_test.AgentFixture):
         one.sendall(request)
         return all_of(one)
 
-    def test_answers_are_those_of_http(self):
+    def test_answers_follow_http(self):
         self.start()
         head, body = self.answer_to(REQUEST % b"/healthz").split(b"\r\n\r\n")
         self.assertEqual(body, b"ok\n")
@@ -107,8 +109,9 @@ class CrowdTest(agent_test.AgentFixture):
                                 (b"GET / HTTP/1.1\r\nA: " + b"a" * 9000, 431)):
             self.assertTrue(self.answer_to(request).startswith(b"HTTP/1.1 %d " % status), (request[:40], status))
 
-    # What follows the request was unread when the socket was closed, and the reset took the answer away.
-    def test_an_answer_reaches_who_sends_more_than_one_request(self):
+    # Regression: bytes after the request were unread when the socket was closed, and the reset
+    # discarded the answer.
+    def test_a_client_that_sends_several_requests_gets_its_answer(self):
         self.start()
         for _ in range(20):
             answer = self.answer_to(REQUEST % b"/healthz" + REQUEST % b"/metrics" + b"x" * 200_000)
@@ -124,8 +127,9 @@ class CrowdTest(agent_test.AgentFixture):
             crowd.append(one)
         return crowd
 
-    # They filled the user's places, and `spillway status` and every job of the user were refused until they went.
-    def test_silent_connections_to_its_socket_keep_nobody_out(self):
+    # Regression: they filled the user's session limit. `spillway status` and every job of the user
+    # were refused meanwhile.
+    def test_silent_connections_to_its_socket_block_no_other_client(self):
         self.configure("[limits]\nsessions_per_user = 64\nconnections_per_second_per_user = 100000\n")
         self.start()
         for count in (64, 300):
@@ -138,7 +142,8 @@ class CrowdTest(agent_test.AgentFixture):
             print(f"beside {count} silent sessions: status and a job's welcome {1e3 * (time.monotonic() - begin):.1f} ms")
 
     def silent_users(self, first_uid, users, each):
-        """Processes of so many users, each with silent connections; returns what ends them."""
+        """Processes of so many users, each with silent connections; returns a function that ends
+        them."""
         os.chmod(self.folder, 0o755)
         pids = []
         for uid in range(first_uid, first_uid + users):
@@ -160,7 +165,7 @@ class CrowdTest(agent_test.AgentFixture):
             self.addCleanup(lambda pid=pid: (os.kill(pid, signal.SIGKILL), os.waitpid(pid, 0)))
 
     @unittest.skipUnless(os.getuid() == 0, "takes several users")
-    def test_silent_connections_of_several_users_keep_nobody_out(self):
+    def test_silent_connections_of_several_users_block_no_other_client(self):
         self.configure("[limits]\nsessions = 128\nsessions_per_user = 64\nconnections_per_second_per_user = 100000\n")
         self.start()
         self.silent_users(4001, 4, 64)
@@ -170,7 +175,7 @@ class CrowdTest(agent_test.AgentFixture):
         self.addCleanup(job.socket.close)
         job.hello()
 
-    def test_a_session_that_does_not_begin_is_closed(self):
+    def test_a_session_without_hello_is_closed(self):
         self.start()
         one = self.silent(1)[0]
         one.settimeout(agent_test.PATIENCE_S)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The host pool as memory that the (simulated) driver makes and exports: several users, trainers, restarts of the agent, no driver.
+"""The host pool as memory that the (simulated) driver makes and exports: several users, trainers,
+agent restarts, a missing driver.
 
-usage: driver_slabs_test.py --build BUILD [unittest arguments]
+    usage: driver_slabs_test.py --build BUILD [unittest arguments]
 """
 import os
 import signal
@@ -31,7 +32,7 @@ class DriverFixture(share_test.ShareFixture):
 
 
 class TrainerTest(DriverFixture):
-    def test_what_is_away_lies_in_the_drivers_memory_until_the_job_ends(self):
+    def test_evicted_memory_lies_in_the_drivers_memory_until_the_job_ends(self):
         self.begin_swapping()
         self.start()
         job = self.begin(job_test.ENDLESS, *self.follow())
@@ -43,7 +44,7 @@ class TrainerTest(DriverFixture):
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)
         self.assertIn('spillway_pool_backend{backend="driver"} 1', self.get("/metrics")[1])
 
-    def test_a_killed_jobs_slabs_are_nobodys_and_then_free(self):
+    def test_a_killed_jobs_slabs_become_free(self):
         self.begin_swapping()
         self.start()
         job = self.begin(job_test.ENDLESS, *self.follow())
@@ -56,7 +57,7 @@ class TrainerTest(DriverFixture):
 class WithoutDriverTest(DriverFixture):
     has_driver = False
 
-    def test_slabs_are_files_then_and_it_is_said(self):
+    def test_slabs_are_files_without_a_driver_and_that_is_reported(self):
         self.begin_swapping()
         self.start()
         job = self.begin(job_test.ENDLESS, *self.follow())
@@ -68,7 +69,7 @@ class WithoutDriverTest(DriverFixture):
 
 
 class OlderJobTest(DriverFixture):
-    def test_a_job_that_does_not_know_the_drivers_slabs_is_given_none(self):
+    def test_an_older_client_gets_no_driver_slabs(self):
         self.configure(share_test.HOST)
         self.start()
         older = agent_test.Session(self.path)
@@ -80,7 +81,7 @@ class OlderJobTest(DriverFixture):
             said = older.socket.recv(300)
         _, serial, budget = struct.unpack_from("<IQq", said, 16)
         older.obey(serial, budget)
-        # Slabs are for who holds device memory.
+        # Only holders of device memory get slabs.
         older.say(agent_test.USAGE, struct.pack("<IBB10q", 0, 1, 3, agent_test.GIB, budget, *[0] * 8))
         older.say(agent_test.ASK_SLABS, struct.pack("<Iq", 0, 4 * share_test.SLAB))
 
@@ -89,7 +90,7 @@ class OlderJobTest(DriverFixture):
 
 
 class RestartTest(DriverFixture, share_test.RestartTest):
-    """Those of the pool of files, with jobs that hold the driver's memory."""
+    """The tests of the pool of files, with jobs that hold the driver's memory."""
 
     def begin_with_slabs(self, **environment):
         begun = super().begin_with_slabs(**environment)
@@ -101,7 +102,7 @@ class UsersTest(DriverFixture, users_test.UsersFixture):
     slab_bytes = 2 * MIB  # the driver's granule
     slab_file = "memfd:simulated-block device=0 on_host=1"
 
-    def test_no_user_sees_another_users_bytes_whoever_is_killed_when(self):
+    def test_no_user_sees_another_users_bytes_under_random_kills(self):
         self.poison_and_kill()
         self.assertNotIn("slabs are files", self.log())
 

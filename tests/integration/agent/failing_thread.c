@@ -1,5 +1,4 @@
-// Preloaded beside the library: of the threads that it starts, the one that FAILING_THREAD names by
-// its number (from 1) cannot be had.
+// Preloaded beside the library: the creation of its thread number FAILING_THREAD (from 1) fails.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""The first hour with an agent: it is required and missing, it does not know the device, an administrator's rule; what operators are told,
-and the pages' examples as they stand.
+"""The first hour with an agent: the agent is required but missing, does not know the device, or
+an administrator sets a rule. Also what operators are told, and the documentation's examples
+verbatim.
 
-usage: first_hour_test.py --build BUILD [unittest arguments]
+    usage: first_hour_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
@@ -39,7 +40,7 @@ class FirstHourTest(agent_test.AgentFixture):
         return self.run_job(*options, program=[agent_test.BUILD / "workloads/gpt", "--layers=1", "--width=64", "--steps=2"],
                             SPILLWAY_SIM_COMPUTE="tags", **environment)
 
-    def test_an_agent_that_is_required_and_missing_is_a_refusal(self):
+    def test_a_missing_required_agent_is_refused(self):
         for options in (["--require-agent", f"--agent={self.path}"], ["--require-agent"], ["--agent=required"]):
             refused = self.run_job(*options, SPILLWAY_SOCKET=str(self.path))
             self.assertEqual(refused.returncode, 125, refused.stderr)
@@ -47,7 +48,7 @@ class FirstHourTest(agent_test.AgentFixture):
         allowed = self.run_job(f"--agent={self.path}")
         self.assertEqual(allowed.returncode, 0, allowed.stderr)
 
-    def test_an_agent_that_does_not_know_the_device_is_a_refusal_and_is_named(self):
+    def test_an_agent_that_does_not_know_the_device_is_refused_and_named(self):
         self.configure(uuid=OTHER)
         self.start()
         refused = self.run_job("--require-agent", f"--agent={self.path}")
@@ -61,12 +62,12 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertIn(f"{UUID} is used by jobs, and not one of this agent's", self.spillway("status").stdout)
         self.assertIn(f"warning device {UUID}, which local-", self.log())
 
-    # It ran with the whole device, and one line of text.
-    def test_a_job_whose_agent_is_required_gets_no_memory_past_it(self):
+    # Regression: the job ran with the whole device, and one line of text.
+    def test_a_job_with_a_required_agent_gets_no_memory_without_it(self):
         self.configure(uuid=OTHER)
         self.start()
         ran = self.trainer(f"--agent={self.path}", SPILLWAY_AGENT_REQUIRED="1")
-        self.assertEqual(ran.returncode, 125)  # the environment asks the launcher too
+        self.assertEqual(ran.returncode, 125)  # the environment requires it, not the command line
         clean = {"SPILLWAY_AGENT": str(self.path), "SPILLWAY_AGENT_REQUIRED": "1", "SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_SUMMARY": "1"}
         simulator = agent_test.BUILD / "simulator"
         ran = subprocess.run([agent_test.BUILD / "workloads/gpt", "--layers=1", "--width=64", "--steps=2"], capture_output=True, text=True,
@@ -74,9 +75,9 @@ class FirstHourTest(agent_test.AgentFixture):
                                   "LD_PRELOAD": str(agent_test.BUILD / "lib/libspillway.so"),
                                   "SPILLWAY_DRIVER": str(simulator / "libcuda.so.1"), **clean}, timeout=120)
         self.assertIn("it is required, and the job gets no device memory", ran.stderr)
-        self.assertIn("held at most 0.0 MiB", ran.stderr)  # it computes from host memory, slowly
+        self.assertIn("held at most 0.0 MiB", ran.stderr)  # slow: it computes from host memory
 
-    def test_a_job_says_whose_budget_holds(self):
+    def test_a_job_reports_whose_budget_applies(self):
         self.start()
         ran = self.trainer("--require-agent", f"--agent={self.path}", "--budget=8GiB")
 
@@ -84,8 +85,8 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertIn(f"the agent at {self.path} sets the budget, at most 8.0 GiB, and is required", ran.stderr)
         self.assertIn(f"the budget is that of the agent at {self.path}: 8192 MiB of device 0 now", ran.stderr)
 
-    # A small job read as 157 GiB for its first ten seconds.
-    def test_a_small_job_never_reads_as_the_whole_device(self):
+    # Regression: for its first ten seconds a small job was shown with 157 GiB.
+    def test_a_small_job_is_never_shown_with_the_whole_device(self):
         self.start()
         job = subprocess.Popen([agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", f"--agent={self.path}", "--",
                                 agent_test.BUILD / "workloads/gpt", "--layers=2", "--width=256", "--steps=1000000"], stdout=subprocess.DEVNULL,
@@ -130,7 +131,7 @@ class FirstHourTest(agent_test.AgentFixture):
             self.assertEqual(refused.returncode, 125)
             self.assertIn(f"cannot reach the agent at {self.path}", refused.stderr)
 
-    def test_what_operators_change_is_logged_and_what_is_not_kept_is_said(self):
+    def test_operators_changes_are_logged_and_lost_ones_reported(self):
         self.configure(f'[defaults]\nlimit = "25%"\n')
         file = self.folder / "spillway.toml"
         state = self.folder / "gone/state"
@@ -158,7 +159,7 @@ class FirstHourTest(agent_test.AgentFixture):
             self.assertEqual(refused.returncode, 2)
             self.assertIn("a job needs some memory to compute in", refused.stderr)
 
-    def test_a_configured_device_that_is_nobodys_is_said_at_the_start(self):
+    def test_a_configured_device_that_does_not_exist_is_reported_at_the_start(self):
         self.configure(uuid=OTHER)
         file = self.folder / "spillway.toml"
         file.write_text(file.read_text().replace("find = false\n", ""))
@@ -168,7 +169,7 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertIn(f"{OTHER} is in the configuration, and was not found", self.spillway("status").stdout)
         self.assertEqual([device["found"] for device in self.status()["devices"]], [True, False])
 
-    def test_a_reload_names_what_takes_a_restart(self):
+    def test_a_reload_names_settings_that_need_a_restart(self):
         self.start()
         file = self.folder / "spillway.toml"
         file.write_text(file.read_text() + '[host]\nslab = "32MiB"\n')
@@ -177,11 +178,12 @@ class FirstHourTest(agent_test.AgentFixture):
         self.assertEqual(reloaded.returncode, 0)
         self.assertIn("only a restart takes over [host] slab", reloaded.stderr)
         self.assertEqual(self.spillway("config", "log", "info").stderr, "")
-        again = self.spillway("config", "reload")  # it was said once
+        again = self.spillway("config", "reload")  # reported once only
         self.assertIn("only a restart takes over [host] slab", again.stderr)
 
-    # At its end it removed whatever lay at the path that a reload had named, and left its own socket.
-    def test_an_agent_ends_with_the_socket_that_it_opened(self):
+    # Regression: at its end the agent removed the file at the path that a reload had named, and
+    # left its own socket.
+    def test_an_ending_agent_removes_the_socket_that_it_opened(self):
         other = self.folder / "other.sock"
         other.write_text("another's")
         config = self.folder / "spillway.toml"
@@ -203,7 +205,7 @@ class FirstHourTest(agent_test.AgentFixture):
 
 
 class ExamplesTest(unittest.TestCase):
-    """docs/operations.md's first example, as it stands."""
+    """docs/operations.md's first example, verbatim."""
 
     def test_the_first_agent_manages_the_simulated_device(self):
         text = (ROOT / "docs/operations.md").read_text()

@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""Thousands of sessions with a living spillwayd, most of them with frames that are broken at random: the others are served all the same,
-and at the end neither files nor memory are left of them.
+"""Thousands of sessions with a running spillwayd, most with randomly broken frames. Other clients
+are still served, and at the end no files or memory are leaked.
 
-usage: frames_test.py --build BUILD [unittest arguments]     SPILLWAY_FRAMES_SESSIONS=20000: more of them; SPILLWAY_FRAMES_SEED=N: others
+    usage: frames_test.py --build BUILD [unittest arguments]
+
+    SPILLWAY_FRAMES_SESSIONS=20000: more sessions; SPILLWAY_FRAMES_SEED=N: others
 """
 import os
 import random
@@ -23,13 +25,14 @@ STRANGERS = (61021, 61022)  # users
 NEWEST_KIND, NEWEST_VERSION = 28, 5
 LIMITS = ("[limits]\nsessions = 4000\nsessions_per_user = 2000\nconnections_per_second_per_user = 100000\n"
           "messages_per_second = 100000\n")
-# What may grow for good: tables that have become as large as they need be, a heap's slack.
+# Memory that may stay: tables at their final size, slack of the heap.
 ANSWER_S = 0.02
 SLACK_BYTES = 2 << 20
 
 
 class Nonsense:
-    """Frames by one seed: some right, some with bits turned, some of other lengths, some with files."""
+    """Frames from one seed: some valid, some with flipped bits, some of other lengths, some with
+    files."""
 
     def __init__(self, seed):
         self.draw = random.Random(seed)
@@ -64,7 +67,7 @@ class Nonsense:
         return bytes(data)
 
     def talk(self, path, files):
-        """One session, for as long as it is listened to."""
+        """One session, until the agent closes it."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as own:
             own.connect(str(path))
             own.setblocking(False)
@@ -75,7 +78,7 @@ class Nonsense:
                     data = self.frame()
                     count = self.draw.choice((0, 0, 0, 1, 3))
                     socket.send_fds(own, [data], files[:count]) if count and data else own.send(data)
-                own.settimeout(ANSWER_S)  # who is gone is not read to the end
+                own.settimeout(ANSWER_S)  # a closed client is not read to the end
                 answer = True
                 while answer:
                     answer, got = socket.recv_fds(own, 300, 16)[:2]
@@ -86,7 +89,7 @@ class Nonsense:
 
 
 def talk_sense(path):
-    """A session as a job's: it has memory, slabs, a place at the link, and leaves."""
+    """A session like a job's: gets memory, slabs and a link slot, and leaves."""
     job = Sharer(path).begin()
     job.ask(2)
     job.say(USAGE, struct.pack("<IBB10q", 0, 1, 2, GIB, GIB, 0, 0, 0, 0, 0, 0, 0, 0))
@@ -102,7 +105,7 @@ class FramesTest(agent_test.AgentFixture):
         self.start()
 
     def open_files(self):
-        """When there are as many for a while: who asked for the status may still have its session."""
+        """Waits until the count is stable: the session of the status command may still be open."""
         looks = []
 
         def look():
@@ -116,7 +119,7 @@ class FramesTest(agent_test.AgentFixture):
             return int(statm.read().split()[1]) * os.sysconf("SC_PAGESIZE")
 
     def in_process(self, user, act):
-        """In a child, as that user; the agent has forgotten it when this returns."""
+        """Runs in a child as that user; on return, the agent has forgotten the child."""
         pid = os.fork()
         if pid == 0:
             code = 1
@@ -132,15 +135,15 @@ class FramesTest(agent_test.AgentFixture):
         self.assertEqual(os.waitpid(pid, 0)[1], 0)
 
     def held(self):
-        """All that somebody has of the node."""
+        """Everything of the node that any session holds."""
         now = self.status()
         pool = now["host"]["pool"]
         return [len(now["jobs"]), now["sessions"], now["devices"][0]["promised_bytes"], now["host"]["promised_bytes"],
                 *(pool[state] for state in ("leased_bytes", "kept_bytes", "ending_bytes", "making_bytes"))]
 
     def live_through(self, name, users, talk, look=lambda: None):
-        """All sessions; the agent's files and memory after a third of them and at the end, when all that they had is back.
-        A slab that nobody uses is a file for a while."""
+        """Runs all sessions. Returns the agent's files and memory after a third of them and at
+        the end, when all slabs are back. An unused slab remains a file for a while."""
         processes = max(3, SESSIONS // SESSIONS_OF_A_PROCESS)
         held, seen = self.held(), []
         for number in range(processes):
@@ -157,7 +160,7 @@ class FramesTest(agent_test.AgentFixture):
         self.assertLess(resident_at_end - resident_bytes, SLACK_BYTES)
 
     @unittest.skipUnless(os.getuid() == 0, "an operator's nonsense would be obeyed: takes root, for other users")
-    def test_frames_that_are_broken_at_random_harm_nobody(self):
+    def test_randomly_broken_frames_disturb_no_other_client(self):
         neighbour = Sharer(self.path).begin()
         told = 0
 
@@ -178,7 +181,7 @@ class FramesTest(agent_test.AgentFixture):
         faulty = int(re.search(r"spillway_faulty_frames_total (\d+)", self.get("/metrics")[1])[1])
         self.assertGreater(faulty, SESSIONS // 10, "hardly a frame was broken")
 
-    def test_sessions_leave_neither_files_nor_memory(self):
+    def test_sessions_leak_neither_files_nor_memory(self):
         def talk(_):
             for _ in range(SESSIONS_OF_A_PROCESS):
                 talk_sense(self.path)

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Clients of the real spillwayd that mean harm: what they send, keep, seal and say; the others are served all the same.
+"""Hostile clients of the real spillwayd: what they send, keep, seal and report; other clients are
+still served.
 
-usage: hostile_test.py --build BUILD [unittest arguments]
+    usage: hostile_test.py --build BUILD [unittest arguments]
 """
 import array
 import fcntl
@@ -45,7 +46,7 @@ class Sharer(agent_test.Session):
         self.socket.sendmsg([frame(kind, body, 1 if kind in (HELLO, ERROR) else 2)], rights)
 
     def hear(self, kind):
-        """The next of that kind; what comes before it is kept."""
+        """The next message of that kind; earlier ones are kept."""
         while True:
             data, ancillary, _, _ = self.socket.recvmsg(300, socket.CMSG_SPACE(4 * 16))
             if not data:
@@ -68,7 +69,7 @@ class Sharer(agent_test.Session):
         _, serial, budget = struct.unpack_from("<IQq", body)
         self.host_bytes = struct.unpack_from("<q", body, 20)[0]
         self.say(agent_test.OBEYED, struct.pack("<IQqq", 0, serial, budget, self.host_bytes))
-        # Slabs are for who holds device memory.
+        # Only holders of device memory get slabs.
         self.say(USAGE, struct.pack("<IBB10q", 0, 1, 3, 4 * GIB * 8 // 9, budget, *[0] * 8))
         if LINK_PLACE not in self.came:
             self.hear(LINK_PLACE)
@@ -96,14 +97,14 @@ class HostileTest(agent_test.AgentFixture):
             time.sleep(0.02)
 
     def held(self):
-        """All that is promised or lent."""
+        """All promised and lent memory."""
         now = self.status()
         pool = now["host"]["pool"]
         return (now["devices"][0]["promised_bytes"] + now["host"]["promised_bytes"] + pool["leased_bytes"] + pool["kept_bytes"]
                 + pool["ending_bytes"] + len(now["jobs"]))
 
     def begin_endless(self):
-        """A process that connects, takes what it gets and goes on asking; its id."""
+        """A process that connects, takes what it gets and keeps asking; returns its id."""
         pid = os.fork()
         if pid == 0:
             try:
@@ -115,13 +116,13 @@ class HostileTest(agent_test.AgentFixture):
                 os._exit(1)
         return pid
 
-    def test_who_is_killed_at_any_instant_gives_everything_back_within_a_tenth_of_a_second(self):
+    def test_a_client_killed_at_any_instant_releases_everything_within_a_tenth_of_a_second(self):
         self.start()
         draw = random.Random(1)
         took_ms, had = [], set()
         for number in range(40):
             pid = self.begin_endless()
-            # A quarter before anything is theirs, the others later and later.
+            # A quarter of them die before they hold anything, the others later and later.
             while number % 4 != 0 and self.held() == 0:
                 pass
             time.sleep(0.02 * (number % 4) * draw.random())
@@ -138,7 +139,7 @@ class HostileTest(agent_test.AgentFixture):
         half, most = took_ms[len(took_ms) // 2], took_ms[len(took_ms) * 9 // 10]
         print(f"everything back after {half} ms (half of {len(took_ms)}), {most} ms (nine in ten), {took_ms[-1]} ms (all)")
         self.assertGreater(len(had), 2, "all were killed in the same state")
-        self.assertLess(half, 100)  # on a busy machine some are unlucky
+        self.assertLess(half, 100)  # on a busy machine some are slow
 
     def in_child(self, act):
         """Another process, so another job; returns what it waits for until it is told to end."""
@@ -166,7 +167,7 @@ class HostileTest(agent_test.AgentFixture):
 
         return end
 
-    def test_slabs_and_lanes_cannot_be_sealed_against_the_agent_and_the_others(self):
+    def test_slabs_and_lanes_cannot_be_sealed_against_the_agent_or_other_clients(self):
         self.start()
 
         def seal():
@@ -192,7 +193,7 @@ class HostileTest(agent_test.AgentFixture):
         later = Sharer(self.path).begin()
         mmap.mmap(later.files[LINK_PLACE][1], 4096).close()
 
-    def test_what_is_kept_open_after_its_end_counts_against_its_user(self):
+    def test_slabs_kept_open_after_a_jobs_end_count_against_its_user(self):
         self.start()
         keep = []
 
@@ -220,7 +221,7 @@ class HostileTest(agent_test.AgentFixture):
             os.kill(holder, 9)
         self.await_pool(lambda pool: pool["ending_bytes"] == 0)
 
-    def test_names_of_others_and_of_nobody_are_not_given_back(self):
+    def test_foreign_and_unknown_slabs_cannot_be_returned(self):
         self.start()
         read, write = os.pipe()
 
@@ -266,7 +267,7 @@ class HostileTest(agent_test.AgentFixture):
         served.ask(1)
         served.hear(SLABS)
 
-    def test_garbage_in_the_new_kinds_ends_only_who_sends_it(self):
+    def test_garbage_in_newer_messages_ends_only_its_own_session(self):
         self.start()
         served = Sharer(self.path).begin()
         dice = random.Random(7)
@@ -285,9 +286,9 @@ class HostileTest(agent_test.AgentFixture):
         served.ask(1)
         served.hear(SLABS)
 
-    def test_an_agent_without_files_left_turns_clients_away_and_rests(self):
-        """It had said so for every turn of a loop that never slept."""
-        for files in (48, 49):  # a session takes two: with one of these the last is missing for the first of them
+    def test_an_agent_without_free_descriptors_refuses_clients_and_sleeps(self):
+        """Regression: it logged this on every turn of a loop that never slept."""
+        for files in (48, 49):  # a session takes two: one of these counts makes the first session lack its second
             self.start()
             resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, files))
             crowd = [agent_test.Session(self.path) for _ in range(60)]
@@ -308,7 +309,7 @@ class HostileTest(agent_test.AgentFixture):
         return int(fields[11]) + int(fields[12])
 
 
-# The fixture's own tests are another program's.
+# Another program runs the fixture's own tests.
 del agent_test.AgentTest
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A trainer on the simulated GPU that follows the real spillwayd: its grant, a smaller budget, an agent that dies, the queue.
+"""A trainer on the simulated GPU under the real spillwayd: its grant, a smaller budget, an agent
+that dies, the queue.
 
-usage: job_test.py --build BUILD [unittest arguments]
+    usage: job_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
@@ -20,15 +21,17 @@ import agent_test
 MIB = 1 << 20
 GRANULE = 2 * MIB
 PATIENCE_S = 60
-# The simulated H200's.
+# The UUID of the simulated H200.
 UUID = "GPU-73696d2d-6832-3030-0000-000000000000"
-# At a width of 256 its tensors are ranges that move; memory is sparse and kernels leave tags, so that it is quick.
+# At a width of 256 its tensors are movable ranges. Memory is sparse and kernels leave tags, so the
+# run is quick.
 TRAINER = ["gpt", "--layers=2", "--width=256"]
 SHORT = "--steps=12"
-# Until the test has seen what it came for: on a fast machine any number of steps is over too early.
+# Runs until the test has seen its event; a fixed number of steps may end too early on a fast
+# machine.
 ENDLESS = "--steps=1000000"
 GIB = 1 << 30
-# Has and frees memory, and has none until it is told to go on; then what three calls return.
+# Allocates and frees memory, waits until a file exists, then prints the results of three calls.
 LATE_ALLOCATION = """
 import ctypes, os, sys, time
 driver = ctypes.CDLL("libcuda.so.1")
@@ -48,7 +51,7 @@ IS_ADMITTED = "spillway: the job is admitted, and begins when others have given 
 
 
 class JobFixture(agent_test.AgentFixture):
-    """Trainers that follow an agent of the test's own."""
+    """Trainers under the test's own agent."""
 
     trainer = TRAINER
     more_environment = {}
@@ -57,10 +60,12 @@ class JobFixture(agent_test.AgentFixture):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
 
     def begin(self, length, *options, name=".", more=(), user=None, before=()):
-        """The trainer under `spillway run`, on its way; its output and report are in the folder of that name in the test's.
+        """A running trainer under `spillway run`; its output and report are in the test's folder
+        of that name.
 
-        `user`: as that one, who may write there; takes root. `before`: a command that becomes it.
-        """
+        `user`: runs as that user, who may write there; needs root. `before`: a command that
+        becomes the trainer.
+"""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         (folder / "end").unlink(missing_ok=True)
@@ -84,7 +89,7 @@ class JobFixture(agent_test.AgentFixture):
             job.wait()
 
     def finish(self, job, name="."):
-        """What it printed; an endless one is told to end."""
+        """Its output; an endless one is told to end."""
         folder = self.folder / name
         (folder / "end").touch()
         code = job.wait(PATIENCE_S * 3)
@@ -92,7 +97,7 @@ class JobFixture(agent_test.AgentFixture):
         return (folder / "output").read_bytes()
 
     def assert_as_bare(self, output):
-        """Whatever happened to the job, it printed what it prints bare in as many steps."""
+        """Whatever happened to the job, its output equals that of a bare run with as many steps."""
         steps = sum(line.startswith(b"step ") for line in output.splitlines())
         self.assertEqual(output, self.bare(f"--steps={steps}"))
 
@@ -109,7 +114,7 @@ class JobFixture(agent_test.AgentFixture):
         return json.loads((self.folder / "statistics.json").read_text())
 
     def tenancy(self):
-        """What the agent says of the one job's device; none while there is no job."""
+        """The agent's figures for the single job's device; None while there is no job."""
         for job in self.status()["jobs"]:
             for device in job["devices"]:
                 return dict(device, job=job["job"])
@@ -163,7 +168,8 @@ class JobTest(JobFixture):
         self.assertGreaterEqual(report["budget_changes"], 2)
 
     def begin_behind_one_that_is_late(self):
-        """(the session of another, which has been granted everything; the job, which is admitted and has said so)"""
+        """(the session of another job that was granted everything; the job, admitted and having
+        printed that)"""
         self.start()
         late = agent_test.Session(self.path)
         self.addCleanup(late.socket.close)
@@ -176,8 +182,9 @@ class JobTest(JobFixture):
         self.assertEqual(self.errors(), IS_ADMITTED)
         return late, job
 
-    def test_an_admitted_job_begins_when_others_have_given_back_however_late_they_are(self):
-        # It began after 5 s with what the launcher allowed, beside what was promised to the one that was late.
+    def test_an_admitted_job_waits_for_memory_of_late_jobs(self):
+        # Regression: it began after 5 s with the launcher's budget, beside the memory promised to
+        # the late job.
         late, job = self.begin_behind_one_that_is_late()
         device = next(d for j in self.status()["jobs"] for d in j["devices"] if j["job"] == f"local-{job.pid}")
         self.assertEqual((device["resident_bytes"], device["promised_bytes"]), (0, 0))
@@ -187,8 +194,8 @@ class JobTest(JobFixture):
         late.obey(serial, budget)
         self.assert_as_bare(self.finish(job))
 
-    def test_an_admitted_job_waits_for_an_agent_that_is_started_again(self):
-        # It began at once with what the launcher allowed.
+    def test_an_admitted_job_waits_for_a_restarted_agent(self):
+        # Regression: it began at once with the launcher's budget.
         _, job = self.begin_behind_one_that_is_late()
         self.stop(signal.SIGKILL)
         time.sleep(2)
@@ -213,12 +220,12 @@ class JobTest(JobFixture):
         job = self.begin(ENDLESS, *self.follow(f"--budget={half}"))
         self.assertEqual(self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)["budget_bytes"], half)
 
-    def test_a_job_without_its_agent_says_so_and_runs(self):
+    def test_a_job_without_an_agent_reports_it_and_runs(self):
         bare = self.bare(SHORT)
         self.assertEqual(self.finish(self.begin(SHORT, *self.follow())), bare)
         self.assertEqual(self.errors().count("is not there or does not take this job"), 1)
 
-    def test_a_queued_job_begins_when_the_node_takes_jobs_again(self):
+    def test_a_queued_job_begins_when_the_node_resumes(self):
         bare = self.bare(SHORT)
         self.start()
         self.assertEqual(self.spillway("drain").returncode, 0)
@@ -230,8 +237,8 @@ class JobTest(JobFixture):
         self.assertEqual(self.finish(job), bare)
         self.assertEqual(self.errors().count("waits in the agent's queue"), 1)
 
-    def test_a_queued_job_whose_agent_hangs_says_so_and_runs(self):
-        # It waited for an hour, and began with nothing.
+    def test_a_queued_job_with_a_hanging_agent_reports_it_and_runs(self):
+        # Regression: it waited for an hour, and began without memory.
         self.start()
         self.assertEqual(self.spillway("drain").returncode, 0)
         job = self.begin(SHORT, *self.follow())
@@ -242,8 +249,8 @@ class JobTest(JobFixture):
         self.assert_as_bare(self.finish(job))
         self.assertEqual(self.errors().count("which the job waits for, does not answer; the budget of `spillway run` stands"), 1)
 
-    def test_a_job_that_begins_with_too_many_others_of_its_user_asks_again_and_follows_the_agent(self):
-        # It began at once with the launcher's budget, beside what the agent had promised to others.
+    def test_a_rate_limited_job_retries_and_follows_the_agent(self):
+        # Regression: it began at once with the launcher's budget, beside memory promised to others.
         self.configure("[limits]\nconnections_per_second_per_user = 1\n")
         self.start()
         job = self.begin(SHORT, *self.follow())
@@ -255,7 +262,7 @@ class JobTest(JobFixture):
         self.assert_as_bare(self.finish(job))
         self.assertNotIn("is not there", self.errors())
 
-    def test_a_reload_changes_the_budget_of_a_running_job_or_nothing(self):
+    def test_a_reload_changes_a_running_jobs_budget_or_nothing(self):
         half = self.half()
         self.start()
         job = self.begin(ENDLESS, *self.follow())
@@ -282,8 +289,8 @@ class JobTest(JobFixture):
         self.assert_as_bare(self.finish(job))
         self.assertEqual(self.statistics()["violations"], [])
 
-    # It was refused memory: it had lent all that it had.
-    def test_a_job_that_is_left_with_nothing_waits_for_its_memory_when_it_wakes(self):
+    # Regression: its allocations were refused, because it had lent all its memory.
+    def test_a_waking_job_without_memory_waits_for_its_memory(self):
         self.configure("[defaults]\nfloor = 0\n")
         self.start()
         folder = self.folder / "late"
@@ -320,7 +327,7 @@ class JobTest(JobFixture):
         return [device["budget_bytes"] for one in self.status()["jobs"] for device in one["devices"]]
 
 
-# The fixture's own tests are another program's.
+# Another program runs the fixture's own tests.
 del agent_test.AgentTest
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""Budgets that change while trainers run on one simulated GPU under the real spillwayd: by an operator, and between neighbours.
+"""Budgets that change while trainers run on one simulated GPU under the real spillwayd, by an
+operator and between neighbours.
 
-Times in iterations are counted by the simulator: kernels of the process between two looks at its statistics, over the kernels of one step.
+Times in iterations come from the simulator: the kernels of the process between two readings of
+its statistics, divided by the kernels of a step.
 
-usage: live_test.py --build BUILD [unittest arguments]
+    usage: live_test.py --build BUILD [unittest arguments]
 """
 import os
 import pathlib
@@ -20,20 +22,22 @@ import node_agent  # noqa: E402
 
 MIB, GIB = 1 << 20, 1 << 30
 PATIENCE_S = 120
-RESERVE = 256 * MIB  # of the device, for what no budget sees
+RESERVE = 256 * MIB  # of the device, for memory outside all budgets
 LARGEST = 1 << 40
-# In the compute mode `tags`: memory is sparse. It wants 5.2 GiB: the change from 12 to 6 and back to 12 GiB at half the size.
+# In the compute mode `tags` memory is sparse. The job wants 5.2 GiB: the change from 12 to 6 and
+# back to 12 GiB, at half the size.
 LARGE = "gpt --layers=12 --width=768 --heads=12 --sequence=512 --vocabulary=16384 --batch=8"
 MOST_ITERATIONS = 2
 
 
-# Until the test has seen what it came for: on a fast machine any number of steps is over too early.
+# Runs until the test has seen its event; a fixed number of steps may end too early on a fast
+# machine.
 ENDLESS = "--steps=1000000 --until={end}"
 FEW_STEPS = 4
 
 
 class Alone:
-    """A bare run: what it prints, wants, and launches in a step."""
+    """A bare run: its output, wanted memory, and launches per step."""
 
     def __init__(self, build, folder, workload, steps=FEW_STEPS):
         machine = node_agent.Machine(build, folder, capacity_bytes=LARGEST)
@@ -56,7 +60,7 @@ class LiveTest(unittest.TestCase):
         return place
 
     def node(self, memory_bytes, more="", **settings):
-        """An agent that serves one simulated device, and that device."""
+        """An agent for one simulated device, and that device."""
         place = self.place("node")
         agent = node_agent.NodeAgent(agent_test.BUILD, place, node_agent.configuration("h200", memory_bytes, more, **settings))
         agent.start()
@@ -70,7 +74,7 @@ class LiveTest(unittest.TestCase):
         return job
 
     def finish(self, machine, name, job, workload):
-        """Whatever happened to it, it printed what it prints bare in as many steps."""
+        """Whatever happened to it, its output equals that of a bare run with as many steps."""
         (machine.folder / f"{name}.end").touch()
         self.assertEqual(job.wait(PATIENCE_S), 0, machine.errors(name))
         self.assertEqual(machine.process_statistics(name)["violations"], [])
@@ -79,11 +83,11 @@ class LiveTest(unittest.TestCase):
         self.assertEqual(output, Alone(agent_test.BUILD, self.place(f"bare-{name}"), workload, steps).output)
 
     def said(self):
-        """By all jobs, on standard error."""
+        """All jobs' standard error."""
         return "".join(file.read_text() for file in self.folder.glob("node/*.errors"))
 
     def statistics_of(self, machine, job):
-        """(bytes held now, kernels so far) by the simulator."""
+        """(bytes held now, kernels so far), from the simulator."""
         for one in (machine.statistics() or {"processes": []})["processes"]:
             if one.get("pid") == job.pid:
                 return one["device_bytes_now"][0], one["kernels"]
@@ -109,7 +113,7 @@ class LiveTest(unittest.TestCase):
             time.sleep(0.005)
         self.fail(f"did not come: {tenancy}")
 
-    def test_a_budget_halved_and_doubled_in_mid_run_is_obeyed_within_two_iterations(self):
+    def test_a_budget_change_in_mid_run_is_obeyed_within_two_iterations(self):
         alone = Alone(agent_test.BUILD, self.place("alone"), LARGE)
         large, small = 6 * GIB, 3 * GIB
         self.assertGreater(alone.peak_bytes, 5 * GIB)
@@ -122,7 +126,7 @@ class LiveTest(unittest.TestCase):
         for budget, obeys in ((small, lambda held, _: held <= small), (large, lambda held, _: held > small)):
             _, asked = self.statistics_of(machine, job)
             self.assertEqual(agent.command("budget", "set", name, budget).returncode, 0)
-            _, before = self.statistics_of(machine, job)  # the agent has taken it, the job is being told
+            _, before = self.statistics_of(machine, job)  # the agent has accepted it and notifies the job
             _, after = self.await_statistics(machine, job, obeys)
             took.append((after - before) / alone.kernels_per_step)
             print(f"{budget // GIB} GiB: {took[-1]:.2f} iterations after the agent took it, {(after - asked) / alone.kernels_per_step:.2f} "
@@ -132,10 +136,10 @@ class LiveTest(unittest.TestCase):
         self.assertLessEqual(max(took), MOST_ITERATIONS)
         self.finish(machine, "job", job, LARGE)
 
-    def test_an_idle_neighbours_budget_is_used_and_comes_back_within_the_deadline(self):
-        """Two that want 4 GiB each share 5 GiB; the sleeper is guaranteed 3."""
+    def test_an_idle_neighbours_budget_is_lent_and_returned_within_the_deadline(self):
+        """Two jobs that want 4 GiB each share 5 GiB; the sleeper is guaranteed 3."""
         gpt = "gpt --layers=8 --width=1024 --heads=16 --sequence=512 --vocabulary=16384 --batch=5"
-        share, deadline_ms = 3 * GIB, 10000  # longer than by default: other tests may keep both cores busy
+        share, deadline_ms = 3 * GIB, 10000  # longer than the default: other tests may keep both cores busy
         self.assertGreater(Alone(agent_test.BUILD, self.place("alone"), gpt).peak_bytes, share)
         agent, machine = self.node(5 * GIB, '[defaults]\nfloor = "1GiB"\n', return_within_ms=deadline_ms)
         wake = machine.folder / "wake"
@@ -156,7 +160,7 @@ class LiveTest(unittest.TestCase):
         print(f"lent {(lent['budget_bytes'] - (5 * GIB - share)) // MIB} MiB; back {took_ms:.0f} ms after the neighbour woke: "
               f"{back['budget_bytes'] // MIB} MiB")
 
-        self.assertLess(took_ms, deadline_ms + 500)  # it tells that it works within 100 ms; the rest is this test's own looking
+        self.assertLess(took_ms, deadline_ms + 500)  # it reports work within 100 ms; the rest is this test's own polling
         self.finish(machine, "sleeper", sleeper, gpt)
         self.finish(machine, "busy", busy, gpt)
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trainers whose plans the real spillwayd makes: its workers, its store, and everything that may go wrong with either.
+"""Trainers whose plans the real spillwayd makes: its workers, its store, and the failures of
+both.
 
-usage: plan_test.py --build BUILD [unittest arguments]
+    usage: plan_test.py --build BUILD [unittest arguments]
 """
 import array
 import json
@@ -50,7 +51,8 @@ def workers_of(agent):
 
 
 class Watcher:
-    """Does something to every worker of the agent as soon as it is there; a worker lives for many of the turns."""
+    """Acts on every worker of the agent as soon as it exists; a worker lives for many of these
+    turns."""
 
     TURN_S = 0.0005  # without a pause it takes a processor from the trainer
 
@@ -77,7 +79,7 @@ class Watcher:
 
 
 class Stranger(agent_test.Session):
-    """A job's side of a session of version 3, byte by byte, on the trainers' device."""
+    """A job's side of a session of protocol version 3, byte by byte, on the trainers' device."""
 
     def __init__(self, path):
         super().__init__(path)
@@ -109,11 +111,11 @@ class Stranger(agent_test.Session):
 
 
 class PlanFixture(job_test.JobFixture):
-    # What is done beside a trainer is done before it goes on: it is over too early otherwise.
+    # Actions beside a trainer happen while it is paused; otherwise it may end too early.
     trainer = ["gpt", "--layers=2", "--width=512", "--batch=1"]
     more_environment = {"SPILLWAY_LEARN": "wait", "SPILLWAY_SIM_COMPUTE": "full"}
 
-    known = None  # the trainer's budget, and what it prints
+    known = None  # the trainer's budget and output
 
     def setUp(self):
         super().setUp()
@@ -128,7 +130,8 @@ class PlanFixture(job_test.JobFixture):
         self.start()
 
     def run_job(self, name):
-        """With a home of its own: it keeps nothing itself that the next one finds. What it learned, by its report."""
+        """Runs it with a home of its own, so it keeps nothing that the next one finds; returns
+        what it learned, by its report."""
         job = self.begin(STEPS, "--park=off", f"--agent={self.path}", f"--report={self.folder}/{name}.json", name=name)
         self.assertEqual(self.finish(job, name), self.expected)
         return json.loads((self.folder / f"{name}.json").read_text())["learning"]
@@ -151,7 +154,7 @@ class PlanFixture(job_test.JobFixture):
 
 class MetricsTest(PlanFixture):
     def samples(self, family):
-        """Label values of a family's series -> value."""
+        """Label values of a metric family's series -> value."""
         found = re.findall(rf"(?m)^{family}{{(.*)}} (\S+)$", self.get("/metrics")[1])
         return {frozenset(re.findall(r'="([^"]*)"', labels)): float(value) for labels, value in found}
 
@@ -162,7 +165,7 @@ class MetricsTest(PlanFixture):
         value = agent_test.wait_for(lambda: self.value(family, *words), bool)
         self.assertGreater(value, 0, (family, words))
 
-    def test_what_a_planned_job_does_is_seen(self):
+    def test_a_planned_jobs_activity_is_shown(self):
         self.serve(usage_interval_ms=50)
         job = self.begin(job_test.ENDLESS, "--park=off", f"--agent={self.path}")
         for family, *words in (("spillway_job_prefetches_total", "hit"), ("spillway_job_step_seconds_count",),
@@ -192,7 +195,7 @@ class PlanTest(PlanFixture):
         self.assertEqual(planning["requests"]["failed"], 0)
         self.assertGreaterEqual(len(self.plans()), 1)
 
-    def test_the_same_job_tomorrow_is_planned_in_its_second_iteration(self):
+    def test_a_repeated_job_is_planned_in_its_second_iteration(self):
         self.serve()
         first = self.run_job("today")
         self.stop()
@@ -206,7 +209,7 @@ class PlanTest(PlanFixture):
         self.assertLessEqual(second["planned_at_iteration"], 2)
         self.assertGreaterEqual(self.planning()["recalls"]["found"], 1)
 
-    def test_damaged_plans_are_discarded_with_a_line_each_and_made_again(self):
+    def test_damaged_plans_are_discarded_with_a_log_line_and_replaced(self):
         self.serve()
         self.run_job("today")
         damaged = self.plans()
@@ -242,7 +245,7 @@ class BrokenWorkerTest(PlanFixture):
         self.assert_planned_alone(learned)
         self.assertGreaterEqual(self.planning()["requests"]["failed"], 1)
 
-    def test_workers_that_have_no_time(self):
+    def test_workers_without_time(self):
         self.serve("time_limit_ms = 1\n")
         self.assert_planned_alone(self.run_job("job"))
         self.assertGreaterEqual(self.planning()["requests"]["failed"], 1)
@@ -271,7 +274,7 @@ class BrokenWorkerTest(PlanFixture):
             self.assertGreaterEqual(self.planning()["requests"]["failed"], 1)
         self.assertEqual(workers_of(self.agent), set())
 
-    def test_an_agent_that_dies_takes_its_workers_along(self):
+    def test_a_dying_agent_ends_its_workers(self):
         self.serve("time_limit_ms = 600000\n")
         stopped = []
 
@@ -298,7 +301,7 @@ class BrokenWorkerTest(PlanFixture):
 
     @staticmethod
     def await_confined(pid):
-        """Until it has given up its rights; it may have ended by then."""
+        """Waits until it has given up its rights; it may have ended by then."""
         try:
             while "Seccomp:\t2" not in pathlib.Path(f"/proc/{pid}/status").read_text():
                 pass
@@ -314,7 +317,7 @@ class BrokenWorkerTest(PlanFixture):
 
 
 class HostileTest(PlanFixture):
-    def test_no_bytes_harm_anybody(self):
+    def test_arbitrary_bytes_disturb_no_other_client(self):
         self.serve()
         stranger = Stranger(self.path)
         cases = [
@@ -337,7 +340,7 @@ class HostileTest(PlanFixture):
         self.assertGreaterEqual(learned["plans_from_agent"], 1)
         self.assertEqual(self.planning()["requests"]["refused"], 3, "three were read by workers, no more")
 
-    def test_a_flood_of_huge_requests_has_its_answers_and_delays_nobody(self):
+    def test_a_flood_of_huge_requests_is_answered_and_delays_no_other(self):
         self.serve("workers = 1\nqueue_per_user = 2\n")
         stranger = Stranger(self.path)
         huge = sealed(MOST_PLAN_BYTES, b"SPILLORD\6\0\0\0")
@@ -353,7 +356,7 @@ class HostileTest(PlanFixture):
         self.assertLessEqual({outcome for _, outcome in outcomes}, {REFUSED, BUSY})
         self.assertIn(BUSY, [outcome for _, outcome in outcomes])
 
-    def test_plans_of_a_user_are_not_anothers(self):
+    def test_plans_of_one_user_are_hidden_from_others(self):
         if os.getuid() != 0:
             self.skipTest("takes root, to be two users")
         self.serve()
@@ -367,7 +370,7 @@ class HostileTest(PlanFixture):
         self.assertEqual(self.recalled_as(65534, program), 0)
 
     def recalled_as(self, uid, program):
-        """How many plans of a program a process of this user recalls."""
+        """The number of plans of a program that a process of this user can recall."""
         pid = os.fork()
         if pid == 0:
             count = 99

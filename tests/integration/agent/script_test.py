@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The command as scripts use it, before a real spillwayd: JSON with its schema from whatever takes --json, and the documented exit codes.
+"""The command as scripts use it with a real spillwayd: JSON with its schema from every command
+with --json, and the documented exit codes.
 
-usage: script_test.py --build BUILD [unittest arguments]
+    usage: script_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
@@ -25,7 +26,7 @@ class ScriptTest(agent_test.AgentFixture):
         self.job = f"local-{os.getpid()}"
 
     def told(self, *arguments, code=0):
-        """What it prints with --json, which says its schema, and ends with this exit code."""
+        """Its output with --json, which must name its schema and end with this exit code."""
         done = self.spillway(*arguments, "--json")
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
         answer = json.loads(done.stdout)
@@ -53,24 +54,24 @@ class ScriptTest(agent_test.AgentFixture):
         self.assertEqual((after["limit_bytes"], after["weight"]), (3 * GIB, 3))
         self.assertLessEqual(after["host_budget_bytes"], 2 * GIB)
 
-    def test_draining_is_told(self):
+    def test_draining_is_reported(self):
         for verb, drains in (("drain", True), ("undrain", False)):
             self.assertEqual(self.told(verb)["done"], True)
             self.assertEqual(self.told("status")["draining"], drains)
 
-    def test_what_is_refused_says_why(self):
+    def test_refusals_give_their_reason(self):
         for arguments in (("job", "local-1"), ("budget", "set", "local-1", "1GiB"), ("budget", "set", self.job, "--guaranteed", "99TiB")):
             answer = self.told(*arguments, code=3)
             self.assertEqual((answer["done"], answer["exit_code"]), (False, 3))
             self.assertTrue(answer["why"])
 
-    def test_a_wrong_command_line_and_a_missing_agent_have_their_codes(self):
+    def test_a_wrong_command_line_and_a_missing_agent_have_their_exit_codes(self):
         self.assertEqual(self.told("budget", "set", self.job, code=2)["exit_code"], 2)
         self.assertEqual(self.told("job", code=2)["exit_code"], 2)
         self.stop()
         self.assertEqual(self.told("status", code=4)["exit_code"], 4)
 
-    def test_the_configuration_is_told(self):
+    def test_the_configuration_is_reported(self):
         file = ("--config", str(self.folder / "spillway.toml"))
 
         self.assertEqual(self.told("config", "check", *file)["errors"], [])
@@ -87,7 +88,7 @@ class ScriptTest(agent_test.AgentFixture):
         self.assertRegex(wrong["errors"][0], r"spillway\.toml:\d+")
         self.assertEqual(self.told("config", "reload", code=3)["done"], False)
 
-    def test_exit_codes_are_documented_where_they_are_asked_for(self):
+    def test_help_and_manual_document_the_exit_codes(self):
         for subcommand in ("status", "budget", "drain", "config", "top"):
             page = subprocess.run([agent_test.BUILD / "bin/spillway", "help", subcommand], capture_output=True, text=True).stdout
             codes = re.search(r"Exit codes: (.*)", page)

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Nodes that run out: of disk, files, memory, threads; for the real spillwayd and for a trainer under it. Both go on with less, say so
-once, and take up again what they had to leave.
+"""Nodes that run out of disk, files, memory or threads, for the real spillwayd and a trainer
+under it. Both continue with less, report it once, and recover when the resource is back.
 
-usage: shortage_test.py --build BUILD [unittest arguments]
+    usage: shortage_test.py --build BUILD [unittest arguments]
 """
 import os
 import pathlib
@@ -26,7 +26,7 @@ SHIM = "tests-bin/libfailing_thread.so"
 
 class ShortageFixture(job_test.JobFixture):
     def small_disk(self, size_bytes=64 << 10):
-        """A file system of its own, with this much room."""
+        """A file system of its own with this capacity."""
         disk = self.folder / "disk"
         disk.mkdir()
         if subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size_bytes}", "none", disk], capture_output=True).returncode:
@@ -52,7 +52,7 @@ class ShortageFixture(job_test.JobFixture):
 
 
 class PlansTest(plan_test.PlanFixture, ShortageFixture):
-    def test_a_full_disk_keeps_no_plans_and_one_with_room_does_again(self):
+    def test_a_full_disk_stores_no_plans_until_it_has_space_again(self):
         disk = self.small_disk(4 << 10)
         (disk / "all").write_bytes(bytes(4096))
         self.serve(f"store = '{disk}/plans'\n")
@@ -71,7 +71,7 @@ class PlansTest(plan_test.PlanFixture, ShortageFixture):
 
 
 class AgentTest(ShortageFixture):
-    def test_without_memory_slabs_are_not_made_and_then_they_are(self):
+    def test_slabs_are_made_once_memory_is_available_again(self):
         half = self.half()
         self.configure(HOST.replace(str(SLAB), str(32 * MIB)) + f"[defaults]\nlimit = {half}\n")
         self.start()
@@ -87,9 +87,9 @@ class AgentTest(ShortageFixture):
         self.assert_as_bare(self.finish(job))
         self.assertEqual(self.stop(), 0)
 
-    def test_an_agent_without_any_memory_goes_on_with_its_sessions_and_takes_others_again_when_there_is_some(self):
+    def test_an_agent_without_memory_keeps_its_sessions_and_recovers(self):
         self.configure("[defaults]\nlimit = '1GiB'\n[limits]\nsessions_per_user = 4096\nconnections_per_second_per_user = 100000\n")
-        self.start(MALLOC_ARENA_MAX="1")  # an arena of a thread's holds 64 MiB of addresses, room for more sessions than there are files
+        self.start(MALLOC_ARENA_MAX="1")  # a thread's arena reserves 64 MiB of addresses, enough for more sessions than files
         served = agent_test.Session(self.path)
         served.hello()
         served.register(GIB)
@@ -118,19 +118,19 @@ class AgentTest(ShortageFixture):
         return "no memory left: the agent goes on with what it has" in self.log()
 
     def limit_addresses(self, more_bytes):
-        """The agent may have no more address space than it has, and so much; None: any."""
+        """Limits the agent's address space to its current size plus this; None: no limit."""
         used = int(open(f"/proc/{self.agent.pid}/statm").read().split()[0]) * os.sysconf("SC_PAGESIZE")
         most = resource.RLIM_INFINITY if more_bytes is None else used + more_bytes
         resource.prlimit(self.agent.pid, resource.RLIMIT_AS, (most, resource.prlimit(self.agent.pid, resource.RLIMIT_AS)[1]))
 
-    def test_without_files_jobs_pin_their_own_and_new_ones_are_turned_away_until_there_are_some(self):
+    def test_without_descriptors_jobs_pin_their_own_memory_and_new_ones_are_refused(self):
         half = self.half()
         self.configure(HOST + f"[defaults]\nlimit = {half}\n")
         self.start()
         job = self.begin(ENDLESS, *self.follow())
         self.await_tenancy(job, lambda now: now["budget_bytes"] > 0)
         used = self.files_at_rest()
-        files = min(set(range(len(used) + 1)) - used)  # there is no number left below
+        files = min(set(range(len(used) + 1)) - used)  # so that no lower number is free
         most = resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE)[1]
         resource.prlimit(self.agent.pid, resource.RLIMIT_NOFILE, (files, most))
 
@@ -142,8 +142,9 @@ class AgentTest(ShortageFixture):
 
         self.assert_as_bare(self.finish(job))
 
-    # Where the last file took a connection and none was left for its process, it was closed without a word.
-    def test_however_few_files_are_left_it_is_said_that_new_ones_are_turned_away(self):
+    # Regression: where the last descriptor took a connection and none was left for its process, it
+    # was closed silently.
+    def test_refusals_are_reported_however_few_descriptors_are_left(self):
         for left in range(4):
             self.start()
             used = self.files_at_rest()
@@ -156,7 +157,8 @@ class AgentTest(ShortageFixture):
             self.stop()
 
     def files_at_rest(self):
-        """The agent's, once it has closed those of the last command: those that stayed the same for a while."""
+        """The agent's descriptors, once it has closed those of the last command: unchanged for a
+        while."""
         seen = []
 
         def look():
@@ -174,7 +176,7 @@ class JobTest(ShortageFixture):
         self.start()
         return half
 
-    def test_a_full_disk_takes_neither_report_nor_trace_nor_plans_and_the_job_finishes(self):
+    def test_a_job_finishes_when_a_full_disk_takes_no_report_trace_or_plans(self):
         disk = self.small_disk(4 << 10)
         (disk / "all").write_bytes(bytes(4096))
         bare = self.bare(job_test.SHORT)
@@ -199,7 +201,7 @@ class JobTest(ShortageFixture):
         self.more_environment = {}
         return job
 
-    def test_without_a_thread_to_empty_memory_a_smaller_budget_is_met_all_the_same(self):
+    def test_without_its_shrink_thread_a_job_still_meets_a_smaller_budget(self):
         half = self.half()
         self.configure(HOST)
         self.start()
@@ -211,7 +213,7 @@ class JobTest(ShortageFixture):
         self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half == now["promised_bytes"])
         self.assert_as_bare(self.finish(job))
 
-    def test_without_a_thread_to_talk_the_job_runs_by_its_own_budget_at_once(self):
+    def test_without_its_lease_thread_a_job_starts_at_once_with_its_own_budget(self):
         self.serve_half()
         begin = time.monotonic()
         self.bare(job_test.SHORT)
@@ -225,11 +227,12 @@ class JobTest(ShortageFixture):
 
 
 class ControlGroupTest(ShortageFixture):
-    """A job that wants 810 MiB, on a device of half of that, in a control group with less than the rest."""
+    """A job that wants 810 MiB, on a device of half that size, in a control group with less than
+    the rest."""
 
     trainer = ["gpt", "--layers=4", "--width=1024"]
 
-    def test_where_the_control_group_has_no_memory_the_program_is_told_so_and_is_not_killed(self):
+    def test_without_control_group_memory_the_program_gets_an_error_and_is_not_killed(self):
         group = MEMORY_GROUPS / f"spillway-shortage-{os.getpid()}"
         try:
             group.mkdir()

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What operators have set outlives the real spillwayd: budgets of running jobs, a drained node; a broken file, a full disk.
+"""Operators' settings survive restarts of the real spillwayd: budgets of running jobs, a drained
+node; also a damaged file and a full disk.
 
-usage: state_test.py --build BUILD [unittest arguments]
+    usage: state_test.py --build BUILD [unittest arguments]
 """
 import os
 import signal
@@ -16,7 +17,7 @@ KEPT = 7  # the grant's reason
 
 class StateTest(agent_test.AgentFixture):
     def begin(self, held=0):
-        """A job's session with a grant; its name and the grant."""
+        """A job's session with a grant; returns its name and the grant."""
         session = Session(self.path)
         self.addCleanup(session.socket.close)
         session.hello()
@@ -61,11 +62,11 @@ class StateTest(agent_test.AgentFixture):
         again, same_job, kept, reason = self.begin(held=6 * GIB)
 
         self.assertEqual((same_job, kept, reason), (job, 6 * GIB, KEPT))
-        time.sleep(0.6)  # the time for those that come back is over; nothing more is granted than the operator allowed
+        time.sleep(0.6)  # the time for returning jobs is over; no grant exceeds the operator's limit
         tenancy = self.status()["jobs"][0]["devices"][0]
         self.assertEqual((tenancy["limit_bytes"], tenancy["weight"], tenancy["budget_bytes"]), (6 * GIB, 3, 6 * GIB))
 
-    def test_a_drained_node_stays_drained_and_jobs_that_do_not_come_back_are_forgotten(self):
+    def test_a_drained_node_stays_drained_and_absent_jobs_are_forgotten(self):
         self.start()
         session, job, _, _ = self.begin()
         self.spillway("budget", "set", job, "6GiB")
@@ -83,7 +84,7 @@ class StateTest(agent_test.AgentFixture):
             time.sleep(0.02)
         self.assertIn("draining", self.state.read_text())
 
-    def test_a_file_that_is_not_whole_is_discarded_with_a_line(self):
+    def test_a_damaged_file_is_discarded_with_a_log_line(self):
         for content in (b"", b"spillway-state 1\ndraining\n", b"spillway-state 1\njob limit=-1 : x\nend 1\n", os.urandom(4096)):
             self.state.write_bytes(content)
             self.start()
@@ -93,7 +94,7 @@ class StateTest(agent_test.AgentFixture):
             (self.folder / "log").unlink()
 
     def test_a_file_that_others_could_have_written_is_ignored(self):
-        """A pipe at that place had kept the agent from starting for ever."""
+        """Regression: a pipe at that path kept the agent from starting for ever."""
         forged = self.folder / "forged"
 
         def pipe():
@@ -120,7 +121,7 @@ class StateTest(agent_test.AgentFixture):
             self.state.unlink()
             (self.folder / "log").unlink()
 
-    def test_what_stands_where_a_new_file_is_written_is_replaced_and_not_followed(self):
+    def test_a_file_or_link_at_the_new_files_path_is_replaced_not_followed(self):
         victim = self.folder / "victim"
         victim.write_text("precious")
         (self.folder / "agent.sock.state.new").symlink_to(victim)
@@ -131,7 +132,7 @@ class StateTest(agent_test.AgentFixture):
         self.assertEqual(victim.read_text(), "precious")
         self.assertFalse(self.state.is_symlink())
 
-    def test_a_full_disk_is_said_once_and_the_state_is_kept_when_there_is_room(self):
+    def test_a_full_disk_is_reported_once_and_the_state_is_saved_later(self):
         disk = self.folder / "disk"
         disk.mkdir()
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4096", "none", disk], capture_output=True)
@@ -155,7 +156,7 @@ class StateTest(agent_test.AgentFixture):
         self.assertIn("draining", (disk / "state").read_text())
 
 
-# The fixture's own tests are another program's.
+# Another program runs the fixture's own tests.
 del agent_test.AgentTest
 
 if __name__ == "__main__":

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""`spillway top` on a real terminal (a pty), before a real spillwayd: what it shows, and that it gives the terminal back.
+"""`spillway top` on a real terminal (a pty) with a real spillwayd: its display, and that it
+restores the terminal.
 
-usage: top_test.py --build BUILD [unittest arguments]
+    usage: top_test.py --build BUILD [unittest arguments]
 """
 import fcntl
 import json
@@ -22,7 +23,7 @@ ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
 
 
 class Terminal:
-    """A terminal, the command on it, and what it has printed there."""
+    """A terminal, the command on it, and the command's output."""
 
     def __init__(self, command, rows=24, columns=80):
         self.ours, theirs = pty.openpty()
@@ -51,7 +52,7 @@ class Terminal:
         os.write(self.ours, text)
 
     def end(self):
-        """The exit code, with all that was printed read."""
+        """The exit code, after all output has been read."""
         deadline = time.monotonic() + PATIENCE_S
         while self.process.poll() is None and time.monotonic() < deadline:
             self.read(0.05)
@@ -72,7 +73,7 @@ class Terminal:
 
 
 def is_blocked(pid, number):
-    """Whether a process has taken a signal into its own hands."""
+    """Whether a process handles a signal itself."""
     with open(f"/proc/{pid}/status") as status:
         blocked = next(line for line in status if line.startswith("SigBlk:"))
     return int(blocked.split()[1], 16) >> (number - 1) & 1 == 1
@@ -86,11 +87,11 @@ class TopTest(agent_test.AgentFixture):
         return terminal
 
     def frames(self, terminal):
-        """The lines of each frame, without the codes that place them."""
+        """The lines of each frame, without the cursor codes."""
         text = terminal.shown.split(b"\x1b[H")[1:]
         return [[re.sub(rb"\x1b\[[?0-9]*[A-Za-z]|\r", b"", line) for line in frame.split(b"\r\n")] for frame in text]
 
-    def test_q_and_control_c_quit_and_give_the_terminal_back(self):
+    def test_q_and_control_c_quit_and_restore_the_terminal(self):
         self.start()
         for key in (b"q", b"\x03", b"\x04"):
             terminal = self.begin()
@@ -100,7 +101,7 @@ class TopTest(agent_test.AgentFixture):
             self.assertEqual(terminal.end(), 0)
             self.assertTrue(terminal.is_as_before(), key)
 
-    def test_other_keys_do_nothing_and_a_frame_comes_every_second(self):
+    def test_other_keys_do_nothing_and_the_page_is_redrawn_every_second(self):
         self.start()
         terminal = self.begin()
         terminal.type(b"x")
@@ -108,7 +109,7 @@ class TopTest(agent_test.AgentFixture):
         terminal.await_shown(b"q quits", after=shown)
         self.assertIsNone(terminal.process.poll())
 
-    def test_a_page_is_cut_to_80_columns_and_to_the_rows_that_there_are(self):
+    def test_a_page_is_cut_to_80_columns_and_the_terminals_rows(self):
         self.start()
         session = Session(self.path)
         self.addCleanup(session.socket.close)
@@ -133,7 +134,7 @@ class TopTest(agent_test.AgentFixture):
         session.grant()
         return session
 
-    def test_rates_are_shown_before_names_are_cut_and_no_number_is(self):
+    def test_names_are_cut_before_rates_and_numbers_never(self):
         self.start()
         session = self.job()
         for columns, titles in ((80, (b"In/s", b"Out/s", b"Stall", b"Iter/s", b"Budget", b"Wants", b"Held")),
@@ -167,12 +168,12 @@ class TopTest(agent_test.AgentFixture):
         terminal.await_shown(b"reversed")
         terminal.type(b"\x1b[B")
         terminal.type(b"\r")
-        terminal.await_shown(b"GPU-01000000")  # the job alone, with its device
+        terminal.await_shown(b"GPU-01000000")  # the single job, with its device
         terminal.await_shown(b"Esc all jobs")
         terminal.resize(24, 60)
         terminal.process.send_signal(signal.SIGWINCH)
         shown = len(terminal.shown)
-        terminal.await_shown(b"priority 0)", after=shown)  # on a line of its own, and not cut
+        terminal.await_shown(b"priority 0)", after=shown)  # on a line of its own, in full
         self.assertLessEqual(max(map(len, self.frames(terminal)[-1])), 60)
         shown = len(terminal.shown)
         terminal.type(b"\x1b")
@@ -180,7 +181,7 @@ class TopTest(agent_test.AgentFixture):
         terminal.type(b"q")
         self.assertEqual(terminal.end(), 0)
 
-    def test_another_size_is_followed_at_once(self):
+    def test_a_resized_terminal_is_redrawn_at_once(self):
         self.start()
         terminal = self.begin()
         shown = len(terminal.shown)
@@ -191,7 +192,7 @@ class TopTest(agent_test.AgentFixture):
         self.assertLessEqual(len(lines), 10)
         self.assertLessEqual(max(map(len, lines)), 40)
 
-    def test_a_suspended_one_gives_the_terminal_back_and_takes_it_again(self):
+    def test_suspending_restores_the_terminal_and_resuming_redraws(self):
         self.start()
         terminal = self.begin()
         terminal.process.send_signal(signal.SIGTSTP)
@@ -212,7 +213,7 @@ class TopTest(agent_test.AgentFixture):
         terminal.theirs = terminal.ours = None
         self.assertEqual(terminal.process.wait(PATIENCE_S), 1)
 
-    def test_an_agent_that_goes_away_is_waited_for(self):
+    def test_a_lost_agent_is_awaited(self):
         self.start()
         terminal = self.begin()
         self.stop(signal.SIGKILL)
@@ -221,14 +222,14 @@ class TopTest(agent_test.AgentFixture):
         self.start()
         terminal.await_shown(b"Promised", after=shown)
 
-    # It waited five seconds for the agent's answer before it looked at its keys.
-    def test_an_agent_that_hangs_keeps_nobody_from_quitting(self):
+    # Regression: it waited five seconds for the agent's answer before it read its keys.
+    def test_quitting_works_while_the_agent_hangs(self):
         self.start()
         for how in (lambda terminal: terminal.type(b"q"), lambda terminal: terminal.process.send_signal(signal.SIGQUIT)):
             terminal = self.begin()
             self.agent.send_signal(signal.SIGSTOP)
             self.addCleanup(self.agent.send_signal, signal.SIGCONT)
-            time.sleep(1.5)  # it asks each second
+            time.sleep(1.5)  # it queries every second
             begin = time.monotonic()
             how(terminal)
             self.assertEqual(terminal.end(), 0)
@@ -236,7 +237,7 @@ class TopTest(agent_test.AgentFixture):
             self.assertTrue(terminal.is_as_before())
             self.agent.send_signal(signal.SIGCONT)
 
-    def test_where_there_is_no_terminal_it_prints_one_page(self):
+    def test_without_a_terminal_it_prints_one_page(self):
         self.start()
         printed = self.spillway("top")
         self.assertEqual((printed.returncode, printed.stderr), (0, ""))
@@ -253,7 +254,7 @@ class TopTest(agent_test.AgentFixture):
         self.assertEqual(first.keys(), self.status().keys())
         self.assertGreater(second["up_ns"], first["up_ns"])
 
-    def test_json_goes_on_without_an_agent_and_ends_when_it_is_told_to(self):
+    def test_json_continues_without_an_agent_and_ends_on_request(self):
         self.start()
         stream = subprocess.Popen([agent_test.BUILD / "bin/spillway", "top", "--json", "--socket", self.path],
                                   stdout=subprocess.PIPE, text=True)
@@ -269,7 +270,7 @@ class TopTest(agent_test.AgentFixture):
         stream.stdout.read()
         self.assertEqual(stream.wait(PATIENCE_S), 0)
 
-    def test_json_that_nobody_reads_any_more_ends(self):
+    def test_json_ends_when_its_reader_is_gone(self):
         self.start()
         stream = subprocess.Popen([agent_test.BUILD / "bin/spillway", "top", "--json", "--socket", self.path],
                                   stdout=subprocess.PIPE)
@@ -278,7 +279,7 @@ class TopTest(agent_test.AgentFixture):
         stream.stdout.close()
         self.assertEqual(stream.wait(PATIENCE_S), 1)
 
-    def test_json_that_is_not_read_for_now_ends_when_it_is_told_to(self):
+    def test_json_with_a_paused_reader_ends_on_request(self):
         self.start()
         ours, theirs = os.pipe()
         self.addCleanup(os.close, ours)
@@ -296,13 +297,13 @@ class TopTest(agent_test.AgentFixture):
         stream.send_signal(signal.SIGTERM)
         self.assertEqual(stream.wait(PATIENCE_S), 0)
 
-    def test_what_is_wrong_is_said_in_json_too(self):
+    def test_errors_are_reported_in_json_too(self):
         for options, code in ((["--json"], 4), (["--json", "--count=0"], 2), (["--json", "operand"], 2)):
             ended = self.spillway("top", *options)
             self.assertEqual((ended.returncode, json.loads(ended.stdout)["exit_code"]), (code, code))
         self.assertEqual(self.spillway("top", "--count=1").returncode, 2)
 
-    def test_without_an_agent_it_says_so_and_leaves_the_terminal_alone(self):
+    def test_without_an_agent_it_reports_that_and_keeps_the_terminal(self):
         terminal = Terminal([agent_test.BUILD / "bin/spillway", "top", "--socket", self.path])
         self.addCleanup(terminal.close)
         self.assertEqual(terminal.end(), 4)
@@ -310,7 +311,7 @@ class TopTest(agent_test.AgentFixture):
         self.assertNotIn(ENTER, terminal.shown)
 
 
-# The fixture's own tests are another program's.
+# Another program runs the fixture's own tests.
 del agent_test.AgentTest
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
-"""What the agent shows of a job against what is so: metrics, `status --json`, the simulator's statistics and the job's own report.
+"""The agent's figures for a job compared with the truth: metrics, `status --json`, the
+simulator's statistics and the job's own report.
 
-A job on a simulated GPU is stopped at random moments: then nothing moves, and all that tell of it have to tell the same.
+A job on a simulated GPU is stopped at random moments. Nothing moves then, and all sources must
+agree.
 
-usage: truth_test.py --build BUILD [unittest arguments]
+    usage: truth_test.py --build BUILD [unittest arguments]
 """
 import json
 import re
@@ -13,7 +15,7 @@ import subprocess
 import agent_test
 import job_test
 
-# Metric -> field of a job's device in the document, and what a unit of the one is of the other.
+# Metric -> field of a job's device in the JSON document, and the ratio of their units.
 SAME = {
     "spillway_job_memory_budget_bytes": ("budget_bytes", 1),
     "spillway_job_memory_guaranteed_bytes": ("guaranteed_bytes", 1),
@@ -45,7 +47,7 @@ class TruthTest(job_test.JobFixture):
         return job
 
     def statistics_of(self, job):
-        """Nothing where the job was stopped while it wrote in them."""
+        """None where the job was stopped while it wrote them."""
         try:
             read = subprocess.run([agent_test.BUILD / "simulator/node_statistics", self.folder / "node"], check=True, capture_output=True,
                                   text=True, timeout=2)
@@ -54,7 +56,8 @@ class TruthTest(job_test.JobFixture):
         return next(one for one in json.loads(read.stdout)["processes"] if one.get("pid") == job.pid)
 
     def metrics(self):
-        """Of the job, its device and the node: value by name and labels, but for those that every job has."""
+        """Series of the job, its device and the node: value by name and labels, without the
+        labels common to all jobs."""
         text = self.get("/metrics")[1]
         found = {}
         for name, labels, value in re.findall(r"(?m)^(spillway_\w+)(?:\{(.*)\})? (\S+)$", text):
@@ -65,7 +68,7 @@ class TruthTest(job_test.JobFixture):
         return found
 
     def told(self):
-        """The same of the document."""
+        """The same figures from the JSON document."""
         status = self.status()
         own = status["jobs"][0]["devices"][0]
         device = status["devices"][own["device"]]
@@ -87,7 +90,7 @@ class TruthTest(job_test.JobFixture):
         return {key: (metrics.get(key), value) for key, value in told.items()
                 if key not in metrics or abs(metrics[key] - value) > 1e-6 * max(1, abs(value))}
 
-    def test_metrics_status_and_the_simulators_statistics_tell_the_same_of_a_job_that_is_stopped(self):
+    def test_metrics_status_and_simulator_statistics_agree_on_a_stopped_job(self):
         job = self.begin_with_half()
         looks = 0
         for _ in range(12):
@@ -100,7 +103,7 @@ class TruthTest(job_test.JobFixture):
             if statistics is None:
                 continue
             self.assertEqual(statistics["device_bytes_now"][0], own["resident_bytes"])
-            # The program copies, too, and the job tells now and then.
+            # The program copies, too, and the job reports only now and then.
             self.assertLessEqual(own["to_host_bytes"], statistics["d2h_bytes"])
             self.assertLessEqual(own["to_device_bytes"], statistics["h2d_bytes"])
             looks += 1
@@ -112,7 +115,7 @@ class TruthTest(job_test.JobFixture):
         self.assert_as_bare(output)
         bare = json.loads((self.folder / "bare/statistics.json").read_text())
         self.assertEqual(statistics["h2d_bytes"] - bare["h2d_bytes"], told["restored_bytes"])
-        # What the program reads while it is away is read from its host copy.
+        # Reads of evicted memory are served from its host copy.
         self.assertLessEqual(told["offloaded_bytes"], statistics["d2h_bytes"])
         self.assertLessEqual(statistics["d2h_bytes"] - bare["d2h_bytes"], told["offloaded_bytes"])
 

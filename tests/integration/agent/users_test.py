@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Several users' processes at one real spillwayd: nobody sees a byte of another's in the slabs of the host pool, whoever is killed when.
+"""Several users' processes with one real spillwayd: no user sees another user's bytes in slabs of
+the host pool, under random kills.
 
-usage: users_test.py --build BUILD [unittest arguments]
+    usage: users_test.py --build BUILD [unittest arguments]
 """
 import os
 import pathlib
@@ -21,9 +22,9 @@ SLAB = MIB
 SLABS = 48
 USERS = 61001, 61002, 61003
 TRAINER_USER = 61004
-PATTERN = 0x5350494C00000000  # never a trainer's: the low half is the process's
+PATTERN = 0x5350494C00000000  # never a trainer's word: the low half names the process
 KILLS = 40
-MOST_KILLS = 8 * KILLS  # on a loaded machine many are killed before they are given any slab
+MOST_KILLS = 8 * KILLS  # on a loaded machine many are killed before they get a slab
 AT_ONCE = 3
 
 
@@ -45,7 +46,7 @@ class Poisoner:
 
 class UsersFixture(share_test.ShareFixture):
     slab_bytes = SLAB
-    slab_file = "memfd:spillway-slab"  # as it is called in a process's maps
+    slab_file = "memfd:spillway-slab"  # its name in a process's maps
 
     def setUp(self):
         if os.getuid() != 0:
@@ -71,7 +72,7 @@ class UsersFixture(share_test.ShareFixture):
         victim.process.wait()
 
     def slab_bytes_of(self, pid):
-        """All that a process has mapped of the pool."""
+        """All pool slabs that a process has mapped."""
         with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
             for line in maps:
                 if self.slab_file not in line:
@@ -80,7 +81,7 @@ class UsersFixture(share_test.ShareFixture):
                 memory.seek(begin)
                 try:
                     slab = memory.read(end - begin)
-                except OSError:  # it was given back since the list was read
+                except OSError:  # returned since the list was read
                     continue
                 yield slab
 
@@ -127,7 +128,7 @@ class UsersFixture(share_test.ShareFixture):
 
 
 class UsersTest(UsersFixture):
-    def test_no_user_sees_another_users_bytes_whoever_is_killed_when(self):
+    def test_no_user_sees_another_users_bytes_under_random_kills(self):
         self.poison_and_kill()
 
 

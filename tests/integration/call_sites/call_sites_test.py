@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The report lists who allocated device memory: by libunwind where there is one, else by what return addresses tell.
+"""The report lists the call sites of device allocations: by libunwind where installed, else by
+return addresses.
 
-Usage: call_sites_test.py BUILD_FOLDER PROGRAM
+    Usage: call_sites_test.py BUILD_FOLDER PROGRAM
 """
 import json
 import pathlib
@@ -15,7 +16,7 @@ MIB = 1 << 20
 
 
 def run(*options, libraries=()):
-    """The report of a run of the program under the launcher, and how it ended."""
+    """Runs the program under the launcher; returns the report and the exit."""
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
         for library in libraries:
@@ -51,12 +52,12 @@ class CallSitesTest(unittest.TestCase):
         library, _, size_bytes, allocations = brief(found["sites"][1])
         self.assertEqual((library, size_bytes, allocations), ("libcall_sites_hoarder.so", 4 * MIB, 4))
 
-    def test_every_fourth_allocation_is_looked_at(self):
+    def test_every_fourth_allocation_is_sampled(self):
         report, _ = run("--call-sites=4")
         self.assertEqual(report["call_sites"]["sampled_allocations"], 4)
         self.assertEqual(sum(site["bytes"] for site in report["call_sites"]["sites"]), (3 * 2 + 1) * MIB)
 
-    def test_without_libunwind_return_addresses_tell_and_the_report_says_so(self):
+    def test_without_libunwind_return_addresses_are_used_and_reported(self):
         report, ended = run("--call-sites=1", libraries=("libunwind.so.8", "libunwind.so.1"))
         self.expect_ended_well(ended)
         self.assertEqual(report["call_sites"]["source"], "return addresses")

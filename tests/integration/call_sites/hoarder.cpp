@@ -1,5 +1,5 @@
-// A library that allocates device memory for the program, by a function that is exported and one
-// that is not.
+// A library that allocates device memory for the program, through an exported function and a hidden
+// one.
 #include <cuda.h>
 
 namespace {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Calls the built `spillway` as users do and checks what they would see."""
+"""Calls the built `spillway` as users do and checks its visible behaviour."""
 import argparse
 import json
 import os
@@ -12,13 +12,14 @@ import sys
 import tempfile
 import unittest
 
-BUILT = None  # the command line's paths
+BUILT = None  # paths from the command line
 
 PEAK = 268435456
 
 
 def job_pid_is_ready(process):
-    """Waits for the line that the job prints when it is there; the launcher prints nothing to standard output."""
+    """Waits for the line that the job prints when it starts; the launcher prints nothing to
+    standard output."""
     return process.stdout.readline().strip()
 
 
@@ -44,13 +45,13 @@ class CommandTest(unittest.TestCase):
                               capture_output=True, text=True, cwd=self.root / "work")
 
     def variables(self, *options, **environment):
-        """What the job finds in its environment."""
+        """The job's environment."""
         result = self.call("run", *options, "--", "env", "-0", **environment)
         self.assertEqual(result.returncode, 0, result.stderr)
         return dict(entry.split("=", 1) for entry in result.stdout.split("\0") if entry)
 
     def refusal(self, exit_code, *arguments, **environment):
-        """The message of a refused call; nothing may have run."""
+        """The message of a refused call; the job must not have run."""
         result = self.call(*arguments, **environment)
         self.assertEqual(result.returncode, exit_code, result.stdout + result.stderr)
         self.assertEqual(result.stdout, "")
@@ -90,13 +91,13 @@ class JobTest(CommandTest):
         result = self.call("run", "-q", "--", sys.executable, "-c", "import sys; print(sys.argv[1:])", *words)
         self.assertEqual(result.stdout, repr(words) + "\n")
 
-    def test_no_file_child_or_driver_stays_behind(self):
+    def test_no_file_child_or_driver_remains(self):
         bare = subprocess.run(["ls", "/proc/self/fd"], capture_output=True, text=True).stdout
         self.assertEqual(self.call("run", "--", "ls", "/proc/self/fd").stdout, bare)
         self.assertEqual(self.call("run", "-q", "--", "sh", "-c", "cat /proc/$$/task/*/children").stdout.split()[1:], [])
         self.assertNotIn("libcuda", self.call("run", "--", "cat", "/proc/self/maps").stdout)
 
-    def test_asking_about_the_device_leaves_no_statistics(self):
+    def test_querying_the_device_writes_no_statistics(self):
         statistics = self.root / "work/statistics.json"
         self.assertEqual(self.call("run", "--simulate", "--", "true", SPILLWAY_SIM_STATS=str(statistics)).returncode, 0)
         self.assertFalse(statistics.exists())
@@ -125,10 +126,10 @@ class EnvironmentTest(CommandTest):
         self.assertEqual(seen["SPILLWAY_SUMMARY"], "1")
         self.assertNotIn("SPILLWAY_PROGRESS", seen)  # standard error is no terminal here
 
-    def test_shares_of_the_device(self):
+    def test_percentages_of_the_device(self):
         self.assertEqual(self.variables("--budget", "25%")["SPILLWAY_BUDGET"], str(2 << 30))
 
-    def test_without_options_nothing_old_remains(self):
+    def test_without_options_old_settings_are_removed(self):
         old = {name: "old" for name in ("SPILLWAY_BUDGET", "SPILLWAY_HOST_LIMIT", "SPILLWAY_PARK", "SPILLWAY_REPORT",
                                         "SPILLWAY_PROGRESS")}
         seen = self.variables("--quiet", **old)
@@ -145,7 +146,7 @@ class EnvironmentTest(CommandTest):
         self.assertEqual(seen["SPILLWAY_SIM_PROFILE"], "a100")
         self.assertEqual(seen["SPILLWAY_DRIVER"], str(self.driver))
 
-    def test_frameworks_allocate_per_tensor_unless_told_otherwise(self):
+    def test_frameworks_allocate_per_tensor_by_default(self):
         seen = self.variables(TF_GPU_ALLOCATOR="mine")
         self.assertEqual(seen["PYTORCH_CUDA_ALLOC_CONF"], "backend:cudaMallocAsync")
         self.assertEqual(seen["TF_GPU_ALLOCATOR"], "mine")
@@ -172,7 +173,7 @@ class EnvironmentTest(CommandTest):
         os.close(follower)
         self.assertIn("SPILLWAY_PROGRESS=1\n", result.stdout)
 
-    def test_start_line_says_what_holds_and_quiet_is_quiet(self):
+    def test_start_line_shows_the_settings_and_quiet_hides_it(self):
         line = self.call("run", "--simulate", "--budget", "25%", "--", "true").stderr
         for part in ("2147483648 bytes", "25%", "Stand-in", "[simulated]", "8.0 GiB", str(self.preload)):
             self.assertIn(part, line)
@@ -185,21 +186,21 @@ class EnvironmentTest(CommandTest):
 
 
 class PeakTest(CommandTest):
-    def test_share_of_the_peak_after_a_run_of_the_same_command(self):
+    def test_percentage_of_the_peak_after_a_run_of_the_same_command(self):
         command = ["bash", "-c", "echo budget $SPILLWAY_BUDGET", "it's"]  # dash leaves by _exit, past exit handlers
-        # Given no earlier run, then the refusal says which command measures the peak
+        # Given no earlier run, then the refusal names the command that measures the peak
         message = self.refusal(125, "run", "--simulate", "--budget", "25%peak", "--", *command)
         self.assertIn("spillway run --simulate=h200 -- bash -c 'echo budget $SPILLWAY_BUDGET' 'it'\\''s'", message)
-        # When that has run, then a quarter of what it measured is the budget
+        # When that command has run, then a quarter of its peak is the budget
         self.call("run", "--simulate", "--", *command, STAND_IN_PEAK=str(PEAK))
         result = self.call("run", "--simulate", "--budget", "25%peak", "--", *command)
         self.assertEqual(result.stdout, f"budget {PEAK // 4}\n")
-        # And other arguments and other devices are other commands
+        # And other arguments and devices count as other commands
         self.refusal(125, "run", "--simulate", "--budget", "25%peak", "--", *command, "more")
         self.refusal(125, "run", "--simulate=a100", "--budget", "25%peak", "--", *command)
         self.refusal(125, "run", "--budget", "25%peak", "--", *command)
 
-    def test_program_is_known_by_its_resolved_path(self):
+    def test_program_is_identified_by_its_resolved_path(self):
         (self.root / "work/alias").symlink_to(shutil.which("true"))
         self.call("run", "--", "true", STAND_IN_PEAK=str(PEAK))
         self.assertEqual(self.call("run", "--budget", "50%peak", "--", "./alias").returncode, 0)
@@ -211,7 +212,7 @@ class PeakTest(CommandTest):
 
 
 class RefusalTest(CommandTest):
-    """Each says what is wrong, why, and what to do, before anything has started."""
+    """Each refusal names the error, the reason and the remedy, before anything has started."""
 
     def test_command_line(self):
         self.assertIn("no subcommand", self.refusal(2))
@@ -301,7 +302,7 @@ class DoctorTest(CommandTest):
 
 
 class HelpTest(CommandTest):
-    def test_every_way_of_asking(self):
+    def test_every_form_of_the_help_option(self):
         for words in (["--help"], ["help"], ["help", "run"], ["run", "--help"], ["help", "doctor"], ["doctor", "--help"]):
             result = self.call(*words)
             self.assertEqual((result.returncode, result.stderr), (0, ""), words)

@@ -1,5 +1,5 @@
-// A libcuda.so.1 that answers what the launcher and the doctor ask, as the test says by environment
-// variables.
+// A libcuda.so.1 that answers the launcher's and the doctor's queries as the test's environment
+// variables say.
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -18,7 +18,7 @@ extern "C" {
 
 int cuInit(unsigned) {
   if (std::getenv("STAND_IN_CRASH") != nullptr) std::abort();
-  // As the simulated driver would keep its statistics.
+  // Writes statistics like the simulated driver.
   if (const char* statistics = std::getenv("SPILLWAY_SIM_STATS"); statistics != nullptr) {
     if (std::FILE* file = std::fopen(statistics, "w"); file != nullptr) std::fclose(file);
   }

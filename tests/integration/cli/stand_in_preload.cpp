@@ -1,5 +1,4 @@
-// A libspillway.so that does one thing: when the launched process ends, it writes the peak that the
-// test names.
+// A libspillway.so that only writes the peak that the test names when the launched process ends.
 #include <unistd.h>
 
 #include <cstdio>

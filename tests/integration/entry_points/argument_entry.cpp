@@ -1,5 +1,5 @@
-// Calls two functions that no hook covers, each twice: the first call goes through the resolver,
-// the second does not.
+// Calls two functions without hooks, each twice: the first call goes through the resolver, the
+// second does not.
 #define CUDA_ENABLE_DEPRECATED  // texture references
 #include <cuda.h>
 

@@ -1,5 +1,5 @@
-// A library that stands before the driver, as tracers do: reports that it was called and goes on to
-// the next.
+// A library in front of the driver, like a tracer: reports each call and passes it on to the next
+// library.
 #include <dlfcn.h>
 
 #include <cstdio>

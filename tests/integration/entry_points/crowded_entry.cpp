@@ -1,5 +1,5 @@
 // Many threads make the process's first CUDA calls at once, while one opens a plug-in whose
-// constructor makes one too. Prints how many of the calls succeeded.
+// constructor makes another. Prints the number of calls that succeeded.
 #include <dlfcn.h>
 
 #include <atomic>

@@ -1,4 +1,4 @@
-// A plug-in whose constructor already uses CUDA: inside dlopen, while the loader's lock is held.
+// A plug-in whose constructor uses CUDA inside dlopen, while the loader's lock is held.
 extern "C" int cuInit(unsigned);
 
 namespace {

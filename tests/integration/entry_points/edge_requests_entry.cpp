@@ -1,4 +1,4 @@
-// Asks cuGetProcAddress, in both binary interfaces, what nobody should ask, and prints the answers.
+// Makes unusual cuGetProcAddress requests in both binary interfaces, and prints the answers.
 #include <dlfcn.h>
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Every entry point to the driver leads to the same hooks, over the simulated driver and over a
-// witness.
+// driver that records its callers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -23,7 +23,7 @@ using Command = std::vector<std::string>;
 const std::string kDriverFolder = std::filesystem::path(ENTRY_POINTS_DRIVER).parent_path();
 const std::string kSearchedEntry = ENTRY_POINTS_FOLDER "/searched_entry";
 
-// The profile by its path: one of the entry points opens the driver through a link in another
+// The profile by its path, because one of the programs opens the driver through a link in another
 // folder.
 Environment Bare() {
   return {{"LD_LIBRARY_PATH", kDriverFolder + ":" ENTRY_POINTS_FOLDER},
@@ -54,15 +54,13 @@ void PrintTo(const EntryPoint& entry_point, std::ostream* out) { *out << entry_p
 class EveryEntryPoint : public ::testing::TestWithParam<EntryPoint> {};
 
 TEST_P(EveryEntryPoint, LeadsToTheHooks) {
-  // Given a program that reaches the driver through this entry point
   const Command& command = GetParam().command;
 
-  // When it runs bare and under the preload library
   const Ended bare = RunProgram(command, Bare());
   const Ended preloaded = RunProgram(command, Preloaded());
 
-  // Then the hooked functions it got are ours, what the driver lacks is missing, and calls get the
-  // driver's answers
+  // Then its hooked functions are ours, functions that the driver lacks are missing, and calls get
+  // the driver's answers
   EXPECT_THAT(bare.standard_output, Not(HasSubstr("libspillway")));
   EXPECT_EQ(preloaded.exit_code, 0);
   EXPECT_EQ(preloaded.standard_error, "");
@@ -101,7 +99,7 @@ TEST(EntryPointsTest, DefaultAndNextLookupsFindTheHooks) {
   }
 }
 
-TEST(EntryPointsTest, UnhookedLookupsKeepTheDriversOwnPointer) {
+TEST(EntryPointsTest, UnhookedLookupsReturnTheDriversPointer) {
   const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, Preloaded());
   EXPECT_THAT(preloaded.standard_output,
               HasSubstr("cuDeviceGetCount libcuda.so.1:cuDeviceGetCount\n"));
@@ -118,7 +116,7 @@ TEST(EntryPointsTest, ProcAddressOfBothInterfacesAndThroughItselfIsHooked) {
             "cuGetProcAddress libspillway.so:cuGetProcAddress_v2\n");
 }
 
-TEST(EntryPointsTest, AnotherLinkNamespaceIsLeftAlone) {
+TEST(EntryPointsTest, OtherLinkNamespacesAreUnaffected) {
   const Command command = {kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS, "other-namespace"};
   const Ended bare = RunProgram(command, Bare());
   const Ended preloaded = RunProgram(command, Preloaded());
@@ -126,12 +124,11 @@ TEST(EntryPointsTest, AnotherLinkNamespaceIsLeftAlone) {
   EXPECT_THAT(bare.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
 }
 
-TEST(EntryPointsTest, ALibraryThatIsNotTheDriverKeepsItsOwnFunctionsOfTheSameNames) {
-  // Given the simulated driver as the driver, and another library that has functions of the same
-  // names
+TEST(EntryPointsTest, OtherLibrarysFunctionsOfEqualNamesAreUnaffected) {
+  // Given the simulated driver as the driver, and another library with functions of the same names
   const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS}, Preloaded());
 
-  // Then names looked up in that library are answered from it
+  // Then lookups in that library return its own functions
   EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
   EXPECT_THAT(preloaded.standard_output, Not(HasSubstr("libspillway")));
 }
@@ -152,7 +149,7 @@ TEST(EntryPointsTest, PythonsCtypesGetsTheHooks) {
   EXPECT_THAT(preloaded.standard_output, AllOf(HasSubstr("0 0 1\n"), EndsWith("True\n")));
 }
 
-TEST(EntryPointsTest, LookupsByTheDriverItselfAreNotTouched) {
+TEST(EntryPointsTest, LookupsByTheDriverItselfAreUnaffected) {
   const std::string witness_file =
       ::testing::TempDir() + "entry_points_itself_" + std::to_string(getpid());
   std::remove(witness_file.c_str());
@@ -164,7 +161,7 @@ TEST(EntryPointsTest, LookupsByTheDriverItselfAreNotTouched) {
             "cuInit from libspillway.so\nitself finds cuMemAlloc_v2 in libwitness.so\n");
 }
 
-TEST(EntryPointsTest, AFunctionYoungerThanOurListIsFoundInTheDriver) {
+TEST(EntryPointsTest, FunctionNewerThanOurListIsFoundInTheDriver) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
   const Ended by_name = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
@@ -198,8 +195,7 @@ TEST(EntryPointsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
 
 class RealRuntime : public ::testing::TestWithParam<const char*> {};
 
-TEST_P(RealRuntime, ComesThroughTheEntryPointsAsFarAsItGets) {
-  // Given the witness as the driver
+TEST_P(RealRuntime, ReachesTheDriverThroughOurEntryPoints) {
   const std::string witness_file =
       ::testing::TempDir() + "entry_points_witness_" + std::to_string(getpid()) + GetParam();
   std::remove(witness_file.c_str());
@@ -207,7 +203,6 @@ TEST_P(RealRuntime, ComesThroughTheEntryPointsAsFarAsItGets) {
   environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
   environment["DOOR_WITNESS"] = witness_file;
 
-  // When a program on NVIDIA's runtime starts it
   const Ended ended = RunProgram({std::string(ENTRY_POINTS_FOLDER "/") + GetParam()}, environment);
 
   // Then each of the runtime's 440 requests and its cuInit reached the driver from our library
@@ -225,7 +220,7 @@ TEST_P(RealRuntime, ComesThroughTheEntryPointsAsFarAsItGets) {
   EXPECT_THAT(ended.standard_output, HasSubstr("cudaDriverGetVersion=0 version=13000\n"));
 }
 
-TEST_P(RealRuntime, WithoutADriverSaysWhatItSaysWithoutUs) {
+TEST_P(RealRuntime, WithoutADriverReportsTheSameError) {
   const Command command = {std::string(ENTRY_POINTS_FOLDER "/") + GetParam()};
   const Environment bare = {{"LD_LIBRARY_PATH", ENTRY_POINTS_FOLDER}};
   Environment preloaded = bare;
@@ -239,14 +234,14 @@ INSTANTIATE_TEST_SUITE_P(Linked, RealRuntime,
 
 #endif  // ENTRY_POINTS_HAVE_RUNTIME
 
-TEST(EntryPointsTest, ALinkedProgramWithoutADriverIsToldThatThereIsNoDevice) {
+TEST(EntryPointsTest, LinkedProgramWithoutADriverGetsNoDevice) {
   const Ended ended =
       RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, {{"LD_PRELOAD", ENTRY_POINTS_PRELOAD}});
   EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
   EXPECT_EQ(ended.standard_error, "");
 }
 
-TEST(EntryPointsTest, ADriverAskedForThatCannotBeUsedIsNamedAndNotReplaced) {
+TEST(EntryPointsTest, UnusableRequestedDriverIsNamedAndNotReplaced) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = "/nowhere/libcuda.so.1";
   const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
@@ -255,7 +250,7 @@ TEST(EntryPointsTest, ADriverAskedForThatCannotBeUsedIsNamedAndNotReplaced) {
               HasSubstr("SPILLWAY_DRIVER=/nowhere/libcuda.so.1 cannot be used"));
 }
 
-TEST(EntryPointsTest, WeAreNotTakenForTheDriver) {
+TEST(EntryPointsTest, OurLibraryIsNotMistakenForTheDriver) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_PRELOAD;
   const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
@@ -263,9 +258,9 @@ TEST(EntryPointsTest, WeAreNotTakenForTheDriver) {
   EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver"));
 }
 
-TEST(EntryPointsTest, TheDriverIsFoundPastACopyOfUs) {
-  // Given no driver named, and on the library path a copy of this library before a driver that has
-  // a younger function
+TEST(EntryPointsTest, DriverIsFoundBehindACopyOfOurLibrary) {
+  // Given no named driver, and on the library path a copy of this library before a driver with a
+  // newer function
   const std::filesystem::path folder = std::filesystem::path(::testing::TempDir()) /
                                        ("entry_points_search_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "copy");
@@ -276,10 +271,9 @@ TEST(EntryPointsTest, TheDriverIsFoundPastACopyOfUs) {
       {"LD_PRELOAD", ENTRY_POINTS_PRELOAD},
       {"LD_LIBRARY_PATH", (folder / "copy").string() + ":" + (folder / "driver").string()}};
 
-  // When a program looks names up
   const Ended ended = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
 
-  // Then they come from that driver and from us
+  // Then they come from that driver and from our library
   EXPECT_THAT(ended.standard_output, HasSubstr("cuFromTheFuture libcuda.so.1:cuFromTheFuture\n"));
   EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
   std::filesystem::remove_all(folder);

@@ -1,6 +1,6 @@
-// A program of a young toolkit: linked, all symbols bound at its start, with one function that only
-// a young driver has, and looking the other forty-nine up by name. Allocates device memory in
-// between, so that there is something to report.
+// A program of a newer toolkit. It is linked with one function that only a newer driver has, with
+// all symbols bound at its start, and looks the other forty-nine up by name. It also allocates
+// device memory, so that there is something to report.
 #include <cuda.h>
 #include <dlfcn.h>
 

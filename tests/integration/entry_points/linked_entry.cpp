@@ -1,5 +1,4 @@
-// A driver-API program linked with -lcuda, as an application or (built as a library) as a plug-in
-// of one.
+// A driver-API program linked with -lcuda, as an application or (built as a library) as a plug-in.
 #include <cuda.h>
 
 #include <cstdio>

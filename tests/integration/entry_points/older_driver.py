@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes a linker's version script that leaves a driver only the functions that CUDA 11.4 had.
+"""Writes a linker version script that leaves a driver only the functions of CUDA 11.4.
 
     older_driver.py SYMBOLS CUDA_INCLUDE ENTRIES_FOLDER OUTPUT
 
-SYMBOLS lists the driver's functions; ENTRIES_FOLDER holds entries.py, which reads from cudaTypedefs.h since when each
-form of a function exists.
+SYMBOLS lists the driver's functions. ENTRIES_FOLDER holds entries.py, which reads the first
+version of each function's form from cudaTypedefs.h.
 """
 import sys
 from pathlib import Path

@@ -1,5 +1,5 @@
-// The entry points' cases that other projects' users have reported. Each test is named after its
-// line in that list (T1, T2, ...).
+// Entry point cases that users of other projects have reported. Each test is named after its line
+// in that list (T1, T2, ...).
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -46,7 +46,7 @@ TEST(PeersT1, EveryHookCallsTheDriversFunctionOfItsOwnName) {
   EXPECT_EQ(ended.exit_code, 0);
 }
 
-// The bare driver's answer, with the hooks' places in the place of the driver's.
+// The bare driver's answer, with the hooks' locations in place of the driver's.
 std::string Hooked(const std::string& bare) {
   std::istringstream words(bare);
   std::string hooked;
@@ -58,7 +58,7 @@ std::string Hooked(const std::string& bare) {
   return hooked;
 }
 
-TEST(PeersT2, OddRequestsGetTheDriversOwnAnswers) {
+TEST(PeersT2, UnusualRequestsGetTheDriversOwnAnswers) {
   const Ended bare = RunProgram({ENTRY_POINTS_FOLDER "/edge_requests_entry"}, Bare());
   const Ended preloaded = RunProgram({ENTRY_POINTS_FOLDER "/edge_requests_entry"}, Preloaded());
   ASSERT_EQ(bare.exit_code, 0);
@@ -79,7 +79,7 @@ Environment Launcher(const std::string& driver) {
   return environment;
 }
 
-TEST(PeersT3, AProgramBoundAtItsStartToAYoungerDriverRunsUnderTheLauncherAndItsCallsAreListed) {
+TEST(PeersT3, ProgramBoundToANewerDriverRunsUnderTheLauncherAndItsCallsAreListed) {
   // Given a driver with fifty functions that the preload library does not know, and a program that
   // needs one to start
   const std::string report =
@@ -87,13 +87,12 @@ TEST(PeersT3, AProgramBoundAtItsStartToAYoungerDriverRunsUnderTheLauncherAndItsC
   const Ended bare = RunProgram({ENTRY_POINTS_FOLDER "/future_entry"}, Bare(kYoungerDriver));
   ASSERT_EQ(bare.standard_output, "linked 9100\nlooked up 2450\n");
 
-  // When it runs under Spillway
   const Ended run = RunProgram(
       {ENTRY_POINTS_SPILLWAY, "run", "--report", report, "--", ENTRY_POINTS_FOLDER "/future_entry"},
       Launcher(kYoungerDriver));
 
-  // Then it does what it does bare, the launcher says so, and the report names each of the other
-  // functions once
+  // Then it behaves as without Spillway, the launcher reports the functions, and the report names
+  // each of the others once
   EXPECT_EQ(run.standard_output, bare.standard_output);
   EXPECT_EQ(run.exit_code, 0);
   EXPECT_THAT(run.standard_error,
@@ -104,13 +103,13 @@ TEST(PeersT3, AProgramBoundAtItsStartToAYoungerDriverRunsUnderTheLauncherAndItsC
   EXPECT_THAT(text, HasSubstr("[\"cuFromTheFuture01\", \"cuFromTheFuture02\", "));
 }
 
-TEST(PeersT3, WithoutTheLauncherSuchAProgramIsToldWhatIsMissing) {
+TEST(PeersT3, WithoutTheLauncherSuchAProgramGetsTheMissingName) {
   const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/future_entry"}, Preloaded(kYoungerDriver));
   EXPECT_EQ(ended.exit_code, 127);
   EXPECT_THAT(ended.standard_error, HasSubstr("undefined symbol: cuFromTheFuture00"));
 }
 
-TEST(PeersT3, AProgramThatNeedsNothingNewGetsNoDriverAtItsStart) {
+TEST(PeersT3, ProgramWithoutNewFunctionsLoadsNoDriverAtItsStart) {
   const Ended run =
       RunProgram({ENTRY_POINTS_SPILLWAY, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"},
                  Launcher(kYoungerDriver));
@@ -118,7 +117,7 @@ TEST(PeersT3, AProgramThatNeedsNothingNewGetsNoDriverAtItsStart) {
   EXPECT_EQ(run.standard_error, "");
 }
 
-TEST(PeersT3, TheDoctorNamesWhatAYoungerDriverHasOnTop) {
+TEST(PeersT3, DoctorNamesAdditionalFunctionsOfANewerDriver) {
   const Ended young = RunProgram({ENTRY_POINTS_SPILLWAY, "doctor"}, Launcher(kYoungerDriver));
   const Ended known = RunProgram({ENTRY_POINTS_SPILLWAY, "doctor"}, Launcher(ENTRY_POINTS_DRIVER));
   EXPECT_THAT(young.standard_output,
@@ -126,8 +125,7 @@ TEST(PeersT3, TheDoctorNamesWhatAYoungerDriverHasOnTop) {
   EXPECT_THAT(known.standard_output, HasSubstr("all are known"));
 }
 
-TEST(PeersT3, WhatAnOlderDriverLacksIsMissingAndTheRestIsHooked) {
-  // Given a driver of CUDA 11.4
+TEST(PeersT3, FunctionsThatAnOlderDriverLacksAreMissingAndTheRestIsHooked) {
   const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
                                             "libcuda.so.1",
                                             ENTRY_POINTS_FOLDER "/driver_symbols.txt"};
@@ -135,10 +133,9 @@ TEST(PeersT3, WhatAnOlderDriverLacksIsMissingAndTheRestIsHooked) {
   ASSERT_THAT(bare.standard_output, HasSubstr("cuLaunchKernelEx missing\n"));
   ASSERT_THAT(bare.standard_output, HasSubstr("cuGetProcAddress libcuda.so.1:cuGetProcAddress\n"));
 
-  // When every name is looked up under the preload library
   const Ended preloaded = RunProgram(command, Preloaded(kOlderDriver));
 
-  // Then each is missing where it was, and hooked or the driver's where it was found
+  // Then missing names stay missing, and found ones are hooked or the driver's
   std::istringstream bare_lines(bare.standard_output), preloaded_lines(preloaded.standard_output);
   for (std::string expected, found; std::getline(bare_lines, expected);) {
     ASSERT_TRUE(std::getline(preloaded_lines, found));
@@ -146,9 +143,8 @@ TEST(PeersT3, WhatAnOlderDriverLacksIsMissingAndTheRestIsHooked) {
   }
 }
 
-TEST(PeersT3, ALinkedCallThatAnOlderDriverLacksIsNotFound) {
-  // Given a process in which our symbols are found, but not in the driver: one forwarded, one
-  // hooked
+TEST(PeersT3, LinkedCallThatAnOlderDriverLacksReturnsNotFound) {
+  // Given a process that finds our symbols, but not in the driver: one forwarded, one hooked
   const std::string script =
       "import ctypes\n"
       "linked = ctypes.CDLL(None)\n"
@@ -164,8 +160,8 @@ std::string Joined(const std::vector<std::string>& libraries) {
   return text;
 }
 
-TEST(PeersT5, LibrariesBeforeUsFindUsNextOnEveryThreadAndTime) {
-  // Given three libraries that each look the next function up, before ours
+TEST(PeersT5, LibrariesBeforeOursFindOursNextOnEveryThreadAndCall) {
+  // Given three libraries before ours, each of which looks the next function up
   Environment environment = Preloaded();
   environment["LD_PRELOAD"] =
       Joined({ENTRY_POINTS_FOLDER "/libchain1.so", ENTRY_POINTS_FOLDER "/libchain2.so",
@@ -178,7 +174,7 @@ TEST(PeersT5, LibrariesBeforeUsFindUsNextOnEveryThreadAndTime) {
   EXPECT_EQ(ended.standard_output, once + once + once + once);
 }
 
-TEST(PeersT5, LibrariesBehindUsAreNotReachedWhenTheProgramCalls) {
+TEST(PeersT5, LibrariesBehindOursAreNotReachedByTheProgramsCalls) {
   Environment environment = Preloaded();
   environment["LD_PRELOAD"] = Joined({ENTRY_POINTS_PRELOAD, ENTRY_POINTS_FOLDER "/libchain1.so"});
   const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/chained_entry"}, environment);
@@ -188,7 +184,7 @@ TEST(PeersT5, LibrariesBehindUsAreNotReachedWhenTheProgramCalls) {
 
 class PeersT6 : public ::testing::TestWithParam<bool> {};
 
-TEST_P(PeersT6, AnotherLibraryThatExportsDlsymLivesBesideUs) {
+TEST_P(PeersT6, AnotherLibraryThatExportsDlsymCoexists) {
   // Given another library that exports dlsym, before or behind ours
   Environment environment = Preloaded();
   const bool is_first = GetParam();
@@ -196,7 +192,6 @@ TEST_P(PeersT6, AnotherLibraryThatExportsDlsymLivesBesideUs) {
   environment["LD_PRELOAD"] =
       is_first ? Joined({other, ENTRY_POINTS_PRELOAD}) : Joined({ENTRY_POINTS_PRELOAD, other});
 
-  // When a program looks functions up, then it gets the hooks, and the driver's answers
   const Ended ended =
       RunProgram({ENTRY_POINTS_FOLDER "/searched_entry", "dlsym", "libcuda.so.1"}, environment);
   EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));

@@ -1,5 +1,5 @@
-// The real runtime's 440 requests, and every name it would look up by dlsym, get the hook of
-// exactly the symbol that the bare driver answers with, or that symbol itself.
+// The real runtime's 440 requests, and every name of its dlsym fallback. Each gets the hook of
+// exactly the symbol that the bare driver returns, or that symbol itself.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@
 namespace spillway::test {
 namespace {
 
-// A request or name, as printed by the entry point program, and where its answer lies.
+// A request or name, as the program prints it, and the location of its answer.
 using Answers = std::map<std::string, std::string>;
 
 const std::set<std::string> kHooks = {
@@ -51,7 +51,7 @@ Answers AnswersOf(const std::vector<std::string>& command, const Environment& en
   return answers;
 }
 
-// What the preload library must make of the bare driver's answer: "libcuda.so.1:cuInit" ->
+// The preload library's expected answer for the bare driver's: "libcuda.so.1:cuInit" ->
 // "libspillway.so:cuInit".
 std::string Hooked(const std::string& bare) {
   const size_t colon = bare.find(':');
@@ -59,7 +59,7 @@ std::string Hooked(const std::string& bare) {
   return kHooks.contains(symbol) ? "libspillway.so:" + symbol : bare;
 }
 
-// Returns how many answers were hooks.
+// Returns the number of answers that were hooks.
 int ExpectSameButHooked(const Answers& bare, const Answers& preloaded) {
   int hooks = 0;
   EXPECT_EQ(preloaded.size(), bare.size());
@@ -75,7 +75,7 @@ int ExpectSameButHooked(const Answers& bare, const Answers& preloaded) {
   return hooks;
 }
 
-TEST(ProcAddressTest, EachRequestOfTheRuntimeGetsTheHookOfItsVersionAndStreamFlavour) {
+TEST(ProcAddressTest, RuntimesRequestsGetTheHooksOfTheirVersionAndStreamFlavour) {
   const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/proc_address_entry",
                                             ENTRY_POINTS_FIXTURES "/cudart13_requests.txt"};
   const Answers bare = AnswersOf(command, Bare());
@@ -84,8 +84,8 @@ TEST(ProcAddressTest, EachRequestOfTheRuntimeGetsTheHookOfItsVersionAndStreamFla
   EXPECT_EQ(bare.size(), 440u);
   EXPECT_GE(ExpectSameButHooked(bare, preloaded), 60);
 
-  // Three that a table by name alone would get wrong: two versions of one name, and the per-thread
-  // stream.
+  // Three requests that a table by name alone would answer wrongly: two versions of one name, and
+  // the per-thread stream.
   EXPECT_EQ(preloaded.at("cuGetProcAddress 11030 0 answer=0 status=0"),
             "libspillway.so:cuGetProcAddress");
   EXPECT_EQ(preloaded.at("cuGetProcAddress 12000 0 answer=0 status=0"),
@@ -94,7 +94,7 @@ TEST(ProcAddressTest, EachRequestOfTheRuntimeGetsTheHookOfItsVersionAndStreamFla
             "libspillway.so:cuLaunchKernel_ptsz");
 }
 
-TEST(ProcAddressTest, EachNameOfTheRuntimesFallbackIsAnsweredByDlsymAlike) {
+TEST(ProcAddressTest, DlsymAnswersEachNameOfTheRuntimesFallbackAlike) {
   const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
                                             "libcuda.so.1",
                                             ENTRY_POINTS_FIXTURES "/cudart13_dlsym_fallback.txt"};
@@ -103,7 +103,7 @@ TEST(ProcAddressTest, EachNameOfTheRuntimesFallbackIsAnsweredByDlsymAlike) {
   EXPECT_GE(ExpectSameButHooked(bare, AnswersOf(command, Preloaded())), 60);
 }
 
-TEST(ProcAddressTest, EverySymbolOfTheDriverIsAnsweredByDlsymAlike) {
+TEST(ProcAddressTest, DlsymAnswersEverySymbolOfTheDriverAlike) {
   const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
                                             "libcuda.so.1",
                                             ENTRY_POINTS_FOLDER "/driver_symbols.txt"};

@@ -1,4 +1,4 @@
-// A program on the real CUDA runtime; linked with it as a shared library and as a static one.
+// A program on the real CUDA runtime, linked both as a shared and as a static library.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

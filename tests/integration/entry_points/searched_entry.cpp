@@ -1,12 +1,11 @@
 // A driver-API program that looks its functions up by name. The first argument says how:
 //
-//     dlsym LIBRARY [deepbind|noload|other-namespace]   dlopen(LIBRARY), dlsym
-//     proc-address LIBRARY                              dlopen(LIBRARY), cuGetProcAddress in both
-//     binary interfaces default | next                                    dlsym(RTLD_DEFAULT),
-//     dlsym(RTLD_NEXT) plugin LIBRARY [deepbind]                         dlopen a plug-in that is
-//     linked with -lcuda, and let it report late-plugin LIBRARY                               the
-//     same, after CUDA has been used names LIBRARY FILE                                dlsym every
-//     name in FILE
+//   dlsym LIBRARY [deepbind|noload|other-namespace]   dlopen(LIBRARY), dlsym
+//   proc-address LIBRARY          dlopen(LIBRARY), cuGetProcAddress in both binary interfaces
+//   default | next                dlsym(RTLD_DEFAULT), dlsym(RTLD_NEXT)
+//   plugin LIBRARY [deepbind]     opens a plug-in that is linked with -lcuda, which reports
+//   late-plugin LIBRARY           the same, after CUDA has been used
+//   names LIBRARY FILE            looks every name in FILE up with dlsym
 #include <dlfcn.h>
 
 #include <cstdint>

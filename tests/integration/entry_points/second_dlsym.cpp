@@ -1,5 +1,5 @@
-// Another library that exports dlsym, as other tools do: writes down what was asked of it and asks
-// the C library.
+// Another library that exports dlsym, like other tools: records each request and forwards it to the
+// C library.
 #include <dlfcn.h>
 
 #include <cstdio>

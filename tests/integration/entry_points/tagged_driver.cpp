@@ -1,4 +1,4 @@
-// A driver of which each function answers a number of its own, whatever it is asked (tags.h).
+// A driver whose functions each return a number of their own, whatever the arguments (tags.h).
 #include "tests/integration/entry_points/tags.h"
 
 #define SPILLWAY_HOOK(name, ...)                                 \

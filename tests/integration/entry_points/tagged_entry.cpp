@@ -1,5 +1,5 @@
-// Calls every function of the driver, all arguments zero, and prints those that did not answer with
-// their own number: a hook that made another form's call would.
+// Calls every function of the driver with zero arguments. Prints the functions that returned
+// another number: a hook that calls another form would.
 #include <dlfcn.h>
 
 #include <cstdio>
@@ -7,7 +7,7 @@
 #include "tests/integration/entry_points/tags.h"
 
 int main() {
-  // As many words as the longest signature has, by-value structs included.
+  // As many words as the longest signature needs, including structs by value.
   using AnyFunction =
       int (*)(long, long, long, long, long, long, long, long, long, long, long, long, long, long);
   void* const driver = dlopen("libcuda.so.1", RTLD_NOW);

@@ -1,7 +1,6 @@
-// A number for each symbol of the driver, by which a function tells which one it is.
+// A number for each symbol of the driver, by which a function identifies itself.
 //
-// For tagged_driver and tagged_entry. The numbers are no result that CUDA knows, and none is
-// success.
+// For tagged_driver and tagged_entry. The numbers are no CUDA results, and none means success.
 #pragma once
 
 namespace spillway::test {

@@ -1,7 +1,7 @@
-// Says in words where a function lies: "libspillway.so:cuInit", "missing", or the library without a
+// Describes where a function lies: "libspillway.so:cuInit", "missing", or the library without a
 // symbol.
 //
-// For the little programs of this folder; one thread.
+// For the small programs of this folder; one thread.
 #pragma once
 
 #include <dlfcn.h>

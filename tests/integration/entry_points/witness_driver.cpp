@@ -1,8 +1,7 @@
-// A driver that knows no device and writes down, in $DOOR_WITNESS, which library each call came
-// from.
+// A driver without devices that records, in $DOOR_WITNESS, the calling library of each call.
 //
-// It has every function of the driver (witness_stubs.cpp), so that the real CUDA runtime finds what
-// it looks for, and answers NOT_SUPPORTED from all but these.
+// It has every function of the driver (witness_stubs.cpp), so the real CUDA runtime finds all that
+// it looks up. All functions but these return NOT_SUPPORTED.
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -50,7 +49,7 @@ WITNESS int cuGetExportTable(const void** table, const void*) {
   return 500;
 }
 
-// Versions are looked past, but for this function's own: the runtime goes on with the one it gets
+// Ignores versions except this function's own: the runtime continues with the one that it gets
 // here.
 WITNESS int cuGetProcAddress_v2(const char* symbol, void** function, int version, uint64_t,
                                 int* status) {
@@ -61,8 +60,8 @@ WITNESS int cuGetProcAddress_v2(const char* symbol, void** function, int version
   return *function == nullptr && status == nullptr ? 500 : 0;
 }
 
-// Two functions without a hook that write down what reached them: one with arguments on the stack,
-// one with a float.
+// Two functions without hooks that record their arguments: one with arguments on the stack, one
+// with a float.
 WITNESS int cuLinkAddData_v2(void* a, int b, void* c, std::size_t d, const void* e, unsigned f,
                              void* g, void* h) {
   std::printf("cuLinkAddData_v2 %p %d %p %#zx %p %u %p %p\n", a, b, c, d, e, f, g, h);

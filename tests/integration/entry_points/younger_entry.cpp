@@ -1,5 +1,4 @@
-// A plug-in linked against a driver that has a function which the preload library has never heard
-// of.
+// A plug-in linked against a driver with a function that the preload library does not know.
 #include <cstdio>
 
 #include "tests/integration/entry_points/whereabouts.h"

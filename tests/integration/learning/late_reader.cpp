@@ -1,6 +1,6 @@
-// A training in small: each iteration makes layers from layers, adds to a sum that stays, and frees
-// all layers at its end, long after their last use. Each fifth iteration first looks at some of
-// them: it reads one to the host, and adds another to the sum.
+// A small training. Each iteration makes layers from layers, adds to a persistent sum, and frees
+// all layers at its end, long after their last use. Each fifth iteration first reads one layer to
+// the host, and adds another to the sum.
 //
 // Prints what it has read, and the sum's words at the end.
 #include <cuda.h>
@@ -31,7 +31,7 @@ std::uint64_t Digest(CUdeviceptr from) {
   return digest;
 }
 
-// Each layer is the one before with a part of its own.
+// Each layer is the previous one plus a part of its own.
 std::vector<CUdeviceptr> Forward(int iteration) {
   std::vector<CUdeviceptr> layers(kLayers);
   Check(cuMemAlloc(&layers[0], kBytes));

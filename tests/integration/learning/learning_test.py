@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trainers under a budget of half their peak are learned and planned, and compute what they compute without Spillway.
+"""Trainers under a budget of half their peak are learned and planned, and compute what they
+compute without Spillway.
 
-Usage: learning_test.py BUILD_FOLDER [unittest's options]
+    Usage: learning_test.py BUILD_FOLDER [unittest's options]
 """
 import json
 import pathlib
@@ -24,7 +25,7 @@ TAGS = {"SPILLWAY_SIM_COMPUTE": "tags"}
 
 
 def learn(command, budget_bytes=None, how="wait", store=None, more=None, library="spillway"):
-    """One run under the preload library: what it printed, its report, the simulator's statistics."""
+    """One run under the preload library: its output, its report, the simulator's statistics."""
     name, *options = command.split()
     env = simulated_gpu.environment(BUILD, BUILD / "lib" / f"lib{library}.so", budget_bytes, "a100")
     with tempfile.TemporaryDirectory(prefix="spillway-learning-") as folder:
@@ -48,7 +49,7 @@ class LearningTest(unittest.TestCase):
             store.cleanup()
 
     def bare(self, command):
-        """What the command prints and wants when it has all the memory it wants."""
+        """The command's output and peak with enough memory."""
         if command not in self.peaks:
             run = learn(command, more=TAGS if command.startswith("nested_loops") else None)
             self.assertEqual(run.exit_code, 0, run.errors)
@@ -59,7 +60,7 @@ class LearningTest(unittest.TestCase):
         return self.peaks[command]
 
     def check(self, command, run, budget_bytes):
-        """The same output, within the budget, without a broken rule; what was learned."""
+        """Checks equal output, the budget, and no broken rule; returns what was learned."""
         output, _ = self.bare(command)
         self.assertEqual(run.exit_code, 0, run.errors)
         self.assertEqual(run.output, output)
@@ -74,7 +75,8 @@ class LearningTest(unittest.TestCase):
         return peak_bytes // 2 // (2 * MIB) * (2 * MIB)
 
     def planned(self, command):
-        """The run at half of its peak that found an empty plan store: every run so is the same, and one serves all tests."""
+        """The run at half of its peak with an empty plan store. All such runs are equal, so one
+        serves all tests."""
         if command not in self.planned_runs:
             store = tempfile.TemporaryDirectory(prefix="spillway-plans-")
             run = learn(command, self.half(command), store=store.name, more={"SPILLWAY_SUMMARY": "1"})
@@ -82,13 +84,13 @@ class LearningTest(unittest.TestCase):
         return self.planned_runs[command][0]
 
     def copy_of_store(self, command):
-        """The plans that `planned` left, for a test that writes there."""
+        """A copy of the plans that `planned` left, for a test that writes there."""
         self.planned(command)
         copy = tempfile.TemporaryDirectory(prefix="spillway-plans-")
         shutil.copytree(self.planned_runs[command][1].name, copy.name, dirs_exist_ok=True)
         return copy
 
-    def test_a_trainer_is_planned_by_its_fifth_iteration_and_by_its_second_when_it_comes_again(self):
+    def test_a_trainer_is_planned_by_its_fifth_iteration_and_on_a_rerun_by_its_second(self):
         for command in (GPT, CONVNET):
             with self.subTest(command), self.copy_of_store(command) as store:
                 budget_bytes = self.half(command)
@@ -101,12 +103,12 @@ class LearningTest(unittest.TestCase):
                 self.assertIn(second["planned_at_iteration"], (1, 2), second)
                 self.assertGreaterEqual(second["plans_from_store"], 1)
 
-    def test_beside_the_program_it_computes_the_same(self):
+    def test_with_the_planner_thread_it_computes_the_same(self):
         budget_bytes = self.half(GPT)
         learning = self.check(GPT, learn(GPT, budget_bytes, how="auto"), budget_bytes)
         self.assertGreater(learning["recorded_events"], 0)
 
-    def test_a_plan_store_that_is_of_no_use_changes_nothing(self):
+    def test_an_unusable_plan_store_changes_nothing(self):
         budget_bytes = self.half(GPT)
         with self.copy_of_store(GPT) as store:
             plans = list(pathlib.Path(store).iterdir())
@@ -120,7 +122,7 @@ class LearningTest(unittest.TestCase):
         self.check(GPT, run, budget_bytes)
         self.assertEqual(run.errors.count("plans of this run are not kept"), 1)
 
-    def test_the_link_of_a_device_of_no_known_name_is_measured_within_the_budget(self):
+    def test_the_link_of_an_unknown_device_is_measured_within_the_budget(self):
         budget_bytes = self.half(GPT)
         known = (BUILD / "simulator" / "profiles" / "a100.profile").read_text()
         with tempfile.TemporaryDirectory(prefix="spillway-profile-") as folder:
@@ -131,7 +133,7 @@ class LearningTest(unittest.TestCase):
         measured = run.report["learning"]["to_host_bytes_per_second"]
         self.assertAlmostEqual(measured / self.planned(GPT).report["learning"]["to_host_bytes_per_second"], 1, delta=0.05)
 
-    def test_an_iteration_that_was_not_measured_is_not_said_to_have_taken_no_time(self):
+    def test_an_unmeasured_iteration_is_not_reported_with_time_zero(self):
         budget_bytes, summary = self.half(GPT), {"SPILLWAY_SUMMARY": "1"}
         run = self.planned(GPT)
         self.assertGreater(self.check(GPT, run, budget_bytes)["measured_iteration_ns"], 0)
@@ -141,12 +143,12 @@ class LearningTest(unittest.TestCase):
         self.assertEqual(self.check(short, run, budget_bytes)["measured_iteration_ns"], 0)
         self.assertRegex(run.errors, r"predicted to take [\d.]+ ms and was not measured")
 
-    def test_what_is_not_to_be_learned_is_not(self):
+    def test_learning_can_be_turned_off(self):
         budget_bytes = self.half(GPT)
         learning = self.check(GPT, learn(GPT, budget_bytes, how="off"), budget_bytes)
         self.assertEqual((learning["recorded_events"], learning["plans_adopted"]), (0, 0))
 
-    def test_what_is_freed_late_and_read_before_that_now_and_then_has_its_bytes(self):
+    def test_a_late_freed_buffer_that_is_read_occasionally_keeps_its_bytes(self):
         budget_bytes = self.half(LATE_READER)
         run = learn(LATE_READER, budget_bytes, more={"SPILLWAY_PARK": "off"})
         learning = self.check(LATE_READER, run, budget_bytes)
@@ -154,7 +156,7 @@ class LearningTest(unittest.TestCase):
         self.assertGreater(run.report["planned_departures"], 100)
         self.assertLess(run.report["restored_bytes"], run.report["offloaded_bytes"] / 10)
 
-    def test_a_plan_that_drops_what_is_freed_late_is_noticed(self):
+    def test_a_plan_that_drops_a_late_freed_buffer_is_detected(self):
         output, _ = self.bare(LATE_READER)
         more = {"SPILLWAY_PARK": "off", "SPILLWAY_BREAK_RULE": "kDropsAreChecked"}
         run = learn(LATE_READER, self.half(LATE_READER), more=more, library="spillway_breakable")
@@ -162,23 +164,24 @@ class LearningTest(unittest.TestCase):
         self.assertNotEqual(run.output, output)
 
     def at(self, command, percent, how, store=None):
-        """The command at a share of its peak: its time on the virtual clock, and the run."""
+        """The command at a percentage of its peak: its time on the virtual clock, and the run."""
         _, peak_bytes = self.bare(command)
         budget_bytes = peak_bytes * percent // 100 // (2 * MIB) * (2 * MIB)
         run = learn(command, budget_bytes, how=how, store=store, more=TAGS)
         self.check(command, run, budget_bytes)
         return run.statistics["simulated_ns"], run
 
-    def test_a_network_that_is_trained_image_by_image_is_no_slower_for_being_learned(self):
-        """All passes of a layer touch the same: one was taken for the iteration, and planned for at the others' cost. With 18 of
-        its 62 MiB it took 5.7 times as long as bare, 2.0 times without learning."""
+    def test_learning_does_not_slow_a_network_trained_image_by_image(self):
+        """Regression: all passes of a layer touch the same memory. One layer's loop was taken for
+        the iteration, and planned at the expense of the others. With 18 of its 62 MiB it took 5.7
+        times as long as bare, but 2.0 times without learning."""
         for percent in (30, 50):
             with self.subTest(percent):
                 off_ns, _ = self.at(LOOPS, percent, "off")
                 on_ns, _ = self.at(LOOPS, percent, "wait")
                 self.assertLessEqual(100 * on_ns, 102 * off_ns)
 
-    def test_a_plan_that_is_no_better_than_none_is_dropped_said_and_remembered(self):
+    def test_a_useless_plan_is_dropped_reported_and_remembered(self):
         with tempfile.TemporaryDirectory(prefix="spillway-plans-") as store:
             _, first = self.at(LOOPS, 30, "wait", store=store)
             self.assertEqual(first.report["learning"]["plans_dropped"], 1)
@@ -190,7 +193,7 @@ class LearningTest(unittest.TestCase):
             self.assertIn("no better than none", learning["not_planned_because"])
             self.assertEqual(second.report["planned_departures"], 0)
 
-    def test_random_loops_in_loops_are_never_clearly_slower_for_being_learned(self):
+    def test_learning_never_clearly_slows_random_nested_loops(self):
         for command in RANDOM_LOOPS:
             with self.subTest(command):
                 off_ns, _ = self.at(command, 40, "off")

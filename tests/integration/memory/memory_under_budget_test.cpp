@@ -1,5 +1,5 @@
-// What a program sees of its memory under a budget of 64 MiB (set by CTest together with the
-// preload library).
+// A program's view of its memory under a budget of 64 MiB (set by CTest together with the preload
+// library).
 #include <cuda.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -22,7 +22,6 @@ using spillway::simulator::LaunchShape;
 constexpr size_t kMiB = size_t{1} << 20;
 constexpr size_t kBudget = 64 * kMiB;
 
-// word[i] += i for every word of a buffer.
 void AddIndex(const LaunchShape&, void* const* arguments) {
   auto* words = *static_cast<std::uint32_t* const*>(arguments[0]);
   const auto count = *static_cast<const std::uint64_t*>(arguments[1]);
@@ -33,7 +32,7 @@ constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}};
 const KernelEntry kKernels[] = {{"add_index", AddIndex, nullptr, 2, kParameters}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-// The simulator's own statistics: the driver the preload library stands on.
+// The statistics of the simulator, the driver under the preload library.
 unsigned long long Statistics(const char* key) {
   static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   using Read = unsigned long long (*)(const char*);
@@ -85,7 +84,7 @@ TEST_F(MemoryUnderBudgetTest, DataOfFourTimesTheBudgetSurvives) {
   for (CUdeviceptr buffer : buffers) EXPECT_EQ(cuMemFree(buffer), CUDA_SUCCESS);
 }
 
-TEST_F(MemoryUnderBudgetTest, KernelsWorkOnDataThatComesAndGoes) {
+TEST_F(MemoryUnderBudgetTest, KernelsWorkOnDataThatMoves) {
   CUlibrary library;
   CUkernel kernel;
   ASSERT_EQ(cuLibraryLoadData(&library, &kImage, nullptr, nullptr, 0, nullptr, nullptr, 0),
@@ -132,7 +131,7 @@ TEST_F(MemoryUnderBudgetTest, OperationLargerThanTheBudgetUsesMemoryOnTheHost) {
   cuMemFree(b);
 }
 
-TEST_F(MemoryUnderBudgetTest, MemoryInfoTellsOfTheBudget) {
+TEST_F(MemoryUnderBudgetTest, MemoryInfoReportsTheBudget) {
   size_t free_before = 0, free_after = 0, total = 0;
   ASSERT_EQ(cuMemGetInfo(&free_before, &total), CUDA_SUCCESS);
   EXPECT_EQ(total, kBudget);
@@ -151,7 +150,7 @@ TEST_F(MemoryUnderBudgetTest, MemoryInfoTellsOfTheBudget) {
   for (CUdeviceptr m : more) cuMemFree(m);
 }
 
-TEST_F(MemoryUnderBudgetTest, AddressRangeIsTheAllocationAlsoWhenItIsAway) {
+TEST_F(MemoryUnderBudgetTest, AddressRangeOfAnEvictedAllocationIsCorrect) {
   const CUdeviceptr address = Filled(5 * kMiB + 12, 3);
   std::vector<CUdeviceptr> others;
   for (int i = 0; i < 8; ++i) others.push_back(Filled(16 * kMiB, 0));
@@ -190,11 +189,11 @@ TEST_F(MemoryUnderBudgetTest, TenThousandSmallAllocationsShareSlabs) {
   for (size_t i = 0; i < small.size(); i += 97)
     EXPECT_TRUE(IsAll(small[i], 1000, static_cast<std::uint32_t>(i)));
   for (CUdeviceptr address : small) EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
-  const CUdeviceptr large = Filled(60 * kMiB, 1);  // the empty slabs make room
+  const CUdeviceptr large = Filled(60 * kMiB, 1);  // releases the empty slabs
   EXPECT_EQ(cuMemFree(large), CUDA_SUCCESS);
 }
 
-TEST_F(MemoryUnderBudgetTest, FreeingTwiceOrTheMiddleIsTheDriversError) {
+TEST_F(MemoryUnderBudgetTest, FreeingTwiceOrInTheMiddleIsTheDriversError) {
   CUdeviceptr address = Filled(4 * kMiB, 0);
   EXPECT_NE(cuMemFree(address + 512), CUDA_SUCCESS);
   EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
@@ -234,8 +233,8 @@ TEST_F(MemoryUnderBudgetTest, TwoThreadsThatNeedTheWholeBudgetTakeTurns) {
   second.join();
 }
 
-// Once the wait for memory span for ever: in a context that a fault has ended, event queries fail
-// and never succeed.
+// Regression: the wait for memory spun for ever. In a context that a fault has ended, event queries
+// fail and never succeed.
 int ExitCodeAfterAFault() {
   CUlibrary library;
   CUkernel kernel;
@@ -256,12 +255,12 @@ int ExitCodeAfterAFault() {
   return told ? 0 : 1;
 }
 
-TEST_F(MemoryUnderBudgetTest, AFaultIsToldAndKeepsNobodyWaiting) {
+TEST_F(MemoryUnderBudgetTest, FaultIsReportedAndBlocksNoCall) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(std::exit(ExitCodeAfterAFault()), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(MemoryUnderBudgetTest, ContextResetFreesEverythingAndANewLifeBegins) {
+TEST_F(MemoryUnderBudgetTest, ContextResetFreesEverythingForAFreshStart) {
   Filled(40 * kMiB, 1);
   Filled(40 * kMiB, 2);
   EXPECT_EQ(cuDevicePrimaryCtxReset(device_), CUDA_SUCCESS);

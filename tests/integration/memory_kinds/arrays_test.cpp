@@ -1,4 +1,5 @@
-// Arrays are the driver's: room is made for them, they count, and what leaves for them comes back.
+// The driver holds arrays. Spillway evicts memory for them, charges them, and restores what it
+// evicted.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -11,7 +12,7 @@ CUresult CreateFloats(CUarray* array, size_t width, size_t height) {
   return cuArrayCreate(array, &descriptor);
 }
 
-TEST_F(ArraysTest, BuffersLeaveForAnArrayAndComeBack) {
+TEST_F(ArraysTest, BuffersAreEvictedForAnArrayAndRestored) {
   Start();
   const auto buffers = FilledBuffers(7, 8 * kMiB);
   CUarray array = nullptr;
@@ -20,7 +21,7 @@ TEST_F(ArraysTest, BuffersLeaveForAnArrayAndComeBack) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-TEST_F(ArraysTest, ArrayKeepsItsTexelsBesideBuffersThatMove) {
+TEST_F(ArraysTest, ArrayKeepsItsTexelsWhileBuffersMove) {
   Start();
   CUarray array = nullptr;
   ASSERT_EQ(CreateFloats(&array, 1024, 4096), CUDA_SUCCESS);
@@ -34,7 +35,6 @@ TEST_F(ArraysTest, ArrayKeepsItsTexelsBesideBuffersThatMove) {
   copy.Height = 4096;
   ASSERT_EQ(cuMemcpy2D(&copy), CUDA_SUCCESS);
   const auto buffers = FilledBuffers(12, 8 * kMiB);
-  // From the array into a buffer that is away.
   CUDA_MEMCPY2D out{};
   out.srcMemoryType = CU_MEMORYTYPE_ARRAY;
   out.srcArray = array;
@@ -58,7 +58,7 @@ TEST_F(ArraysTest, ArrayBeyondTheBudgetIsOutOfMemory) {
   EXPECT_EQ(CreateFloats(&array, 1024, 1024), CUDA_SUCCESS);
 }
 
-TEST_F(ArraysTest, DestroyedArraysMakeRoomForOthers) {
+TEST_F(ArraysTest, DestroyedArraysReleaseTheirCharge) {
   Start();
   for (int i = 0; i < 10; ++i) {
     CUarray array = nullptr;
@@ -83,8 +83,8 @@ TEST_F(ArraysTest, FreeMemoryCountsArrays) {
   EXPECT_EQ(before - during, 16 * kMiB);
 }
 
-// What does not fit the budget is given, and left to the driver to keep on the host.
-TEST_F(ArraysTest, ManagedMemoryBeyondTheBudgetIsGiven) {
+// Memory beyond the budget is granted, and the driver keeps it on the host.
+TEST_F(ArraysTest, ManagedMemoryBeyondTheBudgetIsGranted) {
   Start();
   const auto buffers = FilledBuffers(6, 8 * kMiB);
   CUdeviceptr small = 0, large = 0;

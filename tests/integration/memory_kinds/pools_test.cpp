@@ -1,5 +1,5 @@
-// Pools under a budget: what they hold moves like anything else, what they say of themselves is
-// what the driver would.
+// Pools under a budget: their memory moves like any other, and their statistics are those that the
+// driver would report.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -30,7 +30,7 @@ class PoolsTest : public JobTest {
   }
 };
 
-TEST_F(PoolsTest, MemoryOfAPoolMovesAndItsFiguresStay) {
+TEST_F(PoolsTest, MemoryOfAPoolMovesAndItsStatisticsStay) {
   Start();
   const CUmemoryPool pool = Created(Properties());
   std::vector<CUdeviceptr> pieces;
@@ -53,7 +53,7 @@ TEST_F(PoolsTest, MemoryOutlivesItsPool) {
   const CUdeviceptr piece = From(pool, 8 * kMiB);
   ASSERT_EQ(cuMemsetD32(piece, 7, 2 << 20), CUDA_SUCCESS);
   ASSERT_EQ(cuMemPoolDestroy(pool), CUDA_SUCCESS);
-  // A new pool, which may well have the old one's handle.
+  // A new pool, which may reuse the old one's handle.
   const CUmemoryPool next = Created(Properties());
   EXPECT_EQ(Read(next, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
   FilledBuffers(12, 8 * kMiB);
@@ -78,7 +78,7 @@ TEST_F(PoolsTest, ReservedMemoryShrinksToTheThresholdAtAWait) {
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH), 32 * kMiB);
 }
 
-TEST_F(PoolsTest, CurrentPoolServesWhatNamesNone) {
+TEST_F(PoolsTest, CurrentPoolServesCallsWithoutAPool) {
   Start();
   const CUmemoryPool pool = Created(Properties());
   CUdeviceptr before = 0, after = 0;
@@ -93,12 +93,12 @@ TEST_F(PoolsTest, CurrentPoolServesWhatNamesNone) {
   ASSERT_EQ(cuPointerGetAttribute(&named, CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE, after),
             CUDA_SUCCESS);
   EXPECT_EQ(named, pool);
-  // A synchronous free takes it too.
+  // A synchronous free accepts pool memory too.
   EXPECT_EQ(cuMemFree(after), CUDA_SUCCESS);
   EXPECT_EQ(Read(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 0u);
 }
 
-TEST_F(PoolsTest, PoolWithAMaximumSizeIsTheDriversAndCounted) {
+TEST_F(PoolsTest, PoolWithAMaximumSizeIsDriverServedAndCharged) {
   Start();
   CUmemPoolProps properties = Properties();
   properties.maxSize = 1024 * kMiB;
@@ -114,9 +114,9 @@ TEST_F(PoolsTest, PoolWithAMaximumSizeIsTheDriversAndCounted) {
             CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A pool with a threshold keeps what is freed to it, on the device: that takes room until it is
+// A pool with a threshold keeps freed memory on the device; it stays charged until the pool is
 // trimmed.
-TEST_F(PoolsTest, FreedMemoryThatADriversPoolKeepsStillCounts) {
+TEST_F(PoolsTest, FreedMemoryThatADriverServedPoolKeepsStaysCharged) {
   Start();
   CUmemPoolProps properties = Properties();
   properties.maxSize = 1024 * kMiB;

@@ -1,5 +1,4 @@
-// A kernel reaches a tensor through 128 opaque bytes that name it: by value, in a struct, and in
-// device memory.
+// A kernel reaches a tensor through 128 opaque bytes: by value, in a struct, and in device memory.
 #include <cstring>
 
 #include "simulator/kernels/device/tensor_maps.h"
@@ -44,7 +43,7 @@ SPILLWAY_ONE_KERNEL(kLoadColumn, "load_column", LoadColumn, nullptr, 2, kByValue
 SPILLWAY_ONE_KERNEL(kLoadByPointer, "load_by_pointer", LoadByPointer, nullptr, 2, kByPointer);
 SPILLWAY_ONE_KERNEL(kLoadByStruct, "load_by_struct", LoadByStruct, nullptr, 2, kByStruct);
 
-// Tensors of floats, all away but the last ones, and their maps.
+// Tensors of floats with their maps; all but the last are evicted.
 class TensorMapsTest : public JobTest {
  protected:
   void SetUp() override {
@@ -86,7 +85,7 @@ class TensorMapsTest : public JobTest {
   CUdeviceptr out_ = 0;
 };
 
-TEST_F(TensorMapsTest, MapByValueBringsItsTensorBack) {
+TEST_F(TensorMapsTest, MapByValueRestoresItsTensor) {
   MakeTensors();
   for (int round = 0; round < 2; ++round) {
     for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -97,7 +96,7 @@ TEST_F(TensorMapsTest, MapByValueBringsItsTensorBack) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-TEST_F(TensorMapsTest, MapInAStructIsSeen) {
+TEST_F(TensorMapsTest, MapInAStructIsFound) {
   MakeTensors();
   for (size_t i = 0; i < tensors_.size(); ++i) {
     Scaled scaled{10.0f, MapOf(tensors_[i])};
@@ -105,7 +104,7 @@ TEST_F(TensorMapsTest, MapInAStructIsSeen) {
   }
 }
 
-TEST_F(TensorMapsTest, MapWithAnotherAddressNamesThatOne) {
+TEST_F(TensorMapsTest, MapWithAReplacedAddressNamesTheNewTensor) {
   MakeTensors();
   CUtensorMap map = MapOf(tensors_[5]);
   for (size_t i = 0; i < tensors_.size(); ++i) {
@@ -114,7 +113,7 @@ TEST_F(TensorMapsTest, MapWithAnotherAddressNamesThatOne) {
   }
 }
 
-TEST_F(TensorMapsTest, Im2colMapsAreSeenToo) {
+TEST_F(TensorMapsTest, Im2colMapsAreFoundToo) {
   MakeTensors();
   CUtensorMap map;
   const cuuint64_t sizes[] = {32, 64, 64, 1}, strides[] = {128, 8192, 524288};
@@ -129,7 +128,7 @@ TEST_F(TensorMapsTest, Im2colMapsAreSeenToo) {
   EXPECT_EQ(Run(&kLoadColumn, "load_column", &map), 1.0f);
 }
 
-// Parked memory would forgive a map that is not followed.
+// Without parking, because parked memory would hide a map that is not followed.
 TEST_F(TensorMapsTest, MapsInDeviceMemoryAreFollowed) {
   setenv("SPILLWAY_PARK", "off", 1);
   MakeTensors();

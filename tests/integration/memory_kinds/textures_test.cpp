@@ -1,5 +1,5 @@
-// A kernel reaches linear memory through a texture object's handle, which no scan of its parameters
-// can tell from a number.
+// A kernel reaches linear memory through a texture object's handle. A scan of parameters cannot
+// tell the handle from a number.
 #include "simulator/kernels/device/textures.h"
 #include "tests/regressions/job.h"
 
@@ -49,7 +49,7 @@ float ReadFloat(CUdeviceptr address) {
   return value;
 }
 
-TEST_F(TexturesTest, MemoryUnderATextureStaysUnderPressure) {
+TEST_F(TexturesTest, MemoryOfATextureStaysResidentUnderPressure) {
   Start();
   const CUfunction fetch = Kernel(&kFetch, "fetch_one");
   const CUdeviceptr texels = Filled(16 * kMiB, Bits(3.5f));
@@ -64,7 +64,7 @@ TEST_F(TexturesTest, MemoryUnderATextureStaysUnderPressure) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-TEST_F(TexturesTest, HandleInDeviceMemoryIsAsGood) {
+TEST_F(TexturesTest, HandleInDeviceMemoryWorks) {
   Start();
   const CUfunction fetch = Kernel(&kFetchBindless, "fetch_one_bindless");
   const CUdeviceptr texels = Filled(16 * kMiB, Bits(4.5f));
@@ -78,7 +78,7 @@ TEST_F(TexturesTest, HandleInDeviceMemoryIsAsGood) {
   EXPECT_EQ(ReadFloat(out), 4.5f);
 }
 
-TEST_F(TexturesTest, MemoryThatIsAwayComesBackForATexture) {
+TEST_F(TexturesTest, EvictedMemoryIsRestoredForATexture) {
   Start();
   const CUfunction fetch = Kernel(&kFetch, "fetch_one");
   const CUdeviceptr texels = Filled(16 * kMiB, Bits(5.5f));
@@ -91,7 +91,7 @@ TEST_F(TexturesTest, MemoryThatIsAwayComesBackForATexture) {
   EXPECT_EQ(ReadFloat(out), 5.5f);
 }
 
-TEST_F(TexturesTest, MemoryMayLeaveAgainWhenItsTexturesAreGone) {
+TEST_F(TexturesTest, MemoryIsEvictableOnceItsTexturesAreDestroyed) {
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   Start();
   const CUdeviceptr texels = Filled(48 * kMiB, Bits(1.0f));
@@ -107,8 +107,9 @@ TEST_F(TexturesTest, MemoryMayLeaveAgainWhenItsTexturesAreGone) {
   EXPECT_TRUE(IsAll(texels, 48 * kMiB, Bits(1.0f)));
 }
 
-// Frees may come before the objects' ends; the next allocation at the address is held by nobody.
-TEST_F(TexturesTest, FreedMemoryIsHeldNoMore) {
+// Memory may be freed before its texture objects end; no object holds the next allocation at that
+// address.
+TEST_F(TexturesTest, FreedMemoryIsNoLongerHeld) {
   Start();
   const CUdeviceptr texels = Filled(48 * kMiB, 1);
   const CUtexObject old_texture = TextureOver(texels, 16 * kMiB);

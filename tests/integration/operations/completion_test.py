@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The completions of bash, zsh and fish: every command and option that the help names, asked of the real shells.
+"""The completions of bash, zsh and fish: every command and option of the help, queried from the
+real shells.
 
-usage: completion_test.py --build BUILD [unittest arguments]
+    usage: completion_test.py --build BUILD [unittest arguments]
 """
 import argparse
 import os
@@ -22,7 +23,7 @@ _spillway
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 ASK_FISH = 'source $argv[1]; complete -C "$argv[2]"'
-# compinit is not run: what _arguments and _describe are told is what would be offered.
+# Runs without compinit: the arguments of _arguments and _describe are the completions.
 ASK_ZSH = """
 _arguments() { print -rl -- "$@"; state=$wanted; return 1 }
 _describe() { print -rl -- "${(@P)2}" }
@@ -31,7 +32,7 @@ source $1
 wanted=$2 words=("${@:3}") _spillway
 """
 
-# A terminal of its own, into which a line and a tab are typed; what would be run is shown in its place.
+# Types a line and a tab into a terminal of its own; shows the command instead of running it.
 TYPE_INTO_ZSH = """
 zmodload zsh/zpty
 zpty z zsh -f -i
@@ -55,7 +56,7 @@ def spillway(*arguments):
 
 
 def commands():
-    """As the command itself names them when it does not know one."""
+    """The commands that the error for an unknown command lists."""
     listed = re.search(r"why: there are (.*)", spillway("nonsense").stderr)[1]
     return re.split(r", | and ", listed.strip())
 
@@ -82,7 +83,7 @@ def script(shell):
 
 
 class ListTest(unittest.TestCase):
-    def test_help_is_read_as_it_is_written(self):
+    def test_help_is_parsed_correctly(self):
         self.assertIn("--no-framework-switches", options_in("run"))
         self.assertIn("--guaranteed", options_in("budget"))
         self.assertIn("--until", options_in("trace"))
@@ -118,7 +119,7 @@ class BashTest(Shell, unittest.TestCase):
     def test_script_is_clean(self):
         if not shutil.which("shellcheck"):
             self.skipTest("shellcheck is not installed")
-        # Word splitting is how compgen's answers become a list.
+        # Word splitting is intended: it turns compgen's answers into a list.
         checked = run("shellcheck", "-s", "bash", "-e", "SC2207", script("bash"))
         self.assertEqual(checked.stdout, "")
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Boards, rules and alerts on a real spillwayd that a real Prometheus scrapes: every expression has an answer.
+"""Dashboards, rules and alerts with a real spillwayd that a real Prometheus scrapes: every
+expression has data.
 
-usage: dashboards_test.py --build BUILD [unittest arguments]
+    usage: dashboards_test.py --build BUILD [unittest arguments]
 """
 import json
 import os
@@ -33,7 +34,7 @@ ANSWERS_WHEN_SOMETHING_HAPPENED = ("Agent starts",)
 
 
 class WaitingJob:
-    """Another process that asks for memory which is promised to somebody else."""
+    """Another process that requests memory already promised to others."""
 
     def __init__(self, path):
         ready, tell = os.pipe()
@@ -85,7 +86,7 @@ class Prometheus:
 
 
 class NodeWithJobsTest(agent_test.AgentFixture):
-    """One job that is admitted and follows its plan, one that waits."""
+    """One admitted job that follows its plan, and one that waits."""
 
     def setUp(self):
         super().setUp()
@@ -126,7 +127,8 @@ class NodeWithJobsTest(agent_test.AgentFixture):
                           lambda text: 'phase="waiting"} 1' in text and "step_seconds_count" in text)
 
     def until(self, look, is_it):
-        """What `look` gives once it is what is waited for, or at the end of the patience. The job goes on meanwhile."""
+        """Polls `look` until `is_it` holds or the patience ends, and returns its last result. The
+        job continues meanwhile."""
         deadline = time.monotonic() + PATIENCE_S
         while True:
             try:
@@ -147,7 +149,7 @@ class NamesTest(NodeWithJobsTest):
         self.assertEqual(offences, [])
         self.assertGreater(count, 40)
 
-    def test_a_metric_or_label_that_nobody_exports_is_an_offence(self):
+    def test_an_unexported_metric_or_label_is_an_offence(self):
         metrics = {**dashboards.exported(self.metrics_with_jobs()), "up": set()}
         for wrong, offence in (("sum(spillway_gpus)", "no agent exports spillway_gpus"),
                                ('spillway_jobs{fase="waiting"}', "spillway_jobs has no label fase"),
@@ -182,9 +184,9 @@ class PrometheusTest(NodeWithJobsTest):
             expression = expression.replace(variable, value)
         return expression
 
-    def test_alerts_are_silent_until_something_is_wrong(self):
+    def test_alerts_are_silent_without_a_problem(self):
         self.until(lambda: self.prometheus.query("instance:spillway_jobs_waiting:sum"), bool)
-        # One does wait, and one keeps memory that is ordinary.
+        # One job does wait, and one uses ordinary memory.
         self.assertLessEqual(self.prometheus.alerts(), {"SpillwayJobWaitsLong", "SpillwayOrdinaryMemoryUsed",
                                                         "SpillwayPrefetchesLate"})
 

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The systemd units and the sample configuration, held against systemd's own tools and what spillwayd does.
+"""The systemd units and the sample configuration, checked by systemd's own tools and by
+spillwayd.
 
-usage: deploy_test.py --build BUILD [unittest arguments]
+    usage: deploy_test.py --build BUILD [unittest arguments]
 """
 import pathlib
 import re
@@ -28,18 +29,18 @@ class ConfigurationTest(agent_test.AgentFixture):
         return subprocess.run([agent_test.BUILD / "bin/spillway", "config", "check", "--config", path],
                               capture_output=True, text=True)
 
-    def test_sample_is_right(self):
+    def test_sample_is_valid(self):
         checked = self.check(UNITS / "spillway.toml")
         self.assertEqual((checked.returncode, checked.stdout), (0, f"{UNITS}/spillway.toml: ok\n"))
 
-    def test_a_mistyped_sample_would_not_be(self):
+    def test_a_mistyped_sample_is_invalid(self):
         wrong = self.folder / "wrong.toml"
         wrong.write_text((UNITS / "spillway.toml").read_text().replace("weight = 1", "wieght = 1"))
         checked = self.check(wrong)
         self.assertEqual(checked.returncode, 1)
         self.assertIn("there is no setting 'wieght'; do you mean 'weight'?", checked.stderr)
 
-    def test_units_are_where_the_configuration_says(self):
+    def test_units_and_configuration_agree_on_paths(self):
         shown = subprocess.run([agent_test.BUILD / "bin/spillwayd", "--show", "--config", UNITS / "spillway.toml"],
                                capture_output=True, text=True).stdout
         self.assertIn(f'socket = "{setting("spillwayd.socket", "ListenSequentialPacket")[0]}"', shown)
@@ -51,15 +52,15 @@ class UnitsTest(agent_test.AgentFixture):
     def analyze(self, *arguments):
         return subprocess.run(["systemd-analyze", *arguments], capture_output=True, text=True)
 
-    def test_systemd_has_nothing_to_say(self):
+    def test_systemd_verifies_the_units(self):
         for name in ("spillwayd.service", "spillwayd.socket"):
             text = (UNITS / name).read_text().replace("/usr/bin/", f"{agent_test.BUILD}/bin/")
-            # The pages are not installed here.
+            # The manual pages are not installed here.
             (self.folder / name).write_text(re.sub(r"(?m)^Documentation=.*\n", "", text))
         checked = self.analyze("verify", str(self.folder / "spillwayd.service"), str(self.folder / "spillwayd.socket"))
         self.assertEqual((checked.returncode, checked.stderr), (0, ""))
 
-    def test_little_is_exposed(self):
+    def test_exposure_is_low(self):
         checked = self.analyze("security", "--offline=true", f"--threshold={MOST_EXPOSED}", str(UNITS / "spillwayd.service"))
         self.assertEqual(checked.returncode, 0, checked.stdout[-300:])
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""The manual pages say of each option and setting what the commands say, no more and no less.
+"""The manual pages describe exactly the options and settings of the commands.
 
-usage: manual_test.py --build BUILD [unittest arguments]
+    usage: manual_test.py --build BUILD [unittest arguments]
 """
 import argparse
 import pathlib
@@ -13,7 +13,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PAGES = ROOT / "docs/man"
-TERMS = {"job", "uid", "uuid", "memory", "name", "uids"}  # of lists, which no `--show` of the defaults has
+TERMS = {"job", "uid", "uuid", "memory", "name", "uids"}  # in lists, which `--show` of the defaults does not print
 BUILD = None
 
 
@@ -26,7 +26,7 @@ def page(name):
 
 
 def options_of_page(name):
-    """What is described, and not only mentioned."""
+    """Terms that are described, not only mentioned."""
     described = re.findall(r"(?m)^\.It (.*)$", page(name))
     return {option for line in described for option in re.findall(r"Fl Fl ([a-z][a-z-]*)", line)}
 
@@ -72,7 +72,7 @@ class PagesTest(unittest.TestCase):
         self.assertEqual(set(re.findall(r"(?m)^\.It Ic (\w+)$", page("spillway.toml.5"))) - TERMS, terms)
 
     @unittest.skipUnless(shutil.which("mandoc"), "mandoc is not installed")
-    def test_mandoc_has_nothing_to_say(self):
+    def test_mandoc_finds_nothing_wrong(self):
         for path in sorted(PAGES.glob("*.[158]")):
             checked = subprocess.run(["mandoc", "-Tlint", "-W", "warning", path], capture_output=True, text=True)
             self.assertEqual(checked.stdout, "")

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""What a real spillwayd exports is what docs/metrics.md says: names, types and labels, both ways; and promtool finds nothing wrong.
+"""A real spillwayd exports exactly the names, types and labels of docs/metrics.md, and promtool
+finds nothing wrong.
 
-usage: metrics_test.py --build BUILD [unittest arguments]
+    usage: metrics_test.py --build BUILD [unittest arguments]
 """
 import pathlib
 import re
@@ -18,17 +19,17 @@ import agent_test  # noqa: E402
 from agent_test import ACCOUNT, ADMISSION, ASK_SLABS, GIB, HELD_SLABS, STEP_TIMES, USAGE, Session  # noqa: E402
 
 SAMPLE_NAME = re.compile(r"([a-zA-Z_:]\w*)(?:\{(.*)\})? ")
-NVML = "spillway_gpu_memory_used_bytes"  # needs its word
+NVML = "spillway_gpu_memory_used_bytes"  # needs NVML
 
 
 def documented():
-    """Family -> (type, labels)."""
+    """Metric family -> (type, labels)."""
     rows = re.findall(r"(?m)^\| `(\w+)` \| (\w+) \|([^|]*)\|", (ROOT / "docs/metrics.md").read_text())
     return {name: (kind, sorted(re.findall(r"\w+", labels))) for name, kind, labels in rows}
 
 
 def scraped(text):
-    """The same of a scrape; a histogram's own series and labels are its family's."""
+    """The same from a scrape; a histogram's own series and labels count as its family's."""
     kinds = dict(re.findall(r"(?m)^# TYPE (\S+) (\S+)$", text))
     found = {name: (kind, set()) for name, kind in kinds.items()}
     for line in text.splitlines():
@@ -58,7 +59,7 @@ class MetricsTest(agent_test.AgentFixture):
         self.session.register(12 * GIB)
         self.session.next(ADMISSION)
         self.session.grant()
-        self.session.say(ASK_SLABS, struct.pack("<Iq", 0, 1))  # so that there is one
+        self.session.say(ASK_SLABS, struct.pack("<Iq", 0, 1))  # so that a series exists
         self.spillway("status")
         self.session.say(USAGE, struct.pack("<IBB10q", 0, 1, 2, 14 * GIB, 12 * GIB, 0, GIB, 3, 7, 11, 1, 1, 0))
         self.session.say(ACCOUNT, struct.pack("<I20q", 0, 5 * GIB, 1, 2, 3, 4, *range(10**9, 8 * 10**9, 10**9), 21, 22, 23,
@@ -68,13 +69,13 @@ class MetricsTest(agent_test.AgentFixture):
     def scrape(self):
         return agent_test.wait_for(lambda: self.get("/metrics")[1], lambda text: 'cause="planned"} 3\n' in text and "pool_used" in text)
 
-    def test_every_family_is_documented_and_every_documented_one_is_there(self):
+    def test_documented_and_exported_families_are_equal(self):
         self.assertGreater(len(self.expected), 60)
         found = scraped(self.scrape())
         self.assertEqual({name: found.get(name) for name in self.expected}, self.expected)
         self.assertEqual(set(found) - set(self.expected), set())
 
-    def test_what_a_job_says_is_what_is_exported(self):
+    def test_a_jobs_reports_are_exported(self):
         text = self.scrape()
 
         for line in ('spillway_job_memory_ordinary_bytes{%s} 5368709120', 'spillway_host_memory_ordinary_bytes 5368709120',

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Alerts and recording rules, checked and tested by promtool; each alert has its heading in docs/operations.md."""
+"""Alerts and recording rules, checked and tested by promtool; each alert has a heading in
+docs/operations.md."""
 import json
 import pathlib
 import re
@@ -13,7 +14,8 @@ FOLDER = ROOT / "dashboards/prometheus"
 NODE = 'job="spillway", instance="n1"'
 JOB = NODE + ', job_id="slurm-7", gpu="0", uuid="GPU-1"'
 SCRAPES_PER_MINUTE = 4
-# Of each alert about what lasts: after how many minutes it may fire, and what is wrong all the time: a value, or "+" and a rise a minute.
+# For each alert about a lasting state: the minutes after which it may fire, and the state: a value,
+# or "+" and a rise per minute.
 LASTING = {
     "SpillwayAgentDown": (2, {f"up{{{NODE}}}": "0"}),
     "SpillwayConfigReloadFailed": (5, {f"spillway_config_last_reload_successful{{{NODE}}}": "0"}),
@@ -26,7 +28,7 @@ LASTING = {
     "SpillwayPlanningQueueLong": (10, {f'spillway_plan_requests{{{NODE}, state="waiting"}}': "3"}),
     "SpillwayPlanningFails": (15, {f'spillway_plan_requests_total{{{NODE}, result="{result}"}}': "+60" for result in ("failed", "made")}),
 }
-# Of the others what happened before Prometheus looked for the first time, and not since.
+# For the other alerts: events from before Prometheus's first scrape, not repeated since.
 EVENTS = {
     "SpillwayAgentRestarts": {f"process_start_time_seconds{{{NODE}}}": "1700000000"},
     "SpillwayJobRefusedMemory": {f"spillway_job_allocation_failures_total{{{JOB}}}": "5"},
@@ -35,14 +37,14 @@ EVENTS = {
 
 
 def scrapes(value, minutes, fails):
-    """What Prometheus has of a series; `fails(i)`: the scrape i failed."""
+    """The samples that Prometheus has of a series; `fails(i)`: scrape i failed."""
     step = float(value[1:]) / SCRAPES_PER_MINUTE if value[0] == "+" else 0
     begin = 0 if value[0] == "+" else float(value)
     return " ".join("stale" if fails(i) else str(begin + i * step) for i in range(minutes * SCRAPES_PER_MINUTE))
 
 
 def firing(series, minutes, alert, expected, fails=lambda i: False):
-    """One of promtool's tests: which of the minutes find the alert firing."""
+    """One of promtool's tests: the minutes at which the alert fires."""
     return {"interval": "15s",
             "input_series": [{"series": name, "values": scrapes(value, minutes + 5, fails)} for name, value in series.items()],
             "promql_expr_test": [{"expr": f'count(ALERTS{{alertname="{alert}", alertstate="firing"}})', "eval_time": f"{at}m",
@@ -58,7 +60,7 @@ class RunbookTest(unittest.TestCase):
         self.assertEqual([alert.lower() for alert in alerts], runbooks)
         self.assertEqual(set(runbooks) - headings, set())
 
-    def test_each_alert_is_seen_to_fire(self):
+    def test_each_alert_has_a_test_that_fires_it(self):
         tests = (FOLDER / "tests/alerts_test.yml").read_text()
         for name in re.findall(r"- alert: (\w+)", (FOLDER / "alerts.yml").read_text()):
             self.assertIn(f"alertname: {name}\n        exp_alerts:\n", tests)
@@ -71,13 +73,13 @@ class PromtoolTest(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return done.stdout
 
-    def test_rules_are_rules(self):
+    def test_rules_are_valid(self):
         self.assertIn("13 rules found", self.promtool("check", "rules", "--lint-fatal", "recording.yml", "alerts.yml"))
 
-    def test_sample_configuration_is_one(self):
+    def test_sample_configuration_is_valid(self):
         self.promtool("check", "config", "scrape.yml")
 
-    def test_alerts_fire_when_they_should_and_say_what_they_should(self):
+    def test_alerts_fire_at_the_right_time_with_the_right_text(self):
         self.promtool("test", "rules", "tests/alerts_test.yml")
 
     def hold(self, tests):
@@ -87,24 +89,25 @@ class PromtoolTest(unittest.TestCase):
             file.flush()
             self.promtool("test", "rules", file.name)
 
-    def test_each_alert_is_tried_on_young_series(self):
+    def test_each_alert_is_tested_on_young_series(self):
         alerts = re.findall(r"- alert: (\w+)", (FOLDER / "alerts.yml").read_text())
         self.assertEqual(set(alerts), {*LASTING, *EVENTS})
 
-    # Two fired within 30 s of a fresh Prometheus: their half hour was the half minute that there was.
+    # Regression: two alerts fired within 30 s of a fresh Prometheus: their half hour was the half
+    # minute of existing data.
     def test_none_fires_in_a_fresh_prometheus_before_its_time_has_passed(self):
         self.hold([firing(series, minutes + 8, name, {1: False, minutes - 1: False, minutes + 8: True})
                    for name, (minutes, series) in LASTING.items()])
 
-    def test_what_happened_before_prometheus_came_does_not_fire(self):
+    def test_events_before_the_first_scrape_do_not_fire(self):
         self.hold([firing(series, 40, name, dict.fromkeys((1, 5, 20, 40), False)) for name, series in EVENTS.items()])
 
-    # One failed scrape in ten minutes had begun the waiting anew, for ever.
-    def test_failed_scrapes_do_not_begin_the_time_anew(self):
+    # Regression: one failed scrape in ten minutes restarted the alert's waiting time, for ever.
+    def test_failed_scrapes_do_not_restart_the_waiting_time(self):
         self.hold([firing(series, minutes + 12, name, {minutes - 1: False, minutes + 12: True}, lambda i: i % 10 in (8, 9))
-                   for name, (minutes, series) in LASTING.items() if name != "SpillwayAgentDown"])  # a failed scrape is what it is about
+                   for name, (minutes, series) in LASTING.items() if name != "SpillwayAgentDown"])  # that alert is about failed scrapes
 
-    def test_all_end_with_their_series(self):
+    def test_all_alerts_end_with_their_series(self):
         for name, (minutes, series) in LASTING.items():
             over = firing(series, minutes + 8, name, {minutes + 8: True, minutes + 40: False})
             self.hold([over])

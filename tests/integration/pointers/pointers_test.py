@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""The workload `pointers` under budgets: the same lines as bare, whatever its kernels follow.
+"""The workload `pointers` under budgets prints the same lines as bare, whatever its kernels
+follow.
 
-usage: pointers_test.py BUILD_DIR [unittest's options]
+    usage: pointers_test.py BUILD_DIR [unittest's options]
 """
 
 import functools
@@ -17,8 +18,9 @@ import simulated_gpu  # noqa: E402
 MIB = 1 << 20
 BUILD = pathlib.Path()
 QUIET_S = 60
-BROKEN_QUIET_S = 8  # a broken build may follow pointers without end; as it should be, a run takes two seconds
-# Addresses that copies put into memory, and those that they do not: written by kernels, or read where the host has them.
+BROKEN_QUIET_S = 8  # a broken build may follow pointers without end; a correct run takes two seconds
+# Scenes with addresses that copies put into memory, and scenes with hidden ones: written by
+# kernels, or read from host memory.
 COPIED = ["uploaded", "copied", "global", "constant"]
 HIDDEN = ["written", "list", "globallist", "tree", "host", "late"]
 ALL = [*COPIED, *HIDDEN, "rewritten", "batched"]
@@ -33,7 +35,8 @@ def bare(*options):
 
 class PointersTest(unittest.TestCase):
     def under(self, budget_bytes, *options, library="spillway", quiet_s=QUIET_S, **settings):
-        """A run under Spillway and its report. Settings are environment variables, less their first word."""
+        """A run under Spillway and its report. Settings are environment variables without their
+        first word."""
         with tempfile.TemporaryDirectory(prefix="spillway-pointers-") as folder:
             report = pathlib.Path(folder) / "report.json"
             environment = simulated_gpu.environment(BUILD, BUILD / f"lib/lib{library}.so", budget_bytes)
@@ -71,7 +74,7 @@ class SameBytesTest(PointersTest):
             with self.subTest(scene=scene):
                 self.same(36 * MIB, f"--scenes={scene}", "--steps=40")
 
-    def test_what_copies_put_into_memory_is_followed_without_parking(self):
+    def test_copied_pointers_are_followed_without_parking(self):
         for scene in (*COPIED, "rewritten"):
             with self.subTest(scene=scene):
                 report = self.same(36 * MIB, f"--scenes={scene}", "--steps=8", PARK="off")
@@ -80,9 +83,9 @@ class SameBytesTest(PointersTest):
 
 
 class StandingTest(PointersTest):
-    """What the report says of a job, at a budget of which launches reach less than half."""
+    """What the report says of a job whose launches reach less than half of the budget."""
 
-    def test_job_whose_pointers_copies_explain_is_proven_and_moves_memory_while_kernels_run(self):
+    def test_job_with_copied_pointers_only_is_proven_and_moves_memory_while_kernels_run(self):
         for scene in COPIED:
             with self.subTest(scene=scene):
                 report = self.same(36 * MIB, f"--scenes={scene}", "--steps=40")
@@ -98,19 +101,19 @@ class StandingTest(PointersTest):
                 self.assertEqual(report["unsafe_because"], "memory holds addresses that no copy put there")
                 self.assertGreater(report["parked_peak_bytes"], 0)
 
-    def test_reach_beyond_half_of_the_budget_parks(self):
+    def test_job_that_reaches_more_than_half_of_the_budget_parks(self):
         report = self.same(20 * MIB, "--scenes=global", "--steps=40")
         self.assertEqual(report["pointers"], "unsafe")
         self.assertIn("more than half", report["unsafe_because"])
 
-    def test_parking_by_choice(self):
+    def test_forced_parking(self):
         report = self.same(24 * MIB, "--scenes=uploaded", "--steps=10", PARK="host")
         self.assertEqual(report["pointers"], "unsafe")
         self.assertEqual(report["unsafe_because"], "")
         self.assertGreaterEqual(report["idle_waits"], report["evictions"] // 2)
         self.assertEqual(report["full_scans"], 0)
 
-    def test_job_below_its_budget_neither_waits_nor_looks(self):
+    def test_job_below_its_budget_neither_waits_nor_scans(self):
         report = self.same(1024 * MIB, "--scenes=list,uploaded")
         self.assertEqual((report["idle_waits"], report["full_scans"], report["parked_peak_bytes"]), (0, 0, 0))
 
@@ -118,12 +121,12 @@ class StandingTest(PointersTest):
 class WithoutParkingTest(PointersTest):
     """A driver that cannot map host memory at device addresses."""
 
-    def test_explained_pointers_are_followed(self):
+    def test_copied_pointers_are_followed(self):
         report = self.same(36 * MIB, "--scenes=uploaded,copied", "--steps=20", SIM_HOST_NUMA="0")
         self.assertGreater(report["evictions"], 0)
         self.assertEqual(report["parked_peak_bytes"], 0)
 
-    def test_unsafe_job_evicts_nothing_and_says_so(self):
+    def test_unsafe_job_evicts_nothing_and_reports_it(self):
         run, report = self.under(24 * MIB, "--scenes=list", SIM_HOST_NUMA="0", SUMMARY="1")
         self.assertEqual(run.exit_code, 1)
         self.assertIn("cudaMalloc(&address_, size_bytes) failed: out of memory", run.errors)
@@ -132,16 +135,16 @@ class WithoutParkingTest(PointersTest):
         self.assertEqual(report["evictions"], 0)
         self.assertEqual(run.statistics["illegal_accesses"], 0)
 
-    def test_parking_by_choice_evicts_nothing(self):
+    def test_forced_parking_evicts_nothing(self):
         run, report = self.under(24 * MIB, "--scenes=uploaded", SIM_HOST_NUMA="0", PARK="host")
         self.assertIn("out of memory", run.errors)
         self.assertEqual(report["pointers"], "not evicted")
 
 
 class PlantedFaultTest(PointersTest):
-    """Each rule is left out once; the scene that rests on it must show that."""
+    """Leaves each ordering rule out once; the scene that depends on it must fail."""
 
-    def test_faults_are_found(self):
+    def test_missing_rules_are_detected(self):
         for rule, scene, park in (("kPayloadsAreScanned", "uploaded", "off"), ("kCopiesBringAddresses", "copied", "off"),
                                   ("kEvictedMemoryIsParked", "written", "host"), ("kNewKernelsAreNoted", "late", "auto")):
             with self.subTest(rule=rule):
@@ -151,16 +154,17 @@ class PlantedFaultTest(PointersTest):
                                     BREAK_RULE=rule)
                 self.assertFalse(run.exit_code == 0 and run.output == bare(*options).output, "the fault was not noticed")
 
-    def test_faults_with_hidden_pointers_are_found(self):
-        for rule, test in (("kVariablesAreFound", "DeviceVariableSetByAKernelWhileTheBufferIsAway"),
-                           ("kHostMemoryIsRead", "PinnedTableWrittenByTheHostWhileTheBufferIsAway"),
-                           ("kHostCopiesAreVerified", "AddressThatAKernelKeepsInAFormOfItsOwn")):
+    def test_missing_rules_for_hidden_pointers_are_detected(self):
+        for rule, test in (("kVariablesAreFound", "DeviceVariableSetByAKernelWhileTheBufferIsEvicted"),
+                           ("kHostMemoryIsRead", "PinnedTableWrittenByTheHostWhileTheBufferIsEvicted"),
+                           ("kHostCopiesAreVerified", "AddressThatAKernelStoresEncoded")):
             with self.subTest(rule=rule):
                 self.assertTrue(self.passes(test, ""))
                 self.assertFalse(self.passes(test, rule), "the fault was not noticed")
 
     def passes(self, test, rule):
-        """A regression test under the library that lacks the rule. After a fault its every call fails: the first ends it."""
+        """Runs a regression test under the library that lacks the rule. After a fault every call
+        fails, and the first failure ends it."""
         environment = simulated_gpu.environment(BUILD, BUILD / "lib/libspillway_breakable.so")
         environment["SPILLWAY_BREAK_RULE"] = rule
         program = BUILD / "tests-bin/regression_hidden_pointers_test"

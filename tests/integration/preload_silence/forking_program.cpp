@@ -1,5 +1,5 @@
-// Forks before or after (first argument) it has initialised CUDA; parent and child both report what
-// they are answered.
+// Forks before or after (first argument) it has initialised CUDA. Parent and child print the
+// answers that they get.
 #include <cuda.h>
 #include <dlfcn.h>
 #include <sys/wait.h>

@@ -32,7 +32,7 @@ Environment Preloaded() {
 
 class ProgramWithoutCuda : public ::testing::TestWithParam<Command> {};
 
-TEST_P(ProgramWithoutCuda, DoesNotNoticeThePreload) {
+TEST_P(ProgramWithoutCuda, IsUnaffectedByThePreload) {
   const Environment preloaded = Preloaded();
   std::filesystem::remove(preloaded.at("SPILLWAY_REPORT"));
   EXPECT_EQ(RunProgram(GetParam(), preloaded), RunProgram(GetParam(), Bare()));
@@ -62,12 +62,12 @@ TEST(PreloadSilenceTest, NothingIsOpenedStartedOrCaughtWithoutCuda) {
   EXPECT_THAT(preloaded.standard_output, HasSubstr("False\n"));
 }
 
-TEST(PreloadSilenceTest, AForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
-  // Given a parent that has initialised CUDA under a budget of 1 GiB, and the same program bare
+TEST(PreloadSilenceTest, ForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
+  // Given a parent that has initialised CUDA under a budget of 1 GiB, and the same program without
+  // Spillway
   const Ended bare = RunProgram({SILENCE_FORKING_PROGRAM, "after"}, Bare());
   const Ended preloaded = RunProgram({SILENCE_FORKING_PROGRAM, "after"}, Preloaded());
 
-  // Then the child's line is the bare child's line
   const auto child_line = [](const Ended& ended) {
     return ended.standard_output.substr(ended.standard_output.find("child "));
   };
@@ -76,7 +76,7 @@ TEST(PreloadSilenceTest, AForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
   EXPECT_EQ(child_line(preloaded), child_line(bare));
 }
 
-TEST(PreloadSilenceTest, AChildForkedBeforeCudaWasInitialisedIsAProcessLikeAnyOther) {
+TEST(PreloadSilenceTest, ChildForkedBeforeCudaIsInitialisedIsServedNormally) {
   const Ended preloaded = RunProgram({SILENCE_FORKING_PROGRAM, "before"}, Preloaded());
   EXPECT_THAT(preloaded.standard_output,
               HasSubstr("child cuInit=0 cuDeviceGetCount=0 devices=1 cuDeviceTotalMem=0"));

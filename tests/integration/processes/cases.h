@@ -1,6 +1,6 @@
-// Lives of processes that use CUDA, by name. Each prints the same with and without Spillway.
+// Process lives that use CUDA, by name. Each prints the same with and without Spillway.
 //
-// Run by main.cpp, one per process, on its main thread; what a case returns becomes the exit code.
+// main.cpp runs one per process, on its main thread; a case's result becomes the exit code.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@ namespace spillway::processes {
 
 struct Case {
   const char* name;
-  int (*run)(const std::string& self);  // the path of this program
+  int (*run)(const std::string& self);  // receives the path of this program
 };
 
 std::vector<Case> ForkCases();

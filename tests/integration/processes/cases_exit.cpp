@@ -1,5 +1,5 @@
-// Ends of processes: by every way there is, with work under way, and CUDA calls from code that runs
-// at exit.
+// Ends of processes in every form, with work in flight, and with CUDA calls from code that runs at
+// exit.
 #include <signal.h>
 #include <unistd.h>
 
@@ -12,7 +12,7 @@
 namespace spillway::processes {
 namespace {
 
-// Enqueues without end on threads of their own, which nobody joins.
+// Enqueues without end on threads that are never joined.
 void StartEndlessWork(int threads) {
   static std::atomic<int> busy = 0;
   const CUcontext context = Begin();
@@ -71,7 +71,7 @@ int Terminated(const std::string&) {
   return 0;
 }
 
-// Exits from another thread than the main one, which waits for the device meanwhile.
+// Exits from a second thread, while the main thread waits for the device.
 int ExitFromThread(const std::string&) {
   const CUcontext context = Begin();
   Work work;
@@ -86,9 +86,9 @@ int ExitFromThread(const std::string&) {
   }
 }
 
-// CUDA calls from handlers and destructors that run while the process exits. `answers` says whether
-// they did what they do at any other time; once the driver says that it is shutting down
-// (CUDA_ERROR_DEINITIALIZED), that goes through.
+// CUDA calls from handlers and destructors that run during exit. `answers` tells whether they
+// worked as usual. Once the driver shuts down (CUDA_ERROR_DEINITIALIZED), that error passes
+// through.
 CUdeviceptr left_over = 0;
 
 void CallAtExit(const char* who) {
@@ -139,7 +139,7 @@ int HandlerAfterFirstCall(const std::string&) {
   return 0;
 }
 
-// The program's first CUDA call of all comes when it exits.
+// The program's very first CUDA call happens at exit.
 int FirstCallAtExit(const std::string&) {
   std::atexit([] {
     Begin();

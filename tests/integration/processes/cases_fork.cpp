@@ -1,4 +1,4 @@
-// Forks before, after and in the midst of CUDA use, and everything else that starts a process.
+// Forks before, after and during CUDA use, and all other ways to start a process.
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,7 +27,7 @@ int Fail(const char* what) {
   return 1;
 }
 
-// Runs `body` in a forked child and tells how that ended.
+// Runs `body` in a forked child; returns how it ended.
 int StatusOf(const std::function<void()>& body) {
   std::fflush(stdout);
   const pid_t child = fork();
@@ -41,7 +41,7 @@ int StatusOf(const std::function<void()>& body) {
   return status;
 }
 
-// What a process that inherited CUDA is told, call by call.
+// Prints the answers to each call of a process that inherited CUDA.
 void PrintAnswers(CUdeviceptr inherited) {
   CUcontext context = nullptr;
   CUdeviceptr address = inherited;
@@ -83,7 +83,7 @@ int ForkAfter(const std::string&) {
   return 0;
 }
 
-// A child of a child, where only the oldest has used CUDA.
+// A child of a child, where only the first process has used CUDA.
 int ForkInChild(const std::string&) {
   Begin();
   Work work;
@@ -97,7 +97,7 @@ int ForkInChild(const std::string&) {
   return 0;
 }
 
-// The processes in between have not used CUDA: each level is a process like any other.
+// The intermediate processes have not used CUDA, so each level is served normally.
 int ForkChainBefore(const std::string&) {
   const int status = StatusOf([] {
     const int inner = StatusOf(Compute);
@@ -154,8 +154,8 @@ int PosixSpawn(const std::string& self) {
   return 0;
 }
 
-// As a server of workers does: the parent loads everything and uses no CUDA, each worker is the
-// first that does.
+// Like a server of workers: the parent loads everything without using CUDA, and each worker
+// initialises it.
 int PreFork(const std::string&) {
   constexpr int kWorkers = 4;
   pid_t workers[kWorkers];
@@ -175,7 +175,7 @@ int PreFork(const std::string&) {
   return 0;
 }
 
-// Threads hold whatever locks there are, again and again, while hundreds of children are forked.
+// Threads take every lock again and again while hundreds of children are forked.
 int ForkStorm(const std::string&) {
   constexpr int kThreads = 3, kChildren = 300;
   const CUcontext context = Begin();
@@ -207,9 +207,9 @@ int ForkStorm(const std::string&) {
   return 0;
 }
 
-// The library learns the program's iterations and plans for them on a thread of its own. Whatever
-// that holds at a fork, a child that leaves at once, one that exits, one that allocates and one
-// that becomes another program come to their end.
+// The library learns and plans on a thread of its own. Whatever locks it holds at a fork, every
+// kind of child must end: one that leaves at once, one that exits, one that allocates, and one that
+// becomes another program.
 int ForkWhilePlanning(const std::string&) {
   constexpr int kRounds = 24, kChildrenPerRound = 6;
   Begin();

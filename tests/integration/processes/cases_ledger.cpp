@@ -1,5 +1,4 @@
-// A long random walk through every way to take and give back device memory: what is counted never
-// goes wrong.
+// A long random walk through every way to allocate and free device memory: the accounts stay exact.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -16,7 +15,7 @@ constexpr int kSteps = 100'000;
 constexpr int kPlaces = 48;
 constexpr std::size_t kGranule = 2 * kMiB;
 
-// One allocation and the way it must be given back.
+// One allocation and the call that must free it.
 struct Place {
   enum Kind { kEmpty, kPlain, kAsync, kPool, kMapped } kind = kEmpty;
   CUdeviceptr address = 0;
@@ -41,7 +40,7 @@ class Walk {
     Give(place);
     if (random_() % 3 == 0) Take(place);  // as realloc does
   }
-  // More is never free than there is, and what the program holds is not free.
+  // Free memory never exceeds the total, and held memory is not free.
   void CheckAnswers() const {
     std::size_t free_bytes = 0, total_bytes = 0;
     MUST(cuMemGetInfo(&free_bytes, &total_bytes));
@@ -111,7 +110,7 @@ class Walk {
     place.kind = Place::kEmpty;
   }
 
-  // A handle for other processes; whether there can be one is the driver's to say.
+  // A handle for other processes; the driver decides whether there can be one.
   static void ShareOnce(const Place& place) {
     CUipcMemHandle handle;
     if (place.kind == Place::kPlain) cuIpcGetMemHandle(&handle, place.address);
@@ -132,7 +131,7 @@ std::size_t FreeBytes() {
 int LedgerWalk(const std::string&) {
   Begin();
   CUdeviceptr first = 0;
-  MUST(cuMemAlloc(&first, kGranule));  // so that all is set up
+  MUST(cuMemAlloc(&first, kGranule));  // so that everything is set up
   MUST(cuMemFree(first));
   const std::size_t free_before_bytes = FreeBytes();
   Walk walk(1);
@@ -146,7 +145,7 @@ int LedgerWalk(const std::string&) {
   return 0;
 }
 
-// Processes killed in the midst of it leave the others' accounts alone.
+// Processes killed in the middle leave the accounts of others intact.
 int LedgerWalkKilled(const std::string&) {
   pid_t walkers[4];
   for (pid_t& walker : walkers) {

@@ -1,5 +1,5 @@
-// What a process has besides CUDA and must keep as it is: signals, exceptions, its environment,
-// libraries that come and go.
+// What a process has besides CUDA and must keep: signals, exceptions, its environment, libraries
+// that are loaded and unloaded.
 #include <dlfcn.h>
 #include <errno.h>
 #include <signal.h>
@@ -48,7 +48,7 @@ int SignalStorm(const std::string&) {
   return 0;
 }
 
-// An interrupted system call of the program's is still its own business.
+// An interrupted system call of the program still returns EINTR to the program.
 int InterruptedCalls(const std::string&) {
   struct sigaction action = {};
   action.sa_handler = Tick;
@@ -95,7 +95,7 @@ int Throw(int depth) {
   return Throw(depth - 1) + 1;
 }
 
-// So many exceptions, each through some frames.
+// Throws many exceptions, each through some frames.
 void ThrowOften() {
   constexpr int kThrows = 2000;
   for (int i = 0; i < kThrows; ++i) {
@@ -122,7 +122,7 @@ int Exceptions(const std::string&) {
   return 0;
 }
 
-// A library that owns kernels is unloaded and loaded again, its kernels' layouts with it.
+// A library with kernels is unloaded and loaded again, with other parameter layouts.
 int Dlclose(const std::string& self) {
   Begin();
   Work work;
@@ -144,7 +144,7 @@ int Dlclose(const std::string& self) {
   return 0;
 }
 
-// Its own settings are not for a process to edit once it has been started.
+// A process cannot change its own settings after its start.
 int EditedEnvironment(const std::string&) {
   setenv("SPILLWAY_BUDGET", "1099511627776", 1);
   unsetenv("SPILLWAY_REPORT");
@@ -158,7 +158,7 @@ int EditedEnvironment(const std::string&) {
   return 0;
 }
 
-// A child gets an edited environment, as far as it still loads the library.
+// A child gets the edited environment, as long as it still loads the library.
 int EditedForChild(const std::string& self) {
   setenv("SPILLWAY_BUDGET", "1099511627776", 1);
   execl(self.c_str(), self.c_str(), "edited_environment", nullptr);

@@ -1,4 +1,4 @@
-// Threads that come and go, and contexts that end and begin again.
+// Threads that start and end, and contexts that end and begin again.
 #include <thread>
 
 #include "tests/integration/processes/cases.h"
@@ -7,7 +7,7 @@
 namespace spillway::processes {
 namespace {
 
-// A thousand threads, one after the other, each with a per-thread default stream of its own.
+// A thousand threads in turn, each with its own per-thread default stream.
 int ManyThreads(const std::string&) {
   const CUcontext context = Begin();
   Work work;
@@ -40,7 +40,7 @@ int PrimaryContextAnew(const std::string&) {
   return 0;
 }
 
-// A context of a thread's own beside the primary one, made and destroyed again and again.
+// A thread's own context beside the primary one, created and destroyed repeatedly.
 int ContextsComeAndGo(const std::string&) {
   const CUcontext primary = Begin();
   Work work(9);

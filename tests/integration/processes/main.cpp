@@ -1,4 +1,4 @@
-// process_cases NAME: lives the life of that name.
+// process_cases NAME: runs the case of that name.
 #include <cstring>
 
 #include "tests/integration/processes/cases.h"

@@ -1,4 +1,4 @@
-// A library that owns a kernel: loads it, launches it, unloads it. Built twice, with kernels of
+// A library with a kernel: loads it, launches it, unloads it. Built twice, with kernels of
 // different parameters.
 #include <cuda.h>
 

@@ -1,5 +1,5 @@
-// Every life of a process (cases_*.cpp) is the same with and without Spillway; and what each leaves
-// behind.
+// Every process case (cases_*.cpp) behaves the same with and without Spillway; also what each
+// leaves behind.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -44,7 +44,7 @@ class ProcessTest : public ::testing::Test {
   static Ended Live(const std::string& name, const Environment& environment) {
     return RunProgram({PROCESSES_CASES, name}, environment);
   }
-  // As users start it: `spillway run` with a report and the rest as given.
+  // Starts it like users: `spillway run` with a report.
   Ended Launch(const std::vector<std::string>& command) const {
     std::vector<std::string> words = {PROCESSES_SPILLWAY,
                                       "run",
@@ -70,7 +70,7 @@ class ProcessTest : public ::testing::Test {
 
 class ProcessLifeTest : public ProcessTest, public ::testing::WithParamInterface<const char*> {};
 
-TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
+TEST_P(ProcessLifeTest, BehavesAsWithoutSpillway) {
   const Ended bare = Live(GetParam(), Bare());
   fs::remove(folder_ + "/statistics.json");
 
@@ -80,7 +80,7 @@ TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
   EXPECT_EQ(preloaded.standard_output, bare.standard_output);
   EXPECT_EQ(preloaded.standard_error, bare.standard_error);
   const std::string statistics = File("statistics.json");
-  if (statistics.empty()) return;  // it left without the exit at which the simulator writes them
+  if (statistics.empty()) return;  // it ended without the exit at which the simulator writes them
   EXPECT_LE(Number(statistics, "device_bytes_peak"), std::stoull(kBudget));
   EXPECT_EQ(Number(statistics, "unmapped_while_in_use"), 0u);
   EXPECT_EQ(Number(statistics, "illegal_accesses"), 0u);
@@ -88,7 +88,7 @@ TEST_P(ProcessLifeTest, IsAsWithoutSpillway) {
 
 std::string NameOf(const ::testing::TestParamInfo<const char*>& info) { return info.param; }
 
-// Cases that peers' users reported (reference: their trackers), by number.
+// Cases that users of other projects reported (reference: their trackers), by number.
 INSTANTIATE_TEST_SUITE_P(PeersT9, ProcessLifeTest,
                          ::testing::Values("ledger_walk", "ledger_walk_killed"), NameOf);
 INSTANTIATE_TEST_SUITE_P(PeersT13, ProcessLifeTest,
@@ -110,7 +110,7 @@ INSTANTIATE_TEST_SUITE_P(Surroundings, ProcessLifeTest,
                                            "dlclose", "many_threads"),
                          NameOf);
 
-TEST_F(ProcessTest, AForkedChildIsRefusedByTheDriverAndItsParentGoesOn) {
+TEST_F(ProcessTest, ForkedChildIsRefusedByTheDriverAndItsParentContinues) {
   const Ended ended = Live("fork_after", Preloaded());
 
   EXPECT_THAT(ended.standard_output, HasSubstr("init 3"));
@@ -122,28 +122,28 @@ TEST_F(ProcessTest, AllChildrenOfAForkStormAreRefused) {
   EXPECT_EQ(Live("fork_storm", Preloaded()).standard_output, "300 of 300 children were refused\n");
 }
 
-TEST_F(ProcessTest, AProcessThatForksIsPlannedFor) {
+TEST_F(ProcessTest, ForkingProcessIsPlannedFor) {
   EXPECT_EQ(Live("fork_while_planning", Preloaded()).standard_output,
             "144 of 144 children ended well\n");
   EXPECT_THAT(File("report.json"), Not(HasSubstr("\"plans_adopted\": 0")));
 }
 
-TEST_F(ProcessTest, WorkersForkedBeforeCudaHaveABudgetEach) {
+TEST_F(ProcessTest, WorkersForkedBeforeCudaHaveTheirOwnBudgets) {
   EXPECT_EQ(Live("pre_fork", Preloaded()).standard_output, "4 workers\n");
 }
 
-// An exit at any moment: with threads in every hook there is.
-TEST_F(ProcessTest, ExitsAmongWorkingThreadsEndWell) {
+// An exit at any moment, while threads are in every hook.
+TEST_F(ProcessTest, ExitsAmongWorkingThreadsSucceed) {
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Live("exit_during_work", Preloaded()).exit_code, 7);
 }
 
-TEST_F(ProcessTest, ACaughtExceptionLeavesNothingBehind) {
+TEST_F(ProcessTest, CaughtExceptionLeavesNothingBehind) {
   EXPECT_EQ(Live("exceptions", Preloaded()).standard_output,
             Live("exceptions", Bare()).standard_output);
 }
 
-// What a signal or _exit leaves: the report as of the last wait for the device.
-TEST_F(ProcessTest, ATerminatedProcessLeavesAReport) {
+// After a signal or _exit, the report is that of the last wait for the device.
+TEST_F(ProcessTest, TerminatedProcessLeavesAReport) {
   const Ended ended = Launch({PROCESSES_CASES, "terminated"});
 
   EXPECT_EQ(ended.exit_code, 128 + SIGTERM);
@@ -154,7 +154,7 @@ TEST_F(ProcessTest, ATerminatedProcessLeavesAReport) {
   EXPECT_NE(Number(report, "launches"), ~0ull);
 }
 
-TEST_F(ProcessTest, AProcessThatLeavesByUnderscoreExitLeavesAReport) {
+TEST_F(ProcessTest, ProcessThatEndsByUnderscoreExitLeavesAReport) {
   EXPECT_EQ(Launch({PROCESSES_CASES, "underscore_exit"}).exit_code, 9);
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": false"));
 }
@@ -170,9 +170,9 @@ TEST_F(ProcessTest, NothingButTheReportIsLeft) {
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-// settings are those that the launcher made, whatever the process or its parent does to the
-// environment since.
-TEST_F(ProcessTest, PeersT17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
+// Settings are the launcher's, whatever the process or its parent does to the environment
+// afterwards.
+TEST_F(ProcessTest, PeersT17_EditedEnvironmentDoesNotChangeTheBudget) {
   const Ended ended = Launch({PROCESSES_CASES, "edited_environment"});
 
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
@@ -180,7 +180,7 @@ TEST_F(ProcessTest, PeersT17_AnEditedEnvironmentLeavesTheBudgetAsItWas) {
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": true"));
 }
 
-TEST_F(ProcessTest, PeersT17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas) {
+TEST_F(ProcessTest, PeersT17_EnvironmentEditedForAChildDoesNotChangeTheBudget) {
   const Ended ended = Launch({"/bin/bash", "-c",
                               "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES
                               " edited_for_child; exit $?"});
@@ -189,7 +189,7 @@ TEST_F(ProcessTest, PeersT17_AnEnvironmentEditedForAChildLeavesTheBudgetAsItWas)
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
 }
 
-// Programs that never call CUDA do not notice; more of them in preload_silence.
+// Programs without CUDA calls are unaffected; preload_silence tests more of them.
 TEST_F(ProcessTest, PeersT4_ProgramsWithoutCudaAreUntouched) {
   for (const std::string command :
        {"true", "git --version", "curl --version", "perl -e 'print 5'"}) {

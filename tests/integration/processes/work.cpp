@@ -41,7 +41,7 @@ Work::~Work() {
 
 void Work::Enqueue(int rounds) {
   for (int round = 0; round < rounds; ++round) {
-    unsigned blocks = 0;  // tells the launches of a round apart
+    unsigned blocks = 0;  // distinguishes the launches of a round
     for (CUdeviceptr buffer : buffers_) {
       std::uint64_t words = kBytes / 4;
       std::uint32_t one = 1;

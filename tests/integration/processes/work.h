@@ -1,7 +1,7 @@
-// The CUDA work of the processes under test: more memory than the budget, every byte of it known.
+// The CUDA work of the tested processes: more memory than the budget, with every byte known.
 //
-// Used by process_cases on any thread. Every failure ends the process with a line that says what
-// failed, but for the driver's shutting down: threads that go on while the process exits end there.
+// Used by process_cases on any thread. Every failure ends the process with a line that names it,
+// except the driver's shutdown: threads that still run while the process exits end there.
 #pragma once
 
 #include <cuda.h>
@@ -28,11 +28,9 @@ inline void Must(CUresult result, const char* call) {
 }
 #define MUST(call) ::spillway::processes::Must(call, #call)
 
-// One kernel: adds a number to every word of a buffer.
 const simulator::Image& AddImage();
 inline constexpr char kAddKernel[] = "add";
 
-// cuInit, and the primary context current on this thread.
 inline CUcontext Begin() {
   CUcontext context = nullptr;
   MUST(cuInit(0));
@@ -41,7 +39,7 @@ inline CUcontext Begin() {
   return context;
 }
 
-// Buffers of 8 MiB each, all words the same in one buffer; eleven are more than a budget of 64 MiB.
+// Buffers of 8 MiB each, filled with one word each; eleven exceed a budget of 64 MiB.
 class Work {
  public:
   static constexpr std::size_t kBytes = 8 * kMiB;

@@ -1,4 +1,5 @@
-"""Workers started by multiprocessing's ways, each using CUDA: workers.py spawn|forkserver|fork|fork_after."""
+"""Workers started by multiprocessing in each of its ways, all using CUDA: workers.py
+spawn|forkserver|fork|fork_after."""
 
 import ctypes
 import multiprocessing
@@ -20,7 +21,7 @@ def begin():
 
 
 def compute(number):
-    """The error of the first call that failed, or the sum of what every buffer holds."""
+    """The error of the first call that failed, or the sum over all buffers."""
     if error := begin():
         return f"refused with {error}"
     addresses = [ctypes.c_uint64() for _ in range(BUFFERS)]

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Trainings while outputs are dropped and made again: the same losses and weights, bit for bit, and no rule of the driver broken.
+"""Trainings whose outputs are dropped and recomputed: the same losses and weights, bit for bit,
+and no rule of the driver broken.
 
-Usage: convnet_test.py BUILD_FOLDER [unittest's options]
+    Usage: convnet_test.py BUILD_FOLDER [unittest's options]
 """
 import json
 import os
@@ -15,7 +16,7 @@ BUILD = ""
 
 
 class Run:
-    """One run of the trainer: what it printed, our report, the simulator's statistics."""
+    """One run of the trainer: its output, our report, the simulator's statistics."""
 
     def __init__(self, program, options, compute, **settings):
         with tempfile.TemporaryDirectory() as folder:
@@ -44,7 +45,7 @@ class Run:
 
 class ConvnetTest(unittest.TestCase):
     def same(self, options, compute="full", program="convnet", **settings):
-        """The report of a run under Spillway that printed what the bare program prints."""
+        """The report of a run under Spillway whose output equals that of the bare program."""
         bare = Run(program, options, compute)
         run = Run(program, options, compute, **settings)
         self.assertEqual(bare.code, 0, bare.errors)
@@ -55,7 +56,7 @@ class ConvnetTest(unittest.TestCase):
         self.assertEqual(run.report["refuted_operations"], 0)
         return run.report
 
-    def test_everything_that_can_be_made_again_is_dropped(self):
+    def test_every_recomputable_output_is_dropped(self):
         report = self.same("--model=resnet18 --batch=32 --image=64 --steps=2", BUDGET=120 * MIB, PARK="off",
                            RECOMPUTE="eager")
         self.assertGreater(report["proved_operations"], 5)
@@ -72,7 +73,7 @@ class ConvnetTest(unittest.TestCase):
                   BUDGET_SCHEDULE="62:196677065,177:209995157,255:171587714,291:76390759,360:116912543,498:87086491,"
                                   "515:196819121,611:41456287")
 
-    def test_a_call_larger_than_the_budget_comes_before_a_new_kernel(self):
+    def test_a_call_larger_than_the_budget_before_a_new_kernel(self):
         self.same("--model=resnet18 --batch=16 --image=64 --steps=3", "tags", BUDGET=94121097, PARK="auto", RECOMPUTE="eager",
                   BUDGET_SCHEDULE="33:89955839,47:24993856,90:111481176,113:76179496,152:96307627,166:68945335,"
                                   "210:205675131,247:158773532,258:96931748,322:128926193,334:61172375,371:225313267")
@@ -83,8 +84,9 @@ class ConvnetTest(unittest.TestCase):
         self.assertGreater(report["recomputes"], 50)
         self.assertLess(report["demand_recomputes"], report["recomputes"] / 10)
 
-    def test_what_is_freed_late_is_dropped_by_a_plan_and_not_made_again(self):
-        """All activations and gradients are freed when a step is over, and filters and scales have changed by then."""
+    def test_a_plan_drops_late_freed_buffers_without_recomputing_them(self):
+        """All activations and gradients are freed at the end of a step, when filters and scales
+        have already changed."""
         report = self.same("--epochs=16 --batch=1024 --blocks=4 --width=128", "tags", "digits_cnn", BUDGET=840 * MIB, PARK="off",
                            LEARN="wait")
         self.assertGreater(report["planned_iterations"], 10)

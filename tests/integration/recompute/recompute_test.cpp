@@ -1,4 +1,4 @@
-// What cuDNN has made and Spillway has dropped is there for whoever asks, whatever became of its
+// Outputs of cuDNN that Spillway has dropped are there for every reader, whatever became of their
 // inputs.
 #include <cuda.h>
 #include <cudnn.h>
@@ -94,7 +94,6 @@ class RecomputeProgramTest : public testing::Test {
     EXPECT_EQ(std::count(values.begin(), values.end(), value), kCount)
         << "it begins with " << values[0];
   }
-  // Launches that were made meanwhile.
   template <class Work>
   static unsigned long long LaunchesBy(Work work) {
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -111,14 +110,14 @@ class RecomputeProgramTest : public testing::Test {
   float *x_ = nullptr, *y_ = nullptr;
 };
 
-TEST_F(RecomputeProgramTest, AReadMakesItAgain) {
+TEST_F(RecomputeProgramTest, ReadRecomputesADroppedOutput) {
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 2u) << "the call's own, and its proof's";
   EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 1u);
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_); }), 1u) << "it is proved";
   EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 1u);
 }
 
-TEST_F(RecomputeProgramTest, OverwritingTheInputMakesItBefore) {
+TEST_F(RecomputeProgramTest, OverwritingTheInputRecomputesTheOutputFirst) {
   Relu(x_, y_);
   ASSERT_EQ(cuMemsetD32(At(x_), Bits(9), kCount), CUDA_SUCCESS);
   ExpectAll(y_, 3);
@@ -128,7 +127,7 @@ TEST_F(RecomputeProgramTest, OverwritingTheInputMakesItBefore) {
   ExpectAll(y_, 9);
 }
 
-TEST_F(RecomputeProgramTest, OverwritingTheInputByAnotherCallOfTheLibraryMakesItBefore) {
+TEST_F(RecomputeProgramTest, OverwritingTheInputByALibraryCallRecomputesTheOutputFirst) {
   Relu(x_, y_);
   float* const z = Filled(7);
   Relu(z, x_);
@@ -136,7 +135,7 @@ TEST_F(RecomputeProgramTest, OverwritingTheInputByAnotherCallOfTheLibraryMakesIt
   ExpectAll(x_, 7);
 }
 
-TEST_F(RecomputeProgramTest, FreeingTheInputMakesItBefore) {
+TEST_F(RecomputeProgramTest, FreeingTheInputRecomputesTheOutputFirst) {
   Relu(x_, y_);
   ASSERT_EQ(cuMemFree(At(x_)), CUDA_SUCCESS);
   Filled(9);
@@ -147,20 +146,20 @@ TEST_F(RecomputeProgramTest, FreeingTheInputMakesItBefore) {
   ExpectAll(x_, 3);
 }
 
-TEST_F(RecomputeProgramTest, ARefusedCopyChangesNothing) {
+TEST_F(RecomputeProgramTest, RefusedCopyChangesNothing) {
   Relu(x_, y_);
   const std::vector<float> other(2 * kCount, 11);
   EXPECT_NE(cuMemcpyHtoD(At(x_), other.data(), kBytes + 4 * kMiB), CUDA_SUCCESS);
   ExpectAll(y_, 3);
 }
 
-TEST_F(RecomputeProgramTest, WhatIsBlendedOrInPlaceIsNotDropped) {
+TEST_F(RecomputeProgramTest, BlendedOrInPlaceOutputIsNotDropped) {
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, y_, 1); }), 1u);
   EXPECT_EQ(LaunchesBy([&] { Relu(x_, x_); }), 1u);
   ExpectAll(y_, 2);
 }
 
-TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
+TEST_F(RecomputeProgramTest, BatchNormUpdatesItsStatisticsOnce) {
   float* const scale = Filled(2, kChannels * 4);
   float* const bias = Filled(5, kChannels * 4);
   float* const mean = Filled(0, kChannels * 4);
@@ -184,7 +183,7 @@ TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
   const std::vector<float> mean_after_two = Read(mean, kChannels);
   ASSERT_EQ(cuMemsetD32(At(scale), Bits(100), kChannels), CUDA_SUCCESS);
 
-  // Then it is what it was before its scale changed, and the mean has come closer twice
+  // Then it has its value from before its scale changed, and the mean was updated twice
   EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_)); }), 1u)
       << "it is made now, from the scale as it was";
   EXPECT_EQ(Read(mean, kChannels), mean_after_two);
@@ -192,7 +191,7 @@ TEST_F(RecomputeProgramTest, ABatchNormCountsItsStatisticsOnce) {
     EXPECT_NEAR(mean_after_two[i], 1.5 * mean_after_one[i], 1e-4);
 }
 
-TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone) {
+TEST_F(RecomputeProgramTest, RecomputedConvolutionKeepsItsFormerWorkspaceIntact) {
   constexpr int kPixels = 1 << 15, kImages = 2;
   constexpr size_t kValues = size_t{kImages} * kChannels * kPixels;
   const cudnnTensorDescriptor_t data = Tensor(kPixels, kImages);
@@ -221,26 +220,26 @@ TEST_F(RecomputeProgramTest, AConvolutionMadeAgainLeavesItsFormerWorkspaceAlone)
               CUDNN_STATUS_SUCCESS);
   };
 
-  // Given a convolution with a workspace of its own, whose output is dropped: not that of the first
-  // call, for which there is no scratch memory yet
+  // Given a convolution with a workspace of its own, and a dropped output. It is not the first
+  // call's, for which there is no scratch memory yet
   float* const first_y = std::exchange(y_, Filled(-1, kValues * sizeof(float)));
   ASSERT_EQ(cuMemFree(At(first_y)), CUDA_SUCCESS);
   convolve();
   const std::vector<float> first = Read(y_, kValues);
   convolve();
-  // And other memory where the workspace was
+  // And other memory at the workspace's address
   ASSERT_EQ(cuMemFree(At(workspace)), CUDA_SUCCESS);
   float* const other = Filled(7, workspace_bytes);
   ASSERT_EQ(other, workspace);
 
-  // Then it is made again, and that memory is as it was
+  // Then it is recomputed, and that memory is unchanged
   EXPECT_EQ(LaunchesBy([&] { EXPECT_TRUE(first == Read(y_, kValues)); }), 1u);
   const size_t count = workspace_bytes / sizeof(float);
   const std::vector<float> values = Read(other, count);
   EXPECT_EQ(std::count(values.begin(), values.end(), 7.0f), static_cast<std::ptrdiff_t>(count));
 }
 
-TEST_F(RecomputeProgramTest, OtherStreamsAndThreadsFindIt) {
+TEST_F(RecomputeProgramTest, OtherStreamsAndThreadsReadADroppedOutput) {
   CUstream one = nullptr, other = nullptr;
   ASSERT_EQ(cuStreamCreate(&one, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -262,7 +261,7 @@ TEST_F(RecomputeProgramTest, OtherStreamsAndThreadsFindIt) {
   }
 }
 
-TEST_F(RecomputeProgramTest, AGraphReadsItAndOverwritesItsInput) {
+TEST_F(RecomputeProgramTest, GraphReadsADroppedOutputAndOverwritesItsInput) {
   float* const z = Filled(0);
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -270,7 +269,7 @@ TEST_F(RecomputeProgramTest, AGraphReadsItAndOverwritesItsInput) {
   Relu(x_, y_);
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
 
-  // Given a graph that reads the output and then overwrites what it was made from
+  // Given a graph that reads the output and then overwrites its input
   CUgraph graph = nullptr;
   CUgraphExec executable = nullptr;
   ASSERT_EQ(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), CUDA_SUCCESS);
@@ -279,7 +278,6 @@ TEST_F(RecomputeProgramTest, AGraphReadsItAndOverwritesItsInput) {
   ASSERT_EQ(cuStreamEndCapture(stream, &graph), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphInstantiate(&executable, graph, 0), CUDA_SUCCESS);
 
-  // When the output has been dropped again
   Relu(x_, y_);
   ASSERT_EQ(cuGraphLaunch(executable, stream), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
@@ -289,7 +287,7 @@ TEST_F(RecomputeProgramTest, AGraphReadsItAndOverwritesItsInput) {
   ExpectAll(x_, 9);
 }
 
-TEST_F(RecomputeProgramTest, BeforeAModuleIsUnloadedAllIsMade) {
+TEST_F(RecomputeProgramTest, OutputsAreRecomputedBeforeAModuleIsUnloaded) {
   CUmodule module = nullptr;
   ASSERT_EQ(cuModuleLoadData(&module, &kImage), CUDA_SUCCESS);
   Relu(x_, y_);
@@ -297,7 +295,7 @@ TEST_F(RecomputeProgramTest, BeforeAModuleIsUnloadedAllIsMade) {
   EXPECT_EQ(LaunchesBy([&] { ExpectAll(y_, 3); }), 0u);
 }
 
-TEST_F(RecomputeProgramTest, BeforeMemoryIsSharedAllIsMade) {
+TEST_F(RecomputeProgramTest, OutputsAreRecomputedBeforeMemoryIsShared) {
   Relu(x_, y_);
   CUipcMemHandle handle;
   EXPECT_EQ(LaunchesBy([&] { ASSERT_EQ(cuIpcGetMemHandle(&handle, At(x_)), CUDA_SUCCESS); }), 1u);
@@ -306,9 +304,8 @@ TEST_F(RecomputeProgramTest, BeforeMemoryIsSharedAllIsMade) {
       << "what others may write is no input to count on";
 }
 
-TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
-  // Given eight outputs, each made from the one before, of 8 MiB each, and a budget for less than
-  // all of them
+TEST_F(RecomputeProgramTest, ChainLargerThanAllMemoryIsRight) {
+  // Given eight outputs of 8 MiB, each made from the one before, and a budget for fewer than all
   std::vector<float*> outputs{x_};
   for (int i = 0; i < 8; ++i) {
     outputs.push_back(Filled(-1));
@@ -318,9 +315,8 @@ TEST_F(RecomputeProgramTest, AChainOfItFitsNowhereButIsRight) {
   for (size_t i = outputs.size() - 1; i > 0; --i) ExpectAll(outputs[i], 3);
 }
 
-// Scale and bias are small allocations, of which the driver's work on graphs says no more than
-// their addresses.
-TEST_F(RecomputeProgramTest, AGraphOverwritesASmallInput) {
+// Scale and bias are small allocations. For graphs, the driver reports only their addresses.
+TEST_F(RecomputeProgramTest, GraphOverwritesASmallInput) {
   float* const scale = Filled(2, kChannels * 4);
   float* const bias = Filled(5, kChannels * 4);
   float* const mean = Filled(0, kChannels * 4);
@@ -351,13 +347,13 @@ TEST_F(RecomputeProgramTest, AGraphOverwritesASmallInput) {
   EXPECT_TRUE(Read(y_) == before);
 }
 
-TEST_F(RecomputeProgramTest, AStreamWritesAWordOfTheInput) {
+TEST_F(RecomputeProgramTest, StreamWritesAWordOfTheInput) {
   Relu(x_, y_);
   ASSERT_EQ(cuStreamWriteValue32(nullptr, At(x_) + 64, Bits(9), 0), CUDA_SUCCESS);
   ExpectAll(y_, 3);
 }
 
-TEST_F(RecomputeProgramTest, AStreamWithTheHandleOfOneThatIsGone) {
+TEST_F(RecomputeProgramTest, StreamThatReusesADestroyedStreamsHandle) {
   float* const z = Filled(0);
   for (int round = 1; round < 6; ++round) {
     CUstream stream = nullptr;
@@ -375,8 +371,8 @@ TEST_F(RecomputeProgramTest, AStreamWithTheHandleOfOneThatIsGone) {
   }
 }
 
-// What the program's host function awaits comes only after the program has read.
-TEST_F(RecomputeProgramTest, AStreamThatWaitsForTheProgramHoldsUpNobody) {
+// The program releases its host function only after it has read.
+TEST_F(RecomputeProgramTest, StreamThatWaitsForTheProgramDelaysNoRead) {
   CUstream held = nullptr, other = nullptr;
   ASSERT_EQ(cuStreamCreate(&held, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -404,7 +400,7 @@ TEST_F(RecomputeProgramTest, AStreamThatWaitsForTheProgramHoldsUpNobody) {
   }
 }
 
-TEST_F(RecomputeProgramTest, WhatIsWrittenByWorkThatWaitsIsNotAnInputToCountOn) {
+TEST_F(RecomputeProgramTest, BufferWithAPendingWriteIsNoReliableInput) {
   CUstream waits = nullptr, other = nullptr;
   CUdeviceptr word = 0;
   ASSERT_EQ(cuStreamCreate(&waits, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
@@ -412,7 +408,7 @@ TEST_F(RecomputeProgramTest, WhatIsWrittenByWorkThatWaitsIsNotAnInputToCountOn) 
   ASSERT_EQ(cuMemAlloc(&word, 4), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD32(word, 0, 1), CUDA_SUCCESS);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  // Given a write of the input that was enqueued before the call, and comes after it
+  // Given a write of the input that was enqueued before the call, and runs after it
   ASSERT_EQ(cuStreamWaitValue32(waits, word, 1, CU_STREAM_WAIT_VALUE_EQ), CUDA_SUCCESS);
   ASSERT_EQ(cuMemsetD32Async(At(x_), Bits(9), kCount, waits), CUDA_SUCCESS);
   ASSERT_EQ(cudnnSetStream(cudnn_, other), CUDNN_STATUS_SUCCESS);
@@ -425,8 +421,8 @@ TEST_F(RecomputeProgramTest, WhatIsWrittenByWorkThatWaitsIsNotAnInputToCountOn) 
   ExpectAll(x_, 9);
 }
 
-TEST_F(RecomputeProgramTest, AContextThatIsResetLeavesNothingBehind) {
-  // Given a free that waits for what it was made of
+TEST_F(RecomputeProgramTest, ContextResetLeavesNothingBehind) {
+  // Given a free that waits for the output made from that memory
   Relu(x_, y_);
   ASSERT_EQ(cuMemFree(At(x_)), CUDA_SUCCESS);
   ASSERT_EQ(cuDevicePrimaryCtxReset(0), CUDA_SUCCESS);
@@ -440,7 +436,7 @@ TEST_F(RecomputeProgramTest, AContextThatIsResetLeavesNothingBehind) {
   for (float* const data : {x_, y_}) EXPECT_EQ(cuMemFree(At(data)), CUDA_SUCCESS);
 }
 
-TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
+TEST_F(RecomputeProgramTest, TextureOfADroppedOutputRestoresAndKeepsIt) {
   Relu(x_, y_);
   CUDA_RESOURCE_DESC resource{};
   resource.resType = CU_RESOURCE_TYPE_LINEAR;
@@ -457,15 +453,15 @@ TEST_F(RecomputeProgramTest, ATextureOfItFindsItAndKeepsIt) {
   EXPECT_EQ(cuTexObjectDestroy(texture), CUDA_SUCCESS);
 }
 
-// What one thread of a program does with some buffers, in two streams that wait for each other, and
-// what must be in them.
+// One thread's calls on some buffers, in two streams that wait for each other, with the expected
+// contents.
 class RandomCalls {
  public:
   RandomCalls(CUcontext context, cudnnTensorDescriptor_t data, cudnnActivationDescriptor_t relu,
               unsigned seed)
       : context_(context), data_(data), relu_(relu), random_(seed) {}
 
-  // The first buffer that does not hold what it must, or -1.
+  // Returns the first buffer with wrong contents, or -1.
   int Run(int calls) {
     cuCtxSetCurrent(context_);
     cudnnCreate(&cudnn_);
@@ -539,7 +535,7 @@ class RandomCalls {
   Buffer buffers_[kBuffers];
 };
 
-TEST_F(RecomputeProgramTest, RandomCallsOfThreeThreadsFindTheirBytes) {
+TEST_F(RecomputeProgramTest, RandomCallsOfThreeThreadsReadTheRightBytes) {
   RandomCalls alone(context_, data_, relu_, 1), one(context_, data_, relu_, 2),
       other(context_, data_, relu_, 3);
   int wrong[3] = {};
@@ -564,7 +560,7 @@ class RecomputeNothingTest : public RecomputeProgramTest {
 };
 
 // A batch norm's proof needs memory for its statistics.
-TEST_F(RecomputeNothingTest, AJobThatFitsHasAllOfItsBudget) {
+TEST_F(RecomputeNothingTest, JobThatFitsHasItsWholeBudget) {
   float* const scale = Filled(2, kChannels * 4);
   float* const statistics = Filled(0, kChannels * 4);
   float* const variance = Filled(0, kChannels * 4);
@@ -576,7 +572,7 @@ TEST_F(RecomputeNothingTest, AJobThatFitsHasAllOfItsBudget) {
               CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
-  Filled(1, 64 * kMiB - 2 * kBytes - 2 * kMiB);  // less a slab of small allocations
+  Filled(1, 64 * kMiB - 2 * kBytes - 2 * kMiB);  // minus a slab of small allocations
 }
 
 }  // namespace

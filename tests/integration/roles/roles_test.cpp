@@ -1,4 +1,4 @@
-// What the hooks of cuDNN and cuBLAS say of the memory of a call: copies that are spared, bytes
+// What the hooks of cuDNN and cuBLAS claim about a call's memory: copies that are saved, and bytes
 // that must stay.
 #include <cublas_v2.h>
 #include <cuda.h>
@@ -50,7 +50,7 @@ class RolesTest : public testing::Test {
     EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
 
-  // `count` elements, `step` apart from each other.
+  // `count` elements at distances of `step`.
   static cudnnTensorDescriptor_t Tensor(int count, int step) {
     cudnnTensorDescriptor_t tensor = nullptr;
     EXPECT_EQ(cudnnCreateTensorDescriptor(&tensor), CUDNN_STATUS_SUCCESS);
@@ -67,8 +67,8 @@ class RolesTest : public testing::Test {
     EXPECT_EQ(cuMemcpyHtoD(address, values.data(), bytes), CUDA_SUCCESS);
     return reinterpret_cast<float*>(address);
   }
-  // What fills most of the budget is used: all else leaves the device. (A set overwrites it, so
-  // nothing of it comes back.)
+  // Uses a buffer that fills most of the budget, so all others are evicted. (A set overwrites it,
+  // so it is not restored.)
   void SendAllAway() {
     ASSERT_EQ(cuMemsetD32(others_, 1, 58 * kMiB / 4), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -87,7 +87,7 @@ class RolesTest : public testing::Test {
     const float alpha = 1;
     return cudnnActivationForward(cudnn_, relu_, &alpha, x_is, x, &beta, y_is, y);
   }
-  // Of the bytes that came to the device meanwhile.
+  // The bytes copied to the device by `work`.
   template <class Work>
   unsigned long long BroughtBackBy(Work work) {
     const unsigned long long before = Statistics("h2d_bytes");
@@ -104,7 +104,7 @@ class RolesTest : public testing::Test {
   CUdeviceptr others_ = 0;
 };
 
-TEST_F(RolesTest, AnOverwrittenOutputIsNotBroughtBack) {
+TEST_F(RolesTest, OverwrittenOutputIsNotRestored) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
   SendAllAway();
@@ -116,26 +116,25 @@ TEST_F(RolesTest, AnOverwrittenOutputIsNotBroughtBack) {
   EXPECT_TRUE(IsAll(Read(y), 3));
 }
 
-TEST_F(RolesTest, AnInputThatComesAndGoesIsCopiedOutOnce) {
-  // Given an input that has been away, and read
+TEST_F(RolesTest, RepeatedlyEvictedInputIsCopiedOutOnce) {
+  // Given an input that was evicted, restored and read
   float* const x = Filled(3);
   float* const y = Filled(-1);
   SendAllAway();
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
 
-  // When all leaves again
   const unsigned long long before = Statistics("d2h_bytes");
   SendAllAway();
 
-  // Then only the output is copied, and the input is what it was
+  // Then only the output is copied out, and the input is unchanged
   EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes);
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
   EXPECT_TRUE(IsAll(Read(y), 3));
   EXPECT_TRUE(IsAll(Read(x), 3));
 }
 
-TEST_F(RolesTest, BetweenTheElementsOfAPaddedOutputItsBytesStay) {
-  // Given an allocation that begins with an output's first element and ends with its last one
+TEST_F(RolesTest, BytesBetweenAPaddedOutputsElementsStay) {
+  // Given an allocation from an output's first element to its last one
   float* const x = Filled(3);
   const size_t bytes = kBytes - sizeof(float);
   float* const y = Filled(-1, bytes);
@@ -147,7 +146,7 @@ TEST_F(RolesTest, BetweenTheElementsOfAPaddedOutputItsBytesStay) {
   for (int i = 0; i < kCount - 1; ++i) ASSERT_EQ(values[i], i % 2 ? -1 : 3) << i;
 }
 
-TEST_F(RolesTest, ABlendedOutputIsBroughtBack) {
+TEST_F(RolesTest, BlendedOutputIsRestored) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
   SendAllAway();
@@ -157,7 +156,7 @@ TEST_F(RolesTest, ABlendedOutputIsBroughtBack) {
   EXPECT_TRUE(IsAll(Read(y), 1));
 }
 
-TEST_F(RolesTest, AnOutputInPlaceOfItsInputIsBroughtBack) {
+TEST_F(RolesTest, InPlaceOutputIsRestored) {
   float* const x = Filled(3);
   SendAllAway();
 
@@ -168,7 +167,7 @@ TEST_F(RolesTest, AnOutputInPlaceOfItsInputIsBroughtBack) {
   EXPECT_TRUE(IsAll(Read(x), 3));
 }
 
-TEST_F(RolesTest, AroundAnOutputInLargerMemoryItsBytesStay) {
+TEST_F(RolesTest, BytesAroundAnOutputInALargerAllocationStay) {
   float* const x = Filled(3);
   float* const arena = Filled(-1, 2 * kBytes);
   SendAllAway();
@@ -190,7 +189,7 @@ TEST_F(RolesTest, InputAndOutputInOneAllocationAreBothKept) {
   EXPECT_TRUE(IsAll(Read(arena, 2 * kBytes), 3));
 }
 
-TEST_F(RolesTest, ARefusedCallChangesNothing) {
+TEST_F(RolesTest, RefusedCallChangesNothing) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
   SendAllAway();
@@ -200,8 +199,8 @@ TEST_F(RolesTest, ARefusedCallChangesNothing) {
   EXPECT_TRUE(IsAll(Read(y), -1));
 }
 
-TEST_F(RolesTest, AKernelOfTheProgramsOwnIsNotCovered) {
-  // Given an input that a call has read, and a set that writes into it afterwards
+TEST_F(RolesTest, ProgramsOwnKernelHasNoClaims) {
+  // Given an input that a call has read, and a set that writes to it afterwards
   float* const x = Filled(3);
   float* const y = Filled(-1);
   SendAllAway();
@@ -227,7 +226,7 @@ class ProductRolesTest : public RolesTest {
   }
 };
 
-TEST_F(ProductRolesTest, AWholeProductIsNotBroughtBack) {
+TEST_F(ProductRolesTest, WholeProductIsNotRestored) {
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kMatrixBytes);
   SendAllAway();
@@ -239,7 +238,7 @@ TEST_F(ProductRolesTest, AWholeProductIsNotBroughtBack) {
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide));
 }
 
-TEST_F(ProductRolesTest, BelowAProductWithFewerRowsItsBytesStay) {
+TEST_F(ProductRolesTest, BytesBelowAProductWithFewerRowsStay) {
   // Given an allocation that ends with the product's last element
   const size_t bytes = kMatrixBytes - sizeof(float);
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
@@ -253,7 +252,7 @@ TEST_F(ProductRolesTest, BelowAProductWithFewerRowsItsBytesStay) {
   EXPECT_EQ(values[kSide - 1], -1);
 }
 
-TEST_F(ProductRolesTest, AProductThatIsAddedIsBroughtBack) {
+TEST_F(ProductRolesTest, AccumulatedProductIsRestored) {
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kMatrixBytes);
   SendAllAway();
@@ -263,8 +262,8 @@ TEST_F(ProductRolesTest, AProductThatIsAddedIsBroughtBack) {
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
 }
 
-TEST_F(ProductRolesTest, WithScalarsOnTheDeviceNobodyLooksAtThem) {
-  // Given factors that the processor cannot read: the sum is wanted
+TEST_F(ProductRolesTest, WithScalarsOnTheDeviceTheProductCountsAsAccumulated) {
+  // Given factors in device memory, which the hook cannot read: an accumulation is possible
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kMatrixBytes);
   float* const one = Filled(1, 256);
@@ -278,7 +277,7 @@ TEST_F(ProductRolesTest, WithScalarsOnTheDeviceNobodyLooksAtThem) {
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide - 1));
 }
 
-TEST_F(ProductRolesTest, BatchesWithAGapBetweenThemLeaveItAsItWas) {
+TEST_F(ProductRolesTest, GapBetweenBatchesIsUnchanged) {
   // Given an allocation that ends with the last element of the second batch
   constexpr int kColumns = kSide / 2 - 1;
   constexpr long long kStride = 1LL * kSide * kSide / 2;
@@ -298,7 +297,7 @@ TEST_F(ProductRolesTest, BatchesWithAGapBetweenThemLeaveItAsItWas) {
   EXPECT_EQ(values.back(), kSide);
 }
 
-TEST_F(ProductRolesTest, WeightsThatExceedTheBudgetAreCopiedOutOnce) {
+TEST_F(ProductRolesTest, WeightsBeyondTheBudgetAreCopiedOutOnce) {
   // Given weights of 90 MiB that a network only reads, one after the other
   constexpr int kColumns = 8;
   constexpr size_t kStateBytes = size_t{kSide} * kColumns * sizeof(float);
@@ -313,21 +312,20 @@ TEST_F(ProductRolesTest, WeightsThatExceedTheBudgetAreCopiedOutOnce) {
   };
   ASSERT_NO_FATAL_FAILURE(pass());
 
-  // When it runs again
   const unsigned long long before = Statistics("d2h_bytes");
   const unsigned long long came_in = BroughtBackBy([&] { ASSERT_NO_FATAL_FAILURE(pass()); });
 
-  // Then they only come in
+  // Then the weights are only copied in
   EXPECT_GE(came_in, 4 * kMatrixBytes);
   EXPECT_EQ(Statistics("d2h_bytes"), before);
 }
 
-TEST(RoleEntryPointsTest, WhoAsksDlsymMeetsTheHookToo) {
+TEST(RoleEntryPointsTest, DlsymReturnsTheHookToo) {
   void* const library = dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL);
   ASSERT_NE(library, nullptr);
   EXPECT_EQ(dlsym(library, "cudnnActivationForward"),
             reinterpret_cast<void*>(&cudnnActivationForward));
-  // A function that is not hooked is the library's own.
+  // A function without a hook is the library's own.
   EXPECT_EQ(dlsym(library, "cudnnCreate"), reinterpret_cast<void*>(&cudnnCreate));
   Dl_info hook, own;
   ASSERT_NE(dladdr(reinterpret_cast<void*>(&cudnnActivationForward), &hook), 0);

@@ -1,7 +1,7 @@
-// A program that asks everything one can ask about memory and prints the answers, one a line:
-// `question: answer`.
+// A program that makes every query about memory and prints the answers, one a line: `question:
+// answer`.
 //
-// Run by reports_test bare and under the preload library. Addresses are printed as distances from
+// reports_test runs it with and without the preload library. Addresses are printed as offsets from
 // the allocation.
 #include <cuda.h>
 #include <dlfcn.h>
@@ -104,8 +104,7 @@ void AskAll(const std::string& what, CUdeviceptr base, size_t bytes, CUcontext c
   }
 }
 
-// T8: questions without a place for the answer, before the driver is initialised and without a
-// context.
+// T8: queries with null output pointers, before the driver is initialised and without a context.
 void AskWithoutPlaces(const std::string& when) {
   size_t bytes = 0;
   int number = 0;
@@ -209,7 +208,7 @@ int main() {
   AskAll("4 KiB", small, 4096, context);
   AskRange("one past 16 MiB", large, large + 16 * kMiB);
 
-  // With a budget of 64 MiB the first one leaves for these.
+  // With a budget of 64 MiB these evict the first one.
   cuMemsetD32(large, 7, 4 * kMiB);
   for (CUdeviceptr& other : others) {
     cuMemAlloc(&other, 16 * kMiB);

@@ -1,5 +1,5 @@
-// Memory that other processes open by legacy IPC handles: it stays while it is theirs too, and
-// moves again afterwards.
+// Memory that other processes open by legacy IPC handles: it stays resident while open, and moves
+// again afterwards.
 #include <sched.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -15,7 +15,7 @@ namespace {
 
 constexpr size_t kBytes = 16 * kMiB;
 
-// Another process of the job, forked before either has called CUDA, at the other end of a socket.
+// Another process of the job, forked before any CUDA call, at the other end of a socket.
 class OtherProcess {
  public:
   explicit OtherProcess(const std::function<bool(int)>& body) {
@@ -67,8 +67,7 @@ bool Reads(CUdeviceptr address, std::uint32_t expected) {
                      [=](std::uint32_t word) { return word == expected; });
 }
 
-// Opens what it is sent, says so, and closes it when told to; then the same with the next handle,
-// until the line ends.
+// Opens each received handle, confirms, and closes it when told to, until the connection ends.
 bool OpensAndCloses(int line, std::uint32_t expected) {
   UseDevice();
   bool right = true;
@@ -96,15 +95,14 @@ class IpcTest : public JobTest {
   }
 };
 
-TEST_F(IpcTest, OpenMemoryStaysWhileOthersLeave) {
+TEST_F(IpcTest, OpenedMemoryStaysWhileOthersAreEvicted) {
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
   const CUdeviceptr shared = Filled(kBytes, 77);
   Send(other.line(), HandleOf(shared));
   EXPECT_EQ(Receive<char>(other.line()), 'o');
 
-  // Twice the budget passes over the device, again and again, while the other process has the
-  // memory open.
+  // Repeatedly uses twice the budget on the device while the other process has the memory open.
   const auto buffers = FilledBuffers(8, kBytes);
   for (int round = 0; round < 3; ++round) {
     for (unsigned int i = 0; i < buffers.size(); ++i) {
@@ -120,11 +118,11 @@ TEST_F(IpcTest, OpenMemoryStaysWhileOthersLeave) {
   EXPECT_TRUE(other.Succeeded());
 }
 
-TEST_F(IpcTest, MemoryThatIsAwayComesBackForItsHandle) {
+TEST_F(IpcTest, EvictedMemoryIsRestoredForItsHandle) {
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
   const CUdeviceptr shared = Filled(kBytes, 77);
-  FilledBuffers(4, kBytes);  // the oldest, `shared`, has left for these
+  FilledBuffers(4, kBytes);  // they evict the oldest, `shared`
   Send(other.line(), HandleOf(shared));
   EXPECT_EQ(Receive<char>(other.line()), 'o');
   Send(other.line(), 'x');
@@ -134,7 +132,7 @@ TEST_F(IpcTest, MemoryThatIsAwayComesBackForItsHandle) {
 
 TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   setenv("SPILLWAY_PARK", "off",
-         1);  // what does not fit is refused then, not used where it is parked
+         1);                          // without parking, so that excess memory is refused
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
@@ -146,7 +144,7 @@ TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');
 
-  // The exporter learns of it a moment after the opener's call has returned.
+  // The exporter learns of it shortly after the opener's call has returned.
   CUresult result = CUDA_ERROR_OUT_OF_MEMORY;
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
   while (result == CUDA_ERROR_OUT_OF_MEMORY && std::chrono::steady_clock::now() < deadline) {
@@ -155,7 +153,7 @@ TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   }
   EXPECT_EQ(result, CUDA_SUCCESS);
 
-  // The handle is as good as before: who opens it brings the memory back.
+  // The handle is still valid: opening it restores the memory.
   Send(other.line(), HandleOf(shared));
   EXPECT_EQ(Receive<char>(other.line()), 'o');
   Send(other.line(), 'x');
@@ -163,7 +161,7 @@ TEST_F(IpcTest, ClosedMemoryMovesAgain) {
   EXPECT_TRUE(other.Succeeded());
 }
 
-TEST_F(IpcTest, FreedMemoryIsLeftToWhoHasItOpen) {
+TEST_F(IpcTest, FreedMemoryStaysWithTheProcessThatOpenedIt) {
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();
   const CUdeviceptr shared = Filled(kBytes, 77);
@@ -172,7 +170,7 @@ TEST_F(IpcTest, FreedMemoryIsLeftToWhoHasItOpen) {
   EXPECT_EQ(Receive<char>(other.line()), 'o');
   ASSERT_EQ(cuMemFree(shared), CUDA_SUCCESS);
   const auto buffers =
-      FilledBuffers(4, kBytes);  // none of them in the memory that the other still sees
+      FilledBuffers(4, kBytes);  // none of them uses the memory that the other process still sees
   Send(other.line(), 'x');
   EXPECT_EQ(Receive<char>(other.line()), 'c');
   EXPECT_TRUE(other.Succeeded());

@@ -1,5 +1,4 @@
-// The program's own virtual memory counts against the budget, whatever the order in which its parts
-// end.
+// The program's own virtual memory counts against the budget, in whatever order its parts end.
 #include <algorithm>
 #include <array>
 
@@ -45,7 +44,7 @@ class OwnMappingsTest : public JobTest {
   }
 };
 
-TEST_F(OwnMappingsTest, TheyMakeOtherMemoryLeave) {
+TEST_F(OwnMappingsTest, OwnMappingsEvictOtherMemory) {
   Start();
   const auto buffers = FilledBuffers(3, kBytes);
 
@@ -58,7 +57,7 @@ TEST_F(OwnMappingsTest, TheyMakeOtherMemoryLeave) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-TEST_F(OwnMappingsTest, WhatDoesNotFitIsOutOfMemory) {
+TEST_F(OwnMappingsTest, MappingsBeyondTheBudgetAreOutOfMemory) {
   Start();
   Created(3 * kBytes);
   CUmemGenericAllocationHandle handle = 0;
@@ -67,9 +66,9 @@ TEST_F(OwnMappingsTest, WhatDoesNotFitIsOutOfMemory) {
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }
 
-// HAMi-core's users: programs crashed where the property was null or named a place that is no
+// HAMi-core's users reported crashes where the property was null or named a location that is no
 // device.
-TEST_F(OwnMappingsTest, T11PlacesAreTheDriversToJudge) {
+TEST_F(OwnMappingsTest, T11DriverJudgesLocations) {
   Start();
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(cuMemCreate(&handle, kBytes, nullptr, 0), CUDA_ERROR_INVALID_VALUE);
@@ -89,7 +88,7 @@ TEST_F(OwnMappingsTest, T11PlacesAreTheDriversToJudge) {
   EXPECT_EQ(FreeBytes(), before);
 }
 
-TEST_F(OwnMappingsTest, T11AnotherDevicesMemoryIsNotThisOnes) {
+TEST_F(OwnMappingsTest, T11AnotherDevicesMemoryIsNotCharged) {
   SetSize("SPILLWAY_SIM_DEVICES", 2);
   Start();
   Filled(kBytes, 1);
@@ -101,9 +100,9 @@ TEST_F(OwnMappingsTest, T11AnotherDevicesMemoryIsNotThisOnes) {
   EXPECT_EQ(cuMemRelease(handle), CUDA_SUCCESS);
 }
 
-// Unmap, release and release of a retained handle, in every order: the memory ends with the last of
-// them.
-TEST_F(OwnMappingsTest, T12TheLastPartEndsTheMemory) {
+// Unmap, release, and release of a retained handle, in every order: the last of them ends the
+// memory.
+TEST_F(OwnMappingsTest, T12LastPartEndsTheMemory) {
   Start();
   Filled(2 * kMiB, 1);
   const size_t before = FreeBytes();
@@ -143,7 +142,7 @@ TEST_F(OwnMappingsTest, T12HandlesRetainedAfterTheirReleaseHoldTheMemory) {
   EXPECT_EQ(FreeBytes(), before);
 }
 
-TEST_F(OwnMappingsTest, T12ExportedHandlesAreTheDrivers) {
+TEST_F(OwnMappingsTest, T12ExportedHandlesBelongToTheDriver) {
   Start();
   Filled(2 * kMiB, 1);
   const size_t before = FreeBytes();
@@ -166,7 +165,7 @@ TEST_F(OwnMappingsTest, T12ExportedHandlesAreTheDrivers) {
   EXPECT_EQ(FreeBytes(), before);
 }
 
-TEST_F(OwnMappingsTest, RefusedEndsEndNothing) {
+TEST_F(OwnMappingsTest, RefusedReleasesEndNothing) {
   Start();
   Filled(2 * kMiB, 1);
   const CUmemGenericAllocationHandle handle = Created(kBytes);

@@ -1,4 +1,4 @@
-// Two devices of one job, of which one uses the other's memory.
+// Two devices of one job, where one uses the other's memory.
 #include "tests/regressions/job.h"
 
 namespace spillway::regressions {
@@ -14,7 +14,7 @@ void Fill(const simulator::LaunchShape&, void* const* arguments) {
 constexpr simulator::KernelParameter kPointerAndValue[] = {{0, 8}, {8, 4}};
 SPILLWAY_ONE_KERNEL(kFillImage, "fill16", Fill, nullptr, 2, kPointerAndValue);
 
-// Reaches the other device's memory by an address that it finds in memory, as NCCL's kernels do.
+// Like NCCL's kernels, reaches the other device's memory by an address in memory.
 void FillBehind(const simulator::LaunchShape&, void* const* arguments) {
   auto* const* place = *static_cast<std::uint32_t** const*>(arguments[0]);
   for (size_t i = 0; i < kBytes / 4; ++i) (*place)[i] = 77;
@@ -33,7 +33,7 @@ class PeersTest : public JobTest {
   void UseOther() { ASSERT_EQ(cuCtxSetCurrent(other_), CUDA_SUCCESS); }
   void UseFirst() { ASSERT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS); }
 
-  // From the first device.
+  // Runs on the first device.
   static CUresult FillHere(CUfunction fill, CUdeviceptr address, std::uint32_t value) {
     void* parameters[] = {&address, &value};
     const CUresult launched = Launch(fill, nullptr, parameters);
@@ -54,7 +54,7 @@ TEST_F(PeersTest, EachDeviceHasItsOwnBudget) {
   EXPECT_LE(Statistics("device_bytes_peak.1"), 64 * kMiB);
 }
 
-TEST_F(PeersTest, CopiesBetweenDevicesFindWhatIsAway) {
+TEST_F(PeersTest, CopiesBetweenDevicesReachEvictedMemory) {
   const auto here = FilledBuffers(6, kBytes);
   UseOther();
   const auto there = FilledBuffers(6, kBytes);
@@ -64,7 +64,7 @@ TEST_F(PeersTest, CopiesBetweenDevicesFindWhatIsAway) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, 5 - i)) << i;
 }
 
-TEST_F(PeersTest, EnabledPeerReachesMemoryOfBeforeAndAfter) {
+TEST_F(PeersTest, EnabledPeerReachesEarlierAndLaterMemory) {
   const CUfunction fill = Kernel(&kFillImage, "fill16");
   UseOther();
   const CUdeviceptr before = Filled(kBytes, 1);
@@ -93,7 +93,7 @@ TEST_F(PeersTest, AccessMayBeEnabledBeforeTheFirstAllocation) {
   EXPECT_TRUE(IsAll(there, kBytes, 5));
 }
 
-TEST_F(PeersTest, WithoutAccessAKernelFaultsAsBare) {
+TEST_F(PeersTest, WithoutAccessAKernelFaults) {
   const CUfunction fill = Kernel(&kFillImage, "fill16");
   UseOther();
   const CUdeviceptr there = Filled(kBytes, 1);
@@ -101,7 +101,7 @@ TEST_F(PeersTest, WithoutAccessAKernelFaultsAsBare) {
   EXPECT_EQ(FillHere(fill, there, 5), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(PeersTest, DisabledAccessIsGone) {
+TEST_F(PeersTest, DisabledAccessEnds) {
   const CUfunction fill = Kernel(&kFillImage, "fill16");
   UseOther();
   const CUdeviceptr there = Filled(kBytes, 1);
@@ -112,12 +112,12 @@ TEST_F(PeersTest, DisabledAccessIsGone) {
   EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// Also through an address in memory, which no call names: what a peer may use is on the device, and
-// stays.
-TEST_F(PeersTest, PeersReachWhatNoCallNames) {
+// A peer may also use an address in memory that no call names. So memory that a peer may use stays
+// resident.
+TEST_F(PeersTest, PeersReachMemoryThatNoCallNames) {
   const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
   UseOther();
-  const CUdeviceptr there = Allocated(kBytes);  // nothing has used it yet
+  const CUdeviceptr there = Allocated(kBytes);  // not used yet
   UseFirst();
   CUdeviceptr place = Allocated(4096);
   ASSERT_EQ(cuMemcpyHtoD(place, &there, sizeof there), CUDA_SUCCESS);
@@ -132,7 +132,7 @@ TEST_F(PeersTest, PeersReachWhatNoCallNames) {
   EXPECT_TRUE(IsAll(there, kBytes, 77));
 }
 
-TEST_F(PeersTest, MemoryThatStaysIsGrantedUpToTheBudgetAndMovesAgainAfterwards) {
+TEST_F(PeersTest, PeerMemoryIsGrantedUpToTheBudgetAndMovesAgainAfterwards) {
   UseOther();
   Filled(kBytes, 1);
   UseFirst();
@@ -147,7 +147,7 @@ TEST_F(PeersTest, MemoryThatStaysIsGrantedUpToTheBudgetAndMovesAgainAfterwards) 
   EXPECT_EQ(cuMemsetD32(address, 1, 16 * kMiB), CUDA_SUCCESS);
 }
 
-TEST_F(PeersTest, JobBeyondItsBudgetCannotBecomeAPeersMemory) {
+TEST_F(PeersTest, JobBeyondItsBudgetCannotEnablePeerAccess) {
   UseOther();
   const auto there = FilledBuffers(6, kBytes);
   UseFirst();
@@ -157,11 +157,12 @@ TEST_F(PeersTest, JobBeyondItsBudgetCannotBecomeAPeersMemory) {
   for (unsigned int i = 0; i < 6; ++i) EXPECT_TRUE(IsAll(there[i], kBytes, i)) << i;
 }
 
-// Access to a pool is access to all that comes from it. What came before it was granted stayed
-// closed: NVIDIA's sample streamOrderedAllocationP2P faulted, without any budget.
+// Access to a pool covers all its memory. Regression: memory allocated before the access was
+// granted stayed inaccessible. NVIDIA's sample streamOrderedAllocationP2P faulted, even without a
+// budget.
 class PoolPeersTest : public PeersTest, public testing::WithParamInterface<bool> {
  protected:
-  // The second device's default pool, or one of the program's own.
+  // The second device's default pool, or a created pool.
   CUmemoryPool Pool() {
     CUmemoryPool pool = nullptr;
     if (GetParam()) {
@@ -187,7 +188,7 @@ class PoolPeersTest : public PeersTest, public testing::WithParamInterface<bool>
   }
 };
 
-TEST_P(PoolPeersTest, AccessToAPoolIsAccessToAllThatComesFromIt) {
+TEST_P(PoolPeersTest, AccessToAPoolCoversAllItsMemory) {
   const CUfunction fill = Kernel(&kFillImage, "fill16");
   UseOther();
   const CUmemoryPool pool = Pool();
@@ -207,7 +208,7 @@ TEST_P(PoolPeersTest, AccessToAPoolIsAccessToAllThatComesFromIt) {
     EXPECT_EQ(cuMemFreeAsync(piece, nullptr), CUDA_SUCCESS);
 }
 
-TEST_P(PoolPeersTest, AccessThatIsTakenBackIsGone) {
+TEST_P(PoolPeersTest, RevokedAccessEnds) {
   const CUfunction fill = Kernel(&kFillImage, "fill16");
   UseOther();
   const CUmemoryPool pool = Pool();
@@ -223,14 +224,14 @@ TEST_P(PoolPeersTest, AccessThatIsTakenBackIsGone) {
   EXPECT_EQ(FillHere(fill, there, 6), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// By an address in memory, which no call names: what the other device may use stays, and its bytes
-// are the truth.
-TEST_P(PoolPeersTest, WhatAPoolsPeersMayUseStaysWhileTheRestMoves) {
+// By an address in memory that no call names. Memory that the other device may use stays, and the
+// device's bytes are valid.
+TEST_P(PoolPeersTest, PoolMemoryOpenToPeersStaysWhileTheRestMoves) {
   const CUfunction fill_behind = Kernel(&kFillBehindImage, "fill_behind");
   UseOther();
   const CUmemoryPool pool = Pool();
   const CUdeviceptr there = FilledFrom(pool, kBytes, 1);
-  FilledBuffers(4, kBytes);  // it has left
+  FilledBuffers(4, kBytes);  // evicts it
   ASSERT_EQ(SetAccess(pool, CU_MEM_ACCESS_FLAGS_PROT_READWRITE), CUDA_SUCCESS);
   const auto others = FilledBuffers(4, kBytes);
   UseFirst();
@@ -247,7 +248,7 @@ TEST_P(PoolPeersTest, WhatAPoolsPeersMayUseStaysWhileTheRestMoves) {
   EXPECT_LE(Statistics("device_bytes_peak.1"), 64 * kMiB);
 }
 
-TEST_P(PoolPeersTest, MoreThanTheBudgetCannotBecomeAPeersMemory) {
+TEST_P(PoolPeersTest, PoolBeyondTheBudgetCannotBeOpenedToPeers) {
   UseOther();
   const CUmemoryPool pool = Pool();
   std::vector<CUdeviceptr> pieces;

@@ -1,5 +1,5 @@
-// What a program is told of its memory under Spillway is what the bare driver would tell it, but
-// for the table below.
+// Under Spillway, a program's queries about its memory get the bare driver's answers, except those
+// in the table below.
 #include <cstdio>
 #include <map>
 #include <string>
@@ -31,8 +31,8 @@ Answers Ask(const std::string& environment) {
   return answers;
 }
 
-// The questions whose answers are meant to differ: what the bare driver says, what Spillway says,
-// and why.
+// The queries whose answers differ on purpose: the bare driver's answer, Spillway's, and the
+// reason.
 struct Difference {
   const char* question;
   const char* bare;
@@ -54,7 +54,7 @@ constexpr Difference kIntended[] = {
      "the driver refuses it for virtual memory"},
 };
 
-TEST(ReportsTest, AnswersAreTheBareDriversButForTheTable) {
+TEST(ReportsTest, AnswersEqualTheBareDriversExceptInTheTable) {
   const Answers bare = Ask("");
   const Answers ours =
       Ask("LD_PRELOAD=" SPILLWAY_PRELOAD " SPILLWAY_DRIVER=" SPILLWAY_SIMULATED_DRIVER
@@ -77,9 +77,9 @@ TEST(ReportsTest, AnswersAreTheBareDriversButForTheTable) {
   }
 }
 
-// HAMi's users: usage above the limit made free memory a huge number (limit - usage), or queries
-// fail.
-TEST(ReportsTest, T10NothingIsFreeWhereNothingMoreIsGranted) {
+// HAMi's users reported that usage above the limit made free memory a huge number (limit - usage),
+// or made queries fail.
+TEST(ReportsTest, T10FreeMemoryIsZeroWhereNothingMoreIsGranted) {
   setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
   setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
   setenv("SPILLWAY_BUDGET", kBudget, 1);

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""A long job whose iterations change, at half its peak: the same output, and it holds no more at its end than early on.
+"""A long job with changing iterations, at half its peak: the same output as bare, and no growth
+over time.
 
-Usage: soak_test.py BUILD_FOLDER [ITERATIONS, default 1000] [unittest's options]
+    Usage: soak_test.py BUILD_FOLDER [ITERATIONS, default 1000] [unittest's options]
 
 Runs tests/workloads/drifter on the simulated GPU, in the compute mode `tags`.
 """
@@ -21,12 +22,12 @@ ITERATIONS = 1000
 QUIET_S = 1200
 LAUNCHES = 37  # of an iteration
 BUDGET_CHANGES = 400  # iterations between them
-GROWTH_KIB = 2048  # what the second half of the job may hold more: some things are made when first needed
+GROWTH_KIB = 2048  # growth allowed in the second half: some memory is allocated at first use
 HELD = re.compile(r"^iteration \d+ resident_kib (\d+) mappings (\d+) files (\d+)$", re.MULTILINE)
 
 
 def less_and_as_much_again(budget_bytes):
-    """Three quarters of the budget, and all of it again, for as long as the job lasts."""
+    """Switches between three quarters of the budget and all of it, for as long as the job lasts."""
     less_bytes = budget_bytes * 3 // 4 // (2 * MIB) * (2 * MIB)
     turns = range(1, ITERATIONS // BUDGET_CHANGES + 1)
     return ",".join(f"{LAUNCHES * BUDGET_CHANGES * i}:{less_bytes if i % 2 else budget_bytes}" for i in turns)
@@ -62,7 +63,7 @@ class SoakTest(unittest.TestCase):
         self.assertEqual(self.job.statistics["unmapped_while_in_use"], 0)
         self.assertLessEqual(self.job.statistics["device_bytes_peak"], self.budget_bytes)
 
-    def test_changes_are_noticed_and_plans_are_followed_between_them(self):
+    def test_changes_are_detected_and_plans_are_followed_between_them(self):
         self.assertGreaterEqual(self.job.report["learning"]["plans_adopted"], 2)
         self.assertGreater(self.job.report["planned_iterations"], ITERATIONS // 10)
         self.assertGreater(self.job.report["recomputes"], 0)
@@ -76,9 +77,10 @@ class SoakTest(unittest.TestCase):
         self.assertLessEqual(late[1], early[1] + 8, "mappings")
         self.assertLessEqual(late[2], early[2], "open files")
 
-    def test_physical_memory_is_used_again(self):
-        # Handles: never more than the budget's worth of the smallest, of the device and of what left it for the host. Few are
-        # made: what a smaller budget took, and of another size when the iteration changes.
+    def test_physical_memory_is_reused(self):
+        # Handles never exceed the budget's worth of the smallest size, on the device and for
+        # evicted memory on the host. Few are created: for memory that a smaller budget released,
+        # and for new sizes when the iteration changes.
         statistics, most = self.job.statistics, self.budget_bytes // (2 * MIB)
         self.assertLessEqual(statistics["vmm_creates"] - statistics["vmm_releases"], 2 * most)
         regained = ITERATIONS // BUDGET_CHANGES // 2 * (most // 4 + 1)
@@ -86,7 +88,7 @@ class SoakTest(unittest.TestCase):
 
 
 class AdversaryTest(unittest.TestCase):
-    """Iterations that change as soon as they have been learned, with plans made in the calling thread."""
+    """Iterations that change as soon as they are learned, with plans made in the calling thread."""
 
     def same(self, options, **settings):
         bare = drift(None, *options)

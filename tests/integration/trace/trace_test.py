@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""What a traced trainer's trace says agrees with its report and with the simulator's statistics.
+"""A traced trainer's trace agrees with its report and with the simulator's statistics.
 
-Usage: trace_test.py BUILD_FOLDER [unittest's options]
+    Usage: trace_test.py BUILD_FOLDER [unittest's options]
 """
 import json
 import pathlib
@@ -17,7 +17,8 @@ import simulated_gpu  # noqa: E402
 
 MIB = 1 << 20
 BUILD = pathlib.Path()
-# At a width of 256 its tensors are ranges that move; memory is sparse and kernels leave tags, so that it is quick.
+# At a width of 256 its tensors are movable ranges. Memory is sparse and kernels leave tags, so the
+# run is quick.
 GPT = "gpt --steps=12 --layers=2 --width=256"
 
 
@@ -104,8 +105,9 @@ class TraceTest(unittest.TestCase):
         self.assertGreater(len(spans(events, "iteration")), 2)
         self.assertLessEqual({stall["name"] + "_ns" for stall in spans(events, "stall")}, set(report["stalls"]))
 
-    def test_times_are_the_devices(self):
-        """Each kernel and set, run again or not, is where the simulated machine says that it was, but for what its two events take."""
+    def test_times_match_the_devices(self):
+        """Each kernel and set, recomputed or not, has the times of the simulated machine, except
+        for the cost of its two events."""
         timeline = self.folder / "timeline.csv"
         env = settings(self.folder, self.half(), self.trace)
         env["SPILLWAY_SIM_TIMELINE"] = str(timeline)
@@ -125,14 +127,14 @@ class TraceTest(unittest.TestCase):
             self.assertLess(abs(start - begin - shift), 1000)
             self.assertLess(abs(end - finish - shift), 1000)
 
-    def test_it_becomes_a_page(self):
+    def test_the_trace_renders_as_a_page(self):
         self.run_gpt(self.half(), self.trace)
         page = self.view(self.trace)
         for text in ("One iteration by the plan", "spillway", "prefetch", "Allocations that moved most"):
             self.assertTrue(text in page, text)
         self.assertFalse("The trace has no end" in page)
 
-    def test_a_killed_trainer_leaves_what_it_did(self):
+    def test_a_killed_trainer_leaves_its_trace(self):
         env = settings(self.folder, self.half(), self.trace)
         command = [str(word) for word in words("gpt --steps=100000 --layers=2 --width=256")]
         process = subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -146,7 +148,7 @@ class TraceTest(unittest.TestCase):
         self.assertGreater(len(json.loads(whole.rstrip(",\n") + "]")), 1000)
         self.assertTrue("The trace has no end" in self.view(self.trace))
 
-    def test_a_trace_that_cannot_be_written_is_said_once_and_the_job_goes_on(self):
+    def test_an_unwritable_trace_is_reported_once_and_the_job_continues(self):
         budget_bytes = self.half()
         output = self.run_gpt(budget_bytes).output
         for trace in ("/dev/full", "/nowhere/trace.json"):
@@ -154,7 +156,7 @@ class TraceTest(unittest.TestCase):
             self.assertEqual(run.output, output)
             self.assertEqual(run.errors.count("the trace could not be written"), 1, run.errors)
 
-    def test_a_disk_that_becomes_full_is_said_once_and_the_trace_ends_behind_a_whole_event(self):
+    def test_a_full_disk_is_reported_once_and_the_trace_ends_with_a_whole_event(self):
         budget_bytes = self.half()
         output = self.run_gpt(budget_bytes).output
         limited = ["bash", "-c", "trap '' XFSZ; ulimit -f 200; exec \"$@\"", "limited", *words(GPT)]
@@ -165,7 +167,7 @@ class TraceTest(unittest.TestCase):
         self.assertGreater(len(text), 100_000)
         self.assertGreater(len(json.loads(text + "]")), 500)
 
-    def test_the_launcher_asks_for_it_and_child_processes_have_their_own(self):
+    def test_the_launcher_requests_it_and_child_processes_have_their_own(self):
         program = " ".join(str(word) for word in words(GPT))
         command = [str(BUILD / "bin" / "spillway"), "run", "--simulate", "--budget", "48MiB", "--trace", "trace.json", "--",
                    "bash", "-c", f"{program}; {program}; true"]
@@ -179,7 +181,7 @@ class TraceTest(unittest.TestCase):
             process = json.loads(trace.read_text())[0]["args"]["process"]
             self.assertEqual(trace.name, f"trace.json.{process}")
 
-    def test_without_it_no_thread_and_no_file(self):
+    def test_without_tracing_no_thread_and_no_file(self):
         self.run_gpt(self.half())
         self.assertEqual([path.name for path in self.folder.iterdir()], ["report.json"])
 

@@ -39,7 +39,7 @@ TEST(AdmissionTest, AdmitsWhileGuaranteesFit) {
   EXPECT_EQ(Numbers(plan.queue), (List{2}));
 }
 
-TEST(AdmissionTest, HigherPriorityFirstThenArrival) {
+TEST(AdmissionTest, AdmitsByPriorityThenByArrival) {
   const AdmissionPlan plan =
       Plan({}, {{1, 0, Wanting(60)}, {2, 0, Wanting(60, 5)}, {3, 0, Wanting(60, 5)}});
 
@@ -52,13 +52,13 @@ TEST(AdmissionTest, HigherPriorityPreemptsGuaranteesButNotFloors) {
   EXPECT_EQ(Numbers(Plan({Wanting(90, 0, 20)}, {{1, 0, Wanting(90, 1)}}).admitted), (List{}));
 }
 
-TEST(AdmissionTest, WhoFitsPassesOneThatDoesNot) {
+TEST(AdmissionTest, JobThatFitsPassesOneThatDoesNot) {
   const AdmissionPlan plan = Plan({Wanting(50)}, {{1, 0, Wanting(80)}, {2, 0, Wanting(20)}});
 
   EXPECT_EQ(Numbers(plan.admitted), (List{2}));
 }
 
-TEST(AdmissionTest, NobodyPassesOneThatHasWaitedForLong) {
+TEST(AdmissionTest, NoJobPassesOneThatHasWaitedLong) {
   const AdmissionPlan plan = Plan(
       {Wanting(50)}, {{1, 0, Wanting(80)}, {2, 599, Wanting(20)}, {3, 599, Wanting(20, 9)}}, 600);
 
@@ -66,14 +66,14 @@ TEST(AdmissionTest, NobodyPassesOneThatHasWaitedForLong) {
   EXPECT_EQ(Numbers(plan.queue), (List{1, 3, 2}));
 }
 
-TEST(AdmissionTest, OneThatHoldsAnotherDeviceTakesWhatGuaranteeThereIs) {
+TEST(AdmissionTest, JobThatHoldsAnotherDeviceTakesTheGuaranteeThatIsLeft) {
   const AdmissionPlan plan = Plan({Wanting(70)}, {{1, 0, Wanting(80), true}});
 
   ASSERT_EQ(Numbers(plan.admitted), (List{1}));
   EXPECT_EQ(plan.admitted[0].terms.memory.guaranteed, 30);
 }
 
-TEST(AdmissionTest, HostMemoryAndLinkNeverKeepAJobWaiting) {
+TEST(AdmissionTest, HostMemoryAndLinkNeverDelayAdmission) {
   Terms greedy = Wanting(10);
   greedy.host = {100, 2000, 3000};
   greedy.link = {0, 600, 1000};
@@ -85,14 +85,14 @@ TEST(AdmissionTest, HostMemoryAndLinkNeverKeepAJobWaiting) {
   EXPECT_EQ(plan.admitted[0].terms.link.guaranteed, 400);
 }
 
-TEST(AdmissionTest, NobodyBeginsOnANodeThatIsDrained) {
+TEST(AdmissionTest, DrainedNodeAdmitsNoJob) {
   const AdmissionPlan plan = Plan({}, {{1, 0, Wanting(10)}}, 0, true);
 
   EXPECT_TRUE(plan.admitted.empty());
   EXPECT_EQ(Numbers(plan.queue), (List{1}));
 }
 
-TEST(AdmissionTest, TermsThatCannotHoldAreSaid) {
+TEST(AdmissionTest, ImpossibleTermsAreReported) {
   EXPECT_EQ(CheckAdmissible(Wanting(50), 100).text(), "");
   EXPECT_EQ(CheckAdmissible(Wanting(101), 100).text(),
             "its guarantee of 101 B is more than the device has, 100 B: lower `guaranteed`");
@@ -121,7 +121,7 @@ AdmissionPlan PlanAmong(const Owners& owners, std::vector<Terms> tenants,
                         applicants, now);
 }
 
-TEST(AdmissionOfOwnersTest, NoMoreJobsRunThanAUserMayHave) {
+TEST(AdmissionOfOwnersTest, UserNeverExceedsItsLimitOfRunningJobs) {
   const AdmissionPlan plan = PlanAmong(
       {{kOneUser, {.jobs = 2}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 1)},
       {{1, 0, OfOwner(kOneUser, 1)}, {2, 0, OfOwner(kOneUser, 1)}, {3, 0, OfOwner(kOtherUser, 1)}},
@@ -131,7 +131,7 @@ TEST(AdmissionOfOwnersTest, NoMoreJobsRunThanAUserMayHave) {
   EXPECT_EQ(plan.queue, (std::vector<Waiting>{{2, WaitsFor::kOwnersJobs}}));
 }
 
-TEST(AdmissionOfOwnersTest, WhoWaitsForItsOwnUserHoldsUpNobodyHoweverLong) {
+TEST(AdmissionOfOwnersTest, JobThatWaitsForItsOwnUserNeverDelaysOthers) {
   const AdmissionPlan plan = PlanAmong(
       {{kOneUser, {.limit_bytes = 50}}, {kOtherUser, {}}}, {OfOwner(kOneUser, 40)},
       {{1, 0, OfOwner(kOneUser, 20)}, {2, 599, OfOwner(kOtherUser, 20)}}, {}, {}, kPatience);
@@ -140,7 +140,7 @@ TEST(AdmissionOfOwnersTest, WhoWaitsForItsOwnUserHoldsUpNobodyHoweverLong) {
   EXPECT_EQ(plan.queue, (std::vector<Waiting>{{1, WaitsFor::kOwnersLimit}}));
 }
 
-TEST(AdmissionOfOwnersTest, WhatIsGuaranteedToAUserIsKeptFreeForItsJobs) {
+TEST(AdmissionOfOwnersTest, UsersGuaranteeIsKeptFreeForItsJobs) {
   const Owners owners = {{kOneUser, {.guaranteed_bytes = 60}}, {kOtherUser, {}}};
   const std::vector<Applicant> both = {{1, 0, OfOwner(kOtherUser, 50)},
                                        {2, 0, OfOwner(kOneUser, 50)}};
@@ -152,7 +152,7 @@ TEST(AdmissionOfOwnersTest, WhatIsGuaranteedToAUserIsKeptFreeForItsJobs) {
       (List{1}));
 }
 
-TEST(AdmissionOfOwnersTest, FloorsOfOneUserTakeNoMoreThanItsPartUntilTheyHaveWaitedForLong) {
+TEST(AdmissionOfOwnersTest, FloorsOfOneUserStayWithinItsShareUntilTheyHaveWaitedLong) {
   const Owners owners = {{kOneUser, {}}};
   const std::vector<Terms> running = {OfOwner(kOneUser, 0, 20)};
   const std::vector<Applicant> more = {{1, 0, OfOwner(kOneUser, 0, 20)},

@@ -1,8 +1,10 @@
-// The node, its pool of host memory and real lease clients in one thread on one clock: a seed
-// drives demands, kills, stops, cut connections, garbage, agent restarts (also in the middle of a
-// turn, with and without what it had kept), lack of memory, operators and clock jumps. Safety at
-// every moment: nothing is promised or lent twice, nobody sees a byte of another user's. Then the
-// faults stop, and everything has to come right.
+// The node, its host pool and real lease clients, in one thread on one clock.
+//
+// A seed drives demands, kills, stops, cut connections, garbage, lack of memory, operators and
+// clock jumps. Agents restart too, also in the middle of a turn, with and without their kept state.
+//
+// Safety holds at every moment: nothing is promised or lent twice, and no user sees a byte of
+// another user. Then the faults stop, and everything must recover.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -56,8 +58,8 @@ class World {
     while (faults_.all() < faults && !testing::Test::HasFailure()) Run(1000);
   }
 
-  // No faults any more. Everybody wants something and obeys; it comes to rest, and records and
-  // world agree to the byte.
+  // Without faults, every process wants memory and obeys. The node comes to rest, and its records
+  // agree with the world to the byte.
   void ComeRight() {
     if (node_ == nullptr) StartAgent();
     attackers_.clear();
@@ -84,8 +86,8 @@ class World {
       not_worth_telling += std::min(ArbiterRules{}.step_bytes, tenancy.granted_bytes / 32);
     }
     EXPECT_EQ(promised, to_processes);
-    // What a process leaves that ends stays with its job while nobody else lacks so much that it is
-    // worth a grant.
+    // An ended process's memory stays with its job until another job lacks enough to be worth a
+    // grant.
     const int64_t on_device = node_->arbiter().PromisedOn(DeviceId{0});
     EXPECT_LE(promised, on_device);
     EXPECT_LE(on_device - promised, not_worth_telling);
@@ -121,7 +123,6 @@ class World {
                                    &services_, now_ns_, &shares_);
     promised_before_ = host_promised_before_ = 0;
   }
-  // With it go its ends of all channels.
   void KillAgent() {
     ++faults_.restarts;
     jobs_of_killed_agents_ += node_->Report(now_ns_).jobs.size();
@@ -129,13 +130,13 @@ class World {
     sessions_.clear();
     attackers_.clear();
     shares_.Restart(random_.Below(4) != 0);
-    // Who is stopped for longer than the agent waits for it is not known to the next one: that is
-    // said in the documents.
+    // The next agent does not know processes that were stopped for longer than it waits
+    // (documented).
     for (auto& process : processes_) process->stopped = false;
   }
 
-  // Now, or in the middle of its next turn: what was sent may not be kept, and who said something
-  // may not have been heard.
+  // Now, or in the middle of the next turn: messages may be unsaved, and messages from clients
+  // unread.
   void KillAgentSoon() {
     if (random_.Below(2) == 0) return KillAgent();
     dies_after_ = random_.Below(sessions_.size() + 1);
@@ -187,7 +188,6 @@ class World {
     }
   }
 
-  // To this instance of the agent.
   bool IsKnown(const LifeProcess& process) const {
     const auto found = sessions_.find(process.session);
     return process.is_served() && found != sessions_.end() && found->second == process.identity;
@@ -216,7 +216,7 @@ class World {
     ++faults_.kills;
     const auto victim = processes_.begin() + static_cast<int64_t>(random_.Below(processes_.size()));
     (*victim)->identity->alive = false;
-    // Of this instance of the agent: another one counts anew.
+    // Sessions of this instance of the agent: another instance numbers them anew.
     const SessionId session = (*victim)->session;
     const auto known = sessions_.find(session);
     const bool is_known = known != sessions_.end() && known->second == (*victim)->identity;
@@ -226,7 +226,7 @@ class World {
     }
     wires_.erase(victim->get());
     processes_.erase(victim);
-    // The process's end is known by its pidfd, or by its channel's end, whichever comes first.
+    // The process's end is known by its pidfd or by the end of its channel, whichever comes first.
     if (node_ != nullptr && is_known && random_.Below(2) == 0) node_->PeerEnded(session, now_ns_);
   }
   void Demand() {
@@ -236,14 +236,13 @@ class World {
       process->active = random_.Below(3) != 0;
     }
   }
-  // The connection is lost while both sides live.
   void CutOff() {
     LifeProcess* process = Any();
     if (process == nullptr || node_ == nullptr || !process->is_served()) return;
     wires_[process]->Sever();
     ++faults_.cuts;
   }
-  // Somebody who speaks nonsense, or tells lies.
+  // A client that sends garbage or lies.
   void Attack() {
     if (node_ == nullptr) return;
     auto [near, far] = MemoryChannel::Pair(16);
@@ -313,7 +312,7 @@ class World {
     }
     CheckSafety();
   }
-  // Those that were cut off and then killed are only known by their pidfds.
+  // Only the pidfd tells of processes that were cut off and then killed.
   void EndTheDead() {
     for (const auto& [session, process] : sessions_) {
       if (!process->alive && random_.Below(4) == 0) node_->PeerEnded(session, now_ns_);
@@ -344,7 +343,7 @@ class World {
     promised_before_ = promised;
     host_promised_before_ = host_promised;
   }
-  // Or its quota is used up, or the pool is.
+  // Unless its quota or the pool is used up.
   void CheckEverybodyHasItsSlabs() {
     for (const auto& process : processes_) {
       const pid_t leader = process->leader();
@@ -362,13 +361,13 @@ class World {
   int64_t now_ns_ = 1'000'000 * kMillisecond;
   std::unique_ptr<Node> node_;
   std::map<SessionId, std::shared_ptr<FakeProcess>>
-      sessions_;  // that the node knows, and whose they are
+      sessions_;  // sessions that the node knows, with their processes
   std::map<LifeProcess*, MemoryChannel*> wires_;
   std::vector<std::unique_ptr<MemoryChannel>> attackers_;
   std::vector<std::unique_ptr<LifeProcess>> processes_;
   std::vector<std::pair<uint64_t, SlabView>>
-      orphans_;                       // mapped by children of processes that are gone
-  std::optional<size_t> dies_after_;  // the agent, after so many sessions of this turn
+      orphans_;                       // slabs mapped by children of processes that are gone
+  std::optional<size_t> dies_after_;  // the agent dies after so many sessions of this turn
   int64_t promised_before_ = 0, host_promised_before_ = 0;
   size_t checked_ = 0;
   pid_t last_pid_ = 100;
@@ -376,7 +375,7 @@ class World {
   size_t jobs_of_killed_agents_ = 0;
 };
 
-// SPILLWAY_CHAOS_SEEDS=FIRST..LAST runs other seeds, or more.
+// SPILLWAY_CHAOS_SEEDS=FIRST..LAST selects other seeds.
 std::pair<uint64_t, uint64_t> Seeds() {
   unsigned long long first = 1, last = 6;
   const char* const asked = std::getenv("SPILLWAY_CHAOS_SEEDS");
@@ -384,14 +383,14 @@ std::pair<uint64_t, uint64_t> Seeds() {
   return {first, last};
 }
 
-// Seeds that found something once, each story in its literal test.
+// Seeds that once found a bug; a literal test tells each story.
 constexpr uint64_t kTold[] = {
-    65,   // NodeTest.AProcessOfSeveralThatComesBackIsNotCountedTwice
-    432,  // ArbiterToggleTest.WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGrantsWorth
+    65,   // NodeTest.ReturningProcessOfSeveralIsNotCountedTwice
+    432,  // ArbiterToggleTest.MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAGrantsWorth
 };
 
-// About a quarter of the events are faults; in the others jobs arrive, demand, are set budgets, or
-// time passes.
+// About a quarter of the events are faults. The others are arrivals, demands, new budgets, and
+// passing time.
 void Live(uint64_t seed, int faults = 0) {
   const int files_before = OpenFiles();
   {
@@ -414,7 +413,7 @@ void Live(uint64_t seed, int faults = 0) {
   EXPECT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
 }
 
-TEST(AgentLifeTest, TenThousandEventsHarmNobodyAndThenEverythingComesRight) {
+TEST(AgentLifeTest, TenThousandEventsBreakNoInvariantAndTheNodeRecovers) {
   const auto [first, last] = Seeds();
   const auto begin = std::chrono::steady_clock::now();
   for (uint64_t seed = first; seed <= last && !HasFailure(); ++seed) Live(seed);
@@ -427,7 +426,7 @@ TEST(AgentLifeTest, TenThousandEventsHarmNobodyAndThenEverythingComesRight) {
               took.count());
 }
 
-TEST(AgentLifeTest, TenThousandFaultsOfOneSeedHarmNobodyAndThenEverythingComesRight) {
+TEST(AgentLifeTest, TenThousandFaultsOfOneSeedBreakNoInvariantAndTheNodeRecovers) {
   Live(1, 10'000);
 }
 

@@ -1,4 +1,4 @@
-// A device of 16 GiB and jobs that obey: what the arbiter's tests share.
+// Shared by the arbiter's tests: a device of 16 GiB and jobs that obey.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ inline TenantProcess ProcessOf(uint64_t job, uint64_t session = 0, DeviceId devi
   return {JobId{job}, SessionId{session != 0 ? session : job}, device};
 }
 
-// Wants so much that, with the eighth that is added, it is a whole number of gibibytes.
+// With the eighth that the arbiter adds, the demand is a whole number of gibibytes.
 inline Demand Wants(int64_t gib, bool active = true) {
   return {gib * kGibibyte / 9 * 8, 0, 0, active};
 }
@@ -63,7 +63,7 @@ class ArbiterTest : public testing::Test {
     return {};
   }
   int64_t GibOf(uint64_t job) const {
-    return (View(job).granted_bytes + kGibibyte / 100) / kGibibyte;  // but for rounding
+    return (View(job).granted_bytes + kGibibyte / 100) / kGibibyte;  // tolerates rounding
   }
 
   Arbiter arbiter_;

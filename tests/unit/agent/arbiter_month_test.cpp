@@ -1,5 +1,5 @@
-// Thirty days of random arrivals, phases, restarts and disobedience on one node, and what must hold
-// at every moment.
+// Thirty days of random arrivals, phases, restarts and disobedience on one node, with the
+// invariants checked at every moment.
 #include <gtest/gtest.h>
 
 #include <queue>
@@ -59,7 +59,7 @@ class Month {
     Demand demand;
     GrantDecision grant;
     bool begun = false;
-    bool lies = false;  // says anything of what it uses
+    bool lies = false;  // reports arbitrary use
   };
 
   int64_t Below(int64_t end) {
@@ -116,7 +116,7 @@ class Month {
     }
     arbiter_.Use(key, found->second.demand);
   }
-  // Most obey when they read a grant; some get there by halves, five seconds apart.
+  // Most processes obey when they read a grant; some shrink by halves, five seconds apart.
   void Read(const GrantDecision& grant) {
     const auto found = processes_.find(grant.process);
     if (found == processes_.end()) return;
@@ -141,7 +141,7 @@ class Month {
         << "equal facts, another decision, at " << now_ns_;
     for (const GrantDecision& grant : decisions.grants) {
       if (!processes_[grant.process].begun) Begin(grant.process);
-      // In order, as on a socket: a process reads one grant after the other.
+      // As on a socket, a process reads its grants in order.
       int64_t& reads_at_ns = reads_at_ns_[grant.process];
       reads_at_ns = std::max(reads_at_ns, now_ns_ + Below(3) * kSecond);
       events_.push({reads_at_ns, ++last_event_, [this, grant] { Read(grant); }});
@@ -183,7 +183,7 @@ class Month {
   int64_t events_seen_ = 0, admitted_ = 0, longest_wait_ns_ = 0;
 };
 
-TEST(ArbiterMonthTest, AMonthOfJobsOnOneNodeKeepsItsAccountsAndStarvesNobody) {
+TEST(ArbiterMonthTest, AMonthOfJobsKeepsAccountsExactAndStarvesNoJob) {
   for (uint64_t seed = 1; seed <= 3; ++seed) {
     Month month(seed);
     month.Run();

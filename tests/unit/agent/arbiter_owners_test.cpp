@@ -1,4 +1,4 @@
-// Whose jobs they are, and who of them has a claim.
+// The arbiter with users and accounts as owners of jobs, and jobs without a claim.
 #include "tests/unit/agent/arbiter_fixture.h"
 
 namespace spillway::agent {
@@ -12,7 +12,7 @@ Terms OwnedBy(OwnerId owner, int64_t guaranteed_gib = 0) {
   return terms;
 }
 
-TEST_F(ArbiterTest, ManyJobsOfAUserTakeNoMoreOfAnothersThanOneWould) {
+TEST_F(ArbiterTest, ManyJobsOfOneUserTakeNoMoreFromAnotherUserThanOneJob) {
   arbiter_.SetOwner(kFirstUser, {});
   arbiter_.SetOwner(kSecondUser, {});
   arbiter_.Join(ProcessOf(1), OwnedBy(kFirstUser), Wants(16), now_ns_);
@@ -26,8 +26,8 @@ TEST_F(ArbiterTest, ManyJobsOfAUserTakeNoMoreOfAnothersThanOneWould) {
   EXPECT_EQ(View(1).link_permille, 500);
 }
 
-// A percentage was refused in [[user]] and [[account]].
-TEST_F(ArbiterTest, AShareBoundsAndGuaranteesAUsersJobsOnEachDevice) {
+// Regression: [[user]] and [[account]] refused percentages.
+TEST_F(ArbiterTest, PercentageLimitsAndGuaranteesAUsersJobsOnEachDevice) {
   arbiter_.SetDevice(DeviceId{1}, 32 * kGibibyte);
   arbiter_.SetOwner(kFirstUser, {.limit_bytes = -kWholeInMillionths / 4});
   arbiter_.SetOwner(kSecondUser, {.guaranteed_bytes = -kWholeInMillionths / 2});
@@ -40,19 +40,19 @@ TEST_F(ArbiterTest, AShareBoundsAndGuaranteesAUsersJobsOnEachDevice) {
   EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 4 * kGibibyte);
   EXPECT_EQ(arbiter_.PromisedTo(on_the_other), 8 * kGibibyte);
 
-  // Half of the first device is kept for the second user's jobs
+  // Half of the first device is kept for the second user's jobs.
   arbiter_.Join(ProcessOf(2), Plain(9), Wants(16), now_ns_);
   const Decisions waits = Decide();
   ASSERT_EQ(waits.admissions.size(), 1u);
   EXPECT_EQ(waits.admissions[0].state, TenancyState::kQueued);
-  // And follows its size
+  // The guarantee follows the device's size.
   arbiter_.SetDevice(DeviceId{0}, 8 * kGibibyte);
   Settle();
   EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 2 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
-  // Given a job that is guaranteed all, holds nothing and does nothing
+TEST_F(ArbiterTest, JobWithoutClaimLendsAllAndDelaysNoAdmission) {
+  // Given an idle job that is guaranteed the whole device and holds nothing
   arbiter_.Join(ProcessOf(1), Plain(16), Wants(16), now_ns_);
   Settle();
   Demand nothing = Wants(16);
@@ -61,14 +61,14 @@ TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
   Settle();
   EXPECT_EQ(GibOf(1), 16) << "nobody needs it";
 
-  // When one comes that is guaranteed 10 GiB and wants all, it begins and has all
+  // When a job with a guarantee of 10 GiB comes and wants all, it is admitted and gets all
   arbiter_.Join(ProcessOf(2), Plain(10), Wants(16), now_ns_);
   Settle();
   EXPECT_EQ(View(1).granted_bytes, 0);
   EXPECT_EQ(GibOf(2), 16);
   EXPECT_FALSE(View(1).has_claim);
 
-  // And the first, when it wakes, waits as if it came now
+  // And the first job waits like a new one when it wakes
   arbiter_.Use(ProcessOf(1), Wants(16));
   const Decisions woken = Decide();
   ASSERT_EQ(woken.admissions.size(), 1u);
@@ -78,7 +78,7 @@ TEST_F(ArbiterTest, WhoHasNoClaimLendsAllAndIsNotInTheWayOfWhoBegins) {
   EXPECT_EQ(GibOf(1), 16);
 }
 
-TEST_F(ArbiterTest, WhoWakesWhereThereIsRoomIsToldOfMemoryAlone) {
+TEST_F(ArbiterTest, WakingJobWithFreeMemoryReceivesOnlyAGrant) {
   arbiter_.Join(ProcessOf(1), Plain(), Wants(8), now_ns_);
   Settle();
   Demand nothing = Wants(8);
@@ -97,7 +97,7 @@ TEST_F(ArbiterTest, WhoWakesWhereThereIsRoomIsToldOfMemoryAlone) {
   EXPECT_EQ(GibOf(1), 8);
 }
 
-TEST_F(ArbiterTest, WhatSomebodySaysThatItHoldsIsBelievedWithinItsUsersLimit) {
+TEST_F(ArbiterTest, ReportedHoldingsAreBelievedUpToTheUsersLimit) {
   arbiter_.SetOwner(kFirstUser, {.limit_bytes = 4 * kGibibyte});
   arbiter_.Join(ProcessOf(1), OwnedBy(kFirstUser), Wants(1), now_ns_, {12 * kGibibyte, 0});
   Settle();

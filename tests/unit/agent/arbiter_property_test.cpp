@@ -1,6 +1,5 @@
-// Random jobs with guarantees of the device and of the host, some of which say anything of what
-// they use: nothing is promised twice, it comes to rest, and then everybody has what it is
-// guaranteed, whatever others say.
+// Random jobs with guarantees of device and host memory. Some report arbitrary use. Nothing is
+// promised twice, the arbiter comes to rest, and then every job has its guarantee.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -47,7 +46,7 @@ class Jobs {
   struct Process {
     Demand demand;
     bool lies = false;
-    std::optional<GrantDecision> grant;  // the newest
+    std::optional<GrantDecision> grant;  // the newest grant
     int64_t holds_bytes = 0, holds_host_bytes = 0;
     bool obeyed = true;
   };
@@ -92,7 +91,7 @@ class Jobs {
                      : Held{};
     arbiter_.Join(key, AllowedTerms(key.job), process.demand, now_ns_, says);
   }
-  // An honest process uses what it holds; another one says anything.
+  // An honest process uses what it holds; a liar reports anything.
   void Want(Process& process) {
     process.demand.wanted_bytes = InMebibytes(12 * kGibibyte);
     process.demand.active = random_.Below(4) != 0;
@@ -101,7 +100,7 @@ class Jobs {
         process.lies ? InMebibytes(2 * kSmallHostBytes) : process.holds_host_bytes / 2;
     process.demand.unmovable_bytes = process.lies ? InMebibytes(2 * kSmallDeviceBytes) : 0;
   }
-  // As the node takes them: an operator's change only when the arbiter has nothing against it.
+  // Like the node, changes terms only when the arbiter accepts them.
   Terms AllowedTerms(JobId job) {
     Terms terms;
     terms.memory = {256 * kMebibyte, InMebibytes(4 * kGibibyte),
@@ -114,7 +113,8 @@ class Jobs {
       if (view.job != job) continue;
       if (view.state != TenancyState::kAdmitted || !arbiter_.CheckTerms(job, kDevice, terms).ok())
         return view.terms;
-      // Nobody checks this one: guarantees of the host are what others leave when a job begins.
+      // The host guarantee is not checked: a job gets the host memory that others leave when it is
+      // admitted.
       terms.host.guaranteed = view.terms.host.guaranteed;
     }
     return terms;
@@ -160,7 +160,7 @@ class Jobs {
     }
   }
 
-  // Nobody wants anything else any more, and all obey.
+  // No demand changes any more, and all processes obey.
   void ComeToRest() {
     bool is_moving = true;
     for (int round = 0; round < 300 && is_moving && !testing::Test::HasFailure(); ++round) {
@@ -208,14 +208,14 @@ class Jobs {
   std::map<TenantProcess, Process> processes_;
 };
 
-TEST(ArbiterPropertyTest, WhateverOthersSayEverybodyHasWhatItIsGuaranteedOnceAllHaveObeyed) {
+TEST(ArbiterPropertyTest, EveryJobGetsItsGuaranteeOnceAllObeyWhateverLiarsReport) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Jobs(seed, false).Run();
     ASSERT_FALSE(HasFailure()) << "seed " << seed;
   }
 }
 
-TEST(ArbiterPropertyTest, WithPrioritiesNothingIsPromisedTwiceAndItComesToRest) {
+TEST(ArbiterPropertyTest, WithPrioritiesItPromisesNothingTwiceAndComesToRest) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Jobs(seed, true).Run();
     ASSERT_FALSE(HasFailure()) << "seed " << seed;

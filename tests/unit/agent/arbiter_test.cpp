@@ -3,9 +3,9 @@
 namespace spillway::agent {
 namespace {
 
-// The one had begun with 6 GiB guaranteed, which fitted beside the other's 10; after a restart of
-// the agent it took the rest of its 12 from that one's.
-TEST_F(ArbiterTest, WhoComesBackTakesOfNobodyWhatWasGuaranteedToIt) {
+// Regression: a job was admitted with a guarantee of 6 GiB, which fitted beside the other's 10.
+// After an agent restart it took the rest of its 12 GiB from the other job's guarantee.
+TEST_F(ArbiterTest, ReturningJobTakesNoOtherJobsGuarantee) {
   arbiter_.SetFrozen(true);
   arbiter_.Rejoin(ProcessOf(1), Plain(12), Wants(12), {6 * kGibibyte, 0}, now_ns_);
   arbiter_.Rejoin(ProcessOf(2), Plain(10), Wants(10), {10 * kGibibyte, 0}, now_ns_);
@@ -19,7 +19,7 @@ TEST_F(ArbiterTest, WhoComesBackTakesOfNobodyWhatWasGuaranteedToIt) {
   EXPECT_EQ(View(2).terms.memory.guaranteed, 10 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, WhoComesBackKeepsAGuaranteeThatItDoesNotUse) {
+TEST_F(ArbiterTest, ReturningJobKeepsItsUnusedGuarantee) {
   arbiter_.SetFrozen(true);
   arbiter_.Rejoin(ProcessOf(1), Plain(12), Wants(2), {2 * kGibibyte, 0}, now_ns_);
   arbiter_.Rejoin(ProcessOf(2), Plain(4), Wants(16), {14 * kGibibyte, 0}, now_ns_);
@@ -30,9 +30,9 @@ TEST_F(ArbiterTest, WhoComesBackKeepsAGuaranteeThatItDoesNotUse) {
   EXPECT_EQ(View(2).terms.memory.guaranteed, 4 * kGibibyte);
 }
 
-// It had begun with a part of what it asked for; asking for all of that again was taken for nothing
-// new, whatever others had left since.
-TEST_F(ArbiterTest, AGuaranteeThatDidNotFitFitsLater) {
+// Regression: a job was admitted with part of the guarantee that it asked for. When others left, a
+// second request for all of it counted as no change.
+TEST_F(ArbiterTest, GuaranteeThatDidNotFitIsGivenLater) {
   arbiter_.Join(ProcessOf(1, 1, kOther), Plain(10), Wants(10), now_ns_);
   arbiter_.Join(ProcessOf(2, 2, kDevice), Plain(), Wants(1), now_ns_);
   Settle();
@@ -46,7 +46,7 @@ TEST_F(ArbiterTest, AGuaranteeThatDidNotFitFitsLater) {
   EXPECT_EQ(View(2, kOther).terms.memory.guaranteed, 12 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
+TEST_F(ArbiterTest, SingleJobGetsItsWantedMemory) {
   arbiter_.Join(ProcessOf(1), Plain(), Wants(9), now_ns_);
 
   const Decisions decisions = Decide();
@@ -60,7 +60,7 @@ TEST_F(ArbiterTest, AJobAloneGetsWhatItWants) {
   EXPECT_TRUE(Decide().grants.empty()) << "said once";
 }
 
-TEST_F(ArbiterTest, TwoThatWantAllShareAlikeOnceTheFirstHasLetGo) {
+TEST_F(ArbiterTest, TwoJobsThatWantAllShareEquallyOnceTheFirstHasGivenBack) {
   arbiter_.Join(ProcessOf(1), Plain(), Wants(16), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(), Wants(16), now_ns_);
@@ -88,7 +88,6 @@ TEST_F(ArbiterTest, LendsIdleBudgetToABusyJobAndReturnsItByTheDeadline) {
   EXPECT_EQ(View(1).granted_bytes, 512 * kMebibyte) << "its floor";
   EXPECT_EQ(View(2).granted_bytes, 16 * kGibibyte - 512 * kMebibyte);
 
-  // When it wakes
   now_ns_ = 100 * kSecond;
   arbiter_.Use(ProcessOf(1), Wants(12));
   const Decisions woken = Decide();
@@ -129,7 +128,7 @@ TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
   EXPECT_EQ(after.admissions[1].position, 1u);
 }
 
-TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
+TEST_F(ArbiterTest, JobThatCanNeverFitIsRejected) {
   arbiter_.Join(ProcessOf(1), Plain(20), Wants(4), now_ns_);
 
   const Decisions decisions = Decide();
@@ -140,7 +139,7 @@ TEST_F(ArbiterTest, WhatCanNeverFitIsRejected) {
             "its guarantee of 20.0 GiB is more than the device has, 16.0 GiB: lower `guaranteed`");
 }
 
-TEST_F(ArbiterTest, AnUrgentJobPreemptsAndTheOtherGoesOnWithItsFloor) {
+TEST_F(ArbiterTest, UrgentJobPreemptsAndTheOtherContinuesWithItsFloor) {
   arbiter_.Join(ProcessOf(1), Plain(15), Wants(15), now_ns_);
   Settle();
   Terms urgent = Plain(15);
@@ -179,7 +178,7 @@ TEST_F(ArbiterTest, ProcessesOfAJobShareItsBudget) {
   EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 8 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, AnotherJobsMemoryCountsUntilAllProcessesHaveLetGo) {
+TEST_F(ArbiterTest, RevokedMemoryCountsUntilAllProcessesHaveGivenItBack) {
   arbiter_.Join(ProcessOf(1, 11), Plain(), Wants(16), now_ns_);
   arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(16), now_ns_);
   Settle();
@@ -225,7 +224,7 @@ TEST_F(ArbiterTest, AGuaranteeThatDoesNotFitBesideOthersIsRefused) {
             "the job does not use this device");
 }
 
-TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {
+TEST_F(ArbiterTest, AfterARestartNoMemoryMovesUntilAllProcessesAreBack) {
   arbiter_.SetFrozen(true);
   arbiter_.Rejoin(ProcessOf(1, 11), Plain(), Wants(16), {9 * kGibibyte, kGibibyte}, now_ns_);
   arbiter_.Rejoin(ProcessOf(1, 12), Plain(), Wants(16), {3 * kGibibyte, 0}, now_ns_);
@@ -246,7 +245,7 @@ TEST_F(ArbiterTest, AfterARestartNothingChangesHandsUntilAllAreBack) {
   EXPECT_EQ(GibOf(2), 8);
 }
 
-TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
+TEST_F(ArbiterTest, DisobedientJobIsReportedAndBorrowsNoMore) {
   arbiter_.Join(ProcessOf(1), Plain(2), Wants(16), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
@@ -265,10 +264,11 @@ TEST_F(ArbiterTest, OneThatDoesNotObeyIsNamedAndBorrowsNoMore) {
   EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
 }
 
-// Device and job both noted it as late; it went on with half of what it could not give back until
-// its process ended.
-TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
-  // Given a job with 16 GiB of which 12 cannot leave, late for one with a guarantee of 10 GiB
+// Regression: device and job both noted the job as late. It went on with half of the memory that it
+// could not give back until its process ended.
+TEST_F(ArbiterTest, LateJobIsForgivenWhenTheJobThatNeededItsMemoryHasLeft) {
+  // Given a job with 16 GiB, 12 of them unmovable, that is late for a job with a guarantee of 10
+  // GiB
   Demand stuck = Wants(16);
   stuck.unmovable_bytes = 12 * kGibibyte;
   arbiter_.Join(ProcessOf(1), Plain(), stuck, now_ns_);
@@ -284,7 +284,6 @@ TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
   ASSERT_TRUE(View(1).overdue);
   ASSERT_EQ(View(1).granted_bytes, 6 * kGibibyte);
 
-  // When the other ends
   arbiter_.Leave(ProcessOf(2));
   Settle();
 
@@ -293,7 +292,7 @@ TEST_F(ArbiterTest, OneThatCannotObeyIsForgivenWhenWhoNeededItHasLeft) {
   EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), View(1).granted_bytes);
 }
 
-TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
+TEST_F(ArbiterTest, HostMemoryInUseIsNotRevoked) {
   arbiter_.Join(ProcessOf(1), Plain(), {32 * kGibibyte, 0, 0, true}, now_ns_);
   Settle();
   arbiter_.Use(ProcessOf(1), {32 * kGibibyte, 0, 30 * kGibibyte, true});
@@ -304,8 +303,8 @@ TEST_F(ArbiterTest, HostMemoryInUseIsNotAskedBack) {
   EXPECT_LE(View(1).host_promised_bytes + View(2).host_promised_bytes, 64 * kGibibyte);
 }
 
-// Nobody can see what a job uses; it may say that it uses all.
-TEST_F(ArbiterTest, WhatAJobSaysThatItUsesTakesNobodysGuaranteeOfHostMemory) {
+// Regression: no other process can check a job's use, so a job may report that it uses all.
+TEST_F(ArbiterTest, ReportedUseTakesNoOtherJobsHostGuarantee) {
   Demand all = Wants(900);
   arbiter_.Join(ProcessOf(1), Plain(), all, now_ns_);
   Settle();
@@ -323,20 +322,20 @@ TEST_F(ArbiterTest, WhatAJobSaysThatItUsesTakesNobodysGuaranteeOfHostMemory) {
   EXPECT_EQ(View(1).host_granted_bytes, 48 * kGibibyte)
       << "what nobody else is guaranteed is not asked back";
 
-  // Where the other has gone it may have all again.
+  // The other job has gone, so this job may have all again.
   arbiter_.Leave(ProcessOf(2));
   Settle();
   EXPECT_EQ(View(1).host_granted_bytes, 64 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
+TEST_F(ArbiterTest, IdleJobLendsNoHostMemory) {
   arbiter_.SetHost(8 * kGibibyte);
   arbiter_.Join(ProcessOf(1), Plain(), Wants(18), now_ns_);
   arbiter_.Join(ProcessOf(2), Plain(), Wants(18), now_ns_);
   Settle();
   ASSERT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
 
-  // What it lends of the device has to lie in host memory, until it wakes and beyond.
+  // Its evicted device memory must lie in host memory until it wakes and beyond.
   arbiter_.Use(ProcessOf(1), Wants(18, false));
   Settle();
 
@@ -344,10 +343,10 @@ TEST_F(ArbiterTest, AnIdleJobLendsNoHostMemory) {
   EXPECT_EQ(View(1).host_granted_bytes, 4 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
+TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedWithoutWhatTheDeviceHolds) {
   arbiter_.SetHost(9 * kGibibyte);
-  // Both may grow and want all of the device; one has little yet that would have to lie in host
-  // memory.
+  // Both jobs may grow and want the whole device; the first one has little that would have to lie
+  // in host memory.
   const auto needs = [](int64_t host_gib) {
     return Demand{1000 * kGibibyte, 0, 0, true, host_gib * kGibibyte};
   };
@@ -359,7 +358,7 @@ TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
   EXPECT_GE(View(1).host_granted_bytes, kGibibyte);
   EXPECT_GE(View(2).host_granted_bytes, 6 * kGibibyte);
 
-  // What is taken from its part of the device has to lie in host memory.
+  // Memory that leaves the device must lie in host memory.
   Terms small = Plain();
   small.memory.limit = 4 * kGibibyte;
   arbiter_.ChangeTerms(JobId{1}, kDevice, small);
@@ -369,7 +368,7 @@ TEST_F(ArbiterTest, HostMemoryIsGrantedByNeedAndWhatTheDeviceHoldsIsNoNeed) {
   EXPECT_GE(View(1).host_granted_bytes, 5 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, TheLinkIsSharedByWeightAndWhatAnIdleJobDoesNotUseIsLent) {
+TEST_F(ArbiterTest, LinkIsSharedByWeightAndIdleSharesAreLent) {
   Terms heavy = Plain();
   heavy.weight = 3;
   arbiter_.Join(ProcessOf(1), heavy, Wants(4), now_ns_);
@@ -392,7 +391,7 @@ TEST_F(ArbiterTest, DevicesAreSharedSeparately) {
   EXPECT_EQ(View(2, kOther).granted_bytes, 16 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, WhileDrainedNobodyBeginsAndThoseThatRunGoOn) {
+TEST_F(ArbiterTest, DrainedNodeAdmitsNoJobAndRunningJobsContinue) {
   arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_);
   Settle();
   arbiter_.SetDraining(true);
@@ -408,8 +407,9 @@ TEST_F(ArbiterTest, WhileDrainedNobodyBeginsAndThoseThatRunGoOn) {
   EXPECT_EQ(GibOf(2), 4);
 }
 
-// It was believed all that was free: its operator's limit kept nothing for others.
-TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
+// Regression: such a job was believed to hold all free memory, although its operator's limit
+// reserved some for others.
+TEST_F(ArbiterTest, JobThatRanWithoutAgentIsBelievedUpToItsLimits) {
   Terms terms = Plain();
   terms.memory.limit = 2 * kGibibyte;
   terms.host.limit = kGibibyte;
@@ -423,14 +423,15 @@ TEST_F(ArbiterTest, WhoRanWithoutAnAgentIsBelievedNoMoreThanItsLimits) {
   EXPECT_LE(arbiter_.PromisedOnHost(), kGibibyte);
 }
 
-// Only the process that its job began with was: what another one held was promised to others.
-TEST_F(ArbiterTest, AnotherProcessThatRanWithoutAnAgentIsBelievedToo) {
-  // Given a job that has 4 of 16 GiB, and one that has as much
+// Regression: only the job's first process was believed. Memory that its other processes held was
+// promised to other jobs.
+TEST_F(ArbiterTest, SecondProcessThatRanWithoutAgentIsBelievedToo) {
+  // Given two jobs that have 4 of 16 GiB each
   arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
   arbiter_.Join(ProcessOf(2), Plain(), Wants(4), now_ns_);
   Settle();
 
-  // When another process of the first comes with 6
+  // When another process of the first job comes with 6 GiB
   arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
   EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 6 * kGibibyte);
   EXPECT_GE(arbiter_.PromisedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
@@ -447,7 +448,7 @@ TEST_F(ArbiterTest, AnotherProcessThatRanWithoutAnAgentIsBelievedToo) {
   EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
 }
 
-TEST_F(ArbiterTest, ALateJobIsNotForgivenForAProcessThatComesAndSaysThatItHoldsSomething) {
+TEST_F(ArbiterTest, NewProcessThatReportsHoldingsDoesNotExcuseALateJob) {
   arbiter_.Join(ProcessOf(1), Plain(), Wants(12), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(10), Wants(10), now_ns_);
@@ -465,8 +466,8 @@ TEST_F(ArbiterTest, ALateJobIsNotForgivenForAProcessThatComesAndSaysThatItHoldsS
   EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
 }
 
-// A job that waits and runs without the agent's word grows meanwhile.
-TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndWaitsIsBelievedWhatItSaidLast) {
+// Meanwhile a job that waits and runs without a grant grows.
+TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentIsBelievedByItsLastReport) {
   arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(9), Wants(1), now_ns_, {2 * kGibibyte, 0});
@@ -481,10 +482,10 @@ TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndWaitsIsBelievedWhatItSaidLast) {
   EXPECT_EQ(arbiter_.HostPromisedTo(ProcessOf(2)), kGibibyte);
 }
 
-// Its place was kept, and what it holds was forgotten: that was promised to others when its turn
-// came.
-TEST_F(ArbiterTest, WhoRanWithoutAnAgentAndComesBackWhileItWaitsIsBelievedWhatItHolds) {
-  // Given a job that runs and waits for what is guaranteed to another
+// Regression: its place in the queue was kept, but the memory that it held was forgotten. It was
+// promised to others when the job's turn came.
+TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentKeepsItsHoldingsWhenItReconnects) {
+  // Given a job that runs, and waits for memory that is guaranteed to another job
   arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
   Settle();
   arbiter_.Join(ProcessOf(2), Plain(9), Wants(1), now_ns_, {4 * kGibibyte, 0});

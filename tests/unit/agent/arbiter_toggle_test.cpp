@@ -1,5 +1,5 @@
-// Jobs that fall idle and wake again beside others that get less than they want: what that costs in
-// grants, on a virtual clock. Processes give back as fast as a link copies, and say so in pieces,
+// Counts the grants that idle and waking jobs cost their neighbours, which get less than they want,
+// on a virtual clock. Processes give memory back as fast as a link copies and confirm it in pieces,
 // as the lease client does (interposer/lease/lease_client.h).
 #include <gtest/gtest.h>
 
@@ -21,9 +21,9 @@ using base::kMebibyte;
 
 constexpr int64_t kTurnNs = 1'000'000;
 constexpr int64_t kFloorBytes = kMebibyte;
-constexpr int64_t kPieceBytes = 64 * kMebibyte;  // that leave in a turn
+constexpr int64_t kPieceBytes = 64 * kMebibyte;  // given back in one turn
 
-// Jobs 1 to `jobs`, of one process each, all of which want more than there is for them.
+// Jobs 1 to `jobs`, each of one process that wants more than its share.
 class ToggledNode {
  public:
   ToggledNode(int64_t device_bytes, uint64_t jobs) : device_bytes_(device_bytes) {
@@ -40,7 +40,7 @@ class ToggledNode {
     ComeToRest();
   }
 
-  // How many grants are told until it is at rest.
+  // Returns the number of grants that are sent until the node is at rest.
   int Toggle(uint64_t job) {
     Demand& demand = processes_.at(job).demand;
     demand.active = !demand.active;
@@ -64,7 +64,7 @@ class ToggledNode {
     return told;
   }
 
-  // All want all of the device, so that those who are awake have equal parts of it.
+  // All want the whole device, so awake jobs have equal shares.
   void CheckShares() const {
     const int64_t awake = std::count_if(processes_.begin(), processes_.end(),
                                         [](const auto& one) { return one.second.demand.active; });
@@ -117,7 +117,7 @@ class ToggledNode {
   int64_t now_ns_ = 0;
 };
 
-// One job falls asleep and wakes, again and again; returns the most grants that one of these costs.
+// One job falls asleep and wakes repeatedly; returns the most grants that one change costs.
 int MostToldForATogglingJob(int64_t device_bytes, uint64_t jobs) {
   ToggledNode node(device_bytes, jobs);
   int most = 0;
@@ -125,18 +125,19 @@ int MostToldForATogglingJob(int64_t device_bytes, uint64_t jobs) {
   return most;
 }
 
-// It was told to each of them, for 80 KiB.
-TEST(ArbiterToggleTest, AThousandNeighboursHearNothingOfOneThatFallsAsleep) {
+// Regression: each neighbour received a grant for 80 KiB.
+TEST(ArbiterToggleTest, ThousandNeighboursReceiveNoGrantWhenOneJobFallsAsleep) {
   EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 1000), 2);
 }
 
-// What a job gave back was told to the others in pieces of 64 MiB: 5,122 grants.
-TEST(ArbiterToggleTest, MuchMemoryChangesHandsInFewGrants) {
+// Regression: memory that a job gave back was granted to the others in pieces of 64 MiB: 5,122
+// grants.
+TEST(ArbiterToggleTest, LargeTransfersNeedFewGrants) {
   EXPECT_LE(MostToldForATogglingJob(640 * kGibibyte, 2), 40);
   EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 4), 60);
 }
 
-TEST(ArbiterToggleTest, WhoeverFallsAsleepOrWakesFewHearOfItAndAllHaveAboutTheirShare) {
+TEST(ArbiterToggleTest, FewGrantsKeepAllJobsNearTheirShareWhenJobsSleepOrWake) {
   for (const uint64_t jobs : {4, 20, 100, 1000}) {
     ToggledNode node(80 * kGibibyte, jobs);
     base::Prng random(jobs);
@@ -152,7 +153,6 @@ TEST(ArbiterToggleTest, WhoeverFallsAsleepOrWakesFewHearOfItAndAllHaveAboutTheir
   }
 }
 
-// Everybody obeys at once.
 void Settle(Arbiter* arbiter) {
   for (Decisions decisions = arbiter->Decide(0); !decisions.grants.empty();
        decisions = arbiter->Decide(0)) {
@@ -161,8 +161,9 @@ void Settle(Arbiter* arbiter) {
   }
 }
 
-TEST(ArbiterToggleTest, WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGrantsWorth) {
-  // Given forty jobs that want all of the device, and one of two processes that has what these need
+TEST(ArbiterToggleTest, MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAGrantsWorth) {
+  // Given forty jobs that want the whole device, and a job of two processes that holds the memory
+  // they lack
   constexpr int64_t wanted_bytes = 400 * kMebibyte, needed_bytes = wanted_bytes + wanted_bytes / 8;
   constexpr uint64_t jobs = 40, of_two = 100;
   Arbiter arbiter{ArbiterRules{.headroom_bytes = 0}};
@@ -179,13 +180,13 @@ TEST(ArbiterToggleTest, WhatAProcessLeavesStaysWithItsJobUntilSomebodyLacksAGran
   for (uint64_t job = 1; job <= jobs; ++job) join(job, 10 + job, (jobs + 1) * kGibibyte);
   ASSERT_EQ(granted(), 2 * needed_bytes);
 
-  // When one of the two ends, each of the forty could have 11 MiB more: that is not worth a grant
+  // When one of the two processes ends, each of the forty could have 11 MiB more: not worth a grant
   arbiter.Leave({JobId{of_two}, SessionId{2}, kDevice});
   Settle(&arbiter);
   EXPECT_EQ(granted(), 2 * needed_bytes);
   EXPECT_EQ(arbiter.Tenancies().back().processes_promised_bytes, needed_bytes);
 
-  // And who comes has it.
+  // And a new job gets it.
   join(jobs + 1, 99, (jobs + 1) * kGibibyte);
   EXPECT_EQ(granted(), needed_bytes);
 }

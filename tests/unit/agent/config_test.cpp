@@ -33,21 +33,21 @@ class ConfigFileTest : public testing::Test {
   const std::string folder_;
 };
 
-TEST_F(ConfigFileTest, NothingSaidMeansTheDefaults) {
+TEST_F(ConfigFileTest, EmptyConfigurationMeansDefaults) {
   const ConfigResult result = Read();
 
   EXPECT_EQ(result.errors, Lines{});
   EXPECT_EQ(result.config, Config{});
 }
 
-TEST_F(ConfigFileTest, WhatIsNamedAndNotThereIsAnError) {
+TEST_F(ConfigFileTest, MissingNamedFileIsAnError) {
   const ConfigResult result = ReadConfigFiles(folder_ + "/spillway.toml", MainFile::kMustBeThere);
 
   EXPECT_EQ(result.errors,
             Lines{folder_ + "/spillway.toml cannot be read: No such file or directory"});
 }
 
-TEST_F(ConfigFileTest, UsersAndAccountsAreReadShownAndCompared) {
+TEST_F(ConfigFileTest, ReadsShowsAndComparesUsersAndAccounts) {
   Write("spillway.toml", R"([[user]]
 jobs = 4
 [[user]]
@@ -83,8 +83,8 @@ weight = 2
              "new: [[user]] jobs = 4", "new: [[user]] uid = 1003, limit = \"8GiB\""}));
 }
 
-// Each was an error but for a job's terms.
-TEST_F(ConfigFileTest, SizesMayBeSharesEverywhere) {
+// Regression: only a job's terms accepted percentages.
+TEST_F(ConfigFileTest, EverySizeMayBeAPercentage) {
   Write("spillway.toml", R"([devices]
 reserve = "2%"
 [host]
@@ -116,7 +116,7 @@ memory = "50%"
   EXPECT_NE(ShowConfig(result.config).find("reserve = \"2%\""), std::string::npos);
 }
 
-TEST_F(ConfigFileTest, AShareOfADeviceThatNobodyAsksForIsAnError) {
+TEST_F(ConfigFileTest, PercentageOfAnUndetectedDeviceIsAnError) {
   Write("spillway.toml",
         "[devices]\nfind = false\n[[device]]\nmemory = '50%'\n"
         "uuid = 'GPU-01000000-0000-0000-0000-000000000000'\n");
@@ -126,8 +126,9 @@ TEST_F(ConfigFileTest, AShareOfADeviceThatNobodyAsksForIsAnError) {
                             "takes NVML: write it in bytes, or set [devices] find = true"});
 }
 
-// `config check` said ok, and the agent did not start, left the device out, or took no notice.
-TEST_F(ConfigFileTest, WhatTheAgentCouldNotUseIsAnError) {
+// Regression: `config check` accepted these, and the agent failed to start, skipped the device, or
+// ignored the setting.
+TEST_F(ConfigFileTest, SettingsThatTheAgentCannotUseAreErrors) {
   Write("spillway.toml", R"([agent]
 socket = "agent.sock"
 http = "127.0.0.1:99999"
@@ -164,7 +165,7 @@ name = "a\"b"
           "spillway.toml:14: device GPU-01000000000000000000000000000000 is configured already"}));
 }
 
-TEST_F(ConfigFileTest, ShownTextsAreReadAgain) {
+TEST_F(ConfigFileTest, ShownTextsAreReadBack) {
   Write("spillway.toml", "[planning]\nstore = 'a\"b\\c'\n[[rule]]\njob = 'x\"y'\n");
   const Config config = Read().config;
   Write("spillway.toml", ShowConfig(config));
@@ -172,7 +173,7 @@ TEST_F(ConfigFileTest, ShownTextsAreReadAgain) {
   EXPECT_EQ(Read().config, config);
 }
 
-TEST_F(ConfigFileTest, WhatIsWrongOfUsersAndAccountsIsSaid) {
+TEST_F(ConfigFileTest, ErrorsInUsersAndAccountsAreReported) {
   Write("spillway.toml", R"([[user]]
 wieght = 2
 [[account]]
@@ -191,7 +192,7 @@ limit = "1GiB"
                    "spillway.toml:2: there is no setting 'wieght'; do you mean 'weight'?"}));
 }
 
-// `config check` said that it is ok, and the guarantee was silently the limit.
+// Regression: `config check` accepted it, and the guarantee silently became the limit.
 TEST_F(ConfigFileTest, AGuaranteeAboveItsLimitIsAnError) {
   Write("spillway.toml", R"([defaults]
 limit = "4GiB"
@@ -207,9 +208,9 @@ limit = "4GiB"
                              "spillway.d/10-less.toml:3: floor is more than limit"}));
 }
 
-// Each was taken for an empty file: everything was as by default, and `config check` said that it
-// is ok.
-TEST_F(ConfigFileTest, WhatCannotBeReadIsAnError) {
+// Regression: each counted as an empty file. All settings were defaults, and `config check`
+// reported no error.
+TEST_F(ConfigFileTest, UnreadableFileIsAnError) {
   std::filesystem::create_directories(folder_ + "/spillway.toml");
   std::filesystem::create_symlink("nowhere", folder_ + "/spillway.d/10-lost.toml");
 
@@ -259,7 +260,7 @@ memory = "16GiB"
   EXPECT_EQ(result.config.devices[0].memory_bytes, int64_t{16} << 30);
 }
 
-TEST_F(ConfigFileTest, EveryErrorIsNamedWithItsLineAndTheNearestName) {
+TEST_F(ConfigFileTest, EveryErrorNamesItsLineAndTheNearestName) {
   Write("spillway.toml",
         "[agent]\nsokcet = \"x\"\n[agents]\n[limits]\nsessions = 0\n[defaults]\nlimit = \"big\"\n");
 
@@ -269,7 +270,7 @@ TEST_F(ConfigFileTest, EveryErrorIsNamedWithItsLineAndTheNearestName) {
                              "spillway.toml:5: sessions is between 1 and 1000000"}));
 }
 
-TEST_F(ConfigFileTest, SizesOfTermsMayBeShares) {
+TEST_F(ConfigFileTest, SizesOfTermsMayBePercentages) {
   Write("spillway.toml",
         "[defaults]\nlimit = \"25%\"\nfloor = \"0.5%\"\nhost_limit = \"12.5 %\"\n");
   EXPECT_EQ(Errors().size(), 1u) << "a blank stands before no per cent sign";
@@ -289,7 +290,7 @@ TEST_F(ConfigFileTest, SizesOfTermsMayBeShares) {
   }
 }
 
-TEST_F(ConfigFileTest, TheDefaultFloorIsShownAndGivesWayToASmallerLimit) {
+TEST_F(ConfigFileTest, DefaultFloorIsShownAndYieldsToASmallerLimit) {
   EXPECT_NE(ShowConfig(Config{}).find("[defaults]\nfloor = \"512MiB\""), std::string::npos);
   Write("spillway.toml", "[defaults]\nlimit = \"256MiB\"\n");
   EXPECT_TRUE(Read().errors.empty());
@@ -304,7 +305,7 @@ TEST_F(ConfigFileTest, BrokenSyntaxIsAnErrorWithItsLine) {
   EXPECT_EQ(errors[0].rfind("spillway.toml:2: ", 0), 0u) << errors[0];
 }
 
-TEST_F(ConfigFileTest, DropInsSetAgainAndAddRulesInTheOrderOfTheirNames) {
+TEST_F(ConfigFileTest, DropInsOverrideAndAddRulesInNameOrder) {
   Write("spillway.toml", "[agent]\nlog_level = \"warn\"\n[[rule]]\njob = \"a\"\n");
   Write("spillway.d/20.toml", "[agent]\nlog_level = \"debug\"\n[[rule]]\njob = \"c\"\n");
   Write("spillway.d/10.toml", "[agent]\nlog_level = \"error\"\n[[rule]]\njob = \"b\"\n");
@@ -319,7 +320,7 @@ TEST_F(ConfigFileTest, DropInsSetAgainAndAddRulesInTheOrderOfTheirNames) {
   EXPECT_EQ(result.config.rules[2].job, "c");
 }
 
-TEST_F(ConfigFileTest, WhatIsShownIsReadAgainAsTheSame) {
+TEST_F(ConfigFileTest, ShownConfigurationReadsBackEqual) {
   Config config;
   config.http = "127.0.0.1:9477";
   config.operators = {7};
@@ -335,7 +336,7 @@ TEST_F(ConfigFileTest, WhatIsShownIsReadAgainAsTheSame) {
   EXPECT_EQ(Read().config, config);
 }
 
-TEST(ConfigDifferencesTest, AreNamedAndSoIsWhatTakesARestart) {
+TEST(ConfigDifferencesTest, NamesChangesAndThoseThatNeedARestart) {
   Config next;
   next.http = "127.0.0.1:1";
   next.defaults.limit_bytes = int64_t{1} << 30;
@@ -347,8 +348,9 @@ TEST(ConfigDifferencesTest, AreNamedAndSoIsWhatTakesARestart) {
   EXPECT_EQ(NeedRestart(Config{}, next), (Lines{"[agent] http"}));
 }
 
-// It was said how many there were before and after: of a rule that becomes another, nothing.
-TEST(ConfigDifferencesTest, RulesAndDevicesAreShown) {
+// Regression: only the numbers of rules before and after were shown, so a changed rule went
+// unnoticed.
+TEST(ConfigDifferencesTest, ShowsChangedRulesAndDevices) {
   const JobRule first = {.job = "slurm-*", .uid = 3, .terms = {.weight = 2}};
   const JobRule second = {.job = "*", .uid = {}, .terms = {.limit_bytes = int64_t{1} << 30}};
   Config from, to;
@@ -377,7 +379,7 @@ TEST(ParseBytesTest, TakesBinaryAndDecimalUnits) {
     EXPECT_FALSE(ParseBytes(wrong)) << wrong;
 }
 
-TEST(FitsPatternTest, StarsStandForAnything) {
+TEST(FitsPatternTest, StarMatchesAnything) {
   EXPECT_TRUE(FitsPattern("*", ""));
   EXPECT_TRUE(FitsPattern("slurm-*", "slurm-12"));
   EXPECT_TRUE(FitsPattern("*-1*2", "slurm-132"));

@@ -13,19 +13,19 @@ using Shares = std::vector<int64_t>;
 
 Shares Divide(int64_t capacity, std::vector<Claim> claims) { return FairShares(capacity, claims); }
 
-constexpr int64_t kAll = 100;  // a limit that is no limit here
+constexpr int64_t kAll = 100;  // high enough to limit nothing here
 
-TEST(FairSharesTest, EverybodyGetsItsNeedWhileThereIsEnough) {
+TEST(FairSharesTest, AllNeedsAreMetWhileThereIsEnough) {
   EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 30}, {.limit = kAll, .wanted = 60}}),
             (Shares{30, 60}));
 }
 
-TEST(FairSharesTest, SharesEquallyWhenEverybodyWantsAll) {
+TEST(FairSharesTest, SharesEquallyWhenAllWantEverything) {
   EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100}}),
             (Shares{50, 50}));
 }
 
-TEST(FairSharesTest, WhatTheModestLeaveGoesToTheOthers) {
+TEST(FairSharesTest, UnusedSharesGoToOthers) {
   EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 10},
                          {.limit = kAll, .wanted = 100},
                          {.limit = kAll, .wanted = 100}}),
@@ -38,33 +38,33 @@ TEST(FairSharesTest, WeightsScaleTheShares) {
             (Shares{75, 25}));
 }
 
-TEST(FairSharesTest, AGuaranteeIsTheLeastNotAnExtra) {
+TEST(FairSharesTest, GuaranteeIsAMinimumNotAnExtra) {
   EXPECT_EQ(
       Divide(120, {{.guaranteed = 80, .limit = 120, .wanted = 120}, {.limit = 120, .wanted = 120}}),
       (Shares{80, 40}));
 }
 
-TEST(FairSharesTest, AGuaranteeThatIsNotWantedIsLent) {
+TEST(FairSharesTest, UnwantedGuaranteeIsLent) {
   EXPECT_EQ(Divide(100, {{.guaranteed = 80, .limit = kAll, .wanted = 20},
                          {.limit = kAll, .wanted = 100}}),
             (Shares{20, 80}));
 }
 
-TEST(FairSharesTest, AnIdleJobKeepsItsFloorAndLendsTheRest) {
+TEST(FairSharesTest, IdleJobKeepsItsFloorAndLendsTheRest) {
   EXPECT_EQ(
       Divide(100, {{.floor = 5, .guaranteed = 60, .limit = kAll, .wanted = 60, .active = false},
                    {.limit = kAll, .wanted = 100}}),
       (Shares{5, 95}));
 }
 
-TEST(FairSharesTest, AnIdleJobKeepsWhatNobodyWants) {
+TEST(FairSharesTest, IdleJobKeepsMemoryThatNoJobWants) {
   EXPECT_EQ(
       Divide(100, {{.floor = 5, .guaranteed = 20, .limit = kAll, .wanted = 60, .active = false},
                    {.limit = kAll, .wanted = 50}}),
       (Shares{50, 50}));
 }
 
-TEST(FairSharesTest, HigherPriorityFirstButNeverBelowAFloor) {
+TEST(FairSharesTest, HigherPriorityComesFirstButNeverTakesAFloor) {
   EXPECT_EQ(Divide(100, {{.floor = 10, .limit = kAll, .wanted = 100, .priority = 0},
                          {.limit = kAll, .wanted = 100, .priority = 1}}),
             (Shares{10, 90}));
@@ -81,7 +81,7 @@ TEST(FairSharesTest, LimitsHoldEvenWhenMemoryIsLeft) {
   EXPECT_EQ(Divide(100, {{.limit = 40, .wanted = 100}}), (Shares{40}));
 }
 
-TEST(FairSharesTest, FloorsBeyondTheCapacityGoByPriorityAndArrival) {
+TEST(FairSharesTest, FloorsBeyondCapacityAreGivenByPriorityAndArrival) {
   EXPECT_EQ(Divide(25, {{.floor = 10, .limit = kAll},
                         {.floor = 10, .limit = kAll},
                         {.floor = 10, .limit = kAll, .priority = 1}}),
@@ -89,7 +89,7 @@ TEST(FairSharesTest, FloorsBeyondTheCapacityGoByPriorityAndArrival) {
   EXPECT_EQ(Divide(-5, {{.floor = 10, .limit = kAll}}), (Shares{0}));
 }
 
-TEST(FairSharesTest, WhatIsInUseComesBeforeWhatIsLentAndAfterGuarantees) {
+TEST(FairSharesTest, MemoryInUseRanksAfterGuaranteesAndBeforeLoans) {
   EXPECT_EQ(
       Divide(100, {{.limit = kAll, .wanted = 100}, {.limit = kAll, .wanted = 100, .in_use = 70}}),
       (Shares{30, 70}));
@@ -98,14 +98,14 @@ TEST(FairSharesTest, WhatIsInUseComesBeforeWhatIsLentAndAfterGuarantees) {
             (Shares{40, 60}));
 }
 
-TEST(FairSharesTest, TwoThatSayThatTheyUseAllTakeNobodysGuarantee) {
+TEST(FairSharesTest, ReportedUseTakesNoOtherJobsGuarantee) {
   EXPECT_EQ(Divide(100, {{.limit = kAll, .wanted = 100, .in_use = 100},
                          {.limit = kAll, .wanted = 100, .in_use = 100},
                          {.guaranteed = 40, .limit = kAll, .wanted = 40}}),
             (Shares{60, 0, 40}));
 }
 
-TEST(FairSharesTest, AnIdleJobKeepsWhatItCannotGiveBackOfItsGuarantee) {
+TEST(FairSharesTest, IdleJobKeepsTheUnmovablePartOfItsGuarantee) {
   EXPECT_EQ(
       Divide(100, {{.guaranteed = 50, .limit = kAll, .wanted = 50, .in_use = 30, .active = false},
                    {.limit = kAll, .wanted = 100, .in_use = 100}}),
@@ -129,7 +129,7 @@ TEST(FairSharesTest, LargeFiguresDoNotOverflow) {
   EXPECT_LE(std::abs(shares[0] - shares[1]), 10'000) << "even but for one unit per weight";
 }
 
-// The rules once more, obviously.
+// The rules once more, in a slow and obvious form.
 class Referee {
  public:
   Referee(int64_t capacity, const std::vector<Claim>& claims, const Shares& shares)
@@ -154,7 +154,7 @@ class Referee {
   }
 
  private:
-  // `poor` wants more; may `rich` have what it has?
+  // `poor` wants more. Is `rich` entitled to its share?
   void CheckPair(size_t poor, size_t rich) const {
     const Claim &p = claims_[poor], &r = claims_[rich];
     if (shares_[poor] >= p.Need() || shares_[rich] <= r.Floor()) return;
@@ -173,7 +173,7 @@ class Referee {
     if (shares_[poor] < p.Entitled() && has_more)
       ADD_FAILURE() << poor << " lacks of its guarantee";
     if (p.priority != r.priority || !has_more) return;
-    // One unit, moved, would have to make it less even.
+    // Moving one unit would make the shares less even.
     EXPECT_LE((shares_[rich] - 1) / r.weight, (shares_[poor] + 1) / p.weight)
         << rich << " over " << poor;
   }
@@ -214,24 +214,24 @@ Claim Of(OwnerId owner, int64_t wanted = 1000) {
   return {.limit = 1000, .wanted = wanted, .owner = owner};
 }
 
-TEST(FairSharesOfOwnersTest, ManyJobsOfOneUserHaveNoMoreThanOneOfAnother) {
+TEST(FairSharesOfOwnersTest, ManyJobsOfOneUserGetNoMoreThanOneJobOfAnother) {
   EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {}}}, {Of(kAnna), Of(kBert), Of(kBert), Of(kBert)}),
             (Shares{60, 20, 20, 20}));
 }
 
-TEST(FairSharesOfOwnersTest, WhatOneUserLeavesTheOthersHave) {
+TEST(FairSharesOfOwnersTest, SharesUnusedByOneUserGoToOthers) {
   EXPECT_EQ(DivideAmong({{kAnna, {}}, {kBert, {}}}, {Of(kAnna, 20), Of(kBert), Of(kBert)}),
             (Shares{20, 50, 50}));
 }
 
-TEST(FairSharesOfOwnersTest, WeightsCountAmongUsersAndThenAmongAUsersJobs) {
+TEST(FairSharesOfOwnersTest, WeightsApplyAmongUsersThenAmongAUsersJobs) {
   Claim heavy = Of(kBert);
   heavy.weight = 3;
   EXPECT_EQ(DivideAmong({{kAnna, {.weight = 2}}, {kBert, {}}}, {Of(kAnna), Of(kBert), heavy}),
             (Shares{80, 10, 30}));
 }
 
-TEST(FairSharesOfOwnersTest, AnAccountsUsersShareWhatTheAccountHas) {
+TEST(FairSharesOfOwnersTest, UsersOfAnAccountShareTheAccountsPart) {
   EXPECT_EQ(
       DivideAmong({{kAnna, {}}, {kBert, {.above = kLab}}, {kCarl, {.above = kLab}}, {kLab, {}}},
                   {Of(kAnna), Of(kBert), Of(kBert), Of(kCarl)}),
@@ -253,13 +253,13 @@ TEST(FairSharesOfOwnersTest, AUsersGuaranteeIsLentWhileItsJobsAreIdle) {
   EXPECT_EQ(DivideAmong(owners, {idle, idle, Of(kBert)}), (Shares{0, 0, 120}));
 }
 
-TEST(FairSharesOfOwnersTest, AClaimOfNobodyStandsForItself) {
+TEST(FairSharesOfOwnersTest, ClaimWithoutOwnerIsItsOwnOwner) {
   EXPECT_EQ(DivideAmong({{kAnna, {}}}, {Of(kAnna), Of(kAnna), Of(kBert), Of(kNobody)}),
             (Shares{20, 20, 40, 40}));
 }
 
-// By owners' limits and weights, and otherwise alike: how much it is per weight, up or down by a
-// unit.
+// The claims differ only in their owners' limits and weights. Checks the amount per weight, give or
+// take one unit.
 void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, const Shares& shares,
                  int64_t capacity) {
   std::map<OwnerId, int64_t> has, needs;
@@ -290,7 +290,7 @@ void CheckLevels(const std::vector<Claim>& claims, const OwnerClaims& owners, co
   }
 }
 
-TEST(FairSharesOfOwnersTest, RandomOwnersHaveEvenLevelsAndSoHaveTheClaimsOfEach) {
+TEST(FairSharesOfOwnersTest, RandomOwnersAndTheirClaimsGetEvenLevels) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     base::Prng random(seed);
     const int64_t capacity = 100 + static_cast<int64_t>(random.Below(1'000'000));
@@ -315,7 +315,7 @@ TEST(FairSharesOfOwnersTest, RandomOwnersHaveEvenLevelsAndSoHaveTheClaimsOfEach)
   }
 }
 
-TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMoreThanThereIs) {
+TEST(FairSharesOfOwnersTest, NoOwnerExceedsItsLimitAndTheSumNeverExceedsTheCapacity) {
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     base::Prng random(seed);
     const int64_t capacity = 1 + static_cast<int64_t>(random.Below(100'000));
@@ -347,7 +347,7 @@ TEST(FairSharesOfOwnersTest, WhateverClaimsSayNoOwnerHasMoreThanItsLimitNorAllMo
   }
 }
 
-TEST(FairSharesTest, RandomClaimsAreSharedByTheRules) {
+TEST(FairSharesTest, RandomClaimsAreSharedAsTheRefereeExpects) {
   for (uint64_t seed = 1; seed <= 5000; ++seed) {
     base::Prng random(seed);
     const int64_t capacity =

@@ -1,5 +1,5 @@
-// A node whose world is made of values: clients are channels in memory, processes are flags, the
-// clock is a number.
+// A node in a world of values: clients are channels in memory, processes are flags, the clock is a
+// number.
 #pragma once
 
 #include <map>
@@ -47,7 +47,7 @@ class FakeServices : public NodeServices {
   base::Status Reload() override { return base::Error{"the file has an error"}; }
   base::Status SetLogLevel(const std::string&) override { return base::Ok(); }
 
-  std::map<pid_t, JobIdentity> identities;  // of processes that are not just local
+  std::map<pid_t, JobIdentity> identities;  // for processes that are not simply local
   std::vector<std::string> started, ended, warnings;
 };
 

@@ -1,4 +1,4 @@
-// What an agent finds of what the one before it had promised.
+// The records of promised memory that an agent leaves for its successor.
 #include "agent/loop/held_records.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class HeldRecordsTest : public testing::Test {
   const HolderOnDevice anna_{"slurm-1", 11, {1}}, bert_{"slurm-2", 12, {1}};
 };
 
-TEST_F(HeldRecordsTest, TheNextAgentKnowsWhatWasPromisedAndNothingOfWhoHasEnded) {
+TEST_F(HeldRecordsTest, NextAgentKnowsPromisesOfLiveProcessesOnly) {
   {
     HeldRecords records(path_);
     records.Note(anna_, {100, 10});
@@ -35,7 +35,7 @@ TEST_F(HeldRecordsTest, TheNextAgentKnowsWhatWasPromisedAndNothingOfWhoHasEnded)
   EXPECT_EQ(next.Before(bert_).memory_bytes, 0);
 }
 
-TEST_F(HeldRecordsTest, OneThatIsKilledWhileItWaitsLosesNothingAndWhoDoesNotComeBackIsForgotten) {
+TEST_F(HeldRecordsTest, AgentKilledWhileItWaitsLosesNoRecordAndAbsentProcessesAreForgotten) {
   {
     HeldRecords records(path_);
     records.Note(anna_, {100, 10});
@@ -53,7 +53,7 @@ TEST_F(HeldRecordsTest, OneThatIsKilledWhileItWaitsLosesNothingAndWhoDoesNotCome
   EXPECT_EQ(next.Before(bert_).memory_bytes, 0);
 }
 
-TEST_F(HeldRecordsTest, WhatTheDriverCountsConfirmsWhatIsNotOnRecord) {
+TEST_F(HeldRecordsTest, DriversCountConfirmsMemoryWithoutARecord) {
   HeldRecords records(path_);
   records.Confirm(anna_.pid, anna_.device, 700);
 
@@ -61,7 +61,7 @@ TEST_F(HeldRecordsTest, WhatTheDriverCountsConfirmsWhatIsNotOnRecord) {
   EXPECT_EQ(records.Before(bert_).memory_bytes, 0);
 }
 
-TEST_F(HeldRecordsTest, AFileThatOthersCanWriteIsNotBelieved) {
+TEST_F(HeldRecordsTest, FileWritableByOthersIsNotBelieved) {
   {
     HeldRecords records(path_);
     records.Note(anna_, {100, 10});
@@ -73,7 +73,7 @@ TEST_F(HeldRecordsTest, AFileThatOthersCanWriteIsNotBelieved) {
   EXPECT_EQ(next.Before(anna_).memory_bytes, 0);
 }
 
-TEST_F(HeldRecordsTest, AFileOfAnotherSizeIsMadeAnewAndWithoutOneItIsInMemory) {
+TEST_F(HeldRecordsTest, FileOfWrongSizeIsReplacedAndWithoutAFileRecordsStayInMemory) {
   std::ofstream(path_) << "not whole";
   chmod(path_.c_str(), 0600);
   HeldRecords records(path_), in_memory("");
@@ -84,7 +84,7 @@ TEST_F(HeldRecordsTest, AFileOfAnotherSizeIsMadeAnewAndWithoutOneItIsInMemory) {
   EXPECT_EQ(HeldRecords(path_).Before(anna_).memory_bytes, 100);
 }
 
-TEST_F(HeldRecordsTest, MoreThanThereIsRoomForAreNotKept) {
+TEST_F(HeldRecordsTest, RecordsBeyondTheFilesSizeAreNotKept) {
   HeldRecords records(path_);
   for (size_t i = 0; i <= HeldRecords::kMostHolders; ++i)
     records.Note({"slurm-1", static_cast<pid_t>(i + 1), {1}}, {100, 10});

@@ -13,7 +13,7 @@ using Identity = ControlGroupIdentity;
 
 const std::string kId(64, 'a');
 
-TEST(ControlGroupTest, SlurmJobsAndStepsOfBothHierarchies) {
+TEST(ControlGroupTest, FindsSlurmJobsAndStepsInBothHierarchies) {
   EXPECT_EQ(IdentityInControlGroups(
                 "9:name=systemd:/\n4:memory:/slurm_node7/uid_5/job_1201/step_0/task_0\n0::/\n"),
             (Identity{JobSource::kSlurm, "1201", "0"}));
@@ -22,8 +22,8 @@ TEST(ControlGroupTest, SlurmJobsAndStepsOfBothHierarchies) {
             (Identity{JobSource::kSlurm, "1201", "batch"}));
 }
 
-// A byte that is no UTF-8 in a label, and Prometheus takes nothing of the page.
-TEST(ControlGroupTest, AStepIsOfASlurmJobsLettersOrNotSaid) {
+// Regression: one byte in a label that was not UTF-8 made Prometheus reject the whole page.
+TEST(ControlGroupTest, StepWithUnexpectedLettersIsLeftOut) {
   const std::string job = "0::/system.slice/slurmstepd.scope/job_1201/";
   EXPECT_EQ(IdentityInControlGroups(job + "step_0+1/user\n").part, "0+1");
   for (const char* step : {"step_\xff", "step_0\"} 1", "step_0\\n", "step_", "user"}) {
@@ -32,7 +32,7 @@ TEST(ControlGroupTest, AStepIsOfASlurmJobsLettersOrNotSaid) {
   }
 }
 
-TEST(ControlGroupTest, PodsByAnyDriver) {
+TEST(ControlGroupTest, FindsPodsOfEveryCgroupDriver) {
   EXPECT_EQ(IdentityInControlGroups(
                 "0::/kubepods.slice/kubepods-burstable.slice/"
                 "kubepods-burstable-pod1f2e3d4c_0000_4000_8000_123456789abc.slice/cri-containerd-" +
@@ -44,14 +44,14 @@ TEST(ControlGroupTest, PodsByAnyDriver) {
       (Identity{JobSource::kKubernetes, "1f2e3d4c-0000-4000-8000-123456789abc", kId}));
 }
 
-TEST(ControlGroupTest, ContainersOfDockerAndPodman) {
+TEST(ControlGroupTest, FindsContainersOfDockerAndPodman) {
   EXPECT_EQ(IdentityInControlGroups("0::/system.slice/docker-" + kId + ".scope\n"),
             (Identity{JobSource::kContainer, kId, ""}));
   EXPECT_EQ(IdentityInControlGroups("4:memory:/libpod_parent/libpod-" + kId + "\n"),
             (Identity{JobSource::kContainer, kId, ""}));
 }
 
-TEST(ControlGroupTest, WhatAUserMakesBelowHisOwnIsNoJobOfOthers) {
+TEST(ControlGroupTest, GroupsBelowAUsersOwnNameNoForeignJob) {
   const std::string own = "0::/user.slice/user-1000.slice/user@1000.service/";
   EXPECT_EQ(IdentityInControlGroups(own + "slurm/uid_5/job_4/step_0\n"), Identity{});
   EXPECT_EQ(IdentityInControlGroups(own + "kubepods/pod1f2e3d4c-0000-4000-8000-123456789abc/" +
@@ -59,7 +59,7 @@ TEST(ControlGroupTest, WhatAUserMakesBelowHisOwnIsNoJobOfOthers) {
             Identity{});
 }
 
-TEST(ControlGroupTest, OddTextIsNoIdentity) {
+TEST(ControlGroupTest, OddTextYieldsNoIdentity) {
   for (const char* text :
        {"", "\n\n", "0::", "0::/", "::::", "no colon at all", "4:memory:/slurm/uid_5/job_x/step_0",
         "4:memory:/slurm/job_", "0::/kubepods/podzz", "0::/docker/abc"}) {
@@ -67,7 +67,6 @@ TEST(ControlGroupTest, OddTextIsNoIdentity) {
   }
 }
 
-// A tree of files like /proc.
 class ProcessTableTest : public testing::Test {
  protected:
   ProcessTableTest() : root_(testing::TempDir() + "proc." + std::to_string(getpid())) {}
@@ -90,7 +89,7 @@ class ProcessTableTest : public testing::Test {
   ProcessTable table_{root_};
 };
 
-TEST_F(ProcessTableTest, AProcessBelongsToTheLeaderThatItNames) {
+TEST_F(ProcessTableTest, ProcessBelongsToItsNamedLeader) {
   Add(100, 1, 1000, "bash");
   Add(101, 100, 1000, "torchrun");
   Add(102, 101, 1000, "python3");
@@ -104,7 +103,7 @@ TEST_F(ProcessTableTest, AProcessBelongsToTheLeaderThatItNames) {
   EXPECT_EQ(table_.IdentityOf(101, 1000, 101)->name, "local-101");
 }
 
-TEST_F(ProcessTableTest, NobodyJoinsTheJobOfAStranger) {
+TEST_F(ProcessTableTest, ProcessCannotJoinAnUnrelatedJob) {
   Add(100, 1, 0, "root's");
   Add(101, 100, 1000, "another");
   Add(102, 100, 1000, "python3");
@@ -114,14 +113,14 @@ TEST_F(ProcessTableTest, NobodyJoinsTheJobOfAStranger) {
   EXPECT_EQ(table_.IdentityOf(102, 1000, 0)->name, "local-102");
 }
 
-TEST_F(ProcessTableTest, LeadersAreFoundByTheNumberThatTheirNamespaceKnows) {
+TEST_F(ProcessTableTest, LeaderIsFoundByItsPidInItsNamespace) {
   Add(5000, 4000, 1000, "train", "0::/\n", "\t7");
   Add(5001, 5000, 1000, "worker", "0::/\n", "\t8");
 
   EXPECT_EQ(table_.IdentityOf(5001, 1000, 7)->name, "local-5000");
 }
 
-TEST_F(ProcessTableTest, JobsOfSchedulersKeepTheirNames) {
+TEST_F(ProcessTableTest, JobsOfClusterSchedulersKeepTheirNames) {
   Add(10, 1, 1000, "a", "0::/system.slice/slurmstepd.scope/job_1201/step_0/user/task_0\n");
   Add(11, 1, 1000, "b", "0::/kubepods/pod1f2e3d4c-0000-4000-8000-123456789abc/" + kId + "\n");
 
@@ -133,13 +132,13 @@ TEST_F(ProcessTableTest, JobsOfSchedulersKeepTheirNames) {
   EXPECT_EQ(table_.IdentityOf(11, 1000, 0)->part, kId);
 }
 
-TEST_F(ProcessTableTest, CommandsMayBeNamedLikeFields) {
+TEST_F(ProcessTableTest, CommandNamedLikeAFieldIsNoField) {
   Add(12, 1, 1000, "x) R 1 (y");
 
   EXPECT_EQ(table_.IdentityOf(12, 1000, 0)->command, "x) R 1 (y");
 }
 
-TEST_F(ProcessTableTest, WhoIsGoneOrAnotherUsersHasNoIdentity) {
+TEST_F(ProcessTableTest, GoneOrForeignProcessHasNoIdentity) {
   Add(13, 1, 1000, "x");
 
   EXPECT_FALSE(table_.IdentityOf(14, 1000, 0));

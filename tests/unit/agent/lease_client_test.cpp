@@ -1,6 +1,6 @@
-// A job that began while there was no agent holds memory that no agent has granted. It said that it
-// held nothing, and the agent promised the same memory to others (found by tests/chaos, seed 7: an
-// agent killed while a job began).
+// Regression: a job that began while there was no agent holds memory that no agent has granted. It
+// reported that it held nothing, and the agent promised the same memory to others. Found by
+// tests/chaos, seed 7: an agent was killed while a job began.
 #include "interposer/lease/lease_client.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ class ServedLeaseClientTest : public ::testing::Test {
 
   static constexpr int64_t kTurnNs = 500'000'000;
 
-  // The last of that kind that it has said.
+  // The last message of that kind that the client has sent.
   template <class Kind>
   std::optional<Kind> Hear() {
     std::optional<Kind> last;
@@ -87,9 +87,9 @@ class ServedLeaseClientTest : public ::testing::Test {
   LeaseClient client{{}, &subject, &subject};
 };
 
-// The subject holds 80 bytes of the device and 30 of the host. Who waits for host memory waited
-// until the device's was emptied, and that waited for the one that waited (tests/bench/tenants).
-TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
+// Regression: host memory was given back only after the device was emptied, and emptying waited for
+// host memory (tests/bench/tenants). The subject holds 80 bytes of the device and 30 of the host.
+TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeDeviceMemoryIsEmptied) {
   Grant(1, 50, 40);
 
   client.Step(3);
@@ -101,7 +101,7 @@ TEST_F(ServedLeaseClientTest, HostMemoryIsGivenBackBeforeTheDevicesIsEmptied) {
   EXPECT_EQ(subject.host_limits, std::vector<int64_t>{40});
 }
 
-TEST_F(ServedLeaseClientTest, WhoLacksHostMemorySaysSoAtOnceAndWhoDoesNotAtItsTurn) {
+TEST_F(ServedLeaseClientTest, LackOfHostMemoryIsReportedAtOnceOtherUseAtTheNextReport) {
   Grant(1, 100, 40);
   client.Step(3);
   Hear<protocol::HostNeed>();
@@ -118,7 +118,7 @@ TEST_F(ServedLeaseClientTest, WhoLacksHostMemorySaysSoAtOnceAndWhoDoesNotAtItsTu
       << "a call may wait for it";
 }
 
-TEST_F(ServedLeaseClientTest, PartsAreToldOnceAtTheirTurn) {
+TEST_F(ServedLeaseClientTest, PartsAreReportedOnceAtTheNextReport) {
   subject.ordinary_bytes = 5;
 
   client.Step(3);
@@ -138,7 +138,7 @@ class OldLeaseClientTest : public ServedLeaseClientTest {
   OldLeaseClientTest() : ServedLeaseClientTest(3) {}
 };
 
-TEST_F(OldLeaseClientTest, AnAgentOfAnOlderVersionIsNotToldParts) {
+TEST_F(OldLeaseClientTest, PartsAreNotSentToAnOlderAgent) {
   subject.ordinary_bytes = 5;
 
   client.Step(2 + kTurnNs);
@@ -156,7 +156,7 @@ TEST_F(ServedLeaseClientTest, OnlyTheNewestOfManyGrantsIsFollowed) {
   EXPECT_EQ(subject.budgets, std::vector<int64_t>{100});
 }
 
-// A process that grows all the time, unless it is held back.
+// A process that grows steadily unless it is held back.
 class GrowingSubject : public HoldingSubject {
  public:
   DeviceUse Read(uint32_t) override {
@@ -188,14 +188,14 @@ class LeaseClientTest : public ::testing::Test {
     welcome.job = "local-1";
     subject.agent->Send(welcome);
   }
-  // It uses a device, and the agent answers in its first step.
+  // The process uses a device, and the agent answers in its first step.
   template <class Subject>
   static void Connect(LeaseClient& client, Subject& subject) {
     client.Use(0, kDevice, 1000);
     client.Step(1);
     Welcome(subject);
   }
-  // The registration that the agent has been sent.
+  // The registration that the agent has received.
   template <class Subject>
   static protocol::Register Registration(Subject& subject) {
     for (protocol::Received said;
@@ -207,7 +207,7 @@ class LeaseClientTest : public ::testing::Test {
   }
 };
 
-TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentTellsTheFirstOneWhatItHolds) {
+TEST_F(LeaseClientTest, JobBegunWithoutAgentReportsItsHoldingsToTheFirstAgent) {
   HoldingSubject subject;
   LeaseClient client({}, &subject, &subject);
   Connect(client, subject);
@@ -219,7 +219,7 @@ TEST_F(LeaseClientTest, WhoBeganWithoutAnAgentTellsTheFirstOneWhatItHolds) {
   EXPECT_EQ(asked.held_host_bytes, 30);
 }
 
-// A process that began without an agent has told one that it holds 50, and grows when it may.
+// A process that began without an agent. It has reported 50 bytes, and grows when it may.
 class HoldingLeaseClientTest : public LeaseClientTest {
  protected:
   HoldingLeaseClientTest() {
@@ -235,9 +235,9 @@ class HoldingLeaseClientTest : public LeaseClientTest {
   LeaseClient client{{}, &subject, &subject};
 };
 
-// It grew between what it said and the grant, and held 12 MiB where 8 were promised (found by
-// tests/chaos, seeds 23 and 41).
-TEST_F(HoldingLeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilThereIsAGrant) {
+// Regression: the process grew between its report and the grant, and held 12 MiB where 8 were
+// promised (found by tests/chaos, seeds 23 and 41).
+TEST_F(HoldingLeaseClientTest, JobBegunWithoutAgentDoesNotGrowBetweenItsReportAndTheGrant) {
   client.Step(3);
 
   EXPECT_EQ(Registration(subject).held_bytes, 50);
@@ -250,8 +250,8 @@ TEST_F(HoldingLeaseClientTest, WhoBeganWithoutAnAgentHoldsNoMoreThanItSaidUntilT
   EXPECT_FALSE(subject.is_held_back);
 }
 
-TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
-  // Given a process that has registered, that waits for the agent's word no longer, and begins
+TEST_F(LeaseClientTest, JobThatBeginsAfterReportingNothingRegistersAgain) {
+  // Given a process that has registered, no longer waits for the agent, and begins
   GrowingSubject subject;
   subject.growth_bytes = 0;
   LeaseClient client({}, &subject, &subject);
@@ -260,7 +260,7 @@ TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
   EXPECT_EQ(Registration(subject).held_bytes, 0);
   subject.resident_bytes = 50;
 
-  // When it is heard of again, then it registers anew, and is held back
+  // When the client steps again, then it registers anew and holds the process back
   client.Step(3);
   client.Step(4);
   Welcome(subject);
@@ -268,13 +268,14 @@ TEST_F(LeaseClientTest, WhoBeginsAfterItSaidThatItHoldsNothingSaysSo) {
   EXPECT_EQ(Registration(subject).held_bytes, 50);
   EXPECT_TRUE(subject.is_held_back);
 
-  // And that is all: what it said it holds
+  // And it sends nothing else: the registration names its memory
   client.Step(6);
   EXPECT_TRUE(client.is_served());
 }
 
-// An agent that was stopped right then held it at what it had just begun with, for ever.
-TEST_F(HoldingLeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
+// Regression: an agent that was stopped at that moment held the process at its first allocation for
+// ever.
+TEST_F(HoldingLeaseClientTest, SilentAgentHoldsAProcessBackOnlyForATime) {
   ASSERT_TRUE(subject.is_held_back);
 
   client.Step(4 * kSecond);
@@ -283,11 +284,9 @@ TEST_F(HoldingLeaseClientTest, WhoIsHeldBackForAnAgentThatSaysNothingGoesOn) {
   EXPECT_FALSE(subject.is_held_back);
 }
 
-// It was admitted, which it took for the word that it waited for, and its first grant waited for
-// memory that a neighbour was late with: it was held at what it had just begun with until that
-// neighbour ended.
-TEST_F(HoldingLeaseClientTest,
-       WhoIsAdmittedAndGrantedNothingIsHeldBackNoLongerThanByAnAgentThatSaysNothing) {
+// Regression: the process took its admission for the awaited grant, but that grant waited for a
+// neighbour that was late. The process was held at its first allocation until that neighbour ended.
+TEST_F(HoldingLeaseClientTest, AdmittedProcessWithoutAGrantIsHeldBackNoLongerThanByASilentAgent) {
   Admit(protocol::AdmissionState::kAdmitted);
 
   client.Step(4 * kSecond);
@@ -297,8 +296,8 @@ TEST_F(HoldingLeaseClientTest,
   EXPECT_TRUE(client.is_served()) << "it waits for its grant";
 }
 
-// It was held back for 5 of every 5.05 s.
-TEST_F(HoldingLeaseClientTest, AnAgentThatOnlyGreetsHoldsItBackForASmallPartOfTheTime) {
+// Regression: it was held back for 5 of every 5.05 s.
+TEST_F(HoldingLeaseClientTest, AgentThatOnlyGreetsHoldsAProcessBackForASmallPartOfTheTime) {
   constexpr int64_t step_ns = kSecond / 20, end_ns = 600 * kSecond;
   int64_t held_back_ns = 0;
 
@@ -376,8 +375,8 @@ class QueuedLeaseClientTest : public LeaseClientTest {
   int64_t now_ns = 100 * kSecond;
 };
 
-// It waited for an hour, and began with nothing.
-TEST_F(QueuedLeaseClientTest, WhoseAgentIsGoneWaitsForItForHalfAMinute) {
+// Regression: it waited for an hour, and began without memory.
+TEST_F(QueuedLeaseClientTest, QueuedClientWaitsHalfAMinuteForALostAgent) {
   AgentEnds();
 
   StepUntil(129 * kSecond);
@@ -389,7 +388,7 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentIsGoneWaitsForItForHalfAMinute) {
   EXPECT_EQ(subject.gone_for_good, 1) << "said once";
 }
 
-TEST_F(QueuedLeaseClientTest, WhoseAgentComesBackInTimeWaitsOn) {
+TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingWhenTheAgentReturnsInTime) {
   AgentEnds();
   StepUntil(120 * kSecond);
   subject.is_there = true;
@@ -408,9 +407,9 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentComesBackInTimeWaitsOn) {
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
-// An agent that begins says nothing to who waits while jobs that ran come back: it may do so for
-// longer. All that waited began beside it.
-TEST_F(QueuedLeaseClientTest, WhoseAgentIsThereAgainAndSaysNothingYetWaitsOn) {
+// Regression: a restarted agent sends nothing to waiting jobs until running jobs are back, which
+// may take longer than the wait. So all waiting jobs began at once without it.
+TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingForARestartedSilentAgent) {
   AgentEnds();
   StepUntil(126 * kSecond);
   subject.is_there = true;
@@ -426,8 +425,9 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentIsThereAgainAndSaysNothingYetWaitsOn) {
   EXPECT_EQ(subject.gone_for_good, 1) << "it has said no word for longer than that";
 }
 
-// Both may have been stopped for long, as by who gives the node to jobs by turns.
-TEST_F(QueuedLeaseClientTest, WhoWasStoppedItselfAsksBeforeItBelievesThatItsAgentIsGone) {
+// Both may have been stopped for long, for example where a scheduler suspends the node's jobs in
+// turns.
+TEST_F(QueuedLeaseClientTest, StoppedClientProbesBeforeItAssumesThatTheAgentIsGone) {
   AgentEnds();
   StepUntil(101 * kSecond);
   subject.is_there = true;
@@ -441,9 +441,9 @@ TEST_F(QueuedLeaseClientTest, WhoWasStoppedItselfAsksBeforeItBelievesThatItsAgen
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// Beside many of its user that came back at once it asked again after 30 s, and began just before
-// that.
-TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) {
+// Regression: beside many jobs of its user that returned at once, the client asked again after 30
+// s, and began just before that.
+TEST_F(QueuedLeaseClientTest, ClientRefusedForTooManySessionsKeepsWaitingAndRetriesSoon) {
   const auto put_off = [this] {
     ASSERT_TRUE(subject.agent);
     subject.agent->Send(protocol::Error{.code = protocol::ErrorCode::kTooFast});
@@ -468,9 +468,9 @@ TEST_F(QueuedLeaseClientTest, WhoIsPutOffWithTooManyOthersWaitsOnAndIsSoonBack) 
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// A quick agent closes before the first word is sent: why was not read, and the agent taken for one
-// that is not there.
-TEST_F(QueuedLeaseClientTest, WhoIsRefusedBeforeItIsHeardKnowsWhy) {
+// Regression: an agent that closed before the first message was sent counted as absent. Its reason
+// was never read.
+TEST_F(QueuedLeaseClientTest, ClientRefusedBeforeItsFirstMessageReadsTheReason) {
   subject.refuses = true;
   subject.agent.reset();
 
@@ -480,9 +480,9 @@ TEST_F(QueuedLeaseClientTest, WhoIsRefusedBeforeItIsHeardKnowsWhy) {
   EXPECT_EQ(subject.gone_for_good, 0);
 }
 
-// It had waited for too long, and had nothing; then it was admitted, and its agent ended before the
-// first grant: it had nothing for ever.
-TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatIsGoneNoLonger) {
+// Regression: after its wait was over, the client was admitted, and the agent ended before the
+// first grant. The client never got memory.
+TEST_F(QueuedLeaseClientTest, AdmittedClientWithoutAGrantStopsWaitingForALostAgent) {
   subject.agent->Send(protocol::Admission{
       .device = 0, .state = protocol::AdmissionState::kAdmitted, .position = 0});
   StepUntil(101 * kSecond);
@@ -492,8 +492,8 @@ TEST_F(QueuedLeaseClientTest, WhoIsAdmittedAndGrantedNothingWaitsForAnAgentThatI
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
-// An agent that was stopped was waited for an hour; then it began with nothing.
-TEST_F(QueuedLeaseClientTest, WhoseAgentHangsWaitsForItAsForOneThatIsGone) {
+// Regression: the client waited an hour for a stopped agent, then began without memory.
+TEST_F(QueuedLeaseClientTest, HangingAgentIsAwaitedAsLongAsALostOne) {
   subject.hangs = true;
 
   StepUntil(104 * kSecond);
@@ -506,7 +506,7 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentHangsWaitsForItAsForOneThatIsGone) {
   EXPECT_EQ(subject.absence, Absence::kSilent);
 }
 
-TEST_F(QueuedLeaseClientTest, WhoseAgentHasNothingToSayAndAnswersWaitsOnInItsSession) {
+TEST_F(QueuedLeaseClientTest, ClientKeepsItsSessionWhileTheAgentAnswersProbes) {
   StepUntil(4000 * kSecond);
 
   EXPECT_TRUE(client.is_served());
@@ -521,8 +521,8 @@ TEST_F(QueuedLeaseClientTest, WhoseAgentHasNothingToSayAndAnswersWaitsOnInItsSes
   EXPECT_EQ(subject.asked_beside->Receive().what, protocol::Received::What::kClosed);
 }
 
-// Nobody is asked: a job that runs keeps its grant.
-TEST_F(QueuedLeaseClientTest, WhoRunsDoesNotAskWhetherItsAgentIsThere) {
+// A running job keeps its grant, so the client sends no probe.
+TEST_F(QueuedLeaseClientTest, RunningClientDoesNotProbeItsAgent) {
   subject.hangs = true;
   protocol::Grant grant;
   grant.serial = 1;
@@ -535,7 +535,7 @@ TEST_F(QueuedLeaseClientTest, WhoRunsDoesNotAskWhetherItsAgentIsThere) {
   EXPECT_TRUE(client.is_served());
 }
 
-TEST_F(HoldingLeaseClientTest, WhoIsToldToWaitKeepsItsSession) {
+TEST_F(HoldingLeaseClientTest, ClientThatIsQueuedKeepsItsSession) {
   Admit(protocol::AdmissionState::kQueued);
   client.Step(3);
 

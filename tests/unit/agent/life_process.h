@@ -1,9 +1,9 @@
-// A process of the simulated node: real lease client, memory on the device that is a number, host
-// memory that is real slabs.
+// A process of the simulated node. Its lease client is real, its device memory is a number, its
+// host memory is real slabs.
 //
-// It fills each slab that comes with a pattern of its own user and job, and checks what was there
-// before, and what is there as long as it has it. Some cling to what they gave back: they leave it
-// mapped and go on writing there.
+// It fills each new slab with a pattern of its user and job. It checks the slab's earlier bytes,
+// and its own bytes while it holds the slab. Some processes keep returned slabs mapped and go on
+// writing there.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@
 
 namespace spillway::agent {
 
-// Words of one slab, as a process sees it.
+// Words of one slab, in this process's mapping.
 class SlabView {
  public:
   SlabView(protocol::SlabName name, int file)
@@ -109,13 +109,13 @@ class LifeProcess final : public interposer::LeaseSubject, public interposer::Le
     for (SlabView& slab : clung_to_) slab.Fill(pattern());
     next_step_ns_ = now_ns + static_cast<int64_t>(random.Below(20)) * 1'000'000;
   }
-  // What it has is as it left it; one slab at a time.
+  // Checks that its bytes are unchanged, one slab at a time.
   void CheckSlab(size_t which) const {
     if (slabs_.empty()) return;
     ASSERT_TRUE(slabs_[which % slabs_.size()].Is(pattern()))
         << "the memory of process " << identity->pid << " was changed under it";
   }
-  // A child that outlives it has the same memory.
+  // A child that outlives the process has the same memory.
   std::vector<SlabView> LeaveSlabs() {
     std::vector<SlabView> left = std::move(slabs_);
     for (SlabView& slab : clung_to_) left.push_back(std::move(slab));

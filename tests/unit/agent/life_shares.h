@@ -1,9 +1,9 @@
-// The host pool of the simulated node: the pool's own code on real slabs, made at once and beside
-// no thread; places at links there are none.
+// The host pool of the simulated node: the pool's own code on real slabs, made at once and without
+// a thread. There are no links.
 //
-// A slab is kSlab bytes of memory and counts as kSlabUnit, so that quotas in gibibytes take few
-// pages. The pool's files are kept across restarts of the agent as systemd's store keeps them: as
-// they were at the end of the agent's last whole turn.
+// A slab is kSlab bytes of memory and counts as kSlabUnit, so quotas in gibibytes take few pages.
+// The pool's files survive agent restarts in the state that they had at the end of the agent's last
+// whole turn, as in systemd's file store.
 #pragma once
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ class LifeShares final : public Shares {
     Begin(*SlabRecords::Make(), {});
   }
 
-  // At the end of a turn of the agent's loop.
+  // Called at the end of a turn of the agent's loop.
   void KeepFiles() {
     if (!kept_records_) kept_records_ = Copy(pool_->records_file());
     std::map<protocol::SlabName, base::UniqueFd> before = std::exchange(kept_, {});
@@ -30,8 +30,8 @@ class LifeShares final : public Shares {
       kept_[slab.name] = known != before.end() ? std::move(known->second) : Copy(slab.file);
     }
   }
-  // The agent is gone, and what it was about to end; the next one begins with what was kept, or
-  // with nothing.
+  // The agent is gone, with its unfinished work. The next agent begins with the kept files, or
+  // without any.
   void Restart(bool has_store) {
     pool_.reset();
     maker_ = {};
@@ -82,13 +82,13 @@ class LifeShares final : public Shares {
   void LeaveLink(DeviceId, uint32_t) override {}
   void MendLinks(int64_t) override {}
 
-  // All that is not free, of the slabs that there may be.
+  // All slabs that are not free.
   int64_t TotalBytes() const {
     const PoolView view = pool_->View();
     return FromSlabs(view.making_bytes + view.unused_bytes + view.leased_bytes + view.kept_bytes +
                      view.ending_bytes);
   }
-  // What another lease could be made of: for nobody in particular.
+  // Memory that another lease could get, for no particular job.
   int64_t FreeBytes() const {
     const PoolView view = pool_->View();
     return capacity_bytes_ - outside_bytes_ - FromSlabs(view.leased_bytes + view.ending_bytes);

@@ -1,4 +1,4 @@
-// A node on a clock of the test's own, and processes that speak with it message by message.
+// A node on the test's own clock, and processes that exchange single messages with it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@ namespace spillway::agent {
 
 using protocol::ErrorCode;
 
-// Wants so much that, with the eighth that is added, it is about so many GiB.
+// With the eighth that the node adds, the demand is about `gib` GiB.
 inline protocol::Register Wanting(int64_t gib, int64_t held_bytes = 0) {
   protocol::Register asked;
   asked.device = 3;
@@ -47,7 +47,6 @@ class Client {
     process_->alive = false;
     Hangs();
   }
-  // The next message, which has to be of this kind.
   template <class M>
   M Next() {
     protocol::Received received = channel_->Receive();
@@ -62,7 +61,7 @@ class Client {
   }
   bool HearsNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
-  // Whatever has come; the newest grant counts.
+  // Reads all messages; the newest grant counts.
   void ObeyAll() {
     for (;;) {
       protocol::Received received = channel_->Receive();
@@ -96,7 +95,7 @@ class NodeTest : public testing::Test {
   std::unique_ptr<Client> Connect(std::shared_ptr<FakeProcess> process, size_t queue = 64) {
     return std::make_unique<Client>(node_.get(), &now_ns_, std::move(process), queue);
   }
-  // A job that has said Hello and registered.
+  // A job that has sent Hello and registered.
   std::unique_ptr<Client> Job(int64_t wanted_gib, std::shared_ptr<FakeProcess> process,
                               pid_t leader = 0) {
     auto client = Connect(std::move(process));

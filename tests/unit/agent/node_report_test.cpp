@@ -1,5 +1,5 @@
-// What the node tells of its jobs and of itself: numbers that processes report, summed over a job's
-// processes, living and ended.
+// What the node reports of jobs and of itself: figures from processes, summed over a job's living
+// and ended processes.
 #include <gtest/gtest.h>
 
 #include "agent/node/node.h"
@@ -9,7 +9,7 @@
 namespace spillway::agent {
 namespace {
 
-// The clock moves by a millisecond whenever it is asked.
+// A clock that advances by a millisecond at each reading.
 class TickingServices : public FakeServices {
  public:
   int64_t NowNs() const override { return ticks_ns_ += 1'000'000; }
@@ -67,8 +67,8 @@ class NodeReportTest : public testing::Test {
   Node node_{GuaranteeingTen(), FakeDevices(), 64 * kGiB, 7, &services_, now_ns_};
 };
 
-// Sums of what 160 processes may say were less than nothing.
-TEST_F(NodeReportTest, NoSumOfWhatProcessesSayIsTooLarge) {
+// Regression: the sum over 160 processes overflowed and became negative.
+TEST_F(NodeReportTest, SumsOfProcessReportsSaturate) {
   std::vector<Client> clients;
   for (int i = 0; i < 160; ++i) {
     now_ns_ += kSecond;
@@ -93,7 +93,7 @@ TEST_F(NodeReportTest, NoSumOfWhatProcessesSayIsTooLarge) {
       << "it wants all that there is";
 }
 
-TEST_F(NodeReportTest, PartsAreSummedOverProcessesAndOutliveThem) {
+TEST_F(NodeReportTest, PartsAreSummedOverLivingAndEndedProcesses) {
   Client first = Job(kGiB, 4711), second = Job(kGiB, 4711);
   protocol::Account parts = {.device = 3, .ordinary_bytes = 100, .planned_to_host_bytes = 10};
   parts.stall_ns = {1, 2, 3, 4, 5, 6, 7};
@@ -113,7 +113,7 @@ TEST_F(NodeReportTest, PartsAreSummedOverProcessesAndOutliveThem) {
   EXPECT_EQ(tenancy.parts.replans[2], 4);
 }
 
-TEST_F(NodeReportTest, SumsWithoutPartsAreToldApart) {
+TEST_F(NodeReportTest, SumsWithoutPartsAreCountedSeparately) {
   Client old = Job(kGiB, 4711), young = Job(kGiB, 4711);
   const protocol::Usage usage = {
       .device = 3, .to_host_bytes = 50, .to_device_bytes = 60, .stall_ns = 70};
@@ -130,7 +130,7 @@ TEST_F(NodeReportTest, SumsWithoutPartsAreToldApart) {
   EXPECT_EQ(tenancy.parts.pressure_to_host_bytes, 50);
 }
 
-TEST_F(NodeReportTest, NoSumOfWhatClientsSayOverflows) {
+TEST_F(NodeReportTest, SumsOfClientReportsSaturate) {
   Client first = Job(kGiB, 4711), second = Job(kGiB, 4711);
   protocol::StepTimes steps = {.device = 3, .sum_ns = INT64_MAX};
   steps.counts[0] = INT64_MAX;
@@ -156,7 +156,7 @@ TEST_F(NodeReportTest, PartsOfADeviceThatIsNotRegisteredEndTheSession) {
   EXPECT_EQ(node_.Report(now_ns_).jobs.at(0).processes.detached, 1u);
 }
 
-TEST_F(NodeReportTest, ProcessesAreCountedByTheStepsOfTheirJob) {
+TEST_F(NodeReportTest, ProcessesAreCountedByJobStep) {
   const auto in_step = [this](const char* step) {
     services_.identities[last_pid_ + 1] =
         JobIdentity{"slurm-1201", "slurm-1201", JobSource::kSlurm, step, "train", "1201"};
@@ -174,7 +174,7 @@ TEST_F(NodeReportTest, ProcessesAreCountedByTheStepsOfTheirJob) {
   EXPECT_FALSE(node_.Report(now_ns_).jobs.at(0).parts.contains("batch"));
 }
 
-TEST_F(NodeReportTest, TheTimeInTheQueueIsCountedWhenAJobIsAdmitted) {
+TEST_F(NodeReportTest, QueueTimeIsCountedWhenAJobIsAdmitted) {
   Client first = Job(12 * kGiB);
   Client waiting = Job(12 * kGiB);
   Client given_up = Job(12 * kGiB);
@@ -189,13 +189,13 @@ TEST_F(NodeReportTest, TheTimeInTheQueueIsCountedWhenAJobIsAdmitted) {
   EXPECT_EQ(waits.sum_ns, 30 * kSecond);
 }
 
-TEST_F(NodeReportTest, ASecondProcessOfAnAdmittedJobHasNotWaited) {
+TEST_F(NodeReportTest, SecondProcessOfAnAdmittedJobAddsNoQueueTime) {
   Client first = Job(kGiB, 4711), second = Job(kGiB, 4711);
 
   EXPECT_EQ(node_.Report(now_ns_).counters.admission_waits.counts[0], 1);
 }
 
-TEST_F(NodeReportTest, OperatorsRequestsAreCountedByMethodAndOutcome) {
+TEST_F(NodeReportTest, OperatorRequestsAreCountedByMethodAndOutcome) {
   Client client = Connect(protocol::Role::kOperator);
 
   Say(client, protocol::Ask{});

@@ -1,11 +1,11 @@
-// Processes that lose their connection and come back, agents that are started again, jobs that ran
-// without one.
+// Processes that lose their connection and return, agents that restart, jobs that ran without an
+// agent.
 #include "tests/unit/agent/node_client.h"
 
 namespace spillway::agent {
 namespace {
 
-TEST_F(NodeTest, AProcessThatOnlyHangsUpKeepsItsMemoryUntilItEnds) {
+TEST_F(NodeTest, DisconnectedProcessKeepsItsMemoryUntilItEnds) {
   Start();
   auto process = NewProcess();
   auto first = Job(16, process);
@@ -23,7 +23,7 @@ TEST_F(NodeTest, AProcessThatOnlyHangsUpKeepsItsMemoryUntilItEnds) {
   EXPECT_EQ(services_.ended.size(), 1u);
 }
 
-TEST_F(NodeTest, AProcessThatComesBackHasWhatItHadAndNothingTwice) {
+TEST_F(NodeTest, ReturningProcessHasItsMemoryOnce) {
   Start();
   auto process = NewProcess();
   auto client = Job(16, process);
@@ -42,11 +42,11 @@ TEST_F(NodeTest, AProcessThatComesBackHasWhatItHadAndNothingTwice) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// A process that came back left its job and joined it again. Its job kept what both had been
-// promised, was promised what came back once more, and the device was promised twice (found by
-// AgentLifeTest, seed 65).
-TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
-  // Given a job of two processes that have all of the device
+// Regression (found by AgentLifeTest, seed 65): a returning process left its job and joined it
+// again. The job kept the promises to both processes and also received the returned memory. So the
+// device was promised twice.
+TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
+  // Given a job of two processes that have the whole device
   Start();
   auto process = NewProcess();
   auto one = Job(8, process, 50), two = Job(8, NewProcess(), 50);
@@ -57,7 +57,7 @@ TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
   const int64_t promised_bytes = PromisedBytes();
   ASSERT_GT(promised_bytes, 15 * kGiB);
 
-  // When one is cut off and comes back with what it has
+  // When one process is cut off and returns with its memory
   one->Hangs();
   auto again = Connect(process);
   again->Say(protocol::Hello{.leader_pid = 50});
@@ -72,8 +72,8 @@ TEST_F(NodeTest, AProcessOfSeveralThatComesBackIsNotCountedTwice) {
   EXPECT_EQ(again->Next<protocol::Grant>().budget_bytes, grant.budget_bytes);
 }
 
-TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
-  // Given a job that has not given back in time what another wants
+TEST_F(NodeTest, LateJobIsStillLateWhenItReturns) {
+  // Given a job that has not given back in time the memory that another job wants
   Start();
   auto process = NewProcess();
   auto owner = Job(16, process);
@@ -85,7 +85,7 @@ TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
   const auto is_overdue = [this] { return node_->arbiter().Tenancies().front().overdue; };
   ASSERT_TRUE(is_overdue());
 
-  // When it hangs up and comes back with all that it has, then it is not believed to have obeyed
+  // When it disconnects and returns with all its memory, then it still counts as late
   owner->Hangs();
   auto again = Connect(process);
   again->Say(protocol::Hello{});
@@ -94,7 +94,7 @@ TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
   Settle();
   EXPECT_TRUE(is_overdue());
 
-  // And what it is told is what it was asked for
+  // And its grant is the one that it had to obey
   again->Next<protocol::Admission>();
   const auto grant = again->Next<protocol::Grant>();
   EXPECT_LE(grant.budget_bytes, 9 * kGiB);
@@ -105,8 +105,8 @@ TEST_F(NodeTest, WhoIsLateIsStillLateWhenItComesBack) {
   EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 7 * kGiB);
 }
 
-TEST_F(NodeTest, WhoWaitsAndComesBackWaitsAtItsPlace) {
-  // Given two that wait for the guarantee of a third
+TEST_F(NodeTest, WaitingJobThatReturnsKeepsItsPlace) {
+  // Given two jobs that wait for the guarantee of a third
   Config config = FakeConfig();
   config.defaults.guaranteed_bytes = 12 * kGiB;
   Start(config);
@@ -129,7 +129,7 @@ TEST_F(NodeTest, WhoWaitsAndComesBackWaitsAtItsPlace) {
   EXPECT_TRUE(second->HearsNothing());
 }
 
-TEST_F(NodeTest, AfterARestartTheRecordsAgreeWithWhatIsHeld) {
+TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
   Config config = FakeConfig();
   config.resume_ms = 3000;
   Start(config);
@@ -163,7 +163,7 @@ TEST_F(NodeTest, AfterARestartTheRecordsAgreeWithWhatIsHeld) {
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }
 
-TEST_F(NodeTest, LaterNobodyHoldsSomethingBecauseItSaysSo) {
+TEST_F(NodeTest, AfterTheRestartReportedHoldingsAreNotBelieved) {
   Start();
   auto owner = Job(16);
   Settle();
@@ -179,9 +179,9 @@ TEST_F(NodeTest, LaterNobodyHoldsSomethingBecauseItSaysSo) {
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }
 
-// What a job held that had begun while the agent was stopped was promised to others (found by
-// tests/chaos, seed 7).
-TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobodys) {
+// Regression (found by tests/chaos, seed 7): memory of a job that had begun while the agent was
+// stopped was promised to others.
+TEST_F(NodeTest, JobThatRanWithoutAgentIsBelievedUpToFreeMemory) {
   // Given a job that has 10 of 16 GiB
   Start();
   auto owner = Job(10);
@@ -189,14 +189,14 @@ TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobo
   owner->Next<protocol::Admission>();
   owner->Obey(owner->Next<protocol::Grant>());
 
-  // When one comes that wants 1 GiB and says that it holds 4
+  // When a job comes that wants 1 GiB and reports that it holds 4
   auto client = Connect(NewProcess());
   client->Say(protocol::Hello{});
   client->Next<protocol::Welcome>();
   client->Say(Wanting(1, 4 * kGiB));
   Settle();
 
-  // Then these count, and it is asked for what others need
+  // Then these 4 GiB count, and the job must give back what others need
   client->Next<protocol::Admission>();
   const auto grant = client->Next<protocol::Grant>();
   EXPECT_EQ(grant.budget_bytes, 4 * kGiB);
@@ -206,7 +206,7 @@ TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobo
   EXPECT_LT(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 
-  // And one that says that it holds all has the little that is free, no more
+  // And a job that reports all of the device gets only the little free memory
   const int64_t promised_bytes = PromisedBytes();
   auto liar = Connect(NewProcess());
   liar->Say(protocol::Hello{});
@@ -217,8 +217,8 @@ TEST_F(NodeTest, AJobThatRanWithoutAnAgentIsBelievedWhatItHoldsAsFarAsThatIsNobo
   EXPECT_GE(PromisedBytes(), promised_bytes);
 }
 
-TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
-  // Given a node that is drained, and a job that ran without it and says that it has 1 GiB, later 4
+TEST_F(NodeTest, RunningJobThatWaitsIsBelievedByItsReports) {
+  // Given a drained node, and a job that ran without it and reports 1 GiB, later 4
   Start();
   Operator()->Say(protocol::Control{protocol::Action::kDrain, ""});
   auto client = Connect(NewProcess());
@@ -241,7 +241,7 @@ TEST_F(NodeTest, AJobThatRunsAndWaitsIsBelievedWhatItsReportsSay) {
   EXPECT_EQ(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
 }
 
-// So much by rules to the first job and to its neighbour.
+// Guarantees by rules for the first job and its neighbour.
 Config Guaranteeing(int64_t to_one, int64_t to_other) {
   Config config = FakeConfig();
   config.rules.push_back({.job = "local-7", .uid = {}, .terms = {.guaranteed_bytes = to_one}});
@@ -249,11 +249,11 @@ Config Guaranteeing(int64_t to_one, int64_t to_other) {
   return config;
 }
 
-// The least that a job's processes ask for limits them all; it went on to when that process had
-// ended.
-TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
-  // Given two processes of one job, one of which limits it to 2 GiB, and a guarantee that fits only
-  // that
+// Regression: the smallest limit among a job's processes limits the job. That limit remained after
+// its process had ended.
+TEST_F(NodeTest, LimitRequestedByAProcessEndsWithTheProcess) {
+  // Given two processes of one job. One limits the job to 2 GiB, and the neighbour's guarantee fits
+  // only then
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest_process = NewProcess();
   auto modest = Connect(modest_process);
@@ -270,12 +270,12 @@ TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
   neighbour->Next<protocol::Admission>();
   neighbour->Obey(neighbour->Next<protocol::Grant>());
 
-  // When that one ends
   modest->Dies();
   node_->PeerEnded(modest->session, now_ns_);
   Settle();
 
-  // Then the other has what it wants, and nobody was promised what is the neighbour's
+  // Then the other process gets its demand, and the neighbour's guarantee was promised to no one
+  // else
   EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 4 * kGiB - kGiB / 16);
   const std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
   ASSERT_EQ(tenancies.size(), 2u);
@@ -283,11 +283,11 @@ TEST_F(NodeTest, ALimitThatAProcessAsksForEndsWithIt) {
   EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
 }
 
-// The guarantee that it has since its limit ended was made that of the rule as soon as its job had
-// another process: 22 GiB of 16.
-TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
-  // Given a job that a process had limited to 2 GiB, and a neighbour with a guarantee that fitted
-  // only then
+// Regression: after its limit ended, the job kept a smaller guarantee. The next process of the job
+// raised it to the rule's guarantee: 22 GiB of 16 were guaranteed.
+TEST_F(NodeTest, JoiningProcessTakesNoOtherJobsGuarantee) {
+  // Given a job that a process had limited to 2 GiB, and a neighbour whose guarantee fitted only
+  // then
   Start(Guaranteeing(12 * kGiB, 10 * kGiB));
   auto modest = Connect(NewProcess());
   modest->Say(protocol::Hello{.leader_pid = 7});
@@ -301,18 +301,17 @@ TEST_F(NodeTest, AProcessThatJoinsGivesItsJobNoGuaranteeThatIsAnothers) {
   node_->PeerEnded(modest->session, now_ns_);
   Settle();
 
-  // When one more of its processes comes
   auto late = Job(4, NewProcess(), 7);
   Settle();
 
-  // Then no more is guaranteed than there is
+  // Then the guarantees do not exceed the device
   std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
   ASSERT_EQ(tenancies.size(), 2u);
   EXPECT_EQ(tenancies[0].terms.memory.guaranteed, 6 * kGiB);
   EXPECT_EQ(tenancies[1].terms.memory.guaranteed, 10 * kGiB);
 }
 
-TEST_F(NodeTest, AReloadedRuleGuaranteesNobodyWhatIsAnothers) {
+TEST_F(NodeTest, ReloadedRuleTakesNoOtherJobsGuarantee) {
   Config config = Guaranteeing(6 * kGiB, 10 * kGiB);
   Start(config);
   auto one = Job(4, NewProcess(), 7), other = Job(10, NewProcess(), 8);
@@ -326,14 +325,14 @@ TEST_F(NodeTest, AReloadedRuleGuaranteesNobodyWhatIsAnothers) {
   EXPECT_EQ(guaranteed(0), 6 * kGiB);
   EXPECT_EQ(guaranteed(1), 10 * kGiB);
 
-  // What one loses by the same reload another may have, whoever comes first.
+  // One job may gain what another loses by the same reload, in any order.
   config.rules[1].terms.guaranteed_bytes = 4 * kGiB;
   node_->SetConfig(config);
   EXPECT_EQ(guaranteed(0), 12 * kGiB);
   EXPECT_EQ(guaranteed(1), 4 * kGiB);
 }
 
-TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
+TEST_F(NodeTest, ClientThatNeverRegistersDelaysNoOther) {
   Start();
   const auto restless = NewProcess();
   auto neighbour = Job(1);
@@ -362,8 +361,8 @@ TEST_F(NodeTest, WhoGreetsAgainAndAgainAndNeverRegistersHoldsUpNobody) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-// Who was first after a restart to say that it held the device, had it; who had it really was asked
-// to give it back.
+// Regression: after a restart, the first process to claim the device got it. The real holder was
+// asked to give it back.
 class Record : public HeldRecord {
  public:
   Held Before(const HolderOnDevice& holder) const override {
@@ -398,14 +397,14 @@ class NodeRecordTest : public NodeTest {
   Record record_;
 };
 
-TEST_F(NodeRecordTest, AfterARestartNobodyIsBelievedMoreThanIsOnRecord) {
-  // Given two that an earlier agent had promised 8 GiB each
+TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
+  // Given two processes that an earlier agent had promised 8 GiB each
   auto anna = NewProcess(), bert = NewProcess();
   record_.before = {{Holder(anna->pid), {8 * kGiB, 0}}, {Holder(bert->pid), {8 * kGiB, 0}}};
   Start(3000);
 
-  // When one comes first of whom nothing is on record, and says that it holds all; and one of the
-  // two that it holds more than it had
+  // When a process without a record comes first and claims all memory, and one of the two claims
+  // more than its record
   auto liar = Connect(NewProcess());
   auto first = Connect(anna), second = Connect(bert);
   for (Client* client : {liar.get(), first.get(), second.get()}) {
@@ -417,7 +416,7 @@ TEST_F(NodeRecordTest, AfterARestartNobodyIsBelievedMoreThanIsOnRecord) {
   second->Say(Wanting(16, 8 * kGiB));
   Settle();
 
-  // Then the two have what they had, and the liar waits
+  // Then the two have their recorded memory, and the liar waits
   first->Next<protocol::Admission>();
   second->Next<protocol::Admission>();
   EXPECT_EQ(first->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
@@ -426,7 +425,7 @@ TEST_F(NodeRecordTest, AfterARestartNobodyIsBelievedMoreThanIsOnRecord) {
   EXPECT_EQ(PromisedBytes(), 16 * kGiB);
 }
 
-TEST_F(NodeRecordTest, WhatIsPromisedIsOnRecordBeforeItIsToldAndGoneWithItsProcess) {
+TEST_F(NodeRecordTest, PromiseIsRecordedBeforeItIsSentAndErasedWithItsProcess) {
   Start(0);
   auto process = NewProcess();
   auto client = Job(8, process);

@@ -1,5 +1,4 @@
-// What a node lends beside budgets: real slabs and real pages of the link, between clients in
-// memory.
+// The node's host slabs and link shares: real slabs and real link pages, between clients in memory.
 #include "agent/shares/node_shares.h"
 
 #include <fcntl.h>
@@ -21,9 +20,9 @@ using protocol::SlabName;
 constexpr int64_t kMiB = int64_t{1} << 20;
 constexpr int64_t kSlab = kMiB;
 constexpr int kPatienceMs = 10'000;
-constexpr int kMomentMs = 300;  // for what must not happen
+constexpr int kMomentMs = 300;  // waits this long for events that must not happen
 
-// What systemd would keep.
+// Stands for systemd's file store.
 class FakeKeeper : public FileKeeper {
  public:
   bool Keep(const std::string& name, int file) override {
@@ -35,7 +34,7 @@ class FakeKeeper : public FileKeeper {
   std::map<std::string, base::UniqueFd> files;
 };
 
-// A job's side of a session, and the slabs that it has.
+// A job's side of a session, and its slabs.
 class SharingJob {
  public:
   SharingJob(std::shared_ptr<FakeProcess> process, uint16_t version)
@@ -53,7 +52,7 @@ class SharingJob {
     channel_->Send(message);
     node_->Readable(session, now_ns);
   }
-  // All that has come; slabs are mapped and what is told last of each kind is kept.
+  // Reads all messages: maps slabs, and keeps the last message of each kind.
   void Listen() {
     for (;;) {
       protocol::Received received = channel_->Receive();
@@ -90,7 +89,7 @@ class SharingJob {
   }
 
   std::shared_ptr<FakeProcess> process;
-  pid_t leader_pid = 0;  // of another process's job
+  pid_t leader_pid = 0;  // not 0: a process of another process's job
   SessionId session{};
   protocol::Grant grant;
   std::vector<SlabName> slab_names;
@@ -145,10 +144,10 @@ class NodeSharesTest : public testing::Test {
     const protocol::Grant& grant = job.grant;
     job.Say(protocol::Obeyed{grant.device, grant.serial, grant.budget_bytes, grant.host_bytes},
             now_ns_);
-    // Slabs are for who holds device memory.
+    // Only holders of device memory get slabs.
     job.Say(protocol::Usage{.wanted_bytes = kGiB, .resident_bytes = grant.budget_bytes}, now_ns_);
   }
-  // Who had all obeys, so that who came later has its part.
+  // The job that had all memory obeys, so that the later job has its part.
   void GiveUpFor(SharingJob& earlier, SharingJob& later) {
     Settle();
     earlier.Listen();
@@ -192,7 +191,7 @@ class NodeSharesTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(NodeSharesTest, AJobGetsSlabsWithinItsQuotaAndAPlaceAtTheLink) {
+TEST_F(NodeSharesTest, JobGetsSlabsWithinItsQuotaAndALinkSlot) {
   Start(4);
   const auto anna = Job(1000);
   EXPECT_EQ(anna->grant.host_bytes, 4 * kSlab);
@@ -206,7 +205,7 @@ TEST_F(NodeSharesTest, AJobGetsSlabsWithinItsQuotaAndAPlaceAtTheLink) {
   EXPECT_TRUE(anna->ReadsAs(0));
 }
 
-TEST_F(NodeSharesTest, AJobOfVersionOneGetsNeither) {
+TEST_F(NodeSharesTest, ClientOfProtocolVersionOneGetsNeither) {
   old_ = true;
   Start(4);
   const auto old = Job(1000, 1);
@@ -215,7 +214,7 @@ TEST_F(NodeSharesTest, AJobOfVersionOneGetsNeither) {
   EXPECT_TRUE(old->place_files.empty());
 }
 
-TEST_F(NodeSharesTest, WhatADeadProcessHadIsScrubbedBeforeAnotherUserSeesIt) {
+TEST_F(NodeSharesTest, SlabsOfADeadProcessAreScrubbedBeforeAnotherUserSeesThem) {
   Start(2);
   const auto anna = Job(1000);
   Ask(*anna, 2);
@@ -233,7 +232,7 @@ TEST_F(NodeSharesTest, WhatADeadProcessHadIsScrubbedBeforeAnotherUserSeesIt) {
   EXPECT_TRUE(bert->ReadsAs(0));
 }
 
-TEST_F(NodeSharesTest, WhatOneProcessOfAJobLeavesBehindServesItsOthers) {
+TEST_F(NodeSharesTest, SlabsOfAnEndedProcessServeItsJobsOtherProcesses) {
   Start(2);
   const auto first = Job(1000);
   const auto second = Job(1000, 2, first->process->pid);
@@ -252,7 +251,7 @@ TEST_F(NodeSharesTest, WhatOneProcessOfAJobLeavesBehindServesItsOthers) {
   EXPECT_EQ(second->slab_names, first->slab_names) << "at once: it is there";
 }
 
-TEST_F(NodeSharesTest, WhatSomebodyStillMapsIsNotLentAgain) {
+TEST_F(NodeSharesTest, MappedSlabIsNotLeasedAgain) {
   Start(2);
   const auto anna = Job(1000);
   Ask(*anna, 2);
@@ -267,7 +266,7 @@ TEST_F(NodeSharesTest, WhatSomebodyStillMapsIsNotLentAgain) {
   EXPECT_EQ(shares_->View()->ending_bytes, 2 * kSlab);
 }
 
-TEST_F(NodeSharesTest, WhatJobsPinThemselvesTakesFromThePool) {
+TEST_F(NodeSharesTest, HostMemoryThatJobsPinReducesThePool) {
   Start(4);
   const auto anna = Job(1000);
   protocol::Usage usage;
@@ -284,8 +283,8 @@ TEST_F(NodeSharesTest, WhatJobsPinThemselvesTakesFromThePool) {
   EXPECT_EQ(anna->slab_names.size(), 1u);
 }
 
-// One process that said so had emptied the pool for all others.
-TEST_F(NodeSharesTest, NobodyPinsMoreThanItWasPromisedWhateverItSays) {
+// Regression: one process that reported much pinned memory emptied the pool for all others.
+TEST_F(NodeSharesTest, ReportedPinnedMemoryCountsUpToThePromise) {
   Start(4);
   const auto liar = Job(1001);
   const auto anna = Job(1000);
@@ -300,8 +299,8 @@ TEST_F(NodeSharesTest, NobodyPinsMoreThanItWasPromisedWhateverItSays) {
   EXPECT_TRUE(AwaitSlabs(*anna, 2));
 }
 
-// Names are short, and the number of a process that has ended becomes another's; the end of one job
-// had emptied the slabs of the other, which lived.
+// Regression: job names are short, and process numbers are reused. The end of one job emptied the
+// slabs of a living job of the same name.
 TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
   Start(4);
   services_.identities[101] = {"pod-1f2e3d4c", "pod-1f2e3d4c-aaaa", JobSource::kKubernetes, "",
@@ -325,7 +324,7 @@ TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
   EXPECT_EQ(shares_->View()->leased_bytes, kSlab);
 }
 
-TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
+TEST_F(NodeSharesTest, NextAgentKnowsHoldersToTheByte) {
   Start(4);
   const auto anna = Job(1000);
   Ask(*anna, 3);
@@ -344,9 +343,9 @@ TEST_F(NodeSharesTest, ANextAgentKnowsToTheByteWhoHasWhat) {
   EXPECT_TRUE(anna->ReadsAs(0x5a)) << "what it has is untouched";
 }
 
-// The job was thought to have ended, and what it worked with was scrubbed (found by AgentLifeTest,
-// seed 8).
-TEST_F(NodeSharesTest, AProcessThatIsCutOffBeforeItCouldRegisterKeepsItsSlabs) {
+// Regression (found by AgentLifeTest, seed 8): the job counted as ended, and its slabs in use were
+// scrubbed.
+TEST_F(NodeSharesTest, ProcessCutOffBeforeItRegistersKeepsItsSlabs) {
   // Given a process that an earlier agent knew
   Start(2);
   const auto anna = Job(1000);
@@ -365,7 +364,7 @@ TEST_F(NodeSharesTest, AProcessThatIsCutOffBeforeItCouldRegisterKeepsItsSlabs) {
     Settle();
   }
 
-  // Then it has what it had, until it ends
+  // Then it keeps its slabs until it ends
   EXPECT_EQ(shares_->View()->leased_bytes, 2 * kSlab);
   EXPECT_FALSE(Await([&] { return !anna->ReadsAs(0x5a); }, {}, kMomentMs));
   EXPECT_EQ(node_->session_count(), 1u);
@@ -376,7 +375,7 @@ TEST_F(NodeSharesTest, AProcessThatIsCutOffBeforeItCouldRegisterKeepsItsSlabs) {
   EXPECT_EQ(node_->session_count(), 0u);
 }
 
-TEST_F(NodeSharesTest, WhatNobodyComesBackForEnds) {
+TEST_F(NodeSharesTest, SlabsOfProcessesThatDoNotReturnAreReleased) {
   Start(2);
   const auto anna = Job(1000);
   Ask(*anna, 2);
@@ -397,7 +396,7 @@ TEST_F(NodeSharesTest, WhatNobodyComesBackForEnds) {
   EXPECT_EQ(keeper_.files.size(), 1u) << "the records alone";
 }
 
-TEST_F(NodeSharesTest, AProcessThatLeavesKeepsWhatItHoldsUntilItHasEnded) {
+TEST_F(NodeSharesTest, ProcessThatLeavesKeepsItsSlabsUntilItEnds) {
   Start(2);
   const auto anna = Job(1000);
   Ask(*anna, 1);
@@ -415,7 +414,7 @@ TEST_F(NodeSharesTest, AProcessThatLeavesKeepsWhatItHoldsUntilItHasEnded) {
   EXPECT_EQ(node_->Report(now_ns_).counters.reclaimed, 0) << "it ended cleanly";
 }
 
-TEST_F(NodeSharesTest, WhatCannotBeHadIsSaidAndDoneWithout) {
+TEST_F(NodeSharesTest, MissingPoolIsReportedAndDoneWithout) {
   rlimit usual{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &usual), 0);
   const rlimit none = {3, usual.rlim_max};
@@ -436,7 +435,7 @@ TEST_F(NodeSharesTest, WhatCannotBeHadIsSaidAndDoneWithout) {
   EXPECT_TRUE(keeper_.files.empty());
 }
 
-TEST_F(NodeSharesTest, WithoutAPoolThereIsStillTheLink) {
+TEST_F(NodeSharesTest, WithoutAPoolTheLinkIsStillShared) {
   Start(0);
   const auto anna = Job(1000);
   Ask(*anna, 1);

@@ -4,7 +4,7 @@
 namespace spillway::agent {
 namespace {
 
-TEST_F(NodeTest, AJobIsWelcomedAdmittedAndGranted) {
+TEST_F(NodeTest, JobReceivesWelcomeAdmissionAndGrant) {
   Start();
   auto client = Connect(NewProcess());
 
@@ -25,7 +25,7 @@ TEST_F(NodeTest, AJobIsWelcomedAdmittedAndGranted) {
   EXPECT_TRUE(client->HearsNothing());
 }
 
-TEST_F(NodeTest, TheHighestCommonVersionIsSpoken) {
+TEST_F(NodeTest, HighestCommonVersionIsUsed) {
   Start();
   auto old = Connect(NewProcess()), young = Connect(NewProcess());
 
@@ -36,7 +36,7 @@ TEST_F(NodeTest, TheHighestCommonVersionIsSpoken) {
   EXPECT_EQ(young->Next<protocol::Welcome>().version, protocol::kNewestVersion);
 }
 
-TEST_F(NodeTest, VersionsWithoutOverlapAreRefusedWithTheAgents) {
+TEST_F(NodeTest, RefusalOfAVersionNamesTheAgentsVersions) {
   Start();
   auto client = Connect(NewProcess());
 
@@ -49,7 +49,7 @@ TEST_F(NodeTest, VersionsWithoutOverlapAreRefusedWithTheAgents) {
   EXPECT_TRUE(client->IsClosed());
 }
 
-TEST_F(NodeTest, WhoBreaksARuleIsToldWhichAndNobodyElseNotices) {
+TEST_F(NodeTest, ProtocolViolationEndsOnlyItsOwnSessionWithAReason) {
   Start();
   auto good = Job(4);
   const auto refused = [&](const std::vector<protocol::Message>& messages) {
@@ -76,7 +76,7 @@ TEST_F(NodeTest, WhoBreaksARuleIsToldWhichAndNobodyElseNotices) {
   EXPECT_EQ(good->Next<protocol::Admission>().state, protocol::AdmissionState::kAdmitted);
 }
 
-TEST_F(NodeTest, LimitsOnSessionsOfAUserAndInAllAreSaid) {
+TEST_F(NodeTest, SessionLimitsPerUserAndInTotalAreReported) {
   Config config = FakeConfig();
   config.limits.sessions = 3;
   config.limits.sessions_per_user = 2;
@@ -93,22 +93,22 @@ TEST_F(NodeTest, LimitsOnSessionsOfAUserAndInAllAreSaid) {
   EXPECT_TRUE(again->HearsNothing());
 }
 
-// They kept out everybody until they went.
-TEST_F(NodeTest, SessionsThatHoldNothingMakeRoomAndEndWithoutHello) {
+// Regression: such sessions kept all others out until they ended.
+TEST_F(NodeTest, SessionsWithoutMemoryAreEvictedAndEndWithoutHello) {
   Config config = FakeConfig();
   config.limits.sessions = 3;
   config.limits.sessions_per_user = 2;
   Start(config);
-  // Given a user whose silent connections fill its places
+  // Given a user whose silent connections fill the user's limit
   auto oldest = Connect(NewProcess(1)), older = Connect(NewProcess(1));
 
-  // When it connects once more, and then the node is full and another user comes
+  // When the user connects once more, and another user comes to the full node
   auto newest = Connect(NewProcess(1));
   EXPECT_EQ(oldest->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
   auto other = Operator(2);
   auto last = Connect(NewProcess(3));
 
-  // Then the user that has most made room, and who says nothing ends
+  // Then the user with most sessions loses one, and silent sessions end
   EXPECT_EQ(older->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
   EXPECT_TRUE(last->HearsNothing());
   EXPECT_TRUE(other->HearsNothing());
@@ -118,7 +118,7 @@ TEST_F(NodeTest, SessionsThatHoldNothingMakeRoomAndEndWithoutHello) {
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-TEST_F(NodeTest, ADeviceThatNobodyConfiguredIsSaidOnce) {
+TEST_F(NodeTest, UnconfiguredDeviceIsReportedOnce) {
   Start();
   protocol::Register stranger = Wanting(1);
   stranger.uuid = {0xab};
@@ -135,8 +135,9 @@ TEST_F(NodeTest, ADeviceThatNobodyConfiguredIsSaidOnce) {
   EXPECT_EQ(node_->Report(now_ns_).unknown_devices.size(), 1u);
 }
 
-// For its first ten seconds a job of 304 MiB read as all that it might have.
-TEST_F(NodeTest, AFootprintIsWhatWasAllocatedAndNotWhatIsClaimed) {
+// Regression: for its first ten seconds a job of 304 MiB was shown with all memory that it might
+// get.
+TEST_F(NodeTest, FootprintCountsAllocationsNotClaims) {
   Start();
   auto job = Connect(NewProcess());
   job->Say(protocol::Hello{});
@@ -152,7 +153,7 @@ TEST_F(NodeTest, AFootprintIsWhatWasAllocatedAndNotWhatIsClaimed) {
   EXPECT_GT(tenancy.view.wanted_bytes, 130 * kGiB);
 }
 
-TEST_F(NodeTest, ABudgetOfNothingIsRefused) {
+TEST_F(NodeTest, BudgetOfZeroIsRefused) {
   Start();
   auto job = Job(16);
   Settle();
@@ -163,7 +164,7 @@ TEST_F(NodeTest, ABudgetOfNothingIsRefused) {
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kRefused);
 }
 
-TEST_F(NodeTest, LimitsOnRatesAreSaid) {
+TEST_F(NodeTest, RateLimitsAreReported) {
   Config config = FakeConfig();
   config.limits.connections_per_second_per_user = 2;
   config.limits.messages_per_second = 3;
@@ -182,7 +183,7 @@ TEST_F(NodeTest, LimitsOnRatesAreSaid) {
   EXPECT_EQ(one->Next<protocol::Error>().code, ErrorCode::kTooFast);
 }
 
-TEST_F(NodeTest, AKilledProcessGivesEverythingBackAtOnce) {
+TEST_F(NodeTest, KilledProcessReleasesAllMemoryAtOnce) {
   Start();
   auto first = Job(16);
   Settle();
@@ -206,11 +207,11 @@ TEST_F(NodeTest, ProcessesOfOneLeaderAreOneJob) {
   EXPECT_EQ(node_->Report(now_ns_).jobs[0].processes.all, 2u);
 }
 
-TEST_F(NodeTest, OneThatDoesNotReadIsToldTheNewestWhenItDoes) {
+TEST_F(NodeTest, SlowReaderReceivesTheNewestGrant) {
   Start();
   auto sleeper = Job(16);
   Settle();
-  // Given one that has answered nothing while its budget changed often
+  // Given a job that has read nothing while its budget changed often
   auto op = Operator();
   for (int i = 0; i < 20; ++i) {
     op->Say(protocol::SetBudget{.job = "local-101", .limit_bytes = (i % 2 == 0 ? 6 : 12) * kGiB});
@@ -218,7 +219,6 @@ TEST_F(NodeTest, OneThatDoesNotReadIsToldTheNewestWhenItDoes) {
     op->Next<protocol::Done>();
   }
 
-  // When it reads
   sleeper->Next<protocol::Admission>();
   protocol::Grant last;
   int heard = 0;
@@ -233,7 +233,7 @@ TEST_F(NodeTest, OneThatDoesNotReadIsToldTheNewestWhenItDoes) {
   EXPECT_EQ(last.budget_bytes, 12 * kGiB);
 }
 
-TEST_F(NodeTest, OperatorsChangeBudgetsOfRunningJobs) {
+TEST_F(NodeTest, OperatorChangesTheBudgetOfARunningJob) {
   Start();
   auto job = Job(16);
   Settle();
@@ -260,7 +260,7 @@ TEST_F(NodeTest, OperatorsChangeBudgetsOfRunningJobs) {
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kUnknownJob);
 }
 
-TEST_F(NodeTest, OnlyOperatorsChangeSomethingAndEverybodyMayLook) {
+TEST_F(NodeTest, OnlyOperatorsMayChangeSettingsAndAllUsersMayRead) {
   Start();
   auto job = Job(16);
   auto user = Operator(1000);
@@ -276,7 +276,7 @@ TEST_F(NodeTest, OnlyOperatorsChangeSomethingAndEverybodyMayLook) {
   EXPECT_EQ(protocol::ReadSealed(user->files.at(0).get(), document.size_bytes), "1 jobs");
 }
 
-TEST_F(NodeTest, ARefusedReloadSaysWhy) {
+TEST_F(NodeTest, RefusedReloadGivesTheReason) {
   Start();
   auto op = Operator();
 
@@ -287,7 +287,7 @@ TEST_F(NodeTest, ARefusedReloadSaysWhy) {
   EXPECT_EQ(done.text.view(), "the file has an error");
 }
 
-TEST_F(NodeTest, RulesOfTheConfigurationGiveTermsByNameAndUser) {
+TEST_F(NodeTest, ConfiguredRulesSetTermsByNameAndUser) {
   Config config = FakeConfig();
   config.defaults.limit_bytes = 8 * kGiB;
   config.rules = {{.job = "local-*", .uid = 2000, .terms = {.limit_bytes = 4 * kGiB}},
@@ -303,7 +303,7 @@ TEST_F(NodeTest, RulesOfTheConfigurationGiveTermsByNameAndUser) {
   }
 }
 
-TEST_F(NodeTest, AJobMayAskForLessNeverForMore) {
+TEST_F(NodeTest, JobMayRequestLessThanItsTermsNeverMore) {
   Config config = FakeConfig();
   config.defaults.limit_bytes = 8 * kGiB;
   Start(config);
@@ -324,7 +324,7 @@ TEST_F(NodeTest, AJobMayAskForLessNeverForMore) {
   EXPECT_EQ(greedy->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
 }
 
-TEST_F(NodeTest, AStoppingAgentTakesNothingAway) {
+TEST_F(NodeTest, StoppingAgentRevokesNothing) {
   Start();
   auto job = Job(16);
   Settle();
@@ -336,9 +336,9 @@ TEST_F(NodeTest, AStoppingAgentTakesNothingAway) {
   EXPECT_EQ(job->Next<protocol::Error>().code, ErrorCode::kAgentStops);
 }
 
-// Each answer costs a page of the whole node; a thousand sessions of one user had the loop for
-// seconds at a turn.
-TEST_F(NodeTest, AUsersSessionsTogetherAskNoMoreThanOneMay) {
+// Regression: each answer costs a page of the whole node. A thousand sessions of one user occupied
+// the loop for seconds at a turn.
+TEST_F(NodeTest, SessionsOfAUserShareOneRequestRate) {
   Config config = FakeConfig();
   config.limits.messages_per_second = 10;
   Start(config);
@@ -357,8 +357,8 @@ protocol::Usage Using(int64_t resident_bytes, bool active = true) {
       .device = 3, .active = active, .wanted_bytes = 16 * kGiB, .resident_bytes = resident_bytes};
 }
 
-// Twenty that held nothing and said that they worked had twenty of twenty-two parts.
-TEST_F(NodeTest, WhoIsGrantedMemoryAndHoldsNoneHasNoClaimAfterAWhile) {
+// Regression: twenty jobs that held nothing but claimed to work got twenty of twenty-two parts.
+TEST_F(NodeTest, JobThatLeavesItsGrantUnusedLosesItsClaimAfterAWhile) {
   Start();
   auto worker = Job(16), bully = Job(16);
   const auto budget = [&](size_t which) {
@@ -376,14 +376,14 @@ TEST_F(NodeTest, WhoIsGrantedMemoryAndHoldsNoneHasNoClaimAfterAWhile) {
   ASSERT_LE(budget(1), 8 * kGiB);
   ASSERT_EQ(node_->NextWake(), now_ns_ + FakeConfig().unused_ms * 1'000'000);
 
-  // When it has held nothing for so long, the other has all
+  // When the job has held nothing for that long, the other has all
   now_ns_ += FakeConfig().unused_ms * 1'000'000;
   bully->Say(Using(0));
   obey();
   EXPECT_EQ(budget(0), 16 * kGiB);
   EXPECT_EQ(budget(1), 0);
 
-  // And when it wants more than before, it has its part again
+  // And when the job wants more than before, it gets its part again
   protocol::Usage more = Using(0);
   more.wanted_bytes += kGiB;
   bully->Say(more);
@@ -391,7 +391,7 @@ TEST_F(NodeTest, WhoIsGrantedMemoryAndHoldsNoneHasNoClaimAfterAWhile) {
   EXPECT_GT(budget(1), 7 * kGiB);
 }
 
-TEST_F(NodeTest, WhoIsIdleAndHoldsNothingHasNoClaimAtOnceAndWhoHasItsDataOnTheHostKeepsIts) {
+TEST_F(NodeTest, IdleJobWithoutMemoryLosesItsClaimAtOnceUnlessItsDataIsOnTheHost) {
   Start();
   auto one = Job(16), other = Job(16);
   Settle();
@@ -409,7 +409,7 @@ TEST_F(NodeTest, WhoIsIdleAndHoldsNothingHasNoClaimAtOnceAndWhoHasItsDataOnTheHo
   EXPECT_TRUE(has_claim(0));
 }
 
-TEST_F(NodeTest, AUsersJobsHaveTogetherWhatTheUserMayHaveAlsoWhenThatChanges) {
+TEST_F(NodeTest, JobsOfAUserStayWithinItsLimitAlsoWhenItChanges) {
   Config config = FakeConfig();
   config.users = {{1000, {.limit_bytes = 4 * kGiB, .jobs = 2}}};
   config.accounts = {{"lab", {1001, 1002}, {.limit_bytes = 6 * kGiB}}};

@@ -32,7 +32,7 @@ NodeReport Report() {
   tenancy.uuid = "GPU-1";
   tenancy.view.state = TenancyState::kAdmitted;
   tenancy.view.granted_bytes = 12 * kGiB;
-  tenancy.view.wanted_bytes = 157 * kGiB;  // a claim, while it may still grow
+  tenancy.view.wanted_bytes = 157 * kGiB;  // still a claim: the job may grow
   tenancy.footprint_bytes = 20 * kGiB;
   tenancy.resident_bytes = 8 * kGiB;
   tenancy.to_host_bytes = 5;
@@ -79,7 +79,7 @@ NodeReport ReportOfUsers() {
   return report;
 }
 
-// They were in the JSON document alone.
+// Regression: users were shown in the JSON document only.
 TEST(PagesTest, StatusAndMetricsShowUsers) {
   const NodeReport report = ReportOfUsers();
   const std::string page =
@@ -107,8 +107,8 @@ TEST(PagesTest, StatusAndMetricsShowUsers) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << "\n" << metrics;
 }
 
-// What jobs say of themselves was added up beyond the largest number.
-TEST(PagesTest, NoSumOfWhatJobsSayOverflows) {
+// Regression: the sum of job reports overflowed.
+TEST(PagesTest, SumsOfJobReportsSaturate) {
   NodeReport report = Report();
   report.jobs[0].tenancies[0].host_bytes = INT64_MAX;
   report.jobs[0].tenancies[0].parts.ordinary_bytes = INT64_MAX;
@@ -122,7 +122,7 @@ TEST(PagesTest, NoSumOfWhatJobsSayOverflows) {
   EXPECT_EQ(EndLine(report.jobs[0]).find("to_host_bytes=-"), std::string::npos);
 }
 
-TEST(PagesTest, OrdinaryMemoryIsTold) {
+TEST(PagesTest, OrdinaryMemoryIsShown) {
   const auto page = [](protocol::Question question, protocol::Form form) {
     return PageOf(Asking(question, form), Report());
   };
@@ -141,14 +141,14 @@ TEST(PagesTest, OrdinaryMemoryIsTold) {
   EXPECT_EQ(job.at("devices").at(0).at("parts").at("stall_ns").at("late_prefetch"), 1'500'000'000);
 }
 
-TEST(PagesTest, TablesKeepToTheColumns) {
+TEST(PagesTest, TablesFitTheTerminalsColumns) {
   for (protocol::Question question : {protocol::Question::kStatus, protocol::Question::kJobs}) {
     std::istringstream page(PageOf(Asking(question, protocol::Form::kText, 60), Report()));
     for (std::string line; std::getline(page, line);) EXPECT_LE(line.size(), 60u) << line;
   }
 }
 
-// They are no table: the terminal wraps them.
+// These lines are no table: the terminal wraps them.
 TEST(PagesTest, AJobsLinesAreNotCut) {
   const std::string page =
       PageOf(Asking(protocol::Question::kJob, protocol::Form::kText, 60), Report());
@@ -156,7 +156,7 @@ TEST(PagesTest, AJobsLinesAreNotCut) {
   EXPECT_NE(page.find("weight 1, priority 0)"), page.npos) << page;
 }
 
-TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
+TEST(PagesTest, JsonFollowsItsSchemaAndEscapesAnyCommand) {
   for (protocol::Question question :
        {protocol::Question::kStatus, protocol::Question::kJobs, protocol::Question::kJob}) {
     const auto json =
@@ -169,7 +169,7 @@ TEST(PagesTest, JsonHasItsSchemaAndBearsAnyCommand) {
   EXPECT_EQ(job.at("devices").at(0).at("budget_bytes"), 12 * kGiB);
 }
 
-TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
+TEST(MetricsTest, SeriesBearTheirJobsLabels) {
   const std::string metrics = MetricsOf(Report());
 
   for (const char* line : {
@@ -201,8 +201,8 @@ TEST(MetricsTest, SeriesHaveTheirJobsLabels) {
   }
 }
 
-// A job of an older protocol says how much was moved and waited for, and not why.
-TEST(MetricsTest, WhatHasNoPartsIsOfUnknownCause) {
+// A job of an older protocol reports bytes and stalls without their causes.
+TEST(MetricsTest, SumsWithoutPartsHaveUnknownCause) {
   NodeReport report = Report();
   report.jobs[0].source = JobSource::kLocal;
   EXPECT_EQ(MetricsOf(report).find("cause=\"unknown\""), std::string::npos);
@@ -233,7 +233,7 @@ TEST(MetricsTest, StepsAndWaitsAreHistograms) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
-TEST(MetricsTest, UsedMemoryHasNoSeriesWhereNobodyKnowsIt) {
+TEST(MetricsTest, UnknownUsedMemoryHasNoSeries) {
   EXPECT_EQ(MetricsOf(Report()).find("spillway_gpu_memory_used_bytes"), std::string::npos);
 
   const std::string metrics = MetricsOf(Report(), {{"GPU-1", 42}, {"GPU-of-nobody", 43}});
@@ -253,7 +253,7 @@ TEST(MetricsTest, RejectedJobsDoNotWait) {
   EXPECT_NE(metrics.find("spillway_jobs{phase=\"waiting\"} 0\n"), std::string::npos) << metrics;
 }
 
-TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
+TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedSeparately) {
   NodeReport report = Report();
   report.jobs[0].parts = {{"0", {2, 1}}, {"batch", {1, 0}}};
 
@@ -270,7 +270,7 @@ TEST(MetricsTest, ProcessesWithoutAConnectionAreCountedApart) {
   }
 }
 
-// What the control group names, and nothing that a tenant says.
+// Ids come from the control group, never from a tenant's messages.
 TEST(MetricsTest, SeriesOfAPodAndOfAContainerBearTheirIds) {
   NodeReport report = Report();
   report.jobs[0].name = "pod-1f2e3d4c";
@@ -300,7 +300,7 @@ TEST(MetricsTest, SeriesOfAPodAndOfAContainerBearTheirIds) {
   EXPECT_EQ(of_container.find("pod_uid"), std::string::npos);
 }
 
-TEST(PagesTest, AJobsDocumentSaysWhatOthersKnowItBy) {
+TEST(PagesTest, JobDocumentNamesItsSlurmPodAndContainer) {
   NodeReport report = Report();
   const auto job = [&] {
     const protocol::Ask ask = Asking(protocol::Question::kJobs, protocol::Form::kJson);
@@ -321,7 +321,7 @@ TEST(PagesTest, AJobsDocumentSaysWhatOthersKnowItBy) {
   EXPECT_FALSE(job().contains("container_ids"));
 }
 
-TEST(MetricsTest, PlanningTellsWhatBecameOfRequestsAndHowLongItTook) {
+TEST(MetricsTest, PlanningSeriesShowOutcomesAndDurations) {
   NodeReport report = Report();
   report.planning.emplace();
   report.planning->outcomes = {5, 4, 3, 2, 1, 0, 7, 0};
@@ -342,7 +342,7 @@ TEST(MetricsTest, PlanningTellsWhatBecameOfRequestsAndHowLongItTook) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
-TEST(MetricsTest, TheHostPoolIsToldByNode) {
+TEST(MetricsTest, HostPoolIsShownByNode) {
   NodeReport report = Report();
   report.pool.emplace();
   report.pool->by_node = {{kAnyNode, {64, 0}}, {1, {128, 64}}};
@@ -355,11 +355,11 @@ TEST(MetricsTest, TheHostPoolIsToldByNode) {
     EXPECT_NE(metrics.find(line), std::string::npos) << line << " is not in\n" << metrics;
 }
 
-TEST(MetricsTest, WithoutJobsThereAreNoSeriesOfJobs) {
+TEST(MetricsTest, WithoutJobsThereAreNoJobSeries) {
   EXPECT_EQ(MetricsOf(NodeReport{}).find("job_id"), std::string::npos);
 }
 
-TEST(LogLinesTest, NoNameForgesAField) {
+TEST(LogLinesTest, JobNameCannotForgeAField) {
   JobReport job = Report().jobs[0];
   job.command = "x\" uid=0";
 
@@ -368,7 +368,7 @@ TEST(LogLinesTest, NoNameForgesAField) {
   EXPECT_NE(EndLine(job).find("seconds=90.000 devices=1"), std::string::npos) << EndLine(job);
 }
 
-TEST(DeviceListTest, UuidsAreRead) {
+TEST(DeviceListTest, ReadsUuids) {
   protocol::DeviceUuid uuid;
 
   ASSERT_TRUE(ParseUuid("GPU-01fF0000-0000-0000-0000-0000000000a0", &uuid));

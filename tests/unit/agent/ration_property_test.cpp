@@ -1,5 +1,5 @@
-// Random lives of a ration: what is never broken, and what is the same whichever way it was
-// computed.
+// Random lives of a ration: invariants that always hold, and results that do not depend on how they
+// were computed.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kTurnDeadline = 2000;
 
-// Random claims, late and partial confirmations, deaths: nothing is ever promised twice.
+// Random claims, late and partial confirmations, and deaths: nothing is ever promised twice.
 class RationLife {
  public:
   explicit RationLife(uint64_t seed)
@@ -43,7 +43,7 @@ class RationLife {
     int64_t holds = 0, may_hold = 0;
   };
 
-  // Two under an account, one beside it. The first life has none.
+  // Two owners under an account, one beside it. The first life has no owners.
   void SetOwners() {
     const auto limit = [this] { return 300 + static_cast<int64_t>(random_.Below(900)); };
     if (random_.Below(3) == 0) return;
@@ -52,8 +52,8 @@ class RationLife {
     owners_[OwnerId{2}] = {.above = OwnerId{3}};
     for (const auto& [id, owner] : owners_) ration_.SetOwner(id, owner);
   }
-  // A limit that fell, and a claim that went to another owner, are met as the claims obey: nothing
-  // more is promised meanwhile.
+  // A fallen limit, or a claim that moved to another owner, is met as the claims obey. Meanwhile
+  // nothing more is promised.
   void CheckOwners() {
     for (const auto& [id, owner] : owners_) {
       int64_t promised = 0;
@@ -102,7 +102,7 @@ class RationLife {
   void Note(const std::vector<Ruling>& rulings) {
     for (const Ruling& ruling : rulings) clients_[ruling.claimant].unread.push_back(ruling);
   }
-  // The client reads its oldest ruling; it fills what it may hold, and may be slow to shrink.
+  // The client reads its oldest ruling. It fills its allowance, and may be slow to shrink.
   void Read(ClaimantId id, bool slow) {
     const auto found = clients_.find(id);
     if (found == clients_.end() || found->second.unread.empty()) return;
@@ -117,8 +117,8 @@ class RationLife {
     }
     ration_.Obeyed(id, ruling.serial, client.holds);
   }
-  // By another name, as it lost its connection: what it has not read is lost, and what it may hold
-  // is the last that it has read.
+  // The client lost its connection and returns under another name. It forgets unread rulings; its
+  // allowance is the last ruling that it read.
   void ComeBack(ClaimantId id) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
@@ -135,7 +135,7 @@ class RationLife {
     if (ration_.PromisedTo(name) > ration_.GrantedTo(name)) {
       ASSERT_EQ(ration_.IsOverdue(name), was_overdue);
     }
-    // And back, so that there are not ever more names.
+    // Renames back, so the number of names stays bounded.
     ration_.Succeed(name, id, client.may_hold);
     clients_[id] = client;
   }
@@ -144,7 +144,7 @@ class RationLife {
     for (const auto& [id, client] : clients_) sum += client.holds;
     return sum;
   }
-  // Disturbances stop; everybody obeys. Then every share is met.
+  // Disturbances stop and all clients obey. Then every share is met.
   void Calm() {
     for (int round = 0; round < 200; ++round) {
       for (auto& [id, client] : clients_) {
@@ -168,7 +168,7 @@ class RationLife {
   std::map<OwnerId, int64_t> promised_before_;
 };
 
-// Half of the lives have owners, a quarter with limits that matter.
+// Half of the lives have owners, and a quarter have tight limits.
 void SetOwners(uint64_t seed, Ration& ration) {
   if (seed % 2 == 0) return;
   const int64_t limit = seed % 4 == 1 ? 60 : 1'000'000;
@@ -177,8 +177,8 @@ void SetOwners(uint64_t seed, Ration& ration) {
   ration.SetOwner(OwnerId{3}, {.guaranteed = 20, .limit = limit + 20});
 }
 
-// The same life twice: once beside somebody who is late for ever, for whose sake everybody is
-// looked at in every round. Some only change what they want, in the way of jobs that grow.
+// The same life twice. In one, a client is late for ever, so every round examines all clients. Some
+// only change their demand, as growing jobs do.
 class TwinLife {
  public:
   explicit TwinLife(uint64_t seed) : random_(seed) {
@@ -243,8 +243,8 @@ class TwinLife {
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
 
-// The same life twice: once as if nothing of an earlier decision were known. All that changes
-// shares happens: claims, capacities, arrivals, returns, and those that are late.
+// The same life twice. In one, no earlier decision is remembered. All events that change shares
+// happen: claims, capacities, arrivals, returns and late clients.
 class KnowingLife {
  public:
   explicit KnowingLife(uint64_t seed)
@@ -303,7 +303,7 @@ class KnowingLife {
         Both([&](Ration& one) { one.Put(id, claim); });
     }
   }
-  // One that has nothing yet may have begun elsewhere; both hold only what is free.
+  // A client without memory may have begun elsewhere; both hold free memory only.
   void BringMore(ClaimantId id) {
     const int64_t free = capacity_ - knowing_.promised();
     if (free <= 0) return;
@@ -352,21 +352,21 @@ class KnowingLife {
   uint64_t serial_ = 0, serial_anew_ = 0;
 };
 
-TEST(RationPropertyTest, WhatIsKnownOfSharesIsWhatSharingOutAnewFinds) {
+TEST(RationPropertyTest, RememberedSharesEqualRecomputedShares) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     KnowingLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }
 
-TEST(RationPropertyTest, WhoIsSettledIsLeftAloneWithTheSameResultAsIfLookedAt) {
+TEST(RationPropertyTest, SkippingSettledClaimsGivesTheSameResult) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     TwinLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }
 
-TEST(RationPropertyTest, NothingIsPromisedTwiceAndItComesToRest) {
+TEST(RationPropertyTest, PromisesNothingTwiceAndComesToRest) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     RationLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;

@@ -10,7 +10,7 @@ constexpr int64_t kDeadline = 2000;
 class RationTest : public testing::Test {
  protected:
   std::vector<Ruling> Decide() { return ration_.Decide(kDeadline, &serial_); }
-  // Decides, and lets everybody obey at once, until nothing changes.
+  // Decides, and lets all clients obey at once, until nothing changes.
   void Settle() {
     for (std::vector<Ruling> rulings = Decide(); !rulings.empty(); rulings = Decide()) {
       for (const Ruling& ruling : rulings)
@@ -22,7 +22,7 @@ class RationTest : public testing::Test {
   uint64_t serial_ = 0;
 };
 
-TEST_F(RationTest, GrantsWhatIsWantedAndFree) {
+TEST_F(RationTest, GrantsWantedMemoryThatIsFree) {
   ration_.Put(1, {.limit = 100, .wanted = 60});
 
   const std::vector<Ruling> rulings = Decide();
@@ -33,7 +33,7 @@ TEST_F(RationTest, GrantsWhatIsWantedAndFree) {
   EXPECT_TRUE(Decide().empty()) << "said once";
 }
 
-TEST_F(RationTest, AsksBackBeforeItPromisesToAnother) {
+TEST_F(RationTest, RevokesBeforeItPromisesToAnother) {
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
   ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 100});
@@ -55,7 +55,7 @@ TEST_F(RationTest, AsksBackBeforeItPromisesToAnother) {
   EXPECT_EQ(given[0].amount, 50);
 }
 
-TEST_F(RationTest, MemoryThatComesBackInPiecesIsGivenInPieces) {
+TEST_F(RationTest, MemoryReturnedInPiecesIsGrantedInPieces) {
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
   ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 100});
@@ -69,7 +69,7 @@ TEST_F(RationTest, MemoryThatComesBackInPiecesIsGivenInPieces) {
   EXPECT_EQ(ration_.promised(), 100);
 }
 
-TEST_F(RationTest, NothingIsAskedBackThatNobodyNeeds) {
+TEST_F(RationTest, RevokesNothingThatNoClaimNeeds) {
   ration_.Put(1, {.limit = 100, .wanted = 90});
   Settle();
 
@@ -81,7 +81,7 @@ TEST_F(RationTest, NothingIsAskedBackThatNobodyNeeds) {
   EXPECT_EQ(ration_.GrantedTo(2), 10);
 }
 
-TEST_F(RationTest, AWakingOwnerGetsItsGuaranteeBack) {
+TEST_F(RationTest, WakingClaimGetsItsGuaranteeBack) {
   const Claim idle{.floor = 5, .guaranteed = 60, .limit = 100, .wanted = 60, .active = false};
   Claim awake = idle;
   awake.active = true;
@@ -103,7 +103,7 @@ TEST_F(RationTest, AWakingOwnerGetsItsGuaranteeBack) {
   EXPECT_EQ(returned[0].reason, RulingReason::kReturned);
 }
 
-TEST_F(RationTest, AnOlderGrantCountsUntilTheNewerIsConfirmed) {
+TEST_F(RationTest, OlderGrantCountsUntilTheNewerIsConfirmed) {
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
   ration_.Put(1, {.limit = 30, .wanted = 100});
@@ -120,7 +120,7 @@ TEST_F(RationTest, AnOlderGrantCountsUntilTheNewerIsConfirmed) {
   EXPECT_EQ(ration_.PromisedTo(1), 50);
 }
 
-TEST_F(RationTest, NobodyMakesItselfCountWithMoreThanItHad) {
+TEST_F(RationTest, ConfirmationsNeverRaiseAPromise) {
   ration_.Put(1, {.limit = 100, .wanted = 40});
   const uint64_t serial = Decide()[0].serial;
 
@@ -129,7 +129,7 @@ TEST_F(RationTest, NobodyMakesItselfCountWithMoreThanItHad) {
   EXPECT_EQ(ration_.promised(), 40);
 }
 
-TEST_F(RationTest, WhoIsLateBorrowsNothingUntilItObeys) {
+TEST_F(RationTest, LateClaimBorrowsNothingUntilItObeys) {
   ration_.Put(1, {.guaranteed = 20, .limit = 100, .wanted = 100});
   Settle();
   ration_.Put(2, {.floor = 10, .limit = 100, .wanted = 30});
@@ -152,7 +152,7 @@ TEST_F(RationTest, WhoIsLateBorrowsNothingUntilItObeys) {
   EXPECT_EQ(ration_.GrantedTo(1), 70);
 }
 
-TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
+TEST_F(RationTest, ReturningClaimKeepsItsMemory) {
   ration_.Restore(1, {.limit = 100, .wanted = 10}, 70);
   ration_.Put(2, {.limit = 100, .wanted = 10});
 
@@ -164,9 +164,9 @@ TEST_F(RationTest, WhoComesBackKeepsWhatItHas) {
   EXPECT_EQ(rulings[1].amount, 10);
 }
 
-// While it waited for its first grant it was found to hold some; its known share was then nothing,
-// and it never had more, nor anything that another wanted.
-TEST_F(RationTest, WhoComesWithSomeWhileItWaitsHasItsShareAllTheSame) {
+// Regression: a claim that waited for its first grant was found to hold some memory. Its remembered
+// share was nothing then, so it never got more.
+TEST_F(RationTest, WaitingClaimWithSomeMemoryStillGetsItsShare) {
   const Claim waits{.floor = 10, .limit = 100, .wanted = 100};
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
@@ -183,8 +183,8 @@ TEST_F(RationTest, WhoComesWithSomeWhileItWaitsHasItsShareAllTheSame) {
   EXPECT_EQ(ration_.GrantedTo(2), 50);
 }
 
-TEST_F(RationTest, WhoComesBackIsStillAskedForWhatItWasAskedFor) {
-  // Given one that was asked for 60 of its 100 and has given back 10
+TEST_F(RationTest, ReturningClaimMustStillGiveBackTheRevokedMemory) {
+  // Given a claim that had to give back 60 of its 100 and has given back 10
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
   ration_.Put(2, {.guaranteed = 60, .limit = 100, .wanted = 60});
@@ -192,7 +192,7 @@ TEST_F(RationTest, WhoComesBackIsStillAskedForWhatItWasAskedFor) {
   ASSERT_EQ(asked.claimant, 1u);
   ration_.Obeyed(1, asked.serial, 90);
 
-  // When it comes back, whatever it says that it holds
+  // When it returns, whatever holdings it reports
   ration_.Succeed(1, 3, 95);
 
   EXPECT_EQ(ration_.PromisedTo(1), 0);
@@ -204,7 +204,7 @@ TEST_F(RationTest, WhoComesBackIsStillAskedForWhatItWasAskedFor) {
   EXPECT_EQ(told[0].deadline_ns, asked.deadline_ns);
 }
 
-TEST_F(RationTest, WhatOneThatComesBackHasNotHeardOfIsNotItsOwn) {
+TEST_F(RationTest, ReturningClaimLosesGrantsThatItNeverRead) {
   ration_.Put(1, {.limit = 100, .wanted = 30});
   Settle();
   ration_.Put(1, {.limit = 100, .wanted = 80});
@@ -218,7 +218,7 @@ TEST_F(RationTest, WhatOneThatComesBackHasNotHeardOfIsNotItsOwn) {
   EXPECT_EQ(ration_.GrantedTo(3), 80) << "it is decided anew";
 }
 
-TEST_F(RationTest, WhenMoreComesBackThanThereIsNobodyIsRaisedAndTheExcessIsAskedBack) {
+TEST_F(RationTest, ExcessAfterReturnsIsRevokedAndNoClaimIsRaised) {
   ration_.Put(2, {.limit = 100, .wanted = 60});
   Settle();
   ration_.Restore(1, {.limit = 100, .wanted = 70}, 70);
@@ -234,7 +234,7 @@ TEST_F(RationTest, WhenMoreComesBackThanThereIsNobodyIsRaisedAndTheExcessIsAsked
   EXPECT_EQ(asked_back, 30);
 }
 
-TEST_F(RationTest, AShrunkCapacityIsRestoredByAskingBack) {
+TEST_F(RationTest, ShrunkCapacityIsMetByRevoking) {
   ration_.Put(1, {.limit = 100, .wanted = 100});
   Settle();
 
@@ -256,8 +256,8 @@ TEST_F(RationTest, SmallRisesWaitForAWholeStep) {
   EXPECT_TRUE(Decide().empty());
 }
 
-// Each of a thousand was told of 80 KiB more when one fell asleep.
-TEST_F(RationTest, WhoGetsAPartOfWhatItWantsIsNotToldOfALittleMore) {
+// Regression: each of a thousand claims received 80 KiB more when one fell asleep.
+TEST_F(RationTest, PartlyServedClaimReceivesNoSmallRise) {
   ration_ = Ration(6400, 100);
   ration_.Put(1, {.limit = 9000, .wanted = 9000});
   ration_.Put(2, {.limit = 9000, .wanted = 9000});
@@ -273,7 +273,7 @@ TEST_F(RationTest, WhoGetsAPartOfWhatItWantsIsNotToldOfALittleMore) {
   EXPECT_EQ(rulings[1].amount, 3300);
 }
 
-TEST_F(RationTest, ALittleMoreIsToldToWhoNeedsNoMoreThanThatAndToWhoIsGuaranteedIt) {
+TEST_F(RationTest, SmallRiseIsGrantedWhereItSufficesOrIsGuaranteed) {
   ration_ = Ration(6400, 100);
   ration_.Put(1, {.limit = 9000, .wanted = 3250});
   ration_.Put(2, {.limit = 9000, .wanted = 9000});
@@ -291,8 +291,8 @@ TEST_F(RationTest, ALittleMoreIsToldToWhoNeedsNoMoreThanThatAndToWhoIsGuaranteed
   EXPECT_EQ(guaranteed[0].amount, 3250);
 }
 
-// 320 GiB that changed hands were told in pieces of 64 MiB.
-TEST_F(RationTest, OfMuchThatIsToComeNoSmallPartIsToldButToWhoIsGuaranteedIt) {
+// Regression: 320 GiB that changed hands were granted in pieces of 64 MiB.
+TEST_F(RationTest, LargeRiseIsGrantedInLargePiecesUnlessGuaranteed) {
   const auto parts_told = [this](int64_t guaranteed) {
     ration_ = Ration(1000, 10);
     ration_.Put(1, {.limit = 1000, .wanted = 1000});
@@ -313,10 +313,10 @@ TEST_F(RationTest, OfMuchThatIsToComeNoSmallPartIsToldButToWhoIsGuaranteedIt) {
   EXPECT_EQ(parts_told(500).size(), 50u);
 }
 
-// It was late for ever, with half of what it held, also when it was alone.
+// Regression: such a claim stayed late for ever with half of its memory, even when it was alone.
 class LateRationTest : public RationTest {
  protected:
-  // 1 has 80 that cannot leave, and was asked for half of that since 2 is guaranteed 60.
+  // Claim 1 has 80 unmovable. Half of that was revoked, because claim 2 has a guarantee of 60.
   void MakeTheFirstLate() {
     ration_.Put(1, {.limit = 100, .wanted = 80, .in_use = 80});
     Settle();
@@ -330,7 +330,7 @@ class LateRationTest : public RationTest {
   }
 };
 
-TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenNobodyNeedsItAnyMore) {
+TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenNoClaimNeedsItsMemory) {
   MakeTheFirstLate();
 
   ration_.Remove(2);
@@ -342,7 +342,7 @@ TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenNobodyNeedsItAnyMore) {
   EXPECT_TRUE(Decide().empty());
 }
 
-TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenOthersAreOwedOnlyTheRest) {
+TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenTheRestSufficesForOthers) {
   MakeTheFirstLate();
 
   ration_.Put(2, {.guaranteed = 20, .limit = 100, .wanted = 100});
@@ -353,7 +353,7 @@ TEST_F(LateRationTest, WhoCannotGiveBackIsForgivenWhenOthersAreOwedOnlyTheRest) 
   EXPECT_EQ(ration_.GrantedTo(2), 20);
 }
 
-TEST_F(LateRationTest, WhoCouldGiveBackStaysLateUntilItDoes) {
+TEST_F(LateRationTest, MovableClaimStaysLateUntilItObeys) {
   MakeTheFirstLate();
 
   ration_.Put(1, {.limit = 100, .wanted = 50, .in_use = 50});
@@ -368,9 +368,8 @@ TEST_F(LateRationTest, WhoCouldGiveBackStaysLateUntilItDoes) {
   EXPECT_EQ(ration_.GrantedTo(2), 50);
 }
 
-TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
-  // Given two that are late: the first with 50 that cannot leave, the second with 50 of which it
-  // needs 10
+TEST_F(LateRationTest, MemoryOfAnotherLateClaimPreventsForgiveness) {
+  // Given two late claims: the first with 50 unmovable, the second with 50 of which it needs 10
   ration_.Put(1, {.limit = 50, .wanted = 50, .in_use = 50});
   ration_.Put(2, {.limit = 50, .wanted = 50});
   Settle();
@@ -380,8 +379,7 @@ TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
   ration_.TakeOverdue(kDeadline);
   ASSERT_TRUE(ration_.IsOverdue(1));
 
-  // When what the third is owed leaves room for the first's memory once the second has obeyed, and
-  // not before
+  // When the third claim's share fits beside the first's memory only after the second has obeyed
   ration_.Put(3, {.guaranteed = 40, .limit = 40, .wanted = 40});
   Decide();
   EXPECT_TRUE(ration_.IsOverdue(1));
@@ -394,9 +392,9 @@ TEST_F(LateRationTest, WhatAnotherLateOneHoldsStandsInTheWay) {
   EXPECT_EQ(ration_.GrantedTo(3), 40);
 }
 
-// One that came back with all that there is, also with what the others hold, and never gave any
-// back: the others were asked for all that they had.
-TEST_F(RationTest, WhoIsLateTakesNobodysGuaranteeNorWhatCannotLeave) {
+// Regression: a claim returned with the whole capacity, including memory of others, and never gave
+// any back. All memory of the others was revoked.
+TEST_F(RationTest, LateClaimTakesNoOthersGuaranteeOrUnmovableMemory) {
   ration_.Restore(1, {.guaranteed = 30, .limit = 100, .wanted = 50}, 40);
   ration_.Restore(2, {.limit = 100, .wanted = 20, .in_use = 20}, 20);
   ration_.Restore(3, {.limit = 60, .wanted = 100, .in_use = 100}, 100);
@@ -413,14 +411,14 @@ TEST_F(RationTest, WhoIsLateTakesNobodysGuaranteeNorWhatCannotLeave) {
 
 constexpr OwnerId kOwner{1}, kOtherOwner{2};
 
-TEST_F(RationTest, WhatAnOwnerMayHaveItsClaimsPassOnAmongThemselves) {
-  // Given an owner whose one claim has all that it may have, while much is free
+TEST_F(RationTest, ClaimsOfAnOwnerPassMemoryAmongThemselves) {
+  // Given an owner whose single claim has the owner's whole limit, while much memory is free
   ration_.SetOwner(kOwner, {.limit = 60});
   ration_.Put(1, {.limit = 100, .wanted = 100, .owner = kOwner});
   Settle();
   ASSERT_EQ(ration_.GrantedTo(1), 60);
 
-  // When another of its claims comes, the first gives back, and is believed when it has
+  // When another claim of the owner comes, the first gives back, and its confirmation counts
   ration_.Put(2, {.limit = 100, .wanted = 100, .owner = kOwner});
   const std::vector<Ruling> revoked = Decide();
   ASSERT_EQ(revoked.size(), 2u);
@@ -434,7 +432,7 @@ TEST_F(RationTest, WhatAnOwnerMayHaveItsClaimsPassOnAmongThemselves) {
   EXPECT_EQ(ration_.GrantedTo(2), 30);
 }
 
-TEST_F(RationTest, ALimitThatFallsIsMetThoughNobodyElseWantsAny) {
+TEST_F(RationTest, LoweredLimitIsMetWithoutOtherDemand) {
   ration_.SetOwner(kOwner, {.limit = 80});
   ration_.Put(1, {.limit = 100, .wanted = 40, .owner = kOwner});
   ration_.Put(2, {.limit = 100, .wanted = 40, .owner = kOwner});
@@ -449,7 +447,7 @@ TEST_F(RationTest, ALimitThatFallsIsMetThoughNobodyElseWantsAny) {
   EXPECT_EQ(ration_.promised(), 80);
 }
 
-TEST_F(RationTest, WhatAnOwnerKeepsUnusedItsOtherClaimsGet) {
+TEST_F(RationTest, UnusedMemoryOfAnOwnerGoesToItsOtherClaims) {
   ration_.SetOwner(kOwner, {.limit = 60});
   ration_.Put(1, {.limit = 100, .wanted = 60, .owner = kOwner});
   Settle();

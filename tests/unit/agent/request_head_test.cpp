@@ -17,7 +17,7 @@ int StatusOf(std::string_view text) {
   return head.state == State::kRefused ? head.status : head.state == State::kComplete ? 200 : 0;
 }
 
-TEST(RequestHeadTest, IsIncompleteAtEveryLengthButTheWhole) {
+TEST(RequestHeadTest, IsIncompleteAtEveryShorterLength) {
   const std::string whole = kScrape;
   for (size_t length = 0; length < whole.size(); ++length)
     ASSERT_EQ(ReadRequestHead(whole.substr(0, length)).state, State::kIncomplete) << length;
@@ -28,30 +28,30 @@ TEST(RequestHeadTest, IsIncompleteAtEveryLengthButTheWhole) {
   EXPECT_EQ(head.path, "/metrics");
 }
 
-TEST(RequestHeadTest, WhatFollowsTheHeadChangesNothing) {
+TEST(RequestHeadTest, BytesAfterTheHeadChangeNothing) {
   EXPECT_EQ(ReadRequestHead(std::string(kScrape) + "GET /healthz HTTP/9.9\r\n").path, "/metrics");
   EXPECT_EQ(ReadRequestHead(std::string(kScrape) + std::string(100'000, '\0')).path, "/metrics");
 }
 
-TEST(RequestHeadTest, TakesEmptyLinesBeforeAndLoneLineFeeds) {
+TEST(RequestHeadTest, AcceptsLeadingEmptyLinesAndLoneLineFeeds) {
   EXPECT_EQ(ReadRequestHead("\r\n\r\nGET /healthz HTTP/1.0\r\n\r\n").path, "/healthz");
   EXPECT_EQ(ReadRequestHead("GET /healthz HTTP/1.1\nHost: n\n\n").path, "/healthz");
 }
 
-TEST(RequestHeadTest, PathIsWithoutQueryAndAuthority) {
+TEST(RequestHeadTest, PathExcludesQueryAndAuthority) {
   EXPECT_EQ(ReadRequestHead("GET /metrics?name=a HTTP/1.0\r\n\r\n").path, "/metrics");
   EXPECT_EQ(ReadRequestHead("GET http://node:9477/metrics HTTP/1.0\r\n\r\n").path, "/metrics");
   EXPECT_EQ(ReadRequestHead("GET http://node:9477 HTTP/1.0\r\n\r\n").path, "/");
 }
 
-TEST(RequestHeadTest, HostIsNeededOnceSinceVersion11) {
+TEST(RequestHeadTest, HostIsRequiredOnceSinceVersion11) {
   EXPECT_EQ(StatusOf("GET / HTTP/1.0\r\n\r\n"), 200);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\n\r\n"), 400);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nhOST: a\r\n\r\n"), 200);
   EXPECT_EQ(StatusOf("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), 400);
 }
 
-TEST(RequestHeadTest, RefusesWhatIsNoRequest) {
+TEST(RequestHeadTest, RefusesInvalidRequests) {
   for (const char* text : {
            "GET\r\n\r\n", "GET /\r\n\r\n", "GET  HTTP/1.1\r\n\r\n", "GET / /x HTTP/1.0\r\n\r\n",
            "GET metrics HTTP/1.0\r\n\r\n", "G@T / HTTP/1.0\r\n\r\n", "GET / HTTP/1\r\n\r\n",

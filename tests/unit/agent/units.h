@@ -1,4 +1,4 @@
-// What the agent's tests count in.
+// Units of the agent's tests.
 #pragma once
 
 #include <cstdint>

@@ -15,7 +15,7 @@ TEST(ClockTest, NeverRunsBackwards) {
   EXPECT_LE(before, MonotonicNs());
 }
 
-TEST(ClockTest, TellsTheTimeSince1970) { EXPECT_EQ(RealtimeNs() / 1'000'000'000'000'000'000, 1); }
+TEST(ClockTest, ReportsTheTimeSince1970) { EXPECT_EQ(RealtimeNs() / 1'000'000'000'000'000'000, 1); }
 
 }  // namespace
 }  // namespace spillway::base

@@ -48,7 +48,7 @@ TEST_F(FileStoreTest, NamesFilesByTheirKeys) {
     EXPECT_FALSE(store_->KeyOf(other, read)) << other;
 }
 
-TEST_F(FileStoreTest, ReadsWhatWasWrittenAndListsTheOneUsedLastFirst) {
+TEST_F(FileStoreTest, ReadsBackAndListsMostRecentlyUsedFirst) {
   ASSERT_TRUE(store_->Write(NameOf(1), "good 1").ok());
   ASSERT_TRUE(store_->Write(NameOf(2), "good 2").ok());
   EXPECT_EQ(Names(), (std::vector<std::string>{NameOf(2), NameOf(1)}));
@@ -58,7 +58,7 @@ TEST_F(FileStoreTest, ReadsWhatWasWrittenAndListsTheOneUsedLastFirst) {
   EXPECT_EQ(store_->List(FileStore::PrefixOf(std::array{std::uint64_t{1}})).size(), 0u);
 }
 
-TEST_F(FileStoreTest, DiscardsWhatIsNotUnderstoodAndSaysSo) {
+TEST_F(FileStoreTest, DiscardsUnreadableFilesAndReportsIt) {
   ASSERT_TRUE(store_->Write(NameOf(1), "bad").ok());
   ASSERT_TRUE(store_->Write(NameOf(2), "good" + std::string(100, 'x')).ok());
   EXPECT_EQ(store_->Read(NameOf(1), Parse).text(),
@@ -76,14 +76,14 @@ TEST_F(FileStoreTest, NeitherListsNorReadsALink) {
   EXPECT_TRUE(fs::exists(folder_ + "/precious"));
 }
 
-TEST_F(FileStoreTest, RemovesWhatIsUnusedForLongest) {
+TEST_F(FileStoreTest, RemovesLeastRecentlyUsed) {
   for (std::uint64_t number : {1, 2, 3, 4}) ASSERT_TRUE(store_->Write(NameOf(number), "good").ok());
   store_->MarkUsed(NameOf(1));
   store_->RemoveLongestUnused(8);
   EXPECT_EQ(Names(), (std::vector<std::string>{NameOf(1), NameOf(4)}));
 }
 
-TEST_F(FileStoreTest, ClearsAwayWhatAKilledProcessLeft) {
+TEST_F(FileStoreTest, RemovesLeftoversOfAKilledProcess) {
   ASSERT_TRUE(store_->Write(NameOf(1), "good").ok());
   const std::string left = store_->PathOf(NameOf(1)) + ".tmp99";
   ASSERT_TRUE(WriteFile(left, "half").ok());
@@ -94,7 +94,7 @@ TEST_F(FileStoreTest, ClearsAwayWhatAKilledProcessLeft) {
   EXPECT_EQ(Names().size(), 1u);
 }
 
-TEST_F(FileStoreTest, SaysWhyNothingCanBeWritten) {
+TEST_F(FileStoreTest, ReportsWhyItCannotWrite) {
   const FileStore nowhere(folder_ + "/none", {.ending = ".kept", .most_file_bytes = 100});
   EXPECT_EQ(nowhere.Write("a.kept", "good").error().code, ENOENT);
   EXPECT_TRUE(nowhere.List().empty());

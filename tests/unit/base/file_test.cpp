@@ -42,7 +42,7 @@ TEST_F(FileTest, ReadsBackWhatWasWritten) {
   EXPECT_TRUE(ReadFile(In("a")) == "");
 }
 
-TEST_F(FileTest, ReadsAFileThatSaysItHasNoBytes) {
+TEST_F(FileTest, ReadsAFileOfReportedSizeZero) {
   EXPECT_TRUE(ReadFile("/proc/self/stat")->starts_with(std::to_string(getpid())));
   char place[8];
   EXPECT_EQ(ReadInto("/proc/self/stat", place).size(), sizeof place);
@@ -58,15 +58,15 @@ TEST_F(FileTest, NamesTheFileThatCannotBeRead) {
   EXPECT_EQ(ReadInto(folder_.c_str(), place), "");
 }
 
-TEST_F(FileTest, RefusesAFileThatIsLongerThanTheCallerTakes) {
+TEST_F(FileTest, RefusesAFileBeyondTheCallersLimit) {
   ASSERT_TRUE(WriteFile(In("a"), "12345").ok());
   EXPECT_TRUE(ReadFile(In("a"), {.most_bytes = 5}) == "12345");
   EXPECT_EQ(ReadFile(In("a"), {.most_bytes = 4}).error().code, EFBIG);
-  // A device that never ends, and that has no size
+  // A device without end and without a size.
   EXPECT_EQ(ReadFile("/dev/zero", {.most_bytes = 100'000}).error().code, EFBIG);
 }
 
-TEST_F(FileTest, NeitherFollowsALinkNorWaitsAtAPipeInAFolderThatOthersWrite) {
+TEST_F(FileTest, NeitherFollowsLinksNorWaitsAtPipesInASharedFolder) {
   ASSERT_TRUE(WriteFile(In("a"), "text").ok());
   fs::create_symlink(In("a"), In("link"));
   ASSERT_EQ(mkfifo(In("pipe").c_str(), 0600), 0);
@@ -85,9 +85,8 @@ bool Waits(pid_t thread) {
   return stat.substr(std::min(stat.rfind(')'), stat.size())).starts_with(") S");
 }
 
-TEST_F(FileTest, GoesOnReadingAfterShortReadsAndInterrupts) {
-  // Given a pipe that brings a byte at a time, and a signal each time that the reader waits for the
-  // next
+TEST_F(FileTest, ContinuesAfterShortReadsAndInterrupts) {
+  // Given a pipe that delivers one byte at a time, and a signal at each wait for the next byte
   struct sigaction count {};
   count.sa_handler = [](int) { ++interruptions; };
   sigaction(SIGUSR1, &count, nullptr);
@@ -109,7 +108,7 @@ TEST_F(FileTest, GoesOnReadingAfterShortReadsAndInterrupts) {
   EXPECT_TRUE(read == std::string(50, 'x')) << read.text();
 }
 
-TEST_F(FileTest, ReadsTheFirstBytesWhereverTheDescriptorStands) {
+TEST_F(FileTest, ReadsFromTheStartWhateverTheDescriptorsOffset) {
   ASSERT_TRUE(WriteFile(In("a"), "12345").ok());
   const UniqueFd file(open(In("a").c_str(), O_RDONLY | O_CLOEXEC));
   lseek(file.get(), 3, SEEK_SET);
@@ -118,20 +117,20 @@ TEST_F(FileTest, ReadsTheFirstBytesWhereverTheDescriptorStands) {
   EXPECT_EQ(ReadFirst(-1, 1).error().code, EBADF);
 }
 
-TEST_F(FileTest, SaysThatTheDiskIsFull) {
+TEST_F(FileTest, ReportsAFullDisk) {
   const UniqueFd full(open("/dev/full", O_WRONLY | O_CLOEXEC));
   EXPECT_EQ(WriteAll(full.get(), "x"), ENOSPC);
   EXPECT_EQ(WriteFile("/dev/full", "x").text(), "cannot write /dev/full: No space left on device");
 }
 
-TEST_F(FileTest, ReplacesAFileWholeAndLeavesNothingBeside) {
+TEST_F(FileTest, ReplacesAFileAtomicallyAndLeavesNoTemporaryFile) {
   ASSERT_TRUE(ReplaceFile(In("a"), "old").ok());
   ASSERT_TRUE(ReplaceFile(In("a"), "new", {.mode = 0640, .sync = true, .beside = ".tmp7"}).ok());
   EXPECT_TRUE(ReadFile(In("a")) == "new");
   EXPECT_EQ(FileCount(), 1u);
 }
 
-TEST_F(FileTest, DoesNotWriteThroughALinkThatSomebodyLeftBeside) {
+TEST_F(FileTest, DoesNotWriteThroughAForeignLink) {
   ASSERT_TRUE(WriteFile(In("precious"), "kept").ok());
   fs::create_symlink(In("precious"), In("a.new"));
   ASSERT_TRUE(ReplaceFile(In("a"), "new").ok());
@@ -141,7 +140,7 @@ TEST_F(FileTest, DoesNotWriteThroughALinkThatSomebodyLeftBeside) {
 
 TEST_F(FileTest, KeepsTheOldBytesWhenTheNewOnesDoNotFit) {
   ASSERT_TRUE(ReplaceFile(In("a"), "old").ok());
-  // The limit holds for the process: a child has it.
+  // A child sets the limit, because it holds for the whole process.
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);
@@ -156,7 +155,7 @@ TEST_F(FileTest, KeepsTheOldBytesWhenTheNewOnesDoNotFit) {
   EXPECT_EQ(FileCount(), 1u);
 }
 
-TEST_F(FileTest, LeavesNothingBesideAFolderThatCannotBeReplaced) {
+TEST_F(FileTest, LeavesNoTemporaryFileBesideAFolderThatCannotBeReplaced) {
   fs::create_directory(In("folder"));
   EXPECT_EQ(TryReplaceFile(In("folder").c_str(), "new"), EISDIR);
   EXPECT_EQ(TryReplaceFile((In("none") + "/a").c_str(), "new"), ENOENT);

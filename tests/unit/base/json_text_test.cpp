@@ -12,7 +12,7 @@ TEST(JsonTextTest, EscapesWhatJsonRequires) {
   EXPECT_EQ(JsonQuoted(std::string_view("a\0b", 3)), R"("a\u0000b")");
 }
 
-TEST(JsonTextTest, KeepsCharactersAndMakesStrayBytesCharacters) {
+TEST(JsonTextTest, KeepsCharactersAndConvertsStrayBytesToCharacters) {
   EXPECT_EQ(JsonQuoted("\xc3\xa9\xe2\x82\xac"), "\"\xc3\xa9\xe2\x82\xac\"");
   EXPECT_EQ(JsonQuoted("\xff\xc3"), R"("\u00ff\u00c3")");
   EXPECT_EQ(JsonQuoted("a\xed\xa0\x80z"), R"("a\u00ed\u00a0\u0080z")");

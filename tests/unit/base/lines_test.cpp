@@ -16,7 +16,7 @@ Lines LinesOf(std::string_view rest) {
   return lines;
 }
 
-TEST(LinesTest, TakesLinesWithAndWithoutALastEnd) {
+TEST(LinesTest, ReadsLinesWithAndWithoutAFinalNewline) {
   EXPECT_EQ(LinesOf(""), Lines{});
   EXPECT_EQ(LinesOf("a"), Lines{"a"});
   EXPECT_EQ(LinesOf("a\n"), Lines{"a"});

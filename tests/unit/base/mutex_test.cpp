@@ -13,7 +13,7 @@ TEST(MutexTest, LocksUpwardsInRank) {
   }
 }
 
-// Out of the analysis' sight: it would not compile with clang.
+// Excluded from clang's thread-safety analysis, which would refuse to compile it.
 void LockDownwards(Mutex& making, Mutex& state)
     SPILLWAY_THREAD_ANNOTATION(no_thread_safety_analysis) {
   state.Lock();
@@ -25,7 +25,7 @@ TEST(MutexDeathTest, LockingDownwardsInRankEndsACheckedBuild) {
   EXPECT_DEATH(LockDownwards(making, state), "");
 }
 
-TEST(MutexTest, TryLockTakesAFreeOne) {
+TEST(MutexTest, TryLockTakesAFreeMutex) {
   Mutex mutex(LockRank::kState);
   const bool taken = mutex.TryLock();
   if (taken) mutex.Unlock();

@@ -24,7 +24,7 @@ TEST(ResultTest, HoldsAValueOrTheErrorInItsPlace) {
   EXPECT_EQ(failed.text(), "cannot halve 7: it is odd; give an even number");
 }
 
-TEST(ResultTest, LeavesOutThePartsOfAnErrorThatAreNotKnown) {
+TEST(ResultTest, LeavesOutUnknownPartsOfAnError) {
   EXPECT_EQ(Error{"the file is damaged"}.text(), "the file is damaged");
   EXPECT_EQ((Error{"the file is damaged", "", "delete it"}.text()),
             "the file is damaged; delete it");
@@ -39,7 +39,7 @@ TEST(ResultTest, NamesTheErrnoThatASystemCallLeft) {
   EXPECT_STREQ(ErrnoText(987654), "unknown error");
 }
 
-TEST(ResultTest, CarriesWhatCanOnlyBeMoved) {
+TEST(ResultTest, CarriesMoveOnlyValues) {
   Result<std::unique_ptr<int>> made = std::make_unique<int>(3);
   const std::unique_ptr<int> taken = *std::move(made);
   EXPECT_EQ(*taken, 3);
@@ -48,20 +48,20 @@ TEST(ResultTest, CarriesWhatCanOnlyBeMoved) {
   EXPECT_EQ(Halved(5).optional(), std::nullopt);
 }
 
-TEST(StatusTest, IsASuccessUntilItHasAnError) {
+TEST(StatusTest, IsSuccessUntilItHasAnError) {
   EXPECT_TRUE(Status().ok());
   EXPECT_TRUE(Ok().ok());
   EXPECT_FALSE(Status(Error{"no"}).ok());
   EXPECT_EQ(Ok().Annotate("/a/plan").text(), "");
 }
 
-TEST(StatusTest, NamesWhatWasBeingDoneBeforeWhatIsWrong) {
+TEST(StatusTest, NamesTheActionBeforeTheError) {
   EXPECT_EQ(Status(Error{"it is damaged"}).Annotate("/a/plan").text(), "/a/plan: it is damaged");
   EXPECT_EQ(Status(Error{"", "Is a directory"}).Annotate("/a/plan").text(),
             "/a/plan: Is a directory");
 }
 
-TEST(StatusTest, PassesOnAsTheErrorOfAResult) {
+TEST(StatusTest, ConvertsToTheErrorOfAResult) {
   const Result<std::string> failed = Status(Error{"it is damaged"});
   EXPECT_FALSE(failed.ok());
   EXPECT_EQ(failed.status().text(), "it is damaged");

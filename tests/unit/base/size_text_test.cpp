@@ -41,14 +41,14 @@ TEST(SizeTest, CaseAndOneSpaceDoNotMatter) {
   EXPECT_EQ(Bytes("8 GiB"), 8589934592U);
 }
 
-TEST(SizeTest, FractionsAreExactAndCutToWholeBytes) {
+TEST(SizeTest, FractionsAreExactAndTruncatedToBytes) {
   EXPECT_EQ(Bytes("1.5GiB"), 1610612736U);
   EXPECT_EQ(Bytes("0.1GB"), 100000000U);
   EXPECT_EQ(Bytes("1.9"), 1U);
   EXPECT_EQ(Bytes("0.000000001GiB"), 1U);
 }
 
-TEST(SizeTest, RefusesWhatIsNoSize) {
+TEST(SizeTest, RefusesTextsThatAreNoSize) {
   for (const char* text :
        {"", "GiB", "8XB", "-1", "+1", "1e9", "8GiBB", " 8GiB", "8GiB ", "8  GiB", "0x10", "1..5GiB",
         ".5GiB", "1.GiB", "25%%", "25%device", "% peak", "1.0000000001GiB", "eight"}) {
@@ -56,14 +56,14 @@ TEST(SizeTest, RefusesWhatIsNoSize) {
   }
 }
 
-TEST(SizeTest, RefusesWhatDoesNotFit) {
+TEST(SizeTest, RefusesOverflow) {
   EXPECT_FALSE(ParseSize("8388608TiB").has_value());
   EXPECT_FALSE(ParseSize("99999999999999999999").has_value());
   EXPECT_FALSE(ParseSize("99999999999999999999999%").has_value());
   EXPECT_EQ(Bytes("8388607TiB"), 9223370937343148032U);
 }
 
-TEST(SizeTest, SharesKnowTheirWhole) {
+TEST(SizeTest, PercentagesNameWhatTheyAreOf) {
   const auto of_device = ParseSize("25%");
   const auto of_peak = ParseSize("12.5%peak");
   ASSERT_TRUE(of_device && of_peak);
@@ -73,7 +73,7 @@ TEST(SizeTest, SharesKnowTheirWhole) {
   EXPECT_EQ(ResolveSize(*of_peak, 1000), 125U);
 }
 
-TEST(SizeTest, SharesOfLargeDevicesDoNotOverflow) {
+TEST(SizeTest, PercentagesOfLargeDevicesDoNotOverflow) {
   const auto size = ParseSize("100%");
   ASSERT_TRUE(size);
   EXPECT_EQ(ResolveSize(*size, 1ULL << 62), 1ULL << 62);

@@ -44,7 +44,7 @@ TEST_F(UnixSocketTest, PassesDescriptorsInOrder) {
   EXPECT_EQ(fcntl(files_[0].get(), F_GETFD), FD_CLOEXEC);
 }
 
-TEST_F(UnixSocketTest, TakesNoMoreDescriptorsThanTheCallerWants) {
+TEST_F(UnixSocketTest, ReceivesNoMoreDescriptorsThanRequested) {
   const int files[] = {near_.get(), near_.get(), near_.get()};
   for (std::size_t most = 0; most < 4; ++most) {
     ASSERT_EQ(SendWithFiles(near_.get(), "x", files), 1);
@@ -56,7 +56,7 @@ TEST_F(UnixSocketTest, TakesNoMoreDescriptorsThanTheCallerWants) {
   EXPECT_TRUE(files_.empty());
 }
 
-TEST_F(UnixSocketTest, SaysWhyNothingCameOrWent) {
+TEST_F(UnixSocketTest, ReportsWhySendOrReceiveFailed) {
   EXPECT_EQ(Receive(1), -1);
   EXPECT_EQ(errno, EAGAIN);
   const std::vector<int> too_many(kMostPassedFiles + 1, near_.get());

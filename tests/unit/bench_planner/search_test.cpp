@@ -5,30 +5,26 @@
 namespace spillway::papers {
 namespace {
 
-TEST(LargestMultipleTest, IsTheLargestThatHolds) {
-  // Given: values up to 999 hold.
+TEST(LargestMultipleTest, FindsTheLargestValueThatHolds) {
   const auto holds = [](int64_t value) { return value <= 999; };
-  // Then: in steps of one it is 999, in steps of 16 the multiple below, and never more than was
-  // allowed.
+  // Then: 999 in steps of one, the multiple below in steps of 16, and never above the maximum.
   EXPECT_EQ(LargestMultiple(1, 4096, holds), 999);
   EXPECT_EQ(LargestMultiple(16, 4096, holds), 992);
   EXPECT_EQ(LargestMultiple(16, 500, holds), 496);
 }
 
-TEST(LargestMultipleTest, IsNothingWhereNotEvenTheFirstHolds) {
+TEST(LargestMultipleTest, FindsNothingWhereTheFirstFails) {
   EXPECT_EQ(LargestMultiple(16, 4096, [](int64_t value) { return value <= 15; }), 0);
 }
 
-TEST(LargestMultipleTest, WithAFinenessAsksLessAndIsNoFurtherOffThanThat) {
-  // Given: values up to 999 hold; the questions are counted.
+TEST(LargestMultipleTest, CoarserSearchAsksLessAndStaysWithinItsError) {
   int asked = 0;
   const auto holds = [&](int64_t value) {
     ++asked;
     return value <= 999;
   };
-  // When: an eighth is fine enough.
   const int64_t found = LargestMultiple(1, 4096, holds, 8);
-  // Then: it holds, is within an eighth, and took fewer questions than the exact answer.
+  // Then: the value holds, is within an eighth, and took fewer evaluations than the exact search.
   EXPECT_LE(found, 999);
   EXPECT_GE(found + found / 8, 999);
   const int asked_for_an_eighth = asked;
@@ -37,8 +33,7 @@ TEST(LargestMultipleTest, WithAFinenessAsksLessAndIsNoFurtherOffThanThat) {
   EXPECT_LT(asked_for_an_eighth, asked);
 }
 
-TEST(SmallestFromTest, IsTheSmallestStepThatHolds) {
-  // Given: values from 42 on hold.
+TEST(SmallestFromTest, FindsTheSmallestStepThatHolds) {
   const auto holds = [](int64_t value) { return value >= 42; };
   // Then: steps are counted from the least value.
   EXPECT_EQ(SmallestFrom(0, 100, 1, holds), 42);
@@ -46,7 +41,7 @@ TEST(SmallestFromTest, IsTheSmallestStepThatHolds) {
   EXPECT_EQ(SmallestFrom(50, 100, 10, holds), 50);
 }
 
-TEST(SmallestFromTest, IsBeyondTheMostWhereNothingHolds) {
+TEST(SmallestFromTest, ReturnsBeyondTheMaximumWhereNothingHolds) {
   EXPECT_EQ(SmallestFrom(0, 100, 7, [](int64_t) { return false; }), 101);
 }
 

@@ -14,7 +14,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-// The owner of everything the tests make.
+// The owner of every file in these tests.
 Identity Me() { return CurrentIdentity(); }
 Identity SomebodyElse() { return {.user = Me().user + 1, .group = Me().group + 1}; }
 

@@ -36,7 +36,7 @@ TEST(DoctorTest, HealthyMachineIsOkThroughout) {
   EXPECT_EQ(FindingOn(findings, "numa").fact, "nodes 0-1");
 }
 
-TEST(DoctorTest, TightMachineIsWarnedAboutWithRemedies) {
+TEST(DoctorTest, TightMachineGetsWarningsWithRemedies) {
   ScratchFolder root;
   root.Write("proc/meminfo", "MemAvailable:   1048576 kB\n");
   root.Write("proc/sys/vm/max_map_count", "1000\n");
@@ -68,10 +68,9 @@ TEST(DoctorTest, MissingLibraryIsAProblem) {
 }
 
 TEST(DoctorTest, LibraryThatTheLoaderRefusesIsAProblem) {
-  // Given a file that is no shared object, which the loader reports but ignores
+  // Given a file that is no shared object; the loader reports it and continues
   ScratchFolder folder;
   Findings findings;
-  // When the doctor tries it
   ExamineInstallation({.executable = "/x/bin/spillway",
                        .preload_library = folder.Write("libspillway.so", "not ELF"),
                        .simulator_folder = ""},
@@ -81,7 +80,7 @@ TEST(DoctorTest, LibraryThatTheLoaderRefusesIsAProblem) {
   EXPECT_THAT(FindingOn(findings, "preload").fact, HasSubstr("preload"));
 }
 
-TEST(FindingsTest, JsonEscapesWhatItMust) {
+TEST(FindingsTest, JsonIsEscaped) {
   const std::string json = FindingsAsJson({{Level::kWarning, "a", "say \"\\\"\n", "r"}});
   EXPECT_THAT(json, HasSubstr(R"("fact":"say \"\\\"\u000a")"));
   EXPECT_THAT(json, HasSubstr(R"("problems":0,"warnings":1)"));

@@ -1,4 +1,4 @@
-// Tiny ELF files for tests: a header, at most one PT_INTERP segment, nothing that could run.
+// Builds tiny ELF files for tests: a header and at most one PT_INTERP segment. They cannot run.
 #pragma once
 
 #include <elf.h>

@@ -39,17 +39,16 @@ TEST(ElfFileTest, OtherFilesAreNotElf) {
             ElfVerdict::kNotElf);
 }
 
-TEST(ElfFileTest, EveryCutOfAProgramIsRefusedAndNoneCrashes) {
-  // Given a whole program
+TEST(ElfFileTest, EveryTruncatedProgramIsRefusedWithoutACrash) {
   const std::string whole = BuildElf({.interpreter = "/lib/some-loader.so"});
   for (std::size_t length = EI_NIDENT; length < whole.size(); ++length) {
-    // When its end is missing, then it is never taken for one that runs
+    // When its end is missing, then it never counts as runnable
     EXPECT_EQ(InspectElf(std::string_view(whole).substr(0, length)).verdict, ElfVerdict::kDamaged)
         << length;
   }
 }
 
-TEST(ElfFileTest, SegmentsFarOutsideTheFileAreDamage) {
+TEST(ElfFileTest, SegmentsOutsideTheFileAreDamage) {
   std::string file = BuildElf({.interpreter = "/lib/some-loader.so"});
   auto* header = reinterpret_cast<Elf64_Ehdr*>(file.data());
   header->e_phoff = ~0ULL - 8;

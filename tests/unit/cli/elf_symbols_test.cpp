@@ -57,12 +57,12 @@ std::string LibraryWith(const std::vector<Symbol>& symbols, const std::string& s
 
 const std::string kStrings("\0cuA\0cuB\0cuC\0", 13);
 
-TEST(ElfSymbolsTest, NamesWhatIsDefinedForOthers) {
+TEST(ElfSymbolsTest, ListsExportedSymbols) {
   EXPECT_THAT(ExportedSymbols(LibraryWith({{1, STB_GLOBAL, 7}, {5, STB_WEAK, 7}}, kStrings)),
               ElementsAre("cuA", "cuB"));
 }
 
-TEST(ElfSymbolsTest, LeavesOutWhatIsUndefinedLocalOrNameless) {
+TEST(ElfSymbolsTest, LeavesOutUndefinedLocalAndNamelessSymbols) {
   EXPECT_THAT(
       ExportedSymbols(LibraryWith(
           {{1, STB_GLOBAL, SHN_UNDEF}, {5, STB_LOCAL, 7}, {0, STB_GLOBAL, 7}, {9, STB_GLOBAL, 7}},
@@ -75,14 +75,14 @@ TEST(ElfSymbolsTest, NamesOutsideTheFileAreLeftOut) {
               ElementsAre("cuA"));
 }
 
-TEST(ElfSymbolsTest, NoCutOfAFileCrashes) {
+TEST(ElfSymbolsTest, TruncatedFilesDoNotCrash) {
   const std::string whole = LibraryWith({{1, STB_GLOBAL, 7}, {5, STB_GLOBAL, 7}}, kStrings);
   for (std::size_t length = 0; length < whole.size(); ++length) {
     EXPECT_LE(ExportedSymbols(std::string_view(whole).substr(0, length)).size(), 2u);
   }
 }
 
-TEST(ElfSymbolsTest, OtherFilesHaveNone) {
+TEST(ElfSymbolsTest, OtherFilesHaveNoSymbols) {
   EXPECT_THAT(ExportedSymbols(""), IsEmpty());
   EXPECT_THAT(ExportedSymbols("#!/bin/sh\n"), IsEmpty());
 }

@@ -27,7 +27,7 @@ TEST(EnvironmentChangesTest, DefaultsYieldToTheUser) {
   EXPECT_STREQ(std::getenv("SPILLWAY_TEST_C"), "ours");
 }
 
-TEST(EnvironmentChangesTest, PrependKeepsWhatWasThere) {
+TEST(EnvironmentChangesTest, PrependKeepsTheOldValue) {
   setenv("SPILLWAY_TEST_D", "/b:/c", 1);
   unsetenv("SPILLWAY_TEST_E");
   EnvironmentChanges changes;
@@ -39,7 +39,7 @@ TEST(EnvironmentChangesTest, PrependKeepsWhatWasThere) {
   EXPECT_STREQ(std::getenv("SPILLWAY_TEST_E"), "/a");
 }
 
-TEST(EnvironmentChangesTest, UnsetRemoves) {
+TEST(EnvironmentChangesTest, UnsetRemovesTheVariable) {
   setenv("SPILLWAY_TEST_F", "x", 1);
   EnvironmentChanges changes;
   changes.Unset("SPILLWAY_TEST_F");

@@ -36,7 +36,7 @@ std::uint64_t Decide(const std::string& size, std::uint64_t peak_bytes, std::str
                            warning);
 }
 
-TEST(BudgetDecisionTest, SharesAreOfTheDeviceOrThePeak) {
+TEST(BudgetDecisionTest, PercentagesAreOfTheDeviceOrThePeak) {
   std::string warning;
   EXPECT_EQ(Decide("2GiB", 0, warning), 2 * kGiB);
   EXPECT_EQ(Decide("25%", 0, warning), 2 * kGiB);
@@ -44,7 +44,7 @@ TEST(BudgetDecisionTest, SharesAreOfTheDeviceOrThePeak) {
   EXPECT_EQ(warning, "");
 }
 
-TEST(BudgetDecisionTest, MoreThanTheDeviceBecomesTheDeviceWithAWarning) {
+TEST(BudgetDecisionTest, BudgetAboveTheDeviceIsLoweredWithAWarning) {
   std::string warning;
   EXPECT_EQ(Decide("9GiB", 0, warning), 8 * kGiB);
   EXPECT_THAT(warning, AllOf(HasSubstr("9GiB"), HasSubstr("8.0 GiB")));
@@ -56,7 +56,7 @@ TEST(BudgetDecisionTest, UnknownPeakNamesTheCommandThatMeasuresIt) {
               AllOf(HasSubstr("peak is not known"), HasSubstr("spillway run -- train")));
 }
 
-TEST(BudgetDecisionTest, TooLittleToWorkIsRefusedWithBothFigures) {
+TEST(BudgetDecisionTest, BudgetBelowTheMinimumIsRefusedWithBothFigures) {
   std::string warning;
   EXPECT_EQ(Decide("16MiB", 0, warning), 16U << 20);
   EXPECT_THAT(RefusalOf([&] { Decide("15MiB", 0, warning); }),
@@ -72,7 +72,7 @@ class NestingTest : public ::testing::Test {
   }
 };
 
-TEST_F(NestingTest, OtherPreloadsAreNoNesting) {
+TEST_F(NestingTest, OtherPreloadLibrariesAreNoNesting) {
   setenv("LD_PRELOAD", "/usr/lib/libjemalloc.so:/opt/notlibspillway.so", 1);
   EXPECT_EQ(RefusalOf(CheckNotNested), "accepted");
 }
@@ -83,7 +83,7 @@ TEST_F(NestingTest, JobInsideAJobIsRefusedWithTheOuterPid) {
   EXPECT_THAT(RefusalOf(CheckNotNested), HasSubstr("4711"));
 }
 
-TEST_F(NestingTest, PreloadByHandIsRefused) {
+TEST_F(NestingTest, PreloadSetByHandIsRefused) {
   setenv("LD_PRELOAD", "libspillway.so", 1);
   EXPECT_THAT(RefusalOf(CheckNotNested), HasSubstr("LD_PRELOAD already names"));
 }
@@ -100,7 +100,7 @@ TEST(PreloadLibraryTest, MissingOrUnusablePathsAreRefused) {
   EXPECT_EQ(RefusalOf([&] { CheckPreloadLibrary(installation); }), "accepted");
 }
 
-TEST(SimulatorTest, UnknownProfileNamesThoseThatExist) {
+TEST(SimulatorTest, UnknownProfileErrorListsExistingProfiles) {
   ScratchFolder folder;
   folder.Write("libcuda.so.1", "x");
   folder.Write("profiles/h200.profile", "x");
@@ -121,7 +121,7 @@ TEST(SimulatorTest, MissingSimulatorSaysHowToBuildIt) {
               HasSubstr("SPILLWAY_SIMULATOR=ON"));
 }
 
-TEST(AcceleratorTest, EachFailureSaysWhatToDo) {
+TEST(AcceleratorTest, EveryFailureNamesARemedy) {
   AcceleratorFacts facts;
   facts.outcome = ProbeOutcome::kNoDriver;
   EXPECT_THAT(RefusalOf([&] { CheckAccelerator(facts); }),

@@ -9,7 +9,7 @@
 namespace spillway::cli {
 namespace {
 
-TEST(PeakStoreTest, KeyDependsOnProgramArgumentsAndProfileAndTheirBorders) {
+TEST(PeakStoreTest, KeyDependsOnProgramArgumentsProfileAndTheirBoundaries) {
   const std::string key = PeakKey("/bin/train", {"--epochs", "10"}, "simulated h200");
   EXPECT_EQ(key.size(), 32U);
   EXPECT_EQ(key, PeakKey("/bin/train", {"--epochs", "10"}, "simulated h200"));
@@ -20,8 +20,8 @@ TEST(PeakStoreTest, KeyDependsOnProgramArgumentsAndProfileAndTheirBorders) {
   EXPECT_NE(key, PeakKey("/bin/train", {"--epochs", "10"}, "H200"));
 }
 
-TEST(PeakStoreTest, KeysStayTheSameFromVersionToVersion) {
-  // A changed hash would forget every peak that users have measured.
+TEST(PeakStoreTest, KeysAreStableAcrossVersions) {
+  // A changed hash would lose every peak that users have measured.
   EXPECT_EQ(PeakKey("/bin/train", {"a"}, "p"), "aa85b05e87fee5eba2f1ac9e5808c593");
 }
 
@@ -31,7 +31,7 @@ TEST(PeakStoreTest, ReadsOnePositiveNumber) {
   EXPECT_EQ(ReadPeakBytes(folder.Write("bare", "17")), 17U);
 }
 
-TEST(PeakStoreTest, AnythingElseIsNoPeak) {
+TEST(PeakStoreTest, OtherTextIsNoPeak) {
   ScratchFolder folder;
   EXPECT_EQ(ReadPeakBytes(folder.path() + "/missing"), std::nullopt);
   for (const char* text :

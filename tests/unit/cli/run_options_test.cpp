@@ -21,7 +21,7 @@ std::string RefusalOf(const std::vector<std::string>& arguments) {
   return "accepted";
 }
 
-TEST(RunOptionsTest, TakesEveryOption) {
+TEST(RunOptionsTest, AcceptsEveryOption) {
   const RunOptions options = ParseRunOptions(
       {"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
        "--park=host", "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
@@ -43,7 +43,7 @@ TEST(RunOptionsTest, OptionsEndAtTheCommandEvenWithoutDashes) {
   EXPECT_FALSE(options.budget.has_value());
 }
 
-TEST(RunOptionsTest, ShortOptionsTakeTheirValueJoinedOrApart) {
+TEST(RunOptionsTest, ShortOptionsAcceptJoinedAndSeparateValues) {
   EXPECT_EQ(ParseRunOptions({"run", "-b1G", "x"}).budget->bytes, 1073741824U);
   EXPECT_EQ(ParseRunOptions({"run", "-b", "1G", "x"}).budget->bytes, 1073741824U);
 }
@@ -56,7 +56,7 @@ TEST(RunOptionsTest, SimulateAloneMeansTheDefaultProfile) {
 
 TEST(RunOptionsTest, HelpNeedsNoCommand) { EXPECT_TRUE(ParseRunOptions({"run", "--help"}).help); }
 
-TEST(RunOptionsTest, BadSizesSayHowSizesAreWritten) {
+TEST(RunOptionsTest, InvalidSizeExplainsTheFormat) {
   EXPECT_THAT(RefusalOf({"run", "--budget", "lots", "x"}), HasSubstr("8GiB"));
   EXPECT_THAT(RefusalOf({"run", "--budget", "", "x"}), HasSubstr("no size"));
   EXPECT_THAT(RefusalOf({"run", "--budget", "0", "x"}), HasSubstr("cannot be zero"));
@@ -76,7 +76,7 @@ TEST(RunOptionsTest, StrategiesAreThoseOfTheScheduler) {
   EXPECT_THAT(RefusalOf({"run", "--strategy", "list", "x"}), HasSubstr("vdnn-all"));
 }
 
-TEST(RunOptionsTest, WhatIsNotLearnedIsNotPlanned) {
+TEST(RunOptionsTest, LearningOffMeansNoPlanning) {
   EXPECT_TRUE(ParseRunOptions({"run", "x"}).learn);
   EXPECT_FALSE(ParseRunOptions({"run", "--no-learn", "x"}).learn);
   EXPECT_EQ(ParseRunOptions({"run", "--plan-store", "plans", "x"}).plan_store, "plans");
@@ -100,20 +100,20 @@ TEST(RunOptionsTest, UnknownAndIncompleteOptionsAreNamed) {
   EXPECT_THAT(RefusalOf({"run", "--off", "--trace", "t.json", "--", "x"}), HasSubstr("--trace"));
 }
 
-TEST(RunOptionsTest, AnAgentIsFollowedOnlyWhereItIsAskedFor) {
+TEST(RunOptionsTest, AgentIsUsedOnlyWhenRequested) {
   EXPECT_EQ(ParseRunOptions({"run", "x"}).agent, "");
   EXPECT_EQ(ParseRunOptions({"run", "--agent=a.sock", "x"}).agent, "a.sock");
   EXPECT_THAT(ParseRunOptions({"run", "--agent", "x"}).agent, HasSubstr("/"));
   EXPECT_THAT(RefusalOf({"run", "--off", "--agent", "x"}), HasSubstr("--off cannot be combined"));
 }
 
-TEST(RunOptionsTest, OffStandsAlone) {
+TEST(RunOptionsTest, OffExcludesABudget) {
   EXPECT_THAT(RefusalOf({"run", "--off", "--budget", "1G", "x"}),
               HasSubstr("--off cannot be combined"));
   EXPECT_EQ(RefusalOf({"run", "--off", "--simulate", "x"}), "accepted");
 }
 
-TEST(RunOptionsTest, CallSitesAreOneInSixteenUnlessANumberIsGiven) {
+TEST(RunOptionsTest, CallSitesDefaultToOneInSixteen) {
   EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites", "--", "job"}).call_sites,
             "16");
   EXPECT_EQ(ParseRunOptions({"run", "--report", "r", "--call-sites=3", "--", "job"}).call_sites,

@@ -23,7 +23,7 @@ RunOptions Options(std::vector<std::string> words) {
   return ParseRunOptions(words);
 }
 
-TEST(RunRulesTest, ReadsWhatTheAdministratorFixed) {
+TEST(RunRulesTest, ReadsTheAdministratorsRules) {
   const RunRules rules =
       ParseRunRules("# of this cluster\n\n agent = \"required\"  # always\r\nsocket=\"/s\"", "f");
 
@@ -33,7 +33,7 @@ TEST(RunRulesTest, ReadsWhatTheAdministratorFixed) {
   EXPECT_FALSE(ParseRunRules("", "f").agent_is_required);
 }
 
-TEST(RunRulesTest, RefusesWhatItDoesNotUnderstand) {
+TEST(RunRulesTest, RefusesUnknownRules) {
   for (const char* text :
        {"agent = required", "agent = \"yes\"", "agnet = \"required\"", "agent", "[run]",
         "socket = \"\"", "agent = \"required\" x", "agent = \"required", "socket = \"\\u0041\""}) {
@@ -50,7 +50,7 @@ TEST(RunRulesTest, NamesFileAndLineOfAMistake) {
   }
 }
 
-TEST(RunRulesTest, AMissingFileIsNoRuleAndAnUnreadableOneIsRefused) {
+TEST(RunRulesTest, MissingFileMeansNoRuleAndUnreadableFileIsRefused) {
   EXPECT_FALSE(ReadRunRules("/nowhere/run.toml").agent_is_required);
   EXPECT_EQ(CodeOf([] { ReadRunRules("/proc/self"); }), kExitRefused);
 }
@@ -77,7 +77,7 @@ TEST(RunRulesTest, OptionsMayRequireTheAgentWithoutARule) {
   EXPECT_EQ(CodeOf([] { Options({"--require-agent", "--off"}); }), kExitUsage);
 }
 
-TEST(AgentRequirementTest, KnowsADeviceHoweverItsUuidIsWritten) {
+TEST(AgentRequirementTest, MatchesADeviceInEveryFormOfItsUuid) {
   const std::string status =
       R"({"devices": [{"device": 0, "uuid": "GPU-73696D2D68323030-0000-000000000000"}]})";
 

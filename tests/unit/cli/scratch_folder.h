@@ -1,4 +1,4 @@
-// A folder of a test's own, removed with all that is in it when the test ends.
+// A test's temporary folder, removed with its contents when the test ends.
 #pragma once
 
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ class ScratchFolder {
 
   const std::string& path() const { return path_; }
 
-  // Makes the file and the folders that it needs; returns its path.
+  // Creates the file and its parent folders; returns its path.
   std::string Write(const std::string& name, const std::string& contents,
                     mode_t mode = 0644) const {
     const std::string file = path_ + "/" + name;

@@ -10,7 +10,7 @@ namespace {
 
 using ::testing::HasSubstr;
 
-TEST(ShellQuoteTest, QuotesOnlyWhatAShellWouldChange) {
+TEST(ShellQuoteTest, QuotesOnlyTextThatAShellWouldChange) {
   EXPECT_EQ(ShellQuoted("build/bin/train"), "build/bin/train");
   EXPECT_EQ(ShellQuoted("--size=25%peak"), "--size=25%peak");
   EXPECT_EQ(ShellQuoted("two words"), "'two words'");
@@ -18,7 +18,7 @@ TEST(ShellQuoteTest, QuotesOnlyWhatAShellWouldChange) {
   EXPECT_EQ(ShellQuoted(""), "''");
 }
 
-TEST(FailureTest, SaysWhatWhyAndWhatToDo) {
+TEST(FailureTest, NamesFailureReasonAndRemedy) {
   const Failure failure(125, "no driver", "it is not there", "install it\nor simulate");
   EXPECT_EQ(failure.text(),
             "spillway: no driver\n"

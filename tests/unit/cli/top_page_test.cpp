@@ -13,7 +13,7 @@ using ::testing::Not;
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-// Two jobs on a device of 141 GiB; the second has moved and waited.
+// Two jobs on a device of 141 GiB; the second has moved bytes and stalled.
 std::string Status(int64_t up_ns, int64_t moved_bytes, int64_t stall_ns) {
   const std::string memory = "151397597184", moved = std::to_string(moved_bytes);
   return R"({"schema": 1, "agent_instance": 7, "up_ns": )" + std::to_string(up_ns) +
@@ -65,8 +65,8 @@ TEST(TopPageTest, NoLineIsLongerThanTheTerminalAndNoNumberIsCut) {
   }
 }
 
-// At 60 columns local-11887 and local-11885 were both local-1188.
-TEST(TopPageTest, JobsAreToldApartOnNarrowTerminals) {
+// Regression: at 60 columns local-11887 and local-11885 both read local-1188.
+TEST(TopPageTest, JobsAreDistinguishableOnNarrowTerminals) {
   std::string text = Status(kSecond, 5, 5);
   text.replace(text.find("slurm-1201"), 10, "local-11887");
   text.replace(text.find("local-7"), 7, "container-0123456789ab");
@@ -98,7 +98,7 @@ TEST(TopPageTest, SortsAndReverses) {
             Shown({24, 80}, reversed).find("local-7"));
 }
 
-TEST(TopPageTest, ScrollsToWhatIsSelected) {
+TEST(TopPageTest, ScrollsToTheSelectedJob) {
   const JsonValue now = *JsonValue::Parse(Status(kSecond, 0, 0));
   std::vector<TopJob> jobs(50);
   for (size_t i = 0; i < jobs.size(); ++i) jobs[i].name = "job-" + std::to_string(i);
@@ -121,7 +121,7 @@ TEST(TopPageTest, BytesAreShort) {
     EXPECT_LE(ShortBytes(bytes).size(), 6u) << bytes;
 }
 
-TEST(JsonValueTest, ReadsWhatIsJsonAndNothingElse) {
+TEST(JsonValueTest, ReadsOnlyValidJson) {
   EXPECT_EQ((*JsonValue::Parse(R"({"a": [1, {"b": "x\n\u0041\"y"}], "c": true})"))["a"]
                 .entries()[1]["b"]
                 .text(),

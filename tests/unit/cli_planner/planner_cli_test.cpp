@@ -1,4 +1,4 @@
-// `spillway plan` and `spillway trace`, from the command line to the files that they write.
+// `spillway plan` and `spillway trace`, from the command line to their output files.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
@@ -27,7 +27,6 @@ struct Ran {
   std::string output;
 };
 
-// Runs `spillway ARGUMENTS`, standard error included.
 Ran Spillway(const std::string& arguments) {
   const std::string command = std::string(SPILLWAY_PLAN_COMMAND) + " " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
@@ -50,13 +49,13 @@ std::string TextOf(const std::string& path) {
 
 IterationProfile Alexnet() { return LoadProfile("network:alexnet:4", LoadDevice("k40c")).profile; }
 
-TEST(ProfileJsonTest, AProfileSurvivesTheWayThroughJson) {
+TEST(ProfileJsonTest, ProfileSurvivesJson) {
   bool modelled = true;
   EXPECT_EQ(*ProfileFromJson(ProfileToJson(Alexnet()), {}, modelled), Alexnet());
   EXPECT_FALSE(modelled);
 }
 
-TEST(ProfileJsonTest, GeneratorsTracesGetDurationsFromTheDevice) {
+TEST(ProfileJsonTest, GeneratedTracesGetDurationsFromTheDevice) {
   const std::string text = R"({"name": "n", "batch": 2,
     "tensors": [{"name": "w", "kind": "weight", "bytes": 8}, {"name": "y", "kind": "act", "bytes": 4}],
     "ops": [{"name": "f", "type": "conv", "phase": "F", "reads": [0], "writes": [1], "flops": 1000, "bytes": 12,
@@ -70,7 +69,7 @@ TEST(ProfileJsonTest, GeneratorsTracesGetDurationsFromTheDevice) {
   EXPECT_EQ(profile.operations[0].workspaces[1].duration_ns, 400);
 }
 
-TEST(ProfileJsonTest, WhatIsNoProfileIsRefusedWithTheReason) {
+TEST(ProfileJsonTest, InvalidProfileIsRefusedWithTheReason) {
   bool modelled = false;
   EXPECT_THAT(ProfileFromJson("{", {}, modelled).text(), HasSubstr("line 1, column 2"));
   EXPECT_THAT(
@@ -78,7 +77,7 @@ TEST(ProfileJsonTest, WhatIsNoProfileIsRefusedWithTheReason) {
       HasSubstr("'size_bytes' not found"));
 }
 
-TEST(ProfileJsonTest, TheFailureNamesTheFile) {
+TEST(ProfileJsonTest, FailureNamesTheFile) {
   const std::string path = TemporaryPath("broken.json");
   std::ofstream(path) << "{";
   const Ran ran = Spillway("plan " + path);
@@ -86,14 +85,14 @@ TEST(ProfileJsonTest, TheFailureNamesTheFile) {
   EXPECT_THAT(ran.output, HasSubstr("cannot use " + path));
 }
 
-TEST(BudgetTest, IsBytesOrAShareOfTheDeviceOrOfThePeak) {
+TEST(BudgetTest, IsBytesOrAPercentageOfTheDeviceOrThePeak) {
   EXPECT_EQ(ResolveBudget("1MiB", 1000, 500), 1 << 20);
   EXPECT_EQ(ResolveBudget("50%", 1000, 500), 500);
   EXPECT_EQ(ResolveBudget("50%peak", 1000, 500), 250);
   EXPECT_THROW(ResolveBudget("many", 1000, 500), Failure);
 }
 
-TEST(PlanCommandTest, PlansWithinTheBudgetAndSaysSoAsJson) {
+TEST(PlanCommandTest, PlansWithinTheBudgetAndReportsAsJson) {
   const Ran ran = Spillway("plan network:alexnet:64 --device k40c --budget 70%peak --json");
   ASSERT_EQ(ran.exit_code, 0) << ran.output;
   const nlohmann::json json = nlohmann::json::parse(ran.output);
@@ -143,13 +142,13 @@ TEST(PlanCommandTest, RepairsAPlanThatDoesNotRunAndGivesItAddresses) {
   EXPECT_GE(plan.at("arena_bytes"), plan.at("peak_bytes").get<int64_t>() / 2);
 }
 
-TEST(PlanCommandTest, ABudgetThatCannotHoldTheIterationIsExitCodeOne) {
+TEST(PlanCommandTest, BudgetTooSmallForTheIterationExitsWithOne) {
   const Ran ran = Spillway("plan network:alexnet:16 -d k40c -b 1MiB");
   EXPECT_EQ(ran.exit_code, 1);
   EXPECT_THAT(ran.output, HasSubstr("are needed"));
 }
 
-TEST(PlanCommandTest, WrongCommandLinesSayWhatThereIs) {
+TEST(PlanCommandTest, WrongCommandLineListsTheChoices) {
   EXPECT_EQ(Spillway("plan").exit_code, 2);
   EXPECT_THAT(Spillway("plan network:alexnet -s nosuch").output, HasSubstr("there are all, "));
   EXPECT_THAT(Spillway("plan network:nosuch").output, HasSubstr("resnet50"));

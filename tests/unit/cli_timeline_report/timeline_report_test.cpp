@@ -1,4 +1,4 @@
-// `spillway view`: what traces say, and what is not one.
+// `spillway view`: what it reads from traces, and which files it refuses.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -51,7 +51,7 @@ std::string RefusalOf(const std::string& text) {
 
 RecordedRun SmallJob() { return Read(TextOf(Golden("small_job.trace.json"))); }
 
-TEST(RecordedRunTest, SaysWhatHappened) {
+TEST(RecordedRunTest, ReadsARecordedRun) {
   const RecordedRun run = SmallJob();
   EXPECT_EQ(run.command, "train --net \"<small>\"");
   EXPECT_TRUE(run.is_whole);
@@ -66,12 +66,12 @@ TEST(RecordedRunTest, SaysWhatHappened) {
 }
 
 TEST(RecordedRunTest, TraceOfAKilledProcessIsReadUpToItsLastWholeEvent) {
-  // Given a trace that is cut at each of its bytes behind the head
+  // Given a trace that is truncated at each byte after the head
   const std::string whole = TextOf(Golden("small_job.trace.json"));
   const std::size_t head_end = whole.find('\n', 2);
   std::size_t operations = 0;
   for (std::size_t size = head_end; size < whole.size() - 2; size += 7) {
-    // Then it is read, never with less than before
+    // Then each longer piece yields at least as much
     const RecordedRun run = Read(whole.substr(0, size));
     EXPECT_FALSE(run.is_whole);
     const std::size_t now = run.devices.empty() ? 0 : run.devices.at(0).operations.size();
@@ -81,7 +81,7 @@ TEST(RecordedRunTest, TraceOfAKilledProcessIsReadUpToItsLastWholeEvent) {
   EXPECT_EQ(operations, 4u);
 }
 
-TEST(RecordedRunTest, WhatIsNoTraceIsRefusedInWords) {
+TEST(RecordedRunTest, NonTraceIsRefusedWithAReason) {
   for (const char* text :
        {"", "\n", "[", "[\n", "[\n]\n", "{}", "hello",
         "\x7f"
@@ -94,7 +94,7 @@ TEST(RecordedRunTest, WhatIsNoTraceIsRefusedInWords) {
               HasSubstr("is of another version"));
 }
 
-TEST(RecordedRunTest, NumbersThatCannotBeRightAreRefusedWithTheirPlace) {
+TEST(RecordedRunTest, ImpossibleNumbersAreRefusedWithTheirPosition) {
   const auto with = [](const std::string& event) {
     return std::string(kHead) + ",\n" + event + "\n]\n";
   };
@@ -113,7 +113,7 @@ TEST(RecordedRunTest, NumbersThatCannotBeRightAreRefusedWithTheirPlace) {
   EXPECT_THAT(RefusalOf(with("{\"broken\n{\"name\": \"a\"}")), HasSubstr("this is no event"));
 }
 
-TEST(RunFiguresTest, TellWhatMovedWhatWaitedAndWhatWasIdle) {
+TEST(RunFiguresTest, SumMovedBytesWaitsAndIdleTime) {
   const RunFigures figures = ComputeFigures(SmallJob().devices.at(0));
   EXPECT_EQ(figures.span.end_ns - figures.span.begin_ns, 620'000);
   EXPECT_EQ(figures.computing_ns, 490'000);
@@ -137,21 +137,21 @@ TEST(RunFiguresTest, TellWhatMovedWhatWaitedAndWhatWasIdle) {
   EXPECT_EQ(figures.measured_iteration_ns, 420'000);
 }
 
-TEST(RunFiguresTest, BusySharesAreOfEachColumn) {
-  // Given two spans that overlap, and one that begins before the picture
+TEST(RunFiguresTest, BusySharesAreComputedPerColumn) {
+  // Given two spans that overlap, and one that begins before the plot
   const std::vector<RecordedSpan> spans = {{-50, 10}, {20, 35}, {30, 40}};
   EXPECT_THAT(BusyShares(spans, {0, 80}, 4), ElementsAre(0.5, 1, 0, 0));
 }
 
-// SPILLWAY_WRITE_GOLDEN=1 writes the page anew.
-TEST(ReportPageTest, IsThePageThatWasLookedAt) {
+// SPILLWAY_WRITE_GOLDEN=1 rewrites the golden page.
+TEST(ReportPageTest, EqualsTheGoldenPage) {
   const std::string page = ReportPage(SmallJob());
   const std::string path = Golden("small_job.html");
   if (std::getenv("SPILLWAY_WRITE_GOLDEN")) std::ofstream(path) << page;
   EXPECT_EQ(page, TextOf(path));
 }
 
-TEST(RunFiguresTest, StretchesWithoutAnythingAreFound) {
+TEST(RunFiguresTest, FindsEmptyStretches) {
   const auto found = StretchesWithout({{30, 40}, {10, 20}, {12, 35}, {90, 120}}, {0, 100}, 10);
   ASSERT_EQ(found.size(), 2u);
   EXPECT_EQ(found[0].begin_ns, 0);
@@ -161,7 +161,7 @@ TEST(RunFiguresTest, StretchesWithoutAnythingAreFound) {
   EXPECT_EQ(StretchesWithout({}, {0, 100}, 1).size(), 1u);
 }
 
-TEST(ReportPageTest, AnAxisHasItsUnitOnceAndEmptyStretchesAWord) {
+TEST(ReportPageTest, AxisNamesItsUnitOnceAndEmptyStretchesAreLabelled) {
   // Given two operations with nothing between them
   const RecordedRun run = SmallJob();
   RecordedDevice device;
@@ -183,7 +183,7 @@ TEST(ReportPageTest, AnAxisHasItsUnitOnceAndEmptyStretchesAWord) {
   EXPECT_THAT(page, HasSubstr("<summary>1.25 ms to 2.50 ms</summary>"));
 }
 
-TEST(ReportPageTest, NeedsNoNetworkAndTrustsNoName) {
+TEST(ReportPageTest, NeedsNoNetworkAndEscapesNames) {
   const std::string page = ReportPage(SmallJob());
   for (const char* word : {"http://", "https://", "<script", "src=", "<small>"})
     EXPECT_THAT(page, Not(HasSubstr(word)));
@@ -191,7 +191,7 @@ TEST(ReportPageTest, NeedsNoNetworkAndTrustsNoName) {
   EXPECT_THAT(page, HasSubstr("role=\"img\""));
 }
 
-TEST(ReportPageTest, SaysWhatIsMissing) {
+TEST(ReportPageTest, NamesMissingData) {
   EXPECT_THAT(ReportPage(Read(kHead)), HasSubstr("The trace has no end"));
   EXPECT_THAT(ReportPage(Read(kHead)), HasSubstr("allocated no device memory"));
   const std::string lost =

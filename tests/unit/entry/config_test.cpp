@@ -25,7 +25,7 @@ const char* AllSet(const char* name) {
   return nullptr;
 }
 
-TEST(ConfigTest, TakesWhatTheLauncherSet) {
+TEST(ConfigTest, ReadsTheLaunchersSettings) {
   const Config config = ReadConfig(&AllSet);
   EXPECT_EQ(config.budget_bytes, 1073741824u);
   EXPECT_EQ(config.host_limit_bytes, 18446744073709551615u);
@@ -40,7 +40,7 @@ TEST(ConfigTest, TakesWhatTheLauncherSet) {
   EXPECT_THAT(config.problems, IsEmpty());
 }
 
-TEST(ConfigTest, NothingSetOrEmptyIsNothingAskedFor) {
+TEST(ConfigTest, UnsetOrEmptyVariablesMeanDefaults) {
   for (const Environment environment :
        {Environment{[](const char*) -> const char* { return nullptr; }},
         Environment{[](const char*) { return ""; }}}) {
@@ -70,7 +70,7 @@ void ExpectBudgetIgnored() {
                           " is not a positive whole number in range; it is ignored"));
 }
 
-TEST(ConfigTest, ABudgetThatIsNoByteCountIsNamedAndIgnored) {
+TEST(ConfigTest, InvalidBudgetIsReportedAndIgnored) {
   static constexpr char kUnit[] = "8GiB", kZero[] = "0", kNegative[] = "-1", kSpace[] = " 1",
                         kHex[] = "0x10", kTooLarge[] = "18446744073709551616";
   ExpectBudgetIgnored<kUnit>();
@@ -81,7 +81,7 @@ TEST(ConfigTest, ABudgetThatIsNoByteCountIsNamedAndIgnored) {
   ExpectBudgetIgnored<kTooLarge>();
 }
 
-TEST(ConfigTest, AFlagIsZeroOrOne) {
+TEST(ConfigTest, FlagIsZeroOrOne) {
   const Config config = ReadConfig([](const char* name) {
     return std::strcmp(name, "SPILLWAY_PROGRESS") == 0 ? "yes" : nullptr;
   });
@@ -90,7 +90,7 @@ TEST(ConfigTest, AFlagIsZeroOrOne) {
               ElementsAre("SPILLWAY_PROGRESS=yes is neither 0 nor 1; it is ignored"));
 }
 
-TEST(ConfigTest, LearningIsAutoUnlessSaidOtherwise) {
+TEST(ConfigTest, LearningDefaultsToAuto) {
   const Config config = ReadConfig([](const char* name) {
     return std::strcmp(name, "SPILLWAY_LEARN") == 0 ? "later" : nullptr;
   });

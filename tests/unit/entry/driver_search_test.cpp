@@ -21,8 +21,8 @@ using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
 
-// A loader cache of the given (library, path) rows, in glibc's layout: 48 bytes of header, 24 a
-// row, then the strings.
+// A loader cache of the given (library, path) rows in glibc's layout: a header of 48 bytes, 24
+// bytes a row, then the strings.
 std::string LdCache(const std::vector<std::pair<std::string, std::string>>& rows) {
   std::string file = "glibc-ld.so.cache1.1";
   file.resize(48 + 24 * rows.size());
@@ -39,7 +39,7 @@ std::string LdCache(const std::vector<std::pair<std::string, std::string>>& rows
   return file;
 }
 
-TEST(CachedPathsTest, GivesTheRowsOfTheLibraryInTheirOrder) {
+TEST(CachedPathsTest, ReturnsTheLibrarysRowsInOrder) {
   const std::string cache = LdCache({{"libcublas.so.13", "/opt/libcublas.so.13"},
                                      {"libcuda.so.1", "/opt/gpu/libcuda.so.1"},
                                      {"libcuda.so", "/opt/gpu/libcuda.so"},
@@ -48,7 +48,7 @@ TEST(CachedPathsTest, GivesTheRowsOfTheLibraryInTheirOrder) {
               ElementsAre("/opt/gpu/libcuda.so.1", "/usr/lib32/libcuda.so.1"));
 }
 
-TEST(CachedPathsTest, DamagedBytesGiveNothingAndAreNotReadPastTheirEnd) {
+TEST(CachedPathsTest, DamagedCacheYieldsNothingAndIsNotReadPastItsEnd) {
   const std::string whole = LdCache({{"libcuda.so.1", "/opt/gpu/libcuda.so.1"}});
   for (size_t length = 0; length < whole.size(); ++length) {
     const std::vector<char> exactly(whole.begin(), whole.begin() + static_cast<ptrdiff_t>(length));

@@ -31,8 +31,8 @@ TEST(ReentryGuardTest, ThreadsDoNotSeeEachOthersGuards) {
   EXPECT_TRUE(outermost_there);
 }
 
-TEST(ReentryGuardTest, NoneIsOutermostOnceEverythingIsForwarded) {
-  const pid_t child = fork();  // there is no way back from ForwardEverything
+TEST(ReentryGuardTest, NoGuardIsOutermostOnceEverythingIsForwarded) {
+  const pid_t child = fork();  // in a child: ForwardEverything cannot be undone
   if (child == 0) {
     ForwardEverything();
     _exit(ReentryGuard().IsOutermost() ? 1 : 0);

@@ -1,4 +1,5 @@
-"""tools/symbols.py accepts the list of the driver's symbols as it stands, and refuses each way in which it could be wrong.
+"""tools/symbols.py accepts the current list of the driver's symbols and refuses each kind of
+mistake.
 
     symbols_test.py --include FOLDER [--stub LIBRARY] --compiler COMPILER
 """
@@ -36,14 +37,14 @@ class SymbolsTest(unittest.TestCase):
         row = "SPILLWAY_HOOK(cuMemcpyHtoDAsync_v2_ptsz, kTouches)\n"
         self.expect_fault(row, "", "cuMemcpyHtoDAsync_v2_ptsz is in a header and has no row")
 
-    def test_a_row_that_is_no_symbol_of_the_driver_is_named(self):
+    def test_a_row_without_a_driver_symbol_is_named(self):
         self.expect_fault("(cuInit,", "(cuInitialise,", "cuInitialise is no symbol of the driver")
 
     def test_a_symbol_with_two_rows_is_named(self):
         row = "SPILLWAY_HOOK(cuInit, kHarmless)\n"
         self.expect_fault(row, row + row, "cuInit stands there twice")
 
-    def test_memory_touched_without_a_hook_or_a_reason_is_named(self):
+    def test_a_function_that_touches_memory_without_hook_or_reason_is_named(self):
         self.expect_fault("SPILLWAY_HOOK(cuLaunchKernel_ptsz, kTouches)", "SPILLWAY_PASS(cuLaunchKernel_ptsz, kTouches)",
                           "cuLaunchKernel_ptsz is kTouches and passed through without a reason")
 
@@ -52,7 +53,7 @@ class SymbolsTest(unittest.TestCase):
                           "cuMemFreeAsync: its forms differ in class: cuMemFreeAsync kManaged, "
                           "cuMemFreeAsync_ptsz kHarmless")
 
-    def test_a_hook_that_says_why_it_is_none_is_named(self):
+    def test_a_hook_with_a_reason_for_having_none_is_named(self):
         self.expect_fault("SPILLWAY_HOOK(cuInit, kHarmless)", 'SPILLWAY_HOOK(cuInit, kHarmless, "needs none")',
                           "cuInit is hooked, but says why not")
 

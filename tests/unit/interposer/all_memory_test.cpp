@@ -1,4 +1,4 @@
-// The fast path that stands for all of a job's memory.
+// The fast path that covers all of a job's memory.
 #include "interposer/execute/all_memory.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST_F(AllMemoryTest, IsClosedWhileTheDeviceMustStayIdle) {
   EXPECT_TRUE(IsOpen());
 }
 
-TEST_F(AllMemoryTest, IsClosedWhileMemoryOutsideHoldsAddresses) {
+TEST_F(AllMemoryTest, IsClosedWhileForeignMemoryHoldsAddresses) {
   const StateLock lock(locks);
   outside.Put({0x1000, 0x2000});
   memory.Update();
@@ -41,7 +41,7 @@ TEST_F(AllMemoryTest, IsClosedWhileMemoryOutsideHoldsAddresses) {
   EXPECT_TRUE(IsOpen());
 }
 
-TEST_F(AllMemoryTest, IsNamedBetweenEnterAndLeave) {
+TEST_F(AllMemoryTest, IsInUseBetweenEnterAndLeave) {
   Range* const range = memory.range();
   EXPECT_FALSE(memory.IsNamed());
 

@@ -1,4 +1,4 @@
-// The budget of a job, with nothing behind it but counters.
+// A job's budget, with counters only.
 #include "interposer/execute/budget_account.h"
 
 #include <gtest/gtest.h>
@@ -19,9 +19,9 @@ struct BudgetAccountTest : testing::Test {
   BudgetAccount budget{4 * kGranule + 1, &locks, &counters, &calls};
 };
 
-TEST_F(BudgetAccountTest, IsAMultipleOfAGranule) { EXPECT_EQ(budget.bytes(), 4 * kGranule); }
+TEST_F(BudgetAccountTest, IsRoundedToGranules) { EXPECT_EQ(budget.bytes(), 4 * kGranule); }
 
-TEST_F(BudgetAccountTest, ANewBudgetCountsAsAChangeOnlyIfItDiffers) {
+TEST_F(BudgetAccountTest, EqualBudgetCountsAsNoChange) {
   const StateLock lock(locks);
   budget.Set(2 * kGranule, 0);
   budget.Set(2 * kGranule + 5, 0);
@@ -30,7 +30,7 @@ TEST_F(BudgetAccountTest, ANewBudgetCountsAsAChangeOnlyIfItDiffers) {
   EXPECT_EQ(counters.budget_changes, 1u);
 }
 
-TEST_F(BudgetAccountTest, WhatIsWantedHasAPeak) {
+TEST_F(BudgetAccountTest, TracksThePeakOfWantedMemory) {
   const StateLock lock(locks);
   budget.Want(300);
   counters.wanted_bytes -= 200;
@@ -40,7 +40,7 @@ TEST_F(BudgetAccountTest, WhatIsWantedHasAPeak) {
   EXPECT_EQ(counters.wanted_peak_bytes, 300u);
 }
 
-TEST_F(BudgetAccountTest, NobodyWaitsForABudgetThatStays) {
+TEST_F(BudgetAccountTest, FixedBudgetIsNotAwaited) {
   bool is_asked = false;
 
   budget.Await([&] { return is_asked = true; });
@@ -49,7 +49,7 @@ TEST_F(BudgetAccountTest, NobodyWaitsForABudgetThatStays) {
   EXPECT_EQ(counters.stall_ns, 0u);
 }
 
-TEST_F(BudgetAccountTest, AHeldBudgetIsAwaitedUntilItFits) {
+TEST_F(BudgetAccountTest, HeldBudgetIsAwaitedUntilItFits) {
   // Given a budget that is held for ever
   {
     const StateLock lock(locks);
@@ -57,7 +57,7 @@ TEST_F(BudgetAccountTest, AHeldBudgetIsAwaitedUntilItFits) {
   }
   EXPECT_TRUE(budget.IsHeld());
 
-  // When somebody waits for more, which is there at the third question
+  // When a thread waits for more, which is there at the third query
   int asked = 0;
   int seen_waiting = 0;
   budget.Await([&] {
@@ -65,14 +65,14 @@ TEST_F(BudgetAccountTest, AHeldBudgetIsAwaitedUntilItFits) {
     return ++asked == 3;
   });
 
-  // Then the wait counts as one for new memory, and as a call in progress meanwhile
+  // Then it counts as a stall for new memory, and as a call in progress meanwhile
   EXPECT_EQ(asked, 3);
   EXPECT_EQ(seen_waiting, 1);
   EXPECT_EQ(calls.for_memory.load(), 0);
   EXPECT_GT(counters.stall_ns_by_cause[static_cast<size_t>(StallCause::kNoMemory)], 0u);
 }
 
-TEST_F(BudgetAccountTest, AHoldEndsByItself) {
+TEST_F(BudgetAccountTest, HoldEndsByItself) {
   {
     const StateLock lock(locks);
     budget.Set(kGranule, base::MonotonicNs() + 1'000'000);

@@ -37,7 +37,7 @@ class CallScopeTest : public testing::Test {
   Addresses addresses_;
 };
 
-TEST_F(CallScopeTest, TheCallGoesOnUntilItsEnd) {
+TEST_F(CallScopeTest, CallIsInProgressUntilItsEnd) {
   CallScope call(job_->calls(), addresses_, {}, Effect::kMayWrite);
 
   EXPECT_EQ(call.answer(), CUDA_SUCCESS);
@@ -47,7 +47,7 @@ TEST_F(CallScopeTest, TheCallGoesOnUntilItsEnd) {
   EXPECT_FALSE(IsInCall());
 }
 
-TEST_F(CallScopeTest, WhatIsNotEndedEndsWithTheScope) {
+TEST_F(CallScopeTest, UnendedCallEndsWithTheScope) {
   {
     const CallScope call(job_->calls(), addresses_, {}, Effect::kMayWrite);
     EXPECT_TRUE(IsInCall());
@@ -55,20 +55,18 @@ TEST_F(CallScopeTest, WhatIsNotEndedEndsWithTheScope) {
   EXPECT_FALSE(IsInCall());
 }
 
-TEST_F(CallScopeTest, ACallThatIsNotAdmittedHoldsNothing) {
-  // Given memory that was freed
+TEST_F(CallScopeTest, RefusedCallHoldsNothing) {
   ASSERT_TRUE(job_->allocations().Free(buffer_));
 
-  // When a copy names it
   const CallScope call(job_->calls(), addresses_, {}, Effect::kReads);
 
-  // Then it is answered as bare
+  // Then the answer is the bare driver's
   EXPECT_EQ(call.answer(), CUDA_ERROR_INVALID_VALUE);
   EXPECT_FALSE(IsInCall());
 }
 
-TEST_F(CallScopeTest, WhatTheDriverAcceptedIsNotedByWhatItPutsIntoMemory) {
-  // Given a copy from the host whose bytes are an address of ours
+TEST_F(CallScopeTest, AcceptedCallRecordsTheAddressesThatItPutsIntoMemory) {
+  // Given a copy from the host whose bytes contain one of our addresses
   const CUdeviceptr payload = buffer_;
   Transfers transfers;
   transfers.push_back({.source = Transfer::Source::kHost,
@@ -77,7 +75,7 @@ TEST_F(CallScopeTest, WhatTheDriverAcceptedIsNotedByWhatItPutsIntoMemory) {
                        .width_bytes = sizeof payload,
                        .rows = 1});
 
-  // When the driver refuses it, nothing is noted; when it accepts it, the address is
+  // When the driver refuses it, nothing is recorded; when it accepts it, the address is
   CallScope refused(job_->calls(), addresses_, {}, Effect::kMayWrite);
   refused.End(CUDA_ERROR_INVALID_VALUE, transfers);
   EXPECT_EQ(job_->view().Read().held_addresses, 0u);

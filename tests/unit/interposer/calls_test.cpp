@@ -1,5 +1,5 @@
-// The launch path's agreement without a lock: what a call names stays, what is closed is not
-// entered. (Note [Fast path])
+// The launch path's protocol without a lock: a call's memory stays, and a closed fast path is not
+// entered (Note [Fast path]).
 #include "interposer/execute/calls.h"
 
 #include <gtest/gtest.h>
@@ -14,14 +14,14 @@ namespace {
 
 constexpr std::uint64_t kStream = 7;
 
-// As another thread sees it.
+// The value that another thread sees.
 bool IsInProgress() {
   bool in_progress = false;
   std::thread([&] { in_progress = calls::OthersInProgress(); }).join();
   return in_progress;
 }
 
-TEST(CallsTest, OpenFastPathLetsCallsInAndNamesThem) {
+TEST(CallsTest, OpenFastPathAdmitsCallsAndRecordsThem) {
   Range a, b;
   Range* const both[] = {&a, &b};
   a.fast_path.OpenForAll();
@@ -38,7 +38,7 @@ TEST(CallsTest, OpenFastPathLetsCallsInAndNamesThem) {
   EXPECT_FALSE(IsInProgress());
 }
 
-TEST(CallsTest, OneClosedFastPathKeepsTheWholeCallOut) {
+TEST(CallsTest, OneClosedFastPathRefusesTheWholeCall) {
   Range open, closed;
   Range* const both[] = {&open, &closed};
   open.fast_path.OpenForAll();
@@ -55,7 +55,7 @@ TEST(CallsTest, FastPathOpenForAnotherStreamIsClosed) {
   EXPECT_FALSE(calls::Enter(named, 1, kStream));
 }
 
-TEST(CallsTest, EntersNest) {
+TEST(CallsTest, CallsNest) {
   Range outer, inner;
   Range* const first[] = {&outer};
   Range* const second[] = {&inner};
@@ -71,7 +71,7 @@ TEST(CallsTest, EntersNest) {
   calls::Leave(1);
 }
 
-TEST(CallsTest, MoreRangesThanAPlaceHoldsTakeTheLock) {
+TEST(CallsTest, CallWithTooManyRangesTakesTheLock) {
   Range range;
   range.fast_path.OpenForAll();
   const std::vector<Range*> many(calls::kMostNamed + 1, &range);
@@ -80,7 +80,7 @@ TEST(CallsTest, MoreRangesThanAPlaceHoldsTakeTheLock) {
   EXPECT_FALSE(IsInProgress());
 }
 
-TEST(CallsTest, EndedThreadsPlaceServesTheNext) {
+TEST(CallsTest, RecordOfAnEndedThreadIsReused) {
   Range range;
   Range* const named[] = {&range};
   range.fast_path.OpenForAll();
@@ -93,9 +93,9 @@ TEST(CallsTest, EndedThreadsPlaceServesTheNext) {
   EXPECT_FALSE(IsInProgress());
 }
 
-// Users count themselves in while they are inside; the mover, once it has closed the fast path and
-// seen nobody named, must find nobody inside.
-TEST(CallsTest, NobodyIsInsideOnceTheFastPathIsClosedAndNobodyIsNamed) {
+// Users count themselves while they are inside. The mover closes the fast path and sees no recorded
+// call; then the count must be zero.
+TEST(CallsTest, NoCallIsInsideAClosedFastPathWithoutRecordedCalls) {
   Range range;
   Range* const named[] = {&range};
   std::atomic<int> inside{0};
@@ -142,7 +142,7 @@ TEST(RecentUsesTest, KeepsTheLastUseOfEachStream) {
   EXPECT_TRUE(rest.empty());
 }
 
-TEST(RecentUsesTest, SaysWhenThereWereMoreStreamsThanItKeeps) {
+TEST(RecentUsesTest, ReportsOverflowOfItsStreams) {
   std::vector<StreamState> streams(20);
   RecentUses recent;
   for (StreamState& stream : streams) recent.Note({&stream, 1});

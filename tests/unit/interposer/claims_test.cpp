@@ -1,5 +1,5 @@
-// What a call promises of its memory, and what follows for each allocation that a launch of it
-// names.
+// What a call promises about its memory, and the resulting role of each allocation in the call's
+// launches.
 #include "interposer/ledger/claims.h"
 
 #include <gtest/gtest.h>
@@ -19,33 +19,33 @@ Role RoleOf(const Claims& claims, std::vector<CUdeviceptr> named) {
   return claims.RoleOf(Memory(), named);
 }
 
-TEST(ClaimsTest, NothingSaidIsNothingKnown) {
+TEST(ClaimsTest, WithoutClaimsTheRoleIsUnknown) {
   EXPECT_EQ(RoleOf(Claims(), {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, AnInputIsRead) {
+TEST(ClaimsTest, InputIsRead) {
   Claims claims;
   claims.Reads(kBase + 16, 64);
   EXPECT_EQ(RoleOf(claims, {kBase + 16}), Role::kReads);
   EXPECT_EQ(RoleOf(claims, {kBase + 79}), Role::kReads);
 }
 
-TEST(ClaimsTest, ALaunchThatNamesMoreThanTheInputMayWriteIt) {
-  // Given an input in the front of an allocation, and a launch that names its back too: the
-  // library's own workspace, say
+TEST(ClaimsTest, LaunchThatNamesMoreThanTheInputMayWriteIt) {
+  // Given an input at the front of an allocation, and a launch that also names its end, such as the
+  // library's own workspace
   Claims claims;
   claims.Reads(kBase, 64);
   EXPECT_EQ(RoleOf(claims, {kBase, kBase + 64}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, AnOutputThatCoversAllIsOverwritten) {
+TEST(ClaimsTest, OutputThatCoversTheAllocationOverwritesIt) {
   Claims claims;
   claims.Overwrites(kBase, kBytes);
   claims.Reads(kBase + 0x10'0000, 64);
   EXPECT_EQ(RoleOf(claims, {kBase, kBase + 0x10'0000}), Role::kOverwrites);
 }
 
-TEST(ClaimsTest, AnOutputInLargerMemoryLeavesTheRestAsItIs) {
+TEST(ClaimsTest, OutputInALargerAllocationKeepsTheRest) {
   Claims front, back;
   front.Overwrites(kBase, kBytes - 1);
   back.Overwrites(kBase + 1, kBytes - 1);
@@ -53,21 +53,21 @@ TEST(ClaimsTest, AnOutputInLargerMemoryLeavesTheRestAsItIs) {
   EXPECT_EQ(RoleOf(back, {kBase + 1}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, AnOutputInPlaceOfAnInputIsReadAndWritten) {
+TEST(ClaimsTest, InPlaceOutputIsReadAndWritten) {
   Claims claims;
   claims.Reads(kBase, kBytes);
   claims.Overwrites(kBase, kBytes);
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, AnInputBesideSomethingUnknownMayBeWritten) {
+TEST(ClaimsTest, InputBesideUnknownMemoryMayBeWritten) {
   Claims claims;
   claims.Reads(kBase, 64);
   claims.Touches(kBase + 512);
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, WhatACallHasBegunToWriteCounts) {
+TEST(ClaimsTest, OutputOfAnEarlierLaunchIsReadByTheNext) {
   // Given a call whose first launch names the output
   Claims claims;
   claims.Overwrites(kBase, kBytes);
@@ -75,18 +75,18 @@ TEST(ClaimsTest, WhatACallHasBegunToWriteCounts) {
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kOverwrites);
   claims.NoteNamed(named);
 
-  // Then its second may add to what the first has written
+  // Then its second launch may add to the first one's output
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, WhatACallMayHaveReachedCounts) {
+TEST(ClaimsTest, EarlierReachOfTheCallCounts) {
   Claims claims;
   claims.Overwrites(kBase, kBytes);
   claims.NoteAnything();
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, NullAndEmptySayNothing) {
+TEST(ClaimsTest, NullAndEmptyClaimsAreIgnored) {
   Claims claims;
   claims.Reads(0, 64);
   claims.Overwrites(kBase, 0);
@@ -105,7 +105,7 @@ TEST(ClaimsTest, CopiesReadTheirSourceAndOverwriteTheirDestination) {
   EXPECT_EQ(claims.RoleOf(Memory(0x50'0000), named), Role::kReads);
 }
 
-TEST(ClaimsTest, ACopyWithinAnAllocationReadsAndWritesIt) {
+TEST(ClaimsTest, CopyWithinAnAllocationReadsAndWritesIt) {
   Claims claims;
   Transfers transfers;
   transfers.push_back(
@@ -114,7 +114,7 @@ TEST(ClaimsTest, ACopyWithinAnAllocationReadsAndWritesIt) {
   EXPECT_EQ(RoleOf(claims, {kBase, kBase + 64}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, RowsOverwriteOnlyWhereTheyLeaveNoGap) {
+TEST(ClaimsTest, RowsOverwriteOnlyWithoutGaps) {
   Claims close, apart;
   Transfers rows, spaced;
   rows.push_back({.to = kBase, .width_bytes = 64, .rows = kBytes / 64, .to_pitch_bytes = 64});
@@ -125,7 +125,7 @@ TEST(ClaimsTest, RowsOverwriteOnlyWhereTheyLeaveNoGap) {
   EXPECT_EQ(RoleOf(apart, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, OfSeveralCopiesSomeMayBeMadeWhenTheCallIsRefused) {
+TEST(ClaimsTest, RefusedCallMayHaveMadeSomeOfItsCopies) {
   Claims claims;
   Transfers transfers;
   transfers.push_back({.to = kBase, .width_bytes = kBytes});
@@ -134,9 +134,9 @@ TEST(ClaimsTest, OfSeveralCopiesSomeMayBeMadeWhenTheCallIsRefused) {
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-// Another part of the call may read what was there before the copy overwrites it: a kernel of the
-// same graph, say.
-TEST(ClaimsTest, ACopyBesideOtherWorkOfItsCallOverwritesNothing) {
+// Another part of the call, such as a kernel of the same graph, may read the old bytes before the
+// copy overwrites them.
+TEST(ClaimsTest, CopyBesideOtherWorkOfItsCallOverwritesNothing) {
   Claims claims;
   Transfers transfers;
   transfers.push_back(
@@ -148,7 +148,7 @@ TEST(ClaimsTest, ACopyBesideOtherWorkOfItsCallOverwritesNothing) {
   EXPECT_EQ(claims.RoleOf(Memory(0x50'0000), named), Role::kReads);
 }
 
-TEST(ClaimsTest, ASourceThatIsSaidToBeOnTheHostMayLieInTheDestination) {
+TEST(ClaimsTest, SourceDeclaredAsHostMayLieInTheDestination) {
   Claims claims;
   Transfers transfers;
   transfers.push_back(
@@ -157,14 +157,14 @@ TEST(ClaimsTest, ASourceThatIsSaidToBeOnTheHostMayLieInTheDestination) {
   EXPECT_EQ(RoleOf(claims, {kBase, kBase + 64}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, BytesBeyondAllAddressesSpoilTheirAllocation) {
+TEST(ClaimsTest, SizeBeyondAllAddressesMakesTheRoleUnknown) {
   Claims claims;
   claims.Reads(kBase, ~std::size_t{0});
   claims.Overwrites(kBase, kBytes);
   EXPECT_EQ(RoleOf(claims, {kBase}), Role::kReadsAndWrites);
 }
 
-TEST(ClaimsTest, WhatIsNamedByItsEndCountsToo) {
+TEST(ClaimsTest, AllocationNamedByItsEndCounts) {
   Claims claims;
   claims.Overwrites(kBase, kBytes);
   const std::vector<CUdeviceptr> named{kBase + kBytes};

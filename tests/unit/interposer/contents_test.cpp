@@ -25,7 +25,7 @@ std::vector<CUdeviceptr> Visited(Contents* contents, CUdeviceptr base, size_t by
 
 using Words = std::vector<CUdeviceptr>;
 
-TEST(ContentsTest, HoldsWhatWasPut) {
+TEST(ContentsTest, HoldsStoredPointers) {
   Contents contents;
   EXPECT_TRUE(contents.empty());
 
@@ -37,7 +37,7 @@ TEST(ContentsTest, HoldsWhatWasPut) {
   EXPECT_EQ(Visited(&contents, kTable, 64, true), Words{kTarget});
 }
 
-TEST(ContentsTest, OverwrittenPointerIsFollowedUntilTheOverwriteIsOver) {
+TEST(ContentsTest, OverwrittenPointerIsFollowedUntilTheOverwriteCompletes) {
   Contents contents;
   contents.Put({kTable, kTarget});
 
@@ -49,16 +49,14 @@ TEST(ContentsTest, OverwrittenPointerIsFollowedUntilTheOverwriteIsOver) {
   EXPECT_EQ(contents.size(), 1u);
 }
 
-TEST(ContentsTest, TheFirstOverwriteCounts) {
-  // Given a pointer that stream a overwrote
+TEST(ContentsTest, FirstOverwriteEndsAPointer) {
   Contents contents;
   contents.Put({kTable, kTarget});
   contents.Erase(kTable, 8, {&stream_a, 3});
 
-  // When stream b overwrites the place, too
   contents.Erase(kTable, 8, {&stream_b, 9});
 
-  // Then the pointer is gone once stream a's operation is.
+  // Then the pointer is gone once stream a's operation is complete.
   const void* asked = nullptr;
   contents.ForEach(
       kTable, 8, [&](Overwrite by) { return (asked = by.stream) != nullptr; },
@@ -77,7 +75,7 @@ TEST(ContentsTest, OverwriteOfOneByteEndsAPointer) {
   EXPECT_EQ(Visited(&contents, kTable, 16, true), Words{kSecondTarget});
 }
 
-TEST(ContentsTest, CopyBringsPointersAlong) {
+TEST(ContentsTest, CopyCopiesPointers) {
   Contents contents;
   contents.Put({kTable + 8, kTarget});
   contents.Put({kOther, kSecondTarget});
@@ -109,7 +107,7 @@ TEST(ContentsTest, CopyOfAPartTakesWholePointersOnly) {
   EXPECT_EQ(Visited(&contents, kOther, 64, true), Words{kTarget});
 }
 
-TEST(ContentsTest, FreedMemoryHoldsNothingButExplains) {
+TEST(ContentsTest, FreedMemoryHoldsNoPointersButExplainsThem) {
   Contents contents;
   contents.Put({kTable, kTarget});
 
@@ -123,7 +121,7 @@ TEST(ContentsTest, FreedMemoryHoldsNothingButExplains) {
   EXPECT_FALSE(contents.Explains({kTable, kTarget}));
 }
 
-TEST(ContentsTest, ExplainsOnlyThePlaceAndTheWord) {
+TEST(ContentsTest, ExplainsOnlyTheExactAddressAndWord) {
   Contents contents;
   contents.Put({kTable, kTarget});
 

@@ -1,4 +1,4 @@
-// What a program is told to be free: in mebibytes, of a budget of 64.
+// The free memory that a program is told: in mebibytes, of a budget of 64.
 #include "interposer/execute/free_memory.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::size_t kFreeMiB = std::size_t{1} << 20;
 
-// `most`: what can be given in all.
+// `most`: the total that can be granted.
 std::size_t Free(std::size_t used, std::size_t most) {
   const std::size_t rest = most - std::min(most, used);
   return FreeMemoryOf({.budget_bytes = 64 * kFreeMiB,
@@ -23,22 +23,22 @@ TEST(FreeMemoryTest, IsExactUpToHalfOfTheBudget) {
   EXPECT_EQ(Free(32, 1024), 32 * kFreeMiB);
 }
 
-TEST(FreeMemoryTest, FallsFromThereInProportionToWhatCanStillBeGiven) {
+TEST(FreeMemoryTest, FallsBeyondHalfInProportionToGrantableMemory) {
   EXPECT_EQ(Free(48, 64 + 32),
-            24 * kFreeMiB);  // three quarters of the 64 that are left after the first half
+            24 * kFreeMiB);  // three quarters of the 64 after the first half
   EXPECT_EQ(Free(64, 64 + 32), 16 * kFreeMiB);
   EXPECT_EQ(Free(80, 64 + 32), 8 * kFreeMiB);
   EXPECT_EQ(Free(96, 64 + 32), 0u);
 }
 
-TEST(FreeMemoryTest, IsWhatIsLeftOfTheBudgetWhereNoMoreCanBeGiven) {
+TEST(FreeMemoryTest, IsTheRestOfTheBudgetWhereNoMoreCanBeGranted) {
   EXPECT_EQ(Free(48, 64), 16 * kFreeMiB);
   EXPECT_EQ(Free(64, 64), 0u);
   EXPECT_EQ(Free(70, 64), 0u);
   EXPECT_EQ(Free(48, 20), 16 * kFreeMiB);
 }
 
-TEST(FreeMemoryTest, IsNeverMoreThanOneAllocationIsGranted) {
+TEST(FreeMemoryTest, NeverExceedsTheLargestGrantableAllocation) {
   const GivenMemory given = {.budget_bytes = 64 * kFreeMiB,
                              .used_bytes = 64 * kFreeMiB,
                              .most_bytes = 1024 * kFreeMiB,
@@ -46,7 +46,7 @@ TEST(FreeMemoryTest, IsNeverMoreThanOneAllocationIsGranted) {
   EXPECT_EQ(FreeMemoryOf(given), 10 * kFreeMiB);
 }
 
-TEST(FreeMemoryTest, EachAllocationMakesItLessUntilNothingIsLeft) {
+TEST(FreeMemoryTest, EachAllocationLowersItToZero) {
   for (const std::size_t most : {64, 65, 100, 200, 4096, 1 << 20}) {
     for (std::size_t used = 0; used < most; ++used) {
       ASSERT_LT(Free(used + 1, most), Free(used, most)) << used << " of " << most;

@@ -20,7 +20,7 @@ NodeFacts KernelAt(std::uintptr_t kernel, CUdeviceptr word) {
   return facts;
 }
 
-TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
+TEST(GraphLedgerTest, LaunchNamesTheMemoryOfAllNodes) {
   GraphLedger ledger;
   NodeFacts set;
   set.writes.emplace_back(SetFacts{0x3000, 64, 1, 0});
@@ -37,9 +37,8 @@ TEST(GraphLedgerTest, LaunchNamesWhatAllNodesName) {
   EXPECT_TRUE(launch.facts->complete);
 }
 
-// A training step that is captured and updated anew in each iteration brings nothing new but
-// addresses.
-TEST(GraphLedgerTest, KernelsAreNewUntilALaunchOfThemWasLookedAt) {
+// A training step that is captured and updated in each iteration brings new addresses only.
+TEST(GraphLedgerTest, KernelsAreNewUntilTheirLaunchIsScanned) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), KernelAt(7, 0x1000)}, {Node(2), KernelAt(5, 0x2000)}});
   EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
@@ -54,7 +53,7 @@ TEST(GraphLedgerTest, KernelsAreNewUntilALaunchOfThemWasLookedAt) {
   EXPECT_TRUE(ledger.AboutToLaunch(Exec(1)).brings_new_kernels);
 }
 
-TEST(GraphLedgerTest, ChangedNodeNamesItsNewMemoryOnly) {
+TEST(GraphLedgerTest, ChangedNodeNamesOnlyItsNewMemory) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1),
                       {{Node(1), NodeOfWords({0x1000})}, {Node(2), NodeOfWords({0x2000})}});
@@ -70,7 +69,7 @@ TEST(GraphLedgerTest, UpdateReplacesAllFacts) {
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x7000}));
 }
 
-// The facts of a launch under way do not change under the hands of its caller.
+// A launch in progress keeps its facts while the graph changes.
 TEST(GraphLedgerTest, FactsInUseOutliveChangesAndTheGraph) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
@@ -88,7 +87,7 @@ TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
 }
 
-TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
+TEST(GraphLedgerTest, DestroyedGraphReportsItsNodesAllocations) {
   GraphLedger ledger;
   NodeFacts alloc;
   alloc.allocated_bytes = 4096;
@@ -97,16 +96,15 @@ TEST(GraphLedgerTest, DestroyedGraphTellsWhatItsNodesAllocated) {
   EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 0u);
 }
 
-// An executable whose instantiation was not seen stays unknown: changes of it make no half-known
-// one.
-TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreNotKept) {
+// An executable whose instantiation was not seen stays unknown; changes do not make it half known.
+TEST(GraphLedgerTest, ChangesOfUnknownGraphsAreIgnored) {
   GraphLedger ledger;
   ledger.NodeChanged(Exec(9), Node(1), NodeOfWords({0x1000}));
   ledger.Updated(Exec(9), {{Node(1), NodeOfWords({0x1000})}});
   EXPECT_EQ(ledger.size(), 0u);
 }
 
-TEST(GraphLedgerTest, OneUnreadNodeMakesTheWholeIncomplete) {
+TEST(GraphLedgerTest, OneUnreadNodeMakesTheGraphIncomplete) {
   GraphLedger ledger;
   NodeFacts unread;
   unread.complete = false;
@@ -114,7 +112,7 @@ TEST(GraphLedgerTest, OneUnreadNodeMakesTheWholeIncomplete) {
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts->complete);
 }
 
-TEST(GraphLedgerTest, HandleThatIsUsedAgainIsANewGraph) {
+TEST(GraphLedgerTest, ReusedHandleIsANewGraph) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   ledger.Take(Exec(1));
@@ -123,7 +121,7 @@ TEST(GraphLedgerTest, HandleThatIsUsedAgainIsANewGraph) {
 }
 
 // Another thread's executable gets the handle before the destruction has returned.
-TEST(GraphLedgerTest, HandleThatIsUsedAgainAtOnceKeepsItsFacts) {
+TEST(GraphLedgerTest, HandleReusedDuringDestructionKeepsItsFacts) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   {
@@ -133,7 +131,7 @@ TEST(GraphLedgerTest, HandleThatIsUsedAgainAtOnceKeepsItsFacts) {
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x2000}));
 }
 
-TEST(GraphLedgerTest, GraphThatIsNotDestroyedAfterAllIsKnown) {
+TEST(GraphLedgerTest, GraphWhoseDestructionFailedIsKnown) {
   GraphLedger ledger;
   ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
   ledger.PutBack(ledger.Take(Exec(1)));
@@ -142,8 +140,8 @@ TEST(GraphLedgerTest, GraphThatIsNotDestroyedAfterAllIsKnown) {
   EXPECT_EQ(ledger.AboutToLaunch(Exec(1)).facts->words, (std::vector<CUdeviceptr>{0x1000}));
 }
 
-// Places come from the graph's edges; handles say nothing.
-TEST(GraphLedgerTest, WritesComeInTheOrderOfTheirPlaces) {
+// Positions come from the graph's edges; handles imply no order.
+TEST(GraphLedgerTest, WritesAreOrderedByPosition) {
   GraphLedger ledger;
   NodeFacts early, late;
   early.writes.emplace_back(SetFacts{0x1000, 64, 1, 0});

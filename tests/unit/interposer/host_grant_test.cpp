@@ -1,4 +1,4 @@
-// Host memory as granted, with a pool from which nothing is taken.
+// Granted host memory, with a pool from which nothing is taken.
 #include "interposer/execute/host_grant.h"
 
 #include <gtest/gtest.h>
@@ -37,23 +37,23 @@ TEST_F(HostGrantTest, WithinTheBudgetNoHostMemoryIsNeeded) {
   EXPECT_FALSE(grant.Lacks(kBlock));
 }
 
-TEST_F(HostGrantTest, BeyondItThereIsRoomForWhatIsAwayAndTwoOfTheLargestOnTheirWay) {
+TEST_F(HostGrantTest, BeyondTheBudgetItCoversEvictedMemoryAndTwoLargestInTransit) {
   const StateLock lock(locks);
   grant.NoteLargest(kBlock);
-  budget.Want(10 * kBlock - 1);  // of 8 blocks: 6 away, 2 on their way
+  budget.Want(10 * kBlock - 1);  // 8 blocks: 6 evicted, 2 in transit
 
   EXPECT_TRUE(grant.HasRoomFor(1));
   EXPECT_FALSE(grant.HasRoomFor(kBlock));
 }
 
-TEST_F(HostGrantTest, TheLimitIsNeverMoreThanTheLauncherAllows) {
+TEST_F(HostGrantTest, LimitNeverExceedsTheLaunchers) {
   const StateLock lock(locks);
   grant.SetLimit(100 * kBlock);
 
   EXPECT_EQ(grant.MayHoldBytes(), 8 * kBlock);
 }
 
-TEST_F(HostGrantTest, ALimitThatCannotBeIsANumberThatCan) {
+TEST_F(HostGrantTest, ImpossibleLimitIsClamped) {
   HostGrant boundless(std::numeric_limits<size_t>::max(), {.locks = &locks,
                                                            .counters = &counters,
                                                            .calls = &calls,
@@ -65,16 +65,16 @@ TEST_F(HostGrantTest, ALimitThatCannotBeIsANumberThatCan) {
   EXPECT_EQ(boundless.MayHoldBytes(), kMostBytes);
 }
 
-TEST_F(HostGrantTest, LacksWhatTheLauncherAllowsAndTheAgentDoesNot) {
+TEST_F(HostGrantTest, LacksWhatOnlyTheLauncherAllows) {
   const StateLock lock(locks);
   grant.SetLimit(kBlock);
   budget.Want(4 * kBlock);
 
   EXPECT_TRUE(grant.Lacks(kBlock));
-  EXPECT_FALSE(grant.Lacks(8 * kBlock));  // not even the launcher allows that
+  EXPECT_FALSE(grant.Lacks(8 * kBlock));  // more than the launcher's limit
 }
 
-TEST_F(HostGrantTest, TheNeedIsWhatThereWouldBeWithoutABudget) {
+TEST_F(HostGrantTest, NeedIsComputedWithoutTheGrant) {
   const StateLock lock(locks);
   grant.NoteLargest(2 * kBlock);
   budget.Want(3 * kBlock);
@@ -85,16 +85,16 @@ TEST_F(HostGrantTest, TheNeedIsWhatThereWouldBeWithoutABudget) {
   EXPECT_EQ(grant.need_bytes(), 7 * kBlock);
 }
 
-TEST_F(HostGrantTest, AnAllocationWaitsInVainOnlyOnce) {
+TEST_F(HostGrantTest, OnlyTheFirstAllocationWaitsInVain) {
   {
     const StateLock lock(locks);
     grant.SetLimit(0);
     budget.Want(4 * kBlock);
   }
 
-  grant.Await(kBlock);  // until its patience ends
+  grant.Await(kBlock);  // until it times out
 
-  // Then what it wanted is known to the agent, and the next one does not wait
+  // Then the agent knows the wanted memory, and the next allocation does not wait
   const StateLock lock(locks);
   EXPECT_EQ(counters.wanted_peak_bytes, 5 * kBlock);
   EXPECT_TRUE(grant.Lacks(kBlock));

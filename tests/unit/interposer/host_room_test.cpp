@@ -25,7 +25,7 @@ class HostRoomTest : public testing::Test {
     fs::create_directories((root_ / path).parent_path());
     std::ofstream(root_ / path) << text;
   }
-  // Of the second version.
+  // A group of cgroup version 2.
   void Group(const fs::path& path, const std::string& limit, const std::string& used) {
     Write(path / "memory.max", limit + "\n");
     Write(path / "memory.current", used + "\n");
@@ -38,13 +38,13 @@ class HostRoomTest : public testing::Test {
   const fs::path root_;
 };
 
-TEST_F(HostRoomTest, AGroupGivesItsLimitLessWhatIsUsed) {
+TEST_F(HostRoomTest, GroupHasItsLimitMinusItsUse) {
   Group("slurm/job_4", "1000", "300");
 
   EXPECT_EQ(BytesIn("0::/slurm/job_4\n"), 700u);
 }
 
-TEST_F(HostRoomTest, TheTightestGroupOnTheWayToTheRootCounts) {
+TEST_F(HostRoomTest, TightestAncestorGroupCounts) {
   Group("slurm/job_4/step_0", "max", "300");
   Group("slurm/job_4", "1000", "600");
   Group("slurm", "9000", "8000");
@@ -52,20 +52,20 @@ TEST_F(HostRoomTest, TheTightestGroupOnTheWayToTheRootCounts) {
   EXPECT_EQ(BytesIn("0::/slurm/job_4/step_0\n"), 400u);
 }
 
-TEST_F(HostRoomTest, WhatIsCachedCanBeTaken) {
+TEST_F(HostRoomTest, CacheCountsAsFree) {
   Group("pod", "1000", "900");
   Write("pod/memory.stat", "anon 100\ninactive_file 500\nactive_file 300\n");
 
   EXPECT_EQ(BytesIn("0::/pod\n"), 600u);
 }
 
-TEST_F(HostRoomTest, AContainersOwnGroupIsTheRoot) {
+TEST_F(HostRoomTest, ContainersOwnGroupIsTheRoot) {
   Group("", "1000", "300");
 
   EXPECT_EQ(BytesIn("0::/\n"), 700u);
 }
 
-TEST_F(HostRoomTest, TheFirstVersionHasOtherNames) {
+TEST_F(HostRoomTest, CgroupVersionOneHasOtherFileNames) {
   Write("memory/slurm/job_4/memory.limit_in_bytes", "1000\n");
   Write("memory/slurm/job_4/memory.usage_in_bytes", "500\n");
   Write("memory/slurm/job_4/memory.stat", "inactive_file 7\ntotal_inactive_file 200\n");
@@ -81,7 +81,7 @@ TEST_F(HostRoomTest, MoreUsedThanTheLimitLeavesNothing) {
   EXPECT_EQ(BytesIn("0::/pod\n"), 0u);
 }
 
-TEST_F(HostRoomTest, WhatCannotBeReadIsNoLimit) {
+TEST_F(HostRoomTest, UnreadableLimitIsNoLimit) {
   EXPECT_EQ(BytesIn("0::/gone\n"), SIZE_MAX);
   EXPECT_EQ(BytesIn("nonsense\n:\n::\n0::\n"), SIZE_MAX);
   EXPECT_EQ(BytesIn("0::/" + std::string(3000, 'x') + "\n"), SIZE_MAX);

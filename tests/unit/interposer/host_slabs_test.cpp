@@ -15,7 +15,7 @@ std::vector<HostSlab> Some(std::initializer_list<uint64_t> names) {
   return slabs;
 }
 
-TEST(HostSlabsTest, AsksForWhatIsMissingInWholeSlabs) {
+TEST(HostSlabsTest, RequestsMissingMemoryInWholeSlabs) {
   HostSlabs slabs;
   slabs.Like(0, 200);
   EXPECT_EQ(slabs.MissingBytes(0), 200u) << "how large a slab is, is not known yet";
@@ -44,7 +44,7 @@ TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
   EXPECT_EQ(slabs.Take(0, kSlab, kSlab).at(0).name, SlabName{3});
 }
 
-TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
+TEST(HostSlabsTest, SurplusSlabsAreReturned) {
   HostSlabs slabs;
   slabs.Like(0, 2 * kSlab);
   slabs.Deliver(0, Some({1, 2, 3}));
@@ -57,7 +57,7 @@ TEST(HostSlabsTest, WhatIsMoreThanAnybodyWouldLikeGoesBack) {
   EXPECT_EQ(slabs.Held(), std::vector{SlabName{1}});
 }
 
-TEST(HostSlabsTest, WhatIsTakenIsHeldUntilItIsReturned) {
+TEST(HostSlabsTest, TakenSlabIsHeldUntilReturned) {
   HostSlabs slabs;
   slabs.Like(0, 2 * kSlab);
   slabs.Deliver(0, Some({1, 2}));
@@ -72,7 +72,7 @@ TEST(HostSlabsTest, WhatIsTakenIsHeldUntilItIsReturned) {
   EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{1}});
 }
 
-TEST(HostSlabsTest, GivesAllThatABufferNeedsOrNothing) {
+TEST(HostSlabsTest, GivesAllSlabsOfABufferOrNone) {
   HostSlabs slabs;
   slabs.Like(0, 3 * kSlab);
   slabs.Deliver(0, Some({1, 2}));
@@ -82,7 +82,7 @@ TEST(HostSlabsTest, GivesAllThatABufferNeedsOrNothing) {
   EXPECT_EQ(slabs.Take(0, kSlab + 1, 2 * kSlab).size(), 2u);
 }
 
-TEST(HostSlabsTest, SlabsOfAnotherSizeGoBackWhileTheOldAreHeld) {
+TEST(HostSlabsTest, SlabsOfANewSizeAreReturnedWhileOldOnesAreHeld) {
   HostSlabs slabs;
   slabs.Like(0, 10 * kSlab);
   slabs.Deliver(0, Some({1}));

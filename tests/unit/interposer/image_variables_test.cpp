@@ -1,4 +1,4 @@
-// The device variables that images of all forms declare.
+// The device variables that images of all formats declare.
 #include "interposer/ledger/image_variables.h"
 
 #include <gtest/gtest.h>
@@ -49,16 +49,15 @@ const std::string kPtx = ".version 9.0\n.target sm_90\n.visible .global .align 8
 
 TEST(ImageVariablesTest, ObjectListsVariablesThatCanHoldAnAddress) {
   // Given a code object with a table, a flag of four bytes, a pointer and a kernel
-  // When its variables are asked for, then the flag and the kernel are not among them.
+  // When its variables are read, then the flag and the kernel are not among them.
   const ImageVariables found = VariablesOf(Object().data());
   EXPECT_TRUE(found.is_readable);
   EXPECT_EQ(found.names, kExpected);
 }
 
-TEST(ImageVariablesTest, ContainerIsReadByTheObjectsInIt) {
+TEST(ImageVariablesTest, ContainerListsItsObjectsVariables) {
   // Given a container of PTX and two objects of the same source
   const std::string container = Container(Entry(kPtx) + Entry(Object()) + Entry(Object()));
-  // Then each variable is listed once.
   const ImageVariables found = VariablesOf(container.data());
   EXPECT_TRUE(found.is_readable);
   EXPECT_EQ(found.names, kExpected);
@@ -75,14 +74,14 @@ TEST(ImageVariablesTest, WrapperLeadsToTheContainer) {
   EXPECT_EQ(VariablesOf(&wrapper).names, kExpected);
 }
 
-TEST(ImageVariablesTest, PtxAndWhatIsCompressedIsNotReadable) {
+TEST(ImageVariablesTest, PtxAndCompressedImagesAreUnreadable) {
   EXPECT_FALSE(VariablesOf(kPtx.c_str()).is_readable);
   EXPECT_FALSE(VariablesOf("x").is_readable);
   const std::string container = Container(Entry(kPtx) + Entry("\x28\xb5\x2f\xfd compressed"));
   EXPECT_FALSE(VariablesOf(container.data()).is_readable);
 }
 
-TEST(ImageVariablesTest, FilesThatAreCutShortAreNotReadable) {
+TEST(ImageVariablesTest, TruncatedFilesAreUnreadable) {
   const std::string whole = Container(Entry(Object()));
   const std::string path = "/tmp/spillway-image-" + std::to_string(getpid());
   for (std::size_t bytes = 0; bytes < whole.size(); bytes += 40) {

@@ -30,7 +30,7 @@ class IterationTimesTest : public ::testing::Test {
   IterationTimes times_;
 };
 
-TEST_F(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) {
+TEST_F(IterationTimesTest, IterationIsReportedWithItsFactsAtTheNextBegin) {
   // Given three iterations: one as planned, one that a full scan stopped, one with misses
   times_.Began(stream_, {});
   times_.Began(stream_, {});
@@ -50,9 +50,9 @@ TEST_F(IterationTimesTest, EachIterationIsToldWithWhatWasKnownWhenTheNextBegan) 
   EXPECT_FALSE(times_.Next(&time));
 }
 
-TEST_F(IterationTimesTest, AnIterationInWhichAnotherPlanTookEffectIsOfNeitherPattern) {
-  // Given an iteration of one pattern, one that began by it and ended by another's plan, and one of
-  // the other
+TEST_F(IterationTimesTest, IterationThatChangesPlanBelongsToNeitherPattern) {
+  // Given an iteration of one pattern, one that began with it and ended with another pattern's
+  // plan, and one of the other
   for (const std::uint64_t pattern : {7u, 7u, 8u, 8u}) times_.Began(stream_, {.pattern = pattern});
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 

@@ -1,7 +1,7 @@
-// A job's memory follows a plan, over the simulated driver: what moves ahead of need, what does
-// not, and that the bytes stay.
+// A job's memory follows a plan, over the simulated driver: what it prefetches, what it does not,
+// and that the bytes stay.
 //
-// The iteration is learned from what the job records itself; the plan is made by hand.
+// The iteration is learned from the job's own recording; the plan is made by hand.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -22,10 +22,9 @@ using scheduler::LivePlan;
 constexpr size_t kPlanBuffers = 4;
 constexpr size_t kPlanBufferBytes = 16 * kMiB;
 constexpr size_t kWordsPerStep = 1024;
-constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
+constexpr int kLearningIterations = 24;  // so short an iteration needs many repetitions
 
-// Its iteration writes into four buffers, one after the other, each time to another place. Three of
-// them fit.
+// An iteration writes four buffers in turn, each time at another offset. Three of the buffers fit.
 class JobMemoryPlanTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -48,7 +47,7 @@ class JobMemoryPlanTest : public testing::Test {
   void Step(size_t buffer, Shape shape = 7) {
     StepWith(buffer, shape, [] {});
   }
-  // `when_made` is called when the step's launch has been made.
+  // Calls `when_made` right after the step's launch.
   template <class WhenMade>
   void StepWith(size_t buffer, Shape shape, WhenMade when_made) {
     Addresses addresses;
@@ -72,7 +71,7 @@ class JobMemoryPlanTest : public testing::Test {
     return static_cast<unsigned int>(buffer * 1000 + time + 1);
   }
 
-  // After each step its buffer leaves; before each the next step's is asked for.
+  // After each step its buffer is evicted; before each step the next one's is prefetched.
   static scheduler::Plan Rotation(const IterationPattern& pattern) {
     scheduler::Plan plan = scheduler::PlanWithoutActions(pattern.profile);
     const auto steps = static_cast<int32_t>(plan.steps.size());
@@ -117,7 +116,7 @@ class JobMemoryPlanTest : public testing::Test {
   size_t written_[kPlanBuffers] = {};
 };
 
-TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
+TEST_F(JobMemoryPlanTest, FollowedPlanNeedsNoDemandFetch) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
@@ -135,13 +134,13 @@ TEST_F(JobMemoryPlanTest, FollowedNothingIsFetchedOnDemand) {
   ExpectTheBytes();
 }
 
-TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
+TEST_F(JobMemoryPlanTest, PrefetchGetsMemoryBeforeLaterAllocations) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
   job_->plan().Adopt(plan);
   Iterate(3);
-  // Given room for one buffer: the next one is asked for and has none until the first has left
+  // Given memory for one buffer: the next one is requested and gets none until the first has left
   ASSERT_TRUE(job_->charges().Charge(2 * kPlanBufferBytes));
   Step(0);
   const Counters before = Count();
@@ -158,15 +157,15 @@ TEST_F(JobMemoryPlanTest, WhatIsAskedForGetsMemoryBeforeWhatIsAllocatedLater) {
   ExpectTheBytes();
 }
 
-// Of VGG-16's convolutions one came 3.5 ms late, as long as memory was mapped for what comes back
-// while it runs.
-TEST_F(JobMemoryPlanTest, ALaunchIsMadeBeforeMemoryIsMappedForWhatComesBack) {
+// Regression: one of VGG-16's convolutions started 3.5 ms late, because memory for a concurrent
+// restore was mapped first.
+TEST_F(JobMemoryPlanTest, LaunchIsMadeBeforeMemoryIsMappedForPrefetches) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
   job_->plan().Adopt(plan);
   Iterate(3);
-  // Given a step whose own buffer is there, and which asks for the next one's, with room for that
+  // Given a step whose buffer is resident and that prefetches the next one's, with enough memory
   Driver().cuCtxSynchronize();
   job_->plan().RestoreDuringWait({});
   const Counters before = Count();
@@ -179,7 +178,7 @@ TEST_F(JobMemoryPlanTest, ALaunchIsMadeBeforeMemoryIsMappedForWhatComesBack) {
   EXPECT_EQ(Count().demand_fetches, before.demand_fetches);
 }
 
-TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
+TEST_F(JobMemoryPlanTest, UnplannedEventsAreServedAndThePlanContinues) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
@@ -198,7 +197,7 @@ TEST_F(JobMemoryPlanTest, StrangersAreServedAndThePlanGoesOn) {
   ExpectTheBytes();
 }
 
-TEST_F(JobMemoryPlanTest, AJobThatDoesSomethingElseKeepsItsBytes) {
+TEST_F(JobMemoryPlanTest, JobThatLeavesItsPatternKeepsItsBytes) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
@@ -211,7 +210,7 @@ TEST_F(JobMemoryPlanTest, AJobThatDoesSomethingElseKeepsItsBytes) {
   EXPECT_LE(job_->view().Read().held_peak_bytes, 3 * kPlanBufferBytes);
 }
 
-TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
+TEST_F(JobMemoryPlanTest, ShrunkBudgetIsMetAndThePlanStaysAHint) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);
@@ -229,7 +228,7 @@ TEST_F(JobMemoryPlanTest, ABudgetThatShrinksIsMetAndThePlanStaysAHint) {
   ExpectTheBytes();
 }
 
-TEST_F(JobMemoryPlanTest, WhatIsFreedWhileItIsAskedForIsForgotten) {
+TEST_F(JobMemoryPlanTest, BufferFreedWhileQueuedForPrefetchIsForgotten) {
   Iterate(kLearningIterations);
   const auto plan = LiveRotation();
   ASSERT_TRUE(plan);

@@ -1,5 +1,5 @@
-// A job that is granted less host memory than what is away from the device, or whose budget is held
-// back for a moment, over the simulated driver.
+// Over the simulated driver: a job with less granted host memory than it evicts, or whose budget is
+// held back for a moment.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using driver::Driver;
 constexpr size_t kQuotaBufferBytes = 16 * kMiB;
 constexpr size_t kQuotaBuffers = 6;
 
-// Two of its six buffers fit the device; 96 MiB of host memory are needed for the others and what
-// is on its way.
+// Two of its six buffers fit the device. The others, and buffers in transit, need 96 MiB of host
+// memory.
 class JobMemoryQuotaTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -81,7 +81,7 @@ class JobMemoryQuotaTest : public testing::Test {
   CUdeviceptr buffers_[kQuotaBuffers] = {};
 };
 
-TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
+TEST_F(JobMemoryQuotaTest, EvictedMemoryBeyondTheGrantLiesInOrdinaryMemory) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(quota_bytes);
@@ -100,7 +100,7 @@ TEST_F(JobMemoryQuotaTest, WhatTheAgentDoesNotGrantLiesInOrdinaryMemory) {
   EXPECT_EQ(seen.counters.refused_allocations, 0u);
 }
 
-TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
+TEST_F(JobMemoryQuotaTest, WithoutAGrantMemoryInTransitIsStillPinned) {
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(0);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
@@ -112,7 +112,7 @@ TEST_F(JobMemoryQuotaTest, WithoutAnyGrantWhatIsOnItsWayIsPinnedAllTheSame) {
   EXPECT_LE(job_->view().Read().pinned_peak_bytes, 2 * kQuotaBufferBytes);
 }
 
-TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
+TEST_F(JobMemoryQuotaTest, LargerGrantIsUsedAgain) {
   Begin(size_t{1} << 30);
   job_->grants().SetHostLimit(2 * kQuotaBufferBytes);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
@@ -127,9 +127,9 @@ TEST_F(JobMemoryQuotaTest, ALargerGrantIsUsedAgain) {
   EXPECT_EQ(job_->view().Read().ordinary_bytes, 0u);
 }
 
-// Only pinned memory can be mapped at device addresses. It was refused beyond the quota, and the
-// program ended.
-TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
+// Regression: only pinned memory can be mapped at device addresses. It was refused beyond the
+// quota, and the program ended.
+TEST_F(JobMemoryQuotaTest, ParkingJobPinsMemoryBeyondItsQuota) {
   constexpr size_t quota_bytes = 3 * kQuotaBufferBytes;
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->grants().SetHostLimit(quota_bytes);
@@ -149,8 +149,8 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksPinsWhatItsQuotaLacks) {
   EXPECT_EQ(seen.ordinary_peak_bytes, 0u);
 }
 
-// What is new has to be parked at once: the limit must count it before it is known.
-TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
+// New memory must be parked at once, so the limit must count it in advance.
+TEST_F(JobMemoryQuotaTest, ParkingJobNeedsNoQuota) {
   Begin(size_t{1} << 30, ParkChoice::kHost);
   job_->grants().SetHostLimit(0);
   for (size_t buffer = 0; buffer < kQuotaBuffers; ++buffer)
@@ -162,7 +162,7 @@ TEST_F(JobMemoryQuotaTest, AJobThatParksNeedsNoQuotaAtAll) {
   EXPECT_EQ(job_->view().Read().counters.refused_allocations, 0u);
 }
 
-TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
+TEST_F(JobMemoryQuotaTest, ParkingJobDoesNotPinBeyondTheLaunchersLimit) {
   Begin(3 * kQuotaBufferBytes, ParkChoice::kHost);
   job_->grants().SetHostLimit(kQuotaBufferBytes);
   for (size_t buffer = 0; buffer < 3; ++buffer) ASSERT_EQ(Allocate(buffer), CUDA_SUCCESS);
@@ -170,7 +170,7 @@ TEST_F(JobMemoryQuotaTest, WhatTheLauncherForbidsAJobThatParksDoesNotPin) {
   EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
+TEST_F(JobMemoryQuotaTest, BeyondTheLaunchersLimitIsOutOfMemory) {
   Begin(3 * kQuotaBufferBytes);
   ASSERT_EQ(Allocate(0), CUDA_SUCCESS);
   ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
@@ -179,9 +179,8 @@ TEST_F(JobMemoryQuotaTest, BeyondWhatTheLauncherAllowsIsOutOfMemory) {
   EXPECT_EQ(Allocate(3), CUDA_ERROR_OUT_OF_MEMORY) << "two away, and two on their way";
 }
 
-TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
-  // One of them is to be away and two on their way: more than any node has that could spare as much
-  // as one.
+TEST_F(JobMemoryQuotaTest, MemoryThatTheNodeLacksIsNotGranted) {
+  // One of them evicted and two in transit: more than any node has that could spare as much as one.
   const size_t large_bytes =
       std::max(size_t{40} << 30, RoundUp(driver::HostBytesToSpare(), kGranuleBytes));
   job_ = std::make_unique<JobMemory>(context_, 0, large_bytes, size_t{1} << 40, ParkChoice::kOff);
@@ -192,8 +191,8 @@ TEST_F(JobMemoryQuotaTest, WhatTheNodeDoesNotHaveIsNotPromisedEither) {
   EXPECT_EQ(job_->allocations().Allocate(large_bytes, &second), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
-// A job that began without an agent has told one that it holds a buffer, and there is no answer
-// yet.
+// A job that began without an agent has reported one buffer to the first agent, and awaits the
+// answer.
 class HeldBudgetTest : public JobMemoryQuotaTest {
  protected:
   void SetUp() override {
@@ -210,7 +209,7 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
   void HoldForLong() {
     job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000);
   }
-  // The answer comes when the program waits for it: in a call, however often one looks.
+  // The answer arrives while the program waits in a call, however often that is checked.
   std::thread GrantToWhoWaits(size_t bytes) {
     return std::thread([this, bytes] {
       constexpr int kLooks = 10'000;
@@ -223,8 +222,8 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
   }
 };
 
-// It was refused for good what it could have had a moment later.
-TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
+// Regression: the allocation was refused for good, though memory was granted a moment later.
+TEST_F(HeldBudgetTest, UnparkableAllocationWaitsForTheGrant) {
   HoldForLong();
 
   std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
@@ -236,9 +235,9 @@ TEST_F(HeldBudgetTest, AnAllocationThatMayNotParkWaitsForTheGrant) {
   EXPECT_EQ(job_->view().Read().counters.refused_allocations, 0u);
 }
 
-TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
+TEST_F(HeldBudgetTest, CallBeyondTheHeldBudgetWaitsForTheGrant) {
   ASSERT_EQ(Allocate(1), CUDA_SUCCESS);
-  job_->grants().SetBudget(kQuotaBufferBytes);  // one of them leaves
+  job_->grants().SetBudget(kQuotaBufferBytes);  // evicts one of them
   HoldForLong();
 
   std::thread agent = GrantToWhoWaits(2 * kQuotaBufferBytes);
@@ -253,7 +252,7 @@ TEST_F(HeldBudgetTest, ACallThatNamesMoreThanIsHeldWaitsForTheGrant) {
   job_->calls().End(&set, Effect::kLaunches);
 }
 
-TEST_F(HeldBudgetTest, MemoryOfTheDriversWaitsForTheGrant) {
+TEST_F(HeldBudgetTest, DriverServedMemoryWaitsForTheGrant) {
   HoldForLong();
 
   std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
@@ -263,7 +262,7 @@ TEST_F(HeldBudgetTest, MemoryOfTheDriversWaitsForTheGrant) {
   EXPECT_TRUE(charged);
 }
 
-TEST_F(HeldBudgetTest, NobodyWaitsForAnAnswerThatIsOverdue) {
+TEST_F(HeldBudgetTest, OverdueAnswerIsNotAwaited) {
   job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs());
   CUdeviceptr large = 0;
   EXPECT_EQ(job_->allocations().Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);

@@ -1,5 +1,5 @@
-// What execute makes of roles, over the simulated driver: which copies it spares, and that no byte
-// is lost by it.
+// How execute uses roles, over the simulated driver: which copies it saves, and that no byte is
+// lost.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -44,7 +44,7 @@ class JobMemoryRolesTest : public testing::Test {
   }
   static unsigned int Word(size_t buffer) { return static_cast<unsigned int>(100 + buffer); }
 
-  // All four leave: another allocation takes the budget.
+  // Evicts all four: another allocation takes the budget.
   void SendAllAway() {
     CUdeviceptr large = 0;
     ASSERT_EQ(job_->allocations().Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
@@ -56,7 +56,7 @@ class JobMemoryRolesTest : public testing::Test {
     job_->calls().End(&set, Effect::kLaunches);
     Driver().cuCtxSynchronize();
   }
-  // A launch that names the buffer, of which `claims` says what it does; `work` is what it does.
+  // A launch that names the buffer with `claims`, and does `work`.
   template <class Work>
   void Launch(size_t buffer, const Claims* claims, Work work, bool fails = false) {
     Addresses addresses;
@@ -78,8 +78,8 @@ class JobMemoryRolesTest : public testing::Test {
   void Look(size_t buffer, const Claims* claims = nullptr) {
     Launch(buffer, claims, [](CUdeviceptr) {});
   }
-  // All others are used, by calls that are known to write nothing else: the buffer, which was used
-  // before them, leaves.
+  // Uses all other buffers by calls that are known to write nothing else. So the least recently
+  // used one, `buffer`, is evicted.
   void StartEvictions(size_t buffer) {
     for (size_t i = 0; i < kRolesBuffers; ++i) {
       Claims touching;
@@ -120,23 +120,22 @@ class JobMemoryRolesTest : public testing::Test {
   CUdeviceptr buffers_[kRolesBuffers] = {};
 };
 
-TEST_F(JobMemoryRolesTest, WhatIsOnlyReadLeavesWithoutACopy) {
-  // Given data that has come back, and is read
+TEST_F(JobMemoryRolesTest, ReadOnlyBufferIsEvictedWithoutACopy) {
+  // Given data that has been restored and is read
   StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
 
-  // When it leaves again
   const Counters before = Count();
   StartEvictions(0);
 
-  // Then its copy on the host has served again: only what came in its place was copied out
+  // Then its host copy has served again: only the buffer in its place was copied out
   EXPECT_EQ(Count().dropped_bytes - before.dropped_bytes, kRolesBufferBytes);
   ExpectAll(0, Word(0));
 }
 
-// It may have written anything, by an address that nobody saw.
-TEST_F(JobMemoryRolesTest, WhatIsOnlyReadIsCopiedOutAgainBehindAKernelOfUnknownEffect) {
+// Such a kernel may have written anything, by an unseen address.
+TEST_F(JobMemoryRolesTest, ReadOnlyBufferIsCopiedOutAfterAKernelOfUnknownEffect) {
   StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
@@ -146,7 +145,7 @@ TEST_F(JobMemoryRolesTest, WhatIsOnlyReadIsCopiedOutAgainBehindAKernelOfUnknownE
   EXPECT_EQ(Count().dropped_bytes, before.dropped_bytes);
 }
 
-TEST_F(JobMemoryRolesTest, WhatMayBeWrittenIsCopiedOutAgain) {
+TEST_F(JobMemoryRolesTest, PossiblyWrittenBufferIsCopiedOut) {
   StartEvictions(0);
   Look(0);
   const Counters before = Count();
@@ -154,7 +153,7 @@ TEST_F(JobMemoryRolesTest, WhatMayBeWrittenIsCopiedOutAgain) {
   EXPECT_EQ(Count().dropped_bytes, before.dropped_bytes);
 }
 
-TEST_F(JobMemoryRolesTest, AWriteAfterAReadOutdatesTheHostCopy) {
+TEST_F(JobMemoryRolesTest, WriteAfterAReadInvalidatesTheHostCopy) {
   StartEvictions(0);
   const Claims reading = Reading(0);
   Look(0, &reading);
@@ -163,7 +162,7 @@ TEST_F(JobMemoryRolesTest, AWriteAfterAReadOutdatesTheHostCopy) {
   ExpectAll(0, 7);
 }
 
-TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
+TEST_F(JobMemoryRolesTest, OverwrittenBufferIsNotRestored) {
   StartEvictions(0);
   const Counters before = Count();
 
@@ -177,7 +176,7 @@ TEST_F(JobMemoryRolesTest, WhatIsOverwrittenIsNotBroughtBack) {
   ExpectAll(0, 7);
 }
 
-TEST_F(JobMemoryRolesTest, WhatACallThatFailedWouldHaveOverwrittenIsAsBefore) {
+TEST_F(JobMemoryRolesTest, BufferOfAFailedOverwriteKeepsItsBytes) {
   StartEvictions(0);
   const Claims overwriting = Overwriting(0);
 
@@ -189,8 +188,8 @@ TEST_F(JobMemoryRolesTest, WhatACallThatFailedWouldHaveOverwrittenIsAsBefore) {
   ExpectAll(0, Word(0));
 }
 
-TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
-  // Given a call whose first launch has written half of what it will write
+TEST_F(JobMemoryRolesTest, BufferEvictedBetweenTwoLaunchesOfACallIsRestoredWhole) {
+  // Given a call whose first launch has written half of its output
   StartEvictions(0);
   Claims overwriting = Overwriting(0);
   Launch(0, &overwriting,
@@ -198,14 +197,14 @@ TEST_F(JobMemoryRolesTest, WhatLeavesBetweenTwoLaunchesOfACallComesBackWhole) {
   overwriting.NoteNamed({&buffers_[0], 1});
   StartEvictions(0);
 
-  // When its second one names it
+  // When its second launch names it
   Look(0, &overwriting);
 
   ExpectAll(0, 7);
 }
 
-TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
-  // Given three buffers that a call which the driver refuses would have overwritten
+TEST_F(JobMemoryRolesTest, StreamOfAFailedCallAwaitsTheRestores) {
+  // Given three buffers that a refused call would have overwritten
   SendAllAway();
   Claims overwriting;
   Addresses addresses;
@@ -220,13 +219,13 @@ TEST_F(JobMemoryRolesTest, AfterACallThatFailedItsStreamAwaitsWhatComesBack) {
   set.failed = true;
   job_->calls().End(&set, Effect::kLaunches);
 
-  // Then the same stream sees what comes back last
+  // Then the same stream sees the last restored buffer
   ExpectAll(2, Word(2));
   ExpectAll(1, Word(1));
 }
 
-TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNew) {
-  // Given a call that overwrites what is away, and has not reached the driver yet
+TEST_F(JobMemoryRolesTest, ConcurrentReadOfAnOverwriteSeesOldOrNewBytes) {
+  // Given a call that overwrites an evicted buffer and has not reached the driver yet
   StartEvictions(0);
   const Claims overwriting = Overwriting(0);
   Addresses addresses;
@@ -236,7 +235,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
             CUDA_SUCCESS);
 
-  // When another thread reads on the same stream, and may have begun before the first one goes on
+  // When another thread reads on the same stream, perhaps before the first one continues
   std::atomic<bool> has_read{false};
   std::thread reader([&] {
     Driver().cuCtxSetCurrent(context_);
@@ -252,7 +251,7 @@ TEST_F(JobMemoryRolesTest, AnotherThreadsReadOfWhatIsBeingOverwrittenSeesOldOrNe
   EXPECT_TRUE(has_read);
 }
 
-TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
+TEST_F(JobMemoryRolesTest, BufferBeingOverwrittenIsReadFromItsOldHostCopy) {
   StartEvictions(0);
   const Claims overwriting = Overwriting(0);
   unsigned int word = 0;
@@ -261,14 +260,14 @@ TEST_F(JobMemoryRolesTest, WhatIsBeingOverwrittenCanBeReadOnTheHostAsItWas) {
   EXPECT_EQ(word, Word(0));
 }
 
-// A job that a full scan has proven: what is away has no mapping until a kernel is new.
+// A job that a full scan has proven: evicted memory has no mapping until a new kernel comes.
 class ProvenJobRolesTest : public JobMemoryRolesTest {
  protected:
   void SetUp() override {
     JobMemoryRolesTest::SetUp();
     job_->ReleaseAll();
     MakeJob(ParkChoice::kAuto);
-    for (size_t i = 0; i < 400; ++i) Look(i % 3);  // long enough without anything new
+    for (size_t i = 0; i < 400; ++i) Look(i % 3);  // long enough without a new kernel
     for (size_t round = 0; round < 3; ++round) {
       Look(0);
       for (const size_t other : {1, 2, 3}) Look(other);
@@ -278,7 +277,7 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
     ASSERT_EQ(job_->view().Read().standing, Standing::kProven);
     ASSERT_EQ(Count().parked_bytes, 0u);
   }
-  // Another thread's new kernel comes when the driver has the call, and its hook has not ended.
+  // Another thread's new kernel comes when the driver has the call and its hook has not ended.
   void Overwrite(bool fails) {
     const Claims overwriting = Overwriting(0);
     Addresses addresses;
@@ -294,12 +293,12 @@ class ProvenJobRolesTest : public JobMemoryRolesTest {
   }
 };
 
-TEST_F(ProvenJobRolesTest, ParkingThatBeginsMeanwhileBringsNothingOverWhatIsWritten) {
+TEST_F(ProvenJobRolesTest, ParkingDuringAnOverwriteRestoresNothingOverNewBytes) {
   Overwrite(false);
   ExpectAll(0, 7);
 }
 
-TEST_F(ProvenJobRolesTest, ParkingThatBeginsMeanwhileLeavesARefusedCallWhatItWouldHaveOverwritten) {
+TEST_F(ProvenJobRolesTest, ParkingDuringARefusedOverwriteKeepsTheOldBytes) {
   Overwrite(true);
   ExpectAll(0, Word(0));
   Fill(0, 7);

@@ -1,4 +1,4 @@
-// Whom a job waits for that needs memory, over the simulated driver.
+// What a job waits for when it needs memory, over the simulated driver.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +58,7 @@ class JobMemoryRoomTest : public testing::Test {
     for (int i = 0; i < 4; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
   }
 
-  // The stream waits for what the host does later, as behind a kernel that looks for it.
+  // The stream waits for a later action of the host, as behind a kernel that polls.
   static volatile std::uint32_t* WaitUnseen(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
@@ -77,31 +77,31 @@ class JobMemoryRoomTest : public testing::Test {
   std::unique_ptr<JobMemory> job_;
 };
 
-// It waited for what was to go first, which may be gone last: VGG-16 stood still for a copy of 15
-// ms while what had been dropped behind it was free.
-TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverWithWhateverIsFreeFirst) {
+// Regression: the job waited for the oldest eviction, which may end last. VGG-16 stood still for a
+// copy of 15 ms although memory dropped later was free.
+TEST_F(JobMemoryRoomTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
   const CUdeviceptr first = Allocate(16 * kMiB), second = Allocate(32 * kMiB);
   Set(first, slow_);
   Set(second, quick_);
   Driver().cuCtxSynchronize();
-  // Given two buffers on their way out: the older one behind much work
+  // Given two buffers being evicted, the older one behind much work
   Busy(slow_);
   Set(first, slow_);
   Set(second, quick_);
   ASSERT_TRUE(job_->allocations().FreeAsync(first, {slow_, false}));
   ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
 
-  // When room is needed that the younger one's memory suffices for
+  // When the younger one's memory suffices
   Set(Allocate(24 * kMiB), quick_);
 
-  // Then nobody has waited for the older one
+  // Then the call has not waited for the older one
   EXPECT_EQ(Driver().cuStreamQuery(slow_), CUDA_ERROR_NOT_READY);
 }
 
-// An event serves the next operation as soon as anybody has seen that the one before is over, and
-// that one may wait for the very thread that still asks for the event.
-TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseByNow) {
-  // Given a job whose memory is all freed behind two streams that wait for the program
+// An event serves the next operation as soon as any thread has seen it complete. That operation may
+// wait for the very thread that still polls the event.
+TEST_F(JobMemoryRoomTest, WaitForMemoryEndsThoughItsEventIsReused) {
+  // Given a job whose whole memory is freed behind two streams that wait for the program
   const CUdeviceptr first = Allocate(32 * kMiB), second = Allocate(32 * kMiB);
   volatile std::uint32_t* const words[] = {WaitUnseen(slow_), WaitUnseen(quick_)};
   Name(first, slow_, [] {});
@@ -110,8 +110,8 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseBy
   ASSERT_TRUE(job_->allocations().FreeAsync(second, {quick_, false}));
   const std::vector<Use> freed = job_->streams().IssuedOn({quick_, false});
 
-  // When a thread waits for some, and another one learns that one of the streams is done, and gives
-  // it more to do
+  // When a thread waits for memory, and another one sees that one stream is done, and gives it more
+  // to do
   const CUdeviceptr next = Allocate(4 * kMiB);
   const std::future<void> waiting = std::async(std::launch::async, [this, next] {
     Driver().cuCtxSetCurrent(context_);
@@ -121,7 +121,7 @@ TEST_F(JobMemoryRoomTest, AWaitForMemoryIsOverThoughItsEventMarksSomethingElseBy
   ProgramStreams::Completed(freed);
   job_->streams().TakeCheckpoint({quick_, false});
 
-  // Then the first goes on.
+  // Then the first thread continues.
   EXPECT_EQ(waiting.wait_for(std::chrono::seconds(5)), std::future_status::ready);
   for (volatile std::uint32_t* const word : words) *word = 1;
   waiting.wait();

@@ -1,5 +1,4 @@
-// What says that a job is not idle: that it waits in a call, and that its device has something to
-// do.
+// The signs that a job is not idle: it waits in a call, or its device has work.
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
@@ -7,9 +6,9 @@ namespace {
 
 using WorkTest = RecomputeTest;
 
-// A job that proved its operations for longer than a second was taken for idle, and its memory lent
-// to neighbours.
-TEST_F(WorkTest, WhileACallIsMadeTwiceTheProgramWaitsInIt) {
+// Regression: a job that proved its operations for longer than a second counted as idle, and its
+// memory was lent to neighbours.
+TEST_F(WorkTest, ProvingAnOperationCountsAsACallInProgress) {
   std::vector<bool> seen;
   while_it_runs = [&] {
     std::thread([&] {
@@ -25,7 +24,7 @@ TEST_F(WorkTest, WhileACallIsMadeTwiceTheProgramWaitsInIt) {
   EXPECT_FALSE(job_->view().Read().in_call);
 }
 
-TEST_F(WorkTest, TheDeviceHasWorkUntilItIsDone) {
+TEST_F(WorkTest, DeviceHasWorkUntilTheWorkIsComplete) {
   ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
   EXPECT_FALSE(job_->view().HasWork());
 
@@ -37,8 +36,8 @@ TEST_F(WorkTest, TheDeviceHasWorkUntilItIsDone) {
   EXPECT_FALSE(job_->view().HasWork());
 }
 
-// As behind cuStreamWaitValue: only the program can end it.
-TEST_F(WorkTest, WhatWaitsForTheProgramIsNoWork) {
+// As behind cuStreamWaitValue: only the program can end the wait.
+TEST_F(WorkTest, StreamThatWaitsForTheProgramIsNoWork) {
   job_->streams().AboutToWait({stream_, false});
   volatile std::uint32_t* const word = WaitUnseen(stream_);
   Set(buffers_[0], 9, kWords);

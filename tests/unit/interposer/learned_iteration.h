@@ -1,4 +1,4 @@
-// The iteration that is learned from all that a job has recorded by now.
+// The iteration learned from everything that a job has recorded so far.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ TEST(LedgerTest, FindsRangeByAnyAddressInside) {
   EXPECT_EQ(ledger.Find(kBase + 3 * kGranule - 1), &range);
 }
 
-TEST(LedgerTest, OnePastTheEndBelongsToNobody) {
+TEST(LedgerTest, OnePastTheEndBelongsToNoRange) {
   Ledger ledger;
   Allocation range{.base = kBase, .size_bytes = kGranule};
   ledger.AddRange(&range);
@@ -86,7 +86,7 @@ TEST(LedgerTest, FindsLiveBlockOfSlabOnly) {
   EXPECT_EQ(ledger.Find(kBase + 4 * 512), nullptr);
 }
 
-TEST(LedgerTest, ScalarsAreNoAddresses) {
+TEST(LedgerTest, ScalarsAreNotAddresses) {
   Ledger ledger;
   Allocation range{.base = kBase, .size_bytes = kGranule};
   ledger.AddRange(&range);

@@ -32,7 +32,7 @@ TEST(MemoryPoolsTest, OnlyPlainPoolsOfADeviceAreServed) {
   EXPECT_EQ(ServiceOf(managed), PoolService::kManaged);
 }
 
-TEST(MemoryPoolsTest, FiguresFollowAllocationsAndFrees) {
+TEST(MemoryPoolsTest, StatisticsFollowAllocationsAndFrees) {
   Pools pools;
   pools.Add(Handle(1), 0, PoolService::kServed);
   pools.Allocated(Handle(1), 0x100, 3 * kMiB);
@@ -40,13 +40,13 @@ TEST(MemoryPoolsTest, FiguresFollowAllocationsAndFrees) {
   EXPECT_EQ(Read(pools, Handle(1)).used_bytes, 4 * kMiB + 512);
   EXPECT_EQ(Read(pools, Handle(1)).reserved_bytes, 6 * kMiB);
   pools.Freed(0x100);
-  pools.Freed(0x100);  // known no more
+  pools.Freed(0x100);  // unknown by now
   EXPECT_EQ(Read(pools, Handle(1)).used_bytes, 512u);
   EXPECT_EQ(Read(pools, Handle(1)).used_high_bytes, 4 * kMiB + 512);
   EXPECT_EQ(Read(pools, Handle(1)).reserved_bytes, 6 * kMiB);
 }
 
-TEST(MemoryPoolsTest, WaitLeavesTheThreshold) {
+TEST(MemoryPoolsTest, SynchronizingKeepsMemoryUpToTheThreshold) {
   Pools pools;
   pools.Add(Handle(1), 0, PoolService::kServed);
   pools.Allocated(Handle(1), 0x100, 8 * kMiB);
@@ -56,7 +56,7 @@ TEST(MemoryPoolsTest, WaitLeavesTheThreshold) {
     return 2 * kMiB;
   };
   pools.Waited(threshold);
-  EXPECT_EQ(asked, 0);  // nothing to give
+  EXPECT_EQ(asked, 0);  // nothing to release
   pools.Freed(0x100);
   pools.Waited(threshold);
   EXPECT_EQ(asked, 1);
@@ -66,7 +66,7 @@ TEST(MemoryPoolsTest, WaitLeavesTheThreshold) {
   EXPECT_EQ(Read(pools, Handle(1)).reserved_high_bytes, 2 * kMiB);
 }
 
-TEST(MemoryPoolsTest, HandleOfADestroyedPoolStartsAnew) {
+TEST(MemoryPoolsTest, ReusedPoolHandleStartsFresh) {
   Pools pools;
   pools.Add(Handle(1), 0, PoolService::kServed);
   pools.Allocated(Handle(1), 0x100, 8 * kMiB);
@@ -77,12 +77,12 @@ TEST(MemoryPoolsTest, HandleOfADestroyedPoolStartsAnew) {
   EXPECT_EQ(Read(pools, Handle(1)).used_bytes, 0u);
 }
 
-TEST(MemoryPoolsTest, DriversPoolMayKeepWhatIsFreed) {
+TEST(MemoryPoolsTest, DriverServedPoolMayKeepFreedMemory) {
   Pools pools;
   EXPECT_TRUE(pools.Drivers().empty());
   pools.Add(Handle(2), 0, PoolService::kExported);
   pools.Allocated(Handle(2), 0x100, 8 * kMiB);
-  EXPECT_EQ(Read(pools, Handle(2)).used_bytes, 0u);  // the driver's own figures tell
+  EXPECT_EQ(Read(pools, Handle(2)).used_bytes, 0u);  // the driver's own statistics count
   EXPECT_EQ(pools.Drivers(), std::vector<CUmemoryPool>{Handle(2)});
   CUmemoryPool pool = nullptr;
   EXPECT_TRUE(pools.PoolOf(0x100, &pool));

@@ -7,7 +7,7 @@
 namespace spillway::interposer {
 namespace {
 
-TEST(OperationShapeTest, TellsApartWhatLaunchesDifferIn) {
+TEST(OperationShapeTest, DiffersWhereLaunchesDiffer) {
   const Shape gemm = ShapeOfName("gemm"), relu = ShapeOfName("relu");
 
   const std::set<Shape> shapes = {
@@ -25,12 +25,14 @@ TEST(OperationShapeTest, IsTheSameInEveryRun) {
             ShapeOfLaunch(ShapeOfName(std::string("gemm").c_str()), {8, 1, 1, 256, 1, 1, 0}));
 }
 
-TEST(OperationShapeTest, NamesThatAreRearrangedDiffer) {
+TEST(OperationShapeTest, DependsOnTheOrderOfNames) {
   EXPECT_NE(ShapeOfName("ab"), ShapeOfName("ba"));
   EXPECT_NE(ShapeOfName(""), ShapeOfName("a"));
 }
 
-TEST(OperationShapeTest, TheStreamCounts) { EXPECT_NE(ShapeOnStream(7, 0), ShapeOnStream(7, 1)); }
+TEST(OperationShapeTest, DependsOnTheStream) {
+  EXPECT_NE(ShapeOnStream(7, 0), ShapeOnStream(7, 1));
+}
 
 }  // namespace
 }  // namespace spillway::interposer

@@ -1,4 +1,4 @@
-// What an output held, kept on the host while it is proved.
+// An output's earlier bytes, kept on the host while its operation is proved.
 #include "interposer/execute/output_copy.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kBytes = 100 * 4096 + 17;
 
-TEST(OutputCopyTest, TellsWhetherAPieceHoldsTheSame) {
+TEST(OutputCopyTest, ReportsWhetherAPieceIsEqual) {
   OutputCopy copy;
   ASSERT_TRUE(copy.Take(kBytes));
   std::vector<std::byte> piece(kBytes - 4096, std::byte{3});
@@ -39,8 +39,8 @@ TEST(OutputCopyTest, KeepsEveryByteOfAPageThatIsNotAllZero) {
   }
 }
 
-// (Comparing maps the one page of zeros that all share.)
-TEST(OutputCopyTest, WhatIsZeroTakesNoMemory) {
+// (A comparison maps the shared page of zeros.)
+TEST(OutputCopyTest, ZeroPagesTakeNoMemory) {
   constexpr size_t kLarge = size_t{64} << 20;
   OutputCopy copy;
   ASSERT_TRUE(copy.Take(kLarge));
@@ -57,7 +57,7 @@ TEST(OutputCopyTest, WhatIsZeroTakesNoMemory) {
   EXPECT_TRUE(copy.Equals(0, piece.data(), piece.size()));
 }
 
-TEST(OutputCopyTest, IsNotTakenWhereTheHostHasTooLittle) {
+TEST(OutputCopyTest, IsNotTakenWithoutEnoughHostMemory) {
   OutputCopy copy;
   EXPECT_FALSE(copy.Take(size_t{1} << 50));
 }

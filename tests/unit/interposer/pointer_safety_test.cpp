@@ -5,7 +5,7 @@
 namespace spillway::interposer {
 namespace {
 
-TEST(PointerSafetyTest, UnprovenJobParksAndIsProvenByAFullScanOnceNoKernelIsNew) {
+TEST(PointerSafetyTest, UnprovenJobParksUntilAFullScanWithoutNewKernelsProvesIt) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   EXPECT_TRUE(pointer_safety.MustPark());
 
@@ -31,7 +31,7 @@ TEST(PointerSafetyTest, NewKernelMakesAProvenJobUnproven) {
   EXPECT_TRUE(pointer_safety.WantsFullScan(1064));
 }
 
-TEST(PointerSafetyTest, ProvenJobIsProvenAgainOnceItsNewKernelsWereLookedAt) {
+TEST(PointerSafetyTest, ProvenJobIsProvenAgainOnceItsNewKernelsAreScanned) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
@@ -46,7 +46,7 @@ TEST(PointerSafetyTest, ProvenJobIsProvenAgainOnceItsNewKernelsWereLookedAt) {
   EXPECT_TRUE(pointer_safety.IsProven());
 }
 
-TEST(PointerSafetyTest, FullScanBesideALaunchThatIsNotLookedAtProvesTheJobOnlyAfterTheLook) {
+TEST(PointerSafetyTest, FullScanBesideAnUnscannedLaunchProvesTheJobOnlyAfterTheLaunchIsScanned) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.BeginNew();
   pointer_safety.FullScanDone(100, false);
@@ -57,7 +57,7 @@ TEST(PointerSafetyTest, FullScanBesideALaunchThatIsNotLookedAtProvesTheJobOnlyAf
   EXPECT_TRUE(pointer_safety.IsProven());
 }
 
-TEST(PointerSafetyTest, NewKernelOfAnUnprovenJobPutsTheFullScanOff) {
+TEST(PointerSafetyTest, NewKernelOfAnUnprovenJobDelaysTheFullScan) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   EXPECT_FALSE(pointer_safety.WantsFullScan(100));
   pointer_safety.BeginNew();
@@ -67,7 +67,7 @@ TEST(PointerSafetyTest, NewKernelOfAnUnprovenJobPutsTheFullScanOff) {
   EXPECT_TRUE(pointer_safety.WantsFullScan(228));
 }
 
-TEST(PointerSafetyTest, WhatALookFindsIsForEver) {
+TEST(PointerSafetyTest, AddressFoundByAPostLaunchScanIsForEver) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
   pointer_safety.BeginNew();
@@ -78,7 +78,7 @@ TEST(PointerSafetyTest, WhatALookFindsIsForEver) {
   EXPECT_FALSE(pointer_safety.WantsScans());
 }
 
-TEST(PointerSafetyTest, LookInVainTakesAFullScan) {
+TEST(PointerSafetyTest, PostLaunchScanThatFailsRequiresAFullScan) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
   pointer_safety.BeginNew();
@@ -115,7 +115,7 @@ TEST(PointerSafetyTest, UnexplainedAddressIsForEver) {
   EXPECT_FALSE(pointer_safety.WantsFullScan(1'000'000));
 }
 
-TEST(PointerSafetyTest, ProvenJobIsLookedThroughAgainAfterAsManyLaunches) {
+TEST(PointerSafetyTest, ProvenJobIsFullyScannedAgainAfterAsManyLaunches) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   pointer_safety.FullScanDone(100, false);
 
@@ -125,7 +125,7 @@ TEST(PointerSafetyTest, ProvenJobIsLookedThroughAgainAfterAsManyLaunches) {
   EXPECT_FALSE(pointer_safety.WantsFullScan(399));
 }
 
-TEST(PointerSafetyTest, WithoutParkingTheFirstEvictionAsksForAFullScanAndUnsafeJobsStay) {
+TEST(PointerSafetyTest, WithoutParkingTheFirstEvictionTriggersAFullScanAndUnsafeJobsStayResident) {
   PointerSafety pointer_safety(ParkChoice::kAuto, false);
   EXPECT_FALSE(pointer_safety.MustPark());
   EXPECT_FALSE(pointer_safety.MustStay());
@@ -137,7 +137,7 @@ TEST(PointerSafetyTest, WithoutParkingTheFirstEvictionAsksForAFullScanAndUnsafeJ
   EXPECT_FALSE(pointer_safety.MustPark());
 }
 
-TEST(PointerSafetyTest, ParkingByChoiceNeverEnds) {
+TEST(PointerSafetyTest, ForcedParkingNeverEnds) {
   PointerSafety pointer_safety(ParkChoice::kHost, true);
 
   EXPECT_TRUE(pointer_safety.MustPark());
@@ -145,13 +145,13 @@ TEST(PointerSafetyTest, ParkingByChoiceNeverEnds) {
   EXPECT_FALSE(pointer_safety.WantsFullScan(100000));
 }
 
-TEST(PointerSafetyTest, ParkingByChoiceWithoutParkingMeansToStay) {
+TEST(PointerSafetyTest, ForcedParkingWithoutParkingSupportEvictsNothing) {
   PointerSafety pointer_safety(ParkChoice::kHost, false);
 
   EXPECT_TRUE(pointer_safety.MustStay());
 }
 
-TEST(PointerSafetyTest, WithParkingOffTheUserSaysItIsSafe) {
+TEST(PointerSafetyTest, ParkingOffMeansAssumedSafe) {
   PointerSafety pointer_safety(ParkChoice::kOff, true);
   pointer_safety.MarkUnsafe(UnsafeReason::kTooManyAddresses);
 
@@ -162,7 +162,7 @@ TEST(PointerSafetyTest, WithParkingOffTheUserSaysItIsSafe) {
   EXPECT_EQ(pointer_safety.standing(), Standing::kAssumedSafe);
 }
 
-TEST(PointerSafetyTest, StandingSaysWhatFollows) {
+TEST(PointerSafetyTest, StandingImpliesItsConsequences) {
   PointerSafety pointer_safety(ParkChoice::kAuto, true);
   EXPECT_EQ(pointer_safety.standing(), Standing::kUnproven);
   pointer_safety.FullScanDone(64, false);

@@ -48,7 +48,7 @@ TEST_F(PoolsTest, TakesAllOrNothingWithinBudget) {
   EXPECT_EQ(pool.held_peak_bytes(), 64 * kMiB);
 }
 
-TEST_F(PoolsTest, LargeChunksAreCutWhenOnlyGranulesServe) {
+TEST_F(PoolsTest, LargeChunksAreCutWhenOnlyGranulesFit) {
   ChunkPool pool(0, 16 * kMiB);
   Chunks large, small;
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
@@ -63,7 +63,7 @@ TEST_F(PoolsTest, LargeChunksAreCutWhenOnlyGranulesServe) {
   pool.ReleaseAll();
 }
 
-TEST_F(PoolsTest, NothingIsCutForThoseWhoAskNotTo) {
+TEST_F(PoolsTest, ChunksAreNotCutForCallersThatForbidIt) {
   ChunkPool pool(0, 16 * kMiB);
   Chunks large, more;
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
@@ -77,7 +77,7 @@ TEST_F(PoolsTest, NothingIsCutForThoseWhoAskNotTo) {
   pool.ReleaseAll();
 }
 
-TEST_F(PoolsTest, RoomInTheBudgetServesGranulesWithoutCutting) {
+TEST_F(PoolsTest, FreeBudgetServesGranulesWithoutCutting) {
   ChunkPool pool(0, 18 * kMiB);
   Chunks large, more;
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
@@ -91,7 +91,7 @@ TEST_F(PoolsTest, RoomInTheBudgetServesGranulesWithoutCutting) {
   pool.ReleaseAll();
 }
 
-TEST_F(PoolsTest, ChargeReleasesNoMoreThanItMust) {
+TEST_F(PoolsTest, ChargeReleasesOnlyWhatItNeeds) {
   ChunkPool pool(0, 14 * kMiB);
   Chunks chunks;
   ASSERT_TRUE(pool.Take(14 * kMiB, &chunks));  // a large one and three granules
@@ -132,18 +132,17 @@ TEST_F(PoolsTest, AddressesLeaveAGapAndAreReused) {
   arena.ReleaseAll();
 }
 
-TEST_F(PoolsTest, NoAddressIsAPairOfSmallNumbers) {
-  // Given ranges of all over a reservation, some of them in places that others have left
+TEST_F(PoolsTest, NoAddressLooksLikeTwoSmallIntegers) {
+  // Given ranges across a reservation, some of them in freed places
   constexpr CUdeviceptr kSmall = 16 * kMiB;
   AddressArena arena;
   const CUdeviceptr first = arena.Take(8 * kMiB);
   arena.Give(first, 8 * kMiB);
   for (const size_t bytes :
        {400 * kMiB, 3 * 1024 * kMiB, 2 * kMiB, 4064 * kMiB, 900 * kMiB, 3500 * kMiB}) {
-    // When one is placed
     const CUdeviceptr base = arena.Take(bytes);
 
-    // Then it begins and ends between the same two multiples of 4 GiB, and at neither
+    // Then it lies strictly between two multiples of 4 GiB
     ASSERT_NE(base, 0u);
     EXPECT_EQ(base >> 32, (base + bytes - 1) >> 32) << bytes;
     EXPECT_GE(base & 0xffffffff, kSmall) << bytes;
@@ -169,7 +168,7 @@ TEST(SlabsTest, EverySizeFitsItsClass) {
   }
 }
 
-TEST(SlabsTest, BlocksDoNotOverlapAndEmptySlabIsGivenBack) {
+TEST(SlabsTest, BlocksDoNotOverlapAndEmptySlabIsReleased) {
   Ledger ledger;
   Timeline timeline;
   Slabs slabs(&ledger, &timeline);

@@ -1,5 +1,5 @@
-// What could make wrong bytes of a record, or hold up a program that has some: work that waits
-// unseen, memory that is not ours, faults.
+// What could make recomputed bytes wrong, or delay a program with recompute records: unseen waits,
+// foreign memory, faults.
 #include <atomic>
 
 #include "base/pause.h"
@@ -10,7 +10,7 @@ namespace {
 
 class RecomputeHazardsTest : public RecomputeTest {
  protected:
-  // Memory is not short: what has been freed waits for the stream that waits, as bare.
+  // With plenty of memory: freed memory waits for the waiting stream, as with the bare driver.
   void MakeLargerJob() {
     job_->ReleaseAll();
     MakeJob(ParkChoice::kOff, 4 * kBuffers * kBufferBytes);
@@ -20,14 +20,14 @@ class RecomputeHazardsTest : public RecomputeTest {
     EXPECT_EQ(Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     return stream;
   }
-  // Another workspace, of so many bytes.
+  // Replaces the workspace by one of this size.
   void Clobber(size_t bytes) {
     clobbered_bytes_ = bytes;
     ASSERT_EQ(job_->allocations().Allocate(bytes, &clobbered_), CUDA_SUCCESS);
     Set(clobbered_, 0, bytes / 4);
   }
-  // Two outputs, buffers 1 and 3, that nothing but freed memory can bring back; the first needs
-  // buffer 4 beside that.
+  // Drops two outputs, buffers 1 and 3, that only freed memory can recompute. Buffer 1 also needs
+  // buffer 4.
   void DropTwoAndFreeTheirInputs() {
     is_free_memory_used_ = false;
     Set(buffers_[4], 2, kWords);
@@ -37,14 +37,14 @@ class RecomputeHazardsTest : public RecomputeTest {
     ASSERT_EQ(Count().recompute_drops, 2u);
     for (const size_t input : {0, 2}) ASSERT_TRUE(job_->allocations().Free(buffers_[input]));
   }
-  // As the hook of that call does.
+  // Does what the hook of that call does.
   void Await(CUstream stream) {
     const std::vector<Use> covered = job_->streams().IssuedOn({stream, false});
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
     ProgramStreams::Completed(covered);
   }
-  // What stands behind the wait may write what a call reads after that has been made: the call's
-  // output cannot be made again.
+  // Work behind the wait may write an input after the call was made. So the call's output cannot be
+  // recomputed.
   void ExpectAWaitingWriteOfSmallMemoryHinders(CUstream waiting) {
     volatile std::uint32_t* const word = WaitUnseen(waiting);
     Set(added_, 9, kSmallWords, waiting);
@@ -57,8 +57,8 @@ class RecomputeHazardsTest : public RecomputeTest {
   }
 };
 
-// Outputs are compared, and put back, by pieces.
-TEST_F(RecomputeHazardsTest, WhatDiffersInItsLastWordIsNotTheSame) {
+// Outputs are compared and restored piece by piece.
+TEST_F(RecomputeHazardsTest, DifferenceInTheLastWordRefutesAnOperation) {
   times_counted = 0;
   Launch(Function("count_last"), 1, 0);
 
@@ -69,14 +69,14 @@ TEST_F(RecomputeHazardsTest, WhatDiffersInItsLastWordIsNotTheSame) {
   EXPECT_EQ(values.back(), 1);
 }
 
-TEST_F(RecomputeHazardsTest, AProofNeedsPinnedMemoryForAPieceOnly) {
+TEST_F(RecomputeHazardsTest, ProofPinsMemoryForOnePieceOnly) {
   Derive(1, 0);
 
   EXPECT_EQ(Count().proved_operations, 1u);
   EXPECT_LT(job_->view().Read().pinned_peak_bytes, kBufferBytes);
 }
 
-TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
+TEST_F(RecomputeHazardsTest, DeferredFreeHappensOnce) {
   Derive(1, 0);
   job_->grants().SetBudget(kBufferBytes + kGranuleBytes);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
@@ -88,8 +88,8 @@ TEST_F(RecomputeHazardsTest, WhatIsFreedLaterIsNotFreedTwice) {
   ExpectAll(1, 15);
 }
 
-// The record of the call counted on an input that was still to be written.
-TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
+// Regression: the call's record relied on an input that was still to be written.
+TEST_F(RecomputeHazardsTest, WriteEnqueuedBeforeTheCallMayRunAfterIt) {
   CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
   Set(buffers_[0], 9, kWords, waiting);
@@ -102,7 +102,7 @@ TEST_F(RecomputeHazardsTest, AWriteThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
   ExpectAll(0, 9);
 }
 
-TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
+TEST_F(RecomputeHazardsTest, WorkOnOtherRangesDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
@@ -115,21 +115,21 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherRangesIsNoHindrance) {
   EndWait(word, waiting);
 }
 
-// So with what shares a slab with others (a bias, a scale): of that a record of the call counted on
+// Regression: the same for memory in a shared slab (a bias, a scale). The call's record relied on
 // bytes that were still to be written.
-TEST_F(RecomputeHazardsTest, AWriteOfSmallMemoryThatWasEnqueuedBeforeTheCallMayComeAfterIt) {
+TEST_F(RecomputeHazardsTest, WriteOfSmallMemoryEnqueuedBeforeTheCallMayRunAfterIt) {
   ExpectAWaitingWriteOfSmallMemoryHinders(NewStream());
 }
 
-// The stream is known, and the write is begun without the lock.
-TEST_F(RecomputeHazardsTest, SoWithAWriteThatTookNoLock) {
+// The stream is known, and the write begins without the lock.
+TEST_F(RecomputeHazardsTest, LockFreeWriteOfSmallMemoryPreventsARecord) {
   CUstream waiting = NewStream();
   Set(added_, 2, kSmallWords, waiting);
 
   ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
 }
 
-TEST_F(RecomputeHazardsTest, SoWithOneOfThreeStreamsThatWriteIt) {
+TEST_F(RecomputeHazardsTest, WriteBySomeOfThreeStreamsPreventsARecord) {
   CUstream waiting = NewStream();
   for (CUstream stream : {NewStream(), NewStream()}) {
     Set(added_, 2, kSmallWords, stream);
@@ -139,7 +139,7 @@ TEST_F(RecomputeHazardsTest, SoWithOneOfThreeStreamsThatWriteIt) {
   ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
 }
 
-TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherSmallMemoryIsNoHindrance) {
+TEST_F(RecomputeHazardsTest, WorkOnOtherSmallMemoryDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   volatile std::uint32_t* const word = WaitUnseen(waiting);
@@ -152,8 +152,8 @@ TEST_F(RecomputeHazardsTest, WorkElsewhereOnOtherSmallMemoryIsNoHindrance) {
   EndWait(word, waiting);
 }
 
-// What brought it there once, and goes on with other things.
-TEST_F(RecomputeHazardsTest, AFormerWriterOfSmallMemoryIsNoHindrance) {
+// The stream once wrote the memory, and now does other work.
+TEST_F(RecomputeHazardsTest, FormerWriterOfSmallMemoryDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   Set(added_, 2, kSmallWords, waiting);
@@ -170,9 +170,9 @@ TEST_F(RecomputeHazardsTest, AFormerWriterOfSmallMemoryIsNoHindrance) {
   EndWait(word, waiting);
 }
 
-// What it makes necessary was made behind it, and a reader on another stream waited for what the
-// program would do after the read.
-TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
+// Regression: the recomputation that a write requires ran behind that write. A reader on another
+// stream waited for what the program did only after the read.
+TEST_F(RecomputeHazardsTest, WaitingWriterDelaysNoReader) {
   MakeLargerJob();
   CUstream waiting = NewStream();
   Derive(1, 0);
@@ -186,8 +186,8 @@ TEST_F(RecomputeHazardsTest, AWriterThatWaitsHoldsUpNoReader) {
   ExpectAll(0, 9);
 }
 
-// It takes memory that the job would otherwise have, and stays when the budget shrinks.
-TEST_F(RecomputeHazardsTest, ScratchMemoryIsPartOfTheBudgetAtEveryMoment) {
+// Scratch memory takes part of the budget, and stays when the budget shrinks.
+TEST_F(RecomputeHazardsTest, ScratchMemoryAlwaysCountsAgainstTheBudget) {
   MakeLargerJob();
   Clobber(4 * kMiB);
   Launch(derive_, 1, 0, added_, clobbered_);
@@ -206,7 +206,7 @@ TEST_F(RecomputeHazardsTest, ScratchMemoryIsPartOfTheBudgetAtEveryMoment) {
   EXPECT_EQ(Read(clobbered_, 1)[0], 5) << "only the program's own launches write there";
 }
 
-TEST_F(RecomputeHazardsTest, AWorkspaceLargerThanScratchMemoryMayBeIsNoneOfARecord) {
+TEST_F(RecomputeHazardsTest, CallWithAWorkspaceBeyondScratchMemoryGetsNoRecord) {
   MakeLargerJob();
   Clobber(6 * kMiB);
   for (int i = 0; i < 3; ++i) Launch(derive_, 1, 0, added_, clobbered_);
@@ -216,9 +216,9 @@ TEST_F(RecomputeHazardsTest, AWorkspaceLargerThanScratchMemoryMayBeIsNoneOfAReco
   ExpectAll(1, 17);
 }
 
-// Memory that the driver serves is not watched: a launch that leads there may read what anybody
+// Driver-served memory is not watched: a launch that reaches it may read bytes that any call
 // writes.
-TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
+TEST_F(RecomputeHazardsTest, LaunchThatReachesForeignMemoryIsNotRecomputed) {
   CUdeviceptr others = 0;
   ASSERT_EQ(Driver().cuMemAlloc_v2(&others, kSmallWords * 4), CUDA_SUCCESS);
   ASSERT_EQ(Driver().cuMemsetD32Async(others, 2, kSmallWords, stream_), CUDA_SUCCESS);
@@ -232,8 +232,8 @@ TEST_F(RecomputeHazardsTest, ALaunchThatLeadsToOthersMemoryIsNotMadeAgain) {
   Driver().cuMemFree_v2(others);
 }
 
-// It reaches what it is said to read in another way, and so may what it reads there change unseen.
-TEST_F(RecomputeHazardsTest, ACallThatNamesLessThanItIsSaidToReadIsNotMadeAgain) {
+// Such a call reaches its inputs in another way, so its bytes there may change unseen.
+TEST_F(RecomputeHazardsTest, CallThatNamesLessThanItsClaimsIsNotRecomputed) {
   claimed_besides_ = added_;
   Derive(1, 0);
   EXPECT_EQ(Count().recompute_drops, 0u);
@@ -242,11 +242,11 @@ TEST_F(RecomputeHazardsTest, ACallThatNamesLessThanItIsSaidToReadIsNotMadeAgain)
   EXPECT_EQ(Count().recompute_drops, 0u);
 }
 
-// What the driver serves took the place that an output needed whose input the program had freed: it
-// could not be made any more.
-TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreedMemory) {
-  // Given a job without host memory for a buffer, and with as much for the driver as is free
-  // without the input
+// Regression: driver-served memory took the space of an output whose input the program had freed.
+// The output could not be recomputed any more.
+TEST_F(RecomputeHazardsTest, DriverServedMemoryLeavesSpaceToRecomputeFromFreedInputs) {
+  // Given a job without host memory for a buffer. The driver may serve as much as is free without
+  // the input
   job_->ReleaseAll();
   const size_t budget_bytes = (kBuffers + 3) * kBufferBytes + 2 * kGranuleBytes;
   MakeJob(ParkChoice::kOff, budget_bytes, kGranuleBytes);
@@ -258,10 +258,10 @@ TEST_F(RecomputeHazardsTest, WhatTheDriverServesLeavesRoomForWhatIsMadeFromFreed
   ExpectAll(1, 15);
 }
 
-// Memory that another free waited for came back only when there was room for the first again.
-TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
-  // Given two outputs that can be made from freed memory alone, and a budget too small for the
-  // first and all that it is made from
+// Regression: memory of a later free was returned only when there was memory for the first again.
+TEST_F(RecomputeHazardsTest, FreeCompletesBehindOneThatCannot) {
+  // Given two outputs that only freed memory can recompute, and a budget too small for the first
+  // with all its inputs
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
   job_->grants().SetBudget(2 * kBufferBytes + kGranuleBytes);
@@ -276,10 +276,10 @@ TEST_F(RecomputeHazardsTest, AFreeIsFinishedBehindOneThatCannotBe) {
   ExpectAll(3, 18);
 }
 
-// Each waited for another thread's call for as long, one after the other: an allocation took ten
-// seconds for every one of them.
-TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree) {
-  // Given as above, and a call that goes on until the first has been waited for
+// Regression: each free waited equally long for another thread's call, one after the other. An
+// allocation took ten seconds for each of them.
+TEST_F(RecomputeHazardsTest, CallInProgressIsAwaitedOnceForAllFrees) {
+  // Given the same, and a call that lasts until the first free has been waited for
   ASSERT_NO_FATAL_FAILURE(DropTwoAndFreeTheirInputs());
   const Counters before = Count();
   job_->grants().SetBudget(2 * kBufferBytes + kGranuleBytes);
@@ -300,7 +300,7 @@ TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree)
   EXPECT_EQ(job_->allocations().Allocate(kBufferBytes, &others[0]), CUDA_SUCCESS);
   other.join();
 
-  // Then the second is left to an allocation that nobody holds up
+  // Then the second is left to an allocation that no call delays
   EXPECT_EQ(Count().recomputes, before.recomputes);
   EXPECT_EQ(job_->allocations().Allocate(kBufferBytes, &others[1]), CUDA_SUCCESS);
   EXPECT_EQ(Count().recomputes - before.recomputes, 1u);
@@ -309,8 +309,8 @@ TEST_F(RecomputeHazardsTest, WhatCallsInProgressHoldUpIsNotWaitedForOncePerFree)
   ExpectAll(3, 18);
 }
 
-// The driver has encoded the address: the launch cannot be led elsewhere.
-TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSaved) {
+// The driver has encoded the address, so the launch cannot be redirected.
+TEST_F(RecomputeHazardsTest, SmallInputInATensorMapIsNotSaved) {
   std::fill(std::begin(map_.opaque), std::end(map_.opaque), 0x5b11u);
   NoteTensorMap(map_, added_);
   Launch(Function("derive_mapped"), 1, 0, added_);
@@ -320,8 +320,9 @@ TEST_F(RecomputeHazardsTest, ASmallInputThatATensorMapNamesIsNotSaved) {
   ExpectAll(1, 17);
 }
 
-// A launch takes it in place of a function, which the driver's functions for functions do not.
-TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
+// A launch accepts a library's kernel in place of a function; the driver's functions for functions
+// do not.
+TEST_F(RecomputeHazardsTest, RecomputedLibraryKernelGetsItsSharedMemory) {
   CUlibrary library = nullptr;
   CUkernel kernel = nullptr;
   ASSERT_EQ(OfDriver<decltype(cuLibraryLoadData)>("cuLibraryLoadData")(
@@ -345,8 +346,8 @@ TEST_F(RecomputeHazardsTest, AKernelOfALibraryIsAllowedItsSharedMemoryAgain) {
   ExpectAll(1, 15);
 }
 
-// A program that unloads a module then was told that it had, and nothing of the error.
-TEST_F(RecomputeHazardsTest, InAContextThatAFaultHasEndedNothingIsToBeMade) {
+// Regression: a program that then unloaded a module got success instead of the error.
+TEST_F(RecomputeHazardsTest, FaultedContextRecomputesNothing) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   CUdeviceptr nowhere = 4096;

@@ -1,5 +1,5 @@
-// A job over the simulated driver whose outputs that can be made again are dropped as soon as their
-// call has ended, and what it needs to be asked.
+// A job over the simulated driver that drops recomputable outputs as soon as their call has ended,
+// and accessors for its state.
 #pragma once
 
 #include <dlfcn.h>
@@ -42,7 +42,7 @@ void DeriveBody(const LaunchShape&, void* const* arguments) {
   for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + (added ? added[0] : 0);
   if (clobbered) ++clobbered[0];
 }
-// count(int* y, const int* x): not the same twice.
+// count(int* y, const int* x): differs in each run.
 int times_counted = 0;
 void CountBody(const LaunchShape&, void* const* arguments) {
   auto* const y = *static_cast<int* const*>(arguments[0]);
@@ -50,13 +50,14 @@ void CountBody(const LaunchShape&, void* const* arguments) {
   ++times_counted;
   for (int i = 0; i < kWords; ++i) y[i] = x[i] + times_counted;
 }
-// count_last(int* y, const int* x): not the same twice in one word.
+// count_last(int* y, const int* x): differs in one word in each run.
 void CountLastBody(const LaunchShape&, void* const* arguments) {
   auto* const y = *static_cast<int* const*>(arguments[0]);
   std::copy_n(*static_cast<const int* const*>(arguments[1]), kWords, y);
   y[kWords - 1] = ++times_counted;
 }
-// show(int* y, const int* x, const int* added, int* clobbered): as derive; meanwhile a test looks.
+// show(int* y, const int* x, const int* added, int* clobbered): like derive; meanwhile a test
+// observes.
 std::function<void()> while_it_runs;
 void ShowBody(const LaunchShape& shape, void* const* arguments) {
   DeriveBody(shape, arguments);
@@ -74,7 +75,7 @@ void DeriveByBody(const LaunchShape&, void* const* arguments) {
   ++**static_cast<int* const*>(arguments[3]);
   for (int i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
 }
-// derive_mapped(int* y, const int* x, CUtensorMap added): as derive.
+// derive_mapped(int* y, const int* x, CUtensorMap added): like derive.
 void DeriveMappedBody(const LaunchShape&, void* const* arguments) {
   auto* const y = *static_cast<int* const*>(arguments[0]);
   const auto* const x = *static_cast<const int* const*>(arguments[1]);
@@ -92,7 +93,7 @@ constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers
                                     {"derive_mapped", DeriveMappedBody, nullptr, 3, kWithMap}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 7, kKernels, 0, nullptr};
 
-// What the interposer does not call itself.
+// A driver function that the interposer itself does not call.
 template <class F>
 F* OfDriver(const char* name) {
   void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
@@ -142,7 +143,7 @@ class RecomputeTest : public testing::Test {
     return function;
   }
 
-  // A call of a library that makes one launch.
+  // A library call that makes one launch.
   void Launch(CUfunction function, size_t y, size_t x, CUdeviceptr added = 0,
               CUdeviceptr clobbered = 0, int works = 1) {
     Claims claims;
@@ -184,7 +185,7 @@ class RecomputeTest : public testing::Test {
     if (call.job) job_->proofs().CallEnded(call);
     if (is_free_memory_used_) UseWhatIsFree();
   }
-  // What was dropped must not be found where it was.
+  // Overwrites free memory, so dropped bytes cannot survive by chance.
   void UseWhatIsFree() {
     CUdeviceptr taken[2] = {};
     for (CUdeviceptr& each : taken) {
@@ -192,8 +193,8 @@ class RecomputeTest : public testing::Test {
       Set(each, 77, kWords, other_stream_);
     }
     Driver().cuStreamSynchronize(other_stream_);
-    // As pool memory: other streams may wait for what the test does later, and a plain free would
-    // be behind them.
+    // Freed like pool memory: other streams may wait for a later action of the test, and a plain
+    // free would wait behind them.
     for (const CUdeviceptr each : taken) ASSERT_TRUE(job_->allocations().Free(each, true));
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
@@ -234,8 +235,8 @@ class RecomputeTest : public testing::Test {
   }
   Counters Count() { return job_->view().Read().counters; }
 
-  // The stream waits for what the host does later, as behind a kernel that looks for it: nobody
-  // tells the job.
+  // The stream waits for a later action of the host, as behind a kernel that polls. The job does
+  // not learn of it.
   volatile std::uint32_t* WaitUnseen(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
@@ -260,8 +261,8 @@ class RecomputeTest : public testing::Test {
   size_t clobbered_bytes_ = kSmallWords * 4;
   unsigned int shared_bytes_ = 0;
   CUtensorMap map_{};
-  bool is_claimed_ = true;           // what is added
-  bool is_free_memory_used_ = true;  // behind each launch
+  bool is_claimed_ = true;           // `added` is claimed
+  bool is_free_memory_used_ = true;  // free memory is overwritten behind each launch
   CUdeviceptr claimed_besides_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// What a plan drops because it can be made again, over the simulated driver.
+// Planned drops of recomputable outputs, over the simulated driver.
 //
-// The iteration is learned from what the job records itself; the plan is made by hand.
+// The iteration is learned from the job's own recording; the plan is made by hand.
 #include <functional>
 #include <optional>
 #include <random>
@@ -18,10 +18,10 @@ using scheduler::LivePlan;
 using scheduler::Operation;
 
 constexpr size_t kBudgetBytes = (kBuffers + 1) * kBufferBytes;
-constexpr int kLearningIterations = 24;  // so short an iteration needs many to be sure of
+constexpr int kLearningIterations = 24;  // so short an iteration needs many repetitions
 
-// Its iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. One buffer
-// too many is in use meanwhile.
+// An iteration makes buffer 1 from buffer 0 and, after a while, buffer 2 from buffer 1. In between,
+// one buffer too many is in use.
 class RecomputePlanTest : public RecomputeTest {
  protected:
   void SetUp() override {
@@ -45,8 +45,8 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  // The program frees buffer 0 as soon as the making of buffer 1 from it is enqueued, and allocates
-  // before it uses that.
+  // The program frees buffer 0 right after it has enqueued the making of buffer 1, and allocates
+  // before it uses buffer 1.
   void IterateAndFreeTheInput(int times) {
     is_free_memory_used_ = false;
     for (int i = 0; i < times; ++i) {
@@ -62,12 +62,12 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  // As before; buffer 1 is used once more before it has to wait.
+  // The same, with one more use of buffer 1 before it has to wait.
   void IterateAndUseBetween(int times) {
     is_free_memory_used_ = false;
     for (int i = 0; i < times; ++i) {
       for (const size_t buffer : {3, 4})
-        ASSERT_TRUE(job_->allocations().Free(buffers_[buffer]));  // it begins here
+        ASSERT_TRUE(job_->allocations().Free(buffers_[buffer]));  // buffer 0 is freed here
       for (const size_t buffer : {3, 4})
         ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[buffer]), CUDA_SUCCESS);
       Set(buffers_[0], 5, kWords);
@@ -84,7 +84,7 @@ class RecomputePlanTest : public RecomputeTest {
     }
   }
 
-  // The operation that makes what another one, which is not before it, makes something else of.
+  // The operation whose output a later operation uses.
   static std::optional<int32_t> MakerOf(const IterationPattern& pattern, int32_t* reader) {
     const auto& operations = pattern.profile.operations;
     const auto makes = [](const Operation& it) {
@@ -107,7 +107,7 @@ class RecomputePlanTest : public RecomputeTest {
     const auto maker = pattern ? MakerOf(*pattern, &reader) : std::nullopt;
     return maker ? Drops(pattern, *maker, *maker, reader) : nullptr;
   }
-  // What the maker makes is dropped behind an operation, and made again before another one.
+  // The maker's output is dropped after one operation, and recomputed before another.
   static std::shared_ptr<const LivePlan> Drops(
       const std::shared_ptr<const IterationPattern>& pattern, int32_t maker, int32_t behind,
       int32_t before) {
@@ -120,8 +120,8 @@ class RecomputePlanTest : public RecomputeTest {
     auto live = LivePlan::Make(pattern, plan, 1'000'000, kBudgetBytes);
     return live ? std::make_shared<const LivePlan>(std::move(*live)) : nullptr;
   }
-  // Learned from such iterations, a plan that drops buffer 1 as soon as it is made is followed
-  // until that is proved.
+  // Learns from such iterations, then follows a plan that drops buffer 1 as soon as it is made,
+  // until the operation is proved.
   void FollowDrops(const std::function<void(int)>& iterate) {
     iterate(kLearningIterations);
     const auto plan = DropsWhatIsMade();
@@ -132,8 +132,8 @@ class RecomputePlanTest : public RecomputeTest {
   }
 };
 
-TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied) {
-  // Given a plan that drops buffer 1 as soon as it is made, followed until that is proved
+TEST_F(RecomputePlanTest, OutputDroppedRightAfterItsCallIsNotCopied) {
+  // Given a plan that drops buffer 1 as soon as it is made, followed until proved
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   const Counters before = Count();
 
@@ -148,15 +148,15 @@ TEST_F(RecomputePlanTest, WhatIsDroppedRightBehindTheCallThatMakesItIsNotCopied)
   ExpectAll(2, 45);
 }
 
-TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
-  // Given a plan that drops buffer 1 and makes it again behind the free of buffer 0
+TEST_F(RecomputePlanTest, PlannedRecomputationKeepsItsFreedInputUntilThen) {
+  // Given a plan that drops buffer 1 and recomputes it after the free of buffer 0
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   const Counters before = Count();
 
   IterateAndFreeTheInput(4);
 
-  // Then allocations in between do not have it made early, and the input goes with the first
-  // allocation behind
+  // Then allocations in between do not force an early recomputation, and the first allocation
+  // afterwards releases the input
   EXPECT_EQ(Count().recompute_drops - before.recompute_drops, 4u);
   EXPECT_EQ(Count().recomputes - before.recomputes, 4u);
   EXPECT_EQ(Count().demand_recomputes, before.demand_recomputes);
@@ -165,9 +165,9 @@ TEST_F(RecomputePlanTest, WhatThePlanMakesAgainKeepsItsFreedInputUntilThen) {
   ExpectAll(2, 45);
 }
 
-TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
-  // Given a plan that drops buffer 1 behind its use, at which buffer 0 has been freed, and makes it
-  // again before the next
+TEST_F(RecomputePlanTest, InputFreedBeforeTheDropIsKeptToo) {
+  // Given a plan that drops buffer 1 after its use, when buffer 0 is already freed, and recomputes
+  // it before the next
   IterateAndUseBetween(kLearningIterations);
   const auto pattern = LearnedIteration(job_.get());
   int32_t reader = 0;
@@ -197,9 +197,9 @@ TEST_F(RecomputePlanTest, AnInputThatIsFreedBeforeTheDropIsKeptToo) {
   ExpectAll(2, 45);
 }
 
-// Here a plan held on to the allocation that it was learned with, and its buffer was dropped no
-// more for as long as the job lived.
-TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
+// Regression: a plan referred to the allocation that it was learned with. After a new allocation,
+// its buffer was never dropped again.
+TEST_F(RecomputePlanTest, BufferAllocatedAnewIsDroppedAsBefore) {
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { Iterate(times); }));
   for (const size_t buffer : {1, 2}) {
     ASSERT_TRUE(job_->allocations().Free(buffers_[buffer]));
@@ -215,8 +215,8 @@ TEST_F(RecomputePlanTest, WhatIsAllocatedAnewIsDroppedAsBefore) {
   ExpectAll(2, 45);
 }
 
-TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
-  // Given an input that the program has freed, and that is held for a plan
+TEST_F(RecomputePlanTest, HeldInputIsFreedMemoryForTheProgram) {
+  // Given an input that the program has freed and that a plan holds
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
@@ -224,7 +224,7 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   const Counters before = Count();
   ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
-  // Then questions and copies are answered as of memory that was freed, and it is not freed twice
+  // Then queries and copies are answered as for freed memory, and it is not freed twice
   Allocation found;
   EXPECT_FALSE(job_->view().Describe(buffers_[0], &found));
   EXPECT_TRUE(job_->view().IsFreed(buffers_[0]));
@@ -234,7 +234,7 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   TouchSet copy;
   EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kMayWrite, &copy),
             CUDA_ERROR_INVALID_VALUE);
-  // And a launch that still has the address among its parameters makes nothing again for that.
+  // And a launch that still has the address among its parameters causes no recomputation.
   TouchSet launch;
   EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &launch),
             CUDA_SUCCESS);
@@ -243,8 +243,8 @@ TEST_F(RecomputePlanTest, AHeldInputIsNobodysForTheProgram) {
   ExpectAll(1, 15);
 }
 
-// Beside the iteration's own steps the program does other things at any moment, and the bytes are
-// what they would be without a plan.
+// Beside the iteration's steps the program does other things at random moments. The bytes must be
+// as without a plan.
 class DriftingRecomputeTest : public RecomputePlanTest,
                               public testing::WithParamInterface<unsigned> {
  protected:
@@ -263,7 +263,7 @@ class DriftingRecomputeTest : public RecomputePlanTest,
     Derive(y, x);
     values_[y] = 3 * values_[x];
   }
-  // By another thread now and then; another allocation takes its place at once, or later on.
+  // Sometimes by another thread; another allocation takes the memory at once or later.
   void FreeOne(size_t buffer) {
     const auto free = [&] { EXPECT_TRUE(job_->allocations().Free(buffers_[buffer])); };
     IsOneOf(2) ? free() : std::thread(free).join();
@@ -302,7 +302,7 @@ class DriftingRecomputeTest : public RecomputePlanTest,
   int values_[kBuffers] = {};
 };
 
-TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
+TEST_P(DriftingRecomputeTest, BytesStayRightMemoryIsReturnedAndDropsContinue) {
   Follow();
   job_->grants().SetBudget(kBudgetBytes);
   const size_t wanted_bytes = Count().wanted_bytes;
@@ -328,8 +328,8 @@ TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   UseWhatIsFree();
   EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
 
-  // And once it does as it did the plan's drops come again, all but the first that it may be too
-  // late for.
+  // And once the program repeats its iteration, the planned drops happen again, except perhaps the
+  // first.
   job_->grants().SetBudget(kBudgetBytes);
   const Counters before = Count();
   IterateAndFreeTheInput(5);
@@ -338,11 +338,10 @@ TEST_P(DriftingRecomputeTest, BytesAreRightMemoryComesBackAndDropsGoOn) {
   ExpectAll(2, 45);
 }
 INSTANTIATE_TEST_SUITE_P(Seeds, DriftingRecomputeTest,
-                         testing::Range(1u, 11u));  // 9 frees what is dropped
+                         testing::Range(1u, 11u));  // seed 9 frees a dropped buffer
 
-TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
-  // Given an input that is held for a plan, and host memory for two buffers' moving and for one
-  // that is away
+TEST_F(RecomputePlanTest, FreedInputIsNotHeldWithoutEnoughMemory) {
+  // Given an input held for a plan, and host memory for two buffers in transit and one evicted
   MakeLearningJob(3 * kBufferBytes);
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
@@ -351,7 +350,7 @@ TEST_F(RecomputePlanTest, AFreedInputIsNotHeldWhereThereWouldBeNoRoom) {
   const Counters before = Count();
   ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
-  // When as much is allocated as there is room for without the input
+  // When an allocation takes as much as is free without the input
   CUdeviceptr more[3] = {};
   for (CUdeviceptr& each : more)
     ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);

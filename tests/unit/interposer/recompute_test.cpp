@@ -1,13 +1,13 @@
-// What is dropped because it can be made again, over the simulated driver: whoever needs the bytes
-// finds them, whatever became of what they were made from.
+// Dropped outputs that can be recomputed, over the simulated driver. Every reader finds the bytes,
+// whatever became of the inputs.
 //
-// All outputs that can be made again are dropped as soon as their call has ended.
+// All recomputable outputs are dropped as soon as their call has ended.
 #include "tests/unit/interposer/recompute_job.h"
 
 namespace spillway::interposer {
 namespace {
 
-TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
+TEST_F(RecomputeTest, OutputIsRecomputedWhenRead) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   EXPECT_EQ(Count().offloaded_bytes, 0u);
@@ -20,7 +20,7 @@ TEST_F(RecomputeTest, AnOutputIsMadeAgainWhenItIsRead) {
   EXPECT_EQ(Count().recomputes, 1u) << "it is there";
 }
 
-TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwritten) {
+TEST_F(RecomputeTest, InputMayBeOverwritten) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   Set(buffers_[0], 7, kWords);
@@ -28,13 +28,13 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwritten) {
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, WhatItWasMadeFromMayBeOverwrittenInPart) {
+TEST_F(RecomputeTest, InputMayBePartlyOverwritten) {
   Derive(1, 0);
   Set(buffers_[0] + kBufferBytes / 2, 7, 16);
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
+TEST_F(RecomputeTest, InputMayBeFreed) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   const std::uint64_t frees = Count().frees;
@@ -48,8 +48,8 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreed) {
   ExpectAll(1, 15);
 }
 
-// A program asks how much is free, and decides by the answer.
-TEST_F(RecomputeTest, WhatItWasMadeFromCountsAsFreeOnceTheProgramHasFreedIt) {
+// A program asks for the free memory, and decides by the answer.
+TEST_F(RecomputeTest, FreedInputCountsAsFreeMemory) {
   Derive(1, 0);
   const size_t free_bytes = job_->view().FreeBytes();
 
@@ -60,7 +60,7 @@ TEST_F(RecomputeTest, WhatItWasMadeFromCountsAsFreeOnceTheProgramHasFreedIt) {
   EXPECT_EQ(job_->view().FreeBytes(), free_bytes);
 }
 
-TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedAndTheOutputBeReadAtOnce) {
+TEST_F(RecomputeTest, InputMayBeFreedRightBeforeTheOutputIsRead) {
   Derive(1, 0);
   Derive(2, 1);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
@@ -71,28 +71,28 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedAndTheOutputBeReadAtOnce) {
   ExpectAll(2, 45);
 }
 
-TEST_F(RecomputeTest, WhatIsFreedTogetherIsNotMadeForThat) {
-  // Given three outputs, each made from the one before, none of which is anywhere
+TEST_F(RecomputeTest, OutputsFreedTogetherAreNotRecomputed) {
+  // Given three dropped outputs, each made from the one before
   Derive(1, 0);
   Derive(2, 1);
   Derive(3, 2);
   const Counters before = Count();
 
-  // When the program frees them in the order in which it has made them, and goes on
+  // When the program frees them in the order in which it made them, and continues
   for (size_t i = 0; i < 4; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
   EXPECT_EQ(Count().frees, before.frees + 4);
   EXPECT_EQ(Count().wanted_bytes, before.wanted_bytes - 4 * kBufferBytes);
   for (size_t i = 0; i < 4; ++i)
     ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[i]), CUDA_SUCCESS);
 
-  // Then nothing was made again, and the memory serves others.
+  // Then nothing was recomputed, and the memory serves others.
   EXPECT_EQ(Count().recomputes, before.recomputes);
   Set(buffers_[0], 7, kWords);
   Derive(1, 0);
   ExpectAll(1, 21);
 }
 
-TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
+TEST_F(RecomputeTest, InputMayBeFreedInStreamOrder) {
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().FreeAsync(buffers_[0], {other_stream_, false}));
   CUdeviceptr next = 0;
@@ -101,16 +101,15 @@ TEST_F(RecomputeTest, WhatItWasMadeFromMayBeFreedInAStreamsOrder) {
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, SmallInputsCountToo) {
+TEST_F(RecomputeTest, SmallInputIsWatchedToo) {
   Launch(derive_, 1, 0, added_);
   ASSERT_EQ(Count().recompute_drops, 1u);
   Set(added_, 100, kSmallWords);
   ExpectAll(1, 17);
 }
 
-TEST_F(RecomputeTest, SmallInputsAreSavedAsTheyWere) {
-  // Given two outputs that are made with one small input, and one that is made with it as it is
-  // later
+TEST_F(RecomputeTest, SmallInputsAreSavedBeforeTheyChange) {
+  // Given two outputs that are made with one small input, and one that is made with its later value
   Launch(derive_, 1, 0, added_);
   Launch(derive_, 2, 0, added_);
   const Counters before = Count();
@@ -119,21 +118,21 @@ TEST_F(RecomputeTest, SmallInputsAreSavedAsTheyWere) {
   Set(added_, 200, kSmallWords, other_stream_);
   EXPECT_EQ(Count().recomputes, before.recomputes) << "nothing is made because of that";
 
-  // Then each is made with what it was made with first
+  // Then each is recomputed with its original input
   ExpectAll(1, 17);
   ExpectAll(2, 17);
   ExpectAll(3, 115);
   EXPECT_EQ(Count().recomputes, before.recomputes + 3);
-  // And nothing is left when they are gone.
+  // And nothing is left when all are freed.
   for (size_t i = 0; i < kBuffers; ++i) ASSERT_TRUE(job_->allocations().Free(buffers_[i]));
   ASSERT_TRUE(job_->allocations().Free(added_));
   ASSERT_TRUE(job_->allocations().Free(clobbered_));
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
-// A launch's parameters may hold an address that the program has freed: nobody knows that it is not
-// used.
-TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack) {
+// A launch's parameters may hold an address that the program has freed. The kernel might still use
+// it.
+TEST_F(RecomputeTest, SmallInputsNamedAfterTheirFreeAreReleased) {
   Launch(derive_, 1, 0, added_);
   ASSERT_TRUE(job_->allocations().Free(added_));
   Addresses stale;
@@ -148,8 +147,8 @@ TEST_F(RecomputeTest, SmallInputsThatAreNamedOnceMoreBehindTheirFreeAreGivenBack
   EXPECT_EQ(Count().frees, Count().allocations);
 }
 
-TEST_F(RecomputeTest, NoMoreThanAPartOfTheBudgetIsSaved) {
-  // Given that part, a granule, and what is made with small inputs of which two fit there
+TEST_F(RecomputeTest, SavedInputsStayWithinAPartOfTheBudget) {
+  // Given that part, a granule, and outputs with small inputs of which two fit
   ASSERT_LT(job_->grants().budget_bytes() / 16, kGranuleBytes);
   ASSERT_EQ(job_->allocations().Allocate(kGranuleBytes / 5 * 2, &added_), CUDA_SUCCESS);
   for (size_t i = 1; i < kBuffers; ++i) {
@@ -171,8 +170,8 @@ TEST_F(RecomputeTest, SmallInputsMayBeFreed) {
   ExpectAll(1, 17);
 }
 
-TEST_F(RecomputeTest, WhatIsClobberedIsWrittenOnce) {
-  // Given a job that has memory for what is clobbered since the first call that needs some
+TEST_F(RecomputeTest, ClobberedMemoryIsWrittenOnce) {
+  // Given a job that has memory for clobbered outputs since the first call that needs some
   Launch(derive_, 1, 0, added_, clobbered_);
   ASSERT_EQ(Count().recompute_drops, 0u);
 
@@ -184,9 +183,8 @@ TEST_F(RecomputeTest, WhatIsClobberedIsWrittenOnce) {
   EXPECT_EQ(Read(clobbered_, 1)[0], 2);
 }
 
-// As a convolution's often is: a call's workspace lies in a slab, and is no larger than that
-// allows.
-TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
+// A convolution's often is: its workspace lies in a slab, and is no larger than a slab allows.
+TEST_F(RecomputeTest, ClobberedMemoryMayBeTheLargestSmallAllocation) {
   clobbered_bytes_ = kSmallBytes - 512;
   ASSERT_EQ(job_->allocations().Allocate(clobbered_bytes_, &clobbered_), CUDA_SUCCESS);
   Launch(derive_, 1, 0, added_, clobbered_);
@@ -199,14 +197,14 @@ TEST_F(RecomputeTest, AsideThereIsRoomForTheLargestSmallAllocation) {
   EXPECT_EQ(Count().recomputes, 1u);
 }
 
-TEST_F(RecomputeTest, ANumberThatLooksLikeAnAddressAsideStaysWhatItIs) {
-  // Given an operation that was proved with a number that leads nowhere
+TEST_F(RecomputeTest, NumberThatLooksLikeAClobberedAddressIsNotRedirected) {
+  // Given an operation that was proved with a number that is no address
   const CUfunction derive_by = Function("derive_by");
   Launch(derive_by, 1, 0, 4, clobbered_);
   Launch(derive_by, 1, 0, 4, clobbered_);
   ASSERT_EQ(Count().recompute_drops, 1u);
 
-  // When the same operation has one that could be an address in what it clobbers
+  // When the same operation gets a number that could be an address in its clobbered memory
   const CUdeviceptr number = clobbered_ + 16;
   Launch(derive_by, 2, 0, number, clobbered_);
 
@@ -214,8 +212,8 @@ TEST_F(RecomputeTest, ANumberThatLooksLikeAnAddressAsideStaysWhatItIs) {
   ExpectAll(1, 19);
 }
 
-TEST_F(RecomputeTest, AChainIsMadeFromItsBeginning) {
-  // Given three outputs, each made from the one before, none of which is anywhere
+TEST_F(RecomputeTest, ChainIsRecomputedFromItsBeginning) {
+  // Given three dropped outputs, each made from the one before
   Derive(1, 0);
   Derive(2, 1);
   Derive(3, 2);
@@ -229,7 +227,7 @@ TEST_F(RecomputeTest, AChainIsMadeFromItsBeginning) {
   ExpectAll(2, 45);
 }
 
-TEST_F(RecomputeTest, FreedOutputsLetGoOfTheirInputs) {
+TEST_F(RecomputeTest, FreedOutputsReleaseTheirInputs) {
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().Free(buffers_[1]));
   Set(buffers_[0], 7, kWords);
@@ -239,7 +237,7 @@ TEST_F(RecomputeTest, FreedOutputsLetGoOfTheirInputs) {
   ExpectAll(1, 8);
 }
 
-TEST_F(RecomputeTest, WhatIsOverwrittenWhileItIsNowhereIsNew) {
+TEST_F(RecomputeTest, DroppedOutputThatIsOverwrittenHasTheNewBytes) {
   Derive(1, 0);
   Set(buffers_[1], 8, kWords);
   Derive(2, 0);
@@ -248,7 +246,7 @@ TEST_F(RecomputeTest, WhatIsOverwrittenWhileItIsNowhereIsNew) {
   ExpectAll(2, 15);
 }
 
-TEST_F(RecomputeTest, WhatWasMadeAgainIsNotDroppedByARecordThatIsOver) {
+TEST_F(RecomputeTest, RecomputedOutputIsNotDroppedByAnOldRecord) {
   Derive(1, 0);
   Set(buffers_[0], 7, kWords);
   Derive(2, 0);
@@ -262,8 +260,8 @@ TEST_F(RecomputeTest, AnotherStreamFindsTheBytes) {
   ExpectAll(1, 15, other_stream_);
 }
 
-TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
-  // Given an output that is made again behind much other work
+TEST_F(RecomputeTest, WriterOnAnotherStreamWaitsForTheRecomputation) {
+  // Given an output that is recomputed behind much other work
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   Busy(stream_);
@@ -279,8 +277,8 @@ TEST_F(RecomputeTest, AWriterOnAnotherStreamWaitsForWhatIsMadeAgain) {
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
-  // Given an output that is made again behind much other work
+TEST_F(RecomputeTest, ReaderOnAnotherStreamWaitsForTheRecomputation) {
+  // Given an output that is recomputed behind much other work
   Derive(1, 0);
   Busy(stream_);
   Addresses addresses;
@@ -301,7 +299,7 @@ TEST_F(RecomputeTest, AReaderOnAnotherStreamWaitsForWhatIsMadeAgain) {
   ExpectAll(3, 15, other_stream_);
 }
 
-TEST_F(RecomputeTest, WhatIsNotTheSameTwiceIsNotDroppedAndStays) {
+TEST_F(RecomputeTest, NondeterministicOutputIsNotDropped) {
   const CUfunction count = Function("count");
   times_counted = 0;
   Launch(count, 1, 0);
@@ -309,17 +307,17 @@ TEST_F(RecomputeTest, WhatIsNotTheSameTwiceIsNotDroppedAndStays) {
   ExpectAll(1, 6);
   Launch(count, 1, 0);
   EXPECT_EQ(Count().recompute_drops, 0u);
-  ExpectAll(1, 5 + 3);  // it has run for the first call and for its proof
+  ExpectAll(1, 5 + 3);  // it ran for the first call and for its proof
 }
 
-TEST_F(RecomputeTest, ACallThatDoesMoreThanOneLaunchIsNotMadeAgain) {
+TEST_F(RecomputeTest, CallWithSeveralLaunchesIsNotRecomputed) {
   Launch(derive_, 1, 0, 0, 0, 2);
   EXPECT_EQ(Count().recompute_drops, 0u);
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
-  // Given a budget for three
+TEST_F(RecomputeTest, EvictedInputsAreRestoredForARecomputation) {
+  // Given a budget for three buffers
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   job_->grants().SetBudget(3 * kBufferBytes);
@@ -333,7 +331,7 @@ TEST_F(RecomputeTest, InputsThatAreAwayAreBroughtBackForIt) {
   for (const size_t i : {2, 3, 4}) ExpectAll(i, static_cast<int>(i));
 }
 
-TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
+TEST_F(RecomputeTest, WithoutMemoryTheCallIsRefusedAndTheBytesAreRecomputedLater) {
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
   job_->grants().SetBudget(kBufferBytes + kGranuleBytes);  // and a slab
@@ -349,8 +347,8 @@ TEST_F(RecomputeTest, WithoutRoomForItTheCallIsRefusedAndTheBytesComeLater) {
   ExpectAll(1, 15);
 }
 
-// Libraries set a kernel's largest shared memory before each launch, to what that launch needs.
-TEST_F(RecomputeTest, ALaterLaunchMayHaveNeededLessSharedMemory) {
+// Libraries set a kernel's largest shared memory before each launch to the launch's own need.
+TEST_F(RecomputeTest, RecomputationGetsItsSharedMemoryAfterASmallerLaunch) {
   const auto allow = [this](int bytes) {
     ASSERT_EQ(OfDriver<decltype(cuFuncSetAttribute)>("cuFuncSetAttribute")(
                   derive_, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes),
@@ -364,7 +362,7 @@ TEST_F(RecomputeTest, ALaterLaunchMayHaveNeededLessSharedMemory) {
   ExpectAll(1, 15);
 }
 
-TEST_F(RecomputeTest, BeforeKernelsGoAllIsMade) {
+TEST_F(RecomputeTest, OutputsAreRecomputedBeforeTheirKernelsAreUnloaded) {
   Derive(1, 0);
   Derive(2, 1);
   const std::uint64_t before = Count().recomputes;
@@ -387,7 +385,7 @@ TEST_F(RecomputeTest, WhileAStreamCapturesNothingIsDropped) {
   ExpectAll(2, 15);
 }
 
-TEST_F(RecomputeTest, ThreadsThatReadAndWriteFindTheirBytes) {
+TEST_F(RecomputeTest, ConcurrentReadersAndWritersFindTheirBytes) {
   for (int round = 0; round < 20; ++round) {
     Set(buffers_[0], static_cast<unsigned int>(round), kWords);
     Driver().cuStreamSynchronize(stream_);

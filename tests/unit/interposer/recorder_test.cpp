@@ -44,7 +44,7 @@ std::uint64_t CountAll(Recorder* recorder) {
   return count;
 }
 
-TEST(RecorderTest, GivesBackWhatItWasTold) {
+TEST(RecorderTest, ReturnsRecordedEvents) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
 
@@ -60,7 +60,7 @@ TEST(RecorderTest, GivesBackWhatItWasTold) {
   EXPECT_EQ(recorder.recorded_events(), 4u);
 }
 
-TEST(RecorderTest, BeginsWhenItsChoiceSaysSo) {
+TEST(RecorderTest, BeginsAccordingToItsLearnChoice) {
   EXPECT_FALSE(Recorder(LearnChoice::kOff).Awaits(true));
   EXPECT_TRUE(Recorder(LearnChoice::kAlways).Awaits(false));
   EXPECT_FALSE(Recorder(LearnChoice::kAuto).Awaits(false));
@@ -73,8 +73,8 @@ TEST(RecorderTest, BeginsWhenItsChoiceSaysSo) {
   EXPECT_FALSE(recorder.Awaits(true));
 }
 
-TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
-  // Given a recording that has ended with events still to be drained, and one that begins after it
+TEST(RecorderTest, ReportsLiveAllocationsAtTheBeginOfARecording) {
+  // Given a recording that has ended with events still to drain, and one that begins after it
   Recorder recorder(LearnChoice::kAuto);
   std::vector<LiveAllocation> live;
   recorder.Begin({{1, 100}});
@@ -84,8 +84,8 @@ TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
   recorder.Begin({{5, 500}, {6, 600}});
   recorder.Freed(5);
 
-  // When the reader asks before it has come to that place
-  // Then it is not told yet
+  // When the reader asks before it has reached that point
+  // Then it learns nothing yet
   EXPECT_FALSE(recorder.TakeRecordingStart(&live));
   Recorder::Drained drained;
   ASSERT_TRUE(recorder.Next(&drained));
@@ -96,7 +96,7 @@ TEST(RecorderTest, TellsWhatWasLiveWhereRecordingBegan) {
   EXPECT_EQ(NameOf(drained), "free 5");
 }
 
-TEST(RecorderTest, DropsAndCountsWhatFindsNoRoom) {
+TEST(RecorderTest, DropsAndCountsEventsBeyondItsCapacity) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
   constexpr std::uint64_t kTold = EventRing::kWords;
@@ -110,7 +110,7 @@ TEST(RecorderTest, DropsAndCountsWhatFindsNoRoom) {
   EXPECT_EQ(CountAll(&recorder), 1u);
 }
 
-TEST(RecorderTest, AnOperationThatNamesTooMuchIsDropped) {
+TEST(RecorderTest, OperationWithTooManyAllocationsIsDropped) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
 
@@ -120,7 +120,7 @@ TEST(RecorderTest, AnOperationThatNamesTooMuchIsDropped) {
   EXPECT_EQ(CountAll(&recorder), 0u);
 }
 
-TEST(RecorderTest, GoesRoundItsRingManyTimes) {
+TEST(RecorderTest, WrapsAroundItsRingManyTimes) {
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
   const std::array<RecordedTouch, 3> touches{
@@ -137,7 +137,7 @@ TEST(RecorderTest, GoesRoundItsRingManyTimes) {
   EXPECT_EQ(recorder.dropped_events(), 0u);
 }
 
-TEST(RecorderTest, PutsThreadsEventsInOneOrder) {
+TEST(RecorderTest, MergesThreadsEventsInOneOrder) {
   // Given threads that record at once, each its own number in ascending shapes, while a reader
   // drains
   Recorder recorder(LearnChoice::kAlways);
@@ -152,7 +152,7 @@ TEST(RecorderTest, PutsThreadsEventsInOneOrder) {
     });
   }
 
-  // Then every event comes out once, those of one thread in their order, tickets without a gap
+  // Then every event comes out once, each thread's in order, with tickets without a gap
   std::uint64_t next[kThreads] = {}, ticket = 0;
   Recorder::Drained drained;
   while (ticket < kThreads * kEach) {
@@ -166,14 +166,13 @@ TEST(RecorderTest, PutsThreadsEventsInOneOrder) {
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(RecorderTest, WhatAThreadLeftIsDrainedAndItsRingServesTheNext) {
-  // Given a recorder that many short-lived threads record to, more than would fit one ring together
+TEST(RecorderTest, EndedThreadsEventsAreDrainedAndItsRingIsReused) {
+  // Given a recorder for many short-lived threads, with more events than one ring holds
   Recorder recorder(LearnChoice::kAlways);
   recorder.Begin({});
   constexpr int kThreads = 40;
   std::uint64_t drained = 0;
 
-  // When each of them ends before the next begins
   for (int thread = 0; thread < kThreads; ++thread) {
     std::thread([&recorder] {
       for (std::uint64_t i = 0; i < EventRing::kWords / 8; ++i) recorder.Freed(i);
@@ -181,11 +180,10 @@ TEST(RecorderTest, WhatAThreadLeftIsDrainedAndItsRingServesTheNext) {
     drained += CountAll(&recorder);
   }
 
-  // Then nothing was lost
   EXPECT_EQ(drained, kThreads * (EventRing::kWords / 8));
 }
 
-TEST(RecorderTest, RecordersThatComeAndGoDoNotMixTheirEvents) {
+TEST(RecorderTest, SuccessiveRecordersDoNotMixTheirEvents) {
   for (std::uint64_t i = 0; i < 20; ++i) {
     Recorder one(LearnChoice::kAlways), other(LearnChoice::kAlways);
     one.Begin({});
@@ -195,7 +193,7 @@ TEST(RecorderTest, RecordersThatComeAndGoDoNotMixTheirEvents) {
     one.Freed(i);
 
     EXPECT_EQ(DrainAll(&one), (std::vector<std::string>(2, "free " + std::to_string(i))));
-    other.Freed(1);  // is left there
+    other.Freed(1);  // remains in the first recorder
   }
 }
 
@@ -205,7 +203,7 @@ class Listener final : public RecordListener {
   int told = 0;
 };
 
-TEST(RecorderTest, TellsItsListenerFromTheBeginningOfTheRecordingOn) {
+TEST(RecorderTest, NotifiesItsListenerFromTheBeginOfARecording) {
   Recorder recorder(LearnChoice::kAuto);
   Listener listener;
   recorder.Attach(&listener, false);

@@ -1,4 +1,4 @@
-// How much unused memory a job without a budget keeps: in mebibytes.
+// The unused memory that a job without a budget keeps, in mebibytes.
 #include "interposer/execute/spare_memory.h"
 
 #include <gtest/gtest.h>
@@ -9,14 +9,14 @@ namespace {
 constexpr std::size_t kSpareMiB = std::size_t{1} << 20;
 constexpr std::size_t kLeast = SpareMemory::kLeastBytes;
 
-TEST(SpareMemoryTest, KeepsLittleAsLongAsNothingIsTakenAgain) {
+TEST(SpareMemoryTest, KeepsLittleWhileNothingIsReused) {
   SpareMemory spare;
   spare.Created(1000 * kSpareMiB);
   spare.GaveBack(900 * kSpareMiB);
   EXPECT_EQ(spare.keep_bytes(), kLeast);
 }
 
-TEST(SpareMemoryTest, WhatHadToBeCreatedAgainIsKeptFromThenOn) {
+TEST(SpareMemoryTest, MemoryThatHadToBeRecreatedIsKept) {
   SpareMemory spare;
   spare.GaveBack(900 * kSpareMiB);
   spare.Created(300 * kSpareMiB);
@@ -25,7 +25,7 @@ TEST(SpareMemoryTest, WhatHadToBeCreatedAgainIsKeptFromThenOn) {
   EXPECT_EQ(spare.keep_bytes(), kLeast + 900 * kSpareMiB) << "the rest was never given back";
 }
 
-TEST(SpareMemoryTest, WhatNobodyUsesInAWindowIsKeptNoLonger) {
+TEST(SpareMemoryTest, MemoryUnusedForAWindowIsReleased) {
   SpareMemory spare;
   spare.GaveBack(900 * kSpareMiB);
   spare.Created(900 * kSpareMiB);
@@ -34,7 +34,7 @@ TEST(SpareMemoryTest, WhatNobodyUsesInAWindowIsKeptNoLonger) {
   EXPECT_EQ(spare.keep_bytes(), kLeast + 400 * kSpareMiB);
 }
 
-TEST(SpareMemoryTest, IterationLongerThanTheWindowIsLearnedToo) {
+TEST(SpareMemoryTest, AdaptsToIterationsLongerThanTheWindow) {
   SpareMemory spare;
   constexpr std::size_t kSwing = 1000 * kSpareMiB;
   std::size_t unused = 0, created_late = 0;

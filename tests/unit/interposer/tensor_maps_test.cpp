@@ -28,19 +28,19 @@ TEST(TensorMapsTest, MapIsKnownByItsContent) {
   EXPECT_EQ(TensorMapAddress(&copy), 0u);
 }
 
-TEST(TensorMapsTest, NewestNotingCounts) {
+TEST(TensorMapsTest, NewestNoteCounts) {
   const CUtensorMap map = MapOf(10, 20);
   NoteTensorMap(map, 0x1000);
   NoteTensorMap(map, 0x2000);
   EXPECT_EQ(TensorMapAddress(&map), 0x2000u);
 }
 
-TEST(TensorMapsTest, SearchGoesBySixtyFourBytesFromItsFirst) {
+TEST(TensorMapsTest, SearchGoesInStepsOfSixtyFourBytesFromTheStart) {
   const CUtensorMap map = MapOf(100, 200);
   NoteTensorMap(map, 0x3000);
   alignas(64) std::vector<std::byte> bytes(1024);
   std::memcpy(bytes.data() + 16 + 3 * 64, &map, sizeof map);
-  std::memcpy(bytes.data() + 16 + 6 * 64 + 8, &map, sizeof map);  // nowhere that a map can be
+  std::memcpy(bytes.data() + 16 + 6 * 64 + 8, &map, sizeof map);  // an offset where no map can be
   std::vector<std::size_t> places;
   ForEachTensorMap(bytes.data(), bytes.size(), 16, [&](std::size_t at, CUdeviceptr address) {
     EXPECT_EQ(address, 0x3000u);
@@ -49,7 +49,7 @@ TEST(TensorMapsTest, SearchGoesBySixtyFourBytesFromItsFirst) {
   EXPECT_EQ(places, std::vector<std::size_t>{16 + 3 * 64});
 }
 
-TEST(TensorMapsTest, MapThatDoesNotFitIsNotLookedAt) {
+TEST(TensorMapsTest, MapBeyondTheEndIsIgnored) {
   const CUtensorMap map = MapOf(1000, 2000);
   NoteTensorMap(map, 0x4000);
   int found = 0;
@@ -57,7 +57,7 @@ TEST(TensorMapsTest, MapThatDoesNotFitIsNotLookedAt) {
   EXPECT_EQ(found, 0);
 }
 
-TEST(TensorMapsTest, ManyMapsAreToldApart) {
+TEST(TensorMapsTest, ManyMapsAreDistinguished) {
   for (std::uint64_t i = 0; i < 50'000; ++i) NoteTensorMap(MapOf(i, ~i), 0x100000 + i * 16);
   for (std::uint64_t i = 0; i < 50'000; i += 97) {
     const CUtensorMap map = MapOf(i, ~i);

@@ -1,5 +1,5 @@
-// What counts as complete, over the simulated driver: its host functions hold a stream until the
-// test lets go.
+// What counts as complete, over the simulated driver. Its host functions hold a stream until the
+// test releases it.
 #include "interposer/execute/timeline.h"
 
 #include <dlfcn.h>
@@ -16,7 +16,8 @@ namespace {
 
 using driver::Driver;
 
-// The stream goes on when the word is that or more. Spillway itself calls no such function.
+// The stream continues when the word is at least `value`. Spillway itself never calls this
+// function.
 CUresult WaitForWord(CUstream stream, const volatile std::uint32_t* word, std::uint32_t value) {
   using Wait = CUresult (*)(CUstream, CUdeviceptr, std::uint32_t, unsigned);
   void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
@@ -53,7 +54,7 @@ class TimelineTest : public testing::Test {
   Timeline timeline_;
 };
 
-TEST_F(TimelineTest, WorkIsDoneOnlyWhenItsEventIs) {
+TEST_F(TimelineTest, WorkIsCompleteOnlyWithItsEvent) {
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
   const Use use = timeline_.Issue(stream);
@@ -63,9 +64,9 @@ TEST_F(TimelineTest, WorkIsDoneOnlyWhenItsEventIs) {
   EXPECT_TRUE(timeline_.Done(use));
 }
 
-// An event recorded then belonged to the graph and was never complete: nothing of the stream's was
-// known to be done any more.
-TEST_F(TimelineTest, NothingIsRecordedOnACapturingStreamForWorkThatIsOver) {
+// Regression: an event recorded during capture belonged to the graph and never completed. The
+// stream's work never counted as complete again.
+TEST_F(TimelineTest, NoEventIsRecordedOnACapturingStreamForEarlierWork) {
   const auto driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
   const auto begin = reinterpret_cast<CUresult (*)(CUstream, CUstreamCaptureMode)>(
       dlsym(driver, "cuStreamBeginCapture_v2"));
@@ -89,7 +90,7 @@ TEST_F(TimelineTest, NothingIsRecordedOnACapturingStreamForWorkThatIsOver) {
   EXPECT_TRUE(timeline_.Done(later));
 }
 
-TEST_F(TimelineTest, LaterWorkIsNotDoneByAnEarlierCheckpoint) {
+TEST_F(TimelineTest, EarlierCheckpointDoesNotCompleteLaterWork) {
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
   const Use first = timeline_.Issue(stream);
@@ -102,9 +103,9 @@ TEST_F(TimelineTest, LaterWorkIsNotDoneByAnEarlierCheckpoint) {
   EXPECT_FALSE(timeline_.Done(second));
 }
 
-// Two threads launch on one stream, and the one that came first ends last. Its number then stood
-// for both: a host copy counted as good while the later launch was writing.
-TEST_F(TimelineTest, LaunchesThatEndOutOfOrderAreDoneWithTheLastOne) {
+// Regression: two threads launched on one stream, and the first one ended last. Its number stood
+// for both. A host copy counted as good while the later launch was writing.
+TEST_F(TimelineTest, LaunchesThatEndOutOfOrderCompleteWithTheLast) {
   StreamState* stream = timeline_.Of({handle_, false});
   Timeline::UndocumentedBegins(stream);
   Timeline::UndocumentedBegins(stream);
@@ -122,7 +123,7 @@ TEST_F(TimelineTest, LaunchesThatEndOutOfOrderAreDoneWithTheLastOne) {
   EXPECT_TRUE(timeline_.AllUndocumentedDone());
 }
 
-TEST_F(TimelineTest, DestroyedStreamsWorkCountsUntilComplete) {
+TEST_F(TimelineTest, WorkOfADestroyedStreamCountsUntilComplete) {
   StreamState* stream = timeline_.Of({handle_, false});
   Enqueue();
   const Use use = timeline_.Issue(stream);
@@ -137,8 +138,8 @@ TEST_F(TimelineTest, DestroyedStreamsWorkCountsUntilComplete) {
   EXPECT_TRUE(timeline_.Unfinished().empty());
 }
 
-// One operation after the other on a per-thread stream of its own, each until it is let go: `word`
-// says which.
+// Operations in order on the stream of a thread of its own. Each is held until `word` reaches its
+// number.
 class PerThreadWork {
  public:
   PerThreadWork(CUcontext context, Timeline* timeline, volatile std::uint32_t* word)
@@ -169,12 +170,12 @@ class PerThreadWork {
   std::atomic<StreamState*> stream_{nullptr};
   std::atomic<int> scans_{0};
   std::atomic<bool> over_{false};
-  std::thread thread_;  // after what it uses
+  std::thread thread_;  // last: it uses the other members
 };
 
-// Recorded by any other thread, an event of that name would be of that thread's own stream, which
-// is idle.
-TEST_F(TimelineTest, WorkOnAPerThreadStreamIsDoneOnlyWhenItIsWhoeverAsks) {
+// An event that another thread recorded on this handle would belong to that thread's own, idle
+// stream.
+TEST_F(TimelineTest, PerThreadStreamWorkCompletesTheSameForEveryThread) {
   CUcontext context;
   ASSERT_EQ(Driver().cuCtxGetCurrent(&context), CUDA_SUCCESS);
   auto* const word = static_cast<volatile std::uint32_t*>(host_);

@@ -42,7 +42,7 @@ TEST(WordScanTest, FindsAlignedWords) {
   EXPECT_EQ(PlacesFound(payload, kAt), (Places{0, 56}));
 }
 
-TEST(WordScanTest, AlignmentIsTheDestinations) {
+TEST(WordScanTest, AlignmentIsThatOfTheDestination) {
   std::vector<std::byte> payload(64);
   PutWord(&payload, 4, kOurs);
 
@@ -50,7 +50,7 @@ TEST(WordScanTest, AlignmentIsTheDestinations) {
   EXPECT_EQ(PlacesFound(payload, kAt + 4), Places{4});
 }
 
-TEST(WordScanTest, PayloadOfLessThanAWordHoldsNothing) {
+TEST(WordScanTest, PayloadShorterThanAWordHoldsNoAddress) {
   EXPECT_EQ(PlacesFound(std::vector<std::byte>(7), kAt), Places{});
   EXPECT_EQ(PlacesFound({}, kAt), Places{});
 }
@@ -62,8 +62,8 @@ TEST(WordScanTest, PayloadOfUpToAMebibyteIsScannedInFull) {
   EXPECT_EQ(PlacesFound(payload, kAt), Places{kWholeBytes / 2 + kScanPageBytes});
 }
 
-TEST(WordScanTest, LargePayloadIsScannedInFullIfALookFindsOne) {
-  // Given a word in a page that is looked at, and one in a page that is not
+TEST(WordScanTest, LargePayloadIsScannedInFullIfASampleFindsAnAddress) {
+  // Given a word in a sampled page, and one in a page between samples
   std::vector<std::byte> payload(4 * kWholeBytes);
   const size_t looked_at = kWholeBytes, between = kWholeBytes + 5 * kScanPageBytes;
   PutWord(&payload, between, kOurs);
@@ -74,7 +74,7 @@ TEST(WordScanTest, LargePayloadIsScannedInFullIfALookFindsOne) {
   EXPECT_EQ(PlacesFound(payload, kAt), (Places{looked_at, between}));
 }
 
-TEST(WordScanTest, TheEndOfALargePayloadIsLookedAt) {
+TEST(WordScanTest, EndOfALargePayloadIsSampled) {
   std::vector<std::byte> payload(2 * kWholeBytes + 1000);
   PutWord(&payload, payload.size() - 8, kOurs);
 

@@ -11,8 +11,8 @@ using scheduler::IterationPattern;
 using scheduler::JobEvent;
 using scheduler::JobTouch;
 
-// The pattern's own iteration, told once more with allocations of its own; every operation has a
-// sample, but `left_out`.
+// Replays the pattern's iteration with other allocations. Every operation has a sample, except
+// `left_out`.
 class DurationMeasurementTest : public ::testing::Test {
  protected:
   static std::shared_ptr<const IterationPattern> Pattern() {
@@ -67,8 +67,8 @@ TEST_F(DurationMeasurementTest, IsCompleteWhenEveryOperationHasASample) {
   EXPECT_FALSE(measurement.IsDone());
 }
 
-// It waits behind what is moved meanwhile, so that it has no sample.
-TEST_F(DurationMeasurementTest, ASmallCopyTakesWhatALaunchTakes) {
+// The copy waits behind other transfers, so it has no sample.
+TEST_F(DurationMeasurementTest, SmallCopyIsTimedLikeALaunch) {
   DurationMeasurement measurement(PatternWithASmallCopy());
 
   NoteIteration(&measurement, 2 * kLayers);
@@ -77,7 +77,7 @@ TEST_F(DurationMeasurementTest, ASmallCopyTakesWhatALaunchTakes) {
   EXPECT_EQ(measurement.DurationsNs().back(), 4'000);
 }
 
-TEST_F(DurationMeasurementTest, LosesHopeWhenTheJobDoesSomethingElse) {
+TEST_F(DurationMeasurementTest, GivesUpWhenTheJobLeavesThePattern) {
   DurationMeasurement measurement(Pattern());
   const JobTouch foreign{99, true};
 
@@ -88,14 +88,14 @@ TEST_F(DurationMeasurementTest, LosesHopeWhenTheJobDoesSomethingElse) {
   EXPECT_TRUE(measurement.IsHopeless());
 }
 
-TEST_F(DurationMeasurementTest, GuessesByBytesWhatWasNotMeasured) {
+TEST_F(DurationMeasurementTest, EstimatesUnmeasuredOperationsByBytes) {
   const DurationMeasurement measurement(Pattern());
 
   const std::vector<std::int64_t> durations_ns = measurement.DurationsNs();
 
   ASSERT_EQ(durations_ns.size(), 2u * kLayers);
   EXPECT_GT(durations_ns[0], 4'000);
-  EXPECT_GT(durations_ns[1], durations_ns[0]);  // it touches one activation more
+  EXPECT_GT(durations_ns[1], durations_ns[0]);  // the first touches one activation more
 }
 
 }  // namespace

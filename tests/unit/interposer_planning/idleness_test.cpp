@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kSecond = 1'000'000'000;
 
-TEST(IdlenessTest, WhoHasBegunIsActive) {
+TEST(IdlenessTest, JobThatHasBegunIsActive) {
   Idleness idleness;
   idleness.Begin(100 * kSecond);
   idleness.NoteActivity(0, false, 100 * kSecond);
@@ -15,7 +15,7 @@ TEST(IdlenessTest, WhoHasBegunIsActive) {
   EXPECT_FALSE(idleness.ShouldAsk(100 * kSecond + kSecond / 2));
 }
 
-TEST(IdlenessTest, WhoDoesNothingIsIdleWhenItsDeviceHasNoWork) {
+TEST(IdlenessTest, JobWithoutCallsIsIdleWhenItsDeviceHasNoWork) {
   Idleness idleness;
   idleness.NoteActivity(7, false, 100 * kSecond);
   idleness.NoteActivity(7, false, 101 * kSecond);
@@ -33,8 +33,8 @@ TEST(IdlenessTest, WhoDoesNothingIsIdleWhenItsDeviceHasNoWork) {
   EXPECT_TRUE(idleness.IsActive());
 }
 
-// A training step whose kernels take longer than a second, or whose neighbours do.
-TEST(IdlenessTest, WhoseDeviceHasWorkIsAskedAgainLater) {
+// A training step whose kernels, or whose neighbours, take longer than a second.
+TEST(IdlenessTest, BusyDeviceIsQueriedAgainLater) {
   Idleness idleness;
   idleness.NoteActivity(7, false, 100 * kSecond);
   for (std::uint64_t second = 101; second < 120; ++second) {
@@ -47,7 +47,7 @@ TEST(IdlenessTest, WhoseDeviceHasWorkIsAskedAgainLater) {
   }
 }
 
-TEST(IdlenessTest, AnAnswerThatComesWhenItWokeSaysNothing) {
+TEST(IdlenessTest, AnswerThatComesAfterTheJobWokeIsIgnored) {
   Idleness idleness;
   idleness.NoteActivity(7, false, 100 * kSecond);
   idleness.Asks();

@@ -30,7 +30,7 @@ TEST(JobPlannerTest, PlansAnIterationAtHalfItsPeak) {
   EXPECT_EQ(answer.live->budget_bytes(), kPeakBytes / 2);
 }
 
-TEST(JobPlannerTest, WhatFitsNeedsNoActions) {
+TEST(JobPlannerTest, IterationThatFitsNeedsNoActions) {
   const PlanAnswer answer = PlanFor(RequestFor(kPeakBytes));
 
   ASSERT_TRUE(answer.live) << answer.status.text();
@@ -38,7 +38,7 @@ TEST(JobPlannerTest, WhatFitsNeedsNoActions) {
   EXPECT_EQ(answer.live->predicted_ns(), 2 * kLayers * kOperationNs);
 }
 
-TEST(JobPlannerTest, APlanThatExceedsTheBudgetIsRefused) {
+TEST(JobPlannerTest, PlanBeyondTheBudgetIsRefused) {
   const PlanAnswer answer =
       Accept(RequestFor(kPeakBytes / 2), scheduler::PlanWithoutActions(SmallPattern().profile));
 
@@ -47,7 +47,7 @@ TEST(JobPlannerTest, APlanThatExceedsTheBudgetIsRefused) {
   EXPECT_THAT(answer.status.text(), HasSubstr("budget"));
 }
 
-TEST(JobPlannerTest, AnInvalidPlanIsRefusedAndCalledSo) {
+TEST(JobPlannerTest, InvalidPlanIsRefusedAndReported) {
   scheduler::Plan plan = scheduler::PlanWithoutActions(SmallPattern().profile);
   plan.actions.push_back({.kind = scheduler::ActionKind::kOffload, .buffer = {1}, .step = 2});
 
@@ -58,7 +58,7 @@ TEST(JobPlannerTest, AnInvalidPlanIsRefusedAndCalledSo) {
   EXPECT_NE(answer.status.text(), "");
 }
 
-TEST(JobPlannerTest, ABudgetThatNoPlanMeetsIsAReason) {
+TEST(JobPlannerTest, UnreachableBudgetIsAReason) {
   const PlanAnswer answer = PlanFor(RequestFor(kActivationBytes));
 
   EXPECT_FALSE(answer.live);

@@ -16,10 +16,10 @@ namespace spillway::interposer {
 namespace {
 
 constexpr std::int64_t kHalf = kPeakBytes / 2;
-constexpr std::int64_t kChunk = kSmallDevice.chunk_bytes;  // is left free
+constexpr std::int64_t kChunk = kSmallDevice.chunk_bytes;  // memory that stays free
 constexpr std::uint64_t kJob = 1;
 
-// Follows no plan; says that it did. The pipeline runs in the calling thread, as with
+// Pretends to follow plans without doing so. The pipeline runs in the calling thread, as with
 // LearnChoice::kWait.
 class FakeJob final : public PlannedJob, public RecordListener {
  public:
@@ -56,7 +56,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
     }
   }
 
-  // The iteration at the end of which the first plan was there; 0: none in so many.
+  // The iteration after which the first plan was there; 0: none within `most`.
   int RunUntilPlanned(int most) {
     for (int iteration = 1; iteration <= most; ++iteration) {
       job.RunIteration();
@@ -81,7 +81,7 @@ class FakeJob final : public PlannedJob, public RecordListener {
   SmallJob job{&recorder_};
 };
 
-// Copies take much longer than operations, so what may run again does.
+// Copies take much longer than operations, so plans recompute wherever they may.
 void ProveForward(FakeJob* job) {
   for (std::uint64_t layer = 0; layer < kLayers; ++layer)
     job->proven.insert(scheduler::MixToken(2, 100 + layer));
@@ -94,7 +94,7 @@ bool RunsAnything(const scheduler::LivePlan& plan) {
   return false;
 }
 
-// Somebody who plans, or lies.
+// A source of plans, honest or not.
 class FakeSource final : public PlanSource {
  public:
   std::vector<StoredPlan> Recall(int, std::uint64_t) override { return {}; }
@@ -133,16 +133,16 @@ class PipelineTest : public ::testing::Test {
   const std::filesystem::path folder_;
 };
 
-// Without device events nothing can be measured: the pipeline waits for three more iterations, and
-// guesses.
-TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByWhatTheProgramAskedFor) {
-  // Given a job whose buffers all end a MiB before their last granule does
+// Without device events no duration can be measured. The pipeline waits for three more iterations,
+// and estimates.
+TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByRequestedBytes) {
+  // Given a job whose buffers all end 1 MiB before the end of their last granule
   FakeJob job;
   job.job.unused_bytes = 1 << 20;
   job.BeginRecording();
   ASSERT_GT(job.RunUntilPlanned(12), 0);
 
-  // Then its plan is one for what its copies move, and the walk expects allocations of whole
+  // Then its plan counts the bytes that its copies move, and the walk expects allocations of whole
   // granules
   const scheduler::IterationPattern& pattern = job.adopted[0]->pattern();
   ASSERT_EQ(pattern.buffers.size(), std::size_t{kLayers + 1});
@@ -153,7 +153,7 @@ TEST_F(PipelineTest, MemoryIsPlannedInGranulesAndCopiesByWhatTheProgramAskedFor)
   }
 }
 
-TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
+TEST_F(PipelineTest, PlansARepeatingJob) {
   FakeJob job;
 
   EXPECT_NE(job.RunUntilPlanned(8), 0);
@@ -167,7 +167,7 @@ TEST_F(PipelineTest, PlansAJobThatRepeatsItself) {
   EXPECT_EQ(job.counts().not_planned_because, nullptr);
 }
 
-TEST_F(PipelineTest, AnIterationThatFitsTheBudgetGetsAPlanWhenItDoesNoLonger) {
+TEST_F(PipelineTest, IterationGetsAPlanOnceItNoLongerFitsTheBudget) {
   FakeJob job;
   job.budget_bytes = 2 * kPeakBytes;
   EXPECT_EQ(job.RunUntilPlanned(8), 0);
@@ -177,7 +177,7 @@ TEST_F(PipelineTest, AnIterationThatFitsTheBudgetGetsAPlanWhenItDoesNoLonger) {
   EXPECT_NE(job.RunUntilPlanned(8), 0);
 }
 
-TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
+TEST_F(PipelineTest, UnreachableBudgetIsReportedWithItsReason) {
   FakeJob job;
   job.budget_bytes = kActivationBytes;
   EXPECT_EQ(job.RunUntilPlanned(8), 0);
@@ -185,9 +185,9 @@ TEST_F(PipelineTest, AJobWhoseBudgetNoPlanMeetsIsToldWhy) {
               ::testing::HasSubstr("one operation touches"));
 }
 
-// A plan that has just been adopted was measured by what the one before still told, of another
-// pattern.
-TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
+// Regression: a newly adopted plan was measured by iterations of another pattern, reported by its
+// predecessor.
+TEST_F(PipelineTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
   ASSERT_EQ(driver::Driver().cuInit(0), CUDA_SUCCESS)
       << "SPILLWAY_DRIVER names the simulated driver";
   CUcontext context = nullptr;
@@ -200,23 +200,22 @@ TEST_F(PipelineTest, APlanIsMeasuredByIterationsOfItsOwnPattern) {
     for (int i = 0; i < 6; ++i)
       job.recorder().IterationBegan(nullptr, {.pattern = pattern, .is_planned = true});
     ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    for (int i = 0; i < 16; ++i) job.ServeEvents();  // the driver is asked now and then
+    for (int i = 0; i < 16; ++i) job.ServeEvents();  // the driver is queried now and then
   };
 
-  // When iterations of another pattern are told of, which took some time, nothing is known of this
-  // one's
+  // When timed iterations of another pattern are reported, nothing is known of this one's
   tell(own + 1);
   EXPECT_EQ(job.counts().iterations_followed, 5u);
   EXPECT_EQ(job.counts().measured_iteration_ns, 0u);
 
-  // Then its own are what counts
+  // Then only its own iterations count
   tell(own);
   EXPECT_GT(job.counts().measured_iteration_ns, 0u);
   job.recorder().iterations().Release();
   driver::Driver().cuDevicePrimaryCtxRelease_v2(0);
 }
 
-TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
+TEST_F(PipelineTest, JobThatNeverRepeatsGetsNoPlan) {
   FakeJob job;
   for (int i = 0; i < 50; ++i) {
     for (int foreign = 0; foreign < i; ++foreign) job.job.RunForeignKernel();
@@ -227,13 +226,12 @@ TEST_F(PipelineTest, AJobThatNeverRepeatsItselfGetsNoPlan) {
   EXPECT_STREQ(job.counts().not_planned_because, "no iteration has come twice in a row");
 }
 
-TEST_F(PipelineTest, TheSecondRunIsPlannedBeforeItsSecondIteration) {
+TEST_F(PipelineTest, SecondRunIsPlannedBeforeItsSecondIteration) {
   // Given a run that left its plan in the store
   PlanStore store(folder_.string());
   FakeJob first(&store);
   ASSERT_NE(first.RunUntilPlanned(8), 0);
 
-  // When the same job comes again
   FakeJob second(&store);
 
   // Then it has the plan by the end of its first iteration, with its own allocation of the weights
@@ -248,7 +246,7 @@ TEST_F(PipelineTest, TheSecondRunIsPlannedBeforeItsSecondIteration) {
   EXPECT_EQ(persistent, (std::vector<std::uint64_t>{kWeights}));
 }
 
-TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
+TEST_F(PipelineTest, StoredIterationIsPlannedAnewForAnotherBudget) {
   PlanStore store(folder_.string());
   FakeJob first(&store);
   ASSERT_NE(first.RunUntilPlanned(8), 0);
@@ -261,9 +259,9 @@ TEST_F(PipelineTest, AStoredIterationIsPlannedAnewForAnotherBudget) {
   EXPECT_LT(second.adopted[0]->action_count(), first.adopted[0]->action_count());
 }
 
-// `run --strategy vdnn-all` left its plan to all later runs, which took it whatever strategy they
-// were to have.
-TEST_F(PipelineTest, AStoredIterationIsPlannedAnewByAnotherStrategy) {
+// Regression: `run --strategy vdnn-all` left its plan to all later runs, which used it whatever
+// their own strategy.
+TEST_F(PipelineTest, StoredIterationIsPlannedAnewByAnotherStrategy) {
   PlanStore store(folder_.string());
   FakeJob first(&store, nullptr, {}, "vdnn-all");
   ASSERT_NE(first.RunUntilPlanned(8), 0);
@@ -275,7 +273,7 @@ TEST_F(PipelineTest, AStoredIterationIsPlannedAnewByAnotherStrategy) {
   EXPECT_LT(second.adopted[0]->predicted_ns(), first.adopted[0]->predicted_ns());
 }
 
-TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
+TEST_F(PipelineTest, StoredPlanOfAnotherJobIsNotUsed) {
   PlanStore store(folder_.string());
   store.Keep(kJob, [] {
     StoredPlan other = SmallStoredPlan();
@@ -290,7 +288,7 @@ TEST_F(PipelineTest, AnotherJobsStoredPlanIsNotTaken) {
   EXPECT_EQ(job.counts().plans_from_store, 0u);
 }
 
-TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
+TEST_F(PipelineTest, ShrunkBudgetIsPlannedFor) {
   FakeJob job;
   ASSERT_NE(job.RunUntilPlanned(8), 0);
 
@@ -301,7 +299,7 @@ TEST_F(PipelineTest, ABudgetThatShrinksIsPlannedFor) {
   EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 3 / 4 - kChunk);
 }
 
-TEST_F(PipelineTest, ABudgetThatGrowsIsPlannedForWhenItLasts) {
+TEST_F(PipelineTest, GrownBudgetIsPlannedForWhenItLasts) {
   FakeJob job;
   ASSERT_NE(job.RunUntilPlanned(8), 0);
 
@@ -315,7 +313,6 @@ TEST_F(PipelineTest, ABudgetThatGrowsIsPlannedForWhenItLasts) {
   }
   EXPECT_EQ(job.adopted.size(), 1u);
 
-  // When what it lends lasts
   job.budget_bytes = kHalf * 5 / 4;
   for (int i = 0; i < 5; ++i) job.job.RunIteration();
 
@@ -324,7 +321,7 @@ TEST_F(PipelineTest, ABudgetThatGrowsIsPlannedForWhenItLasts) {
   EXPECT_EQ(job.adopted[1]->budget_bytes(), kHalf * 5 / 4 - kChunk);
 }
 
-TEST_F(PipelineTest, AnotherShareOfTheLinkIsPlannedForOnce) {
+TEST_F(PipelineTest, NewLinkShareIsPlannedForOnce) {
   FakeJob job;
   ASSERT_GT(job.RunUntilPlanned(8), 0);
   const size_t before = job.adopted.size();
@@ -335,7 +332,7 @@ TEST_F(PipelineTest, AnotherShareOfTheLinkIsPlannedForOnce) {
   EXPECT_EQ(job.adopted.size(), before + 1);
 }
 
-TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
+TEST_F(PipelineTest, UnreachableBudgetIsPlannedForOnce) {
   FakeJob job;
   ASSERT_NE(job.RunUntilPlanned(8), 0);
 
@@ -347,8 +344,8 @@ TEST_F(PipelineTest, ABudgetThatNoPlanMeetsIsAskedForOnce) {
   EXPECT_EQ(job.counts().plans_refused + job.counts().plans_invalid, 1u);
 }
 
-// What cannot move comes and goes within each iteration.
-TEST_F(PipelineTest, PlansForTheLeastThatAnIterationLeaves) {
+// Unmovable memory comes and goes within each iteration.
+TEST_F(PipelineTest, PlansForTheLeastBudgetOfAnIteration) {
   FakeJob job;
   const auto run_iteration = [&job] {
     job.unmovable_bytes = kHalf / 10;
@@ -362,7 +359,7 @@ TEST_F(PipelineTest, PlansForTheLeastThatAnIterationLeaves) {
   EXPECT_EQ(job.adopted[0]->budget_bytes(), kHalf - kHalf / 10 - kChunk);
 }
 
-TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {
+TEST_F(PipelineTest, SmallBudgetChangesAreIgnored) {
   FakeJob job;
   ASSERT_NE(job.RunUntilPlanned(8), 0);
 
@@ -372,7 +369,7 @@ TEST_F(PipelineTest, SmallChangesOfTheBudgetChangeNothing) {
   EXPECT_EQ(job.adopted.size(), 1u);
 }
 
-TEST_F(PipelineTest, OperationsThatAreProvenLaterRunAgainByTheNextPlan) {
+TEST_F(PipelineTest, OperationsProvenLaterAreRecomputedByTheNextPlan) {
   FakeJob job;
   job.job.changes_weights = false;
   ASSERT_NE(job.RunUntilPlanned(8), 0);
@@ -389,8 +386,8 @@ TEST_F(PipelineTest, OperationsThatAreProvenLaterRunAgainByTheNextPlan) {
   EXPECT_EQ(job.adopted.size(), 2u);
 }
 
-TEST_F(PipelineTest, AStoredPlanWaitsUntilThisProcessHasProvenWhatItRunsAgain) {
-  // Given a run that left a plan which runs operations again
+TEST_F(PipelineTest, StoredPlanWaitsUntilItsRecomputationsAreProven) {
+  // Given a run that left a plan with recomputations
   PlanStore store(folder_.string());
   FakeJob first(&store);
   first.job.changes_weights = false;
@@ -398,12 +395,12 @@ TEST_F(PipelineTest, AStoredPlanWaitsUntilThisProcessHasProvenWhatItRunsAgain) {
   ASSERT_NE(first.RunUntilPlanned(8), 0);
   ASSERT_TRUE(RunsAnything(*first.adopted[0]));
 
-  // When the same job comes again and has proven nothing by the end of its first iteration
+  // When the same job runs again and has proven nothing by the end of its first iteration
   FakeJob second(&store);
   second.job.changes_weights = false;
   ASSERT_EQ(second.RunUntilPlanned(1), 0);
 
-  // Then the plan is followed as soon as it has
+  // Then the plan is followed as soon as the operations are proven
   second.proven = first.proven;
   ASSERT_EQ(second.RunUntilPlanned(1), 1);
   EXPECT_EQ(second.counts().plans_from_store, 1u);
@@ -411,7 +408,7 @@ TEST_F(PipelineTest, AStoredPlanWaitsUntilThisProcessHasProvenWhatItRunsAgain) {
   EXPECT_TRUE(RunsAnything(*second.adopted[0]));
 }
 
-TEST_F(PipelineTest, WhereNothingIsEverProvenAStoredPlanIsMadeAnewWithoutRunningAgain) {
+TEST_F(PipelineTest, StoredPlanWithUnprovenRecomputationsIsReplacedByOneWithout) {
   PlanStore store(folder_.string());
   FakeJob first(&store);
   first.job.changes_weights = false;
@@ -426,7 +423,7 @@ TEST_F(PipelineTest, WhereNothingIsEverProvenAStoredPlanIsMadeAnewWithoutRunning
   EXPECT_FALSE(RunsAnything(*second.adopted[0]));
 }
 
-TEST_F(PipelineTest, APlanThatWasMadeElsewhereIsFollowedAndKept) {
+TEST_F(PipelineTest, PlanMadeByTheAgentIsFollowedAndKept) {
   PlanStore store(folder_.string());
   FakeSource source;
   source.make = MadeFor;
@@ -442,9 +439,8 @@ TEST_F(PipelineTest, APlanThatWasMadeElsewhereIsFollowedAndKept) {
   EXPECT_TRUE(store.Has(kJob));
 }
 
-// Nothing, a plan that exceeds the budget, and one that names what is not there: the job's own is
-// the same.
-TEST_F(PipelineTest, WhatIsOfNoUseIsMadeHere) {
+// No plan, a plan beyond the budget, and a plan with unknown buffers: the job then makes its own.
+TEST_F(PipelineTest, UselessRemotePlanIsReplacedByTheJobsOwn) {
   FakeJob alone;
   ASSERT_NE(alone.RunUntilPlanned(8), 0);
   const auto nothing = [](const scheduler::PlanOrder&) { return std::optional<scheduler::Plan>(); };
@@ -473,7 +469,7 @@ TEST_F(PipelineTest, WhatIsOfNoUseIsMadeHere) {
   }
 }
 
-TEST_F(PipelineTest, WhatIsKeptElsewhereIsRecognisedInTheFirstIteration) {
+TEST_F(PipelineTest, PlanKeptByTheAgentIsRecognisedInTheFirstIteration) {
   PlanStore store(folder_.string());
   FakeJob first(&store);
   ASSERT_NE(first.RunUntilPlanned(8), 0);
@@ -484,7 +480,7 @@ TEST_F(PipelineTest, WhatIsKeptElsewhereIsRecognisedInTheFirstIteration) {
   EXPECT_EQ(second.counts().plans_from_store, 1u);
 }
 
-TEST_F(PipelineTest, WhatIsKeptElsewhereForAnotherJobIsForgotten) {
+TEST_F(PipelineTest, PlanKeptByTheAgentForAnotherJobIsForgotten) {
   StoredPlan foreign = SmallStoredPlan();
   for (scheduler::PatternEvent& event : foreign.pattern.events) event.token += 1;
   FakeJob job(nullptr, nullptr, {foreign});

@@ -16,11 +16,11 @@ std::string RefusalOf(const std::vector<std::byte>& bytes) {
   return read ? "accepted" : read.text();
 }
 
-TEST(PlanCodecTest, TheSmallJobsPatternIsSound) {
+TEST(PlanCodecTest, SmallJobsPatternIsSound) {
   EXPECT_EQ(scheduler::CheckProfile(SmallPattern().profile).text(), "");
 }
 
-TEST(PlanCodecTest, GivesBackWhatItWasGiven) {
+TEST(PlanCodecTest, DecodesWhatItEncoded) {
   StoredPlan stored = SmallStoredPlan();
   stored.plan.actions = {{.kind = scheduler::ActionKind::kOffload, .buffer = {2}, .step = 3},
                          {.kind = scheduler::ActionKind::kPrefetch, .buffer = {2}, .step = 8}};
@@ -48,7 +48,7 @@ TEST(PlanCodecTest, AllocationsOfAnotherProcessAreNotKept) {
   EXPECT_EQ(read->pattern.buffers[0].allocation, 0u);
 }
 
-TEST(PlanCodecTest, WhatIsCutOffAnywhereIsRefused) {
+TEST(PlanCodecTest, TruncatedBytesAreRefused) {
   const std::vector<std::byte> whole = Encode(SmallStoredPlan());
   for (std::size_t size = 0; size < whole.size(); ++size) {
     ASSERT_NE(RefusalOf({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)}),
@@ -57,7 +57,7 @@ TEST(PlanCodecTest, WhatIsCutOffAnywhereIsRefused) {
   }
 }
 
-TEST(PlanCodecTest, AnyAlteredByteIsRefused) {
+TEST(PlanCodecTest, EveryAlteredByteIsRefused) {
   const std::vector<std::byte> whole = Encode(SmallStoredPlan());
   for (std::size_t at = 0; at < whole.size(); ++at) {
     std::vector<std::byte> altered = whole;
@@ -66,20 +66,20 @@ TEST(PlanCodecTest, AnyAlteredByteIsRefused) {
   }
 }
 
-TEST(PlanCodecTest, AnotherVersionIsNamed) {
+TEST(PlanCodecTest, OtherVersionIsNamed) {
   std::vector<std::byte> bytes = Encode(SmallStoredPlan());
   bytes[8] = std::byte{99};
   EXPECT_EQ(RefusalOf(bytes), "it is of version 99");
 }
 
-TEST(PlanCodecTest, BytesBehindTheEndAreRefused) {
+TEST(PlanCodecTest, TrailingBytesAreRefused) {
   std::vector<std::byte> bytes = Encode(SmallStoredPlan());
   bytes.push_back(std::byte{0});
   EXPECT_EQ(RefusalOf(bytes), "it is damaged");
 }
 
-// Whole and with the right hash, but made by nobody who keeps the invariants.
-TEST(PlanCodecTest, APatternThatNamesWhatIsNotThereIsRefused) {
+// Complete and with the right hash, but its maker violates the invariants.
+TEST(PlanCodecTest, PatternWithUnknownReferencesIsRefused) {
   const auto refusal_after = [](auto change) {
     StoredPlan stored = SmallStoredPlan();
     change(&stored);

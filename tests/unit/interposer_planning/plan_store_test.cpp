@@ -29,7 +29,7 @@ class PlanStoreTest : public ::testing::Test {
   }
   ~PlanStoreTest() override { fs::remove_all(folder_); }
 
-  // Told apart by their batch size; each its own iteration.
+  // Plans that differ in batch size, each with its own iteration.
   static StoredPlan PlanNumber(std::int64_t number) {
     StoredPlan stored = SmallStoredPlan();
     stored.pattern.events[1].token += static_cast<std::uint64_t>(number);
@@ -45,7 +45,7 @@ class PlanStoreTest : public ::testing::Test {
   std::vector<fs::path> Files() const {
     return {fs::directory_iterator(folder_), fs::directory_iterator()};
   }
-  // As if the only file had last been used so many seconds ago.
+  // Pretends that the only file was last used so many seconds ago.
   void Age(const fs::path& file, int seconds) const {
     fs::last_write_time(file, fs::file_time_type::clock::now() - std::chrono::seconds(seconds));
   }
@@ -56,7 +56,7 @@ class PlanStoreTest : public ::testing::Test {
   const fs::path folder_;
 };
 
-TEST_F(PlanStoreTest, FindsWhatAnEarlierProcessKept) {
+TEST_F(PlanStoreTest, FindsPlansOfAnEarlierProcess) {
   PlanStore(folder_.string()).Keep(kStoredJob, PlanNumber(5));
 
   const PlanStore store(folder_.string());
@@ -79,7 +79,7 @@ TEST_F(PlanStoreTest, KeepsOnePlanForAnIteration) {
   EXPECT_EQ(Files().size(), 1u);
 }
 
-TEST_F(PlanStoreTest, FindsTheOneUsedLastFirst) {
+TEST_F(PlanStoreTest, FindsTheMostRecentlyUsedFirst) {
   PlanStore store(folder_.string());
   for (const std::int64_t number : {1, 2, 3}) {
     AgeAll(100 - static_cast<int>(10 * number));
@@ -93,8 +93,7 @@ TEST_F(PlanStoreTest, FindsTheOneUsedLastFirst) {
   EXPECT_EQ(NumbersOf(store.Find(kStoredJob))[0], 1);
 }
 
-TEST_F(PlanStoreTest, WhatWasUsedLongestAgoGoesFirst) {
-  // Given room for two plans
+TEST_F(PlanStoreTest, LeastRecentlyUsedIsRemovedFirst) {
   const auto plan_bytes = static_cast<std::int64_t>(Encode(PlanNumber(1)).size());
   PlanStore store(folder_.string(), 2 * plan_bytes);
   store.Keep(kStoredJob, PlanNumber(1));
@@ -108,14 +107,14 @@ TEST_F(PlanStoreTest, WhatWasUsedLongestAgoGoesFirst) {
   EXPECT_EQ(Files().size(), 2u);
 }
 
-TEST_F(PlanStoreTest, APlanThatAloneIsTooLargeIsNotKept) {
+TEST_F(PlanStoreTest, PlanBeyondTheCapacityIsNotKept) {
   PlanStore store(folder_.string(), 100);
   store.Keep(kStoredJob, PlanNumber(1));
   EXPECT_TRUE(Files().empty());
 }
 
-TEST_F(PlanStoreTest, WhatIsNoPlanIsDiscardedWithALine) {
-  // Given a good plan, one that was cut off, one of noise, one that is empty
+TEST_F(PlanStoreTest, InvalidFileIsDiscardedWithALogLine) {
+  // Given a good plan, a truncated one, one of noise, and an empty one
   PlanStore store(folder_.string());
   store.Keep(kStoredJob, PlanNumber(1));
   const fs::path good = Files()[0];
@@ -125,20 +124,19 @@ TEST_F(PlanStoreTest, WhatIsNoPlanIsDiscardedWithALine) {
   std::ofstream(prefix + "1.plan") << std::string(1000, 'x');
   std::ofstream(prefix + "2.plan");
 
-  // When they are looked for
   ::testing::internal::CaptureStderr();
   const std::vector<StoredPlan> found = store.Find(kStoredJob);
   const std::string said = ::testing::internal::GetCapturedStderr();
 
-  // Then the good one is found, and each other one is named and gone
+  // Then the good one is found, and each other one is named and removed
   EXPECT_EQ(NumbersOf(found), (std::vector<std::int64_t>{1}));
   EXPECT_EQ(Files().size(), 1u);
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 3);
   EXPECT_NE(said.find("1.plan is discarded: it is no plan"), std::string::npos);
 }
 
-// Root may write anywhere: a folder that is not there stands for one that may not be written to.
-TEST_F(PlanStoreTest, SaysOnceThatNothingCanBeKept) {
+// Root may write anywhere, so a missing folder stands for an unwritable one.
+TEST_F(PlanStoreTest, ReportsOnceThatNothingCanBeKept) {
   PlanStore store((folder_ / "none").string());
 
   ::testing::internal::CaptureStderr();
@@ -150,8 +148,8 @@ TEST_F(PlanStoreTest, SaysOnceThatNothingCanBeKept) {
   EXPECT_FALSE(store.Has(kStoredJob));
 }
 
-TEST_F(PlanStoreTest, AFullDiskLeavesNothingBehind) {
-  // Given a child on a disk that takes a few bytes more
+TEST_F(PlanStoreTest, FullDiskLeavesNoFileBehind) {
+  // Given a child on a disk with a few bytes left
   const pid_t child = fork();
   if (child == 0) {
     signal(SIGXFSZ, SIG_IGN);
@@ -174,8 +172,8 @@ TEST_F(PlanStoreTest, AFullDiskLeavesNothingBehind) {
   EXPECT_TRUE(Files().empty());
 }
 
-// Whoever may write in the folder could leave one: it is not followed, and not in the way.
-TEST_F(PlanStoreTest, ALinkThatIsInTheWayIsNotWrittenThrough) {
+// Anyone with write access to the folder could leave a link. It is not followed and does no harm.
+TEST_F(PlanStoreTest, ForeignLinkIsNotWrittenThrough) {
   PlanStore store(folder_.string());
   store.Keep(kStoredJob, PlanNumber(1));
   const std::string beside = Files()[0].string() + ".tmp" + std::to_string(getpid());
@@ -188,7 +186,7 @@ TEST_F(PlanStoreTest, ALinkThatIsInTheWayIsNotWrittenThrough) {
   EXPECT_EQ(store.Find(kStoredJob).size(), 1u);
 }
 
-TEST_F(PlanStoreTest, WhatAKilledProcessLeftIsCleanedUp) {
+TEST_F(PlanStoreTest, LeftoversOfAKilledProcessAreRemoved) {
   const fs::path old = folder_ / "0000000000000abc-0000000000000001.plan.tmp99";
   const fs::path young = folder_ / "0000000000000abc-0000000000000001.plan.tmp98";
   std::ofstream(old) << "half";

@@ -8,7 +8,7 @@ namespace {
 constexpr PlanVerdicts::Conditions kNow = {
     .iteration = 7, .budget_bytes = 1000, .link_permille = 1000};
 
-TEST(PlanVerdictsTest, WhatWasFoundHoldsForItsConditionsAlone) {
+TEST(PlanVerdictsTest, VerdictHoldsForItsConditionsOnly) {
   PlanVerdicts verdicts;
   verdicts.NoteWithout(kNow, 50);
   EXPECT_EQ(verdicts.WithoutNs(kNow), 50);
@@ -18,7 +18,7 @@ TEST(PlanVerdictsTest, WhatWasFoundHoldsForItsConditionsAlone) {
   EXPECT_EQ(verdicts.WithoutNs({8, 1000, 1000}), 0);
 }
 
-TEST(PlanVerdictsTest, OnlyAPlanThatIsPredictedToBeClearlyFasterThanADroppedOneIsTried) {
+TEST(PlanVerdictsTest, OnlyClearlyFasterPlansThanADroppedOneAreTried) {
   PlanVerdicts verdicts;
   EXPECT_TRUE(verdicts.IsWorthTrying(kNow, 100));
   verdicts.NoteDropped(kNow, 100);
@@ -27,7 +27,7 @@ TEST(PlanVerdictsTest, OnlyAPlanThatIsPredictedToBeClearlyFasterThanADroppedOneI
   EXPECT_TRUE(verdicts.IsWorthTrying(kNow, 80));
 }
 
-TEST(PlanVerdictsTest, TheLastFewAreRemembered) {
+TEST(PlanVerdictsTest, LastFewVerdictsAreRemembered) {
   PlanVerdicts verdicts;
   for (std::uint64_t i = 0; i < 100; ++i) verdicts.NoteWithout({i, 1000, 1000}, 5);
   EXPECT_EQ(verdicts.WithoutNs({0, 1000, 1000}), 0);

@@ -1,4 +1,5 @@
-// A job's side of planning by the agent: what it asks, what it takes, and what it does without.
+// A job's side of planning by the agent: its requests, the plans that it accepts, and failures that
+// it survives.
 #include "interposer/planning/remote_planner.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +39,7 @@ std::string BytesOf(const StoredPlan& plan) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// An agent whose answers are there at once, if there are any.
+// An agent whose answers, if any, are there at once.
 class FakeWire final : public PlanWire {
  public:
   bool Send(const protocol::AskPlan& ask, int file) override {
@@ -76,7 +77,7 @@ class RemotePlannerTest : public ::testing::Test {
   RemotePlanner planner_{&wire_, kShort};
 };
 
-TEST_F(RemotePlannerTest, HandsOverTheWholeRequest) {
+TEST_F(RemotePlannerTest, SendsTheWholeRequest) {
   Make();
 
   ASSERT_EQ(wire_.asked.size(), 1u);
@@ -91,14 +92,14 @@ TEST_F(RemotePlannerTest, HandsOverTheWholeRequest) {
   EXPECT_EQ(order->job.pattern.profile, SmallPattern().profile);
 }
 
-TEST_F(RemotePlannerTest, TakesThePlanThatComes) {
+TEST_F(RemotePlannerTest, AcceptsTheAgentsPlan) {
   AnswerWith(PlanOutcome::kMade, BytesOf(SmallStoredPlan()));
   EXPECT_EQ(Make(), SmallStoredPlan().plan);
   AnswerWith(PlanOutcome::kKept, BytesOf(SmallStoredPlan()));
   EXPECT_EQ(Make(), SmallStoredPlan().plan);
 }
 
-TEST_F(RemotePlannerTest, ARefusalIsNothingAndTheNextRequestIsMade) {
+TEST_F(RemotePlannerTest, RefusalYieldsNoPlanAndTheNextRequestIsSent) {
   for (const PlanOutcome outcome :
        {PlanOutcome::kNone, PlanOutcome::kRefused, PlanOutcome::kBusy, PlanOutcome::kExpired,
         PlanOutcome::kFailed, PlanOutcome::kNotHere}) {
@@ -108,7 +109,7 @@ TEST_F(RemotePlannerTest, ARefusalIsNothingAndTheNextRequestIsMade) {
   EXPECT_EQ(wire_.asked.size(), 6u);
 }
 
-TEST_F(RemotePlannerTest, NonsenseIsNothing) {
+TEST_F(RemotePlannerTest, InvalidAnswerYieldsNoPlan) {
   StoredPlan other = SmallStoredPlan();
   for (scheduler::PatternEvent& event : other.pattern.events) event.token += 1;
   other.pattern.fingerprint = scheduler::FingerprintOf(other.pattern);
@@ -122,7 +123,7 @@ TEST_F(RemotePlannerTest, NonsenseIsNothing) {
   }
 }
 
-TEST_F(RemotePlannerTest, APlanThatCouldStillChangeIsNothing) {
+TEST_F(RemotePlannerTest, UnsealedPlanIsIgnored) {
   wire_.answer = [this](const protocol::AskPlan& ask) {
     const std::string bytes = BytesOf(SmallStoredPlan());
     std::vector<UniqueFd> files;
@@ -137,18 +138,18 @@ TEST_F(RemotePlannerTest, APlanThatCouldStillChangeIsNothing) {
   EXPECT_EQ(Make(), std::nullopt);
 }
 
-TEST_F(RemotePlannerTest, AnAgentThatSaysNothingIsNotAskedAgainSoon) {
+TEST_F(RemotePlannerTest, SilentAgentIsNotAskedAgainSoon) {
   EXPECT_EQ(Make(), std::nullopt);
   EXPECT_EQ(Make(), std::nullopt);
   EXPECT_EQ(wire_.asked.size(), 1u) << "it waited twice for an agent that hangs";
 
-  // Another session may be another agent's.
+  // A new session may have another agent.
   planner_.Lost();
   EXPECT_EQ(Make(), std::nullopt);
   EXPECT_EQ(wire_.asked.size(), 2u);
 }
 
-TEST_F(RemotePlannerTest, AnAnswerThatComesTooLateIsNobodys) {
+TEST_F(RemotePlannerTest, LateAnswerIsIgnored) {
   Make();
   ASSERT_EQ(wire_.asked.size(), 1u);
 
@@ -165,7 +166,7 @@ TEST_F(RemotePlannerTest, AnAnswerThatComesTooLateIsNobodys) {
   EXPECT_EQ(Make(), std::nullopt);
 }
 
-TEST_F(RemotePlannerTest, NobodyWaitsForAnAgentThatHasGone) {
+TEST_F(RemotePlannerTest, LostAgentIsNotAwaited) {
   RemotePlanner patient(&wire_, {.plan_ns = 3'600'000 * kMillisecond});
   wire_.is_there = false;
   EXPECT_EQ(patient.Make(2, 7, SmallOrder()), std::nullopt);
@@ -175,7 +176,7 @@ TEST_F(RemotePlannerTest, NobodyWaitsForAnAgentThatHasGone) {
   EXPECT_EQ(patient.Make(2, 7, SmallOrder()), std::nullopt);
 }
 
-TEST_F(RemotePlannerTest, RecallsWhatIsSoundOfWhatComes) {
+TEST_F(RemotePlannerTest, RecallsOnlySoundPlans) {
   wire_.remember = [this](const protocol::RecallPlans& recall) {
     const std::string good = BytesOf(SmallStoredPlan()), bad = "nonsense";
     std::vector<UniqueFd> files;
@@ -194,8 +195,9 @@ TEST_F(RemotePlannerTest, RecallsWhatIsSoundOfWhatComes) {
   EXPECT_EQ(plans[0].plan, SmallStoredPlan().plan);
 }
 
-// The second took the place of the first, whose answer it was given, and the first waited in vain.
-TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
+// Regression: the second request replaced the first and got its answer, and the first waited in
+// vain.
+TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredSeparately) {
   const std::string good = BytesOf(SmallStoredPlan());
   const auto answer = [&](std::uint32_t device, std::uint32_t count) {
     std::vector<UniqueFd> files;
@@ -206,7 +208,7 @@ TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
         std::move(files));
   };
   std::vector<StoredPlan> of_the_second;
-  // The agent answers none before it has heard both, and the last one first.
+  // The agent answers only after it has received both, the last one first.
   wire_.remember = [&](const protocol::RecallPlans& recall) {
     if (recall.device == 0) {
       of_the_second = planner_.Recall(1, 7);
@@ -222,13 +224,13 @@ TEST_F(RemotePlannerTest, RecallsOfTwoDevicesAreAnsweredEach) {
       << "nobody was waited for in vain: the agent is asked";
 }
 
-TEST_F(RemotePlannerTest, ARecallWithoutAnAnswerIsNothing) {
+TEST_F(RemotePlannerTest, RecallWithoutAnAnswerYieldsNoPlan) {
   EXPECT_TRUE(planner_.Recall(2, 7).empty());
   wire_.is_there = false;
   EXPECT_TRUE(planner_.Recall(2, 7).empty());
 }
 
-TEST_F(RemotePlannerTest, AKeyTellsWhatMakesADifferenceAndNothingElse) {
+TEST_F(RemotePlannerTest, KeyDependsOnTheRelevantInputsOnly) {
   const std::uint64_t key = PlanKeyOf(1, SmallOrder()).device;
   const auto key_after = [](auto change) {
     PlanOrder order = SmallOrder();

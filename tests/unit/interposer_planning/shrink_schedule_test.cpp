@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::uint64_t kSecondNs = 1'000'000'000, kNow = 100 * kSecondNs;
 
-TEST(ShrinkScheduleTest, NothingIsDueBeforeABudgetCame) {
+TEST(ShrinkScheduleTest, NothingIsDueBeforeTheFirstBudget) {
   EXPECT_FALSE(ShrinkSchedule().IsDue(kNow));
 }
 
-TEST(ShrinkScheduleTest, ANewBudgetIsMetAtOnceAndOnce) {
+TEST(ShrinkScheduleTest, NewBudgetIsDueAtOnceAndOnce) {
   ShrinkSchedule schedule;
   schedule.Changed();
   EXPECT_TRUE(schedule.IsDue(0));
@@ -23,7 +23,7 @@ TEST(ShrinkScheduleTest, ANewBudgetIsMetAtOnceAndOnce) {
   EXPECT_FALSE(schedule.IsDue(kNow + 3600 * kSecondNs));
 }
 
-TEST(ShrinkScheduleTest, WhatIsNotMetIsTriedAgainMoreAndMoreSeldom) {
+TEST(ShrinkScheduleTest, UnmetBudgetIsRetriedWithBackoff) {
   ShrinkSchedule schedule;
   schedule.Changed();
   std::uint64_t now_ns = kNow;
@@ -40,7 +40,7 @@ TEST(ShrinkScheduleTest, WhatIsNotMetIsTriedAgainMoreAndMoreSeldom) {
   EXPECT_FALSE(schedule.IsDue(now_ns + 3600 * kSecondNs));
 }
 
-TEST(ShrinkScheduleTest, ANewBudgetWaitsForNoPauseAndBeginsThePausesAnew) {
+TEST(ShrinkScheduleTest, NewBudgetResetsTheBackoff) {
   ShrinkSchedule schedule;
   schedule.Changed();
   for (int i = 0; i < 5; ++i) {
@@ -56,7 +56,7 @@ TEST(ShrinkScheduleTest, ANewBudgetWaitsForNoPauseAndBeginsThePausesAnew) {
   EXPECT_TRUE(schedule.IsDue(kNow + kSecondNs));
 }
 
-TEST(ShrinkScheduleTest, ABudgetThatComesDuringATurnHasATurnOfItsOwn) {
+TEST(ShrinkScheduleTest, BudgetThatArrivesDuringATurnGetsItsOwnTurn) {
   for (const bool is_met : {false, true}) {
     ShrinkSchedule schedule;
     schedule.Changed();

@@ -1,6 +1,6 @@
-// A job that is small enough to follow by hand: weights, and activations that a forward pass makes
-// and a backward pass uses up in the opposite order. What is told of it to a recorder, and the
-// pattern of one of its iterations.
+// A job small enough to follow by hand. A forward pass makes activations from weights; a backward
+// pass uses them in the opposite order. Also what the job tells a recorder, and the pattern of one
+// iteration.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ inline constexpr std::int64_t kActivationBytes = std::int64_t{64} << 20;
 inline constexpr std::int64_t kWeightsBytes = std::int64_t{16} << 20;
 inline constexpr std::int64_t kPeakBytes = kLayers * kActivationBytes + kWeightsBytes;
 inline constexpr std::int64_t kOperationNs = 10'000'000;
-inline constexpr std::uint64_t kWeights = 1;  // their allocation
+inline constexpr std::uint64_t kWeights = 1;  // the weights' allocation
 
-// What its device can do: an activation moves in the time of some operations.
+// The device's speed: an activation moves in the time of some operations.
 inline constexpr scheduler::DeviceModel kSmallDevice{
     .to_host_bytes_per_second = 20'000'000'000,
     .to_device_bytes_per_second = 20'000'000'000,
@@ -36,14 +36,13 @@ class SmallJob {
  public:
   explicit SmallJob(Recorder* recorder) : recorder_(recorder) {}
 
-  // Each layer allocates its activation, and a kernel of its own reads the one before; backward
-  // frees them.
+  // Each layer allocates its activation, and its kernel reads the previous one; backward frees
+  // them.
   void RunIteration();
   void RunForeignKernel();
 
-  std::int64_t unused_bytes = 0;  // it asks for so much less, which occupies the same
-  bool changes_weights =
-      true;  // in the backward pass: then no operation of the forward pass can run again
+  std::int64_t unused_bytes = 0;  // requested bytes are so much fewer, in the same granules
+  bool changes_weights = true;  // in the backward pass; then no forward operation can be recomputed
 
  private:
   void Launch(std::uint64_t shape, std::initializer_list<RecordedTouch> touches);
@@ -52,7 +51,7 @@ class SmallJob {
   std::uint64_t next_allocation_ = kWeights + 1;
 };
 
-// One iteration, as the learner would give it, with durations.
+// One iteration with durations, as the learner would return it.
 scheduler::IterationPattern SmallPattern();
 // With a plan that moves nothing.
 StoredPlan SmallStoredPlan();

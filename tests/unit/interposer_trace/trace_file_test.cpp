@@ -1,4 +1,4 @@
-// The trace's file: one event to a line, whole at every moment; and the queue before it.
+// The trace file (one event a line, valid at every moment) and the queue in front of it.
 #include "interposer/record/trace_file.h"
 
 #include <gmock/gmock.h>
@@ -45,7 +45,7 @@ TraceEvent Operation(const char* name, std::int64_t begin_ns, std::int64_t end_n
           .name = name};
 }
 
-TEST_F(TraceFileTest, IsAnArrayOfEventsWithAnEndWhenItIsFinished) {
+TEST_F(TraceFileTest, FinishedFileIsACompleteArrayOfEvents) {
   // Given a trace of one operation and one copy
   ASSERT_TRUE(file_->Open(path_.c_str(), {.command = "train --fast", .pid = 7}));
   file_->Add(Operation("conv", 1500, 4001));
@@ -56,10 +56,9 @@ TEST_F(TraceFileTest, IsAnArrayOfEventsWithAnEndWhenItIsFinished) {
               .allocation = 12,
               .values = {4096}});
 
-  // When it ends
   file_->Finish();
 
-  // Then it says which process this was, what ran on which row, and what moved why
+  // Then it names the process, each operation's row, and each copy's reason
   const std::string text = Text();
   EXPECT_THAT(text, StartsWith("[\n{\"name\": \"spillway\""));
   EXPECT_THAT(text, HasSubstr("\"process\": 7, \"command\": \"train --fast\""));
@@ -72,7 +71,7 @@ TEST_F(TraceFileTest, IsAnArrayOfEventsWithAnEndWhenItIsFinished) {
   EXPECT_THAT(text, EndsWith("}\n]\n"));
 }
 
-TEST_F(TraceFileTest, NamesAreEscapedAndCut) {
+TEST_F(TraceFileTest, NamesAreEscapedAndTruncated) {
   ASSERT_TRUE(file_->Open(path_.c_str(), {.command = "a\"b\\c\n\xff\xc3\xa9", .pid = 1}));
   const std::string long_name(100'000, 'x');
   file_->Add(Operation(long_name.c_str(), 0, 1));
@@ -81,7 +80,7 @@ TEST_F(TraceFileTest, NamesAreEscapedAndCut) {
   EXPECT_LT(Text().size(), 2000u);
 }
 
-TEST_F(TraceFileTest, LacksOnlyTheBracketWhenTheProcessIsKilled) {
+TEST_F(TraceFileTest, KilledProcessLeavesAFileThatLacksOnlyTheBracket) {
   // Given a process that writes many events and is killed
   const pid_t child = fork();
   if (child == 0) {
@@ -93,15 +92,15 @@ TEST_F(TraceFileTest, LacksOnlyTheBracketWhenTheProcessIsKilled) {
   waitpid(child, &status, 0);
   ASSERT_TRUE(WIFSIGNALED(status));
 
-  // Then what had been written is whole events
+  // Then the file consists of whole events
   const std::string text = Text();
   EXPECT_GT(text.size(), 100'000u);
   EXPECT_THAT(text, EndsWith("}"));
   EXPECT_THAT(text, Not(HasSubstr("]\n")));
 }
 
-TEST_F(TraceFileTest, EndsBehindItsLastWholeEventWhenTheDiskIsFull) {
-  // Given a limit to what may be written, in a process of its own
+TEST_F(TraceFileTest, FileEndsAfterItsLastWholeEventWhenTheDiskIsFull) {
+  // Given a limit on file sizes, in a process of its own
   const pid_t child = fork();
   if (child == 0) {
     std::signal(SIGXFSZ, SIG_IGN);
@@ -115,20 +114,20 @@ TEST_F(TraceFileTest, EndsBehindItsLastWholeEventWhenTheDiskIsFull) {
   int status = 0;
   waitpid(child, &status, 0);
 
-  // Then the error is told, and the file ends with an event
+  // Then the error is reported, and the file ends with an event
   EXPECT_EQ(WEXITSTATUS(status), 0);
   EXPECT_THAT(Text(), EndsWith("}"));
   EXPECT_LT(Text().size(), 100'000u);
 }
 
-TEST_F(TraceFileTest, SaysWhyItCannotBeWritten) {
+TEST_F(TraceFileTest, ReportsWhyItCannotBeWritten) {
   EXPECT_FALSE(file_->Open("/nowhere/trace.json", {}));
   EXPECT_EQ(file_->error(), ENOENT);
   file_->Add(Operation("conv", 0, 1));
   file_->Finish();
 }
 
-TEST_F(TraceFileTest, AnIterationIsASpanFromItsBeginningToTheNext) {
+TEST_F(TraceFileTest, IterationIsASpanFromItsBeginToTheNext) {
   ASSERT_TRUE(file_->Open(path_.c_str(), {}));
   file_->Add({.kind = TraceKind::kIteration, .begin_ns = 1000, .end_ns = 1000});
   file_->Add({.kind = TraceKind::kIteration, .begin_ns = 9000, .end_ns = 9000, .values = {3}});
@@ -140,7 +139,7 @@ TEST_F(TraceFileTest, AnIterationIsASpanFromItsBeginningToTheNext) {
   EXPECT_THAT(Text(), Not(HasSubstr("iteration 2")));
 }
 
-TEST(TraceQueueTest, OperationsLeaveRoomForWhatIsRarerAndWhatIsRefusedIsCounted) {
+TEST(TraceQueueTest, OperationsLeaveSpaceForRarerEventsAndRefusedEventsAreCounted) {
   const auto queue = std::make_unique<TraceQueue>();
   std::uint64_t taken = 0;
   while (queue->Put(Operation("conv", 0, 1))) ++taken;
@@ -151,7 +150,7 @@ TEST(TraceQueueTest, OperationsLeaveRoomForWhatIsRarerAndWhatIsRefusedIsCounted)
   EXPECT_EQ(queue->lost(), 2u);
 }
 
-TEST(TraceQueueTest, NothingIsLostOrTwiceBetweenThreads) {
+TEST(TraceQueueTest, ConcurrentWritersLoseAndDuplicateNothing) {
   // Given three threads that each put numbered events while one takes
   const auto queue = std::make_unique<TraceQueue>();
   constexpr std::int64_t kEach = 20'000;
@@ -162,7 +161,7 @@ TEST(TraceQueueTest, NothingIsLostOrTwiceBetweenThreads) {
         i += queue->Put({.stream = writer, .begin_ns = i}) ? 1 : 0;
     });
   }
-  // Then each writer's come in order
+  // Then each writer's events come in order
   std::int64_t next[3] = {};
   for (TraceEvent event; next[0] + next[1] + next[2] < 3 * kEach;) {
     if (!queue->Take(&event)) continue;

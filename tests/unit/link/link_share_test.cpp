@@ -1,5 +1,5 @@
-// The agent's side of a shared link: who has a slot, and what clients may do with the files that
-// they are given.
+// The agent's side of a shared link: owners of slots, and what clients can do with the files that
+// they receive.
 #include "agent/link/link_share.h"
 
 #include <fcntl.h>
@@ -54,7 +54,7 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   EXPECT_EQ(
       mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, share->terms_file(), 0),
       MAP_FAILED);
-  // Opening it anew for writing, as its owner may, helps no one.
+  // Even the files' owner gains nothing by opening one anew for writing.
   const int reopened = open(path.c_str(), O_RDWR | O_CLOEXEC);
   if (reopened >= 0) {
     EXPECT_EQ(mmap(nullptr, sizeof(LinkTerms), PROT_READ | PROT_WRITE, MAP_SHARED, reopened, 0),
@@ -66,9 +66,8 @@ TEST(LinkShareTest, ClientsCannotWriteTheTermsNorResizeAnything) {
   EXPECT_NE(ftruncate(share->lanes_file(), 1 << 30), 0);
 }
 
-// Whoever joined after a client that had sealed them could not map them, and was left without a
-// place.
-TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstThoseWhoComeLater) {
+// Regression: a client sealed the lanes, and later clients could not map them and got no slot.
+TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstLaterClients) {
   const auto share = LinkShare::Make({});
   ASSERT_TRUE(share.has_value());
 
@@ -78,7 +77,7 @@ TEST(LinkShareTest, ClientsCannotSealTheLanesAgainstThoseWhoComeLater) {
   EXPECT_TRUE(base::Mapping(share->lanes_file(), sizeof(LinkLanes)));
 }
 
-TEST(LinkShareTest, SlotOfWhoLeftIsNotWaitedForAndStartsFromNothing) {
+TEST(LinkShareTest, FreedSlotIsNotAwaitedAndStartsFromZero) {
   auto share = LinkShare::Make({1'000'000'000, 0});
   ASSERT_TRUE(share.has_value());
   const uint32_t slot = *share->Join(1);
@@ -95,7 +94,7 @@ TEST(LinkShareTest, SlotOfWhoLeftIsNotWaitedForAndStartsFromNothing) {
   EXPECT_EQ(share->AdmittedBytes(slot, protocol::Direction::kToDevice), 0);
 }
 
-TEST(LinkShareTest, LaneThatWasScribbledOnIsMended) {
+TEST(LinkShareTest, CorruptedLaneIsRepaired) {
   auto share = LinkShare::Make({1'000'000'000, 1'000'000'000});
   ASSERT_TRUE(share.has_value());
   const uint32_t slot = *share->Join(1);
@@ -114,7 +113,7 @@ TEST(LinkShareTest, LaneThatWasScribbledOnIsMended) {
   EXPECT_EQ(lanes->lanes[1].slots[slot].waits_until_ns, 6'000'000);
 }
 
-TEST(LinkShareTest, NoMoreSlotsIsSaid) {
+TEST(LinkShareTest, LackOfSlotsIsReported) {
   auto share = LinkShare::Make({});
   ASSERT_TRUE(share.has_value());
   for (uint32_t i = 0; i < protocol::kLinkSlots; ++i) ASSERT_TRUE(share->Join(1).has_value());

@@ -1,5 +1,5 @@
-// Processes that share a link, on a simulated clock: shares by weight, nothing idle, never more
-// than the link.
+// Processes that share a link, on a simulated clock: shares follow weights, the link is never idle
+// and never overcommitted.
 #include "protocol/link_turn.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Client {
   int64_t largest_bytes = kMebibyte;
   int64_t from_ns = 0;
   int64_t until_ns = INT64_MAX;
-  int64_t latest_timer_ns = 100'000;  // it asks up to so much later than it was told
+  int64_t latest_timer_ns = 100'000;  // it asks up to this much later than told
 };
 
 class Link {
@@ -45,7 +45,6 @@ class Link {
   LinkLane& lane() { return lanes_->lanes[0]; }
   LinkTurn Turn(uint32_t slot) { return {*terms_, *lanes_, slot}; }
 
-  // Returns its slot.
   uint32_t Add(const Client& client) {
     const auto slot = static_cast<uint32_t>(clients_.size());
     terms_->weights[slot] = client.weight;
@@ -72,7 +71,7 @@ class Link {
     for (const State& client : clients_) total += client.bytes;
     return total;
   }
-  // The most by which what was admitted was ever ahead of what the link can have copied.
+  // The largest lead of admitted bytes over the bytes that the link can have copied.
   int64_t MostAheadBytes() const { return most_ahead_bytes_; }
 
  private:
@@ -83,7 +82,7 @@ class Link {
     int64_t bytes;
   };
 
-  // Who asks at the same time asks in any order.
+  // Clients that ask at the same time ask in random order.
   void Schedule(uint32_t slot, int64_t at_ns) {
     asking_.emplace(std::pair(at_ns, random_.Next()), slot);
   }
@@ -133,7 +132,7 @@ double Used(const Link& link, int64_t time_ns) {
          (static_cast<double>(kRate) * static_cast<double>(time_ns) / 1e9);
 }
 
-TEST(LinkTurnTest, BusyProcessesShareByTheirWeightsWhateverTheSizesOfTheirCopies) {
+TEST(LinkTurnTest, BusyProcessesShareByWeightWhateverTheirCopySizes) {
   Link link(1);
   const uint32_t one =
       link.Add({.weight = 100, .smallest_bytes = 32 * kMebibyte, .largest_bytes = 32 * kMebibyte});
@@ -161,7 +160,7 @@ TEST(LinkTurnTest, IdleSharesAreUsedByTheOthers) {
   EXPECT_EQ(link.BytesOf(busy), link.TotalBytes());
 }
 
-TEST(LinkTurnTest, WhoWakesHasItsShareAtOnceAndNoneForTheTimeItSlept) {
+TEST(LinkTurnTest, WakingProcessGetsItsShareAtOnceWithoutArrears) {
   Link link(3);
   const uint32_t busy = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte});
   const uint32_t woken =
@@ -175,12 +174,12 @@ TEST(LinkTurnTest, WhoWakesHasItsShareAtOnceAndNoneForTheTimeItSlept) {
   EXPECT_NEAR(static_cast<double>(link.BytesOf(woken)) / since, 1, 0.1);
 }
 
-TEST(LinkTurnTest, RandomProcessesNeverExceedTheLinkNorLeaveItIdleNorTakeAnothersShare) {
+TEST(LinkTurnTest, RandomProcessesUseTheWholeLinkAndTheirSharesOnly) {
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Prng random(seed);
     Link link(seed);
-    // Two that are always busy, among others that come and go.
+    // Two clients are always busy; the others come and go.
     std::vector<Client> clients(2 + random.Below(20));
     for (Client& client : clients) {
       client.weight = 1 + static_cast<uint32_t>(random.Below(1000));
@@ -217,7 +216,7 @@ TEST(LinkTurnTest, DirectionsDoNotWaitForEachOther) {
   EXPECT_EQ(turn.Ask(Direction::kToHost, 32 * kMebibyte, 0), 0);
 }
 
-TEST(LinkTurnTest, WhoDiesWhileItWaitsIsWaitedForNoLongerThanItSaid) {
+TEST(LinkTurnTest, DeadWaiterDelaysOthersNoLongerThanItAnnounced) {
   Link link(5);
   link.terms().slots_used = 2;
   link.terms().weights[0] = link.terms().weights[1] = 500;
@@ -235,7 +234,7 @@ TEST(LinkTurnTest, WhoDiesWhileItWaitsIsWaitedForNoLongerThanItSaid) {
   EXPECT_LT(now_ns, dead_until_ns + 2 * kMillisecond);
 }
 
-TEST(LinkTurnTest, WhoDiedWhileItWaitedLeavesNoDebtToThoseWhoComeLater) {
+TEST(LinkTurnTest, DeadWaiterLeavesNoDebtToLaterProcesses) {
   Link link(7);
   link.Add({.weight = 500, .until_ns = 0});
   const uint32_t busy = link.Add({.weight = 500, .largest_bytes = 8 * kMebibyte});
@@ -252,7 +251,7 @@ TEST(LinkTurnTest, WhoDiedWhileItWaitedLeavesNoDebtToThoseWhoComeLater) {
   EXPECT_NEAR(static_cast<double>(link.BytesOf(woken)) / since, 1, 0.1);
 }
 
-TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStandsInTheLane) {
+TEST(LinkTurnTest, WaitIsBoundedByTheOwnWeightWhateverTheLaneHolds) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     base::Prng random(seed);
@@ -279,14 +278,14 @@ TEST(LinkTurnTest, NobodyWaitsForLongerThanItsWeightAloneWouldMakeItWhateverStan
       now_ns += wait_ns;
     }
 
-    // Ten copies; each 5 ms at an eighth of the link, 16 ms of the others' copies, twice, and 20
+    // Ten copies. Each: 5 ms at an eighth of the link, 16 ms of the others' copies, twice, and 20
     // ms.
     EXPECT_LE(now_ns, 10 * 65 * kMillisecond);
   }
 }
 
-// Each copy, however small, had waited for its bound: 2 MiB took 100 ms instead of 1.
-TEST(LinkTurnTest, WhoIsNeverLetInHasItsShareAllTheSame) {
+// Regression: each copy, however small, waited for its bound. 2 MiB took 100 ms instead of 1.
+TEST(LinkTurnTest, ProcessThatIsNeverAdmittedStillGetsItsShare) {
   Link link(7);
   link.terms().slots_used = 8;
   for (uint32_t slot = 0; slot < 8; ++slot) link.terms().weights[slot] = 125;
@@ -297,7 +296,7 @@ TEST(LinkTurnTest, WhoIsNeverLetInHasItsShareAllTheSame) {
 
   while (now_ns < 10 * kSecond) {
     link.lane().free_at_ns =
-        now_ns + 5 * kMillisecond;  // somebody writes it again and again, and believably
+        now_ns + 5 * kMillisecond;  // a client writes plausible values again and again
     const int64_t wait_ns = turn.Ask(Direction::kToDevice, 2 * kMebibyte, now_ns);
     if (wait_ns == 0) copied_bytes += 2 * kMebibyte;
     now_ns += wait_ns;
@@ -308,13 +307,12 @@ TEST(LinkTurnTest, WhoIsNeverLetInHasItsShareAllTheSame) {
   EXPECT_LT(share, 1.05);
 }
 
-TEST(LinkTurnTest, WhatManyThreadsAdmitAtOnceIsAllCounted) {
+TEST(LinkTurnTest, ConcurrentAdmissionsAreAllCounted) {
   Link link(6);
   std::atomic<int64_t> clock_ns{0};
   std::atomic<int64_t> admitted_bytes{0};
   for (uint32_t slot = 0; slot < 4; ++slot) link.terms().weights[slot] = 1;
-  link.terms().total_weight =
-      1'000'000;  // so that nobody is ever late, however long a thread is kept from running
+  link.terms().total_weight = 1'000'000;  // no thread is ever late, however long it is preempted
   link.terms().slots_used = 4;
 
   std::vector<std::thread> threads;
@@ -330,7 +328,7 @@ TEST(LinkTurnTest, WhatManyThreadsAdmitAtOnceIsAllCounted) {
   }
   for (std::thread& thread : threads) thread.join();
 
-  // A copy takes a quarter of a millisecond; the lane is free when all have been made, and no
+  // A copy takes a quarter of a millisecond. The lane becomes free when all copies are done, no
   // earlier.
   EXPECT_LE(admitted_bytes / (4 * kMebibyte) * 250'000, link.lane().free_at_ns);
   EXPECT_LE(link.lane().free_at_ns, clock_ns + kMillisecond + 250'000);

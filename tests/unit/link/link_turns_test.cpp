@@ -1,4 +1,4 @@
-// A job's side of the link: what it has copied has its turn before the next copy.
+// A job's side of the link: a copy pays for its turn before the next copy.
 #include "interposer/execute/link_turns.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class LinkTurnsTest : public testing::Test {
                            *share_.Join(weight)));
     return turns;
   }
-  // The bytes that each copies while both copy pieces of these sizes as fast as they may.
+  // The bytes that each side copies while both copy pieces of these sizes as fast as allowed.
   std::pair<int64_t, int64_t> CopyBoth(LinkTurns& one, int64_t one_bytes, LinkTurns& other,
                                        int64_t other_bytes, uint64_t for_ns) {
     std::pair<int64_t, int64_t> copied = {0, 0};
@@ -50,7 +50,7 @@ class LinkTurnsTest : public testing::Test {
   LinkShare share_;
 };
 
-TEST_F(LinkTurnsTest, WhoIsAloneNeverWaits) {
+TEST_F(LinkTurnsTest, SingleProcessNeverWaits) {
   LinkTurns anna = Join(1);
   for (int i = 0; i < 1000; ++i) {
     anna.Copied(Direction::kToDevice, 256 * kMiB);
@@ -58,13 +58,13 @@ TEST_F(LinkTurnsTest, WhoIsAloneNeverWaits) {
   }
 }
 
-TEST_F(LinkTurnsTest, WithoutAPlaceNobodyWaits) {
+TEST_F(LinkTurnsTest, WithoutASlotNoCopyWaits) {
   LinkTurns nobody;
   nobody.Copied(Direction::kToHost, 256 * kMiB);
   EXPECT_EQ(nobody.WaitNs(Direction::kToHost), 0);
 }
 
-TEST_F(LinkTurnsTest, TheFirstCopyBeginsAtOnceAndIsPaidBeforeTheNext) {
+TEST_F(LinkTurnsTest, FirstCopyBeginsAtOnceAndIsPaidBeforeTheNext) {
   LinkTurns anna = Join(1), bert = Join(1);
   EXPECT_EQ(anna.WaitNs(Direction::kToDevice), 0);
   anna.Copied(Direction::kToDevice, 256 * kMiB);
@@ -74,7 +74,7 @@ TEST_F(LinkTurnsTest, TheFirstCopyBeginsAtOnceAndIsPaidBeforeTheNext) {
   EXPECT_EQ(bert.WaitNs(Direction::kToDevice), 0) << "somebody else's first";
 }
 
-TEST_F(LinkTurnsTest, ThreeToOneIsThreeToOneWhateverTheSizes) {
+TEST_F(LinkTurnsTest, WeightsOfThreeToOneHoldWhateverTheSizes) {
   LinkTurns anna = Join(750), bert = Join(250);
 
   const auto [annas, berts] = CopyBoth(anna, 2 * kMiB, bert, 7 * kMiB, kSecond / 2);
@@ -83,7 +83,7 @@ TEST_F(LinkTurnsTest, ThreeToOneIsThreeToOneWhateverTheSizes) {
   EXPECT_NEAR(share, 0.75, 0.075);
 }
 
-TEST_F(LinkTurnsTest, ANeighbourThatDoesNotCopyLeavesTheLinkToOthers) {
+TEST_F(LinkTurnsTest, IdleNeighbourLeavesTheLinkToOthers) {
   LinkTurns anna = Join(1), bert = Join(999);
   int64_t copied = 0;
   const uint64_t begin_ns = now_ns;
@@ -96,7 +96,7 @@ TEST_F(LinkTurnsTest, ANeighbourThatDoesNotCopyLeavesTheLinkToOthers) {
   EXPECT_LT(took_ns, 2 * needed_ns) << "her weight alone would make it a thousand times as long";
 }
 
-TEST_F(LinkTurnsTest, WhatIsNoPageIsRefused) {
+TEST_F(LinkTurnsTest, InvalidPageIsRefused) {
   LinkTurns turns;
   EXPECT_FALSE(turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout + 1, 0));
   EXPECT_FALSE(turns.Join(share_.terms_file(), share_.lanes_file(), protocol::kLinkLayout,

@@ -1,4 +1,4 @@
-// What the node does with messages about plans: whose they are, and that each has an answer.
+// The node's handling of plan messages: each belongs to an owner, and each gets an answer.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/mman.h>
@@ -76,7 +76,7 @@ class NodePlansTest : public ::testing::Test {
   std::unique_ptr<Node> node_;
 };
 
-TEST_F(NodePlansTest, ARequestIsHandedOnWithItsOwnerAndFile) {
+TEST_F(NodePlansTest, RequestIsPassedOnWithItsOwnerAndFile) {
   Start(&planning_);
   Client job = Join(1, 1000);
   const base::UniqueFd file = protocol::SealedCopy("request");
@@ -89,7 +89,7 @@ TEST_F(NodePlansTest, ARequestIsHandedOnWithItsOwnerAndFile) {
   EXPECT_EQ(protocol::ReadSealed(planning_.asked[0].file.get(), 7), "request");
 }
 
-TEST_F(NodePlansTest, AReplyGoesToItsSessionWithItsFile) {
+TEST_F(NodePlansTest, ReplyReachesItsSessionWithItsFile) {
   Start(&planning_);
   Client job = Join(1, 1000), other = Join(2, 1000);
   Planning::Reply reply;
@@ -106,7 +106,7 @@ TEST_F(NodePlansTest, AReplyGoesToItsSessionWithItsFile) {
   EXPECT_FALSE(Next<PlanReply>(other));
 }
 
-TEST_F(NodePlansTest, WhatIsNotOneSealedFileOfItsSizeIsRefusedAndTheSessionGoesOn) {
+TEST_F(NodePlansTest, OnlyOneSealedFileOfTheStatedSizeIsAcceptedAndTheSessionContinues) {
   Start(&planning_);
   Client job = Join(1, 1000);
   const base::UniqueFd sealed = protocol::SealedCopy("request");
@@ -137,7 +137,7 @@ TEST_F(NodePlansTest, WhatIsNotOneSealedFileOfItsSizeIsRefusedAndTheSessionGoesO
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
-TEST_F(NodePlansTest, ANodeThatDoesNotPlanSaysSo) {
+TEST_F(NodePlansTest, NodeWithoutPlanningSaysSo) {
   Start(nullptr);
   Client job = Join(1, 1000);
   const base::UniqueFd file = protocol::SealedCopy("request");
@@ -148,7 +148,7 @@ TEST_F(NodePlansTest, ANodeThatDoesNotPlanSaysSo) {
   EXPECT_EQ(Next<RecalledPlans>(job)->program, 9u);
 }
 
-TEST_F(NodePlansTest, BeforeItsDeviceIsRegisteredASessionAsksNothing) {
+TEST_F(NodePlansTest, SessionMayAskOnlyAfterItsDeviceIsRegistered) {
   Start(&planning_);
   Client job = Join(1, 1000);
 
@@ -158,8 +158,8 @@ TEST_F(NodePlansTest, BeforeItsDeviceIsRegisteredASessionAsksNothing) {
   EXPECT_TRUE(planning_.recalling.empty());
 }
 
-// Root in one pod is not root in another; and in a pod with several users each has its own.
-TEST_F(NodePlansTest, PodsAndContainersKeepTheirOwnPlansUsersShareTheirs) {
+// Root in one pod is not root in another, and the users of one pod have plans of their own.
+TEST_F(NodePlansTest, PodsAndContainersHaveTheirOwnPlansAndUsersShareTheirs) {
   Start(&planning_);
   services_.identities[1] = {"pod-a", "pod-aaaa", JobSource::kKubernetes, "", "train"};
   services_.identities[2] = {"pod-b", "pod-bbbb", JobSource::kKubernetes, "", "train"};
@@ -175,7 +175,7 @@ TEST_F(NodePlansTest, PodsAndContainersKeepTheirOwnPlansUsersShareTheirs) {
 }
 
 // Root in a container can become any user there.
-TEST_F(NodePlansTest, AContainerHasOnePartOfThePlannersHoweverManyUsersItHas) {
+TEST_F(NodePlansTest, ContainerHasOneShareOfThePlannersWhateverItsUsers) {
   Start(&planning_);
   services_.identities[1] = {"pod-a", "pod-aaaa", JobSource::kKubernetes, "", "train"};
   services_.identities[2] = {"pod-a", "pod-aaaa", JobSource::kKubernetes, "", "train"};
@@ -191,7 +191,7 @@ TEST_F(NodePlansTest, AContainerHasOnePartOfThePlannersHoweverManyUsersItHas) {
   EXPECT_EQ(tenants, (std::vector<std::string>{"pod-aaaa", "pod-aaaa", "pod-bbbb", "user-1000"}));
 }
 
-TEST_F(NodePlansTest, WhoHasHungUpIsForgotten) {
+TEST_F(NodePlansTest, DisconnectedSessionIsForgotten) {
   Start(&planning_);
   Client job = Join(1, 1000);
 

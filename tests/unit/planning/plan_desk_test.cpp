@@ -1,5 +1,4 @@
-// The desk with real processes: what comes of a request when its worker plans, finds nothing,
-// crashes, hangs, lies or is not there.
+// The desk with real worker processes that plan, find nothing, crash, hang, lie or are missing.
 #include "agent/planning/plan_desk.h"
 
 #include <fcntl.h>
@@ -35,7 +34,7 @@ constexpr uid_t kAnn = 1000, kBob = 1001;
 constexpr int64_t kBudget = interposer::kPeakBytes / 2;
 
 const std::vector<std::string> kRealWorker = {SPILLWAYD, "--plan-worker"};
-// The limits become its arguments: it sleeps all the longer.
+// The desk's limits become arguments of sleep, which sleeps all the longer.
 const std::vector<std::string> kHangingWorker = {"/bin/sleep", "1000"};
 
 PlanOwner OwnerOf(uid_t uid) {
@@ -59,12 +58,12 @@ std::string BytesOf(const scheduler::PlanOrder& order) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// A program that nobody can open to run as long as this lives: whoever tries waits in execve, where
-// a process that was stopped would be.
+// A program that cannot be opened for execution while this object lives. execve waits there, like a
+// process that was stopped before it became the program.
 class HeldProgram {
  public:
   explicit HeldProgram(const fs::path& path) {
-    signal(SIGIO, SIG_IGN);  // the kernel's word that somebody waits
+    signal(SIGIO, SIG_IGN);  // the kernel reports a waiting process by SIGIO
     fs::copy_file("/bin/sleep", path);
     file_.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
     is_held_ = fcntl(file_.get(), F_SETLEASE, F_WRLCK) == 0;
@@ -142,7 +141,7 @@ class PlanDeskTest : public ::testing::Test {
     if (!plan) ADD_FAILURE() << plan.text();
     return std::move(plan).optional();
   }
-  // Of a request that a worker of this kind gets.
+  // The outcome of a request that such a worker handles.
   PlanReply OutcomeWith(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
     Open(worker, rules);
     Ask(1, BytesOf(SmallOrder()));
@@ -156,7 +155,7 @@ class PlanDeskTest : public ::testing::Test {
   Planning::Reply last_;
 };
 
-TEST_F(PlanDeskTest, AWorkerMakesThePlanThatTheJobWouldMake) {
+TEST_F(PlanDeskTest, WorkerMakesTheJobsOwnPlan) {
   Open(kRealWorker);
   Ask(5, BytesOf(SmallOrder()));
 
@@ -176,7 +175,7 @@ TEST_F(PlanDeskTest, AWorkerMakesThePlanThatTheJobWouldMake) {
   EXPECT_TRUE(scheduler::Accept(own, plan->plan).live);
 }
 
-TEST_F(PlanDeskTest, TheSameIsNotMadeTwice) {
+TEST_F(PlanDeskTest, EqualRequestIsPlannedOnce) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   ASSERT_EQ(AwaitPlan().outcome, PlanOutcome::kMade);
@@ -188,7 +187,7 @@ TEST_F(PlanDeskTest, TheSameIsNotMadeTwice) {
   EXPECT_TRUE(PlanIn(again));
 }
 
-TEST_F(PlanDeskTest, TheNextAgentKnowsWhatThisOneMade) {
+TEST_F(PlanDeskTest, NextAgentKnowsThePlansOfThisOne) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   AwaitPlan();
@@ -207,7 +206,7 @@ TEST_F(PlanDeskTest, TheNextAgentKnowsWhatThisOneMade) {
   EXPECT_TRUE(protocol::IsSealed(recalled.files.front().get(), plans->sizes_bytes[0]));
 }
 
-TEST_F(PlanDeskTest, AnothersPlansServeNobody) {
+TEST_F(PlanDeskTest, PlansServeTheirOwnerOnly) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()), kAnn);
   AwaitPlan();
@@ -229,7 +228,7 @@ TEST_F(PlanDeskTest, NoPlanIsAnAnswerWithAReason) {
   EXPECT_THAT(last_.files, IsEmpty());
 }
 
-TEST_F(PlanDeskTest, WhatIsNoRequestIsRefused) {
+TEST_F(PlanDeskTest, InvalidRequestIsRefused) {
   Open(kRealWorker);
   std::string cut_off = BytesOf(SmallOrder());
   cut_off.resize(cut_off.size() / 2);
@@ -247,7 +246,7 @@ TEST_F(PlanDeskTest, WhatIsNoRequestIsRefused) {
   }
 }
 
-TEST_F(PlanDeskTest, AWorkerThatHangsIsKilledAtTheTimeLimit) {
+TEST_F(PlanDeskTest, HangingWorkerIsKilledAtTheTimeLimit) {
   const PlanReply reply = OutcomeWith(kHangingWorker, {.time_limit_ns = 100'000'000});
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
@@ -255,7 +254,7 @@ TEST_F(PlanDeskTest, AWorkerThatHangsIsKilledAtTheTimeLimit) {
   EXPECT_LT(reply.planning_ns, 10'000'000'000);
 }
 
-TEST_F(PlanDeskTest, AWorkerThatCrashesIsAnAnswer) {
+TEST_F(PlanDeskTest, CrashOfAWorkerIsAnswered) {
   const PlanReply reply = OutcomeWith(Shell("kill -SEGV $$"));
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
@@ -263,21 +262,21 @@ TEST_F(PlanDeskTest, AWorkerThatCrashesIsAnAnswer) {
   EXPECT_THAT(lines_, ::testing::ElementsAre(HasSubstr("user-1000")));
 }
 
-TEST_F(PlanDeskTest, AWorkerThatIsNotThereIsAnAnswer) {
+TEST_F(PlanDeskTest, MissingWorkerIsAnswered) {
   const PlanReply reply = OutcomeWith({"/nonexistent/planner"});
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
   EXPECT_THAT(std::string(reply.reason.view()), HasSubstr("cannot be started"));
 }
 
-TEST_F(PlanDeskTest, AWorkerThatWritesNonsenseIsAFailureAndNothingIsKept) {
+TEST_F(PlanDeskTest, InvalidOutputIsAFailureAndIsNotKept) {
   EXPECT_EQ(OutcomeWith(Shell("echo nonsense >&4")).outcome, PlanOutcome::kFailed);
   EXPECT_EQ(OutcomeWith(Shell("exit 0")).outcome, PlanOutcome::kFailed);
   EXPECT_EQ(desk_->View().store_plans, 0);
 }
 
-TEST_F(PlanDeskTest, AWorkerHasItsTwoFilesAndNothingElse) {
-  const base::UniqueFd ours(fcntl(STDOUT_FILENO, F_DUPFD, 7));  // not closed on exec
+TEST_F(PlanDeskTest, WorkerHasItsTwoFilesOnly) {
+  const base::UniqueFd ours(fcntl(STDOUT_FILENO, F_DUPFD, 7));  // left open across exec
   ASSERT_LE(ours.get(), 9);
 
   const PlanReply reply = OutcomeWith(
@@ -300,7 +299,7 @@ TEST_F(PlanDeskTest, MemoryHasALimit) {
   EXPECT_EQ(reply.reason.view(), "the planner reached its limit of memory");
 }
 
-TEST_F(PlanDeskTest, WhoWaitsTooLongHearsIt) {
+TEST_F(PlanDeskTest, RequestThatWaitsTooLongIsAnswered) {
   Open(kHangingWorker, {.workers = 1});
   Ask(1, BytesOf(SmallOrder()), kBob);
   AwaitRunning(1);
@@ -312,7 +311,7 @@ TEST_F(PlanDeskTest, WhoWaitsTooLongHearsIt) {
   EXPECT_EQ(reply.outcome, PlanOutcome::kExpired);
 }
 
-TEST_F(PlanDeskTest, OneUsersHangingRequestsHoldUpNoOther) {
+TEST_F(PlanDeskTest, HangingRequestsOfOneUserDelayNoOtherUser) {
   Open(kHangingWorker, {.workers = 2, .per_user = 4});
   for (uint64_t ticket = 1; ticket <= 10; ++ticket) Ask(ticket, BytesOf(SmallOrder()), kBob);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
@@ -321,11 +320,11 @@ TEST_F(PlanDeskTest, OneUsersHangingRequestsHoldUpNoOther) {
   EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
   Ask(20, BytesOf(SmallOrder()), kAnn);
 
-  AwaitRunning(2);  // the other user's has a worker
+  AwaitRunning(2);  // the other user's request has a worker
   EXPECT_EQ(desk_->View().waiting, 3);
 }
 
-TEST_F(PlanDeskTest, WhoKeepsWhatItIsGivenIsNotGivenMoreAndMore) {
+TEST_F(PlanDeskTest, ClientThatKeepsItsPlansOpenGetsABoundedAmount) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
@@ -345,9 +344,9 @@ TEST_F(PlanDeskTest, WhoKeepsWhatItIsGivenIsNotGivenMoreAndMore) {
   EXPECT_EQ(desk_->View().store_plans, 1) << "it is not made again either";
 }
 
-// The desk said that it gives 1 MiB more with each second to who keeps all that it got: a client
-// that closes nothing made the agent grow without end.
-TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
+// Regression: with each second, the desk gave 1 MiB more to a client that closed nothing. Such a
+// client made the agent grow without end.
+TEST_F(PlanDeskTest, OpenPlansStayBoundedAndClosedPlansAreGivenAgain) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
@@ -366,7 +365,7 @@ TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
   void* const mapped = mmap(nullptr, 1, PROT_READ, MAP_SHARED, kept[0].files[0].get(), 0);
   ASSERT_NE(mapped, MAP_FAILED);
   kept.clear();
-  AwaitGiven(size);  // a mapping keeps it
+  AwaitGiven(size);  // a mapping keeps the file
   munmap(mapped, 1);
 
   Ask(300, BytesOf(SmallOrder()));
@@ -375,7 +374,7 @@ TEST_F(PlanDeskTest, WhatIsKeptOpenStaysBoundedAndWhatIsClosedIsGivenAnew) {
   AwaitGiven(0);
 }
 
-TEST_F(PlanDeskTest, WhoClosesItsPlansIsGivenAnyNumber) {
+TEST_F(PlanDeskTest, ClientThatClosesItsPlansGetsAnyNumber) {
   Open(kRealWorker, {.given_bytes = 1 << 20});
   for (uint64_t ticket = 1; ticket <= 300; ++ticket) {
     Ask(ticket, BytesOf(SmallOrder()));
@@ -383,9 +382,9 @@ TEST_F(PlanDeskTest, WhoClosesItsPlansIsGivenAnyNumber) {
   }
 }
 
-// A process can be stopped before it has become the planner; posix_spawn waits for it all the same,
-// and the whole desk waited.
-TEST_F(PlanDeskTest, AWorkerThatIsStoppedBeforeItBeginsHoldsUpNobody) {
+// Regression: a process can be stopped before it becomes the planner program. posix_spawn waits for
+// it, so the whole desk waited.
+TEST_F(PlanDeskTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
   fs::create_directories(folder_);
   const HeldProgram program(folder_ / "worker");
   ASSERT_TRUE(program.is_held());
@@ -400,7 +399,7 @@ TEST_F(PlanDeskTest, AWorkerThatIsStoppedBeforeItBeginsHoldsUpNobody) {
               HasSubstr("longer than 1000 ms"));
 }
 
-TEST_F(PlanDeskTest, AForgottenSessionsRequestsLeaveTheQueue) {
+TEST_F(PlanDeskTest, RequestsOfAForgottenSessionLeaveTheQueue) {
   Open(kHangingWorker, {.workers = 1, .per_user = 2});
   Ask(1, BytesOf(SmallOrder()));
   Ask(2, BytesOf(SmallOrder()));
@@ -411,11 +410,11 @@ TEST_F(PlanDeskTest, AForgottenSessionsRequestsLeaveTheQueue) {
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kExpired) << "not busy: there is a place";
 }
 
-TEST_F(PlanDeskTest, WithoutWorkersNobodyIsPlannedFor) {
+TEST_F(PlanDeskTest, WithoutWorkersNoRequestIsAccepted) {
   EXPECT_EQ(OutcomeWith(kRealWorker, {.workers = 0}).outcome, PlanOutcome::kNotHere);
 }
 
-TEST_F(PlanDeskTest, AnEndingDeskEndsItsWorkers) {
+TEST_F(PlanDeskTest, EndingDeskEndsItsWorkers) {
   Open(kHangingWorker);
   Ask(1, BytesOf(SmallOrder()));
   AwaitRunning(1);

@@ -10,7 +10,7 @@ using Entry = PlanQueue::Entry;
 const std::string kEve = "eve", kAnn = "ann", kBob = "bob";
 constexpr int64_t kNever = INT64_MAX;
 
-TEST(PlanQueueTest, OneUsersRequestsBeginInTheirOrder) {
+TEST(PlanQueueTest, RequestsOfAUserBeginInOrder) {
   PlanQueue queue({.per_user = 4, .in_all = 8, .workers = 3});
   queue.Enter(1, kAnn, kNever);
   queue.Enter(2, kAnn, kNever);
@@ -36,7 +36,7 @@ TEST(PlanQueueTest, UsersTakeTurns) {
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 11, 21, 2, 12, 3}));
 }
 
-TEST(PlanQueueTest, WhoComesBackAgainAndAgainStarvesNobody) {
+TEST(PlanQueueTest, RepeatedRequestsStarveNoOtherUser) {
   PlanQueue queue({.per_user = 8, .in_all = 16, .workers = 1});
   for (uint64_t id : {1, 2, 3}) queue.Enter(id, kAnn, kNever);
   queue.Enter(11, kEve, kNever);
@@ -53,7 +53,7 @@ TEST(PlanQueueTest, WhoComesBackAgainAndAgainStarvesNobody) {
   EXPECT_EQ(order, (std::vector<uint64_t>{1, 11, 2, 13, 3}));
 }
 
-TEST(PlanQueueTest, AUserHasNoMoreThanItsPlaces) {
+TEST(PlanQueueTest, UserIsLimitedToItsPlaces) {
   PlanQueue queue({.per_user = 2, .in_all = 8, .workers = 1});
 
   EXPECT_EQ(queue.Enter(1, kEve, kNever), Entry::kWaits);
@@ -68,7 +68,7 @@ TEST(PlanQueueTest, AUserHasNoMoreThanItsPlaces) {
   EXPECT_EQ(queue.Enter(6, kEve, kNever), Entry::kWaits);
 }
 
-TEST(PlanQueueTest, AllTogetherHaveNoMoreThanTheQueueHolds) {
+TEST(PlanQueueTest, QueueIsLimitedInTotal) {
   PlanQueue queue({.per_user = 2, .in_all = 3, .workers = 1});
   queue.Enter(1, kEve, kNever);
   queue.Enter(2, kEve, kNever);
@@ -77,7 +77,7 @@ TEST(PlanQueueTest, AllTogetherHaveNoMoreThanTheQueueHolds) {
   EXPECT_EQ(queue.Enter(4, kBob, kNever), Entry::kTooMany);
 }
 
-TEST(PlanQueueTest, NoUserHasAllWorkers) {
+TEST(PlanQueueTest, NoUserOccupiesAllWorkers) {
   PlanQueue queue({.per_user = 8, .in_all = 16, .workers = 2});
   for (uint64_t id : {1, 2, 3}) queue.Enter(id, kEve, kNever);
 
@@ -87,7 +87,7 @@ TEST(PlanQueueTest, NoUserHasAllWorkers) {
   EXPECT_EQ(queue.Begin(), 11u);
 }
 
-TEST(PlanQueueTest, WhoHasWaitedTooLongIsOut) {
+TEST(PlanQueueTest, RequestThatWaitedTooLongIsDropped) {
   PlanQueue queue({.per_user = 8, .in_all = 16, .workers = 1});
   queue.Enter(1, kAnn, 100);
   queue.Enter(2, kAnn, 300);
@@ -101,7 +101,7 @@ TEST(PlanQueueTest, WhoHasWaitedTooLongIsOut) {
   EXPECT_EQ(queue.Begin(), 2u);
 }
 
-TEST(PlanQueueTest, LeavingTwiceIsOnce) {
+TEST(PlanQueueTest, SecondLeaveChangesNothing) {
   PlanQueue queue({.per_user = 1, .in_all = 1, .workers = 1});
   queue.Enter(1, kAnn, kNever);
   queue.Begin();

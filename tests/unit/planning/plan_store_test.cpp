@@ -1,5 +1,5 @@
-// The agent's store of plans on a real disk: what is kept is found by whom it was made for, and
-// nothing that happens to the files does more than lose them.
+// The agent's plan store on a real disk. A plan is found by its owner, and damage to the files
+// loses plans at worst.
 #include "agent/planstore/plan_store.h"
 
 #include <fcntl.h>
@@ -66,7 +66,7 @@ class AgentPlanStoreTest : public ::testing::Test {
   std::vector<std::string> lines_;
 };
 
-TEST_F(AgentPlanStoreTest, GivesBackWhatItWasGivenAlsoToTheNextAgent) {
+TEST_F(AgentPlanStoreTest, ReturnsStoredPlansAlsoToTheNextAgent) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
 
   EXPECT_EQ(store_->Find(kAnn, KeyOf(1, 2)), PlanOf(kGiB));
@@ -76,14 +76,14 @@ TEST_F(AgentPlanStoreTest, GivesBackWhatItWasGivenAlsoToTheNextAgent) {
   EXPECT_THAT(lines_, IsEmpty());
 }
 
-TEST_F(AgentPlanStoreTest, AnothersPlansAreNotThere) {
+TEST_F(AgentPlanStoreTest, PlansOfOtherOwnersAreNotFound) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
 
   EXPECT_EQ(store_->Find(kBob, KeyOf(1, 2)), std::nullopt);
   EXPECT_THAT(store_->Recall(kBob, 1), IsEmpty());
 }
 
-TEST_F(AgentPlanStoreTest, APlanServesItsBudgetAndALittleMore) {
+TEST_F(AgentPlanStoreTest, PlanServesItsBudgetAndSlightlyLargerOnes) {
   store_->Keep(kAnn, KeyOf(1, 2, 100 * kGiB), PlanOf(100 * kGiB));
 
   EXPECT_TRUE(store_->Find(kAnn, KeyOf(1, 2, 105 * kGiB)));
@@ -91,7 +91,7 @@ TEST_F(AgentPlanStoreTest, APlanServesItsBudgetAndALittleMore) {
   EXPECT_FALSE(store_->Find(kAnn, KeyOf(1, 2, 100 * kGiB - 1)));
 }
 
-TEST_F(AgentPlanStoreTest, OtherIterationsAndDevicesAreOthers) {
+TEST_F(AgentPlanStoreTest, OtherIterationsAndDevicesHaveOtherPlans) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
   PlanKey elsewhere = KeyOf(1, 2);
   elsewhere.device = 8;
@@ -101,7 +101,7 @@ TEST_F(AgentPlanStoreTest, OtherIterationsAndDevicesAreOthers) {
   EXPECT_FALSE(store_->Find(kAnn, elsewhere));
 }
 
-TEST_F(AgentPlanStoreTest, ANewPlanTakesThePlaceOfThoseForAboutItsBudget) {
+TEST_F(AgentPlanStoreTest, NewPlanReplacesPlansForSimilarBudgets) {
   store_->Keep(kAnn, KeyOf(1, 2, 100 * kGiB), PlanOf(100 * kGiB));
   store_->Keep(kAnn, KeyOf(1, 2, 50 * kGiB), PlanOf(50 * kGiB));
   store_->Keep(kAnn, KeyOf(1, 2, 98 * kGiB), PlanOf(98 * kGiB));
@@ -111,7 +111,7 @@ TEST_F(AgentPlanStoreTest, ANewPlanTakesThePlaceOfThoseForAboutItsBudget) {
   EXPECT_EQ(store_->counts().plans, 2);
 }
 
-TEST_F(AgentPlanStoreTest, OneIterationHasAFewPlansAtMost) {
+TEST_F(AgentPlanStoreTest, IterationKeepsAFewPlansAtMost) {
   for (int64_t budget = 1; budget <= 20; ++budget)
     store_->Keep(kAnn, KeyOf(1, 2, 3 * budget * kGiB), PlanOf(3 * budget * kGiB));
 
@@ -130,7 +130,7 @@ TEST_F(AgentPlanStoreTest, RecallsTheLatestPlansOfDifferentIterations) {
   EXPECT_THAT(store_->Recall(kAnn, 1), ElementsAre(PlanOf(kGiB), PlanOf(6), PlanOf(5), PlanOf(4)));
 }
 
-TEST_F(AgentPlanStoreTest, WhoKeepsMostMakesRoomTheOldestFirst) {
+TEST_F(AgentPlanStoreTest, LargestHolderEvictsItsOldestFirst) {
   const int64_t size = PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size()));
   Open(4 * size);
   store_->Keep(kBob, KeyOf(1, 1), PlanOf(kGiB));
@@ -144,8 +144,8 @@ TEST_F(AgentPlanStoreTest, WhoKeepsMostMakesRoomTheOldestFirst) {
   EXPECT_EQ(store_->counts().evicted, 17);
 }
 
-// A user who has many tiny plans made fills a disk with their inodes and half empty blocks.
-TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreOfTheDiskThanFewLargeOnes) {
+// Regression: a user with many tiny plans filled the disk with their inodes and half-empty blocks.
+TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreDiskThanFewLargeOnes) {
   constexpr int64_t kMost = 1 << 20;
   const auto size = static_cast<int64_t>(PlanOf(kGiB).size());
   ASSERT_LT(size, 4096);
@@ -165,8 +165,8 @@ TEST_F(AgentPlanStoreTest, ManySmallPlansTakeNoMoreOfTheDiskThanFewLargeOnes) {
   EXPECT_GT(Files().size(), 100u);
 }
 
-// What is counted as plans come and go is what is there.
-TEST_F(AgentPlanStoreTest, TheCountsAreThoseOfARecount) {
+// The running counts must equal the files' sums as plans come and go.
+TEST_F(AgentPlanStoreTest, CountsEqualARecount) {
   base::Prng random(1);
   Open(40 * PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size())));
   for (int i = 0; i < 300; ++i) {
@@ -187,7 +187,7 @@ TEST_F(AgentPlanStoreTest, TheCountsAreThoseOfARecount) {
   EXPECT_LE(counts.bytes - store_->counts().bytes, 6 * PlanStore::BytesOnDisk(1 << 20));
 }
 
-TEST_F(AgentPlanStoreTest, AtTheStartTheBoundHoldsToo) {
+TEST_F(AgentPlanStoreTest, BoundHoldsAtTheStartToo) {
   const int64_t size = PlanStore::BytesOnDisk(static_cast<int64_t>(PlanOf(kGiB).size()));
   for (uint64_t fingerprint = 1; fingerprint <= 5; ++fingerprint)
     store_->Keep(kAnn, KeyOf(1, fingerprint), PlanOf(kGiB));
@@ -198,7 +198,7 @@ TEST_F(AgentPlanStoreTest, AtTheStartTheBoundHoldsToo) {
   EXPECT_TRUE(store_->Find(kAnn, KeyOf(1, 5)));
 }
 
-TEST_F(AgentPlanStoreTest, NothingIsKeptInNoBytes) {
+TEST_F(AgentPlanStoreTest, BoundOfZeroKeepsNothing) {
   Open(0);
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
 
@@ -206,7 +206,7 @@ TEST_F(AgentPlanStoreTest, NothingIsKeptInNoBytes) {
   EXPECT_THAT(Files(), IsEmpty());
 }
 
-TEST_F(AgentPlanStoreTest, WhatIsDamagedIsDiscardedWithALine) {
+TEST_F(AgentPlanStoreTest, DamagedPlanIsDiscardedWithALogLine) {
   for (uint64_t fingerprint : {2, 3, 4}) store_->Keep(kAnn, KeyOf(1, fingerprint), PlanOf(kGiB));
   const std::vector<fs::path> files = Files();
   fs::resize_file(files[0], 100);
@@ -222,7 +222,7 @@ TEST_F(AgentPlanStoreTest, WhatIsDamagedIsDiscardedWithALine) {
   EXPECT_EQ(store_->counts().damaged, 3);
 }
 
-TEST_F(AgentPlanStoreTest, LinksAndStrangersFilesAreLeftAlone) {
+TEST_F(AgentPlanStoreTest, LinksAndForeignFilesAreLeftAlone) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
   const fs::path plan = Files().front(), elsewhere = folder_ / "elsewhere";
   fs::rename(plan, elsewhere);
@@ -235,7 +235,7 @@ TEST_F(AgentPlanStoreTest, LinksAndStrangersFilesAreLeftAlone) {
   EXPECT_TRUE(fs::exists(elsewhere));
 }
 
-TEST_F(AgentPlanStoreTest, WhatWasLeftHalfWrittenGoes) {
+TEST_F(AgentPlanStoreTest, HalfWrittenFilesAreRemoved) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
   const fs::path half = folder_ / kAnn / "0-0-0-0.plan.new";
   std::ofstream(half) << "half";
@@ -246,8 +246,8 @@ TEST_F(AgentPlanStoreTest, WhatWasLeftHalfWrittenGoes) {
   EXPECT_TRUE(store_->Find(kAnn, KeyOf(1, 2)));
 }
 
-// A limit on files' sizes stands for a disk that takes no more.
-TEST_F(AgentPlanStoreTest, ADiskThatTakesNothingIsSaidOnceAndWhenItDoesAgain) {
+// A limit on file sizes stands for a full disk.
+TEST_F(AgentPlanStoreTest, FullDiskIsReportedOnceAndSoIsItsRecovery) {
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
   signal(SIGXFSZ, SIG_IGN);
@@ -267,7 +267,7 @@ TEST_F(AgentPlanStoreTest, ADiskThatTakesNothingIsSaidOnceAndWhenItDoesAgain) {
   EXPECT_TRUE(store_->Find(kAnn, KeyOf(1, 2)));
 }
 
-TEST_F(AgentPlanStoreTest, AnOldPlanStaysWhereTheNewOneCannotBeWritten) {
+TEST_F(AgentPlanStoreTest, OldPlanStaysWhereTheNewOneCannotBeWritten) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
   rlimit before;
   getrlimit(RLIMIT_FSIZE, &before);
@@ -281,7 +281,7 @@ TEST_F(AgentPlanStoreTest, AnOldPlanStaysWhereTheNewOneCannotBeWritten) {
   EXPECT_EQ(store_->Find(kAnn, KeyOf(1, 2)), PlanOf(kGiB));
 }
 
-TEST_F(AgentPlanStoreTest, OnlyTheAgentsUserCanReadThem) {
+TEST_F(AgentPlanStoreTest, OnlyTheAgentsUserCanReadPlans) {
   store_->Keep(kAnn, KeyOf(1, 2), PlanOf(kGiB));
 
   struct stat facts;

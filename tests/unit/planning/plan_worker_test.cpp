@@ -1,4 +1,4 @@
-// What a planning process can still do once it has given up its rights; and its decoder against
+// What a planning process can still do after it has given up its rights, and its decoder against
 // hostile bytes.
 #include "agent/planning/plan_worker.h"
 
@@ -29,7 +29,7 @@ using ::testing::KilledBySignal;
 
 constexpr WorkerLimits kLimits = {.memory_bytes = int64_t{512} << 20, .cpu_seconds = 1};
 
-// In a child of its own: what is tried there ends it.
+// Runs in a child of its own, because the attempt may end it.
 template <class Try>
 void Confined(Try attempt) {
   if (!Confine(kLimits)) _exit(1);
@@ -37,7 +37,7 @@ void Confined(Try attempt) {
   _exit(0);
 }
 
-TEST(PlanWorkerDeathTest, ItComputesAndEnds) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerComputesAndEnds) {
   EXPECT_EXIT(Confined([] {
                 std::vector<int> numbers(1 << 20, 1);
                 if (numbers[99] != 1) _exit(1);
@@ -45,7 +45,7 @@ TEST(PlanWorkerDeathTest, ItComputesAndEnds) {
               ExitedWithCode(0), "");
 }
 
-TEST(PlanWorkerDeathTest, ItReachesNoSocketFileOrProcess) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerReachesNoSocketFileOrProcess) {
   EXPECT_EXIT(Confined([] { socket(AF_UNIX, SOCK_SEQPACKET, 0); }), KilledBySignal(SIGSYS), "");
   EXPECT_EXIT(Confined([] { open("/etc/hostname", O_RDONLY); }), KilledBySignal(SIGSYS), "");
   EXPECT_EXIT(Confined([] { fork(); }), KilledBySignal(SIGSYS), "");
@@ -53,7 +53,7 @@ TEST(PlanWorkerDeathTest, ItReachesNoSocketFileOrProcess) {
   EXPECT_EXIT(Confined([] { execl("/bin/true", "true", nullptr); }), KilledBySignal(SIGSYS), "");
 }
 
-TEST(PlanWorkerDeathTest, ItSignalsNobodyButItself) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerSignalsOnlyItself) {
   const pid_t agent = getpid();
 
   EXPECT_EXIT(Confined([agent] { syscall(SYS_tgkill, agent, agent, 0); }), KilledBySignal(SIGSYS),
@@ -61,12 +61,12 @@ TEST(PlanWorkerDeathTest, ItSignalsNobodyButItself) {
   EXPECT_EXIT(Confined([] { std::abort(); }), KilledBySignal(SIGABRT), "");
 }
 
-TEST(PlanWorkerDeathTest, ItCannotAskWhatFilesThereAre) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerCannotListFiles) {
   struct stat facts;
   EXPECT_EXIT(Confined([&facts] { stat("/etc/hostname", &facts); }), KilledBySignal(SIGSYS), "");
 }
 
-TEST(PlanWorkerDeathTest, ItHasNoMoreMemoryThanItsLimit) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerStaysWithinItsMemoryLimit) {
   EXPECT_EXIT(
       Confined([] {
         const size_t size = size_t{1} << 30;
@@ -76,7 +76,7 @@ TEST(PlanWorkerDeathTest, ItHasNoMoreMemoryThanItsLimit) {
       ExitedWithCode(0), "");
 }
 
-TEST(PlanWorkerDeathTest, ItHasNoMoreTimeThanItsLimit) {
+TEST(PlanWorkerDeathTest, ConfinedWorkerStaysWithinItsTimeLimit) {
   EXPECT_EXIT(
       Confined([] {
         while (getpid() != 0) {
@@ -95,7 +95,7 @@ PlanOrder SmallOrder() {
   return order;
 }
 
-TEST(PlanOrderTest, GivesBackWhatItWasGiven) {
+TEST(PlanOrderTest, ReadsBackWhatWasWritten) {
   const PlanOrder order = SmallOrder();
 
   const base::Result<PlanOrder> read = scheduler::DecodeOrder(scheduler::EncodeOrder(order));
@@ -107,7 +107,7 @@ TEST(PlanOrderTest, GivesBackWhatItWasGiven) {
   EXPECT_EQ(read->job.budget_bytes, order.job.budget_bytes);
 }
 
-TEST(PlanOrderTest, APlanIsNoOrderAndAnOrderNoPlan) {
+TEST(PlanOrderTest, PlansAndOrdersAreNotMistakenForEachOther) {
   EXPECT_FALSE(scheduler::DecodeOrder(scheduler::Encode(interposer::SmallStoredPlan())));
   EXPECT_FALSE(scheduler::Decode(scheduler::EncodeOrder(SmallOrder())));
   EXPECT_FALSE(scheduler::CheckUndamaged(scheduler::EncodeOrder(SmallOrder())).ok());
@@ -136,7 +136,7 @@ uint64_t Seed() {
   return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
 }
 
-// Magic, version, zero; size and hash of what follows.
+// Header: magic, version, zero; then size and hash of the body.
 constexpr size_t kSizeAt = 16, kHashAt = 24, kHeader = 32;
 
 void MakeWhole(std::vector<std::byte>* bytes) {
@@ -151,7 +151,7 @@ void MakeWhole(std::vector<std::byte>* bytes) {
   std::memcpy(bytes->data() + kHashAt, &hash, sizeof hash);
 }
 
-// Altered in its fields, then given the right size and hash: it reaches behind the header.
+// Altered in its fields, then given the right size and hash, so the bytes reach the body's decoder.
 std::vector<std::byte> Mutant(base::Prng& random) {
   PlanOrder order = SmallOrder();
   std::vector<std::byte> bytes = scheduler::EncodeOrder(order);

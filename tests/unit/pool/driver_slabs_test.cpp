@@ -1,5 +1,5 @@
-// Slabs of the driver's memory: made by the simulated driver in a process of its own, lent to
-// processes that live as long as the test says.
+// Slabs of the driver's memory. The simulated driver makes them in a process of its own, for
+// processes that live as long as the test wants.
 #include "agent/pool/driver_slabs.h"
 
 #include <signal.h>
@@ -38,7 +38,7 @@ class Idler {
 
 class DriverSlabsTest : public PoolTest {
  protected:
-  // There before the maker, which starts a worker at once.
+  // Set before the maker, which starts a worker at once.
   struct Environment {
     Environment() {
       setenv("SPILLWAY_DRIVER", SIMULATED_DRIVER, 1);
@@ -92,7 +92,7 @@ class DriverSlabsTest : public PoolTest {
   ThreadedSlabMaker maker_{kDriversSlab, HugePages::kNever, nullptr, Worker()};
 };
 
-TEST_F(DriverSlabsTest, ASlabOutlivesTheProcessThatMadeItAndReadsAsZero) {
+TEST_F(DriverSlabsTest, SlabOutlivesItsMakerAndReadsAsZero) {
   DriverSlabs driver(Worker());
 
   const DriverSlabs::Answer answer = driver.Make(kDriversSlab, kAnyNode);
@@ -103,8 +103,8 @@ TEST_F(DriverSlabsTest, ASlabOutlivesTheProcessThatMadeItAndReadsAsZero) {
   EXPECT_TRUE(ReadsAsZero(*answer.slab));
 }
 
-// The simulated driver's new memory is zero anyway.
-TEST_F(DriverSlabsTest, WhatTheDriverLeftInNewMemoryNobodySees) {
+// Dirties new memory: the simulated driver's is zero anyway.
+TEST_F(DriverSlabsTest, OldBytesInTheDriversNewMemoryAreNeverSeen) {
   SetDifficult("dirty");
 
   const DriverSlabs::Answer answer = DriverSlabs(Worker()).Make(kDriversSlab, kAnyNode);
@@ -113,7 +113,7 @@ TEST_F(DriverSlabsTest, WhatTheDriverLeftInNewMemoryNobodySees) {
   EXPECT_TRUE(ReadsAsZero(*answer.slab));
 }
 
-TEST_F(DriverSlabsTest, ADriverWithoutMemoryIsAskedAgainAndOneThatRefusesIsNot) {
+TEST_F(DriverSlabsTest, DriverWithoutMemoryIsAskedAgainButOneThatRefusesIsNot) {
   SetDifficult("no memory");
   EXPECT_EQ(DriverSlabs(Worker()).Make(kDriversSlab, kAnyNode).outcome, Outcome::kNoMemory);
 
@@ -123,7 +123,7 @@ TEST_F(DriverSlabsTest, ADriverWithoutMemoryIsAskedAgainAndOneThatRefusesIsNot) 
   EXPECT_NE(refused.why.find("cuMemExportToShareableHandle"), std::string::npos);
 }
 
-TEST_F(DriverSlabsTest, WhyThereAreNoneIsSaid) {
+TEST_F(DriverSlabsTest, LackOfSlabsIsReportedWithItsReason) {
   EXPECT_NE(DriverSlabs(Worker()).Try(kDriversSlab + 4096).why.find("granule"), std::string::npos);
   EXPECT_NE(DriverSlabs({"/nowhere/worker"}).Try(kDriversSlab).why.find("cannot be started"),
             std::string::npos);
@@ -135,7 +135,7 @@ TEST_F(DriverSlabsTest, WhyThereAreNoneIsSaid) {
   EXPECT_NE(DriverSlabs(Worker()).Try(kDriversSlab).why.find("no driver"), std::string::npos);
 }
 
-TEST_F(DriverSlabsTest, ADriverThatDoesNotAnswerIsGivenUp) {
+TEST_F(DriverSlabsTest, DriverThatDoesNotAnswerIsGivenUp) {
   SetDifficult("hangs");
   DriverSlabs driver(Worker(), 300);
   EXPECT_NE(driver.Try(kDriversSlab).why.find("does not answer"), std::string::npos);
@@ -147,7 +147,7 @@ TEST_F(DriverSlabsTest, StopEndsTheWaitForADriver) {
   EXPECT_EQ(driver.Try(kDriversSlab).outcome, Outcome::kRefused);
 }
 
-TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndItIsSaidOnce) {
+TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndThatIsReportedOnce) {
   setenv("SPILLWAY_SIM_HOST_NUMA", "0", 1);
   ThreadedSlabMaker maker(kDriversSlab, HugePages::kNever, nullptr, Worker());
   Pool pool(Rules(1), maker, *SlabRecords::Make());
@@ -163,7 +163,7 @@ TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndItIsSaidOnce) {
   EXPECT_FALSE(maker.TakeProblem().has_value());
 }
 
-TEST_F(DriverSlabsTest, WhoCannotMapTheDriversMemoryGetsNone) {
+TEST_F(DriverSlabsTest, ClientThatCannotMapDriverMemoryGetsNone) {
   Pool pool(Rules(1), maker_, *SlabRecords::Make());
   const Idler anna;
   pool.SetQuota(kAnna.job, kDriversSlab);
@@ -175,8 +175,8 @@ TEST_F(DriverSlabsTest, WhoCannotMapTheDriversMemoryGetsNone) {
   EXPECT_EQ(Ask(pool, anna.In(kAnna.job), 1).size(), 1u);
 }
 
-// What it gave back it may still have mapped; nobody can tell.
-TEST_F(DriverSlabsTest, WhatAProcessHadIsNoRoomForOthersUntilItHasEnded) {
+// A process may keep returned driver memory mapped, and the agent cannot detect it.
+TEST_F(DriverSlabsTest, ReturnedDriverSlabIsNotReusedUntilItsProcessEnds) {
   Pool pool(Rules(1), maker_, *SlabRecords::Make());
   Idler anna;
   const Idler bert;
@@ -191,7 +191,7 @@ TEST_F(DriverSlabsTest, WhatAProcessHadIsNoRoomForOthersUntilItHasEnded) {
   EXPECT_TRUE(pool.Ask(bert.In(kBert.job), kAnyNode, kDriversSlab).empty());
   EXPECT_EQ(pool.View().kept_bytes, kDriversSlab) << "it serves her again";
 
-  // She says goodbye, and lives on.
+  // The process disconnects, and lives on.
   pool.ProcessGone(anna.In(kAnna.job));
   pool.JobGone(kAnna.job);
   pool.Tick();
@@ -205,7 +205,7 @@ TEST_F(DriverSlabsTest, WhatAProcessHadIsNoRoomForOthersUntilItHasEnded) {
   EXPECT_TRUE(View(berts[0]).ReadsAs(0));
 }
 
-TEST_F(DriverSlabsTest, ANextAgentKnowsWhoseTheyAre) {
+TEST_F(DriverSlabsTest, NextAgentKnowsTheSlabsOwners) {
   const Idler anna;
   base::UniqueFd records;
   std::vector<KeptSlab> kept;

@@ -1,4 +1,4 @@
-// What the pool's tests share: a maker that makes at once, and processes that map what they lease.
+// Shared by the pool's tests: a maker that works at once, and processes that map their leases.
 #pragma once
 
 #include <fcntl.h>
@@ -61,7 +61,6 @@ class TestMaker : public SlabMaker {
   std::vector<std::pair<uint64_t, SlabFile>> ending;
 };
 
-// A process's view of a slab.
 class View {
  public:
   explicit View(const Lease& lease)
@@ -92,7 +91,7 @@ class PoolTest : public ::testing::Test {
 
   Pool Make(const PoolRules& rules) { return {rules, maker_, *SlabRecords::Make()}; }
 
-  // Asks as the agent does: again when something was made, which may first need something to end.
+  // Asks as the agent does: again after new slabs were made, which may first need a slab to end.
   static std::vector<Lease> Ask(Pool& pool, const PoolHolder& holder, int64_t slabs,
                                 int node = kAnyNode) {
     std::vector<Lease> leases = pool.Ask(holder, node, slabs * kSlab);

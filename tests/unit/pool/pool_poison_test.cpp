@@ -1,5 +1,5 @@
-// No byte that one job wrote is ever seen by another: every process fills what it has with a
-// pattern of its own.
+// No byte that one job wrote is ever seen by another. Every process fills its slabs with a pattern
+// of its own.
 #include <map>
 
 #include "base/prng.h"
@@ -23,7 +23,7 @@ TEST_F(PoolPoisonTest, MemoryOfAJobThatEndedIsZeroForTheNext) {
   for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
 }
 
-TEST_F(PoolPoisonTest, ProcessThatKeepsAMappingSeesNothingOfTheNextJobAndItsMemoryIsNotPromised) {
+TEST_F(PoolPoisonTest, SlabThatAProcessKeepsMappedIsNotLeasedToTheNextJob) {
   Pool pool = Make(Rules(2));
   pool.SetQuota(kAnna.job, 2 * kSlab);
   pool.SetQuota(kBert.job, 2 * kSlab);
@@ -47,7 +47,7 @@ TEST_F(PoolPoisonTest, ProcessThatKeepsAMappingSeesNothingOfTheNextJobAndItsMemo
   EXPECT_TRUE(kept[0].ReadsAs(0xa1));
 }
 
-TEST_F(PoolPoisonTest, WhatTheKeeperOfAFileCanFillIsCounted) {
+TEST_F(PoolPoisonTest, PagesThatAnEndedHolderCanStillFillAreCounted) {
   Pool pool = Make(Rules(1));
   pool.SetQuota(kAnna.job, kSlab);
   const Lease lease = Ask(pool, kAnna, 1).at(0);
@@ -62,7 +62,7 @@ TEST_F(PoolPoisonTest, WhatTheKeeperOfAFileCanFillIsCounted) {
   EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
-// A process of the random test: what it has mapped, and the one pattern that it writes.
+// A process of the random test: its mappings and its single pattern.
 struct Process {
   PoolHolder holder;
   int pattern;
@@ -100,7 +100,7 @@ class RandomJobs {
   }
 
  private:
-  // What is new is zero, or the same job's.
+  // New slabs are zero, or hold bytes of the same job.
   void Take(Process& process) {
     const auto slabs = 1 + static_cast<int64_t>(random_.Below(4));
     for (const Lease& lease :
@@ -112,7 +112,7 @@ class RandomJobs {
     }
   }
 
-  // Sometimes it forgets to unmap, and writes on.
+  // Sometimes the process forgets to unmap, and goes on writing.
   void GiveBack(Process& process) {
     if (process.views.empty()) return;
     EXPECT_TRUE(process.views.front().ReadsAs(process.pattern));

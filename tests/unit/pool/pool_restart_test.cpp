@@ -1,4 +1,4 @@
-// An agent that starts again takes over the slabs of the one before it.
+// A restarted agent takes over the slabs of its predecessor.
 #include "tests/unit/pool/pool_fixture.h"
 
 namespace spillway::agent {
@@ -11,7 +11,7 @@ class PoolRestartTest : public PoolTest {
     std::vector<KeptSlab> slabs;
   };
 
-  // The files as a service manager holds them.
+  // The files as a service manager keeps them.
   static Left FilesOf(const Pool& pool) {
     Left left;
     left.records = base::UniqueFd(fcntl(pool.records_file(), F_DUPFD_CLOEXEC, 0));
@@ -26,7 +26,7 @@ class PoolRestartTest : public PoolTest {
   }
 };
 
-TEST_F(PoolRestartTest, ProcessThatComesBackHasWhatItHad) {
+TEST_F(PoolRestartTest, ReturningProcessHasItsSlabs) {
   Left left;
   {
     Pool before = Make(Rules(6));
@@ -47,7 +47,7 @@ TEST_F(PoolRestartTest, ProcessThatComesBackHasWhatItHad) {
   EXPECT_TRUE(pool.Return(kAnna, annas[0].slab));
 }
 
-TEST_F(PoolRestartTest, WhoDoesNotComeBackIsForgottenAndWhatItStillMapsIsNotTouched) {
+TEST_F(PoolRestartTest, AbsentProcessIsForgottenAndItsMappedSlabsAreNotTouched) {
   Left left;
   std::vector<View> alive;
   {
@@ -72,10 +72,9 @@ TEST_F(PoolRestartTest, WhoDoesNotComeBackIsForgottenAndWhatItStillMapsIsNotTouc
   EXPECT_EQ(pool.View().ending_bytes, 0);
 }
 
-// A job seemed to have ended as the only one of its processes that had come back was killed, and
-// the memory of the other, which was still on its way, was scrubbed (found by AgentLifeTest, seed
-// 8).
-TEST_F(PoolRestartTest, WhatAProcessHasThatHasNotComeBackYetSurvivesTheEndOfTheOthers) {
+// Regression (found by AgentLifeTest, seed 8): of a job's processes only one had returned, and it
+// was killed. The job counted as ended, and the slabs of its other process were scrubbed.
+TEST_F(PoolRestartTest, SlabsOfAProcessStillToReturnSurviveTheEndOfTheOthers) {
   Left left;
   std::vector<View> alive;
   {
@@ -100,7 +99,7 @@ TEST_F(PoolRestartTest, WhatAProcessHasThatHasNotComeBackYetSurvivesTheEndOfTheO
   EXPECT_EQ(pool.View().leased_bytes, 0);
 }
 
-TEST_F(PoolRestartTest, SlabOfAnEndedJobIsNotLeftToAnotherByARestart) {
+TEST_F(PoolRestartTest, RestartGivesNoSlabOfAnEndedJobToAnother) {
   Left left;
   {
     Pool before = Make(Rules(2));
@@ -120,7 +119,7 @@ TEST_F(PoolRestartTest, SlabOfAnEndedJobIsNotLeftToAnotherByARestart) {
   for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
 }
 
-TEST_F(PoolRestartTest, SlabWithoutARecordIsNobodys) {
+TEST_F(PoolRestartTest, SlabWithoutARecordHasNoOwner) {
   Left left;
   {
     Pool before = Make(Rules(2, 2));

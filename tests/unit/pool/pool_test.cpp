@@ -1,4 +1,4 @@
-// Who gets how many slabs of the node's pool.
+// How the node's pool shares its slabs among jobs.
 #include "tests/unit/pool/pool_fixture.h"
 
 namespace spillway::agent {
@@ -6,7 +6,7 @@ namespace {
 
 constexpr int64_t kSecond = 1'000'000'000;
 
-TEST_F(PoolTest, JobGetsWhatItsQuotaAllowsAndLessIsNoError) {
+TEST_F(PoolTest, JobGetsSlabsUpToItsQuotaAndFewerAreNoError) {
   Pool pool = Make(Rules(10));
   pool.SetQuota(kAnna.job, 3 * kSlab + kSlab / 2);
 
@@ -30,7 +30,7 @@ TEST_F(PoolTest, AllSlabsTogetherStayWithinTheCapacity) {
   EXPECT_EQ(view.unserved_bytes, 2 * kSlab);
 }
 
-TEST_F(PoolTest, SpareSlabsAreMadeBeforeAnybodyAsks) {
+TEST_F(PoolTest, SpareSlabsAreMadeInAdvance) {
   Pool pool = Make(Rules(10, 2));
   pool.Tick();
   pool.SetQuota(kAnna.job, 10 * kSlab);
@@ -39,8 +39,8 @@ TEST_F(PoolTest, SpareSlabsAreMadeBeforeAnybodyAsks) {
   EXPECT_EQ(maker_.asked.size(), 2u);
 }
 
-// It was made for nobody, and kept.
-TEST_F(PoolTest, WhatNobodyAsksForAnyMoreIsNotMade) {
+// Regression: such a slab was made for no job, and kept.
+TEST_F(PoolTest, SlabsNoLongerRequestedAreNotMade) {
   Pool pool = Make(Rules(10, 1));
   pool.SetQuota(kAnna.job, 10 * kSlab);
   pool.SetQuota(kBert.job, 10 * kSlab);
@@ -55,9 +55,9 @@ TEST_F(PoolTest, WhatNobodyAsksForAnyMoreIsNotMade) {
   EXPECT_EQ(pool.View().making_bytes, kSlab);
 }
 
-TEST_F(PoolTest, WhatNobodyUsesIsGivenBackButForTheSpareSlabs) {
-  // Given slabs that were made for who does not ask any more, and one that its job keeps without
-  // asking for any
+TEST_F(PoolTest, UnusedSlabsBeyondTheSpareOnesAreReleased) {
+  // Given slabs made for a job that no longer asks, and one that its job keeps without requesting
+  // any
   Pool pool = Make(Rules(10, 2));
   pool.Tick();
   pool.SetQuota(kAnna.job, 10 * kSlab);
@@ -69,7 +69,6 @@ TEST_F(PoolTest, WhatNobodyUsesIsGivenBackButForTheSpareSlabs) {
   ASSERT_EQ(pool.View().unused_bytes, 6 * kSlab);
   ASSERT_EQ(pool.View().kept_bytes, kSlab);
 
-  // When they have been unused for a while
   const PoolRules rules;
   EXPECT_FALSE(pool.GiveBackUnused(kSecond));
   EXPECT_FALSE(pool.GiveBackUnused(kSecond + rules.unused_ns - 1));
@@ -82,7 +81,7 @@ TEST_F(PoolTest, WhatNobodyUsesIsGivenBackButForTheSpareSlabs) {
   EXPECT_FALSE(pool.GiveBackUnused(100 * kSecond));
 }
 
-TEST_F(PoolTest, WhatIsUsedMeanwhileIsNotGivenBack) {
+TEST_F(PoolTest, SlabsUsedMeanwhileAreNotReleased) {
   Pool pool = Make(Rules(10));
   const PoolRules rules;
   pool.SetQuota(kAnna.job, 10 * kSlab);
@@ -109,7 +108,7 @@ TEST_F(PoolTest, SlabsNearTheDeviceAreTakenFirst) {
   const auto near = pool.Ask(kBert, 1, kSlab);
   const auto rest = pool.Ask(kAnna, 1, kSlab);
 
-  // Made for node 1 first.
+  // Slab 1 was made for node 1.
   EXPECT_EQ(near.at(0).slab, SlabId{1});
   EXPECT_EQ(rest.at(0).slab, SlabId{2});
 }
@@ -128,7 +127,7 @@ TEST_F(PoolTest, ReturnedSlabServesTheSameJobAgainAtOnce) {
   EXPECT_EQ(pool.Ask(kAnnasOther, kAnyNode, kSlab).at(0).slab, slab);
 }
 
-TEST_F(PoolTest, WhatAJobKeepsWithoutUseMakesRoomForOthers) {
+TEST_F(PoolTest, UnusedSlabsOfAJobServeOthers) {
   Pool pool = Make(Rules(2));
   pool.SetQuota(kAnna.job, 2 * kSlab);
   pool.SetQuota(kBert.job, 2 * kSlab);
@@ -138,7 +137,7 @@ TEST_F(PoolTest, WhatAJobKeepsWithoutUseMakesRoomForOthers) {
   EXPECT_EQ(pool.View().kept_bytes, kSlab);
 }
 
-TEST_F(PoolTest, DeadProcessLeavesItsSlabsToItsJobAndADeadJobToNobody) {
+TEST_F(PoolTest, DeadProcessLeavesItsSlabsToItsJobDeadJobToNone) {
   Pool pool = Make(Rules(4));
   pool.SetQuota(kAnna.job, 4 * kSlab);
   Ask(pool, kAnna, 2);
@@ -153,7 +152,7 @@ TEST_F(PoolTest, DeadProcessLeavesItsSlabsToItsJobAndADeadJobToNobody) {
   EXPECT_TRUE(Ask(pool, kAnna, 1).empty());
 }
 
-TEST_F(PoolTest, SmallerQuotaTakesNothingByForceAndTellsTheExcess) {
+TEST_F(PoolTest, SmallerQuotaRevokesNothingByForceAndReportsTheExcess) {
   Pool pool = Make(Rules(4));
   pool.SetQuota(kAnna.job, 3 * kSlab);
   const auto leases = Ask(pool, kAnna, 3);
@@ -182,7 +181,7 @@ TEST_F(PoolTest, WithoutMemoryJobsGetLessAndTheMakerIsNotAskedAgainAtOnce) {
   EXPECT_EQ(Ask(pool, kAnna, 2).size(), 2u);
 }
 
-TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
+TEST_F(PoolTest, ThreadedMakerMakesRequestedSlabs) {
   ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
   Pool pool(Rules(4), maker, *SlabRecords::Make());
   pool.SetQuota(kAnna.job, 3 * kSlab);
@@ -197,7 +196,7 @@ TEST_F(PoolTest, ThreadedMakerMakesWhatItIsAskedFor) {
   for (const Lease& lease : leases) EXPECT_TRUE(View(lease).ReadsAs(0));
 }
 
-TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
+TEST_F(PoolTest, ThreadedMakerEndsSlabsThatAreNoLongerMapped) {
   ThreadedSlabMaker maker(kSlab, HugePages::kNever, nullptr);
   Pool pool(Rules(1), maker, *SlabRecords::Make());
   pool.SetQuota(kAnna.job, kSlab);
@@ -215,9 +214,9 @@ TEST_F(PoolTest, ThreadedMakerEndsWhatNobodyMapsAnyMore) {
   while (pool.View().ending_bytes > 0) pool.Tick();
 }
 
-// A process could hold on to all that it gave back, ask for as much again, and again, until nobody
-// had anything.
-TEST_F(PoolTest, WhoHoldsOnToWhatItGaveBackGetsNoMoreThanItsQuota) {
+// Regression: a process could keep all slabs that it gave back, ask for as many again, and empty
+// the pool.
+TEST_F(PoolTest, ProcessThatKeepsReturnedSlabsMappedStaysWithinItsQuota) {
   Pool pool = Make(Rules(6));
   pool.SetQuota(kAnna.job, 2 * kSlab);
   pool.SetQuota(kBert.job, 6 * kSlab);

@@ -29,7 +29,7 @@ TEST(SlabFileTest, NewSlabHasAllItsPagesAndTheyAreZero) {
     ASSERT_EQ(static_cast<const char*>(memory.address())[at], 0);
 }
 
-TEST(SlabFileTest, NobodyCanChangeItsSize) {
+TEST(SlabFileTest, HoldersCannotChangeItsSize) {
   const auto slab = MakeSlabFile(kSize, kAnyNode, HugePages::kNever, nullptr);
   ASSERT_TRUE(slab.has_value());
 
@@ -46,7 +46,7 @@ TEST(SlabFileTest, ScrubbedSlabHasNoPages) {
   EXPECT_EQ(PagesOf(*slab), 0);
 }
 
-TEST(SlabFileTest, SlabIsRetiredOnceNobodyHasItOpenOrMapsIt) {
+TEST(SlabFileTest, SlabIsRetiredOnceItIsNeitherOpenNorMapped) {
   for (const HugePages huge : {HugePages::kNever, HugePages::kWhenThereAre}) {
     const auto slab = MakeSlabFile(kSize, kAnyNode, huge, nullptr);
     ASSERT_TRUE(slab.has_value());
@@ -63,9 +63,9 @@ TEST(SlabFileTest, SlabIsRetiredOnceNobodyHasItOpenOrMapsIt) {
   }
 }
 
-// A process could seal the seals of what it had got: the agent never saw the end of that slab, even
-// after the process's, and its bytes were lost to the pool.
-TEST(SlabFileTest, WhoHasItCannotKeepTheAgentFromItsEnd) {
+// Regression: a process could seal the seals of its slab. The agent never saw the end of that slab,
+// even after the process's, and the pool lost its bytes.
+TEST(SlabFileTest, HolderCannotPreventTheAgentFromEndingIt) {
   const auto slab = MakeSlabFile(kSize, kAnyNode, HugePages::kNever, nullptr);
   ASSERT_TRUE(slab.has_value());
   base::UniqueFd lent = Lend(*slab);
@@ -79,7 +79,7 @@ TEST(SlabFileTest, WhoHasItCannotKeepTheAgentFromItsEnd) {
   EXPECT_TRUE(Retire(*slab));
 }
 
-TEST(SlabFileTest, SlabOfThisMachineIsOnTheNodeThatWasAskedForOrSaysThatItIsNot) {
+TEST(SlabFileTest, SlabReportsWhetherItIsOnTheRequestedNode) {
   const auto topology = Topology::OfThisMachine();
   ASSERT_NE(topology, nullptr);
   const int node = topology->Nodes().front();

@@ -7,7 +7,7 @@
 namespace spillway::agent {
 namespace {
 
-TEST(SlabRecordsTest, AnotherReadsWhatWasWritten) {
+TEST(SlabRecordsTest, SecondReaderReadsWrittenRecords) {
   auto records = SlabRecords::Make();
   ASSERT_TRUE(records.has_value());
   const SlabRecord record = {SlabRecord::Use::kLeased, 4711, 65536, 4096, 1, 0,
@@ -23,7 +23,7 @@ TEST(SlabRecordsTest, AnotherReadsWhatWasWritten) {
   EXPECT_EQ(other->Read(5), std::nullopt);
 }
 
-TEST(SlabRecordsTest, OtherFilesAreNoBooks) {
+TEST(SlabRecordsTest, RefusesOtherFiles) {
   base::UniqueFd file(memfd_create("something", MFD_CLOEXEC));
 
   EXPECT_FALSE(SlabRecords::Adopt(std::move(file)).has_value());

@@ -30,7 +30,7 @@ TEST(TopologyTest, NothingIsBoundToNodesOfADescribedMachine) {
   EXPECT_FALSE(topology->Bind(memory, sizeof memory, 1));
 }
 
-TEST(TopologyTest, FileThatDescribesNoMachineIsRefused) {
+TEST(TopologyTest, FileWithoutAMachineIsRefused) {
   EXPECT_EQ(Topology::FromXml("/dev/null"), nullptr);
 }
 

@@ -6,7 +6,7 @@
 namespace spillway::protocol {
 namespace {
 
-TEST(BulkTest, ADocumentComesBackAndCannotBeChanged) {
+TEST(BulkTest, DocumentReadsBackAndCannotBeChanged) {
   const base::UniqueFd file = SealedCopy("the whole text");
   ASSERT_TRUE(file);
 
@@ -15,7 +15,7 @@ TEST(BulkTest, ADocumentComesBackAndCannotBeChanged) {
   EXPECT_NE(ftruncate(file.get(), 0), 0);
 }
 
-TEST(BulkTest, FilesThatMayStillChangeOrHaveAnotherSizeAreRefused) {
+TEST(BulkTest, UnsealedOrWrongSizedFilesAreRefused) {
   const base::UniqueFd sealed = SealedCopy("the whole text");
   const base::UniqueFd open(memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING));
 

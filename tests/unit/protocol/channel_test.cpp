@@ -1,4 +1,4 @@
-// What every channel promises, asked of each kind.
+// What every channel promises, checked for each kind.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
@@ -47,7 +47,7 @@ TEST_P(ChannelTest, DeliversInOrder) {
   EXPECT_EQ(ends_.far->Receive().what, What::kNothing);
 }
 
-TEST_P(ChannelTest, WhatWasSentBeforeTheEndStillArrives) {
+TEST_P(ChannelTest, MessagesSentBeforeTheEndArrive) {
   ends_.near->Send(Goodbye{3});
   ends_.near.reset();
 
@@ -56,8 +56,9 @@ TEST_P(ChannelTest, WhatWasSentBeforeTheEndStillArrives) {
   EXPECT_EQ(ends_.far->Send(Done{}), Sent::kClosed);
 }
 
-// Who was refused by an agent that had not read its first word was never told why.
-TEST_P(ChannelTest, TheLastWordsOfWhoDidNotListenStillArrive) {
+// Regression: an agent refused a client before it had read the client's first message. The client
+// never received the reason.
+TEST_P(ChannelTest, LastMessagesOfAnEndThatReadNothingArrive) {
   ends_.far->Send(Hello{});
   ends_.near->Send(Error{.code = ErrorCode::kTooFast});
   ends_.near.reset();
@@ -66,7 +67,7 @@ TEST_P(ChannelTest, TheLastWordsOfWhoDidNotListenStillArrive) {
   EXPECT_EQ(ends_.far->Receive().what, What::kClosed);
 }
 
-TEST_P(ChannelTest, SaysThatTheQueueIsFullAndLosesNothing) {
+TEST_P(ChannelTest, ReportsAFullQueueAndLosesNothing) {
   int sent = 0;
   while (ends_.near->Send(Goodbye{sent}) == Sent::kSent) ++sent;
   EXPECT_EQ(ends_.near->Send(Goodbye{}), Sent::kFull);
@@ -106,7 +107,7 @@ TEST_P(ChannelTest, CarriesSeveralFilesInTheirOrder) {
   }
 }
 
-TEST_P(ChannelTest, SpeaksTheVersionThatWasAgreedUpon) {
+TEST_P(ChannelTest, UsesTheAgreedVersion) {
   ends_.near->SetVersion(1);
   ends_.near->Send(Goodbye{});
   ends_.near->Send(Leaving{});
@@ -115,7 +116,7 @@ TEST_P(ChannelTest, SpeaksTheVersionThatWasAgreedUpon) {
   EXPECT_EQ(ends_.far->Receive().fault, Fault::kKind) << "version 1 knows no such message";
 }
 
-TEST(SocketChannelTest, AFaultyFrameIsSaidAndItsFilesAreClosed) {
+TEST(SocketChannelTest, FaultyFrameIsReportedAndItsFilesAreClosed) {
   int files[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
   const base::UniqueFd near(files[0]);
@@ -131,7 +132,7 @@ TEST(SocketChannelTest, AFaultyFrameIsSaidAndItsFilesAreClosed) {
   EXPECT_EQ(far.Receive().fault, Fault::kMagic);
 }
 
-TEST(SocketChannelTest, AdditionalFilesNeverOpenHere) {
+TEST(SocketChannelTest, SurplusFilesAreNeverLeftOpen) {
   int files[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, files), 0);
   const base::UniqueFd near(files[0]);
@@ -163,9 +164,9 @@ TEST(SocketChannelTest, ConnectsAndAcceptsByPath) {
   EXPECT_FALSE(ListenOn(std::string(200, 'x'), 0600));
 }
 
-// A second agent, started by mistake, took the first one's socket: both promised the same device,
-// and as the second ended nobody could reach the first.
-TEST(SocketChannelTest, TakesNoSocketFromWhoListensThere) {
+// Regression: a second agent, started by mistake, took the first agent's socket. Both promised the
+// same device. When the second ended, the first was unreachable.
+TEST(SocketChannelTest, TakesNoSocketFromALivingListener) {
   const std::string path = testing::TempDir() + "channel_test." + std::to_string(getpid());
   base::UniqueFd listener = ListenOn(path, 0600);
 
@@ -178,7 +179,7 @@ TEST(SocketChannelTest, TakesNoSocketFromWhoListensThere) {
   unlink(path.c_str());
 }
 
-TEST(SocketChannelTest, RemovesNothingThatIsNoSocket) {
+TEST(SocketChannelTest, RemovesSocketsOnly) {
   const std::string path = testing::TempDir() + "channel_test_file." + std::to_string(getpid());
   { const base::UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT, 0600)); }
 

@@ -1,4 +1,4 @@
-// The decoder against hostile bytes: what it accepts is a frame that the encoder makes.
+// The decoder against hostile bytes: it accepts only frames that the encoder could have made.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,14 +17,14 @@ uint64_t Seed() {
   return seed != nullptr ? std::strtoull(seed, nullptr, 10) : 1;
 }
 
-// Exactly sized on the heap, so that a sanitizer sees a read beyond it.
+// Exactly sized on the heap, so that a sanitizer detects a read beyond the end.
 Decoded DecodeCopy(const std::vector<uint8_t>& bytes) {
   return Decode(std::vector<uint8_t>(bytes).data(), bytes.size());
 }
 
 bool IsWhatTheEncoderMakes(const std::vector<uint8_t>& bytes, const Message& message) {
   Frame frame = Encode(message);
-  // The version in the header of a Hello or Error is its sender's.
+  // The version in the header of a Hello or Error is the sender's.
   frame[4] = bytes[4];
   frame[5] = bytes[5];
   return std::equal(bytes.begin(), bytes.end(), frame.begin(), frame.end());
@@ -34,7 +34,7 @@ std::vector<uint8_t> Mutant(const std::vector<Message>& samples, base::Prng& ran
   const Frame frame = Encode(samples[random.Below(samples.size())]);
   std::vector<uint8_t> bytes(frame.begin(), frame.end());
   for (uint64_t changes = 1 + random.Below(4); changes > 0; --changes) {
-    // Most fields lie at the front.
+    // Most fields lie near the front.
     const size_t at = random.Below(random.Below(2) ? 64 : bytes.size());
     bytes[at] = random.Below(3) ? static_cast<uint8_t>(random.Next())
                                 : static_cast<uint8_t>(random.Below(2) ? 0xff : 0);

@@ -17,7 +17,7 @@ Frame Changed(const Message& message, size_t at, uint8_t byte) {
   return frame;
 }
 
-TEST(CodecTest, EveryKindComesBackAsItWas) {
+TEST(CodecTest, EveryKindSurvivesEncodingAndDecoding) {
   ASSERT_EQ(Samples().size(), std::variant_size_v<Message>) << "a kind has no sample";
   for (const Message& message : Samples()) {
     const Frame frame = Encode(message);
@@ -43,7 +43,7 @@ TEST(CodecTest, OtherProtocolsVersionsAndKindsAreRefused) {
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 6, std::variant_size_v<Message> + 1)), Fault::kKind);
 }
 
-TEST(CodecTest, AKindIsRefusedInVersionsBeforeIt) {
+TEST(CodecTest, KindIsRefusedInVersionsBeforeItsOwn) {
   EXPECT_EQ(FaultOf(Encode(Goodbye{}, 1)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 2)), Fault::kNone);
   EXPECT_EQ(FaultOf(Encode(AskSlabs{}, 1)), Fault::kKind);
@@ -76,7 +76,7 @@ TEST(CodecTest, PlansOfImpossibleSizesAreRefused) {
   EXPECT_EQ(FaultOf(Encode(RecalledPlans{.count = kMostRecalled + 1})), Fault::kField);
 }
 
-TEST(CodecTest, HelloOfAYoungerVersionIsUnderstood) {
+TEST(CodecTest, HelloOfANewerVersionIsUnderstood) {
   const Frame frame = Changed(Hello{2, 9, Role::kJob, 0, "younger"}, 4, 9);
 
   const Decoded decoded = Decode(frame.data(), frame.size());
@@ -96,7 +96,7 @@ TEST(CodecTest, FieldsOutsideTheirRangeAreRefused) {
   EXPECT_EQ(FaultOf(Changed(Usage{}, kHeaderBytes + 4, 2)), Fault::kField) << "a flag is 0 or 1";
 }
 
-TEST(CodecTest, TextThatIsNotPrintableOrHasNoEndIsRefused) {
+TEST(CodecTest, UnprintableOrUnterminatedTextIsRefused) {
   const size_t text_at = kHeaderBytes + 1;  // Control: an action, then 16 bytes of text
 
   EXPECT_EQ(FaultOf(Changed(Control{Action::kLogLevel, "debug"}, text_at, '\n')), Fault::kField);
@@ -106,13 +106,13 @@ TEST(CodecTest, TextThatIsNotPrintableOrHasNoEndIsRefused) {
             Fault::kField);
 }
 
-TEST(CodecTest, SomethingWhereZerosBelongIsRefused) {
+TEST(CodecTest, NonzeroPaddingIsRefused) {
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, 12, 1)), Fault::kLeftover);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, kHeaderBytes + 4, 1)), Fault::kLeftover);
   EXPECT_EQ(FaultOf(Changed(Goodbye{}, kFrameBytes - 1, 1)), Fault::kLeftover);
 }
 
-TEST(CodecTest, TextIsCutAndMadePrintable) {
+TEST(CodecTest, TextIsTruncatedAndMadePrintable) {
   EXPECT_EQ(Text<4>("longer").view(), "lon");
   EXPECT_EQ(Text<8>("a\nb\x80").view(), "a?b?");
 }

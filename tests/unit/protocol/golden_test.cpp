@@ -1,5 +1,5 @@
-// docs/protocol.md shows the bytes of one message of each kind; these are the bytes that the
-// encoder makes.
+// docs/protocol.md shows the bytes of one message of each kind. The encoder must make exactly these
+// bytes.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -43,7 +43,7 @@ std::map<std::string, std::string> GoldenBytes() {
   return found;
 }
 
-TEST(GoldenTest, TheDocumentedBytesAreTheRealOnes) {
+TEST(GoldenTest, EncoderMakesTheDocumentedBytes) {
   const std::map<std::string, std::string> golden = GoldenBytes();
 
   EXPECT_EQ(golden.size(), std::variant_size_v<Message>);

@@ -1,5 +1,4 @@
-// One message of each kind with every field set to something that cannot be mistaken for another
-// field.
+// One message of each kind; every field has a value that no other field has.
 #pragma once
 
 #include <vector>

@@ -16,7 +16,7 @@
 namespace spillway::scheduler::address {
 namespace {
 
-// Five buffers of which a resting layout of height 12 exists, and none lower.
+// Five buffers whose lowest resting layout has height 12.
 Problem TwelveHigh() { return {{{0, 3, 4}, {3, 9, 4}, {0, 9, 4}, {9, 21, 4}, {0, 21, 4}}, 12}; }
 
 Problem RandomProblem(uint64_t seed, size_t count) {
@@ -32,8 +32,7 @@ Problem RandomProblem(uint64_t seed, size_t count) {
   return problem;
 }
 
-// The height of the lowest layout, by trying every offset of every buffer: for a handful of small
-// buffers.
+// Tries every offset of every buffer; only for a handful of small buffers.
 bool FitsByBruteForce(const Problem& problem, Layout& layout) {
   const size_t next = layout.offsets_bytes.size();
   if (next == problem.buffers.size()) return true;
@@ -53,7 +52,7 @@ TEST(LayoutCheckTest, AcceptsTouchingBuffers) {
   EXPECT_EQ(CheckLayout(problem, {{0, 4, 0}, 8}), std::nullopt);
 }
 
-TEST(LayoutCheckTest, NamesEachFault) {
+TEST(LayoutCheckTest, ReportsEveryFault) {
   const Problem problem{{{0, 2, 4, 2}, {1, 3, 4, 1, 6}}, 10};
 
   EXPECT_EQ(CheckLayout(problem, {{0}, 0}), (LayoutOffence{LayoutFault::kMissingOffset, 1, 1}));
@@ -65,7 +64,7 @@ TEST(LayoutCheckTest, NamesEachFault) {
   EXPECT_EQ(CheckLayout(problem, {{4, 6}, 0}), (LayoutOffence{LayoutFault::kOverlap, 0, 1}));
 }
 
-TEST(LayoutTest, PeakLoadCountsNoBufferThatEndsWhereAnotherBegins) {
+TEST(LayoutTest, PeakLoadExcludesBuffersThatEndWhereAnotherBegins) {
   EXPECT_EQ(PeakLoadBytes({{0, 2, 5}, {2, 4, 7}, {1, 3, 1}}), 8);
 }
 
@@ -80,8 +79,7 @@ TEST(LayoutTest, RefusesMalformedProblems) {
 }
 
 TEST(BestFitTest, TightestHoleIsPreferredToTheLowest) {
-  // Given holes of 6 and of 3 bytes between fixed buffers, when 3 bytes are placed, they go where
-  // nothing is wasted.
+  // Given holes of 6 and 3 bytes between fixed buffers, 3 bytes go into the hole of 3.
   const Problem problem{{{0, 9, 2, 1, 6}, {0, 9, 2, 1, 11}, {0, 9, 3}}, 20};
 
   EXPECT_EQ(PlaceInOrder(problem, PlacementOrder::kBySize, HoleChoice::kTightest).offsets_bytes[2],
@@ -208,7 +206,7 @@ TEST(AddressPlannerTest, IsValidAndNeverAboveTheHeuristics) {
   }
 }
 
-TEST(AddressPlannerTest, PlansNothingForNobody) {
+TEST(AddressPlannerTest, PlansNothingWithoutBuffers) {
   EXPECT_EQ(PlanAddresses({}, 100).layout.height_bytes, 0);
 }
 

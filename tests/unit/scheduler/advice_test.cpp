@@ -5,8 +5,8 @@
 namespace spillway::scheduler {
 namespace {
 
-// 1,000 ns and 100 ns per sample; 100,000 bytes and 10,000 per sample, of which 5,000 per sample
-// must be there.
+// 1,000 ns plus 100 ns per sample; 100,000 bytes plus 10,000 per sample, of which 5,000 per sample
+// must be resident.
 BatchObservation Batch(int64_t batch) {
   return {batch, 1000 + 100 * batch, 100'000 + 10'000 * batch, 100'000 + 5'000 * batch};
 }
@@ -40,8 +40,8 @@ TEST(AdviceTest, WithAFastLinkTheBatchGrowsToTheFloor) {
   EXPECT_EQ(advice->moved_bytes, 400'000);
 }
 
-TEST(AdviceTest, StopsWhereWaitingEatsTheGain) {
-  // Given a link that hides what 56 samples have too much, but not what 80 have.
+TEST(AdviceTest, StopsWhereStallsCancelTheGain) {
+  // Given a link that hides the excess of 56 samples, but not that of 80.
   const base::Result<Advice> advice = Advise(Request(500'000, 80'000'000'000));
 
   ASSERT_TRUE(advice) << advice.text();
@@ -56,7 +56,7 @@ TEST(AdviceTest, LearningRateGrowsWithTheBatch) {
   EXPECT_EQ(Advise(request)->learning_rate_nano, 500'000'000);
 }
 
-TEST(AdviceTest, RefusesWhatTeachesNothing) {
+TEST(AdviceTest, RefusesUselessObservations) {
   AdviceRequest same = Request(500'000, 1);
   same.observations = {Batch(8), Batch(8)};
   AdviceRequest negative = Request(500'000, 1);

@@ -18,7 +18,7 @@ using testing::Temporary;
 
 constexpr int64_t kGigabytePerSecond = 1'000'000'000;  // one byte per nanosecond
 
-// One byte per nanosecond each way, independent engines, no fixed costs, single bytes.
+// One byte per nanosecond each way, independent engines, no fixed costs, single bytes as chunks.
 DeviceModel SimpleDevice() {
   DeviceModel device;
   device.to_host_bytes_per_second = device.to_device_bytes_per_second = kGigabytePerSecond;
@@ -27,7 +27,7 @@ DeviceModel SimpleDevice() {
   return device;
 }
 
-// x (100 bytes) is made, rests while y (60 bytes) comes and goes, and is read: 10 + 300 + 10 ns.
+// x (100 bytes) is made, rests while y (60 bytes) lives, and is read: 10 + 300 + 10 ns.
 IterationProfile OneGap() {
   return ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
                    {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {1}),
@@ -51,7 +51,7 @@ struct CostSetting {
   }
 };
 
-TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
+TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakTheLiveBytes) {
   const CostSetting setting(OneGap(), 1000);
   const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_TRUE(prediction.runs());
@@ -60,22 +60,21 @@ TEST(CostModelTest, WithoutActionsTimeIsTheSumOfOperationsAndPeakIsWhatLives) {
   EXPECT_EQ(prediction.stalls, StallCauses{});
 }
 
-TEST(CostModelTest, AStepThatDoesNotFitIsOverBudget) {
+TEST(CostModelTest, StepThatDoesNotFitIsOverBudget) {
   const CostSetting setting(OneGap(), 159);
   const Prediction prediction = setting.Predict(setting.MakePlan());
   EXPECT_EQ(prediction.verdict, Verdict::kOverBudget);
   EXPECT_EQ(prediction.stuck_step, 1);
 }
 
-TEST(CostModelTest, ADemandFetchIsAPrefetchWithTheStepThatReads) {
-  // Given room for x or y but not both
+TEST(CostModelTest, DemandFetchIsAPrefetchAtTheReadingStep) {
   const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
   EXPECT_EQ(setting.Predict(plan).iteration_ns, 520);
 }
 
-TEST(CostModelTest, ABufferThatNothingBringsBackIsADeadlock) {
+TEST(CostModelTest, BufferThatIsNeverRestoredIsADeadlock) {
   const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}};
@@ -84,8 +83,7 @@ TEST(CostModelTest, ABufferThatNothingBringsBackIsADeadlock) {
   EXPECT_EQ(prediction.stuck_step, 2);
 }
 
-TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
-  // Given room for x or y but not both
+TEST(CostModelTest, PrefetchWaitsForMemoryAndStepForItsPrefetch) {
   const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 1, {}}};
@@ -94,7 +92,7 @@ TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 
-  // Then it starts when y is gone: 10 make, 100 copy out, 300 long, 100 copy in, 10 use.
+  // Then it starts when y is freed: 10 make, 100 copy out, 300 long, 100 copy in, 10 use.
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.iteration_ns, 520);
   EXPECT_EQ(prediction.stalls, (StallCauses{100, 100, 0}));
@@ -106,8 +104,8 @@ TEST(CostModelTest, APrefetchWaitsForMemoryAndAStepForItsPrefetch) {
   EXPECT_THAT(timeline.step_start_ns, ElementsAre(0, 110, 510));
 }
 
-TEST(CostModelTest, AHiddenSwapCostsNothing) {
-  // Given a long operation in the middle of the gap and room enough for the copies' overlap
+TEST(CostModelTest, HiddenSwapCostsNothing) {
+  // Given a long operation in the middle of the gap, and memory enough to overlap the copies
   const CostSetting setting(
       ProfileOf({Temporary("x", 100), Temporary("y", 60), Temporary("z", 1)},
                 {MakeOperation("make", 10, {}, {0}), MakeOperation("long", 300, {}, {2}),
@@ -123,7 +121,7 @@ TEST(CostModelTest, AHiddenSwapCostsNothing) {
 }
 
 TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
-  // Given both-way rates of half, and a copy out that meets a copy in
+  // Given rates that halve while both directions copy, and a copy out that meets a copy in
   CostSetting setting(
       ProfileOf({Temporary("a", 100), Temporary("b", 100)},
                 {MakeOperation("make a", 1, {}, {0}), MakeOperation("long", 99, {}, {}),
@@ -138,7 +136,7 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
                   {ActionKind::kOffload, {1}, 2, {}},
                   {ActionKind::kPrefetch, {1}, 3, {}}};
 
-  // When a comes in (from 101) while b goes out (from 101)
+  // When a is copied in while b is copied out, both from 101
   Timeline timeline;
   const Prediction prediction = setting.Predict(plan, &timeline);
 
@@ -148,7 +146,7 @@ TEST(CostModelTest, EnginesSlowDownWhileBothCopy) {
   EXPECT_THAT(timeline.to_device, ElementsAre(CopyTime{{0}, 101, 301}, CopyTime{{1}, 301, 401}));
 }
 
-TEST(CostModelTest, ALinkShareSlowsCopiesAndLatencyIsPaidPerCopy) {
+TEST(CostModelTest, LinkShareSlowsCopiesAndLatencyCountsPerCopy) {
   CostSetting setting(OneGap(), 110);
   setting.problem.device.link_share_permille = 500;
   setting.problem.device.copy_latency_ns = 7;
@@ -157,7 +155,7 @@ TEST(CostModelTest, ALinkShareSlowsCopiesAndLatencyIsPaidPerCopy) {
   EXPECT_EQ(setting.Predict(plan).iteration_ns, 10 + 207 + 300 + 207 + 10);
 }
 
-TEST(CostModelTest, AStepThatWaitedForMemoryPaysTheLaunch) {
+TEST(CostModelTest, StepThatWaitedForMemoryPaysTheLaunch) {
   CostSetting setting(OneGap(), 110);
   setting.problem.device.launch_ns = 5;
   Plan plan = setting.MakePlan();
@@ -176,8 +174,8 @@ TEST(CostModelTest, MemoryCountsInChunksAndSmallBuffersInSlabUnits) {
   EXPECT_EQ(CostModel(setting.problem).footprint_bytes({2}), 16);
 }
 
-TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
-  // Given weights that nobody changes, away twice per iteration
+TEST(CostModelTest, CleanBufferIsEvictedWithoutACopy) {
+  // Given weights that never change, evicted twice per iteration
   const CostSetting setting(
       ProfileOf({Persistent("w", 100)},
                 {MakeOperation("one", 500, {0}, {}), MakeOperation("two", 500, {}, {}),
@@ -189,16 +187,15 @@ TEST(CostModelTest, ACleanBufferLeavesWithoutACopy) {
                   {ActionKind::kOffload, {0}, 2, {}},
                   {ActionKind::kPrefetch, {0}, 3, {}}};
 
-  // When the iteration is steady
   const Prediction prediction = setting.Predict(plan);
 
-  // Then they only ever come back.
+  // Then they are only copied in.
   EXPECT_TRUE(prediction.runs());
   EXPECT_EQ(prediction.to_host_bytes, 0);
   EXPECT_EQ(prediction.to_device_bytes, 200);
 }
 
-TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
+TEST(CostModelTest, OffloadedDeadContentIsCopiedOutButNotBack) {
   // Given scratch memory that each iteration overwrites, dropped in between
   CostSetting setting(
       ProfileOf({Persistent("s", 100)},
@@ -209,7 +206,7 @@ TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
   plan.actions = {{ActionKind::kDrop, {0}, 1, {}}};
   EXPECT_EQ(setting.Predict(plan).to_host_bytes, 0);
 
-  // When it is offloaded instead, as in a job that cannot know that it is dead
+  // When it is offloaded instead, as in a live job that cannot know that the content is dead
   setting.problem.is_live = true;
   plan.actions[0].kind = ActionKind::kOffload;
   Timeline timeline;
@@ -223,8 +220,8 @@ TEST(CostModelTest, DeadContentThatIsOffloadedIsCopiedOutAndNotBack) {
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
-TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
-  // Given weights that change at the iteration's end and are needed at its begin
+TEST(CostModelTest, WrappingIntervalIsSteadyState) {
+  // Given weights that change at the iteration's end and are needed at its beginning
   const CostSetting setting(
       ProfileOf({Persistent("w", 100), Temporary("t", 90)},
                 {MakeOperation("use", 10, {0}, {}), MakeOperation("rest", 200, {}, {1}),
@@ -233,7 +230,7 @@ TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kPrefetch, {0}, 0, {}}, {ActionKind::kOffload, {0}, 2, {}}};
 
-  // When they leave after the update and come back with the first step
+  // When they are offloaded after the update and prefetched with the first step
   const Prediction prediction = setting.Predict(plan);
 
   // Then each iteration waits for both copies.
@@ -242,8 +239,8 @@ TEST(CostModelTest, AWrappingIntervalIsSteadyState) {
   EXPECT_EQ(prediction.to_host_bytes, 100);
 }
 
-TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
-  // Given x dropped after it was made, and made again before it is used
+TEST(CostModelTest, RecomputingStepsTakeTimeAndRestoreDroppedBuffers) {
+  // Given x dropped after it was made, and recomputed before its use
   const CostSetting setting(OneGap(), 110);
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 2, Step{{0}, true, 0});
@@ -255,14 +252,14 @@ TEST(CostModelTest, RecomputingStepsTakeTheirTimeAndBringBackWhatWasDropped) {
   EXPECT_EQ(prediction.peak_bytes, 101);
 }
 
-TEST(CostModelTest, ReadingWhatWasDroppedIsMalformed) {
+TEST(CostModelTest, ReadOfADroppedBufferIsMalformed) {
   const CostSetting setting(OneGap(), 1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {0}, 0, {}}};
   EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
 }
 
-TEST(CostModelTest, WorkspacesCountDuringTheirStepAndDecideItsDuration) {
+TEST(CostModelTest, WorkspaceCountsDuringItsStepAndDecidesTheDuration) {
   CostSetting setting(OneGap(), 1000);
   setting.profile.operations[1].workspaces = {{"small", 0, 300}, {"large", 500, 100}};
   Plan plan = setting.MakePlan();
@@ -272,7 +269,7 @@ TEST(CostModelTest, WorkspacesCountDuringTheirStepAndDecideItsDuration) {
   EXPECT_EQ(prediction.peak_bytes, 660);
 }
 
-TEST(CostModelTest, PlansThatNameWhatIsNotThereAreMalformed) {
+TEST(CostModelTest, PlanWithUnknownIdsIsMalformed) {
   const CostSetting setting(OneGap(), 1000);
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kDrop, {7}, 0, {}}};
@@ -284,7 +281,7 @@ TEST(CostModelTest, PlansThatNameWhatIsNotThereAreMalformed) {
   EXPECT_EQ(setting.Predict(plan).verdict, Verdict::kMalformed);
 }
 
-TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
+TEST(CostModelTest, TimelineShowsMemoryUseOverTime) {
   const CostSetting setting(OneGap(), 1000);
   Timeline timeline;
   setting.Predict(setting.MakePlan(), &timeline);
@@ -292,19 +289,19 @@ TEST(CostModelTest, TheTimelineSaysWhatIsUsedWhen) {
                                                Pair(310, 101), Pair(320, 1), Pair(320, 0)));
 }
 
-// A call for each of ten bytes, and two for each buffer.
+// One call for each ten bytes, and two for each buffer.
 constexpr MappingPrices kPrices{
     .map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .large_chunk_bytes = 10};
 
-TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemory) {
-  // Given memory for x and y: once they are mapped nothing is mapped again
+TEST(CostModelTest, MappingIsHiddenUnlessTheHostWaitedForTheMemory) {
+  // Given memory for x and y: both stay mapped
   CostSetting setting(OneGap(), 1000);
   setting.problem.device.mapping = kPrices;
   Timeline timeline;
   EXPECT_EQ(setting.Predict(setting.MakePlan(), &timeline).iteration_ns, 320);
   EXPECT_EQ(timeline.step_start_ns[0], 30);
 
-  // Given x's memory for y: it is free at 110, then it is unmapped and mapped again
+  // Given x's memory for y: it is free at 110, then unmapped and mapped again
   setting.problem.budget_bytes = 110;
   Plan plan = setting.MakePlan();
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
@@ -316,8 +313,8 @@ TEST(CostModelTest, MappingHidesBehindTheDeviceUnlessTheHostHadToWaitForTheMemor
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
-TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
-  // Given memory that y needs of both x and z, which leave one after the other
+TEST(CostModelTest, BuffersEvictedDuringAWaitAreUnmappedMeanwhile) {
+  // Given y, which needs the memory of x and z, evicted one after the other
   CostSetting setting(
       ProfileOf({Temporary("x", 50), Temporary("z", 50), Temporary("y", 100)},
                 {MakeOperation("make", 10, {}, {0, 1}), MakeOperation("between", 10, {}, {2}),
@@ -332,15 +329,15 @@ TEST(CostModelTest, WhatLeavesWhileTheHostWaitsForMemoryIsUnmappedMeanwhile) {
   Timeline timeline;
   ASSERT_TRUE(setting.Predict(plan, &timeline).runs());
 
-  // Then only the last one's call comes between its end and y's
+  // Then only the last one's unmapping lies between its end and y's beginning
   const size_t last = timeline.last_iteration_step();
   EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 30);
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
-TEST(CostModelTest, WhatDiedServesTheNextOfItsSizeAsItIsMapped) {
-  // Given two that never live at once, and memory for one: of another size the second must be
-  // mapped, of the same not
+TEST(CostModelTest, DeadBuffersMappingServesTheNextOfItsSize) {
+  // Given two buffers that never live together, and memory for one. The second needs a new mapping
+  // only where its size differs
   const auto iteration_ns = [](int64_t second_bytes) {
     CostSetting setting(
         ProfileOf({Temporary("x", 100), Temporary("y", second_bytes)},

@@ -15,7 +15,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// a -> b -> c forward; backward reads c, then b, then a.
+// Forward a -> b -> c; backward reads c, then b, then a.
 IterationProfile ChainOfThree() {
   return ProfileOf(
       {Persistent("w", 10), Temporary("a", 100), Temporary("b", 100), Temporary("c", 100),
@@ -53,7 +53,7 @@ std::vector<int32_t> OperationsOf(const Plan& plan) {
   return result;
 }
 
-TEST(RecomputeChainsTest, GoBackToWhatIsThere) {
+TEST(RecomputeChainsTest, ReachBackToResidentBuffers) {
   const DecisionSetting setting;
   const auto nothing = [&](BufferId id) { return id == BufferId{0}; };
   EXPECT_THAT(setting.chains.Find({{3}}, {4}, nothing),
@@ -63,7 +63,7 @@ TEST(RecomputeChainsTest, GoBackToWhatIsThere) {
   EXPECT_THAT(setting.chains.Find({{2}}, {4}, b_is_there), ElementsAre());
 }
 
-TEST(RecomputeChainsTest, EndAtOperationsThatMayNotRunAgain) {
+TEST(RecomputeChainsTest, EndAtOperationsThatMustNotBeReplayed) {
   DecisionSetting setting;
   setting.profile.operations[1].replayable = false;
   const RecomputeChains chains(setting.profile);
@@ -71,9 +71,9 @@ TEST(RecomputeChainsTest, EndAtOperationsThatMayNotRunAgain) {
   EXPECT_FALSE(chains.Find({{3}}, {4}, [](BufferId id) { return id == BufferId{2}; }).empty());
 }
 
-TEST(DecisionsTest, ASwapBecomesAnOffloadAndAPrefetchAsLateAsFits) {
+TEST(DecisionsTest, SwapBecomesAnOffloadAndTheLatestPossiblePrefetch) {
   const DecisionSetting setting;
-  // a rests from fb to ba: 30 + 10 + 10 + 10 ns; its copy takes 100, so it must start at once.
+  // a rests from fb to ba: 30 + 10 + 10 + 10 ns. Its copy takes 100, so it must start at once.
   const Lowering lowering = setting.Lower({{0, Treatment::kSwap, {}, true, Reason::kHidden}});
   EXPECT_THAT(lowering.plan.actions,
               ElementsAre(Action{ActionKind::kOffload, {1}, 1, Reason::kHidden},
@@ -85,12 +85,13 @@ TEST(DecisionsTest, LateTriggersLeaveTimeForTheCopyOnly) {
   setting.problem.device.to_device_bytes_per_second = 10'000'000'000;  // 10 ns per buffer
   const Lowering lowering =
       setting.Lower({{0, Treatment::kSwap, {}, true, {}}, {1, Treatment::kSwap, {}, true, {}}});
-  // b must be back when bb starts, a when ba starts, each 10 ns before: with bc and with bb.
+  // b must be resident when bb starts, a when ba starts. Each copy starts 10 ns earlier: with bc
+  // and with bb.
   EXPECT_EQ(lowering.plan.actions[2], (Action{ActionKind::kPrefetch, {2}, 4, {}}));
   EXPECT_EQ(lowering.plan.actions[3], (Action{ActionKind::kPrefetch, {1}, 5, {}}));
 }
 
-TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
+TEST(DecisionsTest, RecomputedBufferIsDroppedAndReplayedRightBeforeItsUse) {
   const DecisionSetting setting;
   const Lowering lowering = setting.Lower({{2, Treatment::kRecompute, {}, true, {}}});
   EXPECT_THAT(OperationsOf(lowering.plan), ElementsAre(0, 1, 2, 3, 2, 4, 5, 6));
@@ -98,8 +99,8 @@ TEST(DecisionsTest, ARecomputedBufferIsDroppedAndMadeAgainJustBeforeItsUse) {
   EXPECT_THAT(lowering.plan.actions, ElementsAre(Action{ActionKind::kDrop, {3}, 2, {}}));
 }
 
-TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
-  // Given a and b dropped, so that b's chain makes a on its way
+TEST(DecisionsTest, ChainsIntermediateResultIsKeptIfItsDecisionSaysSo) {
+  // Given a and b dropped, so b's chain recomputes a on its way
   const DecisionSetting setting;
   const Lowering kept = setting.Lower(
       {{0, Treatment::kRecompute, {}, true, {}}, {1, Treatment::kRecompute, {}, true, {}}});
@@ -113,18 +114,17 @@ TEST(DecisionsTest, WhatAChainRebuildsIsKeptWhenItsDecisionSaysSo) {
                   Action{ActionKind::kDrop, {1}, 6, Reason::kChainTemporary}));
 }
 
-TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCanBeMadeUntilThen) {
-  // Given c, read last by bc, and freed after ba
+TEST(DecisionsTest, LateFreedBufferIsDroppedAndInALiveJobOffloadedUnlessRecomputable) {
+  // Given c, whose last read is by bc, and which is freed after ba
   DecisionSetting setting;
   setting.profile.buffers[3].dies = {6};
   setting.intervals = IdleIntervals(setting.profile, 50);
   const auto late = static_cast<int32_t>(setting.intervals.size()) - 1;
   ASSERT_EQ(setting.intervals.back(), (IdleInterval{{3}, {4}, {7}, false, true}));
-  // Then it is let go after bc, and nothing brings it back
+  // Then it is dropped after bc, and never restored
   EXPECT_THAT(setting.Lower({{late, Treatment::kSwap, {}, true, {}}}).plan.actions,
               ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
-  // And a live job, whose program may still read it, has a copy, as what it is made from is freed
-  // before
+  // A live job's program may still read it. It is offloaded, because its input is freed earlier
   setting.problem.is_live = true;
   const auto lower = [&] {
     return LowerDecisions(setting.problem, RecomputeChains(setting.problem), setting.intervals,
@@ -137,12 +137,12 @@ TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCa
   plan.actions[0].kind = ActionKind::kDrop;
   EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
 
-  // When b lives as long, c can be made from it at any moment: then it is dropped.
+  // When b lives as long, c can be recomputed at any moment: then it is dropped.
   setting.profile.buffers[2].dies = {6};
   plan = lower();
   EXPECT_THAT(plan.actions, ElementsAre(Action{ActionKind::kDrop, {3}, 4, {}}));
   EXPECT_FALSE(ValidatePlan(setting.problem, plan));
-  // Not where its operation has not been proved, nor where b changes.
+  // But not where its operation is unproven, nor where b changes.
   setting.profile.operations[2].replayable = false;
   EXPECT_THAT(lower().actions, ElementsAre(Action{ActionKind::kOffload, {3}, 4, {}}));
   EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
@@ -152,7 +152,7 @@ TEST(DecisionsTest, WhatIsFreedLateLeavesForGoodAndInALiveJobToTheHostUnlessItCa
   EXPECT_EQ(ValidatePlan(setting.problem, plan)->fault, PlanFault::kDropsForGood);
 }
 
-TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
+TEST(DecisionsTest, UnrecomputableBufferStaysAndIsReported) {
   DecisionSetting setting;
   setting.profile.operations[2].replayable = false;
   const RecomputeChains chains(setting.profile);
@@ -162,8 +162,7 @@ TEST(DecisionsTest, WhatCannotBeRecomputedStaysAndIsReported) {
   EXPECT_TRUE(lowering.plan.actions.empty());
 }
 
-// Whatever is decided, the plan that comes of it is right, and what the model says of it could be
-// true.
+// Any decisions give a valid plan, and the model predicts a possible timeline for it.
 TEST(DecisionsPropertyTest, RandomDecisionsGiveValidPlansAndPossibleTimelines) {
   int ran = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {

@@ -14,8 +14,8 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) lives too; making x
-// takes 300 ns.
+// x (1000 bytes) rests for 500 + 500 ns around a moment in which y (1000 bytes) also lives. Making
+// x takes 300 ns.
 struct BoundSetting {
   IterationProfile profile =
       ProfileOf({Temporary("x", 1000), Temporary("y", 1000), Temporary("z", 1)},
@@ -35,7 +35,7 @@ struct BoundSetting {
   }
 };
 
-TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
+TEST(LowerBoundTest, IterationThatFitsTakesTheSumOfItsOperations) {
   const BoundSetting setting(2000);
   const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_TRUE(bound.possible);
@@ -43,7 +43,7 @@ TEST(LowerBoundTest, EverythingThatFitsTakesTheSumOfItsOperations) {
   EXPECT_EQ(bound.time_at.index, -1);
 }
 
-TEST(LowerBoundTest, MemoryIsAtLeastWhatOneOperationTouches) {
+TEST(LowerBoundTest, MemoryIsAtLeastTheLargestWorkingSet) {
   const BoundSetting setting(1001);
   const LowerBound bound = FindLowerBound(setting.problem);
   EXPECT_EQ(bound.memory_bytes, 1001);
@@ -52,26 +52,26 @@ TEST(LowerBoundTest, MemoryIsAtLeastWhatOneOperationTouches) {
   EXPECT_FALSE(FindLowerBound(BoundSetting(1000).problem).possible);
 }
 
-TEST(LowerBoundTest, ImmovableBuffersWorkspacesAndSmallOnesAreAlwaysThere) {
+TEST(LowerBoundTest, UnmovableAndSmallBuffersAndWorkspacesAlwaysCount) {
   BoundSetting setting(5000);
   setting.profile.buffers[0].movable = false;
   setting.profile.operations[2].workspaces = {{"least", 70, 1}, {"more", 700, 1}};
   EXPECT_EQ(FindLowerBound(setting.problem).memory_bytes, 2070);
 }
 
-TEST(LowerBoundTest, TheExcessIsSwappedAsFarAsTheLinkAllowsOrRecomputed) {
-  // Half of x moves within 500 ns each way: 501 bytes of excess, of which 500 are free of charge
+TEST(LowerBoundTest, ExcessIsSwappedUpToTheLinksRateElseRecomputed) {
+  // Half of x moves within 500 ns each way: 500 of the 501 excess bytes cost nothing
   EXPECT_EQ(FindLowerBound(BoundSetting(1500).problem).iteration_ns, 1401);
-  // All of it: the missing 499 bytes before and after, or 300 ns to make x again, of which half
-  // overlaps the wait: 150 ns for half of x. What is recomputed for that half costs least.
+  // All of x: the missing 499 bytes before and after, or 300 ns to recompute x. Half of that
+  // overlaps the wait, so 150 ns recompute half of x: the cheapest mix.
   const LowerBound bound = FindLowerBound(BoundSetting(1001).problem);
   EXPECT_GT(bound.iteration_ns, 1401 + 100);
   EXPECT_LE(bound.iteration_ns, 1401 + 150);
   EXPECT_EQ(bound.time_at, OperationId{2});
 }
 
-// Two iterations of a job that are learned as one: each has its peak, and each peak its price.
-TEST(LowerBoundTest, PeaksOneAfterTheOtherAddUp) {
+// Two iterations of a job, learned as one: each peak has its own price.
+TEST(LowerBoundTest, PricesOfSuccessivePeaksAddUp) {
   BoundSetting once(1001), twice(1001);
   IterationProfile& profile = twice.profile;
   for (const char* name : {"x again", "y again", "z again"})
@@ -103,11 +103,10 @@ TEST(LowerBoundTest, DistanceIsInHundredthsOfAPercent) {
   EXPECT_EQ(DistancePermyriad(1050, bound), 500);
 }
 
-// x rests for 500 ns before and after an operation that is 900 ns faster with a workspace for which
-// x would have to leave. Taken whole, x needs 1000 ns each way, so a plan waits for 500 + 500 ns or
-// takes the slow algorithm; two thirds of the fast one's workspace would fit beside x, which is
-// where relaxing ends.
-TEST(LowerBoundTest, PricesKnowWhatAFastAlgorithmCostsOthers) {
+// x rests for 500 ns before and after an operation. A workspace makes that operation 900 ns faster,
+// but then x must be evicted. The whole of x needs 1000 ns each way, so a plan waits for 500 + 500
+// ns or takes the slow algorithm. The relaxation mixes: two thirds of the workspace fit beside x.
+TEST(LowerBoundTest, PricesIncludeTheCostOfAFastAlgorithmToOthers) {
   BoundSetting setting(2000);
   setting.profile.operations[0].replayable = false;
   setting.profile.operations[2] = MakeOperation("choose", 1000, {}, {}, false);
@@ -120,7 +119,7 @@ TEST(LowerBoundTest, PricesKnowWhatAFastAlgorithmCostsOthers) {
   EXPECT_LE(tight_ns, 1500 + 300);
 }
 
-// No plan that the model prices is below the bound.
+// The model prices no plan below the bound.
 TEST(LowerBoundPropertyTest, NoRandomPlanIsBelowTheBound) {
   int compared = 0, binding = 0;
   for (uint64_t seed = 1; seed <= 10'000; ++seed) {

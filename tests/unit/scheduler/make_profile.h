@@ -1,5 +1,4 @@
-// Profiles for tests, written as a few lines: buffers first, then operations that name them by
-// position.
+// Profiles for tests in a few lines: buffers first, then operations that refer to them by position.
 #pragma once
 
 #include <initializer_list>

@@ -17,7 +17,7 @@ std::string Joined(const std::vector<BufferId>& ids) {
   return text;
 }
 
-// As network_digests.py writes it.
+// In the format of network_digests.py.
 std::string TextOf(const TrainingStep& step) {
   std::ostringstream text;
   for (const Buffer& buffer : step.profile.buffers)
@@ -63,7 +63,7 @@ TEST(NetworksTest, EqualAnIndependentGenerator) {
   EXPECT_EQ(networks, 24);
 }
 
-TEST(NetworksTest, EveryNetworkIsAValidProfileWithEitherPlaceOfUpdates) {
+TEST(NetworksTest, EveryNetworkIsAValidProfileWithEitherUpdatePosition) {
   for (const std::string& name : NetworkNames()) {
     for (UpdatePlace place : {UpdatePlace::kAtEnd, UpdatePlace::kAfterGradient}) {
       TrainingStep step = MakeTrainingStep(*MakeNetwork(name, 0), place);
@@ -80,8 +80,8 @@ int64_t ParametersOf(const LayerGraph& graph) {
   return sum;
 }
 
-TEST(NetworksTest, HaveThePublishedNumbersOfParameters) {
-  // Convolutions before a batch norm have no bias; Inception without auxiliary classifiers.
+TEST(NetworksTest, HaveThePublishedParameterCounts) {
+  // Convolutions before a batch norm have no bias. Inception comes without auxiliary classifiers.
   EXPECT_EQ(ParametersOf(*MakeNetwork("resnet50", 1)), 25'557'032);
   EXPECT_EQ(ParametersOf(*MakeNetwork("resnet152", 1)), 60'192'808);
   EXPECT_EQ(ParametersOf(*MakeNetwork("vgg16", 1)), 138'357'544);
@@ -105,7 +105,7 @@ TEST(NetworksTest, UnknownNamesAreNoNetworks) {
 }
 
 TEST(NetworksTest, DurationsFollowTheRooflineAndAlgorithmsDivideIt) {
-  // Given one convolution whose arithmetic takes longer than its memory
+  // Given one convolution that is bound by arithmetic, not by memory
   LayerGraph graph("one", 1);
   graph.Loss(graph.FullyConnected(graph.Conv(graph.Data({1, 8, 8}), 1, 3), 1));
   TrainingStep step = MakeTrainingStep(graph, UpdatePlace::kAtEnd);
@@ -116,7 +116,7 @@ TEST(NetworksTest, DurationsFollowTheRooflineAndAlgorithmsDivideIt) {
   EXPECT_EQ(step.profile.operations[0].workspaces[3].duration_ns, 607 + 5);
 }
 
-TEST(DevicesTest, TheSimulatorsProfilesAreThere) {
+TEST(DevicesTest, FindsTheSimulatorsProfiles) {
   EXPECT_THAT(DeviceNames(), ::testing::ElementsAre("1080ti", "a100", "h200", "k40c", "m40"));
   for (const std::string& name : DeviceNames()) ASSERT_TRUE(FindDevice(name).has_value()) << name;
   EXPECT_EQ(FindDevice("k40c")->capacity_bytes, 12'079'136'768);
@@ -124,7 +124,7 @@ TEST(DevicesTest, TheSimulatorsProfilesAreThere) {
   EXPECT_FALSE(FindDevice("k41").has_value());
 }
 
-TEST(DevicesTest, ATextWithAFigureMissingOrBrokenIsNoDevice) {
+TEST(DevicesTest, TextWithAMissingOrInvalidFigureIsNoDevice) {
   const std::string whole =
       "capacity_bytes = 1\nfp32_flops_per_second = 2\nmemory_bytes_per_second = "
       "3\nlaunch_overhead_ns=4\n"

@@ -15,7 +15,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x makes room for y and comes back; w stays over the iteration's end.
+// x is evicted for y and restored; w stays across the iteration's end.
 struct PlacingSetting {
   IterationProfile profile =
       ProfileOf({Persistent("w", 100), Temporary("x", 1000), Temporary("y", 900)},
@@ -43,7 +43,7 @@ struct PlacingSetting {
   }
 };
 
-TEST(PlacingTest, WhatIsNeverThereTogetherSharesAddresses) {
+TEST(PlacingTest, BuffersNeverResidentTogetherShareAddresses) {
   PlacingSetting setting;
   setting.Place();
 
@@ -51,7 +51,7 @@ TEST(PlacingTest, WhatIsNeverThereTogetherSharesAddresses) {
   EXPECT_EQ(ValidatePlacements(setting.problem, setting.plan, setting.timeline), std::nullopt);
 }
 
-TEST(PlacingTest, TheValidatorSeesMissingAndSharedPlaces) {
+TEST(PlacingTest, ValidatorDetectsMissingAndOverlappingPlaces) {
   PlacingSetting setting;
   setting.Place();
   const auto fault = [&](const Plan& plan) {
@@ -70,14 +70,14 @@ TEST(PlacingTest, TheValidatorSeesMissingAndSharedPlaces) {
   outside.arena_bytes = 1000;
   EXPECT_EQ(fault(outside), PlanFault::kOutsideTheArena);
 
-  Plan late = setting.plan;  // the copy back runs before
+  Plan late = setting.plan;  // starts the copy back before
   for (Placement& it : late.placements) {
     if (it.buffer == BufferId{1} && it.from_step > 0) it.from_step = 4;
   }
   EXPECT_EQ(fault(late), PlanFault::kNotPlaced);
 }
 
-TEST(PlacingPropertyTest, PlansOnRandomIterationsArePlacedRightly) {
+TEST(PlacingPropertyTest, PlansOfRandomIterationsArePlacedCorrectly) {
   int placed = 0, low = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     testing::Dice dice(seed);

@@ -12,8 +12,8 @@ using testing::MakeOperation;
 using testing::ProfileOf;
 using testing::Temporary;
 
-TEST(PlanExplainerTest, SaysWhyAndWithWhichFigures) {
-  // Given x offloaded during a long operation, y dropped and made again
+TEST(PlanExplainerTest, ExplainsActionsWithReasonsAndFigures) {
+  // Given x offloaded during a long operation, y dropped and recomputed
   IterationProfile profile = ProfileOf(
       {Temporary("x", 4 << 20), Temporary("y", 1 << 20), Temporary("z", 1)},
       {MakeOperation("make x", 1'000, {}, {0}), MakeOperation("make y", 2'000'000, {0}, {1}),
@@ -32,14 +32,13 @@ TEST(PlanExplainerTest, SaysWhyAndWithWhichFigures) {
                   {ActionKind::kPrefetch, {0}, 1, Reason::kHidden},
                   {ActionKind::kDrop, {1}, 1, Reason::kCheapestRelief}};
 
-  // When the model has run it
   Timeline timeline;
   ASSERT_TRUE(CostModel(problem).Predict(plan, &timeline).runs());
   std::vector<std::string> texts;
   for (const Explanation& explanation : ExplainPlan(problem, plan, timeline))
     texts.push_back(explanation.text);
 
-  // Then each entry names what, when, how long and why.
+  // Then each entry names the action, its time, its duration and its reason.
   EXPECT_THAT(texts, ::testing::ElementsAre(
                          "offload 'x' (4.0 MiB) after 'make x', idle for 2000.0 ms until 'make y'; "
                          "copy takes 1000.0 ms, "

@@ -33,7 +33,7 @@ struct ValidatorSetting {
     problem.min_movable_bytes = 1;
   }
 
-  // x is offloaded and comes back; y is dropped and made again from x.
+  // x is offloaded and restored; y is dropped and recomputed from x.
   Plan MakePlan() const {
     Plan plan = PlanWithoutActions(profile);
     plan.steps.insert(plan.steps.begin() + 3, Step{{1}, true, 0});
@@ -60,7 +60,7 @@ struct ValidatorSetting {
   }
 };
 
-TEST(PlanValidatorTest, AcceptsAPlanThatMovesDropsAndRecomputes) {
+TEST(PlanValidatorTest, AcceptsOffloadsDropsAndRecomputations) {
   const ValidatorSetting setting;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), std::nullopt);
   EXPECT_EQ(setting.FaultOf(PlanWithoutActions(setting.profile)), std::nullopt);
@@ -102,27 +102,27 @@ TEST(PlanValidatorTest, RejectsMovesOfTheUnmovable) {
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kMovesTheUnmovable);
 }
 
-TEST(PlanValidatorTest, RejectsReadsOfWhatIsAway) {
+TEST(PlanValidatorTest, RejectsReadsOfEvictedBuffers) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.pop_back();
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsEvicted);
 }
 
-TEST(PlanValidatorTest, RejectsReadsOfWhatIsGone) {
+TEST(PlanValidatorTest, RejectsReadsOfDroppedBuffers) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.erase(plan.steps.begin() + 3);
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kReadsLost);
 }
 
-TEST(PlanValidatorTest, RejectsReplaysOfWhatIsNotReplayable) {
+TEST(PlanValidatorTest, RejectsReplaysOfUnreplayableOperations) {
   ValidatorSetting setting;
   setting.profile.operations[1].replayable = false;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan()), PlanFault::kRecomputesForbidden);
 }
 
-TEST(PlanValidatorTest, RejectsReplaysOfWhatChangesInPlace) {
+TEST(PlanValidatorTest, RejectsReplaysOfInPlaceChanges) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.steps.insert(plan.steps.begin() + 6, Step{{4}, true, 0});
@@ -137,8 +137,8 @@ TEST(PlanValidatorTest, RejectsReplaysBeforeTheFirstRun) {
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesForbidden);
 }
 
-TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
-  // Given weights that change before x is made again from them
+TEST(PlanValidatorTest, RejectsReplaysFromChangedInputs) {
+  // Given weights that change before x is recomputed from them
   ValidatorSetting setting;
   setting.profile.operations[2].reads.push_back({0});
   setting.profile.operations[2].writes.push_back({0});
@@ -148,7 +148,7 @@ TEST(PlanValidatorTest, RejectsReplaysFromInputsThatHaveChanged) {
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesFromChanged);
 }
 
-TEST(PlanValidatorTest, RejectsReplaysOverOutputsThatHaveChanged) {
+TEST(PlanValidatorTest, RejectsReplaysOverChangedOutputs) {
   ValidatorSetting setting;
   setting.profile.operations[2].reads.push_back({2});
   setting.profile.operations[2].writes.push_back({2});
@@ -157,22 +157,22 @@ TEST(PlanValidatorTest, RejectsReplaysOverOutputsThatHaveChanged) {
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kRecomputesIntoChanged);
 }
 
-TEST(PlanValidatorTest, RejectsTakingWhatIsNotThere) {
+TEST(PlanValidatorTest, RejectsEvictionsOfBuffersThatAreNotResident) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions.insert(plan.actions.begin() + 1, {ActionKind::kOffload, {1}, 1, {}});
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kEvictsNonResident);
 }
 
-TEST(PlanValidatorTest, RejectsFetchingWhatTheHostDoesNotHave) {
+TEST(PlanValidatorTest, RejectsPrefetchesWithoutAHostCopy) {
   const ValidatorSetting setting;
   Plan plan = setting.MakePlan();
   plan.actions[0].kind = ActionKind::kDrop;
   EXPECT_EQ(setting.FaultOf(plan), PlanFault::kPrefetchesNothing);
 }
 
-TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
-  // Given y made again after it has died
+TEST(PlanValidatorTest, RejectsLeftoverBuffers) {
+  // Given y recomputed after its death
   const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.steps.insert(plan.steps.begin() + 4, Step{{1}, true, 0});
@@ -181,13 +181,13 @@ TEST(PlanValidatorTest, RejectsWhatIsLeftBehind) {
   EXPECT_EQ(setting.FaultOf(plan), std::nullopt);
 }
 
-TEST(TimelineValidatorTest, AcceptsWhatTheModelPredicts) {
+TEST(TimelineValidatorTest, AcceptsTheModelsPrediction) {
   const ValidatorSetting setting;
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())),
             std::nullopt);
 }
 
-TEST(TimelineValidatorTest, RejectsOtherStepsThanThePlans) {
+TEST(TimelineValidatorTest, RejectsStepsOtherThanThePlans) {
   const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.step_start_ns.pop_back();
@@ -218,8 +218,8 @@ TEST(TimelineValidatorTest, RejectsCopiesFasterThanTheLink) {
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooFast);
 }
 
-TEST(TimelineValidatorTest, RejectsBothWayCopiesAtTheRateOfOne) {
-  // Given two copies that met, each at the rate it would have had alone
+TEST(TimelineValidatorTest, RejectsConcurrentCopiesAtFullRate) {
+  // Given two concurrent copies, each at its full rate
   const ValidatorSetting setting;
   Plan plan = PlanWithoutActions(setting.profile);
   plan.actions = {{ActionKind::kOffload, {1}, 1, {}},
@@ -252,7 +252,7 @@ TEST(TimelineValidatorTest, RejectsCopiesThatStartTooEarly) {
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyTooEarly);
 }
 
-TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
+TEST(TimelineValidatorTest, RejectsMemoryUsedBeforeItCanBeMapped) {
   ValidatorSetting setting;
   const Timeline free_of_charge = setting.TimelineOf(setting.MakePlan());
   setting.problem.device.mapping = {
@@ -262,8 +262,8 @@ TEST(TimelineValidatorTest, RejectsMemoryThatCannotBeMappedByThen) {
             std::nullopt);
 }
 
-TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
-  // Given room for one of two buffers: its memory is free when the first has left
+TEST(TimelineValidatorTest, RejectsMappingBeforeTheMemoryIsFree) {
+  // Given memory for one of two buffers: it is free when the first has left
   ValidatorSetting setting;
   setting.profile = testing::ProfileOf(
       {testing::Temporary("x", 100), testing::Temporary("y", 90)},
@@ -279,14 +279,14 @@ TEST(TimelineValidatorTest, RejectsMemoryThatIsMappedBeforeItIsFree) {
   EXPECT_EQ(setting.FaultOf(plan, timeline), PlanFault::kOverBudget);
 }
 
-TEST(TimelineValidatorTest, RejectsCopiesThatNobodyPlanned) {
+TEST(TimelineValidatorTest, RejectsUnplannedCopies) {
   const ValidatorSetting setting;
   Timeline timeline = setting.TimelineOf(setting.MakePlan());
   timeline.to_host.push_back({{0}, 5000, 9000});
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), timeline), PlanFault::kCopyUnplanned);
 }
 
-TEST(TimelineValidatorTest, RejectsAnythingOverTheBudget) {
+TEST(TimelineValidatorTest, RejectsUseBeyondTheBudget) {
   ValidatorSetting setting;
   const Plan plan = setting.MakePlan();
   const Timeline timeline = setting.TimelineOf(plan);

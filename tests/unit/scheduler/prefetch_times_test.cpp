@@ -11,7 +11,7 @@ using testing::MakeOperation;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x and y are made and rest while w is there; then both are read.
+// x and y are made and rest while w is resident; then both are read.
 class PrefetchTimesTest : public ::testing::Test {
  protected:
   IterationProfile profile_ =
@@ -37,9 +37,9 @@ class PrefetchTimesTest : public ::testing::Test {
   }
 };
 
-TEST_F(PrefetchTimesTest, APrefetchThatWaitsForMemoryIsAskedForWhereItHasSome) {
-  // Given room for w and one of the others: y finds memory when w has died, at the end of step 3,
-  // and step 4 waits for it
+TEST_F(PrefetchTimesTest, PrefetchIsIssuedWhereItHasMemory) {
+  // Given memory for w and one other buffer. y gets memory when w dies at the end of step 3, and
+  // step 4 waits for y
   const Plan plan = Timed(201, {{ActionKind::kOffload, {0}, 0, {}},
                                 {ActionKind::kOffload, {1}, 1, {}},
                                 {ActionKind::kPrefetch, {0}, 2, {}},
@@ -49,8 +49,8 @@ TEST_F(PrefetchTimesTest, APrefetchThatWaitsForMemoryIsAskedForWhereItHasSome) {
   EXPECT_EQ(plan.actions[3], (Action{ActionKind::kPrefetch, {1}, 3, {}}));
 }
 
-TEST_F(PrefetchTimesTest, APrefetchBehindAnotherOneIsAskedForWhereTheEngineIsFree) {
-  // Given room for all, and an engine that brings x while step 2 runs and y while step 3 does
+TEST_F(PrefetchTimesTest, PrefetchBehindAnotherIsIssuedWhereTheEngineIsFree) {
+  // Given memory for all, and an engine that copies x in during step 2 and y during step 3
   profile_.buffers[0].size_bytes = 200;
   const Plan plan = Timed(1000, {{ActionKind::kOffload, {0}, 0, {}},
                                  {ActionKind::kOffload, {1}, 1, {}},
@@ -60,7 +60,7 @@ TEST_F(PrefetchTimesTest, APrefetchBehindAnotherOneIsAskedForWhereTheEngineIsFre
   EXPECT_EQ(plan.actions[3].step, 3);
 }
 
-TEST_F(PrefetchTimesTest, ADemandFetchStaysWithTheStepThatReads) {
+TEST_F(PrefetchTimesTest, DemandFetchStaysAtTheReadingStep) {
   const Plan plan =
       Timed(1000, {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 4, {}}});
   EXPECT_EQ(plan.actions[1], (Action{ActionKind::kPrefetch, {0}, 4, {}}));

@@ -15,8 +15,7 @@ using testing::Persistent;
 using testing::ProfileOf;
 using testing::Temporary;
 
-// x is made from the weights, rests during one operation, and is read again; then the weights
-// change.
+// x is made from the weights, rests for one operation, and is read again. Then the weights change.
 IterationProfile ThreeOperations() {
   return ProfileOf({Persistent("w", 10), Temporary("x", 100), Temporary("y", 40)},
                    {MakeOperation("make", 5, {0}, {1}), MakeOperation("use", 5, {1}, {2}),
@@ -33,7 +32,7 @@ TEST(ProfileTest, LifetimesAreFromFirstToLastTouch) {
   EXPECT_EQ(ComplaintAbout(profile), "");
 }
 
-TEST(ProfileTest, LiveBytesCountPersistentBuffersAlways) {
+TEST(ProfileTest, LiveBytesAlwaysIncludePersistentBuffers) {
   EXPECT_THAT(LiveBytesByOperation(ThreeOperations()), ElementsAre(110, 150, 150, 110));
   EXPECT_EQ(PeakBytes(ThreeOperations()), 150);
   EXPECT_EQ(BusyNs(ThreeOperations()), 20);
@@ -45,19 +44,19 @@ TEST(ProfileTest, IdleIntervalsWrapForPersistentBuffersOnly) {
                                      IdleInterval{{1}, {1}, {3}, false, false}));
 }
 
-TEST(ProfileTest, AnIntervalThatEndsInAnOverwriteHasDeadContent) {
+TEST(ProfileTest, IntervalThatEndsInAnOverwriteHasDeadContent) {
   IterationProfile profile = ThreeOperations();
   profile.operations[3].reads.push_back({0});
   EXPECT_FALSE(IdleIntervals(profile, 1)[0].content_dead);
 }
 
-TEST(ProfileTest, WhatIsFreedLateIsIdleUntilThen) {
-  // Given a buffer that is touched last by "other" and freed after "last", the profile's end
+TEST(ProfileTest, LateFreedBufferIsIdleUntilItsFree) {
+  // Given a buffer with its last touch by "other" and its free after "last", the profile's end
   IterationProfile profile = ThreeOperations();
   profile.buffers[2].dies = {3};
-  // Then it has an interval up to there with dead content
+  // Then it has an interval up to the free, with dead content
   EXPECT_EQ(IdleIntervals(profile, 1).back(), (IdleInterval{{2}, {2}, {4}, false, true}));
-  // But not where it goes on in the next iteration
+  // But not where it continues into the next iteration
   profile.buffers[2].handed_on = true;
   EXPECT_EQ(IdleIntervals(profile, 1).back().buffer, BufferId{1});
 }
@@ -85,7 +84,7 @@ TEST(ProfileTest, RefusesLifetimesThatEndBeforeTheyBegin) {
   EXPECT_THAT(ComplaintAbout(profile), HasSubstr("does not exist"));
 }
 
-TEST(ProfileTest, RefusesTouchesOfUnknownOrDeadBuffersAndTouchesNamedTwice) {
+TEST(ProfileTest, RefusesTouchesOfUnknownOrDeadBuffersAndDuplicateTouches) {
   IterationProfile profile = ThreeOperations();
   profile.operations[1].reads[0] = {3};
   EXPECT_THAT(ComplaintAbout(profile), HasSubstr("does not exist"));
@@ -97,7 +96,7 @@ TEST(ProfileTest, RefusesTouchesOfUnknownOrDeadBuffersAndTouchesNamedTwice) {
   EXPECT_THAT(ComplaintAbout(profile), HasSubstr("twice"));
 }
 
-TEST(ProfileTest, RefusesAReadOfWhatWasNeverWritten) {
+TEST(ProfileTest, RefusesReadsOfUnwrittenBuffers) {
   IterationProfile profile = ThreeOperations();
   profile.operations[0].writes.clear();
   EXPECT_THAT(ComplaintAbout(profile), HasSubstr("before it is written"));

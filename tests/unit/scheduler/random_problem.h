@@ -1,5 +1,5 @@
-// Random iterations with everything that profiles can hold, and random decisions about them; equal
-// seeds, equal problems.
+// Random iterations with every feature of profiles, and random decisions for them. Equal seeds give
+// equal problems.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace spillway::scheduler::testing {
 
-// Numbers in [low, high] straight from the generator: distributions of the standard library differ
-// between libraries.
+// Numbers in [low, high] straight from the generator, because standard distributions differ between
+// libraries.
 class Dice {
  public:
   explicit Dice(uint64_t seed) : bits_(seed) {}
@@ -26,8 +26,8 @@ class Dice {
   std::mt19937_64 bits_;
 };
 
-// Programs free some of what they have used for the last time only later, and some go on in the
-// next iteration.
+// Programs free some buffers some time after their last use. Some buffers continue into the next
+// iteration.
 inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
   const auto last = static_cast<int32_t>(profile.operations.size()) - 1;
   for (Buffer& buffer : profile.buffers) {
@@ -37,8 +37,8 @@ inline void DelaySomeDeaths(Dice& dice, IterationProfile& profile) {
   }
 }
 
-// Buffers are written by a random operation first; later operations read, overwrite or change what
-// exists by then.
+// A random operation writes each buffer first. Later operations read, overwrite or change existing
+// buffers.
 inline IterationProfile RandomProfile(Dice& dice) {
   const auto operation_count = static_cast<int32_t>(dice.Roll(2, 30));
   const auto persistent_count = static_cast<int32_t>(dice.Roll(0, 4));

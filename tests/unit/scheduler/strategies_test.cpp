@@ -1,5 +1,5 @@
-// All strategies on random iterations: what they propose is right, keeps within the budget where
-// the model says so, and Spillway's own is never behind.
+// All strategies on random iterations. Their plans are valid and keep within the budget wherever
+// the model predicts so. Spillway's own strategy is never slower than the others.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +32,7 @@ Tried Try(const Strategy& strategy, const Problem& problem) {
   return tried;
 }
 
-// A forward and backward pass over a chain of layers, with everything that the papers' rules look
-// at.
+// Forward and backward through a chain of layers, with every property that the papers' rules use.
 IterationProfile Chain(Dice& dice, int32_t layers) {
   std::vector<Buffer> buffers{testing::Persistent("input", dice.Roll(50, 100), BufferKind::kInput)};
   std::vector<Operation> forward, backward;
@@ -62,9 +61,8 @@ IterationProfile Chain(Dice& dice, int32_t layers) {
   return testing::ProfileOf(std::move(buffers), std::move(forward));
 }
 
-// The same iteration as a running job shows it. Of `silent_percent` of the operations nobody says
-// what they do with a buffer: there all is read and written, and nothing is known to give equal
-// bytes when it runs again.
+// The same iteration as learned from a running job. For `silent_percent` of the operations the
+// roles are unknown: all their buffers count as read and written, and they must not be replayed.
 IterationProfile AsLearned(IterationProfile profile, Dice& dice, int silent_percent) {
   for (Buffer& buffer : profile.buffers) buffer.kind = BufferKind::kOther;
   std::vector<bool> touched(profile.buffers.size(), false);
@@ -127,7 +125,7 @@ void ExpectAllRight(const Problem& problem) {
   }
 }
 
-TEST(StrategiesTest, AreRightOnRandomIterations) {
+TEST(StrategiesTest, GiveValidPlansForRandomIterations) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
@@ -139,7 +137,7 @@ TEST(StrategiesTest, AreRightOnRandomIterations) {
   }
 }
 
-TEST(StrategiesTest, AreRightOnChainsOfLayers) {
+TEST(StrategiesTest, GiveValidPlansForChainsOfLayers) {
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
     Dice dice(seed);
@@ -153,7 +151,7 @@ TEST(StrategiesTest, AreRightOnChainsOfLayers) {
   }
 }
 
-TEST(StrategiesTest, AreRightOnIterationsLearnedFromARunningJob) {
+TEST(StrategiesTest, GiveValidPlansForLearnedIterations) {
   int moved = 0, ran_again = 0;
   for (uint64_t seed = 1; seed <= 120; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -176,8 +174,7 @@ TEST(StrategiesTest, AreRightOnIterationsLearnedFromARunningJob) {
   EXPECT_GT(ran_again, 10);
 }
 
-// What every strategy's plan is repaired to, on problems for which swapping everything on demand
-// runs.
+// Every strategy's repaired plan runs, on problems where swapping everything on demand runs.
 void ExpectRunnable(const Problem& problem) {
   const LowerBound bound = FindLowerBound(problem);
   for (const Strategy* strategy : AllStrategies()) {
@@ -193,7 +190,7 @@ void ExpectRunnable(const Problem& problem) {
   }
 }
 
-TEST(StrategiesTest, RepairedPlansRunWhereverSwappingEverythingDoes) {
+TEST(StrategiesTest, RepairedPlansRunWhereverSwapAllRuns) {
   int repaired = 0;
   for (uint64_t seed = 1; seed <= 60; ++seed) {
     SCOPED_TRACE(::testing::Message() << "seed " << seed);
@@ -227,7 +224,7 @@ TEST(StrategiesTest, EqualProblemsGiveEqualPlans) {
   }
 }
 
-TEST(StrategiesTest, HaveNamesOfTheirOwn) {
+TEST(StrategiesTest, HaveUniqueNames) {
   std::set<std::string_view> names;
   for (const Strategy* strategy : AllStrategies()) {
     EXPECT_TRUE(names.insert(strategy->name()).second) << strategy->name();
@@ -238,11 +235,11 @@ TEST(StrategiesTest, HaveNamesOfTheirOwn) {
   EXPECT_NE(FindStrategy(kDefaultStrategy), nullptr);
 }
 
-// However hard the budget, and whatever is known of the iteration: searches end by work, so no job
-// waits for its plan for long.
-TEST(StrategiesTest, OwnSearchEndsWhenItsWorkIsSpent) {
+// Whatever the budget and the iteration: searches end after a fixed amount of work, so no job waits
+// long for its plan.
+TEST(StrategiesTest, OwnSearchEndsAtItsWorkLimit) {
   constexpr int64_t kLastLooks =
-      kMostWork / 8;  // what goes on when it is spent: pricing proposals, one round
+      kMostWork / 8;  // work beyond the limit: pricing proposals, one round
   int spent = 0;
   for (const bool learned : {false, true}) {
     Dice dice(9);
@@ -262,7 +259,7 @@ TEST(StrategiesTest, OwnSearchEndsWhenItsWorkIsSpent) {
   EXPECT_GT(spent, 0);
 }
 
-TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
+TEST(StrategiesTest, MoveNothingWhereAllFits) {
   Dice dice(3);
   const IterationProfile profile = Chain(dice, 6);
   Problem problem = testing::RandomProblem(dice, profile);
@@ -276,10 +273,10 @@ TEST(StrategiesTest, MoveNothingWhereEverythingFits) {
     EXPECT_EQ(step.workspace, profile.at(step.operation).workspaces.empty() ? 0 : 1);
 }
 
-// Two buffers of half the memory are the cheaper ones by their copies; by the calls that unmap and
-// map them, the one of all of it.
-TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
-  // Given either the one or the two others that have to leave at the peak
+// By their copies, two buffers of half the memory are cheaper. By mapping calls, the single large
+// buffer is cheaper.
+TEST(StrategiesTest, ReliefIsChosenByTheAssumedCostOfSwaps) {
+  // Given a peak that either the large buffer or the two others must relieve
   const IterationProfile profile =
       testing::ProfileOf({testing::Temporary("whole", 2'000), testing::Temporary("half", 500),
                           testing::Temporary("other half", 500), testing::Temporary("peak", 2'000),
@@ -316,10 +313,9 @@ TEST(StrategiesTest, ReliefIsChosenByWhatSwapsAreTakenToCost) {
   EXPECT_EQ(swapped(SwapCosts::kCopiesAndCalls), (std::set<std::string>{"whole"}));
 }
 
-// The job's own copies would wait behind those that help nobody.
-TEST(StrategiesTest, AlsoAPlanThatIsAsFastAsCanBeMovesNoMoreThanItMust) {
-  // Given a live job that fits, and frees what the second operation reads last only after the
-  // fourth
+// The job's own copies would wait behind useless ones.
+TEST(StrategiesTest, FastestPlanMovesNoMoreThanNecessary) {
+  // Given a live job that fits. It frees a buffer of the second operation only after the fourth
   IterationProfile profile =
       testing::ProfileOf({testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
                          {testing::MakeOperation("make", 10'000, {1}, {0}),

@@ -11,7 +11,7 @@
 namespace spillway::scheduler {
 namespace {
 
-// Six operations of 100 ns; `a` and `b` of 100 bytes are idle in the middle; the link moves one
+// Six operations of 100 ns. `a` and `b` of 100 bytes are idle in the middle. The link moves one
 // byte per nanosecond.
 struct TwoIdle {
   TwoIdle() {
@@ -34,7 +34,7 @@ struct TwoIdle {
   SwapOrder order{{}};
 };
 
-TEST(SwapScheduleTest, BufferIsAwayBetweenItsCopies) {
+TEST(SwapScheduleTest, BufferIsEvictedBetweenItsCopies) {
   TwoIdle two;
   const Timetable timetable(two.problem);
   SwapSchedule schedule(timetable, two.intervals, two.order);
@@ -59,7 +59,7 @@ TEST(SwapScheduleTest, CopiesFollowEachOther) {
   EXPECT_EQ(schedule.LoadBytes(), (std::vector<int64_t>{100, 200, 100, 0, 0, 100, 200, 100}));
 }
 
-TEST(SwapScheduleTest, WhereComputationWaitsBuffersAreAwayAllTheTime) {
+TEST(SwapScheduleTest, WhereComputationWaitsBuffersAreEvictedThroughout) {
   TwoIdle two;
   const Timetable timetable(two.problem);
   SwapSchedule schedule(timetable, two.intervals, two.order, SwapSchedule::Waits::kAsNeeded);
@@ -69,7 +69,7 @@ TEST(SwapScheduleTest, WhereComputationWaitsBuffersAreAwayAllTheTime) {
   EXPECT_EQ(schedule.LoadBytes(), (std::vector<int64_t>{100, 100, 0, 0, 0, 0, 100, 100}));
 }
 
-TEST(SwapScheduleTest, WhatTheLinkCannotServeIsNeverAway) {
+TEST(SwapScheduleTest, BufferBeyondTheLinksCapacityIsNeverEvicted) {
   TwoIdle two;
   two.problem.device.to_host_bytes_per_second = 100'000'000;
   const Timetable timetable(two.problem);

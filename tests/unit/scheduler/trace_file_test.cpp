@@ -32,7 +32,7 @@ EventTrace SmallTrace() {
   return trace;
 }
 
-TEST(ProfileFileTest, WhatIsWrittenIsRead) {
+TEST(ProfileFileTest, ReadsBackWhatWasWritten) {
   const IterationProfile profile = AlexnetProfile();
   const std::vector<uint8_t> bytes = WriteProfile(profile);
   EXPECT_EQ(KindOfFile(bytes), TraceFileKind::kProfile);
@@ -42,7 +42,7 @@ TEST(ProfileFileTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(WriteProfile(*read), bytes);
 }
 
-TEST(TraceFileTest, WhatIsWrittenIsRead) {
+TEST(TraceFileTest, ReadsBackWhatWasWritten) {
   const base::Result<EventTrace> read = ReadTrace(WriteTrace(SmallTrace()));
   ASSERT_TRUE(read.ok()) << read.text();
   EXPECT_EQ(*read, SmallTrace());
@@ -58,10 +58,10 @@ TEST(TraceFileTest, EveryTruncationIsAnError) {
   }
 }
 
-TEST(TraceFileTest, AnotherKindOrVersionIsNamed) {
+TEST(TraceFileTest, OtherKindOrVersionIsNamed) {
   EXPECT_THAT(ReadProfile(WriteTrace(SmallTrace())).text(), HasSubstr("another kind"));
   EXPECT_THAT(ReadTrace(WriteProfile(AlexnetProfile())).text(), HasSubstr("another kind"));
-  // The version is the only field of the root with the value 1 in two bytes.
+  // The version is the root's only two-byte field with the value 1.
   std::vector<uint8_t> bytes = WriteTrace({"", {}, {}});
   bool found = false;
   for (size_t i = 8; i + 1 < bytes.size() && !found; ++i) {
@@ -72,8 +72,8 @@ TEST(TraceFileTest, AnotherKindOrVersionIsNamed) {
   EXPECT_TRUE(found);
 }
 
-TEST(TraceFileTest, AClaimOfTenGigabytesIsDamage) {
-  // Given a file whose every 4-byte word in turn claims to be a length or an offset of gigabytes
+TEST(TraceFileTest, ImpossibleLengthIsDamage) {
+  // Given a file in which each 4-byte word in turn is replaced by a length or offset of gigabytes
   const std::vector<uint8_t> bytes = WriteProfile(AlexnetProfile());
   int refused = 0;
   for (size_t i = 0; i + 4 <= 2000; i += 4) {
@@ -86,8 +86,8 @@ TEST(TraceFileTest, AClaimOfTenGigabytesIsDamage) {
   EXPECT_GT(refused, 100);
 }
 
-TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt) {
-  // Given an honest file of one operation that reads 1000 buffers and 999 that read none
+TEST(TraceFileTest, FileThatReferencesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt) {
+  // Given a valid file of one operation that reads 1000 buffers and 999 that read none
   IterationProfile profile;
   for (int i = 0; i < 1000; ++i) profile.buffers.push_back(testing::Persistent("b", 1));
   profile.operations.resize(1000);
@@ -96,14 +96,14 @@ TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt
   std::vector<uint8_t> bytes = WriteProfile(profile);
   ASSERT_TRUE(ReadProfile(bytes).ok());
 
-  // When its vector of operations names the first operation a thousand times
+  // When its vector of operations refers to the first operation a thousand times
   uint32_t offset = 0;
   size_t vector_at = 0;
   for (size_t i = 8; i + 8 < bytes.size() && vector_at == 0; i += 4) {
     uint32_t length = 0;
     std::memcpy(&length, &bytes[i], 4);
     std::memcpy(&offset, &bytes[i + 4], 4);
-    // The first such vector is that of the operations, which were written last.
+    // The first such vector is that of the operations, which are written last.
     if (length == 1000 && offset > 4000) vector_at = i;
   }
   ASSERT_GT(vector_at, 0u);
@@ -116,7 +116,7 @@ TEST(TraceFileTest, AFileThatUsesOneVectorAThousandTimesIsRefusedBeforeItIsBuilt
   EXPECT_THAT(ReadProfile(bytes).text(), HasSubstr("more than it does"));
 }
 
-TEST(TraceFileTest, RandomDamageNeverGetsThroughUnchecked) {
+TEST(TraceFileTest, RandomDamageIsAlwaysChecked) {
   const std::vector<uint8_t> profile = WriteProfile(AlexnetProfile()),
                              trace = WriteTrace(SmallTrace());
   testing::Dice dice(4);
@@ -144,7 +144,7 @@ TEST(TraceFileTest, ProfilesThatBreakAnInvariantAreRefusedWithTheReason) {
   EXPECT_THAT(ReadProfile(WriteProfile(profile)).text(), HasSubstr("does not know"));
 }
 
-TEST(EventTest, RefusesLivesThatCannotBe) {
+TEST(EventTest, RefusesImpossibleLifetimes) {
   const auto complaint = [](size_t event, auto change) {
     EventTrace trace = SmallTrace();
     change(trace.events[event]);
@@ -165,7 +165,7 @@ TEST(EventTest, RefusesLivesThatCannotBe) {
               HasSubstr("freed twice"));
 }
 
-TEST(EventTest, ACutBeginsWithWhatIsAlive) {
+TEST(EventTest, CutBeginsWithTheLiveAllocations) {
   const EventTrace cut = CutTrace(SmallTrace(), 3, 5);
   ASSERT_EQ(cut.events.size(), 4u);
   EXPECT_EQ(cut.events[0].allocation, 1);
@@ -173,7 +173,7 @@ TEST(EventTest, ACutBeginsWithWhatIsAlive) {
   EXPECT_EQ(CheckTrace(cut).text(), "");
 }
 
-TEST(EventTest, ATraceBecomesAProfileInWhichWhatStaysPersists) {
+TEST(EventTest, TraceBecomesAProfileWithPersistentBuffers) {
   const IterationProfile profile = ProfileFromTrace(SmallTrace());
   ASSERT_EQ(CheckProfile(profile).text(), "");
   ASSERT_EQ(profile.operations.size(), 2u);

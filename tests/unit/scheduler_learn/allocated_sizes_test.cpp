@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t kWeights = 1;
 
-// Eight operations on weights that were there before, and on what is made for them in each
-// iteration, of so many bytes.
+// Eight operations on older weights and on a buffer of the given size for each, allocated in each
+// iteration.
 IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes) {
   IterationLearner learner;
   learner.AddAlive(kWeights, 10 * base::kMebibyte, 9 * base::kMebibyte);
@@ -30,7 +30,7 @@ IterationLearner::Pattern LearnedFrom(const std::vector<int64_t>& content_bytes)
   return learned;
 }
 
-TEST(AllocatedSizesTest, CopiesAreOfTheContentAndRecognitionIsByWhatIsOccupied) {
+TEST(AllocatedSizesTest, CopiesCountContentAndRecognitionCountsOccupiedMemory) {
   const auto pattern = LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte, 3 * base::kMebibyte,
                                     3 * base::kMebibyte, 3 * base::kMebibyte});
   ASSERT_TRUE(pattern);
@@ -42,7 +42,7 @@ TEST(AllocatedSizesTest, CopiesAreOfTheContentAndRecognitionIsByWhatIsOccupied) 
   }
 }
 
-TEST(AllocatedSizesTest, ContentsOfOtherSizesInEqualMemoryAreTheSameIteration) {
+TEST(AllocatedSizesTest, OtherContentSizesInEqualMemoryAreTheSameIteration) {
   const auto other =
       LearnedFrom({3 * base::kMebibyte, 3 * base::kMebibyte + 8, 3 * base::kMebibyte + 512,
                    3 * base::kMebibyte + 8, 3 * base::kMebibyte});

@@ -1,5 +1,5 @@
-// Whatever the learner claims is compared, slowly and without its code, with the events that came
-// before.
+// Every claim of the learner is compared with the events before it, slowly and without the
+// learner's code.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 
 using testing::KeptEvent;
 
-// A program drawn by a seed: a loop over statements on variables, of which some live for the whole
-// job, some in the loop, and some from one round into the next. Some rounds differ from the others.
+// A random program: a loop over statements on variables. Some variables live for the whole job,
+// some for one round, some into the next. Some rounds differ from the others.
 class RandomLoop {
  public:
   RandomLoop(uint64_t seed, testing::Sink sink) : prng_(seed), sink_(std::move(sink)) {
@@ -34,7 +34,7 @@ class RandomLoop {
         statement.variables.insert(prng_.Below(variables));
       statements_.push_back(statement);
     }
-    oddity_ = prng_.Below(3);  // of ten rounds
+    oddity_ = prng_.Below(3);  // odd rounds in ten
     equal_parts_ = 1 + prng_.Below(3);
   }
 
@@ -55,7 +55,8 @@ class RandomLoop {
     uint64_t allocation = 0;
   };
   struct Statement {
-    uint64_t kind = 0;  // 0: the first variable is made anew, 1: it is freed, else: an operation
+    uint64_t kind =
+        0;  // 0: the first variable is allocated anew, 1: it is freed, else: an operation
     uint64_t shape = 0;
     std::set<size_t> variables;
   };
@@ -99,7 +100,7 @@ std::vector<uint64_t> Named(const KeptEvent& event) {
   return names;
 }
 
-// The last two repetitions of `size` events are equal, with one matching of their allocations.
+// The last two repetitions of `size` events are equal under one matching of their allocations.
 void ExpectRepeated(const std::vector<KeptEvent>& events, size_t size) {
   ASSERT_GE(events.size(), 2 * size);
   std::map<uint64_t, uint64_t> later;
@@ -116,7 +117,7 @@ void ExpectRepeated(const std::vector<KeptEvent>& events, size_t size) {
   }
 }
 
-// The pattern is the last repetition, begun elsewhere.
+// The pattern is a rotation of the last repetition.
 void ExpectIsLastRepetition(const std::vector<KeptEvent>& events, const IterationPattern& pattern) {
   const auto size = static_cast<size_t>(pattern.size());
   bool is_found = false;
@@ -129,7 +130,8 @@ void ExpectIsLastRepetition(const std::vector<KeptEvent>& events, const Iteratio
   EXPECT_TRUE(is_found);
 }
 
-// A buffer's events lie in its life; what persists is told apart from what is made.
+// A buffer's events lie within its life, and persistent buffers are distinguished from temporary
+// ones.
 void ExpectConsistent(const IterationPattern& pattern) {
   EXPECT_EQ(CheckProfile(pattern.profile).text(), "");
   ASSERT_EQ(pattern.profile.buffers.size(), pattern.buffers.size());
@@ -157,7 +159,7 @@ void ExpectConsistent(const IterationPattern& pattern) {
   }
 }
 
-TEST(ClaimsTest, EveryClaimOfARandomLoopWasSeenTwiceInARow) {
+TEST(ClaimsTest, EveryLearnedIterationOccurredTwiceInARow) {
   int claims = 0;
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     IterationLearner learner;
@@ -177,7 +179,7 @@ TEST(ClaimsTest, EveryClaimOfARandomLoopWasSeenTwiceInARow) {
   EXPECT_GT(claims, 500);
 }
 
-TEST(ClaimsTest, ALoopWithoutOddRoundsIsFollowedWholeOnceItIsClaimed) {
+TEST(ClaimsTest, RegularLoopIsFollowedWholeOnceLearned) {
   int whole = 0;
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     IterationLearner learner;

@@ -20,7 +20,7 @@ using testing::Temporary;
 constexpr int64_t kMs = 1'000'000;
 
 // A fully connected layer's weight gradient (100 MiB) is made from its input (2 MiB), which is
-// freed at once; while other layers need all memory it waits for the update.
+// freed at once. It waits for the update while other layers need all memory.
 IterationProfile Training(int64_t input_bytes) {
   return ProfileOf(
       {Persistent("weights", 100 * base::kMebibyte), Temporary("input", input_bytes),
@@ -50,24 +50,23 @@ constexpr DeviceModel kDevice{.to_host_bytes_per_second = 10'000'000'000,
                               .to_device_both_bytes_per_second = 10'000'000'000,
                               .chunk_bytes = 2 * base::kMebibyte};
 
-TEST(HeldInputsTest, WhatIsLargeIsMadeAgainFromWhatIsSmallAndFreed) {
-  // Given a budget that has no room for the gradient while others run, and a link that is too slow
-  // for it
+TEST(HeldInputsTest, LargeBufferIsRecomputedFromASmallFreedInput) {
+  // Given a budget too small for the gradient while others run, and a link too slow to swap it
   const auto pattern = PatternOf(Training(2 * base::kMebibyte));
   const PlanRequest request{pattern, kDevice, 310 * base::kMebibyte, FindStrategy("spillway")};
 
   const PlanAnswer answer = PlanFor(request);
 
-  // Then it is made again before the update, and nothing is copied
+  // Then it is recomputed before the update, and nothing is copied
   ASSERT_TRUE(answer.live) << answer.status.text();
   EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
   EXPECT_EQ(answer.live->predicted_ns(), 17 * kMs);
   EXPECT_LE(answer.lower_bound_ns, answer.live->predicted_ns());
-  // And whoever keeps the plan is given it again.
+  // And a stored plan is accepted again.
   EXPECT_TRUE(Accept(request, answer.plan).live);
 }
 
-TEST(HeldInputsTest, NothingLargeIsHeld) {
+TEST(HeldInputsTest, LargeInputIsNotHeld) {
   const auto lives_until = [](int64_t input_bytes) {
     const auto pattern = PatternOf(Training(input_bytes));
     const auto held =

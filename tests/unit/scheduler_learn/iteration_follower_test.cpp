@@ -16,7 +16,7 @@ using testing::KeptEvent;
 using testing::LearnedJob;
 using testing::SmallGpt;
 
-// A follower whose every answer is checked against the pattern, by bookkeeping of its own.
+// A follower whose every answer is checked against the pattern independently.
 class CheckedFollower {
  public:
   explicit CheckedFollower(std::shared_ptr<const IterationPattern> pattern)
@@ -52,7 +52,7 @@ class CheckedFollower {
     for (size_t i = 0; i < touches.size(); ++i)
       Touch(touches[i].buffer, event.touches[i].allocation);
   }
-  // In one iteration a buffer is one allocation and an allocation one buffer.
+  // Within one iteration, buffers and allocations correspond one to one.
   void Touch(int32_t buffer, uint64_t allocation) {
     const PatternBuffer& of_pattern = follower_.pattern().buffers[static_cast<size_t>(buffer)];
     if (of_pattern.persistent && of_pattern.allocation != 0) {
@@ -89,7 +89,7 @@ TEST(IterationFollowerTest, EveryEventOfAnIterationHasItsPosition) {
   }
 }
 
-TEST(IterationFollowerTest, FollowsFromAnywhereInTheIterationOnSoon) {
+TEST(IterationFollowerTest, FollowsSoonFromAnyPointOfTheIteration) {
   for (size_t from : {3u, 50u, 200u, 300u}) {
     LearnedJob job(SmallGpt(4));
     auto events = job.Next();
@@ -99,7 +99,7 @@ TEST(IterationFollowerTest, FollowsFromAnywhereInTheIterationOnSoon) {
   }
 }
 
-TEST(IterationFollowerTest, BuffersAreTheAllocationsThatTheEventsTouch) {
+TEST(IterationFollowerTest, BuffersAreBoundToTheTouchedAllocations) {
   LearnedJob job(SmallGpt(3));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -119,12 +119,12 @@ TEST(IterationFollowerTest, NextUseIsTheNumberOfEventsUntilTheTouch) {
   LearnedJob job(SmallGpt(3), {.double_buffered_input = true});
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
-  // Given for every live allocation what was said of its next use
+  // Given, for every live allocation, its predicted next use
   std::map<uint64_t, int64_t> said;
   int64_t now = 0, checked = 0;
   for (int i = 0; i < 2; ++i) {
     for (const KeptEvent& kept : job.Next()) {
-      // When an allocation is touched, it was said so
+      // When an allocation is touched, the prediction was right
       for (const JobTouch& touch : kept.touches) {
         if (!said.contains(touch.allocation)) continue;
         EXPECT_EQ(said[touch.allocation], now);
@@ -145,7 +145,7 @@ TEST(IterationFollowerTest, NextUseIsTheNumberOfEventsUntilTheTouch) {
   EXPECT_GT(checked, 100);
 }
 
-TEST(IterationFollowerTest, StrangersHaveNoPositionAndAreCounted) {
+TEST(IterationFollowerTest, UnknownEventsHaveNoPositionAndAreCounted) {
   LearnedJob job(SmallGpt(3));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -162,11 +162,11 @@ TEST(IterationFollowerTest, StrangersHaveNoPositionAndAreCounted) {
   EXPECT_EQ(follower.follower().last_misses(), static_cast<int64_t>(events.size() / 50));
 }
 
-TEST(IterationFollowerTest, AStrangerThatLooksLikeAnEventButTouchesAnotherBufferHasNoPosition) {
+TEST(IterationFollowerTest, EventThatTouchesAnotherBufferHasNoPosition) {
   LearnedJob job(SmallGpt(3));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
-  // Given an event that is expected, but for one of its buffers
+  // Given an expected event with one buffer exchanged
   for (const KeptEvent& kept : job.Next()) {
     if (!kept.touches.empty()) {
       KeptEvent other = kept;
@@ -183,12 +183,12 @@ TEST(IterationFollowerTest, AStrangerThatLooksLikeAnEventButTouchesAnotherBuffer
   }
 }
 
-// What a job allocates anew and goes on with (a resumed optimiser's state, an input of its own) is
-// no reason to learn it anew.
-TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer) {
+// A job may replace allocations (a resumed optimiser's state, an input of its own) without being
+// learned anew.
+TEST(IterationFollowerTest, AllocationThatReplacesAFreedBufferIsThatBuffer) {
   LearnedJob job(SmallGpt(3));
   IterationFollower follower(job.pattern);
-  constexpr uint64_t kAnew = 1'000'000;  // added to what was freed
+  constexpr uint64_t kAnew = 1'000'000;  // added to the freed allocation's number
   for (const KeptEvent& kept : job.Next()) follower.Observe(kept.Get());
   std::set<uint64_t> freed;
   for (size_t i = 0; i < job.pattern->buffers.size(); i += 3) {
@@ -208,8 +208,7 @@ TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer)
     }
     return followed;
   };
-  // A few of the first are missed: allocations of the iteration's own sizes may be taken for its
-  // own
+  // The first few are missed: allocations of equal sizes may be confused at first
   EXPECT_GE(follow(), job.pattern->size() - 8);
   for (int i = 0; i < 3; ++i) EXPECT_EQ(follow(), job.pattern->size());
   EXPECT_EQ(follower.last_misses(), 0);
@@ -226,9 +225,9 @@ TEST(IterationFollowerTest, WhatIsAllocatedInThePlaceOfAFreedBufferIsThatBuffer)
   EXPECT_EQ(follow(), job.pattern->size());
 }
 
-// A follower with all that outlives an iteration freed and allocated anew, in its job's place.
+// A follower whose job has freed and reallocated everything that outlives an iteration.
 struct RenewedJob {
-  static constexpr uint64_t kAnew = 1'000'000;  // added to what was freed
+  static constexpr uint64_t kAnew = 1'000'000;  // added to the freed allocation's number
   LearnedJob job{SmallGpt(3)};
   IterationFollower follower{job.pattern};
 
@@ -253,8 +252,9 @@ struct RenewedJob {
   std::set<uint64_t> renewed;
 };
 
-// A third of what was allocated anew was taken for another layer's, for as long as the job lived.
-TEST(IterationFollowerTest, AllThatIsAllocatedAnewAtOnceIsToldApartWithinTwoIterations) {
+// Regression: a third of the new allocations were taken for another layer's for the rest of the
+// job.
+TEST(IterationFollowerTest, SimultaneousReallocationsAreDistinguishedWithinTwoIterations) {
   RenewedJob renewed;
   renewed.Follow();
   for (const PatternBuffer& buffer : renewed.job.pattern->buffers) {
@@ -265,15 +265,16 @@ TEST(IterationFollowerTest, AllThatIsAllocatedAnewAtOnceIsToldApartWithinTwoIter
   for (int i = 0; i < 3; ++i) EXPECT_EQ(renewed.Follow(), renewed.job.pattern->size());
 }
 
-// An evaluation on a copy, say, and the buffer was that copy for as long as the job lived.
-TEST(IterationFollowerTest, WhatComesBeforeAFreedBuffersSuccessorDoesNotStayInItsPlace) {
+// Regression: an evaluation on a copy, for example, bound the buffer to that copy for the rest of
+// the job.
+TEST(IterationFollowerTest, FirstCandidateForAFreedBufferYieldsToItsRealSuccessor) {
   const LearnedJob same(SmallGpt(3));
   for (const PatternBuffer& buffer : same.pattern->buffers) {
     if (!buffer.persistent) continue;
     RenewedJob renewed;
     renewed.Follow();
     renewed.Renew(buffer);
-    // Given that the first operation on what is allocated anew comes on something else first
+    // Given that the first operation on a new allocation is preceded by one on another allocation
     bool has_come = false;
     for (const KeptEvent& kept : renewed.Next()) {
       KeptEvent on_other = kept;
@@ -292,8 +293,8 @@ TEST(IterationFollowerTest, WhatComesBeforeAFreedBuffersSuccessorDoesNotStayInIt
   }
 }
 
-TEST(IterationFollowerTest, AShortLastBatchIsLostAndTheNextIterationIsFollowed) {
-  // Given an epoch whose last batch has other sizes: nothing of it is known
+TEST(IterationFollowerTest, ShortLastBatchIsLostAndTheNextIterationIsFollowed) {
+  // Given an epoch whose last batch has other, unknown sizes
   LearnedJob job(SmallGpt(4));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -306,7 +307,7 @@ TEST(IterationFollowerTest, AShortLastBatchIsLostAndTheNextIterationIsFollowed) 
   EXPECT_EQ(follower.Follow(job.Next()), job.pattern->size());
 }
 
-TEST(IterationFollowerTest, AnIterationCutShortIsLeftForTheNextOne) {
+TEST(IterationFollowerTest, FollowerSkipsFromATruncatedIterationToTheNext) {
   // Given an evaluation: forward, and then training's forward again
   LearnedJob job(SmallGpt(4));
   CheckedFollower follower(job.pattern);
@@ -319,7 +320,7 @@ TEST(IterationFollowerTest, AnIterationCutShortIsLeftForTheNextOne) {
   EXPECT_EQ(follower.Follow(job.Next()), job.pattern->size());
 }
 
-TEST(IterationFollowerTest, WhatIsHandedOnIsKnownAlsoAfterAnIterationWithoutItsLastEvents) {
+TEST(IterationFollowerTest, CarriedBuffersAreKnownAfterATruncatedIteration) {
   LearnedJob job(SmallGpt(3), {.double_buffered_input = true});
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -329,14 +330,14 @@ TEST(IterationFollowerTest, WhatIsHandedOnIsKnownAlsoAfterAnIterationWithoutItsL
     std::erase_if(events, [](const KeptEvent& event) { return !HasToken(event.event.kind); });
     events.resize(events.size() - 4, events.front());
     EXPECT_EQ(follower.Follow(events), job.pattern->size() - 4);
-    // Then all of the next one is followed but for the few by which its beginning is recognised
+    // Then the next iteration is followed, except for the few events that identify its beginning
     EXPECT_GE(follower.Follow(job.Next()), job.pattern->size() - 6);
   }
 }
 
-TEST(IterationFollowerTest, EventsOfThreadsThatOvertakeEachOtherAllHaveTheirPosition) {
-  // Given events that come up to three places too early or too late, but for those that make what
-  // is touched then
+TEST(IterationFollowerTest, ReorderedEventsOfThreadsKeepTheirPositions) {
+  // Given events up to three places early or late, never before an event that allocates their
+  // buffers
   LearnedJob job(SmallGpt(4));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -353,7 +354,7 @@ TEST(IterationFollowerTest, EventsOfThreadsThatOvertakeEachOtherAllHaveTheirPosi
   }
 }
 
-TEST(IterationFollowerTest, EqualStepsOfGradientAccumulationAreToldApartByTheirOrder) {
+TEST(IterationFollowerTest, EqualAccumulationStepsAreDistinguishedByOrder) {
   // Given four equal steps and an update as one iteration
   IterationLearner learner;
   std::shared_ptr<const IterationPattern> pattern;
@@ -372,7 +373,7 @@ TEST(IterationFollowerTest, EqualStepsOfGradientAccumulationAreToldApartByTheirO
   };
   follower.Follow(next());
   EXPECT_EQ(follower.Follow(next()), pattern->size());
-  // When a long evaluation comes between, the next iteration leads back and the one after it is
+  // When a long evaluation follows, the next iteration is found again and the one after it is
   // followed whole
   for (uint64_t i = 0; i < 3000; ++i)
     follower.Observe(JobEvent::Operation(1'000'000 + i % 100, {}));
@@ -382,8 +383,8 @@ TEST(IterationFollowerTest, EqualStepsOfGradientAccumulationAreToldApartByTheirO
   EXPECT_EQ(follower.follower().last_misses(), 0);
 }
 
-TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
-  // Given a thread that copies, somewhere in each iteration, through memory of its own
+TEST(IterationFollowerTest, EventsOfAnotherThreadAreUnknownAndHarmless) {
+  // Given a thread that copies through its own memory somewhere in each iteration
   LearnedJob job(SmallGpt(3));
   CheckedFollower follower(job.pattern);
   follower.Follow(job.Next());
@@ -393,7 +394,7 @@ TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
     int followed = 0;
     for (const KeptEvent& kept : job.Next()) {
       while (prng.Below(4) == 0) {
-        // Of a size that the pattern's allocations have, too
+        // Its size occurs among the pattern's allocations, too
         const std::vector<JobTouch> touches = {{++other, true}};
         const JobEvent strangers[] = {
             JobEvent::Allocate(
@@ -403,8 +404,7 @@ TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
       }
       followed += follower.Observe(kept.Get()).position >= 0;
     }
-    // Then all that the pattern's thread touches is followed; an allocation of the same size may be
-    // taken for its own
+    // Then the pattern's own thread is followed; an allocation of equal size may be confused
     int operations = 0;
     for (const PatternEvent& event : job.pattern->events)
       operations += event.kind == JobEventKind::kOperation;
@@ -413,9 +413,8 @@ TEST(IterationFollowerTest, AnotherThreadsEventsAreStrangersThatLeadNowhere) {
   }
 }
 
-TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) {
-  // Given iterations of which a few events are left out, replaced or preceded by others, by the
-  // seed
+TEST(IterationFollowerTest, FollowingResumesWithinOneIterationAfterAnEditedOne) {
+  // Given iterations with a few events omitted, replaced or inserted at random
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     base::Prng prng(seed);
     LearnedJob job(SmallGpt(2),
@@ -441,7 +440,7 @@ TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) 
           case 2:
             std::fill(at, at + count, stranger);
             break;
-          case 3:  // one of its own, at another place
+          case 3:  // an event of the iteration itself, elsewhere
             if (known.event.kind == JobEventKind::kOperation) events.insert(at, known);
             break;
         }
@@ -456,13 +455,12 @@ TEST(IterationFollowerTest, AnEditedIterationLeadsBackToFollowingWithinTheNext) 
   }
 }
 
-TEST(IterationFollowerTest, APatternOfAnotherProcessBindsItsBuffersAsTheyAreTouched) {
-  // Given a pattern as a plan store gives it: whose allocations the persistent buffers are is not
-  // known
+TEST(IterationFollowerTest, StoredPatternBindsItsBuffersAsTheyAreTouched) {
+  // Given a pattern from a plan store: the allocations of its persistent buffers are unknown
   LearnedJob first(SmallGpt(4), {.lazy_optimizer_state = true});
   auto stored = std::make_shared<IterationPattern>(*first.pattern);
   for (PatternBuffer& buffer : stored->buffers) buffer.allocation = 0;
-  // When the job runs anew, with allocations of other numbers
+  // When the job runs again, with other allocations
   CheckedFollower follower(stored);
   std::vector<KeptEvent> events;
   testing::NetworkJob job(SmallGpt(4), {.lazy_optimizer_state = true}, [&](const JobEvent& event) {
@@ -484,8 +482,8 @@ TEST(IterationFollowerTest, APatternOfAnotherProcessBindsItsBuffersAsTheyAreTouc
   }
 }
 
-// The two differ in the allocation of their input alone, and of allocations nothing is known.
-TEST(IterationFollowerTest, APatternOfAnotherProcessIsFoundThoughItIsTwoEqualSteps) {
+// The two steps differ only in their input's allocation, and allocations are unknown.
+TEST(IterationFollowerTest, StoredPatternOfTwoEqualStepsIsFound) {
   const testing::Habits in_turn{.double_buffered_input = true};
   LearnedJob job(SmallGpt(4), in_turn);
   auto stored = std::make_shared<IterationPattern>(*job.pattern);

@@ -11,7 +11,7 @@ namespace {
 using testing::NetworkJob;
 using testing::SmallGpt;
 
-// One model that is trained on inputs of three lengths, and followed once each length is learned.
+// One model trained on inputs of three lengths, followed once each length is learned.
 struct JobOfThreeLengths {
   IterationLearner learner;
   IterationFollowers followers;
@@ -40,20 +40,18 @@ struct JobOfThreeLengths {
 };
 
 TEST(IterationFollowersTest, InputsOfFewLengthsAreFollowedInAnyOrder) {
-  // Given a pattern for each of three lengths
   JobOfThreeLengths job;
   ASSERT_EQ(job.learned, 3);
   base::Prng prng(1);
   for (int i = 0; i < 3; ++i) job.jobs[prng.Below(3)].Iterate();
-  // When they come in any order
   job.events = job.followed = 0;
   for (int i = 0; i < 50; ++i) job.jobs[prng.Below(3)].Iterate();
-  // Then each is known by its first few events, and nothing more is learned
+  // Then each is recognised by its first few events, and nothing more is learned
   EXPECT_GE(job.followed, job.events - 50 * 6);
   EXPECT_EQ(job.learned, 3);
 }
 
-TEST(IterationFollowersTest, TheFirstFewEventsChooseThePattern) {
+TEST(IterationFollowersTest, FirstEventsSelectThePattern) {
   JobOfThreeLengths job;
   for (size_t i : {0u, 1u, 2u, 0u, 2u, 1u}) {
     int64_t at = 0;
@@ -69,7 +67,7 @@ TEST(IterationFollowersTest, TheFirstFewEventsChooseThePattern) {
   }
 }
 
-TEST(IterationFollowersTest, OneStrangerChangesNoPattern) {
+TEST(IterationFollowersTest, OneUnknownEventChangesNoPattern) {
   JobOfThreeLengths job;
   for (int i = 0; i < 2; ++i) job.jobs[1].Iterate();
   job.changes = 0;
@@ -80,7 +78,7 @@ TEST(IterationFollowersTest, OneStrangerChangesNoPattern) {
   EXPECT_EQ(job.changes, 0);
 }
 
-TEST(IterationFollowersTest, ANewPatternTakesThePlaceOfTheOneFollowedLongestAgo) {
+TEST(IterationFollowersTest, NewPatternReplacesTheLeastRecentlyFollowed) {
   IterationFollowers followers;
   const auto pattern = [](uint64_t fingerprint) {
     auto made = std::make_shared<IterationPattern>();
@@ -95,7 +93,7 @@ TEST(IterationFollowersTest, ANewPatternTakesThePlaceOfTheOneFollowedLongestAgo)
   followers.Add(pattern(9));
   EXPECT_EQ(followers.Patterns().size(), 8u);
   for (const auto& kept : followers.Patterns()) EXPECT_NE(kept->fingerprint, 1u);
-  // One that is known already stays one
+  // A known pattern is not added twice
   followers.Add(pattern(5));
   EXPECT_EQ(followers.Patterns().size(), 8u);
 }

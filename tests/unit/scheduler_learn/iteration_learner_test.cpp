@@ -40,7 +40,7 @@ struct Learning {
   }
 };
 
-// Of every operation what it touches: size, whether it persists, born, dies.
+// Per operation, its touches: size, whether persistent, birth, death.
 using Touched = std::multiset<std::tuple<int64_t, bool, int32_t, int32_t>>;
 std::vector<Touched> TouchedByOperation(const IterationProfile& profile) {
   std::vector<Touched> all;
@@ -70,7 +70,6 @@ TEST_P(IterationLearnerNetworkTest, ProfileIsTheNetworksOwnAfterTwoIterations) {
   Learning learning;
   NetworkJob job(Network(GetParam()), {}, learning.Sink());
   job.SetUp();
-  // When two iterations have come by
   job.Iterate();
   EXPECT_TRUE(learning.learned.empty());
   job.Iterate();
@@ -84,9 +83,8 @@ TEST_P(IterationLearnerNetworkTest, ProfileIsTheNetworksOwnAfterTwoIterations) {
   EXPECT_EQ(PeakBytes(pattern.profile), PeakBytes(job.profile()));
 }
 
-TEST_P(IterationLearnerNetworkTest, HabitsOfFrameworksAreLearnedByTheThirdIteration) {
-  // Given optimizer state that is made at the first update, a loss that is freed late, inputs that
-  // are fetched ahead
+TEST_P(IterationLearnerNetworkTest, FrameworkHabitsAreLearnedByTheThirdIteration) {
+  // Given lazy optimizer state, a loss freed late, and double-buffered inputs
   Learning learning;
   NetworkJob job(Network(GetParam()),
                  {.lazy_optimizer_state = true, .late_loss = true, .double_buffered_input = true},
@@ -95,9 +93,9 @@ TEST_P(IterationLearnerNetworkTest, HabitsOfFrameworksAreLearnedByTheThirdIterat
   job.Iterate();
   job.Iterate();
   EXPECT_TRUE(learning.learned.empty());
-  // When the third iteration has come by, which is the first that repeats the one before
+  // When the third iteration, the first that repeats the one before, is over
   job.Iterate();
-  // Then the iteration is known, beginning where nothing but the input and the loss is handed on
+  // Then the iteration is known. It begins where only the input and the loss are carried over
   ASSERT_EQ(learning.learned.size(), 1u);
   const IterationPattern& pattern = *learning.learned[0];
   EXPECT_EQ(CheckProfile(pattern.profile).text(), "");
@@ -123,8 +121,8 @@ TEST(IterationLearnerTest, EqualLayersAreNoIteration) {
   EXPECT_EQ(learning.learned[0]->profile.operations.size(), job.profile().operations.size());
 }
 
-TEST(IterationLearnerTest, LayersWithoutAnyOtherEventBetweenAreFoundByWhatTheyTouch) {
-  // Given an iteration that is nothing but twelve equal layers, each with its own weights
+TEST(IterationLearnerTest, EqualLayersInARowAreDistinguishedByTheirTouches) {
+  // Given an iteration of twelve equal layers only, each with its own weights
   Learning learning;
   for (uint64_t layer = 1; layer <= 12; ++layer) learning.Add(JobEvent::Allocate(layer, 1 << 20));
   learning.Add(JobEvent::Allocate(13, 1 << 22));
@@ -143,9 +141,9 @@ TEST(IterationLearnerTest, LayersWithoutAnyOtherEventBetweenAreFoundByWhatTheyTo
   EXPECT_EQ(learning.learned[0]->size(), 96);
 }
 
-TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
-  // Given an iteration that overwrites one buffer and reads another, 1 and 2, among operations of
-  // which nothing is known
+TEST(IterationLearnerTest, ReportedRolesEnterTheProfile) {
+  // Given an iteration that overwrites buffer 1 and reads buffer 2, among operations of unknown
+  // roles
   Learning learning;
   for (uint64_t id = 1; id <= 10; ++id) learning.Add(JobEvent::Allocate(id, 1 << 20));
   for (uint64_t step = 0; step < 12; ++step) {
@@ -158,7 +156,6 @@ TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
   }
   ASSERT_EQ(learning.learned.size(), 1u);
 
-  // Then the operation's reads and writes say so
   const IterationPattern& pattern = *learning.learned[0];
   const auto buffer_of = [&](uint64_t allocation) {
     for (int32_t i = 0;; ++i) {
@@ -176,9 +173,8 @@ TEST(IterationLearnerTest, WhatTheJobSaysOfRolesIsInTheProfile) {
   EXPECT_EQ(known, 1);
 }
 
-TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
-  // Given a job whose every operation has a workspace of its own beside what it overwrites, and
-  // frees all late but that
+TEST(IterationLearnerTest, WorkspaceTakesMemoryWithoutATouch) {
+  // Given operations with a workspace each, freed at once, and with an output that is freed late
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 4 << 20));
   uint64_t next = 2;
@@ -198,8 +194,7 @@ TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
   };
   for (int i = 0; i < 5; ++i) iterate();
   ASSERT_FALSE(learning.learned.empty());
-  // Then the workspace is there during the operation and cannot move, and the operation writes one
-  // buffer
+  // Then the workspace is resident and unmovable during its operation, which writes one buffer
   IterationPattern pattern = *learning.learned.back();
   const IterationProfile& profile = pattern.profile;
   const auto workspace =
@@ -212,15 +207,15 @@ TEST(IterationLearnerTest, AWorkspaceTakesMemoryAndIsNoTouch) {
   EXPECT_EQ(with_workspace.writes.size(), 1u);
   EXPECT_EQ(with_workspace.reads.size(), 1u);
   EXPECT_EQ(PeakBytes(profile), 9 << 20);
-  // And where it is proven to be repeatable it may run again, but not what changes its input
+  // And a proven operation may be replayed, unless it changes its input
   SetReplayable(&pattern, [](uint64_t) { return true; });
   EXPECT_EQ(ReplayableCount(pattern), 1);
   EXPECT_TRUE(pattern.profile.at(workspace->born).replayable);
 }
 
-TEST(IterationLearnerTest, WhatIsFreedAtTheEndDiesThereAndWhatGoesOnIsHandedOn) {
-  // Given a job that frees what it has made at the iteration's end, but keeps its last result until
-  // the next one has read it
+TEST(IterationLearnerTest, BufferFreedAtTheEndDiesThereAndAKeptOneIsCarriedOver) {
+  // Given buffers that are freed at the iteration's end, except the last result, which the next
+  // iteration reads
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 4 << 20));
   uint64_t next = 2, result = 0;
@@ -243,7 +238,7 @@ TEST(IterationLearnerTest, WhatIsFreedAtTheEndDiesThereAndWhatGoesOnIsHandedOn) 
   };
   for (int i = 0; i < 5; ++i) iterate();
   ASSERT_FALSE(learning.learned.empty());
-  // Then the former is idle after its last use, and its content dead; the latter has no such time
+  // Then the former are idle after their last use with dead content; the latter is not
   const IterationProfile& profile = learning.learned.back()->profile;
   const auto dies_late = [&](int64_t size_bytes) {
     const std::vector<IdleInterval> intervals = IdleIntervals(profile, 1);
@@ -272,8 +267,8 @@ TEST(IterationLearnerTest, BuffersUsedInTurnMakeTwoStepsOneIteration) {
   EXPECT_EQ(learning.learned[0]->size(), 60);
 }
 
-TEST(IterationLearnerTest, TwoBuffersThatBecomeOneAreNoRepetition) {
-  // Given a first round that reads two buffers where all others read the same one twice
+TEST(IterationLearnerTest, TwoBuffersMergedIntoOneAreNoRepetition) {
+  // Given a first round that reads two buffers where later rounds read one twice
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 1 << 20));
   learning.Add(JobEvent::Allocate(2, 1 << 20));
@@ -296,12 +291,12 @@ TEST(IterationLearnerTest, TwoBuffersThatBecomeOneAreNoRepetition) {
   EXPECT_EQ(learning.learned.size(), 1u);
 }
 
-TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
+TEST(IterationLearnerTest, GradientAccumulationIsLearnedAsOneIteration) {
   Learning learning;
   NetworkJob job(SmallGpt(4), {.lazy_optimizer_state = true}, learning.Sink());
   job.SetUp();
   for (int i = 0; i < 3; ++i) job.IterateWithAccumulation(4);
-  // Then what was learned last is the whole: four times forward and backward, and an update
+  // Then the last pattern is the whole: four times forward and backward, and an update
   ASSERT_GE(learning.learned.size(), 1u);
   size_t updates = 0;
   for (const Operation& operation : job.profile().operations)
@@ -310,7 +305,6 @@ TEST(IterationLearnerTest, GradientAccumulationBecomesOneIteration) {
   EXPECT_EQ(pattern.profile.operations.size(),
             4 * (job.profile().operations.size() - updates) + updates);
   EXPECT_EQ(CheckProfile(pattern.profile).text(), "");
-  // And nothing is learned any more
   const size_t learned = learning.learned.size();
   for (int i = 0; i < 10; ++i) job.IterateWithAccumulation(4);
   EXPECT_EQ(learning.learned.size(), learned);
@@ -328,7 +322,7 @@ TEST(IterationLearnerTest, RareLoggingBelongsToNoIteration) {
   EXPECT_EQ(learning.learned[0]->profile.operations.size(), job.profile().operations.size());
 }
 
-TEST(IterationLearnerTest, LoggingInTheMiddleOfTheFirstIterationsOnlyDelays) {
+TEST(IterationLearnerTest, LoggingInTheFirstIterationsOnlyDelaysLearning) {
   Learning learning;
   NetworkJob job(SmallGpt(4), {}, learning.Sink());
   int iteration = 0;
@@ -342,8 +336,8 @@ TEST(IterationLearnerTest, LoggingInTheMiddleOfTheFirstIterationsOnlyDelays) {
   EXPECT_EQ(learning.learned[0]->profile.operations.size(), job.profile().operations.size());
 }
 
-TEST(IterationLearnerTest, AnotherLearningRateIsNoOtherIteration) {
-  // Given a scheduler that copies a new learning rate to the device every seven iterations
+TEST(IterationLearnerTest, NewLearningRateIsTheSameIteration) {
+  // Given a copy of a new learning rate to the device every seven iterations
   Learning learning;
   NetworkJob job(SmallGpt(3), {}, learning.Sink());
   job.SetUp();
@@ -371,8 +365,8 @@ TEST(IterationLearnerTest, TrainingAndEvaluationAreTwoPatterns) {
   EXPECT_EQ(learning.learner.Patterns().size(), 2u);
 }
 
-TEST(IterationLearnerTest, NothingIsClaimedInRandomPrograms) {
-  // Given programs that allocate, free and use a few kinds of memory in an order that never repeats
+TEST(IterationLearnerTest, RandomProgramsTeachNothing) {
+  // Given programs that allocate, free and use memory in an order that never repeats
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     base::Prng prng(seed);
     Learning learning;
@@ -397,7 +391,7 @@ TEST(IterationLearnerTest, NothingIsClaimedInRandomPrograms) {
   }
 }
 
-TEST(IterationLearnerTest, AfterAMillionEventsThatDoNotRepeatTheThirdIterationIsStillEnough) {
+TEST(IterationLearnerTest, IterationIsLearnedAfterAMillionEventsWithoutRepetition) {
   Learning learning;
   base::Prng prng(4);
   for (uint64_t id = 1; id <= 100; ++id) learning.Add(JobEvent::Allocate(1'000'000 + id, 1 << 20));
@@ -413,8 +407,7 @@ TEST(IterationLearnerTest, AfterAMillionEventsThatDoNotRepeatTheThirdIterationIs
   EXPECT_EQ(learning.learned[0]->profile.operations.size(), job.profile().operations.size());
 }
 
-TEST(IterationLearnerTest, NothingIsClaimedWhereEventsRepeatAndWhatTheyTouchDoesNot) {
-  // Given a program whose events repeat exactly, on memory drawn at random
+TEST(IterationLearnerTest, RepeatedEventsOnRandomMemoryTeachNothing) {
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     base::Prng prng(seed);
     Learning learning;
@@ -427,7 +420,7 @@ TEST(IterationLearnerTest, NothingIsClaimedWhereEventsRepeatAndWhatTheyTouchDoes
   }
 }
 
-TEST(IterationLearnerTest, WhatTouchesNoMemoryIsNoIteration) {
+TEST(IterationLearnerTest, EventsWithoutMemoryAreNoIteration) {
   Learning learning;
   for (int i = 0; i < 5; ++i) {
     for (uint64_t kernel = 0; kernel < 100; ++kernel) learning.Add(JobEvent::Operation(kernel, {}));
@@ -435,8 +428,8 @@ TEST(IterationLearnerTest, WhatTouchesNoMemoryIsNoIteration) {
   EXPECT_TRUE(learning.learned.empty());
 }
 
-TEST(IterationLearnerTest, MemoryThatNobodyToldOfIsKnownByItsUse) {
-  // Given weights whose allocation was lost before the recorder's reader saw it
+TEST(IterationLearnerTest, UnreportedAllocationIsKnownByItsUse) {
+  // Given weights whose allocation event was lost
   Learning learning;
   NetworkJob job(SmallGpt(3), {}, [&](const JobEvent& event) {
     if (event.kind != JobEventKind::kAllocate || event.allocation > 10) learning.Add(event);
@@ -448,8 +441,8 @@ TEST(IterationLearnerTest, MemoryThatNobodyToldOfIsKnownByItsUse) {
   EXPECT_EQ(CheckProfile(learning.learned[0]->profile).text(), "");
 }
 
-TEST(IterationLearnerTest, ALossThatIsKeptForeverDoesNotHideTheIteration) {
-  // Given a list of losses that grows: what is allocated is never freed
+TEST(IterationLearnerTest, AllocationsThatAreNeverFreedDoNotHideTheIteration) {
+  // Given a growing list of losses, never freed
   Learning learning;
   learning.Add(JobEvent::Allocate(1, 1 << 20));
   for (uint64_t step = 0; step < 4; ++step) {
@@ -480,8 +473,7 @@ TEST(IterationLearnerTest, LostEventsAreNoRepetition) {
   EXPECT_EQ(learning.learned.size(), 1u);
 }
 
-TEST(IterationLearnerTest, WhatWasAliveBeforeRecordingBeganIsKnown) {
-  // Given a job whose weights were there before anything was recorded
+TEST(IterationLearnerTest, AllocationsOlderThanTheRecordingAreKnown) {
   Learning learning;
   bool is_recording = false;
   NetworkJob job(SmallGpt(3), {}, [&](const JobEvent& event) {
@@ -497,7 +489,7 @@ TEST(IterationLearnerTest, WhatWasAliveBeforeRecordingBeganIsKnown) {
   EXPECT_EQ(learning.learned[0]->profile.buffers.size(), job.profile().buffers.size());
 }
 
-TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
+TEST(IterationLearnerTest, FingerprintIsIndependentOfWhereRecordingBegins) {
   std::set<uint64_t> fingerprints;
   for (int from : {0, 1, 17, 30, 60, 90}) {
     Learning learning;
@@ -519,7 +511,7 @@ TEST(IterationLearnerTest, FingerprintIsTheSameWhereverRecordingBegins) {
   EXPECT_EQ(fingerprints.size(), 1u);
 }
 
-TEST(IterationLearnerTest, AnIterationLongerThanAllowedIsNeverClaimed) {
+TEST(IterationLearnerTest, IterationBeyondTheLengthLimitIsNotLearned) {
   IterationLearner learner({.longest_iteration = 100});
   for (int i = 0; i < 10; ++i) {
     for (uint64_t kernel = 0; kernel < 101; ++kernel) {
@@ -543,8 +535,8 @@ TEST(IterationLearnerTest, AtMostEightPatternsAreKept) {
   EXPECT_EQ(learning.learner.Patterns().size(), 8u);
 }
 
-// Two threads' loops, the second at another pace each time. Both use weights of equal sizes and
-// layers of equal shapes.
+// Two threads' loops, the second at a varying pace, on weights of equal sizes and layers of equal
+// shapes.
 struct TwoThreads {
   Learning learning;
   base::Prng prng{5};
@@ -558,7 +550,6 @@ struct TwoThreads {
   void SetUp() {
     for (uint64_t id = 1; id <= 20; ++id) Event(0, JobEvent::Allocate(id, 1 << 20));
   }
-  // One layer of one thread's loop: its weights, and an allocation of its own.
   void Layer(uint32_t thread, size_t layer) {
     const uint64_t made = ++last_allocation;
     Event(thread, JobEvent::Allocate(made, 2 << 20));
@@ -574,7 +565,7 @@ struct TwoThreads {
   }
 };
 
-TEST(IterationLearnerTest, OfThreadsInVaryingOrderTheBusiestIsLearned) {
+TEST(IterationLearnerTest, BusiestThreadIsLearnedAmongUnorderedThreads) {
   TwoThreads job;
   job.SetUp();
   for (int i = 0; i < 400; ++i) job.Step(job.prng.Below(3) == 0 ? 1 : 0, 8);

@@ -1,5 +1,4 @@
-// A network's job with its pattern learned and a follower beside it, for tests of what follows
-// events.
+// A network's job with its pattern learned and a follower, for tests that follow events.
 #pragma once
 
 #include <memory>
@@ -13,7 +12,7 @@
 
 namespace spillway::scheduler::testing {
 
-// A GPT of equal layers, small.
+// A small GPT of equal layers.
 inline IterationProfile SmallGpt(int layers, int64_t sequence = 64) {
   const networks::TransformerShape shape{.name = "gpt",
                                          .width = 128,
@@ -40,8 +39,7 @@ struct KeptEvent {
   }
 };
 
-// The pattern that is learned last from `iterations` of a job, and the events of those that come
-// after.
+// The last pattern learned from `iterations` of a job, and the events of later iterations.
 struct LearnedJob {
   IterationLearner learner;
   std::shared_ptr<const IterationPattern> pattern;
@@ -58,7 +56,7 @@ struct LearnedJob {
     for (int i = 0; i < 4; ++i) job.Iterate();
     keeps = true;
   }
-  // The next iteration's.
+  // The events of the next iteration.
   std::vector<KeptEvent> Next() {
     events.clear();
     job.Iterate();

@@ -32,7 +32,7 @@ Plan PlanFor(const IterationPattern& pattern, std::vector<Action> actions) {
   return plan;
 }
 
-TEST(LivePlanTest, ActionsStandAtTheirOperationsEventsInThePlansOrder) {
+TEST(LivePlanTest, ActionsFollowTheirOperationsEventsInPlanOrder) {
   const auto pattern = SmallPattern();
   const auto live = LivePlan::Make(pattern,
                                    PlanFor(*pattern, {{ActionKind::kOffload, {0}, 0},
@@ -54,7 +54,7 @@ TEST(LivePlanTest, ActionsStandAtTheirOperationsEventsInThePlansOrder) {
   EXPECT_EQ(live->strategy(), "test");
 }
 
-TEST(LivePlanTest, RefusesPlansThatAreNotThePatterns) {
+TEST(LivePlanTest, RefusesPlansThatDoNotMatchThePattern) {
   const auto pattern = SmallPattern();
   const auto refuses = [&](const Plan& plan) { return !LivePlan::Make(pattern, plan, 1, 1); };
   EXPECT_FALSE(refuses(PlanFor(*pattern, {})));
@@ -64,7 +64,7 @@ TEST(LivePlanTest, RefusesPlansThatAreNotThePatterns) {
   Plan shorter = PlanFor(*pattern, {});
   shorter.steps.pop_back();
   EXPECT_TRUE(refuses(shorter));
-  // What runs again must have run, must write one buffer, and comes before an operation.
+  // A replayed operation must have run before, write one buffer, and precede an operation.
   pattern->profile.operations[0].writes = {{0}};
   pattern->profile.operations[1].writes = {{1}, {2}};
   const auto with = [&](size_t at, int32_t operation) {
@@ -78,7 +78,7 @@ TEST(LivePlanTest, RefusesPlansThatAreNotThePatterns) {
   EXPECT_TRUE(refuses(with(3, 0)));
 }
 
-TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches) {
+TEST(LivePlanTest, ReplaysStandBetweenThePrefetchesOfTheNextOperation) {
   // Given three operations of which the first two make buffers 0 and 1
   const auto pattern = SmallPattern();
   pattern->profile.operations[0].writes = {{0}};
@@ -86,8 +86,8 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches
   pattern->buffers.push_back({});
   Plan plan = PlanFor(*pattern, {});
 
-  // When both run again before the third, the first for the second alone, with something that is
-  // fetched for the second, and something that is fetched during the third
+  // When both are replayed before the third (the first only for the second), with one prefetch for
+  // the second and one during the third
   plan.steps = {{{0}}, {{1}}, {{0}, true}, {{1}, true}, {{2}}};
   plan.actions = {
       {ActionKind::kDrop, {0}, 1, {}},     {ActionKind::kDrop, {1}, 1, {}},
@@ -95,7 +95,7 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches
       {ActionKind::kPrefetch, {3}, 4, {}}, {ActionKind::kOffload, {2}, 4, {}}};
   const auto live = LivePlan::Make(pattern, plan, 1, 1);
 
-  // Then all that is done before the third operation's event
+  // Then all of that happens before the third operation's event
   ASSERT_TRUE(live);
   EXPECT_THAT(live->After(3), ElementsAre(LiveAction{LiveActionKind::kDrop, 0},
                                           LiveAction{LiveActionKind::kDrop, 1}));
@@ -105,13 +105,13 @@ TEST(LivePlanTest, WhatRunsAgainStandsBeforeTheNextOperationBetweenThePrefetches
                                            LiveAction{LiveActionKind::kDrop, 0},
                                            LiveAction{LiveActionKind::kPrefetch, 3}));
   EXPECT_THAT(live->After(4), ElementsAre(LiveAction{LiveActionKind::kOffload, 2}));
-  // And the records of both are kept when they run for the first time.
+  // And both are recorded when they run for the first time.
   for (int32_t event : {1, 3}) EXPECT_TRUE(live->IsRerunLater(event));
   for (int32_t event : {0, 2, 4}) EXPECT_FALSE(live->IsRerunLater(event));
 }
 
-// Operation 0 overwrites buffer 0; 1 makes 1 from 0; 2 adds 0 to 1; 3 overwrites 1 from a buffer of
-// which it says nothing.
+// Operation 0 overwrites buffer 0. 1 makes buffer 1 from 0. 2 adds 0 to 1. 3 overwrites 1 from a
+// buffer of unknown role.
 IterationPattern PatternWithRoles() {
   IterationPattern pattern;
   const auto add = [&](std::vector<PatternTouch> touches) {
@@ -135,7 +135,7 @@ IterationPattern PatternWithRoles() {
   return pattern;
 }
 
-TEST(IterationPatternTest, OnlyProvenOperationsThatOverwriteOneBufferMayRunAgain) {
+TEST(IterationPatternTest, OnlyProvenOperationsThatOverwriteOneBufferAreReplayable) {
   IterationPattern pattern = PatternWithRoles();
   const auto replayable = [&] {
     std::vector<bool> may;
@@ -143,24 +143,23 @@ TEST(IterationPatternTest, OnlyProvenOperationsThatOverwriteOneBufferMayRunAgain
       may.push_back(operation.replayable);
     return may;
   };
-  // When all are proven
   SetReplayable(&pattern, [](uint64_t) { return true; });
   EXPECT_THAT(replayable(), ElementsAre(true, true, false, false));
   EXPECT_EQ(ReplayableCount(pattern), 2);
-  // When one is, and it was another before
+  // When only another one is proven
   SetReplayable(&pattern, [](uint64_t token) { return token == 101; });
   EXPECT_THAT(replayable(), ElementsAre(false, true, false, false));
 }
 
-// A first touch is a write in the profile, whatever the job said.
-TEST(IterationPatternTest, AFirstTouchOfWhichTheJobSaidNothingIsNoOverwrite) {
+// The profile shows a first touch as a write, whatever the job reported.
+TEST(IterationPatternTest, FirstTouchOfUnknownRoleIsNoOverwrite) {
   IterationPattern pattern = PatternWithRoles();
   pattern.touches[0].reads = true;
   SetReplayable(&pattern, [](uint64_t) { return true; });
   EXPECT_FALSE(pattern.profile.operations[0].replayable);
 }
 
-TEST(IterationPatternTest, DurationsAreByOperation) {
+TEST(IterationPatternTest, DurationsAreIndexedByOperation) {
   const auto pattern = SmallPattern();
   const std::vector<int64_t> durations = {5, 6};
   SetDurations(pattern.get(), durations);

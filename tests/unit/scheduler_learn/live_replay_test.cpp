@@ -1,6 +1,5 @@
-// Plans that run operations again, walked by an executor that is small enough to be obviously
-// right: at each operation all that it reads must be on the device, with the bytes of a run in
-// which nothing moves.
+// Plans with recomputations, walked by a small and obvious executor. At each operation all its
+// inputs must be resident, with the bytes of a run in which nothing moves.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,10 +17,9 @@ namespace {
 
 using testing::Dice;
 
-// Layers forward, most of them from the one before alone, some changed in place; backward each
-// gradient from the one before and from activations, but not from all; weights change at the end.
-// Some buffers are freed later than they are used, and some are never freed, as in programs that
-// allocate everything once.
+// Forward layers mostly use the previous one only; some change in place. Each gradient uses the
+// previous one and some activations. Weights change at the end. Some buffers are freed after their
+// last use with a delay, and some never, as in programs that allocate everything once.
 IterationProfile RandomTraining(Dice& dice) {
   const auto layers = static_cast<int32_t>(dice.Roll(3, 12));
   std::vector<Buffer> buffers = {testing::Persistent("weights", dice.Roll(1, 60))};
@@ -72,8 +70,8 @@ IterationProfile RandomTraining(Dice& dice) {
   return profile;
 }
 
-// As the learner would give it: one event per operation. Of some operations nobody says that they
-// overwrite what they write.
+// As the learner would return it: one event per operation. Some operations do not declare that they
+// overwrite their outputs.
 std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile, Dice& dice) {
   auto pattern = std::make_shared<IterationPattern>();
   pattern->profile = profile;
@@ -111,7 +109,7 @@ std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile, Dic
   return pattern;
 }
 
-// Contents are numbers: what an operation makes depends on it and on all that it reads.
+// Contents are numbers: an operation's output depends on the operation and its inputs.
 class ModelExecutor {
  public:
   explicit ModelExecutor(const LivePlan& plan)
@@ -138,7 +136,7 @@ class ModelExecutor {
     bool is_alive = false;
   };
   struct Place {
-    Content truth = kNone;  // what it would be if nothing moved
+    Content truth = kNone;  // the content if nothing moved
     Content device = kNone, host = kNone;
     RecomputeRecord record;
     bool is_dropped() const { return device == kNone && host != truth; }
@@ -212,7 +210,8 @@ class ModelExecutor {
     }
   }
 
-  // Whatever is made from it cannot be made again; what is dropped would have to be now.
+  // Its dependants can no longer be recomputed, so those that are dropped would have to be
+  // recomputed now.
   void Changed(BufferId id) {
     for (Place& place : places_) {
       if (!place.record.is_alive) continue;
@@ -223,7 +222,7 @@ class ModelExecutor {
     }
   }
 
-  // What frees at one place come in which order does not matter: one waits for the others.
+  // The order of frees at one event does not matter: deferred frees wait for each other.
   void Free(int32_t event) {
     std::vector<BufferId> freed;
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
@@ -260,7 +259,7 @@ Problem RandomLiveProblem(Dice& dice, const IterationProfile& profile) {
   return problem;
 }
 
-TEST(LiveReplayTest, EveryPlanHasTheRightBytesAtEveryOperation) {
+TEST(LiveReplayTest, EveryPlanKeepsTheRightBytesAtEveryOperation) {
   int64_t reruns = 0, temporaries = 0, dropped_for_good = 0;
   for (uint64_t seed = 1; seed <= 400; ++seed) {
     Dice dice(seed);

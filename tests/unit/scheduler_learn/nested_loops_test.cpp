@@ -1,4 +1,4 @@
-// Iterations that are made of loops: the whole is learned, whatever its parts repeat.
+// Iterations that consist of loops: the whole is learned, whatever its parts repeat.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -9,9 +9,9 @@
 namespace spillway::scheduler {
 namespace {
 
-// The passes of a loop are equal, and touch the same: each loop is learned as an iteration, until
-// nothing is unknown any more.
-TEST(NestedLoopsTest, AnIterationThatIsNothingButLoopsIsFoundAroundThem) {
+// The passes of a loop are equal and touch the same memory. Each loop is first learned as an
+// iteration, until no event is unknown.
+TEST(NestedLoopsTest, IterationOfLoopsOnlyIsFoundAroundThem) {
   // Given six loops of forty passes, each with a weight of its own, over a workspace
   IterationLearner learner;
   std::vector<IterationLearner::Pattern> learned;
@@ -27,9 +27,8 @@ TEST(NestedLoopsTest, AnIterationThatIsNothingButLoopsIsFoundAroundThem) {
       }
     }
   };
-  // When they have come by three times
   for (int i = 0; i < 3; ++i) iterate();
-  // Then all of them together are known, last
+  // Then the last pattern is all of them together
   ASSERT_FALSE(learned.empty());
   EXPECT_EQ(learned.back()->size(), 6 * 40 * 4);
   // And no loop is learned any more
@@ -38,8 +37,8 @@ TEST(NestedLoopsTest, AnIterationThatIsNothingButLoopsIsFoundAroundThem) {
   EXPECT_EQ(learned.size(), known);
 }
 
-// All of an epoch repeats, too; a batch that touches the same each time stays the iteration.
-TEST(NestedLoopsTest, ALogNowAndThenMakesNoLongerIteration) {
+// A whole epoch repeats, too; but a batch with constant touches stays the iteration.
+TEST(NestedLoopsTest, OccasionalLoggingMakesNoLongerIteration) {
   IterationLearner learner;
   std::vector<IterationLearner::Pattern> learned;
   const auto add = [&](const JobEvent& event) {

@@ -1,8 +1,8 @@
-// A job that trains a network, as the events that a recorder would tell: the profile of
-// scheduler/networks run again and again.
+// A job that trains a network, as the events that a recorder would report: a profile of
+// scheduler/networks run repeatedly.
 //
-// Shapes are made of what an operation is and the sizes that it touches, never of a layer's name:
-// equal layers have equal shapes.
+// Shapes depend on the kind of operation and the touched sizes, never on a layer's name: equal
+// layers have equal shapes.
 #pragma once
 
 #include <algorithm>
@@ -18,11 +18,11 @@ namespace spillway::scheduler::testing {
 
 using Sink = std::function<void(const JobEvent&)>;
 
-// What frameworks do beside one operation after the other.
+// What frameworks do besides running one operation after the other.
 struct Habits {
-  bool lazy_optimizer_state = false;   // is allocated at the first update
-  bool late_loss = false;              // the loss is freed when the next one has taken its place
-  bool double_buffered_input = false;  // the next minibatch is fetched while this one is worked on
+  bool lazy_optimizer_state = false;   // allocated at the first update
+  bool late_loss = false;              // the loss is freed when the next one has replaced it
+  bool double_buffered_input = false;  // the next minibatch is fetched during this one
 };
 
 class NetworkJob {
@@ -51,7 +51,7 @@ class NetworkJob {
     if (habits_.double_buffered_input) FetchInput();
   }
 
-  // The same model at another input length: its weights and optimizer state, inputs of its own.
+  // The same model at another input length: shared weights and optimizer state, its own inputs.
   void SetUpBeside(const NetworkJob& model) {
     last_allocation_ = model.last_allocation_;
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
@@ -67,8 +67,8 @@ class NetworkJob {
     Run(0, profile_.operations.size());
   }
 
-  // `steps` times forward and backward, then one update. The gradients of the first are added to by
-  // the others.
+  // `steps` times forward and backward, then one update. Later steps add to the gradients of the
+  // first.
   void IterateWithAccumulation(int steps) {
     const size_t update = FirstOf(Phase::kUpdate);
     keep_gradients_ = true;
@@ -80,7 +80,7 @@ class NetworkJob {
     Run(update, profile_.operations.size());
   }
 
-  // Forward only; what it made is freed at its end.
+  // Forward only; its buffers are freed at the end.
   void Evaluate() {
     BeginStep();
     const size_t end = FirstOf(Phase::kBackward);
@@ -91,7 +91,7 @@ class NetworkJob {
     }
   }
 
-  // Something in between that touches one of the weights.
+  // An additional operation that touches one of the weights.
   void Log(uint64_t shape) {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       if (profile_.buffers[i].kind != BufferKind::kParameter || allocation_[i] == 0) continue;
@@ -164,7 +164,7 @@ class NetworkJob {
     FreeAfter(index);
   }
 
-  // The allocation whose place the new one took, 0 for none.
+  // The allocation that the new one replaced, 0 for none.
   uint64_t MakeIfNeeded(size_t buffer, int32_t operation) {
     const bool is_loss = habits_.late_loss && IsLoss(buffer) && operation == loss_operation_;
     if (allocation_[buffer] != 0 && !is_loss) return 0;
@@ -191,7 +191,7 @@ class NetworkJob {
   IterationProfile profile_;
   Habits habits_;
   Sink sink_;
-  std::vector<uint64_t> allocation_;  // by buffer; 0: none now
+  std::vector<uint64_t> allocation_;  // by buffer; 0: none
   std::function<void(int32_t)> before_;
   std::pair<size_t, uint64_t> fetched_;  // the next minibatch
   std::shared_ptr<uint64_t> last_allocation_ = std::make_shared<uint64_t>(0);

@@ -22,46 +22,46 @@ Answer AddTimes(PlanJudge* judge, const PlanJudge::Iteration& iteration, int tim
   return last;
 }
 
-TEST(PlanJudgeTest, APlanThatIsClearlyFasterThanNoneIsKeptWithoutATrial) {
+TEST(PlanJudgeTest, ClearlyFasterPlanIsKeptWithoutATrial) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  // The first two iterations of a plan count for nothing
+  // The first two iterations of a plan do not count
   AddTimes(&judge, Planned(19), 2);
   EXPECT_EQ(AddTimes(&judge, Planned(12), 3), Answer::kKeep);
   EXPECT_EQ(judge.planned().duration_ns, 12 * kMs);
 }
 
-TEST(PlanJudgeTest, APlanThatIsNoFasterGivesWayToATrialAndIsDroppedWhenThatIsNoSlower) {
+TEST(PlanJudgeTest, PlanThatIsNotFasterIsDroppedAfterATrialWithoutIt) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(21), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(20), 4), Answer::kDrop);
 }
 
-// A program that waits for its data longer than when its iteration was measured.
-TEST(PlanJudgeTest, APlanIsKeptWhereTheTrialIsSlowerStill) {
+// The program waits longer for its data than when its iteration was measured.
+TEST(PlanJudgeTest, PlanIsKeptWhenTheTrialIsSlower) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(30), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(40), 4), Answer::kKeep);
 }
 
-TEST(PlanJudgeTest, APlanThatIsFarWorseIsTriedWithoutAtOnce) {
+TEST(PlanJudgeTest, MuchSlowerPlanIsSuspendedForATrialAtOnce) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithoutPlan);
 }
 
-TEST(PlanJudgeTest, WhereNothingIsKnownOfIterationsWithoutAPlanThePredictionDecidesAboutATrial) {
+TEST(PlanJudgeTest, WithoutABaselineThePredictionDecidesAboutATrial) {
   PlanJudge as_predicted(10 * kMs, 0), slower(10 * kMs, 0);
   EXPECT_EQ(AddTimes(&as_predicted, Planned(12), 5), Answer::kKeep);
   EXPECT_EQ(AddTimes(&slower, Planned(13), 5), Answer::kTryWithoutPlan);
 }
 
-TEST(PlanJudgeTest, EqualTimesAreWorthAPlanThatMovesClearlyLess) {
+TEST(PlanJudgeTest, AtEqualTimesAPlanThatMovesClearlyLessIsKept) {
   EXPECT_TRUE(PlanJudge::IsNoBetter({20 * kMs, 100}, {20 * kMs, 100}));
   EXPECT_FALSE(PlanJudge::IsNoBetter({20 * kMs, 80}, {20 * kMs, 100}));
   EXPECT_TRUE(PlanJudge::IsNoBetter({21 * kMs, 80}, {20 * kMs, 1000}));
   EXPECT_FALSE(PlanJudge::IsNoBetter({19 * kMs, 200}, {20 * kMs, 100}));
 }
 
-TEST(PlanJudgeTest, IterationsOfTheOtherKindAndOddOnesDoNotCount) {
+TEST(PlanJudgeTest, IterationsOfTheOtherKindAndIrregularOnesDoNotCount) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   PlanJudge::Iteration odd = Planned(90);
   odd.is_as_expected = false;
@@ -70,7 +70,7 @@ TEST(PlanJudgeTest, IterationsOfTheOtherKindAndOddOnesDoNotCount) {
   EXPECT_EQ(AddTimes(&judge, Planned(12), 5), Answer::kKeep);
 }
 
-TEST(PlanJudgeTest, AVerdictIsGivenOnce) {
+TEST(PlanJudgeTest, VerdictIsGivenOnce) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   AddTimes(&judge, Planned(12), 5);
   EXPECT_EQ(AddTimes(&judge, Planned(90), 20), Answer::kGoOn);

@@ -1,4 +1,4 @@
-// cuBLAS against loops in double.
+// cuBLAS against loops in double precision.
 #include <cublas_v2.h>
 #include <cuda_fp16.h>
 
@@ -50,7 +50,7 @@ struct TransposeCase {
 };
 class GemmTest : public CublasTest, public testing::WithParamInterface<TransposeCase> {};
 
-TEST_P(GemmTest, FloatMatchesTheDefinitionAndLeavesTheGapsAlone) {
+TEST_P(GemmTest, FloatMatchesTheDefinitionAndKeepsTheGaps) {
   const Floats a_values = Values(kMatrix, 1), b_values = Values(kMatrix, 2),
                c_values = Values(kMatrix, 3);
   const DeviceFloats a(a_values), b(b_values), c(c_values);

@@ -12,7 +12,6 @@ struct Case {
   int in[2], kernel[2], pad[2], stride[2], dilation[2];
   cudnnConvolutionMode_t mode;
   cudnnTensorFormat_t format;
-
   int Out(int d) const {
     return (in[d] + 2 * pad[d] - dilation[d] * (kernel[d] - 1) - 1) / stride[d] + 1;
   }
@@ -192,7 +191,6 @@ class ConvolutionTest : public CudnnTest, public testing::WithParamInterface<Cas
     CudnnTest::TearDown();
   }
 
-  // Values in the order of the case's format.
   Floats XLayout(const Floats& v) const {
     return Layout(v, GetParam().n, GetParam().c, GetParam().in);
   }
@@ -309,8 +307,7 @@ TEST_P(ConvolutionTest, SameBitsOnEveryRunAtEveryAddress) {
   const Floats x_layout = XLayout(x_values_);
   const DeviceFloats w(WLayout(w_values_));
   Floats first;
-  for (int shift = 0; shift < 5;
-       ++shift) {  // in floats: addresses of every alignment within 16 bytes
+  for (int shift = 0; shift < 5; ++shift) {  // in floats: every alignment within 16 bytes
     Floats shifted(shift, 0.0f);
     shifted.insert(shifted.end(), x_layout.begin(), x_layout.end());
     const DeviceFloats x(shifted);
@@ -393,7 +390,7 @@ TEST_P(ConvolutionTest, BiasAndActivationAreFused) {
     expected[i] = std::max(0.0f, expected[i] + bias_values[i / pixels % t.k]);
   const DeviceFloats x(XLayout(x_values_));
   const DeviceFloats w(WLayout(w_values_));
-  const DeviceFloats y(YLayout(y_values_));  // z and y are one
+  const DeviceFloats y(YLayout(y_values_));  // z and y are the same tensor
   const DeviceFloats bias(bias_values);
   const TensorDesc bias_desc({1, t.k, 1, 1});
   cudnnActivationDescriptor_t relu = nullptr;
@@ -410,7 +407,7 @@ TEST_P(ConvolutionTest, BiasAndActivationAreFused) {
   cudnnDestroyActivationDescriptor(relu);
 }
 
-TEST_P(ConvolutionTest, SearchOverwritesTheOutputAndReportsWhatDoesNotFit) {
+TEST_P(ConvolutionTest, SearchOverwritesTheOutputAndReportsAlgorithmsThatDoNotFit) {
   const DeviceFloats x(XLayout(x_values_));
   const DeviceFloats w(WLayout(w_values_));
   const DeviceFloats y(Floats(GetParam().YCount(), 77.0f));
@@ -423,8 +420,7 @@ TEST_P(ConvolutionTest, SearchOverwritesTheOutputAndReportsWhatDoesNotFit) {
             CUDNN_STATUS_SUCCESS);
 
   EXPECT_EQ(results[0].status, CUDNN_STATUS_SUCCESS);
-  EXPECT_EQ(results[0].algo,
-            CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);  // the only one without workspace
+  EXPECT_EQ(results[0].algo, CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM);
   for (int i = 1; i < count; ++i) EXPECT_NE(results[i].status, CUDNN_STATUS_SUCCESS);
   const Floats after = y.Read();
   EXPECT_EQ(std::count(after.begin(), after.end(), 77.0f), 0);
@@ -433,7 +429,6 @@ TEST_P(ConvolutionTest, SearchOverwritesTheOutputAndReportsWhatDoesNotFit) {
 INSTANTIATE_TEST_SUITE_P(Shapes, ConvolutionTest, testing::ValuesIn(kCases),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// A layer of a real network, where the methods differ.
 class AlgorithmRankTest : public CudnnTest {
  protected:
   void SetUp() override {
@@ -487,7 +482,7 @@ TEST_F(AlgorithmRankTest, EveryDirectionOffersAlgorithmsThatTradeWorkspaceForTim
   ExpectSortedAndDistinct(filter, count);
 }
 
-TEST_F(AlgorithmRankTest, TransformMethodsWantUnitStride) {
+TEST_F(AlgorithmRankTest, TransformAlgorithmsRequireUnitStride) {
   cudnnSetConvolution2dDescriptor(convolution_, 1, 1, 2, 2, 1, 1, CUDNN_CROSS_CORRELATION,
                                   CUDNN_DATA_FLOAT);
   const TensorDesc y({64, 256, 28, 28});
@@ -513,7 +508,7 @@ TEST_F(AlgorithmRankTest, DescriptorsThatDisagreeAreRefused) {
   EXPECT_NE(std::string(reason).find("BAD_PARAM"), std::string::npos);
 }
 
-TEST_F(AlgorithmRankTest, ModelledTimeIsWhatTheStreamTakes) {
+TEST_F(AlgorithmRankTest, StreamTakesTheModelledTime) {
   const TensorDesc x({1, 128, 28, 28});
   const TensorDesc y({1, 256, 28, 28});
   const DeviceFloats x_device(128 * 784), w_device(256 * 128 * 9), y_device(256 * 784);
@@ -544,7 +539,6 @@ TEST_F(AlgorithmRankTest, ModelledTimeIsWhatTheStreamTakes) {
 }
 
 TEST_F(CudnnTest, HalfPrecisionConvolutionRoundsTheFloatResult) {
-  // Given a 1 x 1 filter of 0.5 over two channels: every sum is exact in half.
   const TensorDesc x_desc({1, 2, 1, 4}, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF);
   const TensorDesc y_desc({1, 1, 1, 4}, CUDNN_TENSOR_NHWC, CUDNN_DATA_HALF);
   cudnnFilterDescriptor_t w_desc = nullptr;
@@ -563,7 +557,6 @@ TEST_F(CudnnTest, HalfPrecisionConvolutionRoundsTheFloatResult) {
                                     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
                                     y_desc, y.get()),
             CUDNN_STATUS_SUCCESS);
-
   EXPECT_EQ(y.Read(),
             (std::vector<std::uint16_t>{0x3c00, 0x4000, 0x3800, 0xb800}));  // 1, 2, 0.5, -0.5
   const TensorDesc floats({1, 1, 1, 4});
@@ -576,7 +569,6 @@ TEST_F(CudnnTest, HalfPrecisionConvolutionRoundsTheFloatResult) {
 }
 
 TEST_F(CudnnTest, ConvolutionInThreeDimensions) {
-  // Given one image of 3 x 3 x 3 ones, two channels, and a 2 x 2 x 2 filter of ones.
   const TensorDesc x_desc({1, 2, 3, 3, 3});
   const TensorDesc y_desc({1, 1, 2, 2, 2});
   cudnnFilterDescriptor_t w_desc = nullptr;
@@ -597,7 +589,6 @@ TEST_F(CudnnTest, ConvolutionInThreeDimensions) {
                                     CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_GEMM, nullptr, 0, &kZero,
                                     y_desc, y.get()),
             CUDNN_STATUS_SUCCESS);
-
   EXPECT_EQ(y.Read(), Floats(8, 16.0f));
   cudnnDestroyFilterDescriptor(w_desc);
   cudnnDestroyConvolutionDescriptor(convolution);

@@ -1,4 +1,4 @@
-// What the tests of the simulated libraries share: a context, device memory with known contents,
+// Shared by the tests of the simulated libraries: a context, device memory with known contents,
 // descriptors.
 #pragma once
 
@@ -26,7 +26,6 @@ inline Floats Values(std::int64_t count, std::uint32_t seed) {
   return values;
 }
 
-// Device memory that holds an array; freed with the object.
 template <typename Element>
 class Device {
  public:
@@ -101,7 +100,7 @@ class TensorDesc {
   cudnnTensorDescriptor_t desc_ = nullptr;
 };
 
-// NCHW values in NHWC order, and back with the dimensions as they are after the first turn.
+// NCHW values in NHWC order; with the dimensions exchanged, the inverse.
 inline Floats ToChannelsLast(const Floats& from, int n, int c, int pixels) {
   Floats to(from.size());
   for (int i = 0; i < n; ++i) {

@@ -120,7 +120,6 @@ TEST_F(CudnnTest, ReluPassesNanThrough) {
   cudnnDestroyActivationDescriptor(relu);
 }
 
-// Softmax of groups of `classes` values `stride` apart, by the definition.
 std::vector<double> SoftmaxByDefinition(const Floats& x, int groups, int classes, int stride,
                                         bool log) {
   std::vector<double> y(x.size());
@@ -144,7 +143,6 @@ struct SoftmaxCase {
 class SoftmaxTest : public CudnnTest, public testing::WithParamInterface<SoftmaxCase> {};
 
 TEST_P(SoftmaxTest, ForwardAndBackwardMatchTheDefinition) {
-  // Given a tensor of 2 x 5 x 2 x 3 values.
   const bool channel = GetParam().mode == CUDNN_SOFTMAX_MODE_CHANNEL;
   const bool log = GetParam().algorithm == CUDNN_SOFTMAX_LOG;
   const int groups = channel ? 12 : 2;
@@ -158,7 +156,6 @@ TEST_P(SoftmaxTest, ForwardAndBackwardMatchTheDefinition) {
   const DeviceFloats dy(dy_values);
   const DeviceFloats dx(60);
 
-  // When it goes forward and backward.
   ASSERT_EQ(cudnnSoftmaxForward(handle_, GetParam().algorithm, GetParam().mode, &kOne, desc,
                                 x.get(), &kZero, desc, y.get()),
             CUDNN_STATUS_SUCCESS);
@@ -320,7 +317,7 @@ TEST_F(CudnnTest, TransformConvertsHalfAndBfloat16) {
   EXPECT_EQ(words.Read()[2], 0xc020);
 }
 
-TEST_F(CudnnTest, TypesThatAreNotSimulatedAreRefused) {
+TEST_F(CudnnTest, UnsimulatedTypesAreRefused) {
   const TensorDesc doubles({1, 1, 1, 6}, CUDNN_TENSOR_NCHW, CUDNN_DATA_DOUBLE);
   const Device<double> x(6);
   const double one = 1;

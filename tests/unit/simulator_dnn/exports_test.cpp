@@ -1,5 +1,5 @@
-// What the libraries export: every documented function, under the version that real programs ask
-// for.
+// The libraries export every documented function, under the symbol version that real programs
+// request.
 #include <cublasLt.h>
 #include <dlfcn.h>
 
@@ -18,7 +18,7 @@ struct Library {
 
 class ExportsTest : public testing::TestWithParam<Library> {};
 
-TEST_P(ExportsTest, EveryListedFunctionIsThereUnderItsVersion) {
+TEST_P(ExportsTest, EveryListedFunctionIsExportedUnderItsVersion) {
   void* library = dlopen(GetParam().file, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
   std::ifstream list(std::string(SPILLWAY_EXPORTS_DIR) + "/" + GetParam().list);
@@ -36,7 +36,7 @@ INSTANTIATE_TEST_SUITE_P(Libraries, ExportsTest,
                                          Library{"libcublas.so.13", "cublas_functions.inc"},
                                          Library{"libcublasLt.so.13", "cublasLt_functions.inc"}));
 
-TEST_F(CudnnTest, WhatIsNotSimulatedSaysSo) {
+TEST_F(CudnnTest, UnsimulatedFunctionsSaySo) {
   EXPECT_EQ(cudnnSpatialTfGridGeneratorForward(handle_, nullptr, nullptr, nullptr),
             CUDNN_STATUS_NOT_SUPPORTED);
 }

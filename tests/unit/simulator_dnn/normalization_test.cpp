@@ -1,4 +1,5 @@
-// Batch normalization and local response normalization against the definition and its differences.
+// Batch normalization and local response normalization against the definition and numerical
+// gradients.
 #include <cmath>
 
 #include "tests/unit/simulator_dnn/device.h"
@@ -216,7 +217,6 @@ TEST_F(CudnnTest, ExFormsRunThePlainOperationAndRefuseFusion) {
   EXPECT_EQ(y.Read(), y_plain.Read());
 }
 
-// Local response normalization over channels, by the definition.
 std::vector<double> LrnByDefinition(const Floats& x, int channels, int pixels, int window,
                                     double alpha, double beta, double k) {
   std::vector<double> y(x.size());

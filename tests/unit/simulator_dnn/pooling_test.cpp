@@ -78,7 +78,6 @@ TEST_P(PoolingTest, ForwardAndBackwardMatchTheDefinition) {
   const Floats old = Values(std::max(x_count_, y_count_), 3);
   const float alpha = 2, beta = -1;
 
-  // The reference.
   Floats y_expected(y_count_, IsMax() ? -std::numeric_limits<float>::infinity() : 0.0f);
   std::vector<int> best(y_count_, -1);
   const Floats divisors = Divisors();

@@ -77,7 +77,7 @@ TEST_F(DropoutTest, SeedDecidesAndEveryCallAdvancesTheStates) {
   EXPECT_EQ(second, second_again);
   EXPECT_NE(first, other);
 
-  // Restored states go on where they were saved.
+  // Restored states continue where they were saved.
   const DeviceBytes restored(kept_states);
   ASSERT_EQ(cudnnRestoreDropoutDescriptor(dropout_, handle_, kProbability, restored.get(),
                                           states_bytes_, 42),

@@ -1,4 +1,4 @@
-// Operations run on the handle's stream, in order, later than the call; a fault is the driver's
+// Operations run in order on the handle's stream, after the call. A fault becomes the driver's
 // sticky error.
 #include <cublas_v2.h>
 
@@ -10,7 +10,6 @@ namespace spillway::simulator::dnn {
 namespace {
 
 TEST_F(CudnnTest, DependentOperationsNeedOneSynchronization) {
-  // Given a handle on a stream of its own.
   CUstream stream = nullptr;
   ASSERT_EQ(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
   ASSERT_EQ(cudnnSetStream(handle_, reinterpret_cast<cudaStream_t>(stream)), CUDNN_STATUS_SUCCESS);
@@ -18,7 +17,7 @@ TEST_F(CudnnTest, DependentOperationsNeedOneSynchronization) {
   const DeviceFloats y(1000);
   const DeviceFloats sum(Floats(1000, 1.0f));
 
-  // When three operations follow each other and their scalars change right after each call.
+  // When three operations follow each other, and their scalars change right after each call.
   float value = 3;
   ASSERT_EQ(cudnnSetTensor(handle_, desc, y.get(), &value), CUDNN_STATUS_SUCCESS);
   value = 2;
@@ -29,7 +28,7 @@ TEST_F(CudnnTest, DependentOperationsNeedOneSynchronization) {
   value = -1;
   ASSERT_EQ(cuStreamSynchronize(stream), CUDA_SUCCESS);
 
-  // Then each saw the values of its own call.
+  // Then each used the values at its own call.
   EXPECT_EQ(sum.Read(), Floats(1000, 61.0f));
   cudnnSetStream(handle_, nullptr);
   cuStreamDestroy(stream);
@@ -55,7 +54,7 @@ TEST_F(CudnnTest, OperationsTakeModelledTime) {
   cuEventDestroy(after);
 }
 
-// A process of its own: the error stays with the context.
+// In a process of its own, because the error stays with the context.
 int RunIntoUnmappedMemory() {
   CUcontext context = nullptr;
   cuInit(0);
@@ -72,8 +71,8 @@ int RunIntoUnmappedMemory() {
   return cuCtxSynchronize() == CUDA_ERROR_ILLEGAL_ADDRESS ? 0 : 2;
 }
 
-// As above with the first half of the tensor mapped. The simulated device's memory can be looked at
-// from here even after the context is lost.
+// The same with the first half of the tensor mapped. The simulated device's memory is readable even
+// after the context is lost.
 int RunIntoHalfMappedMemory() {
   constexpr std::size_t kHalfBytes = 2 << 20;
   CUcontext context = nullptr;

@@ -29,7 +29,7 @@ TEST_F(AddressSpaceTest, FreedRangesAreReusedLowestFirst) {
   EXPECT_EQ(addresses_.Reserve(kGranule, kGranule, 0), first);
 }
 
-TEST_F(AddressSpaceTest, AHintIsTakenWhenItIsFree) {
+TEST_F(AddressSpaceTest, FreeHintIsUsed) {
   const auto first = addresses_.Reserve(kGranule, kGranule, 0);
   const auto hint = first + 100 * kGranule;
 
@@ -71,7 +71,7 @@ TEST_F(AddressSpaceTest, NewMemoryReadsAsZeroEvenAfterAnotherUse) {
   }
 }
 
-TEST_F(AddressSpaceTest, FirstForbiddenByteIsWhereAccessEnds) {
+TEST_F(AddressSpaceTest, FindsTheFirstForbiddenByte) {
   const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
   addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kDevice),
                  Access::kReadWrite);
@@ -91,7 +91,7 @@ TEST_F(AddressSpaceTest, UnmappedAndInaccessibleMemoryFaults) {
   EXPECT_DEATH(*At(range + kGranule) = 1, "");
 }
 
-TEST_F(AddressSpaceTest, WithheldPartsOfMappingsFaultUntilGivenBackAsTheyWere) {
+TEST_F(AddressSpaceTest, WithheldPartsOfMappingsFaultUntilReturned) {
   const auto range = addresses_.Reserve(3 * kGranule, kGranule, 0);
   addresses_.Map(range, 2 * kGranule, physical_.Create(2 * kGranule, Location::kDevice),
                  Access::kReadWrite);
@@ -111,7 +111,7 @@ TEST_F(AddressSpaceTest, WithheldPartsOfMappingsFaultUntilGivenBackAsTheyWere) {
   EXPECT_DEATH(*At(range + 2 * kGranule) = 1, "");
 }
 
-TEST_F(AddressSpaceTest, WhatTheProcessorMaySeeIsNotWithheld) {
+TEST_F(AddressSpaceTest, HostAccessibleMemoryIsNotWithheld) {
   const auto range = addresses_.Reserve(kGranule, kGranule, 0);
   addresses_.Map(range, kGranule, physical_.Create(kGranule, Location::kHost), Access::kReadWrite);
   addresses_.SetHostAccess(range, Access::kReadWrite);
@@ -121,7 +121,7 @@ TEST_F(AddressSpaceTest, WhatTheProcessorMaySeeIsNotWithheld) {
   *At(range) = 1;
 }
 
-TEST(PhysicalMemoryTest, CapacityCountsHeldBlocksAndComesBackWithThem) {
+TEST(PhysicalMemoryTest, CapacityCountsHeldBlocksUntilTheyAreReleased) {
   PhysicalMemory physical(4 * kGranule);
   auto most = physical.Create(3 * kGranule, Location::kDevice);
 

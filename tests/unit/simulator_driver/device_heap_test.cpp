@@ -27,7 +27,7 @@ TEST_F(DeviceHeapTest, TenThousandTinyAllocationsFitInAFewSlabs) {
   }
 
   EXPECT_EQ(bases.size(), 10'000u);
-  EXPECT_EQ(heap_.physical_bytes(), 6 * kMebibyte);  // 4096 places of 512 bytes in each 2 MiB slab
+  EXPECT_EQ(heap_.physical_bytes(), 6 * kMebibyte);  // 4096 slots of 512 bytes in each 2 MiB slab
 }
 
 TEST_F(DeviceHeapTest, LargeAllocationsAreWholeGranulesWithAGapBetween) {
@@ -62,7 +62,7 @@ TEST_F(DeviceHeapTest, FreedNeighboursInASlabJoin) {
   EXPECT_EQ(heap_.Allocate(512 * 2000), first);
 }
 
-TEST_F(DeviceHeapTest, AFullDeviceIsOutOfMemoryAndLosesNothing) {
+TEST_F(DeviceHeapTest, FullDeviceIsOutOfMemoryAndLosesNothing) {
   heap_.Allocate(200 * kMebibyte);
   const auto free_bytes = physical_.free_bytes();
 

@@ -1,5 +1,5 @@
-// What the tests that go through the driver interface share: a context, an image with two kernels,
-// the statistics.
+// Shared by the tests of the driver interface: a context, an image with two kernels, the
+// statistics.
 #pragma once
 
 #include <cuda.h>
@@ -44,7 +44,7 @@ class DriverTest : public ::testing::Test {
     ASSERT_OK(cuModuleGetFunction(&fill_, module, "fill"));
   }
 
-  // A context that a test left broken goes with it.
+  // Also removes a context that a test broke.
   void TearDown() override { cuDevicePrimaryCtxReset(0); }
 
   void Fill(CUdeviceptr words, int count, int value, CUstream stream) {

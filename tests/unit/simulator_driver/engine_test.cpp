@@ -10,7 +10,7 @@
 namespace spillway::simulator {
 namespace {
 
-// 1 byte per nanosecond each way, half of it when both ways are busy; calls cost nothing.
+// 1 byte per nanosecond each way, half of that while both directions are busy; calls cost nothing.
 Profile PlainProfile() {
   Profile profile;
   profile.multiprocessors = 10;
@@ -68,7 +68,7 @@ TEST_F(EngineTest, FullSizedKernelsRunOneAfterTheOther) {
   EXPECT_EQ(EndOf(first), 100);
 }
 
-TEST_F(EngineTest, SmallKernelsRunSideBySideUntilMultiprocessorsRunOut) {
+TEST_F(EngineTest, SmallKernelsRunConcurrentlyUntilMultiprocessorsRunOut) {
   const auto first = Submit(Kernel(100, 4));
   const auto second = Submit(Kernel(100, 6));
   const auto third = Submit(Kernel(100, 1));
@@ -86,7 +86,7 @@ TEST_F(EngineTest, OpposedCopiesSlowEachOtherOnlyWhileBothRun) {
   const auto long_one = Submit(Copy(Resource::kHostToDevice, 1000));
   const auto short_one = Submit(Copy(Resource::kDeviceToHost, 200));
 
-  // 200 bytes at half rate are 400 ns; 800 of the 1000 bytes are left then, at the full rate.
+  // 200 bytes at half rate take 400 ns. Then 800 of the 1000 bytes remain, at the full rate.
   EXPECT_EQ(EndOf(short_one), 400);
   EXPECT_EQ(EndOf(long_one), 1200);
 }
@@ -96,7 +96,7 @@ TEST_F(EngineTest, CopiesOfOneDirectionQueue) {
   EXPECT_EQ(EndOf(Submit(Copy(Resource::kHostToDevice, 300))), 600);
 }
 
-TEST_F(EngineTest, EffectComesAtTheEndNotBefore) {
+TEST_F(EngineTest, EffectsHappenAtTheEndOfAnOperation) {
   bool happened = false;
   Operation kernel = Kernel(100);
   kernel.effect = [&] { happened = true; };
@@ -109,7 +109,7 @@ TEST_F(EngineTest, EffectComesAtTheEndNotBefore) {
   EXPECT_TRUE(happened);
 }
 
-TEST_F(EngineTest, DependentWorkStartsWhenTheLastOfItsDependenciesEnds) {
+TEST_F(EngineTest, DependentWorkStartsWhenItsLastDependencyEnds) {
   const auto kernel = Submit(Kernel(100));
   const auto copy = Submit(Copy(Resource::kHostToDevice, 700));
   const auto after_both = Submit(Kernel(10), {kernel, copy});
@@ -117,7 +117,7 @@ TEST_F(EngineTest, DependentWorkStartsWhenTheLastOfItsDependenciesEnds) {
   EXPECT_EQ(EndOf(after_both), 710);
 }
 
-TEST_F(EngineTest, ACopyThatIsNotReadyDoesNotBlockOneThatIs) {
+TEST_F(EngineTest, UnreadyCopyDoesNotBlockAReadyOne) {
   const auto kernel = Submit(Kernel(500));
   const auto waits = Submit(Copy(Resource::kHostToDevice, 100), {kernel});
   const auto ready = Submit(Copy(Resource::kHostToDevice, 100));
@@ -137,7 +137,7 @@ TEST_F(EngineTest, GreaterPriorityGoesFirstAmongReadyKernels) {
   EXPECT_EQ(EndOf(ordinary), 120);
 }
 
-TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
+TEST_F(EngineTest, WorkOnUnmappedMemoryEndsInAStickyFault) {
   Operation kernel = Kernel(100);
   kernel.subject = "fill";
   kernel.extents = {{0x5000'0010, 16, true}};
@@ -153,8 +153,8 @@ TEST_F(EngineTest, WorkOverMemoryThatWentAwayEndsInAStickyFault) {
   EXPECT_EQ(errors_->sticky.load(), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-// One granule of device memory, mapped twice; a kernel that was given the first address is
-// unfinished.
+// One granule of device memory, mapped at two addresses. A kernel that received the first address
+// is unfinished.
 class SuspectTest : public EngineTest {
  protected:
   void Launch(std::function<void(int* suspect, int* elsewhere)> body) {
@@ -187,7 +187,7 @@ class SuspectTest : public EngineTest {
   }
 };
 
-TEST_F(SuspectTest, ARangeThatWentAwayIsOutOfReachWhateverIsMappedThere) {
+TEST_F(SuspectTest, UnmappedRangeStaysInaccessibleWhateverIsMappedThere) {
   const std::uint64_t counted = TheStatistics().unmapped_while_in_use;
   Launch([](int* suspect, int*) { RunGuarded(Read, suspect + 1000); });
   UnmapAndMapAgain();
@@ -198,7 +198,7 @@ TEST_F(SuspectTest, ARangeThatWentAwayIsOutOfReachWhateverIsMappedThere) {
   EXPECT_EQ(TheStatistics().unmapped_while_in_use, counted + 1);
 }
 
-TEST_F(SuspectTest, TheSameBytesStayInReachElsewhere) {
+TEST_F(SuspectTest, SameBytesStayAccessibleAtTheOtherAddress) {
   Launch([](int*, int* elsewhere) { *elsewhere = 5; });
   UnmapAndMapAgain();
 
@@ -208,7 +208,7 @@ TEST_F(SuspectTest, TheSameBytesStayInReachElsewhere) {
   EXPECT_EQ(*At(first_), 5);
 }
 
-TEST_F(SuspectTest, TheRangeIsBackForTheNextKernelAlsoAfterAFault) {
+TEST_F(SuspectTest, RangeIsAccessibleToTheNextKernelAlsoAfterAFault) {
   Launch([](int* suspect, int*) { RunGuarded(Read, suspect); });
   UnmapAndMapAgain();
   engine_.Wait(lock_, kernel_);
@@ -218,7 +218,7 @@ TEST_F(SuspectTest, TheRangeIsBackForTheNextKernelAlsoAfterAFault) {
   EXPECT_EQ(*At(second_), 6);
 }
 
-TEST_F(SuspectTest, ARangeThatGoesTwiceIsOneSuspect) {
+TEST_F(SuspectTest, RangeUnmappedTwiceIsOneSuspect) {
   Launch([](int*, int*) {});
   UnmapAndMapAgain();
   UnmapAndMapAgain();
@@ -241,7 +241,7 @@ TEST_F(EngineTest, NothingTakesEffectAfterAFault) {
   EXPECT_FALSE(happened);
 }
 
-TEST_F(EngineTest, AStreamHeldByAConditionIsNotHeldForEverInABrokenContext) {
+TEST_F(EngineTest, BrokenContextReleasesAStreamHeldByACondition) {
   Operation wait;
   wait.resource = Resource::kExternalWait;
   wait.condition = [] { return false; };
@@ -268,7 +268,7 @@ TEST_F(EngineTest, PollingAloneReachesTheEndOfLongWork) {
   EXPECT_EQ(kernel->end_ns, 1'000'000'000);
 }
 
-TEST_F(EngineTest, AStreamHeldByAConditionGoesOnWhenItIsTrue) {
+TEST_F(EngineTest, StreamHeldByAConditionContinuesWhenItIsTrue) {
   bool open = false;
   Operation wait;
   wait.resource = Resource::kExternalWait;

@@ -1,4 +1,4 @@
-// Every function of the toolkit's stub library is exported, and cuGetProcAddress answers with these
+// Every function of the toolkit's stub library is exported, and cuGetProcAddress returns these
 // symbols.
 #include <dlfcn.h>
 
@@ -18,14 +18,14 @@ void* Answer(const char* name, int version, cuuint64_t flags) {
 
 void* Symbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
-TEST(ExportedSymbolsTest, AreAllThoseOfTheToolkitsStub) {
+TEST(ExportedSymbolsTest, IncludeAllOfTheToolkitsStub) {
   std::ifstream symbols(DRIVER_SYMBOLS);
   int count = 0;
   for (std::string name; symbols >> name; ++count) EXPECT_NE(Symbol(name.c_str()), nullptr) << name;
   EXPECT_EQ(count, 637);
 }
 
-TEST(ExportedSymbolsTest, AreTheExactVersionAskedFor) {
+TEST(ExportedSymbolsTest, HaveTheExactRequestedVersion) {
   EXPECT_EQ(Answer("cuMemAlloc", 2000, 0), Symbol("cuMemAlloc"));
   EXPECT_EQ(Answer("cuMemAlloc", 3020, 0), Symbol("cuMemAlloc_v2"));
   EXPECT_EQ(Answer("cuMemAlloc", 13000, 0), Symbol("cuMemAlloc_v2"));
@@ -36,7 +36,7 @@ TEST(ExportedSymbolsTest, AreTheExactVersionAskedFor) {
   EXPECT_EQ(Answer("cuGetProcAddress", 12000, 0), Symbol("cuGetProcAddress_v2"));
 }
 
-TEST(ExportedSymbolsTest, AreTheStreamFlavourAskedForWhereThereIsOne) {
+TEST(ExportedSymbolsTest, HaveTheRequestedStreamFlavourWhereOneExists) {
   EXPECT_EQ(Answer("cuLaunchKernel", 7000, 0), Symbol("cuLaunchKernel"));
   EXPECT_EQ(Answer("cuLaunchKernel", 7000, 2), Symbol("cuLaunchKernel_ptsz"));
   EXPECT_EQ(Answer("cuMemcpyHtoD", 7000, 2), Symbol("cuMemcpyHtoD_v2_ptds"));

@@ -20,7 +20,7 @@ class FaultGuardTest : public ::testing::Test {
       static_cast<char*>(mmap(nullptr, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
 };
 
-TEST_F(FaultGuardTest, AStrayingBodyEndsInAFaultWithItsAddressEveryTime) {
+TEST_F(FaultGuardTest, StrayAccessOfAKernelEndsInAFaultWithItsAddress) {
   for (const int offset : {0, 77, 4095}) {
     try {
       RunGuarded(WriteTo, forbidden_ + offset);
@@ -31,7 +31,7 @@ TEST_F(FaultGuardTest, AStrayingBodyEndsInAFaultWithItsAddressEveryTime) {
   }
 }
 
-TEST_F(FaultGuardTest, AFaultElsewhereReachesTheHandlerThatWasThereBefore) {
+TEST_F(FaultGuardTest, FaultElsewhereReachesThePreviousHandler) {
   EXPECT_EXIT(
       {
         signal(SIGSEGV, [](int) { _exit(42); });
@@ -41,7 +41,7 @@ TEST_F(FaultGuardTest, AFaultElsewhereReachesTheHandlerThatWasThereBefore) {
       ::testing::ExitedWithCode(42), "");
 }
 
-TEST_F(FaultGuardTest, AFaultElsewhereWithoutAHandlerKillsTheProcess) {
+TEST_F(FaultGuardTest, FaultElsewhereWithoutAHandlerKillsTheProcess) {
   EXPECT_EXIT(
       {
         RunGuarded(Nothing, nullptr);

@@ -1,4 +1,4 @@
-// Effects come as late as the rules allow: who relies on more than the rules sees it here.
+// Effects come as late as the rules allow, so programs that rely on more fail here.
 #include <unistd.h>
 
 #include <vector>
@@ -12,7 +12,6 @@ constexpr std::size_t kGranule = std::size_t{2} << 20;
 
 class LatenessTest : public DriverTest {
  protected:
-  // A granule at a fresh address of its own.
   void MakeRange() {
     CUmemAllocationProp properties = {};
     properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
@@ -77,7 +76,7 @@ TEST_F(LatenessTest, PageableSourceIsTakenAtTheCall) {
   EXPECT_EQ(arrived, 1);
 }
 
-TEST_F(LatenessTest, PinnedTargetIsStaleUntilItsStreamIsDone) {
+TEST_F(LatenessTest, PinnedDestinationIsStaleUntilItsStreamIsDone) {
   int* target = nullptr;
   ASSERT_OK(cuMemHostAlloc(reinterpret_cast<void**>(&target), 4, 0));
   CUdeviceptr source = 0;
@@ -108,7 +107,7 @@ TEST_F(LatenessTest, UnmappingUnderAKernelSucceedsEndsInAStickyErrorAndIsCounted
   EXPECT_EQ(cuMemAlloc(&other, 4), CUDA_ERROR_ILLEGAL_ADDRESS);
 }
 
-TEST_F(LatenessTest, RemappingBeforeTheKernelEndsDoesNotHealIt) {
+TEST_F(LatenessTest, RemappingBeforeTheKernelEndsDoesNotHelp) {
   MakeRange();
   const CUstream stream = MakeStream();
   const auto counted = spillway_sim_read("unmapped_while_in_use");
@@ -121,7 +120,7 @@ TEST_F(LatenessTest, RemappingBeforeTheKernelEndsDoesNotHealIt) {
   EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted + 1);
 }
 
-TEST_F(LatenessTest, AnAddressThatAKernelIsGivenButDoesNotTouchMayBeUnmapped) {
+TEST_F(LatenessTest, AddressThatAKernelDoesNotTouchMayBeUnmapped) {
   MakeRange();
   const CUstream stream = MakeStream();
   const auto counted = spillway_sim_read("unmapped_while_in_use");
@@ -133,7 +132,7 @@ TEST_F(LatenessTest, AnAddressThatAKernelIsGivenButDoesNotTouchMayBeUnmapped) {
   EXPECT_EQ(spillway_sim_read("unmapped_while_in_use"), counted);
 }
 
-TEST_F(LatenessTest, AStalePointerDoesNoHarmToWhatIsMappedThereNext) {
+TEST_F(LatenessTest, StalePointerDoesNotDamageTheNextMapping) {
   MakeRange();
   const CUstream stream = MakeStream();
   Fill(range_, 0, 1, stream);
@@ -193,7 +192,7 @@ TEST_F(LatenessTest, UnorderedStreamsShowTheRaceTheyHave) {
   EXPECT_EQ(*seen, 5);
 }
 
-TEST_F(LatenessTest, PeakCountsHeldHandlesThatAreMappedNowhere) {
+TEST_F(LatenessTest, PeakCountsUnmappedHandles) {
   CUmemAllocationProp properties = {};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location.type = CU_MEM_LOCATION_TYPE_DEVICE;

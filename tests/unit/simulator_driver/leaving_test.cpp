@@ -1,5 +1,4 @@
-// How processes start and leave: exit in the middle of things, forked children, settings that make
-// no sense.
+// How processes start and end: exit with work in flight, forked children, invalid settings.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,8 +11,8 @@
 namespace spillway::simulator {
 namespace {
 
-// Runs `body` in a child of this process, which has not initialised the driver yet, and returns its
-// exit status.
+// Runs `body` in a child of this process, in which the driver is not initialised yet. Returns the
+// child's exit status.
 template <class Body>
 int StatusOf(Body body) {
   std::fflush(nullptr);
@@ -34,8 +33,8 @@ std::string Contents(const std::string& path) {
   return text.str();
 }
 
-// These fork before cuInit; each test is a process of its own under ctest, and in one process they
-// come first by name.
+// These tests fork before cuInit. Under ctest each is a process of its own; within one process
+// their name makes them run first.
 class ALeavingProcessTest : public ::testing::Test {
  protected:
   const std::string stats_ =
@@ -75,7 +74,7 @@ TEST_F(ALeavingProcessTest, WritesNothingWhenItNeverUsedTheDriver) {
   EXPECT_NE(access(stats_.c_str(), F_OK), 0);
 }
 
-TEST_F(ALeavingProcessTest, CountsWhatItAskedForInVain) {
+TEST_F(ALeavingProcessTest, CountsRefusedAllocations) {
   StatusOf([&] {
     setenv("SPILLWAY_SIM_STATS", stats_.c_str(), 1);
     if (cuInit(0) || cuMulticastCreate(nullptr, nullptr) != CUDA_ERROR_NOT_SUPPORTED) std::abort();
@@ -99,7 +98,7 @@ TEST_F(ALeavingProcessTest, ItsForkedChildOwnsNoDeviceAndWritesNoStatistics) {
   EXPECT_EQ(status, 0);
 }
 
-TEST_F(ALeavingProcessTest, RefusesSettingsThatMakeNoSense) {
+TEST_F(ALeavingProcessTest, RefusesInvalidSettings) {
   for (const auto& [name, value] : {std::pair{"SPILLWAY_SIM_PROFILE", "h300"},
                                     {"SPILLWAY_SIM_CLOCK", "sun"},
                                     {"SPILLWAY_SIM_CAPACITY", "8GiB"},

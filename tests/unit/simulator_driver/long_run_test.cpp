@@ -1,4 +1,4 @@
-// A program that never waits and never ends keeps the driver's memory where it was.
+// A program that never waits and never ends does not make the driver's memory grow.
 #include <cstdio>
 
 #include "driver_test.h"
@@ -19,7 +19,7 @@ std::uint64_t ResidentBytes() {
 
 class LongRunTest : public DriverTest {
  protected:
-  // A launch, a copy and an event, over and over; the device cannot keep up.
+  // A launch, a copy and an event, repeatedly; the device cannot keep up.
   void Repeat(int times) {
     for (int i = 0; i < times; ++i) {
       Fill(word_, 1, i, stream_);
@@ -42,7 +42,7 @@ class LongRunTest : public DriverTest {
   CUstream stream_ = nullptr;
 };
 
-TEST_F(LongRunTest, WorkThatNobodyWaitsForKeepsNoMemory) {
+TEST_F(LongRunTest, UnawaitedWorkKeepsNoMemory) {
   Repeat(20'000);
   const std::uint64_t before_bytes = ResidentBytes();
 
@@ -52,7 +52,7 @@ TEST_F(LongRunTest, WorkThatNobodyWaitsForKeepsNoMemory) {
   EXPECT_OK(cuCtxSynchronize());
 }
 
-TEST_F(LongRunTest, AStreamThatIsHeldFromOutsideTakesWhatItIsGiven) {
+TEST_F(LongRunTest, ExternallyHeldStreamAcceptsAllWork) {
   CUdeviceptr flag = 0;
   ASSERT_OK(cuMemAlloc(&flag, 4));
   ASSERT_OK(cuMemsetD32(flag, 0, 1));

@@ -31,7 +31,7 @@ INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfileTest,
                          ::testing::Values("k40c", "m40", "1080ti", "a100", "h200"),
                          [](const auto& info) { return "Gpu" + std::string(info.param); });
 
-TEST(ProfileTest, AnUnknownNameListsTheKnownOnes) {
+TEST(ProfileTest, UnknownNameListsKnownNames) {
   const std::string error = LoadProfile("h300", kFolder).text();
 
   EXPECT_NE(error.find("h300"), std::string::npos);
@@ -50,7 +50,7 @@ class ProfileFileTest : public ::testing::Test {
   }
 };
 
-TEST_F(ProfileFileTest, AForgottenLineIsNamed) {
+TEST_F(ProfileFileTest, MissingLineIsNamed) {
   EXPECT_NE(ErrorOf("device_name = Half a GPU\n").find("'api_call_ns' is missing"),
             std::string::npos);
 }

@@ -1,4 +1,4 @@
-// Copies and clears over memory of which few pages exist: the results of memmove and memset.
+// Copies and clears over memory of which few pages exist have the results of memmove and memset.
 #include "simulator/driver/memory/sparse_bytes.h"
 
 #include <gtest/gtest.h>
@@ -43,7 +43,7 @@ class SparseMemory {
   char* data_;
 };
 
-TEST(SparseBytesTest, CopyBringsEveryByteAndClearsTheRest) {
+TEST(SparseBytesTest, CopyCopiesEveryByteAndClearsTheRest) {
   // Given a source with three written bytes and a target full of older ones
   SparseMemory source(64 * kMebibyte);
   SparseMemory target(64 * kMebibyte);
@@ -52,14 +52,12 @@ TEST(SparseBytesTest, CopyBringsEveryByteAndClearsTheRest) {
   source.data()[64 * kMebibyte - 1] = 'c';
   std::memset(target.data(), 'x', 40 * kMebibyte);
 
-  // When it is copied
   SparseCopy(target.data(), source.data(), 64 * kMebibyte);
 
-  // Then the target is the source
   EXPECT_EQ(std::memcmp(target.data(), source.data(), 64 * kMebibyte), 0);
 }
 
-TEST(SparseBytesTest, CopyBetweenPlacesThatLieDifferentlyInTheirPagesIsExact) {
+TEST(SparseBytesTest, CopyBetweenDifferentPageOffsetsIsExact) {
   SparseMemory source(8 * kMebibyte);
   SparseMemory target(8 * kMebibyte);
   std::memset(source.data() + kMebibyte, 'a', 3 * kPage);
@@ -72,12 +70,12 @@ TEST(SparseBytesTest, CopyBetweenPlacesThatLieDifferentlyInTheirPagesIsExact) {
   EXPECT_EQ(target.data()[1001 + 5 * kMebibyte], 'x');
 }
 
-TEST(SparseBytesTest, CopyCostsNoMemoryButForWrittenPages) {
+TEST(SparseBytesTest, CopyTakesMemoryForWrittenPagesOnly) {
   SparseMemory source(256 * kMebibyte);
   SparseMemory target(256 * kMebibyte);
   for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += 2 * kMebibyte)
     source.data()[offset] = 'a';
-  // A page that was only read exists and holds nothing.
+  // A page that was only read exists and is zero.
   for (std::size_t offset = 0; offset < 256 * kMebibyte; offset += kPage) {
     ASSERT_EQ(source.data()[offset + 1], 0);
   }
@@ -87,7 +85,7 @@ TEST(SparseBytesTest, CopyCostsNoMemoryButForWrittenPages) {
   EXPECT_EQ(target.ExistingPages(), 128u);
 }
 
-TEST(SparseBytesTest, PagesThatOthersWroteIntoAFileAreCopied) {
+TEST(SparseBytesTest, PagesWrittenThroughTheFileAreCopied) {
   const int file = memfd_create("sparse_bytes_test", MFD_CLOEXEC);
   ASSERT_EQ(ftruncate(file, 8 * kMebibyte), 0);
   {
@@ -105,7 +103,7 @@ TEST(SparseBytesTest, PagesThatOthersWroteIntoAFileAreCopied) {
   close(file);
 }
 
-// A mapping that the simulator is told of as a block's.
+// A mapping that the simulator knows as a block's.
 class Block {
  public:
   explicit Block(std::size_t size_bytes, int file = -1) : memory_(size_bytes, file) {
@@ -129,7 +127,7 @@ int NewFile(std::size_t size_bytes) {
   return file;
 }
 
-TEST(SparseBytesTest, ClearGivesTheWholePagesOfABlockBack) {
+TEST(SparseBytesTest, ClearReleasesTheWholePagesOfABlock) {
   const int file = NewFile(8 * kMebibyte);
   const Block private_block(8 * kMebibyte);
   const Block shared_block(8 * kMebibyte, file);
@@ -147,8 +145,8 @@ TEST(SparseBytesTest, ClearGivesTheWholePagesOfABlockBack) {
   close(file);
 }
 
-TEST(SparseBytesTest, CopiesGoAcrossBlocksOfAllKinds) {
-  // Given a source and a target, each of a private block, the program's memory and a shared block,
+TEST(SparseBytesTest, CopiesSpanBlocksOfAllKinds) {
+  // Given a source and a destination, each of a private block, ordinary memory and a shared block,
   // side by side
   const int files[] = {NewFile(8 * kMebibyte), NewFile(8 * kMebibyte)};
   const SparseMemory memories[] = {SparseMemory(24 * kMebibyte), SparseMemory(24 * kMebibyte)};
@@ -167,10 +165,10 @@ TEST(SparseBytesTest, CopiesGoAcrossBlocksOfAllKinds) {
   for (std::size_t offset = 0; offset < 24 * kMebibyte; offset += 999'999) source[offset] = 'a';
   std::memset(source + 15 * kMebibyte, 'b', 2 * kMebibyte);
 
-  // When all but their edges are copied, to where it lies differently in its pages
+  // When all but their edges are copied, to other page offsets
   SparseCopy(target + 5, source + 3, 24 * kMebibyte - 10);
 
-  // Then what holds nothing costs nothing in blocks, every byte arrived, and none beside it changed
+  // Then empty pages cost no memory in blocks, every byte is copied, and no other byte changes
   EXPECT_LT(memories[1].ExistingPages(), 2048u + 256 + 100);
   EXPECT_EQ(std::memcmp(target + 5, source + 3, 24 * kMebibyte - 10), 0);
   EXPECT_EQ(std::string(target, 5), "xxxxx");
@@ -182,7 +180,7 @@ TEST(SparseBytesTest, CopiesGoAcrossBlocksOfAllKinds) {
   }
 }
 
-TEST(SparseBytesTest, WhatWasOnlyLookedThroughIsGivenBackWhenItIsCopied) {
+TEST(SparseBytesTest, PagesThatWereOnlyReadAreReleasedOnACopy) {
   const int file = NewFile(8 * kMebibyte);
   const Block source(8 * kMebibyte, file);
   const Block target(8 * kMebibyte);
@@ -197,7 +195,7 @@ TEST(SparseBytesTest, WhatWasOnlyLookedThroughIsGivenBackWhenItIsCopied) {
   close(file);
 }
 
-TEST(SparseBytesTest, OverlappingCopyIsAsMemmoves) {
+TEST(SparseBytesTest, OverlappingCopyEqualsMemmove) {
   SparseMemory memory(4 * kMebibyte);
   for (std::size_t i = 0; i < kMebibyte; ++i) memory.data()[i] = static_cast<char>(i * 7 / 5);
   const std::vector<char> before(memory.data(), memory.data() + kMebibyte);
@@ -207,7 +205,7 @@ TEST(SparseBytesTest, OverlappingCopyIsAsMemmoves) {
   EXPECT_EQ(std::memcmp(memory.data() + 100, before.data(), kMebibyte), 0);
 }
 
-TEST(SparseBytesTest, ClearLeavesZeroesAndItsNeighboursAlone) {
+TEST(SparseBytesTest, ClearWritesZeroesAndKeepsNeighbours) {
   SparseMemory memory(8 * kMebibyte);
   std::memset(memory.data(), 'x', 2 * kMebibyte);
 

@@ -27,24 +27,22 @@ KernelUseList List(std::initializer_list<KernelUse> uses, std::uint64_t identity
 }
 
 TEST(TagsTest, OutputDependsOnEveryGranuleOfEveryInput) {
-  // Given what an operation wrote from an input of three granules and a bit
+  // Given the output of an operation on an input of three and a half granules
   Bytes input(7 * kMebibyte), output(kMebibyte);
   WriteTags("produce", List({Use(input, UseKind::kWrite)}));
   WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
   const Bytes right = output;
 
   for (const std::size_t offset : {std::size_t{0}, 2 * kMebibyte, 4 * kMebibyte, 6 * kMebibyte}) {
-    // When one granule is lost
     Bytes damaged = input;
     std::memset(damaged.data() + offset, 0, std::min(2 * kMebibyte, damaged.size() - offset));
     WriteTags("consume", List({Use(damaged, UseKind::kRead), Use(output, UseKind::kWrite)}));
 
-    // Then the output is another
     EXPECT_NE(output, right) << offset;
   }
 }
 
-TEST(TagsTest, ExchangedGranulesAreNoticed) {
+TEST(TagsTest, ExchangedGranulesAreDetected) {
   Bytes input(4 * kMebibyte), output(64);
   WriteTags("produce", List({Use(input, UseKind::kWrite)}));
   WriteTags("consume", List({Use(input, UseKind::kRead), Use(output, UseKind::kWrite)}));
@@ -56,7 +54,7 @@ TEST(TagsTest, ExchangedGranulesAreNoticed) {
   EXPECT_NE(output, right);
 }
 
-TEST(TagsTest, TagsDoNotDependOnWhereOperandsLie) {
+TEST(TagsTest, TagsDoNotDependOnAddresses) {
   Bytes here(9 * kMebibyte), there(9 * kMebibyte), first(64), second(64);
   const KernelUse near{here.data() + 512, 5 * kMebibyte + 4, UseKind::kWrite};
   const KernelUse far{there.data() + 3 * kMebibyte, 5 * kMebibyte + 4, UseKind::kWrite};
@@ -67,7 +65,7 @@ TEST(TagsTest, TagsDoNotDependOnWhereOperandsLie) {
   EXPECT_EQ(std::memcmp(near.pointer, far.pointer, near.size_bytes), 0);
 }
 
-TEST(TagsTest, WrittenOperandsForgetAndUpdatedOnesRemember) {
+TEST(TagsTest, WrittenOperandsForgetAndUpdatedOperandsRemember) {
   Bytes clean(64), dirty(64, 'x');
   WriteTags("work", List({Use(clean, UseKind::kWrite)}));
   WriteTags("work", List({Use(dirty, UseKind::kWrite)}));
@@ -79,9 +77,9 @@ TEST(TagsTest, WrittenOperandsForgetAndUpdatedOnesRemember) {
   EXPECT_NE(Bytes(zero.begin(), zero.begin() + 32), Bytes(one.begin(), one.begin() + 32));
 }
 
-// Programs read every byte of what operations wrote, as by a checksum of the weights.
-TEST(TagsTest, BytesBetweenTagsAreTheSameWhateverWasThere) {
-  // Given memory in which something larger and something smaller were before, at other places
+// Programs read every byte of outputs, for example in a checksum of the weights.
+TEST(TagsTest, BytesBetweenTagsDoNotDependOnOldContents) {
+  // Given memory that held a larger and a smaller operand before, at other offsets
   Bytes clean(5 * kMebibyte), used(5 * kMebibyte);
   WriteTags("before", List({{used.data() + kMebibyte, 4 * kMebibyte, UseKind::kWrite}}));
   WriteTags("before", List({{used.data() + 4096, 512, UseKind::kUpdate}}));
@@ -92,7 +90,7 @@ TEST(TagsTest, BytesBetweenTagsAreTheSameWhateverWasThere) {
   EXPECT_TRUE(clean == used);
 }
 
-TEST(TagsTest, InterleavedPartsStayBesideEachOther) {
+TEST(TagsTest, InterleavedPartsBothRemain) {
   // Given two parts of one buffer, written by two operations
   Bytes packed(3 * kMebibyte, 'x'), after_second(64), after_both(64);
   WriteTags("merge", List({Use(packed, UseKind::kPart, 1, 2)}));
@@ -106,12 +104,12 @@ TEST(TagsTest, InterleavedPartsStayBesideEachOther) {
   std::memcpy(words, packed.data(), sizeof(words));
   EXPECT_NE(words[0], 0u);
   EXPECT_NE(words[1], 0u);
-  // and nothing that was there before all parts
+  // and nothing from before either part
   EXPECT_EQ(words[2], 0u);
   EXPECT_EQ(words[3], 0u);
 }
 
-TEST(TagsTest, FunctionAndScalarsCount) {
+TEST(TagsTest, TagsDependOnFunctionAndScalars) {
   Bytes a(64), b(64), c(64);
   WriteTags("one", List({Use(a, UseKind::kWrite)}, 1));
   WriteTags("two", List({Use(b, UseKind::kWrite)}, 1));
@@ -120,7 +118,7 @@ TEST(TagsTest, FunctionAndScalarsCount) {
   EXPECT_NE(a, c);
 }
 
-TEST(TagsTest, OperandsThatAreReadAndWrittenMoveTwice) {
+TEST(TagsTest, ReadAndWrittenOperandsCountTwice) {
   Bytes read(100), write(200), update(50);
   EXPECT_EQ(BytesMoved(List({Use(read, UseKind::kRead), Use(write, UseKind::kWrite),
                              Use(update, UseKind::kUpdate)})),
@@ -176,7 +174,7 @@ TEST(DeclaredUsesTest, LineWithTemplateArgumentsWins) {
   EXPECT_EQ(uses.Find("_ZN2ns5otherEv"), nullptr);
 }
 
-TEST(DeclaredUsesTest, MistakesAreToldApart) {
+TEST(DeclaredUsesTest, MistakesAreDistinguished) {
   DeclaredUses uses;
   EXPECT_FALSE(uses.AddLine("scale writes(p0, 4)").ok());
   EXPECT_FALSE(uses.AddLine("scale write(4, p0)").ok());

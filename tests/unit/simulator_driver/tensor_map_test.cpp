@@ -1,5 +1,5 @@
-// Tensor maps of kinds and layouts that the contract suite's device does not reach, and what a
-// kernel reads through them.
+// Tensor maps of kinds and layouts beyond the contract suite's device, and what a kernel reads
+// through them.
 #include "simulator/driver/device/tensor_map.h"
 
 #include <gtest/gtest.h>

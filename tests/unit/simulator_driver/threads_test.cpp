@@ -11,7 +11,7 @@ namespace {
 
 class ThreadsTest : public DriverTest {};
 
-TEST_F(ThreadsTest, AWaitForAValueLeavesTheDriverToTheThreadThatWritesIt) {
+TEST_F(ThreadsTest, WaitForAValueDoesNotBlockTheThreadThatWritesIt) {
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
   CUdeviceptr flag = 0;
@@ -30,7 +30,7 @@ TEST_F(ThreadsTest, AWaitForAValueLeavesTheDriverToTheThreadThatWritesIt) {
   waiter.join();
 }
 
-TEST_F(ThreadsTest, AHostFunctionMayTakeALockThatACallingThreadHolds) {
+TEST_F(ThreadsTest, HostFunctionMayTakeALockThatACallerHolds) {
   std::mutex mutex;
   const CUstream stream = MakeStream();
   {
@@ -42,7 +42,7 @@ TEST_F(ThreadsTest, AHostFunctionMayTakeALockThatACallingThreadHolds) {
   EXPECT_OK(cuStreamSynchronize(stream));
 }
 
-TEST_F(ThreadsTest, AProgramMayWaitForItsHostFunctionWithoutTheDriver) {
+TEST_F(ThreadsTest, ProgramMayWaitForItsHostFunctionWithoutTheDriver) {
   struct Signal {
     std::mutex mutex;
     std::condition_variable raised;
@@ -68,7 +68,7 @@ TEST_F(ThreadsTest, AProgramMayWaitForItsHostFunctionWithoutTheDriver) {
   EXPECT_TRUE(signal.is_up);
 }
 
-TEST_F(ThreadsTest, EachThreadsDefaultStreamIsItsOwn) {
+TEST_F(ThreadsTest, EveryThreadHasItsOwnDefaultStream) {
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
   unsigned long long own = 0, others = 0, legacy = 0;
@@ -84,7 +84,7 @@ TEST_F(ThreadsTest, EachThreadsDefaultStreamIsItsOwn) {
   EXPECT_NE(own, legacy);
 }
 
-TEST_F(ThreadsTest, TwinsUseTheThreadsStreamWherePlainOnesUseTheLegacyStream) {
+TEST_F(ThreadsTest, PerThreadVariantsUseTheThreadsStreamAndPlainOnesTheLegacyStream) {
   void* twin = nullptr;
   ASSERT_OK(cuGetProcAddress("cuStreamGetId", &twin, 12000,
                              CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM, nullptr));
@@ -98,10 +98,10 @@ TEST_F(ThreadsTest, TwinsUseTheThreadsStreamWherePlainOnesUseTheLegacyStream) {
   EXPECT_EQ(of_plain, legacy);
 }
 
-// Two pieces of a pool are freed behind one flag each. While one thread destroys the pool and so
-// waits for both, the other opens the first flag and synchronises, which takes the first piece off
-// the list of the pool.
-TEST_F(ThreadsTest, APoolMayBeDestroyedWhileAnotherThreadTrimsIt) {
+// Two pieces of a pool are freed behind one flag each. One thread destroys the pool, which waits
+// for both. Meanwhile the other sets the first flag and synchronises, which removes the first piece
+// from the pool's list.
+TEST_F(ThreadsTest, PoolMayBeDestroyedWhileAnotherThreadTrimsIt) {
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));
   CUmemPoolProps properties = {};

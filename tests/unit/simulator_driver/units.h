@@ -1,4 +1,4 @@
-// What the simulated driver's tests count in.
+// Units of the simulated driver's tests.
 #pragma once
 
 #include <cstddef>

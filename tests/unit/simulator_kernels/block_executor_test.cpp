@@ -79,8 +79,8 @@ void SumOfBlock(const int* in, int* out) {
   if (threadIdx.x == 0) *out = total;
 }
 
-TEST(BlockExecutorTest, StartsAnewAfterAnAbandonedGrid) {
-  // Often enough to run out of fibers if those of abandoned threads were lost.
+TEST(BlockExecutorTest, StartsFreshAfterAnAbandonedGrid) {
+  // Often enough to run out of fibers if abandoned threads kept theirs.
   for (int round = 0; round < 12; ++round) {
     int barriers_passed = 0;
     if (sigsetjmp(way_out, 0) == 0) {
@@ -105,7 +105,7 @@ void WaitForLanesThatLeft(int*) {
   }
 }
 
-TEST(BlockExecutorDeathTest, SaysWhatWaitsWhenABlockCannotGoOn) {
+TEST(BlockExecutorDeathTest, ReportsWaitersOfABlockedBlock) {
   EXPECT_DEATH(
       RunGrid<&WaitForLanesThatLeft>(1, 32, static_cast<int*>(nullptr)),
       "32 threads cannot go on: 0 ended, 16 wait at __syncthreads, 16 in a warp operation");
@@ -133,7 +133,7 @@ void ActiveLanes(unsigned* active) {
   }
 }
 
-TEST(BlockExecutorTest, GathersTheLanesThatAreTogether) {
+TEST(BlockExecutorTest, GathersConvergedLanes) {
   std::vector<unsigned> active(32);
   RunGrid<&ActiveLanes>(1, 32, active.data());
 
@@ -146,7 +146,7 @@ struct alignas(16) Wide {
 };
 void ManyKinds(char, double, short, Wide, const int*, bool) {}
 
-TEST(KernelTest, PlacesParametersByTheRulesOfTheAbi) {
+TEST(KernelTest, PlacesParametersByTheAbi) {
   using Described = Kernel<&ManyKinds>;
   const auto& description = Described::spillway_kernel_entry;
 

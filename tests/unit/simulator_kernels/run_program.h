@@ -1,4 +1,4 @@
-// Runs a command and gives back what it wrote and how it ended.
+// Runs a command and returns its output and exit status.
 #pragma once
 
 #include <sys/wait.h>

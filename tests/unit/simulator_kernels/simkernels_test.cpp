@@ -37,7 +37,7 @@ TEST_F(SimkernelsTest, RefusesTensorCoreFragmentsByFileAndLine) {
       << finished.output;
 }
 
-TEST_F(SimkernelsTest, RefusesInlinePtxUnlessItIsKeptFromTheSimulator) {
+TEST_F(SimkernelsTest, RefusesInlinePtxUnlessExcludedFromSimulation) {
   const std::string ptx =
       "__global__ void K(int* p) {\n  asm(\"mov.u32 %0, 1;\" : \"=r\"(*p));\n}\n";
   const std::string guarded =
@@ -92,7 +92,7 @@ TEST_F(SimkernelsTest, NamesKernelsAsNvccDoes) {
   }
 }
 
-TEST_F(SimkernelsTest, TeachesItsUse) {
+TEST_F(SimkernelsTest, PrintsItsUsage) {
   const Finished finished = RunProgram(std::string(SPILLWAY_SIMKERNELS) + " --help");
 
   EXPECT_EQ(finished.exit_code, 0);

@@ -1,5 +1,5 @@
-// One kernel for each thing that kernels do, each checked against what a CPU computes. Prints `ok
-// NAME` or `BAD NAME`. Built by nvcc with a plug-in and by simkernels --host: both must pass
+// One kernel for each feature of kernels, each checked against results of the CPU. Prints `ok NAME`
+// or `BAD NAME`. Built by nvcc with a plug-in and by simkernels --host: both must pass
 // (zoo_test.cpp), and so must a real GPU.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
@@ -30,7 +30,6 @@ void Check(cudaError_t error, int line) {
 }
 #define CHECK(call) Check(call, __LINE__)
 
-// Device memory with a copy in and a copy out.
 template <typename T>
 class Buffer {
  public:
@@ -116,7 +115,7 @@ __global__ void Reverse(int* data, int n) {
   if (t < n) data[t] = shared[n - 1 - t];
 }
 
-// Two views of the dynamic shared memory, after a static array of the same kernel.
+// Two views of the dynamic shared memory, behind a static array of the same kernel.
 __global__ void SharedViews(double* out, int n) {
   extern __shared__ __align__(16) unsigned char bytes[];
   __shared__ alignas(16) float statics[32];
@@ -220,13 +219,13 @@ __global__ void EarlyReturn(const int* in, int* out, int n) {
   __shared__ int total;
   if (threadIdx.x == 0) total = 0;
   __syncthreads();
-  if (threadIdx.x >= n) return;  // these never come to the barrier below
+  if (threadIdx.x >= n) return;  // these never reach the barrier below
   atomicAdd(&total, in[threadIdx.x]);
   __syncthreads();
   out[threadIdx.x] = total;
 }
 
-// Different warps meet at the barrier a different number of times, with warp operations between.
+// Warps reach the barrier in different numbers of rounds, with warp operations in between.
 __global__ void BarrierInLoop(int* out, int rounds) {
   __shared__ int ring[96];
   int value = threadIdx.x;

@@ -1,4 +1,4 @@
-// Device functions kept in a header of their own, as programs do.
+// Device functions in a header, as in many programs.
 #pragma once
 
 template <typename T>

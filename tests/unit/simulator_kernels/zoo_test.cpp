@@ -1,4 +1,4 @@
-// The zoo on the simulated driver, however it was built.
+// The kernel zoo on the simulated driver, in both builds.
 #include <gtest/gtest.h>
 
 #include <string>

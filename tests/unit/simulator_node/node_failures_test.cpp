@@ -1,5 +1,5 @@
-// Processes that die, are stopped, or are elsewhere: the others go on, and what the dead had is
-// free again.
+// Processes that die, are stopped, or wait elsewhere: the others continue, and the resources of the
+// dead are free again.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -30,7 +30,7 @@ TEST(SharedMachineFailureTest, KilledProcessesMemoryIsFreeAgain) {
   EXPECT_EQ(machine.Statistics()["devices"][0]["bytes_now"], 0);
 }
 
-TEST(SharedMachineFailureTest, KilledProcessesShareOfTheEngineGoesToTheOthers) {
+TEST(SharedMachineFailureTest, KilledProcessesEngineShareGoesToOthers) {
   const TestMachine machine;
   TenantProcess victim = machine.Start("1/2", {"launch:1000", "time", "wait"});
   TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
@@ -39,11 +39,11 @@ TEST(SharedMachineFailureTest, KilledProcessesShareOfTheEngineGoesToTheOthers) {
   victim.Signal(SIGKILL);
   victim.Rest();
 
-  // At half speed at most until then, alone afterwards.
+  // At half speed at most until then, at full speed afterwards.
   EXPECT_LT(TimeOf(other.Rest()), 20'500'000 + launched_ns);
 }
 
-TEST(SharedMachineFailureTest, ProcessThatWaitsOutsideTheDriverHoldsNobodyForLong) {
+TEST(SharedMachineFailureTest, ProcessThatWaitsOutsideTheDriverDelaysOthersOnlyBriefly) {
   const TestMachine machine;
   TenantProcess elsewhere = machine.Start("1/2", {"time", "wait", "time"});
   elsewhere.Line();
@@ -55,7 +55,7 @@ TEST(SharedMachineFailureTest, ProcessThatWaitsOutsideTheDriverHoldsNobodyForLon
   EXPECT_NEAR(static_cast<double>(TimeOf(elsewhere.Rest())), 0, 0.5e6);
 }
 
-TEST(SharedMachineFailureTest, WorkOfAProcessThatWaitsOutsideTheDriverGoesOn) {
+TEST(SharedMachineFailureTest, WorkOfAProcessThatWaitsOutsideTheDriverContinues) {
   const TestMachine machine;
   TenantProcess elsewhere = machine.Start("1/2", {"launch:5", "time", "wait", "kernels:1", "time"});
   TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
@@ -68,7 +68,7 @@ TEST(SharedMachineFailureTest, WorkOfAProcessThatWaitsOutsideTheDriverGoesOn) {
   EXPECT_NEAR(static_cast<double>(TimeOf(elsewhere.Rest())), 26e6, 0.5e6);
 }
 
-TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
+TEST(SharedMachineFailureTest, StoppedProcessDelaysNoOtherAndContinuesLater) {
   const TestMachine machine(100);
   TenantProcess stopped =
       machine.Start("1/2", {"alloc:30", "kernels:1", "time", "compute:100", "kernels:1", "time"});
@@ -88,7 +88,7 @@ TEST(SharedMachineFailureTest, StoppedProcessHoldsNobodyAndGoesOnLater) {
               0.1e6);
 }
 
-TEST(SharedMachineFailureTest, ProcessThatBecameAnotherProgramHoldsNobody) {
+TEST(SharedMachineFailureTest, ProcessThatBecameAnotherProgramDelaysNoOther) {
   const TestMachine machine;
   TenantProcess former = machine.Start("1/2", {"kernels:1", "time", "exec"});
   TenantProcess other = machine.Start("2/2", {"kernels:20", "time"});
@@ -96,7 +96,7 @@ TEST(SharedMachineFailureTest, ProcessThatBecameAnotherProgramHoldsNobody) {
   EXPECT_LT(TimeOf(other.Rest()), 22'000'000);
 }
 
-// A tenant that goes on for long and says so after every step.
+// A tenant with a long life that reports after every step.
 std::vector<std::string> LongLife() {
   std::vector<std::string> words = {"alloc:100"};
   for (int i = 0; i < 100; ++i)
@@ -104,7 +104,7 @@ std::vector<std::string> LongLife() {
   return words;
 }
 
-TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveNothingBehind) {
+TEST(SharedMachineFailureTest, RandomKillsAndStopsDelayNoOtherAndLeaveNothingBehind) {
   constexpr std::uint64_t kSeed = 7;
   base::Prng random(kSeed);
   const TestMachine machine(1024);
@@ -123,8 +123,8 @@ TEST(SharedMachineFailureTest, RandomKillsAndStopsKeepNobodyFromGoingOnAndLeaveN
     } else if (random.Below(4) == 0) {
       tenant->Signal(SIGSTOP);
       const auto other = any();
-      // Who is stopped within the simulated driver, which is rare, holds the others until it goes
-      // on.
+      // A process stopped inside the simulated driver, which is rare, blocks the others until it
+      // continues.
       ++stops;
       const bool is_held = other != tenant && !other->HasLineWithin(2'000);
       holding_stops += is_held;

@@ -1,5 +1,5 @@
-// The management library sees all processes on a shared machine: what an agent holds its own
-// account against.
+// The management library sees all processes of a shared machine; an agent checks its own account
+// against it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -19,7 +19,7 @@ nvml::Result Call(const char* name, Arguments... arguments) {
   return function == nullptr ? nvml::kUnknown : function(arguments...);
 }
 
-TEST(SharedMachineNvmlTest, MemoryOfEachProcessIsSeenFromOutside) {
+TEST(SharedMachineNvmlTest, MemoryOfEachProcessIsVisibleFromOutside) {
   const TestMachine machine(1024);
   setenv("SPILLWAY_SIM_NODE", machine.path().c_str(), 1);
   setenv("SPILLWAY_SIM_CAPACITY", std::to_string(1024 << 20).c_str(), 1);

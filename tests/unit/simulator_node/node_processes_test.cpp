@@ -1,4 +1,4 @@
-// Several processes on one simulated machine: what they share, and that equal runs are equal.
+// Several processes on one simulated machine: what they share, and that runs are deterministic.
 #include <gtest/gtest.h>
 
 #include "tests/unit/simulator_node/tenant_process.h"
@@ -9,7 +9,7 @@ namespace {
 using Lines = std::vector<std::string>;
 using Words = std::vector<std::string>;
 
-// Runs them together from the start; what each printed.
+// Runs the tenants together from the start; returns what each printed.
 std::vector<Lines> RunTogether(const TestMachine& machine, const std::vector<Words>& tenants) {
   std::vector<TenantProcess> started;
   for (std::size_t i = 0; i < tenants.size(); ++i) {
@@ -21,7 +21,7 @@ std::vector<Lines> RunTogether(const TestMachine& machine, const std::vector<Wor
   return printed;
 }
 
-TEST(SharedMachineTest, AloneOnAMachineTakesTheSameTimeAsWithoutOne) {
+TEST(SharedMachineTest, SingleTenantTakesTheSameTimeAsWithoutAMachine) {
   const Words words = {"kernels:5", "h2d:8", "launch:3", "d2h:16", "alloc:4", "kernels:2", "time"};
 
   const TestMachine machine;
@@ -29,7 +29,7 @@ TEST(SharedMachineTest, AloneOnAMachineTakesTheSameTimeAsWithoutOne) {
   EXPECT_EQ(machine.Start("", words).Rest(), RunAlone(words));
 }
 
-TEST(SharedMachineTest, TwoEqualTenantsEachTakeTwiceTheTimeToCompute) {
+TEST(SharedMachineTest, TwoEqualTenantsComputeTwiceAsLong) {
   const Words words = {"kernels:50", "time"};
   const long long alone_ns = TimeOf(RunAlone(words));
 
@@ -63,7 +63,7 @@ TEST(SharedMachineTest, CopiesInOneDirectionShareTheLink) {
   }
 }
 
-TEST(SharedMachineTest, CopiesAndKernelsOfTwoTenantsGoSideBySide) {
+TEST(SharedMachineTest, CopiesAndKernelsOfTwoTenantsOverlap) {
   const Words copies = {"h2d:64", "h2d:64", "time"};
   const Words kernels = {"kernels:5", "time"};
 
@@ -74,7 +74,7 @@ TEST(SharedMachineTest, CopiesAndKernelsOfTwoTenantsGoSideBySide) {
   EXPECT_EQ(TimeOf(printed[1]), TimeOf(RunAlone(kernels)));
 }
 
-TEST(SharedMachineTest, MemoryIsSharedAndFreeMemoryIsWhatNobodyHolds) {
+TEST(SharedMachineTest, MemoryIsSharedAndFreeMemoryIsTheRest) {
   const TestMachine machine(100);
   TenantProcess first = machine.Start("1/2", {"alloc:60", "wait", "free", "free_bytes", "wait"});
   TenantProcess second = machine.Start("2/2", {"kernels:1", "wait", "free_bytes", "alloc:60",
@@ -92,7 +92,7 @@ TEST(SharedMachineTest, MemoryIsSharedAndFreeMemoryIsWhatNobodyHolds) {
   EXPECT_EQ(second.Rest(), (Lines{"free 60", "ok"}));
 }
 
-TEST(SharedMachineTest, StatisticsTellWhatEachProcessHeldAndDid) {
+TEST(SharedMachineTest, StatisticsShowWhatEachProcessHeldAndDid) {
   const TestMachine machine(100);
   {
     TenantProcess first =
@@ -140,7 +140,7 @@ TEST(SharedMachineTest, EqualRunsAreEqualToTheNanosecond) {
   }
 }
 
-TEST(SharedMachineTest, LateComerBeginsAtTheMachinesPresent) {
+TEST(SharedMachineTest, LateTenantBeginsAtTheMachinesPresent) {
   const TestMachine machine;
   machine.Start("", {"kernels:10"}).Rest();
 
@@ -150,7 +150,7 @@ TEST(SharedMachineTest, LateComerBeginsAtTheMachinesPresent) {
   EXPECT_LT(TimeOf({lines[1]}), 12'000'000);
 }
 
-TEST(SharedMachineTest, ProcessWithAnotherIdeaOfTheMachineIsRefused) {
+TEST(SharedMachineTest, ProcessWithOtherMachineSettingsIsRefused) {
   const TestMachine machine(512);
   machine.Start("", {"kernels:1"}).Rest();
 

@@ -1,4 +1,4 @@
-// The rules of a machine that several processes share, alone.
+// The rules of a machine that several processes share, in isolation.
 #include "simulator/driver/machine/node_state.h"
 
 #include <gtest/gtest.h>
@@ -38,7 +38,7 @@ class NodeStateTest : public ::testing::Test {
   const std::unique_ptr<State> state_ = std::make_unique<State>();
 };
 
-TEST_F(NodeStateTest, TurnIsTheEarliestThenTheLowestSeats) {
+TEST_F(NodeStateTest, TurnGoesToTheEarliestThenTheLowestSlot) {
   slot(0).clock_ns = 7;
   slot(1).clock_ns = 5;
   slot(2).clock_ns = 5;
@@ -48,7 +48,7 @@ TEST_F(NodeStateTest, TurnIsTheEarliestThenTheLowestSeats) {
   EXPECT_EQ(First(state()), 2);
 }
 
-TEST_F(NodeStateTest, WhoWaitsForNothingHoldsNobody) {
+TEST_F(NodeStateTest, SlotThatWaitsForNothingDelaysNoOther) {
   for (std::size_t i = 0; i < 3; ++i) {
     slot(i).waiting = 1;
     slot(i).target_ns = kNever;
@@ -57,7 +57,7 @@ TEST_F(NodeStateTest, WhoWaitsForNothingHoldsNobody) {
   EXPECT_EQ(First(state()), -1);
 }
 
-TEST_F(NodeStateTest, ExpectedSeatKeepsTimeAtItsBeginning) {
+TEST_F(NodeStateTest, ExpectedSlotHoldsTimeAtItsBeginning) {
   slot(0).clock_ns = slot(1).clock_ns = 5;
   slot(2).state = SlotState::kReserved;
 
@@ -65,7 +65,7 @@ TEST_F(NodeStateTest, ExpectedSeatKeepsTimeAtItsBeginning) {
   EXPECT_EQ(EarliestActTime(state(), slot(2)), 0);
 }
 
-TEST_F(NodeStateTest, WorkTakesLongerByTheNumberOfThoseWhoShare) {
+TEST_F(NodeStateTest, WorkTakesLongerByTheNumberOfSharers) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   EXPECT_EQ(NextEndOf(state(), slot(0)), 100);
 
@@ -73,11 +73,11 @@ TEST_F(NodeStateTest, WorkTakesLongerByTheNumberOfThoseWhoShare) {
   EXPECT_EQ(NextEndOf(state(), slot(0)), 40 + 2 * 60);
 
   Begin(2, kComputing, 100 * kWorkPerNano, 60);
-  // 100 - 40 - 10 = 50 are left, a third at a time.
+  // 100 - 40 - 10 = 50 remain, a third at a time.
   EXPECT_EQ(NextEndOf(state(), slot(0)), 60 + 3 * 50);
 }
 
-TEST_F(NodeStateTest, WorkIsDoneWhenItsShareHasBeenGivenWhateverHappensBetween) {
+TEST_F(NodeStateTest, WorkEndsWhenItsShareIsGivenWhateverHappensBetween) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   Begin(1, kComputing, 30 * kWorkPerNano, 0);
   ASSERT_EQ(NextEndOf(state(), slot(1)), 60);
@@ -87,7 +87,7 @@ TEST_F(NodeStateTest, WorkIsDoneWhenItsShareHasBeenGivenWhateverHappensBetween) 
   EXPECT_EQ(NextEndOf(state(), slot(0)), 60 + 70);
 }
 
-TEST_F(NodeStateTest, BothDirectionsOfTheLinkAtOnceGoAtTheirOwnRates) {
+TEST_F(NodeStateTest, SimultaneousLinkDirectionsHaveTheirOwnRates) {
   Begin(0, kIn, CopyWork(state(), kIn, 100, 0), 0);
   EXPECT_EQ(NextEndOf(state(), slot(0)), 100);
 
@@ -97,7 +97,7 @@ TEST_F(NodeStateTest, BothDirectionsOfTheLinkAtOnceGoAtTheirOwnRates) {
   EXPECT_EQ(NextEndOf(state(), slot(1)), 20 + 400);
 }
 
-TEST_F(NodeStateTest, NothingEndsBeforeTheTimeThatNobodyElseWouldCost) {
+TEST_F(NodeStateTest, NothingEndsBeforeItsTimeAlone) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   Begin(1, kComputing, 100 * kWorkPerNano, 0);
 
@@ -105,7 +105,7 @@ TEST_F(NodeStateTest, NothingEndsBeforeTheTimeThatNobodyElseWouldCost) {
   EXPECT_EQ(NextEndOf(state(), slot(0)), 200);
 }
 
-TEST_F(NodeStateTest, MemoryOfAllSeatsTogetherStaysWithinTheDevice) {
+TEST_F(NodeStateTest, MemoryOfAllSlotsStaysWithinTheDevice) {
   EXPECT_TRUE(Take(state(), slot(0), 0, 60));
   EXPECT_FALSE(Take(state(), slot(1), 0, 41));
   EXPECT_TRUE(Take(state(), slot(1), 0, 40));
@@ -118,7 +118,7 @@ TEST_F(NodeStateTest, MemoryOfAllSeatsTogetherStaysWithinTheDevice) {
   EXPECT_TRUE(Take(state(), slot(2), 0, 60));
 }
 
-TEST_F(NodeStateTest, VacatedSeatsShareGoesToTheOthers) {
+TEST_F(NodeStateTest, ShareOfAVacatedSlotGoesToOthers) {
   Begin(0, kComputing, 100 * kWorkPerNano, 0);
   Begin(1, kComputing, 100 * kWorkPerNano, 0);
   state().acted_ns = 40;
@@ -129,7 +129,7 @@ TEST_F(NodeStateTest, VacatedSeatsShareGoesToTheOthers) {
   EXPECT_EQ(First(state()), 2);
 }
 
-TEST_F(NodeStateTest, SuspendedSeatComesBackAtTheMachinesPresentWithItsWorkDone) {
+TEST_F(NodeStateTest, SuspendedSlotReturnsAtTheMachinesPresentWithItsWorkDone) {
   Begin(0, kComputing, 10 * kWorkPerNano, 0);
   Begin(1, kComputing, 100 * kWorkPerNano, 0);
   Suspend(state(), slot(0));

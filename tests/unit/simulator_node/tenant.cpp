@@ -1,10 +1,10 @@
-// A program that uses the GPU as its words say, one after the other, and prints what came of each.
+// A program that uses the GPU as its arguments say, in order, and prints each result.
 //
-//   alloc:MIB    "ok" or "full"        free         gives the newest back
+//   alloc:MIB    "ok" or "full"        free         frees the newest allocation
 //   kernels:N    N of a millisecond    launch:N     the same without waiting
-//   h2d:MIB d2h:MIB  a copy            free_bytes   what the driver says is free
+//   h2d:MIB d2h:MIB  a copy            free_bytes   the driver's free memory
 //   wait         reads a line, outside the driver
-//   compute:MS   is busy without the driver, by this process's clock
+//   compute:MS   computes without the driver, by this process's clock
 //   time         "time NS" on the virtual clock
 //   exec         becomes a program that sleeps
 #include <cuda.h>

@@ -1,7 +1,6 @@
 // Tenants as processes of their own on one simulated machine (tenant.cpp), for tests.
 //
-// One thread. A machine and its file live as long as the test; a tenant that was not waited for is
-// killed.
+// One thread. A machine and its file live as long as the test; a tenant still running is killed.
 #pragma once
 
 #include <sys/types.h>
@@ -20,14 +19,14 @@ class TenantProcess {
   ~TenantProcess();
 
   pid_t pid() const { return pid_; }
-  // The next line that it prints; empty: it has ended.
+  // The next printed line; empty after its end.
   std::string Line();
   // Whether it prints more, or ends, within that time.
   bool HasLineWithin(int milliseconds) const;
-  // Lets a tenant in `wait` go on.
+  // Lets a tenant in `wait` continue.
   void Continue();
   void Signal(int signal);
-  // To its end: what it still prints, as lines.
+  // Waits for its end; returns the remaining lines.
   std::vector<std::string> Rest();
 
  private:
@@ -36,7 +35,7 @@ class TenantProcess {
   int from_;
 };
 
-// What follows "time " in the last such line.
+// The number after "time " in the last such line.
 long long TimeOf(const std::vector<std::string>& lines);
 // From the first such line to the last.
 long long ElapsedIn(const std::vector<std::string>& lines);
@@ -60,7 +59,7 @@ class TestMachine {
   const long long capacity_mib_;
 };
 
-// Without any machine that others share.
+// Runs without a shared machine.
 std::vector<std::string> RunAlone(const std::vector<std::string>& words);
 
 }  // namespace spillway::test

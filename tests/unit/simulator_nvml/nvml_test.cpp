@@ -14,7 +14,7 @@ namespace {
 
 constexpr unsigned long long kMiB = 1 << 20;
 
-// Two small devices, for the driver too, which is not initialised yet.
+// Two small devices, also for the driver, which is not initialised yet.
 void* Library() {
   setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
   setenv("SPILLWAY_SIM_DEVICES", "2", 1);
@@ -50,7 +50,6 @@ CUcontext UseContextOf(CUdevice device) {
   return context;
 }
 
-// Two devices of 1 GiB.
 class TwoDevices : public testing::Environment {
  public:
   void SetUp() override {
@@ -67,7 +66,7 @@ class NvmlTest : public testing::Test {
   void TearDown() override { Call("nvmlShutdown"); }
 };
 
-TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverIs) {
+TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverStarts) {
   unsigned count = 0;
   EXPECT_EQ(Call("nvmlDeviceGetCount_v2", &count), kSuccess);
   EXPECT_EQ(count, 2u);
@@ -78,7 +77,7 @@ TEST_F(NvmlTest, NothingIsUsedBeforeTheDriverIs) {
   EXPECT_EQ(memory.free, memory.total);
 }
 
-TEST_F(NvmlTest, MemoryIsWhatTheDriverGaveOnThatDevice) {
+TEST_F(NvmlTest, UsedMemoryIsTheDriversOnThatDevice) {
   UseContextOf(1);
   CUdeviceptr address = 0;
   ASSERT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
@@ -98,7 +97,7 @@ TEST_F(NvmlTest, MemoryIsWhatTheDriverGaveOnThatDevice) {
   EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
 }
 
-TEST_F(NvmlTest, AProcessRunsWhereItHasAContext) {
+TEST_F(NvmlTest, ProcessIsListedWhereItHasAContext) {
   UseContextOf(1);
   CUdeviceptr address = 0;
   ASSERT_EQ(cuMemAlloc(&address, 64 * kMiB), CUDA_SUCCESS);
@@ -125,7 +124,7 @@ TEST_F(NvmlTest, AProcessRunsWhereItHasAContext) {
   EXPECT_EQ(count, 0u);
 }
 
-TEST_F(NvmlTest, NamesAreTheDriversNames) {
+TEST_F(NvmlTest, NamesEqualTheDrivers) {
   UseContextOf(0);
   char name[96] = {}, driver_name[96] = {};
   EXPECT_EQ(Call("nvmlDeviceGetName", DeviceAt(1), &name[0], 96u), kSuccess);
@@ -146,7 +145,7 @@ TEST_F(NvmlTest, NamesAreTheDriversNames) {
   EXPECT_EQ(found, DeviceAt(1));
 }
 
-TEST_F(NvmlTest, WhatIsNoDeviceIsAnInvalidArgument) {
+TEST_F(NvmlTest, UnknownDeviceIsAnInvalidArgument) {
   Device device = nullptr;
   EXPECT_EQ(Call("nvmlDeviceGetHandleByIndex_v2", 2u, &device), kInvalidArgument);
   Memory memory{};

@@ -1,5 +1,5 @@
-// A libcuda.so.1 that does nothing but note what the runtime asks of it: every request for an entry
-// point, and every call of an entry point by its request ("cuMemcpyHtoD ver=7000 flags=2").
+// A libcuda.so.1 that only records what the runtime requests. It notes every request for an entry
+// point, and every call by its request ("cuMemcpyHtoD ver=7000 flags=2").
 #include <cuda.h>
 
 #include <cstring>
@@ -11,7 +11,7 @@ namespace {
 std::string requests;
 std::string calls;
 
-// One function per slot, so that a call tells which request it answers.
+// One function per slot, so a call reveals the request that it answers.
 constexpr int kSlots = 512;
 std::string slot_names[kSlots];
 int slots_used = 0;
@@ -67,7 +67,7 @@ CUresult cuGetProcAddress_v2(const char* name, void** function, int version, cuu
       std::string(name) + " ver=" + std::to_string(version) + " flags=" + std::to_string(flags);
   requests += request + "\n";
   if (status) *status = CU_GET_PROC_ADDRESS_SUCCESS;
-  // As an older driver would: this one function is not there.
+  // Like an older driver, lacks this one function.
   if (!std::strcmp(name, "cuStreamGetDevice")) {
     *function = nullptr;
     if (status) *status = CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;

@@ -1,4 +1,4 @@
-// What the runtime asks of the driver, seen by a driver that only notes it.
+// The runtime's requests to the driver, recorded by a fake driver.
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ std::string Requests() {
   return Find<const char* (*)()>("libcuda.so.1", "noting_driver_requests")();
 }
 
-// The driver entry that `call` led to, as "name ver=N flags=N".
+// The driver entry that `call` reached, as "name ver=N flags=N".
 template <typename Call>
 std::string DriverCallOf(Call call) {
   int count = 0;
@@ -29,7 +29,7 @@ std::string DriverCallOf(Call call) {
   return Find<const char* (*)()>("libcuda.so.1", "noting_driver_calls")();
 }
 
-TEST(RuntimeRequestsTest, AsksForNothingThatTheRealRuntimeDoesNotAskFor) {
+TEST(RuntimeRequestsTest, RequestsNothingBeyondTheRealRuntimesRequests) {
   int count = 0;
   ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
   std::set<std::string> real;
@@ -43,7 +43,7 @@ TEST(RuntimeRequestsTest, AsksForNothingThatTheRealRuntimeDoesNotAskFor) {
   EXPECT_GT(asked, 130);
 }
 
-TEST(RuntimeRequestsTest, ReachesTheDriversTwinFromPerThreadNames) {
+TEST(RuntimeRequestsTest, PerThreadNamesReachTheDriversPerThreadVariants) {
   void* const runtime = dlopen("libcudart.so.13", RTLD_NOW);
   auto* const copy = reinterpret_cast<decltype(&cudaMemcpy)>(dlsym(runtime, "cudaMemcpy_ptds"));
   auto* const fill =
@@ -73,13 +73,13 @@ TEST(RuntimeRequestsTest, ChoosesTheCopyByItsKind) {
   EXPECT_EQ(kind(cudaMemcpyDefault), "cuMemcpyAsync ver=4000 flags=0\n");
 }
 
-TEST(RuntimeRequestsTest, AnswersNotSupportedWhereTheDriverHasNoSuchFunction) {
+TEST(RuntimeRequestsTest, ReturnsNotSupportedWhereTheDriverLacksTheFunction) {
   int device = 0;
   EXPECT_EQ(cudaStreamGetDevice(nullptr, &device), cudaErrorNotSupported);
   EXPECT_EQ(cudaGetLastError(), cudaErrorNotSupported);
 }
 
-TEST(LastErrorTest, IsKeptUntilTakenAndNotByPeeking) {
+TEST(LastErrorTest, IsClearedByGettingButNotByPeeking) {
   void* pointer = &pointer;
   ASSERT_EQ(cudaMalloc(&pointer, 16), cudaErrorMemoryAllocation);
   EXPECT_EQ(pointer, nullptr);
@@ -98,7 +98,7 @@ TEST(LastErrorTest, HoldsTheLatestError) {
   EXPECT_EQ(cudaGetLastError(), cudaSuccess);
 }
 
-// Last in the file and in a child: a killed context stays killed.
+// Last in the file and in a child: a killed context never recovers.
 TEST(LastErrorDeathTest, StaysWhenTheContextIsKilled) {
   EXPECT_EXIT(
       {

@@ -8,7 +8,7 @@
 
 namespace {
 
-TEST(SimulatedRuntimeTest, GivesNoMemoryForNoBytes) {
+TEST(SimulatedRuntimeTest, ZeroBytesGetNoMemory) {
   void* pointer = &pointer;
   EXPECT_EQ(cudaFree(nullptr), cudaSuccess);
   EXPECT_EQ(cudaMalloc(&pointer, 0), cudaSuccess);
@@ -31,7 +31,7 @@ TEST(SimulatedRuntimeTest, ReportsThePropertiesOfTheProfile) {
   EXPECT_EQ(cudaGetDeviceProperties(&properties, 9), cudaErrorInvalidDevice);
 }
 
-TEST(SimulatedRuntimeTest, MovesPitchedRowsThereAndBack) {
+TEST(SimulatedRuntimeTest, CopiesPitchedRowsToTheDeviceAndBack) {
   void* device = nullptr;
   std::size_t pitch = 0;
   ASSERT_EQ(cudaMallocPitch(&device, &pitch, 100, 8), cudaSuccess);
@@ -55,7 +55,7 @@ TEST(SimulatedRuntimeTest, MovesPitchedRowsThereAndBack) {
   EXPECT_EQ(cudaFree(device), cudaSuccess);
 }
 
-TEST(SimulatedRuntimeTest, KnowsWhatAPointerPointsTo) {
+TEST(SimulatedRuntimeTest, ReportsPointerAttributes) {
   void* device = nullptr;
   void* pinned = nullptr;
   int ordinary = 0;
@@ -94,7 +94,7 @@ TEST(SimulatedRuntimeTest, AllocatesInStreamOrderFromTheDefaultPool) {
   EXPECT_EQ(cudaStreamDestroy(stream), cudaSuccess);
 }
 
-TEST(SimulatedRuntimeTest, KeepsErrorsApartByThread) {
+TEST(SimulatedRuntimeTest, KeepsErrorsPerThread) {
   ASSERT_EQ(cudaSetDevice(99), cudaErrorInvalidDevice);
   cudaError_t elsewhere = cudaErrorUnknown;
   std::thread([&] { elsewhere = cudaGetLastError(); }).join();

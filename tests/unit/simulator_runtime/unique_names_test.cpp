@@ -5,7 +5,7 @@
 namespace spillway::simulator::runtime {
 namespace {
 
-TEST(UniqueNamesTest, GivesUnnamedNamespacesTheirCommonName) {
+TEST(UniqueNamesTest, MapsUnnamedNamespacesToOneName) {
   EXPECT_EQ(WithoutFileMarks("_ZN2ns36_GLOBAL__N__ac6a078a_4_a_cu_4c6df5c12akEPi"),
             "_ZN2ns12_GLOBAL__N_12akEPi");
   EXPECT_EQ(WithoutFileMarks("_Z5takesN36_GLOBAL__N__ac6a078a_4_a_cu_4c6df5c11SEPi"),
@@ -26,7 +26,7 @@ TEST(UniqueNamesTest, DropsTheFileBeforeStaticNamesOfRelocatableCode) {
             "internal_value");
 }
 
-TEST(UniqueNamesTest, LeavesOrdinaryNamesAlone) {
+TEST(UniqueNamesTest, KeepsOrdinaryNames) {
   for (const char* name : {"_Z5saxpyifPKfPf", "_Z5scaleIfEvPT_S0_i", "coefficients",
                            "_ZN1a1b4BothIfLi33EEEvPKT_", ""}) {
     EXPECT_EQ(WithoutFileMarks(name), name);

@@ -1,13 +1,14 @@
-// Where device memory comes from: one interface, three ways that frameworks do it.
+// Device memory for trainers: one interface, and three ways in which frameworks implement it.
 //
 // Used by: Memory (memory.cuh), on the main thread.
-// Ownership: whoever allocates frees, with the size it asked for; an allocator outlives its blocks.
+// Ownership: the caller frees its blocks, with the size it asked for; an allocator outlives its
+// blocks.
+//
 // Invariants
-//  1. Addresses are aligned to 256 bytes.
-//  2. A freed block may be handed out again at once: all its uses and the next are on the one
-//  compute stream.
-//  3. What is handed out depends on the sequence of requests alone, never on how much memory is
-//  free.
+//
+// 1. Addresses are aligned to 256 bytes.
+// 2. A freed block may be reused at once: all its uses and the next are on the one compute stream.
+// 3. The returned address depends on the sequence of requests only, never on free memory.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -27,11 +28,10 @@ class Allocator {
   virtual ~Allocator() = default;
   virtual void* allocate(std::size_t size_bytes) = 0;
   virtual void free(void* address) = 0;
-  // Device bytes that the allocator itself knows to hold; 0 where the driver keeps the statistics.
+  // Device bytes that the allocator itself holds; 0 where the driver counts them.
   virtual std::size_t reserved_bytes() const { return 0; }
 };
 
-// cudaMalloc and cudaFree for every tensor.
 class MallocAllocator final : public Allocator {
  public:
   void* allocate(std::size_t size_bytes) override {
@@ -42,7 +42,7 @@ class MallocAllocator final : public Allocator {
   void free(void* address) override { CHECK(cudaFree(address)); }
 };
 
-// The driver's stream-ordered pool, which keeps what was freed, as frameworks set it.
+// The driver's stream-ordered pool, set to keep freed memory, as frameworks set it.
 class AsyncAllocator final : public Allocator {
  public:
   explicit AsyncAllocator(cudaStream_t stream) : stream_(stream) {
@@ -64,7 +64,6 @@ class AsyncAllocator final : public Allocator {
   const cudaStream_t stream_;
 };
 
-// A caching allocator over few driver calls (arena.cuh).
 class ArenaAllocator final : public Allocator {
  public:
   void* allocate(std::size_t size_bytes) override { return arena_.allocate(size_bytes); }

@@ -97,8 +97,8 @@ class Arena {
     return size_bytes <= kSmallBytes ? kSmall : size_bytes < kMediumBytes ? kMedium : kLarge;
   }
 
-  // A large segment is not split, so one far larger than the request stays for a request of its own
-  // size.
+  // A large segment is not split, so one much larger than the request stays for a request of its
+  // own size.
   static bool wasteful(SizeClass size_class, std::size_t block_bytes, std::size_t wanted_bytes) {
     return size_class == kLarge &&
            block_bytes > round_up(wanted_bytes, kLargeRoundingBytes) + wanted_bytes / 4;

@@ -1,9 +1,9 @@
-// Command lines of the trainers: long options over getopt_long, each bound to a variable that holds
-// its default.
+// Command lines of the trainers: long options over getopt_long, each bound to a variable with its
+// default.
 //
 // Used by: main() of each trainer, before any CUDA call.
 // Ownership: a bound variable outlives parse().
-// Never does: go on with a value it did not understand (message on standard error, exit code 2).
+// Never does: continue with an invalid value (message on standard error, exit code 2).
 #pragma once
 
 #include <getopt.h>

@@ -1,8 +1,7 @@
-// Error checks of the trainers: a failed CUDA, cuDNN or cuBLAS call ends the program and names
-// itself.
+// Error checks of the trainers: a failed CUDA, cuDNN or cuBLAS call is named and ends the program.
 //
 // Used by: all of tests/workloads, from the main thread.
-// Exit codes: 1 for a failed call or missing data, 2 for arguments that make no sense.
+// Exit codes: 1 for a failed call or missing data, 2 for invalid arguments.
 #pragma once
 
 #include <cublas_v2.h>
@@ -45,6 +44,6 @@ void check_call(Status status, const char* call, const char* file, int line) {
 // Works for cudaError_t, cudnnStatus_t and cublasStatus_t: success is zero in all three.
 #define CHECK(call) ::workloads::check_call((call), #call, __FILE__, __LINE__)
 
-// After a <<<>>> launch, whose own result is only told by the next query.
+// After a <<<>>> launch, because only the next query reports its result.
 #define CHECK_LAUNCH(kernel) \
   ::workloads::check_call(cudaGetLastError(), "launch of " kernel, __FILE__, __LINE__)

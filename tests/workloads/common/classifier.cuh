@@ -20,7 +20,7 @@ __global__ void label_losses(const float* log_probabilities, const std::int32_t*
     row_losses[row] = -log_probabilities[static_cast<std::size_t>(row) * classes + labels[row]];
 }
 
-// The gradient of the mean loss by the logarithms of the probabilities.
+// The gradient of the mean loss with respect to the logarithms of the probabilities.
 __global__ void label_gradients(const std::int32_t* labels, int rows, int classes,
                                 float* gradient) {
   const int i = static_cast<int>(blockIdx.x * blockDim.x + threadIdx.x);

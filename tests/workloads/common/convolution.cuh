@@ -1,13 +1,14 @@
-// One convolution's descriptors and algorithms for the shape at hand.
+// One convolution's descriptors and algorithms for the current shape.
 //
 // Used by: Convolution (layers.cuh), on the main thread.
 // Ownership: owns its descriptors; a workspace lives for one call.
+//
 // Invariants
-//  1. An algorithm is the first that cuDNN ranks, is deterministic and fits the fixed workspace
-//  limit; where
-//     none fits, the deterministic one that needs least. Free memory is never asked for, so the
-//     numbers cannot depend on it.
-//  2. The choice is made again only when the input's shape changes.
+//
+// 1. The algorithm is the first in cuDNN's ranking that is deterministic and fits the fixed
+//    workspace limit. Where none fits, it is the deterministic one with the smallest workspace.
+//    Free memory is never queried, so results cannot depend on it.
+// 2. The choice is repeated only when the input's shape changes.
 #pragma once
 
 #include <memory>

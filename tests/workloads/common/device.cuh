@@ -1,5 +1,4 @@
-// What a trainer works with: two streams, the library handles, the memory, and the options common
-// to all trainers.
+// A trainer's two streams, library handles, memory, and the options common to all trainers.
 //
 // Used by: main() and the layers, on the main thread.
 // Ownership: owns streams and handles; destroyed after every tensor.

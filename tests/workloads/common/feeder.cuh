@@ -58,7 +58,7 @@ class BatchFeeder {
     return slot.buffer->as<unsigned char>();
   }
 
-  // After the last launch that reads the batch.
+  // To be called after the last launch that reads the batch.
   void release() {
     CHECK(cudaEventRecord(slots_[used_++ % kSlots].consumed, device_->compute_stream()));
   }

@@ -1,4 +1,4 @@
-// Matrix products over row-major matrices, in cuBLAS, which thinks in columns.
+// Matrix products over row-major matrices, by cuBLAS, which is column-major.
 //
 // Used by: layers, on the main thread.
 #pragma once
@@ -16,7 +16,7 @@ struct GemmShape {
 };
 
 // result[rows, columns] = alpha * a[rows, inner] * b[inner, columns] + beta * result, each
-// row-major and dense; a transposed factor is stored the other way round.
+// row-major and dense; a transposed factor is stored transposed.
 inline void gemm(const Device& device, GemmShape shape, Form a_form, const float* a, Form b_form,
                  const float* b, float beta, float* result) {
   const float alpha = 1.0f;
@@ -27,7 +27,7 @@ inline void gemm(const Device& device, GemmShape shape, Form a_form, const float
                     shape.columns));
 }
 
-// The same for `batch` products of matrices that lie densely behind each other.
+// The same for `batch` products of matrices stored densely one after another.
 inline void batched_gemm(const Device& device, GemmShape shape, int batch, float alpha, Form a_form,
                          const float* a, Form b_form, const float* b, float* result) {
   const float beta = 0.0f;

@@ -1,4 +1,4 @@
-// What every layer can do, and layers one after another.
+// The interface of every layer, and chains of layers.
 //
 // Used by: the trainers, on the main thread, forward and backward in turn.
 #pragma once
@@ -18,13 +18,12 @@ class Layer {
  public:
   virtual ~Layer() = default;
   virtual Tensor forward(const Tensor& x, Mode mode) = 0;
-  // Takes the gradient of the result of the last forward in Mode::kTrain; makes the parameters'
+  // Takes the gradient of the last forward result in Mode::kTrain. Computes the parameters'
   // gradients and returns the input's.
   virtual Tensor backward(Tensor dy) = 0;
   virtual void collect(Parameters*) {}
 };
 
-// Layers one after another.
 class Chain final : public Layer {
  public:
   template <typename LayerType, typename... Arguments>

@@ -1,14 +1,16 @@
 // The layers of a convolutional network over cuDNN, each with its backward pass.
 //
 // Used by: digits_cnn and convnet, on the main thread.
-// Ownership: a layer owns its parameters; between forward and backward of a training step it shares
-// the tensors that its backward pass reads, and lets go of each in backward. Invariants
-//  1. forward makes a new tensor for its result (no layer works in place), backward one for the
-//  input's
-//     gradient.
-//  2. In Mode::kEvaluate nothing is kept and running statistics are used, not changed.
-//  3. Only algorithms that cuDNN calls deterministic are used, chosen by shape and a fixed
-//  workspace limit.
+// Ownership: a layer owns its parameters. Between forward and backward of a training step it shares
+// the tensors that its backward pass reads; backward releases them.
+//
+// Invariants
+//
+// 1. forward makes a new tensor for its result (no layer works in place), backward one for the
+//    input's gradient.
+// 2. In Mode::kEvaluate nothing is kept, and running statistics are used but not changed.
+// 3. Only algorithms that cuDNN calls deterministic are used, chosen by shape and a fixed workspace
+//    limit.
 #pragma once
 
 #include <memory>
@@ -26,7 +28,7 @@ class Convolution final : public Layer {
   struct Options {
     int in_channels, out_channels, kernel, stride;
     bool bias = false;
-    bool first = false;  // the input is data: nobody wants its gradient
+    bool first = false;  // the input is data: its gradient is not needed
   };
 
   Convolution(Device* device, ParameterFactory* factory, Options options)

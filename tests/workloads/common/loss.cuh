@@ -1,5 +1,5 @@
-// The mean loss of a batch: summed on the device in a fixed order, brought to the host, printed
-// with every bit.
+// The mean loss of a batch: summed on the device in a fixed order, copied to the host, printed with
+// every bit.
 //
 // Used by: the training loops, on the main thread.
 #pragma once
@@ -12,7 +12,6 @@
 
 namespace workloads {
 
-// One block: result[0] = sum(values) / divisor.
 __global__ void mean_of_rows(const float* values, int count, float divisor, float* result) {
   float sum = 0.0f;
   for (int i = static_cast<int>(threadIdx.x); i < count; i += static_cast<int>(blockDim.x))
@@ -39,7 +38,7 @@ class LossMeter {
                           device_->compute_stream()));
   }
 
-  // Waits for the step; the loss recorded last.
+  // Waits for the step; returns the last recorded loss.
   float print(int step) const {
     device_->synchronize();
     std::printf("step %d loss %a\n", step, static_cast<double>(*pinned_));

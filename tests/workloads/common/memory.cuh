@@ -1,15 +1,16 @@
-// Device memory of a trainer: buffers that free themselves, and how long a step's transient ones
-// live.
+// Device memory of a trainer: buffers that free themselves, and the lifetime of a step's transient
+// ones.
 //
 // Used by: the layers and main(), on the main thread.
-// Ownership: a Buffer is shared by the tensors that view it and freed with the last of them; Memory
+// Ownership: the tensors that view a Buffer share it, and the last of them frees it; Memory
 // outlives all.
+//
 // Invariants
-//  1. Transient buffers (activations, gradients, workspaces) are allocated anew in every step.
-//  2. Lifetime::kDead: a transient buffer is freed as soon as nothing refers to it, as eager
-//  frameworks do.
-//     Lifetime::kStep: it lives until end_step(), as frameworks with a static graph do; workspaces
-//     never wait.
+//
+// 1. Transient buffers (activations, gradients, workspaces) are allocated anew in every step.
+// 2. Lifetime::kDead: a transient buffer is freed with its last reference, as in eager frameworks.
+//    Lifetime::kStep: it lives until end_step(), as in frameworks with a static graph; workspaces
+//    are freed at once.
 #pragma once
 
 #include <algorithm>

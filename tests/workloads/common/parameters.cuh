@@ -1,11 +1,13 @@
-// Trainable tensors: their first values, their gradients, and the checksum over all of them.
+// Trainable tensors: their initial values, their gradients, and the checksum over all of them.
 //
 // Used by: the layers (which own their parameters) and the optimisers, on the main thread.
+//
 // Invariants
-//  1. A parameter's first values depend on the seed and on its position in the network alone.
-//  2. Its gradient exists from the backward pass to the update, and is made anew in each step.
-//  3. The checksum covers the bytes of every parameter and of every running statistic, in network
-//  order.
+//
+// 1. A parameter's initial values depend only on the seed and on its position in the network.
+// 2. Its gradient exists from the backward pass to the update, and is made anew in each step.
+// 3. The checksum covers the bytes of every parameter and of every running statistic, in network
+//    order.
 #pragma once
 
 #include <cmath>

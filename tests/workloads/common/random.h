@@ -1,8 +1,8 @@
 // Random numbers by counter: the same (seed, stream, index) gives the same value on host and
 // device, in any order.
 //
-// Used by: kernels that fill weights, host code that makes synthetic data and shuffles.
-// Only integer arithmetic and one exact conversion, so every machine agrees on each bit.
+// Used by: kernels that fill weights, host code that makes synthetic data and shuffles. Only
+// integer arithmetic and one exact conversion, so every machine agrees on each bit.
 #pragma once
 
 #include <cuda_runtime.h>

@@ -1,6 +1,6 @@
-// Sums and maxima over a warp and over a block, in an order that never changes.
+// Sums and maxima over a warp and over a block, in a fixed order.
 //
-// Used by: kernels; every thread of the warp or block calls, all get the result.
+// Used by: kernels; every thread of the warp or block must call, and all get the result.
 // Invariant: block_reduce needs blockDim.x to be a multiple of 32, at most 1024, and no other
 // thread dimension.
 #pragma once

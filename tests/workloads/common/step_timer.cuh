@@ -1,9 +1,8 @@
-// How long steps take on the device, told on standard error: by events in the compute stream, as
-// frameworks do. Between two steps a program may also be idle for a while, as one is that waits for
-// its data.
+// Step times on the device, printed on standard error, measured by events in the compute stream as
+// in frameworks. Between two steps a program may also pause, like one that waits for its data.
 //
 // Used by: the training loops, on the main thread: enqueued() after the last launch of a step,
-// tell() once it is done.
+// tell() once the step is done.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -34,7 +33,7 @@ class StepTimer {
     ++steps_;
   }
 
-  // From the end of the step before to the end of this one; the first one has none before it.
+  // From the end of the previous step to the end of this one; the first has none before it.
   void tell() const {
     if (steps_ == device_->pause_after()) pause();
     if (!device_->tells_times() || steps_ < 2) return;

@@ -1,5 +1,5 @@
-// The host goes on while the device works: events asked again and again, timed spans,
-// stream-ordered allocation.
+// The host works while the device does: repeated event queries, timed spans, stream-ordered
+// allocation.
 #include "sample.h"
 
 __global__ void Increment(int* values, int by, int count) {

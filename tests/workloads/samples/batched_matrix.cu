@@ -1,4 +1,4 @@
-// A batch of small products whose matrices lie in separate allocations, handed over by value in one
+// A batch of small products whose matrices lie in separate allocations, passed by value in one
 // struct.
 #include "sample.h"
 
@@ -23,8 +23,7 @@ __global__ void MultiplyBatch(Batch batch) {
 
 int main() {
   constexpr int kGroups = 5;
-  constexpr std::size_t kFloats =
-      256 * 1024;  // a megabyte each, of which the matrix is the beginning
+  constexpr std::size_t kFloats = 256 * 1024;  // a megabyte each, with the matrix at its beginning
   std::vector<Batch> groups(kGroups);
   for (int group = 0; group < kGroups; ++group) {
     groups[group].scale = 0.5f * static_cast<float>(group + 1);

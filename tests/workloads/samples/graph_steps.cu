@@ -1,5 +1,5 @@
 // Graphs: steps captured once and launched often, a graph built node by node, an update to other
-// memory, memory that a graph allocates for itself.
+// memory, memory that a graph allocates itself.
 #include "sample.h"
 
 __global__ void Scale(float* values, float factor, int count) {
@@ -15,7 +15,7 @@ __global__ void Sum(float* out, const float* a, const float* b, int count) {
 constexpr int kArrays = 16, kCount = 1 << 20, kThreads = 256, kBlocks = kCount / kThreads;
 constexpr std::size_t kBytes = kCount * sizeof(float);
 
-// Scales two arrays on two streams side by side, then adds them up.
+// Scales two arrays on two streams concurrently, then adds them up.
 cudaGraph_t CaptureStep(cudaStream_t stream, cudaStream_t side, float* a, float* b, float* out) {
   cudaEvent_t fork, join;
   CHECK(cudaEventCreateWithFlags(&fork, cudaEventDisableTiming));
@@ -99,7 +99,7 @@ int main() {
     for (const cudaGraphExec_t step : steps) CHECK(cudaGraphLaunch(step, stream));
   }
 
-  // The first step goes on with other arrays.
+  // The first step continues with other arrays.
   const cudaGraph_t other = CaptureStep(stream, side, arrays[9], arrays[4], arrays[1]);
   cudaGraphExecUpdateResultInfo info;
   CHECK(cudaGraphExecUpdate(steps[0], other, &info));
@@ -111,7 +111,7 @@ int main() {
   CHECK(cudaGraphLaunch(built_step, stream));
   cudaKernelNodeParams params = {};
   CHECK(cudaGraphKernelNodeGetParams(kernel, &params));
-  // The array that the driver gave is the node's own, and not to be changed
+  // The parameter array from the driver belongs to the node and must not be changed
   // (cudaGraphKernelNodeGetParams).
   float* elsewhere = arrays[15];
   void* arguments[] = {&elsewhere, params.kernelParams[1], params.kernelParams[2]};

@@ -1,4 +1,4 @@
-// Counts bytes: each block in shared memory, then all of them with atomics, over several data sets.
+// Counts bytes of several data sets: each block in shared memory, then all blocks with atomics.
 #include "sample.h"
 
 __constant__ unsigned kWeights[4];

@@ -1,5 +1,5 @@
-// Work whose next part is prepared by the host, inside the streams: host functions and callbacks
-// between kernels.
+// Work whose next part the host prepares inside the streams: host functions and callbacks between
+// kernels.
 #include <atomic>
 
 #include "sample.h"

@@ -1,4 +1,4 @@
-// Managed memory that host and device take turns with, beside ordinary device memory.
+// Managed memory used by host and device in turns, beside ordinary device memory.
 #include "sample.h"
 
 __managed__ int rounds_done;

@@ -21,8 +21,8 @@ __global__ void Multiply(float* c, const float* a, const float* b, int n) {
 }
 
 int main() {
-  // Small matrices at the front of large buffers: the arithmetic is done on a CPU, the memory is
-  // what matters.
+  // Small matrices at the front of large buffers: a CPU does the arithmetic, and the memory is what
+  // matters.
   constexpr int kMatrices = 16, kSize = 64;
   constexpr std::size_t kFloats = std::size_t{1} << 20;
   std::vector<float*> matrices;

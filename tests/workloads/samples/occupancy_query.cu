@@ -1,5 +1,4 @@
-// Chooses its launch shapes and its batches by what the device says of itself: occupancy,
-// properties, free memory.
+// Chooses launch shapes and batches by queries of the device: occupancy, properties, free memory.
 #include <algorithm>
 
 #include "sample.h"
@@ -22,8 +21,8 @@ int main() {
   CHECK(cudaMemGetInfo(&free_bytes, &total_bytes));
   samples::Expect(free_bytes <= total_bytes, "the free memory");
 
-  // As much as it may have by its own answer, but no more than a fixed list: the output is the same
-  // on any device.
+  // As much as the free memory allows, but no more than a fixed list, so the output is the same on
+  // any device.
   constexpr int kArrays = 14, kCount = 1 << 20;
   std::vector<int*> arrays;
   for (int array = 0; array < kArrays; ++array) {

@@ -1,4 +1,4 @@
-// What the sample programs share: errors end the program, results are told by checksum.
+// Shared by the sample programs: errors end the program, results are printed as checksums.
 //
 // Used by: each program of this folder, on its host. Knows the CUDA runtime only.
 #pragma once
@@ -28,7 +28,7 @@ class Numbers {
     state_ ^= state_ << 5;
     return state_;
   }
-  // Small whole numbers: sums and products of them are exact in any order.
+  // Small whole numbers, so sums and products of them are exact in any order.
   float NextFloat() { return static_cast<float>(Next() % 17) - 8.0f; }
 
  private:

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Each sample runs under Spillway at 30 % of its own peak as it runs bare: same output, same exit code, clean statistics.
+"""Each sample runs under Spillway at 30 % of its own peak as it does bare: same output, same exit
+code, clean statistics.
 
-Usage: samples_test.py BUILD_FOLDER SAMPLE...
+    Usage: samples_test.py BUILD_FOLDER SAMPLE...
 """
 import json
 import pathlib

@@ -1,4 +1,4 @@
-// Streams that copy in, compute and copy out side by side, ordered among each other by events.
+// Streams that copy in, compute and copy out concurrently, ordered among each other by events.
 #include "sample.h"
 
 __global__ void Step(float* values, const float* before, int count, int repeat) {
@@ -25,7 +25,6 @@ int main() {
   for (auto& event : done) CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
   for (auto& chunk : chunks) chunk = samples::DeviceArray<float>(kCount);
 
-  // Each chunk's step reads the one before, which another stream computes.
   for (int chunk = 0; chunk < kChunks; ++chunk) {
     const cudaStream_t stream = streams[chunk % kStreams];
     CHECK(cudaMemcpyAsync(chunks[chunk], in + chunk * kCount, kBytes, cudaMemcpyHostToDevice,

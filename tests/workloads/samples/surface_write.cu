@@ -98,7 +98,6 @@ int main() {
                               cudaMemcpyDeviceToHost));
   samples::Report("pyramid", 3, peak);
 
-  // Much ordinary memory around the arrays.
   constexpr int kBuffers = 12, kCount = 1 << 20;
   float* const packed = Packed(volume, kSide);
   float* const packed_layers = Packed(layers, kLayers);

@@ -1,5 +1,5 @@
-// Rotates an image that lies in a CUDA array by filtered texture fetches, and looks results up
-// through textures over linear and pitched memory.
+// Rotates an image in a CUDA array by filtered texture fetches, and looks up results through
+// textures over linear and pitched memory.
 #include "sample.h"
 
 constexpr int kSide = 1024;

@@ -1,5 +1,5 @@
-// Kernels on host memory that the device sees: mapped when allocated, and the program's own memory
-// registered.
+// Kernels on host memory that the device can access: mapped at allocation, and the program's own
+// memory, registered.
 #include "sample.h"
 
 __global__ void AddInto(float* device, const float* a, float* b, int count) {
