@@ -1,3 +1,4 @@
+// What a planning process may use, and how it ended.
 #pragma once
 
 #include <cstdint>

@@ -9,7 +9,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr char kRecords[] = "books";
+constexpr char kRecords[] = "books";  // as agents of 0.1.0 stored it
 constexpr char kSlab[] = "slab-";
 
 std::string NameOf(const Pool::NamedFile& slab) {

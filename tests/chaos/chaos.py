@@ -201,7 +201,7 @@ class Chaos:
                 time.sleep(self.random.uniform(0.5, 2.5))
         return True
 
-    def speak_nonsense(self):
+    def send_garbage(self):
         if self.is_agent_stopped:
             return False
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as stranger:
@@ -229,7 +229,7 @@ class Chaos:
         self.agent.command("budget", "set", job.tenant, self.random.randrange(80, 320) * MIB)
         return True
 
-    EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, speak_nonsense, speak_nonsense, set_budget) * 2 + (kill_agent, jump)
+    EVENTS = (begin_job,) * 4 + (begin_poisoner,) * 3 + (kill_poisoner,) + (kill_job, stop_job, stop_job, stop_agent, send_garbage, send_garbage, set_budget) * 2 + (kill_agent, jump)
 
     def go_on(self):
         """Lets every stopped process continue."""
@@ -240,7 +240,7 @@ class Chaos:
                 job.is_stopped = False
                 job.signal(signal.SIGCONT)
 
-    def look_for_bytes_of_others(self):
+    def check_for_foreign_bytes(self):
         for poisoner in self.poisoners:
             self.check(poisoner)
         job = self.any_job()
@@ -277,9 +277,9 @@ class Chaos:
                 raise Harm(f"the agent has ended with {self.agent.process.returncode}")
             time.sleep(self.random.uniform(0, 0.15))
             self.look()
-            self.look_for_bytes_of_others()
+            self.check_for_foreign_bytes()
 
-    def come_right(self, bare):
+    def expect_recovery(self, bare):
         self.go_on()
         while self.poisoners:
             self.kill_poisoner()
@@ -346,7 +346,7 @@ def main():
         chaos.note_files_at_rest()
         try:
             chaos.run()
-            chaos.come_right(bare)
+            chaos.expect_recovery(bare)
         except Harm as harm:
             # The violation is printed last: a truncated report keeps its end.
             print("--- the agent's log\n" + chaos.agent.log()[-3000:] + "--- the harm\n" + "\n".join(chaos.harm) + f"\nchaos: {harm}",

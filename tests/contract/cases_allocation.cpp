@@ -149,7 +149,7 @@ CONTRACT(Allocation, OutOfMemoryDoesNotStick, "cuda.h:8609 cuMemAlloc") {
   EXPECT_TRUE(AllWordsAre(address, 10, 5));
 }
 
-CONTRACT_ALONE(Allocation, MemoryInfoMovesWithIt, "cuda.h:8575 cuMemGetInfo") {
+CONTRACT_ALONE(Allocation, MemoryInfoFollowsAllocations, "cuda.h:8575 cuMemGetInfo") {
   UseDevice();
   const std::size_t before = FreeBytes();
   const CUdeviceptr address = Allocate(256 * kMiB);

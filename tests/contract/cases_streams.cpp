@@ -107,7 +107,8 @@ CONTRACT(Stream, PerThreadStreamsDiffer, "CUDA driver API, stream synchronizatio
   EXPECT_TRUE(here != there);
 }
 
-CONTRACT_ALONE(Stream, NonBlockingOnesMayRunBesideLegacy, "cuda.h:429 CU_STREAM_NON_BLOCKING") {
+CONTRACT_ALONE(Stream, NonBlockingStreamsMayRunBesideTheLegacyStream,
+               "cuda.h:429 CU_STREAM_NON_BLOCKING") {
   UseDevice();
   const CUstream beside = MakeStream(CU_STREAM_NON_BLOCKING);
   const CUdeviceptr words = Allocate(4000);

@@ -153,7 +153,7 @@ TEST_F(AddressesTest, CopiedAddressOfLaterAllocatedMemoryIsFollowed) {
 // Half a second without any completion counted as a proof, and memory was moved. Pending work may
 // have reached that memory by addresses: behind a stream's wait for the program, behind a long
 // kernel, on a busy machine.
-class BehindAWaitTest : public AddressesTest {
+class PendingStreamWaitTest : public AddressesTest {
  protected:
   // The budget is used up, and a stream waits for the program.
   void SetUp() override {
@@ -185,14 +185,14 @@ class BehindAWaitTest : public AddressesTest {
   CUstream stream_ = nullptr;
 };
 
-TEST_F(BehindAWaitTest, EvictedMemoryIsUsedWhereItIsParked) {
+TEST_F(PendingStreamWaitTest, EvictedMemoryIsUsedWhereItIsParked) {
   const CUdeviceptr more = Allocated(kBytes);
 
   EXPECT_EQ(cuMemsetD32Async(more, 3, kBytes / 4, stream_), CUDA_SUCCESS);
   EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
 }
 
-TEST_F(BehindAWaitTest, SmallAllocationsAreParkedToo) {
+TEST_F(PendingStreamWaitTest, SmallAllocationsAreParkedToo) {
   const CUdeviceptr small = Allocated(256);
 
   EXPECT_EQ(cuMemsetD32Async(small, 3, 64, stream_), CUDA_SUCCESS);

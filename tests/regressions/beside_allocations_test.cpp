@@ -47,7 +47,7 @@ const KernelEntry kKernels[] = {{"add_at", AddAt, nullptr, 2, kAtParameters},
                                 {"add_by_halves", AddByHalves, nullptr, 2, kHalvesParameters}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 4, kKernels, 0, nullptr};
 
-class BesideAllocationsTest : public JobTest {
+class AdjacentAddressesTest : public JobTest {
  protected:
   void SetUp() override {
     JobTest::SetUp();
@@ -74,22 +74,22 @@ class BesideAllocationsTest : public JobTest {
   CUdeviceptr buffer_ = 0;
 };
 
-TEST_F(BesideAllocationsTest, KernelCountsDownFromTheEnd) {
+TEST_F(AdjacentAddressesTest, KernelCountsDownFromTheEnd) {
   LaunchAt(buffer_ + kBytes, -1);
   EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
 }
 
-TEST_F(BesideAllocationsTest, KernelCountsFromOne) {
+TEST_F(AdjacentAddressesTest, KernelCountsFromOne) {
   LaunchAt(buffer_ - 4, 1);
   EXPECT_EQ(WordAt(0), 9u);
 }
 
-TEST_F(BesideAllocationsTest, KernelReadsFromAHaloBeforeTheBuffer) {
+TEST_F(AdjacentAddressesTest, KernelReadsFromAHaloBeforeTheBuffer) {
   LaunchAt(buffer_ - 4096, 1024);
   EXPECT_EQ(WordAt(0), 9u);
 }
 
-TEST_F(BesideAllocationsTest, TableHoldsTheEndOfABuffer) {
+TEST_F(AdjacentAddressesTest, TableHoldsTheEndOfABuffer) {
   const CUdeviceptr end = buffer_ + kBytes;
   CUdeviceptr table = Allocated(4096);
   EXPECT_EQ(cuMemcpyHtoD(table, &end, sizeof end), CUDA_SUCCESS);
@@ -99,14 +99,14 @@ TEST_F(BesideAllocationsTest, TableHoldsTheEndOfABuffer) {
   EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
 }
 
-TEST_F(BesideAllocationsTest, AddressBehindOneByteOfAPackedStruct) {
+TEST_F(AdjacentAddressesTest, AddressBehindOneByteOfAPackedStruct) {
   Packed packed{1, reinterpret_cast<std::uint32_t*>(buffer_), 2};
   void* parameters[] = {&packed};
   EXPECT_EQ(Launch(Kernel(&kImage, "add_by_packed"), nullptr, parameters), CUDA_SUCCESS);
   EXPECT_EQ(WordAt(0), 9u);
 }
 
-TEST_F(BesideAllocationsTest, AddressInTwoHalves) {
+TEST_F(AdjacentAddressesTest, AddressInTwoHalves) {
   auto lower = static_cast<std::uint32_t>(buffer_),
        upper = static_cast<std::uint32_t>(buffer_ >> 32);
   void* parameters[] = {&lower, &upper};

@@ -10,7 +10,7 @@ constexpr size_t kKeptBytes = 64 * kMiB;
 constexpr size_t kBusyBytes = 256 * kMiB;
 constexpr size_t kRounding = 8 * kMiB;  // the size of chunks
 
-class GivenBackTest : public JobTest {
+class ReleasedMemoryTest : public JobTest {
  protected:
   void SetUp() override {
     JobTest::SetUp();
@@ -28,7 +28,7 @@ class GivenBackTest : public JobTest {
   }
 };
 
-TEST_F(GivenBackTest, FreedMemoryReturnsToTheDevice) {
+TEST_F(ReleasedMemoryTest, FreedMemoryReturnsToTheDevice) {
   const size_t before = Held();
   const auto buffers = FilledBuffers(32, 32 * kMiB);
   ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -46,7 +46,7 @@ simulator::KernelCost Slow(const simulator::LaunchShape&, void* const*) {
 constexpr simulator::KernelParameter kPointer[] = {{0, 8}};
 SPILLWAY_ONE_KERNEL(kSlowImage, "slow", Nothing, Slow, 1, kPointer);
 
-TEST_F(GivenBackTest, BusyFreedMemoryIsReleasedAtTheNextWait) {
+TEST_F(ReleasedMemoryTest, BusyFreedMemoryIsReleasedAtTheNextWait) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const size_t before = Held();
   auto buffers = FilledBuffers(16, 32 * kMiB);
@@ -65,7 +65,7 @@ TEST_F(GivenBackTest, BusyFreedMemoryIsReleasedAtTheNextWait) {
 
 // Each iteration frees at its end the memory that the next one takes. It is created a second time,
 // and then kept.
-TEST_F(GivenBackTest, MemoryReusedByEachIterationIsKept) {
+TEST_F(ReleasedMemoryTest, MemoryReusedByEachIterationIsKept) {
   const auto iterate = [] {
     FreeAll(FilledBuffers(32, 32 * kMiB));
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -79,7 +79,7 @@ TEST_F(GivenBackTest, MemoryReusedByEachIterationIsKept) {
 // Each buffer is freed while a kernel still uses it, so the next one, of another size, is created
 // beside it. That did not count as a lack. ResNet-50 released its memory and created it anew in
 // every step, and took 2.5 times as long as without Spillway.
-TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceStopsCreatingMemory) {
+TEST_F(ReleasedMemoryTest, IterationOfManySizesOnABusyDeviceStopsCreatingMemory) {
   const CUfunction slow = Kernel(&kSlowImage, "slow");
   const auto iterate = [&] {
     for (size_t mib = 16; mib <= 256; mib += 16) {
@@ -96,7 +96,7 @@ TEST_F(GivenBackTest, IterationOfManySizesOnABusyDeviceStopsCreatingMemory) {
   EXPECT_EQ(Statistics("vmm_creates"), creates);
 }
 
-TEST_F(GivenBackTest, KeptMemoryIsReleasedOnceUnused) {
+TEST_F(ReleasedMemoryTest, KeptMemoryIsReleasedOnceUnused) {
   const size_t before = Held();
   for (int i = 0; i < 4; ++i) FreeAll(FilledBuffers(32, 32 * kMiB));
   EXPECT_GE(Held(), before + 1024 * kMiB);
@@ -106,14 +106,14 @@ TEST_F(GivenBackTest, KeptMemoryIsReleasedOnceUnused) {
   EXPECT_LE(Held(), before + kKeptBytes + 16 * kMiB + kRounding);
 }
 
-TEST_F(GivenBackTest, ProgramOfManySizesHoldsLittleMoreThanItsPeak) {
+TEST_F(ReleasedMemoryTest, ProgramOfManySizesHoldsLittleMoreThanItsPeak) {
   const size_t before = Held();
   for (size_t size = 64; size < 80; ++size) FreeAll(FilledBuffers(8, size * kMiB));
   EXPECT_LE(Statistics("device_bytes_peak"),
             before + 9 * 80 * kMiB + kKeptBytes + kBusyBytes + kRounding);
 }
 
-TEST_F(GivenBackTest, SmallAllocationsAreReleasedToo) {
+TEST_F(ReleasedMemoryTest, SmallAllocationsAreReleasedToo) {
   const size_t before = Held();
   std::vector<CUdeviceptr> small(1024);
   for (CUdeviceptr& address : small) address = Filled(512 << 10, 1);
@@ -126,7 +126,7 @@ TEST_F(GivenBackTest, SmallAllocationsAreReleasedToo) {
   EXPECT_LE(Held(), before + 2 * kKeptBytes);
 }
 
-TEST_F(GivenBackTest, BytesAreRightThroughout) {
+TEST_F(ReleasedMemoryTest, BytesAreRightThroughout) {
   for (unsigned int round = 0; round < 6; ++round) {
     const size_t bytes = (10 + 14 * round) * kMiB;
     const CUdeviceptr kept = Filled(bytes, round);

@@ -128,17 +128,17 @@ class GraphRolesTest : public JobTest, public testing::WithParamInterface<Way> {
     ASSERT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
   // Uses so much other memory that all earlier memory is evicted.
-  static void PushOut() {
+  static void EvictEarlierMemory() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     for (const CUdeviceptr other : others) EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
   }
-  void ReplayAndPushOut(int times) {
+  void ReplayAndEvict(int times) {
     for (int i = 0; i < times; ++i) {
-      PushOut();
+      EvictEarlierMemory();
       Replay();
     }
-    PushOut();
+    EvictEarlierMemory();
   }
 
   CUfunction add_ = nullptr;
@@ -158,7 +158,7 @@ TEST_P(GraphRolesTest, BufferWrittenByAKernelAndReadByACopyKeepsItsBytes) {
   AddKernel(a_, 0, 5);
   AddCopy(CopyParams(b_, a_));
   Instantiate();
-  ReplayAndPushOut(12);
+  ReplayAndEvict(12);
   EXPECT_TRUE(IsAll(a_, kBytes, 60));
   EXPECT_TRUE(IsAll(b_, kBytes, 60));
 }
@@ -167,7 +167,7 @@ TEST_P(GraphRolesTest, BufferWrittenByAKernelAfterACopyReadsItKeepsItsBytes) {
   AddCopy(CopyParams(b_, a_));
   AddKernel(a_, 0, 5);
   Instantiate();
-  ReplayAndPushOut(12);
+  ReplayAndEvict(12);
   EXPECT_TRUE(IsAll(a_, kBytes, 60));
   EXPECT_TRUE(IsAll(b_, kBytes, 55));
 }
@@ -176,7 +176,7 @@ TEST_P(GraphRolesTest, WordsWrittenByABatchStayWrittenBesideACopyThatReadsThem) 
   AddCopy(CopyParams(b_, a_));
   AddWordWrite(a_ + 64, 7);
   Instantiate();
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   EXPECT_TRUE(IsAll(a_ + 64, 4, 7));
   EXPECT_TRUE(IsAll(b_ + 64, 4, 7));
 }
@@ -186,7 +186,7 @@ TEST_P(GraphRolesTest, BufferReadByAKernelBeforeASetIsRestored) {
   AddKernel(a_, c_, 0);
   AddSet(c_, 10);
   Instantiate();
-  ReplayAndPushOut(3);
+  ReplayAndEvict(3);
   EXPECT_TRUE(IsAll(a_, kBytes, 23));
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
@@ -196,7 +196,7 @@ TEST_P(GraphRolesTest, BufferReadByAKernelBeforeACopyFromTheHostIsRestored) {
   AddKernel(a_, c_, 0);
   AddCopy(CopyParams(c_, 0, words.data()));
   Instantiate();
-  ReplayAndPushOut(3);
+  ReplayAndEvict(3);
   EXPECT_TRUE(IsAll(a_, kBytes, 23));
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
@@ -206,7 +206,7 @@ TEST_P(GraphRolesTest, BufferReadByACopyToTheHostBeforeASetIsRestored) {
   AddCopy(CopyParams(0, c_, nullptr, words.data()));
   AddSet(c_, 10);
   Instantiate();
-  ReplayAndPushOut(1);
+  ReplayAndEvict(1);
   EXPECT_EQ(words, std::vector<std::uint32_t>(kWords, 3));
   EXPECT_TRUE(IsAll(c_, kBytes, 10));
 }
@@ -215,7 +215,7 @@ TEST_P(GraphRolesTest, BatchWritesAndASetOfTheWholeBufferBothTakeEffect) {
   AddSet(c_, 10);
   AddWordWrite(c_ + 64, 7);
   Instantiate();
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   EXPECT_TRUE(IsAll(c_, 64, 10));
   EXPECT_TRUE(IsAll(c_ + 64, 4, 7));
   EXPECT_TRUE(IsAll(c_ + 68, kBytes - 68, 10));
@@ -232,11 +232,11 @@ TEST_P(ChangedGraphRolesTest, ChangedKernelWritesABufferThatACopyReads) {
   const CUgraphNode kernel = AddKernel(c_, 0, 1);
   AddCopy(CopyParams(b_, a_));
   Instantiate();
-  ReplayAndPushOut(1);
+  ReplayAndEvict(1);
   KernelNode other{a_, 0, 5};
   const auto params = other.Params(add_);
   ASSERT_EQ(cuGraphExecKernelNodeSetParams(step_, kernel, &params), CUDA_SUCCESS);
-  ReplayAndPushOut(3);
+  ReplayAndEvict(3);
   EXPECT_TRUE(IsAll(a_, kBytes, 15));
   EXPECT_TRUE(IsAll(b_, kBytes, 15));
   EXPECT_TRUE(IsAll(c_, kBytes, 4));
@@ -246,10 +246,10 @@ TEST_P(ChangedGraphRolesTest, ChangedSetOverwritesABufferThatAKernelReads) {
   AddKernel(a_, c_, 0);
   const CUgraphNode set = AddSet(b_, 10);
   Instantiate();
-  ReplayAndPushOut(1);
+  ReplayAndEvict(1);
   const CUDA_MEMSET_NODE_PARAMS other = {c_, 0, 10, 4, kWords, 1};
   ASSERT_EQ(cuGraphExecMemsetNodeSetParams(step_, set, &other, context_), CUDA_SUCCESS);
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   EXPECT_TRUE(IsAll(a_, kBytes, 3 + 3 + 10));
 }
 
@@ -258,13 +258,13 @@ TEST_P(ChangedGraphRolesTest, EnabledKernelWritesABufferThatACopyReads) {
   const CUgraphNode kernel = AddKernel(a_, 0, 5);
   const CUgraphNode copy = AddCopy(CopyParams(b_, a_));
   Instantiate();
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   ASSERT_EQ(cuGraphNodeSetEnabled(step_, kernel, 0), CUDA_SUCCESS);
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   EXPECT_TRUE(IsAll(a_, kBytes, 10));
   ASSERT_EQ(cuGraphNodeSetEnabled(step_, kernel, 1), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphNodeSetEnabled(step_, copy, 0), CUDA_SUCCESS);
-  ReplayAndPushOut(2);
+  ReplayAndEvict(2);
   EXPECT_TRUE(IsAll(a_, kBytes, 20));
   EXPECT_TRUE(IsAll(b_, kBytes, 10));
 }
@@ -273,29 +273,29 @@ INSTANTIATE_TEST_SUITE_P(Changes, ChangedGraphRolesTest, testing::Values(Way::kA
 
 // Memory that no node writes keeps its host copy, and memory that only a set overwrites is not
 // restored.
-class SparedGraphRolesTest : public GraphRolesTest {};
+class SavedCopiesGraphRolesTest : public GraphRolesTest {};
 
-TEST_P(SparedGraphRolesTest, MemoryThatTheGraphOnlyReadsIsEvictedWithoutACopy) {
+TEST_P(SavedCopiesGraphRolesTest, MemoryThatTheGraphOnlyReadsIsEvictedWithoutACopy) {
   AddCopy(CopyParams(c_, a_));
   Instantiate();
-  ReplayAndPushOut(1);
+  ReplayAndEvict(1);
   const unsigned long long before = Statistics("d2h_bytes");
   Replay();
-  PushOut();
+  EvictEarlierMemory();
   EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes) << "of C alone";
 }
 
-TEST_P(SparedGraphRolesTest, MemoryThatOnlyASetOverwritesIsNotRestored) {
+TEST_P(SavedCopiesGraphRolesTest, MemoryThatOnlyASetOverwritesIsNotRestored) {
   AddSet(a_, 4);
   Instantiate();
-  PushOut();
+  EvictEarlierMemory();
   const unsigned long long before = Statistics("h2d_bytes");
   Replay();
   EXPECT_EQ(Statistics("h2d_bytes"), before);
   EXPECT_TRUE(IsAll(a_, kBytes, 4));
 }
 
-INSTANTIATE_TEST_SUITE_P(Spared, SparedGraphRolesTest, testing::Values(Way::kAsItIs), NameOf);
+INSTANTIATE_TEST_SUITE_P(Spared, SavedCopiesGraphRolesTest, testing::Values(Way::kAsItIs), NameOf);
 
 }  // namespace
 }  // namespace spillway::regressions

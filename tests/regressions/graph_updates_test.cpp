@@ -40,7 +40,7 @@ class GraphUpdatesTest : public JobTest {
     CUgraphExecUpdateResultInfo info = {};
     EXPECT_EQ(cuGraphExecUpdate(executable_, GraphThatSets(2, &other), &info), CUDA_SUCCESS);
   }
-  void LaunchWithTheBufferAway() {
+  void LaunchWithEvictedBuffer() {
     for (CUdeviceptr other : others_) EXPECT_EQ(cuMemsetD32(other, 5, kBytes / 4), CUDA_SUCCESS);
     EXPECT_EQ(cuGraphLaunch(executable_, nullptr), CUDA_SUCCESS);
   }
@@ -55,7 +55,7 @@ TEST_F(GraphUpdatesTest, DisabledNodeStaysDisabledAcrossAnUpdate) {
   Instantiate();
   Switch(false);
   Update();
-  LaunchWithTheBufferAway();
+  LaunchWithEvictedBuffer();
   EXPECT_TRUE(IsAll(buffer_, kBytes, 8));
 }
 
@@ -63,7 +63,7 @@ TEST_F(GraphUpdatesTest, NodeIsDisabledAfterAnUpdate) {
   Instantiate();
   Update();
   Switch(false);
-  LaunchWithTheBufferAway();
+  LaunchWithEvictedBuffer();
   EXPECT_TRUE(IsAll(buffer_, kBytes, 8));
 }
 
@@ -72,7 +72,7 @@ TEST_F(GraphUpdatesTest, ReenabledNodeUsesTheUpdatedParameters) {
   Switch(false);
   Update();
   Switch(true);
-  LaunchWithTheBufferAway();
+  LaunchWithEvictedBuffer();
   EXPECT_TRUE(IsAll(buffer_, kBytes, 2));
 }
 

@@ -70,7 +70,7 @@ class GraphsTest : public JobTest {
     EXPECT_EQ(cuStreamSynchronize(stream_), CUDA_SUCCESS);
   }
   // Uses so much other memory that all earlier memory is evicted.
-  static void PushOut() {
+  static void EvictEarlierMemory() {
     const auto others = FilledBuffers(8, kBytes);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
     for (const CUdeviceptr other : others) EXPECT_EQ(cuMemFree(other), CUDA_SUCCESS);
@@ -151,7 +151,7 @@ TEST_F(GraphsTest, LaunchInFlightKeepsItsMemory) {
     }
   }));
   ASSERT_EQ(cuGraphLaunch(step, stream_), CUDA_SUCCESS);
-  PushOut();
+  EvictEarlierMemory();
   for (size_t i = 0; i < 4; ++i)
     EXPECT_TRUE(IsAll(buffers[i], kBytes, 80 + static_cast<unsigned>(i)));
 }
@@ -164,14 +164,14 @@ TEST_F(GraphsTest, BuffersOfACaptureAreEvictedAndRestoredForTheLaunch) {
     EXPECT_EQ(cuMemcpyDtoDAsync(buffers[1], buffers[0], kBytes, stream_), CUDA_SUCCESS);
     EXPECT_EQ(cuMemsetD32Async(buffers[0], 77, kWords, stream_), CUDA_SUCCESS);
   });
-  PushOut();
+  EvictEarlierMemory();
   const CUgraphExec step = Instantiated(graph);
   ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 77));
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 5));
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 82));
   ASSERT_EQ(cuGraphExecDestroy(step), CUDA_SUCCESS);
@@ -197,9 +197,9 @@ TEST_F(GraphsTest, PeersT18CaptureWithAllocationsFreesAndQueries) {
     for (const CUdeviceptr buffer : buffers) Add(buffer, 1, stream_);
   });
   const CUgraphExec step = Instantiated(graph);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
-  PushOut();
+  EvictEarlierMemory();
   for (size_t i = 0; i < 6; ++i)
     EXPECT_TRUE(IsAll(buffers[i], kBytes, 1 + static_cast<unsigned>(i)));
   EXPECT_TRUE(IsAll(fresh, kBytes, 9));
@@ -305,10 +305,10 @@ TEST_F(GraphsTest, UpdatedGraphNamesOtherMemory) {
   for (size_t first : {4, 8, 0}) {
     CUgraphExecUpdateResultInfo info = {};
     const CUgraph graph = captured(first);
-    PushOut();
+    EvictEarlierMemory();
     ASSERT_EQ(cuGraphExecUpdate(step, graph, &info), CUDA_SUCCESS);
     ASSERT_EQ(cuGraphDestroy(graph), CUDA_SUCCESS);
-    PushOut();
+    EvictEarlierMemory();
     Replay(step);
   }
   for (size_t i = 0; i < 12; ++i) {
@@ -319,7 +319,7 @@ TEST_F(GraphsTest, UpdatedGraphNamesOtherMemory) {
 TEST_F(GraphsTest, NodesAreCreatedAndChangedForEvictedMemory) {
   Begin();
   const auto buffers = ReadyBuffers(6);
-  PushOut();
+  EvictEarlierMemory();
   const CUgraph graph = EmptyGraph();
   CUgraphNode copy = nullptr, set = nullptr, batch = nullptr;
   const CUDA_MEMCPY3D first_copy = CopyParams(buffers[1], buffers[0]);
@@ -334,12 +334,12 @@ TEST_F(GraphsTest, NodesAreCreatedAndChangedForEvictedMemory) {
   ASSERT_EQ(cuGraphAddBatchMemOpNode(&batch, graph, &set, 1, &writes), CUDA_SUCCESS);
   const CUgraphNode kernel = AddNode(graph, buffers[1], 1000, {copy});
   const CUgraphExec step = Instantiated(graph);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 1000));
   EXPECT_TRUE(IsAll(buffers[2], 4, 22));
   EXPECT_TRUE(IsAll(buffers[2] + 4, kBytes - 4, 21));
-  PushOut();
+  EvictEarlierMemory();
   const CUDA_MEMCPY3D other_copy = CopyParams(buffers[3], buffers[2]);
   ASSERT_EQ(cuGraphExecMemcpyNodeSetParams(step, copy, &other_copy, context_), CUDA_SUCCESS);
   const CUDA_MEMSET_NODE_PARAMS other_set = {buffers[4], 0, 23, 4, kWords, 1};
@@ -348,7 +348,7 @@ TEST_F(GraphsTest, NodesAreCreatedAndChangedForEvictedMemory) {
   ASSERT_EQ(cuGraphExecBatchMemOpNodeSetParams(step, batch, &writes), CUDA_SUCCESS);
   const auto other_kernel = KernelParams(buffers[5], 7);
   ASSERT_EQ(cuGraphExecKernelNodeSetParams(step, kernel, &other_kernel), CUDA_SUCCESS);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[3] + 4, kBytes - 4, 21));
   EXPECT_TRUE(IsAll(buffers[4], 8, 23));
@@ -369,7 +369,7 @@ TEST_F(GraphsTest, ChildrenAndClonesNameTheirMemory) {
   ASSERT_EQ(cuGraphClone(&clone, parent), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphDestroy(parent), CUDA_SUCCESS);
   const CUgraphExec step = Instantiated(clone);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 5));
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 7));
@@ -379,7 +379,7 @@ TEST_F(GraphsTest, ChildrenAndClonesNameTheirMemory) {
   size_t count = 1;
   ASSERT_EQ(cuGraphGetRootNodes(clone, &twin, &count), CUDA_SUCCESS);
   ASSERT_EQ(cuGraphExecChildGraphNodeSetParams(step, twin, other), CUDA_SUCCESS);
-  PushOut();
+  EvictEarlierMemory();
   Replay(step);
   EXPECT_TRUE(IsAll(buffers[2], kBytes, 10));
 }
@@ -460,7 +460,7 @@ TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
     EXPECT_EQ(cuGraphLaunch(inner, stream_), CUDA_SUCCESS);
     Add(buffers[1], 3, stream_);
   }));
-  PushOut();
+  EvictEarlierMemory();
   Replay(outer);
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 3));
   EXPECT_TRUE(IsAll(buffers[1], kBytes, 4));

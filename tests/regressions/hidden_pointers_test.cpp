@@ -116,7 +116,7 @@ class HiddenPointersTest : public JobTest {
     EXPECT_TRUE(IsAll(buffer_, kBufferBytes, kFirst + kAdditions));
   }
   // The same with the buffer evicted before the kernel runs.
-  void AddWhenAway(CUfunction add, void** parameters) {
+  void AddWhenEvicted(CUfunction add, void** parameters) {
     for (int i = 0; i < kAdditions; ++i) {
       EXPECT_EQ(cuMemcpyDtoDAsync(scratch_, buffer_, kBufferBytes, nullptr), CUDA_SUCCESS);
       TouchOthers();
@@ -129,10 +129,10 @@ class HiddenPointersTest : public JobTest {
     void* parameters[] = {&table};
     AddInRounds(Function("add_by_table"), parameters);
   }
-  void AddThroughTableWhenAway(CUdeviceptr table) {
+  void AddThroughTableWhenEvicted(CUdeviceptr table) {
     Settle();
     void* parameters[] = {&table};
-    AddWhenAway(Function("add_by_table"), parameters);
+    AddWhenEvicted(Function("add_by_table"), parameters);
   }
   CUdeviceptr PinnedTable() const {
     void* table = nullptr;
@@ -169,7 +169,7 @@ TEST_F(HiddenPointersTest, DeviceVariableSetByAKernelWhileTheBufferIsEvicted) {
   void* parameters[] = {&buffer_};
   EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
   Settle();
-  AddWhenAway(Function("add_by_slot"), nullptr);
+  AddWhenEvicted(Function("add_by_slot"), nullptr);
 }
 
 TEST_F(HiddenPointersTest, DeviceVariableSetWhenTheJobIsProven) {
@@ -235,7 +235,7 @@ TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHost) {
 TEST_F(HiddenPointersTest, PinnedTableWrittenByTheHostWhileTheBufferIsEvicted) {
   const CUdeviceptr table = PinnedTable();
   HostWrites(table, buffer_);
-  AddThroughTableWhenAway(table);
+  AddThroughTableWhenEvicted(table);
 }
 
 TEST_F(HiddenPointersTest, PinnedTableWrittenByAKernel) {
@@ -264,7 +264,7 @@ TEST_F(HiddenPointersTest, PinnedTableBehindAPointerInDeviceMemory) {
   EXPECT_EQ(cuMemcpyHtoD(cell, &table, sizeof table), CUDA_SUCCESS);
   Settle();
   void* parameters[] = {&cell};
-  AddWhenAway(Function("add_by_way_of_table"), parameters);
+  AddWhenEvicted(Function("add_by_way_of_table"), parameters);
 }
 
 TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHost) {
@@ -276,7 +276,7 @@ TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHost) {
 TEST_F(HiddenPointersTest, ManagedTableWrittenByTheHostWhileTheBufferIsEvicted) {
   const CUdeviceptr table = ManagedTable();
   HostWrites(table, buffer_);
-  AddThroughTableWhenAway(table);
+  AddThroughTableWhenEvicted(table);
 }
 
 TEST_F(HiddenPointersTest, RegisteredTableWrittenByTheHost) {

@@ -21,7 +21,7 @@ constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}, {16, 8}};
 const KernelEntry kKernels[] = {{"add_into", AddInto, nullptr, 3, kParameters}};
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-class OverReachTest : public JobTest {
+class CallBeyondBudgetTest : public JobTest {
  protected:
   void TearDown() override {
     EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
@@ -35,7 +35,7 @@ class OverReachTest : public JobTest {
   }
 };
 
-TEST_F(OverReachTest, OneAllocationLargerThanTheBudgetIsUsedWhereItIsParked) {
+TEST_F(CallBeyondBudgetTest, OneAllocationLargerThanTheBudgetIsUsedWhereItIsParked) {
   Start();
   const CUfunction add = Kernel(&kImage, "add_into");
   const CUdeviceptr large = Filled(96 * kMiB, 5), small = Filled(8 * kMiB, 2);
@@ -46,7 +46,7 @@ TEST_F(OverReachTest, OneAllocationLargerThanTheBudgetIsUsedWhereItIsParked) {
   EXPECT_TRUE(IsAll(small, 8 * kMiB, 2));
 }
 
-TEST_F(OverReachTest, CallBeyondTheBudgetUsesTheRestWhereItIsParked) {
+TEST_F(CallBeyondBudgetTest, CallBeyondTheBudgetUsesTheRestWhereItIsParked) {
   Start();
   const CUfunction add = Kernel(&kImage, "add_into");
   const CUdeviceptr a = Filled(48 * kMiB, 1), b = Filled(48 * kMiB, 2), c = Filled(48 * kMiB, 3);
@@ -62,7 +62,7 @@ TEST_F(OverReachTest, CallBeyondTheBudgetUsesTheRestWhereItIsParked) {
 }
 
 // The driver reported it as host memory, which it is while it is parked.
-TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
+TEST_F(CallBeyondBudgetTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
   Start();
   const CUdeviceptr large = Filled(96 * kMiB, 5);
 
@@ -86,7 +86,7 @@ TEST_F(OverReachTest, ParkedMemoryIsDeviceMemoryToTheProgram) {
   EXPECT_EQ(host, nullptr);
 }
 
-TEST_F(OverReachTest, WithoutParkingItIsOutOfMemory) {
+TEST_F(CallBeyondBudgetTest, WithoutParkingItIsOutOfMemory) {
   setenv("SPILLWAY_PARK", "off", 1);
   Start();
   CUdeviceptr large = 0;

@@ -146,7 +146,7 @@ constexpr int kIterationsToLearn = 100;
 constexpr const char* kFollowed = "a working set, a plan followed";
 
 // Runs long enough for the planner thread: it repeatedly sees an iteration and has some time.
-void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
+void RunUntilLearned(const Driver& driver, ArgumentSets::element_type& sets) {
   constexpr timespec kPause{0, 20'000'000};
   for (int batch = 0; batch < kIterationsToLearn * kIterationBatches; ++batch) {
     BatchNs(driver.hooked_launch, sets, static_cast<unsigned>(batch) * kLaunchesPerBatch);
@@ -156,7 +156,7 @@ void LetItBeLearned(const Driver& driver, ArgumentSets::element_type& sets) {
 
 // In the process that follows a plan: prints the row's figures on standard output.
 int FollowAPlan(const Driver& driver, ArgumentSets::element_type& sets, int batches) {
-  LetItBeLearned(driver, sets);
+  RunUntilLearned(driver, sets);
   const Figures row = Measure(kFollowed, driver, sets, batches);
   std::printf("%f %f %f %f\n", row.bare_median_ns, row.bare_p99_ns, row.hooked_median_ns,
               row.hooked_p99_ns);

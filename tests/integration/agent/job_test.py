@@ -167,7 +167,7 @@ class JobTest(JobFixture):
         self.assertEqual(report["budget_bytes"], half)
         self.assertGreaterEqual(report["budget_changes"], 2)
 
-    def begin_behind_one_that_is_late(self):
+    def begin_behind_a_late_job(self):
         """(the session of another job that was granted everything; the job, admitted and having
         printed that)"""
         self.start()
@@ -185,7 +185,7 @@ class JobTest(JobFixture):
     def test_an_admitted_job_waits_for_memory_of_late_jobs(self):
         # Regression: it began after 5 s with the launcher's budget, beside the memory promised to
         # the late job.
-        late, job = self.begin_behind_one_that_is_late()
+        late, job = self.begin_behind_a_late_job()
         device = next(d for j in self.status()["jobs"] for d in j["devices"] if j["job"] == f"local-{job.pid}")
         self.assertEqual((device["resident_bytes"], device["promised_bytes"]), (0, 0))
 
@@ -196,7 +196,7 @@ class JobTest(JobFixture):
 
     def test_an_admitted_job_waits_for_a_restarted_agent(self):
         # Regression: it began at once with the launcher's budget.
-        _, job = self.begin_behind_one_that_is_late()
+        _, job = self.begin_behind_a_late_job()
         self.stop(signal.SIGKILL)
         time.sleep(2)
         self.assertEqual(self.errors(), IS_ADMITTED)

@@ -62,7 +62,7 @@ class UsersFixture(share_test.ShareFixture):
     def alive(self):
         return [one for one in self.poisoners if one.process.returncode is None]
 
-    def assert_nobody_complains(self):
+    def assert_no_process_failed(self):
         for one in self.alive():
             self.assertIsNone(one.process.poll(), one.errors.read_text())
 
@@ -94,7 +94,7 @@ class UsersFixture(share_test.ShareFixture):
         (self.folder / "trainer").chmod(0o777)
         return self.begin(job_test.ENDLESS, "--park=off", f"--agent={self.path}", name="trainer", user=TRAINER_USER)
 
-    def slabs_that_came(self):
+    def received_slabs(self):
         return sum(len(one.slabs()) for one in self.poisoners)
 
     def poison_and_kill(self):
@@ -105,9 +105,9 @@ class UsersFixture(share_test.ShareFixture):
         self.await_pool(lambda pool: pool["leased_bytes"] > 2 * self.slab_bytes)
 
         number = 0
-        while number < KILLS or (self.slabs_that_came() <= 2 * KILLS and number < MOST_KILLS):
+        while number < KILLS or (self.received_slabs() <= 2 * KILLS and number < MOST_KILLS):
             time.sleep(self.random.uniform(0, 0.25))
-            self.assert_nobody_complains()
+            self.assert_no_process_failed()
             self.kill_one()
             self.begin_poisoner()
             if number == KILLS // 2:
@@ -118,10 +118,10 @@ class UsersFixture(share_test.ShareFixture):
                 self.assertNotIn(PATTERN.to_bytes(8, "little")[4:], slab, "the trainer was given a poisoner's bytes")
             number += 1
 
-        self.assertGreater(self.slabs_that_came(), 2 * KILLS, "too little was leased for this to tell anything")
+        self.assertGreater(self.received_slabs(), 2 * KILLS, "too little was leased for this to tell anything")
         self.assertGreater(looked_at, 0)
         self.assert_as_bare(self.finish(trainer, "trainer"))
-        self.assert_nobody_complains()
+        self.assert_no_process_failed()
         while self.alive():
             self.kill_one()
         self.await_pool(lambda pool: pool["leased_bytes"] == pool["kept_bytes"] == pool["ending_bytes"] == 0)

@@ -155,7 +155,7 @@ TEST(EntryPointsTest, LookupsByTheDriverItselfAreUnaffected) {
   std::remove(witness_file.c_str());
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
-  environment["DOOR_WITNESS"] = witness_file;
+  environment["ENTRY_POINTS_WITNESS_FILE"] = witness_file;
   RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
   EXPECT_EQ(FileText(witness_file),
             "cuInit from libspillway.so\nitself finds cuMemAlloc_v2 in libwitness.so\n");
@@ -201,7 +201,7 @@ TEST_P(RealRuntime, ReachesTheDriverThroughOurEntryPoints) {
   std::remove(witness_file.c_str());
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
-  environment["DOOR_WITNESS"] = witness_file;
+  environment["ENTRY_POINTS_WITNESS_FILE"] = witness_file;
 
   const Ended ended = RunProgram({std::string(ENTRY_POINTS_FOLDER "/") + GetParam()}, environment);
 

@@ -1,4 +1,5 @@
-// A driver without devices that records, in $DOOR_WITNESS, the calling library of each call.
+// A driver without devices that records, in $ENTRY_POINTS_WITNESS_FILE, the calling library of each
+// call.
 //
 // It has every function of the driver (witness_stubs.cpp), so the real CUDA runtime finds all that
 // it looks up. All functions but these return NOT_SUPPORTED.
@@ -15,7 +16,7 @@ namespace {
 
 void WriteDown(const char* what, const void* address) {
   Dl_info info;
-  const char* const path = std::getenv("DOOR_WITNESS");
+  const char* const path = std::getenv("ENTRY_POINTS_WITNESS_FILE");
   if (path == nullptr || dladdr(const_cast<void*>(address), &info) == 0) return;
   const char* const slash = std::strrchr(info.dli_fname, '/');
   FILE* const file = std::fopen(path, "a");

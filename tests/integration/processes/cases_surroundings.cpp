@@ -80,7 +80,7 @@ std::string Dispositions() {
   return text + ((stack.ss_flags & SS_DISABLE) != 0 ? " no stack" : " a stack");
 }
 
-int SignalsStayAsTheyWere(const std::string&) {
+int CheckSignalsUnchanged(const std::string&) {
   signal(SIGPIPE, SIG_IGN);
   Begin();
   Work work;
@@ -170,7 +170,7 @@ int EditedForChild(const std::string& self) {
 std::vector<Case> SurroundingsCases() {
   return {{"signal_storm", SignalStorm},
           {"interrupted_calls", InterruptedCalls},
-          {"signals_stay", SignalsStayAsTheyWere},
+          {"signals_stay", CheckSignalsUnchanged},
           {"exceptions", Exceptions},
           {"dlclose", Dlclose},
           {"edited_environment", EditedEnvironment},

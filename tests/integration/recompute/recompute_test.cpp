@@ -549,7 +549,7 @@ TEST_F(RecomputeProgramTest, RandomCallsOfThreeThreadsReadTheRightBytes) {
   EXPECT_EQ(wrong[2], -1);
 }
 
-class RecomputeNothingTest : public RecomputeProgramTest {
+class WithoutRecomputationTest : public RecomputeProgramTest {
  protected:
   void SetUp() override {
     setenv("SPILLWAY_RECOMPUTE", "plan", 1);
@@ -560,7 +560,7 @@ class RecomputeNothingTest : public RecomputeProgramTest {
 };
 
 // A batch norm's proof needs memory for its statistics.
-TEST_F(RecomputeNothingTest, JobThatFitsHasItsWholeBudget) {
+TEST_F(WithoutRecomputationTest, JobThatFitsHasItsWholeBudget) {
   float* const scale = Filled(2, kChannels * 4);
   float* const statistics = Filled(0, kChannels * 4);
   float* const variance = Filled(0, kChannels * 4);

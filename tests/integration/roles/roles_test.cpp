@@ -43,7 +43,7 @@ class RolesTest : public testing::Test {
         CUDNN_STATUS_SUCCESS);
     packed_ = Tensor(kCount, 1);
     ASSERT_EQ(cuMemAlloc(&others_, 58 * kMiB), CUDA_SUCCESS);
-    SendAllAway();
+    EvictAll();
   }
   void TearDown() override {
     EXPECT_LE(Statistics("device_bytes_peak"), kBudget);
@@ -69,7 +69,7 @@ class RolesTest : public testing::Test {
   }
   // Uses a buffer that fills most of the budget, so all others are evicted. (A set overwrites it,
   // so it is not restored.)
-  void SendAllAway() {
+  void EvictAll() {
     ASSERT_EQ(cuMemsetD32(others_, 1, 58 * kMiB / 4), CUDA_SUCCESS);
     ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
@@ -89,7 +89,7 @@ class RolesTest : public testing::Test {
   }
   // The bytes copied to the device by `work`.
   template <class Work>
-  unsigned long long BroughtBackBy(Work work) {
+  unsigned long long BytesRestoredBy(Work work) {
     const unsigned long long before = Statistics("h2d_bytes");
     work();
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
@@ -107,10 +107,10 @@ class RolesTest : public testing::Test {
 TEST_F(RolesTest, OverwrittenOutputIsNotRestored) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
-  SendAllAway();
+  EvictAll();
 
   const unsigned long long bytes =
-      BroughtBackBy([&] { ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS); });
+      BytesRestoredBy([&] { ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS); });
 
   EXPECT_EQ(bytes, kBytes) << "the input alone";
   EXPECT_TRUE(IsAll(Read(y), 3));
@@ -120,11 +120,11 @@ TEST_F(RolesTest, RepeatedlyEvictedInputIsCopiedOutOnce) {
   // Given an input that was evicted, restored and read
   float* const x = Filled(3);
   float* const y = Filled(-1);
-  SendAllAway();
+  EvictAll();
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
 
   const unsigned long long before = Statistics("d2h_bytes");
-  SendAllAway();
+  EvictAll();
 
   // Then only the output is copied out, and the input is unchanged
   EXPECT_EQ(Statistics("d2h_bytes") - before, kBytes);
@@ -138,7 +138,7 @@ TEST_F(RolesTest, BytesBetweenAPaddedOutputsElementsStay) {
   float* const x = Filled(3);
   const size_t bytes = kBytes - sizeof(float);
   float* const y = Filled(-1, bytes);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Relu(Tensor(kCount / 2, 1), x, 0, Tensor(kCount / 2, 2), y), CUDNN_STATUS_SUCCESS);
 
@@ -149,7 +149,7 @@ TEST_F(RolesTest, BytesBetweenAPaddedOutputsElementsStay) {
 TEST_F(RolesTest, BlendedOutputIsRestored) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Relu(packed_, x, 2, packed_, y), CUDNN_STATUS_SUCCESS);
 
@@ -158,19 +158,19 @@ TEST_F(RolesTest, BlendedOutputIsRestored) {
 
 TEST_F(RolesTest, InPlaceOutputIsRestored) {
   float* const x = Filled(3);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Relu(packed_, x, 0, packed_, x), CUDNN_STATUS_SUCCESS);
 
   EXPECT_TRUE(IsAll(Read(x), 3));
-  SendAllAway();
+  EvictAll();
   EXPECT_TRUE(IsAll(Read(x), 3));
 }
 
 TEST_F(RolesTest, BytesAroundAnOutputInALargerAllocationStay) {
   float* const x = Filled(3);
   float* const arena = Filled(-1, 2 * kBytes);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Relu(packed_, x, 0, packed_, arena + kCount / 2), CUDNN_STATUS_SUCCESS);
 
@@ -181,10 +181,10 @@ TEST_F(RolesTest, BytesAroundAnOutputInALargerAllocationStay) {
 
 TEST_F(RolesTest, InputAndOutputInOneAllocationAreBothKept) {
   float* const arena = Filled(3, 2 * kBytes);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Relu(packed_, arena, 0, packed_, arena + kCount), CUDNN_STATUS_SUCCESS);
-  SendAllAway();
+  EvictAll();
 
   EXPECT_TRUE(IsAll(Read(arena, 2 * kBytes), 3));
 }
@@ -192,7 +192,7 @@ TEST_F(RolesTest, InputAndOutputInOneAllocationAreBothKept) {
 TEST_F(RolesTest, RefusedCallChangesNothing) {
   float* const x = Filled(3);
   float* const y = Filled(-1);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_NE(Relu(packed_, x, 0, Tensor(kCount / 2, 1), y), CUDNN_STATUS_SUCCESS);
 
@@ -203,11 +203,11 @@ TEST_F(RolesTest, ProgramsOwnKernelHasNoClaims) {
   // Given an input that a call has read, and a set that writes to it afterwards
   float* const x = Filled(3);
   float* const y = Filled(-1);
-  SendAllAway();
+  EvictAll();
   ASSERT_EQ(Relu(packed_, x, 0, packed_, y), CUDNN_STATUS_SUCCESS);
   ASSERT_EQ(cuMemsetD32(reinterpret_cast<CUdeviceptr>(x + 7), 0, 1), CUDA_SUCCESS);
 
-  SendAllAway();
+  EvictAll();
 
   EXPECT_EQ(Read(x)[7], 0);
   EXPECT_EQ(Read(x)[8], 3);
@@ -229,10 +229,10 @@ class ProductRolesTest : public RolesTest {
 TEST_F(ProductRolesTest, WholeProductIsNotRestored) {
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kMatrixBytes);
-  SendAllAway();
+  EvictAll();
 
   const unsigned long long bytes =
-      BroughtBackBy([&] { ASSERT_EQ(Multiply(a, b, 0, c), CUBLAS_STATUS_SUCCESS); });
+      BytesRestoredBy([&] { ASSERT_EQ(Multiply(a, b, 0, c), CUBLAS_STATUS_SUCCESS); });
 
   EXPECT_EQ(bytes, 2 * kMatrixBytes);
   EXPECT_TRUE(IsAll(Read(c, kMatrixBytes), kSide));
@@ -243,7 +243,7 @@ TEST_F(ProductRolesTest, BytesBelowAProductWithFewerRowsStay) {
   const size_t bytes = kMatrixBytes - sizeof(float);
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, bytes);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Multiply(a, b, 0, c, kSide - 1), CUBLAS_STATUS_SUCCESS);
 
@@ -255,7 +255,7 @@ TEST_F(ProductRolesTest, BytesBelowAProductWithFewerRowsStay) {
 TEST_F(ProductRolesTest, AccumulatedProductIsRestored) {
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kMatrixBytes);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(Multiply(a, b, 1, c), CUBLAS_STATUS_SUCCESS);
 
@@ -268,7 +268,7 @@ TEST_F(ProductRolesTest, WithScalarsOnTheDeviceTheProductCountsAsAccumulated) {
                *const c = Filled(-1, kMatrixBytes);
   float* const one = Filled(1, 256);
   ASSERT_EQ(cublasSetPointerMode(cublas_, CUBLAS_POINTER_MODE_DEVICE), CUBLAS_STATUS_SUCCESS);
-  SendAllAway();
+  EvictAll();
 
   ASSERT_EQ(cublasSgemm(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kSide, kSide, one, a, kSide, b,
                         kSide, one, c, kSide),
@@ -284,7 +284,7 @@ TEST_F(ProductRolesTest, GapBetweenBatchesIsUnchanged) {
   constexpr size_t kEnd = (kStride + 1LL * kSide * kColumns) * sizeof(float);
   float *const a = Filled(1, kMatrixBytes), *const b = Filled(1, kMatrixBytes),
                *const c = Filled(-1, kEnd);
-  SendAllAway();
+  EvictAll();
   const float one = 1, zero = 0;
 
   ASSERT_EQ(cublasSgemmStridedBatched(cublas_, CUBLAS_OP_N, CUBLAS_OP_N, kSide, kColumns, kSide,
@@ -313,7 +313,7 @@ TEST_F(ProductRolesTest, WeightsBeyondTheBudgetAreCopiedOutOnce) {
   ASSERT_NO_FATAL_FAILURE(pass());
 
   const unsigned long long before = Statistics("d2h_bytes");
-  const unsigned long long came_in = BroughtBackBy([&] { ASSERT_NO_FATAL_FAILURE(pass()); });
+  const unsigned long long came_in = BytesRestoredBy([&] { ASSERT_NO_FATAL_FAILURE(pass()); });
 
   // Then the weights are only copied in
   EXPECT_GE(came_in, 4 * kMatrixBytes);

@@ -60,7 +60,7 @@ class World {
 
   // Without faults, every process wants memory and obeys. The node comes to rest, and its records
   // agree with the world to the byte.
-  void ComeRight() {
+  void ExpectRecovery() {
     if (node_ == nullptr) StartAgent();
     attackers_.clear();
     orphans_.clear();
@@ -79,7 +79,7 @@ class World {
       ASSERT_LE(process->held_bytes, process->budget_bytes);
       promised += process->budget_bytes;
     }
-    CheckEverybodyHasItsSlabs();
+    CheckSlabsOfAllProcesses();
     int64_t to_processes = 0, not_worth_telling = 0;
     for (const TenancyView& tenancy : node_->arbiter().Tenancies()) {
       to_processes += tenancy.processes_promised_bytes;
@@ -155,7 +155,7 @@ class World {
       case 6:
         return Demand();
       case 7:
-        return CutOff();
+        return CloseConnection();
       case 8:
       case 9:
         return Attack();
@@ -236,7 +236,7 @@ class World {
       process->active = random_.Below(3) != 0;
     }
   }
-  void CutOff() {
+  void CloseConnection() {
     LifeProcess* process = Any();
     if (process == nullptr || node_ == nullptr || !process->is_served()) return;
     wires_[process]->Sever();
@@ -308,12 +308,12 @@ class World {
       for (const Node::Gone& gone : node_->TakeGone()) {
         if (!gone.process_lives) sessions_.erase(gone.session);
       }
-      EndTheDead();
+      EndDeadSessions();
     }
     CheckSafety();
   }
   // Only the pidfd tells of processes that were cut off and then killed.
-  void EndTheDead() {
+  void EndDeadSessions() {
     for (const auto& [session, process] : sessions_) {
       if (!process->alive && random_.Below(4) == 0) node_->PeerEnded(session, now_ns_);
     }
@@ -344,7 +344,7 @@ class World {
     host_promised_before_ = host_promised;
   }
   // Unless its quota or the pool is used up.
-  void CheckEverybodyHasItsSlabs() {
+  void CheckSlabsOfAllProcesses() {
     for (const auto& process : processes_) {
       const pid_t leader = process->leader();
       const PoolJob job = {process->identity->uid, "local-" + std::to_string(leader)};
@@ -396,7 +396,7 @@ void Live(uint64_t seed, int faults = 0) {
   {
     World world(seed);
     faults == 0 ? world.Run(10'000) : world.RunUntilFaults(faults);
-    if (!testing::Test::HasFailure()) world.ComeRight();
+    if (!testing::Test::HasFailure()) world.ExpectRecovery();
     const World::Faults& met = world.faults();
     EXPECT_GT(met.kills, 100);
     EXPECT_GT(met.restarts, 3);

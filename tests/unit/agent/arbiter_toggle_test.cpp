@@ -118,7 +118,7 @@ class ToggledNode {
 };
 
 // One job falls asleep and wakes repeatedly; returns the most grants that one change costs.
-int MostToldForATogglingJob(int64_t device_bytes, uint64_t jobs) {
+int MostGrantsForATogglingJob(int64_t device_bytes, uint64_t jobs) {
   ToggledNode node(device_bytes, jobs);
   int most = 0;
   for (int i = 0; i < 10; ++i) most = std::max(most, node.Toggle(1));
@@ -127,14 +127,14 @@ int MostToldForATogglingJob(int64_t device_bytes, uint64_t jobs) {
 
 // Regression: each neighbour received a grant for 80 KiB.
 TEST(ArbiterToggleTest, ThousandNeighboursReceiveNoGrantWhenOneJobFallsAsleep) {
-  EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 1000), 2);
+  EXPECT_LE(MostGrantsForATogglingJob(80 * kGibibyte, 1000), 2);
 }
 
 // Regression: memory that a job gave back was granted to the others in pieces of 64 MiB: 5,122
 // grants.
 TEST(ArbiterToggleTest, LargeTransfersNeedFewGrants) {
-  EXPECT_LE(MostToldForATogglingJob(640 * kGibibyte, 2), 40);
-  EXPECT_LE(MostToldForATogglingJob(80 * kGibibyte, 4), 60);
+  EXPECT_LE(MostGrantsForATogglingJob(640 * kGibibyte, 2), 40);
+  EXPECT_LE(MostGrantsForATogglingJob(80 * kGibibyte, 4), 60);
 }
 
 TEST(ArbiterToggleTest, FewGrantsKeepAllJobsNearTheirShareWhenJobsSleepOrWake) {

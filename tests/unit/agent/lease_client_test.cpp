@@ -355,10 +355,10 @@ class QueuedLeaseClientTest : public LeaseClientTest {
   QueuedLeaseClientTest() {
     Connect(client, subject);
     client.Step(2);
-    TellToWait();
+    SendQueued();
     client.Step(3);
   }
-  void TellToWait() {
+  void SendQueued() {
     subject.agent->Send(protocol::Admission{
         .device = 0, .state = protocol::AdmissionState::kQueued, .position = 1});
   }
@@ -396,7 +396,7 @@ TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingWhenTheAgentReturnsInTime)
   ASSERT_TRUE(subject.agent);
   Welcome(subject);
   StepUntil(126 * kSecond);
-  TellToWait();
+  SendQueued();
 
   StepUntil(400 * kSecond);
   EXPECT_EQ(subject.gone_for_good, 0);
@@ -436,7 +436,7 @@ TEST_F(QueuedLeaseClientTest, StoppedClientProbesBeforeItAssumesThatTheAgentIsGo
   EXPECT_EQ(subject.gone_for_good, 0);
   ASSERT_TRUE(subject.agent);
   Welcome(subject);
-  TellToWait();
+  SendQueued();
   StepUntil(1100 * kSecond);
   EXPECT_EQ(subject.gone_for_good, 0);
 }

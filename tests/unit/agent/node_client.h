@@ -59,7 +59,7 @@ class Client {
     files = std::move(received.files);
     return *message;
   }
-  bool HearsNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
+  bool ReceivesNothing() { return channel_->Receive().what == protocol::Received::What::kNothing; }
   bool IsClosed() { return channel_->Receive().what == protocol::Received::What::kClosed; }
   // Reads all messages; the newest grant counts.
   void ObeyAll() {

@@ -126,7 +126,7 @@ TEST_F(NodeTest, WaitingJobThatReturnsKeepsItsPlace) {
   Settle();
 
   EXPECT_EQ(again->Next<protocol::Admission>().position, 1u);
-  EXPECT_TRUE(second->HearsNothing());
+  EXPECT_TRUE(second->ReceivesNothing());
 }
 
 TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
@@ -148,11 +148,11 @@ TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
   EXPECT_EQ(kept.reason, protocol::GrantReason::kKept);
   EXPECT_EQ(kept.budget_bytes, 10 * kGiB);
   EXPECT_EQ(PromisedBytes(), 15 * kGiB);
-  EXPECT_TRUE(late->HearsNothing()) << "until all are back";
+  EXPECT_TRUE(late->ReceivesNothing()) << "until all are back";
 
   now_ns_ += 100 * kSecond;
   Settle();
-  EXPECT_TRUE(late->HearsNothing())
+  EXPECT_TRUE(late->ReceivesNothing())
       << "a clock that jumps, or an agent that was stopped, shortens nothing";
   for (int64_t passed_ns = 0; passed_ns < 3 * kSecond - kSecond / 4; passed_ns += kSecond / 4) {
     EXPECT_LE(node_->NextWake(), now_ns_ + kSecond / 4);
@@ -175,7 +175,7 @@ TEST_F(NodeTest, AfterTheRestartReportedHoldingsAreNotBelieved) {
   Settle();
 
   liar->Next<protocol::Admission>();
-  EXPECT_TRUE(liar->HearsNothing());
+  EXPECT_TRUE(liar->ReceivesNothing());
   EXPECT_LE(PromisedBytes(), 16 * kGiB);
 }
 
@@ -421,7 +421,7 @@ TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
   second->Next<protocol::Admission>();
   EXPECT_EQ(first->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
   EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
-  EXPECT_TRUE(liar->HearsNothing());
+  EXPECT_TRUE(liar->ReceivesNothing());
   EXPECT_EQ(PromisedBytes(), 16 * kGiB);
 }
 

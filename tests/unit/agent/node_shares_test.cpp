@@ -148,7 +148,7 @@ class NodeSharesTest : public testing::Test {
     job.Say(protocol::Usage{.wanted_bytes = kGiB, .resident_bytes = grant.budget_bytes}, now_ns_);
   }
   // The job that had all memory obeys, so that the later job has its part.
-  void GiveUpFor(SharingJob& earlier, SharingJob& later) {
+  void YieldMemoryTo(SharingJob& earlier, SharingJob& later) {
     Settle();
     earlier.Listen();
     Obey(earlier);
@@ -288,7 +288,7 @@ TEST_F(NodeSharesTest, ReportedPinnedMemoryCountsUpToThePromise) {
   Start(4);
   const auto liar = Job(1001);
   const auto anna = Job(1000);
-  GiveUpFor(*liar, *anna);
+  YieldMemoryTo(*liar, *anna);
   ASSERT_EQ(anna->grant.host_bytes, 2 * kSlab);
 
   liar->Say(protocol::Usage{.wanted_bytes = kGiB, .host_bytes = protocol::kMostBytes}, now_ns_);
@@ -309,7 +309,7 @@ TEST_F(NodeSharesTest, JobsOfOneNameDoNotShareSlabs) {
                                "train"};
   const auto first = Job(1000);
   const auto second = Job(1000);
-  GiveUpFor(*first, *second);
+  YieldMemoryTo(*first, *second);
   Ask(*first, 1);
   Ask(*second, 1);
   ASSERT_TRUE(Await([&] { return first->slab_names.size() == 1 && second->slab_names.size() == 1; },

@@ -22,7 +22,7 @@ TEST_F(NodeTest, JobReceivesWelcomeAdmissionAndGrant) {
   EXPECT_EQ(grant.device, 3u) << "the client's own number";
   EXPECT_EQ(grant.reason, protocol::GrantReason::kFirst);
   EXPECT_NEAR(static_cast<double>(grant.budget_bytes), 9.0 * kGiB, 0.1 * kGiB);
-  EXPECT_TRUE(client->HearsNothing());
+  EXPECT_TRUE(client->ReceivesNothing());
 }
 
 TEST_F(NodeTest, HighestCommonVersionIsUsed) {
@@ -90,7 +90,7 @@ TEST_F(NodeTest, SessionLimitsPerUserAndInTotalAreReported) {
   first->Dies();
 
   auto again = Connect(NewProcess(3));
-  EXPECT_TRUE(again->HearsNothing());
+  EXPECT_TRUE(again->ReceivesNothing());
 }
 
 // Regression: such sessions kept all others out until they ended.
@@ -110,8 +110,8 @@ TEST_F(NodeTest, SessionsWithoutMemoryAreEvictedAndEndWithoutHello) {
 
   // Then the user with most sessions loses one, and silent sessions end
   EXPECT_EQ(older->Next<protocol::Error>().code, ErrorCode::kTooManySessions);
-  EXPECT_TRUE(last->HearsNothing());
-  EXPECT_TRUE(other->HearsNothing());
+  EXPECT_TRUE(last->ReceivesNothing());
+  EXPECT_TRUE(other->ReceivesNothing());
   now_ns_ += 5 * kSecond;
   Settle();
   EXPECT_EQ(newest->Next<protocol::Error>().code, ErrorCode::kOutOfOrder);
@@ -173,7 +173,7 @@ TEST_F(NodeTest, RateLimitsAreReported) {
   EXPECT_EQ(three->Next<protocol::Error>().code, ErrorCode::kTooFast);
   now_ns_ += kSecond;
   auto four = Connect(NewProcess(1));
-  EXPECT_TRUE(four->HearsNothing());
+  EXPECT_TRUE(four->ReceivesNothing());
 
   one->Say(protocol::Hello{});
   one->Say(Wanting(1));
@@ -222,7 +222,7 @@ TEST_F(NodeTest, SlowReaderReceivesTheNewestGrant) {
   sleeper->Next<protocol::Admission>();
   protocol::Grant last;
   int heard = 0;
-  for (; !sleeper->HearsNothing(); ++heard) {
+  for (; !sleeper->ReceivesNothing(); ++heard) {
   }
   EXPECT_LE(heard, static_cast<int>(Node::kMostUnread));
   EXPECT_EQ(PromisedBytes(), 16 * kGiB) << "all that it may still hold";
@@ -244,7 +244,7 @@ TEST_F(NodeTest, OperatorChangesTheBudgetOfARunningJob) {
   op->Say(protocol::SetBudget{.job = "local-101", .dry_run = true, .limit_bytes = 6 * kGiB});
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kWouldBeDone);
   Settle();
-  EXPECT_TRUE(job->HearsNothing());
+  EXPECT_TRUE(job->ReceivesNothing());
 
   op->Say(protocol::SetBudget{.job = "local-101", .limit_bytes = 6 * kGiB});
   EXPECT_EQ(op->Next<protocol::Done>().outcome, protocol::Outcome::kDone);

@@ -34,7 +34,7 @@ class RationLife {
       ASSERT_LE(ration_.promised(), ration_.capacity());
       CheckOwners();
     }
-    Calm();
+    LetAllObey();
   }
 
  private:
@@ -145,7 +145,7 @@ class RationLife {
     return sum;
   }
   // Disturbances stop and all clients obey. Then every share is met.
-  void Calm() {
+  void LetAllObey() {
     for (int round = 0; round < 200; ++round) {
       for (auto& [id, client] : clients_) {
         while (!client.unread.empty()) Read(id, false);
@@ -285,7 +285,7 @@ class KnowingLife {
         Both([&](Ration& one) { one.Succeed(kOtherName, id, one.PromisedTo(kOtherName)); });
         break;
       case 3:
-        BringMore(id);
+        JoinWithHoldings(id);
         break;
       case 4:
       case 5:
@@ -304,7 +304,7 @@ class KnowingLife {
     }
   }
   // A client without memory may have begun elsewhere; both hold free memory only.
-  void BringMore(ClaimantId id) {
+  void JoinWithHoldings(ClaimantId id) {
     const int64_t free = capacity_ - knowing_.promised();
     if (free <= 0) return;
     const int64_t more = 1 + Below(static_cast<uint64_t>(free));

@@ -317,7 +317,7 @@ TEST_F(RationTest, LargeRiseIsGrantedInLargePiecesUnlessGuaranteed) {
 class LateRationTest : public RationTest {
  protected:
   // Claim 1 has 80 unmovable. Half of that was revoked, because claim 2 has a guarantee of 60.
-  void MakeTheFirstLate() {
+  void MakeFirstClaimLate() {
     ration_.Put(1, {.limit = 100, .wanted = 80, .in_use = 80});
     Settle();
     ration_.Put(2, {.guaranteed = 60, .limit = 100, .wanted = 60});
@@ -331,7 +331,7 @@ class LateRationTest : public RationTest {
 };
 
 TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenNoClaimNeedsItsMemory) {
-  MakeTheFirstLate();
+  MakeFirstClaimLate();
 
   ration_.Remove(2);
   const std::vector<Ruling> rulings = Decide();
@@ -343,7 +343,7 @@ TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenNoClaimNeedsItsMemory) {
 }
 
 TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenTheRestSufficesForOthers) {
-  MakeTheFirstLate();
+  MakeFirstClaimLate();
 
   ration_.Put(2, {.guaranteed = 20, .limit = 100, .wanted = 100});
   Settle();
@@ -354,7 +354,7 @@ TEST_F(LateRationTest, UnmovableClaimIsForgivenWhenTheRestSufficesForOthers) {
 }
 
 TEST_F(LateRationTest, MovableClaimStaysLateUntilItObeys) {
-  MakeTheFirstLate();
+  MakeFirstClaimLate();
 
   ration_.Put(1, {.limit = 100, .wanted = 50, .in_use = 50});
   ration_.Put(2, {.guaranteed = 20, .limit = 100, .wanted = 100});

@@ -13,13 +13,13 @@ namespace {
 namespace fs = std::filesystem;
 
 // A tree of control groups as files.
-class HostRoomTest : public testing::Test {
+class HostHeadroomTest : public testing::Test {
  protected:
-  HostRoomTest()
+  HostHeadroomTest()
       : root_(fs::path(testing::TempDir()) /
               ("host_room_" + std::to_string(getpid()) + "_" +
                testing::UnitTest::GetInstance()->current_test_info()->name())) {}
-  ~HostRoomTest() override { fs::remove_all(root_); }
+  ~HostHeadroomTest() override { fs::remove_all(root_); }
 
   void Write(const fs::path& path, const std::string& text) {
     fs::create_directories((root_ / path).parent_path());
@@ -38,13 +38,13 @@ class HostRoomTest : public testing::Test {
   const fs::path root_;
 };
 
-TEST_F(HostRoomTest, GroupHasItsLimitMinusItsUse) {
+TEST_F(HostHeadroomTest, GroupHasItsLimitMinusItsUse) {
   Group("slurm/job_4", "1000", "300");
 
   EXPECT_EQ(BytesIn("0::/slurm/job_4\n"), 700u);
 }
 
-TEST_F(HostRoomTest, TightestAncestorGroupCounts) {
+TEST_F(HostHeadroomTest, TightestAncestorGroupCounts) {
   Group("slurm/job_4/step_0", "max", "300");
   Group("slurm/job_4", "1000", "600");
   Group("slurm", "9000", "8000");
@@ -52,20 +52,20 @@ TEST_F(HostRoomTest, TightestAncestorGroupCounts) {
   EXPECT_EQ(BytesIn("0::/slurm/job_4/step_0\n"), 400u);
 }
 
-TEST_F(HostRoomTest, CacheCountsAsFree) {
+TEST_F(HostHeadroomTest, CacheCountsAsFree) {
   Group("pod", "1000", "900");
   Write("pod/memory.stat", "anon 100\ninactive_file 500\nactive_file 300\n");
 
   EXPECT_EQ(BytesIn("0::/pod\n"), 600u);
 }
 
-TEST_F(HostRoomTest, ContainersOwnGroupIsTheRoot) {
+TEST_F(HostHeadroomTest, ContainersOwnGroupIsTheRoot) {
   Group("", "1000", "300");
 
   EXPECT_EQ(BytesIn("0::/\n"), 700u);
 }
 
-TEST_F(HostRoomTest, CgroupVersionOneHasOtherFileNames) {
+TEST_F(HostHeadroomTest, CgroupVersionOneHasOtherFileNames) {
   Write("memory/slurm/job_4/memory.limit_in_bytes", "1000\n");
   Write("memory/slurm/job_4/memory.usage_in_bytes", "500\n");
   Write("memory/slurm/job_4/memory.stat", "inactive_file 7\ntotal_inactive_file 200\n");
@@ -75,13 +75,13 @@ TEST_F(HostRoomTest, CgroupVersionOneHasOtherFileNames) {
   EXPECT_EQ(BytesIn("5:devices:/a\n4:memory:/slurm/job_4\n0::/\n"), 700u);
 }
 
-TEST_F(HostRoomTest, MoreUsedThanTheLimitLeavesNothing) {
+TEST_F(HostHeadroomTest, MoreUsedThanTheLimitLeavesNothing) {
   Group("pod", "1000", "1200");
 
   EXPECT_EQ(BytesIn("0::/pod\n"), 0u);
 }
 
-TEST_F(HostRoomTest, UnreadableLimitIsNoLimit) {
+TEST_F(HostHeadroomTest, UnreadableLimitIsNoLimit) {
   EXPECT_EQ(BytesIn("0::/gone\n"), SIZE_MAX);
   EXPECT_EQ(BytesIn("nonsense\n:\n::\n0::\n"), SIZE_MAX);
   EXPECT_EQ(BytesIn("0::/" + std::string(3000, 'x') + "\n"), SIZE_MAX);

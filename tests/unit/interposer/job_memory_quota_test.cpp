@@ -210,7 +210,7 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
     job_->grants().HoldBudget(kQuotaBufferBytes, base::MonotonicNs() + 60'000'000'000);
   }
   // The answer arrives while the program waits in a call, however often that is checked.
-  std::thread GrantToWhoWaits(size_t bytes) {
+  std::thread GrantWhileWaiting(size_t bytes) {
     return std::thread([this, bytes] {
       constexpr int kLooks = 10'000;
       const uint64_t patience_ns = base::MonotonicNs() + 5'000'000'000;
@@ -226,7 +226,7 @@ class HeldBudgetTest : public JobMemoryQuotaTest {
 TEST_F(HeldBudgetTest, UnparkableAllocationWaitsForTheGrant) {
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
+  std::thread agent = GrantWhileWaiting(4 * kQuotaBufferBytes);
   CUdeviceptr large = 0;
   const CUresult result = job_->allocations().Allocate(2 * kQuotaBufferBytes, &large);
   agent.join();
@@ -240,7 +240,7 @@ TEST_F(HeldBudgetTest, CallBeyondTheHeldBudgetWaitsForTheGrant) {
   job_->grants().SetBudget(kQuotaBufferBytes);  // evicts one of them
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(2 * kQuotaBufferBytes);
+  std::thread agent = GrantWhileWaiting(2 * kQuotaBufferBytes);
   Addresses both;
   both.push_back(buffers_[0]);
   both.push_back(buffers_[1]);
@@ -255,7 +255,7 @@ TEST_F(HeldBudgetTest, CallBeyondTheHeldBudgetWaitsForTheGrant) {
 TEST_F(HeldBudgetTest, DriverServedMemoryWaitsForTheGrant) {
   HoldForLong();
 
-  std::thread agent = GrantToWhoWaits(4 * kQuotaBufferBytes);
+  std::thread agent = GrantWhileWaiting(4 * kQuotaBufferBytes);
   const bool charged = job_->charges().Charge(2 * kQuotaBufferBytes, Unmovable::kDriverServed);
   agent.join();
 

@@ -45,7 +45,7 @@ class JobMemoryRolesTest : public testing::Test {
   static unsigned int Word(size_t buffer) { return static_cast<unsigned int>(100 + buffer); }
 
   // Evicts all four: another allocation takes the budget.
-  void SendAllAway() {
+  void EvictAll() {
     CUdeviceptr large = 0;
     ASSERT_EQ(job_->allocations().Allocate(3 * kRolesBufferBytes, &large), CUDA_SUCCESS);
     Addresses addresses;
@@ -205,7 +205,7 @@ TEST_F(JobMemoryRolesTest, BufferEvictedBetweenTwoLaunchesOfACallIsRestoredWhole
 
 TEST_F(JobMemoryRolesTest, StreamOfAFailedCallAwaitsTheRestores) {
   // Given three buffers that a refused call would have overwritten
-  SendAllAway();
+  EvictAll();
   Claims overwriting;
   Addresses addresses;
   for (size_t i = 0; i < 3; ++i) {

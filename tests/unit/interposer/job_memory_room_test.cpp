@@ -17,7 +17,7 @@ namespace {
 
 using driver::Driver;
 
-class JobMemoryRoomTest : public testing::Test {
+class JobMemoryWaitTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
@@ -59,7 +59,7 @@ class JobMemoryRoomTest : public testing::Test {
   }
 
   // The stream waits for a later action of the host, as behind a kernel that polls.
-  static volatile std::uint32_t* WaitUnseen(CUstream stream) {
+  static volatile std::uint32_t* WaitWithoutHook(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
     *static_cast<std::uint32_t*>(word) = 0;
@@ -79,7 +79,7 @@ class JobMemoryRoomTest : public testing::Test {
 
 // Regression: the job waited for the oldest eviction, which may end last. VGG-16 stood still for a
 // copy of 15 ms although memory dropped later was free.
-TEST_F(JobMemoryRoomTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
+TEST_F(JobMemoryWaitTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
   const CUdeviceptr first = Allocate(16 * kMiB), second = Allocate(32 * kMiB);
   Set(first, slow_);
   Set(second, quick_);
@@ -100,10 +100,10 @@ TEST_F(JobMemoryRoomTest, WaitForMemoryEndsWithTheFirstFreeMemory) {
 
 // An event serves the next operation as soon as any thread has seen it complete. That operation may
 // wait for the very thread that still polls the event.
-TEST_F(JobMemoryRoomTest, WaitForMemoryEndsThoughItsEventIsReused) {
+TEST_F(JobMemoryWaitTest, WaitForMemoryEndsThoughItsEventIsReused) {
   // Given a job whose whole memory is freed behind two streams that wait for the program
   const CUdeviceptr first = Allocate(32 * kMiB), second = Allocate(32 * kMiB);
-  volatile std::uint32_t* const words[] = {WaitUnseen(slow_), WaitUnseen(quick_)};
+  volatile std::uint32_t* const words[] = {WaitWithoutHook(slow_), WaitWithoutHook(quick_)};
   Name(first, slow_, [] {});
   Name(second, quick_, [] {});
   ASSERT_TRUE(job_->allocations().FreeAsync(first, {slow_, false}));

@@ -39,7 +39,7 @@ TEST_F(WorkTest, DeviceHasWorkUntilTheWorkIsComplete) {
 // As behind cuStreamWaitValue: only the program can end the wait.
 TEST_F(WorkTest, StreamThatWaitsForTheProgramIsNoWork) {
   job_->streams().AboutToWait({stream_, false});
-  volatile std::uint32_t* const word = WaitUnseen(stream_);
+  volatile std::uint32_t* const word = WaitWithoutHook(stream_);
   Set(buffers_[0], 9, kWords);
 
   EXPECT_FALSE(job_->view().HasWork());

@@ -45,8 +45,8 @@ class RecomputeHazardsTest : public RecomputeTest {
   }
   // Work behind the wait may write an input after the call was made. So the call's output cannot be
   // recomputed.
-  void ExpectAWaitingWriteOfSmallMemoryHinders(CUstream waiting) {
-    volatile std::uint32_t* const word = WaitUnseen(waiting);
+  void ExpectPendingWritePreventsRecord(CUstream waiting) {
+    volatile std::uint32_t* const word = WaitWithoutHook(waiting);
     Set(added_, 9, kSmallWords, waiting);
 
     Launch(derive_, 1, 0, added_);
@@ -91,7 +91,7 @@ TEST_F(RecomputeHazardsTest, DeferredFreeHappensOnce) {
 // Regression: the call's record relied on an input that was still to be written.
 TEST_F(RecomputeHazardsTest, WriteEnqueuedBeforeTheCallMayRunAfterIt) {
   CUstream waiting = NewStream();
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  volatile std::uint32_t* const word = WaitWithoutHook(waiting);
   Set(buffers_[0], 9, kWords, waiting);
 
   Derive(1, 0);
@@ -105,7 +105,7 @@ TEST_F(RecomputeHazardsTest, WriteEnqueuedBeforeTheCallMayRunAfterIt) {
 TEST_F(RecomputeHazardsTest, WorkOnOtherRangesDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  volatile std::uint32_t* const word = WaitWithoutHook(waiting);
   Set(buffers_[3], 9, kWords, waiting);
 
   Derive(1, 0);
@@ -118,7 +118,7 @@ TEST_F(RecomputeHazardsTest, WorkOnOtherRangesDoesNotPreventARecord) {
 // Regression: the same for memory in a shared slab (a bias, a scale). The call's record relied on
 // bytes that were still to be written.
 TEST_F(RecomputeHazardsTest, WriteOfSmallMemoryEnqueuedBeforeTheCallMayRunAfterIt) {
-  ExpectAWaitingWriteOfSmallMemoryHinders(NewStream());
+  ExpectPendingWritePreventsRecord(NewStream());
 }
 
 // The stream is known, and the write begins without the lock.
@@ -126,7 +126,7 @@ TEST_F(RecomputeHazardsTest, LockFreeWriteOfSmallMemoryPreventsARecord) {
   CUstream waiting = NewStream();
   Set(added_, 2, kSmallWords, waiting);
 
-  ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
+  ExpectPendingWritePreventsRecord(waiting);
 }
 
 TEST_F(RecomputeHazardsTest, WriteBySomeOfThreeStreamsPreventsARecord) {
@@ -136,13 +136,13 @@ TEST_F(RecomputeHazardsTest, WriteBySomeOfThreeStreamsPreventsARecord) {
     ASSERT_EQ(Driver().cuStreamSynchronize(stream), CUDA_SUCCESS);
   }
 
-  ExpectAWaitingWriteOfSmallMemoryHinders(waiting);
+  ExpectPendingWritePreventsRecord(waiting);
 }
 
 TEST_F(RecomputeHazardsTest, WorkOnOtherSmallMemoryDoesNotPreventARecord) {
   MakeLargerJob();
   CUstream waiting = NewStream();
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  volatile std::uint32_t* const word = WaitWithoutHook(waiting);
   Set(clobbered_, 9, kSmallWords, waiting);
 
   Launch(derive_, 1, 0, added_);
@@ -160,7 +160,7 @@ TEST_F(RecomputeHazardsTest, FormerWriterOfSmallMemoryDoesNotPreventARecord) {
   Await(waiting);
   Launch(derive_, 1, 0, added_);
   ASSERT_EQ(Count().recompute_drops, 1u);
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  volatile std::uint32_t* const word = WaitWithoutHook(waiting);
   Set(buffers_[3], 9, kWords, waiting);
 
   Launch(derive_, 2, 0, added_);
@@ -177,7 +177,7 @@ TEST_F(RecomputeHazardsTest, WaitingWriterDelaysNoReader) {
   CUstream waiting = NewStream();
   Derive(1, 0);
   ASSERT_EQ(Count().recompute_drops, 1u);
-  volatile std::uint32_t* const word = WaitUnseen(waiting);
+  volatile std::uint32_t* const word = WaitWithoutHook(waiting);
   Set(buffers_[0], 9, kWords, waiting);
 
   ExpectAll(1, 15, other_stream_);

@@ -183,10 +183,10 @@ class RecomputeTest : public testing::Test {
               CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
     if (call.job) job_->proofs().CallEnded(call);
-    if (is_free_memory_used_) UseWhatIsFree();
+    if (is_free_memory_used_) OverwriteFreeMemory();
   }
   // Overwrites free memory, so dropped bytes cannot survive by chance.
-  void UseWhatIsFree() {
+  void OverwriteFreeMemory() {
     CUdeviceptr taken[2] = {};
     for (CUdeviceptr& each : taken) {
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &each), CUDA_SUCCESS);
@@ -237,7 +237,7 @@ class RecomputeTest : public testing::Test {
 
   // The stream waits for a later action of the host, as behind a kernel that polls. The job does
   // not learn of it.
-  volatile std::uint32_t* WaitUnseen(CUstream stream) {
+  volatile std::uint32_t* WaitWithoutHook(CUstream stream) {
     void* word = nullptr;
     EXPECT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
     *static_cast<std::uint32_t*>(word) = 0;

@@ -54,7 +54,7 @@ class RecomputePlanTest : public RecomputeTest {
       Derive(1, 0);
       ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
       Set(buffers_[4], 1, kWords);
-      UseWhatIsFree();
+      OverwriteFreeMemory();
       Set(buffers_[3], 1, kWords);
       Derive(2, 1);
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
@@ -78,7 +78,7 @@ class RecomputePlanTest : public RecomputeTest {
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &other), CUDA_SUCCESS);
       ASSERT_TRUE(job_->allocations().Free(other));
       Derive(3, 1);
-      UseWhatIsFree();
+      OverwriteFreeMemory();
       Derive(2, 1);
       ASSERT_EQ(job_->allocations().Allocate(kBufferBytes, &buffers_[0]), CUDA_SUCCESS);
     }
@@ -220,7 +220,7 @@ TEST_F(RecomputePlanTest, HeldInputIsFreedMemoryForTheProgram) {
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
-  UseWhatIsFree();
+  OverwriteFreeMemory();
   const Counters before = Count();
   ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
@@ -284,7 +284,7 @@ class DriftingRecomputeTest : public RecomputePlanTest,
       case 1:
         return FreeOne(buffer);
       case 2:
-        return UseWhatIsFree();
+        return OverwriteFreeMemory();
       case 3:
         job_->grants().SetBudget(IsOneOf(2) ? kBudgetBytes : kBudgetBytes - 2 * kBufferBytes);
         return;
@@ -312,7 +312,7 @@ TEST_P(DriftingRecomputeTest, BytesStayRightMemoryIsReturnedAndDropsContinue) {
     FreeOne(0);
     Have(4);
     Fill(4, 1);
-    UseWhatIsFree();
+    OverwriteFreeMemory();
     if (IsOneOf(4)) {
       MayDrift();
     } else if (buffers_[0] != 0) {
@@ -325,7 +325,7 @@ TEST_P(DriftingRecomputeTest, BytesStayRightMemoryIsReturnedAndDropsContinue) {
     Fill(0, 5);
   }
   for (size_t buffer = 0; buffer < kBuffers; ++buffer) ExpectAll(buffer, values_[buffer]);
-  UseWhatIsFree();
+  OverwriteFreeMemory();
   EXPECT_EQ(Count().wanted_bytes, wanted_bytes);
 
   // And once the program repeats its iteration, the planned drops happen again, except perhaps the
@@ -346,7 +346,7 @@ TEST_F(RecomputePlanTest, FreedInputIsNotHeldWithoutEnoughMemory) {
   ASSERT_NO_FATAL_FAILURE(FollowDrops([this](int times) { IterateAndFreeTheInput(times); }));
   Derive(1, 0);
   ASSERT_TRUE(job_->allocations().Free(buffers_[0]));
-  UseWhatIsFree();
+  OverwriteFreeMemory();
   const Counters before = Count();
   ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 

@@ -60,9 +60,9 @@ std::string BytesOf(const scheduler::PlanOrder& order) {
 
 // A program that cannot be opened for execution while this object lives. execve waits there, like a
 // process that was stopped before it became the program.
-class HeldProgram {
+class BlockedProgram {
  public:
-  explicit HeldProgram(const fs::path& path) {
+  explicit BlockedProgram(const fs::path& path) {
     signal(SIGIO, SIG_IGN);  // the kernel reports a waiting process by SIGIO
     fs::copy_file("/bin/sleep", path);
     file_.Reset(open(path.c_str(), O_RDONLY | O_CLOEXEC));
@@ -386,7 +386,7 @@ TEST_F(PlanDeskTest, ClientThatClosesItsPlansGetsAnyNumber) {
 // it, so the whole desk waited.
 TEST_F(PlanDeskTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
   fs::create_directories(folder_);
-  const HeldProgram program(folder_ / "worker");
+  const BlockedProgram program(folder_ / "worker");
   ASSERT_TRUE(program.is_held());
   Open({folder_ / "worker", "1000"}, {.time_limit_ns = 1'000'000'000});
   Ask(1, BytesOf(SmallOrder()));

@@ -15,15 +15,15 @@ constexpr int64_t kDriversSlab = int64_t{2} << 20;
 using Outcome = DriverSlabs::Outcome;
 
 // A process that does nothing until it ends.
-class Idler {
+class IdleProcess {
  public:
-  Idler() : pid_(fork()) {
+  IdleProcess() : pid_(fork()) {
     if (pid_ != 0) return;
     for (;;) pause();
   }
-  ~Idler() { End(); }
-  Idler(const Idler&) = delete;
-  Idler& operator=(const Idler&) = delete;
+  ~IdleProcess() { End(); }
+  IdleProcess(const IdleProcess&) = delete;
+  IdleProcess& operator=(const IdleProcess&) = delete;
   void End() {
     if (pid_ == 0) return;
     kill(pid_, SIGKILL);
@@ -151,7 +151,7 @@ TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndThatIsReportedOnce) {
   setenv("SPILLWAY_SIM_HOST_NUMA", "0", 1);
   ThreadedSlabMaker maker(kDriversSlab, HugePages::kNever, nullptr, Worker());
   Pool pool(Rules(1), maker, *SlabRecords::Make());
-  const Idler anna;
+  const IdleProcess anna;
   pool.SetQuota(kAnna.job, kDriversSlab);
 
   const std::vector<Lease> leases = Ask(pool, anna.In(kAnna.job), 1);
@@ -165,7 +165,7 @@ TEST_F(DriverSlabsTest, WithoutTheDriverSlabsAreFilesAndThatIsReportedOnce) {
 
 TEST_F(DriverSlabsTest, ClientThatCannotMapDriverMemoryGetsNone) {
   Pool pool(Rules(1), maker_, *SlabRecords::Make());
-  const Idler anna;
+  const IdleProcess anna;
   pool.SetQuota(kAnna.job, kDriversSlab);
   pool.SetQuota(kBert.job, kDriversSlab);
   pool.Ask(anna.In(kAnna.job), kAnyNode, kDriversSlab);
@@ -178,8 +178,8 @@ TEST_F(DriverSlabsTest, ClientThatCannotMapDriverMemoryGetsNone) {
 // A process may keep returned driver memory mapped, and the agent cannot detect it.
 TEST_F(DriverSlabsTest, ReturnedDriverSlabIsNotReusedUntilItsProcessEnds) {
   Pool pool(Rules(1), maker_, *SlabRecords::Make());
-  Idler anna;
-  const Idler bert;
+  IdleProcess anna;
+  const IdleProcess bert;
   pool.SetQuota(kAnna.job, kDriversSlab);
   pool.SetQuota(kBert.job, kDriversSlab);
   const std::vector<Lease> annas = Ask(pool, anna.In(kAnna.job), 1);
@@ -206,7 +206,7 @@ TEST_F(DriverSlabsTest, ReturnedDriverSlabIsNotReusedUntilItsProcessEnds) {
 }
 
 TEST_F(DriverSlabsTest, NextAgentKnowsTheSlabsOwners) {
-  const Idler anna;
+  const IdleProcess anna;
   base::UniqueFd records;
   std::vector<KeptSlab> kept;
   std::vector<Lease> before;
