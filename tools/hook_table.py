@@ -1,9 +1,9 @@
-"""Reads interposer/entry/hook_table.inc, the list of the driver's symbols, for the checks of that list."""
+"""Reads interposer/driver/hook_table.inc, the list of the driver's symbols, for the checks of that list."""
 import re
 from pathlib import Path
 from typing import NamedTuple
 
-FILE = Path(__file__).resolve().parent.parent / "interposer" / "entry" / "hook_table.inc"
+FILE = Path(__file__).resolve().parent.parent / "interposer" / "driver" / "hook_table.inc"
 ROW = re.compile(r'^SPILLWAY_(HOOK|PASS)\((\w+), (k\w+)(?:, "([^"]+)")?\)$')
 
 

@@ -24,7 +24,7 @@ STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
 # Modules in the order in which data passes: a module may include itself and the modules after it.
 MODULES = {
     "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "ledger", "lease", "driver", "config"],
-    "agent": ["loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
+    "agent": ["main", "loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
     "simulator": ["dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
@@ -32,8 +32,6 @@ MODULES = {
 INNER_MODULES = {
     "simulator/driver": ["api", "calls", "device", "engine", "memory", "machine"],
 }
-# Lists that several modules expand, each for its own part.
-SHARED_LISTS = {"interposer/entry/hook_table.inc"}
 # Only these may include cuda.h and cudaTypedefs.h; other files include these instead.
 CUDA_HEADER_OWNERS = {"interposer": "interposer/driver/cuda_abi.h"}
 
@@ -45,7 +43,8 @@ def folder_of(path):
 
 
 def module_of(path):
-    return path.parts[1] if len(path.parts) > 2 else ""
+    """The module's folder; of a file beside the modules its name without the ending, which has no place in the order."""
+    return path.parts[1] if len(path.parts) > 2 else path.stem
 
 
 def folder_offence(path, included):
@@ -62,7 +61,7 @@ def folder_offence(path, included):
 def module_offence(path, included):
     folder = folder_of(path)
     order = MODULES.get(folder)
-    if order is None or folder_of(included) != folder or str(included) in SHARED_LISTS:
+    if order is None or folder_of(included) != folder:
         return None
     own, other = module_of(path), module_of(included)
     for module in (own, other):

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that interposer/entry/hook_table.inc knows every symbol of the CUDA driver and says what becomes of it.
+"""Checks that interposer/driver/hook_table.inc knows every symbol of the CUDA driver and says what becomes of it.
 
     tools/symbols.py --include FOLDER [--stub LIBRARY]
     tools/symbols.py --open

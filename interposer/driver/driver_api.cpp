@@ -22,7 +22,7 @@ constexpr DriverApi StubApi() {
 #define SPILLWAY_CALL(name) SPILLWAY_HOOK(name)
 #define SPILLWAY_OPTIONAL_CALL(name) api.name = nullptr;
 #include "interposer/driver/driver_calls.inc"
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
   return api;
@@ -43,7 +43,7 @@ DriverApi ApiOf(void* driver) {
 #define SPILLWAY_CALL(name) SPILLWAY_HOOK(name)
 #define SPILLWAY_OPTIONAL_CALL(name) api.name = Resolve<decltype(api.name)>(driver, #name, nullptr);
 #include "interposer/driver/driver_calls.inc"
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
   return api;

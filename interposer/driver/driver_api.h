@@ -26,7 +26,7 @@ struct DriverApi {
 #define SPILLWAY_CALL(name) decltype(&::name) name;
 #define SPILLWAY_OPTIONAL_CALL(name) decltype(&::name) name;
 #include "interposer/driver/driver_calls.inc"
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 #undef SPILLWAY_CALL
 #undef SPILLWAY_OPTIONAL_CALL
 };

@@ -1,4 +1,4 @@
-// Driver functions that a program looked up and entry/hook_table.inc lacks, each once.
+// Driver functions that a program looked up and hook_table.inc lacks, each once.
 //
 // The entry points call it on any thread; the report reads it at exit. Names are kept for ever, in
 // a table of fixed size. Further names are only counted, at every request.

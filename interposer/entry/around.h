@@ -12,7 +12,7 @@
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/visible_work.h"
 #include "interposer/record/operation_shape.h"
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 

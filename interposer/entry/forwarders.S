@@ -90,6 +90,6 @@ resolve_and_jump:
         .size   resolve_and_jump, . - resolve_and_jump
 
 #define SPILLWAY_PASS(name, ...) forward name
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 
         .section .note.GNU-stack, "", @progbits

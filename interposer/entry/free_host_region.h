@@ -6,7 +6,7 @@
 #include <optional>
 
 #include "interposer/ledger/host_regions.h"
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 

@@ -6,7 +6,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/parameter_scan.h"
 #include "interposer/entry/transfers.h"
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 namespace {

@@ -19,13 +19,13 @@ struct Row {
 constexpr Row kRows[] = {
 #define SPILLWAY_HOOK(name, what) {#name, SymbolClass::what},
 #define SPILLWAY_PASS(name, what, ...) {#name, SymbolClass::what},
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 enum RowIndex {
 #define SPILLWAY_HOOK(name, ...) kIndexOf_##name,
 #define SPILLWAY_PASS(name, ...) kIndexOf_##name,
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 // FNV-1a, 32 bits.
@@ -56,7 +56,7 @@ void* HookAt(int row) {
 #define SPILLWAY_HOOK(name, ...) \
   case kIndexOf_##name:          \
     return reinterpret_cast<void*>(&::name);
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
   }
   return nullptr;
 }
@@ -74,7 +74,7 @@ void* RouteToHook(void* function) {
   const driver::DriverApi& api = driver::Driver();
 #define SPILLWAY_HOOK(name, ...) \
   if (reinterpret_cast<void*>(api.name) == function) return reinterpret_cast<void*>(&::name);
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
   return function;
 }
 

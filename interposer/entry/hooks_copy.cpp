@@ -4,7 +4,7 @@
 // A copy or set of zero bytes names no memory: its addresses may be invalid.
 #include "interposer/entry/touch_hooks.h"
 #include "interposer/entry/transfers.h"
-#include "interposer/report.h"
+#include "interposer/runtime/report.h"
 
 namespace spillway::entry {
 namespace {

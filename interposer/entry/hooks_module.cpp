@@ -6,7 +6,7 @@
 #include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/image_variables.h"
 #include "interposer/ledger/libraries.h"
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 namespace {

@@ -8,7 +8,7 @@
 #include "interposer/entry/kernel_parameters.h"
 #include "interposer/entry/pool_charges.h"
 #include "interposer/ledger/pools.h"
-#include "interposer/report.h"
+#include "interposer/runtime/report.h"
 
 namespace spillway::entry {
 namespace {

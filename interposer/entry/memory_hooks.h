@@ -9,7 +9,7 @@
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/pools.h"
-#include "interposer/report.h"
+#include "interposer/runtime/report.h"
 #include "interposer/share/export_service.h"
 
 namespace spillway::entry {

@@ -6,7 +6,7 @@
 
 #include <algorithm>
 
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 

@@ -35,10 +35,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace spillway::interposer {
+#include "interposer/config/park_choice.h"
 
-// The user's choice (SPILLWAY_PARK).
-enum class ParkChoice : std::uint8_t { kAuto, kHost, kOff };
+namespace spillway::interposer {
 
 enum class Finding : std::uint8_t {
   kNothing,  // copies explain every address, or the launch did nothing

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "base/pause.h"
 #include "base/quiet_thread.h"
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/lease/host_slabs.h"
 #include "interposer/planning/driver_section.h"

@@ -9,7 +9,7 @@
 #include "base/pause.h"
 #include "base/quiet_thread.h"
 #include "base/units.h"
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/planning/agent_session.h"

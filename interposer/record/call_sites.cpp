@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <atomic>
 
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/driver/real_dlsym.h"
 
 // The linker's bounds of the library that contains this code.

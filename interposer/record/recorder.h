@@ -27,10 +27,10 @@
 #include <vector>
 
 #include "base/mutex.h"
+#include "interposer/config/learn_choice.h"
 #include "interposer/record/duration_samples.h"
 #include "interposer/record/event_ring.h"
 #include "interposer/record/iteration_times.h"
-#include "interposer/record/learn_choice.h"
 
 namespace spillway::interposer {
 

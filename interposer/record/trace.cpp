@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/pause.h"
 #include "base/quiet_thread.h"
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/record/job_trace.h"
 #include "interposer/record/trace_file.h"
 #include "interposer/record/trace_queue.h"

@@ -24,7 +24,7 @@ const std::string kOlderDriver = ENTRY_POINTS_FOLDER "/older/libcuda.so.1";
 
 const std::set<std::string> kHooks = {
 #define SPILLWAY_HOOK(name, ...) #name,
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 Environment Bare(const std::string& driver = ENTRY_POINTS_DRIVER) {

@@ -18,13 +18,13 @@ using Answers = std::map<std::string, std::string>;
 
 const std::set<std::string> kHooks = {
 #define SPILLWAY_HOOK(name, ...) #name,
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 constexpr size_t kSymbols = 0
 #define SPILLWAY_HOOK(...) +1
 #define SPILLWAY_PASS(...) +1
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
     ;
 
 Environment Bare() {

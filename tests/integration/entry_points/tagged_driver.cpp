@@ -6,4 +6,4 @@
     return spillway::test::kTagOf_##name;                        \
   }
 #define SPILLWAY_PASS(name, ...) SPILLWAY_HOOK(name)
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"

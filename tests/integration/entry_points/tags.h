@@ -9,7 +9,7 @@ enum Tag {
   kNoTag = 20000,
 #define SPILLWAY_HOOK(name, ...) kTagOf_##name,
 #define SPILLWAY_PASS(name, ...) kTagOf_##name,
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 struct TaggedSymbol {
@@ -20,7 +20,7 @@ struct TaggedSymbol {
 inline constexpr TaggedSymbol kTaggedSymbols[] = {
 #define SPILLWAY_HOOK(name, ...) {#name, kTagOf_##name},
 #define SPILLWAY_PASS(name, ...) {#name, kTagOf_##name},
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"
 };
 
 }  // namespace spillway::test

@@ -2,4 +2,4 @@
 #define SPILLWAY_HOOK(name, ...) \
   extern "C" __attribute__((weak, visibility("default"))) int name() { return 801; }
 #define SPILLWAY_PASS(name, ...) SPILLWAY_HOOK(name)
-#include "interposer/entry/hook_table.inc"
+#include "interposer/driver/hook_table.inc"

@@ -1,4 +1,4 @@
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

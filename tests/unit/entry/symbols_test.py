@@ -11,7 +11,7 @@ import unittest
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
-TABLE = (ROOT / "interposer/entry/hook_table.inc").read_text()
+TABLE = (ROOT / "interposer/driver/hook_table.inc").read_text()
 OPTIONS = []
 
 

@@ -16,8 +16,8 @@
 
 #include "base/function_ref.h"
 
-#include "interposer/execute/pointer_safety.h"
-#include "interposer/record/learn_choice.h"
+#include "interposer/config/learn_choice.h"
+#include "interposer/config/park_choice.h"
 
 namespace spillway::interposer {
 

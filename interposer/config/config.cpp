@@ -1,4 +1,4 @@
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 #include <new>
 
 #include "base/environment.h"
-#include "interposer/job_environment.h"
+#include "interposer/config/job_environment.h"
 
 namespace spillway::interposer {
 namespace {

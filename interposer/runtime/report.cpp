@@ -1,4 +1,4 @@
-#include "interposer/report.h"
+#include "interposer/runtime/report.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,15 +13,15 @@
 #include "base/json_text.h"
 #include "base/pause.h"
 #include "base/units.h"
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/record/call_sites.h"
-#include "interposer/report_file.h"
-#include "interposer/report_text.h"
+#include "interposer/runtime/report_file.h"
+#include "interposer/runtime/report_text.h"
 
 namespace spillway::interposer {
 namespace {

@@ -1,4 +1,4 @@
-#include "interposer/job_environment.h"
+#include "interposer/config/job_environment.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "interposer/runtime.h"
+#include "interposer/runtime/runtime.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -6,7 +6,7 @@
 #include <algorithm>
 
 #include "base/mutex.h"
-#include "interposer/config.h"
+#include "interposer/config/config.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
@@ -14,7 +14,7 @@
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/agent_session.h"
 #include "interposer/planning/planner_thread.h"
-#include "interposer/report.h"
+#include "interposer/runtime/report.h"
 #include "interposer/share/peer_table.h"
 
 namespace spillway::interposer {

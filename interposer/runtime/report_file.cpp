@@ -1,4 +1,4 @@
-#include "interposer/report_file.h"
+#include "interposer/runtime/report_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
