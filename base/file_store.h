@@ -87,8 +87,8 @@ class FileStore {
   auto Read(const std::string& name, Parse parse) const -> decltype(parse(std::string())) {
     Result<std::string> bytes =
         ReadFile(PathOf(name), {.most_bytes = rules_.most_file_bytes, .only_regular = true});
-    if (!bytes) bytes = Error{"it cannot be read"};
-    auto parsed = bytes ? parse(*std::move(bytes)) : decltype(parse(std::string()))(bytes.error());
+    using Parsed = decltype(parse(std::string()));
+    Parsed parsed = bytes ? parse(*std::move(bytes)) : Parsed(Error{"it cannot be read"});
     if (parsed) return parsed;
     Remove(name);
     return Error{PathOf(name) + " is discarded", parsed.text()};

@@ -152,11 +152,28 @@ inline bool EndRecords() {
   return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecords(); });
 }
 
+// The scope of a call that enqueues work: a job that begins meanwhile, on another thread, does not
+// know of it.
+class BeginningJobs {
+ public:
+  BeginningJobs() = default;
+  BeginningJobs(const BeginningJobs&) = delete;
+  BeginningJobs& operator=(const BeginningJobs&) = delete;
+  ~BeginningJobs() {
+    if (interposer::Jobs().begun() != begun_)
+      ForEachJob([](JobMemory* job) { job->free_waits().WorkWasUnseen(); });
+  }
+
+ private:
+  const unsigned begun_ = interposer::Jobs().begun();
+};
+
 namespace internal {
 
 // Even before the first job, kernels may receive addresses of host-visible memory, and keep them.
 template <class Collect>
 void NoteVisibleWithoutJob(Effect effect, Collect& collect) {
+  if (!interposer::ordering_rules::kEarlyAddressesAreNoted) return;
   Collector collector(nullptr);
   collect(collector);
   const bool is_given = effect == Effect::kLaunches && collector.names_visible();
@@ -196,6 +213,7 @@ template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
+  const BeginningJobs beginning;
   return internal::AroundJobs(0, stream, effect, collect, call);
 }
 

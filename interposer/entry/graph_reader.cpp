@@ -36,7 +36,7 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
   if (parameters) {
     ScanParameters(ParametersOf(function, &scratch), parameters, add);
   } else if (extra) {
-    ScanExtra(extra, add);
+    ScanExtra(ParametersOf(function, &scratch), extra, add);
   }
   return facts;
 }

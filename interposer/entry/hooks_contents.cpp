@@ -35,6 +35,7 @@ CUresult AroundGlobal(CUdeviceptr* base, size_t* bytes, const void* module, Call
 template <class Call>
 CUresult BeforeProgramCode(StreamName stream, Call call) {
   const ReentryGuard guard;
+  const BeginningJobs beginning;
   const bool runs = guard.IsOutermost() && !interposer::IsCapturing(stream);
   if (guard.IsOutermost()) MarkBeforeProgramWait(stream);
   if (runs) interposer::DeferredWaits::WorkIsUnseen();

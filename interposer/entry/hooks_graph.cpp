@@ -119,7 +119,10 @@ CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
   if (!Read(graph, &facts)) return call();
   const CUresult result = AroundNaming(FactsTogether(facts), call);
   const bool updated = result == CUDA_SUCCESS && ordering_rules::kUpdatesNameTheirMemory;
-  if (updated) Ledger().Updated(executable, std::move(facts));
+  if (updated && ordering_rules::kUpdatesKeepSwitches)
+    Ledger().Updated(executable, std::move(facts));
+  if (updated && !ordering_rules::kUpdatesKeepSwitches)
+    Ledger().Instantiated(executable, std::move(facts));
   return result;
 }
 
@@ -276,7 +279,8 @@ SPILLWAY_EXEC_NODE(cuGraphExecNodeSetParams, params, ReadNode,
 SPILLWAY_EXPORT CUresult cuGraphNodeSetEnabled(CUgraphExec executable, CUgraphNode node,
                                                unsigned int enabled) {
   const CUresult result = Driver().cuGraphNodeSetEnabled(executable, node, enabled);
-  if (result == CUDA_SUCCESS) Ledger().NodeSwitched(executable, node, enabled != 0);
+  const bool switched = result == CUDA_SUCCESS && ordering_rules::kSwitchesAreNoted;
+  if (switched) Ledger().NodeSwitched(executable, node, enabled != 0);
   return result;
 }
 SPILLWAY_EXPORT CUresult cuGraphExecChildGraphNodeSetParams(CUgraphExec executable,

@@ -40,7 +40,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, add);
   } else if (extra) {
-    ScanExtra(extra, add);
+    ScanExtra(*facts.parameters, extra, add);
   }
   if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
 }
@@ -148,6 +148,7 @@ SPILLWAY_EXPORT CUresult cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS
                                                               unsigned int count,
                                                               unsigned int flags) {
   const ReentryGuard guard;
+  const spillway::entry::BeginningJobs beginning;
   auto call = [&] { return Driver().cuLaunchCooperativeKernelMultiDevice(launches, count, flags); };
   return guard.IsOutermost() && launches ? AroundEach(launches, count, call) : call();
 }

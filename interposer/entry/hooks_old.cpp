@@ -15,7 +15,8 @@ unsigned int Saturated(size_t bytes) {
 
 void AddStored(CUfunction kernel, Collector& add) {
   const auto stored = StoredParameters(kernel);
-  ScanWords(stored.data(), stored.size(), add);
+  KernelParameters scratch;
+  ScanBuffer(ParametersOf(kernel, &scratch), stored.data(), stored.size(), add);
 }
 
 }  // namespace

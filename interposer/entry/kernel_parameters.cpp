@@ -40,7 +40,7 @@ struct Layout {
 constinit std::atomic<const Layout*> layouts{nullptr};  // never shrinks
 
 const Layout* Search(const Layout* first, const Layout* end, const KernelParameters& wanted) {
-  while (first != end && first->parameters.size_bytes != wanted.size_bytes) first = first->next;
+  while (first != end && first->parameters != wanted) first = first->next;
   return first == end ? nullptr : first;
 }
 
@@ -59,14 +59,16 @@ const KernelParameters* Keep(const KernelParameters& asked) {
   return &made->parameters;
 }
 
-// Collects sizes until `ask(index)` fails. True if the list ended: the answer past the last
-// parameter is CUDA_ERROR_INVALID_VALUE, also at 0. False: another error.
+// Collects sizes and offsets until `ask(index)` fails. True if the list ended: the answer past the
+// last parameter is CUDA_ERROR_INVALID_VALUE, also at 0. False: another error.
 template <class AskSize>
 bool Collect(AskSize ask, KernelParameters* out) {
   CUresult result = CUDA_SUCCESS;
   size_t offset = 0, size_bytes = 0;
-  while ((result = ask(out->size_bytes.size(), &offset, &size_bytes)) == CUDA_SUCCESS)
+  while ((result = ask(out->size_bytes.size(), &offset, &size_bytes)) == CUDA_SUCCESS) {
     out->size_bytes.push_back(static_cast<std::uint32_t>(size_bytes));
+    out->offset_bytes.push_back(static_cast<std::uint32_t>(offset));
+  }
   return result == CUDA_ERROR_INVALID_VALUE;
 }
 

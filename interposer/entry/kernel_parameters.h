@@ -20,7 +20,10 @@
 namespace spillway::entry {
 
 struct KernelParameters {
-  std::vector<std::uint32_t> size_bytes;  // in order
+  std::vector<std::uint32_t> size_bytes;    // in order
+  std::vector<std::uint32_t> offset_bytes;  // where each lies in a buffer of all
+
+  bool operator==(const KernelParameters&) const = default;
 };
 
 struct KernelFacts {

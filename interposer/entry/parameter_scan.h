@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "interposer/entry/kernel_parameters.h"
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::entry {
@@ -14,7 +15,9 @@ namespace spillway::entry {
 // An aligned address lies at a multiple of eight bytes. In a packed struct, behind a 32-bit member,
 // it lies at a multiple of four. Tighter packing nearly always shows in a size that is no multiple
 // of four. A parameter of one word costs one step.
-inline constexpr size_t StepBytes(size_t size_bytes) { return size_bytes % 4 == 0 ? 4 : 1; }
+inline size_t StepBytes(size_t size_bytes) {
+  return size_bytes % 4 == 0 || !interposer::ordering_rules::kPackedWordsAreFound ? 4 : 1;
+}
 
 template <class Add>
 void ScanWords(const void* data, size_t size_bytes, Add& add) {
@@ -56,13 +59,26 @@ void ScanParameters(const KernelParameters& layout, void** parameters, Add& add)
     } else if (size_bytes == kHalfBytes && lower_half) {
       AddHalves(lower_half, parameter, add);
     }
-    lower_half = size_bytes == kHalfBytes ? parameter : nullptr;
+    const bool is_half = size_bytes == kHalfBytes && interposer::ordering_rules::kHalvesAreJoined;
+    lower_half = is_half ? parameter : nullptr;
+  }
+}
+
+// All parameters in one buffer. Its size says nothing of the structs in it.
+template <class Add>
+void ScanBuffer(const KernelParameters& layout, const void* buffer, size_t size_bytes, Add& add) {
+  ScanWords(buffer, size_bytes, add);
+  for (size_t i = 0; i < layout.size_bytes.size(); ++i) {
+    const size_t offset = layout.offset_bytes[i], bytes = layout.size_bytes[i];
+    const bool is_packed = bytes > sizeof(CUdeviceptr) && StepBytes(bytes) == 1;
+    if (is_packed && offset + bytes <= size_bytes)
+      ScanWords(static_cast<const char*>(buffer) + offset, bytes, add);
   }
 }
 
 // The `extra` form: one packed buffer (cuda.h, CU_LAUNCH_PARAM_*).
 template <class Add>
-void ScanExtra(void** extra, Add& add) {
+void ScanExtra(const KernelParameters& layout, void** extra, Add& add) {
   const void* buffer = nullptr;
   size_t size_bytes = 0;
   for (size_t i = 0; extra[i] != CU_LAUNCH_PARAM_END; i += 2) {
@@ -70,7 +86,7 @@ void ScanExtra(void** extra, Add& add) {
     if (extra[i] == CU_LAUNCH_PARAM_BUFFER_SIZE)
       size_bytes = *static_cast<const size_t*>(extra[i + 1]);
   }
-  if (buffer) ScanWords(buffer, size_bytes, add);
+  if (buffer) ScanBuffer(layout, buffer, size_bytes, add);
 }
 
 }  // namespace spillway::entry

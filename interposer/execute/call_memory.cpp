@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "interposer/execute/call_roles.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -89,7 +90,9 @@ void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set
 void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* holders) {
   auto* const found = static_cast<Tracked*>(state_.ledger.Find(word));
   if (!found) {
-    for (const CUdeviceptr beside : state_.ledger.Beside(word)) Reach(beside, set, holders);
+    for (const CUdeviceptr beside : state_.ledger.Beside(word)) {
+      if (ordering_rules::kBesideIsFollowed) Reach(beside, set, holders);
+    }
     return stored_.ReadHostAt(word, set);
   }
   set->reaches = true;

@@ -50,12 +50,24 @@ class DeferredWaits {
   // Called without the state lock.
   static void Await(const Awaited& awaited, bool any_captures);
 
-  // Work was enqueued, perhaps before any job: TakeUnseenWork is true once per later job.
+  // Work was enqueued, perhaps without a job. Jobs that begin later do not know it.
   static void WorkIsUnseen() {
-    if (!any_work.load(std::memory_order_relaxed)) any_work.store(true, std::memory_order_relaxed);
+    if (!any_work.load(std::memory_order_relaxed)) any_work.store(true);
   }
-  bool TakeUnseenWork() {
-    return unseen_work_.load(std::memory_order_relaxed) && unseen_work_.exchange(false);
+  // So is work that another thread enqueued while this job began.
+  void NoteUnseenWork() {
+    if (any_work.load()) unseen_work_.fetch_add(1);
+  }
+  // await() returns when all that is enqueued is complete. What another thread awaits is not
+  // complete yet: then each does.
+  template <class Await>
+  void AwaitUnseenWork(Await await) {
+    const std::uint64_t unseen = unseen_work_.load();
+    std::uint64_t awaited = awaited_work_.load();
+    if (awaited >= unseen) return;
+    await();
+    while (awaited < unseen && !awaited_work_.compare_exchange_weak(awaited, unseen)) {
+    }
   }
 
  private:
@@ -67,7 +79,8 @@ class DeferredWaits {
   // Guarded by the state lock.
   UseList open_;
   // Synchronise themselves.
-  std::atomic<bool> unseen_work_{any_work.load()};  // from before this job
+  std::atomic<std::uint64_t> unseen_work_{any_work.load() ? 1u : 0u};  // times that there was some
+  std::atomic<std::uint64_t> awaited_work_{0};  // so many of them are complete
   std::atomic<bool> is_open_{false};
   std::atomic<std::uint64_t> count_{0};
 };

@@ -26,7 +26,7 @@ void FreeWaits::AwaitVisibleWork(CUdeviceptr freed) {
         all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedVisible(), state_.context);
   }
   const BlockedThread blocked;
-  if (!CapturesGoOn() && state_.promises.TakeUnseenWork()) Driver().cuCtxSynchronize();
+  if (!CapturesGoOn()) state_.promises.AwaitUnseenWork([] { Driver().cuCtxSynchronize(); });
   DeferredWaits::Await(awaited, CapturesGoOn());
 }
 

@@ -23,6 +23,8 @@ class FreeWaits {
   void KeepPromises(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitPromises() SPILLWAY_EXCLUDES(kStateLock);
   void Shows(StreamName stream) SPILLWAY_EXCLUDES(kStateLock);
+  // Work may be enqueued that this job does not know: its calls began when there was no such job.
+  void WorkWasUnseen() { state_.promises.NoteUnseenWork(); }
 
  private:
   JobState& state_;

@@ -4,6 +4,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/calls.h"
+#include "interposer/execute/ordering_rules.h"
 
 namespace spillway::interposer {
 
@@ -88,6 +89,7 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
 
 // A launch's stray addresses count as well. (Note [Beside an allocation] in ledger/ledger.h)
 void JobCalls::AddBeside(Addresses* addresses) const {
+  if (!ordering_rules::kBesideIsNamed) return;
   const size_t named = addresses->size();
   for (size_t i = 0; i < named; ++i) {
     for (const CUdeviceptr beside : state_.ledger.Beside((*addresses)[i])) {

@@ -58,7 +58,7 @@ struct JobState {
   PlanWalk walk;
   Counters counters SPILLWAY_GUARDED_BY(kStateLock);
   Timeline timeline;                  // state lock, except Known and Issue
-  DeferredWaits promises{&timeline};  // state lock, except Concern and TakeUnseenWork
+  DeferredWaits promises{&timeline};  // state lock, except Concern and unseen work
   Ledger ledger;                      // state lock, except MightBeManaged and Find
   BudgetAccount budget;
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);

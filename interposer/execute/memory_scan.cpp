@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "interposer/execute/ordering_rules.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/tensor_maps.h"
 
@@ -162,12 +163,19 @@ bool MemoryScan::AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr
   return false;
 }
 
+bool MemoryScan::LeadsToAnother(CUdeviceptr word, const Allocation* holder) const {
+  if (const Allocation* const target = state_.ledger.Find(word)) return target != holder;
+  if (!ordering_rules::kStraysAreFound) return false;
+  const auto beside = state_.ledger.Beside(word);
+  return std::any_of(beside.begin(), beside.end(),
+                     [&](CUdeviceptr address) { return state_.ledger.Find(address) != holder; });
+}
+
 // An address of another live allocation, stored in live memory, that no copy explains. An
 // allocation's own address leads nowhere new.
 bool MemoryScan::IsUnexplained(const HeldWord& held) {
-  const Allocation* const target = state_.ledger.Find(held.word);
   const Allocation* const holder = state_.ledger.Find(held.at);
-  if (!target || target == holder) return false;
+  if (!LeadsToAnother(held.word, holder)) return false;
   const bool in_slab_gap = !holder && state_.residency.OwnsAddress(held.at);
   if (in_slab_gap ||
       (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))

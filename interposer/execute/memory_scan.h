@@ -50,6 +50,8 @@ class MemoryScan {
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at)
       SPILLWAY_REQUIRES(kStateLock);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(kStateLock);
+  // The word leads to an allocation, or beside one, that is not the one where it lies.
+  bool LeadsToAnother(CUdeviceptr word, const Allocation* holder) const;
 
   JobState& state_;
   Waits& waits_;

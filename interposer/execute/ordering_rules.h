@@ -43,6 +43,8 @@ SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // SPILLWAY_PARK=off --features ''
 SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // SPILLWAY_PARK=off --features barriers
 // Work whose effects the host may see without a call is complete when the free returns.
 SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // SPILLWAY_PARK=off --features barriers
+// Host memory whose addresses kernels received before the first allocation counts as visible.
+SPILLWAY_ORDERING_RULE(kEarlyAddressesAreNoted);  // SPILLWAY_PARK=off --features early --hosts 1 --contexts 1
 // Work on another stream finds the results of work before the free.
 SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // SPILLWAY_PARK=off --features barriers
 // A range is offloaded only after the work that was enqueued on it.
@@ -66,6 +68,16 @@ SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --feature
 SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // elsewhere: tests/integration/pointers
 // Host memory that a launch reaches is scanned for addresses.
 SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tables
+// A launch that names an address beside an allocation may use the allocation.
+SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // SPILLWAY_PARK=off --features beside
+// A launch that finds such an address in memory may use the allocation, too.
+SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // SPILLWAY_PARK=off --features beside
+// A kernel that writes such an address builds pointer structures.
+SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --features strays --iterations 4
+// Addresses in packed structs are found.
+SPILLWAY_ORDERING_RULE(kPackedWordsAreFound);  // SPILLWAY_PARK=off --features beside
+// Addresses that come as two parameters are found.
+SPILLWAY_ORDERING_RULE(kHalvesAreJoined);  // SPILLWAY_PARK=off --features beside
 // A host copy counts as good only while no undocumented kernel has run since.
 SPILLWAY_ORDERING_RULE(kHostCopiesAreVerified);  // elsewhere: tests/integration/pointers
 // A kernel's first launch makes its job unproven.
@@ -93,6 +105,10 @@ SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iteratio
 SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph may write what one of its nodes may write, whatever its copies and sets do there.
 SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
+// Memory that a disabled node would overwrite keeps its bytes.
+SPILLWAY_ORDERING_RULE(kSwitchesAreNoted);  // SPILLWAY_PARK=off --features switches
+// Disabled nodes stay disabled when their graph is updated.
+SPILLWAY_ORDERING_RULE(kUpdatesKeepSwitches);  // SPILLWAY_PARK=off --features switches
 
 // Recompute records and their replays (recompute_record.h).
 // Ranges that can only be recomputed from memory that a call may write are recomputed first.

@@ -90,22 +90,24 @@ void StoredAddresses::ReadHost(TouchSet* set) const {
 
 void StoredAddresses::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
   if (!ordering_rules::kHostMemoryIsRead || !set->reads_host) return;
-  const CUdeviceptr base = HostRegions::Instance().BaseOf(word);
-  const bool is_known =
-      std::find(set->host_bases.begin(), set->host_bases.end(), base) != set->host_bases.end();
-  if (!base || is_known) return;
+  for (const CUdeviceptr base : HostRegions::Instance().BasesNear(word)) ReadHostRegion(base, set);
+}
+
+void StoredAddresses::ReadHostRegion(CUdeviceptr base, TouchSet* set) const {
+  if (std::find(set->host_bases.begin(), set->host_bases.end(), base) != set->host_bases.end())
+    return;
   set->host_bases.push_back(base);
   const HostRegions::Scan scan = HostRegions::Instance().Read(base, state_.Bounds());
   set->held_on_host.insert(set->held_on_host.end(), scan.held.begin(), scan.held.end());
   set->host_is_unsure = set->host_is_unsure || !scan.is_whole;
-  for (const CUdeviceptr next : scan.leads_on) ReadHostAt(next, set);
+  for (const CUdeviceptr next : scan.leads_on) ReadHostRegion(next, set);
 }
 
 // A word that was not there before comes from the kernel, unless the program wrote it meanwhile.
 bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   TouchSet now;
   now.reads_host = set.reads_host;
-  for (const CUdeviceptr base : set.host_bases) ReadHostAt(base, &now);
+  for (const CUdeviceptr base : set.host_bases) ReadHostRegion(base, &now);
   return std::any_of(now.held_on_host.begin(), now.held_on_host.end(), [&](const HeldWord& held) {
     return std::none_of(
         set.held_on_host.begin(), set.held_on_host.end(),
@@ -158,7 +160,7 @@ void StoredAddresses::PutAll(CUdeviceptr to, size_t bytes, const std::vector<Hel
   Contents& contents = ContentsAt(to);
   for (const HeldWord& held : found) {
     const size_t kept = state_.contents.size() + state_.outside.size();
-    const bool leads_to_host = HostRegions::Instance().BaseOf(held.word) != 0;
+    const bool leads_to_host = HostRegions::Instance().Holds(held.word);
     const bool is_followed = &contents == &state_.contents || IsInGlobal(held.at);
     const bool leads_nowhere =
         !state_.ledger.LeadsToAny(held.word) && !(leads_to_host && is_followed);

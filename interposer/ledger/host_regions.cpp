@@ -21,6 +21,22 @@ const HostRegion* HostRegions::Find(CUdeviceptr word) const {
   return word - region.base < region.bytes ? &region : nullptr;
 }
 
+HostRegions::Bases HostRegions::FindNear(CUdeviceptr word) const {
+  Bases found;
+  for (auto at = regions_.upper_bound(word + kBesideOnHostBytes); at != regions_.begin();) {
+    const HostRegion& region = (--at)->second;
+    if (word >= region.base + region.bytes + kBesideOnHostBytes) break;
+    found.push_back(region.base);
+  }
+  return found;
+}
+
+HostRegions::Bases HostRegions::BasesNear(CUdeviceptr word) {
+  if (!MightHold(word)) return {};
+  const MutexLock lock(mutex_);
+  return FindNear(word);
+}
+
 CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   if (!MightHold(word)) return 0;
   const MutexLock lock(mutex_);
@@ -28,11 +44,13 @@ CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   return region ? region->base : 0;
 }
 
-// The span grows first: bounds read in between are too wide, never too narrow. The end counts.
+// The span grows first: bounds read in between are too wide, never too narrow.
 void HostRegions::WidenBounds(const HostRegion& region) {
   const bool is_first = span_.load() == 0;
-  const CUdeviceptr begin = is_first ? region.base : std::min(lowest_.load(), region.base);
-  const CUdeviceptr end = std::max(lowest_.load() + span_.load(), region.base + region.bytes + 1);
+  const CUdeviceptr first = region.base - kBesideOnHostBytes;
+  const CUdeviceptr begin = is_first ? first : std::min(lowest_.load(), first);
+  const CUdeviceptr end =
+      std::max(lowest_.load() + span_.load(), region.base + region.bytes + kBesideOnHostBytes);
   span_.store(end - begin);
   lowest_.store(begin);
 }
@@ -90,8 +108,9 @@ void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBou
   std::vector<CUdeviceptr> on_host;
   ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) { on_host.push_back(held.word); });
   for (const CUdeviceptr word : on_host) {
-    const HostRegion* const next = Find(word);
-    if (next && next != &region) out->leads_on.push_back(word);
+    for (const CUdeviceptr next : FindNear(word)) {
+      if (next != region.base) out->leads_on.push_back(next);
+    }
   }
 }
 

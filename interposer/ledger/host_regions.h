@@ -11,7 +11,7 @@
 // the launch whether the scan was complete.
 // Invariants
 //  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
-//  2. The bounds include every address that ever was in a region.
+//  2. The bounds include every address that ever was in a region or beside one.
 //  3. The program may unmap registered memory unseen, so the kernel reads it for us.
 // Never: calls the driver.
 #pragma once
@@ -23,6 +23,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/inline_vector.h"
 #include "base/mutex.h"
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/ledger/contents.h"
@@ -32,6 +33,9 @@
 namespace spillway::interposer {
 
 inline constexpr std::size_t kWholeOnHostBytes = std::size_t{1} << 20;
+// A kernel may be given an address beside memory: the end of an array to count down from, a place
+// before its beginning.
+inline constexpr std::size_t kBesideOnHostBytes = 4096;
 
 struct HostRegion {
   enum class Reading : std::uint8_t { kDirect, kRegistered, kNone };
@@ -50,10 +54,14 @@ class HostRegions {
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
-  // The word lies in a region, or at its end: a kernel may receive an array's end and count down.
-  bool Holds(CUdeviceptr word) { return BaseOf(word) || BaseOf(word - 1); }
-  // The begin of the region that the word leads to; 0: none.
+  // The word lies in a region, or beside one.
+  bool Holds(CUdeviceptr word) { return !BasesNear(word).empty(); }
+  // The begin of the region that holds the word; 0: none.
   CUdeviceptr BaseOf(CUdeviceptr word);
+  // The begins of the regions that hold the word or lie beside it. One's end is often another's
+  // begin.
+  using Bases = base::InlineVector<CUdeviceptr, 4>;
+  Bases BasesNear(CUdeviceptr word);
   static WordBounds Bounds() {
     const CUdeviceptr lowest = lowest_.load(std::memory_order_relaxed);
     return {lowest, lowest + span_.load(std::memory_order_relaxed)};
@@ -77,6 +85,7 @@ class HostRegions {
 
  private:
   const HostRegion* Find(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
+  Bases FindNear(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
   void WidenBounds(const HostRegion& region) SPILLWAY_REQUIRES(mutex_);
   void ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const
       SPILLWAY_REQUIRES(mutex_);

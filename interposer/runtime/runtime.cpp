@@ -99,6 +99,7 @@ JobMemory* MakeJob(CUcontext context) {
   for (const CUdevice peer : share::PeerTable::Instance().UsersOf(context))
     job->sharing().AllowPeer(peer);
   internal::jobs.Set(device, job);
+  job->free_waits().WorkWasUnseen();
   return job;
 }
 

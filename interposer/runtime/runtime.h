@@ -35,10 +35,14 @@ class JobList {
     jobs_[device].store(job, std::memory_order_release);
     if (size_.load(std::memory_order_relaxed) <= device)
       size_.store(device + 1, std::memory_order_release);
+    if (job) begun_.fetch_add(1);
   }
+  // The number of jobs that have begun.
+  unsigned begun() const { return begun_.load(); }
 
  private:
   std::atomic<int> size_{0};
+  std::atomic<unsigned> begun_{0};
   std::atomic<JobMemory*> jobs_[kMost] = {};
 };
 

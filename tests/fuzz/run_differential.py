@@ -187,7 +187,7 @@ def ways_of_parking(bench, arguments):
     assumed_safe = bench.options if arguments.features is not None else bench.options + ["--features", ASSUMED_SAFE_FEATURES]
     ways = [bench, Bench(bench.build, assumed_safe, {"SPILLWAY_PARK": "off"}),
             Bench(bench.build, bench.options, {"SPILLWAY_PARK": "host"})]
-    written = any(name in (arguments.features or "") for name in ("structures", "hidden"))
+    written = any(name in (arguments.features or "") for name in ("structures", "hidden", "strays"))
     return [way for way in ways if not (written and way.settings.get("SPILLWAY_PARK") == "off")]
 
 

@@ -12,6 +12,7 @@ import simulated_gpu  # noqa: E402
 BATCH_SEEDS = 25
 QUIET_S = 20  # a seed takes a fraction of a second; one that takes this long never ends
 TOO_LONG = "took too long"
+FIRST_ALONE = {"early"}  # features of which only the first program of a process has anything to show
 
 
 @dataclasses.dataclass
@@ -88,9 +89,14 @@ class Bench:
         """Runs all `seeds`, a batch per process; a seed that ends its process is followed by a new one for the rest."""
         env = self.environment(library, budget_bytes) | (settings or {})
         result = SeedRuns({}, [], [])
-        for batch in batches(seeds):
+        for batch in batches(seeds, self.process_seeds()):
             self.run_batch(batch, env, options, result)
         return result
+
+    def process_seeds(self):
+        """How many seeds one process runs at most."""
+        at = self.options.index("--features") + 1 if "--features" in self.options else None
+        return 1 if at and FIRST_ALONE.intersection(self.options[at].split(",")) else BATCH_SEEDS
 
     def environment(self, library=None, budget_bytes=None):
         return simulated_gpu.environment(self.build, library, budget_bytes) | (self.settings if library else {})

@@ -38,14 +38,23 @@ void AddByTable(const LaunchShape&, void* const* arguments) {
   const auto index = *static_cast<const std::int64_t*>(arguments[1]);
   ++(**static_cast<std::uint32_t** const*>(arguments[0]))[index];
 }
+// ++*table[index]
+void AddByWord(const LaunchShape&, void* const* arguments) {
+  const auto index = *static_cast<const std::int64_t*>(arguments[1]);
+  ++*(*static_cast<std::uint32_t** const*>(arguments[0]))[index];
+}
 constexpr KernelParameter kAtParameters[] = {{0, 8}, {8, 8}};
 constexpr KernelParameter kPackedParameters[] = {{0, sizeof(Packed)}};
+constexpr KernelParameter kPackedAndCountParameters[] = {{0, sizeof(Packed)}, {16, 8}};
 constexpr KernelParameter kHalvesParameters[] = {{0, 4}, {4, 4}};
-const KernelEntry kKernels[] = {{"add_at", AddAt, nullptr, 2, kAtParameters},
-                                {"add_by_table", AddByTable, nullptr, 2, kAtParameters},
-                                {"add_by_packed", AddByPacked, nullptr, 1, kPackedParameters},
-                                {"add_by_halves", AddByHalves, nullptr, 2, kHalvesParameters}};
-const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 4, kKernels, 0, nullptr};
+const KernelEntry kKernels[] = {
+    {"add_at", AddAt, nullptr, 2, kAtParameters},
+    {"add_by_table", AddByTable, nullptr, 2, kAtParameters},
+    {"add_by_word", AddByWord, nullptr, 2, kAtParameters},
+    {"add_by_packed", AddByPacked, nullptr, 1, kPackedParameters},
+    {"add_by_halves", AddByHalves, nullptr, 2, kHalvesParameters},
+    {"add_by_packed_and_count", AddByPacked, nullptr, 2, kPackedAndCountParameters}};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 6, kKernels, 0, nullptr};
 
 class AdjacentAddressesTest : public JobTest {
  protected:
@@ -64,6 +73,21 @@ class AdjacentAddressesTest : public JobTest {
   void LaunchAt(CUdeviceptr address, std::int64_t index) {
     void* parameters[] = {&address, &index};
     EXPECT_EQ(Launch(Kernel(&kImage, "add_at"), nullptr, parameters), CUDA_SUCCESS);
+  }
+  void LaunchAtPinned(std::int64_t place, std::int64_t from) {
+    CUdeviceptr* table = nullptr;
+    ASSERT_EQ(cuMemHostAlloc(reinterpret_cast<void**>(&table), 4096, CU_MEMHOSTALLOC_DEVICEMAP),
+              CUDA_SUCCESS);
+    LaunchAtTable(table, place, from);
+  }
+  // The table's word at `place` leads to the buffer, and the kernel is given the address of the
+  // word at `from`.
+  void LaunchAtTable(CUdeviceptr* table, std::int64_t place, std::int64_t from) {
+    table[place] = buffer_;
+    CUdeviceptr* given = table + from;
+    std::int64_t index = place - from;
+    void* parameters[] = {&given, &index};
+    EXPECT_EQ(Launch(Kernel(&kImage, "add_by_word"), nullptr, parameters), CUDA_SUCCESS);
   }
   std::uint32_t WordAt(size_t index) const {
     std::uint32_t word = 0;
@@ -99,10 +123,45 @@ TEST_F(AdjacentAddressesTest, TableHoldsTheEndOfABuffer) {
   EXPECT_EQ(WordAt(kBytes / 4 - 1), 9u);
 }
 
+// The table lies in memory that the host writes, and the kernel is given a place beside it.
+TEST_F(AdjacentAddressesTest, PinnedTableIsGivenByItsEnd) {
+  LaunchAtPinned(511, 512);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+// The end of the table's memory is where that of another begins.
+TEST_F(AdjacentAddressesTest, RegisteredTableIsGivenByItsEndWhereOtherMemoryBegins) {
+  alignas(4096) static CUdeviceptr pages[1024] = {};
+  ASSERT_EQ(cuMemHostRegister(pages, 4096, CU_MEMHOSTREGISTER_DEVICEMAP), CUDA_SUCCESS);
+  ASSERT_EQ(cuMemHostRegister(pages + 512, 4096, CU_MEMHOSTREGISTER_DEVICEMAP), CUDA_SUCCESS);
+  LaunchAtTable(pages, 511, 512);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+TEST_F(AdjacentAddressesTest, PinnedTableIsGivenByThePlaceBeforeIt) {
+  LaunchAtPinned(0, -1);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
 TEST_F(AdjacentAddressesTest, AddressBehindOneByteOfAPackedStruct) {
   Packed packed{1, reinterpret_cast<std::uint32_t*>(buffer_), 2};
   void* parameters[] = {&packed};
   EXPECT_EQ(Launch(Kernel(&kImage, "add_by_packed"), nullptr, parameters), CUDA_SUCCESS);
+  EXPECT_EQ(WordAt(0), 9u);
+}
+
+// The buffer of all parameters has a size that says nothing of the struct in it.
+TEST_F(AdjacentAddressesTest, AddressBehindOneByteOfAPackedStructInABufferOfParameters) {
+  struct {
+    Packed packed;
+    alignas(8) std::int64_t count;
+  } buffer{{1, reinterpret_cast<std::uint32_t*>(buffer_), 2}, 1};
+  size_t bytes = sizeof buffer;
+  void* extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, &buffer, CU_LAUNCH_PARAM_BUFFER_SIZE, &bytes,
+                   CU_LAUNCH_PARAM_END};
+  EXPECT_EQ(cuLaunchKernel(Kernel(&kImage, "add_by_packed_and_count"), 1, 1, 1, 1, 1, 1, 0, nullptr,
+                           nullptr, extra),
+            CUDA_SUCCESS);
   EXPECT_EQ(WordAt(0), 9u);
 }
 

@@ -2,7 +2,12 @@
 // stale bytes from buffers that a copy, a kernel or a host function had not filled yet. Without
 // Spillway, cuMemFree waits for its context. It happened even without a budget. Such a program must
 // see everything as if the free had waited.
+#include <sys/mman.h>
+
+#include <atomic>
+#include <csignal>
 #include <cstring>
+#include <thread>
 
 #include "tests/regressions/job.h"
 
@@ -17,6 +22,13 @@ void StoreBody(const LaunchShape&, void* const* arguments) {
   auto* const target = *static_cast<std::uint32_t* const*>(arguments[0]);
   *target = *static_cast<const std::uint32_t*>(arguments[1]);
 }
+// target[index] = value
+void StoreAtBody(const LaunchShape&, void* const* arguments) {
+  auto* const target = *static_cast<std::uint32_t* const*>(arguments[0]);
+  target[*static_cast<const std::int64_t*>(arguments[2])] =
+      *static_cast<const std::uint32_t*>(arguments[1]);
+}
+// *target = *source
 void CarryBody(const LaunchShape&, void* const* arguments) {
   **static_cast<std::uint32_t* const*>(arguments[0]) =
       **static_cast<const std::uint32_t* const*>(arguments[1]);
@@ -33,8 +45,10 @@ void KeepBody(const LaunchShape&, void* const* arguments) {
 // About a millisecond of a GPU, so work is in flight while the program continues.
 KernelCost Slow(const LaunchShape&, void* const*) { return {20'000'000'000, 0}; }
 constexpr KernelParameter kStoreParameters[] = {{0, 8}, {8, 4}};
+constexpr KernelParameter kStoreAtParameters[] = {{0, 8}, {8, 4}, {16, 8}};
 constexpr KernelParameter kCarryParameters[] = {{0, 8}, {8, 8}};
 SPILLWAY_ONE_KERNEL(kStoreImage, "store", StoreBody, Slow, 2, kStoreParameters);
+SPILLWAY_ONE_KERNEL(kStoreAtImage, "store_at", StoreAtBody, Slow, 3, kStoreAtParameters);
 SPILLWAY_ONE_KERNEL(kCarryImage, "carry", CarryBody, Slow, 2, kCarryParameters);
 SPILLWAY_ONE_KERNEL(kFollowImage, "follow", FollowBody, Slow, 2, kStoreParameters);
 SPILLWAY_ONE_KERNEL(kKeepImage, "keep", KeepBody, Slow, 2, kCarryParameters);
@@ -120,6 +134,21 @@ TEST_F(FreeWaitsTest, KernelsWritesToPinnedMemoryAreCompleteAfterAFree) {
   Store(pinned_, 42, streams_[0]);
   Free();
   EXPECT_EQ(pinned_[0], 42u);
+}
+
+TEST_F(FreeWaitsTest, KernelsWritesBesideItsPointerAreCompleteAfterAFree) {
+  Begin();
+  for (const std::int64_t beside :
+       {std::int64_t{-1}, std::int64_t{-1000}, std::int64_t{kBytes / 4 + 900}}) {
+    auto from = reinterpret_cast<CUdeviceptr>(pinned_ + beside);
+    std::int64_t index = -beside;
+    std::uint32_t value = 42;
+    void* parameters[] = {&from, &value, &index};
+    pinned_[0] = 0;
+    EXPECT_EQ(Launch(Kernel(&kStoreAtImage, "store_at"), streams_[0], parameters), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemFree(Allocated(kBytes)), CUDA_SUCCESS);
+    EXPECT_EQ(pinned_[0], 42u) << beside;
+  }
 }
 
 TEST_F(FreeWaitsTest, KernelsWritesToRegisteredMemoryAreCompleteAfterAFree) {
@@ -230,6 +259,65 @@ TEST_F(FreeWaitsTest, FreeAwaitsWorkFromBeforeTheFirstAllocation) {
   Store(pinned_, 42, nullptr);
   freed_ = Allocated(kBytes);
   Free();
+  EXPECT_EQ(pinned_[0], 42u);
+}
+
+// The second free found nothing left to await while the first one still waited.
+TEST_F(FreeWaitsTest, BothFreesAwaitWorkFromBeforeTheFirstAllocation) {
+  static std::atomic<int> entered{0}, done{0};
+  static std::atomic<bool> goes_on{false}, is_complete{false};
+  Start();
+  const CUhostFn wait = [](void*) {
+    while (!goes_on) std::this_thread::yield();
+    is_complete = true;
+  };
+  ASSERT_EQ(cuLaunchHostFunc(nullptr, wait, nullptr), CUDA_SUCCESS);
+  const auto free_one = [this](CUdeviceptr address) {
+    EXPECT_EQ(cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ++entered;
+    EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+    ++done;
+    EXPECT_TRUE(is_complete);
+  };
+  std::thread one(free_one, Allocated(kBytes)), other(free_one, Allocated(kBytes));
+  while (entered < 2) std::this_thread::yield();
+  for (int i = 0; i < 10000 && done == 0; ++i) std::this_thread::yield();
+  goes_on = true;
+  one.join();
+  other.join();
+}
+
+// A launch began before the first allocation and reached the driver after another thread had
+// allocated and freed memory: no free waited for it. Here an unreadable page of parameters delays
+// it.
+char* held_page = nullptr;
+CUcontext held_context = nullptr;
+void LetAnotherThreadBegin(int) {
+  std::thread([] {
+    CUdeviceptr address = 0;
+    EXPECT_EQ(cuCtxSetCurrent(held_context), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemAlloc(&address, kBytes), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemFree(address), CUDA_SUCCESS);
+  }).join();
+  mprotect(held_page, 4096, PROT_READ | PROT_WRITE);
+}
+
+TEST_F(FreeWaitsTest, WorkOfAnotherThreadDuringTheFirstAllocationIsAwaited) {
+  Start();
+  store_ = Kernel(&kStoreImage, "store");
+  ASSERT_EQ(cuMemAllocHost(reinterpret_cast<void**>(&pinned_), kBytes), CUDA_SUCCESS);
+  pinned_[0] = 0;
+  held_context = context_;
+  held_page = static_cast<char*>(
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::memcpy(held_page, &pinned_, sizeof pinned_);
+  std::uint32_t value = 42;
+  void* parameters[] = {held_page, &value};
+  ASSERT_EQ(mprotect(held_page, 4096, PROT_NONE), 0);
+  const auto before = signal(SIGSEGV, LetAnotherThreadBegin);
+  EXPECT_EQ(Launch(store_, nullptr, parameters), CUDA_SUCCESS);
+  signal(SIGSEGV, before);
+  EXPECT_EQ(cuMemFree(Allocated(kBytes)), CUDA_SUCCESS);
   EXPECT_EQ(pinned_[0], 42u);
 }
 

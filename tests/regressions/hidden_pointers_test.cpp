@@ -44,6 +44,11 @@ void SetMasked(const LaunchShape&, void* const* arguments) {
 void AddByMasked(const LaunchShape&, void* const*) {
   AddOneAt(reinterpret_cast<std::uint32_t*>(masked ^ kMask));
 }
+// The buffer's end is kept.
+void AddBeforeSlot(const LaunchShape&, void* const*) { AddOneAt(slot - kBufferBytes / 4); }
+void AddBeforeTable(const LaunchShape&, void* const* arguments) {
+  AddOneAt(**static_cast<std::uint32_t** const*>(arguments[0]) - kBufferBytes / 4);
+}
 void AddByTable(const LaunchShape&, void* const* arguments) {
   AddOneAt(**static_cast<std::uint32_t** const*>(arguments[0]));
 }
@@ -68,10 +73,12 @@ const KernelEntry kKernels[] = {{"set", Set, nullptr, 1, kOneWord},
                                 {"touch", Touch, nullptr, 1, kOneWord},
                                 {"set_masked", SetMasked, nullptr, 1, kOneWord},
                                 {"add_by_masked", AddByMasked, nullptr, 0, nullptr},
-                                {"add_by_way_of_table", AddByWayOfTable, nullptr, 1, kOneWord}};
+                                {"add_by_way_of_table", AddByWayOfTable, nullptr, 1, kOneWord},
+                                {"add_before_slot", AddBeforeSlot, nullptr, 0, nullptr},
+                                {"add_before_table", AddBeforeTable, nullptr, 1, kOneWord}};
 const GlobalEntry kGlobals[] = {
     {"slot", &slot, sizeof slot}, {"way", &way, sizeof way}, {"masked", &masked, sizeof masked}};
-const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 9, kKernels, 3, kGlobals};
+const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 11, kKernels, 3, kGlobals};
 
 class HiddenPointersTest : public JobTest {
  protected:
@@ -170,6 +177,32 @@ TEST_F(HiddenPointersTest, DeviceVariableSetByAKernelWhileTheBufferIsEvicted) {
   EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
   Settle();
   AddWhenEvicted(Function("add_by_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, DeviceVariableThatAKernelSetToTheEndOfTheBuffer) {
+  CUdeviceptr end = buffer_ + kBufferBytes;
+  void* parameters[] = {&end};
+  EXPECT_EQ(Launch(Function("set"), nullptr, parameters), CUDA_SUCCESS);
+  Settle();
+  AddWhenEvicted(Function("add_before_slot"), nullptr);
+}
+
+TEST_F(HiddenPointersTest, TableInDeviceMemoryThatAKernelGaveTheEndOfTheBuffer) {
+  CUdeviceptr table = Allocated(4096), end = buffer_ + kBufferBytes;
+  void* written[] = {&table, &end};
+  EXPECT_EQ(Launch(Function("write_table"), nullptr, written), CUDA_SUCCESS);
+  Settle();
+  void* parameters[] = {&table};
+  AddWhenEvicted(Function("add_before_table"), parameters);
+}
+
+TEST_F(HiddenPointersTest, PinnedTableThatAKernelGaveTheEndOfTheBuffer) {
+  CUdeviceptr table = PinnedTable(), end = buffer_ + kBufferBytes;
+  void* written[] = {&table, &end};
+  EXPECT_EQ(Launch(Function("write_table"), nullptr, written), CUDA_SUCCESS);
+  Settle();
+  void* parameters[] = {&table};
+  AddWhenEvicted(Function("add_before_table"), parameters);
 }
 
 TEST_F(HiddenPointersTest, DeviceVariableSetWhenTheJobIsProven) {

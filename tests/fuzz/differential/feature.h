@@ -60,6 +60,9 @@ class Feature {
   // Seeds decide whether they use it. What only --features names comes behind all these in the
   // list.
   virtual bool IsDrawn() const { return true; }
+  // What a thread's part of a program begins with: nothing is allocated, and there are default
+  // streams alone. Not in the second context: the one that allocates first is managed.
+  virtual void Open(Proposer&) const {}
   virtual void Propose(Proposer& proposer) const = 0;
   // Runs a kFeatureCall, kFeatureWork, or a kAlloc or kFree of form kFeature. Throws what a call
   // reported.

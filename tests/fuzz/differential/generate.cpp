@@ -65,6 +65,10 @@ class Generator : private Proposer {
   }
 
   void AddOpening() {
+    for (int thread = 0; thread < shape_.Threads() && !IsInSecondContext(thread); ++thread) {
+      SwitchTo(thread);
+      OpenFeatures();
+    }
     for (int thread = 0; thread < shape_.Threads(); ++thread) {
       SwitchTo(thread);
       for (std::uint64_t i = dice_.Between(1, 3); i > 0; --i) AddStreamCreate();
@@ -72,6 +76,14 @@ class Generator : private Proposer {
       AddHostBuffer();
       for (int i = 0; i < 3; ++i) AddAlloc();
     }
+  }
+
+  void OpenFeatures() {
+    for (int feature : features_) {
+      feature_ = feature;
+      AllFeatures()[feature]->Open(*this);
+    }
+    feature_ = kNone;
   }
 
   void SwitchTo(int thread) {

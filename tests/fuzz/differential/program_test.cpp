@@ -106,6 +106,22 @@ TEST(ProgramTest, StaysBelowItsLimitsWithFeatures) {
         << "seed " << seed;
 }
 
+TEST(ProgramTest, FeaturesOpenBeforeAnythingIsAllocated) {
+  const Shape shape{.hosts = 2, .features = {FeatureNamed("early")}};
+  for (std::uint64_t seed = 1; seed <= 20; ++seed) {
+    const std::vector<Operation> program = Generate(seed, shape);
+    const auto takes_device_memory = [](const Operation& operation) {
+      return operation.kind == Kind::kAlloc &&
+             !IsHostMemory(static_cast<AllocForm>(operation.form));
+    };
+    const auto is_made = [](const Operation& operation) {
+      return operation.object_use == ObjectUse::kMake;
+    };
+    const auto first = std::find_if(program.begin(), program.end(), takes_device_memory);
+    EXPECT_GE(std::count_if(program.begin(), first, is_made), 2) << "seed " << seed;
+  }
+}
+
 TEST(ProgramTest, DropsWhatNeedsADroppedAllocation) {
   std::vector<Operation> program =
       With(Opening(false), {WriteOn(kFirstStream, 0), ReadOn(kFirstStream, 0, 1)});

@@ -6,8 +6,9 @@ namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
   static const std::vector<const Feature*> all = {
-      &Graphs(),   &Guests(),    &Pointers(), &Recompute(), &Structures(), &TensorMaps(),
-      &Textures(), &Gradients(), &Barriers(), &Hidden(),    &Tables()};
+      &Graphs(),     &Guests(),   &Pointers(),  &Recompute(), &Structures(),
+      &TensorMaps(), &Textures(), &Gradients(), &Barriers(),  &Hidden(),
+      &Tables(),     &Switches(), &Beside(),    &Strays(),    &Early()};
   return all;
 }
 

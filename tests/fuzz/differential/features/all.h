@@ -6,13 +6,17 @@
 namespace spillway::fuzz {
 
 const Feature& Barriers();
+const Feature& Beside();
+const Feature& Early();
 const Feature& Gradients();
 const Feature& Graphs();
 const Feature& Guests();
 const Feature& Hidden();
 const Feature& Pointers();
 const Feature& Recompute();
+const Feature& Strays();
 const Feature& Structures();
+const Feature& Switches();
 const Feature& Tables();
 const Feature& TensorMaps();
 const Feature& Textures();
