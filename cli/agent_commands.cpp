@@ -14,7 +14,7 @@
 #include "cli/agent_client.h"
 #include "cli/help.h"
 #include "cli/installation.h"
-#include "cli/option_list.h"
+#include "cli/options/option_parser.h"
 
 namespace spillway::cli {
 namespace {
@@ -29,47 +29,25 @@ struct ViewOptions {
   std::vector<std::string> operands;
 };
 
-constexpr option kReadingOptions[] = {
-    {"json", no_argument, nullptr, 'j'},
-    {"socket", required_argument, nullptr, 's'},
-    {"help", no_argument, nullptr, 'h'},
-    {},
+constexpr char kJsonDescription[] =
+    "for scripts: \"schema\" is a number; fields keep their meaning within it. What fails says so "
+    "with \"done\": false, \"exit_code\", \"problem\" and \"why\"";
+
+constexpr OptionRow<ViewOptions> kViewRows[] = {
+    JsonRow<ViewOptions>(kJsonDescription),
+    SocketRow<ViewOptions>(),
+    HelpRow<ViewOptions>(),
 };
 
-constexpr option kConfigOptions[] = {
-    {"config", required_argument, nullptr, 'c'},
-    {"json", no_argument, nullptr, 'j'},
-    {"socket", required_argument, nullptr, 's'},
-    {"help", no_argument, nullptr, 'h'},
-    {},
+constexpr OptionRow<ViewOptions> kConfigRows[] = {
+    {{"config", 0, Value("FILE", Kind::kFile),
+      "the file to check or show instead of /etc/spillway/spillway.toml; drop-ins are in "
+      "spillway.d beside it"},
+     [](ViewOptions& options, const std::string& value) { options.config = value; }},
+    JsonRow<ViewOptions>(kJsonDescription),
+    SocketRow<ViewOptions>(),
+    HelpRow<ViewOptions>(),
 };
-
-constexpr option kBudgetOptions[] = {
-    {"guaranteed", required_argument, nullptr, 'g'},
-    {"host", required_argument, nullptr, 'o'},
-    {"link", required_argument, nullptr, 'l'},
-    {"weight", required_argument, nullptr, 'w'},
-    {"priority", required_argument, nullptr, 'p'},
-    {"dry-run", no_argument, nullptr, 'n'},
-    {"json", no_argument, nullptr, 'j'},
-    {"socket", required_argument, nullptr, 's'},
-    {"help", no_argument, nullptr, 'h'},
-    {},
-};
-
-// Options may stand before, between and after operands.
-std::vector<std::string> TakeOptions(std::vector<std::string> arguments, const option* options,
-                                     const std::function<void(int, const std::string&)>& take) {
-  const std::string subcommand = arguments.front();
-  std::vector<std::string> operands;
-  for (;;) {
-    std::vector<std::string> rest = ForEachOption(arguments, subcommand, "h", options, take);
-    if (rest.empty()) return operands;
-    operands.push_back(rest.front());
-    rest.front() = subcommand;
-    arguments = std::move(rest);
-  }
-}
 
 Failure Misused(const std::string& subcommand, const std::string& what, const std::string& why) {
   return {kExitUsage, what, why, "see: spillway help " + subcommand};
@@ -79,13 +57,9 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
 ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands,
                              size_t more = 0) {
   ViewOptions options;
-  options.operands = TakeOptions(arguments, AgentOptionList(arguments.front()).options,
-                                 [&](int letter, const std::string& value) {
-                                   if (letter == 'j') options.json = true;
-                                   if (letter == 'h') options.help = true;
-                                   if (letter == 's') options.socket = value;
-                                   if (letter == 'c') options.config = value;
-                                 });
+  options.operands = arguments.front() == "config"
+                         ? ParseOptionsAnywhere(arguments, kConfigRows, options)
+                         : ParseOptionsAnywhere(arguments, kViewRows, options);
   if (!options.help &&
       (options.operands.size() < operands || options.operands.size() > operands + more))
     throw Misused(arguments.front(),
@@ -186,6 +160,43 @@ std::string StatusAsJson(const std::string& socket) {
 int32_t PermilleIn(std::string written) {
   if (!written.empty() && written.back() == '%') written.pop_back();
   return NumberIn(written, 1, 100, "share of the link in per cent") * 10;
+}
+
+constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
+    {{"guaranteed", 0, Value("SIZE"), "device memory that comes back as soon as the job wants it"},
+     [](BudgetOptions& options, const std::string& value) {
+       TakeSize(value, options.wanted.guaranteed_bytes, options.guaranteed_share);
+     }},
+    {{"host", 0, Value("SIZE"), "the most host memory for what is away"},
+     [](BudgetOptions& options, const std::string& value) {
+       TakeSize(value, options.wanted.host_bytes, options.host_share);
+     }},
+    {{"link", 0, Value("PERCENT"), "the most of the link between host and device"},
+     [](BudgetOptions& options, const std::string& value) {
+       options.wanted.link_permille = PermilleIn(value);
+     }},
+    {{"weight", 0, Value("N"), "weight of its share beside jobs of the same priority (1 to 10000)"},
+     [](BudgetOptions& options, const std::string& value) {
+       options.wanted.weight = NumberIn(value, 1, 10'000, "weight");
+     }},
+    {{"priority", 0, Value("N"), "higher goes first (0 to 1000)"},
+     [](BudgetOptions& options, const std::string& value) {
+       options.wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
+     }},
+    {{"dry-run", 0, kNoValue, "only say whether it would be done"},
+     [](BudgetOptions& options, const std::string&) { options.wanted.dry_run = true; }},
+    JsonRow<BudgetOptions>(kJsonDescription),
+    SocketRow<BudgetOptions>(),
+    HelpRow<BudgetOptions>(),
+};
+
+// Whether a term of the job is given, by a size or by an option.
+bool ChangesSomething(const BudgetOptions& options) {
+  protocol::SetBudget nothing;
+  nothing.job = options.wanted.job;
+  nothing.dry_run = options.wanted.dry_run;
+  return options.wanted != nothing || options.limit_share || options.guaranteed_share ||
+         options.host_share;
 }
 
 void PrintDone(const protocol::Done& done, const std::string& what, bool json) {
@@ -292,28 +303,14 @@ constexpr AgentCommand kCommands[] = {
 
 BudgetOptions ParseBudgetOptions(const std::vector<std::string>& arguments) {
   BudgetOptions options;
-  protocol::SetBudget& wanted = options.wanted;
-  bool changes = false;
-  const auto operands =
-      TakeOptions(arguments, kBudgetOptions, [&](int letter, const std::string& value) {
-        if (letter == 'g') TakeSize(value, wanted.guaranteed_bytes, options.guaranteed_share);
-        if (letter == 'o') TakeSize(value, wanted.host_bytes, options.host_share);
-        if (letter == 'l') wanted.link_permille = PermilleIn(value);
-        if (letter == 'w') wanted.weight = NumberIn(value, 1, 10'000, "weight");
-        if (letter == 'p') wanted.priority_plus_one = NumberIn(value, 0, 1000, "priority") + 1;
-        if (letter == 'n') wanted.dry_run = true;
-        if (letter == 'j') options.json = true;
-        if (letter == 's') options.socket = value;
-        if (letter == 'h') options.help = true;
-        changes = changes || std::strchr("golwp", letter) != nullptr;
-      });
+  const auto operands = ParseOptionsAnywhere(arguments, kBudgetRows, options);
   if (options.help) return options;
   if (operands.size() < 2 || operands.size() > 3 || operands[0] != "set")
     throw Misused("budget", "say whose budget", "it is: spillway budget set JOB [SIZE] [options]");
-  wanted.job = operands[1];
-  if (operands.size() == 3) TakeSize(operands[2], wanted.limit_bytes, options.limit_share);
+  options.wanted.job = operands[1];
+  if (operands.size() == 3) TakeSize(operands[2], options.wanted.limit_bytes, options.limit_share);
   CheckLimit(options);
-  if (operands.size() == 2 && !changes)
+  if (!ChangesSomething(options))
     throw Misused("budget", "nothing to change", "neither a size nor an option is given");
   return options;
 }
@@ -331,9 +328,9 @@ void ResolveShares(const std::string& status, BudgetOptions& options) {
              options.wanted.host_bytes);
 }
 
-OptionList AgentOptionList(const std::string& subcommand) {
-  if (subcommand == "budget") return {"h", kBudgetOptions};
-  return {"h", subcommand == "config" ? kConfigOptions : kReadingOptions};
+std::vector<Option> AgentOptionList(const std::string& subcommand) {
+  if (subcommand == "budget") return OptionsIn(kBudgetRows);
+  return subcommand == "config" ? OptionsIn(kConfigRows) : OptionsIn(kViewRows);
 }
 
 bool IsAgentCommand(const std::string& subcommand) {

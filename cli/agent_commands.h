@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "base/size_text.h"
-#include "cli/option_list.h"
+#include "cli/options/option.h"
 #include "protocol/message.h"
 
 namespace spillway::cli {
 
 bool IsAgentCommand(const std::string& subcommand);
-OptionList AgentOptionList(const std::string& subcommand);
+std::vector<Option> AgentOptionList(const std::string& subcommand);
 int RunAgentCommand(const std::vector<std::string>& arguments);
 
 // Parses `budget set JOB [SIZE] ...`; `arguments` begin with "budget".

@@ -3,7 +3,7 @@
 #include <cstdio>
 
 #include "cli/help.h"
-#include "cli/option_list.h"
+#include "cli/options/option_parser.h"
 #include "cli/run_options.h"
 
 namespace spillway::cli {
@@ -15,21 +15,19 @@ struct DoctorOptions {
   std::string simulated_profile;  // empty: the real device
 };
 
-constexpr option kDoctorOptions[] = {
-    {"json", no_argument, nullptr, 'j'},
-    {"simulate", optional_argument, nullptr, 's'},
-    {"help", no_argument, nullptr, 'h'},
-    {},
+constexpr OptionRow<DoctorOptions> kDoctorRows[] = {
+    JsonRow<DoctorOptions>(),
+    {{"simulate", 0, ValueIfAny("PROFILE", Kind::kWords, kProfileWords),
+      "look at the simulated GPU instead of a real one"},
+     [](DoctorOptions& options, const std::string& value) {
+       options.simulated_profile = value.empty() ? kDefaultProfile : value;
+     }},
+    HelpRow<DoctorOptions>(),
 };
 
-DoctorOptions ParseOptions(const std::vector<std::string>& arguments) {
+DoctorOptions ParseDoctorOptions(const std::vector<std::string>& arguments) {
   DoctorOptions options;
-  const auto operands = ForEachOption(
-      arguments, "doctor", "h", kDoctorOptions, [&](int letter, const std::string& value) {
-        if (letter == 'j') options.json = true;
-        if (letter == 'h') options.help = true;
-        if (letter == 's') options.simulated_profile = value.empty() ? kDefaultProfile : value;
-      });
+  const auto operands = ParseOptions(arguments, kDoctorRows, options);
   if (!operands.empty()) throw UnexpectedOperand("doctor", operands.front());
   return options;
 }
@@ -44,10 +42,10 @@ std::string Verdict(const Findings& findings) {
 
 }  // namespace
 
-OptionList DoctorOptionList() { return {"h", kDoctorOptions}; }
+std::vector<Option> DoctorOptionList() { return OptionsIn(kDoctorRows); }
 
 int Doctor(const std::vector<std::string>& arguments) {
-  const DoctorOptions options = ParseOptions(arguments);
+  const DoctorOptions options = ParseDoctorOptions(arguments);
   if (options.help) {
     std::fputs(HelpText("doctor").c_str(), stdout);
     return 0;

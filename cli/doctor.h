@@ -8,14 +8,14 @@
 
 #include "cli/findings.h"
 #include "cli/installation.h"
-#include "cli/option_list.h"
+#include "cli/options/option.h"
 
 namespace spillway::cli {
 
 // `arguments` start with "doctor". Returns 1 if there is a problem. Throws Failure (2).
 int Doctor(const std::vector<std::string>& arguments);
 
-OptionList DoctorOptionList();
+std::vector<Option> DoctorOptionList();
 
 // Parts, for the tests. `root`: "", or a folder with test versions of proc and sys.
 void ExamineInstallation(const Installation& installation, Findings& findings);

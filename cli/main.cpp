@@ -8,12 +8,14 @@
 #include <vector>
 
 #include "cli/agent_commands.h"
+#include "cli/command_list.h"
 #include "cli/completion/completion.h"
 #include "cli/doctor.h"
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/installation.h"
 #include "cli/launch.h"
+#include "cli/options/planner_options.h"
 #include "cli/run_options.h"
 #include "cli/top.h"
 
@@ -43,10 +45,7 @@ int BecomePlanner(const std::vector<std::string>& arguments) {
                 "nlohmann-json3-dev");
 }
 
-bool IsPlannersOwn(const std::string& subcommand) {
-  return subcommand == "plan" || subcommand == "trace" || subcommand == "advise" ||
-         subcommand == "view";
-}
+bool IsPlannersOwn(const std::string& subcommand) { return !PlannerOptionList(subcommand).empty(); }
 
 int Dispatch(const std::vector<std::string>& arguments) {
   const std::string subcommand = arguments.empty() ? "" : arguments.front();
@@ -64,10 +63,7 @@ int Dispatch(const std::vector<std::string>& arguments) {
   }
   if (subcommand.empty())
     throw Failure(kExitUsage, "nothing to do", "no subcommand was given", "see: spillway --help");
-  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'",
-                "there are run, doctor, status, top, jobs, job, budget, drain, undrain, config, "
-                "completion, plan, "
-                "trace, view, advise and help",
+  throw Failure(kExitUsage, "no subcommand '" + subcommand + "'", "there are " + ListedCommands(),
                 "see: spillway --help; to run a program: spillway run -- " + subcommand);
 }
 

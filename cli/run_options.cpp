@@ -2,31 +2,11 @@
 
 #include "cli/agent_client.h"
 #include "cli/failure.h"
-#include "cli/option_list.h"
+#include "cli/options/option_parser.h"
 #include "scheduler/plan/strategies/registry.h"
 
 namespace spillway::cli {
 namespace {
-
-constexpr option kRunOptions[] = {
-    {"budget", required_argument, nullptr, 'b'},
-    {"host", required_argument, nullptr, 'H'},
-    {"simulate", optional_argument, nullptr, 's'},
-    {"report", required_argument, nullptr, 'r'},
-    {"trace", required_argument, nullptr, 't'},
-    {"park", required_argument, nullptr, 'p'},
-    {"strategy", required_argument, nullptr, 'S'},
-    {"no-learn", no_argument, nullptr, 'L'},
-    {"plan-store", required_argument, nullptr, 'P'},
-    {"off", no_argument, nullptr, 'o'},
-    {"quiet", no_argument, nullptr, 'q'},
-    {"no-framework-switches", no_argument, nullptr, 'n'},
-    {"help", no_argument, nullptr, 'h'},
-    {"call-sites", optional_argument, nullptr, 'c'},
-    {"agent", optional_argument, nullptr, 'a'},
-    {"require-agent", no_argument, nullptr, 'A'},
-    {},
-};
 
 base::Size ParseSizeOption(const std::string& option_name, const std::string& value) {
   const std::optional<base::Size> size = base::ParseSize(value);
@@ -104,58 +84,74 @@ std::string ParseCallSitesOption(const std::string& value) {
                 "write a whole number, for example --call-sites=16, or leave it out");
 }
 
-void TakeOption(RunOptions& options, int letter, const std::string& value) {
-  switch (letter) {
-    case 'b':
-      options.budget = ParseSizeOption("--budget", value);
-      break;
-    case 'H':
-      options.host = ParseHostOption(value);
-      break;
-    case 's':
-      options.simulate = value.empty() ? kDefaultProfile : value;
-      break;
-    case 'r':
-      options.report = ParseFileOption("--report", "report.json", value);
-      break;
-    case 't':
-      options.trace = ParseFileOption("--trace", "trace.json", value);
-      break;
-    case 'c':
-      options.call_sites = ParseCallSitesOption(value);
-      break;
-    case 'a':
-      if (value == "required") options.requires_agent = true;
-      options.agent = AgentAddress(value == "required" ? "" : value);
-      break;
-    case 'A':
-      options.requires_agent = true;
-      break;
-    case 'p':
-      options.park = ParseParkOption(value);
-      break;
-    case 'S':
-      options.strategy = ParseStrategyOption(value);
-      break;
-    case 'L':
-      options.learn = false;
-      break;
-    case 'P':
-      options.plan_store = ParsePlanStoreOption(value);
-      break;
-    case 'o':
-      options.off = true;
-      break;
-    case 'q':
-      options.quiet = true;
-      break;
-    case 'n':
-      options.framework_switches = false;
-      break;
-    default:
-      options.help = true;
-  }
+void TakeAgent(RunOptions& options, const std::string& value) {
+  if (value == "required") options.requires_agent = true;
+  options.agent = AgentAddress(value == "required" ? "" : value);
 }
+
+using Run = RunOptions;
+using Text = std::string;
+constexpr OptionRow<RunOptions> kRunRows[] = {
+    {{"budget", 'b', Value("SIZE"), "device memory the job may hold (default: all of the device)"},
+     [](Run& run, const Text& value) { run.budget = ParseSizeOption("--budget", value); }},
+    {{"host", 0, Value("SIZE"),
+      "host memory that evicted data may take (default: 80 % of what is free)"},
+     [](Run& run, const Text& value) { run.host = ParseHostOption(value); }},
+    {{"agent", 0, ValueIfAny("SOCKET", Kind::kFile),
+      "follow the node agent: the budget is what it grants, at most --budget, and changes while "
+      "the job runs (default socket: $SPILLWAY_SOCKET, or /run/spillway/agent.sock). Without an "
+      "agent that takes it the job runs with the budget of this command line, and says so"},
+     TakeAgent},
+    {{"require-agent", 0, kNoValue,
+      "refuse to run without an agent that knows the device; the job gets no device memory but "
+      "what the agent grants. --agent=required is the same at the default socket. An "
+      "administrator can require it of all jobs: agent = \"required\" in "
+      "/etc/spillway/run.toml"},
+     [](Run& run, const Text&) { run.requires_agent = true; }},
+    {{"park", 0, Value("WHEN", Kind::kWords, "auto host off"),
+      "memory that is away stays mapped, on the host, so that kernels may reach it by pointers in "
+      "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
+      "known that its kernels build no structures of pointers"},
+     [](Run& run, const Text& value) { run.park = ParseParkOption(value); }},
+    {{"strategy", 0, Value("NAME", Kind::kStrategy),
+      "who plans what moves once the job's iteration is known: spillway (default), or one of the "
+      "papers' strategies, for comparison (--strategy list shows their names)"},
+     [](Run& run, const Text& value) { run.strategy = ParseStrategyOption(value); }},
+    {{"no-learn", 0, kNoValue,
+      "make no plan: move memory only when something else needs its place"},
+     [](Run& run, const Text&) { run.learn = false; }},
+    {{"plan-store", 0, Value("DIR", Kind::kFolder),
+      "where plans are kept, so that the next run of this job has one from its second iteration "
+      "on (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)"},
+     [](Run& run, const Text& value) { run.plan_store = ParsePlanStoreOption(value); }},
+    {{"simulate", 0, ValueIfAny("PROFILE", Kind::kWords, kProfileWords),
+      "run on the simulated GPU ({values}; default h200)"},
+     [](Run& run, const Text& value) { run.simulate = value.empty() ? kDefaultProfile : value; }},
+    {{"report", 'r', Value("FILE", Kind::kFile), "write what happened as JSON when the job ends"},
+     [](Run& run, const Text& value) {
+       run.report = ParseFileOption("--report", "report.json", value);
+     }},
+    {{"trace", 0, Value("FILE", Kind::kFile),
+      "write what happens, as it happens: operations, copies, memory, waits, plans, in Chrome's "
+      "trace format, for `spillway view FILE` or ui.perfetto.dev; costs some microseconds per "
+      "operation. A job that is killed leaves what it did. Child processes write FILE.<pid>"},
+     [](Run& run, const Text& value) {
+       run.trace = ParseFileOption("--trace", "trace.json", value);
+     }},
+    {{"call-sites", 0, ValueIfAny("N"),
+      "list in the report which libraries and functions allocated the device memory, by every "
+      "N-th allocation (default 16) and all large ones; better where libunwind is installed"},
+     [](Run& run, const Text& value) { run.call_sites = ParseCallSitesOption(value); }},
+    {{"off", 0, kNoValue, "run the command without Spillway, for comparison"},
+     [](Run& run, const Text&) { run.off = true; }},
+    {{"no-framework-switches", 0, kNoValue,
+      "leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and "
+      "XLA_PYTHON_CLIENT_PREALLOCATE alone (else set to per-tensor allocation, unless you have)"},
+     [](Run& run, const Text&) { run.framework_switches = false; }},
+    {{"quiet", 'q', kNoValue, "no start line, no summary, no progress line"},
+     [](Run& run, const Text&) { run.quiet = true; }},
+    HelpRow<RunOptions>(),
+};
 
 void CheckTogether(const RunOptions& options) {
   if (options.command.empty()) {
@@ -187,13 +183,11 @@ void CheckTogether(const RunOptions& options) {
 
 }  // namespace
 
-OptionList RunOptionList() { return {"b:r:qh", kRunOptions}; }
+std::vector<Option> RunOptionList() { return OptionsIn(kRunRows); }
 
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments) {
   RunOptions options;
-  options.command = ForEachOption(
-      arguments, "run", RunOptionList().letters, kRunOptions,
-      [&](int letter, const std::string& value) { TakeOption(options, letter, value); });
+  options.command = ParseOptions(arguments, kRunRows, options);
   if (!options.help) CheckTogether(options);
   if (options.requires_agent && options.agent.empty()) options.agent = AgentAddress("");
   return options;

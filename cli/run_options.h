@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/size_text.h"
-#include "cli/option_list.h"
+#include "cli/options/option.h"
 
 namespace spillway::cli {
 
@@ -33,7 +33,7 @@ struct RunOptions {
 // `arguments` start with "run". Throws Failure (2).
 RunOptions ParseRunOptions(const std::vector<std::string>& arguments);
 
-OptionList RunOptionList();
+std::vector<Option> RunOptionList();
 
 inline constexpr char kDefaultProfile[] = "h200";
 

@@ -21,17 +21,13 @@
 #include "cli/failure.h"
 #include "cli/help.h"
 #include "cli/json_value.h"
+#include "cli/options/option_parser.h"
 #include "cli/top_page.h"
 
 namespace spillway::cli {
 namespace {
 
 constexpr int64_t kEveryMs = 1000;
-constexpr option kTopOptions[] = {{"json", no_argument, nullptr, 'j'},
-                                  {"count", required_argument, nullptr, 'n'},
-                                  {"socket", required_argument, nullptr, 's'},
-                                  {"help", no_argument, nullptr, 'h'},
-                                  {}};
 constexpr int64_t kEndless = 0;
 constexpr char kEnterScreen[] = "\033[?1049h\033[?25l";
 constexpr char kLeaveScreen[] = "\033[?25h\033[?1049l";
@@ -392,15 +388,20 @@ int64_t CountIn(const std::string& written) {
   return count;
 }
 
+constexpr OptionRow<TopOptions> kTopRows[] = {
+    JsonRow<TopOptions>(
+        "for scripts: every second a line, the document of `spillway status --json`; while there "
+        "is "
+        "no answer, the one with \"done\": false. Ends with Ctrl-C, or when nobody reads any more"),
+    {{"count", 0, Value("N"), "end after so many lines (with --json)"},
+     [](TopOptions& options, const std::string& value) { options.count = CountIn(value); }},
+    SocketRow<TopOptions>(),
+    HelpRow<TopOptions>(),
+};
+
 TopOptions ParseTopOptions(const std::vector<std::string>& arguments) {
   TopOptions options;
-  const auto rest =
-      ForEachOption(arguments, "top", "h", kTopOptions, [&](int letter, const std::string& value) {
-        if (letter == 'j') options.json = true;
-        if (letter == 'n') options.count = CountIn(value);
-        if (letter == 's') options.socket = value;
-        if (letter == 'h') options.help = true;
-      });
+  const auto rest = ParseOptions(arguments, kTopRows, options);
   if (options.help) return options;
   if (!rest.empty())
     throw Failure(kExitUsage, "`spillway top` takes no operands", "'" + rest.front() + "' is given",
@@ -448,7 +449,7 @@ std::string TopFrame(const std::string& page, const std::string& keys, int rows,
   return frame + kClearRest + last.substr(0, static_cast<size_t>(std::max(0, columns - 1)));
 }
 
-OptionList TopOptionList() { return {"h", kTopOptions}; }
+std::vector<Option> TopOptionList() { return OptionsIn(kTopRows); }
 
 int RunTop(const std::vector<std::string>& arguments) {
   try {

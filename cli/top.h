@@ -10,14 +10,14 @@
 #include <string>
 #include <vector>
 
-#include "cli/option_list.h"
+#include "cli/options/option.h"
 
 namespace spillway::cli {
 
 // Returns the exit code. Throws Failure for a wrong command line, or without an agent at the start.
 int RunTop(const std::vector<std::string>& arguments);
 
-OptionList TopOptionList();
+std::vector<Option> TopOptionList();
 
 // Joins an agent's JSON document into one line.
 std::string OnOneLine(const std::string& document);

@@ -80,6 +80,7 @@ const char* WordFor(Kind kind) {
     case Kind::kFolder:
       return "folder";
     case Kind::kWords:
+    case Kind::kStrategy:
       return "words";
     case Kind::kJob:
       return "job";
@@ -90,24 +91,24 @@ const char* WordFor(Kind kind) {
   }
 }
 
-std::vector<std::string> Written(const OptionWord& word) {
-  std::vector<std::string> forms = {"--" + word.name};
-  if (word.letter != 0) forms.push_back({'-', word.letter});
+std::vector<std::string> Written(const Option& option) {
+  std::vector<std::string> forms = {"--" + std::string(option.name)};
+  if (option.letter != 0) forms.push_back({'-', option.letter});
   return forms;
 }
 
 // A case pattern `COMMAND OPTION` for each spelling of the option.
-std::string Pattern(const CommandWord& command, const OptionWord& word) {
+std::string Pattern(const Command& command, const Option& option) {
   std::string pattern;
-  for (const std::string& form : Written(word))
+  for (const std::string& form : Written(option))
     pattern += (pattern.empty() ? "" : " | ") + ("'" + command.name + " " + form + "'");
   return pattern;
 }
 
-std::string WordsOf(const CommandWord& command) {
+std::string WordsOf(const Command& command) {
   std::vector<std::string> options;
-  for (const OptionWord& word : command.options) {
-    for (const std::string& form : Written(word)) options.push_back(form);
+  for (const Option& option : command.options) {
+    for (const std::string& form : Written(option)) options.push_back(form);
   }
   return "    " + command.name + ") options='" + Joined(options) + "' verbs='" +
          Joined(command.verbs) + "' operand=" + WordFor(command.operand) + " ;;\n";
@@ -115,17 +116,18 @@ std::string WordsOf(const CommandWord& command) {
 
 }  // namespace
 
-std::string BashCompletion(const std::vector<CommandWord>& commands) {
+std::string BashCompletion(const std::vector<Command>& commands) {
   std::vector<std::string> names;
   std::string words, takers, values;
-  for (const CommandWord& command : commands) {
+  for (const Command& command : commands) {
     names.push_back(command.name);
     words += WordsOf(command);
-    for (const OptionWord& word : command.options) {
-      if (word.need == Need::kAlways) takers += "    " + Pattern(command, word) + ") return 0 ;;\n";
-      if (word.value == Kind::kNothing || word.value == Kind::kText) continue;
-      values += "    " + Pattern(command, word) + ") values=(" + WordFor(word.value) + " '" +
-                Joined(word.words) + "') ;;\n";
+    for (const Option& option : command.options) {
+      if (option.value.need == Need::kAlways)
+        takers += "    " + Pattern(command, option) + ") return 0 ;;\n";
+      if (option.value.kind == Kind::kNothing || option.value.kind == Kind::kText) continue;
+      values += "    " + Pattern(command, option) + ") values=(" + WordFor(option.value.kind) +
+                " '" + Joined(WordsOf(option)) + "') ;;\n";
     }
   }
   std::string begin = kBashBegin;

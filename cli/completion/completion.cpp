@@ -4,12 +4,6 @@
 
 namespace spillway::cli {
 
-std::string Joined(const std::vector<std::string>& words) {
-  std::string text;
-  for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
-  return text;
-}
-
 std::string CompletionScript(const std::vector<std::string>& arguments) {
   const std::string shell = arguments.size() == 2 ? arguments[1] : "";
   if (shell == "bash") return BashCompletion(AllCommands());

@@ -5,18 +5,16 @@
 #include <string>
 #include <vector>
 
-#include "cli/completion/command_list.h"
+#include "cli/command_list.h"
 
 namespace spillway::cli {
 
 // `arguments` start with "completion". Throws Failure (2).
 std::string CompletionScript(const std::vector<std::string>& arguments);
 
-std::string BashCompletion(const std::vector<CommandWord>& commands);
-std::string ZshCompletion(const std::vector<CommandWord>& commands);
-std::string FishCompletion(const std::vector<CommandWord>& commands);
-
-std::string Joined(const std::vector<std::string>& words);  // by spaces
+std::string BashCompletion(const std::vector<Command>& commands);
+std::string ZshCompletion(const std::vector<Command>& commands);
+std::string FishCompletion(const std::vector<Command>& commands);
 
 // Prints the node's job names, one per line; nothing without an agent.
 inline constexpr char kListJobs[] =

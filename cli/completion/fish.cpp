@@ -70,29 +70,31 @@ std::string Described(const std::string& description) {
   return description.empty() ? "" : " -d " + Quoted(description);
 }
 
-std::string ValueOf(const OptionWord& word) {
-  const std::string required = word.need == Need::kAlways ? " -r" : "";
-  switch (word.value) {
+std::string ValueOf(const Option& option) {
+  const std::string required = option.value.need == Need::kAlways ? " -r" : "";
+  switch (option.value.kind) {
     case Kind::kWords:
-      return required + " -f -a " + Quoted(Joined(word.words));
+    case Kind::kStrategy:
+      return required + " -f -a " + Quoted(Joined(WordsOf(option)));
     case Kind::kFile:
       return required + " -F";
     case Kind::kFolder:
       return required + " -f -a '(__fish_complete_directories)'";
     default:
-      return required + (word.need == Need::kAlways ? " -f" : "");
+      return required + (option.value.need == Need::kAlways ? " -f" : "");
   }
 }
 
-std::string LineOf(const CommandWord& command, const OptionWord& word) {
+std::string LineOf(const Command& command, const Option& option) {
   std::string condition = "__spillway_is " + command.name;
   if (command.operand == Kind::kProgram) condition += "; and not __spillway_program_at >/dev/null";
-  std::string line = "complete -c spillway -n " + Quoted(condition) + " -l " + word.name;
-  if (word.letter != 0) line += std::string(" -s ") + word.letter;
-  return line + ValueOf(word) + Described(word.description) + "\n";
+  std::string line =
+      "complete -c spillway -n " + Quoted(condition) + " -l " + std::string(option.name);
+  if (option.letter != 0) line += std::string(" -s ") + option.letter;
+  return line + ValueOf(option) + Described(FirstClauseOf(option)) + "\n";
 }
 
-std::string FishOperands(const CommandWord& command) {
+std::string FishOperands(const Command& command) {
   const std::string begin = "complete -c spillway -n '__spillway_is " + command.name;
   std::string text;
   if (!command.verbs.empty())
@@ -105,12 +107,12 @@ std::string FishOperands(const CommandWord& command) {
   return text;
 }
 
-std::vector<std::string> ValuedOptions(const CommandWord& command) {
+std::vector<std::string> ValuedOptions(const Command& command) {
   std::vector<std::string> valued;
-  for (const OptionWord& word : command.options) {
-    if (word.need != Need::kAlways) continue;
-    valued.push_back("--" + word.name);
-    if (word.letter != 0) valued.push_back({'-', word.letter});
+  for (const Option& option : command.options) {
+    if (option.value.need != Need::kAlways) continue;
+    valued.push_back("--" + std::string(option.name));
+    if (option.letter != 0) valued.push_back({'-', option.letter});
   }
   return valued;
 }
@@ -121,14 +123,14 @@ void Put(std::string& text, const std::string& mark, const std::string& value) {
 
 }  // namespace
 
-std::string FishCompletion(const std::vector<CommandWord>& commands) {
+std::string FishCompletion(const std::vector<Command>& commands) {
   std::string script = kFishBegin;
   Put(script, "@JOBS@", kListJobs);
   Put(script, "@VALUED@", Joined(ValuedOptions(commands.front())));
-  for (const CommandWord& command : commands) {
+  for (const Command& command : commands) {
     script += "\ncomplete -c spillway -n __spillway_is_bare -a " + command.name +
               Described(command.summary) + "\n";
-    for (const OptionWord& word : command.options) script += LineOf(command, word);
+    for (const Option& option : command.options) script += LineOf(command, option);
     script += FishOperands(command);
   }
   return script;

@@ -39,6 +39,7 @@ std::string EscapedForZsh(const std::string& text) {
 std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
   switch (kind) {
     case Kind::kWords:
+    case Kind::kStrategy:
       return "(" + Joined(words) + ")";
     case Kind::kFile:
       return "_files";
@@ -51,18 +52,22 @@ std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
   }
 }
 
-std::string LineOf(const OptionWord& word) {
-  std::string text = word.description.empty() ? "" : "[" + EscapedForZsh(word.description) + "]";
-  const std::string value = EscapedForZsh(word.name) + ":" + ActionOf(word.value, word.words);
-  if (word.need == Need::kAlways) text += ":" + value;
-  if (word.need == Need::kMaybe) text += "::" + value;
-  const std::string sign = word.need == Need::kAlways ? "=" : word.need == Need::kMaybe ? "=-" : "";
-  std::string lines = "        '--" + word.name + sign + text + "' \\\n";
-  if (word.letter != 0) lines += std::string("        '-") + word.letter + text + "' \\\n";
+std::string LineOf(const Option& option) {
+  std::string text =
+      FirstClauseOf(option).empty() ? "" : "[" + EscapedForZsh(FirstClauseOf(option)) + "]";
+  const std::string value =
+      EscapedForZsh(std::string(option.name)) + ":" + ActionOf(option.value.kind, WordsOf(option));
+  if (option.value.need == Need::kAlways) text += ":" + value;
+  if (option.value.need == Need::kMaybe) text += "::" + value;
+  const std::string sign = option.value.need == Need::kAlways  ? "="
+                           : option.value.need == Need::kMaybe ? "=-"
+                                                               : "";
+  std::string lines = "        '--" + std::string(option.name) + sign + text + "' \\\n";
+  if (option.letter != 0) lines += std::string("        '-") + option.letter + text + "' \\\n";
   return lines;
 }
 
-std::string ZshOperands(const CommandWord& command) {
+std::string ZshOperands(const Command& command) {
   std::string text;
   if (!command.verbs.empty()) text += "        '1:word:(" + Joined(command.verbs) + ")' \\\n";
   if (command.operand == Kind::kProgram)
@@ -76,13 +81,13 @@ std::string ZshOperands(const CommandWord& command) {
 
 }  // namespace
 
-std::string ZshCompletion(const std::vector<CommandWord>& commands) {
+std::string ZshCompletion(const std::vector<Command>& commands) {
   std::string script = kZshBegin;
   script.replace(script.find("@JOBS@"), 6, kListJobs);
   script +=
       "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  "
       "subcommands=(\n";
-  for (const CommandWord& command : commands)
+  for (const Command& command : commands)
     script += "    '" + command.name + ":" + EscapedForZsh(command.summary) + "'\n";
   script +=
       "  )\n  _arguments -C '(- *)--help[help]' '(- *)--version[the version]' "
@@ -90,10 +95,10 @@ std::string ZshCompletion(const std::vector<CommandWord>& commands) {
       "'*::word:->word'\n"
       "  case $state in\n    command) _describe command subcommands ;;\n    word)\n      case "
       "$words[1] in\n";
-  for (const CommandWord& command : commands) {
+  for (const Command& command : commands) {
     if (command.options.empty() && command.verbs.empty()) continue;
     script += "      " + command.name + ")\n        _arguments -S \\\n";
-    for (const OptionWord& word : command.options) script += LineOf(word);
+    for (const Option& option : command.options) script += LineOf(option);
     script += ZshOperands(command) + "        && return\n        ;;\n";
   }
   return script + "      esac\n      ;;\n  esac\n}\n" + kEnd;

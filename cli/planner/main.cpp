@@ -4,7 +4,9 @@
 #include <memory>
 
 #include "cli/failure.h"
+#include "cli/options/option.h"
 #include "cli/planner/advise_command.h"
+#include "cli/planner/option_binding.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/trace_command.h"
 #include "cli/timeline_report/view_command.h"
@@ -20,30 +22,22 @@ void AddPlan(CLI::App& app, Action& action) {
       app.add_subcommand("plan", "plan an iteration at a budget, with one strategy or all of them");
   plan->add_option("TRACE", options->source, "profile or trace file, JSON, or network:NAME[:BATCH]")
       ->required();
-  plan->add_option("-b,--budget", options->budget,
-                   "8GiB, 25% of the device, 50%peak of the profile")
-      ->capture_default_str();
-  plan->add_option("-s,--strategy", options->strategy,
-                   "a strategy's name, or all (default: spillway)");
-  plan->add_option("-d,--device", options->device, "k40c, m40, 1080ti, a100 or h200")
-      ->capture_default_str();
-  plan->add_option("--chunk", options->chunk, "granularity of device memory")
-      ->capture_default_str();
-  plan->add_option("--link-share", options->link_percent, "per cent of the link that the job has")
+  const OptionBinding stated(*plan, "plan");
+  stated.Bind("budget", options->budget)->capture_default_str();
+  stated.Bind("strategy", options->strategy);
+  stated.Bind("device", options->device)->capture_default_str();
+  stated.Bind("chunk", options->chunk)->capture_default_str();
+  stated.Bind("link-share", options->link_percent)
       ->check(CLI::Range(1, 100))
       ->capture_default_str();
-  plan->add_option("--seed", options->seed, "for strategies that draw at random")
-      ->capture_default_str();
-  plan->add_flag("--repair", options->repair,
-                 "put right what a strategy's rule leaves over the budget");
-  plan->add_flag("--place", options->place, "give buffers addresses");
-  plan->add_flag("--explain", options->explain, "why each action was taken");
-  plan->add_flag("--json", options->json, "for scripts");
-  plan->add_option("--svg", options->svg_path, "draw memory and engines over time into a file");
-  plan->add_option("--perfetto", options->perfetto_path, "write a trace for ui.perfetto.dev");
-  plan->add_option(
-      "--curve", options->curve_path,
-      "draw the slow-down over budgets, all strategies, into an SVG file (takes minutes)");
+  stated.Bind("seed", options->seed)->capture_default_str();
+  stated.Bind("repair", options->repair);
+  stated.Bind("place", options->place);
+  stated.Bind("explain", options->explain);
+  stated.Bind("json", options->json);
+  stated.Bind("svg", options->svg_path);
+  stated.Bind("perfetto", options->perfetto_path);
+  stated.Bind("curve", options->curve_path);
   plan->callback([options, &action] { action = [options] { return RunPlanCommand(*options); }; });
 }
 
@@ -61,8 +55,7 @@ void AddTrace(CLI::App& app, Action& action) {
 
   CLI::App* print = trace->add_subcommand("print", "one line per operation or event");
   print->add_option("FILE", options->source)->required();
-  print->add_option("-d,--device", options->device, "for durations of networks")
-      ->capture_default_str();
+  OptionBinding(*print, "trace").Bind("device", options->device)->capture_default_str();
   print->callback([options, &action] {
     action = [options] { return PrintTrace(options->source, options->device); };
   });
@@ -71,9 +64,8 @@ void AddTrace(CLI::App& app, Action& action) {
       trace->add_subcommand("convert", "to JSON (output ends in .json) or to our own form");
   convert->add_option("FILE", options->source)->required();
   convert->add_option("OUTPUT", options->output)->required();
-  convert->add_option("-d,--device", options->device, "for durations of networks")
-      ->capture_default_str();
-  convert->add_flag("--profile", options->as_profile, "take a trace for one iteration");
+  OptionBinding(*convert, "trace").Bind("device", options->device)->capture_default_str();
+  OptionBinding(*convert, "trace").Bind("profile", options->as_profile);
   convert->callback([options, &action] {
     action = [options] {
       return ConvertTrace(options->source, options->output, options->device, options->as_profile);
@@ -83,8 +75,8 @@ void AddTrace(CLI::App& app, Action& action) {
   CLI::App* trim = trace->add_subcommand("trim", "keep some of a trace's events");
   trim->add_option("FILE", options->source)->required();
   trim->add_option("OUTPUT", options->output)->required();
-  trim->add_option("--from", options->from, "first event to keep")->capture_default_str();
-  trim->add_option("--until", options->until, "first event not to keep")->required();
+  OptionBinding(*trim, "trace").Bind("from", options->from)->capture_default_str();
+  OptionBinding(*trim, "trace").Bind("until", options->until)->required();
   trim->callback([options, &action] {
     action = [options] {
       return TrimTrace(options->source, options->output, options->from, options->until);
@@ -101,23 +93,19 @@ void AddAdvise(CLI::App& app, Action& action) {
                    "profile or trace file, JSON, or network:NAME:BATCH")
       ->required()
       ->expected(2, 64);
-  advise
-      ->add_option("-b,--budget", options->budget,
-                   "8GiB, 25% of the device, 50%peak of the last profile")
-      ->capture_default_str();
-  advise->add_option("-d,--device", options->device, "k40c, m40, 1080ti, a100 or h200")
-      ->capture_default_str();
-  advise->add_option("--chunk", options->chunk, "granularity of device memory")
-      ->capture_default_str();
-  advise->add_option("--learning-rate", options->learning_rate, "tuned for the base batch");
-  advise->add_option("--base-batch", options->base_batch, "default: the smallest profile's");
-  advise->add_option("--batch-step", options->batch_step, "consider multiples of this")
+  const OptionBinding stated(*advise, "advise");
+  stated.Bind("budget", options->budget)->capture_default_str();
+  stated.Bind("device", options->device)->capture_default_str();
+  stated.Bind("chunk", options->chunk)->capture_default_str();
+  stated.Bind("learning-rate", options->learning_rate);
+  stated.Bind("base-batch", options->base_batch);
+  stated.Bind("batch-step", options->batch_step)
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  advise->add_option("--most-batch", options->most_batch, "consider none larger")
+  stated.Bind("most-batch", options->most_batch)
       ->check(CLI::Range(1, 1 << 20))
       ->capture_default_str();
-  advise->add_flag("--json", options->json, "for scripts");
+  stated.Bind("json", options->json);
   advise->callback(
       [options, &action] { action = [options] { return RunAdviseCommand(*options); }; });
 }
@@ -129,8 +117,7 @@ void AddView(CLI::App& app, Action& action) {
   view->add_option("TRACE", options->trace,
                    "what `spillway run --trace TRACE` wrote; the job may still run")
       ->required();
-  view->add_option("-o,--output", options->output,
-                   "the page, - for standard output (default: beside the trace, .html)");
+  OptionBinding(*view, "view").Bind("output", options->output);
   view->footer(
       "The page shows memory over time, what was moved and why, prefetches used, late and not "
       "used, waits by "
@@ -146,6 +133,7 @@ void AddView(CLI::App& app, Action& action) {
 
 int Run(int argc, char** argv) {
   CLI::App app("spillway - plans for jobs that want more device memory than they have", "spillway");
+  app.set_help_flag("-h,--help", DescriptionOf(kHelpOption));
   app.require_subcommand(1);
   Action action;
   AddPlan(app, action);

@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "cli/failure.h"
+#include "cli/options/option.h"
 #include "cli/planner/advise_command.h"
 #include "cli/planner/plan_command.h"
 #include "cli/planner/profile_json.h"
@@ -45,6 +46,12 @@ std::string TextOf(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
+}
+
+TEST(OptionTest, ProfilesInHelpAndCompletionAreTheKnownDevices) {
+  const Option device = {"device", 'd', Value("PROFILE", Kind::kWords, kProfileWords), ""};
+  EXPECT_THAT(scheduler::networks::DeviceNames(),
+              ::testing::UnorderedElementsAreArray(WordsOf(device)));
 }
 
 IterationProfile Alexnet() { return LoadProfile("network:alexnet:4", LoadDevice("k40c")).profile; }

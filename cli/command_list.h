@@ -1,0 +1,28 @@
+// Every subcommand of `spillway` with its options and operands. Help, completions, manual pages and
+// messages read it. Built by each call from the commands' tables. Any thread.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/options/option.h"
+
+namespace spillway::cli {
+
+struct Command {
+  std::string name;
+  std::string summary;
+  std::vector<Option> options;
+  std::vector<std::string> verbs;  // allowed first operands; empty: any
+  Kind operand = Kind::kNothing;   // of the other operands
+};
+
+std::vector<Command> AllCommands();
+
+std::vector<std::string> HelpTopics();
+
+// "run, doctor and help".
+std::string Listed(const std::vector<std::string>& words);
+std::string ListedCommands();
+
+}  // namespace spillway::cli

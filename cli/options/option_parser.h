@@ -1,0 +1,80 @@
+// Parses a command line by the command's table, with getopt_long and our own messages. One thread:
+// getopt has global state.
+//
+// A row of the table is an option and the function that stores its value:
+//
+//   constexpr OptionRow<DoctorOptions> kRows[] = {
+//       {{"json", 0, kNoValue, "for scripts"},
+//        [](DoctorOptions& options, const std::string&) { options.json = true; }},
+//   };
+//   DoctorOptions options;
+//   const std::vector<std::string> operands = ParseOptions(arguments, kRows, options);
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "cli/options/option.h"
+
+namespace spillway::cli {
+
+template <class Target>
+struct OptionRow {
+  Option option;
+  void (*store)(Target& target, const std::string& value);  // an absent value is empty
+};
+
+// Rows of several commands, for targets with these fields.
+template <class Target>
+constexpr OptionRow<Target> HelpRow() {
+  return {kHelpOption, [](Target& target, const std::string&) { target.help = true; }};
+}
+template <class Target>
+constexpr OptionRow<Target> JsonRow(std::string_view description = kJsonOption.description) {
+  Option option = kJsonOption;
+  option.description = description;
+  return {option, [](Target& target, const std::string&) { target.json = true; }};
+}
+template <class Target>
+constexpr OptionRow<Target> SocketRow() {
+  return {kSocketOption, [](Target& target, const std::string& value) { target.socket = value; }};
+}
+
+template <class Rows>
+std::vector<Option> OptionsIn(const Rows& rows) {
+  std::vector<Option> options;
+  for (const auto& row : rows) options.push_back(row.option);
+  return options;
+}
+
+// Calls `take(index, value)` for each option before the first operand or "--". Returns the
+// operands. `arguments` begin with the command. Throws Failure (2).
+std::vector<std::string> ForEachOption(
+    const std::vector<std::string>& arguments, const std::vector<Option>& options,
+    const std::function<void(size_t index, const std::string& value)>& take);
+
+// Likewise, with options before, between and after operands.
+std::vector<std::string> ForEachOptionAnywhere(
+    std::vector<std::string> arguments, const std::vector<Option>& options,
+    const std::function<void(size_t index, const std::string& value)>& take);
+
+// The options stand before the operands, which it returns.
+template <class Target, class Rows>
+std::vector<std::string> ParseOptions(const std::vector<std::string>& arguments, const Rows& rows,
+                                      Target& target) {
+  return ForEachOption(arguments, OptionsIn(rows), [&](size_t index, const std::string& value) {
+    rows[index].store(target, value);
+  });
+}
+
+template <class Target, class Rows>
+std::vector<std::string> ParseOptionsAnywhere(const std::vector<std::string>& arguments,
+                                              const Rows& rows, Target& target) {
+  return ForEachOptionAnywhere(
+      arguments, OptionsIn(rows),
+      [&](size_t index, const std::string& value) { rows[index].store(target, value); });
+}
+
+}  // namespace spillway::cli

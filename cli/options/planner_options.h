@@ -1,0 +1,15 @@
+// The options of spillway-plan's commands: plan, trace, view and advise. Their parser is CLI11 in
+// cli/planner/main.cpp. Any thread.
+#pragma once
+
+#include <string_view>
+#include <vector>
+
+#include "cli/options/option.h"
+
+namespace spillway::cli {
+
+// Those of all verbs of `trace`. Empty for another command.
+std::vector<Option> PlannerOptionList(std::string_view command);
+
+}  // namespace spillway::cli
