@@ -89,14 +89,14 @@ void TakeAgent(RunOptions& options, const std::string& value) {
   options.agent = AgentAddress(value == "required" ? "" : value);
 }
 
-using Run = RunOptions;
-using Text = std::string;
 constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"budget", 'b', Value("SIZE"), "device memory the job may hold (default: all of the device)"},
-     [](Run& run, const Text& value) { run.budget = ParseSizeOption("--budget", value); }},
+     [](RunOptions& run, const std::string& value) {
+       run.budget = ParseSizeOption("--budget", value);
+     }},
     {{"host", 0, Value("SIZE"),
       "host memory that evicted data may take (default: 80 % of what is free)"},
-     [](Run& run, const Text& value) { run.host = ParseHostOption(value); }},
+     [](RunOptions& run, const std::string& value) { run.host = ParseHostOption(value); }},
     {{"agent", 0, ValueIfAny("SOCKET", Kind::kFile),
       "follow the node agent: the budget is what it grants, at most --budget, and changes while "
       "the job runs (default socket: $SPILLWAY_SOCKET, or /run/spillway/agent.sock). Without an "
@@ -107,49 +107,55 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "what the agent grants. --agent=required is the same at the default socket. An "
       "administrator can require it of all jobs: agent = \"required\" in "
       "/etc/spillway/run.toml"},
-     [](Run& run, const Text&) { run.requires_agent = true; }},
+     [](RunOptions& run, const std::string&) { run.requires_agent = true; }},
     {{"park", 0, Value("WHEN", Kind::kWords, "auto host off"),
       "memory that is away stays mapped, on the host, so that kernels may reach it by pointers in "
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
-     [](Run& run, const Text& value) { run.park = ParseParkOption(value); }},
+     [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},
     {{"strategy", 0, Value("NAME", Kind::kStrategy),
       "who plans what moves once the job's iteration is known: spillway (default), or one of the "
       "papers' strategies, for comparison (--strategy list shows their names)"},
-     [](Run& run, const Text& value) { run.strategy = ParseStrategyOption(value); }},
+     [](RunOptions& run, const std::string& value) { run.strategy = ParseStrategyOption(value); }},
     {{"no-learn", 0, kNoValue,
       "make no plan: move memory only when something else needs its place"},
-     [](Run& run, const Text&) { run.learn = false; }},
+     [](RunOptions& run, const std::string&) { run.learn = false; }},
     {{"plan-store", 0, Value("DIR", Kind::kFolder),
       "where plans are kept, so that the next run of this job has one from its second iteration "
       "on (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)"},
-     [](Run& run, const Text& value) { run.plan_store = ParsePlanStoreOption(value); }},
+     [](RunOptions& run, const std::string& value) {
+       run.plan_store = ParsePlanStoreOption(value);
+     }},
     {{"simulate", 0, ValueIfAny("PROFILE", Kind::kWords, kProfileWords),
       "run on the simulated GPU ({values}; default h200)"},
-     [](Run& run, const Text& value) { run.simulate = value.empty() ? kDefaultProfile : value; }},
+     [](RunOptions& run, const std::string& value) {
+       run.simulate = value.empty() ? kDefaultProfile : value;
+     }},
     {{"report", 'r', Value("FILE", Kind::kFile), "write what happened as JSON when the job ends"},
-     [](Run& run, const Text& value) {
+     [](RunOptions& run, const std::string& value) {
        run.report = ParseFileOption("--report", "report.json", value);
      }},
     {{"trace", 0, Value("FILE", Kind::kFile),
       "write what happens, as it happens: operations, copies, memory, waits, plans, in Chrome's "
       "trace format, for `spillway view FILE` or ui.perfetto.dev; costs some microseconds per "
       "operation. A job that is killed leaves what it did. Child processes write FILE.<pid>"},
-     [](Run& run, const Text& value) {
+     [](RunOptions& run, const std::string& value) {
        run.trace = ParseFileOption("--trace", "trace.json", value);
      }},
     {{"call-sites", 0, ValueIfAny("N"),
       "list in the report which libraries and functions allocated the device memory, by every "
       "N-th allocation (default 16) and all large ones; better where libunwind is installed"},
-     [](Run& run, const Text& value) { run.call_sites = ParseCallSitesOption(value); }},
+     [](RunOptions& run, const std::string& value) {
+       run.call_sites = ParseCallSitesOption(value);
+     }},
     {{"off", 0, kNoValue, "run the command without Spillway, for comparison"},
-     [](Run& run, const Text&) { run.off = true; }},
+     [](RunOptions& run, const std::string&) { run.off = true; }},
     {{"no-framework-switches", 0, kNoValue,
       "leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and "
       "XLA_PYTHON_CLIENT_PREALLOCATE alone (else set to per-tensor allocation, unless you have)"},
-     [](Run& run, const Text&) { run.framework_switches = false; }},
+     [](RunOptions& run, const std::string&) { run.framework_switches = false; }},
     {{"quiet", 'q', kNoValue, "no start line, no summary, no progress line"},
-     [](Run& run, const Text&) { run.quiet = true; }},
+     [](RunOptions& run, const std::string&) { run.quiet = true; }},
     HelpRow<RunOptions>(),
 };
 

@@ -58,6 +58,7 @@ std::vector<std::string> ForEachOption(
     const std::function<void(size_t index, const std::string& value)>& take) {
   std::vector<std::string> copies = arguments;
   std::vector<char*> argv;
+  argv.reserve(copies.size() + 1);
   for (std::string& copy : copies) argv.push_back(copy.data());
   argv.push_back(nullptr);
   const int argc = static_cast<int>(arguments.size());
