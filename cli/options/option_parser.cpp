@@ -24,6 +24,7 @@ int GetoptArgument(Need need) {
 // The names point into the options' constants, which end with zero.
 std::vector<option> LongOptions(const std::vector<Option>& options) {
   std::vector<option> long_options;
+  long_options.reserve(options.size() + 1);
   for (const Option& one : options) {
     const int index = static_cast<int>(long_options.size());
     long_options.push_back(

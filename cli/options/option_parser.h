@@ -13,6 +13,7 @@
 
 #include <cstddef>
 #include <functional>
+#include <iterator>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ constexpr OptionRow<Target> SocketRow() {
 template <class Rows>
 std::vector<Option> OptionsIn(const Rows& rows) {
   std::vector<Option> options;
+  options.reserve(std::size(rows));
   for (const auto& row : rows) options.push_back(row.option);
   return options;
 }
