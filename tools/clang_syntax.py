@@ -13,8 +13,10 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
+import tempfile
 
 import source_tree
 
@@ -23,6 +25,7 @@ WARNINGS = ["-Wall", "-Wextra", "-Werror", "-Wthread-safety"]
 DROPPED = {"-c", "-MD", "-MMD", "-fno-gnu-unique", "-static-libstdc++", "-static-libgcc"}
 DROPPED_WITH_VALUE = {"-o", "-MF", "-MT", "-MQ"}
 DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fconcepts")
+CCACHE = ["ccache"] if shutil.which("ccache") else []
 
 
 # CMake's unity files, and their lines.
@@ -69,14 +72,17 @@ def kept_flags(entry):
     return flags
 
 
-def command_for(entry, tidy):
+def command_for(entry, tidy, depfile):
+    """The depfile tells ccache which headers the file includes."""
     if tidy:
         return ["clang-tidy", "--quiet", "--warnings-as-errors=*", entry["file"], "--", *kept_flags(entry), *WARNINGS]
-    return ["clang++", "-fsyntax-only", *kept_flags(entry), *WARNINGS, entry["file"]]
+    return [*CCACHE, "clang++", "-fsyntax-only", "-MD", "-MF", depfile, *kept_flags(entry), *WARNINGS, entry["file"]]
 
 
 def check(entry, tidy):
-    result = subprocess.run(command_for(entry, tidy), cwd=entry["directory"], capture_output=True, text=True)
+    with tempfile.NamedTemporaryFile(suffix=".d") as depfile:
+        command = command_for(entry, tidy, depfile.name)
+        result = subprocess.run(command, cwd=entry["directory"], capture_output=True, text=True)
     return entry["file"], result.returncode, result.stdout + (result.stderr if result.returncode else "")
 
 
