@@ -53,8 +53,8 @@ std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
 }
 
 std::string LineOf(const Option& option) {
-  std::string text =
-      FirstClauseOf(option).empty() ? "" : "[" + EscapedForZsh(FirstClauseOf(option)) + "]";
+  const std::string description = FirstClauseOf(option);
+  std::string text = description.empty() ? "" : "[" + EscapedForZsh(description) + "]";
   const std::string value =
       EscapedForZsh(std::string(option.name)) + ":" + ActionOf(option.value.kind, WordsOf(option));
   if (option.value.need == Need::kAlways) text += ":" + value;

@@ -282,7 +282,7 @@ class BesideFeature : public Feature {
     return lead;
   }
 
-  static Reach WhatToDo(const Operation& operation, const Running& running) {
+  static Reach ReachOf(const Operation& operation, const Running& running) {
     Reach reach;
     reach.bytes = operation.in[0].bytes;
     if (operation.object_use == ObjectUse::kRead) {
@@ -296,7 +296,7 @@ class BesideFeature : public Feature {
 
   void Launch(const Operation& operation, const Running& running) const {
     const auto& lead = *static_cast<const Lead*>(running.table.objects[operation.object].get());
-    Reach reach = WhatToDo(operation, running);
+    Reach reach = ReachOf(operation, running);
     const Way way = WayTo(operation.in[0], running, operation.salt >> 16);
     reach.distance = way.distance;
     Parameters parameters;
