@@ -28,8 +28,8 @@ DROPPED_PREFIXES = ("-fno-tree-", "-fno-semantic-interposition", "--param", "-fc
 CCACHE = ["ccache"] if shutil.which("ccache") else []
 
 
-# CMake's unity files, and their lines.
-UNITY_FILE = re.compile(r"/Unity/unity_\w+_cxx\.cxx$")
+# The unity files of tools/cmake/SpillwayUnity.cmake, and their lines.
+UNITY_FILE = re.compile(r"/unity/[\w-]+_\d+\.cxx$")
 UNITY_LINE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
 
 
@@ -41,7 +41,7 @@ def entries_of_sources(entries):
             continue
         flags = [word for word in words_of(entry) if word != entry["file"]]
         for source in UNITY_LINE.findall(pathlib.Path(entry["file"]).read_text(encoding="utf-8")):
-            yield {"directory": entry["directory"], "file": source, "arguments": flags}
+            yield {"directory": entry["directory"], "file": str(source_tree.ROOT / source), "arguments": flags}
 
 
 def is_ours(entry, build_dir):

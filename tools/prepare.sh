@@ -8,10 +8,8 @@ JOBS=$(nproc)
 STEP_TIMES=()
 # ccache's results for this tree then also serve a clone in another folder.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
-# With an empty cache, depend mode saves the preprocessor's run that looks for a result.
-if command -v ccache > /dev/null && ccache --print-stats 2> /dev/null | grep -qP '^files_in_cache\t0$'; then
-  export CCACHE_DEPEND=1
-fi
+# Depend mode takes the headers from the compiler's dependency file. It saves the preprocessor's run on every miss.
+export CCACHE_DEPEND=1
 # OpenBLAS uses its slowest kernels on an unknown processor. The simulated cuBLAS would then dominate a trainer's time.
 if grep -qw avx2 /proc/cpuinfo 2> /dev/null && grep -qw fma /proc/cpuinfo; then
   export OPENBLAS_CORETYPE=${OPENBLAS_CORETYPE:-Haswell}

@@ -1,0 +1,63 @@
+# Unity files that serve every clone: they name sources by their paths inside the tree.
+#
+# CMake's own unity files name sources by absolute paths, so their text differs between folders and ccache misses.
+# Instead spillway_make_unity_files(FOLDER) writes them, for all targets at and below FOLDER that have UNITY_BUILD ON. Call it
+# after the last target. Sources with SKIP_UNITY_BUILD_INCLUSION and generated sources are compiled alone.
+set(SPILLWAY_UNITY_BATCH 8)
+
+function(spillway_make_unity_files folder)
+  get_property(targets DIRECTORY ${folder} PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(is_unity ${target} UNITY_BUILD)
+    if(is_unity)
+      spillway_unite_sources(${target})
+    endif()
+  endforeach()
+  get_property(subfolders DIRECTORY ${folder} PROPERTY SUBDIRECTORIES)
+  foreach(subfolder IN LISTS subfolders)
+    spillway_make_unity_files(${subfolder})
+  endforeach()
+endfunction()
+
+# Gives the target unity files in place of the sources that they include.
+function(spillway_unite_sources target)
+  spillway_split_sources(${target} united alone)
+  if(NOT united)
+    return()
+  endif()
+  get_target_property(folder ${target} BINARY_DIR)
+  set(serial 0)
+  while(united)
+    list(SUBLIST united 0 ${SPILLWAY_UNITY_BATCH} batch)
+    list(REMOVE_ITEM united ${batch})
+    list(TRANSFORM batch REPLACE "(.+)" "#include \"\\1\"\n")
+    list(JOIN batch "" text)
+    set(file ${folder}/unity/${target}_${serial}.cxx)
+    file(CONFIGURE OUTPUT ${file} CONTENT "${text}" @ONLY)  # leaves an unchanged file alone
+    list(APPEND alone ${file})
+    math(EXPR serial "${serial} + 1")
+  endwhile()
+  set_target_properties(${target} PROPERTIES UNITY_BUILD OFF SOURCES "${alone}")
+  target_include_directories(${target} PRIVATE ${CMAKE_SOURCE_DIR})
+endfunction()
+
+# Sets `united` to the sources for unity files, as paths from the tree's root, and `alone` to all others.
+function(spillway_split_sources target united alone)
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(folder ${target} SOURCE_DIR)
+  set(ours)
+  set(others)
+  foreach(source IN LISTS sources)
+    cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${folder} NORMALIZE OUTPUT_VARIABLE path)
+    get_source_file_property(is_skipped ${path} TARGET_DIRECTORY ${target} SKIP_UNITY_BUILD_INCLUSION)
+    cmake_path(IS_PREFIX CMAKE_BINARY_DIR ${path} is_generated)
+    if(is_skipped OR is_generated OR NOT path MATCHES "\\.cpp$")
+      list(APPEND others ${source})
+    else()
+      cmake_path(RELATIVE_PATH path BASE_DIRECTORY ${CMAKE_SOURCE_DIR})
+      list(APPEND ours ${path})
+    endif()
+  endforeach()
+  set(${united} ${ours} PARENT_SCOPE)
+  set(${alone} ${others} PARENT_SCOPE)
+endfunction()
