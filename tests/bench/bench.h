@@ -1,7 +1,6 @@
 // Shared by the benches: restart under the preload library, find the driver's functions, measure.
 //
-// The including program's build defines BENCH_PRELOAD, BENCH_DRIVER (the null driver) and
-// BENCH_SIMULATOR, full paths.
+// Used by each bench, on its main thread.
 #pragma once
 
 #include <dlfcn.h>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "interposer/driver/cuda_abi.h"
+#include "tests/support/paths.h"
 
 namespace bench {
 
@@ -25,11 +25,14 @@ namespace bench {
   std::exit(1);
 }
 
+// A driver that does nothing, so that a measured time is Spillway's.
+inline std::string NullDriver() { return spillway::test::BuildPath("tests-bin/libnull_driver.so"); }
+
 // Restarts the program once; the second time the library is already loaded.
-inline void StartUnderThePreload(char** arguments, const char* driver) {
+inline void StartUnderThePreload(char** arguments, const std::string& driver) {
   if (std::getenv("LD_PRELOAD") != nullptr) return;
-  setenv("LD_PRELOAD", BENCH_PRELOAD, 1);
-  setenv("SPILLWAY_DRIVER", driver, 1);
+  setenv("LD_PRELOAD", spillway::test::PreloadLibrary().c_str(), 1);
+  setenv("SPILLWAY_DRIVER", driver.c_str(), 1);
   execv("/proc/self/exe", arguments);
   Die("cannot start again under the preload library");
 }

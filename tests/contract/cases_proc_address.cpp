@@ -6,6 +6,7 @@
 #include <string>
 
 #include "tests/contract/device.h"
+#include "tests/support/paths.h"
 
 namespace spillway::contract {
 namespace {
@@ -152,8 +153,9 @@ CONTRACT(ProcAddress, SuffixedNameIsObserved,
 // symbol.
 CONTRACT(ProcAddress, AnswersAreExportedSymbols,
          "DESIGN section 2; fixtures/cudart13_requests.txt") {
-  std::ifstream requests(CONTRACT_REQUESTS_FILE);
-  SKIP_UNLESS(requests.good(), "no " CONTRACT_REQUESTS_FILE);
+  const std::string file = test::Fixture("cudart13_requests.txt");
+  std::ifstream requests(file);
+  SKIP_UNLESS(requests.good(), "no " + file);
   int answered = 0, exported = 0, missing = 0;
   for (std::string line; std::getline(requests, line);) {
     char name[128] = "";

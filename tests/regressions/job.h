@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "simulator/kernels/image.h"
+#include "tests/support/paths.h"
 
 namespace spillway::regressions {
 
@@ -36,7 +37,7 @@ inline void SetSize(const char* name, size_t bytes) {
 class JobTest : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 0);
+    setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 0);
     setenv("SPILLWAY_SIM_PROFILE", "a100", 0);
     SetSize("SPILLWAY_BUDGET", 64 * kMiB);
   }

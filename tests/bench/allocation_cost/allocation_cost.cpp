@@ -106,11 +106,11 @@ void MeasureBare(const Calls& calls, int batches) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  bench::StartUnderThePreload(arguments, BENCH_DRIVER);
+  bench::StartUnderThePreload(arguments, bench::NullDriver());
   const int batches = count > 1 && std::string(arguments[1]) == "--quick" ? 2 : 100;
   std::printf("ns per cuMemAlloc + cuMemFree, median of %d batches of %d\n", batches, kBatch);
   std::printf("%-8s %-36s %10s %18s\n", "size", "the device", "ns", "driver calls/pair");
   MeasureHooked(OpenDriver(), batches);
-  MeasureBare(CallsOf(OpenDriver(BENCH_SIMULATOR)), batches);
+  MeasureBare(CallsOf(OpenDriver(spillway::test::SimulatedDriver().c_str())), batches);
   return 0;
 }

@@ -70,9 +70,10 @@ Driver Open() {
   driver.allocate = opened.Find<decltype(driver.allocate)>("cuMemAlloc_v2");
   driver.synchronize = opened.Find<decltype(driver.synchronize)>("cuCtxSynchronize");
   driver.count_plain_allocations = opened.Find<int (*)()>("null_driver_plain_allocations");
-  if (!IsFrom(BENCH_PRELOAD, reinterpret_cast<void*>(driver.hooked_launch)))
+  if (!IsFrom(spillway::test::PreloadLibrary().c_str(),
+              reinterpret_cast<void*>(driver.hooked_launch)))
     Die("the launch is not hooked");
-  if (!IsFrom(BENCH_DRIVER, reinterpret_cast<void*>(driver.bare_launch)))
+  if (!IsFrom(bench::NullDriver().c_str(), reinterpret_cast<void*>(driver.bare_launch)))
     Die("the bare launch is not the driver's");
   return driver;
 }
@@ -235,7 +236,7 @@ void WriteJson(const char* path, const std::vector<Figures>& rows) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  StartUnderThePreload(arguments, BENCH_DRIVER);
+  StartUnderThePreload(arguments, bench::NullDriver());
   int batches = 20000;
   bool is_to_follow = false;
   const char* json = nullptr;

@@ -118,7 +118,7 @@ int main(int count, char** arguments) {
     if (std::string(arguments[i]) == "--launch-ns" && i + 1 < count) launch_ns = arguments[++i];
   }
   setenv("NULL_DRIVER_LAUNCH_NS", launch_ns, 1);
-  bench::StartUnderThePreload(arguments, BENCH_DRIVER);
+  bench::StartUnderThePreload(arguments, bench::NullDriver());
 
   Program program;
   for (int i = 0; i < kShared; ++i) program.shared.push_back(program.Allocate());

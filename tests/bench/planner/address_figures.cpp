@@ -10,6 +10,7 @@
 #include "scheduler/plan/address/layout_check.h"
 #include "tests/bench/planner/figures.h"
 #include "tests/bench/planner/paper_figures.h"
+#include "tests/support/paths.h"
 
 namespace spillway::papers {
 namespace {
@@ -86,8 +87,7 @@ void PrintMinimalloc(Effort effort, Verdicts& verdicts) {
   std::printf("%-6s %8s %10s %10s %9s %16s  %s\n", "input", "buffers", "solved", "nodes", "time ms",
               "minimalloc ms", "");
   for (const char name : std::string(effort.quick ? "BJ" : "ABCDEFGHIJK")) {
-    const Problem problem =
-        ReadInput(std::string(SPILLWAY_FIXTURES "/minimalloc/") + name + ".1048576.csv");
+    const Problem problem = ReadInput(test::Fixture("minimalloc/") + name + ".1048576.csv");
     const double start_ms = ElapsedMs(0);
     const auto outcome = scheduler::address::SearchLayout(problem, {kNodeLimit});
     const double time_ms = ElapsedMs(start_ms);

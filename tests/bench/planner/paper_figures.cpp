@@ -5,17 +5,21 @@
 #include <fstream>
 #include <sstream>
 
+#include "tests/support/paths.h"
+
 namespace spillway::papers {
 namespace {
 
+const std::string kFiguresFile = test::SourcePath("tests/bench/planner/paper_figures.csv");
+
 [[noreturn]] void Stop(const std::string& why) {
-  std::fprintf(stderr, "spillway-papers: %s: %s\n", SPILLWAY_PAPER_FIGURES, why.c_str());
+  std::fprintf(stderr, "spillway-papers: %s: %s\n", kFiguresFile.c_str(), why.c_str());
   std::exit(1);
 }
 
 const std::vector<PaperFigure>& AllFigures() {
   static const std::vector<PaperFigure> figures = [] {
-    std::ifstream file(SPILLWAY_PAPER_FIGURES);
+    std::ifstream file(kFiguresFile);
     if (!file) Stop("cannot read it");
     std::vector<PaperFigure> read;
     for (std::string line; std::getline(file, line);) {

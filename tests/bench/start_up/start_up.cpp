@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace {
 
 using Command = std::vector<std::string>;
@@ -54,10 +56,11 @@ double MedianUs(const std::vector<Cost>& costs, double Cost::*which) {
 }
 
 void Measure(const char* what, const Command& command, int runs) {
+  const std::string preload = "LD_PRELOAD=" + spillway::test::PreloadLibrary();
   std::vector<Cost> bare, preloaded;
   for (int run = 0; run < runs; ++run) {
     bare.push_back(RunOnce(command, "BARE=1"));
-    preloaded.push_back(RunOnce(command, "LD_PRELOAD=" START_UP_PRELOAD));
+    preloaded.push_back(RunOnce(command, preload.c_str()));
   }
   std::printf("%-16s", what);
   for (double Cost::*which : {&Cost::wall_us, &Cost::processor_us}) {

@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/integration/entry_points/entry_paths.h"
 #include "tests/integration/process.h"
 
 namespace spillway::test {
@@ -20,20 +21,20 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Command = std::vector<std::string>;
 
-const std::string kDriverFolder = std::filesystem::path(ENTRY_POINTS_DRIVER).parent_path();
-const std::string kSearchedEntry = ENTRY_POINTS_FOLDER "/searched_entry";
+const std::string kDriverFolder = EntryDriverFolder();
+const std::string kSearchedEntry = EntryPath("searched_entry");
 
 // The profile by its path, because one of the programs opens the driver through a link in another
 // folder.
 Environment Bare() {
-  return {{"LD_LIBRARY_PATH", kDriverFolder + ":" ENTRY_POINTS_FOLDER},
+  return {{"LD_LIBRARY_PATH", kDriverFolder + ":" + EntryFolder()},
           {"SPILLWAY_SIM_PROFILE", kDriverFolder + "/profiles/h200.profile"}};
 }
 
 Environment Preloaded() {
   Environment environment = Bare();
-  environment["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_DRIVER;
+  environment["LD_PRELOAD"] = PreloadLibrary();
+  environment["SPILLWAY_DRIVER"] = EntryDriver();
   return environment;
 }
 
@@ -74,17 +75,15 @@ TEST_P(EveryEntryPoint, LeadsToTheHooks) {
 INSTANTIATE_TEST_SUITE_P(
     Driver, EveryEntryPoint,
     ::testing::Values(
-        EntryPoint{"Linked", {ENTRY_POINTS_FOLDER "/linked_entry"}},
+        EntryPoint{"Linked", {EntryPath("linked_entry")}},
         EntryPoint{"DlopenBySoname", {kSearchedEntry, "dlsym", "libcuda.so.1"}},
         EntryPoint{"DlopenDeepbind", {kSearchedEntry, "dlsym", "libcuda.so.1", "deepbind"}},
         EntryPoint{"DlopenByDevelopmentName", {kSearchedEntry, "dlsym", "libcuda.so"}},
-        EntryPoint{"DlopenByPath", {kSearchedEntry, "dlsym", ENTRY_POINTS_DRIVER}},
-        EntryPoint{"DlopenByPathDeepbind",
-                   {kSearchedEntry, "dlsym", ENTRY_POINTS_DRIVER, "deepbind"}},
-        EntryPoint{"Plugin", {kSearchedEntry, "plugin", ENTRY_POINTS_FOLDER "/liblinked_entry.so"}},
-        EntryPoint{
-            "PluginDeepbind",
-            {kSearchedEntry, "plugin", ENTRY_POINTS_FOLDER "/liblinked_entry.so", "deepbind"}}),
+        EntryPoint{"DlopenByPath", {kSearchedEntry, "dlsym", EntryDriver()}},
+        EntryPoint{"DlopenByPathDeepbind", {kSearchedEntry, "dlsym", EntryDriver(), "deepbind"}},
+        EntryPoint{"Plugin", {kSearchedEntry, "plugin", EntryPath("liblinked_entry.so")}},
+        EntryPoint{"PluginDeepbind",
+                   {kSearchedEntry, "plugin", EntryPath("liblinked_entry.so"), "deepbind"}}),
     [](const auto& row) { return row.param.name; });
 
 TEST(EntryPointsTest, DefaultAndNextLookupsFindTheHooks) {
@@ -117,7 +116,7 @@ TEST(EntryPointsTest, ProcAddressOfBothInterfacesAndThroughItselfIsHooked) {
 }
 
 TEST(EntryPointsTest, OtherLinkNamespacesAreUnaffected) {
-  const Command command = {kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS, "other-namespace"};
+  const Command command = {kSearchedEntry, "dlsym", WitnessDriver(), "other-namespace"};
   const Ended bare = RunProgram(command, Bare());
   const Ended preloaded = RunProgram(command, Preloaded());
   EXPECT_EQ(preloaded, bare);
@@ -126,7 +125,7 @@ TEST(EntryPointsTest, OtherLinkNamespacesAreUnaffected) {
 
 TEST(EntryPointsTest, OtherLibrarysFunctionsOfEqualNamesAreUnaffected) {
   // Given the simulated driver as the driver, and another library with functions of the same names
-  const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", ENTRY_POINTS_WITNESS}, Preloaded());
+  const Ended preloaded = RunProgram({kSearchedEntry, "dlsym", WitnessDriver()}, Preloaded());
 
   // Then lookups in that library return its own functions
   EXPECT_THAT(preloaded.standard_output, HasSubstr("cuMemAlloc_v2 libwitness.so:cuMemAlloc_v2\n"));
@@ -154,19 +153,19 @@ TEST(EntryPointsTest, LookupsByTheDriverItselfAreUnaffected) {
       ::testing::TempDir() + "entry_points_itself_" + std::to_string(getpid());
   std::remove(witness_file.c_str());
   Environment environment = Preloaded();
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["SPILLWAY_DRIVER"] = WitnessDriver();
   environment["ENTRY_POINTS_WITNESS_FILE"] = witness_file;
-  RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  RunProgram({EntryPath("linked_entry")}, environment);
   EXPECT_EQ(FileText(witness_file),
             "cuInit from libspillway.so\nitself finds cuMemAlloc_v2 in libwitness.so\n");
 }
 
 TEST(EntryPointsTest, FunctionNewerThanOurListIsFoundInTheDriver) {
   Environment environment = Preloaded();
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["SPILLWAY_DRIVER"] = WitnessDriver();
   const Ended by_name = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);
-  const Ended by_plugin = RunProgram(
-      {kSearchedEntry, "late-plugin", ENTRY_POINTS_FOLDER "/libyounger_entry.so"}, environment);
+  const Ended by_plugin =
+      RunProgram({kSearchedEntry, "late-plugin", EntryPath("libyounger_entry.so")}, environment);
   EXPECT_THAT(by_name.standard_output,
               HasSubstr("cuFromTheFuture libwitness.so:cuFromTheFuture\n"));
   EXPECT_EQ(by_plugin.standard_output, "cuFromTheFuture libwitness.so:cuFromTheFuture\n");
@@ -175,20 +174,18 @@ TEST(EntryPointsTest, FunctionNewerThanOurListIsFoundInTheDriver) {
 TEST(EntryPointsTest, ManyFirstCallsAtOnceAllSucceed) {
   for (int run = 0; run < 20; ++run) {
     const Ended ended =
-        RunProgram({ENTRY_POINTS_FOLDER "/crowded_entry", ENTRY_POINTS_FOLDER "/libearly_entry.so"},
-                   Preloaded());
+        RunProgram({EntryPath("crowded_entry"), EntryPath("libearly_entry.so")}, Preloaded());
     ASSERT_EQ(ended.standard_output, "13 of 13\n") << "run " << run;
   }
 }
 
 TEST(EntryPointsTest, ForwardedCallsKeepTheirArgumentsAtTheFirstCallAndLater) {
   Environment environment = Preloaded();
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["SPILLWAY_DRIVER"] = WitnessDriver();
   const std::string once =
       "cuLinkAddData_v2 0xa1 1 0xc3 0xd4 0xe5 6 0xf7 0x18\n"
       "cuTexRefSetMipmapLevelClamp 0x19 1.5 -2.25\n";
-  EXPECT_EQ(RunProgram({ENTRY_POINTS_FOLDER "/argument_entry"}, environment).standard_output,
-            once + once);
+  EXPECT_EQ(RunProgram({EntryPath("argument_entry")}, environment).standard_output, once + once);
 }
 
 #if ENTRY_POINTS_HAVE_RUNTIME
@@ -200,10 +197,10 @@ TEST_P(RealRuntime, ReachesTheDriverThroughOurEntryPoints) {
       ::testing::TempDir() + "entry_points_witness_" + std::to_string(getpid()) + GetParam();
   std::remove(witness_file.c_str());
   Environment environment = Preloaded();
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_WITNESS;
+  environment["SPILLWAY_DRIVER"] = WitnessDriver();
   environment["ENTRY_POINTS_WITNESS_FILE"] = witness_file;
 
-  const Ended ended = RunProgram({std::string(ENTRY_POINTS_FOLDER "/") + GetParam()}, environment);
+  const Ended ended = RunProgram({EntryPath(GetParam())}, environment);
 
   // Then each of the runtime's 440 requests and its cuInit reached the driver from our library
   std::istringstream calls(FileText(witness_file));
@@ -221,10 +218,10 @@ TEST_P(RealRuntime, ReachesTheDriverThroughOurEntryPoints) {
 }
 
 TEST_P(RealRuntime, WithoutADriverReportsTheSameError) {
-  const Command command = {std::string(ENTRY_POINTS_FOLDER "/") + GetParam()};
-  const Environment bare = {{"LD_LIBRARY_PATH", ENTRY_POINTS_FOLDER}};
+  const Command command = {EntryPath(GetParam())};
+  const Environment bare = {{"LD_LIBRARY_PATH", EntryFolder()}};
   Environment preloaded = bare;
-  preloaded["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
+  preloaded["LD_PRELOAD"] = PreloadLibrary();
   EXPECT_EQ(RunProgram(command, preloaded), RunProgram(command, bare));
 }
 
@@ -235,8 +232,7 @@ INSTANTIATE_TEST_SUITE_P(Linked, RealRuntime,
 #endif  // ENTRY_POINTS_HAVE_RUNTIME
 
 TEST(EntryPointsTest, LinkedProgramWithoutADriverGetsNoDevice) {
-  const Ended ended =
-      RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, {{"LD_PRELOAD", ENTRY_POINTS_PRELOAD}});
+  const Ended ended = RunProgram({EntryPath("linked_entry")}, {{"LD_PRELOAD", PreloadLibrary()}});
   EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
   EXPECT_EQ(ended.standard_error, "");
 }
@@ -244,7 +240,7 @@ TEST(EntryPointsTest, LinkedProgramWithoutADriverGetsNoDevice) {
 TEST(EntryPointsTest, UnusableRequestedDriverIsNamedAndNotReplaced) {
   Environment environment = Preloaded();
   environment["SPILLWAY_DRIVER"] = "/nowhere/libcuda.so.1";
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  const Ended ended = RunProgram({EntryPath("linked_entry")}, environment);
   EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
   EXPECT_THAT(ended.standard_error,
               HasSubstr("SPILLWAY_DRIVER=/nowhere/libcuda.so.1 cannot be used"));
@@ -252,8 +248,8 @@ TEST(EntryPointsTest, UnusableRequestedDriverIsNamedAndNotReplaced) {
 
 TEST(EntryPointsTest, OurLibraryIsNotMistakenForTheDriver) {
   Environment environment = Preloaded();
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_PRELOAD;
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/linked_entry"}, environment);
+  environment["SPILLWAY_DRIVER"] = PreloadLibrary();
+  const Ended ended = RunProgram({EntryPath("linked_entry")}, environment);
   EXPECT_EQ(LastLine(ended.standard_output), "cuInit=100 cuDeviceGetCount=100 devices=-1");
   EXPECT_THAT(ended.standard_error, HasSubstr("it is no CUDA driver"));
 }
@@ -265,10 +261,10 @@ TEST(EntryPointsTest, DriverIsFoundBehindACopyOfOurLibrary) {
                                        ("entry_points_search_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder / "copy");
   std::filesystem::create_directories(folder / "driver");
-  std::filesystem::copy_file(ENTRY_POINTS_PRELOAD, folder / "copy" / "libcuda.so.1");
-  std::filesystem::create_symlink(ENTRY_POINTS_WITNESS, folder / "driver" / "libcuda.so.1");
+  std::filesystem::copy_file(PreloadLibrary(), folder / "copy" / "libcuda.so.1");
+  std::filesystem::create_symlink(WitnessDriver(), folder / "driver" / "libcuda.so.1");
   const Environment environment = {
-      {"LD_PRELOAD", ENTRY_POINTS_PRELOAD},
+      {"LD_PRELOAD", PreloadLibrary()},
       {"LD_LIBRARY_PATH", (folder / "copy").string() + ":" + (folder / "driver").string()}};
 
   const Ended ended = RunProgram({kSearchedEntry, "dlsym", "libcuda.so.1"}, environment);

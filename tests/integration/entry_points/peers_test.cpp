@@ -9,6 +9,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/integration/entry_points/entry_paths.h"
 #include "tests/integration/entry_points/tags.h"
 #include "tests/integration/process.h"
 
@@ -18,30 +19,29 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-const std::string kDriverFolder = std::filesystem::path(ENTRY_POINTS_DRIVER).parent_path();
-const std::string kYoungerDriver = ENTRY_POINTS_FOLDER "/younger/libcuda.so.1";
-const std::string kOlderDriver = ENTRY_POINTS_FOLDER "/older/libcuda.so.1";
+const std::string kDriverFolder = EntryDriverFolder();
+const std::string kYoungerDriver = EntryPath("younger/libcuda.so.1");
+const std::string kOlderDriver = EntryPath("older/libcuda.so.1");
 
 const std::set<std::string> kHooks = {
 #define SPILLWAY_HOOK(name, ...) #name,
 #include "interposer/driver/hook_table.inc"
 };
 
-Environment Bare(const std::string& driver = ENTRY_POINTS_DRIVER) {
+Environment Bare(const std::string& driver = EntryDriver()) {
   return {{"LD_LIBRARY_PATH", std::filesystem::path(driver).parent_path()},
           {"SPILLWAY_SIM_PROFILE", kDriverFolder + "/profiles/h200.profile"}};
 }
 
-Environment Preloaded(const std::string& driver = ENTRY_POINTS_DRIVER) {
+Environment Preloaded(const std::string& driver = EntryDriver()) {
   Environment environment = Bare(driver);
-  environment["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
+  environment["LD_PRELOAD"] = PreloadLibrary();
   environment["SPILLWAY_DRIVER"] = driver;
   return environment;
 }
 
 TEST(PeersT1, EveryHookCallsTheDriversFunctionOfItsOwnName) {
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/tagged_entry"},
-                                 Preloaded(ENTRY_POINTS_FOLDER "/libtagged.so"));
+  const Ended ended = RunProgram({EntryPath("tagged_entry")}, Preloaded(EntryPath("libtagged.so")));
   EXPECT_EQ(ended.standard_output, std::to_string(std::size(kTaggedSymbols)) + " answered\n");
   EXPECT_EQ(ended.exit_code, 0);
 }
@@ -59,8 +59,8 @@ std::string Hooked(const std::string& bare) {
 }
 
 TEST(PeersT2, UnusualRequestsGetTheDriversOwnAnswers) {
-  const Ended bare = RunProgram({ENTRY_POINTS_FOLDER "/edge_requests_entry"}, Bare());
-  const Ended preloaded = RunProgram({ENTRY_POINTS_FOLDER "/edge_requests_entry"}, Preloaded());
+  const Ended bare = RunProgram({EntryPath("edge_requests_entry")}, Bare());
+  const Ended preloaded = RunProgram({EntryPath("edge_requests_entry")}, Preloaded());
   ASSERT_EQ(bare.exit_code, 0);
   EXPECT_EQ(preloaded.exit_code, 0);
   std::istringstream bare_lines(bare.standard_output), preloaded_lines(preloaded.standard_output);
@@ -84,12 +84,12 @@ TEST(PeersT3, ProgramBoundToANewerDriverRunsUnderTheLauncherAndItsCallsAreListed
   // needs one to start
   const std::string report =
       ::testing::TempDir() + "peers_t3_" + std::to_string(getpid()) + ".json";
-  const Ended bare = RunProgram({ENTRY_POINTS_FOLDER "/future_entry"}, Bare(kYoungerDriver));
+  const Ended bare = RunProgram({EntryPath("future_entry")}, Bare(kYoungerDriver));
   ASSERT_EQ(bare.standard_output, "linked 9100\nlooked up 2450\n");
 
-  const Ended run = RunProgram(
-      {ENTRY_POINTS_SPILLWAY, "run", "--report", report, "--", ENTRY_POINTS_FOLDER "/future_entry"},
-      Launcher(kYoungerDriver));
+  const Ended run =
+      RunProgram({SpillwayCommand(), "run", "--report", report, "--", EntryPath("future_entry")},
+                 Launcher(kYoungerDriver));
 
   // Then it behaves as without Spillway, the launcher reports the functions, and the report names
   // each of the others once
@@ -104,31 +104,30 @@ TEST(PeersT3, ProgramBoundToANewerDriverRunsUnderTheLauncherAndItsCallsAreListed
 }
 
 TEST(PeersT3, WithoutTheLauncherSuchAProgramGetsTheMissingName) {
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/future_entry"}, Preloaded(kYoungerDriver));
+  const Ended ended = RunProgram({EntryPath("future_entry")}, Preloaded(kYoungerDriver));
   EXPECT_EQ(ended.exit_code, 127);
   EXPECT_THAT(ended.standard_error, HasSubstr("undefined symbol: cuFromTheFuture00"));
 }
 
 TEST(PeersT3, ProgramWithoutNewFunctionsLoadsNoDriverAtItsStart) {
   const Ended run =
-      RunProgram({ENTRY_POINTS_SPILLWAY, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"},
+      RunProgram({SpillwayCommand(), "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"},
                  Launcher(kYoungerDriver));
   EXPECT_THAT(run.standard_output, Not(HasSubstr("libcuda.so.1")));
   EXPECT_EQ(run.standard_error, "");
 }
 
 TEST(PeersT3, DoctorNamesAdditionalFunctionsOfANewerDriver) {
-  const Ended young = RunProgram({ENTRY_POINTS_SPILLWAY, "doctor"}, Launcher(kYoungerDriver));
-  const Ended known = RunProgram({ENTRY_POINTS_SPILLWAY, "doctor"}, Launcher(ENTRY_POINTS_DRIVER));
+  const Ended young = RunProgram({SpillwayCommand(), "doctor"}, Launcher(kYoungerDriver));
+  const Ended known = RunProgram({SpillwayCommand(), "doctor"}, Launcher(EntryDriver()));
   EXPECT_THAT(young.standard_output,
               HasSubstr("50 that this Spillway does not know: cuFromTheFuture00, "));
   EXPECT_THAT(known.standard_output, HasSubstr("all are known"));
 }
 
 TEST(PeersT3, FunctionsThatAnOlderDriverLacksAreMissingAndTheRestIsHooked) {
-  const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
-                                            "libcuda.so.1",
-                                            ENTRY_POINTS_FOLDER "/driver_symbols.txt"};
+  const std::vector<std::string> command = {EntryPath("searched_entry"), "names", "libcuda.so.1",
+                                            EntryPath("driver_symbols.txt")};
   const Ended bare = RunProgram(command, Bare(kOlderDriver));
   ASSERT_THAT(bare.standard_output, HasSubstr("cuLaunchKernelEx missing\n"));
   ASSERT_THAT(bare.standard_output, HasSubstr("cuGetProcAddress libcuda.so.1:cuGetProcAddress\n"));
@@ -163,21 +162,20 @@ std::string Joined(const std::vector<std::string>& libraries) {
 TEST(PeersT5, LibrariesBeforeOursFindOursNextOnEveryThreadAndCall) {
   // Given three libraries before ours, each of which looks the next function up
   Environment environment = Preloaded();
-  environment["LD_PRELOAD"] =
-      Joined({ENTRY_POINTS_FOLDER "/libchain1.so", ENTRY_POINTS_FOLDER "/libchain2.so",
-              ENTRY_POINTS_FOLDER "/libchain3.so", ENTRY_POINTS_PRELOAD});
+  environment["LD_PRELOAD"] = Joined({EntryPath("libchain1.so"), EntryPath("libchain2.so"),
+                                      EntryPath("libchain3.so"), PreloadLibrary()});
 
   // When the program calls twice on two threads, then each call passes all of them and reaches the
   // driver
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/chained_entry"}, environment);
+  const Ended ended = RunProgram({EntryPath("chained_entry")}, environment);
   const std::string once = "1 2 3 answer 0 devices 1\n";
   EXPECT_EQ(ended.standard_output, once + once + once + once);
 }
 
 TEST(PeersT5, LibrariesBehindOursAreNotReachedByTheProgramsCalls) {
   Environment environment = Preloaded();
-  environment["LD_PRELOAD"] = Joined({ENTRY_POINTS_PRELOAD, ENTRY_POINTS_FOLDER "/libchain1.so"});
-  const Ended ended = RunProgram({ENTRY_POINTS_FOLDER "/chained_entry"}, environment);
+  environment["LD_PRELOAD"] = Joined({PreloadLibrary(), EntryPath("libchain1.so")});
+  const Ended ended = RunProgram({EntryPath("chained_entry")}, environment);
   EXPECT_THAT(ended.standard_output, Not(HasSubstr("1 answer")));
   EXPECT_THAT(ended.standard_output, HasSubstr("answer 0 devices 1\n"));
 }
@@ -188,12 +186,12 @@ TEST_P(PeersT6, AnotherLibraryThatExportsDlsymCoexists) {
   // Given another library that exports dlsym, before or behind ours
   Environment environment = Preloaded();
   const bool is_first = GetParam();
-  const std::string other = ENTRY_POINTS_FOLDER "/libsecond_dlsym.so";
+  const std::string other = EntryPath("libsecond_dlsym.so");
   environment["LD_PRELOAD"] =
-      is_first ? Joined({other, ENTRY_POINTS_PRELOAD}) : Joined({ENTRY_POINTS_PRELOAD, other});
+      is_first ? Joined({other, PreloadLibrary()}) : Joined({PreloadLibrary(), other});
 
   const Ended ended =
-      RunProgram({ENTRY_POINTS_FOLDER "/searched_entry", "dlsym", "libcuda.so.1"}, environment);
+      RunProgram({EntryPath("searched_entry"), "dlsym", "libcuda.so.1"}, environment);
   EXPECT_THAT(ended.standard_output, HasSubstr("cuMemAlloc_v2 libspillway.so:cuMemAlloc_v2\n"));
   EXPECT_THAT(ended.standard_output, HasSubstr("cuInit=0 cuDeviceGetCount=0 devices=1\n"));
   EXPECT_EQ(ended.standard_output.find("seen by the other") != std::string::npos, is_first);

@@ -8,6 +8,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/integration/entry_points/entry_paths.h"
 #include "tests/integration/process.h"
 
 namespace spillway::test {
@@ -27,14 +28,12 @@ constexpr size_t kSymbols = 0
 #include "interposer/driver/hook_table.inc"
     ;
 
-Environment Bare() {
-  return {{"LD_LIBRARY_PATH", std::filesystem::path(ENTRY_POINTS_DRIVER).parent_path()}};
-}
+Environment Bare() { return {{"LD_LIBRARY_PATH", EntryDriverFolder()}}; }
 
 Environment Preloaded() {
   Environment environment = Bare();
-  environment["LD_PRELOAD"] = ENTRY_POINTS_PRELOAD;
-  environment["SPILLWAY_DRIVER"] = ENTRY_POINTS_DRIVER;
+  environment["LD_PRELOAD"] = PreloadLibrary();
+  environment["SPILLWAY_DRIVER"] = EntryDriver();
   return environment;
 }
 
@@ -76,8 +75,8 @@ int ExpectSameButHooked(const Answers& bare, const Answers& preloaded) {
 }
 
 TEST(ProcAddressTest, RuntimesRequestsGetTheHooksOfTheirVersionAndStreamFlavour) {
-  const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/proc_address_entry",
-                                            ENTRY_POINTS_FIXTURES "/cudart13_requests.txt"};
+  const std::vector<std::string> command = {EntryPath("proc_address_entry"),
+                                            Fixture("cudart13_requests.txt")};
   const Answers bare = AnswersOf(command, Bare());
   const Answers preloaded = AnswersOf(command, Preloaded());
 
@@ -95,18 +94,16 @@ TEST(ProcAddressTest, RuntimesRequestsGetTheHooksOfTheirVersionAndStreamFlavour)
 }
 
 TEST(ProcAddressTest, DlsymAnswersEachNameOfTheRuntimesFallbackAlike) {
-  const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
-                                            "libcuda.so.1",
-                                            ENTRY_POINTS_FIXTURES "/cudart13_dlsym_fallback.txt"};
+  const std::vector<std::string> command = {EntryPath("searched_entry"), "names", "libcuda.so.1",
+                                            Fixture("cudart13_dlsym_fallback.txt")};
   const Answers bare = AnswersOf(command, Bare());
   EXPECT_EQ(bare.size(), 439u);
   EXPECT_GE(ExpectSameButHooked(bare, AnswersOf(command, Preloaded())), 60);
 }
 
 TEST(ProcAddressTest, DlsymAnswersEverySymbolOfTheDriverAlike) {
-  const std::vector<std::string> command = {ENTRY_POINTS_FOLDER "/searched_entry", "names",
-                                            "libcuda.so.1",
-                                            ENTRY_POINTS_FOLDER "/driver_symbols.txt"};
+  const std::vector<std::string> command = {EntryPath("searched_entry"), "names", "libcuda.so.1",
+                                            EntryPath("driver_symbols.txt")};
   const Answers bare = AnswersOf(command, Bare());
   EXPECT_EQ(bare.size(), kSymbols);
   EXPECT_EQ(ExpectSameButHooked(bare, AnswersOf(command, Preloaded())),

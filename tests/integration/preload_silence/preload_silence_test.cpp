@@ -6,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/integration/entry_points/entry_paths.h"
 #include "tests/integration/process.h"
 
 namespace spillway::test {
@@ -15,14 +16,12 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 using Command = std::vector<std::string>;
 
-Environment Bare() {
-  return {{"LD_LIBRARY_PATH", std::filesystem::path(SILENCE_DRIVER).parent_path()}};
-}
+Environment Bare() { return {{"LD_LIBRARY_PATH", EntryDriverFolder()}}; }
 
 Environment Preloaded() {
   Environment environment = Bare();
-  environment["LD_PRELOAD"] = SILENCE_PRELOAD;
-  environment["SPILLWAY_DRIVER"] = SILENCE_DRIVER;
+  environment["LD_PRELOAD"] = PreloadLibrary();
+  environment["SPILLWAY_DRIVER"] = EntryDriver();
   environment["SPILLWAY_BUDGET"] = "1073741824";
   environment["SPILLWAY_SUMMARY"] = "1";
   environment["SPILLWAY_REPORT"] =
@@ -65,8 +64,8 @@ TEST(PreloadSilenceTest, NothingIsOpenedStartedOrCaughtWithoutCuda) {
 TEST(PreloadSilenceTest, ForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
   // Given a parent that has initialised CUDA under a budget of 1 GiB, and the same program without
   // Spillway
-  const Ended bare = RunProgram({SILENCE_FORKING_PROGRAM, "after"}, Bare());
-  const Ended preloaded = RunProgram({SILENCE_FORKING_PROGRAM, "after"}, Preloaded());
+  const Ended bare = RunProgram({EntryPath("forking_program"), "after"}, Bare());
+  const Ended preloaded = RunProgram({EntryPath("forking_program"), "after"}, Preloaded());
 
   const auto child_line = [](const Ended& ended) {
     return ended.standard_output.substr(ended.standard_output.find("child "));
@@ -77,7 +76,7 @@ TEST(PreloadSilenceTest, ForkedChildGetsTheDriversOwnAnswersAndWritesNothing) {
 }
 
 TEST(PreloadSilenceTest, ChildForkedBeforeCudaIsInitialisedIsServedNormally) {
-  const Ended preloaded = RunProgram({SILENCE_FORKING_PROGRAM, "before"}, Preloaded());
+  const Ended preloaded = RunProgram({EntryPath("forking_program"), "before"}, Preloaded());
   EXPECT_THAT(preloaded.standard_output,
               HasSubstr("child cuInit=0 cuDeviceGetCount=0 devices=1 cuDeviceTotalMem=0"));
 }

@@ -10,6 +10,7 @@
 #include <regex>
 
 #include "tests/integration/process.h"
+#include "tests/support/paths.h"
 
 namespace spillway::test {
 namespace {
@@ -19,6 +20,7 @@ using ::testing::HasSubstr;
 using ::testing::Not;
 
 constexpr char kBudget[] = "67108864";  // 64 MiB
+const std::string kCases = BuildPath("tests-bin/processes/process_cases");
 
 class ProcessTest : public ::testing::Test {
  protected:
@@ -29,24 +31,24 @@ class ProcessTest : public ::testing::Test {
   void TearDown() override { fs::remove_all(folder_); }
 
   Environment Bare() const {
-    return {{"LD_LIBRARY_PATH", PROCESSES_SIMULATOR},
+    return {{"LD_LIBRARY_PATH", SimulatorFolder()},
             {"SPILLWAY_SIM_PROFILE", "h200"},
             {"SPILLWAY_SIM_STATS", folder_ + "/statistics.json"}};
   }
   Environment Preloaded() const {
     Environment environment = Bare();
-    environment["LD_PRELOAD"] = PROCESSES_PRELOAD;
-    environment["SPILLWAY_DRIVER"] = std::string(PROCESSES_SIMULATOR) + "/libcuda.so.1";
+    environment["LD_PRELOAD"] = PreloadLibrary();
+    environment["SPILLWAY_DRIVER"] = SimulatedDriver();
     environment["SPILLWAY_BUDGET"] = kBudget;
     environment["SPILLWAY_REPORT"] = folder_ + "/report.json";
     return environment;
   }
   static Ended Live(const std::string& name, const Environment& environment) {
-    return RunProgram({PROCESSES_CASES, name}, environment);
+    return RunProgram({kCases, name}, environment);
   }
   // Starts it like users: `spillway run` with a report.
   Ended Launch(const std::vector<std::string>& command) const {
-    std::vector<std::string> words = {PROCESSES_SPILLWAY,
+    std::vector<std::string> words = {SpillwayCommand(),
                                       "run",
                                       "--quiet",
                                       "--simulate=h200",
@@ -144,7 +146,7 @@ TEST_F(ProcessTest, CaughtExceptionLeavesNothingBehind) {
 
 // After a signal or _exit, the report is that of the last wait for the device.
 TEST_F(ProcessTest, TerminatedProcessLeavesAReport) {
-  const Ended ended = Launch({PROCESSES_CASES, "terminated"});
+  const Ended ended = Launch({kCases, "terminated"});
 
   EXPECT_EQ(ended.exit_code, 128 + SIGTERM);
   const std::string report = File("report.json");
@@ -155,7 +157,7 @@ TEST_F(ProcessTest, TerminatedProcessLeavesAReport) {
 }
 
 TEST_F(ProcessTest, ProcessThatEndsByUnderscoreExitLeavesAReport) {
-  EXPECT_EQ(Launch({PROCESSES_CASES, "underscore_exit"}).exit_code, 9);
+  EXPECT_EQ(Launch({kCases, "underscore_exit"}).exit_code, 9);
   EXPECT_THAT(File("report.json"), HasSubstr("\"ended\": false"));
 }
 
@@ -173,7 +175,7 @@ TEST_F(ProcessTest, NothingButTheReportIsLeft) {
 // Settings are the launcher's, whatever the process or its parent does to the environment
 // afterwards.
 TEST_F(ProcessTest, PeersT17_EditedEnvironmentDoesNotChangeTheBudget) {
-  const Ended ended = Launch({PROCESSES_CASES, "edited_environment"});
+  const Ended ended = Launch({kCases, "edited_environment"});
 
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
   EXPECT_LE(Number(File("statistics.json"), "device_bytes_peak"), std::stoull(kBudget));
@@ -181,9 +183,9 @@ TEST_F(ProcessTest, PeersT17_EditedEnvironmentDoesNotChangeTheBudget) {
 }
 
 TEST_F(ProcessTest, PeersT17_EnvironmentEditedForAChildDoesNotChangeTheBudget) {
-  const Ended ended = Launch({"/bin/bash", "-c",
-                              "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " PROCESSES_CASES
-                              " edited_for_child; exit $?"});
+  const Ended ended = Launch(
+      {"/bin/bash", "-c",
+       "unset SPILLWAY_BUDGET; SPILLWAY_HOST_LIMIT=1 " + kCases + " edited_for_child; exit $?"});
 
   EXPECT_EQ(ended.exit_code, 0);
   EXPECT_EQ(Number(ended.standard_error, "total_bytes"), std::stoull(kBudget));
@@ -204,8 +206,10 @@ TEST_F(ProcessTest, PeersT4_ProgramsWithoutCudaAreUntouched) {
 
 TEST_F(ProcessTest, PythonsWaysToStartWorkersWork) {
   for (const char* way : {"spawn", "forkserver", "fork", "fork_after"}) {
-    const Ended bare = RunProgram({"python3", PROCESSES_PYTHON, way}, Bare());
-    const Ended preloaded = RunProgram({"python3", PROCESSES_PYTHON, way}, Preloaded());
+    const Ended bare =
+        RunProgram({"python3", SourcePath("tests/integration/processes/workers.py"), way}, Bare());
+    const Ended preloaded = RunProgram(
+        {"python3", SourcePath("tests/integration/processes/workers.py"), way}, Preloaded());
 
     EXPECT_EQ(bare.exit_code, 0) << way << bare.standard_error;
     EXPECT_EQ(preloaded.exit_code, 0) << way << preloaded.standard_error;

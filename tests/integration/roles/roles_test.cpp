@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/paths.h"
+
 namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
@@ -28,7 +30,7 @@ unsigned long long Statistics(const char* key) {
 class RolesTest : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
+    setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 1);
     setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
     setenv("SPILLWAY_BUDGET", std::to_string(kBudget).c_str(), 1);
     setenv("SPILLWAY_PARK", "off", 1);

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "tests/regressions/job.h"
+#include "tests/support/paths.h"
 
 namespace spillway::regressions {
 namespace {
@@ -14,10 +15,10 @@ constexpr char kBudget[] = "67108864";
 using Answers = std::map<std::string, std::string>;
 
 Answers Ask(const std::string& environment) {
-  const std::string command =
-      "env -u LD_PRELOAD " + environment +
-      " LD_LIBRARY_PATH=" SPILLWAY_SIMULATOR_FOLDER
-      " SPILLWAY_SIM_PROFILE=a100 SPILLWAY_SIM_CAPACITY=1073741824 " SPILLWAY_ANSWERS;
+  const std::string command = "env -u LD_PRELOAD " + environment +
+                              " LD_LIBRARY_PATH=" + test::SimulatorFolder() +
+                              " SPILLWAY_SIM_PROFILE=a100 SPILLWAY_SIM_CAPACITY=1073741824 " +
+                              test::BuildPath("tests-bin/sharing_answers");
   std::FILE* const output = popen(command.c_str(), "r");
   Answers answers;
   char line[512];
@@ -57,7 +58,7 @@ constexpr Difference kIntended[] = {
 TEST(ReportsTest, AnswersEqualTheBareDriversExceptInTheTable) {
   const Answers bare = Ask("");
   const Answers ours =
-      Ask("LD_PRELOAD=" SPILLWAY_PRELOAD " SPILLWAY_DRIVER=" SPILLWAY_SIMULATED_DRIVER
+      Ask("LD_PRELOAD=" + test::PreloadLibrary() + " SPILLWAY_DRIVER=" + test::SimulatedDriver() +
           " SPILLWAY_HOST_LIMIT=268435456"
           " SPILLWAY_BUDGET=" +
           std::string(kBudget));
@@ -80,7 +81,7 @@ TEST(ReportsTest, AnswersEqualTheBareDriversExceptInTheTable) {
 // HAMi's users reported that usage above the limit made free memory a huge number (limit - usage),
 // or made queries fail.
 TEST(ReportsTest, T10FreeMemoryIsZeroWhereNothingMoreIsGranted) {
-  setenv("SPILLWAY_DRIVER", SPILLWAY_SIMULATED_DRIVER, 1);
+  setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 1);
   setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
   setenv("SPILLWAY_BUDGET", kBudget, 1);
   SetSize("SPILLWAY_HOST_LIMIT", 128 * kMiB);

@@ -16,6 +16,7 @@
 #include "cli/planner/profile_json.h"
 #include "cli/planner/profile_source.h"
 #include "scheduler/trace/file/trace_file.h"
+#include "tests/support/paths.h"
 
 namespace spillway::cli {
 namespace {
@@ -29,7 +30,7 @@ struct Ran {
 };
 
 Ran Spillway(const std::string& arguments) {
-  const std::string command = std::string(SPILLWAY_PLAN_COMMAND) + " " + arguments + " 2>&1";
+  const std::string command = test::SpillwayCommand() + " " + arguments + " 2>&1";
   FILE* pipe = popen(command.c_str(), "r");
   Ran ran;
   char part[4096];

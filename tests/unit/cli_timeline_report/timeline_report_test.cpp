@@ -13,6 +13,7 @@
 #include "cli/timeline_report/run_figures.h"
 #include "cli/timeline_report/timeline_picture.h"
 #include "cli/timeline_report/view_command.h"
+#include "tests/support/paths.h"
 
 namespace spillway::cli {
 namespace {
@@ -32,7 +33,7 @@ std::string TextOf(const std::string& path) {
 }
 
 std::string Golden(const std::string& name) {
-  return std::string(SPILLWAY_GOLDEN_FOLDER) + "/" + name;
+  return test::SourcePath("tests/unit/cli_timeline_report/golden/" + name);
 }
 
 RecordedRun Read(const std::string& text) {

@@ -17,6 +17,7 @@
 #include "scheduler/plan/job_planner.h"
 #include "scheduler/plan/plan_codec.h"
 #include "scheduler/plan/strategies/registry.h"
+#include "tests/support/paths.h"
 #include "tests/unit/interposer_planning/small_job.h"
 
 namespace spillway::agent {
@@ -33,7 +34,7 @@ constexpr int kPatienceMs = 20'000;
 constexpr uid_t kAnn = 1000, kBob = 1001;
 constexpr int64_t kBudget = interposer::kPeakBytes / 2;
 
-const std::vector<std::string> kRealWorker = {SPILLWAYD, "--plan-worker"};
+const std::vector<std::string> kRealWorker = {test::BuildPath("bin/spillwayd"), "--plan-worker"};
 // The desk's limits become arguments of sleep, which sleeps all the longer.
 const std::vector<std::string> kHangingWorker = {"/bin/sleep", "1000"};
 

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 
+#include "tests/support/paths.h"
 #include "tests/unit/pool/pool_fixture.h"
 
 namespace spillway::agent {
@@ -41,7 +42,7 @@ class DriverSlabsTest : public PoolTest {
   // Set before the maker, which starts a worker at once.
   struct Environment {
     Environment() {
-      setenv("SPILLWAY_DRIVER", SIMULATED_DRIVER, 1);
+      setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 1);
       setenv("SPILLWAY_SIM_PROFILE", "h200", 1);
       unsetenv("SPILLWAY_SIM_HOST_NUMA");
       unsetenv("SPILLWAY_SIM_STATS");
@@ -49,7 +50,7 @@ class DriverSlabsTest : public PoolTest {
     ~Environment() { unsetenv("DIFFICULT"); }
   };
   static void SetDifficult(const char* way) {
-    setenv("SPILLWAY_DRIVER", DIFFICULT_DRIVER, 1);
+    setenv("SPILLWAY_DRIVER", test::BuildPath("tests-bin/libdifficult_driver.so").c_str(), 1);
     setenv("DIFFICULT", way, 1);
   }
   static bool ReadsAsZero(const SlabFile& slab) {
@@ -58,7 +59,7 @@ class DriverSlabsTest : public PoolTest {
     return memory &&
            std::all_of(bytes, bytes + slab.size_bytes, [](int byte) { return byte == 0; });
   }
-  static std::vector<std::string> Worker() { return {SLAB_WORKER}; }
+  static std::vector<std::string> Worker() { return {test::BuildPath("tests-bin/slab_worker")}; }
   static PoolRules Rules(int64_t slabs) {
     PoolRules rules;
     rules.capacity_bytes = slabs * kDriversSlab;

@@ -2,11 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/support/paths.h"
+
 namespace spillway::agent {
 namespace {
 
+const std::string kTwoPackages = test::Fixture("topology/two_packages.xml");
+
 TEST(TopologyTest, DeviceIsNearTheNodeOfItsPackage) {
-  const auto topology = Topology::FromXml(TOPOLOGIES "/two_packages.xml");
+  const auto topology = Topology::FromXml(kTwoPackages);
   ASSERT_NE(topology, nullptr);
 
   EXPECT_EQ(topology->Nodes(), (std::vector<int>{0, 1}));
@@ -15,7 +19,7 @@ TEST(TopologyTest, DeviceIsNearTheNodeOfItsPackage) {
 }
 
 TEST(TopologyTest, UnknownDevicesAreNearNoNode) {
-  const auto topology = Topology::FromXml(TOPOLOGIES "/two_packages.xml");
+  const auto topology = Topology::FromXml(kTwoPackages);
   ASSERT_NE(topology, nullptr);
 
   EXPECT_EQ(topology->NodeNear("0000:82:00.0"), kAnyNode);
@@ -23,7 +27,7 @@ TEST(TopologyTest, UnknownDevicesAreNearNoNode) {
 }
 
 TEST(TopologyTest, NothingIsBoundToNodesOfADescribedMachine) {
-  const auto topology = Topology::FromXml(TOPOLOGIES "/two_packages.xml");
+  const auto topology = Topology::FromXml(kTwoPackages);
   ASSERT_NE(topology, nullptr);
   alignas(4096) static char memory[4096];
 

@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "protocol/codec.h"
+#include "tests/support/paths.h"
 #include "tests/unit/protocol/samples.h"
 
 namespace spillway::protocol {
@@ -27,7 +28,7 @@ std::string HexOf(const Frame& frame) {
 
 // From blocks that begin with "```golden KIND".
 std::map<std::string, std::string> GoldenBytes() {
-  std::ifstream page(PROTOCOL_PAGE);
+  std::ifstream page(test::SourcePath("docs/protocol.md"));
   std::map<std::string, std::string> found;
   std::string line, kind;
   while (std::getline(page, line)) {

@@ -12,6 +12,7 @@
 #include "scheduler/plan/address/best_fit.h"
 #include "scheduler/plan/address/exact_search.h"
 #include "scheduler/plan/address/layout_check.h"
+#include "tests/support/paths.h"
 
 namespace spillway::scheduler::address {
 namespace {
@@ -157,7 +158,7 @@ TEST(ExactSearchTest, KeepsFixedBuffersWhereTheyAre) {
 
 // Rows of id,lower,upper,size below a header line.
 Problem ReadChallenge(char name) {
-  std::ifstream file(std::string(SPILLWAY_FIXTURES "/minimalloc/") + name + ".1048576.csv");
+  std::ifstream file(test::Fixture("minimalloc/") + name + ".1048576.csv");
   Problem problem{{}, 1'048'576};
   std::string line;
   std::getline(file, line);

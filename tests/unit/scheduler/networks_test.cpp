@@ -7,6 +7,7 @@
 #include "scheduler/networks/catalog.h"
 #include "scheduler/networks/devices.h"
 #include "scheduler/networks/training_step.h"
+#include "tests/support/paths.h"
 
 namespace spillway::scheduler::networks {
 namespace {
@@ -53,7 +54,7 @@ std::string DigestLine(const std::string& name) {
 }
 
 TEST(NetworksTest, EqualAnIndependentGenerator) {
-  std::ifstream file(SPILLWAY_FIXTURES "/network_digests.csv");
+  std::ifstream file(test::Fixture("network_digests.csv"));
   int networks = 0;
   for (std::string line; std::getline(file, line); ++networks) {
     const std::string name = line.substr(0, line.find(','));

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/unit/simulator_dnn/device.h"
 
 namespace spillway::simulator::dnn {
@@ -21,7 +22,7 @@ class ExportsTest : public testing::TestWithParam<Library> {};
 TEST_P(ExportsTest, EveryListedFunctionIsExportedUnderItsVersion) {
   void* library = dlopen(GetParam().file, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
-  std::ifstream list(std::string(SPILLWAY_EXPORTS_DIR) + "/" + GetParam().list);
+  std::ifstream list(SourcePath(std::string("simulator/dnn/exports/") + GetParam().list));
   int functions = 0;
   for (std::string line; std::getline(list, line); ++functions) {
     const std::size_t open = line.find('(');

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "driver_test.h"
+#include "tests/support/paths.h"
 
 namespace spillway::simulator {
 namespace {
@@ -19,7 +20,7 @@ void* Answer(const char* name, int version, cuuint64_t flags) {
 void* Symbol(const char* name) { return dlsym(RTLD_DEFAULT, name); }
 
 TEST(ExportedSymbolsTest, IncludeAllOfTheToolkitsStub) {
-  std::ifstream symbols(DRIVER_SYMBOLS);
+  std::ifstream symbols(test::SourcePath("simulator/driver/api/symbols.txt"));
   int count = 0;
   for (std::string name; symbols >> name; ++count) EXPECT_NE(Symbol(name.c_str()), nullptr) << name;
   EXPECT_EQ(count, 637);

@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <fstream>
 
+#include "tests/support/paths.h"
+
 namespace spillway::simulator {
 namespace {
 
-constexpr char kFolder[] = SIMULATOR_PROFILES;
+const std::string kFolder = test::SourcePath("simulator/profiles");
 
 class EveryProfileTest : public ::testing::TestWithParam<const char*> {};
 

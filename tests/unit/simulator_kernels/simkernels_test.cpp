@@ -5,6 +5,7 @@
 #include <fstream>
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/unit/simulator_kernels/run_program.h"
 
 namespace spillway::test {
@@ -21,7 +22,7 @@ class SimkernelsTest : public ::testing::Test {
 
   Finished Compile(const std::string& source, const std::string& options = "") {
     std::ofstream(folder_ / "given.cu") << source;
-    return RunProgram(std::string(SPILLWAY_SIMKERNELS) + " " + (folder_ / "given.cu").string() +
+    return RunProgram(SourcePath("tools/simkernels") + " " + (folder_ / "given.cu").string() +
                       " -o " + (folder_ / "given.so").string() + " " + options);
   }
 
@@ -93,7 +94,7 @@ TEST_F(SimkernelsTest, NamesKernelsAsNvccDoes) {
 }
 
 TEST_F(SimkernelsTest, PrintsItsUsage) {
-  const Finished finished = RunProgram(std::string(SPILLWAY_SIMKERNELS) + " --help");
+  const Finished finished = RunProgram(SourcePath("tools/simkernels") + " --help");
 
   EXPECT_EQ(finished.exit_code, 0);
   EXPECT_NE(finished.output.find("Not understood"), std::string::npos);

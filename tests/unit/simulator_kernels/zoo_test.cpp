@@ -3,10 +3,13 @@
 
 #include <string>
 
+#include "tests/support/paths.h"
 #include "tests/unit/simulator_kernels/run_program.h"
 
 namespace spillway::test {
 namespace {
+
+const std::string kFolder = BuildPath("tests/unit/simulator_kernels/programs");
 
 void ExpectTheWholeZoo(const std::string& program) {
   const Finished finished = RunProgram(program);
@@ -20,11 +23,11 @@ void ExpectTheWholeZoo(const std::string& program) {
 }
 
 TEST(KernelZooTest, RunsFromNvccsBinaryAndAPlugin) {
-  if (!*SPILLWAY_ZOO) GTEST_SKIP() << "nvcc is not there";
-  ExpectTheWholeZoo(SPILLWAY_ZOO);
+  if (!SPILLWAY_HAVE_NVCC) GTEST_SKIP() << "nvcc is not there";
+  ExpectTheWholeZoo(kFolder + "/simulator_kernel_zoo");
 }
 
-TEST(KernelZooTest, RunsFromAProgramBuiltWithoutNvcc) { ExpectTheWholeZoo(SPILLWAY_ZOO_HOST); }
+TEST(KernelZooTest, RunsFromAProgramBuiltWithoutNvcc) { ExpectTheWholeZoo(kFolder + "/zoo_host"); }
 
 }  // namespace
 }  // namespace spillway::test

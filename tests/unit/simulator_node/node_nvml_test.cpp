@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "base/nvml_abi.h"
+#include "tests/support/paths.h"
 #include "tests/unit/simulator_node/tenant_process.h"
 
 namespace spillway::test {
@@ -14,7 +15,7 @@ namespace {
 
 template <typename... Arguments>
 nvml::Result Call(const char* name, Arguments... arguments) {
-  static void* const library = dlopen(NODE_NVML, RTLD_NOW);
+  static void* const library = dlopen(BuildPath("simulator/libnvidia-ml.so.1").c_str(), RTLD_NOW);
   const auto function = reinterpret_cast<nvml::Result (*)(Arguments...)>(dlsym(library, name));
   return function == nullptr ? nvml::kUnknown : function(arguments...);
 }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "simulator/driver/machine/node_statistics.h"
+#include "tests/support/paths.h"
 
 namespace spillway::test {
 namespace {
@@ -26,7 +27,8 @@ TenantProcess Spawn(const Settings& settings, const std::vector<std::string>& wo
   int to[2];
   int from[2];
   if (pipe2(to, O_CLOEXEC) != 0 || pipe2(from, O_CLOEXEC) != 0) throw std::runtime_error("no pipe");
-  std::vector<char*> arguments = {const_cast<char*>(NODE_TENANT)};
+  const std::string program = BuildPath("tests-bin/simulator_node_tenant");
+  std::vector<char*> arguments = {const_cast<char*>(program.c_str())};
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
   std::vector<char*> environment;
@@ -37,7 +39,7 @@ TenantProcess Spawn(const Settings& settings, const std::vector<std::string>& wo
   if (pid == 0) {
     dup2(to[0], STDIN_FILENO);
     dup2(from[1], STDOUT_FILENO);
-    execve(NODE_TENANT, arguments.data(), environment.data());
+    execve(program.c_str(), arguments.data(), environment.data());
     _exit(127);
   }
   close(to[0]);
