@@ -5,6 +5,7 @@
 #
 # makes <folder>/NAME (default build/workloads) and its kernels' plug-in <folder>/NAME.kernels.so; the target is NAME.
 # USES declares its kernels' memory use for the simulator's compute mode `tags`; it becomes <folder>/NAME.uses.
+# Sources have paths relative to the build folder, so that ccache has a result for every clone.
 # Programs have no rpath and find CUDA's libraries by SONAME at run time. LD_LIBRARY_PATH selects the simulator's libraries
 # (build/simulator) or the toolkit's.
 include_guard()
@@ -18,12 +19,15 @@ file(GLOB SPILLWAY_SIMKERNELS_PARTS CONFIGURE_DEPENDS
 set(SPILLWAY_GPU_CODE
   -gencode=arch=compute_80,code=sm_80 -gencode=arch=compute_90,code=[sm_90,compute_90])
 
+# The compiler of tools/simkernels, through ccache if it is there.
+set(SPILLWAY_SIMKERNELS_CXX "CXX=${CMAKE_CXX_COMPILER_LAUNCHER} ${CMAKE_CXX_COMPILER}")
+
 # The kernel executor for the CPU, compiled once for all workloads.
 set(SPILLWAY_KERNEL_EXECUTOR ${CMAKE_BINARY_DIR}/kernel_executor)
 set(SPILLWAY_KERNEL_EXECUTOR_MADE ${SPILLWAY_KERNEL_EXECUTOR}/made)
 if(NOT TARGET spillway_kernel_executor)
   add_custom_command(OUTPUT ${SPILLWAY_KERNEL_EXECUTOR_MADE}
-    COMMAND ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${SPILLWAY_SIMKERNELS}
+    COMMAND ${CMAKE_COMMAND} -E env ${SPILLWAY_SIMKERNELS_CXX} ${SPILLWAY_SIMKERNELS}
       --make-executor ${SPILLWAY_KERNEL_EXECUTOR} --cuda ${CUDA_INCLUDE_DIR}/..
     COMMAND ${CMAKE_COMMAND} -E touch ${SPILLWAY_KERNEL_EXECUTOR_MADE}
     DEPENDS ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
@@ -43,8 +47,11 @@ function(spillway_workload name)
   file(MAKE_DIRECTORY ${arg_OUTPUT_DIRECTORY})
   set(program ${arg_OUTPUT_DIRECTORY}/${name})
   set(plugin ${program}.kernels.so)
+  set(work_folder ${name}.dir)  # for intermediate files
+  file(MAKE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR}/${work_folder})
   set(flags)
   foreach(folder IN LISTS arg_INCLUDES ITEMS ${CMAKE_SOURCE_DIR})
+    cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR})
     list(APPEND flags -I${folder})
   endforeach()
   foreach(define IN LISTS arg_DEFINES)
@@ -58,8 +65,8 @@ function(spillway_workload name)
   set(cuda_sources ${sources})
   list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
 
-  set(simkernels ${CMAKE_COMMAND} -E env CXX=${CMAKE_CXX_COMPILER} ${SPILLWAY_SIMKERNELS} ${flags}
-    --cuda ${CUDA_INCLUDE_DIR}/.. --executor ${SPILLWAY_KERNEL_EXECUTOR})
+  set(simkernels ${CMAKE_COMMAND} -E env ${SPILLWAY_SIMKERNELS_CXX} ${SPILLWAY_SIMKERNELS} ${flags}
+    --cuda ${CUDA_INCLUDE_DIR}/.. --executor ${SPILLWAY_KERNEL_EXECUTOR} --keep ${work_folder})
   set(simkernels_inputs ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
     spillway_kernel_executor ${SPILLWAY_KERNEL_EXECUTOR_MADE})
   if(CUDA_NVCC)
@@ -75,6 +82,17 @@ function(spillway_workload name)
       DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/${arg_USES} VERBATIM)
   endif()
   add_custom_target(${name} ALL DEPENDS ${program} ${plugin} ${uses})
+endfunction()
+
+# Compiles SOURCE to OBJECT, a path relative to the build folder, with nvcc.
+function(spillway_nvcc_object object source)
+  cmake_path(ABSOLUTE_PATH source)
+  cmake_path(RELATIVE_PATH source BASE_DIRECTORY ${CMAKE_CURRENT_BINARY_DIR} OUTPUT_VARIABLE relative)
+  add_custom_command(OUTPUT ${object}
+    COMMAND ${CMAKE_CXX_COMPILER_LAUNCHER} ${CUDA_NVCC} -O2 ${SPILLWAY_GPU_CODE} ${ARGN} -c ${relative} -o ${object} -MD -MF ${object}.d
+    DEPENDS ${source}
+    DEPFILE ${object}.d
+    COMMENT "${object} by nvcc" VERBATIM)
 endfunction()
 
 # Builds the program with nvcc, and the plug-in. A library that the toolkit lacks is linked from the simulator.
@@ -97,12 +115,17 @@ macro(spillway_workload_nvcc)
       list(APPEND library_targets spillway_sim_${library})
     endif()
   endforeach()
+  set(objects)
+  foreach(source IN LISTS sources)
+    cmake_path(GET source STEM stem)
+    spillway_nvcc_object(${work_folder}/${stem}.o ${source} -std=c++20 ${flags})
+    list(APPEND objects ${work_folder}/${stem}.o)
+  endforeach()
   add_custom_command(OUTPUT ${program}
-    COMMAND ${CUDA_NVCC} -std=c++20 -O2 ${SPILLWAY_GPU_CODE} -cudart shared ${flags} ${sources} -o ${program}
-      ${libraries} -MD -MF ${CMAKE_CURRENT_BINARY_DIR}/${name}.d -Xlinker --allow-shlib-undefined
-    DEPENDS ${sources} ${library_targets}
-    DEPFILE ${CMAKE_CURRENT_BINARY_DIR}/${name}.d
-    COMMENT "${name} by nvcc" VERBATIM)
+    COMMAND ${CUDA_NVCC} ${SPILLWAY_GPU_CODE} -cudart shared ${objects} -o ${program} ${libraries}
+      -Xlinker --allow-shlib-undefined
+    DEPENDS ${objects} ${library_targets}
+    COMMENT "Linking ${name}" VERBATIM)
 endmacro()
 
 # Builds the program with g++, for the simulator only, and the plug-in from the same compilation.

@@ -5,9 +5,8 @@ import shlex
 import subprocess
 
 from . import assembly
-from .rewrite import Source
+from .rewrite import ROOT, Source, path_from_root
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
 EXECUTOR = ["block_executor.cpp", "fiber.cpp", "plugin_image.cpp"]
 REGISTRATION = ["program_registration.cpp"]  # only in programs
@@ -47,7 +46,7 @@ class Build:
         self.flags = [f"-std={options.std}", f"-O{options.optimize}", *machine_flags(), "-ffp-contract=off",
                       "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-ipa-icf",
                       "-ffunction-sections", "-fdata-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
-                      f"-I{KERNELS}/device", f"-I{ROOT}"]
+                      f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}"]
         self.flags += ["-g1"] if options.debug else []
         self.flags += ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"] if options.default_stream == "per-thread" else []
         self.flags += [f"-D{name}" for name in options.define]
@@ -73,7 +72,7 @@ class Build:
         shared = {"kernels": {}, "files": set(), "names": set(), "serial": serial * 100000}
         text = Source(source, self.options.include, shared).load().rewrite()
         with open(rewritten, "w", encoding="utf-8") as file:
-            file.write(f'#include <cuda_runtime.h>\n#line 1 "{source}"\n{text}\n')
+            file.write(f'#include <cuda_runtime.h>\n#line 1 "{path_from_root(source)}"\n{text}\n')
         self.read |= {source} | shared["files"]
         depfile = self.path(f"source_{serial}.d")
         own_folder = ["-iquote", os.path.dirname(os.path.realpath(source))]

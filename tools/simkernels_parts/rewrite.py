@@ -8,6 +8,7 @@ from . import tokens as t
 DEVICE = "::spillway::simulator::device"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 NOT_SUPPORTED_INCLUDES = {
     "mma.h": "tensor core fragments (wmma)",
     "cuda_pipeline.h": "asynchronous copies (cuda_pipeline)", "cuda/barrier": "cuda::barrier",
@@ -17,6 +18,12 @@ NOT_SUPPORTED_WORDS = {
     "texCubemap": "cube map fetches", "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
     "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launches",
 }
+
+
+def path_from_root(path):
+    """The path as the rewritten text states it: inside the tree from its root, so that ccache serves every clone."""
+    absolute = os.path.realpath(path)
+    return os.path.relpath(absolute, ROOT) if absolute.startswith(ROOT + os.sep) else path
 
 
 class Source:
@@ -106,7 +113,8 @@ class Source:
     def expand_includes(self):
         """Inserts local headers with CUDA syntax (also in headers that they include), rewritten.
 
-        Other local headers remain includes, by absolute path: the compiler no longer knows the including folder.
+        Other local headers remain includes, by a path that does not depend on the including folder, which the compiler no
+        longer knows: from the tree's root, which is an include folder, or absolute.
         """
         out = []
         for token in self.tokens:
@@ -116,14 +124,15 @@ class Source:
                 out.append(token)
                 continue
             if not self.has_cuda_syntax(found):
-                out.append(t.Token("directive", f'#include "{found}"', token.line))
+                out.append(t.Token("directive", f'#include "{path_from_root(found)}"', token.line))
                 continue
             if found in self.shared["files"]:
                 continue
             self.shared["files"].add(found)
             text = Source(found, self.folders, self.shared).load().rewrite()
             text = re.sub(r"(?m)^[ \t]*#[ \t]*pragma[ \t]+once\b", "", text)  # `files` makes sure that it is inserted once
-            out.append(t.Token("inlined", f'#line 1 "{found}"\n{text}\n#line {token.line} "{self.path}"\n', token.line))
+            out.append(t.Token("inlined", f'#line 1 "{path_from_root(found)}"\n{text}\n'
+                               f'#line {token.line} "{path_from_root(self.path)}"\n', token.line))
         self.tokens = out
 
     def find(self, name, includer=None):
