@@ -14,6 +14,9 @@ LEFTOVER = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 BANNER = re.compile(r"^\s*(//|#)\s*[-=*#/]{8,}\s*$")
 WRONG_WORD = re.compile(r"\b(class|struct|namespace)\s+\w*(Manager|Helper|Utils?|Hijack\w*)\b")
 PROBABLY_CODE = re.compile(r"^\s*//\s*((if|for|while) \(.*\) *\{|return\b[^.]*;$|#include|\w+(\.|->)\w+\(.*\);$)")
+# A compile definition with an absolute path: ccache then misses in every new clone. paths.h has the paths for tests.
+ABSOLUTE_DEFINITION = re.compile(r'\b[A-Z_]+="(\$\{\w*(_DIR|_FOLDER)\}|\$<TARGET_FILE:)')
+PATHS_OWNER = "tests/support/CMakeLists.txt"
 LONGEST_FILE = 600  # CONTRIBUTING.md: ask why at 400; lists are exempt
 LISTS = (".inc",)
 FOLDERS_WITH_README = ("agent", "base", "cli", "interposer", "protocol", "simulator", "tests", "tools", "docs")
@@ -44,6 +47,15 @@ def file_offences(path, lines):
         yield len(lines), f"{len(lines)} lines: split it along its parts"
 
 
+def absolute_definitions():
+    for path in source_tree.tracked_files(".txt", ".cmake"):
+        if str(path) == PATHS_OWNER:
+            continue
+        for number, line in enumerate(source_tree.read_lines(path), start=1):
+            if ABSOLUTE_DEFINITION.search(line):
+                yield f"{path}:{number}: defines an absolute path: use tests/support/paths.h"
+
+
 def missing_readmes(paths):
     folders = {path.parts[0] for path in paths if len(path.parts) > 1}
     for folder in FOLDERS_WITH_README:
@@ -66,6 +78,7 @@ def main():
     paths = source_tree.tracked_files(*CODE)
     found = [offence for path in paths for offence in offences(path)]
     found += missing_readmes(paths)
+    found += absolute_definitions()
     for offence in found:
         print(offence)
     print(f"{len(paths)} files, {len(found)} offences against the house rules")
