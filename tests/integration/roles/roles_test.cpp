@@ -30,7 +30,7 @@ unsigned long long Statistics(const char* key) {
 class RolesTest : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("SPILLWAY_DRIVER", test::SimulatedDriver().c_str(), 1);
+    setenv("SPILLWAY_DRIVER", spillway::test::SimulatedDriver().c_str(), 1);
     setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
     setenv("SPILLWAY_BUDGET", std::to_string(kBudget).c_str(), 1);
     setenv("SPILLWAY_PARK", "off", 1);
