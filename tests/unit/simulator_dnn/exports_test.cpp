@@ -22,7 +22,8 @@ class ExportsTest : public testing::TestWithParam<Library> {};
 TEST_P(ExportsTest, EveryListedFunctionIsExportedUnderItsVersion) {
   void* library = dlopen(GetParam().file, RTLD_NOW);
   ASSERT_NE(library, nullptr) << dlerror();
-  std::ifstream list(SourcePath(std::string("simulator/dnn/exports/") + GetParam().list));
+  std::ifstream list(
+      spillway::test::SourcePath(std::string("simulator/dnn/exports/") + GetParam().list));
   int functions = 0;
   for (std::string line; std::getline(list, line); ++functions) {
     const std::size_t open = line.find('(');

@@ -35,7 +35,7 @@ TEST(RuntimeRequestsTest, RequestsNothingBeyondTheRealRuntimesRequests) {
   int count = 0;
   ASSERT_EQ(cudaGetDeviceCount(&count), cudaSuccess);
   std::set<std::string> real;
-  std::ifstream fixture(test::Fixture("cudart13_requests.txt"));
+  std::ifstream fixture(spillway::test::Fixture("cudart13_requests.txt"));
   for (std::string line; std::getline(fixture, line);) real.insert(line);
   ASSERT_GT(real.size(), 400u);
 
