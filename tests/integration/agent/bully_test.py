@@ -264,7 +264,7 @@ class ShareTest(BullyFixture):
 
         self.assertEqual(sum(seen), 2 * GIB)
         self.assertEqual(sum(one > 0 for one in seen), 3)
-        waits = [job for job in self.status()["jobs"] if job["devices"][0]["state"] == "waiting"]
+        waits = [device for job in self.status()["jobs"] for device in job["devices"] if device["state"] == "waiting"]
         self.assertEqual(len(waits), 3)
 
     def test_after_a_restart_clients_are_believed_up_to_their_record(self):
