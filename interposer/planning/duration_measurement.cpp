@@ -59,7 +59,7 @@ void DurationMeasurement::NoteSample(Pending taken) {
 // The samples may cover several iterations, or only a part of one.
 std::int64_t DurationMeasurement::IterationNs(DurationSamples* samples) const {
   const std::int64_t events = last_sampled_ - first_sampled_ + 1;
-  if (!IsDone() || first_sample_ == 0 || 2 * events < pattern_->size()) return 0;
+  if (!pending_.empty() || first_sample_ == 0 || 2 * events < pattern_->size()) return 0;
   return base::scale(samples->SpanNs(first_sample_, last_sample_), pattern_->size(), events);
 }
 

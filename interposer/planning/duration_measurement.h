@@ -30,7 +30,8 @@ class DurationMeasurement {
   // The job left the pattern, or samples cannot be had. The existing samples must do.
   bool IsHopeless() const;
   std::uint32_t SamplesWanted() const;
-  // An iteration's measured duration, waits for memory included; 0: unknown. Valid once IsDone.
+  // An iteration's measured duration, waits for memory included; 0: unknown. Valid once all samples
+  // are read, even if some operations have none.
   std::int64_t IterationNs(DurationSamples* samples) const;
 
   const std::shared_ptr<const scheduler::IterationPattern>& pattern() const { return pattern_; }
