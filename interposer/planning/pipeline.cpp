@@ -285,11 +285,16 @@ void Pipeline::AdvanceMeasurement() {
   if (!measurement_->IsDone() && !is_hopeless) return;
   auto timed = std::make_shared<IterationPattern>(*measurement_->pattern());
   scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
-  if (is_measured_freely_ && !job_->Parks())
-    verdicts_.NoteWithout(ConditionsOf(*timed), measurement_->IterationNs(&recorder_.samples()));
+  NoteTimeBefore(*timed);
   measurement_.reset();
   recorder_.samples().Release();
   Ask(std::move(timed), std::nullopt, ReplanReason::kDrift);
+}
+
+// With another plan, the iteration's time is only what the next plan is judged by.
+void Pipeline::NoteTimeBefore(const IterationPattern& pattern) {
+  before_ns_ = job_->Parks() ? 0 : measurement_->IterationNs(&recorder_.samples());
+  if (is_measured_freely_) verdicts_.NoteWithout(ConditionsOf(pattern), before_ns_);
 }
 
 Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
@@ -337,7 +342,8 @@ void Pipeline::Take(const Answer& answer) {
   monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
   judge_.reset();
   const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(live_->pattern()));
-  if (!IsResting()) judge_.emplace(live_->predicted_ns(), without_ns);
+  const std::int64_t before_ns = std::exchange(before_ns_, 0);
+  if (!IsResting()) judge_.emplace(live_->predicted_ns(), without_ns > 0 ? without_ns : before_ns);
   counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
   tokens_adopted_ = tokens_;
   iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());

@@ -123,6 +123,7 @@ class Pipeline {
   void Rest(const Pattern& pattern);
   PlanVerdicts::Conditions ConditionsOf(const scheduler::IterationPattern& pattern) const;
   bool IsRefused(const PlanAnswer& plan);
+  void NoteTimeBefore(const scheduler::IterationPattern& pattern);
   void JudgePlan(const IterationTime& time);
   void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
   void KeepVerdict(const Pattern& pattern, bool is_no_better);
@@ -165,6 +166,7 @@ class Pipeline {
   std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
   std::optional<scheduler::DriftMonitor> monitor_;
   std::optional<scheduler::PlanJudge> judge_;  // of live_
+  std::int64_t before_ns_ = 0;  // the iteration's time just before the next plan; 0: unknown
   PlanVerdicts verdicts_;
   struct OccupiedPeak {
     decltype(scheduler::IterationPattern::fingerprint) fingerprint = 0;

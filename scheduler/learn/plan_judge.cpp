@@ -8,7 +8,7 @@ namespace {
 // Iterations skipped after each switch: memory still has the other mode's layout.
 constexpr int64_t kSettlingPlanned = 2, kSettlingWithout = 1;
 constexpr int64_t kCompared = 3;
-// This many odd iterations are skipped; if a plan hardly ever fits, the others are judged anyway.
+// This many odd iterations are skipped. With more, the plan hardly ever fits.
 constexpr int64_t kMostOddOnes = 8;
 
 // The least gain that justifies a plan.
@@ -30,6 +30,12 @@ void PlanJudge::Sum::Add(IterationCost cost) {
   moved_bytes += cost.moved_bytes;
 }
 
+void PlanJudge::Sum::Add(const Sum& other) {
+  iterations += other.iterations;
+  duration_ns += other.duration_ns;
+  moved_bytes += other.moved_bytes;
+}
+
 IterationCost PlanJudge::Sum::Mean() const {
   if (iterations == 0) return {};
   return {duration_ns / iterations, moved_bytes / iterations};
@@ -45,12 +51,15 @@ bool PlanJudge::IsNoBetter(IterationCost planned, IterationCost without) {
 PlanJudge::Answer PlanJudge::Add(const Iteration& iteration) {
   const bool is_of_this_phase = iteration.is_planned == (phase_ == Phase::kPlanned);
   if (phase_ == Phase::kDecided || !is_of_this_phase) return Answer::kGoOn;
-  if (!iteration.is_as_expected && odd_ones_++ < kMostOddOnes) return Answer::kGoOn;
-  ++seen_;
-  return phase_ == Phase::kPlanned ? AddPlanned(iteration.cost) : AddWithout(iteration.cost);
+  return phase_ == Phase::kPlanned ? AddPlanned(iteration) : AddWithout(iteration);
 }
 
-PlanJudge::Answer PlanJudge::AddPlanned(IterationCost cost) {
+PlanJudge::Answer PlanJudge::AddPlanned(const Iteration& iteration) {
+  const IterationCost cost = iteration.cost;
+  if (!iteration.is_as_expected) {
+    return NoteOddOne(cost) ? Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan) : Answer::kGoOn;
+  }
+  ++seen_;
   if (IsFarWorse(cost) && seen_ > 1) {
     planned_.Add(cost);
     return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
@@ -61,9 +70,20 @@ PlanJudge::Answer PlanJudge::AddPlanned(IterationCost cost) {
                            : Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
-PlanJudge::Answer PlanJudge::AddWithout(IterationCost cost) {
-  if (seen_ > kSettlingWithout) without_.Add(cost);
-  if (without_.iterations < kCompared) return Answer::kGoOn;
+// Whether this is one too many. The skipped ones then count too.
+bool PlanJudge::NoteOddOne(IterationCost cost) {
+  if (++odd_ones_ > kSettlingPlanned) odd_.Add(cost);
+  if (odd_ones_ <= kMostOddOnes) return false;
+  is_irregular_ = true;
+  planned_.Add(odd_);
+  return true;
+}
+
+PlanJudge::Answer PlanJudge::AddWithout(const Iteration& iteration) {
+  if (!iteration.is_as_expected && !is_irregular_ && odd_ones_++ < kMostOddOnes)
+    return Answer::kGoOn;
+  if (++seen_ > kSettlingWithout) without_.Add(iteration.cost);
+  if (without_.iterations < (is_irregular_ ? planned_.iterations : kCompared)) return Answer::kGoOn;
   return Begin(Phase::kDecided, IsNoBetter(planned(), without()) ? Answer::kDrop : Answer::kKeep);
 }
 

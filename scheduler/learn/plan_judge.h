@@ -10,6 +10,8 @@
 //      it.
 //   2. There is one verdict, kKeep or kDrop; every later answer is kGoOn.
 //   3. A plan that saves no time is kept only if it moves clearly fewer bytes.
+//   4. If many iterations do not match the pattern, all iterations count, as many with the plan as
+//      without it. Then neither the prediction nor an earlier time decides.
 #pragma once
 
 #include <cstdint>
@@ -53,21 +55,25 @@ class PlanJudge {
   struct Sum {
     int64_t iterations = 0, duration_ns = 0, moved_bytes = 0;
     void Add(IterationCost cost);
+    void Add(const Sum& other);
     IterationCost Mean() const;
   };
 
-  Answer AddPlanned(IterationCost cost);
-  Answer AddWithout(IterationCost cost);
+  Answer AddPlanned(const Iteration& iteration);
+  Answer AddWithout(const Iteration& iteration);
   Answer Begin(Phase phase, Answer answer);
+  bool NoteOddOne(IterationCost cost);
   bool IsClearlyBetter() const;
   bool IsFarWorse(IterationCost cost) const;
 
   const int64_t predicted_ns_;
   const int64_t without_ns_;
   Phase phase_ = Phase::kPlanned;
-  int64_t seen_ = 0;      // iterations of this phase
-  int64_t odd_ones_ = 0;  // of them, unexpected ones
+  int64_t seen_ = 0;           // iterations of this phase; unexpected ones do not count
+  int64_t odd_ones_ = 0;       // unexpected ones of this phase
+  bool is_irregular_ = false;  // there were too many of them
   Sum planned_, without_;
+  Sum odd_;  // unexpected iterations of this phase
 };
 
 }  // namespace spillway::scheduler
