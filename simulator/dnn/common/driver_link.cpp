@@ -39,6 +39,7 @@ bool Fill(DriverTable* table) {
          Find(get, "cuMemFreeHost", kOldApiVersion, &table->MemFreeHost) &&
          Find(get, "cuMemcpyHtoDAsync", kOldApiVersion, &table->MemcpyHtoDAsync) &&
          Find(get, "cuMemcpyDtoHAsync", kOldApiVersion, &table->MemcpyDtoHAsync) &&
+         Find(get, "cuMemcpy2DAsync", kOldApiVersion, &table->Memcpy2DAsync) &&
          Find(get, "cuStreamSynchronize", kOldApiVersion, &table->StreamSynchronize);
 }
 

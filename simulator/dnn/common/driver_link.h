@@ -6,8 +6,9 @@
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
 //     cuGetProcAddress. So a library that interposes by SONAME or by dlsym sees every call.
-//  2. Device memory is never allocated. After start the libraries only launch. For results in host
-//     memory they also use one small pinned buffer and wait for the stream.
+//  2. Device memory is never allocated. After start the libraries launch, and copy where the call is
+//     a copy. For results in host memory they also use one small pinned buffer and wait for the
+//     stream.
 #pragma once
 
 #include <cuda.h>
@@ -37,6 +38,7 @@ struct DriverTable {
   CUresult (*MemcpyHtoDAsync)(CUdeviceptr to, const void* from, std::size_t size_bytes,
                               CUstream stream);
   CUresult (*MemcpyDtoHAsync)(void* to, CUdeviceptr from, std::size_t size_bytes, CUstream stream);
+  CUresult (*Memcpy2DAsync)(const CUDA_MEMCPY2D* copy, CUstream stream);
   CUresult (*StreamSynchronize)(CUstream stream);
 };
 
