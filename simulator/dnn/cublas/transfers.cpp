@@ -30,10 +30,12 @@ CUDA_MEMCPY2D CopyOf(Columns shape, Side from, Side to, bool to_device) {
   return copy;
 }
 
-// Adjacent columns are one row, whatever the largest pitch of a copy is.
-Columns Flattened(Columns shape, Side from, Side to) {
-  const bool dense = from.pitch_bytes == shape.column_bytes && to.pitch_bytes == shape.column_bytes;
-  return dense ? Columns{shape.column_bytes * shape.columns, 1} : shape;
+// Adjacent columns are one column: such a vector is one copy, not one per element.
+void Flatten(Columns* shape, Side* from, Side* to) {
+  if (from->pitch_bytes != shape->column_bytes || to->pitch_bytes != shape->column_bytes) return;
+  *shape = {shape->column_bytes * shape->columns, 1};
+  from->pitch_bytes = shape->column_bytes;
+  to->pitch_bytes = shape->column_bytes;
 }
 
 cublasStatus_t Transfer(Columns shape, Side from, Side to, bool to_device, CUstream stream,
@@ -42,7 +44,8 @@ cublasStatus_t Transfer(Columns shape, Side from, Side to, bool to_device, CUstr
   if (shape.column_bytes == 0 || shape.columns == 0) return CUBLAS_STATUS_SUCCESS;
   SPILLWAY_BLAS_REQUIRE(from.pointer != nullptr && to.pointer != nullptr,
                         CUBLAS_STATUS_INVALID_VALUE);
-  const CUDA_MEMCPY2D copy = CopyOf(Flattened(shape, from, to), from, to, to_device);
+  Flatten(&shape, &from, &to);
+  const CUDA_MEMCPY2D copy = CopyOf(shape, from, to, to_device);
   CUresult result = Driver()->Memcpy2DAsync(&copy, stream);
   if (result == CUDA_SUCCESS && wait) result = Driver()->StreamSynchronize(stream);
   return result == CUDA_SUCCESS ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_MAPPING_ERROR;

@@ -34,6 +34,17 @@ TEST_F(CublasBatchTest, TransfersVectorsWithStepsAndKeepTheGaps) {
             CUBLAS_STATUS_INVALID_VALUE);
 }
 
+TEST_F(CublasBatchTest, TransfersDenseVectors) {
+  const Device<float> device(100);
+  const Floats values = Values(100, 8);
+  Floats back(100);
+  ASSERT_EQ(cublasSetVector(100, sizeof(float), values.data(), 1, device.get(), 1),
+            CUBLAS_STATUS_SUCCESS);
+  ASSERT_EQ(cublasGetVector(100, sizeof(float), device.get(), 1, back.data(), 1),
+            CUBLAS_STATUS_SUCCESS);
+  EXPECT_EQ(back, values);
+}
+
 TEST_F(CublasBatchTest, TransfersPartsOfMatrices) {
   const Device<double> device(std::vector<double>(4 * 3, -1.0));
   const std::vector<double> values = {1, 2, 0, 3, 4, 0, 5, 6, 0};
