@@ -35,10 +35,13 @@ bool Fill(DriverTable* table) {
          Find(get, "cuLibraryLoadData", kDriverApiVersion, &table->LibraryLoadData) &&
          Find(get, "cuLibraryGetKernel", kDriverApiVersion, &table->LibraryGetKernel) &&
          Find(get, "cuLaunchKernel", kOldApiVersion, &table->LaunchKernel) &&
+         Find(get, "cuMemAlloc", kOldApiVersion, &table->MemAlloc) &&
+         Find(get, "cuMemFree", kOldApiVersion, &table->MemFree) &&
          Find(get, "cuMemHostAlloc", kOldApiVersion, &table->MemHostAlloc) &&
          Find(get, "cuMemFreeHost", kOldApiVersion, &table->MemFreeHost) &&
          Find(get, "cuMemcpyHtoDAsync", kOldApiVersion, &table->MemcpyHtoDAsync) &&
          Find(get, "cuMemcpyDtoHAsync", kOldApiVersion, &table->MemcpyDtoHAsync) &&
+         Find(get, "cuMemcpy2DAsync", kOldApiVersion, &table->Memcpy2DAsync) &&
          Find(get, "cuStreamSynchronize", kOldApiVersion, &table->StreamSynchronize);
 }
 

@@ -1,13 +1,14 @@
-// The way of the simulated cuDNN and cuBLAS to the driver: the same calls as in the real libraries.
+// The way of the simulated libraries to the driver: the same calls as in the real ones.
 //
-// Called from: the API functions of both libraries, on the program's threads; never from kernels.
+// Called from: the libraries' API functions, on the program's threads; never from kernels.
 // Ownership: the table is filled on first use and lives as long as the process.
 //
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
 //     cuGetProcAddress. So a library that interposes by SONAME or by dlsym sees every call.
-//  2. Device memory is never allocated. After start the libraries only launch. For results in host
-//     memory they also use one small pinned buffer and wait for the stream.
+//  2. Device memory is allocated for cuFFT's work areas alone. After start the libraries launch, and
+//     copy where the call is a copy. For results in host memory they also use one small pinned
+//     buffer and wait for the stream.
 #pragma once
 
 #include <cuda.h>
@@ -32,11 +33,14 @@ struct DriverTable {
   CUresult (*LaunchKernel)(CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z,
                            unsigned block_x, unsigned block_y, unsigned block_z,
                            unsigned shared_bytes, CUstream stream, void** parameters, void** extra);
+  CUresult (*MemAlloc)(CUdeviceptr* address, std::size_t size_bytes);
+  CUresult (*MemFree)(CUdeviceptr address);
   CUresult (*MemHostAlloc)(void** pointer, std::size_t size_bytes, unsigned flags);
   CUresult (*MemFreeHost)(void* pointer);
   CUresult (*MemcpyHtoDAsync)(CUdeviceptr to, const void* from, std::size_t size_bytes,
                               CUstream stream);
   CUresult (*MemcpyDtoHAsync)(void* to, CUdeviceptr from, std::size_t size_bytes, CUstream stream);
+  CUresult (*Memcpy2DAsync)(const CUDA_MEMCPY2D* copy, CUstream stream);
   CUresult (*StreamSynchronize)(CUstream stream);
 };
 

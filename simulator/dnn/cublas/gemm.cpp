@@ -1,111 +1,12 @@
 // Matrix products: plain, strided batches, and batches of pointers in device memory.
-#include <cblas.h>
-
 #include <algorithm>
 #include <limits>
-#include <vector>
 
-#include "simulator/dnn/common/tensor.h"
 #include "simulator/dnn/cublas/handle.h"
+#include "simulator/dnn/cublas/product.h"
 
 namespace spillway::simulator::dnn {
 namespace {
-
-struct Matrix {
-  Number number;
-  std::int32_t transposed;
-  std::int64_t rows;  // as stored
-  std::int64_t columns;
-  std::int64_t leading;
-  std::int64_t batch_stride;  // in elements; unused when the batch is an array of pointers
-
-  std::int64_t ElementBytes() const { return NumberBytes(number); }
-  std::uint64_t ExtentBytes() const {
-    return rows == 0 || columns == 0 ? 0 : ((columns - 1) * leading + rows) * ElementBytes();
-  }
-};
-
-struct GemmProblem {
-  std::int64_t m, n, k;
-  Matrix a, b, c;
-  Scalar alpha;
-  Scalar beta;
-  std::int64_t batch_count;
-};
-
-CBLAS_TRANSPOSE Transpose(const Matrix& matrix) {
-  return matrix.transposed ? CblasTrans : CblasNoTrans;
-}
-
-void MultiplyDouble(const GemmProblem& p, double alpha, double beta, const void* a, const void* b,
-                    void* c) {
-  cblas_dgemm(CblasColMajor, Transpose(p.a), Transpose(p.b), p.m, p.n, p.k, alpha,
-              static_cast<const double*>(a), p.a.leading, static_cast<const double*>(b),
-              p.b.leading, beta, static_cast<double*>(c), p.c.leading);
-}
-
-class FloatMatrix {
- public:
-  FloatMatrix(const Matrix& matrix, const void* device, bool load)
-      : in_place_(matrix.number == Number::kFloat),
-        packed_(in_place_ ? 0 : matrix.rows * matrix.columns),
-        data_(in_place_ ? static_cast<float*>(const_cast<void*>(device)) : packed_.data()),
-        leading_(in_place_ ? matrix.leading : std::max<std::int64_t>(matrix.rows, 1)) {
-    if (in_place_ || !load) return;
-    for (std::int64_t column = 0; column < matrix.columns; ++column) {
-      ConvertToFloat(TypeOf(matrix), Column(matrix, device, column), 1, matrix.rows,
-                     data_ + column * leading_);
-    }
-  }
-
-  void Store(const Matrix& matrix, void* device) const {
-    if (in_place_) return;
-    for (std::int64_t column = 0; column < matrix.columns; ++column) {
-      void* to = const_cast<void*>(Column(matrix, device, column));
-      ConvertFromFloat(TypeOf(matrix), data_ + column * leading_, matrix.rows, to, 1);
-    }
-  }
-
-  float* data() const { return data_; }
-  std::int64_t leading() const { return leading_; }
-
- private:
-  static ElementType TypeOf(const Matrix& matrix) {
-    return matrix.number == Number::kHalf ? ElementType::kHalf : ElementType::kBfloat16;
-  }
-  static const void* Column(const Matrix& matrix, const void* device, std::int64_t column) {
-    return static_cast<const char*>(device) + column * matrix.leading * matrix.ElementBytes();
-  }
-
-  bool in_place_;
-  Scratch packed_;
-  float* data_;
-  std::int64_t leading_;
-};
-
-void MultiplyFloat(const GemmProblem& p, float alpha, float beta, const void* a, const void* b,
-                   void* c) {
-  const FloatMatrix left(p.a, a, true);
-  const FloatMatrix right(p.b, b, true);
-  const FloatMatrix result(p.c, c, beta != 0);
-  cblas_sgemm(CblasColMajor, Transpose(p.a), Transpose(p.b), p.m, p.n, p.k, alpha, left.data(),
-              left.leading(), right.data(), right.leading(), beta, result.data(), result.leading());
-  result.Store(p.c, c);
-}
-
-void Multiply(const GemmProblem& p, double alpha, double beta, const void* a, const void* b,
-              void* c) {
-  openblas_set_num_threads(1);
-  if (p.c.number == Number::kDouble) return MultiplyDouble(p, alpha, beta, a, b, c);
-  MultiplyFloat(p, static_cast<float>(alpha), static_cast<float>(beta), a, b, c);
-}
-
-// Marks the program's workspace, which a real split-K kernel would overwrite too.
-void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
-  constexpr std::uint64_t kStepBytes = 512;
-  for (std::uint64_t i = 0; i < size_bytes; i += kStepBytes)
-    static_cast<char*>(workspace)[i] = 0x5A;
-}
 
 struct GemmOperation {
   static constexpr char kName[] = "cublas_gemm";
@@ -232,18 +133,6 @@ GemmProblem ProblemOf(cublasHandle_t handle, const GemmCall& call) {
           ScalarArgument(handle, scale, call.alpha),
           ScalarArgument(handle, scale, call.beta),
           call.batch_count};
-}
-
-std::uint64_t BatchBytes(const Matrix& matrix, std::int64_t batch_count) {
-  if (matrix.ExtentBytes() == 0) return 0;
-  return (batch_count - 1) * matrix.batch_stride * matrix.ElementBytes() + matrix.ExtentBytes();
-}
-
-// Tensor cores are not modelled: half precision has twice the rate of float.
-double Flops(const GemmProblem& p) {
-  const double rate = p.a.ElementBytes() / 4.0;
-  return 2.0 * static_cast<double>(p.m) * static_cast<double>(p.n) * static_cast<double>(p.k) *
-         static_cast<double>(p.batch_count) * rate / 0.8;
 }
 
 cublasStatus_t Check(cublasHandle_t handle, const GemmCall& call) {

@@ -14,6 +14,14 @@ LIBRARIES = {
     "cudnn": (["cudnn_graph.h", "cudnn_ops.h", "cudnn_cnn.h", "cudnn_adv.h"], r"CUDNNWINAPI\s+(cudnn\w+)\s*\("),
     "cublas": (["cublas_api.h", "cublas.h", "cublasXt.h"], r"CUBLASWINAPI\s+(cublas\w+)\s*\("),
     "cublasLt": (["cublasLt.h"], r"CUBLASWINAPI\s+(cublasLt\w+)\s*\("),
+    "cudart": (["cuda_runtime_api.h", "cuda_gl_interop.h"], r"CUDARTAPI\s+(cuda[A-Z]\w+)\s*\("),
+    "cufft": (["cufft.h", "cufftXt.h"], r"CUFFTAPI\s+(cufft\w+)\s*\("),
+    "curand": (["curand.h"], r"CURANDAPI\s+(curand\w+)\s*\("),
+    "cusparse": (["cusparse.h"], r"CUSPARSEAPI\s+(cusparse\w+)\s*\("),
+    "cusolver": (
+        ["cusolver_common.h", "cusolverDn.h", "cusolverSp.h", "cusolverSp_LOWLEVEL_PREVIEW.h", "cusolverRf.h"],
+        r"CUSOLVERAPI\s+(cusolver\w+)\s*\(",
+    ),
 }
 
 

@@ -13,9 +13,9 @@ int NotSimulated(const char* function, bool* told) {
 
 }  // namespace
 
-#define SPILLWAY_EXPORT(name)                   \
-  extern "C" __attribute__((weak)) int name() { \
-    static bool told = false;                   \
-    return NotSimulated(#name, &told);          \
+#define SPILLWAY_EXPORT(name)                                          \
+  extern "C" __attribute__((weak, visibility("default"))) int name() { \
+    static bool told = false;                                          \
+    return NotSimulated(#name, &told);                                 \
   }
 #include SPILLWAY_EXPORT_LIST

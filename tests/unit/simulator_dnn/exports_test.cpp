@@ -35,6 +35,10 @@ TEST_P(ExportsTest, EveryListedFunctionIsExportedUnderItsVersion) {
 
 INSTANTIATE_TEST_SUITE_P(Libraries, ExportsTest,
                          testing::Values(Library{"libcudnn.so.9", "cudnn_functions.inc"},
+                                         Library{"libcublas.so.12", "cublas_functions.inc"},
+                                         Library{"libcublasLt.so.12", "cublasLt_functions.inc"},
+                                         Library{"libcudart.so.12", "cudart_functions.inc"},
+                                         Library{"libcudart.so.13", "cudart_functions.inc"},
                                          Library{"libcublas.so.13", "cublas_functions.inc"},
                                          Library{"libcublasLt.so.13", "cublasLt_functions.inc"}));
 

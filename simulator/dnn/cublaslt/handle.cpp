@@ -1,0 +1,62 @@
+// The handle of the simulated cublasLt, versions and logging. The handle has no state.
+#include <cublasLt.h>
+
+#include <new>
+
+struct cublasLtContext {
+  int unused;
+};
+
+extern "C" {
+
+cublasStatus_t cublasLtCreate(cublasLtHandle_t* handle) {
+  if (handle == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
+  *handle = new (std::nothrow) cublasLtContext{};
+  return *handle != nullptr ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_ALLOC_FAILED;
+}
+
+cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion(void) { return CUBLAS_VERSION; }
+size_t cublasLtGetCudartVersion(void) { return CUDART_VERSION; }
+
+cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
+  const int parts[] = {CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH};
+  if (value == nullptr || type < MAJOR_VERSION || type > PATCH_LEVEL)
+    return CUBLAS_STATUS_INVALID_VALUE;
+  *value = parts[type];
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+const char* cublasLtGetStatusName(cublasStatus_t status) {
+#define SPILLWAY_BLAS_NAME(name) \
+  case name:                     \
+    return #name
+  switch (status) {
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_SUCCESS);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_INITIALIZED);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ALLOC_FAILED);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INVALID_VALUE);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ARCH_MISMATCH);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_MAPPING_ERROR);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_EXECUTION_FAILED);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INTERNAL_ERROR);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_SUPPORTED);
+    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_LICENSE_ERROR);
+  }
+#undef SPILLWAY_BLAS_NAME
+  return "CUBLAS_STATUS_UNKNOWN";
+}
+const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
+
+cublasStatus_t cublasLtLoggerSetLevel(int) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerSetMask(int) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerSetFile(FILE*) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerOpenFile(const char*) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerSetCallback(cublasLtLoggerCallback_t) { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasLtLoggerForceDisable(void) { return CUBLAS_STATUS_SUCCESS; }
+
+}  // extern "C"

@@ -1,0 +1,35 @@
+// Sobol's sequences: direction vectors of up to 20000 dimensions, and points.
+//
+// Called from: API functions (PrepareDimensions, any thread); operation bodies (the rest, on the
+// thread that drives the simulated GPU, for prepared dimensions).
+// Ownership: one table for the process, never freed.
+//
+// Invariants
+//  1. A prepared dimension never changes, so reading it needs no lock.
+//  2. Dimensions use the primitive polynomials in ascending order. The first ten have the initial
+//     numbers of Joe and Kuo ("Constructing Sobol sequences with better two-dimensional
+//     projections", 2008); the others have numbers of our own. So from the eleventh dimension on
+//     the points differ from the real library's.
+#pragma once
+
+#include <array>
+#include <cstdint>
+
+namespace spillway::simulator::rand {
+
+inline constexpr std::uint32_t kMostDimensions = 20000;
+
+using Directions = std::array<std::uint64_t, 64>;
+
+// Makes the vectors of dimensions 0 to count - 1.
+void PrepareDimensions(std::uint32_t count);
+
+const Directions& DirectionsOf(std::uint32_t dimension);
+
+// What a scrambled sequence is exclusive-ored with.
+std::uint64_t ScrambleOf(std::uint32_t dimension);
+
+// The point's coordinate as a fraction of 2^64.
+std::uint64_t SobolPoint(std::uint32_t dimension, std::uint64_t index);
+
+}  // namespace spillway::simulator::rand
