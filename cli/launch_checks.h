@@ -11,8 +11,9 @@
 
 namespace spillway::cli {
 
-// Room for the pool's chunks, the slabs and one large tensor.
-inline constexpr std::uint64_t kSmallestBudgetBytes = 16ULL << 20;
+// Two chunks of the device's granularity: one for the slab of small allocations, which cannot move,
+// and one for what moves. A call that names more uses the rest parked on the host.
+inline constexpr std::uint64_t kSmallestBudgetBytes = 4ULL << 20;
 
 void CheckNotNested();
 void CheckPreloadLibrary(const Installation& installation);

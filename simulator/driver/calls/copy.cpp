@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "simulator/driver/calls/capture.h"
+#include "simulator/driver/calls/host_traffic.h"
 #include "simulator/driver/calls/node_work.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/statistics.h"
@@ -87,6 +88,11 @@ Nanos MemoryTime(const Profile& profile, std::uint64_t bytes) {
   return static_cast<Nanos>(work / profile.memory_bytes_per_second + profile.launch_overhead_ns);
 }
 
+// A set's time on the link; 0 for memory on the device.
+Nanos HostTime(const Simulator& sim, std::uintptr_t address, std::uint64_t bytes) {
+  return IsOnHost(sim, address) ? LinkTime(sim.profile, {.written_bytes = bytes}) : 0;
+}
+
 // The device that owns the memory, or -1.
 int DeviceOf(const Simulator& sim, const Side& side) {
   const Mapping* mapping = sim.addresses.Find(side.base);
@@ -123,7 +129,12 @@ void Route(Operation& copy, Place target, Place source, std::uint64_t bytes,
     copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
     (to_device ? statistics.h2d_bytes : statistics.d2h_bytes) += bytes;
   } else {
+    // The processor or a copy engine makes it, at most as fast as the link. It takes the engine
+    // that writes to the host; the statistics count no bytes, because none cross.
     copy.name = "copy within the host";
+    copy.resource = Resource::kDeviceToHost;
+    copy.link_bytes = bytes;
+    copy.duration_ns = static_cast<Nanos>(profile.copy_overhead_ns);
   }
 }
 
@@ -243,7 +254,8 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
   Operation set;
   set.name = "set";
   set.resource = Resource::kCompute;
-  set.duration_ns = MemoryTime(sim.profile, box.width_bytes * box.rows);
+  const std::uint64_t bytes = box.width_bytes * box.rows;
+  set.duration_ns = std::max(MemoryTime(sim.profile, bytes), HostTime(sim, target.base, bytes));
   set.multiprocessors = Multiprocessors(sim.profile, box.width_bytes * box.rows);
   set.extents = {{target.base, Span(target, box), true}};
   set.effect = [&addresses = sim.addresses, target, box, request] {

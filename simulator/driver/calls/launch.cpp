@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "simulator/driver/calls/host_traffic.h"
 #include "simulator/driver/engine/fault_guard.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/statistics.h"
@@ -49,11 +50,15 @@ KernelCost CostOf(const KernelEntry& entry, const LaunchShape& shape, void* cons
   return KernelCost{16 * threads, 16 * threads};
 }
 
-Nanos TimeOf(const Profile& profile, const KernelCost& cost) {
+// Arithmetic, device memory and the link work side by side; the slowest decides.
+Nanos TimeOf(const Profile& profile, const KernelCost& cost, const HostTraffic& traffic) {
   constexpr unsigned __int128 kNanosPerSecond = 1'000'000'000;
+  const std::uint64_t device_bytes =
+      cost.device_bytes - std::min(cost.device_bytes, traffic.bytes());
   const auto arithmetic = cost.flops * kNanosPerSecond / profile.fp32_flops_per_second;
-  const auto memory = cost.device_bytes * kNanosPerSecond / profile.memory_bytes_per_second;
-  return static_cast<Nanos>(std::max(arithmetic, memory) + profile.launch_overhead_ns);
+  const auto memory = device_bytes * kNanosPerSecond / profile.memory_bytes_per_second;
+  const auto link = static_cast<unsigned __int128>(LinkTime(profile, traffic));
+  return static_cast<Nanos>(std::max({arithmetic, memory, link}) + profile.launch_overhead_ns);
 }
 
 // The multiprocessors needed to have all blocks resident at once; may exceed those of the device.
@@ -90,14 +95,16 @@ KernelUseList UsesOf(const KernelLaunch& launch) {
   return list;
 }
 
-void WriteTagsInsteadOfRunning(const Profile& profile, const KernelLaunch& launch,
-                               Operation& operation) {
+KernelCost CostOf(const KernelLaunch& launch, const KernelUseList& list) {
+  void* const* const arguments = launch.arguments->pointers();
+  if (launch.declared == nullptr) return CostOf(*launch.entry, launch.shape, arguments);
+  return {launch.declared->Flops({*launch.entry, launch.shape, arguments}), BytesMoved(list)};
+}
+
+void PriceAndWriteTags(const Simulator& sim, const KernelLaunch& launch, Operation& operation) {
   const KernelUseList list = UsesOf(launch);
-  if (launch.declared != nullptr) {
-    const std::uint64_t flops =
-        launch.declared->Flops({*launch.entry, launch.shape, launch.arguments->pointers()});
-    operation.duration_ns = TimeOf(profile, {flops, BytesMoved(list)});
-  }
+  operation.duration_ns = TimeOf(sim.profile, CostOf(launch, list), TrafficOf(sim, list));
+  if (!launch.writes_tags) return;
   operation.effect = [name = launch.entry->name, list] {
     std::pair<const char*, const KernelUseList*> call{name, &list};
     RunGuarded(RunTags, &call);
@@ -158,10 +165,10 @@ KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& s
     arguments->CopyEach(parameters);
   }
   KernelLaunch launch{*found, &entry, shape, arguments, std::min(needed, available)};
-  if (TheComputeMode() == ComputeMode::kTags) {
-    launch.uses = (*found)->uses;
-    if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(entry.name);
-  }
+  launch.uses = (*found)->uses;
+  if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(entry.name);
+  const bool is_known = launch.uses != nullptr || launch.declared != nullptr;
+  launch.writes_tags = is_known && TheComputeMode() == ComputeMode::kTags;
   return launch;
 }
 
@@ -171,8 +178,6 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
   operation.subject = launch.entry->name;
   operation.resource = Resource::kCompute;
   operation.confined = true;
-  operation.duration_ns =
-      TimeOf(sim.profile, CostOf(*launch.entry, launch.shape, launch.arguments->pointers()));
   operation.multiprocessors = static_cast<int>(launch.multiprocessors);
   operation.words = launch.arguments->Words();
   AddTextureAddresses(sim.textures, operation.words);
@@ -181,8 +186,13 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
     BodyCall body_call{body, &shape, arguments->pointers()};
     RunGuarded(Run, &body_call);
   };
-  if (launch.uses != nullptr || launch.declared != nullptr)
-    WriteTagsInsteadOfRunning(sim.profile, launch, operation);
+  if (launch.uses != nullptr || launch.declared != nullptr) {
+    PriceAndWriteTags(sim, launch, operation);
+  } else {
+    const KernelCost cost = CostOf(*launch.entry, launch.shape, launch.arguments->pointers());
+    operation.duration_ns =
+        TimeOf(sim.profile, cost, TrafficOf(sim, operation.words, cost.device_bytes));
+  }
   ++TheStatistics().kernels;
   return operation;
 }

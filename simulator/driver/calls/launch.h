@@ -43,9 +43,9 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  // The kernel's declared memory use, for the compute mode `tags`. With both null the kernel runs.
-  KernelUses uses = nullptr;
-  const DeclaredKernel* declared = nullptr;
+  KernelUses uses = nullptr;                 // what it reads and writes, if its image says so
+  const DeclaredKernel* declared = nullptr;  // the same from the program's file
+  bool writes_tags = false;                  // compute mode `tags`: instead of running
 };
 
 // Throws the documented errors of launches for invalid shapes and parameters.

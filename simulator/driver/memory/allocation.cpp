@@ -1,6 +1,7 @@
 #include "simulator/driver/memory/allocation.h"
 
 #include <iterator>
+#include <utility>
 
 namespace spillway::simulator {
 
@@ -15,9 +16,13 @@ Allocation* AllocationTable::FindBase(std::uintptr_t base) {
 }
 
 Allocation* AllocationTable::Find(std::uintptr_t address) {
+  return const_cast<Allocation*>(std::as_const(*this).Find(address));
+}
+
+const Allocation* AllocationTable::Find(std::uintptr_t address) const {
   const auto next = by_base_.upper_bound(address);
   if (next == by_base_.begin()) return nullptr;
-  Allocation& allocation = std::prev(next)->second;
+  const Allocation& allocation = std::prev(next)->second;
   return address - allocation.base < allocation.size_bytes ? &allocation : nullptr;
 }
 

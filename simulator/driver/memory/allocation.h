@@ -49,6 +49,7 @@ class AllocationTable {
   void Remove(std::uintptr_t base) { by_base_.erase(base); }
   Allocation* FindBase(std::uintptr_t base);
   Allocation* Find(std::uintptr_t address);
+  const Allocation* Find(std::uintptr_t address) const;
   const std::map<std::uintptr_t, Allocation>& all() const { return by_base_; }
 
  private:

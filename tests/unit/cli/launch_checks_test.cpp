@@ -58,10 +58,10 @@ TEST(BudgetDecisionTest, UnknownPeakNamesTheCommandThatMeasuresIt) {
 
 TEST(BudgetDecisionTest, BudgetBelowTheMinimumIsRefusedWithBothFigures) {
   std::string warning;
-  EXPECT_EQ(Decide("16MiB", 0, warning), 16U << 20);
-  EXPECT_THAT(RefusalOf([&] { Decide("15MiB", 0, warning); }),
-              AllOf(HasSubstr("15728640"), HasSubstr("16.0 MiB")));
-  EXPECT_THAT(RefusalOf([&] { Decide("1%peak", kGiB, warning); }), HasSubstr("10737418"));
+  EXPECT_EQ(Decide("4MiB", 0, warning), 4U << 20);
+  EXPECT_THAT(RefusalOf([&] { Decide("3MiB", 0, warning); }),
+              AllOf(HasSubstr("3145728"), HasSubstr("4.0 MiB")));
+  EXPECT_THAT(RefusalOf([&] { Decide("1%peak", kGiB / 4, warning); }), HasSubstr("2684354"));
 }
 
 class NestingTest : public ::testing::Test {

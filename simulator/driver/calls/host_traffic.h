@@ -1,0 +1,36 @@
+// What a kernel reads and writes in host memory, and how long the link takes for that.
+//
+// Host memory is memory at device addresses whose bytes lie on the host, and pinned memory.
+// Managed memory is not counted: a GPU moves its pages to the device that uses them.
+// Called by MakeLaunch under the engine's mutex, when the launch is submitted.
+// The link's time belongs to the kernel's own duration: it does not slow down copies.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "simulator/driver/calls/simulator.h"
+
+namespace spillway::simulator {
+
+struct HostTraffic {
+  std::uint64_t read_bytes = 0;
+  std::uint64_t written_bytes = 0;
+
+  std::uint64_t bytes() const { return read_bytes + written_bytes; }
+};
+
+bool IsOnHost(const Simulator& sim, std::uintptr_t address);
+
+// Exactly, from what the kernel says that it uses.
+HostTraffic TrafficOf(const Simulator& sim, const KernelUseList& uses);
+
+// Of a kernel that says nothing: `moved_bytes` are spread evenly over the addresses among its
+// `words`, half of them read and half written.
+HostTraffic TrafficOf(const Simulator& sim, const std::vector<std::uint64_t>& words,
+                      std::uint64_t moved_bytes);
+
+// Both directions at once, at the rates of a link that is busy both ways.
+Nanos LinkTime(const Profile& profile, const HostTraffic& traffic);
+
+}  // namespace spillway::simulator

@@ -1,0 +1,16 @@
+// Prints how much memory the device has: under a budget that is the budget.
+#include <cuda_runtime.h>
+
+#include <cstdio>
+
+__global__ void Fill(int* to) { to[threadIdx.x] = 7; }
+
+int main() {
+  int* memory = nullptr;
+  if (cudaMalloc(&memory, 32 << 20) != cudaSuccess) return 1;
+  Fill<<<1, 32>>>(memory);
+  std::size_t free_bytes = 0, total_bytes = 0;
+  if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) return 1;
+  std::printf("total memory %zu bytes\n", total_bytes);
+  return 0;
+}
