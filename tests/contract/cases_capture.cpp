@@ -365,4 +365,23 @@ CONTRACT(Capture, HostFunctionsRunAtTheLaunch, "cuda.h:18127 cuLaunchHostFunc") 
   EXPECT_EQ(calls, 2);
 }
 
+CONTRACT(Capture, AStreamThatHasJoinedAgainMayBeDestroyed,
+         "CUDA programming guide, cross-stream dependencies and events") {
+  UseDevice();
+  const CUstream origin = MakeStream(), forked = MakeStream();
+  const CUdeviceptr words = Allocate(4 * kWords);
+  SetWords(words, 0, kWords);
+  const CUevent fork = MakeEvent(), join = MakeEvent();
+  const CUgraph graph = Captured(origin, [&] {
+    ASSERT_OK(cuEventRecord(fork, origin));
+    ASSERT_OK(cuStreamWaitEvent(forked, fork, 0));
+    Launch("add", 64, 256, forked, words, std::uint32_t{3}, std::uint64_t{kWords});
+    ASSERT_OK(cuEventRecord(join, forked));
+    ASSERT_OK(cuStreamWaitEvent(origin, join, 0));
+    ASSERT_OK(cuStreamDestroy(forked));
+  });
+  Replay(Instantiated(graph), origin);
+  EXPECT_TRUE(AllWordsAre(words, kWords, 3));
+}
+
 }  // namespace spillway::contract

@@ -334,4 +334,15 @@ CONTRACT(Surface, NeedsAnArrayMadeForIt, "cuda.h:23178 cuSurfObjectCreate") {
   OBSERVE("surface_over_array_without_the_flag", cuSurfObjectCreate(&surface, &plain));
 }
 
+CONTRACT(Texture, DestroyedUnderAQueuedKernelEndsAsAnError, "the documents leave it open") {
+  UseDevice();
+  const CUdeviceptr line = Counting(1 << 10);
+  const CUtexObject texture = Texture(OverLine(line, 4 << 10));
+  const CUdeviceptr out = Allocate(4 << 10);
+  Spin(50, nullptr, out, 1);
+  Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1 << 10});
+  ASSERT_OK(cuTexObjectDestroy(texture));
+  OBSERVE("answer", Show(cuCtxSynchronize()));
+}
+
 }  // namespace spillway::contract

@@ -27,13 +27,16 @@ void Join(Stream& stream, const std::shared_ptr<Capture>& capture) {
   capture->members.insert(&stream);
 }
 
-// Every node of every member must be an ancestor of the origin's last captured nodes.
-bool IsJoined(const Capture& capture) {
+// Every node of the stream must be an ancestor of the origin's last captured nodes.
+bool IsJoined(const Capture& capture, const Stream& member) {
   const std::set<const GraphNode*> before = AncestorsOf(capture.origin->capture_after);
-  return std::all_of(capture.members.begin(), capture.members.end(), [&](const Stream* member) {
-    return std::all_of(member->capture_after.begin(), member->capture_after.end(),
-                       [&](const GraphNode* node) { return before.contains(node); });
-  });
+  return std::all_of(member.capture_after.begin(), member.capture_after.end(),
+                     [&](const GraphNode* node) { return before.contains(node); });
+}
+
+bool IsJoined(const Capture& capture) {
+  return std::all_of(capture.members.begin(), capture.members.end(),
+                     [&](const Stream* member) { return IsJoined(capture, *member); });
 }
 
 void Leave(Stream& stream) {
@@ -169,7 +172,8 @@ GraphRef EndCapture(Call& call, Stream& stream) {
 void ForgetInCaptures(Stream& stream) {
   if (stream.capture == nullptr) return;
   Capture& capture = *stream.capture;
-  capture.Invalidate();
+  const bool has_joined = capture.origin != &stream && IsJoined(capture, stream);
+  if (!has_joined) capture.Invalidate();
   capture.members.erase(&stream);
   if (capture.origin == &stream) {
     for (Stream* member : capture.members) Leave(*member);

@@ -56,7 +56,8 @@ void BeginCapture(Call& call, Stream& stream, CUstreamCaptureMode mode, GraphRef
                   bool brought, std::vector<GraphNode*> after);
 // Ends the capture that `stream` began, even when it throws because the capture was broken.
 GraphRef EndCapture(Call& call, Stream& stream);
-// To be called before a stream or event that a capture knows is destroyed.
+// To be called before a stream that a capture knows is destroyed. The capture goes on if the stream
+// has joined the origin again; otherwise it is invalid.
 void ForgetInCaptures(Stream& stream);
 
 }  // namespace spillway::simulator

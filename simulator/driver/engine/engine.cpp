@@ -377,7 +377,8 @@ void Engine::ApplyEffect(Operation& operation) {
     if (operation.doomed_address != 0) throw Fault{operation.doomed_address};
     RunEffect(operation);
   } catch (const Fault& fault) {
-    NoteFault(operation, fault.address);
+    if (operation.errors != nullptr) operation.errors->sticky = fault.error;
+    if (fault.error == CUDA_ERROR_ILLEGAL_ADDRESS) NoteFault(operation, fault.address);
   }
 }
 
@@ -396,7 +397,6 @@ void Engine::NoteFault(const Operation& operation, std::uintptr_t address) {
   std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", address);
   ++TheStatistics().illegal_accesses;
   TheStatistics().AddViolation("illegal address: " + operation.Description() + text);
-  if (operation.errors != nullptr) operation.errors->sticky = CUDA_ERROR_ILLEGAL_ADDRESS;
 }
 
 void Engine::PollExternalWaits() {

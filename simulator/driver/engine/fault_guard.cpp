@@ -4,6 +4,9 @@
 #include <signal.h>
 #include <sys/mman.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "simulator/driver/engine/operation.h"
 
 namespace spillway::simulator {
@@ -12,18 +15,29 @@ namespace {
 struct Guard {
   sigjmp_buf escape;
   volatile std::uintptr_t address = 0;
+  volatile int signal = 0;
 };
 
 thread_local Guard* volatile active_guard = nullptr;
-struct sigaction previous_segv;
-struct sigaction previous_bus;
+
+constexpr int kSignals[] = {SIGSEGV, SIGBUS, SIGABRT, SIGILL};
+struct sigaction previous[std::size(kSignals)];
+
+const struct sigaction& PreviousOf(int signal) {
+  return previous[std::find(std::begin(kSignals), std::end(kSignals), signal) - kSignals];
+}
+
+CUresult ErrorOf(int signal) {
+  if (signal == SIGABRT) return CUDA_ERROR_ASSERT;
+  return signal == SIGILL ? CUDA_ERROR_LAUNCH_FAILED : CUDA_ERROR_ILLEGAL_ADDRESS;
+}
 
 void PassOn(int signal, siginfo_t* info, void* context) {
-  const struct sigaction& previous = signal == SIGSEGV ? previous_segv : previous_bus;
-  if ((previous.sa_flags & SA_SIGINFO) != 0 && previous.sa_sigaction != nullptr) {
-    previous.sa_sigaction(signal, info, context);
-  } else if (previous.sa_handler != SIG_DFL && previous.sa_handler != SIG_IGN) {
-    previous.sa_handler(signal);
+  const struct sigaction& before = PreviousOf(signal);
+  if ((before.sa_flags & SA_SIGINFO) != 0 && before.sa_sigaction != nullptr) {
+    before.sa_sigaction(signal, info, context);
+  } else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN) {
+    before.sa_handler(signal);
   } else {
     // Returning repeats the access; the default action then ends the process with the right signal.
     struct sigaction standard = {};
@@ -38,6 +52,7 @@ void OnFault(int signal, siginfo_t* info, void* context) {
     PassOn(signal, info, context);
     return;
   }
+  guard->signal = signal;
   guard->address = reinterpret_cast<std::uintptr_t>(info->si_addr);
   siglongjmp(guard->escape, 1);
 }
@@ -48,8 +63,8 @@ void InstallHandlers() {
     action.sa_sigaction = OnFault;
     // SA_NODEFER: otherwise the jump must restore the signal mask, a system call per launch.
     action.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
-    sigaction(SIGSEGV, &action, &previous_segv);
-    sigaction(SIGBUS, &action, &previous_bus);
+    for (std::size_t i = 0; i < std::size(kSignals); ++i)
+      sigaction(kSignals[i], &action, &previous[i]);
     return true;
   }();
   (void)installed;
@@ -59,8 +74,7 @@ void InstallHandlers() {
 void UnblockFaults() {
   sigset_t faults;
   sigemptyset(&faults);
-  sigaddset(&faults, SIGSEGV);
-  sigaddset(&faults, SIGBUS);
+  for (const int signal : kSignals) sigaddset(&faults, signal);
   pthread_sigmask(SIG_UNBLOCK, &faults, nullptr);
 }
 
@@ -112,7 +126,7 @@ void RunGuarded(void (*body)(void* context), void* context) {
   static thread_local SignalStack stack;
   (void)stack;
   Guard guard;
-  if (!RunCatchingFaults(body, context, guard)) throw Fault{guard.address};
+  if (!RunCatchingFaults(body, context, guard)) throw Fault{guard.address, ErrorOf(guard.signal)};
 }
 
 }  // namespace spillway::simulator

@@ -51,6 +51,7 @@ struct Range {
 
 struct Fault {
   std::uintptr_t address;
+  CUresult error = CUDA_ERROR_ILLEGAL_ADDRESS;  // of the context from now on
 };
 
 // A context's sticky error; operations outlive contexts.

@@ -151,6 +151,9 @@ void UseResourceView(TextureView& view, const CUDA_RESOURCE_VIEW_DESC& wanted,
   }
 }
 
+// Nothing is mapped in the first page, nor in the megabytes behind it.
+unsigned char* const kNoTexels = reinterpret_cast<unsigned char*>(16);
+
 std::uint64_t HandleOf(const TextureObject& object) {
   return reinterpret_cast<std::uint64_t>(&object.view);
 }
@@ -204,8 +207,22 @@ const TextureObject& TextureTable::Surface(CUsurfObject handle) const {
   return Find(surfaces_, handle);
 }
 
-void TextureTable::DestroyTexture(CUtexObject handle) { Require(textures_.erase(handle) != 0); }
-void TextureTable::DestroySurface(CUsurfObject handle) { Require(surfaces_.erase(handle) != 0); }
+void TextureTable::Bury(Objects& objects, std::uint64_t handle) {
+  constexpr std::size_t kMostDestroyed = 4096;
+  const auto found = objects.find(handle);
+  Require(found != objects.end());
+  for (TextureLevel& level : found->second->view.level) {
+    level.base = kNoTexels;
+    level.pitch_bytes = 0;  // no access lies far from the address
+    level.slice_bytes = 0;
+  }
+  destroyed_.push_back(std::move(found->second));
+  objects.erase(found);
+  if (destroyed_.size() > kMostDestroyed) destroyed_.pop_front();
+}
+
+void TextureTable::DestroyTexture(CUtexObject handle) { Bury(textures_, handle); }
+void TextureTable::DestroySurface(CUsurfObject handle) { Bury(surfaces_, handle); }
 
 const TextureObject* TextureTable::OverLinearMemory(std::uint64_t word) const {
   const auto found = textures_.find(word);

@@ -2,13 +2,15 @@
 //
 // Called by api/texture.cpp and by launches (to find the memory behind a handle), under the
 // engine's mutex. Ownership: the table owns objects. The program owns the memory behind them, and
-// may free it first, as on a GPU.
+// may free it first, as on a GPU. A destroyed object's view stays for a while, without texels: a
+// kernel that still uses it faults instead of reading arbitrary memory.
 //
 // Invariants
 //  1. A handle is the address of the object's view (texture_view.h), unique while the object lives.
 //  2. The Get functions return the program's descriptors unchanged.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -48,8 +50,11 @@ class TextureTable {
  private:
   using Objects = std::map<std::uint64_t, std::unique_ptr<TextureObject>>;
 
+  void Bury(Objects& objects, std::uint64_t handle);
+
   Objects textures_;
   Objects surfaces_;
+  std::deque<std::unique_ptr<TextureObject>> destroyed_;  // the last ones
 };
 
 }  // namespace spillway::simulator

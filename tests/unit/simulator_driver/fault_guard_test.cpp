@@ -5,12 +5,16 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "simulator/driver/engine/operation.h"
 
 namespace spillway::simulator {
 namespace {
 
 void Nothing(void*) {}
+void Abort(void*) { std::abort(); }
+void Trap(void*) { __builtin_trap(); }
 void WriteTo(void* address) { *static_cast<volatile char*>(address) = 1; }
 
 class FaultGuardTest : public ::testing::Test {
@@ -29,6 +33,35 @@ TEST_F(FaultGuardTest, StrayAccessOfAKernelEndsInAFaultWithItsAddress) {
       EXPECT_EQ(fault.address, reinterpret_cast<std::uintptr_t>(forbidden_ + offset));
     }
   }
+}
+
+TEST_F(FaultGuardTest, FailedAssertionOfAKernelIsAnErrorOfItsContext) {
+  for (int repetition = 0; repetition < 2; ++repetition) {
+    try {
+      RunGuarded(Abort, nullptr);
+      ADD_FAILURE() << "no fault";
+    } catch (const Fault& fault) {
+      EXPECT_EQ(fault.error, CUDA_ERROR_ASSERT);
+    }
+  }
+}
+
+TEST_F(FaultGuardTest, TrapOfAKernelIsAnErrorOfItsContext) {
+  try {
+    RunGuarded(Trap, nullptr);
+    ADD_FAILURE() << "no fault";
+  } catch (const Fault& fault) {
+    EXPECT_EQ(fault.error, CUDA_ERROR_LAUNCH_FAILED);
+  }
+}
+
+TEST_F(FaultGuardTest, AbortElsewhereKillsTheProcess) {
+  EXPECT_EXIT(
+      {
+        RunGuarded(Nothing, nullptr);
+        std::abort();
+      },
+      ::testing::KilledBySignal(SIGABRT), "");
 }
 
 TEST_F(FaultGuardTest, FaultElsewhereReachesThePreviousHandler) {
