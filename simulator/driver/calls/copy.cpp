@@ -75,6 +75,16 @@ std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   return staged;
 }
 
+// Kernels without a body read what was written. (first_uses.h)
+void NoteWritten(FirstUses& first_uses, const Side& target, const Box& box) {
+  if (TheComputeMode() != ComputeMode::kTags) return;
+  for (std::size_t slice = 0; slice < box.slices; ++slice) {
+    for (std::size_t row = 0; row < box.rows; ++row)
+      first_uses.NoteWritten(reinterpret_cast<std::uintptr_t>(Row(target, slice, row)),
+                             box.width_bytes);
+  }
+}
+
 // A small copy or set leaves multiprocessors for kernels; a large one takes all memory bandwidth.
 int Multiprocessors(const Profile& profile, std::uint64_t bytes) {
   constexpr std::uint64_t kBytesPerMultiprocessor = 64 << 10;
@@ -177,10 +187,12 @@ Operation MakeCopy(Simulator& sim, const CopyRequest& request,
   }
   copy.extents = {{target.base, Span(target, box), true}};
   if (staged == nullptr) copy.extents.push_back({read.base, Span(read, box), false});
-  copy.effect = [&addresses = sim.addresses, staged, target, read, box] {
+  copy.effect = [&addresses = sim.addresses, &first_uses = sim.first_uses, to, staged, target, read,
+                 box] {
     CheckAtEnd(addresses, read, box, false);
     CheckAtEnd(addresses, target, box, true);
     MoveRows(target, read, box);
+    if (to == Place::kDevice) NoteWritten(first_uses, target, box);
   };
   return copy;
 }
@@ -246,8 +258,9 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
   set.duration_ns = MemoryTime(sim.profile, box.width_bytes * box.rows);
   set.multiprocessors = Multiprocessors(sim.profile, box.width_bytes * box.rows);
   set.extents = {{target.base, Span(target, box), true}};
-  set.effect = [&addresses = sim.addresses, target, box, request] {
+  set.effect = [&addresses = sim.addresses, &first_uses = sim.first_uses, target, box, request] {
     CheckAtEnd(addresses, target, box, true);
+    NoteWritten(first_uses, target, box);
     for (std::size_t row = 0; row < box.rows; ++row) {
       char* const at = Row(target, 0, row);
       if (request.value == 0 && TheComputeMode() == ComputeMode::kTags)

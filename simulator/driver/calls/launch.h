@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "simulator/driver/calls/call.h"
@@ -23,6 +24,8 @@ class Arguments {
   void* const* pointers() const { return pointers_.data(); }
   // All words that might be addresses.
   std::vector<std::uint64_t> Words() const;
+  // The words of the parameters themselves, with their offsets, but for zeros.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> AlignedWords() const;
 
  private:
   struct Freer {
@@ -43,14 +46,17 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  // The kernel's declared memory use, for the compute mode `tags`. With both null the kernel runs.
+  // The kernel's memory use, for the compute mode `tags`. With both null a kernel with a body runs,
+  // and one without is assumed to update all that it names.
   KernelUses uses = nullptr;
   const DeclaredKernel* declared = nullptr;
+  bool is_listed = false;
+  std::vector<NamedMemory> named = {};  // once the program has launched a kernel without a body
 };
 
 // Throws the documented errors of launches for invalid shapes and parameters.
 KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
                             void* const* parameters, void* const* extra, Blocks blocks);
-Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch);
+Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch);
 
 }  // namespace spillway::simulator

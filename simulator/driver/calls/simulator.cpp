@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
@@ -56,6 +57,15 @@ base::Status ReadDeclaredUses(DeclaredUses& uses) {
     const base::Status added = uses.AddFile(path);
     const bool is_missing = !added.ok() && added.error().code != 0;
     if (!added.ok() && !is_missing) return added;
+  }
+  return base::Ok();
+}
+
+base::Status ReadRules(DeclaredUses& uses) {
+  std::stringstream each(Setting(environment::kSimRules, ""));
+  for (std::string path; std::getline(each, path, ':');) {
+    if (path.empty()) continue;
+    if (base::Status added = uses.AddFile(path); !added.ok()) return added;
   }
   return base::Ok();
 }
@@ -162,8 +172,10 @@ CUresult Initialise() {
     return Refuse("unknown way to compute '" + compute + "'; known: full tags");
   DeclaredUses declared_uses;
   if (compute == "tags") {
-    const base::Status read = ReadDeclaredUses(declared_uses);
-    if (!read.ok()) return Refuse(read.text());
+    for (const auto read : {ReadRules, ReadDeclaredUses}) {
+      const base::Status done = read(declared_uses);
+      if (!done.ok()) return Refuse(done.text());
+    }
   }
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {
