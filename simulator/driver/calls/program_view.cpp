@@ -2,6 +2,8 @@
 
 #include <dlfcn.h>
 
+#include <atomic>
+
 #include "simulator/driver/calls/launch.h"
 
 namespace spillway::simulator {
@@ -14,16 +16,7 @@ const void* LibraryOf(const void* code) {
   return dladdr(code, &found) == 0 ? nullptr : found.dli_fbase;
 }
 
-// The process's entry point if another library has it, else null.
-Query ForeignQuery() {
-  static const Query query = [] {
-    void* const found = dlsym(RTLD_DEFAULT, "cuPointerGetAttributes");
-    const bool is_foreign =
-        found != nullptr && LibraryOf(found) != LibraryOf(reinterpret_cast<void*>(&LibraryOf));
-    return is_foreign ? reinterpret_cast<Query>(found) : nullptr;
-  }();
-  return query;
-}
+std::atomic<Query> foreign_query{nullptr};  // null: this library answers itself
 
 bool Ask(Query query, NamedMemory& named) {
   CUpointer_attribute attributes[] = {CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR,
@@ -55,13 +48,22 @@ bool LookUp(Simulator& sim, NamedMemory& named) {
 
 }  // namespace
 
+// The search begins at the program: this library may have been opened so that its own symbols come
+// first.
+void FindProgramView() {
+  void* const found = dlsym(dlopen(nullptr, RTLD_LAZY), "cuPointerGetAttributes");
+  const bool is_foreign =
+      found != nullptr && LibraryOf(found) != LibraryOf(reinterpret_cast<void*>(&FindProgramView));
+  foreign_query = is_foreign ? reinterpret_cast<Query>(found) : nullptr;
+}
+
 std::vector<NamedMemory> MemoryNamedBy(Call& call, const Arguments& arguments) {
   std::vector<NamedMemory> all;
   for (const auto& [offset_bytes, word] : arguments.AlignedWords()) {
     NamedMemory named{.offset_bytes = offset_bytes, .address = word};
     if (LookUp(call.sim, named)) all.push_back(named);
   }
-  const Query query = ForeignQuery();
+  const Query query = foreign_query;
   if (query == nullptr || all.empty()) return all;
   call.lock.unlock();
   for (NamedMemory& named : all) {

@@ -18,6 +18,10 @@ namespace spillway::simulator {
 class Arguments;
 class Call;
 
+// Called by cuInit without any lock: the search for the entry point takes the loader's lock, whose
+// owner may wait for this driver.
+void FindProgramView();
+
 // In the order of the parameters; words that name no memory are left out.
 std::vector<NamedMemory> MemoryNamedBy(Call& call, const Arguments& arguments);
 

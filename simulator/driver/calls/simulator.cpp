@@ -15,6 +15,7 @@
 #include <string_view>
 
 #include "base/environment.h"
+#include "simulator/driver/calls/program_view.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/node_settings.h"
 #include "simulator/driver/machine/process.h"
@@ -157,6 +158,7 @@ CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   // Before the lock: dladdr waits for the loader's lock, whose owner may wait here (a constructor).
   const std::string profiles = ProfilesFolder();
+  FindProgramView();
   static std::mutex once;
   const std::lock_guard lock(once);
   if (the_simulator != nullptr) return CUDA_SUCCESS;

@@ -7,10 +7,13 @@
 // Under the engine's mutex, when operations take effect.
 //
 // Invariants
-//  1. Copies and sets are noted by address. The driver does not see whose memory it is: a library
-//     between program and driver may make one allocation where the former one was.
-//  2. So a copy into an allocation that no kernel ever named counts for the next one there too.
-//  3. It holds at most one entry per written range and one per address of an allocation.
+//  1. Writes are noted by address. The driver does not see whose memory it is: a library between
+//     program and driver may make one allocation where the former one was.
+//  2. A launch makes all bytes that it names bytes of that allocation. For another allocation they
+//     count as unwritten.
+//  3. Such a library may move an allocation to host memory and back. Copies to and from host memory
+//     at device addresses keep whose bytes they are. Other copies and sets write for anybody.
+//  4. So a copy into an allocation that no kernel ever named counts for the next one there too.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +32,11 @@ struct ByteRange {
 
 class FirstUses {
  public:
+  enum class Copy { kWithinDevice, kToHost, kFromHost };
+
   void NoteWritten(std::uintptr_t base, std::size_t size_bytes);
+  // Both ends are device addresses.
+  void NoteCopied(std::uintptr_t target, std::uintptr_t source, std::size_t size_bytes, Copy copy);
 
   // What nothing has written of this allocation, if no launch has named it before; else nothing.
   // `id` differs between allocations at one address.
@@ -37,10 +44,22 @@ class FirstUses {
                                        std::uint64_t id);
 
  private:
-  void Forget(std::uintptr_t base, std::uintptr_t end);
+  // Whose bytes: an allocation's id, or one of these.
+  static constexpr std::uint64_t kAnybodys = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNobodys = ~std::uint64_t{1};
+  struct Written {
+    std::uintptr_t end;
+    std::uint64_t owner;
+  };
 
-  std::map<std::uintptr_t, std::uintptr_t> written_;  // beginnings to ends; apart from each other
-  std::map<std::uintptr_t, std::uint64_t> named_;     // ids by address
+  void CutAt(std::uintptr_t address);
+  void Assign(std::uintptr_t base, std::uintptr_t end, std::uint64_t owner);
+  // Calls action(base, end, owner) for all parts of the range; `otherwise` owns what is not noted.
+  template <class Action>
+  void ForParts(std::uintptr_t base, std::uintptr_t end, std::uint64_t otherwise, Action action);
+
+  std::map<std::uintptr_t, Written> written_;      // by beginning; they do not overlap
+  std::map<std::uintptr_t, std::uint64_t> named_;  // ids by address
 };
 
 }  // namespace spillway::simulator

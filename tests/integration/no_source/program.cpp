@@ -66,7 +66,8 @@ class Program {
         else
           Scale(i + 1, i, 0.5f + static_cast<float>(round));
       }
-      Replace(static_cast<std::size_t>(round) % buffers_.size());
+      // Kernels use it in the next round; nobody may read it before.
+      if (round + 1 < rounds) Replace(static_cast<std::size_t>(round) % buffers_.size());
     }
     RunGraph();
   }
