@@ -44,7 +44,9 @@ inline constexpr char kSimNode[] = "SPILLWAY_SIM_NODE";        // file shared by
 inline constexpr char kSimSlot[] = "SPILLWAY_SIM_SLOT";
 // "0": host memory cannot be mapped at device addresses.
 inline constexpr char kSimHostNuma[] = "SPILLWAY_SIM_HOST_NUMA";
-inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";    // colon-separated kernel plug-ins
+inline constexpr char kSimKernels[] = "SPILLWAY_SIM_KERNELS";  // colon-separated kernel plug-ins
+// Colon-separated files of kernels' memory uses, for the compute mode "tags".
+inline constexpr char kSimRules[] = "SPILLWAY_SIM_RULES";
 inline constexpr char kSimTimeline[] = "SPILLWAY_SIM_TIMELINE";  // file for the timeline (CSV)
 inline constexpr char kSimStats[] = "SPILLWAY_SIM_STATS";        // file for statistics (JSON)
 

@@ -30,7 +30,7 @@ MODULES = {
 }
 # Likewise the folders inside a module. Files beside these folders count as the last one.
 INNER_MODULES = {
-    "simulator/driver": ["api", "calls", "device", "engine", "memory", "machine"],
+    "simulator/driver": ["api", "calls", "device", "modules", "engine", "memory", "machine"],
 }
 # Only these may include cuda.h and cudaTypedefs.h; other files include these instead.
 CUDA_HEADER_OWNERS = {"interposer": "interposer/driver/cuda_abi.h"}

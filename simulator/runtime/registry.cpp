@@ -3,6 +3,7 @@
 #include <memory>
 #include <mutex>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "simulator/runtime/unique_names.h"
@@ -63,11 +64,26 @@ CUresult Resolve(Variable& variable) {
   });
 }
 
+void AddKey(Registry& registry, Kernel& kernel, const void* key) {
+  registry.kernel_of[key] = &kernel;
+  kernel.binary->kernel_keys.push_back(key);
+}
+
+// Another fat binary may have taken a key over.
+template <class Map>
+void Forget(Map& map, std::vector<const void*>& keys, const FatBinary& binary) {
+  for (const void* key : std::exchange(keys, {})) {
+    const auto found = map.find(key);
+    if (found != map.end() && found->second->binary == &binary) map.erase(found);
+  }
+}
+
 void AddVariable(FatBinary* binary, const void* key, void** host_pointer, const char* name) {
   Registry& registry = Registered();
   std::lock_guard lock(registry.mutex);
   registry.variables.push_back(std::make_unique<Variable>(Variable{binary, name, host_pointer}));
   registry.variable_of[key] = registry.variables.back().get();
+  binary->variable_keys.push_back(key);
 }
 
 }  // namespace
@@ -84,8 +100,8 @@ void RegisterKernel(FatBinary* binary, const void* host_function, const char* na
   std::lock_guard lock(registry.mutex);
   registry.kernels.push_back(std::make_unique<Kernel>(Kernel{binary, name}));
   Kernel* const kernel = registry.kernels.back().get();
-  registry.kernel_of[host_function] = kernel;
-  registry.kernel_of[kernel] = kernel;
+  AddKey(registry, *kernel, host_function);
+  AddKey(registry, *kernel, kernel);
 }
 
 void RegisterVariable(FatBinary* binary, const void* host_variable, const char* name) {
@@ -99,10 +115,8 @@ void RegisterManaged(FatBinary* binary, void** host_pointer, const char* name) {
 void ForgetBinary(FatBinary* binary) {
   Registry& registry = Registered();
   std::lock_guard lock(registry.mutex);
-  std::erase_if(registry.kernel_of,
-                [&](const auto& entry) { return entry.second->binary == binary; });
-  std::erase_if(registry.variable_of,
-                [&](const auto& entry) { return entry.second->binary == binary; });
+  Forget(registry.kernel_of, binary->kernel_keys, *binary);
+  Forget(registry.variable_of, binary->variable_keys, *binary);
 }
 
 Kernel* FindKernel(const void* key) {
@@ -121,7 +135,7 @@ cudaError_t ResolveKernel(const void* key, CUkernel* handle) {
   const CUresult result = Resolve(kernel);
   if (result == CUDA_ERROR_NOT_FOUND) return cudaErrorInvalidDeviceFunction;
   if (result != CUDA_SUCCESS) return ToRuntime(result);
-  registry.kernel_of.emplace(kernel.handle, &kernel);
+  if (!registry.kernel_of.contains(kernel.handle)) AddKey(registry, kernel, kernel.handle);
   *handle = kernel.handle;
   return cudaSuccess;
 }

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "simulator/runtime/entry.h"
 
@@ -21,6 +22,9 @@ namespace spillway::simulator::runtime {
 struct FatBinary {
   const void* image;
   CUlibrary library = nullptr;
+  // What to forget with it: large libraries register hundreds of thousands of kernels.
+  std::vector<const void*> kernel_keys = {};
+  std::vector<const void*> variable_keys = {};
 };
 
 struct Kernel {

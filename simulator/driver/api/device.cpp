@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <atomic>
 #include <cstdio>
 #include <cstring>
 #include <map>
@@ -268,9 +269,17 @@ SIM_API(cuDeviceGetExecAffinitySupport)(int* supported, CUexecAffinityType type,
   });
 }
 
-// Export tables are undocumented, so this driver has none.
+// Export tables are undocumented, so this driver has none. NVIDIA's own CUDA runtime needs them.
 SIM_API(cuGetExportTable)(const void** table, const CUuuid* id) {
   (void)id;
+  static std::atomic<bool> said{false};
+  if (!said.exchange(true)) {
+    std::fprintf(stderr,
+                 "simulated GPU: NVIDIA's CUDA runtime is in this process, and it needs "
+                 "undocumented tables of the driver. A program that has it linked in must be "
+                 "linked with -cudart shared; then the simulated runtime must be found first in "
+                 "LD_LIBRARY_PATH\n");
+  }
   if (table != nullptr) *table = nullptr;
   return CUDA_ERROR_NOT_FOUND;
 }

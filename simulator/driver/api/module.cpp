@@ -2,7 +2,10 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/file.h"
 #include "simulator/driver/calls/call.h"
+#include "simulator/driver/machine/compute_mode.h"
+#include "simulator/driver/modules/read_module.h"
 
 namespace spillway::simulator {
 namespace {
@@ -19,45 +22,76 @@ Kernel& CheckedKernel(Call& call, const void* handle) {
   return **found;
 }
 
+void RegisterGlobal(Simulator& sim, const GlobalEntry& global) {
+  const auto base = reinterpret_cast<std::uintptr_t>(global.address);
+  if (sim.allocations.FindBase(base) != nullptr) return;
+  sim.allocations.Add({.base = base,
+                       .size_bytes = global.size_bytes,
+                       .kind = AllocationKind::kGlobal,
+                       .context = nullptr});
+}
+
 void RegisterGlobals(Simulator& sim, const Image& image) {
-  for (std::uint32_t i = 0; i < image.global_count; ++i) {
-    const auto base = reinterpret_cast<std::uintptr_t>(image.globals[i].address);
-    if (sim.allocations.FindBase(base) != nullptr) continue;
-    sim.allocations.Add({.base = base,
-                         .size_bytes = image.globals[i].size_bytes,
-                         .kind = AllocationKind::kGlobal,
-                         .context = nullptr});
-  }
+  for (std::uint32_t i = 0; i < image.global_count; ++i) RegisterGlobal(sim, image.globals[i]);
+}
+
+void RegisterGlobals(Simulator& sim, const ListedImage& image) {
+  for (const GlobalEntry& variable : image.variables()) RegisterGlobal(sim, variable);
 }
 
 template <class Handle>
-void Load(Call& call, Handle* handle, const void* data) {
-  Require(handle != nullptr);
-  auto module = std::make_unique<Module>();
-  const Image* const image = data == nullptr ? nullptr : ImageIn(data);
-  module->images = image != nullptr ? std::vector{image} : call.sim.plugins.images();
+void Add(Call& call, Handle* handle, std::unique_ptr<Module> module) {
   for (const Image* image : module->images) RegisterGlobals(call.sim, *image);
+  if (module->listed != nullptr) RegisterGlobals(call.sim, *module->listed);
   *handle = reinterpret_cast<Handle>(module.get());
   call.sim.modules.emplace(module.get(), std::move(module));
 }
 
-template <class Handle>
-CUresult LoadData(Handle* handle, const void* data) {
-  return WithContext([&](Call& call) {
-    Require(data != nullptr);
-    Load(call, handle, data);
-  });
+// A module of a compiler of NVIDIA's: its kernels come from plug-ins, or are known by name only.
+std::unique_ptr<Module> Compiled(Call& call, base::ByteView bytes) {
+  const Profile& profile = call.sim.profile;
+  auto list = ReadModule(bytes, profile.compute_major * 10 + profile.compute_minor);
+  Require(list.has_value(), CUDA_ERROR_INVALID_IMAGE);
+  auto module = std::make_unique<Module>();
+  module->images = call.sim.plugins.images();
+  if (TheComputeMode() == ComputeMode::kTags)
+    module->listed =
+        call.sim.listed_images.emplace_back(std::make_unique<ListedImage>(*std::move(list))).get();
+  return module;
 }
 
-// The file's contents do not matter: the plug-ins have its kernels by name.
+std::unique_ptr<Module> Of(const Image* image) {
+  auto module = std::make_unique<Module>();
+  module->images = {image};
+  return module;
+}
+
+template <class Handle>
+void Load(Call& call, Handle* handle, base::ByteView bytes) {
+  const Image* const image = ImageIn(bytes);
+  Add(call, handle, image != nullptr ? Of(image) : Compiled(call, bytes));
+}
+
+template <class Handle>
+void Load(Call& call, Handle* handle, const void* data) {
+  Require(handle != nullptr && data != nullptr);
+  const Image* const image = ImageAt(data);
+  if (image != nullptr) return Add(call, handle, Of(image));
+  Load(call, handle, ImageBytes(data));
+}
+
+template <class Handle>
+CUresult LoadData(Handle* handle, const void* data) {
+  return WithContext([&](Call& call) { Load(call, handle, data); });
+}
+
 template <class Handle>
 CUresult LoadFile(Handle* handle, const char* path) {
   return WithContext([&](Call& call) {
-    Require(path != nullptr);
-    std::FILE* const file = std::fopen(path, "re");
-    Require(file != nullptr, CUDA_ERROR_FILE_NOT_FOUND);
-    std::fclose(file);
-    Load(call, handle, nullptr);
+    Require(handle != nullptr && path != nullptr);
+    const base::Result<std::string> bytes = base::ReadFile(path);
+    Require(bytes.ok(), CUDA_ERROR_FILE_NOT_FOUND);
+    Load(call, handle, base::ByteView(bytes->data(), bytes->size()));
   });
 }
 
@@ -74,8 +108,10 @@ void SayThatKernelIsMissing(Call& call, const char* name) {
   static bool said = false;
   if (said) return;
   said = true;
-  std::fprintf(stderr, "simulated GPU: no kernel '%s' in its plug-ins (searched: %s)\n", name,
-               call.sim.plugins.searched().c_str());
+  std::fprintf(stderr,
+               "simulated GPU: no kernel '%s' in its plug-ins (searched: %s). tools/simkernels "
+               "makes one from the source; without the source, set SPILLWAY_SIM_COMPUTE=tags\n",
+               name, call.sim.plugins.searched().c_str());
 }
 
 template <class Handle>
@@ -256,10 +292,7 @@ SIM_API(cuLibraryLoadData)
   (void)options;
   (void)values;
   (void)count;
-  return WithDriver([&](Call& call) {
-    Require(code != nullptr);
-    Load(call, library, code);
-  });
+  return WithDriver([&](Call& call) { Load(call, library, code); });
 }
 SIM_API(cuLibraryLoadFromFile)
 (CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,

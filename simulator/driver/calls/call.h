@@ -39,6 +39,20 @@ class Call {
   void TrimPools();
 };
 
+// While one lives, this thread's calls take no simulated time: the driver's own questions.
+class UnchargedCalls {
+ public:
+  UnchargedCalls() { ++depth_; }
+  ~UnchargedCalls() { --depth_; }
+  UnchargedCalls(const UnchargedCalls&) = delete;
+  UnchargedCalls& operator=(const UnchargedCalls&) = delete;
+
+  static bool active() { return depth_ != 0; }
+
+ private:
+  static inline thread_local int depth_ = 0;
+};
+
 enum class NeedsContext { kNo, kWhereThereIsOne, kYes };
 
 template <class Body>
@@ -48,7 +62,7 @@ CUresult Guarded(NeedsContext needs, Body body) noexcept {
   if (HasShutDown()) return CUDA_ERROR_DEINITIALIZED;
   try {
     Engine::Lock lock = sim->engine.Acquire();
-    sim->engine.ChargeApiCall(lock);
+    if (!UnchargedCalls::active()) sim->engine.ChargeApiCall(lock);
     Call call(*sim, lock);
     const bool is_current = !CurrentContexts().empty() && CurrentContexts().back() != nullptr;
     Require(is_current || needs != NeedsContext::kYes, CUDA_ERROR_INVALID_CONTEXT);

@@ -76,6 +76,43 @@ std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   return staged;
 }
 
+// Kernels without a body read what was written. (first_uses.h)
+void NoteWritten(FirstUses& first_uses, const Side& target, const Box& box) {
+  if (TheComputeMode() != ComputeMode::kTags) return;
+  for (std::size_t slice = 0; slice < box.slices; ++slice) {
+    for (std::size_t row = 0; row < box.rows; ++row)
+      first_uses.NoteWritten(reinterpret_cast<std::uintptr_t>(Row(target, slice, row)),
+                             box.width_bytes);
+  }
+}
+
+// Host memory at device addresses. Of managed memory the processor may have written any byte.
+bool IsMappedHost(Simulator& sim, std::uintptr_t address) {
+  const Mapping* const mapping = sim.addresses.Find(address);
+  return mapping != nullptr && mapping->block->location() == Location::kHost &&
+         sim.allocations.Find(address) == nullptr;
+}
+
+void NoteRow(Simulator& sim, Place to, std::uintptr_t target, Place from, std::uintptr_t source,
+             std::size_t bytes) {
+  using Copy = FirstUses::Copy;
+  const bool to_host = to != Place::kDevice, from_host = from != Place::kDevice;
+  if (to_host && (from_host || !IsMappedHost(sim, target))) return;
+  if (from_host && !IsMappedHost(sim, source)) return sim.first_uses.NoteWritten(target, bytes);
+  const Copy copy = to_host ? Copy::kToHost : from_host ? Copy::kFromHost : Copy::kWithinDevice;
+  sim.first_uses.NoteCopied(target, source, bytes, copy);
+}
+
+void NoteCopy(Simulator& sim, Place to, const Side& target, Place from, const Side& source,
+              const Box& box) {
+  if (TheComputeMode() != ComputeMode::kTags) return;
+  for (std::size_t slice = 0; slice < box.slices; ++slice) {
+    for (std::size_t row = 0; row < box.rows; ++row)
+      NoteRow(sim, to, reinterpret_cast<std::uintptr_t>(Row(target, slice, row)), from,
+              reinterpret_cast<std::uintptr_t>(Row(source, slice, row)), box.width_bytes);
+  }
+}
+
 // A small copy or set leaves multiprocessors for kernels; a large one takes all memory bandwidth.
 int Multiprocessors(const Profile& profile, std::uint64_t bytes) {
   constexpr std::uint64_t kBytesPerMultiprocessor = 64 << 10;
@@ -188,10 +225,11 @@ Operation MakeCopy(Simulator& sim, const CopyRequest& request,
   }
   copy.extents = {{target.base, Span(target, box), true}};
   if (staged == nullptr) copy.extents.push_back({read.base, Span(read, box), false});
-  copy.effect = [&addresses = sim.addresses, staged, target, read, box] {
-    CheckAtEnd(addresses, read, box, false);
-    CheckAtEnd(addresses, target, box, true);
+  copy.effect = [&sim, to, from, staged, target, read, box] {
+    CheckAtEnd(sim.addresses, read, box, false);
+    CheckAtEnd(sim.addresses, target, box, true);
     MoveRows(target, read, box);
+    NoteCopy(sim, to, target, from, read, box);
   };
   return copy;
 }
@@ -258,8 +296,9 @@ Operation MakeSet(Simulator& sim, const SetRequest& request) {
   set.duration_ns = std::max(MemoryTime(sim.profile, bytes), HostTime(sim, target.base, bytes));
   set.multiprocessors = Multiprocessors(sim.profile, box.width_bytes * box.rows);
   set.extents = {{target.base, Span(target, box), true}};
-  set.effect = [&addresses = sim.addresses, target, box, request] {
+  set.effect = [&addresses = sim.addresses, &first_uses = sim.first_uses, target, box, request] {
     CheckAtEnd(addresses, target, box, true);
+    NoteWritten(first_uses, target, box);
     for (std::size_t row = 0; row < box.rows; ++row) {
       char* const at = Row(target, 0, row);
       if (request.value == 0 && TheComputeMode() == ComputeMode::kTags)

@@ -31,10 +31,9 @@ bool IsOnHost(const Simulator& sim, std::uintptr_t address) {
   return HomeOf(sim, address) == Home::kHost;
 }
 
-HostTraffic TrafficOf(const Simulator& sim, const KernelUseList& uses) {
+HostTraffic TrafficOf(const Simulator& sim, const std::vector<KernelUse>& uses) {
   HostTraffic traffic;
-  for (std::uint32_t i = 0; i < uses.count; ++i) {
-    const KernelUse& use = uses.uses[i];
+  for (const KernelUse& use : uses) {
     if (use.pointer == nullptr || !IsOnHost(sim, reinterpret_cast<std::uintptr_t>(use.pointer)))
       continue;
     const bool writes_alone = use.kind == UseKind::kWrite || use.kind == UseKind::kPart;

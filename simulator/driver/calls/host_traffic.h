@@ -23,7 +23,7 @@ struct HostTraffic {
 bool IsOnHost(const Simulator& sim, std::uintptr_t address);
 
 // Exactly, from what the kernel says that it uses.
-HostTraffic TrafficOf(const Simulator& sim, const KernelUseList& uses);
+HostTraffic TrafficOf(const Simulator& sim, const std::vector<KernelUse>& uses);
 
 // Of a kernel that says nothing: `moved_bytes` are spread evenly over the addresses among its
 // `words`, half of them read and half written.

@@ -5,10 +5,13 @@
 #include <utility>
 
 #include "simulator/driver/calls/host_traffic.h"
+#include "simulator/driver/calls/program_view.h"
+#include "simulator/driver/device/assumed_uses.h"
 #include "simulator/driver/engine/fault_guard.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/hidden_addresses.h"
+#include "simulator/driver/memory/sparse_bytes.h"
 #include "simulator/driver/memory/tags.h"
 
 namespace spillway::simulator {
@@ -80,35 +83,96 @@ void Run(void* context) {
   call->body(*call->shape, call->arguments);
 }
 
-void RunTags(void* context) {
-  const auto* call = static_cast<std::pair<const char*, const KernelUseList*>*>(context);
-  WriteTags(call->first, *call->second);
+// What a launch in the compute mode `tags` does: `unwritten` memory is cleared first.
+struct TagCall {
+  const char* name;
+  std::uint64_t identity;
+  std::vector<KernelUse> uses;
+  std::vector<ByteRange> unwritten = {};
+};
+
+void Clear(void* context) {
+  for (const ByteRange& range : *static_cast<const std::vector<ByteRange>*>(context))
+    SparseClear(reinterpret_cast<void*>(range.base), range.size_bytes);
 }
 
-KernelUseList UsesOf(const KernelLaunch& launch) {
-  KernelUseList list{};
+void RunTags(void* context) {
+  auto* const call = static_cast<TagCall*>(context);
+  Clear(&call->unwritten);
+  WriteTags(call->name, call->identity, call->uses);
+}
+
+TagCall TagsOf(const KernelLaunch& launch) {
   void* const* const arguments = launch.arguments->pointers();
+  const DeclaredKernel::Launch facts{*launch.entry, launch.shape, arguments, launch.named};
+  if (launch.uses == nullptr && launch.declared == nullptr) {
+    AssumedUses assumed = AssumeUses(facts);
+    return {launch.entry->name, assumed.identity, std::move(assumed.uses)};
+  }
+  KernelUseList list{};
   if (launch.declared != nullptr)
-    launch.declared->Describe({*launch.entry, launch.shape, arguments}, &list);
+    launch.declared->Describe(facts, &list);
   else
     launch.uses(launch.shape, arguments, &list);
-  return list;
+  return {launch.entry->name, list.identity, {list.uses, list.uses + list.count}};
 }
 
-KernelCost CostOf(const KernelLaunch& launch, const KernelUseList& list) {
+KernelCost CostOf(const KernelLaunch& launch, const std::vector<KernelUse>& uses) {
   void* const* const arguments = launch.arguments->pointers();
-  if (launch.declared == nullptr) return CostOf(*launch.entry, launch.shape, arguments);
-  return {launch.declared->Flops({*launch.entry, launch.shape, arguments}), BytesMoved(list)};
+  if (launch.uses != nullptr) return CostOf(*launch.entry, launch.shape, arguments);
+  const bool is_declared = launch.declared != nullptr;
+  return {is_declared ? launch.declared->Flops({*launch.entry, launch.shape, arguments}) : 0,
+          BytesMoved(uses)};
 }
 
-void PriceAndWriteTags(const Simulator& sim, const KernelLaunch& launch, Operation& operation) {
-  const KernelUseList list = UsesOf(launch);
-  operation.duration_ns = TimeOf(sim.profile, CostOf(launch, list), TrafficOf(sim, list));
-  if (!launch.writes_tags) return;
-  operation.effect = [name = launch.entry->name, list] {
-    std::pair<const char*, const KernelUseList*> call{name, &list};
+std::vector<ByteRange> TakeUnwritten(FirstUses& first_uses, const std::vector<NamedMemory>& all) {
+  std::vector<ByteRange> unwritten;
+  for (const NamedMemory& named : all) {
+    const auto own = first_uses.TakeUnwritten(named.base, named.size_bytes, named.id);
+    unwritten.insert(unwritten.end(), own.begin(), own.end());
+  }
+  return unwritten;
+}
+
+void NoteWrites(FirstUses& first_uses, const std::vector<KernelUse>& uses) {
+  for (const KernelUse& use : uses) {
+    if (use.kind != UseKind::kRead && use.pointer != nullptr)
+      first_uses.NoteWritten(reinterpret_cast<std::uintptr_t>(use.pointer), use.size_bytes);
+  }
+}
+
+void WriteTagsInsteadOfRunning(FirstUses& first_uses, const KernelLaunch& launch, TagCall call,
+                               Operation& operation) {
+  if (launch.is_listed && launch.declared == nullptr)
+    TheStatistics().CountKernelWithoutRule(launch.entry->name);
+  operation.effect = [&first_uses, call = std::move(call), named = launch.named]() mutable {
+    if (named.empty()) NoteWrites(first_uses, call.uses);
+    call.unwritten = TakeUnwritten(first_uses, named);
     RunGuarded(RunTags, &call);
   };
+}
+
+void RunBody(FirstUses& first_uses, const KernelLaunch& launch, Operation& operation) {
+  operation.effect = [&first_uses, arguments = launch.arguments, shape = launch.shape,
+                      body = launch.entry->body, named = launch.named] {
+    if (std::vector<ByteRange> unwritten = TakeUnwritten(first_uses, named); !unwritten.empty())
+      RunGuarded(Clear, &unwritten);
+    BodyCall body_call{body, &shape, arguments->pointers()};
+    RunGuarded(Run, &body_call);
+  };
+}
+
+// Copies and sets note what they write only in the mode `tags`.
+void DescribeUses(Call& call, const Kernel& kernel, KernelLaunch& launch) {
+  launch.uses = kernel.uses;
+  if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(launch.entry->name);
+  if (TheComputeMode() != ComputeMode::kTags) return;
+  launch.is_listed = kernel.is_listed;
+  launch.writes_tags = launch.uses != nullptr || launch.declared != nullptr || launch.is_listed;
+  if (launch.is_listed) call.sim.runs_listed_kernels = true;
+  const bool needs_allocations = launch.declared != nullptr && launch.declared->NeedsAllocations();
+  if (call.sim.runs_listed_kernels || needs_allocations)
+    launch.named = MemoryNamedBy(call, *launch.arguments);
 }
 
 }  // namespace
@@ -146,6 +210,16 @@ std::vector<std::uint64_t> Arguments::Words() const {
   return words;
 }
 
+std::vector<std::pair<std::uint32_t, std::uint64_t>> Arguments::AlignedWords() const {
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> words;
+  for (std::uint32_t at = 0; at + sizeof(std::uint64_t) <= bytes_; at += sizeof(std::uint64_t)) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, buffer_.get() + at, sizeof word);
+    if (word != 0) words.emplace_back(at, word);
+  }
+  return words;
+}
+
 KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
                             void* const* parameters, void* const* extra, Blocks blocks) {
   const auto found = call.sim.kernels.find(static_cast<Kernel*>(const_cast<void*>(handle)));
@@ -165,14 +239,11 @@ KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& s
     arguments->CopyEach(parameters);
   }
   KernelLaunch launch{*found, &entry, shape, arguments, std::min(needed, available)};
-  launch.uses = (*found)->uses;
-  if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(entry.name);
-  const bool is_known = launch.uses != nullptr || launch.declared != nullptr;
-  launch.writes_tags = is_known && TheComputeMode() == ComputeMode::kTags;
+  DescribeUses(call, **found, launch);
   return launch;
 }
 
-Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
+Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch) {
   Operation operation;
   operation.name = "kernel";
   operation.subject = launch.entry->name;
@@ -181,18 +252,19 @@ Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch) {
   operation.multiprocessors = static_cast<int>(launch.multiprocessors);
   operation.words = launch.arguments->Words();
   AddTextureAddresses(sim.textures, operation.words);
-  operation.effect = [arguments = launch.arguments, shape = launch.shape,
-                      body = launch.entry->body] {
-    BodyCall body_call{body, &shape, arguments->pointers()};
-    RunGuarded(Run, &body_call);
-  };
-  if (launch.uses != nullptr || launch.declared != nullptr) {
-    PriceAndWriteTags(sim, launch, operation);
+  const bool is_described = launch.uses != nullptr || launch.declared != nullptr;
+  if (is_described || launch.writes_tags) {
+    TagCall tags = TagsOf(launch);
+    const KernelCost cost = CostOf(launch, tags.uses);
+    operation.duration_ns = TimeOf(sim.profile, cost, TrafficOf(sim, tags.uses));
+    if (launch.writes_tags)
+      WriteTagsInsteadOfRunning(sim.first_uses, launch, std::move(tags), operation);
   } else {
     const KernelCost cost = CostOf(*launch.entry, launch.shape, launch.arguments->pointers());
     operation.duration_ns =
         TimeOf(sim.profile, cost, TrafficOf(sim, operation.words, cost.device_bytes));
   }
+  if (!launch.writes_tags) RunBody(sim.first_uses, launch, operation);
   ++TheStatistics().kernels;
   return operation;
 }

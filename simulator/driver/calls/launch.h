@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "simulator/driver/calls/call.h"
@@ -23,6 +24,8 @@ class Arguments {
   void* const* pointers() const { return pointers_.data(); }
   // All words that might be addresses.
   std::vector<std::uint64_t> Words() const;
+  // The words of the parameters themselves, with their offsets, but for zeros.
+  std::vector<std::pair<std::uint32_t, std::uint64_t>> AlignedWords() const;
 
  private:
   struct Freer {
@@ -43,14 +46,19 @@ struct KernelLaunch {
   LaunchShape shape;
   std::shared_ptr<const Arguments> arguments;
   std::uint64_t multiprocessors;
-  KernelUses uses = nullptr;                 // what it reads and writes, if its image says so
-  const DeclaredKernel* declared = nullptr;  // the same from the program's file
-  bool writes_tags = false;                  // compute mode `tags`: instead of running
+  // The kernel's memory use, from its image or from the program's file. With both null it is
+  // unknown.
+  KernelUses uses = nullptr;
+  const DeclaredKernel* declared = nullptr;
+  // For the compute mode `tags`:
+  bool writes_tags = false;             // instead of running
+  bool is_listed = false;               // without a body: updates all that it names, if not known
+  std::vector<NamedMemory> named = {};  // once the program has launched a kernel without a body
 };
 
 // Throws the documented errors of launches for invalid shapes and parameters.
 KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
                             void* const* parameters, void* const* extra, Blocks blocks);
-Operation MakeLaunch(const Simulator& sim, const KernelLaunch& launch);
+Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch);
 
 }  // namespace spillway::simulator

@@ -10,10 +10,12 @@
 #include <cstring>
 #include <filesystem>
 #include <mutex>
+#include <sstream>
 #include <stdexcept>
 #include <string_view>
 
 #include "base/environment.h"
+#include "simulator/driver/calls/program_view.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/node_settings.h"
 #include "simulator/driver/machine/process.h"
@@ -56,6 +58,15 @@ base::Status ReadDeclaredUses(DeclaredUses& uses) {
     const base::Status added = uses.AddFile(path);
     const bool is_missing = !added.ok() && added.error().code != 0;
     if (!added.ok() && !is_missing) return added;
+  }
+  return base::Ok();
+}
+
+base::Status ReadRules(DeclaredUses& uses) {
+  std::stringstream each(Setting(environment::kSimRules, ""));
+  for (std::string path; std::getline(each, path, ':');) {
+    if (path.empty()) continue;
+    if (base::Status added = uses.AddFile(path); !added.ok()) return added;
   }
   return base::Ok();
 }
@@ -147,6 +158,7 @@ CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
   // Before the lock: dladdr waits for the loader's lock, whose owner may wait here (a constructor).
   const std::string profiles = ProfilesFolder();
+  FindProgramView();
   static std::mutex once;
   const std::lock_guard lock(once);
   if (the_simulator != nullptr) return CUDA_SUCCESS;
@@ -162,8 +174,10 @@ CUresult Initialise() {
     return Refuse("unknown way to compute '" + compute + "'; known: full tags");
   DeclaredUses declared_uses;
   if (compute == "tags") {
-    const base::Status read = ReadDeclaredUses(declared_uses);
-    if (!read.ok()) return Refuse(read.text());
+    for (const auto read : {ReadRules, ReadDeclaredUses}) {
+      const base::Status done = read(declared_uses);
+      if (!done.ok()) return Refuse(done.text());
+    }
   }
   std::uint64_t capacity_bytes = profile.capacity_bytes;
   if (!ReadCapacity(capacity_bytes)) {

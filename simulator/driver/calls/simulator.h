@@ -23,6 +23,7 @@
 #include "simulator/driver/memory/allocation.h"
 #include "simulator/driver/memory/array.h"
 #include "simulator/driver/memory/device_heap.h"
+#include "simulator/driver/memory/first_uses.h"
 #include "simulator/driver/memory/physical_memory.h"
 #include "simulator/driver/memory/texture.h"
 
@@ -51,6 +52,9 @@ struct Simulator {
   std::map<Stream*, StreamRef> streams;
   std::map<Event*, std::unique_ptr<Event>> events;
   std::map<Module*, std::unique_ptr<Module>> modules;
+  std::vector<std::unique_ptr<ListedImage>> listed_images;
+  bool runs_listed_kernels = false;  // the program has launched one
+  FirstUses first_uses;              // kept only in the compute mode `tags`
   std::set<Kernel*> kernels;
   std::map<Pool*, std::unique_ptr<Pool>> pools;
   GraphTables graphs;

@@ -1,6 +1,6 @@
 #include "simulator/driver/device/declared_uses.h"
 
-#include <cxxabi.h>
+#include <fnmatch.h>
 
 #include <algorithm>
 #include <cctype>
@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/lines.h"
+#include "simulator/driver/machine/kernel_names.h"
 
 namespace spillway::simulator {
 
@@ -68,6 +69,15 @@ class LineParser {
     return at_ == text_.size() || text_[at_] == '#';
   }
 
+  // A pattern stands in quotes, which Take has removed.
+  std::string Pattern() {
+    const std::size_t start = at_;
+    at_ = std::min(text_.find('"', at_), text_.size());
+    std::string pattern = text_.substr(start, at_ - start);
+    if (!Take('"')) Fail("the closing '\"' is missing");
+    return pattern;
+  }
+
   std::string Name() {
     SkipSpace();
     const std::size_t start = at_;
@@ -104,6 +114,22 @@ class LineParser {
   std::uint32_t ParameterNumber() {
     Expect('p');
     return static_cast<std::uint32_t>(Number());
+  }
+
+  // The number in brackets, or `otherwise` where there are none.
+  std::uint32_t WordNumber(std::uint32_t otherwise) {
+    if (!Take('[')) return otherwise;
+    const std::uint64_t number = Number();
+    Expect(']');
+    return static_cast<std::uint32_t>(number);
+  }
+
+  // Null for `all`.
+  TermRef Bytes() {
+    SkipSpace();
+    if (text_.compare(at_, 3, "all") != 0) return Sum();
+    at_ += 3;
+    return nullptr;
   }
 
   TermRef Sum() {
@@ -147,11 +173,8 @@ class LineParser {
     }
     if (Take('g')) return std::make_shared<Term>(Term{'g', 0, 0, nullptr, nullptr});
     if (!Take('p')) return std::make_shared<Term>(Term{'#', Number(), 0, nullptr, nullptr});
-    Term parameter{'p', Number(), ~std::uint32_t{0}, nullptr, nullptr};
-    if (Take('[')) {
-      parameter.word = static_cast<std::uint32_t>(Number());
-      Expect(']');
-    }
+    Term parameter{'p', Number(), 0, nullptr, nullptr};
+    parameter.word = WordNumber(~std::uint32_t{0});
     return std::make_shared<Term>(parameter);
   }
 
@@ -165,7 +188,7 @@ UseKind KindNamed(const std::string& role, LineParser& parser) {
   if (role == "write") return UseKind::kWrite;
   if (role == "update") return UseKind::kUpdate;
   if (role == "part") return UseKind::kPart;
-  parser.Fail("'" + role + "' is none of read, write, update, part, flops");
+  parser.Fail("'" + role + "' is none of read, write, update, part, ignore, flops");
   return UseKind::kUpdate;
 }
 
@@ -195,16 +218,52 @@ std::string ShortName(std::string demangled, bool with_template) {
   return demangled.substr(start, end - start);
 }
 
+void* PointerOf(const DeclaredKernel::Launch& launch, std::uint32_t parameter, std::uint32_t word) {
+  const KernelEntry& entry = launch.entry;
+  const std::size_t offset = 4 * std::size_t{word};
+  void* pointer = nullptr;
+  if (parameter < entry.parameter_count &&
+      offset + sizeof(pointer) <= entry.parameters[parameter].size_bytes)
+    std::memcpy(&pointer, static_cast<const char*>(launch.arguments[parameter]) + offset,
+                sizeof(pointer));
+  return pointer;
+}
+
+bool NamesMemory(const DeclaredKernel::Launch& launch, std::uint32_t offset_bytes) {
+  return std::any_of(launch.named.begin(), launch.named.end(), [&](const NamedMemory& named) {
+    return offset_bytes - named.offset_bytes < sizeof(named.address);
+  });
+}
+
 }  // namespace
+
+KernelUse DeclaredKernel::Whole(const Use& use, void* pointer, std::span<const NamedMemory> named) {
+  const NamedMemory* const found = Holding(named, reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == nullptr) return {nullptr, 0, use.kind};
+  return {reinterpret_cast<void*>(found->base), found->size_bytes, use.kind};
+}
+
+bool DeclaredKernel::NeedsAllocations() const {
+  return std::any_of(uses_.begin(), uses_.end(),
+                     [](const Use& use) { return use.bytes == nullptr; });
+}
+
+bool DeclaredKernel::IsScalar(std::uint32_t parameter) const {
+  return std::find(ignored_.begin(), ignored_.end(), parameter) == ignored_.end() &&
+         std::none_of(uses_.begin(), uses_.end(),
+                      [&](const Use& use) { return use.pointer == parameter; });
+}
 
 void DeclaredKernel::Describe(const Launch& launch, KernelUseList* list) const {
   list->identity = Identity(launch);
   list->count = static_cast<std::uint32_t>(uses_.size());
   for (std::uint32_t i = 0; i < list->count; ++i) {
     const Use& use = uses_[i];
-    void* pointer = nullptr;
-    if (use.pointer < launch.entry.parameter_count)
-      std::memcpy(&pointer, launch.arguments[use.pointer], sizeof(pointer));
+    void* const pointer = PointerOf(launch, use.pointer, use.word);
+    if (use.bytes == nullptr) {
+      list->uses[i] = Whole(use, pointer, launch.named);
+      continue;
+    }
     list->uses[i] = {pointer, use.bytes->In(launch), use.kind};
     if (use.kind != UseKind::kPart) continue;
     list->uses[i].part = static_cast<std::uint32_t>(use.part->In(launch));
@@ -220,11 +279,12 @@ std::uint64_t DeclaredKernel::Identity(const Launch& launch) const {
   const KernelEntry& entry = launch.entry;
   std::uint64_t hash = 0xcbf29ce484222325;
   for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
-    if (std::any_of(uses_.begin(), uses_.end(), [&](const Use& use) { return use.pointer == i; }))
-      continue;
+    if (!IsScalar(i)) continue;
     const auto* const bytes = static_cast<const unsigned char*>(launch.arguments[i]);
-    for (std::uint32_t b = 0; b < entry.parameters[i].size_bytes; ++b)
-      hash = (hash ^ bytes[b]) * 0x100000001b3;
+    for (std::uint32_t b = 0; b < entry.parameters[i].size_bytes; ++b) {
+      if (!NamesMemory(launch, entry.parameters[i].offset_bytes + b))
+        hash = (hash ^ bytes[b]) * 0x100000001b3;
+    }
   }
   return hash;
 }
@@ -243,19 +303,24 @@ base::Status DeclaredUses::AddFile(const std::string& path) {
 base::Status DeclaredUses::AddLine(const std::string& line) {
   LineParser parser(line);
   if (parser.AtEnd()) return base::Ok();
-  const std::string name = parser.Name();
+  const bool is_pattern = parser.Take('"');
+  std::string name = is_pattern ? parser.Pattern() : parser.Name();
   DeclaredKernel kernel;
   while (!parser.AtEnd()) {
     const std::string role = parser.Word();
     parser.Expect('(');
     if (role == "flops") {
       kernel.flops_ = parser.Sum();
+    } else if (role == "ignore") {
+      kernel.ignored_.push_back(parser.ParameterNumber());
     } else {
-      DeclaredKernel::Use use{KindNamed(role, parser), parser.ParameterNumber(), nullptr, nullptr,
-                              nullptr};
+      DeclaredKernel::Use use{
+          KindNamed(role, parser), parser.ParameterNumber(), 0, nullptr, nullptr, nullptr};
+      use.word = parser.WordNumber(0);
       parser.Expect(',');
-      use.bytes = parser.Sum();
+      use.bytes = parser.Bytes();
       if (use.kind == UseKind::kPart) {
+        if (use.bytes == nullptr) parser.Fail("a part needs a number of bytes");
         parser.Expect(',');
         use.part = parser.Sum();
         parser.Expect(',');
@@ -268,25 +333,28 @@ base::Status DeclaredUses::AddLine(const std::string& line) {
   if (!parser.status().ok()) return parser.status();
   if (kernel.uses_.empty() || kernel.uses_.size() > KernelUseList::kMost)
     return base::Error{"a kernel has 1 to 16 uses"};
-  by_name_[name] = std::move(kernel);
+  if (is_pattern)
+    by_pattern_.emplace_back(std::move(name), std::move(kernel));
+  else
+    by_name_[name] = std::move(kernel);
   return base::Ok();
 }
 
 const DeclaredKernel* DeclaredUses::Find(const char* mangled_name) const {
-  if (by_name_.empty()) return nullptr;
+  if (by_name_.empty() && by_pattern_.empty()) return nullptr;
   const auto known = found_.find(mangled_name);
   if (known != found_.end()) return known->second;
   return found_[mangled_name] = Search(mangled_name);
 }
 
 const DeclaredKernel* DeclaredUses::Search(const char* mangled_name) const {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> demangled(
-      abi::__cxa_demangle(mangled_name, nullptr, nullptr, &status), std::free);
-  const std::string name = status == 0 ? demangled.get() : mangled_name;
+  const std::string name = Demangled(mangled_name);
   for (const bool with_template : {true, false}) {
     const auto found = by_name_.find(ShortName(name, with_template));
     if (found != by_name_.end()) return &found->second;
+  }
+  for (const auto& [pattern, kernel] : by_pattern_) {
+    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return &kernel;
   }
   return nullptr;
 }

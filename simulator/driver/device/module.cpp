@@ -10,6 +10,7 @@
 #include <cstring>
 #include <sstream>
 
+#include "base/code_object.h"
 #include "base/environment.h"
 #include "simulator/driver/machine/profile.h"
 #include "simulator/kernels/module_elf.h"
@@ -29,22 +30,6 @@ bool IsImage(const void* data) {
          (image->version == kImageVersion || image->version == kImageVersionWithUses);
 }
 
-// Null for a file of a compiler of NVIDIA's.
-const Image* ImageInElf(const char* file) {
-  Elf64_Ehdr header;
-  std::memcpy(&header, file, sizeof header);
-  if (header.e_machine != kCudaMachine || header.e_shentsize != sizeof(Elf64_Shdr)) return nullptr;
-  const auto* const sections = reinterpret_cast<const Elf64_Shdr*>(file + header.e_shoff);
-  const char* const names = file + sections[header.e_shstrndx].sh_offset;
-  for (int i = 0; i < header.e_shnum; ++i) {
-    if (std::strcmp(names + sections[i].sh_name, kImageSection) != 0) continue;
-    const Image* image = nullptr;
-    std::memcpy(&image, file + sections[i].sh_offset, sizeof image);
-    return image;
-  }
-  return nullptr;
-}
-
 }  // namespace
 
 PluginPaths FindPluginPaths() {
@@ -59,9 +44,17 @@ PluginPaths FindPluginPaths() {
   return paths;
 }
 
-const Image* ImageIn(const void* data) {
-  if (std::memcmp(data, ELFMAG, SELFMAG) == 0) return ImageInElf(static_cast<const char*>(data));
+const Image* ImageAt(const void* data) {
   return IsImage(data) ? static_cast<const Image*>(data) : nullptr;
+}
+
+const Image* ImageIn(base::ByteView file) {
+  const base::CodeObject object(file);
+  for (std::size_t i = 0; i < object.section_count(); ++i) {
+    const base::CodeSection section = object.Section(i);
+    if (section.name == kImageSection) return section.bytes.Read<const Image*>(0);
+  }
+  return nullptr;
 }
 
 const std::vector<const Image*>& PluginRegistry::images() {
@@ -100,6 +93,13 @@ int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared
                     0, kMostBlocks);
 }
 
+Kernel* Module::Add(const KernelEntry& entry) {
+  auto kernel = std::make_unique<Kernel>();
+  kernel->module = this;
+  kernel->entry = &entry;
+  return kernels.emplace(entry.name, std::move(kernel)).first->second.get();
+}
+
 Kernel* Module::GetKernel(const std::string& name) {
   if (const auto known = kernels.find(name); known != kernels.end()) return known->second.get();
   for (const Image* image : images) {
@@ -107,14 +107,16 @@ Kernel* Module::GetKernel(const std::string& name) {
       if (name != image->kernels[i].name) continue;
       const bool says_uses =
           image->version >= kImageVersionWithUses && image->kernel_uses != nullptr;
-      auto kernel = std::make_unique<Kernel>();
-      kernel->module = this;
-      kernel->entry = &image->kernels[i];
+      Kernel* const kernel = Add(image->kernels[i]);
       kernel->uses = says_uses ? image->kernel_uses[i] : nullptr;
-      return kernels.emplace(name, std::move(kernel)).first->second.get();
+      return kernel;
     }
   }
-  return nullptr;
+  const KernelEntry* const entry = listed == nullptr ? nullptr : listed->FindKernel(name);
+  if (entry == nullptr) return nullptr;
+  Kernel* const kernel = Add(*entry);
+  kernel->is_listed = true;
+  return kernel;
 }
 
 const GlobalEntry* Module::GetGlobal(const std::string& name) const {
@@ -123,7 +125,7 @@ const GlobalEntry* Module::GetGlobal(const std::string& name) const {
       if (name == image->globals[i].name) return &image->globals[i];
     }
   }
-  return nullptr;
+  return listed == nullptr ? nullptr : listed->FindVariable(name);
 }
 
 std::vector<Kernel*> Module::AllKernels() {
@@ -131,6 +133,11 @@ std::vector<Kernel*> Module::AllKernels() {
   for (const Image* image : images) {
     for (std::uint32_t i = 0; i < image->kernel_count; ++i)
       all.push_back(GetKernel(image->kernels[i].name));
+  }
+  if (listed == nullptr) return all;
+  for (const KernelEntry& entry : listed->kernels()) {
+    Kernel* const kernel = GetKernel(entry.name);
+    if (kernel->is_listed) all.push_back(kernel);
   }
   return all;
 }

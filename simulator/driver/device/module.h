@@ -3,6 +3,9 @@
 // One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction.
 // Threads: under the engine's mutex. Ownership: Simulator owns modules, a module its kernels;
 // images live as long as the process (kernels/image.h).
+//
+// Plug-ins have a kernel's body, so they come first. What they lack, the module itself lists
+// (listed_image.h), for the compute mode `tags`.
 #pragma once
 
 #include <cstdint>
@@ -11,6 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_view.h"
+#include "simulator/driver/device/listed_image.h"
 #include "simulator/kernels/image.h"
 
 namespace spillway::simulator {
@@ -22,6 +27,7 @@ struct Kernel {
   Module* module = nullptr;
   const KernelEntry* entry = nullptr;
   KernelUses uses = nullptr;  // null: not described by the image
+  bool is_listed = false;     // known by name and parameters only; it has no body
   std::size_t max_dynamic_shared_bytes = 49152;
   std::map<int, int> set_attributes;
 };
@@ -49,17 +55,23 @@ class PluginRegistry {
 
 struct Module {
   std::vector<const Image*> images;
+  const ListedImage* listed = nullptr;  // null: not wanted, because kernels compute
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 
   // Null when the module has no such kernel.
   Kernel* GetKernel(const std::string& name);
   const GlobalEntry* GetGlobal(const std::string& name) const;
   std::vector<Kernel*> AllKernels();
+
+ private:
+  Kernel* Add(const KernelEntry& entry);
 };
 
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes);
 
-// The data itself as an image, or the image in an ELF file of module_elf.h; null for other data.
-const Image* ImageIn(const void* data);
+// `data` itself, if it is an image.
+const Image* ImageAt(const void* data);
+// The image in an ELF file of module_elf.h; null for other files.
+const Image* ImageIn(base::ByteView file);
 
 }  // namespace spillway::simulator

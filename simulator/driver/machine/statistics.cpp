@@ -6,6 +6,7 @@
 #include "base/environment.h"
 #include "base/file.h"
 #include "base/json_text.h"
+#include "simulator/driver/machine/kernel_names.h"
 #include "simulator/driver/machine/process.h"
 
 namespace spillway::simulator {
@@ -46,6 +47,11 @@ void Statistics::SetIdentity(std::string profile, std::string clock) {
 void Statistics::CountNotSupported(const char* function) {
   const std::lock_guard lock(mutex_);
   ++not_supported_[function];
+}
+
+void Statistics::CountKernelWithoutRule(const char* mangled_name) {
+  const std::lock_guard lock(mutex_);
+  ++without_rule_[mangled_name];
 }
 
 void Statistics::AddViolation(const std::string& text) {
@@ -97,6 +103,19 @@ std::string Statistics::DevicesJson() const {
   return json + "]";
 }
 
+// Names as rules match them.
+std::string Statistics::WithoutRuleJson() const {
+  std::map<std::string, std::uint64_t> launches;
+  for (const auto& [name, count] : without_rule_) launches[Demangled(name)] += count;
+  std::string json = "\"kernels_without_rule\":{";
+  const char* comma = "";
+  for (const auto& [name, count] : launches) {
+    json.append(comma).append(JsonQuoted(name)).append(":").append(std::to_string(count));
+    comma = ",";
+  }
+  return json + "}";
+}
+
 std::string Statistics::Json() const {
   const std::lock_guard lock(mutex_);
   std::string json =
@@ -114,7 +133,7 @@ std::string Statistics::Json() const {
     json.append(comma).append(JsonQuoted(name)).append(":").append(std::to_string(count));
     comma = ",";
   }
-  json += "},\"violations\":[";
+  json.append("},").append(WithoutRuleJson()).append(",\"violations\":[");
   comma = "";
   for (const auto& text : violations_) {
     json.append(comma).append(JsonQuoted(text));

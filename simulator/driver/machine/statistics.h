@@ -57,6 +57,8 @@ class Statistics {
 
   void SetIdentity(std::string profile, std::string clock);
   void CountNotSupported(const char* function);
+  // A launch of a kernel that no rule describes. The name lives as long as the process.
+  void CountKernelWithoutRule(const char* mangled_name);
   void AddViolation(const std::string& text);  // printed on standard error too, the first few times
 
   // `key` is a key of the JSON file, or "device_bytes_now.1" for device 1; ~0 for an unknown key.
@@ -66,12 +68,14 @@ class Statistics {
  private:
   std::string Json() const;
   std::string DevicesJson() const;
+  std::string WithoutRuleJson() const;
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
   std::string profile_;
   std::string clock_;
   std::map<std::string, std::uint64_t> not_supported_;
+  std::map<const char*, std::uint64_t> without_rule_;  // by the name's address, for speed
   std::vector<std::string> violations_;
 };
 

@@ -71,22 +71,22 @@ void WriteOperand(std::uint64_t hash, const KernelUse& use) {
 
 }  // namespace
 
-void WriteTags(const char* kernel_name, const KernelUseList& list) {
-  std::uint64_t hash = MixText(list.identity, kernel_name);
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    if (IsRead(list.uses[i])) hash = MixOperand(hash, list.uses[i]);
+void WriteTags(const char* kernel_name, std::uint64_t identity, std::span<const KernelUse> uses) {
+  std::uint64_t hash = MixText(identity, kernel_name);
+  for (const KernelUse& use : uses) {
+    if (IsRead(use)) hash = MixOperand(hash, use);
   }
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const KernelUse& use = list.uses[i];
+  std::uint64_t number = 0;
+  for (const KernelUse& use : uses) {
     const std::uint64_t own_hash = use.kind == UseKind::kClobbers ? MixOperand(hash, use) : hash;
-    if (use.kind != UseKind::kRead) WriteOperand(Mix(own_hash, i), use);
+    if (use.kind != UseKind::kRead) WriteOperand(Mix(own_hash, number), use);
+    ++number;
   }
 }
 
-std::uint64_t BytesMoved(const KernelUseList& list) {
+std::uint64_t BytesMoved(std::span<const KernelUse> uses) {
   std::uint64_t bytes = 0;
-  for (std::uint32_t i = 0; i < list.count; ++i) {
-    const KernelUse& use = list.uses[i];
+  for (const KernelUse& use : uses) {
     const bool is_moved_twice = use.kind == UseKind::kUpdate || use.kind == UseKind::kClobbers;
     if (use.pointer != nullptr) bytes += is_moved_twice ? 2 * use.size_bytes : use.size_bytes;
   }

@@ -18,13 +18,22 @@
 //     copies brought. An output with gaps is written as if it had none.
 #pragma once
 
+#include <span>
+
 #include "simulator/kernels/image.h"
 
 namespace spillway::simulator {
 
-void WriteTags(const char* kernel_name, const KernelUseList& list);
+// `identity`: a hash of the shapes and scalars that the results depend on.
+void WriteTags(const char* kernel_name, std::uint64_t identity, std::span<const KernelUse> uses);
+inline void WriteTags(const char* kernel_name, const KernelUseList& list) {
+  WriteTags(kernel_name, list.identity, {list.uses, list.count});
+}
 
 // Device bytes that the operation moves: outputs that are also read count twice.
-std::uint64_t BytesMoved(const KernelUseList& list);
+std::uint64_t BytesMoved(std::span<const KernelUse> uses);
+inline std::uint64_t BytesMoved(const KernelUseList& list) {
+  return BytesMoved(std::span<const KernelUse>{list.uses, list.count});
+}
 
 }  // namespace spillway::simulator

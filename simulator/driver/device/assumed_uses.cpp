@@ -1,0 +1,60 @@
+#include "simulator/driver/device/assumed_uses.h"
+
+#include <algorithm>
+
+namespace spillway::simulator {
+namespace {
+
+constexpr std::uint32_t kMostScalarBytes = 8;
+
+class Hash {
+ public:
+  void Add(const void* data, std::size_t size_bytes) {
+    const auto* const bytes = static_cast<const unsigned char*>(data);
+    for (std::size_t i = 0; i < size_bytes; ++i) value_ = (value_ ^ bytes[i]) * 0x100000001b3;
+  }
+  void Add(std::uint64_t word) { Add(&word, sizeof word); }
+  std::uint64_t value() const { return value_; }
+
+ private:
+  std::uint64_t value_ = 0xcbf29ce484222325;
+};
+
+void AddScalars(const DeclaredKernel::Launch& launch, Hash& hash) {
+  for (std::uint32_t i = 0; i < launch.entry.parameter_count; ++i) {
+    const KernelParameter& parameter = launch.entry.parameters[i];
+    const bool names_memory =
+        std::any_of(launch.named.begin(), launch.named.end(), [&](const NamedMemory& named) {
+          return named.offset_bytes - parameter.offset_bytes < parameter.size_bytes;
+        });
+    if (parameter.size_bytes <= kMostScalarBytes && !names_memory)
+      hash.Add(launch.arguments[i], parameter.size_bytes);
+  }
+}
+
+bool IsAmong(const std::vector<KernelUse>& uses, const NamedMemory& named) {
+  return std::any_of(uses.begin(), uses.end(), [&](const KernelUse& use) {
+    return reinterpret_cast<std::uintptr_t>(use.pointer) == named.base;
+  });
+}
+
+}  // namespace
+
+AssumedUses AssumeUses(const DeclaredKernel::Launch& launch) {
+  AssumedUses assumed;
+  Hash hash;
+  hash.Add(launch.shape.grid, sizeof launch.shape.grid);
+  hash.Add(launch.shape.block, sizeof launch.shape.block);
+  AddScalars(launch, hash);
+  for (const NamedMemory& named : launch.named) {
+    hash.Add(named.offset_bytes);
+    hash.Add(named.address - named.base);
+    if (!IsAmong(assumed.uses, named))
+      assumed.uses.push_back(
+          {reinterpret_cast<void*>(named.base), named.size_bytes, UseKind::kUpdate});
+  }
+  assumed.identity = hash.value();
+  return assumed;
+}
+
+}  // namespace spillway::simulator

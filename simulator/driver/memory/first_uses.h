@@ -1,0 +1,65 @@
+// Tells which bytes of an allocation a program has written before a kernel first names it.
+//
+// Serves the compute mode `tags`. A kernel whose effect is unknown counts as reading all that it
+// names. Memory that nobody has written holds what its former owner left there, which depends on
+// how memory was reused. So those bytes are cleared when a launch first names the allocation.
+//
+// Under the engine's mutex, when operations take effect.
+//
+// Invariants
+//  1. Writes are noted by address. The driver does not see whose memory it is: a library between
+//     program and driver may make one allocation where the former one was.
+//  2. A launch makes all bytes that it names bytes of that allocation. For another allocation they
+//     count as unwritten.
+//  3. Such a library may move an allocation to host memory and back. Copies to and from host memory
+//     at device addresses keep whose bytes they are. Other copies and sets write for anybody.
+//  4. So a copy into an allocation that no kernel ever named counts for the next one there too.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <vector>
+
+namespace spillway::simulator {
+
+struct ByteRange {
+  std::uintptr_t base;
+  std::size_t size_bytes;
+
+  bool operator==(const ByteRange&) const = default;
+};
+
+class FirstUses {
+ public:
+  enum class Copy { kWithinDevice, kToHost, kFromHost };
+
+  void NoteWritten(std::uintptr_t base, std::size_t size_bytes);
+  // Both ends are device addresses.
+  void NoteCopied(std::uintptr_t target, std::uintptr_t source, std::size_t size_bytes, Copy copy);
+
+  // What nothing has written of this allocation, if no launch has named it before; else nothing.
+  // `id` differs between allocations at one address.
+  std::vector<ByteRange> TakeUnwritten(std::uintptr_t base, std::size_t size_bytes,
+                                       std::uint64_t id);
+
+ private:
+  // Whose bytes: an allocation's id, or one of these.
+  static constexpr std::uint64_t kAnybodys = ~std::uint64_t{0};
+  static constexpr std::uint64_t kNobodys = ~std::uint64_t{1};
+  struct Written {
+    std::uintptr_t end;
+    std::uint64_t owner;
+  };
+
+  void CutAt(std::uintptr_t address);
+  void Assign(std::uintptr_t base, std::uintptr_t end, std::uint64_t owner);
+  // Calls action(base, end, owner) for all parts of the range; `otherwise` owns what is not noted.
+  template <class Action>
+  void ForParts(std::uintptr_t base, std::uintptr_t end, std::uint64_t otherwise, Action action);
+
+  std::map<std::uintptr_t, Written> written_;      // by beginning; they do not overlap
+  std::map<std::uintptr_t, std::uint64_t> named_;  // ids by address
+};
+
+}  // namespace spillway::simulator
