@@ -158,6 +158,7 @@ KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& s
     arguments->CopyEach(parameters);
   }
   KernelLaunch launch{*found, &entry, shape, arguments, std::min(needed, available)};
+  launch.shape.cooperative = blocks == Blocks::kAllResident;
   if (TheComputeMode() == ComputeMode::kTags) {
     launch.uses = (*found)->uses;
     if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(entry.name);
