@@ -1,10 +1,14 @@
 #include "simulator/kernels/block_executor.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstdlib>
+#include <vector>
 
 #include "simulator/kernels/fiber.h"
+#include "simulator/kernels/grid_launch.h"
+#include "simulator/kernels/shared_memory.h"
 
 namespace spillway::simulator::executor {
 
@@ -46,6 +50,7 @@ class ReadyQueue {
 
 struct Executor {
   unsigned threads = 0;
+  std::size_t dynamic_shared_bytes = 0;
   RunThreads run = nullptr;
   const void* closure = nullptr;
   bool in_grid = false;  // still true at BeginGrid(): the previous grid was abandoned
@@ -67,6 +72,14 @@ struct Executor {
   unsigned at_barrier_count = 0;
   unsigned with_predicate = 0;
   BarrierResult barrier_result{};
+
+  unsigned in_tile[kMaxWarps] = {};  // waiting threads, by the tile's first warp
+  unsigned tile_rounds[kMaxWarps] = {};
+  unsigned fruitless_yields = 0;
+
+  bool together = false;  // blocks take turns: see RunBlocksTogether()
+  Fiber* at_grid_barrier[kMaxBlockThreads] = {};
+  unsigned at_grid_barrier_count = 0;
 };
 
 constinit Executor the_executor;
@@ -81,6 +94,9 @@ void ResetBlockState(Executor& self) {
   self.ended = 0;
   self.with_predicate = 0;
   self.at_barrier_count = 0;
+  self.at_grid_barrier_count = 0;
+  for (unsigned& waiting : self.in_tile) waiting = 0;
+  self.fruitless_yields = 0;
   self.ready.clear();
   for (unsigned first = 0; first < self.threads; first += kWarpThreads)
     self.warps[first / kWarpThreads] = Warp{};
@@ -175,13 +191,18 @@ Fiber* FreshFiber(Executor& self) {
                "spillway simulator: a block of %u threads cannot go on: %u ended, %u wait at "
                "__syncthreads, %u in a "
                "warp operation whose other lanes never arrive\n",
-               self.threads, self.ended, self.at_barrier_count, in_warp);
+               self.threads, self.ended, self.at_barrier_count + self.at_grid_barrier_count,
+               in_warp);
   std::abort();
+}
+
+bool WaitsForGrid(const Executor& self) {
+  return self.at_grid_barrier_count != 0 && self.at_grid_barrier_count + self.ended == self.threads;
 }
 
 Fiber* Next(Executor& self) {
   if (self.ready.empty() && self.started < self.threads) return FreshFiber(self);
-  if (self.ready.empty() && self.ended < self.threads) {
+  if (self.ready.empty() && self.ended < self.threads && !WaitsForGrid(self)) {
     for (unsigned warp = 0; warp < kMaxWarps; ++warp) ReleaseConverged(self, warp);
     if (self.ready.empty()) CannotGoOn(self);
   }
@@ -208,14 +229,88 @@ void Arrive(Executor& self, const ThreadPlace& place) {
     self.blocked = true;
   }
   self.started = place.started;
+  self.fruitless_yields = 0;
   if (place.unblocked_from < place.linear) MarkEnded(self, place.unblocked_from, place.linear);
+}
+
+void LetOthersRun(Executor& self) {
+  constexpr unsigned kMostFruitlessYields = 100'000'000;
+  if (++self.fruitless_yields == kMostFruitlessYields) CannotGoOn(self);
+  self.ready.push(self.current);
+  GoTo(self, self.started < self.threads ? FreshFiber(self) : Next(self));
+}
+
+// A block of a cooperative launch while others run.
+struct WaitingBlock {
+  std::vector<Fiber> fibers;  // with the saved stack pointers
+  std::vector<unsigned> numbers;
+  std::vector<char> stacks;
+  std::vector<char> shared;
+  std::uint32_t ended[kMaxWarps];
+  unsigned ended_count = 0;
+};
+
+void SetAside(Executor& self, WaitingBlock& block) {
+  block.fibers.clear();
+  block.numbers.clear();
+  block.stacks.clear();
+  for (unsigned i = 0; i < self.at_grid_barrier_count; ++i) {
+    Fiber& fiber = *self.at_grid_barrier[i];
+    const auto* const live = static_cast<const char*>(fiber.stack_pointer);
+    block.fibers.push_back(fiber);
+    block.numbers.push_back(static_cast<unsigned>(&fiber - self.fibers));
+    block.stacks.insert(block.stacks.end(), live, live + LiveStackBytes(fiber));
+    PrepareFiber(fiber, block.numbers.back(), FiberMain);
+    self.idle[self.idle_count++] = &fiber;
+  }
+  SaveSharedMemory(block.shared);
+  for (unsigned warp = 0; warp < kMaxWarps; ++warp) block.ended[warp] = self.warps[warp].ended;
+  block.ended_count = self.ended;
+}
+
+// The rest of the fibers stays idle, in the order of their numbers.
+void TakeFibers(Executor& self, const std::vector<unsigned>& numbers) {
+  bool taken[kMaxBlockThreads] = {};
+  for (const unsigned number : numbers) taken[number] = true;
+  self.idle_count = 0;
+  for (unsigned i = 0; i < self.fiber_count; ++i)
+    if (!taken[i]) self.idle[self.idle_count++] = &self.fibers[i];
+}
+
+void Resume(Executor& self, const WaitingBlock& block) {
+  TakeFibers(self, block.numbers);
+  const char* from = block.stacks.data();
+  ResetBlockState(self);
+  for (std::size_t i = 0; i < block.fibers.size(); ++i) {
+    Fiber& fiber = self.fibers[block.numbers[i]];
+    fiber = block.fibers[i];
+    const std::size_t bytes = LiveStackBytes(fiber);
+    std::copy(from, from + bytes, static_cast<char*>(fiber.stack_pointer));
+    from += bytes;
+    self.ready.push(&fiber);
+  }
+  RestoreSharedMemory(block.shared);
+  for (unsigned warp = 0; warp < kMaxWarps; ++warp) self.warps[warp].ended = block.ended[warp];
+  self.ended = block.ended_count;
+  self.started = self.threads;
+  self.blocked = true;
+}
+
+// Runs the block's threads, all on stacks of their own; returns whether they wait for the grid.
+bool RunTurn(Executor& self) {
+  while (self.ended < self.threads && !WaitsForGrid(self)) GoTo(self, Next(self));
+  return WaitsForGrid(self);
 }
 
 }  // namespace
 
-void BeginGrid(unsigned block_threads, RunThreads run, const void* closure) {
+std::size_t DynamicSharedBytes() { return Self().dynamic_shared_bytes; }
+
+void BeginGrid(const GridShape& shape, RunThreads run, const void* closure) {
   Executor& self = Self();
-  if (block_threads > kMaxBlockThreads) std::abort();
+  ForgetChildGrids();
+  if (shape.block_threads > kMaxBlockThreads || shape.dynamic_shared_bytes > kMaxDynamicSharedBytes)
+    std::abort();
   if (self.in_grid) {
     self.idle_count = 0;
     for (unsigned i = 0; i < self.fiber_count; ++i) {
@@ -225,10 +320,12 @@ void BeginGrid(unsigned block_threads, RunThreads run, const void* closure) {
   }
   self.in_grid = true;
   self.current = &self.caller;
-  self.threads = block_threads;
+  self.threads = shape.block_threads;
+  self.dynamic_shared_bytes = shape.dynamic_shared_bytes;
   self.run = run;
   self.closure = closure;
   self.blocked = false;
+  self.together = false;
 }
 
 void RunBlock() {
@@ -237,6 +334,69 @@ void RunBlock() {
   self.run(self.closure);
   while (self.blocked && self.ended < self.threads) GoTo(self, Next(self));
 }
+
+void RunBlocksTogether(std::uint64_t blocks, EnterBlock enter) {
+  Executor& self = Self();
+  self.together = true;
+  std::vector<WaitingBlock> waiting(blocks);
+  std::vector<std::uint64_t> left;
+  for (std::uint64_t block = 0; block < blocks; ++block) {
+    enter(block, 0);
+    ResetBlockState(self);
+    self.blocked = true;
+    if (!RunTurn(self)) continue;
+    SetAside(self, waiting[block]);
+    left.push_back(block);
+  }
+  while (!left.empty()) {
+    std::vector<std::uint64_t> again;
+    for (const std::uint64_t block : left) {
+      enter(block, self.threads);
+      Resume(self, waiting[block]);
+      if (!RunTurn(self)) continue;
+      SetAside(self, waiting[block]);
+      again.push_back(block);
+    }
+    left.swap(again);
+  }
+  self.together = false;
+}
+
+void Yield(const ThreadPlace& place) {
+  Executor& self = Self();
+  const unsigned yields = self.blocked ? self.fruitless_yields : 0;
+  Arrive(self, place);
+  self.fruitless_yields = yields;
+  LetOthersRun(self);
+}
+
+void WaitInTile(const ThreadPlace& place, unsigned tile_threads) {
+  Executor& self = Self();
+  const unsigned first = place.linear / tile_threads * tile_threads;
+  const unsigned warp = first / kWarpThreads;
+  Arrive(self, place);
+  const unsigned round = self.tile_rounds[warp];
+  if (++self.in_tile[warp] == std::min(tile_threads, self.threads - first)) {
+    self.in_tile[warp] = 0;
+    ++self.tile_rounds[warp];
+  }
+  while (self.tile_rounds[warp] == round) LetOthersRun(self);
+}
+
+void WaitForGrid(const ThreadPlace& place) {
+  Executor& self = Self();
+  if (!self.together) {
+    std::fprintf(stderr,
+                 "spillway simulator: a kernel waits for its whole grid without a cooperative "
+                 "launch\n");
+    std::abort();
+  }
+  Arrive(self, place);
+  self.at_grid_barrier[self.at_grid_barrier_count++] = self.current;
+  GoTo(self, Next(self));
+}
+
+bool BlocksRunTogether() { return Self().together; }
 
 void EndGrid() { Self().in_grid = false; }
 

@@ -10,8 +10,11 @@
 //  2. The order depends on the program alone: released threads as they arrived, then new ones.
 //  3. BeginGrid() resets everything: siglongjmp may have abandoned the previous grid's body.
 //  4. An ended thread counts as arrived everywhere. A deadlock prints the waiters and aborts.
+//  5. Blocks of a cooperative launch take turns: one runs until all its threads wait for the grid.
+//     Then its stacks and its shared memory are set aside, because the next block uses the same.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 
 #include "simulator/kernels/image.h"
@@ -44,9 +47,17 @@ struct BarrierResult {
   unsigned with_predicate;
 };
 
-void BeginGrid(unsigned block_threads, RunThreads run, const void* closure);
+struct GridShape {
+  unsigned block_threads;
+  std::size_t dynamic_shared_bytes;
+};
+void BeginGrid(const GridShape& shape, RunThreads run, const void* closure);
+std::size_t DynamicSharedBytes();
 void RunBlock();
 void EndGrid();
+// Sets the block's index; `started` of its threads have started already.
+using EnterBlock = void (*)(std::uint64_t block, unsigned started);
+void RunBlocksTogether(std::uint64_t blocks, EnterBlock enter);
 // A thread that had blocked has ended.
 void ThreadEnded(unsigned linear, unsigned started);
 // The loop has started every thread; [first, end) ended without blocking.
@@ -55,6 +66,13 @@ void RunEnded(unsigned first, unsigned end);
 BarrierResult WaitAtBarrier(const ThreadPlace& place, bool predicate);
 std::uint64_t WaitInWarp(const ThreadPlace& place, std::uint32_t mask, std::uint64_t value,
                          std::uint32_t argument, WarpOperation operation);
+// Waits for the threads of the calling thread's tile: `tile_threads` is a power of two above 32.
+void WaitInTile(const ThreadPlace& place, unsigned tile_threads);
+// Lets all other threads of the block run before the calling thread looks at memory again.
+void Yield(const ThreadPlace& place);
+// Waits for all threads of the grid; only in RunBlocksTogether().
+void WaitForGrid(const ThreadPlace& place);
+bool BlocksRunTogether();
 // Waits until all other lanes of the warp ended, blocked or arrived here; returns those here.
 std::uint32_t Converge(const ThreadPlace& place);
 

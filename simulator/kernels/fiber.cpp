@@ -72,4 +72,9 @@ void SwitchFiber(Fiber& from, const Fiber& to) {
   spillway_switch_stacks(&from.stack_pointer, to.stack_pointer);
 }
 
+std::size_t LiveStackBytes(const Fiber& fiber) {
+  return static_cast<std::size_t>(fiber.stack + kStackBytes -
+                                  static_cast<char*>(fiber.stack_pointer));
+}
+
 }  // namespace spillway::simulator::executor

@@ -4,6 +4,8 @@
 // stack stands for the thread's ordinary stack. Stacks are never unmapped.
 #pragma once
 
+#include <cstddef>
+
 namespace spillway::simulator::executor {
 
 struct Fiber {
@@ -18,5 +20,7 @@ using FiberEntry = void (*)();
 void PrepareFiber(Fiber& fiber, unsigned number, FiberEntry entry);
 // Saves the running context in `from` and continues at the saved one of `to`.
 void SwitchFiber(Fiber& from, const Fiber& to);
+// The bytes from the saved stack pointer to the stack's end.
+std::size_t LiveStackBytes(const Fiber& fiber);
 
 }  // namespace spillway::simulator::executor

@@ -31,6 +31,8 @@ struct LaunchShape {
   std::uint32_t grid[3];
   std::uint32_t block[3];
   std::uint32_t dynamic_shared_bytes;
+  std::uint32_t cooperative =
+      0;  // 1: all blocks are resident at once, so that they can wait for each other
 };
 
 // On a GPU. The driver's time: max(flops / peak_flops, bytes / memory_bandwidth) + launch overhead.

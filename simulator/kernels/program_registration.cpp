@@ -2,6 +2,7 @@
 #include <cuda_runtime_api.h>
 #include <fatbinary_section.h>
 
+#include "simulator/kernels/grid_launch.h"
 #include "simulator/kernels/image.h"
 #include "simulator/kernels/module_elf.h"
 
@@ -20,6 +21,20 @@ extern const char* const __start_spillway_functions[] __attribute__((weak, visib
 
 namespace {
 
+dim3 Dim(const std::uint32_t (&sizes)[3]) { return {sizes[0], sizes[1], sizes[2]}; }
+
+// Finds the kernel's function, by which the runtime knows it.
+void LaunchOnDevice(const spillway::simulator::KernelDescription& kernel,
+                    const spillway::simulator::executor::GridConfiguration& configuration,
+                    void** arguments) {
+  const auto& image = *spillway_sim_image();
+  std::uint32_t i = 0;
+  while (i + 1 < image.kernel_count && image.kernels[i].body != kernel.body) ++i;
+  static_cast<void>(cudaLaunchKernel(
+      __start_spillway_functions[i], Dim(configuration.grid), Dim(configuration.block), arguments,
+      configuration.shared_bytes, static_cast<cudaStream_t>(configuration.stream)));
+}
+
 // Runs before every static initialiser of the program, because one may launch a kernel.
 __attribute__((constructor(101))) void RegisterProgram() {
   const auto& image = *spillway_sim_image();
@@ -37,6 +52,7 @@ __attribute__((constructor(101))) void RegisterProgram() {
                       global.size_bytes, 0, 0);
   }
   __cudaRegisterFatBinaryEnd(handle);
+  spillway::simulator::executor::SetHostLaunch(LaunchOnDevice);
 }
 
 }  // namespace

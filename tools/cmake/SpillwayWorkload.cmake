@@ -65,7 +65,7 @@ function(spillway_workload name)
   set(cuda_sources ${sources})
   list(FILTER cuda_sources INCLUDE REGEX "\\.cu$")
 
-  set(simkernels ${CMAKE_COMMAND} -E env ${SPILLWAY_SIMKERNELS_CXX} ${SPILLWAY_SIMKERNELS} ${flags}
+  set(simkernels ${CMAKE_COMMAND} -E env ${SPILLWAY_SIMKERNELS_CXX} ${SPILLWAY_SIMKERNELS} --std c++20 ${flags}
     --cuda ${CUDA_INCLUDE_DIR}/.. --executor ${SPILLWAY_KERNEL_EXECUTOR} --keep ${work_folder})
   set(simkernels_inputs ${SPILLWAY_SIMKERNELS} ${SPILLWAY_SIMKERNELS_PARTS}
     spillway_kernel_executor ${SPILLWAY_KERNEL_EXECUTOR_MADE})

@@ -1,12 +1,14 @@
 """Reads the kernels and globals out of the assembler's input and adds their tables to it.
 
-device/kernel.h defines one constant spillway_kernel_entry per kernel (function, body, parameters, count). rewrite.py adds
-one constant spillway_global_<n> per device variable (address, size). Their symbols contain the mangled names that nvcc
-registers; no C++ expression yields those.
+Every kernel's function has a constant spillway_kernel_entry (body, parameters, count). Every device variable has a constant
+spillway_global_<n> (address, size). Their symbols contain the mangled names that nvcc registers; no C++ expression yields
+those. Shared variables have a tag in their names.
 """
 import re
 
 LABEL = re.compile(r"^([^\s:#]+):")
+ENTRY = re.compile(r"^_ZZ(.+)E21spillway_kernel_entry(?:_\d+)?$")
+SHARED = re.compile(r"^\s*\.(?:size|comm)\s+(\S*B15spillway_shared\S*),\s*(\d+)", re.M)
 QUAD = re.compile(r"^\s*\.quad\s+(\S+)")
 
 
@@ -53,6 +55,14 @@ def variable_name(symbol):
     return common_name(symbol)
 
 
+def function_symbol(encoding):
+    """The symbol of the function whose encoding a local constant's name contains; C functions have no parameters in it."""
+    match = re.match(r"^(\d+)(.*)$", encoding)
+    if match and len(match.group(2)) == int(match.group(1)):
+        return match.group(2)
+    return "_Z" + encoding
+
+
 def find(lines):
     """([(function, body, parameters, count)], [(address, size)]) described in the file."""
     kernels, variables = {}, {}
@@ -60,13 +70,21 @@ def find(lines):
         match = LABEL.match(line)
         if not match:
             continue
-        if match.group(1).endswith("21spillway_kernel_entryE"):
-            words = words_after(lines, i, 4)
-            kernels[words[0]] = words
+        entry = ENTRY.match(match.group(1))
+        if entry:
+            function = function_symbol(entry.group(1))
+            kernels[function] = [function, *words_after(lines, i, 3)]
         elif re.search(r"\d+spillway_global_\d+_\d+E?$", match.group(1)):
             words = words_after(lines, i, 2)
             variables[words[0]] = words
     return list(kernels.values()), list(variables.values())
+
+
+def shared_variables(text):
+    """Entries of the section that shared_memory.cpp reads."""
+    found = dict(SHARED.findall(text))
+    return "".join(f'\t.section\tspillway_shared_variables,"aw"\n\t.align 8\n\t.quad\t{name}, {size}\n'
+                   for name, size in found.items())
 
 
 def tables(kernels, variables):
@@ -97,4 +115,4 @@ def complete(text, keep_initialisers):
         # A plug-in runs kernels only: loading it must not run the host code's static initialisers.
         text = re.sub(r'\.section\t\.init_array[^\n]*', '.section\t.spillway_not_run,"a"', text)
     names = [common_name(kernel[0]) for kernel in kernels]
-    return text + tables(kernels, variables), names, [variable_name(variable[0]) for variable in variables]
+    return text + tables(kernels, variables) + shared_variables(text), names, [variable_name(variable[0]) for variable in variables]

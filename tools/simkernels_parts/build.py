@@ -8,7 +8,9 @@ from . import assembly
 from .rewrite import ROOT, Source, path_from_root
 
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
-EXECUTOR = ["block_executor.cpp", "fiber.cpp", "plugin_image.cpp"]
+EXECUTOR = ["block_executor.cpp", "fiber.cpp", "grid_launch.cpp", "plugin_image.cpp", "shared_memory.cpp"]
+EXECUTOR_STANDARD = "c++20"
+LEAST_STANDARD = 17
 REGISTRATION = ["program_registration.cpp"]  # only in programs
 
 
@@ -38,12 +40,20 @@ def machine_flags():
     return ["-march=x86-64-v3"] if {"avx2", "fma", "bmi2", "movbe"} <= has else []
 
 
+def standard(wanted):
+    """The program's standard, or the least that the simulator's headers need."""
+    match = re.fullmatch(r"(c|gnu)\+\+(\d\d)", wanted)
+    if match and (match.group(2) in ("98", "03") or int(match.group(2)) < LEAST_STANDARD):
+        return f"{match.group(1)}++{LEAST_STANDARD}"
+    return wanted
+
+
 class Build:
     def __init__(self, options, work):
         self.options, self.work = options, work
         self.compiler = shlex.split(os.environ.get("CXX", "g++"))
         include = toolkit_include(options.cuda)
-        self.flags = [f"-std={options.std}", f"-O{options.optimize}", *machine_flags(), "-ffp-contract=off",
+        self.flags = [f"-std={standard(options.std)}", f"-O{options.optimize}", *machine_flags(), "-ffp-contract=off",
                       "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-ipa-icf",
                       "-ffunction-sections", "-fdata-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
                       f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}"]
@@ -69,7 +79,7 @@ class Build:
     def assembled(self, source, serial):
         """Compiles one .cu file; returns the assembler's input."""
         rewritten, assembled = self.path(f"source_{serial}.cpp"), self.path(f"source_{serial}.s")
-        shared = {"kernels": {}, "files": set(), "names": set(), "serial": serial * 100000}
+        shared = {"aliases": {}, "files": set(), "serial": serial * 100000}
         text = Source(source, self.options.include, shared).load().rewrite()
         with open(rewritten, "w", encoding="utf-8") as file:
             file.write(f'#include <cuda_runtime.h>\n#line 1 "{path_from_root(source)}"\n{text}\n')
@@ -102,7 +112,8 @@ class Build:
             self.compile_executor(name, folder)
 
     def compile_executor(self, name, folder):
-        self.run([*self.compiler, *self.flags, "-c", os.path.join(KERNELS, name), "-o", os.path.join(folder, name + ".o")])
+        self.run([*self.compiler, *self.flags, f"-std={EXECUTOR_STANDARD}", "-c", os.path.join(KERNELS, name), "-o",
+                  os.path.join(folder, name + ".o")])
 
     def executor(self, names):
         """The executor's objects: those of --executor's folder, or else newly compiled ones."""

@@ -1,22 +1,27 @@
-"""Rewrites CUDA syntax (launches, shared memory, kernels' identities) into C++ for g++."""
+"""Rewrites CUDA syntax (kernels, launches, shared memory, inline PTX) into C++ for g++."""
 import os
 import re
 
 from . import declarations as d
+from . import inline_ptx
 from . import tokens as t
+from .parameters import ATTRIBUTE_WORDS
 
 DEVICE = "::spillway::simulator::device"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-NOT_SUPPORTED_INCLUDES = {
-    "mma.h": "tensor core fragments (wmma)",
-    "cuda_pipeline.h": "asynchronous copies (cuda_pipeline)", "cuda/barrier": "cuda::barrier",
-    "curand_kernel.h": "device-side cuRAND", "cub/cub.cuh": "CUB", "thrust/device_vector.h": "Thrust",
-}
+NOT_SUPPORTED_INCLUDES = {"cub/cub.cuh": "CUB"}
 NOT_SUPPORTED_WORDS = {
     "texCubemap": "cube map fetches", "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
-    "cudaTriggerProgrammaticLaunchCompletion": "programmatic dependent launches",
+}
+QUALIFIERS = {"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "static", "inline", "extern",
+              "void", "__inline__"}
+# Functions that device code and host code call by one name (device_runtime.h).
+DEVICE_RUNTIME = {
+    "cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamCreateWithFlags", "cudaStreamDestroy",
+    "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventDestroy", "cudaGetLastError",
+    "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDevice", "cudaGetDeviceCount",
 }
 
 
@@ -67,12 +72,15 @@ class Source:
 
     def rewrite(self):
         self.check_supported()
+        self.learn_aliases()
         self.expand_includes()
-        self.learn_declarations()
+        self.mark_device_code()
+        self.device_vocabulary()
+        self.inline_assembly()
+        self.declarations()
         self.shared_memory()
-        self.addresses_of_kernels()
         self.launches_in(self.tokens)
-        self.directives()
+        self.macros()
         return t.text_of(self.tokens)
 
     def check_supported(self):
@@ -106,9 +114,6 @@ class Source:
         if token.text in NOT_SUPPORTED_WORDS and t.is_mark(self.tokens, t.skip_quiet(self.tokens, i + 1), "("):
             raise t.Unsupported(self.path, token.line,
                                 f"{NOT_SUPPORTED_WORDS[token.text]} ({token.text}) are not supported by the simulator")
-        if token.text in ("asm", "__asm__"):
-            raise t.Unsupported(self.path, token.line, "inline PTX (asm) cannot run in the simulator; "
-                                "give it an alternative under #ifndef SPILLWAY_SIMULATED_KERNELS")
 
     def expand_includes(self):
         """Inserts local headers with CUDA syntax (also in headers that they include), rewritten.
@@ -153,30 +158,78 @@ class Source:
                 self.has_cuda_syntax(header) for header in included if header)
         return known[path]
 
-    def learn_declarations(self):
-        """Appends the simulator's descriptions to kernels and device variables."""
-        after = {}
-        kernels = [i for i, token in enumerate(self.tokens) if token.kind == "word" and token.text == "__global__"]
-        for i in kernels:
-            kernel = d.parse_kernel(self.tokens, i, self.path, self.serial())
-            self.shared["kernels"].setdefault(kernel.name, False)
-            self.shared["kernels"][kernel.name] |= kernel.is_template
-            self.shared["names"].add(id(self.tokens[d.name_position(self.tokens, i, self.path)[0]]))
-            after[kernel.last] = after.get(kernel.last, "") + kernel.after
+    def learn_aliases(self):
+        """Macros that stand for qualifiers only, such as `#define KERNEL extern "C" __global__`."""
+        for token in self.tokens:
+            match = re.match(r"\s*#\s*define\s+(\w+)\s+(.*)$", token.text) if token.kind == "directive" else None
+            words = set(re.findall(r"\w+", match.group(2))) - {"C"} if match else set()
+            if words & {"__global__", "__device__"} and words <= QUALIFIERS:
+                self.shared["aliases"][match.group(1)] = words
+
+    def qualifiers(self, token):
+        """The CUDA qualifiers that a word stands for."""
+        if token.kind != "word":
+            return ()
+        return self.shared["aliases"].get(token.text, (token.text,))
+
+    def mark_device_code(self):
+        """Marks the tokens in bodies of functions that run on the device (`both`: on the host too)."""
         for i, token in enumerate(self.tokens):
-            if token.kind == "word" and token.text in ("__device__", "__constant__", "__managed__"):
-                self.learn_variable(i, after)
-        out = []
+            if {"__global__", "__device__"} & set(self.qualifiers(token)):
+                words = {word for near in self.tokens[d.declaration_start(self.tokens, i) : i + 1]
+                         for word in self.qualifiers(near)}
+                body = d.parse_device_function(self.tokens, i, self.qualifiers)
+                for inside in self.tokens[body[0] : body[1]] if body else ():
+                    inside.where = "both" if body[2] or "__host__" in words else "device"
+
+    def device_vocabulary(self):
+        """Gives device code the architecture's macro and the device's own runtime functions."""
         for i, token in enumerate(self.tokens):
-            out.append(token)
-            if i in after:
-                out.append(t.Token("appended", after[i], token.line))
+            if token.where != "device":
+                continue
+            if token.kind == "directive" or token.text == "__CUDA_ARCH__":
+                token.text = token.text.replace("__CUDA_ARCH__", "SPILLWAY_CUDA_ARCH")
+            elif (token.kind == "word" and token.text in DEVICE_RUNTIME
+                  and t.is_mark(self.tokens, t.skip_quiet(self.tokens, i + 1), "(")
+                  and self.tokens[t.skip_quiet(self.tokens, i - 1, -1)].text not in ("::", ".", "->")):
+                token.text = f"{DEVICE}::runtime::{token.text}"
+
+    def inline_assembly(self):
+        out, i = [], 0
+        while i < len(self.tokens):
+            token = self.tokens[i]
+            if token.kind == "word" and token.text in ("asm", "__asm__", "__asm") and token.where:
+                end, text = inline_ptx.translate(self.tokens, i, self.path, self.serial())
+                out.append(t.Token("appended", text + "\n" * t.text_of(self.tokens[i : end + 1]).count("\n"), token.line))
+                i = end
+            else:
+                out.append(token)
+            i += 1
         self.tokens = out
 
-    def learn_variable(self, i, after):
-        parsed = d.parse_variable(self.tokens, i, self.path, self.serial())
-        if parsed and parsed[0] not in after:
-            after[parsed[0]] = parsed[1]
+    def declarations(self):
+        """Makes kernels into the functions that launch them, and describes device variables to the driver."""
+        before = {}
+        for i, token in enumerate(self.tokens):
+            if "__global__" in self.qualifiers(token):
+                kernel = d.parse_kernel(self.tokens, i, self.path, path_from_root(self.path))
+                before.update(kernel.insertions if kernel else {})
+            elif token.kind == "word" and token.text in ("__device__", "__constant__", "__managed__"):
+                parsed = d.parse_variable(self.tokens, i, self.serial())
+                if parsed:
+                    before.setdefault(parsed[0] + 1, parsed[1])
+        self.tokens = self.with_insertions(self.tokens, before)
+
+    @staticmethod
+    def with_insertions(tokens, before):
+        out = []
+        for i, token in enumerate(tokens):
+            if i in before:
+                out.append(t.Token("appended", before[i], token.line))
+            out.append(token)
+        if len(tokens) in before:
+            out.append(t.Token("appended", before[len(tokens)], tokens[-1].line))
+        return out
 
     def serial(self):
         self.shared["serial"] += 1
@@ -224,38 +277,12 @@ class Source:
             if token.kind == "word" and token.text in ("extern", "__shared__"):
                 i += 1
                 continue
-            if token.kind == "word" and token.text in d.ATTRIBUTE_WORDS and t.is_mark(self.tokens, after, "("):
+            if token.kind == "word" and token.text in ATTRIBUTE_WORDS and t.is_mark(self.tokens, after, "("):
                 i = t.matching(self.tokens, after) + 1
                 continue
             out.append(token)
             i += 1
         return out
-
-    def addresses_of_kernels(self):
-        """Registers kernel<arguments> outside launches: its address is taken, so the instantiation must be in the image."""
-        i = 0
-        while i < len(self.tokens):
-            token = self.tokens[i]
-            if (token.kind == "word" and self.shared["kernels"].get(token.text) and id(token) not in self.shared["names"]):
-                open_angle = t.skip_quiet(self.tokens, i + 1)
-                end = t.angle_end(self.tokens, open_angle) if t.is_mark(self.tokens, open_angle, "<") else None
-                if end is not None and not t.is_mark(self.tokens, t.skip_quiet(self.tokens, end + 1), "<<<"):
-                    self.register_address(i, end)
-            i += 1
-
-    def register_address(self, name, end):
-        start = name
-        while t.is_mark(self.tokens, start - 1, "::"):
-            start -= 2 if t.is_word(self.tokens, start - 2) else 1
-        ampersand = t.skip_quiet(self.tokens, start - 1, -1)
-        text = f"{DEVICE}::Registered<(&{t.text_of(self.tokens[start : end + 1])})>()"
-        first = start
-        if t.is_mark(self.tokens, ampersand, "&"):
-            before = t.skip_quiet(self.tokens, ampersand - 1, -1)
-            if not t.is_word(self.tokens, before) or self.tokens[before].text == "return":
-                first = ampersand
-        line = self.tokens[start].line
-        self.tokens[first : end + 1] = [t.Token("appended", text, line)]
 
     def launches_in(self, tokens):
         at = 0
@@ -265,24 +292,19 @@ class Source:
             at += 1
 
     def launch(self, tokens, at):
+        """kernel<<<configuration>>>(arguments) becomes (Configure(configuration), kernel(arguments))."""
         line = tokens[at].line
         end = self.configuration_end(tokens, at)
         open_paren = t.skip_quiet(tokens, end + 1)
         close = t.matching(tokens, open_paren) if t.is_mark(tokens, open_paren, "(") else None
-        start, name = self.kernel_expression(tokens, at)
+        start = self.kernel_expression(tokens, at)
         if close is None or start is None:
             raise t.Unsupported(self.path, line, "cannot read this kernel launch")
         configuration = t.text_of(tokens[at + 1 : end])
-        arguments = tokens[open_paren : close + 1]
         expression = t.text_of(tokens[start:at]).strip()
-        if name is not None and tokens[name].text in self.shared["kernels"]:
-            prefix = t.text_of(tokens[start:name])
-            rest = t.text_of(tokens[name + 1 : at]).strip()
-            identity = f"decltype({prefix}spillway_kernel_of_{tokens[name].text}{rest}{t.text_of(arguments)})"
-            head = f"{DEVICE}::Launch<{' '.join(identity.split())}>({configuration})"
-        else:
-            head = f"{DEVICE}::LaunchPointer({expression}, {configuration})"
-        tokens[start : end + 1] = [t.Token("appended", head, line)]
+        configure = "ConfigureChild" if tokens[at].where == "device" else "Configure"
+        tokens.insert(close + 1, t.Token("appended", ")", tokens[close].line))
+        tokens[start : end + 1] = [t.Token("appended", f"({DEVICE}::{configure}({configuration}), {expression}", line)]
         return start
 
     def configuration_end(self, tokens, at):
@@ -299,38 +321,49 @@ class Source:
         raise t.Unsupported(self.path, tokens[at].line, "this <<< has no >>>")
 
     def kernel_expression(self, tokens, at):
-        """(start, index of the kernel's name or None) of the expression before `<<<`."""
+        """Start of the expression before `<<<`; None if it cannot be read."""
         i = t.skip_quiet(tokens, at - 1, -1)
-        name = None
         if 0 <= i and tokens[i].kind == "mark" and set(tokens[i].text) == {">"}:
             i = t.angle_start(tokens, i)
             i = None if i is None else t.skip_quiet(tokens, i - 1, -1)
         if i is None or i < 0:
-            return None, None
-        if tokens[i].kind == "word":
-            name = i
-        elif t.is_mark(tokens, i, ")") or t.is_mark(tokens, i, "]"):
+            return None
+        if t.is_mark(tokens, i, ")") or t.is_mark(tokens, i, "]"):
             i = t.matching_before(tokens, i)
             before = t.skip_quiet(tokens, i - 1, -1)
             i = before if t.is_word(tokens, before) else i
         while True:
             before = t.skip_quiet(tokens, i - 1, -1)
-            joined = before >= 0 and tokens[before].kind == "mark" and tokens[before].text in ("::", "->", ".")
-            if not joined:
-                return i, name
+            if not (before >= 0 and tokens[before].kind == "mark" and tokens[before].text in ("::", "->", ".", "##")):
+                return i
             owner = t.skip_quiet(tokens, before - 1, -1)
-            if tokens[before].text != "::":
-                name = None
             if owner >= 0 and tokens[owner].kind == "mark" and set(tokens[owner].text) == {">"}:
                 owner = t.skip_quiet(tokens, t.angle_start(tokens, owner) - 1, -1)
             i = owner if t.is_word(tokens, owner) else before
 
-    def directives(self):
-        """Rewrites launches inside macros."""
+    def macros(self):
+        """Rewrites kernels, launches and inline PTX in macros."""
         for token in self.tokens:
-            if token.kind == "directive" and "<<<" in token.text:
-                inner = t.split(token.text, token.line)
-                self.launches_in(inner)
-                token.text = t.text_of(inner)
+            if token.kind == "directive" and re.search(r"<<<|\b__global__|\basm\b", token.text):
+                inner = Macro(self, t.split(token.text, token.line))
+                token.text = inner.rewrite()
 
 
+class Macro(Source):
+    """One #define whose replacement has CUDA syntax."""
+
+    def __init__(self, source, tokens):
+        super().__init__(source.path, source.folders, source.shared)
+        self.tokens = tokens
+
+    def rewrite(self):
+        self.mark_device_code()
+        for token in self.tokens:
+            token.where = token.where or "both"  # a macro does not say where it is used
+        try:
+            self.inline_assembly()
+            self.declarations()
+        except t.Unsupported:
+            pass  # part of a declaration only
+        self.launches_in(self.tokens)
+        return t.text_of(self.tokens).replace("\n", "\\\n").replace("\\\\\n", "\\\n")

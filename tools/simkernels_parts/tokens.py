@@ -25,10 +25,11 @@ class Unsupported(Exception):
 
 
 class Token:
-    __slots__ = ("kind", "text", "line")
+    __slots__ = ("kind", "text", "line", "where")
 
     def __init__(self, kind, text, line):
         self.kind, self.text, self.line = kind, text, line
+        self.where = ""  # in which functions: "device", "both" device and host; "" elsewhere
 
     @property
     def quiet(self):

@@ -239,6 +239,7 @@ KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& s
     arguments->CopyEach(parameters);
   }
   KernelLaunch launch{*found, &entry, shape, arguments, std::min(needed, available)};
+  launch.shape.cooperative = blocks == Blocks::kAllResident;
   DescribeUses(call, **found, launch);
   return launch;
 }

@@ -4,7 +4,8 @@
 #pragma once
 
 #include <cstring>
-#include <type_traits>
+
+#include "simulator/kernels/device/standard.h"
 
 namespace spillway::simulator::device {
 
@@ -19,7 +20,7 @@ static inline T ReadAndChange(T* address, Change change) {
 
 #define SPILLWAY_ATOMIC(name, expression)                                                         \
   template <typename T>                                                                           \
-  static inline T name(T* address, std::type_identity_t<T> operand) {                             \
+  static inline T name(T* address, spillway::simulator::device::NotDeduced<T> operand) {          \
     return spillway::simulator::device::ReadAndChange(                                            \
         address, [&]([[maybe_unused]] const T& old) -> T { return static_cast<T>(expression); }); \
   }
@@ -42,19 +43,19 @@ SPILLWAY_ATOMIC_SCOPES(atomicDec, old == 0 || old > operand ? operand : old - 1)
 #undef SPILLWAY_ATOMIC
 
 template <typename T>
-static inline T atomicCAS(T* address, std::type_identity_t<T> expected,
-                          std::type_identity_t<T> desired) {
+static inline T atomicCAS(T* address, spillway::simulator::device::NotDeduced<T> expected,
+                          spillway::simulator::device::NotDeduced<T> desired) {
   return spillway::simulator::device::ReadAndChange(address, [&](const T& old) {
     return std::memcmp(&old, &expected, sizeof old) == 0 ? desired : old;
   });
 }
 template <typename T>
-static inline T atomicCAS_block(T* address, std::type_identity_t<T> expected,
-                                std::type_identity_t<T> desired) {
+static inline T atomicCAS_block(T* address, spillway::simulator::device::NotDeduced<T> expected,
+                                spillway::simulator::device::NotDeduced<T> desired) {
   return atomicCAS(address, expected, desired);
 }
 template <typename T>
-static inline T atomicCAS_system(T* address, std::type_identity_t<T> expected,
-                                 std::type_identity_t<T> desired) {
+static inline T atomicCAS_system(T* address, spillway::simulator::device::NotDeduced<T> expected,
+                                 spillway::simulator::device::NotDeduced<T> desired) {
   return atomicCAS(address, expected, desired);
 }

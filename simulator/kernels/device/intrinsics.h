@@ -1,16 +1,17 @@
 // Device mathematics and bit operations, which nvcc has built in.
 //
 // Used by: kernels compiled for the simulator. The fast variants (__expf, ...) equal the accurate
-// ones. Non-default directed roundings are missing: a program that needs them does not compile.
+// ones. rounding.h has the intrinsics that name a rounding.
 #pragma once
 
 #include <math.h>
 
-#include <bit>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <type_traits>
+
+#include "simulator/kernels/device/standard.h"
 
 #define SPILLWAY_INTRINSIC [[maybe_unused]] static inline
 
@@ -59,24 +60,34 @@ SPILLWAY_INTRINSIC float sinpif(float x) {
 SPILLWAY_INTRINSIC float cospif(float x) {
   return static_cast<float>(cos(x * 3.14159265358979323846));
 }
-
-SPILLWAY_INTRINSIC float __fadd_rn(float x, float y) { return x + y; }
-SPILLWAY_INTRINSIC float __fsub_rn(float x, float y) { return x - y; }
-SPILLWAY_INTRINSIC float __fmul_rn(float x, float y) { return x * y; }
-SPILLWAY_INTRINSIC float __fdiv_rn(float x, float y) { return x / y; }
-SPILLWAY_INTRINSIC float __fmaf_rn(float x, float y, float z) { return fmaf(x, y, z); }
-SPILLWAY_INTRINSIC float __frcp_rn(float x) { return 1.0f / x; }
-SPILLWAY_INTRINSIC float __fsqrt_rn(float x) { return sqrtf(x); }
-SPILLWAY_INTRINSIC float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
-SPILLWAY_INTRINSIC double __dadd_rn(double x, double y) { return x + y; }
-SPILLWAY_INTRINSIC double __dmul_rn(double x, double y) { return x * y; }
-SPILLWAY_INTRINSIC double __ddiv_rn(double x, double y) { return x / y; }
-SPILLWAY_INTRINSIC double __dsqrt_rn(double x) { return sqrt(x); }
-SPILLWAY_INTRINSIC double __fma_rn(double x, double y, double z) { return fma(x, y, z); }
+SPILLWAY_INTRINSIC double sinpi(double x) { return sin(x * 3.14159265358979323846); }
+SPILLWAY_INTRINSIC double cospi(double x) { return cos(x * 3.14159265358979323846); }
+SPILLWAY_INTRINSIC void sincospif(float x, float* sine, float* cosine) {
+  *sine = sinpif(x);
+  *cosine = cospif(x);
+}
+SPILLWAY_INTRINSIC void sincospi(double x, double* sine, double* cosine) {
+  *sine = sinpi(x);
+  *cosine = cospi(x);
+}
+SPILLWAY_INTRINSIC float norm3df(float x, float y, float z) { return sqrtf(x * x + y * y + z * z); }
+SPILLWAY_INTRINSIC float rnorm3df(float x, float y, float z) { return 1.0f / norm3df(x, y, z); }
+SPILLWAY_INTRINSIC float rhypotf(float x, float y) { return 1.0f / hypotf(x, y); }
+SPILLWAY_INTRINSIC double rhypot(double x, double y) { return 1.0 / hypot(x, y); }
+SPILLWAY_INTRINSIC double __hiloint2double(int high, int low) {
+  const auto bits = static_cast<std::uint64_t>(static_cast<std::uint32_t>(high)) << 32 |
+                    static_cast<std::uint32_t>(low);
+  return spillway::simulator::device::BitCast<double>(bits);
+}
+SPILLWAY_INTRINSIC int __double2hiint(double x) {
+  return static_cast<int>(spillway::simulator::device::BitCast<std::uint64_t>(x) >> 32);
+}
+SPILLWAY_INTRINSIC int __double2loint(double x) {
+  return static_cast<int>(spillway::simulator::device::BitCast<std::uint64_t>(x));
+}
 
 // As among nvcc's overloads, the usual arithmetic conversions decide.
-template <typename T, typename U>
-requires std::is_arithmetic_v<T> && std::is_arithmetic_v<U>
+template <typename T, typename U, spillway::simulator::device::IfArithmetic<T, U> = 0>
 static constexpr auto min(T a, U b) -> decltype(a + b) {
   if constexpr (std::is_floating_point_v<decltype(a + b)>) {
     return static_cast<decltype(a + b)>(fmin(a, b));
@@ -84,8 +95,7 @@ static constexpr auto min(T a, U b) -> decltype(a + b) {
     return static_cast<decltype(a + b)>(b) < static_cast<decltype(a + b)>(a) ? b : a;
   }
 }
-template <typename T, typename U>
-requires std::is_arithmetic_v<T> && std::is_arithmetic_v<U>
+template <typename T, typename U, spillway::simulator::device::IfArithmetic<T, U> = 0>
 static constexpr auto max(T a, U b) -> decltype(a + b) {
   if constexpr (std::is_floating_point_v<decltype(a + b)>) {
     return static_cast<decltype(a + b)>(fmax(a, b));
@@ -94,18 +104,22 @@ static constexpr auto max(T a, U b) -> decltype(a + b) {
   }
 }
 
-SPILLWAY_INTRINSIC int __popc(unsigned x) { return std::popcount(x); }
-SPILLWAY_INTRINSIC int __popcll(unsigned long long x) { return std::popcount(x); }
-SPILLWAY_INTRINSIC int __clz(int x) { return std::countl_zero(static_cast<unsigned>(x)); }
+#define SPILLWAY_MIN_MAX(prefix, type)                                          \
+  SPILLWAY_INTRINSIC type prefix##min(type x, type y) { return y < x ? y : x; } \
+  SPILLWAY_INTRINSIC type prefix##max(type x, type y) { return x < y ? y : x; }
+SPILLWAY_MIN_MAX(u, unsigned)
+SPILLWAY_MIN_MAX(ll, long long)
+SPILLWAY_MIN_MAX(ull, unsigned long long)
+#undef SPILLWAY_MIN_MAX
+
+SPILLWAY_INTRINSIC int __popc(unsigned x) { return __builtin_popcount(x); }
+SPILLWAY_INTRINSIC int __popcll(unsigned long long x) { return __builtin_popcountll(x); }
+SPILLWAY_INTRINSIC int __clz(int x) { return x ? __builtin_clz(static_cast<unsigned>(x)) : 32; }
 SPILLWAY_INTRINSIC int __clzll(long long x) {
-  return std::countl_zero(static_cast<unsigned long long>(x));
+  return x ? __builtin_clzll(static_cast<unsigned long long>(x)) : 64;
 }
-SPILLWAY_INTRINSIC int __ffs(int x) {
-  return x ? std::countr_zero(static_cast<unsigned>(x)) + 1 : 0;
-}
-SPILLWAY_INTRINSIC int __ffsll(long long x) {
-  return x ? std::countr_zero(static_cast<unsigned long long>(x)) + 1 : 0;
-}
+SPILLWAY_INTRINSIC int __ffs(int x) { return __builtin_ffs(x); }
+SPILLWAY_INTRINSIC int __ffsll(long long x) { return __builtin_ffsll(x); }
 SPILLWAY_INTRINSIC unsigned __brev(unsigned x) {
   unsigned reversed = 0;
   for (int bit = 0; bit < 32; ++bit) reversed |= (x >> bit & 1u) << (31 - bit);
@@ -148,41 +162,62 @@ SPILLWAY_INTRINSIC unsigned __umulhi(unsigned x, unsigned y) {
 SPILLWAY_INTRINSIC unsigned long long __umul64hi(unsigned long long x, unsigned long long y) {
   return static_cast<unsigned long long>((static_cast<unsigned __int128>(x) * y) >> 64);
 }
+SPILLWAY_INTRINSIC long long __mul64hi(long long x, long long y) {
+  return static_cast<long long>((static_cast<__int128>(x) * y) >> 64);
+}
+SPILLWAY_INTRINSIC unsigned __usad(unsigned x, unsigned y, unsigned sum) {
+  return sum + (x < y ? y - x : x - y);
+}
+SPILLWAY_INTRINSIC unsigned __sad(int x, int y, unsigned sum) {
+  return sum + (x < y ? static_cast<unsigned>(y) - static_cast<unsigned>(x)
+                      : static_cast<unsigned>(x) - static_cast<unsigned>(y));
+}
+SPILLWAY_INTRINSIC unsigned __uhadd(unsigned x, unsigned y) {
+  return static_cast<unsigned>((static_cast<std::uint64_t>(x) + y) >> 1);
+}
+SPILLWAY_INTRINSIC unsigned __urhadd(unsigned x, unsigned y) {
+  return static_cast<unsigned>((static_cast<std::uint64_t>(x) + y + 1) >> 1);
+}
+SPILLWAY_INTRINSIC int __rhadd(int x, int y) {
+  return static_cast<int>((static_cast<std::int64_t>(x) + y + 1) >> 1);
+}
+SPILLWAY_INTRINSIC unsigned __dp4a(unsigned x, unsigned y, unsigned sum) {
+  for (int i = 0; i < 4; ++i) sum += (x >> (8 * i) & 0xffu) * (y >> (8 * i) & 0xffu);
+  return sum;
+}
 SPILLWAY_INTRINSIC int __dp4a(int x, int y, int sum) {
   for (int i = 0; i < 4; ++i)
     sum += static_cast<std::int8_t>(x >> (8 * i)) * static_cast<std::int8_t>(y >> (8 * i));
   return sum;
 }
 
-SPILLWAY_INTRINSIC int __float_as_int(float x) { return std::bit_cast<int>(x); }
-SPILLWAY_INTRINSIC unsigned __float_as_uint(float x) { return std::bit_cast<unsigned>(x); }
-SPILLWAY_INTRINSIC float __int_as_float(int x) { return std::bit_cast<float>(x); }
-SPILLWAY_INTRINSIC float __uint_as_float(unsigned x) { return std::bit_cast<float>(x); }
-SPILLWAY_INTRINSIC long long __double_as_longlong(double x) { return std::bit_cast<long long>(x); }
-SPILLWAY_INTRINSIC double __longlong_as_double(long long x) { return std::bit_cast<double>(x); }
-SPILLWAY_INTRINSIC int __float2int_rn(float x) { return static_cast<int>(rintf(x)); }
-SPILLWAY_INTRINSIC int __float2int_rz(float x) { return static_cast<int>(x); }
-SPILLWAY_INTRINSIC int __float2int_rd(float x) { return static_cast<int>(floorf(x)); }
-SPILLWAY_INTRINSIC int __float2int_ru(float x) { return static_cast<int>(ceilf(x)); }
-SPILLWAY_INTRINSIC unsigned __float2uint_rn(float x) { return static_cast<unsigned>(rintf(x)); }
-SPILLWAY_INTRINSIC unsigned __float2uint_rz(float x) { return static_cast<unsigned>(x); }
-SPILLWAY_INTRINSIC long long __float2ll_rn(float x) { return llrintf(x); }
-SPILLWAY_INTRINSIC int __double2int_rn(double x) { return static_cast<int>(rint(x)); }
-SPILLWAY_INTRINSIC int __double2int_rz(double x) { return static_cast<int>(x); }
-SPILLWAY_INTRINSIC float __double2float_rn(double x) { return static_cast<float>(x); }
-SPILLWAY_INTRINSIC float __int2float_rn(int x) { return static_cast<float>(x); }
-SPILLWAY_INTRINSIC float __uint2float_rn(unsigned x) { return static_cast<float>(x); }
-SPILLWAY_INTRINSIC double __int2double_rn(int x) { return x; }
-
+SPILLWAY_INTRINSIC int __float_as_int(float x) {
+  return spillway::simulator::device::BitCast<int>(x);
+}
+SPILLWAY_INTRINSIC unsigned __float_as_uint(float x) {
+  return spillway::simulator::device::BitCast<unsigned>(x);
+}
+SPILLWAY_INTRINSIC float __int_as_float(int x) {
+  return spillway::simulator::device::BitCast<float>(x);
+}
+SPILLWAY_INTRINSIC float __uint_as_float(unsigned x) {
+  return spillway::simulator::device::BitCast<float>(x);
+}
+SPILLWAY_INTRINSIC long long __double_as_longlong(double x) {
+  return spillway::simulator::device::BitCast<long long>(x);
+}
+SPILLWAY_INTRINSIC double __longlong_as_double(long long x) {
+  return spillway::simulator::device::BitCast<double>(x);
+}
 #define SPILLWAY_CACHED_LOAD(name)      \
   template <typename T>                 \
   static inline T name(const T* from) { \
     return *from;                       \
   }
-#define SPILLWAY_CACHED_STORE(name)                               \
-  template <typename T>                                           \
-  static inline void name(T* to, std::type_identity_t<T> value) { \
-    *to = value;                                                  \
+#define SPILLWAY_CACHED_STORE(name)                                                  \
+  template <typename T>                                                              \
+  static inline void name(T* to, spillway::simulator::device::NotDeduced<T> value) { \
+    *to = value;                                                                     \
   }
 // NVIDIA's half headers have these overloads only for nvcc.
 SPILLWAY_CACHED_LOAD(__ldg)
@@ -203,6 +238,9 @@ namespace spillway::simulator::device {
 }
 // Counts its own calls: the device profile models kernel time, and runs must repeat.
 SPILLWAY_INTRINSIC long long clock64() { return ++spillway::simulator::device::clock_ticks; }
+SPILLWAY_INTRINSIC unsigned long long __globaltimer() {
+  return static_cast<unsigned long long>(clock64());
+}
 SPILLWAY_INTRINSIC void __nanosleep(unsigned) {}
 [[noreturn, maybe_unused]] static inline void __trap() {
   std::fprintf(stderr, "spillway simulator: a kernel called __trap()\n");

@@ -1,7 +1,9 @@
 // A __global__ function as the simulator runs it, and its launch.
 //
-// Used by: code that tools/simkernels generates. The driver calls Kernel<&function>'s body.
-// simkernels finds its description, spillway_kernel_entry, in the assembler's input.
+// Used by: code that tools/simkernels generates. It turns a kernel's body into a closure without
+// captures. The kernel itself becomes the function that launches this closure, as nvcc's stubs do.
+// So overloads, default arguments, deduction and pointers to kernels follow C++'s own rules.
+// simkernels finds the description, spillway_kernel_entry, in the assembler's input.
 //
 // Invariants
 //  1. A block's threads run in one loop, so that the compiler can optimize kernels that never
@@ -17,6 +19,7 @@
 #include <utility>
 
 #include "simulator/kernels/device/threads.h"
+#include "simulator/kernels/grid_launch.h"
 #include "simulator/kernels/image.h"
 
 namespace spillway::simulator::device {
@@ -32,9 +35,9 @@ constexpr auto ParameterLayout() {
   struct Layout {
     KernelParameter parameters[sizeof...(Arguments) + 1] = {};
   } layout;
-  std::uint32_t offset_bytes = 0;
-  std::size_t index = 0;
-  const auto place = [&](std::uint32_t size_bytes, std::uint32_t alignment) {
+  [[maybe_unused]] std::uint32_t offset_bytes = 0;
+  [[maybe_unused]] std::size_t index = 0;
+  [[maybe_unused]] const auto place = [&](std::uint32_t size_bytes, std::uint32_t alignment) {
     offset_bytes = (offset_bytes + alignment - 1) / alignment * alignment;
     layout.parameters[index++] = {offset_bytes, size_bytes};
     offset_bytes += size_bytes;
@@ -54,21 +57,14 @@ T LoadArgument(const void* bytes) {
   }
 }
 
-struct LaunchConfiguration {
-  dim3 grid;
-  dim3 block;
-  std::size_t shared_bytes = 0;
-  cudaStream_t stream = nullptr;
-};
-
-template <auto kFunction>
-struct Kernel;
-
-template <typename... Arguments, void (*kFunction)(Arguments...)>
-struct Kernel<kFunction> {
+// `Threads` has no state: the closure that runs one thread of the kernel.
+template <typename Threads, typename... Arguments>
+struct Kernel {
   static constexpr auto kLayout = ParameterLayout<Arguments...>();
 
   [[gnu::flatten]] static void RunBlockThreads(Arguments... arguments) {
+    alignas(Threads) char no_state[sizeof(Threads)] = {};
+    const auto& run_thread = *reinterpret_cast<const Threads*>(no_state);
     const dim3 block = blockDim;
     const unsigned threads = block.x * block.y * block.z;
     unsigned linear = started_threads;
@@ -82,7 +78,7 @@ struct Kernel<kFunction> {
       for (; linear < row_end; ++linear) {
         threadIdx.x = linear - row * block.x;
         started_threads = linear + 1;
-        kFunction(arguments...);
+        run_thread(arguments...);
         if (times_blocked != before) {
           executor::ThreadEnded(linear, started_threads);
           linear = started_threads;
@@ -99,8 +95,28 @@ struct Kernel<kFunction> {
   }
 
   template <std::size_t... kIndices>
-  static std::tuple<Arguments...> Load(void* const* arguments, std::index_sequence<kIndices...>) {
+  static std::tuple<Arguments...> Load([[maybe_unused]] void* const* arguments,
+                                       std::index_sequence<kIndices...>) {
     return std::tuple<Arguments...>(LoadArgument<Arguments>(arguments[kIndices])...);
+  }
+
+  static void EnterBlock(std::uint64_t block, unsigned started) {
+    blockIdx.x = static_cast<unsigned>(block % gridDim.x);
+    blockIdx.y = static_cast<unsigned>(block / gridDim.x % gridDim.y);
+    blockIdx.z = static_cast<unsigned>(block / gridDim.x / gridDim.y);
+    started_threads = started;
+  }
+
+  static void RunBlocks() {
+    for (unsigned z = 0; z < gridDim.z; ++z) {
+      for (unsigned y = 0; y < gridDim.y; ++y) {
+        for (unsigned x = 0; x < gridDim.x; ++x) {
+          blockIdx = {x, y, z};
+          started_threads = 0;
+          executor::RunBlock();
+        }
+      }
+    }
   }
 
   static void Body(const LaunchShape& shape, void* const* arguments) {
@@ -108,77 +124,48 @@ struct Kernel<kFunction> {
         Load(arguments, std::index_sequence_for<Arguments...>{});
     gridDim = dim3(shape.grid[0], shape.grid[1], shape.grid[2]);
     blockDim = dim3(shape.block[0], shape.block[1], shape.block[2]);
-    executor::BeginGrid(blockDim.x * blockDim.y * blockDim.z, RunThreads, &loaded);
-    for (unsigned z = 0; z < shape.grid[2]; ++z) {
-      for (unsigned y = 0; y < shape.grid[1]; ++y) {
-        for (unsigned x = 0; x < shape.grid[0]; ++x) {
-          blockIdx = {x, y, z};
-          started_threads = 0;
-          executor::RunBlock();
-        }
-      }
-    }
+    executor::BeginGrid({blockDim.x * blockDim.y * blockDim.z, shape.dynamic_shared_bytes},
+                        RunThreads, &loaded);
+    if (shape.cooperative)
+      executor::RunBlocksTogether(std::uint64_t{gridDim.x} * gridDim.y * gridDim.z, EnterBlock);
+    else
+      RunBlocks();
     executor::EndGrid();
-  }
-
-  // For simkernels: the function (its symbol is the kernel's name) and how to run it.
-  struct Description {
-    void (*function)(Arguments...);
-    KernelBody body;
-    const KernelParameter* parameters;
-    std::uint64_t parameter_count;
-  };
-  [[gnu::used]] static constexpr Description spillway_kernel_entry = {
-      kFunction, Body, kLayout.parameters, sizeof...(Arguments)};
-
-  struct Launcher {
-    LaunchConfiguration configuration;
-    void operator()(Arguments... arguments) const {
-      static_cast<void>(
-          &spillway_kernel_entry);  // puts every launched instantiation into the image
-      void* pointers[] = {
-          const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
-          nullptr};
-      static_cast<void>(cudaLaunchKernel(reinterpret_cast<const void*>(kFunction),
-                                         configuration.grid, configuration.block, pointers,
-                                         configuration.shared_bytes, configuration.stream));
-    }
-  };
-};
-
-// kernel<<<grid, block, shared_bytes, stream>>>(...) of a kernel known by name.
-template <typename KernelType>
-typename KernelType::Launcher Launch(dim3 grid, dim3 block, std::size_t shared_bytes = 0,
-                                     cudaStream_t stream = nullptr) {
-  return {{grid, block, shared_bytes, stream}};
-}
-
-template <typename... Arguments>
-struct PointerLauncher {
-  void (*function)(Arguments...);
-  LaunchConfiguration configuration;
-  void operator()(Arguments... arguments) const {
-    void* pointers[] = {
-        const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))...,
-        nullptr};
-    static_cast<void>(cudaLaunchKernel(reinterpret_cast<const void*>(function), configuration.grid,
-                                       configuration.block, pointers, configuration.shared_bytes,
-                                       configuration.stream));
+    executor::RunChildGrids();
   }
 };
 
-template <typename... Arguments>
-PointerLauncher<Arguments...> LaunchPointer(void (*function)(Arguments...), dim3 grid, dim3 block,
-                                            std::size_t shared_bytes = 0,
-                                            cudaStream_t stream = nullptr) {
-  return {function, {grid, block, shared_bytes, stream}};
+template <typename Threads, typename... Arguments>
+constexpr KernelDescription DescribeCall(void (Threads::*)(Arguments...) const) {
+  using Described = Kernel<Threads, Arguments...>;
+  return {Described::Body, Described::kLayout.parameters, sizeof...(Arguments)};
+}
+template <typename Threads>
+constexpr KernelDescription Describe(Threads) {
+  return DescribeCall(&Threads::operator());
 }
 
-// Wraps a program's use of a kernel's address, so that the instantiation is in the image too.
-template <auto kFunction>
-constexpr auto Registered() {
-  static_cast<void>(&Kernel<kFunction>::spillway_kernel_entry);
-  return kFunction;
+// kernel<<<grid, block, shared_bytes, stream>>>(...): the call of the kernel that follows.
+inline void Configure(executor::LaunchedBy launched_by, dim3 grid, dim3 block,
+                      std::size_t shared = 0, cudaStream_t stream = nullptr) {
+  executor::Configure(
+      {{grid.x, grid.y, grid.z}, {block.x, block.y, block.z}, shared, stream, launched_by});
+}
+inline void Configure(dim3 grid, dim3 block, std::size_t shared = 0,
+                      cudaStream_t stream = nullptr) {
+  Configure(executor::LaunchedBy::kHost, grid, block, shared, stream);
+}
+inline void ConfigureChild(dim3 grid, dim3 block, std::size_t shared = 0,
+                           cudaStream_t stream = nullptr) {
+  Configure(executor::LaunchedBy::kKernel, grid, block, shared, stream);
+}
+
+// What a kernel's function does when it is called.
+template <typename... Arguments>
+inline void LaunchConfigured(const KernelDescription& kernel, Arguments&... arguments) {
+  void* pointers[] = {
+      const_cast<void*>(static_cast<const volatile void*>(std::addressof(arguments)))..., nullptr};
+  executor::LaunchConfigured(kernel, pointers);
 }
 
 }  // namespace spillway::simulator::device

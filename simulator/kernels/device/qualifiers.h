@@ -16,8 +16,10 @@
 
 #define __host__
 #define __device__
-#define __global__
-#define __shared__ static
+// A kernel nobody launches here may be launched by name.
+#define __global__ __attribute__((used))
+// The tag in its name tells simkernels that the variable is part of the block.
+#define __shared__ static __attribute__((abi_tag("spillway_shared")))
 #define __constant__
 #define __managed__
 #define __launch_bounds__(...)
@@ -27,3 +29,7 @@
 #define __forceinline__ inline __attribute__((always_inline))
 #define __builtin_assume(condition)
 #define SPILLWAY_SIMULATED_KERNELS 1
+// __CUDA_ARCH__ in device code: simkernels replaces the name there.
+#ifndef SPILLWAY_CUDA_ARCH
+#define SPILLWAY_CUDA_ARCH 800
+#endif

@@ -93,14 +93,13 @@ inline std::int64_t IntegerChannel(const TextureView& view, const unsigned char*
 }
 
 // The channels of T: a scalar has one, float2 and its kin one per member.
-template <typename T>
+template <typename T, typename = void>
 struct TexelType {
-  using Channel = std::remove_cvref_t<decltype(T{}.x)>;
+  using Channel = std::decay_t<decltype(T{}.x)>;
   static constexpr unsigned kChannels = sizeof(T) / sizeof(Channel);
 };
 template <typename T>
-requires std::is_arithmetic_v<T>
-struct TexelType<T> {
+struct TexelType<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
   using Channel = T;
   static constexpr unsigned kChannels = 1;
 };

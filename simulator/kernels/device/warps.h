@@ -4,7 +4,6 @@
 // lane's arrival computes the operation for all, so no lane can overtake another.
 #pragma once
 
-#include <bit>
 #include <cstring>
 #include <type_traits>
 
@@ -29,7 +28,7 @@ inline std::uint64_t Read(const executor::WarpView& view, unsigned lane) {
 inline std::uint64_t Ballot(const executor::WarpView& view, unsigned) {
   std::uint32_t votes = 0;
   for (std::uint32_t rest = view.participants; rest; rest &= rest - 1) {
-    const int lane = std::countr_zero(rest);
+    const int lane = __builtin_ctz(rest);
     if (view.values[lane]) votes |= 1u << lane;
   }
   return votes;
@@ -38,7 +37,7 @@ inline std::uint64_t Ballot(const executor::WarpView& view, unsigned) {
 inline std::uint64_t MatchAny(const executor::WarpView& view, unsigned lane) {
   std::uint32_t same = 0;
   for (std::uint32_t rest = view.participants; rest; rest &= rest - 1) {
-    const int other = std::countr_zero(rest);
+    const int other = __builtin_ctz(rest);
     if (view.values[other] == view.values[lane]) same |= 1u << other;
   }
   return same;
@@ -51,9 +50,9 @@ inline std::uint64_t MatchAll(const executor::WarpView& view, unsigned lane) {
 template <typename T, typename Combine>
 std::uint64_t Reduce(const executor::WarpView& view, Combine combine) {
   std::uint32_t rest = view.participants;
-  T result = static_cast<T>(view.values[std::countr_zero(rest)]);
+  T result = static_cast<T>(view.values[__builtin_ctz(rest)]);
   for (rest &= rest - 1; rest; rest &= rest - 1) {
-    result = combine(result, static_cast<T>(view.values[std::countr_zero(rest)]));
+    result = combine(result, static_cast<T>(view.values[__builtin_ctz(rest)]));
   }
   return static_cast<std::uint64_t>(result);
 }
@@ -78,9 +77,19 @@ inline unsigned Lane(uint3 thread, dim3 block) {
   return Linear(thread, block) % executor::kWarpThreads;
 }
 
+// Values of more than eight bytes move eight at a time.
 template <typename T>
 static T Shuffle(unsigned mask, T value, unsigned source) {
-  return FromBits<T>(InWarp(mask, Bits(value), source, Read));
+  if constexpr (sizeof(T) <= 8) {
+    return FromBits<T>(InWarp(mask, Bits(value), source, Read));
+  } else {
+    static_assert(std::is_trivially_copyable_v<T>);
+    std::uint64_t words[(sizeof(T) + 7) / 8] = {};
+    std::memcpy(words, &value, sizeof value);
+    for (std::uint64_t& word : words) word = InWarp(mask, word, source, Read);
+    std::memcpy(&value, words, sizeof value);
+    return value;
+  }
 }
 
 }  // namespace spillway::simulator::device

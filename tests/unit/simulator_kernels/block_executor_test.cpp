@@ -11,12 +11,21 @@
 namespace spillway::simulator {
 namespace {
 
-using device::Kernel;
+// A function as simkernels writes a kernel: a closure without captures.
+template <auto kFunction>
+struct KernelOf;
+template <typename... Arguments, void (*kFunction)(Arguments...)>
+struct KernelOf<kFunction> {
+  struct Threads {
+    void operator()(Arguments... arguments) const { kFunction(arguments...); }
+  };
+  static constexpr KernelDescription kDescription = device::Describe(Threads{});
+};
 
 template <auto kFunction, typename... Arguments>
 void RunGrid(unsigned blocks, unsigned threads, Arguments... arguments) {
   void* pointers[] = {&arguments..., nullptr};
-  Kernel<kFunction>::Body(LaunchShape{{blocks, 1, 1}, {threads, 1, 1}, 0}, pointers);
+  KernelOf<kFunction>::kDescription.body(LaunchShape{{blocks, 1, 1}, {threads, 1, 1}, 0}, pointers);
 }
 
 void NoteStackAddress(std::uintptr_t* addresses) {
@@ -147,8 +156,7 @@ struct alignas(16) Wide {
 void ManyKinds(char, double, short, Wide, const int*, bool) {}
 
 TEST(KernelTest, PlacesParametersByTheAbi) {
-  using Described = Kernel<&ManyKinds>;
-  const auto& description = Described::spillway_kernel_entry;
+  const KernelDescription& description = KernelOf<&ManyKinds>::kDescription;
 
   ASSERT_EQ(description.parameter_count, 6u);
   const std::uint32_t expected[6][2] = {{0, 1}, {8, 8}, {16, 2}, {32, 32}, {64, 8}, {72, 1}};

@@ -1,0 +1,20 @@
+// A block's shared memory: the image's __shared__ variables and the dynamic part.
+//
+// Called by: block_executor.cpp, which runs the blocks of a cooperative launch in turns.
+// simkernels puts every __shared__ variable into a linker section as {address, size}.
+#pragma once
+
+#include <cstddef>
+#include <vector>
+
+namespace spillway::simulator::executor {
+
+struct SharedVariable {
+  void* address;
+  std::size_t size_bytes;
+};
+
+void SaveSharedMemory(std::vector<char>& to);
+void RestoreSharedMemory(const std::vector<char>& from);
+
+}  // namespace spillway::simulator::executor
