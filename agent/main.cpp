@@ -80,7 +80,7 @@ int Tell(DaemonTask task, const ConfigResult& result, const std::string& path) {
   return 0;
 }
 
-// Started by the plan desk; not for users.
+// Started by the plan service; not for users.
 int PlanWorker(char** limits) {
   return RunPlanWorker(
       {std::strtoll(limits[0], nullptr, 10), std::strtoll(limits[1], nullptr, 10)});

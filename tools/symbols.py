@@ -22,7 +22,7 @@ SILENT = ("kReports", "kHarmless")
 EVERY_SYMBOL = ("-D__CUDA_API_VERSION_INTERNAL=1", "-D__CUDA_API_VERSION_INTERNAL_ODR=1")
 HEADERS = ("cuda.h", "cudaProfiler.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h")
 # Headers of other projects that those include. Empty files suffice, because types do not matter.
-STRANGERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
+FOREIGN_HEADERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
 DECLARATION = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(")
 
 
@@ -33,7 +33,7 @@ def symbols_of_stub(library):
 
 def symbols_of_headers(folder, compiler):
     with tempfile.TemporaryDirectory() as empty:
-        for header in STRANGERS:
+        for header in FOREIGN_HEADERS:
             (Path(empty) / header).parent.mkdir(exist_ok=True)
             (Path(empty) / header).touch()
         source = "".join(f"#include <{header}>\n" for header in HEADERS)
