@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that interposer/driver/hook_table.inc knows every symbol of the CUDA driver and says what becomes of it.
+"""Checks that interposer/driver/hook_table.inc lists every symbol of the CUDA driver, with its class and treatment.
 
     tools/symbols.py --include FOLDER [--stub LIBRARY]
     tools/symbols.py --open
 
 FOLDER holds the toolkit's headers; LIBRARY is the toolkit's stub of libcuda. A symbol that either has must have a row,
 and a row must be a symbol of one of them. A symbol that is passed through, unless it reports or is harmless, has a
-reason; the forms of one function have one class. `--open` lists what the table says is not handled yet.
+reason; the forms of one function have one class. `--open` lists the symbols that the table marks as not handled yet.
 """
 import argparse
 import re

@@ -133,6 +133,7 @@ std::string WordsOf(const Command& command) {
 
 std::string BashCompletion(const std::vector<Command>& commands, const Command& daemon) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
   for (const Command& command : commands) names.push_back(command.name);
   std::vector<Command> listed = commands;
   listed.push_back(daemon);
