@@ -1,5 +1,6 @@
 #include "cli/command_list.h"
 
+#include "base/options/daemon_command_line.h"
 #include "cli/agent_commands.h"
 #include "cli/doctor.h"
 #include "cli/options/planner_options.h"
@@ -54,6 +55,10 @@ std::vector<Command> AllCommands() {
   commands.push_back({"help", "options, sizes and exit codes", {}, HelpTopics()});
   commands.push_back({"version", "the version", {}, {}});
   return commands;
+}
+
+Command DaemonCommand() {
+  return {"spillwayd", "the node agent", base::OptionsIn(base::kDaemonRows), {}};
 }
 
 std::vector<std::string> HelpTopics() { return NamesOf(CommandsWithoutHelp()); }

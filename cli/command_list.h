@@ -18,6 +18,7 @@ struct Command {
 };
 
 std::vector<Command> AllCommands();
+Command DaemonCommand();  // `spillwayd`, which is no subcommand
 
 std::vector<std::string> HelpTopics();
 

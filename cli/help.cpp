@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/options/option_help.h"
 #include "cli/command_list.h"
-#include "cli/options/option_help.h"
 
 namespace spillway::cli {
 namespace {
@@ -188,8 +188,8 @@ std::string HelpText(const std::string& topic_name) {
                   "the topics are " + Listed(HelpTopics()), "see: spillway --help");
   const std::vector<Option> options = OptionsNamed(topic_name);
   std::string text = topic->text;
-  ReplaceAll(text, "@OPTIONS@", OptionsHelp(options));
-  ReplaceAll(text, "@USAGE@", OptionsUsage(options));
+  ReplaceAll(text, "@OPTIONS@", base::OptionsHelp(options));
+  ReplaceAll(text, "@USAGE@", base::OptionsUsage(options));
   return text;
 }
 

@@ -113,7 +113,7 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
      [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},
-    {{"strategy", 0, Value("NAME", Kind::kStrategy),
+    {{"strategy", 0, StrategyValue(),
       "who plans what moves once the job's iteration is known: spillway (default), or one of the "
       "papers' strategies, for comparison (--strategy list shows their names)"},
      [](RunOptions& run, const std::string& value) { run.strategy = ParseStrategyOption(value); }},

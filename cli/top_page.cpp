@@ -122,20 +122,20 @@ std::string FirstLine(const JsonValue& status, size_t jobs) {
   if (status["draining"].flag()) line += ", draining";
   if (status["resuming"].flag()) line += ", waiting for jobs to come back";
   return line + "; jobs " + std::to_string(jobs) + "; host " +
-         ShortBytes(status["host"]["promised_bytes"].number()) + " of " +
-         ShortBytes(status["host"]["memory_bytes"].number()) + " promised";
+         ShortBytes(status["host"]["budgeted_bytes"].number()) + " of " +
+         ShortBytes(status["host"]["memory_bytes"].number()) + " budgeted";
 }
 
 std::vector<std::string> DeviceLines(const JsonValue& status, int width) {
   // The model's name comes last, as only it may be cut.
-  std::vector<std::string> lines = {"GPU  Memory Promised   Held Used Model"};
+  std::vector<std::string> lines = {"GPU  Memory Budgeted   Held Used Model"};
   for (const JsonValue& device : status["devices"].entries()) {
     const std::int64_t memory_bytes = device["memory_bytes"].number();
     const std::int64_t resident_bytes = device["resident_bytes"].number();
     const std::string& model = device["model"].text();
     lines.push_back(Padded(std::to_string(device["device"].number()), 3, false) + " " +
                     Padded(ShortBytes(memory_bytes), 7, true) + " " +
-                    Padded(ShortBytes(device["promised_bytes"].number()), 8, true) + " " +
+                    Padded(ShortBytes(device["budgeted_bytes"].number()), 8, true) + " " +
                     Padded(ShortBytes(resident_bytes), 6, true) + " " +
                     Padded(Percent(resident_bytes, memory_bytes), 4, true) + " " +
                     (model.empty() ? device["uuid"].text() : model));

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Passes every C++ file of ours through clang as gcc compiles it, without making objects: a second opinion.
+"""Compiles every C++ file of ours with clang, as gcc does but without objects: for its warnings and its lock analysis.
 
 usage: clang_syntax.py BUILD_DIR [--jobs N] [--tidy] [--only TEXT] [--without-tests]
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Holds every expression of the boards, rules and alerts in dashboards/ against what a running agent exports.
+"""Checks every expression of the boards, rules and alerts in dashboards/ against the metrics of a running agent.
 
 usage: dashboards.py METRICS     METRICS: a file with the text of /metrics, or its http:// address; of an agent that has a job
 
 Names of metrics, and labels in selectors and groupings, must be the agent's own (or a recorded rule's, or what Prometheus adds).
-Panels must have a title, a description, a unit and the board's data source; selectors must honour the board's variables. Exit code
+Panels must have a title, a description, a unit and the board's data source; selectors must use the board's variables. Exit code
 1 and one line per offence.
 """
 import json

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks what the preload library shows to the processes that it is loaded into, against the tables it is built from.
+"""Checks what the preload library exports, needs and runs at load time, against the tables from which it is built.
 
     tools/exports.py LIBRARY    check a built libspillway.so
 

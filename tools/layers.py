@@ -19,7 +19,7 @@ FOLDERS = {
     "cli": {"base", "protocol", "scheduler", "simulator"},
 }
 # Tests may include everything. A workload must run where only CUDA is installed, so it includes nothing of ours.
-STRANGERS = ("tests/workloads/", "tests/gpu/workloads/")
+WORKLOADS = ("tests/workloads/", "tests/gpu/workloads/")
 
 # Modules in the order in which data passes: a module may include itself and the modules after it.
 MODULES = {
@@ -49,7 +49,7 @@ def module_of(path):
 
 def folder_offence(path, included):
     own, other = folder_of(path), folder_of(included)
-    if str(path).startswith(STRANGERS) and other in FOLDERS:
+    if str(path).startswith(WORKLOADS) and other in FOLDERS:
         return f"a workload knows nothing of Spillway, but includes {included}"
     if own not in FOLDERS or other not in FOLDERS or own == other:
         return None

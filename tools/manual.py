@@ -40,7 +40,7 @@ def main():
     parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build")
     options = parser.parse_args()
     differs = False
-    for path in sorted((ROOT / "docs/man").glob("*.1")):
+    for path in sorted((ROOT / "docs/man").glob("*.[18]")):
         before = path.read_text()
         after = written(before, options.build)
         if after == before:

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Checks that interposer/driver/hook_table.inc knows every symbol of the CUDA driver and says what becomes of it.
+"""Checks that interposer/driver/hook_table.inc lists every symbol of the CUDA driver, with its class and treatment.
 
     tools/symbols.py --include FOLDER [--stub LIBRARY]
     tools/symbols.py --open
 
 FOLDER holds the toolkit's headers; LIBRARY is the toolkit's stub of libcuda. A symbol that either has must have a row,
 and a row must be a symbol of one of them. A symbol that is passed through, unless it reports or is harmless, has a
-reason; the forms of one function have one class. `--open` lists what the table says is not handled yet.
+reason; the forms of one function have one class. `--open` lists the symbols that the table marks as not handled yet.
 """
 import argparse
 import re
@@ -22,7 +22,7 @@ SILENT = ("kReports", "kHarmless")
 EVERY_SYMBOL = ("-D__CUDA_API_VERSION_INTERNAL=1", "-D__CUDA_API_VERSION_INTERNAL_ODR=1")
 HEADERS = ("cuda.h", "cudaProfiler.h", "cudaGL.h", "cudaEGL.h", "cudaVDPAU.h")
 # Headers of other projects that those include. Empty files suffice, because types do not matter.
-STRANGERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
+FOREIGN_HEADERS = ("GL/gl.h", "EGL/egl.h", "EGL/eglext.h", "vdpau/vdpau.h")
 DECLARATION = re.compile(r"\bCUresult\s+(cu[A-Z]\w*)\s*\(")
 
 
@@ -33,7 +33,7 @@ def symbols_of_stub(library):
 
 def symbols_of_headers(folder, compiler):
     with tempfile.TemporaryDirectory() as empty:
-        for header in STRANGERS:
+        for header in FOREIGN_HEADERS:
             (Path(empty) / header).parent.mkdir(exist_ok=True)
             (Path(empty) / header).touch()
         source = "".join(f"#include <{header}>\n" for header in HEADERS)

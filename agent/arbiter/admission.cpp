@@ -28,8 +28,8 @@ class Planner {
     bool closed = situation_.draining;
     for (const Applicant& applicant : queue) {
       const WaitsFor bound = OwnersBound(applicant);
-      if (bound == WaitsFor::kRoom && !closed && Admit(applicant)) continue;
-      closed = closed || (bound == WaitsFor::kRoom && IsImpatient(applicant));
+      if (bound == WaitsFor::kMemory && !closed && Admit(applicant)) continue;
+      closed = closed || (bound == WaitsFor::kMemory && IsImpatient(applicant));
       plan_.queue.push_back({applicant.number, bound});
     }
     return std::move(plan_);
@@ -40,10 +40,10 @@ class Planner {
     return now_ns_ - applicant.arrived_ns >= situation_.patience_ns;
   }
 
-  // kRoom: no bound of its owners holds it back.
+  // kMemory: no bound of its owners holds it back.
   WaitsFor OwnersBound(const Applicant& applicant) const {
     const Terms& terms = applicant.terms;
-    if (situation_.owners == nullptr || terms.owner == kNobody) return WaitsFor::kRoom;
+    if (situation_.owners == nullptr || terms.owner == kNobody) return WaitsFor::kMemory;
     const OwnerPath path(*situation_.owners, terms.owner);
     for (const OwnerId owner : path) {
       const OwnerTerms& bounds = situation_.owners->at(owner);
@@ -55,7 +55,7 @@ class Planner {
           applicant.is_admitted_elsewhere ? terms.memory.floor : AtLeastFloor(terms.memory);
       if (SumOf(owner, AtLeastFloor) + least > limit_bytes) return WaitsFor::kOwnersLimit;
     }
-    return IsWithinPart(applicant, path) ? WaitsFor::kRoom : WaitsFor::kOwnersPart;
+    return IsWithinPart(applicant, path) ? WaitsFor::kMemory : WaitsFor::kOwnersPart;
   }
   bool IsWithinPart(const Applicant& applicant, const OwnerPath& path) const {
     if (path.empty() || IsImpatient(applicant)) return true;
@@ -81,15 +81,16 @@ class Planner {
 
   bool Admit(const Applicant& applicant) {
     Terms terms = applicant.terms;
-    int64_t room = RoomFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
+    int64_t free_bytes =
+        FreeFor(terms.priority, situation_.memory_bytes, on_device_, &Terms::memory);
     if (situation_.owners != nullptr)
-      room -=
+      free_bytes -=
           ReservedForOthers(*situation_.owners, situation_.memory_bytes, terms.owner, on_device_);
     if (applicant.is_admitted_elsewhere)
-      terms.memory.guaranteed = std::min(terms.memory.guaranteed, std::max<int64_t>(room, 0));
-    if (AtLeastFloor(terms.memory) > room) return false;
-    Fit(&terms.host, RoomFor(terms.priority, situation_.host_bytes, on_node_, &Terms::host));
-    Fit(&terms.link, RoomFor(terms.priority, kWholeLink, on_device_, &Terms::link));
+      terms.memory.guaranteed = std::min(terms.memory.guaranteed, std::max<int64_t>(free_bytes, 0));
+    if (AtLeastFloor(terms.memory) > free_bytes) return false;
+    Fit(&terms.host, FreeFor(terms.priority, situation_.host_bytes, on_node_, &Terms::host));
+    Fit(&terms.link, FreeFor(terms.priority, kWholeLink, on_device_, &Terms::link));
     on_device_.push_back(terms);
     on_node_.push_back(terms);
     plan_.admitted.push_back({applicant.number, terms});
@@ -97,8 +98,8 @@ class Planner {
     for (const OwnerId owner : OwnerPath(*situation_.owners, terms.owner)) ++begins_[owner];
     return true;
   }
-  static void Fit(Share* share, int64_t room) {
-    share->guaranteed = std::min(share->guaranteed, std::max<int64_t>(room, 0));
+  static void Fit(Share* share, int64_t free_bytes) {
+    share->guaranteed = std::min(share->guaranteed, std::max<int64_t>(free_bytes, 0));
     share->floor = std::min(share->floor, share->guaranteed);
   }
 
@@ -116,14 +117,14 @@ AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
   return Planner(situation, now_ns).Plan(applicants);
 }
 
-int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
+int64_t FreeFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
                 Share Terms::*resource) {
-  int64_t room = capacity;
+  int64_t free_bytes = capacity;
   for (const Terms& tenant : tenants) {
     const Share& share = tenant.*resource;
-    room -= tenant.priority >= priority ? AtLeastFloor(share) : share.floor;
+    free_bytes -= tenant.priority >= priority ? AtLeastFloor(share) : share.floor;
   }
-  return room;
+  return free_bytes;
 }
 
 int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId whose,
@@ -132,18 +133,18 @@ int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId wh
     return owner.second.guaranteed_bytes != 0;
   });
   if (!any) return 0;
-  std::map<OwnerId, int64_t> promised;  // to an owner's jobs; for an account, to its users too
+  std::map<OwnerId, int64_t> budgeted;  // to an owner's jobs; for an account, to its users too
   for (const Terms& terms : tenants) {
     for (const OwnerId owner : OwnerPath(owners, terms.owner))
-      promised[owner] += AtLeastFloor(terms.memory);
+      budgeted[owner] += AtLeastFloor(terms.memory);
   }
   const OwnerPath own(owners, whose);
   int64_t reserved = 0;
   const auto reserve = [&](OwnerId id, const OwnerTerms& terms) {
     if (own.Has(id)) return;
-    const int64_t more = std::max<int64_t>(0, terms.GuaranteedOn(device_bytes) - promised[id]);
+    const int64_t more = std::max<int64_t>(0, terms.GuaranteedOn(device_bytes) - budgeted[id]);
     reserved += more;
-    if (terms.above != kNobody) promised[terms.above] += more;
+    if (terms.above != kNobody) budgeted[terms.above] += more;
   };
   for (const bool has_above : {true, false}) {
     for (const auto& [id, terms] : owners) {

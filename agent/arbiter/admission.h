@@ -42,11 +42,11 @@ struct Admitted {
   Terms terms;  // as granted
 };
 
-enum class WaitsFor : uint8_t { kRoom, kOwnersJobs, kOwnersLimit, kOwnersPart };
+enum class WaitsFor : uint8_t { kMemory, kOwnersJobs, kOwnersLimit, kOwnersPart };
 
 struct Waiting {
   uint64_t number = 0;
-  WaitsFor what = WaitsFor::kRoom;
+  WaitsFor what = WaitsFor::kMemory;
   bool operator==(const Waiting&) const = default;
 };
 
@@ -73,7 +73,7 @@ AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
                              std::span<const Applicant> applicants, int64_t now_ns);
 
 // The largest guarantee that fits beside the tenants. Negative: even zero does not fit.
-int64_t RoomFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
+int64_t FreeFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
                 Share Terms::*resource);
 
 // The owner and the account above it.

@@ -30,7 +30,7 @@ void Arbiter::SetRules(const ArbiterRules& rules) {
 
 void Arbiter::SetDevice(DeviceId id, int64_t memory_bytes) {
   const auto [place, is_new] =
-      devices_.try_emplace(id, Device{Ration(memory_bytes, rules_.step_bytes)});
+      devices_.try_emplace(id, Device{SharedCapacity(memory_bytes, rules_.step_bytes)});
   Device& device = place->second;
   for (const auto& [owner, terms] : owners_)
     device.memory.SetOwner(owner, MemoryClaimOf(terms, memory_bytes));
@@ -123,11 +123,11 @@ void Arbiter::Rejoin(const TenantProcess& process, const Terms& terms, const Dem
 }
 
 // A tenancy has what its processes have together. Later processes use a departed one's surplus.
-void Arbiter::RestoreTenancy(Ration& whole, const Tenancy& tenancy, const Claim& claim,
-                             Ration& processes) {
-  const int64_t more = processes.promised() - whole.PromisedTo(tenancy.number);
+void Arbiter::RestoreTenancy(SharedCapacity& whole, const Tenancy& tenancy, const Claim& claim,
+                             SharedCapacity& processes) {
+  const int64_t more = processes.budgeted() - whole.BudgetedTo(tenancy.number);
   if (!whole.HasGrant(tenancy.number)) {
-    whole.Restore(tenancy.number, claim, processes.promised());
+    whole.Restore(tenancy.number, claim, processes.budgeted());
   } else if (more > 0) {
     whole.Acknowledge(tenancy.number, more);
   } else {
@@ -136,8 +136,8 @@ void Arbiter::RestoreTenancy(Ration& whole, const Tenancy& tenancy, const Claim&
   processes.SetCapacity(whole.GrantedTo(tenancy.number));
 }
 
-// A process that ran without an agent holds memory that could be promised to others. It is believed
-// as far as it could get that memory by wanting it. Memory promised to others stays theirs.
+// A process that ran without an agent holds memory that could be budgeted to others. It is believed
+// as far as it could get that memory by wanting it. Memory budgeted to others stays theirs.
 void Arbiter::RestoreReportedHoldings(Tenancy& tenancy) {
   for (const auto& [session, process] : tenancy.processes) {
     if (!tenancy.memory.HasGrant(IdOf(session))) RestoreReportedHoldings(tenancy, session, process);
@@ -146,16 +146,16 @@ void Arbiter::RestoreReportedHoldings(Tenancy& tenancy) {
 
 void Arbiter::RestoreReportedHoldings(Tenancy& tenancy, SessionId session,
                                       const ProcessState& process) {
-  Ration& device = devices_[tenancy.device].memory;
+  SharedCapacity& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
-  // A part of the job's promise that no other process has is this process's own.
-  const auto within = [&](const Ration& whole, const Ration& processes, const Share& share,
-                          int64_t bytes) {
+  // A part of the job's budget that no other process has is this process's own.
+  const auto within = [&](const SharedCapacity& whole, const SharedCapacity& processes,
+                          const Share& share, int64_t bytes) {
     const int64_t own =
-        std::max<int64_t>(0, whole.PromisedTo(tenancy.number) - processes.promised());
+        std::max<int64_t>(0, whole.BudgetedTo(tenancy.number) - processes.budgeted());
     const int64_t free =
-        std::min(whole.capacity() - whole.promised(), whole.RoomWithin(terms.owner));
-    return std::min({bytes, own + free, share.limit - processes.promised()});
+        std::min(whole.capacity() - whole.budgeted(), whole.FreeWithin(terms.owner));
+    return std::min({bytes, own + free, share.limit - processes.budgeted()});
   };
   const Held& says = process.reported_held;
   const Claim claim = ProcessMemoryClaim(tenancy, session, process);
@@ -169,7 +169,7 @@ void Arbiter::RestoreReportedHoldings(Tenancy& tenancy, SessionId session,
   RestoreTenancy(host_, tenancy, HostClaim(tenancy), tenancy.host);
 }
 
-// Keeps the tenancy's arrival and promises. Leave and Join would count the process's part twice if
+// Keeps the tenancy's arrival and budgets. Leave and Join would count the process's part twice if
 // the tenancy has more processes, and would clear a deadline.
 void Arbiter::Succeed(const TenantProcess& before, SessionId now, const Demand& demand,
                       const Held& held) {
@@ -245,7 +245,7 @@ void Arbiter::UpdateDormancy(Tenancy& tenancy) {
 
 // The share of the owner's jobs if they wanted everything.
 int64_t Arbiter::FairPartOf(OwnerId owner, DeviceId id) const {
-  const Ration& memory = devices_.at(id).memory;
+  const SharedCapacity& memory = devices_.at(id).memory;
   std::vector<Claim> claims;
   std::vector<bool> is_own;
   for (const auto& [key, tenancy] : tenancies_) {
@@ -269,10 +269,10 @@ bool Arbiter::Obeyed(const TenantProcess& process, uint64_t serial, int64_t held
                      int64_t host_bytes) {
   Tenancy* tenancy = Find(process.job, process.device);
   if (tenancy == nullptr) return false;
-  const int64_t before = tenancy->memory.promised() + tenancy->host.promised();
+  const int64_t before = tenancy->memory.budgeted() + tenancy->host.budgeted();
   tenancy->memory.Obeyed(IdOf(process.session), serial, held_bytes);
   tenancy->host.Obeyed(IdOf(process.session), serial, host_bytes);
-  if (tenancy->memory.promised() + tenancy->host.promised() == before) return false;
+  if (tenancy->memory.budgeted() + tenancy->host.budgeted() == before) return false;
   ObeyForTenancy(*tenancy);
   Touch(*tenancy);
   return true;
@@ -280,8 +280,8 @@ bool Arbiter::Obeyed(const TenantProcess& process, uint64_t serial, int64_t held
 
 void Arbiter::ObeyForTenancy(Tenancy& tenancy) {
   constexpr uint64_t all = UINT64_MAX;
-  devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.promised());
-  host_.Obeyed(tenancy.number, all, tenancy.host.promised());
+  devices_[tenancy.device].memory.Obeyed(tenancy.number, all, tenancy.memory.budgeted());
+  host_.Obeyed(tenancy.number, all, tenancy.host.budgeted());
 }
 
 void Arbiter::Touch(const Tenancy& tenancy) {
@@ -308,20 +308,21 @@ base::Status Arbiter::CheckTerms(JobId job, DeviceId id, const Terms& terms) con
   base::Status admissible = CheckAdmissible(terms, capacity);
   if (!admissible.ok() || tenancy->state != TenancyState::kAdmitted) return admissible;
   const std::vector<Terms> others = TermsOf(&id, tenancy);
-  const int64_t room = RoomFor(terms.priority, capacity, others, &Terms::memory) -
-                       ReservedForOthers(owners_, capacity, terms.owner, others);
-  if (terms.memory.guaranteed <= room) return base::Ok();
+  const int64_t free_bytes = FreeFor(terms.priority, capacity, others, &Terms::memory) -
+                             ReservedForOthers(owners_, capacity, terms.owner, others);
+  if (terms.memory.guaranteed <= free_bytes) return base::Ok();
   return base::Error{InBytes(terms.memory.guaranteed) + " cannot be guaranteed, others leave " +
-                     InBytes(std::max<int64_t>(room, 0))};
+                     InBytes(std::max<int64_t>(free_bytes, 0))};
 }
 
 Terms Arbiter::Fitting(const Tenancy& tenancy, Terms terms) const {
   const std::vector<Terms> on_device = TermsOf(&tenancy.device, &tenancy),
                            on_node = TermsOf(nullptr, &tenancy);
   const auto fit = [&](Share Terms::*share, int64_t capacity, const std::vector<Terms>& others) {
-    int64_t room = RoomFor(terms.priority, capacity, others, share);
-    if (share == &Terms::memory) room -= ReservedForOthers(owners_, capacity, terms.owner, others);
-    const int64_t most = std::max(room, (tenancy.granted_terms.*share).guaranteed);
+    int64_t free_bytes = FreeFor(terms.priority, capacity, others, share);
+    if (share == &Terms::memory)
+      free_bytes -= ReservedForOthers(owners_, capacity, terms.owner, others);
+    const int64_t most = std::max(free_bytes, (tenancy.granted_terms.*share).guaranteed);
     (terms.*share).guaranteed = std::min((terms.*share).guaranteed, most);
   };
   fit(&Terms::memory, MemoryOf(tenancy.device), on_device);
@@ -351,11 +352,11 @@ void Arbiter::FitRestoredTerms() {
   for (auto& [key, tenancy] : tenancies_) {
     if (tenancy.state != TenancyState::kAdmitted) continue;
     const Terms asked = tenancy.granted_terms;
-    const auto had = [](Share& share, int64_t promised) {
-      share.guaranteed = std::min(share.guaranteed, promised);
+    const auto had = [](Share& share, int64_t budgeted) {
+      share.guaranteed = std::min(share.guaranteed, budgeted);
     };
-    had(tenancy.granted_terms.memory, devices_[tenancy.device].memory.PromisedTo(tenancy.number));
-    had(tenancy.granted_terms.host, host_.PromisedTo(tenancy.number));
+    had(tenancy.granted_terms.memory, devices_[tenancy.device].memory.BudgetedTo(tenancy.number));
+    had(tenancy.granted_terms.host, host_.BudgetedTo(tenancy.number));
     had(tenancy.granted_terms.link, 0);
     if (tenancy.granted_terms != asked) tenancy.granted_terms = Fitting(tenancy, asked);
   }
@@ -383,7 +384,7 @@ Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
     claim.wanted += WithHeadroom(process.demand.wanted_bytes);
     claim.active = claim.active || process.demand.active;
     claim.in_use +=
-        std::min(process.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
+        std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   }
   const Terms& terms = tenancy.granted_terms;
   claim.floor = tenancy.is_dormant ? 0 : terms.memory.floor;
@@ -406,7 +407,7 @@ int64_t Arbiter::HostWanted(const Tenancy& tenancy, SessionId session,
 }
 
 // An idle job lends no host memory: its evicted device memory lies there, and it needs room there
-// as soon as it wakes and allocates. `in_use` follows the promises, which our own rulings do not
+// as soon as it wakes and allocates. `in_use` follows the budgets, which our own rulings do not
 // lower. If it followed the grants, an overdue claimant would be left with less at each revocation,
 // down to nothing.
 Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
@@ -416,7 +417,7 @@ Claim Arbiter::HostClaim(const Tenancy& tenancy) const {
   claim.wanted = claim.in_use = 0;
   for (const auto& [session, process] : tenancy.processes) {
     if (!process.demand.has_claim) continue;
-    claim.in_use += std::min(process.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+    claim.in_use += std::min(process.demand.host_bytes, tenancy.host.BudgetedTo(IdOf(session)));
     claim.wanted += HostWanted(tenancy, session, process);
   }
   claim.guaranteed = tenancy.is_dormant ? 0 : tenancy.granted_terms.host.guaranteed;
@@ -432,7 +433,7 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
   if (!process.demand.has_claim) return claim;
   claim.floor = tenancy.granted_terms.memory.floor /
                 static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
-  claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.PromisedTo(IdOf(session)));
+  claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   claim.wanted = WithHeadroom(process.demand.wanted_bytes);
   claim.active = process.demand.active;
   return claim;
@@ -444,7 +445,7 @@ Claim Arbiter::ProcessHostClaim(const Tenancy& tenancy, SessionId session,
   claim.limit = tenancy.granted_terms.host.limit;
   claim.active = process.demand.has_claim;
   if (!process.demand.has_claim) return claim;
-  claim.in_use = std::min(process.demand.host_bytes, tenancy.host.PromisedTo(IdOf(session)));
+  claim.in_use = std::min(process.demand.host_bytes, tenancy.host.BudgetedTo(IdOf(session)));
   claim.wanted = HostWanted(tenancy, session, process);
   return claim;
 }
@@ -463,9 +464,9 @@ bool Arbiter::Has(const TenantProcess& process) const {
   return tenancy != nullptr && tenancy->processes.count(process.session) != 0;
 }
 
-int64_t Arbiter::PromisedOn(DeviceId device) const {
+int64_t Arbiter::BudgetedOn(DeviceId device) const {
   const auto found = devices_.find(device);
-  return found == devices_.end() ? 0 : found->second.memory.promised();
+  return found == devices_.end() ? 0 : found->second.memory.budgeted();
 }
 
 int64_t Arbiter::MemoryOf(DeviceId device) const {
@@ -473,9 +474,9 @@ int64_t Arbiter::MemoryOf(DeviceId device) const {
   return found == devices_.end() ? 0 : found->second.memory.capacity();
 }
 
-int64_t Arbiter::PromisedTo(const TenantProcess& process) const {
+int64_t Arbiter::BudgetedTo(const TenantProcess& process) const {
   const Tenancy* tenancy = Find(process.job, process.device);
-  return tenancy == nullptr ? 0 : tenancy->memory.PromisedTo(IdOf(process.session));
+  return tenancy == nullptr ? 0 : tenancy->memory.BudgetedTo(IdOf(process.session));
 }
 
 bool Arbiter::HasGrant(const TenantProcess& process) const {
@@ -483,9 +484,9 @@ bool Arbiter::HasGrant(const TenantProcess& process) const {
   return tenancy != nullptr && tenancy->memory.HasGrant(IdOf(process.session));
 }
 
-int64_t Arbiter::HostPromisedTo(const TenantProcess& process) const {
+int64_t Arbiter::HostBudgetedTo(const TenantProcess& process) const {
   const Tenancy* tenancy = Find(process.job, process.device);
-  return tenancy == nullptr ? 0 : tenancy->host.PromisedTo(IdOf(process.session));
+  return tenancy == nullptr ? 0 : tenancy->host.BudgetedTo(IdOf(process.session));
 }
 
 std::vector<TenancyView> Arbiter::Tenancies() const {
@@ -494,12 +495,12 @@ std::vector<TenancyView> Arbiter::Tenancies() const {
     TenancyView view{tenancy.job, tenancy.device, tenancy.state, tenancy.position,
                      tenancy.granted_terms};
     view.granted_bytes = devices_.at(tenancy.device).memory.GrantedTo(tenancy.number);
-    view.promised_bytes = devices_.at(tenancy.device).memory.PromisedTo(tenancy.number);
+    view.budgeted_bytes = devices_.at(tenancy.device).memory.BudgetedTo(tenancy.number);
     view.host_granted_bytes = host_.GrantedTo(tenancy.number);
-    view.host_promised_bytes = host_.PromisedTo(tenancy.number);
+    view.host_budgeted_bytes = host_.BudgetedTo(tenancy.number);
     view.has_claim = !tenancy.is_dormant;
     view.overdue = devices_.at(tenancy.device).memory.IsOverdue(tenancy.number);
-    view.processes_promised_bytes = tenancy.memory.promised();
+    view.processes_budgeted_bytes = tenancy.memory.budgeted();
     view.link_permille = tenancy.link_permille;
     view.processes = tenancy.processes.size();
     for (const auto& [session, process] : tenancy.processes) {

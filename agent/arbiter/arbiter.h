@@ -2,17 +2,17 @@
 // node reports facts (processes that join, demands, confirmations, departures); Decide answers. One
 // thread; pure: times are passed in, equal facts give equal decisions.
 //
-// A *tenancy* is one job on one device; a *process* is one session of it. One Ration divides a
-// device's memory among tenancies, another a tenancy's part among its processes. Host memory is
-// divided likewise, over the whole node.
+// A *tenancy* is one job on one device; a *process* is one session of it. One SharedCapacity
+// divides a device's memory among tenancies, another a tenancy's part among its processes. Host
+// memory is divided likewise, over the whole node.
 //
 // Invariants
-//  1. Promises to the tenancies of a device never rise beyond its memory. What a tenancy's
-//     processes were promised counts with the tenancy until they obey. Likewise host memory.
+//  1. Budgets to the tenancies of a device never rise beyond its memory. What a tenancy's
+//     processes were budgeted counts with the tenancy until they obey. Likewise host memory.
 //  2. Every admitted process has at least its part of the floor as soon as others have obeyed. A
 //     guarantee is returned within `return_within_ns` by processes that obey.
 //  3. While a device has enough for all, a decision's cost depends only on the affected jobs.
-//  4. The promises to all jobs of an owner never rise beyond its limits.
+//  4. The budgets to all jobs of an owner never rise beyond its limits.
 //  5. A process without a claim gets nothing that another wants, and blocks nobody: Note [Without
 //     a claim].
 //  6. While frozen, nothing changes hands: jobs known to an earlier instance of the agent return
@@ -26,7 +26,7 @@
 #include <vector>
 
 #include "agent/arbiter/admission.h"
-#include "agent/arbiter/ration.h"
+#include "agent/arbiter/shared_capacity.h"
 #include "agent/arbiter/terms.h"
 #include "base/result.h"
 
@@ -96,9 +96,9 @@ struct TenancyView {
   TenancyState state = TenancyState::kQueued;
   uint32_t position = 0;
   Terms terms;
-  int64_t granted_bytes = 0, promised_bytes = 0, wanted_bytes = 0;
-  int64_t host_granted_bytes = 0, host_promised_bytes = 0;
-  int64_t processes_promised_bytes = 0;  // part of promised_bytes
+  int64_t granted_bytes = 0, budgeted_bytes = 0, wanted_bytes = 0;
+  int64_t host_granted_bytes = 0, host_budgeted_bytes = 0;
+  int64_t processes_budgeted_bytes = 0;  // part of budgeted_bytes
   int32_t link_permille = 0;
   bool active = false, overdue = false;
   bool has_claim = true;
@@ -126,13 +126,13 @@ class Arbiter {
   void Rejoin(const TenantProcess& process, const Terms& terms, const Demand& demand,
               const Held& held, int64_t now_ns);
   // The same process in a new session of the same job and device. It holds no more than `held` of
-  // what `before` was promised.
+  // what `before` was budgeted.
   void Succeed(const TenantProcess& before, SessionId now, const Demand& demand, const Held& held);
   // Updates `reported_held`. Without effect once the process has a grant.
   void Holds(const TenantProcess& process, const Held& held);
   void Leave(const TenantProcess& process);
   void Use(const TenantProcess& process, const Demand& demand);
-  // Returns whether the promises changed.
+  // Returns whether the budgets changed.
   bool Obeyed(const TenantProcess& process, uint64_t serial, int64_t held_bytes,
               int64_t host_bytes);
 
@@ -148,12 +148,12 @@ class Arbiter {
 
   bool Has(const TenantProcess& process) const;
   std::vector<TenancyView> Tenancies() const;  // by job, then device
-  int64_t PromisedOn(DeviceId device) const;
-  int64_t PromisedOnHost() const { return host_.promised(); }
+  int64_t BudgetedOn(DeviceId device) const;
+  int64_t BudgetedOnHost() const { return host_.budgeted(); }
   int64_t MemoryOf(DeviceId device) const;
-  int64_t PromisedTo(const TenantProcess& process) const;
+  int64_t BudgetedTo(const TenantProcess& process) const;
   bool HasGrant(const TenantProcess& process) const;
-  int64_t HostPromisedTo(const TenantProcess& process) const;
+  int64_t HostBudgetedTo(const TenantProcess& process) const;
   bool draining() const { return draining_; }
 
  private:
@@ -175,12 +175,12 @@ class Arbiter {
     bool state_sent = false;
     bool has_begun = false, is_dormant = false;
     int32_t link_permille = 0;
-    Ration memory = Ration(0);  // among its processes
-    Ration host = Ration(0);
+    SharedCapacity memory = SharedCapacity(0);  // among its processes
+    SharedCapacity host = SharedCapacity(0);
     std::map<SessionId, ProcessState> processes = {};
   };
   struct Device {
-    Ration memory;  // among tenancies
+    SharedCapacity memory;  // among tenancies
     bool dirty = true;
     bool link_dirty = true;  // its users or weights changed
   };
@@ -189,7 +189,7 @@ class Arbiter {
 
   bool IsDirty() const;
   int64_t FindNextWake() const;
-  int64_t WakeOfRations() const;
+  int64_t NextDeadline() const;
   int64_t WakeOf(const Tenancy& tenancy) const;
   Tenancy& TenancyFor(const TenantProcess& process, const Terms& terms, int64_t now_ns);
   Tenancy* Find(JobId job, DeviceId device);
@@ -207,8 +207,8 @@ class Arbiter {
   void ObeyForTenancy(Tenancy& tenancy);
   void RestoreReportedHoldings(Tenancy& tenancy);
   void RestoreReportedHoldings(Tenancy& tenancy, SessionId session, const ProcessState& process);
-  static void RestoreTenancy(Ration& whole, const Tenancy& tenancy, const Claim& claim,
-                             Ration& processes);
+  static void RestoreTenancy(SharedCapacity& whole, const Tenancy& tenancy, const Claim& claim,
+                             SharedCapacity& processes);
   Terms Fitting(const Tenancy& tenancy, Terms terms) const;
   void FitRestoredTerms();
   std::vector<Terms> TermsOf(const DeviceId* device, const Tenancy* except) const;
@@ -223,7 +223,7 @@ class Arbiter {
 
   ArbiterRules rules_;
   std::map<DeviceId, Device> devices_;
-  Ration host_;
+  SharedCapacity host_;
   std::map<Key, Tenancy> tenancies_;
   std::map<uint64_t, Key> by_number_;
   Owners owners_;

@@ -156,14 +156,14 @@ class Arbiter::Deciding {
       return "jobs of its user, or account, have as much of the device as is its part";
     const std::vector<Terms> on_device = a_.TermsOf(&tenancy.device, nullptr);
     const int64_t device_bytes = a_.MemoryOf(tenancy.device);
-    const int64_t room =
-        RoomFor(tenancy.terms.priority, device_bytes, on_device, &Terms::memory) -
+    const int64_t free_bytes =
+        FreeFor(tenancy.terms.priority, device_bytes, on_device, &Terms::memory) -
         ReservedForOthers(a_.owners_, device_bytes, tenancy.terms.owner, on_device);
     const Share& memory = tenancy.terms.memory;
     const bool by_floor = memory.floor >= memory.guaranteed;
     return std::string(by_floor ? "its floor is " : "its guarantee is ") +
            InBytes(std::max(memory.guaranteed, memory.floor)) + ", " +
-           InBytes(std::max<int64_t>(room, 0)) + " are not promised to others";
+           InBytes(std::max<int64_t>(free_bytes, 0)) + " are not budgeted to others";
   }
 
   void Queue(Tenancy& tenancy, uint32_t position, WaitsFor what) {
@@ -217,8 +217,8 @@ class Arbiter::Deciding {
     }
   }
 
-  bool Apply(Ration& ration, Ration Tenancy::*part) {
-    const std::vector<Ruling> rulings = ration.Decide(deadline_ns(), &a_.last_serial_);
+  bool Apply(SharedCapacity& capacity, SharedCapacity Tenancy::*part) {
+    const std::vector<Ruling> rulings = capacity.Decide(deadline_ns(), &a_.last_serial_);
     for (const Ruling& ruling : rulings) {
       Tenancy& tenancy = Numbered(ruling.claimant);
       (tenancy.*part).SetCapacity(ruling.amount);
@@ -326,7 +326,7 @@ Decisions Arbiter::Decide(int64_t now_ns) {
   Decisions decisions = deciding.Run();
   last_decided_ns_ = now_ns;
   next_wake_ns_ =
-      woken ? FindNextWake() : std::min({next_wake_ns_, WakeOfRations(), deciding.next_wake_ns()});
+      woken ? FindNextWake() : std::min({next_wake_ns_, NextDeadline(), deciding.next_wake_ns()});
   return decisions;
 }
 
@@ -336,12 +336,12 @@ bool Arbiter::IsDirty() const {
 }
 
 int64_t Arbiter::FindNextWake() const {
-  int64_t next = WakeOfRations();
+  int64_t next = NextDeadline();
   for (const auto& [key, tenancy] : tenancies_) next = std::min(next, WakeOf(tenancy));
   return next;
 }
 
-int64_t Arbiter::WakeOfRations() const {
+int64_t Arbiter::NextDeadline() const {
   int64_t next = host_.NextDeadline();
   for (const auto& [id, device] : devices_) next = std::min(next, device.memory.NextDeadline());
   return next;

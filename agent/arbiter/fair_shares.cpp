@@ -84,11 +84,11 @@ class Division {
 
   size_t OwnerOf(size_t claim) const { return owner_of_.empty() ? kTop : owner_of_[claim]; }
 
-  int64_t RoomOf(size_t owner) const {
-    int64_t room = INT64_MAX;
+  int64_t FreeOf(size_t owner) const {
+    int64_t free = INT64_MAX;
     for (; owner != kTop; owner = owners_[owner].above)
-      room = std::min(room, owners_[owner].claim->limit - owners_[owner].has);
-    return std::max<int64_t>(room, 0);
+      free = std::min(free, owners_[owner].claim->limit - owners_[owner].has);
+    return std::max<int64_t>(free, 0);
   }
 
   void Add(size_t i, int64_t more) {
@@ -99,7 +99,7 @@ class Division {
 
   void RaiseTo(size_t i, int64_t amount) {
     const int64_t more =
-        std::clamp<int64_t>(amount - shares_[i], 0, std::min(left_, RoomOf(OwnerOf(i))));
+        std::clamp<int64_t>(amount - shares_[i], 0, std::min(left_, FreeOf(OwnerOf(i))));
     if (more == 0) return;
     Add(i, more);
     left_ -= more;
@@ -112,7 +112,7 @@ class Division {
       Order these;
       std::copy_if(order.begin(), order.end(), std::back_inserter(these),
                    [&](size_t i) { return claims_[i].active && IsBelow(OwnerOf(i), owner); });
-      const int64_t amount = std::min({lacks, left_, RoomOf(owner)});
+      const int64_t amount = std::min({lacks, left_, FreeOf(owner)});
       left_ -= amount - PourByPriority(owner, amount, these);
     }
   }
@@ -197,8 +197,8 @@ class Division {
       const Vessel vessel = VesselOf(below);
       more += vessel.takes - vessel.has;
     }
-    const int64_t room = std::max<int64_t>(0, owner.claim->limit - owner.has);
-    return {owner.has, owner.has + static_cast<int64_t>(std::min<base::Wide>(more, room)),
+    const int64_t free = std::max<int64_t>(0, owner.claim->limit - owner.has);
+    return {owner.has, owner.has + static_cast<int64_t>(std::min<base::Wide>(more, free)),
             owner.claim->weight};
   }
 

@@ -18,7 +18,7 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
     out.Add(With(With(With(Of(device), "pci_bus_id", device.bus_id), "model", device.model),
                  "numa_node", NameOf(device.numa_node)),
             1.0);
-  out.BeginGauge("spillway_gpu_memory_size_bytes", "Device memory that can be promised to jobs.");
+  out.BeginGauge("spillway_gpu_memory_size_bytes", "Device memory that can be budgeted to jobs.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.memory_bytes);
   out.BeginGauge(
       "spillway_gpu_memory_used_bytes",
@@ -29,8 +29,8 @@ void AddDevices(const NodeReport& report, const std::map<std::string, int64_t>& 
   }
   out.BeginGauge("spillway_gpu_memory_managed_bytes", "Device memory that jobs hold.");
   for (const DeviceReport& device : report.devices) out.Add(Of(device), device.resident_bytes);
-  out.BeginGauge("spillway_gpu_memory_budgeted_bytes", "Device memory that is promised to jobs.");
-  for (const DeviceReport& device : report.devices) out.Add(Of(device), device.promised_bytes);
+  out.BeginGauge("spillway_gpu_memory_budgeted_bytes", "Device memory that is budgeted to jobs.");
+  for (const DeviceReport& device : report.devices) out.Add(Of(device), device.budgeted_bytes);
 }
 
 void AddPoolNodes(const PoolView& pool, Families& out) {
@@ -49,10 +49,10 @@ void AddStanding(const NodeReport& report, Families& out) {
             report.last_reload_succeeded ? 1 : 0);
   out.Gauge("spillway_config_last_reload_success_timestamp_seconds",
             "When the configuration that holds was read, since unix epoch.", report.config_read_s);
-  out.Gauge("spillway_host_memory_size_bytes", "Host memory that can be promised to jobs.",
+  out.Gauge("spillway_host_memory_size_bytes", "Host memory that can be budgeted to jobs.",
             static_cast<double>(report.host_bytes));
-  out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is promised to jobs.",
-            static_cast<double>(report.host_promised_bytes));
+  out.Gauge("spillway_host_memory_budgeted_bytes", "Host memory that is budgeted to jobs.",
+            static_cast<double>(report.host_budgeted_bytes));
   if (report.pool) {
     const PoolView& pool = *report.pool;
     out.BeginGauge(
@@ -84,7 +84,7 @@ void AddStanding(const NodeReport& report, Families& out) {
   }
   out.Gauge(
       "spillway_host_memory_ordinary_bytes",
-      "Host memory that is neither pinned nor promised, in which jobs keep what their quotas lack.",
+      "Host memory that is neither pinned nor budgeted, in which jobs keep what their quotas lack.",
       static_cast<double>(ordinary_bytes));
   out.Gauge("spillway_sessions", "Connections of jobs and operators.",
             static_cast<double>(report.sessions));

@@ -85,7 +85,7 @@ std::string PlanStoreOf(const Config& config) {
   return config.socket.starts_with('@') ? "" : config.socket + ".plans";
 }
 
-PlanDeskRules PlanDeskRulesOf(const Config& config) {
+PlanServiceRules PlanServiceRulesOf(const Config& config) {
   return {config.plan_workers,      config.plan_time_limit_ms * 1'000'000,
           config.plan_memory_bytes, config.plan_queue_per_user,
           config.plan_queue,        config.plan_store_bytes};
@@ -133,13 +133,14 @@ Agent::Agent(AgentOptions options, const Config& config)
       used, devices_, HostBytes(used), std::move(kept), keeper,
       [](const std::string& line) { LogWarning(line); },
       std::vector<std::string>{"/proc/self/exe", kSlabWorkerOption});
-  desk_ = std::make_unique<PlanDesk>(PlanDeskRulesOf(used), PlanStoreOf(used),
-                                     std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
-                                     [](const std::string& line) { LogWarning(line); });
+  plan_service_ =
+      std::make_unique<PlanService>(PlanServiceRulesOf(used), PlanStoreOf(used),
+                                    std::vector<std::string>{"/proc/self/exe", kPlanWorkerOption},
+                                    [](const std::string& line) { LogWarning(line); });
   state_path_ = StatePathOf(used);
   OpenHeldRecords(used);
   node_ = std::make_unique<Node>(used, devices_, HostBytes(used), RandomNumber(), services, NowNs(),
-                                 shares_.get(), desk_.get(), held_.get());
+                                 shares_.get(), plan_service_.get(), held_.get());
   base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
   if (!state) LogWarning(state.text());
   node_->Restore(std::move(state).value_or({}));
@@ -225,7 +226,7 @@ bool Agent::Open() {
   Watch(listener_.get(), Token(About::kListener));
   Watch(signals_.get(), Token(About::kSignals));
   if (shares_->file() >= 0) Watch(shares_->file(), Token(About::kSlabs));
-  Watch(desk_->file(), Token(About::kPlans));
+  Watch(plan_service_->file(), Token(About::kPlans));
   return true;
 }
 
@@ -248,7 +249,7 @@ bool Agent::CanReexecute() const {
 void Agent::Reexecute() {
   LogInfo("runs anew");
   http_.reset();
-  desk_.reset();  // ends its workers
+  plan_service_.reset();  // ends its workers
   std::vector<Supervisor::File> files = {
       {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
@@ -428,7 +429,7 @@ base::Status Agent::Reload() {
   spillway::agent::SetLogLevel(next.log_level);
   node_->SetConfig(next);
   shares_->SetRates(next, devices_);
-  desk_->SetRules(PlanDeskRulesOf(next));
+  plan_service_->SetRules(PlanServiceRulesOf(next));
   config_read_s_ = SecondsSince1970();
   return base::Ok();
 }

@@ -1,6 +1,6 @@
 // The daemon: one loop of sockets, signals and deadlines around a Node. The node decides; this
 // class touches the world. Made and run by main(). Threads: the loop's own; the HTTP server's,
-// which only read the last published report; the slab maker's; the plan desk's.
+// which only read the last published report; the slab maker's; the plan service's.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 #include "agent/http/http_server.h"
 #include "agent/loop/held_records.h"
 #include "agent/node/node.h"
-#include "agent/planning/plan_desk.h"
+#include "agent/planning/plan_service.h"
 #include "agent/service/supervisor.h"
 #include "agent/shares/node_shares.h"
 #include "base/unique_fd.h"
@@ -71,7 +71,7 @@ class Agent : private NodeServices, private FileKeeper {
   ProcessTable processes_;
   std::vector<NodeDevice> devices_;
   std::unique_ptr<NodeShares> shares_;
-  std::unique_ptr<PlanDesk> desk_;
+  std::unique_ptr<PlanService> plan_service_;
   std::unique_ptr<HeldRecords> held_;
   std::unique_ptr<Node> node_;
   base::UniqueFd poll_, listener_, signals_;

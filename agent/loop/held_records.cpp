@@ -109,17 +109,17 @@ Held HeldRecords::Before(const HolderOnDevice& holder) const {
   return held;
 }
 
-void HeldRecords::Note(const HolderOnDevice& holder, const Held& promised) {
+void HeldRecords::Note(const HolderOnDevice& holder, const Held& budgeted) {
   if (!memory_ || holder.job.size() >= kKeyBytes) return;
   if (before_.count(holder) != 0) noted_.insert(holder);
-  if (promised.memory_bytes == 0 && promised.host_bytes == 0) return Erase(holder);
+  if (budgeted.memory_bytes == 0 && budgeted.host_bytes == 0) return Erase(holder);
   const auto known = places_.find(holder);
   if (known == places_.end() && free_.empty()) return;
   const bool is_new = known == places_.end();
   const size_t at = is_new ? *free_.begin() : known->second;
   Entry& entry = At(at);
-  __atomic_store_n(&entry.memory_bytes, promised.memory_bytes, __ATOMIC_RELAXED);
-  __atomic_store_n(&entry.host_bytes, promised.host_bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.memory_bytes, budgeted.memory_bytes, __ATOMIC_RELAXED);
+  __atomic_store_n(&entry.host_bytes, budgeted.host_bytes, __ATOMIC_RELAXED);
   if (!is_new) return;
   entry.pid = holder.pid;
   entry.device = holder.device;

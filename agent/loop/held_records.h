@@ -1,4 +1,4 @@
-// The file that keeps every process's promises: after a restart the agent believes a process no
+// The file that keeps every process's budgets: after a restart the agent believes a process no
 // more.
 //
 // Made by the agent beside its state file, used on the loop's thread. The file is mapped, so a note
@@ -36,7 +36,7 @@ class HeldRecords final : public HeldRecord {
   }
 
   Held Before(const HolderOnDevice& holder) const override;
-  void Note(const HolderOnDevice& holder, const Held& promised) override;
+  void Note(const HolderOnDevice& holder, const Held& budgeted) override;
   void ForgetBefore() override;
 
  private:

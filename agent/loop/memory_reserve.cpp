@@ -31,11 +31,11 @@ bool MemoryReserve::IsShort() { return reserve.load() == nullptr; }
 
 // Requires twice the size: otherwise the next request would use up the reserve again.
 bool MemoryReserve::Refill() {
-  void* const room = mmap(nullptr, 2 * kReserveBytes, PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (room == MAP_FAILED) return false;
-  munmap(static_cast<std::byte*>(room) + kReserveBytes, kReserveBytes);
-  reserve.store(room);
+  void* const range = mmap(nullptr, 2 * kReserveBytes, PROT_NONE,
+                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (range == MAP_FAILED) return false;
+  munmap(static_cast<std::byte*>(range) + kReserveBytes, kReserveBytes);
+  reserve.store(range);
   return true;
 }
 

@@ -15,7 +15,7 @@ class MemoryReserve {
   static void Install();
   // True: the reserve is used up.
   static bool IsShort();
-  // False: there is no room for it yet.
+  // False: there is no memory for it yet.
   static bool Refill();
 };
 

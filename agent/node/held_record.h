@@ -1,4 +1,4 @@
-// Every process's promises, kept for the next agent: after a restart it believes a process no more.
+// Every process's budgets, kept for the next agent: after a restart it believes a process no more.
 // Called by the node on the loop's thread; never blocks. The daemon's implementation is in
 // agent/loop; tests have fakes. A node without one believes every process, up to its capacity.
 #pragma once
@@ -24,10 +24,10 @@ struct HolderOnDevice {
 class HeldRecord {
  public:
   virtual ~HeldRecord() = default;
-  // Promised by an earlier agent, or held according to the driver.
+  // Budgeted by an earlier agent, or held according to the driver.
   virtual Held Before(const HolderOnDevice& holder) const = 0;
-  // Called before the process receives the promise. Nothing promised: the entry is removed.
-  virtual void Note(const HolderOnDevice& holder, const Held& promised) = 0;
+  // Called before the process receives the budget. Nothing budgeted: the entry is removed.
+  virtual void Note(const HolderOnDevice& holder, const Held& budgeted) = 0;
   // Removes processes of an earlier agent that did not return in time.
   virtual void ForgetBefore() = 0;
 };

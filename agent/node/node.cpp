@@ -267,7 +267,7 @@ void Node::NoteUnknownDevice(const Session& session, const protocol::DeviceUuid&
                   "configuration?");
 }
 
-// Takes over the process's earlier promises. False: none, or 0 although the process holds memory.
+// Takes over the process's earlier budgets. False: none, or 0 although the process holds memory.
 bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register& asked,
                     const Demand& demand) {
   const std::set<SessionId> sessions = jobs_.at(session.job).sessions;
@@ -277,7 +277,7 @@ bool Node::TakeOver(Session& session, DeviceId device, const protocol::Register&
     const TenantProcess process = ProcessOf(other, device);
     if (!arbiter_.Has(process)) continue;
     const bool is_news =
-        arbiter_.PromisedTo(process) == 0 && HeldBefore(session, device, asked).memory_bytes > 0;
+        arbiter_.BudgetedTo(process) == 0 && HeldBefore(session, device, asked).memory_bytes > 0;
     if (is_news)
       arbiter_.Leave(process);
     else
@@ -400,7 +400,7 @@ void Node::Forget(SessionId id, int64_t now_ns) {
   const JobId job_id = session.job;
   if (const auto job = jobs_.find(job_id); job != jobs_.end()) {
     for (const auto& [number, registration] : session.registrations) {
-      const bool holds = arbiter_.PromisedTo(ProcessOf(session, registration.device)) > 0;
+      const bool holds = arbiter_.BudgetedTo(ProcessOf(session, registration.device)) > 0;
       if (holds && !session.is_leaving) ++counters_.reclaimed;
       LeaveLink(registration);
       arbiter_.Leave(ProcessOf(session, registration.device));
@@ -475,7 +475,7 @@ void Node::Settle(int64_t now_ns) {
   const Decisions decisions = arbiter_.Decide(now_ns);
   for (const AdmissionDecision& decision : decisions.admissions) Tell(decision);
   for (const GrantDecision& decision : decisions.grants) {
-    RecordPromised(decision.process);
+    RecordBudgeted(decision.process);
     Tell(decision);
   }
   for (const TenantProcess& process : decisions.overdue) {

@@ -110,7 +110,7 @@ class Node {
     std::optional<GrantDecision> unsent;     // the newest grant held back
     int64_t granted_host_bytes = 0;
     int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
-    int64_t most_held_bytes = 0;    // of device memory, within its promise
+    int64_t most_held_bytes = 0;    // of device memory, within its budget
     bool has_claim = true;
     std::optional<int64_t> unused_until_ns;  // end of an unused claim
     int64_t wanted_without_claim = 0;
@@ -219,7 +219,7 @@ class Node {
   void SetClaim(Session& session, Registration& registration, bool has_claim);
   void EndUnusedClaims(int64_t now_ns);
   void Record(const Session& session, const Registration& registration);
-  void RecordPromised(const TenantProcess& process);
+  void RecordBudgeted(const TenantProcess& process);
   static Demand DemandOf(const Registration& registration);
   HolderOnDevice HolderOn(const Session& session, DeviceId device) const;
   // node_shares.cpp

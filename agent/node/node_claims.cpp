@@ -4,7 +4,7 @@
 // A process reports its own demand and activity. One that holds no memory on the device, and no own
 // memory on the host, has nothing to lose. It keeps a claim only for [arbiter] unused_ms after a
 // grant, and none while idle. It gets a claim again when it wakes or wants more. Reported holdings
-// count only within the promise.
+// count only within the budget.
 #include <algorithm>
 
 #include "agent/node/node.h"
@@ -34,7 +34,7 @@ void Node::NoteUse(Session& session, uint32_t number, Registration& registration
   const bool wakes =
       now.active && (!before.active || now.wanted_bytes > registration.wanted_without_claim);
   if (!registration.has_claim && wakes) SetClaim(session, registration, true);
-  if (arbiter_.PromisedTo(ProcessOf(session, registration.device)) > 0)
+  if (arbiter_.BudgetedTo(ProcessOf(session, registration.device)) > 0)
     AwaitUse(session, number, registration);
 }
 
@@ -78,10 +78,10 @@ void Node::Record(const Session& session, const Registration& registration) {
   if (record_ == nullptr) return;
   const TenantProcess process = ProcessOf(session, registration.device);
   record_->Note(HolderOn(session, registration.device),
-                {arbiter_.PromisedTo(process), arbiter_.HostPromisedTo(process)});
+                {arbiter_.BudgetedTo(process), arbiter_.HostBudgetedTo(process)});
 }
 
-void Node::RecordPromised(const TenantProcess& process) {
+void Node::RecordBudgeted(const TenantProcess& process) {
   if (record_ == nullptr) return;
   const Session* const session = Find(process.session);
   if (session == nullptr) return;

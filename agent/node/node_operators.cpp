@@ -252,7 +252,7 @@ NodeReport Node::Report(int64_t now_ns) const {
   report.resuming = resuming_;
   report.last_reload_succeeded = last_reload_succeeded_;
   report.host_bytes = host_bytes_;
-  report.host_promised_bytes = arbiter_.PromisedOnHost();
+  report.host_budgeted_bytes = arbiter_.BudgetedOnHost();
   report.sessions = sessions_.size();
   report.counters = counters_;
   for (const UnknownDevice& device : unknown_devices_)
@@ -262,7 +262,7 @@ NodeReport Node::Report(int64_t now_ns) const {
   for (uint32_t i = 0; i < devices_.size(); ++i) {
     report.devices.push_back(
         {i, devices_[i].name, devices_[i].model, arbiter_.MemoryOf(DeviceId{i}),
-         arbiter_.PromisedOn(DeviceId{i}), 0, devices_[i].bus_id,
+         arbiter_.BudgetedOn(DeviceId{i}), 0, devices_[i].bus_id,
          shares_ != nullptr ? shares_->NodeNear(DeviceId{i}) : kAnyNode, devices_[i].is_found});
   }
   std::map<JobId, size_t> places;

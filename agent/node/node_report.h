@@ -22,8 +22,8 @@ struct DeviceReport {
   uint32_t number = 0;
   std::string uuid;
   std::string model;
-  int64_t memory_bytes = 0;  // that may be promised
-  int64_t promised_bytes = 0;
+  int64_t memory_bytes = 0;  // that may be budgeted
+  int64_t budgeted_bytes = 0;
   int64_t resident_bytes = 0;  // as jobs report
   std::string bus_id = {};     // PCI; empty: unknown
   int numa_node = kAnyNode;
@@ -95,7 +95,7 @@ struct NodeReport {
   int64_t up_ns = 0;
   bool draining = false, resuming = false, last_reload_succeeded = true;
   double config_read_s = 0;  // since 1970; set by the loop
-  int64_t host_bytes = 0, host_promised_bytes = 0;
+  int64_t host_bytes = 0, host_budgeted_bytes = 0;
   std::optional<PoolView> pool;  // nullopt: no host pool
   std::optional<PlanningView> planning;
   size_t sessions = 0;

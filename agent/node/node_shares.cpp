@@ -157,8 +157,8 @@ void Node::SetQuotaOf(JobId id) {
 
 // More device memory held raises the slab quota.
 void Node::NoteHeld(Session& session, uint32_t number, Registration& registration) {
-  const int64_t promised_bytes = arbiter_.PromisedTo(ProcessOf(session, registration.device));
-  const int64_t held_bytes = std::min(registration.usage.resident_bytes, promised_bytes);
+  const int64_t budgeted_bytes = arbiter_.BudgetedTo(ProcessOf(session, registration.device));
+  const int64_t held_bytes = std::min(registration.usage.resident_bytes, budgeted_bytes);
   if (held_bytes <= registration.most_held_bytes) return;
   registration.most_held_bytes = held_bytes;
   if (!HasShares(session)) return;
@@ -197,15 +197,15 @@ void Node::SettleShares(int64_t now_ns) {
   }
 }
 
-// As jobs report, but within their promises. Leased pool memory is not outside.
+// As jobs report, but within their budgets. Leased pool memory is not outside.
 int64_t Node::OutsideBytes() const {
   int64_t outside = 0;
   for (const auto& [id, session] : sessions_) {
     int64_t host_bytes = 0;
     for (const auto& [number, registration] : session.registrations) {
-      const int64_t promised_bytes =
-          arbiter_.HostPromisedTo(ProcessOf(session, registration.device));
-      host_bytes += std::min(registration.usage.host_bytes, promised_bytes);
+      const int64_t budgeted_bytes =
+          arbiter_.HostBudgetedTo(ProcessOf(session, registration.device));
+      host_bytes += std::min(registration.usage.host_bytes, budgeted_bytes);
     }
     if (host_bytes > 0)
       outside += std::max<int64_t>(0, host_bytes - shares_->HeldBytes(HolderOf(session)));

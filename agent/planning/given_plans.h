@@ -1,6 +1,6 @@
 // Plans that were handed out and are still open somewhere. Each takes agent memory until its last
-// holder closes it. Called by the desk on its thread. Owns a file per plan, by which the kernel
-// shows other holders.
+// holder closes it. Called by the plan service on its thread. Owns a file per plan, by which the
+// kernel shows other holders.
 //
 // Invariants
 //  1. A tenant's open plans, in use or in flight, are at most `most_bytes`. A small plan counts as

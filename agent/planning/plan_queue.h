@@ -1,6 +1,6 @@
 // Chooses the next request to plan: users take turns, and nobody fills the queue or all workers. A
-// user is a name here; a pod or container is one too. Called by the desk with its lock held; pure:
-// times are passed in.
+// user is a name here; a pod or container is one too. Called by the plan service with its lock
+// held; pure: times are passed in.
 //
 // Invariants
 //  1. A user has at most `per_user` requests here, waiting or begun; all users `in_all`.

@@ -1,5 +1,5 @@
-// One planning process, seen from the desk: start, watch by pidfd, kill, reap. Owned by the desk on
-// its thread; the process ends with that thread. Errors are values.
+// One planning process, seen from the plan service: start, watch by pidfd, kill, reap. Owned by the
+// plan service on its thread; the process ends with that thread. Errors are values.
 //
 // Start never waits: a child can be stopped anywhere before it runs the program, and Kill ends it
 // there too. posix_spawn would wait.

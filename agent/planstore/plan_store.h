@@ -1,6 +1,6 @@
 // Stores plans in a folder. Finds them by what they were made for, and by their program. Called on
-// the desk's thread (agent/planning). Plans are bytes here (scheduler/plan/plan_codec.h): only
-// header and hash are checked. One base::FileStore per owner, one file per key.
+// the plan service's thread (agent/planning). Plans are bytes here (scheduler/plan/plan_codec.h):
+// only header and hash are checked. One base::FileStore per owner, one file per key.
 //
 // Invariants
 //  1. An owner's plans are given to no other owner.

@@ -110,7 +110,7 @@ std::vector<Lease> Pool::Ask(const PoolHolder& holder, int node, int64_t size_by
   unserved_.erase(holder);
   if (missing > 0) {
     unserved_[holder][node] = missing;
-    MakeRoom(missing, holder.job);
+    FreeKeptSlabs(missing, holder.job);
   }
   RequestSlabs();
   return leases;
@@ -265,7 +265,7 @@ void Pool::Write(const Slab& slab) {
                        slab.file.page_bytes, slab.file.node, slab.wanted_node, slab.holder});
 }
 
-// Requests slabs for waiting processes, then spare ones, as far as there is room. Cancels slabs
+// Requests slabs for waiting processes, then spare ones, as far as memory is left. Cancels slabs
 // that nobody waits for.
 void Pool::RequestSlabs() {
   std::map<int, int64_t> wanted;
@@ -285,7 +285,7 @@ void Pool::RequestSlabs() {
 void Pool::MakeAsMany(int node, int64_t slabs) {
   int64_t& making = making_[node];
   if (making > slabs) making -= maker_.Cancel(node, making - slabs);
-  for (; making < slabs && Room() > 0; ++making) maker_.Ask(node);
+  for (; making < slabs && SlabsLeft() > 0; ++making) maker_.Ask(node);
 }
 
 int64_t Pool::UnservedSlabs() const {
@@ -321,9 +321,9 @@ bool Pool::GiveBackUnused(int64_t now_ns) {
   return any;
 }
 
-// Frees slabs kept for other jobs, if that makes room.
-void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
-  int64_t missing = slabs - Room() - Count(State::kEnding);
+// Frees slabs kept for other jobs, as far as they are needed.
+void Pool::FreeKeptSlabs(int64_t slabs, const PoolJob& except) {
+  int64_t missing = slabs - SlabsLeft() - Count(State::kEnding);
   for (auto& slab : slabs_) {
     if (missing <= 0) return;
     if (slab.second.state != State::kKept || slab.second.holder.job == except) continue;
@@ -333,7 +333,7 @@ void Pool::MakeRoom(int64_t slabs, const PoolJob& except) {
   }
 }
 
-int64_t Pool::Room() const {
+int64_t Pool::SlabsLeft() const {
   const int64_t bytes = std::max<int64_t>(0, rules_.capacity_bytes - outside_bytes_);
   const auto most = std::min<int64_t>(bytes / rules_.slab_bytes, SlabRecords::kMostSlabs);
   return most - static_cast<int64_t>(slabs_.size()) - Sum(making_);

@@ -4,9 +4,9 @@
 //
 // Note [A slab has one job in its life]
 // A process can keep a slab's file mapped forever. So a slab never goes to another job. A returned
-// slab is kept for its job; when the job ends, or others need the room, the file is closed, and the
-// next slab has pages zeroed by the kernel. A slab still mapped counts (`ending`) until it is
-// unmapped, so the pool never promises memory that it lacks. A driver's slab stays its job's while
+// slab is kept for its job; when the job ends, or others need the memory, the file is closed, and
+// the next slab has pages zeroed by the kernel. A slab still mapped counts (`ending`) until it is
+// unmapped, so the pool never leases memory that it lacks. A driver's slab stays its job's while
 // its processes live: taking it away would free nothing (slab_file.h).
 //
 // Invariants
@@ -151,8 +151,8 @@ class Pool {
   int64_t UnservedSlabs() const;
   bool IsIdle(const Slab& slab) const;
   bool Asks(const PoolJob& job) const;
-  void MakeRoom(int64_t slabs, const PoolJob& except);
-  int64_t Room() const;
+  void FreeKeptSlabs(int64_t slabs, const PoolJob& except);
+  int64_t SlabsLeft() const;
   int64_t Count(State state) const;
   int64_t HeldSlabs(const PoolJob& job) const;
   int64_t EndingSlabsOf(uid_t uid) const;

@@ -55,7 +55,8 @@ ordered_json JsonOf(const TenancyReport& tenancy) {
           {"weight", view.terms.weight},
           {"priority", view.terms.priority},
           {"budget_bytes", view.granted_bytes},
-          {"promised_bytes", view.promised_bytes},
+          {"budgeted_bytes", view.budgeted_bytes},
+          {"promised_bytes", view.budgeted_bytes},  // the former name, for scripts
           {"wanted_bytes", tenancy.footprint_bytes},
           {"claimed_bytes", view.wanted_bytes},
           {"resident_bytes", tenancy.resident_bytes},
@@ -168,7 +169,8 @@ ordered_json JsonOfNode(const NodeReport& report) {
                        {"sessions", report.sessions},
                        {"host",
                         {{"memory_bytes", report.host_bytes},
-                         {"promised_bytes", report.host_promised_bytes},
+                         {"budgeted_bytes", report.host_budgeted_bytes},
+                         {"promised_bytes", report.host_budgeted_bytes},  // the former name
                          {"ordinary_bytes", OrdinaryBytes(report)}}},
                        {"devices", ordered_json::array()},
                        {"jobs", ordered_json::array()}};
@@ -179,7 +181,8 @@ ordered_json JsonOfNode(const NodeReport& report) {
                                {"uuid", device.uuid},
                                {"model", device.model},
                                {"memory_bytes", device.memory_bytes},
-                               {"promised_bytes", device.promised_bytes},
+                               {"budgeted_bytes", device.budgeted_bytes},
+                               {"promised_bytes", device.budgeted_bytes},  // the former name
                                {"resident_bytes", device.resident_bytes},
                                {"found", device.is_found}});
   }
@@ -213,7 +216,7 @@ class Table {
 };
 
 void AddDevices(const NodeReport& report, Table& table) {
-  table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Promised",
+  table.Add("{:<3} {:<24} {:>10} {:>10} {:>10} {:>7}", "GPU", "Model", "Memory", "Budgeted",
             "Resident", "Jobs");
   table.Rule();
   for (const DeviceReport& device : report.devices) {
@@ -224,7 +227,7 @@ void AddDevices(const NodeReport& report, Table& table) {
     }
     table.Add("{:<3} {:<24.24} {:>10} {:>10} {:>10} {:>7}", device.number,
               device.model.empty() ? device.uuid : device.model, InBytes(device.memory_bytes),
-              InBytes(device.promised_bytes), InBytes(device.resident_bytes), jobs);
+              InBytes(device.budgeted_bytes), InBytes(device.resident_bytes), jobs);
     if (!device.is_found)
       table.Add("    {} is in the configuration, and was not found", device.uuid);
   }
@@ -314,12 +317,12 @@ std::string TextOf(const protocol::Ask& ask, const NodeReport& report) {
   // A job's page is no table, so the terminal wraps its lines.
   Table table(ask.question == Question::kJob ? 0 : ask.columns);
   if (ask.question == Question::kStatus) {
-    table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} promised",
+    table.Add("spillway agent, up {:.0f} s{}{}; host memory {} of {} budgeted",
               static_cast<double>(report.up_ns) / 1e9, report.draining ? ", draining" : "",
               report.resuming ? ", waiting for jobs to come back" : "",
-              InBytes(report.host_promised_bytes), InBytes(report.host_bytes));
+              InBytes(report.host_budgeted_bytes), InBytes(report.host_bytes));
     if (const int64_t ordinary_bytes = OrdinaryBytes(report); ordinary_bytes > 0)
-      table.Add("{} more in ordinary memory, which is not promised", InBytes(ordinary_bytes));
+      table.Add("{} more in ordinary memory, which is not budgeted", InBytes(ordinary_bytes));
     AddDevices(report, table);
     table.Add("");
   }

@@ -70,7 +70,23 @@ _spillway() {
   fi
 }
 
+_spillwayd() {
+  local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]}
+  local options='' verbs='' operand=''
+  local -a values=()
+  COMPREPLY=()
+  if [[ $current == = ]]; then current=; elif [[ $before == = ]]; then before=${COMP_WORDS[COMP_CWORD-2]}; fi
+  _spillway_words spillwayd
+  if _spillway_takes_value spillwayd "$before"; then
+    _spillway_values spillwayd "$before"
+    _spillway_offer "${values[@]}"
+  else
+    _spillway_offer words "$options"
+  fi
+}
+
 complete -F _spillway spillway
+complete -F _spillwayd spillwayd
 )SHELL";
 
 const char* WordFor(Kind kind) {
@@ -80,7 +96,6 @@ const char* WordFor(Kind kind) {
     case Kind::kFolder:
       return "folder";
     case Kind::kWords:
-    case Kind::kStrategy:
       return "words";
     case Kind::kJob:
       return "job";
@@ -116,11 +131,14 @@ std::string WordsOf(const Command& command) {
 
 }  // namespace
 
-std::string BashCompletion(const std::vector<Command>& commands) {
+std::string BashCompletion(const std::vector<Command>& commands, const Command& daemon) {
   std::vector<std::string> names;
+  names.reserve(commands.size());
+  for (const Command& command : commands) names.push_back(command.name);
+  std::vector<Command> listed = commands;
+  listed.push_back(daemon);
   std::string words, takers, values;
-  for (const Command& command : commands) {
-    names.push_back(command.name);
+  for (const Command& command : listed) {
     words += WordsOf(command);
     for (const Option& option : command.options) {
       if (option.value.need == Need::kAlways)

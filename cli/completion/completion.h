@@ -1,5 +1,5 @@
-// `spillway completion SHELL`: prints a shell's completion script. The scripts ask the agent for
-// job names, and nothing else. One thread.
+// `spillway completion SHELL`: prints a shell's completion script for `spillway` and `spillwayd`.
+// The scripts ask the agent for job names, and nothing else. One thread.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@ namespace spillway::cli {
 // `arguments` start with "completion". Throws Failure (2).
 std::string CompletionScript(const std::vector<std::string>& arguments);
 
-std::string BashCompletion(const std::vector<Command>& commands);
-std::string ZshCompletion(const std::vector<Command>& commands);
-std::string FishCompletion(const std::vector<Command>& commands);
+std::string BashCompletion(const std::vector<Command>& commands, const Command& daemon);
+std::string ZshCompletion(const std::vector<Command>& commands, const Command& daemon);
+std::string FishCompletion(const std::vector<Command>& commands, const Command& daemon);
 
 // Prints the node's job names, one per line; nothing without an agent.
 inline constexpr char kListJobs[] =

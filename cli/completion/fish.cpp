@@ -74,7 +74,6 @@ std::string ValueOf(const Option& option) {
   const std::string required = option.value.need == Need::kAlways ? " -r" : "";
   switch (option.value.kind) {
     case Kind::kWords:
-    case Kind::kStrategy:
       return required + " -f -a " + Quoted(Joined(WordsOf(option)));
     case Kind::kFile:
       return required + " -F";
@@ -85,13 +84,17 @@ std::string ValueOf(const Option& option) {
   }
 }
 
+// After "complete -c PROGRAM".
+std::string OptionAsWords(const Option& option) {
+  const std::string letter = option.letter == 0 ? "" : std::string(" -s ") + option.letter;
+  return " -l " + std::string(option.name) + letter + ValueOf(option) +
+         Described(FirstClauseOf(option)) + "\n";
+}
+
 std::string LineOf(const Command& command, const Option& option) {
   std::string condition = "__spillway_is " + command.name;
   if (command.operand == Kind::kProgram) condition += "; and not __spillway_program_at >/dev/null";
-  std::string line =
-      "complete -c spillway -n " + Quoted(condition) + " -l " + std::string(option.name);
-  if (option.letter != 0) line += std::string(" -s ") + option.letter;
-  return line + ValueOf(option) + Described(FirstClauseOf(option)) + "\n";
+  return "complete -c spillway -n " + Quoted(condition) + OptionAsWords(option);
 }
 
 std::string FishOperands(const Command& command) {
@@ -123,7 +126,7 @@ void Put(std::string& text, const std::string& mark, const std::string& value) {
 
 }  // namespace
 
-std::string FishCompletion(const std::vector<Command>& commands) {
+std::string FishCompletion(const std::vector<Command>& commands, const Command& daemon) {
   std::string script = kFishBegin;
   Put(script, "@JOBS@", kListJobs);
   Put(script, "@VALUED@", Joined(ValuedOptions(commands.front())));
@@ -133,6 +136,9 @@ std::string FishCompletion(const std::vector<Command>& commands) {
     for (const Option& option : command.options) script += LineOf(command, option);
     script += FishOperands(command);
   }
+  script += "\ncomplete -c " + daemon.name + " -f\n";
+  for (const Option& option : daemon.options)
+    script += "complete -c " + daemon.name + OptionAsWords(option);
   return script;
 }
 

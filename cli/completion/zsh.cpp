@@ -3,7 +3,7 @@
 namespace spillway::cli {
 namespace {
 
-constexpr char kZshBegin[] = R"SHELL(#compdef spillway
+constexpr char kZshBegin[] = R"SHELL(#compdef spillway spillwayd
 # Completion of spillway for zsh; made by `spillway completion zsh`.
 _spillway_jobs() {
   local -a jobs
@@ -18,7 +18,7 @@ constexpr char kEnd[] = R"SHELL(
 if [[ ${funcstack[1]} == _spillway ]]; then
   _spillway "$@"
 else
-  compdef _spillway spillway
+  compdef _spillway spillway spillwayd
 fi
 )SHELL";
 
@@ -39,7 +39,6 @@ std::string EscapedForZsh(const std::string& text) {
 std::string ActionOf(Kind kind, const std::vector<std::string>& words) {
   switch (kind) {
     case Kind::kWords:
-    case Kind::kStrategy:
       return "(" + Joined(words) + ")";
     case Kind::kFile:
       return "_files";
@@ -79,14 +78,20 @@ std::string ZshOperands(const Command& command) {
   return text;
 }
 
+// One function completes both programs: $service names the one that is typed.
+std::string DaemonLines(const Command& daemon) {
+  std::string lines = "  if [[ $service == " + daemon.name + " ]]; then\n    _arguments -S \\\n";
+  for (const Option& option : daemon.options) lines += LineOf(option);
+  return lines + "        && return\n    return 1\n  fi\n";
+}
+
 }  // namespace
 
-std::string ZshCompletion(const std::vector<Command>& commands) {
+std::string ZshCompletion(const std::vector<Command>& commands, const Command& daemon) {
   std::string script = kZshBegin;
   script.replace(script.find("@JOBS@"), 6, kListJobs);
-  script +=
-      "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n  "
-      "subcommands=(\n";
+  script += "_spillway() {\n  local curcontext=$curcontext state line\n  local -a subcommands\n" +
+            DaemonLines(daemon) + "  subcommands=(\n";
   for (const Command& command : commands)
     script += "    '" + command.name + ":" + EscapedForZsh(command.summary) + "'\n";
   script +=

@@ -1,63 +1,34 @@
-// An option of a command as data, and the texts that its readers derive from it.
-//
-// Commands state their options in constant tables; no reader keeps a list of its own. Any thread.
-//
-// Invariants
-//  1. A description begins in lower case and has no final period. It may continue with sentences.
-//  2. `{values}` in a description stands for the option's words.
+// The options of the `spillway` command: base's, with those that several commands share. Any
+// thread.
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
+#include "base/options/option.h"
 
 namespace spillway::cli {
 
-enum class Need : uint8_t { kNever, kAlways, kMaybe };  // an option's value; kMaybe: --name=VALUE
+using base::DescriptionOf;
+using base::FirstClauseOf;
+using base::Joined;
+using base::kHelpOption;
+using base::Kind;
+using base::kJsonOption;
+using base::kNoValue;
+using base::Need;
+using base::Option;
+using base::OptionValue;
+using base::Value;
+using base::ValueIfAny;
+using base::WordsOf;
 
-// What a shell completes a value or operand with.
-enum class Kind : uint8_t { kNothing, kText, kFile, kFolder, kWords, kStrategy, kJob, kProgram };
-
-struct OptionValue {
-  Need need = Need::kNever;
-  std::string_view name;  // in capitals
-  Kind kind = Kind::kNothing;
-  std::string_view words;  // separated by spaces; for kWords, and beside the names for kStrategy
-};
-
-constexpr OptionValue Value(std::string_view name, Kind kind = Kind::kText,
-                            std::string_view words = {}) {
-  return {Need::kAlways, name, kind, words};
-}
-constexpr OptionValue ValueIfAny(std::string_view name, Kind kind = Kind::kText,
-                                 std::string_view words = {}) {
-  return {Need::kMaybe, name, kind, words};
-}
-
-struct Option {
-  std::string_view name;  // without dashes
-  char letter = 0;        // 0: none
-  OptionValue value;
-  std::string_view description;
-};
-
-inline constexpr OptionValue kNoValue{};
 inline constexpr std::string_view kProfileWords = "k40c m40 1080ti a100 h200";
 
-// Options of several commands.
-inline constexpr Option kHelpOption{"help", 'h', kNoValue, "print this help"};
-inline constexpr Option kJsonOption{"json", 0, kNoValue, "for scripts"};
 inline constexpr Option kSocketOption{
     "socket", 0, Value("PATH", Kind::kFile),
     "the agent's socket (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)"};
 
-// The values to complete with, for kWords and kStrategy.
-std::vector<std::string> WordsOf(const Option& option);
-std::string DescriptionOf(const Option& option);
-// The description up to its first detail, for a line of completions.
-std::string FirstClauseOf(const Option& option);
-
-std::string Joined(const std::vector<std::string>& words, std::string_view separator = " ");
+std::string StrategyNames();  // separated by spaces
+constexpr OptionValue StrategyValue(std::string_view words = {}) {
+  return {Need::kAlways, "NAME", Kind::kWords, words, &StrategyNames};
+}
 
 }  // namespace spillway::cli

@@ -1,58 +1,27 @@
-// Parses a command line by the command's table, with getopt_long and our own messages. One thread:
-// getopt has global state.
-//
-// A row of the table is an option and the function that stores its value:
-//
-//   constexpr OptionRow<DoctorOptions> kRows[] = {
-//       {{"json", 0, kNoValue, "for scripts"},
-//        [](DoctorOptions& options, const std::string&) { options.json = true; }},
-//   };
-//   DoctorOptions options;
-//   const std::vector<std::string> operands = ParseOptions(arguments, kRows, options);
+// Parses the command line of a `spillway` command by the command's table. Errors are thrown as a
+// Failure (2). One thread: getopt has global state.
 #pragma once
 
-#include <cstddef>
 #include <functional>
-#include <iterator>
 #include <string>
 #include <vector>
 
+#include "base/options/option_parser.h"
 #include "cli/options/option.h"
 
 namespace spillway::cli {
 
-template <class Target>
-struct OptionRow {
-  Option option;
-  void (*store)(Target& target, const std::string& value);  // an absent value is empty
-};
+using base::HelpRow;
+using base::JsonRow;
+using base::OptionRow;
+using base::OptionsIn;
 
-// Rows of several commands, for targets with these fields.
-template <class Target>
-constexpr OptionRow<Target> HelpRow() {
-  return {kHelpOption, [](Target& target, const std::string&) { target.help = true; }};
-}
-template <class Target>
-constexpr OptionRow<Target> JsonRow(std::string_view description = kJsonOption.description) {
-  Option option = kJsonOption;
-  option.description = description;
-  return {option, [](Target& target, const std::string&) { target.json = true; }};
-}
 template <class Target>
 constexpr OptionRow<Target> SocketRow() {
   return {kSocketOption, [](Target& target, const std::string& value) { target.socket = value; }};
 }
 
-template <class Rows>
-std::vector<Option> OptionsIn(const Rows& rows) {
-  std::vector<Option> options;
-  options.reserve(std::size(rows));
-  for (const auto& row : rows) options.push_back(row.option);
-  return options;
-}
-
-// Calls `take(index, value)` for each option before the first operand or "--". Returns the
-// operands. `arguments` begin with the command. Throws Failure (2).
+// As base::TakeEachOption; `arguments` begin with the command.
 std::vector<std::string> ForEachOption(
     const std::vector<std::string>& arguments, const std::vector<Option>& options,
     const std::function<void(size_t index, const std::string& value)>& take);

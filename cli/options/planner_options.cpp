@@ -13,8 +13,7 @@ constexpr Option kChunkOption{"chunk", 0, Value("SIZE"), "granularity of device 
 constexpr Option kPlanOptions[] = {
     {"budget", 'b', Value("SIZE"),
      "device memory: 8GiB, 25% of the device, 50%peak of the profile"},
-    {"strategy", 's', Value("NAME", Kind::kStrategy, "all"),
-     "a strategy's name, or all (default: spillway)"},
+    {"strategy", 's', StrategyValue("all"), "a strategy's name, or all (default: spillway)"},
     kDeviceOption,
     kChunkOption,
     {"link-share", 0, Value("PERCENT"), "per cent of the link that the job has"},

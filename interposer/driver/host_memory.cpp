@@ -6,7 +6,7 @@
 #include <cstdint>
 
 #include "interposer/driver/driver_api.h"
-#include "interposer/driver/host_room.h"
+#include "interposer/driver/host_free_memory.h"
 #include "interposer/driver/mapping_calls.h"
 
 namespace spillway::driver {

@@ -41,7 +41,8 @@ bool MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::
                            void** out);
 void UnmapImportedHostMemory(void* data, std::size_t bytes);
 
-// 80 % of what the host and the process's control groups can still give (host_room.h). Reads files.
+// 80 % of what the host and the process's control groups can still give (host_free_memory.h). Reads
+// files.
 std::size_t HostBytesToSpare();
 
 }  // namespace spillway::driver

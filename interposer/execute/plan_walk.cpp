@@ -15,7 +15,7 @@ using scheduler::Tracking;
 namespace {
 
 // A logging step is shorter. Longer means that the loop is over and another follows.
-constexpr std::int64_t kStrangersUntilDoubt = 16;
+constexpr std::int64_t kUnknownUntilDoubt = 16;
 
 }  // namespace
 
@@ -99,7 +99,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
 
 bool PlanWalk::KnowsNextUses() const {
   return now_ && now_->plan->action_count() > 0 && now_->follower.tracking() != Tracking::kLost &&
-         now_->follower.strangers_in_a_row() < kStrangersUntilDoubt;
+         now_->follower.unknown_in_a_row() < kUnknownUntilDoubt;
 }
 
 // -1 when it is unknown.

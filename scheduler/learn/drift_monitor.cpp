@@ -16,7 +16,6 @@ DriftMonitor::DriftMonitor(int64_t events, int64_t predicted_ns)
     : events_(std::max<int64_t>(events, 1)), predicted_ns_(std::max<int64_t>(predicted_ns, 1)) {}
 
 DriftVerdict DriftMonitor::Add(int64_t measured_ns, int64_t misses) {
-  lost_events_ = 0;
   const bool off_plan = misses > events_ * kMissesPercent / 100;
   off_plan_in_a_row_ = off_plan ? off_plan_in_a_row_ + 1 : 0;
   if (off_plan_in_a_row_ >= kOffPlanIterations) return Begin(DriftVerdict::kRelearn);
@@ -29,14 +28,8 @@ DriftVerdict DriftMonitor::Add(int64_t measured_ns, int64_t misses) {
                                                   : DriftVerdict::kKeep;
 }
 
-DriftVerdict DriftMonitor::AddLost(int64_t events) {
-  lost_events_ += events;
-  return lost_events_ >= events_ * kOffPlanIterations ? Begin(DriftVerdict::kRelearn)
-                                                      : DriftVerdict::kKeep;
-}
-
 DriftVerdict DriftMonitor::Begin(DriftVerdict verdict) {
-  off_time_in_a_row_ = off_plan_in_a_row_ = lost_events_ = 0;
+  off_time_in_a_row_ = off_plan_in_a_row_ = 0;
   return verdict;
 }
 

@@ -21,8 +21,6 @@ class DriftMonitor {
 
   // `misses`: IterationFollower::last_misses().
   DriftVerdict Add(int64_t measured_ns, int64_t misses);
-  // For `events` events in which no iteration was followed.
-  DriftVerdict AddLost(int64_t events);
 
  private:
   DriftVerdict Begin(DriftVerdict verdict);
@@ -31,7 +29,6 @@ class DriftMonitor {
   const int64_t predicted_ns_;
   int64_t off_time_in_a_row_ = 0;
   int64_t off_plan_in_a_row_ = 0;
-  int64_t lost_events_ = 0;
 };
 
 }  // namespace spillway::scheduler

@@ -8,7 +8,7 @@ namespace {
 // Search distance from the expected event, for strong and for weak matches.
 constexpr int32_t kReach = 64;
 constexpr int32_t kWeakReach = 8;
-// After this many strangers the job may be at any event.
+// After this many unknown events the job may be at any event.
 constexpr int64_t kFarAfter = 4;
 // The fewest consecutive tokens that identify a position.
 constexpr int32_t kLeastContext = 4;
@@ -96,7 +96,7 @@ void IterationFollower::Expect(int32_t next) {
 
 Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
   const Range* places = places_of_.Find(context_.Back(0));
-  if (places == nullptr) return NoteStranger();
+  if (places == nullptr) return NoteUnknown();
   if (tracking_ != Tracking::kLost) {
     int32_t position = FindNear(*places, event);
     if (position >= 0) return Accept(position, event);
@@ -107,9 +107,9 @@ Followed IterationFollower::FollowElsewhere(const JobEvent& event) {
       return Accept(position, event);
     }
   }
-  if (tracking_ != Tracking::kLost && strangers_in_a_row_ + 1 < kFarAfter) return NoteStranger();
+  if (tracking_ != Tracking::kLost && unknown_in_a_row_ + 1 < kFarAfter) return NoteUnknown();
   const Followed resumed = Resume(event, context_);
-  return resumed.position >= 0 ? resumed : NoteStranger();
+  return resumed.position >= 0 ? resumed : NoteUnknown();
 }
 
 Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& context) {
@@ -274,7 +274,7 @@ Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
   }
   seen_in_[Index(position)] = iterations_;
   ++seen_;
-  strangers_in_a_row_ = 0;
+  unknown_in_a_row_ = 0;
   tracking_ = Tracking::kFollowing;
   const Followed followed{tracking_, position, is_new_iteration_};
   is_new_iteration_ = false;
@@ -287,21 +287,22 @@ Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
   return followed;
 }
 
-Followed IterationFollower::NoteStranger() {
-  ++strangers_;
-  ++strangers_in_a_row_;
-  if (tracking_ != Tracking::kLost) tracking_ = MayBeLost() ? Tracking::kLost : Tracking::kAstray;
+Followed IterationFollower::NoteUnknown() {
+  ++unknown_;
+  ++unknown_in_a_row_;
+  if (tracking_ != Tracking::kLost)
+    tracking_ = MayBeLost() ? Tracking::kLost : Tracking::kUncertain;
   return {tracking_, -1, false};
 }
 
 void IterationFollower::EndIteration() {
   const int64_t left_out = pattern_->size() - seen_;
-  last_misses_ = strangers_ + left_out;
+  last_misses_ = unknown_ + left_out;
   last_end_ = seen_ > 0 ? next_ : pattern_->size();
   whole_iterations_ += left_out == 0;
   if (last_misses_ > 0) ClearCertainty();
   ++iterations_;
-  seen_ = strangers_ = 0;
+  seen_ = unknown_ = 0;
   is_new_iteration_ = true;
   next_ = 0;
 }

@@ -5,16 +5,16 @@
 // its lock. The learner uses one to detect what it already knows. Allocates nothing after
 // construction.
 //
-// An event is the expected one, a nearby one (after left-out or reordered events), or a stranger
-// such as logging. After some strangers the follower searches the whole iteration. It needs an
-// event whose touches of persistent buffers, or whose preceding tokens, occur only once. So a short
-// last batch or an evaluation leads back to a known position by the next iteration.
+// An event is the expected one, a nearby one (after left-out or reordered events), or an unknown
+// one such as logging. After some unknown events the follower searches the whole iteration. It
+// needs an event whose touches of persistent buffers, or whose preceding tokens, occur only once.
+// So a short last batch or an evaluation leads back to a known position by the next iteration.
 //
 // Invariants
 //   1. A position is returned only if token and touches match. Buffers and allocations match one to
 //      one. Persistent buffers match their own allocations, others an allocation of this iteration.
 //   2. No position is returned twice in an iteration.
-//   3. A stranger changes no buffer's allocation.
+//   3. An unknown event changes no buffer's allocation.
 //   4. A persistent buffer without a known allocation (freed, or of another process) is matched at
 //      its first touch. A lost follower matches it anew; after an iteration with misses, any other
 //      touch may.
@@ -34,13 +34,13 @@ namespace spillway::scheduler {
 
 enum class Tracking : uint8_t {
   kFollowing,  // the event is number `position` of the iteration
-  kAstray,     // an unknown event, one of a few expected
+  kUncertain,  // an unknown event, one of a few expected
   kLost,       // too many unknown events in a row
 };
 
 struct Followed {
   Tracking tracking = Tracking::kLost;
-  // -1: a stranger, a free or a synchronisation.
+  // -1: an unknown event, a free or a synchronisation.
   int32_t position = -1;
   bool began_iteration = false;  // the first followed event of its iteration
 };
@@ -69,8 +69,8 @@ class IterationFollower {
 
   Followed Observe(const JobEvent& event);
   void Expect(int32_t next);
-  // Searches the whole iteration for a stranger, by the latest tokens including its own. For a
-  // follower that did not observe the preceding events.
+  // Searches the whole iteration for an unknown event, by the latest tokens including its own. For
+  // a follower that did not observe the preceding events.
   Followed Resume(const JobEvent& event, const TokenContext& context);
 
   const IterationPattern& pattern() const { return *pattern_; }
@@ -88,15 +88,15 @@ class IterationFollower {
   // touches it. kNever if neither this iteration nor the next one does.
   int64_t NextUse(int32_t buffer) const;
 
-  // Strangers of this iteration so far; strangers and left-out events of the last one.
-  int64_t misses() const { return strangers_; }
+  // Unknown events of this iteration so far; unknown and left-out events of the last one.
+  int64_t misses() const { return unknown_; }
   int64_t last_misses() const { return last_misses_; }
   // The event at which the last iteration was left for another; its size if it was completed.
   int32_t last_end() const { return last_end_; }
   int64_t iterations() const { return iterations_; }
   // Iterations without a left-out event.
   int64_t whole_iterations() const { return whole_iterations_; }
-  int64_t strangers_in_a_row() const { return strangers_in_a_row_; }
+  int64_t unknown_in_a_row() const { return unknown_in_a_row_; }
 
  private:
   enum class Match : uint8_t {
@@ -133,7 +133,7 @@ class IterationFollower {
   int32_t FindFar(Range places, const JobEvent& event, const TokenContext& context) const;
   Followed FollowElsewhere(const JobEvent& event);
   Followed Accept(int32_t position, const JobEvent& event);
-  Followed NoteStranger();
+  Followed NoteUnknown();
   void Bind(int32_t buffer, uint64_t allocation);
   void Unbind(int32_t buffer);
   void Freed(uint64_t allocation);
@@ -142,7 +142,7 @@ class IterationFollower {
   bool HasPatternAllocation(int32_t buffer) const;
   void ForgetBuffers();
   void ClearCertainty();
-  bool MayBeLost() const { return strangers_in_a_row_ > lost_after_; }
+  bool MayBeLost() const { return unknown_in_a_row_ > lost_after_; }
 
   // Constant after construction.
   std::shared_ptr<const IterationPattern> pattern_;
@@ -161,7 +161,7 @@ class IterationFollower {
   Tracking tracking_ = Tracking::kLost;
   int32_t next_ = 0, last_end_ = 0;
   bool is_new_iteration_ = true;
-  int64_t seen_ = 0, strangers_ = 0, strangers_in_a_row_ = 0;
+  int64_t seen_ = 0, unknown_ = 0, unknown_in_a_row_ = 0;
   int64_t last_misses_ = 0, iterations_ = 1, whole_iterations_ = 0;
 };
 

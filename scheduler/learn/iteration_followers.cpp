@@ -9,7 +9,7 @@ namespace {
 
 // Fewer than kFarAfter, after which the active follower searches its own iteration. An evaluation
 // may begin as training does; only later events tell them apart.
-constexpr int64_t kStrangersBeforeOthers = 2;
+constexpr int64_t kUnknownBeforeOthers = 2;
 
 int64_t PersistentBytes(const IterationPattern& pattern) {
   int64_t sum_bytes = 0;
@@ -64,11 +64,11 @@ IterationFollowers::Step IterationFollowers::Observe(const JobEvent& event) {
     slots_[static_cast<size_t>(active_)].last_followed = events_;
     return step;
   }
-  const bool ask = is_at_begin || active->strangers_in_a_row() >= kStrangersBeforeOthers;
+  const bool ask = is_at_begin || active->unknown_in_a_row() >= kUnknownBeforeOthers;
   return ask ? ResumeInOthers(event, step) : step;
 }
 
-IterationFollowers::Step IterationFollowers::ResumeInOthers(const JobEvent& event, Step stranger) {
+IterationFollowers::Step IterationFollowers::ResumeInOthers(const JobEvent& event, Step unknown) {
   std::array<bool, kMost> is_asked{};
   is_asked[static_cast<size_t>(active_)] = true;
   for (int32_t next = LastFollowed(is_asked); next >= 0; next = LastFollowed(is_asked)) {
@@ -80,7 +80,7 @@ IterationFollowers::Step IterationFollowers::ResumeInOthers(const JobEvent& even
     other.last_followed = events_;
     return {next, followed, true};
   }
-  return stranger;
+  return unknown;
 }
 
 // Among the patterns not yet asked; -1 for none.

@@ -1,8 +1,8 @@
 // Follows a job through its few known iterations: training, evaluation, inputs of several lengths.
 //
 // Has an iteration follower for each pattern and is used like one. Observe allocates nothing. One
-// pattern is active. When it meets strangers, the others check whether they know the position. At
-// the start of an iteration this happens at once, elsewhere after a few strangers.
+// pattern is active. When it meets unknown events, the others check whether they know the position.
+// At the start of an iteration this happens at once, elsewhere after a few unknown events.
 //
 // Invariants
 //   1. At most kMost patterns are kept. A new one replaces the one followed longest ago.
@@ -54,7 +54,7 @@ class IterationFollowers {
   }
   int32_t SlotFor(uint64_t fingerprint) const;
   int32_t LastFollowed(const std::array<bool, kMost>& is_asked) const;
-  Step ResumeInOthers(const JobEvent& event, Step stranger);
+  Step ResumeInOthers(const JobEvent& event, Step unknown);
 
   std::array<Slot, kMost> slots_;
   TokenContext context_;

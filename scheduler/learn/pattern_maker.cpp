@@ -251,8 +251,8 @@ class PatternMaker {
   void SetDeath(int32_t index) {
     PatternBuffer& buffer = At(index);
     const auto i = static_cast<size_t>(index);
-    const bool is_stranger = !buffer.persistent && origins_[i].offset < 0;
-    int64_t dies = is_stranger ? last_touch_[i] : std::min(freed_[i], size_) - 1;
+    const bool is_from_outside = !buffer.persistent && origins_[i].offset < 0;
+    int64_t dies = is_from_outside ? last_touch_[i] : std::min(freed_[i], size_) - 1;
     dies = std::max({dies, last_touch_[i], first_seen_[i]});
     buffer.dies_event = static_cast<int32_t>(buffer.persistent ? size_ - 1 : dies);
   }

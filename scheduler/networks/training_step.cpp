@@ -430,14 +430,4 @@ void SetDurations(TrainingStep& step, const ComputeRates& rates) {
   }
 }
 
-void ScaleDurations(IterationProfile& profile, int64_t iteration_ns) {
-  const int64_t now_ns = BusyNs(profile);
-  if (now_ns <= 0) return;
-  for (Operation& operation : profile.operations) {
-    operation.duration_ns = base::scale(operation.duration_ns, iteration_ns, now_ns);
-    for (WorkspaceChoice& choice : operation.workspaces)
-      choice.duration_ns = base::scale(choice.duration_ns, iteration_ns, now_ns);
-  }
-}
-
 }  // namespace spillway::scheduler::networks

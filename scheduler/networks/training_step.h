@@ -56,6 +56,4 @@ TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates);
 // The longer of arithmetic and memory traffic, plus a launch. Algorithms divide the arithmetic.
 void SetDurations(TrainingStep& step, const ComputeRates& rates);
 
-void ScaleDurations(IterationProfile& profile, int64_t iteration_ns);
-
 }  // namespace spillway::scheduler::networks

@@ -4,9 +4,9 @@ killed, stopped, sent garbage, and restarted.
 
 As root, the jobs belong to several users. Beside them, processes fill slabs of the host pool with
 words of their own (support/slab_poisoner.py). After every event, no job holds more than the agent
-has promised it (by the simulator's statistics), and no process has seen a byte of another job. At
+has budgeted it (by the simulator's statistics), and no process has seen a byte of another job. At
 the end the faults stop and everything must recover: surviving jobs print what they print without
-Spillway, and nothing is promised, held, connected or open any more. The first line is the seed.
+Spillway, and nothing is budgeted, held, connected or open any more. The first line is the seed.
 Equal seeds give equal faults, but the machine decides their exact timing.
 
     chaos.py --build BUILD --seed 7 --events 200
@@ -250,7 +250,7 @@ class Chaos:
                 raise Harm(f"{job.name} was given a poisoner's bytes")
 
     def look(self):
-        """A promise that was equal before and after the statistics were read holds for them."""
+        """A budget that was equal before and after the statistics were read holds for them."""
         if self.is_agent_stopped:
             return
         before = self.agent.tenancies()
@@ -259,10 +259,10 @@ class Chaos:
         self.looks += 1
         held_by = {one["pid"]: one["device_bytes_now"][0] for one in (statistics or {"processes": []})["processes"] if "pid" in one}
         for job in self.alive():
-            promised = [known[job.tenant]["promised_bytes"] for known in (before, after) if job.tenant in known]
+            budgeted = [known[job.tenant]["budgeted_bytes"] for known in (before, after) if job.tenant in known]
             # A job begun without an agent has the launcher's budget until its first grant.
-            if len(promised) == 2 and max(promised) > 0 and held_by.get(job.process.pid, 0) > max(promised):
-                raise Harm(f"{job.name} holds {held_by[job.process.pid]}, it was promised {promised}")
+            if len(budgeted) == 2 and max(budgeted) > 0 and held_by.get(job.process.pid, 0) > max(budgeted):
+                raise Harm(f"{job.name} holds {held_by[job.process.pid]}, it was budgeted {budgeted}")
 
     def run(self):
         for _ in range(self.options.events):
@@ -304,8 +304,8 @@ class Chaos:
         open_files = len(os.listdir(f"/proc/{self.agent.process.pid}/fd"))
         pool = status["host"]["pool"]
         return {name: value for name, value in {
-            "jobs": len(status["jobs"]), "sessions": status["sessions"] - 1, "promised": status["devices"][0]["promised_bytes"],
-            "host promised": status["host"]["promised_bytes"], "held": statistics["devices"][0]["bytes_now"],
+            "jobs": len(status["jobs"]), "sessions": status["sessions"] - 1, "budgeted": status["devices"][0]["budgeted_bytes"],
+            "host budgeted": status["host"]["budgeted_bytes"], "held": statistics["devices"][0]["bytes_now"],
             "leased": pool["leased_bytes"] + pool["kept_bytes"] + pool["ending_bytes"],
             "files": max(0, open_files - pool["unused_bytes"] // SLAB_BYTES - self.files_at_rest)}.items() if value != 0}
 

@@ -1,6 +1,6 @@
 // Offline dynamic storage allocation: buffers with known lifetimes and sizes get one offset each.
 //
-// A valid layout (CheckLayout)
+// A valid layout (tests/support/layout_check.h compares every pair)
 //   1. Every buffer lies within [0, capacity_bytes).
 //   2. Two buffers whose lifetimes overlap do not overlap in space.
 //   3. An offset is a multiple of its buffer's alignment, and equals the fixed offset, if any.

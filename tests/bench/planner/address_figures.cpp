@@ -7,9 +7,9 @@
 #include "scheduler/plan/address/address_planner.h"
 #include "scheduler/plan/address/best_fit.h"
 #include "scheduler/plan/address/exact_search.h"
-#include "scheduler/plan/address/layout_check.h"
 #include "tests/bench/planner/figures.h"
 #include "tests/bench/planner/paper_figures.h"
+#include "tests/support/layout_check.h"
 #include "tests/support/paths.h"
 
 namespace spillway::papers {

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "scheduler/plan/strategies/hidden_swaps.h"
 #include "scheduler/plan/strategies/registry.h"
 #include "scheduler/plan/strategies/relief.h"
 #include "tests/bench/planner/cases.h"
 #include "tests/bench/planner/figures.h"
+#include "tests/bench/planner/hidden_swaps.h"
 #include "tests/bench/planner/swap_bound.h"
 
 namespace spillway::papers {

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/units.h"
 #include "scheduler/networks/catalog.h"
 #include "scheduler/networks/devices.h"
 #include "scheduler/networks/training_step.h"
@@ -27,6 +28,16 @@ networks::Device FindDevice(std::string_view name) {
   return *device;
 }
 
+void ScaleDurations(scheduler::IterationProfile& profile, int64_t iteration_ns) {
+  const int64_t now_ns = scheduler::BusyNs(profile);
+  if (now_ns <= 0) return;
+  for (scheduler::Operation& operation : profile.operations) {
+    operation.duration_ns = base::scale(operation.duration_ns, iteration_ns, now_ns);
+    for (scheduler::WorkspaceChoice& choice : operation.workspaces)
+      choice.duration_ns = base::scale(choice.duration_ns, iteration_ns, now_ns);
+  }
+}
+
 }  // namespace
 
 scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view device,
@@ -40,7 +51,7 @@ scheduler::IterationProfile ProfileOf(std::string_view network, std::string_view
       networks::MakeTrainingStep(*graph, networks::UpdatePlace::kAfterGradient);
   networks::SetDurations(
       step, networks::EffectiveRates(FindDevice(device), kFlopsPercent, kMemoryPercent));
-  if (iteration_ns) networks::ScaleDurations(step.profile, *iteration_ns);
+  if (iteration_ns) ScaleDurations(step.profile, *iteration_ns);
   return std::move(step.profile);
 }
 

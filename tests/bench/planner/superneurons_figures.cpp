@@ -4,15 +4,14 @@
 #include <map>
 
 #include "scheduler/networks/catalog.h"
-#include "scheduler/networks/superneurons_account.h"
 #include "tests/bench/planner/figures.h"
 #include "tests/bench/planner/paper_figures.h"
+#include "tests/bench/planner/superneurons_account.h"
 
 namespace spillway::papers {
 namespace {
 
 using namespace scheduler;
-using networks::SuperNeuronsAccount;
 
 std::string Decimal(double value, int digits) {
   char text[64];
@@ -35,12 +34,12 @@ int DigitsOf(const std::string& figure) {
 using Ours = std::map<std::string, int64_t>;
 
 void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAccount& account) {
-  const std::pair<const char*, networks::RecomputeMode> modes[] = {
-      {"speed-centric", networks::RecomputeMode::kSpeed},
-      {"memory-centric", networks::RecomputeMode::kMemory},
-      {"cost-aware", networks::RecomputeMode::kCostAware}};
+  const std::pair<const char*, RecomputeMode> modes[] = {
+      {"speed-centric", RecomputeMode::kSpeed},
+      {"memory-centric", RecomputeMode::kMemory},
+      {"cost-aware", RecomputeMode::kCostAware}};
   for (const auto& [mode, value] : modes) {
-    const networks::RecomputeAccount result = account.Recompute(value);
+    const RecomputeAccount result = account.Recompute(value);
     ours[name + " " + mode + ",extra"] = result.extra_forwards;
     ours[name + " " + mode + ",MB"] = result.peak.bytes;
   }
@@ -50,7 +49,7 @@ Ours ComputeSuperNeurons() {
   Ours ours;
   const SuperNeuronsAccount alexnet(networks::Alexnet(200));
   const std::string name = "AlexNet b200 ";
-  const networks::MemoryPeak liveness = alexnet.LivenessPeak(), offload = alexnet.OffloadPeak();
+  const MemoryPeak liveness = alexnet.LivenessPeak(), offload = alexnet.OffloadPeak();
   ours[name + "tensors,count"] = alexnet.tensor_count();
   ours[name + "baseline,MB"] = alexnet.total_bytes();
   ours[name + "liveness peak,MB"] = liveness.bytes;
@@ -62,7 +61,7 @@ Ours ComputeSuperNeurons() {
   ours[name + "offload peak,step"] = offload.step;
   ours[name + "offload at POOL5 backward,MB"] =
       alexnet.OffloadBytesAt(alexnet.BackwardStep("POOL5"));
-  const networks::RecomputeAccount memory = alexnet.Recompute(networks::RecomputeMode::kMemory);
+  const RecomputeAccount memory = alexnet.Recompute(RecomputeMode::kMemory);
   ours[name + "recomputation peak,MB"] = memory.peak.bytes;
   ours[name + "recomputation peak,step"] = memory.peak.step;
   AddRecomputation(ours, "AlexNet", alexnet);

@@ -5,7 +5,7 @@ together. One command, one table.
 Each job first runs alone and bare, on a device that fits it, for its time and output. Then all
 four begin together on the small device under a real spillwayd. All times are the simulator's
 (virtual clock). Every job must print its output from the run alone, must never hold more than the
-agent has promised it (by the simulator's statistics), and must cause no violation. Otherwise the
+agent has budgeted it (by the simulator's statistics), and must cause no violation. Otherwise the
 exit code is 1. Further goals (issue 6) are printed as met or missed, with the figure.
 
     tenants.py                         equal weights, K40c            (up to half an hour on two cores)
@@ -67,8 +67,8 @@ class Tenant:
     report: dict = dataclasses.field(default_factory=dict)
     output: list = dataclasses.field(default_factory=list)
     errors: str = ""
-    promised: list = dataclasses.field(default_factory=list)  # bytes, at each reading
-    beyond: list = dataclasses.field(default_factory=list)  # (held, promised) where more was held than promised
+    budgeted: list = dataclasses.field(default_factory=list)  # bytes, at each reading
+    beyond: list = dataclasses.field(default_factory=list)  # (held, budgeted) where more was held than budgeted
 
     @property
     def slow_down(self):
@@ -87,7 +87,7 @@ def run_alone(options, folder, name, workload):
 
 
 class Watcher:
-    """Compares, while jobs run, their held memory (by the simulator) with the agent's promises."""
+    """Compares, while jobs run, their held memory (by the simulator) with the agent's budgets."""
 
     def __init__(self, agent, machine, tenants):
         self.agent, self.machine, self.tenants = agent, machine, tenants
@@ -107,18 +107,18 @@ class Watcher:
             time.sleep(0.02)
 
     def look(self, processes, before, after):
-        """A promise that was equal before and after the statistics were read applies to them;
+        """A budget that was equal before and after the statistics were read applies to them;
         otherwise the larger one may."""
         self.looks += 1
         for tenant in self.tenants:
             job, pid = f"local-{tenant.process.pid}", tenant.process.pid
             if pid not in processes or job not in before or job not in after:
                 continue  # it has just joined, or is leaving
-            promised = max(known[job]["promised_bytes"] for known in (before, after))
+            budgeted = max(known[job]["budgeted_bytes"] for known in (before, after))
             held = processes[pid]["device_bytes_now"][0]
-            tenant.promised.append(promised)
-            if held > promised:
-                tenant.beyond.append((held, promised))
+            tenant.budgeted.append(budgeted)
+            if held > budgeted:
+                tenant.beyond.append((held, budgeted))
 
     def end(self):
         self.over.set()
@@ -167,19 +167,19 @@ def profile_value(options, key):
 
 
 def print_table(tenants):
-    names = ("job", "weight", "wanted MiB", "held peak MiB", "promised MiB", "alone s", "together s", "slow-down", "out GiB", "back GiB",
+    names = ("job", "weight", "wanted MiB", "held peak MiB", "budgeted MiB", "alone s", "together s", "slow-down", "out GiB", "back GiB",
              "dropped GiB", "stalled s", "planned at", "plans", "budget changes", "output", "beyond its budget")
     print("| " + " | ".join(names) + " |\n" + "|---" * len(names) + "|")
     for tenant in tenants:
-        promised = [value for value in tenant.promised if value > 0] or [0]
+        budgeted = [value for value in tenant.budgeted if value > 0] or [0]
         report, learning = tenant.report, tenant.report.get("learning", {})
         out, back, dropped = (f"{report[key] / 2**30:.1f}" for key in ("offloaded_bytes", "restored_bytes", "recompute_dropped_bytes"))
         print("| " + " | ".join(map(str, (
             tenant.name, tenant.weight, report["wanted_peak_bytes"] // MIB, tenant.peak_bytes // MIB,
-            f"{min(promised) // MIB} to {max(promised) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
+            f"{min(budgeted) // MIB} to {max(budgeted) // MIB}", f"{tenant.alone.time_ns / 1e9:.2f}", f"{tenant.time_ns / 1e9:.2f}",
             f"{tenant.slow_down:.2f}", out, back, dropped, stalls_of(report), learning.get("planned_at_iteration") or "never",
             learning.get("plans_adopted", 0), report["budget_changes"], "same" if tenant.output == tenant.alone.output else "DIFFERS",
-            f"{len(tenant.beyond)} of {len(tenant.promised)} looks"))) + " |")
+            f"{len(tenant.beyond)} of {len(tenant.budgeted)} looks"))) + " |")
 
 
 def stalls_of(report):
@@ -220,8 +220,8 @@ def problems(tenants, capacity_bytes, statistics):
         if tenant.output != tenant.alone.output:
             yield f"{tenant.name} printed something else than alone: {difference(tenant)} {tenant.errors[-300:]}"
         if tenant.beyond:
-            yield f"{tenant.name} held more than it was promised: {tenant.beyond[:3]}"
-        if not tenant.promised:
+            yield f"{tenant.name} held more than it was budgeted: {tenant.beyond[:3]}"
+        if not tenant.budgeted:
             yield f"{tenant.name} was never seen"
     if statistics["devices"][0]["bytes_peak"] > capacity_bytes:
         yield "the device held more than it has"
@@ -260,7 +260,7 @@ def main():
             print_wishes(options, tenants)
         else:
             print("\nTimes say nothing: not all jobs did what they do alone.")
-        print(f"Statistics and promises were compared {looks} times.")
+        print(f"Statistics and budgets were compared {looks} times.")
         found = list(problems(tenants, capacity_bytes, statistics))
         if options.keep:
             shutil.copytree(folder / "together", options.keep, ignore=shutil.ignore_patterns("*.sock", "node", "*.state"))

@@ -176,8 +176,8 @@ class AgentFixture(unittest.TestCase):
     def status(self):
         return json.loads(self.spillway("status", "--json").stdout)
 
-    def promised(self):
-        return self.status()["devices"][0]["promised_bytes"]
+    def budgeted(self):
+        return self.status()["devices"][0]["budgeted_bytes"]
 
     def get(self, page):
         try:
@@ -198,7 +198,7 @@ class AgentTest(AgentFixture):
     def time_until_given_back(self):
         job = Job(self.path, 12 * GIB)
         self.addCleanup(job.kill)
-        self.assertEqual(self.promised(), job.granted)
+        self.assertEqual(self.budgeted(), job.granted)
         waiting = Session(self.path)
         waiting.hello()
         waiting.register(16 * GIB)
@@ -230,7 +230,7 @@ class AgentTest(AgentFixture):
         again.next(ADMISSION)
 
         self.assertEqual(again.grant()[1::2], (budget, 7))  # kept
-        self.assertEqual(self.promised(), budget)
+        self.assertEqual(self.budgeted(), budget)
 
     def test_operator_changes_the_budget_of_a_running_job(self):
         self.start()
@@ -371,7 +371,7 @@ class AgentTest(AgentFixture):
         self.agent = None
 
     # Regression: the second agent served beside the first, which became unreachable. A device was
-    # promised twice.
+    # budgeted twice.
     def test_second_agent_takes_nothing_from_the_first(self):
         self.start()
         second = subprocess.run([BUILD / "bin/spillwayd", "--config", self.folder / "spillway.toml", "--socket", self.path],

@@ -282,11 +282,11 @@ class ShareTest(BullyFixture):
         agent_test.wait_for(liar.number, bool)
         time.sleep(4)
         least = self.least(workers, 2)
-        promised = self.promised()
-        self.show(f"two working jobs beside one that claims the device after a restart ({promised >> 20} MiB are promised)", least)
+        budgeted = self.budgeted()
+        self.show(f"two working jobs beside one that claims the device after a restart ({budgeted >> 20} MiB are budgeted)", least)
 
         self.assertGreater(min(least), 5 * GIB)
-        self.assertLessEqual(promised, 16 * GIB)
+        self.assertLessEqual(budgeted, 16 * GIB)
 
     def returning_worker(self, user):
         """Returns and reports its holdings."""

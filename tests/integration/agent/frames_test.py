@@ -138,7 +138,7 @@ class FramesTest(agent_test.AgentFixture):
         """Everything of the node that any session holds."""
         now = self.status()
         pool = now["host"]["pool"]
-        return [len(now["jobs"]), now["sessions"], now["devices"][0]["promised_bytes"], now["host"]["promised_bytes"],
+        return [len(now["jobs"]), now["sessions"], now["devices"][0]["budgeted_bytes"], now["host"]["budgeted_bytes"],
                 *(pool[state] for state in ("leased_bytes", "kept_bytes", "ending_bytes", "making_bytes"))]
 
     def live_through(self, name, users, talk, look=lambda: None):

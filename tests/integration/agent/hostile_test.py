@@ -97,10 +97,10 @@ class HostileTest(agent_test.AgentFixture):
             time.sleep(0.02)
 
     def held(self):
-        """All promised and lent memory."""
+        """All budgeted and lent memory."""
         now = self.status()
         pool = now["host"]["pool"]
-        return (now["devices"][0]["promised_bytes"] + now["host"]["promised_bytes"] + pool["leased_bytes"] + pool["kept_bytes"]
+        return (now["devices"][0]["budgeted_bytes"] + now["host"]["budgeted_bytes"] + pool["leased_bytes"] + pool["kept_bytes"]
                 + pool["ending_bytes"] + len(now["jobs"]))
 
     def begin_endless(self):

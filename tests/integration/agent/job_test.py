@@ -149,7 +149,7 @@ class JobTest(JobFixture):
         self.assertEqual(tenancy["budget_bytes"], 1024 * MIB)
 
         self.assertEqual(self.spillway("budget", "set", tenancy["job"], str(half)).returncode, 0)
-        self.await_tenancy(job, lambda now: now["promised_bytes"] == half and 0 < now["resident_bytes"] <= half)
+        self.await_tenancy(job, lambda now: now["budgeted_bytes"] == half and 0 < now["resident_bytes"] <= half)
 
         self.stop(signal.SIGKILL)
         self.configure(f'[[rule]]\njob = "local-*"\nlimit = {half}\n', resume_ms=2000)
@@ -183,11 +183,11 @@ class JobTest(JobFixture):
         return late, job
 
     def test_an_admitted_job_waits_for_memory_of_late_jobs(self):
-        # Regression: it began after 5 s with the launcher's budget, beside the memory promised to
+        # Regression: it began after 5 s with the launcher's budget, beside the memory budgeted to
         # the late job.
         late, job = self.begin_behind_a_late_job()
         device = next(d for j in self.status()["jobs"] for d in j["devices"] if j["job"] == f"local-{job.pid}")
-        self.assertEqual((device["resident_bytes"], device["promised_bytes"]), (0, 0))
+        self.assertEqual((device["resident_bytes"], device["budgeted_bytes"]), (0, 0))
 
         while late.is_answered(0):
             serial, budget, _, _ = late.grant()
@@ -250,7 +250,7 @@ class JobTest(JobFixture):
         self.assertEqual(self.errors().count("which the job waits for, does not answer; the budget of `spillway run` stands"), 1)
 
     def test_a_rate_limited_job_retries_and_follows_the_agent(self):
-        # Regression: it began at once with the launcher's budget, beside memory promised to others.
+        # Regression: it began at once with the launcher's budget, beside memory budgeted to others.
         self.configure("[limits]\nconnections_per_second_per_user = 1\n")
         self.start()
         job = self.begin(SHORT, *self.follow())
@@ -269,7 +269,7 @@ class JobTest(JobFixture):
         tenancy = self.await_tenancy(job, lambda now: now["resident_bytes"] > half)
         self.configure(f"[defaults]\nlimit = {half}\n")
         self.assertEqual(self.spillway("config", "reload").returncode, 0)
-        self.await_tenancy(job, lambda now: now["promised_bytes"] == half and 0 < now["resident_bytes"] <= half)
+        self.await_tenancy(job, lambda now: now["budgeted_bytes"] == half and 0 < now["resident_bytes"] <= half)
 
         self.configure(f"[defaults]\nlimit = {tenancy['budget_bytes']}\nwieght = 3\n")
         line = (self.folder / "spillway.toml").read_text().splitlines().index("wieght = 3") + 1

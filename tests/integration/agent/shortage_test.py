@@ -210,7 +210,7 @@ class JobTest(ShortageFixture):
 
         self.assertEqual(self.spillway("budget", "set", tenancy["job"], str(half)).returncode, 0)
 
-        self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half == now["promised_bytes"])
+        self.await_tenancy(job, lambda now: 0 < now["resident_bytes"] <= half == now["budgeted_bytes"])
         self.assert_as_bare(self.finish(job))
 
     def test_without_its_lease_thread_a_job_starts_at_once_with_its_own_budget(self):

@@ -220,7 +220,7 @@ class TopTest(agent_test.AgentFixture):
         terminal.await_shown(b"tried again every second")
         shown = len(terminal.shown)
         self.start()
-        terminal.await_shown(b"Promised", after=shown)
+        terminal.await_shown(b"Budgeted", after=shown)
 
     # Regression: it waited five seconds for the agent's answer before it read its keys.
     def test_quitting_works_while_the_agent_hangs(self):

@@ -75,8 +75,8 @@ class TruthTest(job_test.JobFixture):
         parts = own["parts"]
         told = {(name,): own[field] / unit for name, (field, unit) in SAME.items()}
         told[("spillway_gpu_memory_managed_bytes",)] = device["resident_bytes"]
-        told[("spillway_gpu_memory_budgeted_bytes",)] = device["promised_bytes"]
-        told[("spillway_host_memory_budgeted_bytes",)] = status["host"]["promised_bytes"]
+        told[("spillway_gpu_memory_budgeted_bytes",)] = device["budgeted_bytes"]
+        told[("spillway_host_memory_budgeted_bytes",)] = status["host"]["budgeted_bytes"]
         told[("spillway_job_allocations_over_budget_total",)] = parts["over_budget_allocations"]
         for direction, causes in (("to_host", ("planned", "pressure")), ("to_device", ("planned", "demand"))):
             for cause in causes:

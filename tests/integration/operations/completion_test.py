@@ -19,7 +19,7 @@ ASK_BASH = """
 source "$1"; shift
 COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1))
 compopt() { :; }
-_spillway
+"_$1"
 printf '%s\\n' "${COMPREPLY[@]}"
 """
 ASK_FISH = 'source $argv[1]; complete -C "$argv[2]"'
@@ -29,7 +29,7 @@ _arguments() { print -rl -- "$@"; state=$wanted; return 1 }
 _describe() { print -rl -- "${(@P)2}" }
 compdef() { :; }
 source $1
-wanted=$2 words=("${@:3}") _spillway
+wanted=$2 service=$3 words=("${@:4}") _spillway
 """
 
 # Types a line and a tab into a terminal of its own; shows the command instead of running it.
@@ -75,6 +75,12 @@ def options_in(command):
     return {name for line in listed for name in re.findall(r"--[a-z][a-z-]+", line.split(" -- ")[0])}
 
 
+def daemon_options():
+    """Options that the help of spillwayd lists, with their letters."""
+    listed = re.findall(r"(?m)^ +(?:(-\w), )?(--[a-z]+)", run("spillwayd", "--help").stdout.split("\n\n", 2)[2])
+    return {name for names in listed for name in names if name}
+
+
 def script(shell):
     path = FOLDER / f"spillway.{shell}"
     if not path.exists():
@@ -104,6 +110,11 @@ class Shell:
                 offered = {word for word in words if word.startswith("--")}
                 self.assertEqual(offered - {"--help"}, options_in(command) - {"--help"})
 
+    def test_exactly_the_options_of_spillwayd_are_offered(self):
+        self.assertGreater(len(daemon_options()), 8)
+        offered = {re.split("[=+]", word)[0] for word in self.offered("spillwayd", "-")}
+        self.assertEqual({word for word in offered if re.match("--?[a-z]", word)}, daemon_options())
+
 
 class BashTest(Shell, unittest.TestCase):
     def offered(self, *words):
@@ -116,6 +127,8 @@ class BashTest(Shell, unittest.TestCase):
         self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
         self.assertIn("bash", self.offered("spillway", "run", "-q", "bas"))
         self.assertNotIn("--budget", self.offered("spillway", "run", "--", "env", "--"))
+        self.assertIn("/etc/passwd", self.offered("spillwayd", "--config", "/etc/passw"))
+        self.assertIn("/etc/passwd", self.offered("spillwayd", "--config", "=", "/etc/passw"))
 
     def test_script_is_clean(self):
         if not shutil.which("shellcheck"):
@@ -142,7 +155,7 @@ class FishTest(Shell, unittest.TestCase):
 class ZshTest(Shell, unittest.TestCase):
     def offered(self, *words):
         state = "command" if len(words) == 2 else "word"
-        told = run("zsh", "-f", "-c", ASK_ZSH, "zsh", script("zsh"), state, *words[1:]).stdout
+        told = run("zsh", "-f", "-c", ASK_ZSH, "zsh", script("zsh"), state, *words).stdout
         return {re.split(r"[:\[]", line)[0] for line in told.splitlines()}
 
     def test_values_verbs_and_programs(self):

@@ -34,7 +34,7 @@ ANSWERS_WHEN_SOMETHING_HAPPENED = ("Agent starts",)
 
 
 class WaitingJob:
-    """Another process that requests memory already promised to others."""
+    """Another process that requests memory already budgeted to others."""
 
     def __init__(self, path):
         ready, tell = os.pipe()

@@ -3,7 +3,7 @@
 // A seed drives demands, kills, stops, cut connections, garbage, lack of memory, operators and
 // clock jumps. Agents restart too, also in the middle of a turn, with and without their kept state.
 //
-// Safety holds at every moment: nothing is promised or lent twice, and no user sees a byte of
+// Safety holds at every moment: nothing is budgeted or lent twice, and no user sees a byte of
 // another user. Then the faults stop, and everything must recover.
 #include <gtest/gtest.h>
 
@@ -72,25 +72,25 @@ class World {
     }
     Operate(protocol::Control{protocol::Action::kUndrain, ""});
     for (int i = 0; i < 4000; ++i) Pass(20 * kMillisecond);
-    int64_t promised = 0;
+    int64_t budgeted = 0;
     for (const auto& process : processes_) {
       ASSERT_TRUE(process->is_served()) << "process " << process->identity->pid;
       ASSERT_TRUE(process->has_grant) << "process " << process->identity->pid << " waits for ever";
       ASSERT_LE(process->held_bytes, process->budget_bytes);
-      promised += process->budget_bytes;
+      budgeted += process->budget_bytes;
     }
     CheckSlabsOfAllProcesses();
     int64_t to_processes = 0, not_worth_telling = 0;
     for (const TenancyView& tenancy : node_->arbiter().Tenancies()) {
-      to_processes += tenancy.processes_promised_bytes;
+      to_processes += tenancy.processes_budgeted_bytes;
       not_worth_telling += std::min(ArbiterRules{}.step_bytes, tenancy.granted_bytes / 32);
     }
-    EXPECT_EQ(promised, to_processes);
+    EXPECT_EQ(budgeted, to_processes);
     // An ended process's memory stays with its job until another job lacks enough to be worth a
     // grant.
-    const int64_t on_device = node_->arbiter().PromisedOn(DeviceId{0});
-    EXPECT_LE(promised, on_device);
-    EXPECT_LE(on_device - promised, not_worth_telling);
+    const int64_t on_device = node_->arbiter().BudgetedOn(DeviceId{0});
+    EXPECT_LE(budgeted, on_device);
+    EXPECT_LE(on_device - budgeted, not_worth_telling);
     EXPECT_LE(on_device, kCapacity);
     EXPECT_EQ(node_->session_count(), processes_.size())
         << "sessions are left of processes that are gone";
@@ -98,8 +98,8 @@ class World {
     for (auto& process : processes_) node_->PeerEnded(process->session, now_ns_);
     processes_.clear();
     for (int i = 0; i < 100; ++i) Pass(20 * kMillisecond);
-    EXPECT_EQ(node_->arbiter().PromisedOn(DeviceId{0}), 0);
-    EXPECT_EQ(node_->arbiter().PromisedOnHost(), 0);
+    EXPECT_EQ(node_->arbiter().BudgetedOn(DeviceId{0}), 0);
+    EXPECT_EQ(node_->arbiter().BudgetedOnHost(), 0);
     EXPECT_EQ(shares_.FreeBytes(), kHostCapacity) << "slabs are left of processes that are gone";
     EXPECT_EQ(services_.started.size(), services_.ended.size() + jobs_of_killed_agents_);
   }
@@ -121,7 +121,7 @@ class World {
   void StartAgent() {
     node_ = std::make_unique<Node>(Settings(), FakeDevices(), kHostCapacity, random_.Next(),
                                    &services_, now_ns_, &shares_);
-    promised_before_ = host_promised_before_ = 0;
+    budgeted_before_ = host_budgeted_before_ = 0;
   }
   void KillAgent() {
     ++faults_.restarts;
@@ -324,8 +324,8 @@ class World {
       held += process->held_bytes;
       host_held += process->host_held_bytes();
     }
-    ASSERT_LE(held, kCapacity) << "the device is promised twice at " << now_ns_;
-    ASSERT_LE(host_held, kHostCapacity) << "the host is promised twice at " << now_ns_;
+    ASSERT_LE(held, kCapacity) << "the device is budgeted twice at " << now_ns_;
+    ASSERT_LE(host_held, kHostCapacity) << "the host is budgeted twice at " << now_ns_;
     if (!processes_.empty())
       processes_[checked_ % processes_.size()]->CheckSlab(checked_ / processes_.size());
     ++checked_;
@@ -334,14 +334,14 @@ class World {
   void CheckAccounts() {
     const Arbiter& arbiter = node_->arbiter();
     for (const TenancyView& view : arbiter.Tenancies())
-      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes) << "at " << now_ns_;
-    const int64_t promised = arbiter.PromisedOn(DeviceId{0}),
-                  host_promised = arbiter.PromisedOnHost();
-    ASSERT_LE(promised, std::max(kCapacity, promised_before_)) << "at " << now_ns_;
-    ASSERT_LE(host_promised, std::max(kHostCapacity, host_promised_before_)) << "at " << now_ns_;
+      ASSERT_LE(view.processes_budgeted_bytes, view.budgeted_bytes) << "at " << now_ns_;
+    const int64_t budgeted = arbiter.BudgetedOn(DeviceId{0}),
+                  host_budgeted = arbiter.BudgetedOnHost();
+    ASSERT_LE(budgeted, std::max(kCapacity, budgeted_before_)) << "at " << now_ns_;
+    ASSERT_LE(host_budgeted, std::max(kHostCapacity, host_budgeted_before_)) << "at " << now_ns_;
     ASSERT_LE(shares_.TotalBytes(), kHostCapacity) << "at " << now_ns_;
-    promised_before_ = promised;
-    host_promised_before_ = host_promised;
+    budgeted_before_ = budgeted;
+    host_budgeted_before_ = host_budgeted;
   }
   // Unless its quota or the pool is used up.
   void CheckSlabsOfAllProcesses() {
@@ -368,7 +368,7 @@ class World {
   std::vector<std::pair<uint64_t, SlabView>>
       orphans_;                       // slabs mapped by children of processes that are gone
   std::optional<size_t> dies_after_;  // the agent dies after so many sessions of this turn
-  int64_t promised_before_ = 0, host_promised_before_ = 0;
+  int64_t budgeted_before_ = 0, host_budgeted_before_ = 0;
   size_t checked_ = 0;
   pid_t last_pid_ = 100;
   Faults faults_;

@@ -158,19 +158,19 @@ class Month {
 
   void CheckAccounts() {
     for (uint32_t i = 0; i < kDevices; ++i) {
-      ASSERT_LE(arbiter_.PromisedOn(DeviceId{i}), kDeviceBytes)
+      ASSERT_LE(arbiter_.BudgetedOn(DeviceId{i}), kDeviceBytes)
           << "device " << i << " at " << now_ns_;
     }
-    ASSERT_LE(arbiter_.PromisedOnHost(), kHostBytes);
+    ASSERT_LE(arbiter_.BudgetedOnHost(), kHostBytes);
     if (events_seen_ % 16 != 0) return;
     for (const TenancyView& view : arbiter_.Tenancies())
-      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes);
+      ASSERT_LE(view.processes_budgeted_bytes, view.budgeted_bytes);
     std::map<DeviceId, int64_t> held;
     for (const auto& [key, process] : processes_) {
       held[key.device] += process.holds_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(key));
+      ASSERT_LE(process.holds_bytes, arbiter_.BudgetedTo(key));
     }
-    for (const auto& [device, bytes] : held) ASSERT_LE(bytes, arbiter_.PromisedOn(device));
+    for (const auto& [device, bytes] : held) ASSERT_LE(bytes, arbiter_.BudgetedOn(device));
   }
 
   base::Prng random_;

@@ -37,8 +37,8 @@ TEST_F(ArbiterTest, PercentageLimitsAndGuaranteesAUsersJobsOnEachDevice) {
   terms.memory.limit = 32 * kGibibyte;
   arbiter_.Join(on_the_other, terms, Wants(32), now_ns_);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 4 * kGibibyte);
-  EXPECT_EQ(arbiter_.PromisedTo(on_the_other), 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(on_the_other), 8 * kGibibyte);
 
   // Half of the first device is kept for the second user's jobs.
   arbiter_.Join(ProcessOf(2), Plain(9), Wants(16), now_ns_);
@@ -48,7 +48,7 @@ TEST_F(ArbiterTest, PercentageLimitsAndGuaranteesAUsersJobsOnEachDevice) {
   // The guarantee follows the device's size.
   arbiter_.SetDevice(DeviceId{0}, 8 * kGibibyte);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), 2 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1)), 2 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, JobWithoutClaimLendsAllAndDelaysNoAdmission) {

@@ -1,5 +1,5 @@
 // Random jobs with guarantees of device and host memory. Some report arbitrary use. Nothing is
-// promised twice, the arbiter comes to rest, and then every job has its guarantee.
+// budgeted twice, the arbiter comes to rest, and then every job has its guarantee.
 #include <gtest/gtest.h>
 
 #include <optional>
@@ -143,20 +143,20 @@ class Jobs {
     return !decisions.grants.empty();
   }
   void CheckAccounts() {
-    ASSERT_LE(arbiter_.PromisedOn(kDevice), kSmallDeviceBytes);
-    ASSERT_LE(arbiter_.PromisedOnHost(), kSmallHostBytes);
+    ASSERT_LE(arbiter_.BudgetedOn(kDevice), kSmallDeviceBytes);
+    ASSERT_LE(arbiter_.BudgetedOnHost(), kSmallHostBytes);
     int64_t held = 0, host_held = 0;
     for (const auto& [key, process] : processes_) {
       held += process.holds_bytes;
       host_held += process.holds_host_bytes;
-      ASSERT_LE(process.holds_bytes, arbiter_.PromisedTo(key));
-      ASSERT_LE(process.holds_host_bytes, arbiter_.HostPromisedTo(key));
+      ASSERT_LE(process.holds_bytes, arbiter_.BudgetedTo(key));
+      ASSERT_LE(process.holds_host_bytes, arbiter_.HostBudgetedTo(key));
     }
     ASSERT_LE(held, kSmallDeviceBytes);
     ASSERT_LE(host_held, kSmallHostBytes);
     for (const TenancyView& view : arbiter_.Tenancies()) {
-      ASSERT_LE(view.processes_promised_bytes, view.promised_bytes);
-      ASSERT_LE(view.host_granted_bytes, view.host_promised_bytes);
+      ASSERT_LE(view.processes_budgeted_bytes, view.budgeted_bytes);
+      ASSERT_LE(view.host_granted_bytes, view.host_budgeted_bytes);
     }
   }
 
@@ -215,7 +215,7 @@ TEST(ArbiterPropertyTest, EveryJobGetsItsGuaranteeOnceAllObeyWhateverLiarsReport
   }
 }
 
-TEST(ArbiterPropertyTest, WithPrioritiesItPromisesNothingTwiceAndComesToRest) {
+TEST(ArbiterPropertyTest, WithPrioritiesItBudgetsNothingTwiceAndComesToRest) {
   for (uint64_t seed = 1; seed <= 200; ++seed) {
     Jobs(seed, true).Run();
     ASSERT_FALSE(HasFailure()) << "seed " << seed;

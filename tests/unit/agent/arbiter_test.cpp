@@ -116,7 +116,7 @@ TEST_F(ArbiterTest, GuaranteesThatDoNotFitWait) {
   ASSERT_EQ(decisions.admissions.size(), 2u);
   EXPECT_EQ(decisions.admissions[0].position, 1u);
   EXPECT_EQ(decisions.admissions[0].reason,
-            "its guarantee is 12.0 GiB, 4.0 GiB are not promised to others");
+            "its guarantee is 12.0 GiB, 4.0 GiB are not budgeted to others");
   EXPECT_EQ(decisions.admissions[1].position, 2u);
 
   arbiter_.Leave(ProcessOf(1));
@@ -165,17 +165,17 @@ TEST_F(ArbiterTest, ProcessesOfAJobShareItsBudget) {
   terms.memory.limit = 8 * kGibibyte;
   arbiter_.Join(ProcessOf(1, 11), terms, Wants(16), now_ns_);
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 11)), 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 11)), 8 * kGibibyte);
 
   arbiter_.Join(ProcessOf(1, 12), terms, Wants(16), now_ns_);
   Settle();
 
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 11)), 4 * kGibibyte);
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 4 * kGibibyte);
-  EXPECT_EQ(View(1).promised_bytes, 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 11)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 12)), 4 * kGibibyte);
+  EXPECT_EQ(View(1).budgeted_bytes, 8 * kGibibyte);
   arbiter_.Leave(ProcessOf(1, 11));
   Settle();
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 8 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 12)), 8 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, RevokedMemoryCountsUntilAllProcessesHaveGivenItBack) {
@@ -187,7 +187,7 @@ TEST_F(ArbiterTest, RevokedMemoryCountsUntilAllProcessesHaveGivenItBack) {
   ASSERT_EQ(revoked.grants.size(), 2u);
 
   Obey(revoked.grants[0]);
-  EXPECT_EQ(arbiter_.PromisedOn(kDevice), 12 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedOn(kDevice), 12 * kGibibyte);
   const Decisions partial = Decide();
   ASSERT_EQ(partial.grants.size(), 1u);
   EXPECT_EQ(partial.grants[0].process, ProcessOf(2));
@@ -237,7 +237,7 @@ TEST_F(ArbiterTest, AfterARestartNoMemoryMovesUntilAllProcessesAreBack) {
   EXPECT_EQ(frozen.grants[0].host_bytes, kGibibyte);
   EXPECT_EQ(frozen.grants[0].reason, RulingReason::kKept);
   EXPECT_EQ(frozen.grants[1].memory_bytes, 3 * kGibibyte);
-  EXPECT_EQ(arbiter_.PromisedOn(kDevice), 12 * kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedOn(kDevice), 12 * kGibibyte);
 
   arbiter_.SetFrozen(false);
   Settle();
@@ -258,7 +258,7 @@ TEST_F(ArbiterTest, DisobedientJobIsReportedAndBorrowsNoMore) {
   ASSERT_EQ(late.overdue.size(), 1u);
   EXPECT_EQ(late.overdue[0], ProcessOf(1));
   EXPECT_TRUE(View(1).overdue);
-  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+  EXPECT_LE(arbiter_.BudgetedOn(kDevice), 16 * kGibibyte);
   arbiter_.Leave(ProcessOf(1));
   Settle();
   EXPECT_EQ(GibOf(2), 4) << "and its death gives everything back";
@@ -289,7 +289,7 @@ TEST_F(ArbiterTest, LateJobIsForgivenWhenTheJobThatNeededItsMemoryHasLeft) {
 
   EXPECT_FALSE(View(1).overdue);
   EXPECT_EQ(GibOf(1), 16);
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1)), View(1).granted_bytes);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1)), View(1).granted_bytes);
 }
 
 TEST_F(ArbiterTest, HostMemoryInUseIsNotRevoked) {
@@ -300,7 +300,7 @@ TEST_F(ArbiterTest, HostMemoryInUseIsNotRevoked) {
   Settle();
 
   EXPECT_GE(View(1).host_granted_bytes, 30 * kGibibyte);
-  EXPECT_LE(View(1).host_promised_bytes + View(2).host_promised_bytes, 64 * kGibibyte);
+  EXPECT_LE(View(1).host_budgeted_bytes + View(2).host_budgeted_bytes, 64 * kGibibyte);
 }
 
 // Regression: no other process can check a job's use, so a job may report that it uses all.
@@ -419,12 +419,12 @@ TEST_F(ArbiterTest, JobThatRanWithoutAgentIsBelievedUpToItsLimits) {
                   {16 * kGibibyte, 64 * kGibibyte});
   Decide();
 
-  EXPECT_LE(arbiter_.PromisedOn(kDevice), 2 * kGibibyte);
-  EXPECT_LE(arbiter_.PromisedOnHost(), kGibibyte);
+  EXPECT_LE(arbiter_.BudgetedOn(kDevice), 2 * kGibibyte);
+  EXPECT_LE(arbiter_.BudgetedOnHost(), kGibibyte);
 }
 
 // Regression: only the job's first process was believed. Memory that its other processes held was
-// promised to other jobs.
+// budgeted to other jobs.
 TEST_F(ArbiterTest, SecondProcessThatRanWithoutAgentIsBelievedToo) {
   // Given two jobs that have 4 of 16 GiB each
   arbiter_.Join(ProcessOf(1), Plain(), Wants(4), now_ns_, {4 * kGibibyte, 0});
@@ -433,8 +433,8 @@ TEST_F(ArbiterTest, SecondProcessThatRanWithoutAgentIsBelievedToo) {
 
   // When another process of the first job comes with 6 GiB
   arbiter_.Join(ProcessOf(1, 12), Plain(), Wants(1), now_ns_, {6 * kGibibyte, 0});
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(1, 12)), 6 * kGibibyte);
-  EXPECT_GE(arbiter_.PromisedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(1, 12)), 6 * kGibibyte);
+  EXPECT_GE(arbiter_.BudgetedOn(kDevice), 14 * kGibibyte - 8 * kMebibyte);
 
   // Then it keeps them, and others have the rest
   const Decisions decisions = Decide();
@@ -442,10 +442,10 @@ TEST_F(ArbiterTest, SecondProcessThatRanWithoutAgentIsBelievedToo) {
   EXPECT_EQ(decisions.grants[1].process, ProcessOf(1, 12));
   EXPECT_EQ(decisions.grants[1].reason, RulingReason::kKept);
   EXPECT_EQ(decisions.grants[1].memory_bytes, 6 * kGibibyte);
-  EXPECT_GE(arbiter_.PromisedTo(ProcessOf(1)), 4 * kGibibyte);
+  EXPECT_GE(arbiter_.BudgetedTo(ProcessOf(1)), 4 * kGibibyte);
   arbiter_.Use(ProcessOf(2), Wants(16));
   Decide();
-  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+  EXPECT_LE(arbiter_.BudgetedOn(kDevice), 16 * kGibibyte);
 }
 
 TEST_F(ArbiterTest, NewProcessThatReportsHoldingsDoesNotExcuseALateJob) {
@@ -463,7 +463,7 @@ TEST_F(ArbiterTest, NewProcessThatReportsHoldingsDoesNotExcuseALateJob) {
   Decide();
 
   EXPECT_TRUE(View(1).overdue);
-  EXPECT_LE(arbiter_.PromisedOn(kDevice), 16 * kGibibyte);
+  EXPECT_LE(arbiter_.BudgetedOn(kDevice), 16 * kGibibyte);
 }
 
 // Meanwhile a job that waits and runs without a grant grows.
@@ -478,12 +478,12 @@ TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentIsBelievedByItsLastReport) {
   arbiter_.Leave(ProcessOf(1));
   Decide();
 
-  EXPECT_EQ(arbiter_.PromisedTo(ProcessOf(2)), 4 * kGibibyte);
-  EXPECT_EQ(arbiter_.HostPromisedTo(ProcessOf(2)), kGibibyte);
+  EXPECT_EQ(arbiter_.BudgetedTo(ProcessOf(2)), 4 * kGibibyte);
+  EXPECT_EQ(arbiter_.HostBudgetedTo(ProcessOf(2)), kGibibyte);
 }
 
 // Regression: its place in the queue was kept, but the memory that it held was forgotten. It was
-// promised to others when the job's turn came.
+// budgeted to others when the job's turn came.
 TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentKeepsItsHoldingsWhenItReconnects) {
   // Given a job that runs, and waits for memory that is guaranteed to another job
   arbiter_.Join(ProcessOf(1), Plain(9), Wants(9), now_ns_);
@@ -496,7 +496,7 @@ TEST_F(ArbiterTest, WaitingJobThatRanWithoutAgentKeepsItsHoldingsWhenItReconnect
   arbiter_.Leave(ProcessOf(1));
   Decide();
 
-  EXPECT_GE(arbiter_.PromisedOn(kDevice), 4 * kGibibyte);
+  EXPECT_GE(arbiter_.BudgetedOn(kDevice), 4 * kGibibyte);
 }
 
 }  // namespace

@@ -56,7 +56,7 @@ class ToggledNode {
       told += static_cast<int>(decisions.grants.size());
       is_moving = Obey() || !decisions.grants.empty();
       EXPECT_LE(Held(), device_bytes_);
-      EXPECT_LE(arbiter_.PromisedOn(kDevice), device_bytes_);
+      EXPECT_LE(arbiter_.BudgetedOn(kDevice), device_bytes_);
       EXPECT_TRUE(decisions.overdue.empty());
       if (++turns > 100'000) ADD_FAILURE() << "it never comes to rest";
       if (testing::Test::HasFailure()) return told;
@@ -184,7 +184,7 @@ TEST(ArbiterToggleTest, MemoryOfAnEndedProcessStaysWithItsJobUntilAnotherLacksAG
   arbiter.Leave({JobId{of_two}, SessionId{2}, kDevice});
   Settle(&arbiter);
   EXPECT_EQ(granted(), 2 * needed_bytes);
-  EXPECT_EQ(arbiter.Tenancies().back().processes_promised_bytes, needed_bytes);
+  EXPECT_EQ(arbiter.Tenancies().back().processes_budgeted_bytes, needed_bytes);
 
   // And a new job gets it.
   join(jobs + 1, 99, (jobs + 1) * kGibibyte);

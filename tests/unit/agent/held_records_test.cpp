@@ -1,4 +1,4 @@
-// The records of promised memory that an agent leaves for its successor.
+// The records of budgeted memory that an agent leaves for its successor.
 #include "agent/loop/held_records.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ class HeldRecordsTest : public testing::Test {
   const HolderOnDevice anna_{"slurm-1", 11, {1}}, bert_{"slurm-2", 12, {1}};
 };
 
-TEST_F(HeldRecordsTest, NextAgentKnowsPromisesOfLiveProcessesOnly) {
+TEST_F(HeldRecordsTest, NextAgentKnowsBudgetsOfLiveProcessesOnly) {
   {
     HeldRecords records(path_);
     records.Note(anna_, {100, 10});

@@ -1,5 +1,5 @@
 // Regression: a job that began while there was no agent holds memory that no agent has granted. It
-// reported that it held nothing, and the agent promised the same memory to others. Found by
+// reported that it held nothing, and the agent budgeted the same memory to others. Found by
 // tests/chaos, seed 7: an agent was killed while a job began.
 #include "interposer/lease/lease_client.h"
 
@@ -236,7 +236,7 @@ class HoldingLeaseClientTest : public LeaseClientTest {
 };
 
 // Regression: the process grew between its report and the grant, and held 12 MiB where 8 were
-// promised (found by tests/chaos, seeds 23 and 41).
+// budgeted (found by tests/chaos, seeds 23 and 41).
 TEST_F(HoldingLeaseClientTest, JobBegunWithoutAgentDoesNotGrowBetweenItsReportAndTheGrant) {
   client.Step(3);
 

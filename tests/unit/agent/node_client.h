@@ -112,7 +112,7 @@ class NodeTest : public testing::Test {
     return client;
   }
   void Settle() { node_->Settle(now_ns_); }
-  int64_t PromisedBytes() const { return node_->arbiter().PromisedOn(DeviceId{0}); }
+  int64_t BudgetedBytes() const { return node_->arbiter().BudgetedOn(DeviceId{0}); }
 
   int64_t now_ns_ = 1000 * kSecond;
   pid_t last_pid_ = 100;

@@ -10,16 +10,16 @@ TEST_F(NodeTest, DisconnectedProcessKeepsItsMemoryUntilItEnds) {
   auto process = NewProcess();
   auto first = Job(16, process);
   Settle();
-  const int64_t granted_bytes = PromisedBytes();
+  const int64_t granted_bytes = BudgetedBytes();
 
   first->Hangs();
   Settle();
-  EXPECT_EQ(PromisedBytes(), granted_bytes);
+  EXPECT_EQ(BudgetedBytes(), granted_bytes);
   EXPECT_TRUE(services_.ended.empty());
 
   process->alive = false;
   node_->PeerEnded(first->session, now_ns_);
-  EXPECT_EQ(PromisedBytes(), 0);
+  EXPECT_EQ(BudgetedBytes(), 0);
   EXPECT_EQ(services_.ended.size(), 1u);
 }
 
@@ -38,13 +38,13 @@ TEST_F(NodeTest, ReturningProcessHasItsMemoryOnce) {
 
   again->Next<protocol::Admission>();
   EXPECT_EQ(again->Next<protocol::Grant>().reason, protocol::GrantReason::kFirst);
-  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_LE(BudgetedBytes(), 16 * kGiB);
   EXPECT_EQ(node_->session_count(), 1u);
 }
 
 // Regression (found by AgentLifeTest, seed 65): a returning process left its job and joined it
-// again. The job kept the promises to both processes and also received the returned memory. So the
-// device was promised twice.
+// again. The job kept the budgets to both processes and also received the returned memory. So the
+// device was budgeted twice.
 TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
   // Given a job of two processes that have the whole device
   Start();
@@ -54,8 +54,8 @@ TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
   one->Next<protocol::Admission>();
   const auto grant = one->Next<protocol::Grant>();
   one->Obey(grant);
-  const int64_t promised_bytes = PromisedBytes();
-  ASSERT_GT(promised_bytes, 15 * kGiB);
+  const int64_t budgeted_bytes = BudgetedBytes();
+  ASSERT_GT(budgeted_bytes, 15 * kGiB);
 
   // When one process is cut off and returns with its memory
   one->Hangs();
@@ -64,10 +64,10 @@ TEST_F(NodeTest, ReturningProcessOfSeveralIsNotCountedTwice) {
   again->Next<protocol::Welcome>();
   again->Say(Wanting(8, grant.budget_bytes));
 
-  // Then nothing more is promised, at that moment and later
-  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  // Then nothing more is budgeted, at that moment and later
+  EXPECT_EQ(BudgetedBytes(), budgeted_bytes);
   Settle();
-  EXPECT_EQ(PromisedBytes(), promised_bytes);
+  EXPECT_EQ(BudgetedBytes(), budgeted_bytes);
   again->Next<protocol::Admission>();
   EXPECT_EQ(again->Next<protocol::Grant>().budget_bytes, grant.budget_bytes);
 }
@@ -147,7 +147,7 @@ TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
   const auto kept = one->Next<protocol::Grant>();
   EXPECT_EQ(kept.reason, protocol::GrantReason::kKept);
   EXPECT_EQ(kept.budget_bytes, 10 * kGiB);
-  EXPECT_EQ(PromisedBytes(), 15 * kGiB);
+  EXPECT_EQ(BudgetedBytes(), 15 * kGiB);
   EXPECT_TRUE(late->ReceivesNothing()) << "until all are back";
 
   now_ns_ += 100 * kSecond;
@@ -160,7 +160,7 @@ TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
     Settle();
   }
   EXPECT_EQ(late->Next<protocol::Admission>().state, protocol::AdmissionState::kAdmitted);
-  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_LE(BudgetedBytes(), 16 * kGiB);
 }
 
 TEST_F(NodeTest, AfterTheRestartReportedHoldingsAreNotBelieved) {
@@ -176,11 +176,11 @@ TEST_F(NodeTest, AfterTheRestartReportedHoldingsAreNotBelieved) {
 
   liar->Next<protocol::Admission>();
   EXPECT_TRUE(liar->ReceivesNothing());
-  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_LE(BudgetedBytes(), 16 * kGiB);
 }
 
 // Regression (found by tests/chaos, seed 7): memory of a job that had begun while the agent was
-// stopped was promised to others.
+// stopped was budgeted to others.
 TEST_F(NodeTest, JobThatRanWithoutAgentIsBelievedUpToFreeMemory) {
   // Given a job that has 10 of 16 GiB
   Start();
@@ -200,21 +200,21 @@ TEST_F(NodeTest, JobThatRanWithoutAgentIsBelievedUpToFreeMemory) {
   client->Next<protocol::Admission>();
   const auto grant = client->Next<protocol::Grant>();
   EXPECT_EQ(grant.budget_bytes, 4 * kGiB);
-  EXPECT_GE(PromisedBytes(), 14 * kGiB - (int64_t{4} << 20));
+  EXPECT_GE(BudgetedBytes(), 14 * kGiB - (int64_t{4} << 20));
   auto third = Job(6);
   Settle();
   EXPECT_LT(client->Next<protocol::Grant>().budget_bytes, 4 * kGiB);
-  EXPECT_LE(PromisedBytes(), 16 * kGiB);
+  EXPECT_LE(BudgetedBytes(), 16 * kGiB);
 
   // And a job that reports all of the device gets only the little free memory
-  const int64_t promised_bytes = PromisedBytes();
+  const int64_t budgeted_bytes = BudgetedBytes();
   auto liar = Connect(NewProcess());
   liar->Say(protocol::Hello{});
   liar->Next<protocol::Welcome>();
   liar->Say(Wanting(16, 16 * kGiB));
   Settle();
-  EXPECT_LE(PromisedBytes(), 16 * kGiB);
-  EXPECT_GE(PromisedBytes(), promised_bytes);
+  EXPECT_LE(BudgetedBytes(), 16 * kGiB);
+  EXPECT_GE(BudgetedBytes(), budgeted_bytes);
 }
 
 TEST_F(NodeTest, RunningJobThatWaitsIsBelievedByItsReports) {
@@ -274,7 +274,7 @@ TEST_F(NodeTest, LimitRequestedByAProcessEndsWithTheProcess) {
   node_->PeerEnded(modest->session, now_ns_);
   Settle();
 
-  // Then the other process gets its demand, and the neighbour's guarantee was promised to no one
+  // Then the other process gets its demand, and the neighbour's guarantee was budgeted to no one
   // else
   EXPECT_GE(other->Next<protocol::Grant>().budget_bytes, 4 * kGiB - kGiB / 16);
   const std::vector<TenancyView> tenancies = node_->arbiter().Tenancies();
@@ -369,8 +369,8 @@ class Record : public HeldRecord {
     const auto known = before.find(holder);
     return known == before.end() ? Held{} : known->second;
   }
-  void Note(const HolderOnDevice& holder, const Held& promised) override {
-    noted[holder] = promised;
+  void Note(const HolderOnDevice& holder, const Held& budgeted) override {
+    noted[holder] = budgeted;
   }
   void ForgetBefore() override { before.clear(); }
   std::map<HolderOnDevice, Held> before, noted;
@@ -398,7 +398,7 @@ class NodeRecordTest : public NodeTest {
 };
 
 TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
-  // Given two processes that an earlier agent had promised 8 GiB each
+  // Given two processes that an earlier agent had budgeted 8 GiB each
   auto anna = NewProcess(), bert = NewProcess();
   record_.before = {{Holder(anna->pid), {8 * kGiB, 0}}, {Holder(bert->pid), {8 * kGiB, 0}}};
   Start(3000);
@@ -422,10 +422,10 @@ TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
   EXPECT_EQ(first->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
   EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
   EXPECT_TRUE(liar->ReceivesNothing());
-  EXPECT_EQ(PromisedBytes(), 16 * kGiB);
+  EXPECT_EQ(BudgetedBytes(), 16 * kGiB);
 }
 
-TEST_F(NodeRecordTest, PromiseIsRecordedBeforeItIsSentAndErasedWithItsProcess) {
+TEST_F(NodeRecordTest, BudgetIsRecordedBeforeItIsSentAndErasedWithItsProcess) {
   Start(0);
   auto process = NewProcess();
   auto client = Job(8, process);

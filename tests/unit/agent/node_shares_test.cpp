@@ -284,7 +284,7 @@ TEST_F(NodeSharesTest, HostMemoryThatJobsPinReducesThePool) {
 }
 
 // Regression: one process that reported much pinned memory emptied the pool for all others.
-TEST_F(NodeSharesTest, ReportedPinnedMemoryCountsUpToThePromise) {
+TEST_F(NodeSharesTest, ReportedPinnedMemoryCountsUpToTheBudget) {
   Start(4);
   const auto liar = Job(1001);
   const auto anna = Job(1000);
@@ -405,12 +405,12 @@ TEST_F(NodeSharesTest, ProcessThatLeavesKeepsItsSlabsUntilItEnds) {
   anna->Say(protocol::Leaving{3}, now_ns_);
   anna->Hangs(now_ns_);
   EXPECT_EQ(shares_->View()->leased_bytes, kSlab);
-  EXPECT_GT(node_->arbiter().PromisedOn(DeviceId{0}), 0);
+  EXPECT_GT(node_->arbiter().BudgetedOn(DeviceId{0}), 0);
 
   anna->process->alive = false;
   node_->PeerEnded(anna->session, now_ns_);
   EXPECT_EQ(shares_->View()->leased_bytes, 0);
-  EXPECT_EQ(node_->arbiter().PromisedOn(DeviceId{0}), 0);
+  EXPECT_EQ(node_->arbiter().BudgetedOn(DeviceId{0}), 0);
   EXPECT_EQ(node_->Report(now_ns_).counters.reclaimed, 0) << "it ended cleanly";
 }
 

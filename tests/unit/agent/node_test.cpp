@@ -193,7 +193,7 @@ TEST_F(NodeTest, KilledProcessReleasesAllMemoryAtOnce) {
   Settle();
 
   second->Next<protocol::Admission>();
-  EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, PromisedBytes());
+  EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, BudgetedBytes());
   EXPECT_EQ(services_.ended, (std::vector<std::string>{"local-101"}));
 }
 
@@ -225,7 +225,7 @@ TEST_F(NodeTest, SlowReaderReceivesTheNewestGrant) {
   for (; !sleeper->ReceivesNothing(); ++heard) {
   }
   EXPECT_LE(heard, static_cast<int>(Node::kMostUnread));
-  EXPECT_EQ(PromisedBytes(), 16 * kGiB) << "all that it may still hold";
+  EXPECT_EQ(BudgetedBytes(), 16 * kGiB) << "all that it may still hold";
   sleeper->Say(protocol::Obeyed{3, UINT64_MAX, 12 * kGiB, 0});
   Settle();
   last = sleeper->Next<protocol::Grant>();

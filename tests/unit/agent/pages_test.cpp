@@ -169,6 +169,16 @@ TEST(PagesTest, JsonFollowsItsSchemaAndEscapesAnyCommand) {
   EXPECT_EQ(job.at("devices").at(0).at("budget_bytes"), 12 * kGiB);
 }
 
+// Scripts read the former name of `budgeted_bytes`.
+TEST(PagesTest, BudgetedMemoryKeepsItsFormerNameInJson) {
+  const auto status = nlohmann::json::parse(
+      PageOf(Asking(protocol::Question::kStatus, protocol::Form::kJson), Report()));
+  EXPECT_EQ(status.at("devices").at(0).at("budgeted_bytes"), 12 * kGiB);
+  for (const auto& holder :
+       {status.at("host"), status.at("devices").at(0), status.at("jobs").at(0).at("devices").at(0)})
+    EXPECT_EQ(holder.at("promised_bytes"), holder.at("budgeted_bytes"));
+}
+
 TEST(MetricsTest, SeriesBearTheirJobsLabels) {
   const std::string metrics = MetricsOf(Report());
 

@@ -2,9 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/options/option_help.h"
 #include "cli/command_list.h"
 #include "cli/failure.h"
-#include "cli/options/option_help.h"
 #include "cli/options/option_manual.h"
 #include "cli/options/option_parser.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -12,6 +12,8 @@
 namespace spillway::cli {
 namespace {
 
+using base::OptionsHelp;
+using base::OptionsUsage;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
@@ -146,7 +148,7 @@ TEST(OptionTest, FirstClauseLeavesOutDetails) {
 }
 
 TEST(OptionTest, StrategiesAreCompletedWithTheSchedulers) {
-  const Option option = {"strategy", 's', Value("NAME", Kind::kStrategy, "all"), ""};
+  const Option option = {"strategy", 's', StrategyValue("all"), ""};
   EXPECT_THAT(WordsOf(option), SizeIs(scheduler::AllStrategies().size() + 1));
   EXPECT_THAT(WordsOf(option), Contains("all"));
 }

@@ -17,9 +17,9 @@ constexpr int64_t kSecond = 1'000'000'000;
 std::string Status(int64_t up_ns, int64_t moved_bytes, int64_t stall_ns) {
   const std::string memory = "151397597184", moved = std::to_string(moved_bytes);
   return R"({"schema": 1, "agent_instance": 7, "up_ns": )" + std::to_string(up_ns) +
-         R"(, "draining": false, "resuming": false, "host": {"memory_bytes": 68719476736, "promised_bytes": 12884901888},
+         R"(, "draining": false, "resuming": false, "host": {"memory_bytes": 68719476736, "budgeted_bytes": 12884901888},
       "devices": [{"device": 0, "uuid": "GPU-73696d2d-6832-3030-0000-000000000000", "model": "NVIDIA H200", "memory_bytes": )" +
-         memory + R"(, "promised_bytes": 12884901888, "resident_bytes": 75698798592}],
+         memory + R"(, "budgeted_bytes": 12884901888, "resident_bytes": 75698798592}],
       "jobs": [{"job": "slurm-1201", "command": "python3 \"train\".py", "devices": [{"device": 0, "state": "planned",
         "budget_bytes": 12884901888, "wanted_bytes": 318767104, "resident_bytes": 6442450944, "host_bytes": 1073741824,
         "ordinary_bytes": 0, "to_host_bytes": 0, "to_device_bytes": 0, "stall_ns": 0, "iterations": 0}]},

@@ -1,4 +1,4 @@
-#include "interposer/driver/host_room.h"
+#include "interposer/driver/host_free_memory.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ class HostHeadroomTest : public testing::Test {
  protected:
   HostHeadroomTest()
       : root_(fs::path(testing::TempDir()) /
-              ("host_room_" + std::to_string(getpid()) + "_" +
+              ("host_free_memory_" + std::to_string(getpid()) + "_" +
                testing::UnitTest::GetInstance()->current_test_info()->name())) {}
   ~HostHeadroomTest() override { fs::remove_all(root_); }
 

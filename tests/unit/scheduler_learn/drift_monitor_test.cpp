@@ -52,14 +52,5 @@ TEST(DriftMonitorTest, VerdictResetsTheMonitor) {
   EXPECT_EQ(Last(&monitor, 7, 1'200'000, 0), DriftVerdict::kKeep);
 }
 
-TEST(DriftMonitorTest, RelearnsWhenNothingIsFollowedForThreeIterations) {
-  DriftMonitor monitor(1000, 1'000'000);
-  EXPECT_EQ(monitor.AddLost(2999), DriftVerdict::kKeep);
-  EXPECT_EQ(monitor.AddLost(1), DriftVerdict::kRelearn);
-  EXPECT_EQ(monitor.AddLost(2000), DriftVerdict::kKeep);
-  monitor.Add(1'000'000, 0);
-  EXPECT_EQ(monitor.AddLost(2000), DriftVerdict::kKeep);
-}
-
 }  // namespace
 }  // namespace spillway::scheduler

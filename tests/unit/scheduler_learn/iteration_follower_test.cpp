@@ -154,9 +154,9 @@ TEST(IterationFollowerTest, UnknownEventsHaveNoPositionAndAreCounted) {
   for (size_t i = 0; i < events.size(); ++i) {
     followed += follower.Observe(events[i].Get()).position >= 0;
     if (i % 50 != 49) continue;
-    const Followed stranger = follower.Observe(JobEvent::Operation(12345, {}));
-    EXPECT_EQ(stranger.position, -1);
-    EXPECT_EQ(stranger.tracking, Tracking::kAstray);
+    const Followed unknown = follower.Observe(JobEvent::Operation(12345, {}));
+    EXPECT_EQ(unknown.position, -1);
+    EXPECT_EQ(unknown.tracking, Tracking::kUncertain);
   }
   EXPECT_EQ(followed, job.pattern->size());
   EXPECT_EQ(follower.follower().last_misses(), static_cast<int64_t>(events.size() / 50));
@@ -396,11 +396,11 @@ TEST(IterationFollowerTest, EventsOfAnotherThreadAreUnknownAndHarmless) {
       while (prng.Below(4) == 0) {
         // Its size occurs among the pattern's allocations, too
         const std::vector<JobTouch> touches = {{++other, true}};
-        const JobEvent strangers[] = {
+        const JobEvent unknown_events[] = {
             JobEvent::Allocate(
                 other, job.pattern->buffers[prng.Below(job.pattern->buffers.size())].size_bytes),
             JobEvent::Operation(777, touches)};
-        for (const JobEvent& stranger : strangers) follower.Observe(stranger);
+        for (const JobEvent& unknown : unknown_events) follower.Observe(unknown);
       }
       followed += follower.Observe(kept.Get()).position >= 0;
     }
@@ -428,17 +428,17 @@ TEST(IterationFollowerTest, FollowingResumesWithinOneIterationAfterAnEditedOne) 
         const auto at =
             events.begin() + static_cast<std::ptrdiff_t>(prng.Below(events.size() - 40));
         const auto count = static_cast<std::ptrdiff_t>(1 + prng.Below(40));
-        const KeptEvent stranger(JobEvent::Operation(5'000'000 + prng.Below(10), {}));
+        const KeptEvent unknown(JobEvent::Operation(5'000'000 + prng.Below(10), {}));
         const KeptEvent known = events[prng.Below(events.size())];
         switch (prng.Below(4)) {
           case 0:
             events.erase(at, at + count);
             break;
           case 1:
-            events.insert(at, static_cast<size_t>(count), stranger);
+            events.insert(at, static_cast<size_t>(count), unknown);
             break;
           case 2:
-            std::fill(at, at + count, stranger);
+            std::fill(at, at + count, unknown);
             break;
           case 3:  // an event of the iteration itself, elsewhere
             if (known.event.kind == JobEventKind::kOperation) events.insert(at, known);

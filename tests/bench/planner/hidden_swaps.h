@@ -9,7 +9,7 @@
 
 #include "scheduler/plan/strategies/workbench.h"
 
-namespace spillway::scheduler {
+namespace spillway::papers {
 
 struct HiddenSwaps {
   std::vector<bool> swapped;  // by interval
@@ -17,6 +17,7 @@ struct HiddenSwaps {
 };
 
 // Stops at a peak of `hoped_for_bytes`.
-HiddenSwaps LowestHiddenPeak(const Workbench& bench, int64_t hoped_for_bytes, int64_t evaluations);
+HiddenSwaps LowestHiddenPeak(const scheduler::Workbench& bench, int64_t hoped_for_bytes,
+                             int64_t evaluations);
 
-}  // namespace spillway::scheduler
+}  // namespace spillway::papers

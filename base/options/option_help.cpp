@@ -1,9 +1,9 @@
-#include "cli/options/option_help.h"
+#include "base/options/option_help.h"
 
 #include <algorithm>
 #include <sstream>
 
-namespace spillway::cli {
+namespace spillway::base {
 namespace {
 
 constexpr size_t kLastColumn = 120;
@@ -69,4 +69,4 @@ std::string OptionsUsage(const std::vector<Option>& options) {
   return Joined(forms);
 }
 
-}  // namespace spillway::cli
+}  // namespace spillway::base

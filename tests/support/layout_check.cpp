@@ -1,4 +1,4 @@
-#include "scheduler/plan/address/layout_check.h"
+#include "tests/support/layout_check.h"
 
 namespace spillway::scheduler::address {
 namespace {

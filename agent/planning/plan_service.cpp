@@ -1,4 +1,4 @@
-#include "agent/planning/plan_desk.h"
+#include "agent/planning/plan_service.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -34,7 +34,7 @@ constexpr int64_t kSweepNs = kSecond;  // how long closed plans may keep their m
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 
-PlanQueue::Limits LimitsOf(const PlanDeskRules& rules) {
+PlanQueue::Limits LimitsOf(const PlanServiceRules& rules) {
   return {rules.per_user, rules.in_all, rules.workers};
 }
 
@@ -64,8 +64,9 @@ std::string WhyFailed(int end) {
 
 }  // namespace
 
-PlanDesk::PlanDesk(const PlanDeskRules& rules, std::string store_folder,
-                   std::vector<std::string> worker, std::function<void(const std::string&)> say)
+PlanService::PlanService(const PlanServiceRules& rules, std::string store_folder,
+                         std::vector<std::string> worker,
+                         std::function<void(const std::string&)> say)
     : worker_command_(std::move(worker)),
       store_folder_(std::move(store_folder)),
       say_(std::move(say)),
@@ -75,7 +76,7 @@ PlanDesk::PlanDesk(const PlanDeskRules& rules, std::string store_folder,
       queue_(LimitsOf(rules)),
       thread_([this] { Main(); }) {}
 
-PlanDesk::~PlanDesk() {
+PlanService::~PlanService() {
   {
     const std::lock_guard lock(mutex_);
     ending_ = true;
@@ -84,9 +85,9 @@ PlanDesk::~PlanDesk() {
   thread_.join();
 }
 
-void PlanDesk::WakeThread() const { eventfd_write(wake_.get(), 1); }
+void PlanService::WakeThread() const { eventfd_write(wake_.get(), 1); }
 
-void PlanDesk::SetRules(const PlanDeskRules& rules) {
+void PlanService::SetRules(const PlanServiceRules& rules) {
   {
     const std::lock_guard lock(mutex_);
     rules_ = rules;
@@ -95,17 +96,17 @@ void PlanDesk::SetRules(const PlanDeskRules& rules) {
   WakeThread();
 }
 
-PlanDeskRules PlanDesk::rules() const {
+PlanServiceRules PlanService::rules() const {
   const std::lock_guard lock(mutex_);
   return rules_;
 }
 
-bool PlanDesk::IsEnding() const {
+bool PlanService::IsEnding() const {
   const std::lock_guard lock(mutex_);
   return ending_;
 }
 
-void PlanDesk::Ask(Request request) {
+void PlanService::Ask(Request request) {
   const protocol::AskPlan ask = request.ask;
   std::unique_lock lock(mutex_);
   const uint64_t id = ++last_id_;
@@ -131,8 +132,8 @@ void PlanDesk::Ask(Request request) {
   eventfd_write(ready_.get(), 1);
 }
 
-void PlanDesk::Recall(SessionId session, const PlanOwner& owner,
-                      const protocol::RecallPlans& recall) {
+void PlanService::Recall(SessionId session, const PlanOwner& owner,
+                         const protocol::RecallPlans& recall) {
   {
     const std::lock_guard lock(mutex_);
     const auto own = std::count_if(
@@ -150,7 +151,7 @@ void PlanDesk::Recall(SessionId session, const PlanOwner& owner,
 }
 
 // A plan that a worker makes for the session is stored nevertheless.
-void PlanDesk::Forget(SessionId session) {
+void PlanService::Forget(SessionId session) {
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& entry) {
     if (entry.second.session != session) return false;
@@ -160,7 +161,7 @@ void PlanDesk::Forget(SessionId session) {
   std::erase_if(recalls_, [&](const RecallRequest& recall) { return recall.session == session; });
 }
 
-std::vector<Planning::Reply> PlanDesk::TakeReplies() {
+std::vector<Planning::Reply> PlanService::TakeReplies() {
   std::vector<std::string> lines;
   std::vector<Reply> replies;
   {
@@ -175,7 +176,7 @@ std::vector<Planning::Reply> PlanDesk::TakeReplies() {
   return replies;
 }
 
-PlanningView PlanDesk::View() const {
+PlanningView PlanService::View() const {
   const std::lock_guard lock(mutex_);
   PlanningView view = view_;
   view.waiting = queue_.waiting();
@@ -184,7 +185,7 @@ PlanningView PlanDesk::View() const {
   return view;
 }
 
-void PlanDesk::Main() {
+void PlanService::Main() {
   store_.emplace(store_folder_, rules().store_bytes,
                  [this](const std::string& line) { Say(line); });
   while (!IsEnding()) {
@@ -203,7 +204,7 @@ void PlanDesk::Main() {
   for (const Running& running : running_) running.worker.Reap();
 }
 
-void PlanDesk::ServeRecalls() {
+void PlanService::ServeRecalls() {
   std::vector<RecallRequest> recalls;
   {
     const std::lock_guard lock(mutex_);
@@ -226,7 +227,7 @@ void PlanDesk::ServeRecalls() {
   }
 }
 
-void PlanDesk::ServeNewFromStore() {
+void PlanService::ServeNewFromStore() {
   std::vector<uint64_t> fresh;
   {
     const std::lock_guard lock(mutex_);
@@ -246,13 +247,13 @@ void PlanDesk::ServeNewFromStore() {
   }
 }
 
-bool PlanDesk::ServeFromStore(uint64_t id, const Request& request) {
+bool PlanService::ServeFromStore(uint64_t id, const Request& request) {
   const std::optional<std::string> plan = store_->Find(request.owner.name, request.ask.key);
   if (plan) Answer(id, request, {.outcome = PlanOutcome::kKept}, *plan);
   return plan.has_value();
 }
 
-void PlanDesk::EndExpired() {
+void PlanService::EndExpired() {
   std::vector<std::pair<uint64_t, Request>> expired;
   {
     const std::lock_guard lock(mutex_);
@@ -267,7 +268,7 @@ void PlanDesk::EndExpired() {
 }
 
 // A plan made meanwhile for another request is reused.
-void PlanDesk::StartWaiting() {
+void PlanService::StartWaiting() {
   for (;;) {
     Request request;
     uint64_t id = 0;
@@ -282,8 +283,8 @@ void PlanDesk::StartWaiting() {
   }
 }
 
-void PlanDesk::Start(uint64_t id, Request request) {
-  const PlanDeskRules now = rules();
+void PlanService::Start(uint64_t id, Request request) {
+  const PlanServiceRules now = rules();
   const WorkerLimits limits = {now.memory_bytes, now.time_limit_ns / kSecond + 1};
   UniqueFd answer(memfd_create("spillway-plan", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   std::optional<WorkerProcess> worker;
@@ -297,7 +298,7 @@ void PlanDesk::Start(uint64_t id, Request request) {
                       now_ns + now.time_limit_ns, now.time_limit_ns, false});
 }
 
-void PlanDesk::EndLateWorkers() {
+void PlanService::EndLateWorkers() {
   const int64_t now_ns = NowNs();
   for (Running& running : running_) {
     if (running.is_late || now_ns < running.until_ns) continue;
@@ -306,7 +307,7 @@ void PlanDesk::EndLateWorkers() {
   }
 }
 
-void PlanDesk::TakeEnded() {
+void PlanService::TakeEnded() {
   std::erase_if(running_, [this](const Running& running) {
     pollfd ended{running.worker.file(), POLLIN, 0};
     if (poll(&ended, 1, 0) <= 0) return false;
@@ -315,7 +316,7 @@ void PlanDesk::TakeEnded() {
   });
 }
 
-void PlanDesk::Finish(const Running& running, int end) {
+void PlanService::Finish(const Running& running, int end) {
   const int64_t took_ns = NowNs() - running.began_ns;
   PlanReply reply = {.planning_ns = took_ns};
   switch (static_cast<WorkerEnd>(end)) {
@@ -346,7 +347,8 @@ void PlanDesk::Finish(const Running& running, int end) {
                        : WhyFailed(end));
 }
 
-void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why) {
+void PlanService::Fail(uint64_t id, const Request& request, int64_t took_ns,
+                       const std::string& why) {
   if (NowNs() >= next_failure_line_ns_) {
     next_failure_line_ns_ = NowNs() + kFailureLineNs;
     Say("no plan for " + request.owner.name + ": " + why);
@@ -354,11 +356,11 @@ void PlanDesk::Fail(uint64_t id, const Request& request, int64_t took_ns, const 
   Answer(id, request, {.outcome = PlanOutcome::kFailed, .planning_ns = took_ns, .reason = why});
 }
 
-bool PlanDesk::MayGive(const PlanOwner& owner, uint64_t size_bytes) {
+bool PlanService::MayGive(const PlanOwner& owner, uint64_t size_bytes) {
   return given_.MayGive(owner.tenant, size_bytes, static_cast<uint64_t>(rules().given_bytes));
 }
 
-void PlanDesk::SweepGiven() {
+void PlanService::SweepGiven() {
   if (!given_.empty() && NowNs() >= next_sweep_ns_) {
     given_.Sweep();
     next_sweep_ns_ = NowNs() + kSweepNs;
@@ -367,7 +369,8 @@ void PlanDesk::SweepGiven() {
   view_.given_bytes = static_cast<int64_t>(given_.open_bytes());
 }
 
-void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std::string_view plan) {
+void PlanService::Answer(uint64_t id, const Request& request, PlanReply reply,
+                         std::string_view plan) {
   reply.device = request.ask.device;
   reply.ticket = request.ask.ticket;
   reply.size_bytes = plan.size();
@@ -397,13 +400,13 @@ void PlanDesk::Answer(uint64_t id, const Request& request, PlanReply reply, std:
   eventfd_write(ready_.get(), 1);
 }
 
-void PlanDesk::Say(const std::string& line) {
+void PlanService::Say(const std::string& line) {
   const std::lock_guard lock(mutex_);
   lines_.push_back(line);
   eventfd_write(ready_.get(), 1);
 }
 
-void PlanDesk::PublishStore() {
+void PlanService::PublishStore() {
   const PlanStore::Counts counts = store_->counts();
   const std::lock_guard lock(mutex_);
   view_.store_plans = counts.plans;
@@ -413,7 +416,7 @@ void PlanDesk::PublishStore() {
   view_.store_not_written = counts.not_written;
 }
 
-void PlanDesk::AwaitSomething() {
+void PlanService::AwaitSomething() {
   std::vector<pollfd> watched = {{wake_.get(), POLLIN, 0}};
   int64_t until_ns = given_.empty() ? INT64_MAX : next_sweep_ns_;
   for (const Running& running : running_) {

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include "cli/options/option.h"
+#include "base/options/option.h"
 
-namespace spillway::cli {
+namespace spillway::base {
 
 // One entry per option, its description wrapped behind it at 120 columns.
 std::string OptionsHelp(const std::vector<Option>& options);
@@ -14,4 +14,4 @@ std::string OptionsHelp(const std::vector<Option>& options);
 // For the usage line: "[--json] [--socket PATH]", without --help.
 std::string OptionsUsage(const std::vector<Option>& options);
 
-}  // namespace spillway::cli
+}  // namespace spillway::base

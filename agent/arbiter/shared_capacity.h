@@ -13,7 +13,7 @@
 // cost, Note [Settled]. While the shares stay the same, only claimants without theirs do.
 //
 // Invariants
-//  1. No ruling raises a claimant while the promises exceed the capacity, or an owner's limit. They
+//  1. No ruling raises a claimant while the budgets exceed the capacity, or an owner's limit. They
 //     exceed it only after the capacity shrank, or after a claimant returned with more (Restore).
 //  2. A claimant's first grant is at least its floor, or what it restores.
 //  3. Only what another claimant needs, or what exceeds a limit, is revoked.
@@ -55,10 +55,11 @@ struct Ruling {
   RulingReason reason = RulingReason::kFirst;
 };
 
-class Ration {
+class SharedCapacity {
  public:
   // A raise below `step` must be worth a grant, see Note [Worth a grant].
-  explicit Ration(int64_t capacity = 0, int64_t step = 1) : capacity_(capacity), step_(step) {}
+  explicit SharedCapacity(int64_t capacity = 0, int64_t step = 1)
+      : capacity_(capacity), step_(step) {}
 
   void SetCapacity(int64_t capacity) {
     is_at_rest_ = is_at_rest_ && capacity == capacity_;
@@ -71,45 +72,45 @@ class Ration {
   void Put(ClaimantId claimant, const Claim& claim);
   // The claimant returns with `held`, which an earlier instance had granted.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
-  // A claimant with a grant holds `more` beyond its promises. Revocations remain.
+  // A claimant with a grant holds `more` beyond its budgets. Revocations remain.
   void Acknowledge(ClaimantId claimant, int64_t more);
-  // `now` takes over the promises and revocations of `before`. It holds no more than `held`.
+  // `now` takes over the budgets and revocations of `before`. It holds no more than `held`.
   void Succeed(ClaimantId before, ClaimantId now, int64_t held);
   void Remove(ClaimantId claimant);
   void Obeyed(ClaimantId claimant, uint64_t serial, int64_t held);
 
-  // Serials continue from `last_serial`, which several rations may share.
+  // Serials continue from `last_serial`, which several instances may share.
   std::vector<Ruling> Decide(int64_t deadline_ns, uint64_t* last_serial);
   std::vector<Ruling> ConfirmRestored(uint64_t* last_serial);
   std::vector<ClaimantId> TakeOverdue(int64_t now_ns);
   int64_t NextDeadline() const { return deadlines_.empty() ? kNever : deadlines_.begin()->first; }
 
   int64_t capacity() const { return capacity_; }
-  int64_t RoomWithin(OwnerId owner) const;
-  int64_t promised() const { return promised_; }
+  int64_t FreeWithin(OwnerId owner) const;
+  int64_t budgeted() const { return budgeted_; }
   // 0 for unknown claimants.
   int64_t GrantedTo(ClaimantId claimant) const;
-  int64_t PromisedTo(ClaimantId claimant) const;
+  int64_t BudgetedTo(ClaimantId claimant) const;
   bool HasGrant(ClaimantId claimant) const;
   bool IsOverdue(ClaimantId claimant) const;
   size_t size() const { return entries_.size(); }
 
  private:
-  struct Promise {
+  struct SentBudget {
     uint64_t serial;
     int64_t amount;
   };
   struct Entry {
     Claim claim;
     int64_t granted = 0;
-    std::vector<Promise> promises;  // may still be held; the last is the grant
-    int64_t deadline_ns = kNever;   // of an unconfirmed decrease
+    std::vector<SentBudget> budgets;  // may still be held; the last is the grant
+    int64_t deadline_ns = kNever;     // of an unconfirmed decrease
     bool overdue = false;
     bool kept = false;  // restored or returned, and not yet confirmed to the claimant
     int64_t share = 0;  // of the last full division
 
-    bool has_grant() const { return !promises.empty(); }
-    int64_t promised() const;
+    bool has_grant() const { return !budgets.empty(); }
+    int64_t budgeted() const;
     Claim Effective() const;
     bool IsSettled() const;
     bool HoldsShare(int64_t step) const;
@@ -119,8 +120,8 @@ class Ration {
   };
   struct Bounded {
     int64_t limit = 0;
-    base::Wide needed = 0, granted = 0, promised = 0;
-    bool IsTight() const { return needed > limit || promised > limit; }
+    base::Wide needed = 0, granted = 0, budgeted = 0;
+    bool IsTight() const { return needed > limit || budgeted > limit; }
   };
   class Round;
   // Updates the sums and sets below when an entry changes.
@@ -128,7 +129,7 @@ class Ration {
   static constexpr int64_t kNever = INT64_MAX;
 
   bool UnsettledRiseIsFree() const;
-  bool OwnersHaveRoom() const;
+  bool UnsettledRiseFitsOwners() const;
   template <class Work>
   void ForEachBounded(OwnerId owner, const Work& work);
   template <class Work>
@@ -140,14 +141,14 @@ class Ration {
   int64_t capacity_;
   int64_t step_;
   std::map<ClaimantId, Entry> entries_;
-  int64_t promised_ = 0;
+  int64_t budgeted_ = 0;
   base::Wide needed_ = 0;
   int64_t overdue_ = 0;
   OwnerClaims owners_;
   std::map<OwnerId, Bounded> bounded_;
   int64_t tight_ = 0;  // number of tight owners in bounded_
   std::set<ClaimantId> unsettled_, kept_;
-  std::set<ClaimantId> lacking_;  // have less than their share, or are promised more
+  std::set<ClaimantId> lacking_;  // have less than their share, or are budgeted more
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;
   bool is_at_rest_ = false;    // nothing changed since a decision without rulings
   bool shares_known_ = false;  // a full division would change no share; nobody is overdue

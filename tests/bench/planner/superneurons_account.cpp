@@ -1,10 +1,12 @@
-#include "scheduler/networks/superneurons_account.h"
+#include "tests/bench/planner/superneurons_account.h"
 
 #include <algorithm>
 #include <set>
 
-namespace spillway::scheduler::networks {
+namespace spillway::papers {
 namespace {
+
+using namespace scheduler::networks;
 
 bool Contains(const std::vector<int32_t>& list, int32_t item) {
   return std::find(list.begin(), list.end(), item) != list.end();
@@ -311,4 +313,4 @@ RecomputeAccount SuperNeuronsAccount::Recompute(RecomputeMode mode) const {
   return Recompute(memory_mode, ignored);
 }
 
-}  // namespace spillway::scheduler::networks
+}  // namespace spillway::papers

@@ -1,12 +1,12 @@
-// Random lives of a ration: invariants that always hold, and results that do not depend on how they
-// were computed.
+// Random lives of a capacity: invariants that always hold, and results that do not depend on how
+// they were computed.
 #include <gtest/gtest.h>
 
 #include <functional>
 #include <map>
 #include <utility>
 
-#include "agent/arbiter/ration.h"
+#include "agent/arbiter/shared_capacity.h"
 #include "base/prng.h"
 
 namespace spillway::agent {
@@ -14,24 +14,24 @@ namespace {
 
 constexpr int64_t kTurnDeadline = 2000;
 
-// Random claims, late and partial confirmations, and deaths: nothing is ever promised twice.
-class RationLife {
+// Random claims, late and partial confirmations, and deaths: nothing is ever budgeted twice.
+class SharedCapacityLife {
  public:
-  explicit RationLife(uint64_t seed)
-      : random_(seed), ration_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {
+  explicit SharedCapacityLife(uint64_t seed)
+      : random_(seed), shared_(1000, 1 + static_cast<int64_t>(random_.Below(20))) {
     SetOwners();
   }
 
   void Run() {
     for (int step = 0; step < 300; ++step) {
       Disturb();
-      const int64_t promised_before = ration_.promised();
-      Note(ration_.Decide(step + 20, &serial_));
-      ASSERT_TRUE(ration_.Decide(step + 20, &serial_).empty()) << "equal facts, another decision";
-      ration_.TakeOverdue(step);
-      ASSERT_LE(ration_.promised(), std::max(promised_before, ration_.capacity()));
-      ASSERT_LE(HeldByAll(), ration_.promised());
-      ASSERT_LE(ration_.promised(), ration_.capacity());
+      const int64_t budgeted_before = shared_.budgeted();
+      Note(shared_.Decide(step + 20, &serial_));
+      ASSERT_TRUE(shared_.Decide(step + 20, &serial_).empty()) << "equal facts, another decision";
+      shared_.TakeOverdue(step);
+      ASSERT_LE(shared_.budgeted(), std::max(budgeted_before, shared_.capacity()));
+      ASSERT_LE(HeldByAll(), shared_.budgeted());
+      ASSERT_LE(shared_.budgeted(), shared_.capacity());
       CheckOwners();
     }
     LetAllObey();
@@ -50,21 +50,21 @@ class RationLife {
     owners_[OwnerId{3}] = {.guaranteed = 100, .limit = limit()};
     owners_[OwnerId{1}] = {.above = OwnerId{3}, .limit = limit(), .weight = 2};
     owners_[OwnerId{2}] = {.above = OwnerId{3}};
-    for (const auto& [id, owner] : owners_) ration_.SetOwner(id, owner);
+    for (const auto& [id, owner] : owners_) shared_.SetOwner(id, owner);
   }
   // A fallen limit, or a claim that moved to another owner, is met as the claims obey. Meanwhile
-  // nothing more is promised.
+  // nothing more is budgeted.
   void CheckOwners() {
     for (const auto& [id, owner] : owners_) {
-      int64_t promised = 0;
+      int64_t budgeted = 0;
       for (const auto& [claimant, whose] : owner_of_) {
         const auto known = owners_.find(whose);
         const bool is_below = whose == id || (known != owners_.end() && known->second.above == id);
-        if (is_below) promised += ration_.PromisedTo(claimant);
+        if (is_below) budgeted += shared_.BudgetedTo(claimant);
       }
-      ASSERT_LE(promised, std::max(owner.limit, promised_before_[id]))
+      ASSERT_LE(budgeted, std::max(owner.limit, budgeted_before_[id]))
           << "owner " << static_cast<uint64_t>(id);
-      promised_before_[id] = promised;
+      budgeted_before_[id] = budgeted;
     }
   }
 
@@ -72,7 +72,7 @@ class RationLife {
     const ClaimantId id = 1 + random_.Below(6);
     switch (random_.Below(6)) {
       case 0:
-        ration_.Remove(id);
+        shared_.Remove(id);
         clients_.erase(id);
         break;
       case 5:
@@ -80,7 +80,7 @@ class RationLife {
         break;
       case 1:
       case 2:
-        ration_.Put(id, RandomClaim(id));
+        shared_.Put(id, RandomClaim(id));
         break;
       default:
         Read(id, random_.Below(2) == 0);
@@ -115,28 +115,28 @@ class RationLife {
       client.holds = ruling.amount;
       client.unread.erase(client.unread.begin());
     }
-    ration_.Obeyed(id, ruling.serial, client.holds);
+    shared_.Obeyed(id, ruling.serial, client.holds);
   }
   // The client lost its connection and returns under another name. It forgets unread rulings; its
   // allowance is the last ruling that it read.
   void ComeBack(ClaimantId id) {
     const auto found = clients_.find(id);
     if (found == clients_.end()) return;
-    const int64_t promised_before = ration_.promised();
-    const bool was_overdue = ration_.IsOverdue(id);
+    const int64_t budgeted_before = shared_.budgeted();
+    const bool was_overdue = shared_.IsOverdue(id);
     Client client = std::exchange(found->second, {});
     clients_.erase(found);
     const ClaimantId name = 7;
     client.unread.clear();
     client.may_hold = std::max(client.may_hold, client.holds);
-    ration_.Succeed(id, name, client.may_hold);
-    ASSERT_LE(ration_.promised(), promised_before);
-    ASSERT_EQ(ration_.PromisedTo(id), 0);
-    if (ration_.PromisedTo(name) > ration_.GrantedTo(name)) {
-      ASSERT_EQ(ration_.IsOverdue(name), was_overdue);
+    shared_.Succeed(id, name, client.may_hold);
+    ASSERT_LE(shared_.budgeted(), budgeted_before);
+    ASSERT_EQ(shared_.BudgetedTo(id), 0);
+    if (shared_.BudgetedTo(name) > shared_.GrantedTo(name)) {
+      ASSERT_EQ(shared_.IsOverdue(name), was_overdue);
     }
     // Renames back, so the number of names stays bounded.
-    ration_.Succeed(name, id, client.may_hold);
+    shared_.Succeed(name, id, client.may_hold);
     clients_[id] = client;
   }
   int64_t HeldByAll() const {
@@ -150,31 +150,31 @@ class RationLife {
       for (auto& [id, client] : clients_) {
         while (!client.unread.empty()) Read(id, false);
       }
-      Note(ration_.Decide(1'000'000, &serial_));
+      Note(shared_.Decide(1'000'000, &serial_));
     }
     for (const auto& [id, client] : clients_) {
       ASSERT_TRUE(client.unread.empty()) << "it never comes to rest";
-      ASSERT_EQ(client.holds, ration_.GrantedTo(id));
-      ASSERT_EQ(ration_.PromisedTo(id), ration_.GrantedTo(id));
+      ASSERT_EQ(client.holds, shared_.GrantedTo(id));
+      ASSERT_EQ(shared_.BudgetedTo(id), shared_.GrantedTo(id));
     }
   }
 
   base::Prng random_;
-  Ration ration_;
+  SharedCapacity shared_;
   uint64_t serial_ = 0;
   std::map<ClaimantId, Client> clients_;
   OwnerClaims owners_;
   std::map<ClaimantId, OwnerId> owner_of_;
-  std::map<OwnerId, int64_t> promised_before_;
+  std::map<OwnerId, int64_t> budgeted_before_;
 };
 
 // Half of the lives have owners, and a quarter have tight limits.
-void SetOwners(uint64_t seed, Ration& ration) {
+void SetOwners(uint64_t seed, SharedCapacity& capacity) {
   if (seed % 2 == 0) return;
   const int64_t limit = seed % 4 == 1 ? 60 : 1'000'000;
-  ration.SetOwner(OwnerId{1}, {.above = OwnerId{3}, .limit = limit});
-  ration.SetOwner(OwnerId{2}, {.above = OwnerId{3}, .weight = 2});
-  ration.SetOwner(OwnerId{3}, {.guaranteed = 20, .limit = limit + 20});
+  capacity.SetOwner(OwnerId{1}, {.above = OwnerId{3}, .limit = limit});
+  capacity.SetOwner(OwnerId{2}, {.above = OwnerId{3}, .weight = 2});
+  capacity.SetOwner(OwnerId{3}, {.guaranteed = 20, .limit = limit + 20});
 }
 
 // The same life twice. In one, a client is late for ever, so every round examines all clients. Some
@@ -182,7 +182,7 @@ void SetOwners(uint64_t seed, Ration& ration) {
 class TwinLife {
  public:
   explicit TwinLife(uint64_t seed) : random_(seed) {
-    for (Ration* ration : {&alone_, &beside_}) SetOwners(seed, *ration);
+    for (SharedCapacity* capacity : {&alone_, &beside_}) SetOwners(seed, *capacity);
     beside_.Put(kLate, {.limit = kHeldByLate, .wanted = kHeldByLate});
     beside_.Decide(1, &serial_beside_);
     beside_.Put(kLate, {.limit = 0});
@@ -234,12 +234,12 @@ class TwinLife {
       alone_.Obeyed(one[i].claimant, one[i].serial, one[i].amount);
       beside_.Obeyed(other[i].claimant, other[i].serial, other[i].amount);
     }
-    ASSERT_EQ(alone_.promised() + kHeldByLate, beside_.promised());
+    ASSERT_EQ(alone_.budgeted() + kHeldByLate, beside_.budgeted());
   }
 
   base::Prng random_;
   std::map<ClaimantId, Claim> claims_;
-  Ration alone_{150}, beside_{150 + kHeldByLate};
+  SharedCapacity alone_{150}, beside_{150 + kHeldByLate};
   uint64_t serial_alone_ = 0, serial_beside_ = 0;
 };
 
@@ -249,7 +249,7 @@ class KnowingLife {
  public:
   explicit KnowingLife(uint64_t seed)
       : random_(seed), step_(1 + Below(12)), knowing_(kCapacity, step_), anew_(kCapacity, step_) {
-    Both([seed](Ration& ration) { SetOwners(seed, ration); });
+    Both([seed](SharedCapacity& capacity) { SetOwners(seed, capacity); });
   }
 
   void Run() {
@@ -266,7 +266,7 @@ class KnowingLife {
   static constexpr ClaimantId kOtherName = 100;
 
   int64_t Below(uint64_t bound) { return static_cast<int64_t>(random_.Below(bound)); }
-  void Both(const std::function<void(Ration&)>& change) {
+  void Both(const std::function<void(SharedCapacity&)>& change) {
     change(knowing_);
     change(anew_);
   }
@@ -275,14 +275,14 @@ class KnowingLife {
     Claim& claim = claims_[id];
     switch (random_.Below(12)) {
       case 0:
-        Both([&](Ration& one) { one.Remove(id); });
+        Both([&](SharedCapacity& one) { one.Remove(id); });
         break;
       case 1:
         capacity_ = kCapacity - 50 + Below(100);
         break;
       case 2:
-        Both([&](Ration& one) { one.Succeed(id, kOtherName, one.PromisedTo(id)); });
-        Both([&](Ration& one) { one.Succeed(kOtherName, id, one.PromisedTo(kOtherName)); });
+        Both([&](SharedCapacity& one) { one.Succeed(id, kOtherName, one.BudgetedTo(id)); });
+        Both([&](SharedCapacity& one) { one.Succeed(kOtherName, id, one.BudgetedTo(kOtherName)); });
         break;
       case 3:
         JoinWithHoldings(id);
@@ -291,27 +291,27 @@ class KnowingLife {
       case 5:
         claim = RandomClaim();
         claim.owner = OwnerId{id % 4};
-        Both([&](Ration& one) { one.Put(id, claim); });
+        Both([&](SharedCapacity& one) { one.Put(id, claim); });
         break;
       case 6:
         claim.active = !claim.active;
         claim.in_use = Below(60);
-        Both([&](Ration& one) { one.Put(id, claim); });
+        Both([&](SharedCapacity& one) { one.Put(id, claim); });
         break;
       default:
         claim.wanted = Below(200);
-        Both([&](Ration& one) { one.Put(id, claim); });
+        Both([&](SharedCapacity& one) { one.Put(id, claim); });
     }
   }
   // A client without memory may have begun elsewhere; both hold free memory only.
   void JoinWithHoldings(ClaimantId id) {
-    const int64_t free = capacity_ - knowing_.promised();
+    const int64_t free = capacity_ - knowing_.budgeted();
     if (free <= 0) return;
     const int64_t more = 1 + Below(static_cast<uint64_t>(free));
     Claim& claim = claims_[id];
-    if (knowing_.HasGrant(id)) return Both([&](Ration& one) { one.Acknowledge(id, more); });
+    if (knowing_.HasGrant(id)) return Both([&](SharedCapacity& one) { one.Acknowledge(id, more); });
     if (random_.Below(2) == 0) claim.wanted = Below(200);
-    Both([&](Ration& one) { one.Restore(id, claim, more); });
+    Both([&](SharedCapacity& one) { one.Restore(id, claim, more); });
   }
   Claim RandomClaim() {
     return {.floor = Below(12),
@@ -325,7 +325,7 @@ class KnowingLife {
   }
   void Decide() {
     anew_.SetCapacity(capacity_ + 1);
-    Both([&](Ration& one) { one.SetCapacity(capacity_); });
+    Both([&](SharedCapacity& one) { one.SetCapacity(capacity_); });
     const std::vector<Ruling> known = knowing_.Decide(now_ + 6, &serial_);
     const std::vector<Ruling> found = anew_.Decide(now_ + 6, &serial_anew_);
     ASSERT_EQ(known.size(), found.size());
@@ -337,38 +337,38 @@ class KnowingLife {
       ASSERT_EQ(known[i].reason, found[i].reason);
       const int64_t still_held = random_.Below(3) == 0 ? Below(30) : 0;
       if (random_.Below(4) == 0) continue;
-      Both([&](Ration& one) {
+      Both([&](SharedCapacity& one) {
         one.Obeyed(known[i].claimant, known[i].serial, known[i].amount + still_held);
       });
     }
-    ASSERT_EQ(knowing_.promised(), anew_.promised());
+    ASSERT_EQ(knowing_.budgeted(), anew_.budgeted());
   }
 
   base::Prng random_;
   const int64_t step_;
   std::map<ClaimantId, Claim> claims_;
   int64_t capacity_ = kCapacity, now_ = 0;
-  Ration knowing_, anew_;
+  SharedCapacity knowing_, anew_;
   uint64_t serial_ = 0, serial_anew_ = 0;
 };
 
-TEST(RationPropertyTest, RememberedSharesEqualRecomputedShares) {
+TEST(SharedCapacityPropertyTest, RememberedSharesEqualRecomputedShares) {
   for (uint64_t seed = 1; seed <= 1000; ++seed) {
     KnowingLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }
 
-TEST(RationPropertyTest, SkippingSettledClaimsGivesTheSameResult) {
+TEST(SharedCapacityPropertyTest, SkippingSettledClaimsGivesTheSameResult) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
     TwinLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }
 
-TEST(RationPropertyTest, PromisesNothingTwiceAndComesToRest) {
+TEST(SharedCapacityPropertyTest, BudgetsNothingTwiceAndComesToRest) {
   for (uint64_t seed = 1; seed <= 300; ++seed) {
-    RationLife(seed).Run();
+    SharedCapacityLife(seed).Run();
     ASSERT_FALSE(testing::Test::HasFailure()) << "seed " << seed;
   }
 }

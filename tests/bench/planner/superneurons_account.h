@@ -19,7 +19,7 @@
 
 #include "scheduler/networks/layer_graph.h"
 
-namespace spillway::scheduler::networks {
+namespace spillway::papers {
 
 enum class RecomputeMode : uint8_t { kSpeed, kMemory, kCostAware };
 
@@ -37,7 +37,7 @@ struct RecomputeAccount {
 
 class SuperNeuronsAccount {
  public:
-  explicit SuperNeuronsAccount(const LayerGraph& graph);
+  explicit SuperNeuronsAccount(const scheduler::networks::LayerGraph& graph);
 
   int32_t steps() const { return 2 * static_cast<int32_t>(layers_.size()); }
 
@@ -65,7 +65,7 @@ class SuperNeuronsAccount {
   using Tensor = int32_t;
   struct Entry {
     std::string name;
-    LayerType type;
+    scheduler::networks::LayerType type;
     bool fork = false;
     int64_t bytes = 0;
     std::vector<Tensor> inputs, outputs, incoming, outgoing, needed;
@@ -75,7 +75,7 @@ class SuperNeuronsAccount {
   };
   struct Walk;
 
-  void Expand(const LayerGraph& graph);
+  void Expand(const scheduler::networks::LayerGraph& graph);
   void DeriveGradients();
   void NumberSteps();
   Tensor NewTensor(int64_t bytes, int32_t producer);
@@ -98,4 +98,4 @@ class SuperNeuronsAccount {
   std::vector<std::pair<int32_t, int32_t>> absent_;  // by tensor: steps [from, until) on the host
 };
 
-}  // namespace spillway::scheduler::networks
+}  // namespace spillway::papers

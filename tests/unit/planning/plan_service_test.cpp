@@ -1,5 +1,6 @@
-// The desk with real worker processes that plan, find nothing, crash, hang, lie or are missing.
-#include "agent/planning/plan_desk.h"
+// The plan service with real worker processes that plan, find nothing, crash, hang, lie or are
+// missing.
+#include "agent/planning/plan_service.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>
@@ -35,7 +36,7 @@ constexpr uid_t kAnn = 1000, kBob = 1001;
 constexpr int64_t kBudget = interposer::kPeakBytes / 2;
 
 const std::vector<std::string> kRealWorker = {test::BuildPath("bin/spillwayd"), "--plan-worker"};
-// The desk's limits become arguments of sleep, which sleeps all the longer.
+// The plan service's limits become arguments of sleep, which sleeps all the longer.
 const std::vector<std::string> kHangingWorker = {"/bin/sleep", "1000"};
 
 PlanOwner OwnerOf(uid_t uid) {
@@ -76,21 +77,21 @@ class BlockedProgram {
   bool is_held_ = false;
 };
 
-class PlanDeskTest : public ::testing::Test {
+class PlanServiceTest : public ::testing::Test {
  protected:
-  PlanDeskTest()
+  PlanServiceTest()
       : folder_(fs::path(::testing::TempDir()) /
-                ("plan_desk_" + std::to_string(getpid()) + "_" +
+                ("plan_service_" + std::to_string(getpid()) + "_" +
                  ::testing::UnitTest::GetInstance()->current_test_info()->name())) {}
-  ~PlanDeskTest() override {
-    desk_.reset();
+  ~PlanServiceTest() override {
+    plan_service_.reset();
     fs::remove_all(folder_);
   }
 
-  void Open(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
-    desk_.reset();
-    desk_.emplace(rules, folder_, worker,
-                  [this](const std::string& line) { lines_.push_back(line); });
+  void Open(const std::vector<std::string>& worker, const PlanServiceRules& rules = {}) {
+    plan_service_.reset();
+    plan_service_.emplace(rules, folder_, worker,
+                          [this](const std::string& line) { lines_.push_back(line); });
   }
   void Ask(uint64_t ticket, const std::string& request, uid_t uid = kAnn,
            uint32_t patience_ms = kPatienceMs) {
@@ -102,16 +103,16 @@ class PlanDeskTest : public ::testing::Test {
                  .patience_ms = patience_ms,
                  .size_bytes = request.size()};
     asked.file = protocol::SealedCopy(request);
-    desk_->Ask(std::move(asked));
+    plan_service_->Ask(std::move(asked));
   }
   Planning::Reply Await() {
     while (came_.empty()) {
-      pollfd ready{desk_->file(), POLLIN, 0};
+      pollfd ready{plan_service_->file(), POLLIN, 0};
       if (poll(&ready, 1, kPatienceMs) <= 0) {
         ADD_FAILURE() << "no reply";
         return {};
       }
-      for (Planning::Reply& reply : desk_->TakeReplies()) came_.push_back(std::move(reply));
+      for (Planning::Reply& reply : plan_service_->TakeReplies()) came_.push_back(std::move(reply));
     }
     Planning::Reply first = std::move(came_.front());
     came_.erase(came_.begin());
@@ -119,13 +120,14 @@ class PlanDeskTest : public ::testing::Test {
   }
   void AwaitGiven(int64_t bytes) {
     const uint64_t until_ns = base::MonotonicNs() + uint64_t{kPatienceMs} * 1'000'000;
-    while (desk_->View().given_bytes != bytes && base::MonotonicNs() < until_ns) usleep(1000);
-    ASSERT_EQ(desk_->View().given_bytes, bytes);
+    while (plan_service_->View().given_bytes != bytes && base::MonotonicNs() < until_ns)
+      usleep(1000);
+    ASSERT_EQ(plan_service_->View().given_bytes, bytes);
   }
   void AwaitRunning(int64_t workers) {
     const uint64_t until_ns = base::MonotonicNs() + uint64_t{kPatienceMs} * 1'000'000;
-    while (desk_->View().running != workers && base::MonotonicNs() < until_ns) usleep(1000);
-    ASSERT_EQ(desk_->View().running, workers);
+    while (plan_service_->View().running != workers && base::MonotonicNs() < until_ns) usleep(1000);
+    ASSERT_EQ(plan_service_->View().running, workers);
   }
   PlanReply AwaitPlan() {
     last_ = Await();
@@ -143,7 +145,8 @@ class PlanDeskTest : public ::testing::Test {
     return std::move(plan).optional();
   }
   // The outcome of a request that such a worker handles.
-  PlanReply OutcomeWith(const std::vector<std::string>& worker, const PlanDeskRules& rules = {}) {
+  PlanReply OutcomeWith(const std::vector<std::string>& worker,
+                        const PlanServiceRules& rules = {}) {
     Open(worker, rules);
     Ask(1, BytesOf(SmallOrder()));
     return AwaitPlan();
@@ -151,12 +154,12 @@ class PlanDeskTest : public ::testing::Test {
 
   const fs::path folder_;
   std::vector<std::string> lines_;
-  std::optional<PlanDesk> desk_;
+  std::optional<PlanService> plan_service_;
   std::vector<Planning::Reply> came_;
   Planning::Reply last_;
 };
 
-TEST_F(PlanDeskTest, WorkerMakesTheJobsOwnPlan) {
+TEST_F(PlanServiceTest, WorkerMakesTheJobsOwnPlan) {
   Open(kRealWorker);
   Ask(5, BytesOf(SmallOrder()));
 
@@ -176,7 +179,7 @@ TEST_F(PlanDeskTest, WorkerMakesTheJobsOwnPlan) {
   EXPECT_TRUE(scheduler::Accept(own, plan->plan).live);
 }
 
-TEST_F(PlanDeskTest, EqualRequestIsPlannedOnce) {
+TEST_F(PlanServiceTest, EqualRequestIsPlannedOnce) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   ASSERT_EQ(AwaitPlan().outcome, PlanOutcome::kMade);
@@ -188,7 +191,7 @@ TEST_F(PlanDeskTest, EqualRequestIsPlannedOnce) {
   EXPECT_TRUE(PlanIn(again));
 }
 
-TEST_F(PlanDeskTest, NextAgentKnowsThePlansOfThisOne) {
+TEST_F(PlanServiceTest, NextAgentKnowsThePlansOfThisOne) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   AwaitPlan();
@@ -197,7 +200,7 @@ TEST_F(PlanDeskTest, NextAgentKnowsThePlansOfThisOne) {
   Ask(2, BytesOf(SmallOrder()));
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kKept);
 
-  desk_->Recall(SessionId{3}, OwnerOf(kAnn), {.device = 4, .program = 1});
+  plan_service_->Recall(SessionId{3}, OwnerOf(kAnn), {.device = 4, .program = 1});
   const Planning::Reply recalled = Await();
   const auto* plans = std::get_if<RecalledPlans>(&recalled.message);
   ASSERT_NE(plans, nullptr);
@@ -207,18 +210,18 @@ TEST_F(PlanDeskTest, NextAgentKnowsThePlansOfThisOne) {
   EXPECT_TRUE(protocol::IsSealed(recalled.files.front().get(), plans->sizes_bytes[0]));
 }
 
-TEST_F(PlanDeskTest, PlansServeTheirOwnerOnly) {
+TEST_F(PlanServiceTest, PlansServeTheirOwnerOnly) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()), kAnn);
   AwaitPlan();
 
   Ask(2, BytesOf(SmallOrder()), kBob);
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kMade) << "served from another user's plans";
-  desk_->Recall(SessionId{3}, OwnerOf(kBob + 1), {.program = 1});
+  plan_service_->Recall(SessionId{3}, OwnerOf(kBob + 1), {.program = 1});
   EXPECT_THAT(Await().files, IsEmpty());
 }
 
-TEST_F(PlanDeskTest, NoPlanIsAnAnswerWithAReason) {
+TEST_F(PlanServiceTest, NoPlanIsAnAnswerWithAReason) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder(interposer::kActivationBytes)));
 
@@ -229,7 +232,7 @@ TEST_F(PlanDeskTest, NoPlanIsAnAnswerWithAReason) {
   EXPECT_THAT(last_.files, IsEmpty());
 }
 
-TEST_F(PlanDeskTest, InvalidRequestIsRefused) {
+TEST_F(PlanServiceTest, InvalidRequestIsRefused) {
   Open(kRealWorker);
   std::string cut_off = BytesOf(SmallOrder());
   cut_off.resize(cut_off.size() / 2);
@@ -247,7 +250,7 @@ TEST_F(PlanDeskTest, InvalidRequestIsRefused) {
   }
 }
 
-TEST_F(PlanDeskTest, HangingWorkerIsKilledAtTheTimeLimit) {
+TEST_F(PlanServiceTest, HangingWorkerIsKilledAtTheTimeLimit) {
   const PlanReply reply = OutcomeWith(kHangingWorker, {.time_limit_ns = 100'000'000});
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
@@ -255,7 +258,7 @@ TEST_F(PlanDeskTest, HangingWorkerIsKilledAtTheTimeLimit) {
   EXPECT_LT(reply.planning_ns, 10'000'000'000);
 }
 
-TEST_F(PlanDeskTest, CrashOfAWorkerIsAnswered) {
+TEST_F(PlanServiceTest, CrashOfAWorkerIsAnswered) {
   const PlanReply reply = OutcomeWith(Shell("kill -SEGV $$"));
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
@@ -263,20 +266,20 @@ TEST_F(PlanDeskTest, CrashOfAWorkerIsAnswered) {
   EXPECT_THAT(lines_, ::testing::ElementsAre(HasSubstr("user-1000")));
 }
 
-TEST_F(PlanDeskTest, MissingWorkerIsAnswered) {
+TEST_F(PlanServiceTest, MissingWorkerIsAnswered) {
   const PlanReply reply = OutcomeWith({"/nonexistent/planner"});
 
   EXPECT_EQ(reply.outcome, PlanOutcome::kFailed);
   EXPECT_THAT(std::string(reply.reason.view()), HasSubstr("cannot be started"));
 }
 
-TEST_F(PlanDeskTest, InvalidOutputIsAFailureAndIsNotKept) {
+TEST_F(PlanServiceTest, InvalidOutputIsAFailureAndIsNotKept) {
   EXPECT_EQ(OutcomeWith(Shell("echo nonsense >&4")).outcome, PlanOutcome::kFailed);
   EXPECT_EQ(OutcomeWith(Shell("exit 0")).outcome, PlanOutcome::kFailed);
-  EXPECT_EQ(desk_->View().store_plans, 0);
+  EXPECT_EQ(plan_service_->View().store_plans, 0);
 }
 
-TEST_F(PlanDeskTest, WorkerHasItsTwoFilesOnly) {
+TEST_F(PlanServiceTest, WorkerHasItsTwoFilesOnly) {
   const base::UniqueFd ours(fcntl(STDOUT_FILENO, F_DUPFD, 7));  // left open across exec
   ASSERT_LE(ours.get(), 9);
 
@@ -290,7 +293,7 @@ TEST_F(PlanDeskTest, WorkerHasItsTwoFilesOnly) {
   EXPECT_EQ(has.find("HOME="), std::string::npos) << "the agent's environment";
 }
 
-TEST_F(PlanDeskTest, MemoryHasALimit) {
+TEST_F(PlanServiceTest, MemoryHasALimit) {
   Open(kRealWorker, {.memory_bytes = int64_t{64} << 20});
   Ask(1, std::string(60 << 20, 0));
 
@@ -300,7 +303,7 @@ TEST_F(PlanDeskTest, MemoryHasALimit) {
   EXPECT_EQ(reply.reason.view(), "the planner reached its limit of memory");
 }
 
-TEST_F(PlanDeskTest, RequestThatWaitsTooLongIsAnswered) {
+TEST_F(PlanServiceTest, RequestThatWaitsTooLongIsAnswered) {
   Open(kHangingWorker, {.workers = 1});
   Ask(1, BytesOf(SmallOrder()), kBob);
   AwaitRunning(1);
@@ -312,20 +315,20 @@ TEST_F(PlanDeskTest, RequestThatWaitsTooLongIsAnswered) {
   EXPECT_EQ(reply.outcome, PlanOutcome::kExpired);
 }
 
-TEST_F(PlanDeskTest, HangingRequestsOfOneUserDelayNoOtherUser) {
+TEST_F(PlanServiceTest, HangingRequestsOfOneUserDelayNoOtherUser) {
   Open(kHangingWorker, {.workers = 2, .per_user = 4});
   for (uint64_t ticket = 1; ticket <= 10; ++ticket) Ask(ticket, BytesOf(SmallOrder()), kBob);
   for (int i = 0; i < 6; ++i) EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
 
-  desk_->Recall(SessionId{30}, OwnerOf(kAnn), {.program = 1});
+  plan_service_->Recall(SessionId{30}, OwnerOf(kAnn), {.program = 1});
   EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
   Ask(20, BytesOf(SmallOrder()), kAnn);
 
   AwaitRunning(2);  // the other user's request has a worker
-  EXPECT_EQ(desk_->View().waiting, 3);
+  EXPECT_EQ(plan_service_->View().waiting, 3);
 }
 
-TEST_F(PlanDeskTest, ClientThatKeepsItsPlansOpenGetsABoundedAmount) {
+TEST_F(PlanServiceTest, ClientThatKeepsItsPlansOpenGetsABoundedAmount) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
@@ -340,14 +343,14 @@ TEST_F(PlanDeskTest, ClientThatKeepsItsPlansOpenGetsABoundedAmount) {
   Ask(3, BytesOf(SmallOrder()));
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kBusy);
   EXPECT_THAT(last_.files, IsEmpty());
-  desk_->Recall(SessionId{4}, OwnerOf(kAnn), {.program = 1});
+  plan_service_->Recall(SessionId{4}, OwnerOf(kAnn), {.program = 1});
   EXPECT_THAT(Await().files, IsEmpty());
-  EXPECT_EQ(desk_->View().store_plans, 1) << "it is not made again either";
+  EXPECT_EQ(plan_service_->View().store_plans, 1) << "it is not made again either";
 }
 
-// Regression: with each second, the desk gave 1 MiB more to a client that closed nothing. Such a
-// client made the agent grow without end.
-TEST_F(PlanDeskTest, OpenPlansStayBoundedAndClosedPlansAreGivenAgain) {
+// Regression: with each second, the plan service gave 1 MiB more to a client that closed nothing.
+// Such a client made the agent grow without end.
+TEST_F(PlanServiceTest, OpenPlansStayBoundedAndClosedPlansAreGivenAgain) {
   Open(kRealWorker);
   Ask(1, BytesOf(SmallOrder()));
   const auto size = static_cast<int64_t>(AwaitPlan().size_bytes);
@@ -375,7 +378,7 @@ TEST_F(PlanDeskTest, OpenPlansStayBoundedAndClosedPlansAreGivenAgain) {
   AwaitGiven(0);
 }
 
-TEST_F(PlanDeskTest, ClientThatClosesItsPlansGetsAnyNumber) {
+TEST_F(PlanServiceTest, ClientThatClosesItsPlansGetsAnyNumber) {
   Open(kRealWorker, {.given_bytes = 1 << 20});
   for (uint64_t ticket = 1; ticket <= 300; ++ticket) {
     Ask(ticket, BytesOf(SmallOrder()));
@@ -384,8 +387,8 @@ TEST_F(PlanDeskTest, ClientThatClosesItsPlansGetsAnyNumber) {
 }
 
 // Regression: a process can be stopped before it becomes the planner program. posix_spawn waits for
-// it, so the whole desk waited.
-TEST_F(PlanDeskTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
+// it, so the whole service waited.
+TEST_F(PlanServiceTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
   fs::create_directories(folder_);
   const BlockedProgram program(folder_ / "worker");
   ASSERT_TRUE(program.is_held());
@@ -393,35 +396,35 @@ TEST_F(PlanDeskTest, WorkerStoppedBeforeItBeginsDelaysNoOther) {
   Ask(1, BytesOf(SmallOrder()));
   AwaitRunning(1);
 
-  desk_->Recall(SessionId{2}, OwnerOf(kBob), {.program = 1});
+  plan_service_->Recall(SessionId{2}, OwnerOf(kBob), {.program = 1});
   EXPECT_TRUE(std::holds_alternative<RecalledPlans>(Await().message));
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kFailed);
   EXPECT_THAT(std::string(std::get<PlanReply>(last_.message).reason.view()),
               HasSubstr("longer than 1000 ms"));
 }
 
-TEST_F(PlanDeskTest, RequestsOfAForgottenSessionLeaveTheQueue) {
+TEST_F(PlanServiceTest, RequestsOfAForgottenSessionLeaveTheQueue) {
   Open(kHangingWorker, {.workers = 1, .per_user = 2});
   Ask(1, BytesOf(SmallOrder()));
   Ask(2, BytesOf(SmallOrder()));
-  desk_->Forget(SessionId{2});
+  plan_service_->Forget(SessionId{2});
 
   Ask(3, BytesOf(SmallOrder()), kAnn, 50);
 
   EXPECT_EQ(AwaitPlan().outcome, PlanOutcome::kExpired) << "not busy: there is a place";
 }
 
-TEST_F(PlanDeskTest, WithoutWorkersNoRequestIsAccepted) {
+TEST_F(PlanServiceTest, WithoutWorkersNoRequestIsAccepted) {
   EXPECT_EQ(OutcomeWith(kRealWorker, {.workers = 0}).outcome, PlanOutcome::kNotHere);
 }
 
-TEST_F(PlanDeskTest, EndingDeskEndsItsWorkers) {
+TEST_F(PlanServiceTest, EndingServiceEndsItsWorkers) {
   Open(kHangingWorker);
   Ask(1, BytesOf(SmallOrder()));
   AwaitRunning(1);
   const uint64_t begun_ns = base::MonotonicNs();
 
-  desk_.reset();
+  plan_service_.reset();
 
   EXPECT_LT(base::MonotonicNs() - begun_ns, 5'000'000'000u) << "it waited for the time limit";
 }

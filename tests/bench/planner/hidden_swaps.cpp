@@ -1,4 +1,4 @@
-#include "scheduler/plan/strategies/hidden_swaps.h"
+#include "tests/bench/planner/hidden_swaps.h"
 
 #include <algorithm>
 #include <cmath>
@@ -7,8 +7,10 @@
 #include "base/prng.h"
 #include "scheduler/plan/swap_schedule.h"
 
-namespace spillway::scheduler {
+namespace spillway::papers {
 namespace {
+
+using namespace scheduler;
 
 constexpr int64_t kLeastWeightNs = 100'000;  // gives short operations some weight
 constexpr size_t kTriedAdditions = 40;
@@ -197,4 +199,4 @@ HiddenSwaps LowestHiddenPeak(const Workbench& bench, int64_t hoped_for_bytes, in
   return Search(bench).Run(hoped_for_bytes, evaluations);
 }
 
-}  // namespace spillway::scheduler
+}  // namespace spillway::papers

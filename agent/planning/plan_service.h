@@ -2,12 +2,13 @@
 // and replies.
 //
 // Made by the daemon (agent/loop) and called as Planning on the loop's thread, where calls take no
-// longer than a lock. The desk's own thread starts, watches and ends the workers, and uses the
-// store.
+// longer than a lock. The plan service's own thread starts, watches and ends the workers, and uses
+// the store.
 //
 // Invariants
 //  1. Every request gets one reply, whatever its worker does, unless its session is forgotten.
-//  2. The desk reads no byte of a request, and of a plan only header and hash. Its receiver judges
+//  2. The plan service reads no byte of a request, and of a plan only header and hash. Its receiver
+//  judges
 //     it.
 //  3. A worker runs no longer than the time limit. At most `workers` run. The queue bounds each
 //     user.
@@ -32,7 +33,7 @@
 
 namespace spillway::agent {
 
-struct PlanDeskRules {
+struct PlanServiceRules {
   int64_t workers = 2;
   int64_t time_limit_ns = 60'000'000'000;
   int64_t memory_bytes = int64_t{2} << 30;
@@ -41,15 +42,15 @@ struct PlanDeskRules {
   int64_t given_bytes = int64_t{256} << 20;  // that one user may keep open
 };
 
-class PlanDesk final : public Planning {
+class PlanService final : public Planning {
  public:
   // `worker`: the planning program and its arguments. `say` logs a line; called on the thread of
   // TakeReplies.
-  PlanDesk(const PlanDeskRules& rules, std::string store_folder, std::vector<std::string> worker,
-           std::function<void(const std::string&)> say);
-  ~PlanDesk() override;
+  PlanService(const PlanServiceRules& rules, std::string store_folder,
+              std::vector<std::string> worker, std::function<void(const std::string&)> say);
+  ~PlanService() override;
 
-  void SetRules(const PlanDeskRules& rules);
+  void SetRules(const PlanServiceRules& rules);
   // Readable when there are replies or log lines.
   int file() const { return ready_.get(); }
 
@@ -95,7 +96,7 @@ class PlanDesk final : public Planning {
   void Say(const std::string& line);
   void PublishStore();
   void AwaitSomething();
-  PlanDeskRules rules() const;
+  PlanServiceRules rules() const;
 
   // Constant after construction.
   const std::vector<std::string> worker_command_;
@@ -105,7 +106,7 @@ class PlanDesk final : public Planning {
 
   mutable std::mutex mutex_;
   // Guarded by mutex_.
-  PlanDeskRules rules_;
+  PlanServiceRules rules_;
   PlanQueue queue_;
   std::map<uint64_t, Request> waiting_;
   std::vector<uint64_t> new_;  // subset of waiting_, not yet looked up in the store

@@ -4,10 +4,12 @@
 #include <cstdio>
 
 #include "scheduler/networks/catalog.h"
-#include "scheduler/networks/superneurons_account.h"
+#include "tests/bench/planner/superneurons_account.h"
 
-namespace spillway::scheduler::networks {
+namespace spillway::papers {
 namespace {
+
+using namespace scheduler::networks;
 
 std::string Megabytes(int64_t bytes) {
   char text[32];
@@ -67,4 +69,4 @@ TEST(SuperNeuronsAccountTest, ResNetsRecomputation) {
 }
 
 }  // namespace
-}  // namespace spillway::scheduler::networks
+}  // namespace spillway::papers

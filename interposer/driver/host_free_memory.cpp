@@ -1,4 +1,4 @@
-#include "interposer/driver/host_room.h"
+#include "interposer/driver/host_free_memory.h"
 
 #include <stdint.h>
 #include <stdio.h>
