@@ -6,7 +6,7 @@
 
 #include "base/clock.h"
 #include "base/units.h"
-#include "interposer/driver/chunk_pool.h"
+#include "interposer/planning/recorded_events.h"
 
 namespace spillway::interposer {
 namespace {
@@ -39,41 +39,6 @@ constexpr const char* kNoBetter = "its plan was no better than none, and was dro
 constexpr std::int64_t kBudgetSlackPercent = 5;
 // A larger budget is planned for after this many iterations: lent memory may soon be revoked.
 constexpr std::uint64_t kGrowthPatience = 3;
-// As Allocations::Know passes sizes to PlanWalk.
-std::int64_t OccupiedBytes(std::int64_t requested_bytes) {
-  return static_cast<std::int64_t>(
-      RoundUp(static_cast<std::size_t>(requested_bytes), kGranuleBytes));
-}
-
-std::int64_t OccupiedPeakBytes(const IterationPattern& pattern) {
-  scheduler::IterationProfile occupied = pattern.profile;
-  for (std::size_t i = 0; i < occupied.buffers.size(); ++i)
-    occupied.buffers[i].size_bytes = pattern.buffers[i].size_bytes;
-  return scheduler::PeakBytes(occupied);
-}
-
-JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
-  const RecordedEvent& event = drained.event;
-  JobEvent out;
-  switch (event.kind) {
-    case RecordedKind::kAllocate: {
-      const auto requested_bytes = static_cast<std::int64_t>(event.value);
-      out = JobEvent::Allocate(event.allocation, OccupiedBytes(requested_bytes), requested_bytes);
-      break;
-    }
-    case RecordedKind::kFree:
-      out = JobEvent::Free(event.allocation);
-      break;
-    case RecordedKind::kOperation:
-      out = JobEvent::Operation(event.value, touches);
-      break;
-    case RecordedKind::kSynchronize:
-      out.kind = scheduler::JobEventKind::kSynchronize;
-      break;
-  }
-  out.thread = drained.thread;
-  return out;
-}
 
 // Running mean over about eight values.
 std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
