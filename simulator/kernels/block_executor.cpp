@@ -1,5 +1,7 @@
 #include "simulator/kernels/block_executor.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -53,7 +55,8 @@ struct Executor {
   std::size_t dynamic_shared_bytes = 0;
   RunThreads run = nullptr;
   const void* closure = nullptr;
-  bool in_grid = false;  // still true at BeginGrid(): the previous grid was abandoned
+  pthread_t host_thread{};  // which runs the grid
+  bool in_grid = false;     // still true at BeginGrid(): the previous grid was abandoned
 
   Fiber caller;
   Fiber* current = &caller;
@@ -304,6 +307,8 @@ bool RunTurn(Executor& self) {
 
 }  // namespace
 
+bool OnDevice() { return Self().in_grid && pthread_equal(Self().host_thread, pthread_self()); }
+
 std::size_t DynamicSharedBytes() { return Self().dynamic_shared_bytes; }
 
 void BeginGrid(const GridShape& shape, RunThreads run, const void* closure) {
@@ -319,6 +324,7 @@ void BeginGrid(const GridShape& shape, RunThreads run, const void* closure) {
     }
   }
   self.in_grid = true;
+  self.host_thread = pthread_self();
   self.current = &self.caller;
   self.threads = shape.block_threads;
   self.dynamic_shared_bytes = shape.dynamic_shared_bytes;

@@ -53,6 +53,8 @@ struct GridShape {
 };
 void BeginGrid(const GridShape& shape, RunThreads run, const void* closure);
 std::size_t DynamicSharedBytes();
+// Whether the calling thread is one of the running grid's.
+bool OnDevice();
 void RunBlock();
 void EndGrid();
 // Sets the block's index; `started` of its threads have started already.

@@ -61,7 +61,7 @@ class Build:
         self.flags += ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"] if options.default_stream == "per-thread" else []
         self.flags += [f"-D{name}" for name in options.define]
         self.flags += [f"-I{folder}" for folder in options.include]
-        self.flags += ["-isystem", include]
+        self.flags += ["-isystem", include, "-isystem", os.path.join(include, "cccl")]
         self.read = set()
 
     def run(self, command):

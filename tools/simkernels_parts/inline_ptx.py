@@ -42,7 +42,7 @@ COMPARISONS = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": "
 ATOMICS = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "and": "atomicAnd", "or": "atomicOr",
            "xor": "atomicXor", "exch": "atomicExch", "inc": "atomicInc", "dec": "atomicDec", "cas": "atomicCAS"}
 SPECIAL = {"laneid": "LaneId()", "warpid": "WarpId()", "nwarpid": "WarpCount()", "smid": "0", "nsmid": "1", "gridid": "0",
-           "clock": "clock()", "clock64": "clock64()", "globaltimer": "__globaltimer()",
+           "clock": "clock()", "clock64": "clock64()", "globaltimer": "GlobalTimer()",
            "lanemask_eq": "LaneMask('=')", "lanemask_lt": "LaneMask('<')", "lanemask_le": "LaneMask('[')",
            "lanemask_gt": "LaneMask('>')", "lanemask_ge": "LaneMask(']')",
            "dynamic_smem_size": "DynamicSharedBytes()"}
@@ -160,7 +160,7 @@ class Translation:
         if index and index.group(1) in INDEXES:
             return f"{INDEXES[index.group(1)]}.{index.group(2)}"
         if name in SPECIAL and operand.startswith("%"):
-            return SPECIAL[name] if name in ("smid", "nsmid", "gridid", "clock", "clock64", "globaltimer") else f"{PTX}::{SPECIAL[name]}"
+            return SPECIAL[name] if name in ("smid", "nsmid", "gridid", "clock", "clock64") else f"{PTX}::{SPECIAL[name]}"
         raise Unknown(f"operand `{operand}`")
 
     def address(self, operand, type_name, parts=()):
@@ -285,12 +285,17 @@ def sections(tokens, first, end):
 
 
 def operands_of(tokens):
-    out = []
-    for part in t.split_commas(tokens):
-        loud = [token for token in part if not token.quiet]
-        if not loud or loud[0].kind != "string":
+    """[(constraint, expression)]; compilers accept operands without a comma between them."""
+    out, i = [], t.skip_quiet(tokens, 0)
+    while i < len(tokens):
+        after = t.skip_quiet(tokens, i + 1)
+        if tokens[i].kind != "string" or not t.is_mark(tokens, after, "("):
             raise Unknown("named operands")
-        out.append((loud[0].text.strip('"'), t.text_of(part[part.index(loud[0]) + 1 :]).strip()))
+        close = t.matching(tokens, after)
+        out.append((tokens[i].text.strip('"'), t.text_of(tokens[after : close + 1])))
+        i = t.skip_quiet(tokens, close + 1)
+        if t.is_mark(tokens, i, ","):
+            i = t.skip_quiet(tokens, i + 1)
     return out
 
 

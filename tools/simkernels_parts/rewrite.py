@@ -8,12 +8,12 @@ from . import tokens as t
 from .parameters import ATTRIBUTE_WORDS
 
 DEVICE = "::spillway::simulator::device"
-CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<")
+CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<|#\s*include\s*<thrust/")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
 NOT_SUPPORTED_INCLUDES = {"cub/cub.cuh": "CUB"}
 NOT_SUPPORTED_WORDS = {
-    "texCubemap": "cube map fetches", "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
+    "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
 }
 QUALIFIERS = {"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "static", "inline", "extern",
               "void", "__inline__"}
@@ -125,6 +125,9 @@ class Source:
         for token in self.tokens:
             match = QUOTED_INCLUDE.match(token.text) if token.kind == "directive" else None
             found = match and self.find(match.group(1))
+            if token.kind == "directive" and re.match(r"\s*#\s*include\s*<thrust/", token.text):
+                token.text += (f'\n#include "simulator/kernels/device/thrust/algorithms.h"\n'
+                               f'#line {token.line} "{path_from_root(self.path)}"')
             if not found:
                 out.append(token)
                 continue
@@ -182,8 +185,29 @@ class Source:
                 for inside in self.tokens[body[0] : body[1]] if body else ():
                     inside.where = "both" if body[2] or "__host__" in words else "device"
 
+    def mark_device_conditions(self):
+        """Marks the conditions around definitions of device functions: the host need not see these."""
+        open_groups = []  # per #if: its directives, and whether it surrounds device functions
+        for token in self.tokens:
+            word = re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else|endif)\b", token.text) if token.kind == "directive" else None
+            if not word:
+                if token.kind == "word" and {"__device__", "__global__"} & set(self.qualifiers(token)) and not token.where:
+                    for group in open_groups:
+                        group[1] = True
+                continue
+            if word.group(1).startswith("if"):
+                open_groups.append([[], False])
+            if not open_groups:
+                continue
+            open_groups[-1][0].append(token)
+            if word.group(1) == "endif":
+                directives, surrounds = open_groups.pop()
+                for directive in directives if surrounds else ():
+                    directive.where = "device"
+
     def device_vocabulary(self):
         """Gives device code the architecture's macro and the device's own runtime functions."""
+        self.mark_device_conditions()
         for i, token in enumerate(self.tokens):
             if token.where != "device":
                 continue
@@ -344,7 +368,7 @@ class Source:
     def macros(self):
         """Rewrites kernels, launches and inline PTX in macros."""
         for token in self.tokens:
-            if token.kind == "directive" and re.search(r"<<<|\b__global__|\basm\b", token.text):
+            if token.kind == "directive" and re.search(r"<<<|\b__global__|\b__shared__|\basm\b", token.text):
                 inner = Macro(self, t.split(token.text, token.line))
                 token.text = inner.rewrite()
 
@@ -365,5 +389,6 @@ class Macro(Source):
             self.declarations()
         except t.Unsupported:
             pass  # part of a declaration only
+        self.shared_memory()
         self.launches_in(self.tokens)
         return t.text_of(self.tokens).replace("\n", "\\\n").replace("\\\\\n", "\\\n")

@@ -26,3 +26,6 @@
 // For the program's own headers. The toolkit's, above, take the parts for other compilers.
 #define __CUDACC__ 1
 #define __NVCC__ 1
+#define __CUDACC_VER_MAJOR__ (CUDART_VERSION / 1000)
+#define __CUDACC_VER_MINOR__ (CUDART_VERSION % 1000 / 10)
+#define __CUDACC_VER_BUILD__ 0

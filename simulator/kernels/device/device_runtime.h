@@ -11,6 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#ifndef cudaStreamTailLaunch
+#define cudaStreamTailLaunch ((cudaStream_t)0x3)
+#define cudaStreamFireAndForget ((cudaStream_t)0x4)
+#endif
+
 namespace spillway::simulator::device::runtime {
 
 inline cudaError_t cudaMalloc(void** pointer, std::size_t bytes) {

@@ -49,7 +49,9 @@ inline void Assign(Target& target, std::uint64_t word) {
 inline char* Address(std::uint64_t word) { return reinterpret_cast<char*>(word); }
 // An address in shared memory has 32 bits: from a place 2 GiB before the dynamic part.
 inline char* SharedWindow() {
-  return reinterpret_cast<char*>(executor::dynamic_shared) - (std::int64_t{1} << 31);
+  char* window = reinterpret_cast<char*>(executor::dynamic_shared) - (std::int64_t{1} << 31);
+  asm("" : "+r"(window));  // addresses made of it may lie in other variables
+  return window;
 }
 inline char* SharedAddress(std::uint64_t word) {
   return SharedWindow() + static_cast<std::uint32_t>(word);
@@ -163,6 +165,9 @@ inline std::uint32_t AbsoluteDifferences4(std::uint32_t x, std::uint32_t y, std:
   return (blockDim.x * blockDim.y * blockDim.z + executor::kWarpThreads - 1) /
          executor::kWarpThreads;
 }
+[[maybe_unused]] static inline unsigned long long GlobalTimer() {
+  return static_cast<unsigned long long>(clock64());
+}
 inline std::size_t DynamicSharedBytes() { return executor::DynamicSharedBytes(); }
 [[maybe_unused]] static inline unsigned LaneMask(char relation) {
   const unsigned self = 1u << LaneId();
@@ -188,6 +193,9 @@ inline std::size_t DynamicSharedBytes() { return executor::DynamicSharedBytes();
 }
 [[maybe_unused]] static inline void* __cvta_shared_to_generic(std::size_t address) {
   return spillway::simulator::device::ptx::SharedAddress(address);
+}
+[[maybe_unused]] static inline void* __cvta_global_to_generic(std::size_t address) {
+  return reinterpret_cast<void*>(address);
 }
 [[maybe_unused]] static inline std::size_t __cvta_generic_to_global(const void* pointer) {
   return reinterpret_cast<std::size_t>(pointer);

@@ -238,9 +238,6 @@ namespace spillway::simulator::device {
 }
 // Counts its own calls: the device profile models kernel time, and runs must repeat.
 SPILLWAY_INTRINSIC long long clock64() { return ++spillway::simulator::device::clock_ticks; }
-SPILLWAY_INTRINSIC unsigned long long __globaltimer() {
-  return static_cast<unsigned long long>(clock64());
-}
 SPILLWAY_INTRINSIC void __nanosleep(unsigned) {}
 [[noreturn, maybe_unused]] static inline void __trap() {
   std::fprintf(stderr, "spillway simulator: a kernel called __trap()\n");

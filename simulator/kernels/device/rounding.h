@@ -12,14 +12,19 @@
 
 namespace spillway::simulator::device {
 
-// Runs `operation` under another rounding. Volatile operands keep it between the two calls.
+// The compiler cannot move work with the value across this.
+template <typename T>
+inline T Pinned(T value) {
+  asm volatile("" : "+m"(value));
+  return value;
+}
+
+// Runs `operation` under another rounding.
 template <int kRounding, typename T, typename Operation, typename... Operands>
 inline T WithRounding(Operation operation, Operands... operands) {
   const int before = fegetround();
   fesetround(kRounding);
-  volatile T result = [&](const volatile Operands&... read) -> T {
-    return operation(static_cast<Operands>(read)...);
-  }(operands...);
+  const T result = Pinned<T>(operation(Pinned(operands)...));
   fesetround(before);
   return result;
 }

@@ -217,6 +217,36 @@ inline Taps Layer(int layer, const TextureLevel& level) {
   return OneTap(Addressed(layer, level.depth, kClamp));
 }
 
+// Where a direction leaves a cube: the face (+x, -x, +y, -y, +z, -z), and the place on it from 0
+// to 1.
+struct CubePlace {
+  int face;
+  float x;
+  float y;
+};
+inline CubePlace OnCube(float x, float y, float z) {
+  const float ax = fabsf(x), ay = fabsf(y), az = fabsf(z);
+  float across, up, along;
+  int face;
+  if (ax >= ay && ax >= az) {
+    face = x < 0, along = ax, across = x < 0 ? z : -z, up = -y;
+  } else if (ay >= az) {
+    face = 2 + (y < 0), along = ay, across = x, up = y < 0 ? -z : z;
+  } else {
+    face = 4 + (z < 0), along = az, across = z < 0 ? -x : x, up = -y;
+  }
+  return {face, (across / along + 1.0f) / 2.0f, (up / along + 1.0f) / 2.0f};
+}
+// Faces are layers. A cube map's coordinates are directions, whatever the texture says.
+template <typename T>
+Sample<T> OnFace(const TextureView& view, const TextureLevel& level, const CubePlace& at,
+                 int layer) {
+  TextureView face_view = view;
+  face_view.flags |= kNormalizedCoordinates;
+  return Weighted<T>(face_view, level, TapsAt(at.x, level.width, face_view, 0),
+                     TapsAt(at.y, level.height, face_view, 1), Layer(6 * layer + at.face, level));
+}
+
 // Calls sample(level) for the one or two mipmap levels of `detail`, and blends.
 template <typename T, typename AtLevel>
 T AtDetail(const TextureView& view, float detail, AtLevel at_level) {
@@ -307,6 +337,21 @@ SPILLWAY_TEXTURE_FETCH(tex2DLayeredLod,
                                                       device::Layer(layer, level));
                          });
                        })
+SPILLWAY_TEXTURE_FETCH(texCubemapLayeredLod,
+                       (cudaTextureObject_t texture, float x, float y, float z, int layer,
+                        float detail),
+                       (texture, x, y, z, layer, detail), {
+                         const auto at = device::OnCube(x, y, z);
+                         return device::AtDetail<T>(view, detail, [&](const TextureLevel& level) {
+                           return device::OnFace<T>(view, level, at, layer);
+                         });
+                       })
+SPILLWAY_TEXTURE_FETCH(texCubemapLod,
+                       (cudaTextureObject_t texture, float x, float y, float z, float detail),
+                       (texture, x, y, z, detail), {
+                         static_cast<void>(view);
+                         return texCubemapLayeredLod<T>(texture, x, y, z, 0, detail);
+                       })
 #undef SPILLWAY_TEXTURE_FETCH
 
 #define SPILLWAY_TEXTURE_LEVEL_0(name, parameters, arguments, ...) \
@@ -327,5 +372,10 @@ SPILLWAY_TEXTURE_LEVEL_0(tex1DLayered, (cudaTextureObject_t texture, float x, in
                          (texture, x, layer), texture, x, layer)
 SPILLWAY_TEXTURE_LEVEL_0(tex2DLayered, (cudaTextureObject_t texture, float x, float y, int layer),
                          (texture, x, y, layer), texture, x, y, layer)
+SPILLWAY_TEXTURE_LEVEL_0(texCubemap, (cudaTextureObject_t texture, float x, float y, float z),
+                         (texture, x, y, z), texture, x, y, z)
+SPILLWAY_TEXTURE_LEVEL_0(texCubemapLayered,
+                         (cudaTextureObject_t texture, float x, float y, float z, int layer),
+                         (texture, x, y, z, layer), texture, x, y, z, layer)
 #undef SPILLWAY_TEXTURE_LEVEL_0
 #undef SPILLWAY_UNWRAP
