@@ -182,6 +182,26 @@ SPILLWAY_API(cudaMemPoolGetAccess,
              driver.cuMemPoolGetAccess(reinterpret_cast<CUmemAccess_flags*>(flags), pool,
                                        reinterpret_cast<CUmemLocation*>(location)))
 
+SPILLWAY_API(cudaMemPoolExportToShareableHandle,
+             (void* shareable, cudaMemPool_t pool, cudaMemAllocationHandleType type,
+              unsigned flags),
+             driver.cuMemPoolExportToShareableHandle(shareable, pool,
+                                                     static_cast<CUmemAllocationHandleType>(type),
+                                                     flags))
+SPILLWAY_API(cudaMemPoolImportFromShareableHandle,
+             (cudaMemPool_t * pool, void* shareable, cudaMemAllocationHandleType type,
+              unsigned flags),
+             driver.cuMemPoolImportFromShareableHandle(pool, shareable,
+                                                       static_cast<CUmemAllocationHandleType>(type),
+                                                       flags))
+SPILLWAY_API(cudaMemPoolExportPointer, (cudaMemPoolPtrExportData * data, void* pointer),
+             driver.cuMemPoolExportPointer(reinterpret_cast<CUmemPoolPtrExportData*>(data),
+                                           Address(pointer)))
+SPILLWAY_API(cudaMemPoolImportPointer,
+             (void** pointer, cudaMemPool_t pool, cudaMemPoolPtrExportData* data),
+             driver.cuMemPoolImportPointer(AddressOf(pointer), pool,
+                                           reinterpret_cast<CUmemPoolPtrExportData*>(data)))
+
 SPILLWAY_TWIN_API(cudaMemPrefetchAsync, _ptsz,
                   (const void* pointer, std::size_t size_bytes, cudaMemLocation location,
                    unsigned flags, cudaStream_t stream),

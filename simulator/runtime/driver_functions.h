@@ -83,6 +83,10 @@
   X(cuMemPoolSetAccess, 11020)                                  \
   X(cuMemPoolGetAccess, 11020)                                  \
   X(cuMemPoolCreate, 11020)                                     \
+  X(cuMemPoolExportToShareableHandle, 11020)                    \
+  X(cuMemPoolImportFromShareableHandle, 11020)                  \
+  X(cuMemPoolExportPointer, 11020)                              \
+  X(cuMemPoolImportPointer, 11020)                              \
   X(cuMemPoolDestroy, 11020)                                    \
   X(cuIpcGetEventHandle, 4010)                                  \
   X(cuIpcOpenEventHandle, 4010)                                 \

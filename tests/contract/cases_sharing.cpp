@@ -54,6 +54,16 @@ CUdeviceptr MapWhole(std::size_t size_bytes, CUmemGenericAllocationHandle handle
   return range;
 }
 
+CUmemoryPool ExportablePool() {
+  CUmemPoolProps properties{};
+  properties.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+  properties.handleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  properties.location = {CU_MEM_LOCATION_TYPE_DEVICE, 0};
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolCreate(&pool, &properties));
+  return pool;
+}
+
 void* AsPointer(int descriptor) {
   return reinterpret_cast<void*>(static_cast<std::intptr_t>(descriptor));
 }
@@ -186,6 +196,55 @@ CONTRACT(Ipc, PoolMemoryHasNoLegacyHandle,
   ASSERT_OK(cuMemAllocAsync(&address, kBytes, nullptr));
   CUipcMemHandle handle{};
   EXPECT_EQ(cuIpcGetMemHandle(&handle, address), CUDA_ERROR_INVALID_VALUE);
+}
+
+CONTRACT(Ipc, PoolsAndTheirMemoryAreSharedByDescriptor,
+         "programming guide, stream-ordered allocation: IPC memory pools") {
+  const Partner partner([](const Line& line) {
+    UseDevice();
+    const CUmemoryPool pool = ExportablePool();
+    int descriptor = -1;
+    ASSERT_OK(cuMemPoolExportToShareableHandle(&descriptor, pool,
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+    line.SendDescriptor(descriptor);
+    close(descriptor);
+    CUdeviceptr words = 0;
+    ASSERT_OK(cuMemAllocFromPoolAsync(&words, kBytes, pool, nullptr));
+    ASSERT_OK(cuMemsetD32(words, 41, kWords));
+    ASSERT_OK(cuCtxSynchronize());
+    CUmemPoolPtrExportData data{};
+    ASSERT_OK(cuMemPoolExportPointer(&data, words));
+    line.Send(data);
+    line.Receive<char>();
+    line.Send(ReadWord(words + kBytes - 4));
+  });
+  UseIpc();
+  const int descriptor = partner.line().ReceiveDescriptor();
+  CUmemoryPool pool = nullptr;
+  ASSERT_OK(cuMemPoolImportFromShareableHandle(&pool, AsPointer(descriptor),
+                                               CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0));
+  close(descriptor);
+  CUmemPoolPtrExportData data = partner.line().Receive<CUmemPoolPtrExportData>();
+  CUdeviceptr words = 0, own = 0;
+  ASSERT_OK(cuMemPoolImportPointer(&words, pool, &data));
+  EXPECT_TRUE(AllWordsAre(words, kWords, 41));
+  Launch("add", 64, 256, nullptr, words, std::uint32_t{1}, std::uint64_t{kWords});
+  ASSERT_OK(cuMemFreeAsync(words, nullptr));
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_EQ(cuMemAllocFromPoolAsync(&own, kBytes, pool, nullptr), CUDA_ERROR_INVALID_VALUE);
+  ASSERT_OK(cuMemPoolDestroy(pool));
+  partner.line().Send('x');
+  EXPECT_EQ(partner.line().Receive<std::uint32_t>(), 42u);
+}
+
+CONTRACT(Ipc, AnOrdinaryPoolIsNotExported, "cuda.h cuMemPoolExportToShareableHandle") {
+  UseIpc();
+  CUmemoryPool pool = nullptr;
+  int descriptor = -1;
+  ASSERT_OK(cuDeviceGetDefaultMemPool(&pool, 0));
+  EXPECT_EQ(cuMemPoolExportToShareableHandle(&descriptor, pool,
+                                             CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0),
+            CUDA_ERROR_INVALID_VALUE);
 }
 
 CONTRACT(Ipc, EventsOrderWorkOfTwoProcesses,

@@ -1,5 +1,6 @@
 #include <sys/mman.h>
 
+#include "simulator/driver/api/pool_handles.h"
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/machine/statistics.h"
@@ -32,11 +33,13 @@ void Free(Call& call, CUdeviceptr address) {
   const Allocation* before = call.sim.allocations.FindBase(address);
   Require(before != nullptr);
   Require(before->kind == AllocationKind::kDevice || before->kind == AllocationKind::kManaged ||
-          before->kind == AllocationKind::kPool || before->kind == AllocationKind::kGraph);
+          before->kind == AllocationKind::kPool || before->kind == AllocationKind::kGraph ||
+          (before->kind == AllocationKind::kOpened && before->pool != nullptr));
   if (before->kind != AllocationKind::kPool) call.WaitForContext(*call.context);
   const Allocation* allocation =
       call.sim.allocations.FindBase(address);  // another thread may have freed it
   Require(allocation != nullptr);
+  if (allocation->kind == AllocationKind::kOpened) return FreeImported(call, nullptr, address);
   const bool from_pool = allocation->kind == AllocationKind::kPool;
   call.sim.Release(address);
   if (from_pool) call.TrimPools();

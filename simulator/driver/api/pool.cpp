@@ -1,16 +1,8 @@
+#include "simulator/driver/api/pool_handles.h"
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/node_work.h"
 
 namespace spillway::simulator {
-namespace {
-
-CUmemoryPool Handle(Pool* pool) { return reinterpret_cast<CUmemoryPool>(pool); }
-
-Pool& Checked(Call& call, CUmemoryPool handle) {
-  const auto found = call.sim.pools.find(reinterpret_cast<Pool*>(handle));
-  Require(found != call.sim.pools.end() && !found->second->doomed);
-  return *found->second;
-}
 
 Pool* MakePool(Simulator& sim, const CUmemPoolProps& properties, Location where) {
   Device& device = sim.devices.At(where == Location::kDevice ? properties.location.id : 0);
@@ -20,6 +12,17 @@ Pool* MakePool(Simulator& sim, const CUmemPoolProps& properties, Location where)
   sim.pools.emplace(key, std::move(pool));
   return key;
 }
+
+void ForgetIfDoomedAndEmpty(Call& call, Pool* pool) {
+  if (!pool->doomed || !pool->live.empty()) return;
+  std::vector<OperationRef>
+      frees;  // a copy: other threads' synchronisations trim the list during the waits
+  for (const Pool::FreeBlock& block : pool->free) frees.push_back(block.freed);
+  for (const OperationRef& free : frees) call.sim.engine.Wait(call.lock, free);
+  call.sim.pools.erase(pool);
+}
+
+namespace {
 
 Pool& DefaultPool(Call& call, Device& device) {
   if (device.default_pool == nullptr) {
@@ -66,7 +69,8 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
     }
     RequireUncaptured(call, stream);
     Pool& pool =
-        handle == nullptr ? CurrentPool(call, *stream.context->device) : Checked(call, handle);
+        handle == nullptr ? CurrentPool(call, *stream.context->device) : PoolOf(call, handle);
+    Require(!pool.imported);
     *address = pool.Allocate(call.sim.engine, call.lock, bytes, stream);
     call.sim.allocations.Add({.base = *address,
                               .size_bytes = bytes,
@@ -75,15 +79,6 @@ CUresult AllocateFrom(CUdeviceptr* address, std::size_t bytes, CUmemoryPool hand
                               .device = pool.properties.location.id,
                               .pool = &pool});
   });
-}
-
-void ForgetIfDoomedAndEmpty(Call& call, Pool* pool) {
-  if (!pool->doomed || !pool->live.empty()) return;
-  std::vector<OperationRef>
-      frees;  // a copy: other threads' synchronisations trim the list during the waits
-  for (const Pool::FreeBlock& block : pool->free) frees.push_back(block.freed);
-  for (const OperationRef& free : frees) call.sim.engine.Wait(call.lock, free);
-  call.sim.pools.erase(pool);
 }
 
 // cuMemFreeAsync also takes memory of cuMemAlloc; the stream frees it in order.
@@ -132,7 +127,7 @@ CUresult GivePool(CUmemoryPool* handle, CUdevice device, Pool& (*which)(Call&, D
 
 CUresult SetCurrentPool(CUdevice device, CUmemoryPool handle) {
   return WithDriver(
-      [&](Call& call) { call.sim.devices.At(device).current_pool = &Checked(call, handle); });
+      [&](Call& call) { call.sim.devices.At(device).current_pool = &PoolOf(call, handle); });
 }
 
 bool IsDevice(const CUmemLocation* location) {
@@ -166,6 +161,7 @@ SIM_API(cuMemFreeAsync)(CUdeviceptr address, CUstream stream_handle) {
     Require(allocation != nullptr);
     if (allocation->kind == AllocationKind::kGraph) return FreeGraphMemory(call, stream, address);
     if (allocation->kind == AllocationKind::kDevice) return FreeLater(call, stream, address);
+    if (allocation->kind == AllocationKind::kOpened) return FreeImported(call, &stream, address);
     Require(allocation->kind == AllocationKind::kPool);
     Pool* const pool = allocation->pool;
     Operation free;
@@ -180,7 +176,8 @@ SIM_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* properties) {
   return WithDriver([&](Call& call) {
     Require(pool != nullptr && properties != nullptr);
     Require(properties->allocType == CU_MEM_ALLOCATION_TYPE_PINNED);
-    Require(properties->handleTypes == CU_MEM_HANDLE_TYPE_NONE, CUDA_ERROR_NOT_SUPPORTED);
+    constexpr unsigned kKnownHandles = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    Require((properties->handleTypes & ~kKnownHandles) == 0, CUDA_ERROR_NOT_SUPPORTED);
     const bool on_device = properties->location.type == CU_MEM_LOCATION_TYPE_DEVICE;
     const bool on_host = properties->location.type == CU_MEM_LOCATION_TYPE_HOST ||
                          properties->location.type == CU_MEM_LOCATION_TYPE_HOST_NUMA;
@@ -193,7 +190,7 @@ SIM_API(cuMemPoolCreate)(CUmemoryPool* pool, const CUmemPoolProps* properties) {
 
 SIM_API(cuMemPoolDestroy)(CUmemoryPool handle) {
   return WithDriver([&](Call& call) {
-    Pool& pool = Checked(call, handle);
+    Pool& pool = PoolOf(call, handle);
     for (const auto& device : call.sim.devices) {
       Require(&pool != device->default_pool);
       if (&pool == device->current_pool) device->current_pool = nullptr;
@@ -207,13 +204,13 @@ SIM_API(cuMemPoolDestroy)(CUmemoryPool handle) {
 SIM_API(cuMemPoolTrimTo)(CUmemoryPool pool, size_t keep_bytes) {
   return WithDriver([&](Call& call) {
     RefuseWhileCapturing(call);
-    Checked(call, pool).TrimTo(keep_bytes);
+    PoolOf(call, pool).TrimTo(keep_bytes);
   });
 }
 
 SIM_API(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   return WithDriver([&](Call& call) {
-    Pool& pool = Checked(call, handle);
+    Pool& pool = PoolOf(call, handle);
     Require(value != nullptr);
     if (int* const setting = SwitchOf(pool, attribute)) {
       *setting = *static_cast<int*>(value);
@@ -232,7 +229,7 @@ SIM_API(cuMemPoolSetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribut
 
 SIM_API(cuMemPoolGetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribute, void* value) {
   return WithDriver([&](Call& call) {
-    Pool& pool = Checked(call, handle);
+    Pool& pool = PoolOf(call, handle);
     Require(value != nullptr);
     if (const int* setting = SwitchOf(pool, attribute)) {
       *static_cast<int*>(value) = *setting;
@@ -253,7 +250,7 @@ SIM_API(cuMemPoolGetAttribute)(CUmemoryPool handle, CUmemPool_attribute attribut
 
 SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses, size_t count) {
   return WithDriver([&](Call& call) {
-    Pool& pool = Checked(call, handle);
+    Pool& pool = PoolOf(call, handle);
     for (std::size_t i = 0; i < count; ++i) {
       const CUmemAccessDesc& wanted = accesses[i];
       Require(wanted.location.type == CU_MEM_LOCATION_TYPE_DEVICE, CUDA_ERROR_INVALID_DEVICE);
@@ -270,7 +267,7 @@ SIM_API(cuMemPoolSetAccess)(CUmemoryPool handle, const CUmemAccessDesc* accesses
 SIM_API(cuMemPoolGetAccess)(CUmemAccess_flags* flags, CUmemoryPool pool, CUmemLocation* location) {
   return WithDriver([&](Call& call) {
     Require(flags != nullptr && location != nullptr);
-    const DeviceHeap& heap = Checked(call, pool).heap;
+    const DeviceHeap& heap = PoolOf(call, pool).heap;
     const bool may = location->type == CU_MEM_LOCATION_TYPE_DEVICE &&
                      heap.IsFor(call.sim.devices.At(location->id).ordinal);
     *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;

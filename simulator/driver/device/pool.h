@@ -13,6 +13,7 @@
 #include <list>
 #include <map>
 
+#include "base/unique_fd.h"
 #include "simulator/driver/device/context.h"
 #include "simulator/driver/memory/device_heap.h"
 
@@ -47,7 +48,9 @@ struct Pool {
   int reuse_follow_event_dependencies = 1;
   int reuse_allow_opportunistic = 1;
   int reuse_allow_internal_dependencies = 1;
-  bool doomed = false;  // destroyed by the program while memory of it is live
+  bool doomed = false;         // destroyed by the program while memory of it is live
+  bool imported = false;       // another process's: memory is opened, not allocated
+  base::UniqueFd shared_file;  // names the pool to other processes; none before its export
 
  private:
   bool TakeFree(std::size_t rounded_bytes, const Stream& stream, std::uintptr_t& base);

@@ -13,6 +13,7 @@ namespace spillway::simulator {
 namespace {
 
 constexpr char kBlockFormat[] = "simulated-block device=%d on_host=%d";
+constexpr char kPoolFormat[] = "simulated-pool device=%d";
 
 }  // namespace
 
@@ -31,6 +32,16 @@ bool DescribeBlockFile(int file, BlockFile& block) {
   block.location = on_host != 0 ? Location::kHost : Location::kDevice;
   block.size_bytes = static_cast<std::uint64_t>(status.st_size);
   return true;
+}
+
+std::string PoolFileName(int device) {
+  char name[64];
+  std::snprintf(name, sizeof name, kPoolFormat, device);
+  return name;
+}
+
+bool DescribePoolFile(int file, int& device) {
+  return std::sscanf(MemoryFileName(file).c_str(), kPoolFormat, &device) == 1;
 }
 
 std::string MemoryFileName(int file) {

@@ -24,6 +24,10 @@ struct BlockFile {
 };
 bool DescribeBlockFile(int file, BlockFile& block);
 
+// The name of the file that stands for a pool of this device, and the device again.
+std::string PoolFileName(int device);
+bool DescribePoolFile(int file, int& device);
+
 std::string MemoryFileName(int file);
 ino_t InodeOf(int file);
 
