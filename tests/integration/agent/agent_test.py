@@ -46,9 +46,9 @@ def frame(kind, body, version=1):
     return (struct.pack("<4sHHII", b"SPWY", version, kind, 256, 0) + body).ljust(256, b"\0")
 
 
-def wait_for(look, is_it):
-    """Polls `look` until `is_it` holds or PATIENCE_S ends; returns its last result."""
-    deadline = time.monotonic() + PATIENCE_S
+def wait_for(look, is_it, patience_s=PATIENCE_S):
+    """Polls `look` until `is_it` holds or `patience_s` ends; returns its last result."""
+    deadline = time.monotonic() + patience_s
     while True:
         seen = look()
         if is_it(seen) or time.monotonic() > deadline:

@@ -162,7 +162,7 @@ class MetricsTest(PlanFixture):
         return sum(value for labels, value in self.samples(family).items() if set(words) <= labels)
 
     def await_value(self, family, *words):
-        value = agent_test.wait_for(lambda: self.value(family, *words), bool)
+        value = agent_test.wait_for(lambda: self.value(family, *words), bool, PATIENCE_S)
         self.assertGreater(value, 0, (family, words))
 
     def test_a_planned_jobs_activity_is_shown(self):
