@@ -18,10 +18,6 @@ LIBRARIES = {
     "cufft": (["cufft.h", "cufftXt.h"], r"CUFFTAPI\s+(cufft\w+)\s*\("),
     "curand": (["curand.h"], r"CURANDAPI\s+(curand\w+)\s*\("),
     "cusparse": (["cusparse.h"], r"CUSPARSEAPI\s+(cusparse\w+)\s*\("),
-    "cusolver": (
-        ["cusolver_common.h", "cusolverDn.h", "cusolverSp.h", "cusolverSp_LOWLEVEL_PREVIEW.h", "cusolverRf.h"],
-        r"CUSOLVERAPI\s+(cusolver\w+)\s*\(",
-    ),
 }
 
 
