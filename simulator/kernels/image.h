@@ -9,8 +9,9 @@
 //  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an ELF
 //     file that holds one (module_elf.h). From other data (a fat binary, a cubin, PTX) they make a
 //     module whose kernels and globals come by name from plug-ins: `<executable>.kernels.so` beside
-//     the program, and the colon-separated paths in SPILLWAY_SIM_KERNELS. In the compute mode `tags`
-//     its metadata lists those that plug-ins lack (driver/device/listed_image.h): without a body.
+//     the program, and the colon-separated paths in SPILLWAY_SIM_KERNELS. In the compute mode
+//     `tags` its metadata lists those that plug-ins lack (driver/device/listed_image.h): without a
+//     body.
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
 //  3. Kernel names are the Itanium-mangled names that nvcc gives to the same kernels.
 //  4. siglongjmp abandons a body that touches unmapped device memory. So a body holds no lock while

@@ -174,7 +174,7 @@ CUresult Initialise() {
     return Refuse("unknown way to compute '" + compute + "'; known: full tags");
   DeclaredUses declared_uses;
   if (compute == "tags") {
-    for (const auto read : {ReadRules, ReadDeclaredUses}) {
+    for (const auto read : {ReadDeclaredUses, ReadRules}) {  // rules replace a program's own
       const base::Status done = read(declared_uses);
       if (!done.ok()) return Refuse(done.text());
     }

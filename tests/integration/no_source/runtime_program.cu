@@ -32,7 +32,8 @@ int main() {
   for (float* buffer : buffers) {
     must(cudaMemcpy(data.data(), buffer, kCount * sizeof(float), cudaMemcpyDeviceToHost));
     std::uint64_t hash = 0xcbf29ce484222325;
-    for (float value : data) hash = (hash ^ *reinterpret_cast<std::uint32_t*>(&value)) * 0x100000001b3;
+    for (float value : data)
+      hash = (hash ^ *reinterpret_cast<std::uint32_t*>(&value)) * 0x100000001b3;
     std::printf("%016llx\n", static_cast<unsigned long long>(hash));
   }
   void* address = nullptr;
