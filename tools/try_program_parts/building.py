@@ -9,11 +9,12 @@ import sys
 from . import lacks
 from .programs import text_of
 
-# Header -> the library that it needs. A name of the program's own sources decides, not that of a header in a header.
+# Header -> the library that it needs. Headers of the program and of the user's include folders are read too.
 LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
                      "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
                      "cusolverDn": "cusolver", "cusolverSp": "cusolver", "cusolverRf": "cusolver", "nvrtc": "nvrtc"}
-INCLUDE = re.compile(r"#\s*include\s*[<\"]([\w/]+)\.h(?:pp)?[\">]")
+INCLUDE = re.compile(r"#\s*include\s*[<\"]([\w./-]+)[\">]")
+KERNEL = re.compile(r"\b__global__\b")
 MODULE_FILE = re.compile(r"(\w+?)(?:64)?\.(fatbin|ptx|cubin)\b")
 SIMULATED = {"cublas": "libcublas.so.13", "cudnn": "libcudnn.so.9"}  # for simkernels --host
 LONGEST_BUILD_S = 600
@@ -62,9 +63,23 @@ class Builder:
         folders = [*program.include_folders, *self.options.include]
         return [f"-I{folder}" for folder in folders], [f"-D{name}" for name in self.options.define]
 
+    def files_of(self, program):
+        """The sources, and the headers that they include from the program's and the user's folders."""
+        folders = [pathlib.Path(folder) for folder in [*program.include_folders, *self.options.include]]
+        found, waiting = [], list(program.sources)
+        while waiting:
+            path = waiting.pop()
+            found.append(path)
+            places = [folder / name for name in INCLUDE.findall(text_of(path)) for folder in [path.parent, *folders]]
+            waiting += {place.resolve() for place in places if place.is_file()} - set(found) - set(waiting)
+        return found
+
     def libraries(self, program):
-        headers = {name for source in program.sources for name in INCLUDE.findall(text_of(source))}
+        headers = {pathlib.Path(name).stem for path in self.files_of(program) for name in INCLUDE.findall(text_of(path))}
         return sorted({LIBRARY_OF_HEADER[name] for name in headers if name in LIBRARY_OF_HEADER}) + self.options.library
+
+    def has_kernels(self, program):
+        return bool(program.cuda_sources) and any(KERNEL.search(text_of(path)) for path in self.files_of(program))
 
     def make(self, program, folder):
         """The program's path; raises NotBuilt. Files that it loads (modules) come into folder/modules."""
@@ -97,7 +112,7 @@ class Builder:
                               "nvcc")
         if code:
             raise NotBuilt(lacks.from_compiler(program, said, lacks.MACHINE))
-        if program.cuda_sources:
+        if self.has_kernels(program):
             self.make_plugin(program, output)
 
     def uses_openmp(self, program):

@@ -17,6 +17,7 @@ MASKS = (
     (re.compile(r"\b(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d)\b"), "<date>"),
     (re.compile(rf"{NUMBER}\s*(?:{RATE_UNITS})", re.I), "<rate>"),
     (re.compile(rf"{NUMBER}\s*\(?\b(?:{TIME_UNITS})\b\)?", re.I), "<time>"),
+    (re.compile(r"\b\d+(?= (?:iterations|polls|times|loops) while )", re.I), "<polls>"),  # while the device works
     (re.compile(r"\b(pid|process|thread id|tid)([ =:]+)\d+", re.I), r"\1\2<id>"),
 )
 DECIMAL = re.compile(r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|\binf\b|\bnan\b")

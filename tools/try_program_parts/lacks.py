@@ -58,7 +58,8 @@ def from_compiler(program, messages, by):
     for name in UNDEFINED.findall(messages):
         found.setdefault(name.strip(), Lack(name.strip(), where_named(program, name), "undefined at link time", by))
     if not found:
-        last = messages.strip().splitlines()[-1:] or ["it said nothing"]
+        # The linker's summary is the last line, and says nothing.
+        last = [line for line in messages.splitlines() if line.strip() and not line.startswith("collect2:")][-1:] or ["no message"]
         return [Lack(last[0].removeprefix("simkernels: "), by=by)]
     return list(found.values())
 

@@ -4,12 +4,13 @@ import pathlib
 import re
 import sys
 import tempfile
+import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
-from try_program_parts import comparing, lacks, programs, running  # noqa: E402
+from try_program_parts import building, comparing, lacks, programs, running  # noqa: E402
 
 PID = 4711
 
@@ -41,6 +42,9 @@ class MaskTest(unittest.TestCase):
         self.expect_masked("at 0x7fff00, pid 17", "at 0x11, pid 23")
         self.expect_masked(f"I am {PID}", "I am <id>")
         self.expect_masked("began 12:00:01", "began 23:59:59")
+
+    def test_masks_polls(self):
+        self.expect_masked("the host made 67 iterations while it waited", "the host made 65 iterations while it waited")
 
     def test_keeps_results(self):
         for one, other in (("error 0.001", "error 0.002"), ("sum 17", "sum 18"), ("L1-norm 1.5e-07", "L1-norm 2.5e-07"),
@@ -117,7 +121,25 @@ class LacksTest(unittest.TestCase):
                          [("cudaFoo", "", "simulator")])
 
     def test_repeats_the_last_line_of_other_messages(self):
+        self.assertEqual(self.of("multiple definition of `f'\ncollect2: error: ld returned 1 exit status"),
+                         [("multiple definition of `f'", "", "simulator")])
         self.assertEqual(self.of("simkernels: no kernel was found"), [("no kernel was found", "", "simulator")])
+
+
+class LibrariesTest(unittest.TestCase):
+    def test_headers_of_include_folders_name_libraries(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "common").mkdir()
+            (folder / "common" / "ours.h").write_text("#include <nvrtc.h>\n")
+            (folder / "main.cu").write_text('#include <cublas_v2.h>\n#include "ours.h"\n__global__ void f();\n')
+            options = types.SimpleNamespace(host=True, include=[str(folder / "common")], library=["m"])
+            builder = building.Builder(options, folder)
+            program = programs.Program("p", folder, [folder / "main.cu"])
+            self.assertEqual(builder.libraries(program), ["cublas", "nvrtc", "m"])
+            self.assertTrue(builder.has_kernels(program))
+            (folder / "main.cu").write_text("int main() {}")
+            self.assertFalse(builder.has_kernels(program))
 
 
 class ProgramsTest(unittest.TestCase):
