@@ -11,7 +11,6 @@ DEVICE = "::spillway::simulator::device"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<|#\s*include\s*<thrust/")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-NOT_SUPPORTED_INCLUDES = {"cub/cub.cuh": "CUB"}
 NOT_SUPPORTED_WORDS = {
     "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
 }
@@ -105,10 +104,9 @@ class Source:
             skipped[-1] = not skipped[-1]
 
     def check_include(self, token):
-        match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', token.text)
-        if match and match.group(1) in NOT_SUPPORTED_INCLUDES:
-            raise t.Unsupported(self.path, token.line,
-                                f"{NOT_SUPPORTED_INCLUDES[match.group(1)]} is not supported by the simulator")
+        """An include of CUB becomes an error that only a compiled branch meets."""
+        if re.match(r'\s*#\s*include\s*[<"]cub/', token.text):
+            token.text = f'#error "{self.path}:{token.line}: CUB is not supported by the simulator"'
 
     def check_word(self, i, token):
         if token.text in NOT_SUPPORTED_WORDS and t.is_mark(self.tokens, t.skip_quiet(self.tokens, i + 1), "("):
