@@ -13,7 +13,9 @@ include_guard()
 set(SPILLWAY_SIMKERNELS ${CMAKE_SOURCE_DIR}/tools/simkernels)
 file(GLOB SPILLWAY_SIMKERNELS_PARTS CONFIGURE_DEPENDS
   ${CMAKE_SOURCE_DIR}/tools/simkernels_parts/*.py ${CMAKE_SOURCE_DIR}/simulator/kernels/*.cpp
-  ${CMAKE_SOURCE_DIR}/simulator/kernels/*.h ${CMAKE_SOURCE_DIR}/simulator/kernels/device/*.h)
+  ${CMAKE_SOURCE_DIR}/simulator/kernels/*.h)
+file(GLOB_RECURSE SPILLWAY_DEVICE_HEADERS CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/simulator/kernels/device/*)
+list(APPEND SPILLWAY_SIMKERNELS_PARTS ${SPILLWAY_DEVICE_HEADERS})
 
 # Machine code for A100 (sm_80) and H100/H200 (sm_90); PTX for later GPUs.
 set(SPILLWAY_GPU_CODE

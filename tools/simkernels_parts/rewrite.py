@@ -11,12 +11,11 @@ DEVICE = "::spillway::simulator::device"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<|#\s*include\s*<thrust/")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
-NOT_SUPPORTED_INCLUDES = {"cub/cub.cuh": "CUB"}
 NOT_SUPPORTED_WORDS = {
     "tex2Dgather": "texture gathers", "surfCubemapread": "cube map surfaces",
 }
-QUALIFIERS = {"__global__", "__device__", "__host__", "__forceinline__", "__noinline__", "static", "inline", "extern",
-              "void", "__inline__"}
+OBJECT_MACRO = re.compile(r"\s*#\s*define\s+(\w+)\s+(.*)$", re.S)
+ATTRIBUTE = re.compile(r"\b(" + "|".join(sorted(ATTRIBUTE_WORDS)) + r")\s*(\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))")
 # Functions that device code and host code call by one name (device_runtime.h).
 DEVICE_RUNTIME = {
     "cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamCreateWithFlags", "cudaStreamDestroy",
@@ -105,10 +104,9 @@ class Source:
             skipped[-1] = not skipped[-1]
 
     def check_include(self, token):
-        match = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', token.text)
-        if match and match.group(1) in NOT_SUPPORTED_INCLUDES:
-            raise t.Unsupported(self.path, token.line,
-                                f"{NOT_SUPPORTED_INCLUDES[match.group(1)]} is not supported by the simulator")
+        """An include of CUB becomes an error that only a compiled branch meets."""
+        if re.match(r'\s*#\s*include\s*[<"]cub/', token.text):
+            token.text = f'#error "{self.path}:{token.line}: CUB is not supported by the simulator"'
 
     def check_word(self, i, token):
         if token.text in NOT_SUPPORTED_WORDS and t.is_mark(self.tokens, t.skip_quiet(self.tokens, i + 1), "("):
@@ -164,9 +162,10 @@ class Source:
     def learn_aliases(self):
         """Macros that stand for qualifiers only, such as `#define KERNEL extern "C" __global__`."""
         for token in self.tokens:
-            match = re.match(r"\s*#\s*define\s+(\w+)\s+(.*)$", token.text) if token.kind == "directive" else None
-            words = set(re.findall(r"\w+", match.group(2))) - {"C"} if match else set()
-            if words & {"__global__", "__device__"} and words <= QUALIFIERS:
+            match = OBJECT_MACRO.match(token.text) if token.kind == "directive" else None
+            text = ATTRIBUTE.sub("", match.group(2)) if match else ""
+            words = set(re.findall(r"\w+", text)) & {"__global__", "__device__", "__host__"}
+            if words and not re.search(r"[(){};]", text):
                 self.shared["aliases"][match.group(1)] = words
 
     def qualifiers(self, token):
@@ -376,6 +375,12 @@ class Source:
 class Macro(Source):
     """One #define whose replacement has CUDA syntax."""
 
+    def is_head_of_kernel(self):
+        """Whether it declares a kernel whose body stands elsewhere: that would become an ordinary function."""
+        name = OBJECT_MACRO.match(t.text_of(self.tokens))
+        return not (name and name.group(1) in self.shared["aliases"]) and any(
+            t.is_word(self.tokens, i, "__global__") for i in range(len(self.tokens)))
+
     def __init__(self, source, tokens):
         super().__init__(source.path, source.folders, source.shared)
         self.tokens = tokens
@@ -387,8 +392,9 @@ class Macro(Source):
         try:
             self.inline_assembly()
             self.declarations()
-        except t.Unsupported:
-            pass  # part of a declaration only
+        except t.Unsupported as problem:
+            if self.is_head_of_kernel():
+                raise problem
         self.shared_memory()
         self.launches_in(self.tokens)
         return t.text_of(self.tokens).replace("\n", "\\\n").replace("\\\\\n", "\\\n")

@@ -69,3 +69,9 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 }  // namespace spillway::simulator::device::runtime
+
+// A handle is the address of the condition's value (simulator/driver/calls/conditional.h).
+[[maybe_unused]] static inline void cudaGraphSetConditional(cudaGraphConditionalHandle handle,
+                                                            unsigned value) {
+  *reinterpret_cast<unsigned*>(handle) = value;
+}

@@ -61,6 +61,26 @@ TEST_F(SimkernelsTest, AcceptsUnknownInlinePtxInBranchesThatAreNotCompiled) {
       Compile(KernelWith("#ifndef SPILLWAY_SIMULATED_KERNELS\n" + ptx + "#endif\n")).exit_code, 0);
 }
 
+TEST_F(SimkernelsTest, RefusesKernelsWhoseHeadsAreMacros) {
+  const Finished refused =
+      Compile("#define HEAD(name) __global__ void name(int* p)\nHEAD(K) { *p = 1; }\n");
+
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_NE(refused.output.find("given.cu:1: cannot read the declaration of kernel `name`"),
+            std::string::npos)
+      << refused.output;
+}
+
+TEST_F(SimkernelsTest, AcceptsMacrosThatAreQualifiers) {
+  const Finished finished = Compile(
+      "#define KERNEL extern \"C\" __global__ __attribute__((visibility(\"default\")))\n"
+      "KERNEL void __launch_bounds__(64) K(int* p) { *p = 1; }\n",
+      "-v");
+
+  EXPECT_EQ(finished.exit_code, 0) << finished.output;
+  EXPECT_NE(finished.output.find("\nK\n"), std::string::npos) << finished.output;
+}
+
 TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
   const Finished finished =
       Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");

@@ -21,7 +21,10 @@
 
 #include "simulator/kernels/device/kernel.h"
 
-#pragma weak cudaStreamSynchronize  // see memory_resource.h
+// See memory_resource.h.
+#pragma weak cudaStreamSynchronize
+#pragma weak cudaGetErrorName
+#pragma weak cudaGetErrorString
 
 namespace spillway::simulator::device {
 
