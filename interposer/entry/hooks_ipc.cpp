@@ -1,5 +1,7 @@
 // Memory shared by legacy handles (cuIpcGetMemHandle). The driver makes none for our memory, so it
 // gets ours (share/export_service.h, decision 0007). Pool memory gets none.
+#include <optional>
+
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -39,13 +41,12 @@ SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr a
   spillway::interposer::VisibleWork::MakeAllWorkVisible();
   JobMemory* const job =
       guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
-  Allocation allocation;
-  if (!job || !job->view().Describe(address, &allocation))
-    return Driver().cuIpcGetMemHandle(handle, address);
+  const std::optional<Allocation> allocation = job ? job->view().Describe(address) : std::nullopt;
+  if (!allocation) return Driver().cuIpcGetMemHandle(handle, address);
   CUmemoryPool pool = nullptr;
-  if (spillway::interposer::Pools::Instance().PoolOf(allocation.base, &pool))
+  if (spillway::interposer::Pools::Instance().PoolOf(allocation->base, &pool))
     return CUDA_ERROR_INVALID_VALUE;
-  return spillway::entry::ExportService::Instance().HandleOf(job, allocation.base, handle);
+  return spillway::entry::ExportService::Instance().HandleOf(job, allocation->base, handle);
 }
 
 SPILLWAY_EXPORT CUresult cuIpcOpenMemHandle(CUdeviceptr* out, CUipcMemHandle handle,

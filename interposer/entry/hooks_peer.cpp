@@ -1,6 +1,7 @@
 // Peer access: what the program enables between contexts is also granted for our memory. Our memory
 // is virtual and lists the devices that may use it.
 #include <algorithm>
+#include <optional>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -14,31 +15,35 @@ namespace {
 using driver::Driver;
 using interposer::share::PeerTable;
 
-bool Describe(CUcontext owner, PeerTable::Access* access) {
-  access->owner = owner;
-  return Driver().cuCtxGetCurrent(&access->user) == CUDA_SUCCESS && access->user &&
-         Driver().cuCtxGetDevice(&access->device) == CUDA_SUCCESS;
+// Nothing without a current context.
+std::optional<PeerTable::Access> AccessTo(CUcontext owner) {
+  PeerTable::Access access{};
+  access.owner = owner;
+  const bool is_known = Driver().cuCtxGetCurrent(&access.user) == CUDA_SUCCESS && access.user &&
+                        Driver().cuCtxGetDevice(&access.device) == CUDA_SUCCESS;
+  return is_known ? std::optional(access) : std::nullopt;
 }
 
 CUresult Enable(CUcontext owner) {
-  PeerTable::Access access{};
-  if (!Describe(owner, &access)) return CUDA_SUCCESS;
+  const std::optional<PeerTable::Access> access = AccessTo(owner);
+  if (!access) return CUDA_SUCCESS;
   const std::vector<CUdevice> before = PeerTable::Instance().UsersOf(owner);
   JobMemory* const job = interposer::JobIn(owner);
-  const bool is_first = std::find(before.begin(), before.end(), access.device) == before.end();
-  const CUresult allowed = job && is_first ? job->sharing().AllowPeer(access.device) : CUDA_SUCCESS;
+  const bool is_first = std::find(before.begin(), before.end(), access->device) == before.end();
+  const CUresult allowed =
+      job && is_first ? job->sharing().AllowPeer(access->device) : CUDA_SUCCESS;
   if (allowed != CUDA_SUCCESS) {
     Driver().cuCtxDisablePeerAccess(owner);
     return allowed;
   }
-  PeerTable::Instance().Enabled(access);
+  PeerTable::Instance().Enabled(*access);
   return CUDA_SUCCESS;
 }
 
 void Disable(CUcontext owner) {
-  PeerTable::Access access{};
-  if (!Describe(owner, &access) || !PeerTable::Instance().Disabled(access)) return;
-  if (JobMemory* const job = interposer::JobIn(owner)) job->sharing().DenyPeer(access.device);
+  const std::optional<PeerTable::Access> access = AccessTo(owner);
+  if (!access || !PeerTable::Instance().Disabled(*access)) return;
+  if (JobMemory* const job = interposer::JobIn(owner)) job->sharing().DenyPeer(access->device);
 }
 
 }  // namespace

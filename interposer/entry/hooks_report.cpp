@@ -4,6 +4,7 @@
 // freed range may still be mapped, so its query uses an address that is never allocated.
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
@@ -17,10 +18,11 @@ namespace {
 using driver::Driver;
 using interposer::Allocation;
 using interposer::JobOwning;
+using interposer::share::Extent;
 
-bool Describe(CUdeviceptr address, Allocation* out) {
+std::optional<Allocation> Describe(CUdeviceptr address) {
   JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
-  return job && job->view().Describe(address, out);
+  return job ? job->view().Describe(address) : std::nullopt;
 }
 
 // The driver answers for the chunk at the address; the program asked about its allocation.
@@ -79,9 +81,16 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
 }
 
 // Memory of another process that this one opened: the driver answers for its chunks.
-bool DescribeOpened(CUdeviceptr address, CUdeviceptr* base, size_t* bytes) {
-  return !ForwardsEverything() &&
-         interposer::share::Imports::Instance().Describe(address, base, bytes);
+std::optional<Extent> ExtentOpened(CUdeviceptr address) {
+  if (ForwardsEverything()) return std::nullopt;
+  return interposer::share::Imports::Instance().ExtentOf(address);
+}
+
+std::optional<Extent> ExtentOf(CUdeviceptr address) {
+  if (const std::optional<Extent> opened = ExtentOpened(address)) return opened;
+  const std::optional<Allocation> allocation = Describe(address);
+  if (!allocation) return std::nullopt;
+  return Extent{allocation->base, allocation->requested_bytes};
 }
 
 constexpr CUdeviceptr kNobodys = 1;
@@ -105,7 +114,6 @@ CUresult AroundQuery(CUdeviceptr address, Call call) {
 using spillway::driver::Driver;
 using spillway::entry::JobMemory;
 using spillway::entry::ReentryGuard;
-using spillway::interposer::Allocation;
 
 SPILLWAY_EXPORT CUresult cuMemGetInfo_v2(size_t* free_bytes, size_t* total_bytes) {
   const ReentryGuard guard;
@@ -131,16 +139,11 @@ SPILLWAY_EXPORT CUresult cuDeviceTotalMem_v2(size_t* bytes, CUdevice device) {
 
 SPILLWAY_EXPORT CUresult cuMemGetAddressRange_v2(CUdeviceptr* base, size_t* bytes,
                                                  CUdeviceptr address) {
-  Allocation allocation;
-  if (spillway::entry::DescribeOpened(address, &allocation.base, &allocation.requested_bytes)) {
-    if (base) *base = allocation.base;
-    if (bytes) *bytes = allocation.requested_bytes;
-    return CUDA_SUCCESS;
-  }
-  if (!spillway::entry::Describe(address, &allocation))
+  const auto extent = spillway::entry::ExtentOf(address);
+  if (!extent)
     return Driver().cuMemGetAddressRange_v2(base, bytes, spillway::entry::AskedFor(address));
-  if (base) *base = allocation.base;
-  if (bytes) *bytes = allocation.requested_bytes;
+  if (base) *base = extent->base;
+  if (bytes) *bytes = extent->bytes;
   return CUDA_SUCCESS;
 }
 
@@ -149,9 +152,10 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
   const CUresult result = spillway::entry::AroundQuery(address, [&](CUdeviceptr asked) {
     return Driver().cuPointerGetAttribute(data, attribute, asked);
   });
-  Allocation allocation;
-  if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
-  spillway::entry::CorrectAttribute(attribute, allocation, data);
+  if (result != CUDA_SUCCESS) return result;
+  const auto allocation = spillway::entry::Describe(address);
+  if (!allocation) return result;
+  spillway::entry::CorrectAttribute(attribute, *allocation, data);
   // Device memory has no host pointer, even while it is parked.
   return attribute == CU_POINTER_ATTRIBUTE_HOST_POINTER ? CUDA_ERROR_INVALID_VALUE : result;
 }
@@ -161,9 +165,10 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_at
   const CUresult result = spillway::entry::AroundQuery(address, [&](CUdeviceptr asked) {
     return Driver().cuPointerGetAttributes(count, attributes, data, asked);
   });
-  Allocation allocation;
-  if (result != CUDA_SUCCESS || !spillway::entry::Describe(address, &allocation)) return result;
+  if (result != CUDA_SUCCESS) return result;
+  const auto allocation = spillway::entry::Describe(address);
+  if (!allocation) return result;
   for (unsigned int i = 0; i < count; ++i)
-    spillway::entry::CorrectAttribute(attributes[i], allocation, data[i]);
+    spillway::entry::CorrectAttribute(attributes[i], *allocation, data[i]);
   return result;
 }

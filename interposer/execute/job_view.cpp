@@ -27,12 +27,11 @@ bool JobView::IsFreed(CUdeviceptr address) {
   return state_.residency.OwnsAddress(address) && !state_.FindUsable(address);
 }
 
-bool JobView::Describe(CUdeviceptr address, Allocation* out) {
+std::optional<Allocation> JobView::Describe(CUdeviceptr address) {
   const StateLock lock(state_.locks);
   const Allocation* const found = state_.FindUsable(address);
-  if (!found) return false;
-  *out = *found;
-  return true;
+  if (!found) return std::nullopt;
+  return *found;
 }
 
 bool JobView::IsEvicted(CUdeviceptr address) {
@@ -76,15 +75,15 @@ JobSnapshot JobView::Read() {
   return ReadLocked();
 }
 
-bool JobView::TryRead(JobSnapshot* out) {
+std::optional<JobSnapshot> JobView::TryRead() {
   const std::uint64_t deadline_ns = base::MonotonicNs() + kReadPatienceNs;
   while (!state_.locks.TryLockState()) {
-    if (base::MonotonicNs() > deadline_ns) return false;
+    if (base::MonotonicNs() > deadline_ns) return std::nullopt;
     sched_yield();
   }
-  *out = ReadLocked();
+  const JobSnapshot now = ReadLocked();
   state_.locks.UnlockState();
-  return true;
+  return now;
 }
 
 bool JobView::HasWork() {

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/free_memory.h"
@@ -22,8 +23,8 @@ class JobView {
   // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
   bool IsFreed(CUdeviceptr address);
-  // False when the address is not managed.
-  bool Describe(CUdeviceptr address, Allocation* out);
+  // Nothing for an address that is not managed.
+  std::optional<Allocation> Describe(CUdeviceptr address);
   bool IsEvicted(CUdeviceptr address);
   // Reads from the host copy. False when the allocation is not evicted.
   bool ReadEvicted(CUdeviceptr source, void* destination, size_t bytes);
@@ -34,8 +35,8 @@ class JobView {
   size_t FreeBytes();  // of the budget
 
   JobSnapshot Read();
-  // For signal handlers: false when the lock is not free soon.
-  bool TryRead(JobSnapshot* out);
+  // For signal handlers: nothing when the lock is not free soon.
+  std::optional<JobSnapshot> TryRead();
   // Whether the device works for the program and is not waiting for it. Does not wait.
   bool HasWork() SPILLWAY_EXCLUDES(kStateLock);
 

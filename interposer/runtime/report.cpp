@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cinttypes>
+#include <optional>
 
 #include "base/clock.h"
 #include "base/file.h"
@@ -143,9 +144,9 @@ bool ReadAll(Figures* all) {
   const Reported* const newest = reported.load();
   all->budget_bytes = newest->job->grants().budget_bytes();
   for (const Reported* at = newest; at; at = at->next) {
-    JobSnapshot life;
-    if (!at->job->view().TryRead(&life)) return false;
-    Include(life, all);
+    const std::optional<JobSnapshot> life = at->job->view().TryRead();
+    if (!life) return false;
+    Include(*life, all);
   }
   return true;
 }

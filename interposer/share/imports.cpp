@@ -144,14 +144,13 @@ bool Imports::Close(CUdeviceptr address, CUresult* result) {
   return true;
 }
 
-bool Imports::Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes) {
+std::optional<Extent> Imports::ExtentOf(CUdeviceptr address) {
   const MutexLock lock(mutex_);
   const auto next = openings_.upper_bound(address);
-  if (next == openings_.begin()) return false;
+  if (next == openings_.begin()) return std::nullopt;
   const auto& [start, opening] = *std::prev(next);
-  *base = start;
-  *bytes = opening.size_bytes;
-  return address - start < opening.size_bytes;
+  if (address - start >= opening.size_bytes) return std::nullopt;
+  return Extent{start, opening.size_bytes};
 }
 
 }  // namespace spillway::interposer::share

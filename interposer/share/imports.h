@@ -10,12 +10,18 @@
 
 #include <cstddef>
 #include <map>
+#include <optional>
 
 #include "base/mutex.h"
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/share/wire.h"
 
 namespace spillway::interposer::share {
+
+struct Extent {
+  CUdeviceptr base = 0;
+  std::size_t bytes = 0;
+};
 
 class Imports {
  public:
@@ -26,8 +32,8 @@ class Imports {
   CUresult Open(const CUipcMemHandle& handle, CUdeviceptr* out) SPILLWAY_EXCLUDES(mutex_);
   // False if Open did not give the address: the driver's then.
   bool Close(CUdeviceptr address, CUresult* result) SPILLWAY_EXCLUDES(mutex_);
-  bool Describe(CUdeviceptr address, CUdeviceptr* base, std::size_t* bytes)
-      SPILLWAY_EXCLUDES(mutex_);
+  // Nothing for an address that Open did not give.
+  std::optional<Extent> ExtentOf(CUdeviceptr address) SPILLWAY_EXCLUDES(mutex_);
 
  private:
   struct Opening {

@@ -12,8 +12,7 @@ TEST_F(WorkTest, ProvingAnOperationCountsAsACallInProgress) {
   std::vector<bool> seen;
   while_it_runs = [&] {
     std::thread([&] {
-      JobSnapshot now;
-      if (job_->view().TryRead(&now)) seen.push_back(now.in_call);
+      if (const auto now = job_->view().TryRead()) seen.push_back(now->in_call);
     }).join();
   };
 

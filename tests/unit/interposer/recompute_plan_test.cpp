@@ -225,8 +225,7 @@ TEST_F(RecomputePlanTest, HeldInputIsFreedMemoryForTheProgram) {
   ASSERT_EQ(before.recompute_drops - before.recomputes, 1u);
 
   // Then queries and copies are answered as for freed memory, and it is not freed twice
-  Allocation found;
-  EXPECT_FALSE(job_->view().Describe(buffers_[0], &found));
+  EXPECT_FALSE(job_->view().Describe(buffers_[0]));
   EXPECT_TRUE(job_->view().IsFreed(buffers_[0]));
   EXPECT_FALSE(job_->allocations().Free(buffers_[0]));
   Addresses addresses;
