@@ -90,7 +90,8 @@ void TakeAgent(RunOptions& options, const std::string& value) {
 }
 
 constexpr OptionRow<RunOptions> kRunRows[] = {
-    {{"budget", 'b', Value("SIZE"), "device memory the job may hold, at least 4MiB (default: all of the device)"},
+    {{"budget", 'b', Value("SIZE"),
+      "device memory the job may hold, at least 4MiB (default: all of the device)"},
      [](RunOptions& run, const std::string& value) {
        run.budget = ParseSizeOption("--budget", value);
      }},

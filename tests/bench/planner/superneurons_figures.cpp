@@ -34,10 +34,9 @@ int DigitsOf(const std::string& figure) {
 using Ours = std::map<std::string, int64_t>;
 
 void AddRecomputation(Ours& ours, const std::string& name, const SuperNeuronsAccount& account) {
-  const std::pair<const char*, RecomputeMode> modes[] = {
-      {"speed-centric", RecomputeMode::kSpeed},
-      {"memory-centric", RecomputeMode::kMemory},
-      {"cost-aware", RecomputeMode::kCostAware}};
+  const std::pair<const char*, RecomputeMode> modes[] = {{"speed-centric", RecomputeMode::kSpeed},
+                                                         {"memory-centric", RecomputeMode::kMemory},
+                                                         {"cost-aware", RecomputeMode::kCostAware}};
   for (const auto& [mode, value] : modes) {
     const RecomputeAccount result = account.Recompute(value);
     ours[name + " " + mode + ",extra"] = result.extra_forwards;

@@ -147,9 +147,8 @@ TEST(PtxListTest, DeclarationsOfEveryKindAreRead) {
   ASSERT_TRUE(list.has_value());
   EXPECT_EQ(Layouts(*list),
             (std::map<std::string, std::string>{{"pointers", "0:8 8:1 16:20 36:4"}, {"bare", ""}}));
-  EXPECT_EQ(Variables(*list),
-            (std::map<std::string, std::uint64_t>{
-                {"table", 48}, {"next", 8}, {"corner", 16}, {"image", 8}}));
+  EXPECT_EQ(Variables(*list), (std::map<std::string, std::uint64_t>{
+                                  {"table", 48}, {"next", 8}, {"corner", 16}, {"image", 8}}));
 }
 
 TEST(PtxListTest, BrokenDeclarationsAreRefused) {
