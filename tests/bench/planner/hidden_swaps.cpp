@@ -100,6 +100,7 @@ class Search {
     }
     std::sort(order.begin(), order.end());
     std::vector<int32_t> promising;
+    promising.reserve(order.size());
     for (const auto& [key, i] : order) promising.push_back(i);
     promising.resize(std::min(promising.size(), kTriedAdditions));
     return promising;
