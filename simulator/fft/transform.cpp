@@ -30,7 +30,7 @@ Complex Root(int sign, std::int64_t numerator, std::int64_t denominator) {
 }  // namespace
 
 LineTransform::LineTransform(std::int64_t length, int sign)
-    : length_(length), sign_(sign), factors_(FactorsOf(length)) {
+    : length_(length), factors_(FactorsOf(length)) {
   const bool is_chirp = !factors_.empty() && factors_.back() > kLargestRadix;
   if (!is_chirp) {
     roots_.resize(length);

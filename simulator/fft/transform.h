@@ -32,7 +32,6 @@ class LineTransform {
   void Chirp(Complex* line);
 
   std::int64_t length_;
-  int sign_;
   std::vector<std::int64_t> factors_;
   std::vector<Complex> roots_;  // of unity, the length's
   std::vector<Complex> copy_;

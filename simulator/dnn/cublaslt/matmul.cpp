@@ -134,9 +134,9 @@ bool ShapesMatch(const MatmulSettings& settings, const Layouts& layouts) {
   const bool a_turned = settings.transpose_a != CUBLAS_OP_N;
   const bool b_turned = settings.transpose_b != CUBLAS_OP_N;
   const auto& [a, b, c, d] = layouts;
-  const auto fits = [&](const Layout& layout) {
+  const auto fits = [batch_count = layouts.d.batch_count](const Layout& layout) {
     return layout.leading >= static_cast<std::int64_t>(layout.rows) && layout.leading > 0 &&
-           layout.batch_count == d.batch_count;
+           layout.batch_count == batch_count;
   };
   return (a_turned ? a.columns : a.rows) == d.rows &&
          (b_turned ? b.rows : b.columns) == d.columns &&
