@@ -14,8 +14,9 @@ constexpr int64_t kMostOddOnes = 8;
 // The least gain that justifies a plan.
 constexpr int64_t kGainPercent = 2;
 constexpr int64_t kFewerBytesPercent = 10;
-// One such iteration suffices to try without the plan.
-constexpr int64_t kFarWorsePercent = 150;
+// The most that planned iterations may cost before the job tries without the plan, in percent of an
+// iteration.
+constexpr int64_t kMostExcessPercent = 50;
 // Without other measurements, the plan must come this close to its prediction.
 constexpr int64_t kOffPredictionPercent = 125;
 
@@ -56,24 +57,33 @@ PlanJudge::Answer PlanJudge::Add(const Iteration& iteration) {
 
 PlanJudge::Answer PlanJudge::AddPlanned(const Iteration& iteration) {
   const IterationCost cost = iteration.cost;
+  const bool is_too_dear = IsTooDear(cost);
   if (!iteration.is_as_expected) {
-    return NoteOddOne(cost) ? Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan) : Answer::kGoOn;
+    return NoteOddOne(cost, is_too_dear) ? Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan)
+                                         : Answer::kGoOn;
   }
-  ++seen_;
-  if (IsFarWorse(cost) && seen_ > 1) {
-    planned_.Add(cost);
-    return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
-  }
-  if (seen_ > kSettlingPlanned) planned_.Add(cost);
+  if (++seen_ > kSettlingPlanned || is_too_dear) planned_.Add(cost);
+  if (is_too_dear) return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
   if (planned_.iterations < kCompared) return Answer::kGoOn;
   return IsClearlyBetter() ? Begin(Phase::kDecided, Answer::kKeep)
                            : Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
-// Whether this is one too many. The skipped ones then count too.
-bool PlanJudge::NoteOddOne(IterationCost cost) {
+// Whether with this iteration the plan costs too much. The first one is not counted: memory is
+// still as it was before.
+bool PlanJudge::IsTooDear(IterationCost cost) {
+  const int64_t excess_ns = cost.duration_ns - without_ns_;
+  if (without_ns_ == 0 || seen_ + odd_ones_ == 0 || excess_ns <= 0) return false;
+  excess_ns_ += excess_ns;
+  return excess_ns_ > without_ns_ / 100 * kMostExcessPercent;
+}
+
+// Whether this is one too many: they are dear and outnumber the others, or there are many. Then
+// they count too.
+bool PlanJudge::NoteOddOne(IterationCost cost, bool is_too_dear) {
   if (++odd_ones_ > kSettlingPlanned) odd_.Add(cost);
-  if (odd_ones_ <= kMostOddOnes) return false;
+  const bool are_too_dear = is_too_dear && odd_.iterations > seen_;
+  if (odd_ones_ <= kMostOddOnes && !are_too_dear) return false;
   is_irregular_ = true;
   planned_.Add(odd_);
   return true;
@@ -83,7 +93,8 @@ PlanJudge::Answer PlanJudge::AddWithout(const Iteration& iteration) {
   if (!iteration.is_as_expected && !is_irregular_ && odd_ones_++ < kMostOddOnes)
     return Answer::kGoOn;
   if (++seen_ > kSettlingWithout) without_.Add(iteration.cost);
-  if (without_.iterations < (is_irregular_ ? planned_.iterations : kCompared)) return Answer::kGoOn;
+  const int64_t wanted = is_irregular_ ? std::max(planned_.iterations, kCompared) : kCompared;
+  if (without_.iterations < wanted) return Answer::kGoOn;
   return Begin(Phase::kDecided, IsNoBetter(planned(), without()) ? Answer::kDrop : Answer::kKeep);
 }
 
@@ -96,10 +107,6 @@ PlanJudge::Answer PlanJudge::Begin(Phase phase, Answer answer) {
 bool PlanJudge::IsClearlyBetter() const {
   if (without_ns_ > 0) return planned().duration_ns < without_ns_ / 100 * (100 - kGainPercent);
   return planned().duration_ns <= predicted_ns_ / 100 * kOffPredictionPercent;
-}
-
-bool PlanJudge::IsFarWorse(IterationCost cost) const {
-  return without_ns_ > 0 && cost.duration_ns > without_ns_ / 100 * kFarWorsePercent;
 }
 
 }  // namespace spillway::scheduler

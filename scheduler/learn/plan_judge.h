@@ -5,6 +5,9 @@
 // If planned iterations are not clearly faster, the job runs a few without the plan for comparison.
 // A fresh comparison excludes old measurements, and programs that became slower meanwhile.
 //
+// A plan on trial may cost little: once its iterations took half an iteration longer, in sum, than
+// without it, the job goes on without the plan at once.
+//
 // Invariants
 //   1. The first iterations after each switch do not count: memory is still as the other mode left
 //      it.
@@ -62,9 +65,9 @@ class PlanJudge {
   Answer AddPlanned(const Iteration& iteration);
   Answer AddWithout(const Iteration& iteration);
   Answer Begin(Phase phase, Answer answer);
-  bool NoteOddOne(IterationCost cost);
+  bool NoteOddOne(IterationCost cost, bool is_too_dear);
+  bool IsTooDear(IterationCost cost);
   bool IsClearlyBetter() const;
-  bool IsFarWorse(IterationCost cost) const;
 
   const int64_t predicted_ns_;
   const int64_t without_ns_;
@@ -72,6 +75,7 @@ class PlanJudge {
   int64_t seen_ = 0;           // iterations of this phase; unexpected ones do not count
   int64_t odd_ones_ = 0;       // unexpected ones of this phase
   bool is_irregular_ = false;  // there were too many of them
+  int64_t excess_ns_ = 0;      // by which planned iterations exceeded `without_ns`, in sum
   Sum planned_, without_;
   Sum odd_;  // unexpected iterations of this phase
 };

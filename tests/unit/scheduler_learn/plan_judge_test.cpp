@@ -41,13 +41,40 @@ TEST(PlanJudgeTest, PlanThatIsNotFasterIsDroppedAfterATrialWithoutIt) {
 // The program waits longer for its data than when its iteration was measured.
 TEST(PlanJudgeTest, PlanIsKeptWhenTheTrialIsSlower) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  EXPECT_EQ(AddTimes(&judge, Planned(30), 5), Answer::kTryWithoutPlan);
+  EXPECT_EQ(AddTimes(&judge, Planned(22), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(40), 4), Answer::kKeep);
 }
 
 TEST(PlanJudgeTest, MuchSlowerPlanIsSuspendedForATrialAtOnce) {
   PlanJudge judge(10 * kMs, 20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithoutPlan);
+}
+
+TEST(PlanJudgeTest, PlanIsSuspendedOnceItsIterationsCostHalfAnIterationInSum) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  EXPECT_EQ(AddTimes(&judge, Planned(60), 1), Answer::kGoOn);  // the first one does not count
+  EXPECT_EQ(AddTimes(&judge, Planned(24), 2), Answer::kGoOn);
+  EXPECT_EQ(judge.Add(Planned(23)), Answer::kTryWithoutPlan);
+}
+
+TEST(PlanJudgeTest, DearIterationsThatRarelyFitSuspendThePlanBeforeThereAreMany) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge::Iteration odd = Planned(28), odd_without = Without(20);
+  odd.is_as_expected = odd_without.is_as_expected = false;
+  EXPECT_EQ(AddTimes(&judge, odd, 2), Answer::kGoOn);
+  EXPECT_EQ(judge.Add(odd), Answer::kTryWithoutPlan);
+  EXPECT_EQ(AddTimes(&judge, odd_without, 3), Answer::kGoOn);
+  EXPECT_EQ(judge.Add(odd_without), Answer::kDrop);
+}
+
+// One iteration in five also saves a checkpoint.
+TEST(PlanJudgeTest, DearIterationAmongOthersDoesNotCountAgainstThePlan) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge::Iteration odd = Planned(90);
+  odd.is_as_expected = false;
+  AddTimes(&judge, Planned(12), 2);
+  EXPECT_EQ(judge.Add(odd), Answer::kGoOn);
+  EXPECT_EQ(AddTimes(&judge, Planned(12), 3), Answer::kKeep);
 }
 
 TEST(PlanJudgeTest, WithoutABaselineThePredictionDecidesAboutATrial) {
@@ -65,7 +92,7 @@ TEST(PlanJudgeTest, AtEqualTimesAPlanThatMovesClearlyLessIsKept) {
 
 TEST(PlanJudgeTest, IterationsOfTheOtherKindAndIrregularOnesDoNotCount) {
   PlanJudge judge(10 * kMs, 20 * kMs);
-  PlanJudge::Iteration odd = Planned(90);
+  PlanJudge::Iteration odd = Planned(19);
   odd.is_as_expected = false;
   EXPECT_EQ(AddTimes(&judge, odd, 8), Answer::kGoOn);
   EXPECT_EQ(AddTimes(&judge, Without(1), 8), Answer::kGoOn);
