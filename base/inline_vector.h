@@ -1,9 +1,12 @@
 // A vector of trivially copyable items that stores the first N inline, without heap.
+//
+// Hooks build a dozen of them for each launch, so an empty one writes to none of its items.
 #pragma once
 
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 namespace spillway::base {
@@ -13,10 +16,12 @@ class InlineVector {
   static_assert(std::is_trivially_copyable_v<T>);
 
  public:
-  InlineVector() = default;
+  InlineVector() : data_(inline_) {}
   ~InlineVector() { Release(); }
-  InlineVector(const InlineVector& other) { *this = other; }
-  InlineVector(InlineVector&& other) noexcept { *this = static_cast<InlineVector&&>(other); }
+  InlineVector(const InlineVector& other) : InlineVector() { *this = other; }
+  InlineVector(InlineVector&& other) noexcept : InlineVector() {
+    *this = static_cast<InlineVector&&>(other);
+  }
   InlineVector& operator=(const InlineVector& other) {
     if (this == &other) return *this;
     clear();
@@ -39,6 +44,12 @@ class InlineVector {
   void push_back(T item) {
     if (size_ == capacity_) Grow();
     data_[size_++] = item;
+  }
+  // Writes the item's members where they stay.
+  template <class... Members>
+  void emplace_back(Members... members) {
+    if (size_ == capacity_) Grow();
+    new (&data_[size_++]) T{members...};
   }
   void clear() { size_ = 0; }
   void Truncate(size_t size) { size_ = size; }
@@ -75,8 +86,10 @@ class InlineVector {
     capacity_ *= 2;
   }
 
-  T inline_[N];
-  T* data_ = inline_;
+  union {
+    T inline_[N];
+  };
+  T* data_;
   size_t size_ = 0;
   size_t capacity_ = N;
 };

@@ -24,14 +24,16 @@ using interposer::StreamName;
 using interposer::Transfer;
 using interposer::VisibleWork;
 
-// Collects words that may be managed addresses. Any other word costs two comparisons.
+// Collects words that may be managed addresses. Any other word costs one comparison.
 class Collector {
  public:
   // Null before the first job: then kernels may only reach host memory.
   explicit Collector(const JobMemory* job)
       : managed_(job ? job->Bounds() : interposer::WordBounds{}),
-        on_host_(interposer::HostRegions::Bounds()) {}
+        on_host_(interposer::HostRegions::Bounds()),
+        any_(interposer::WordBounds::Around(managed_, on_host_)) {}
   void operator()(CUdeviceptr word) {
+    if (!any_.Contain(word)) return;
     if (managed_.Contain(word)) {
       addresses_.push_back(word);
     } else if (on_host_.Contain(word)) {
@@ -73,7 +75,12 @@ class Collector {
   void SetTraceName(const char* name) { name_ = name; }
   const char* name() const { return name_; }
   // Mixes `word` into the call's shape (Note [Shapes]).
-  void Says(std::uint64_t word) { shape_ = interposer::MixShape(shape_, word); }
+  void Says(std::uint64_t word) { shape_.mixed = interposer::MixShape(shape_.mixed, word); }
+  // The call is a launch of this kernel. The dimensions outlive the call.
+  void SaysLaunch(interposer::Shape kernel, const interposer::LaunchDimensions* dimensions) {
+    shape_.kernel = kernel;
+    shape_.launched = dimensions;
+  }
   // The host may see the call's effect, or change its input, without a further call.
   void Shows() { shows_ = true; }
   bool shows() const { return shows_ || names_visible_; }
@@ -92,7 +99,6 @@ class Collector {
   // Words that may be addresses of host memory that kernels reach.
   const interposer::HostWords& host_words() const { return host_words_; }
   bool is_unsure() const { return is_unsure_; }
-  interposer::Shape shape() const { return shape_; }
   const interposer::Transfers& transfers() const { return transfers_; }
   // The known roles of the named memory; null: none. `own` receives the claims of copies and sets,
   // united over all parts of a call or graph. (Note [Roles] in ledger/claims.h)
@@ -129,6 +135,7 @@ class Collector {
   }
 
   const interposer::WordBounds managed_, on_host_;
+  const interposer::WordBounds any_;  // around both
   Addresses addresses_;
   interposer::HostWords host_words_;
   interposer::Transfers transfers_;
@@ -142,7 +149,7 @@ class Collector {
   void (*note_scan_)(void*) = nullptr;
   void* new_ = nullptr;
   const char* name_ = nullptr;
-  interposer::Shape shape_ = 0;
+  interposer::CallShape shape_;
   const interposer::Claims* claims_ = nullptr;
   const interposer::LaunchCall* launch_ = nullptr;
 };

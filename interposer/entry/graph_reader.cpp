@@ -32,7 +32,7 @@ NodeFacts ReadKernel(CUfunction function, void** parameters, void** extra) {
     if (MightBeManaged(word) || interposer::HostRegions::MightHold(word))
       facts.words.push_back(word);
   };
-  KernelParameters scratch;
+  ScratchParameters scratch;
   if (parameters) {
     ScanParameters(ParametersOf(function, &scratch), parameters, add);
   } else if (extra) {

@@ -1,4 +1,6 @@
 // Launches: all parameters are scanned (parameter_scan.h).
+#include <optional>
+
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
@@ -12,7 +14,9 @@ namespace {
 using driver::Driver;
 using interposer::LaunchCall;
 using interposer::LaunchDimensions;
-using interposer::ShapeOfLaunch;
+
+// Filled in if the launch may run again.
+using RepeatableLaunch = std::optional<LaunchCall>;
 
 void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
 
@@ -22,20 +26,23 @@ bool MayRunAgain() {
 }
 
 // A new kernel's effect is unknown. (Note [Pointer safety] in execute/pointer_safety.h)
-void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** parameters,
-                void** extra, Collector& add, LaunchCall* launch = nullptr) {
-  KernelParameters scratch;
+// `dimensions` outlive the call. `launch`: null if it cannot be recomputed.
+void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** parameters,
+                void** extra, Collector& add, RepeatableLaunch* launch = nullptr,
+                const CUlaunchConfig* config = nullptr) {
+  ScratchParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch);
   if (!facts.is_kept) {
     add.MarkUnsure();
   } else if (facts.is_new) {
     add.IsNew(NoteFunctionScan, function);
   }
-  add.Says(ShapeOfLaunch(facts.name, dimensions));
+  add.SaysLaunch(facts.name, dimensions);
   if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
   if (launch && MayRunAgain() && facts.is_kept && parameters && !extra) {
-    *launch = {function, dimensions, parameters, facts.parameters->size_bytes, launch->config};
-    add.IsLaunch(launch);
+    launch->emplace(
+        LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config});
+    add.IsLaunch(&**launch);
   }
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, add);
@@ -45,14 +52,13 @@ void ScanLaunch(CUfunction function, const LaunchDimensions& dimensions, void** 
   if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
 }
 
-// `launch`: null if it cannot be recomputed.
 template <class Call>
 CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, StreamName stream,
-                      void** parameters, void** extra, LaunchCall* launch, Call call) {
+                      void** parameters, void** extra, RepeatableLaunch* launch, Call call) {
   return Around(
       stream, Effect::kLaunches,
       [&](Collector& add) {
-        ScanLaunch(function, dimensions, parameters, extra, add, launch);
+        ScanLaunch(function, &dimensions, parameters, extra, add, launch);
         add.TakeClaims();
       },
       call);
@@ -79,8 +85,9 @@ void AddAttributes(const CUlaunchConfig* config, Collector& add) {
 template <class Call>
 CUresult AroundEach(const CUDA_LAUNCH_PARAMS* launches, unsigned int count, Call& call) {
   if (count == 0) return call();
-  auto collect = [launches](Collector& add) {
-    ScanLaunch(launches->function, DimensionsOf(launches), launches->kernelParams, nullptr, add);
+  const LaunchDimensions dimensions = DimensionsOf(launches);
+  auto collect = [&](Collector& add) {
+    ScanLaunch(launches->function, &dimensions, launches->kernelParams, nullptr, add);
   };
   auto others = [&] { return AroundEach(launches + 1, count - 1, call); };
   return internal::AroundJobs(0, {launches->hStream, false}, Effect::kLaunches, collect, others);
@@ -97,8 +104,9 @@ using spillway::entry::AroundLaunch;
 using spillway::entry::Collector;
 using spillway::entry::DimensionsOf;
 using spillway::entry::Effect;
-using spillway::entry::LaunchCall;
+using spillway::entry::LaunchDimensions;
 using spillway::entry::ReentryGuard;
+using spillway::entry::RepeatableLaunch;
 using spillway::entry::ScanLaunch;
 
 #define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                 \
@@ -106,7 +114,7 @@ using spillway::entry::ScanLaunch;
                                 unsigned int bx, unsigned int by, unsigned int bz,               \
                                 unsigned int shared, CUstream stream, void** parameters,         \
                                 void** extra) {                                                  \
-    LaunchCall launch;                                                                           \
+    RepeatableLaunch launch;                                                                     \
     return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters,   \
                         extra, &launch, [&] {                                                    \
                           return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream,        \
@@ -116,19 +124,20 @@ using spillway::entry::ScanLaunch;
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel, false)
 SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
 
-#define SPILLWAY_LAUNCH_KERNEL_EX(name, per_thread)                                                \
-  SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters,     \
-                                void** extra) {                                                    \
-    const CUstream stream = config ? config->hStream : nullptr;                                    \
-    LaunchCall launch{.config = config};                                                           \
-    return Around(                                                                                 \
-        {stream, per_thread}, Effect::kLaunches,                                                   \
-        [&](Collector& add) {                                                                      \
-          ScanLaunch(f, DimensionsOf(config), parameters, extra, add, config ? &launch : nullptr); \
-          AddAttributes(config, add);                                                              \
-          add.TakeClaims();                                                                        \
-        },                                                                                         \
-        [&] { return Driver().name(config, f, parameters, extra); });                              \
+#define SPILLWAY_LAUNCH_KERNEL_EX(name, per_thread)                                               \
+  SPILLWAY_EXPORT CUresult name(const CUlaunchConfig* config, CUfunction f, void** parameters,    \
+                                void** extra) {                                                   \
+    const CUstream stream = config ? config->hStream : nullptr;                                   \
+    const LaunchDimensions dimensions = DimensionsOf(config);                                     \
+    RepeatableLaunch launch;                                                                      \
+    return Around(                                                                                \
+        {stream, per_thread}, Effect::kLaunches,                                                  \
+        [&](Collector& add) {                                                                     \
+          ScanLaunch(f, &dimensions, parameters, extra, add, config ? &launch : nullptr, config); \
+          AddAttributes(config, add);                                                             \
+          add.TakeClaims();                                                                       \
+        },                                                                                        \
+        [&] { return Driver().name(config, f, parameters, extra); });                             \
   }
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx, false)
 SPILLWAY_LAUNCH_KERNEL_EX(cuLaunchKernelEx_ptsz, true)

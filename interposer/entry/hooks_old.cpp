@@ -15,7 +15,7 @@ unsigned int Saturated(size_t bytes) {
 
 void AddStored(CUfunction kernel, Collector& add) {
   const auto stored = StoredParameters(kernel);
-  KernelParameters scratch;
+  ScratchParameters scratch;
   ScanBuffer(ParametersOf(kernel, &scratch), stored.data(), stored.size(), add);
 }
 

@@ -66,8 +66,7 @@ bool Collect(AskSize ask, KernelParameters* out) {
   CUresult result = CUDA_SUCCESS;
   size_t offset = 0, size_bytes = 0;
   while ((result = ask(out->size_bytes.size(), &offset, &size_bytes)) == CUDA_SUCCESS) {
-    out->size_bytes.push_back(static_cast<std::uint32_t>(size_bytes));
-    out->offset_bytes.push_back(static_cast<std::uint32_t>(offset));
+    out->Add(static_cast<std::uint32_t>(size_bytes), static_cast<std::uint32_t>(offset));
   }
   return result == CUDA_ERROR_INVALID_VALUE;
 }
@@ -105,54 +104,68 @@ interposer::Shape NameOf(CUfunction function, const KernelParameters& parameters
   return shape;
 }
 
+// Handles that lie close together get slots that lie close together: few pages, and no collisions.
 size_t HashOf(CUfunction function) {
-  return (reinterpret_cast<std::uintptr_t>(function) * 0x9e3779b97f4a7c15u) >> 50;
+  const auto address = reinterpret_cast<std::uintptr_t>(function);
+  return (address >> 5) ^ ((address >> 19) * 0x9e3779b97f4a7c15u >> 50);
 }
 
 std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kScanned; }
 
-// A slot's facts for the function. No parameters: it is not there, or is being overwritten.
-KernelFacts ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function) {
-  if (slot.function.load(std::memory_order_acquire) != function) return {};
-  KernelFacts facts{slot.parameters.load(std::memory_order_acquire),
-                    slot.name.load(std::memory_order_acquire)};
+// The slot's facts, if it holds the function's. False: it holds another's, or is being overwritten.
+inline bool ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function,
+                     KernelFacts* facts) {
+  if (slot.function.load(std::memory_order_acquire) != function) return false;
+  facts->parameters = slot.parameters.load(std::memory_order_acquire);
+  facts->name = slot.name.load(std::memory_order_acquire);
   const std::uint64_t seen = slot.word.load(std::memory_order_relaxed);
-  facts.is_new = !(seen & kScanned);
-  return GenerationIn(seen) == word ? facts : KernelFacts{};
+  facts->is_new = !(seen & kScanned);
+  return GenerationIn(seen) == word;
 }
 
-// Claims a slot of an earlier generation. A busy slot is left to its writer.
-void WriteSlot(Slot* slot, std::uint64_t seen, std::uint64_t word, CUfunction function,
-               const KernelFacts& facts) {
-  if ((seen & kBusy) || !slot->word.compare_exchange_strong(seen, word | kBusy)) return;
+// A slot of an earlier generation, its word, and the word that it gets. No slot: there is no room.
+struct FreeSlot {
+  Slot* slot = nullptr;
+  std::uint64_t seen = 0, word = 0;
+};
+
+// A busy slot is left to its writer.
+void WriteSlot(FreeSlot free, CUfunction function, const KernelFacts& facts) {
+  Slot* const slot = free.slot;
+  if ((free.seen & kBusy) || !slot->word.compare_exchange_strong(free.seen, free.word | kBusy))
+    return;
   slot->function.store(function, std::memory_order_release);
   slot->parameters.store(facts.parameters, std::memory_order_release);
   slot->name.store(facts.name, std::memory_order_release);
-  slot->word.store(word, std::memory_order_release);
+  slot->word.store(free.word, std::memory_order_release);
+}
+
+[[gnu::noinline, gnu::cold]] void AskAndKeep(CUfunction function, FreeSlot free,
+                                             ScratchParameters* scratch, KernelFacts* facts) {
+  KernelParameters& asked = *(*scratch = std::make_unique<KernelParameters>());
+  const bool is_told = function && Ask(function, &asked);
+  const interposer::Shape name = function ? NameOf(function, asked) : 0;
+  const bool is_kept = is_told && free.slot;
+  *facts = {.parameters = is_kept ? Keep(asked) : &asked, .name = name, .is_kept = is_kept};
+  if (is_kept) WriteSlot(free, function, *facts);
 }
 
 }  // namespace
 
-KernelFacts FactsOf(CUfunction function, KernelParameters* scratch) {
+KernelFacts FactsOf(CUfunction function, ScratchParameters* scratch) {
+  KernelFacts facts;
   const std::uint64_t word = WordOf(current_generation.load(std::memory_order_acquire));
-  Slot* free = nullptr;
-  std::uint64_t free_word = 0;
-  for (size_t probe = 0; probe < kProbes && !free; ++probe) {
+  for (size_t probe = 0; probe < kProbes; ++probe) {
     Slot& slot = slots[(HashOf(function) + probe) % kSlots];
     const std::uint64_t seen = slot.word.load(std::memory_order_acquire);
-    if (GenerationIn(seen) == word) {
-      if (const KernelFacts known = ReadSlot(slot, word, function); known.parameters) return known;
-    } else {
-      free = &slot;
-      free_word = seen;
+    if (GenerationIn(seen) != word) {
+      AskAndKeep(function, {&slot, seen, word}, scratch, &facts);
+      return facts;
     }
+    if (ReadSlot(slot, word, function, &facts)) return facts;
   }
-  const bool is_told = function && Ask(function, scratch);
-  const interposer::Shape name = function ? NameOf(function, *scratch) : 0;
-  if (!is_told || !free) return {.parameters = scratch, .name = name, .is_kept = false};
-  const KernelFacts kept{Keep(*scratch), name};
-  WriteSlot(free, free_word, word, function, kept);
-  return kept;
+  AskAndKeep(function, {}, scratch, &facts);
+  return facts;
 }
 
 void MarkScanned(CUfunction function) {
@@ -161,7 +174,7 @@ void MarkScanned(CUfunction function) {
     Slot& slot = slots[(HashOf(function) + probe) % kSlots];
     std::uint64_t seen = slot.word.load(std::memory_order_acquire);
     if (GenerationIn(seen) != word) return;
-    if (!ReadSlot(slot, word, function).parameters) continue;
+    if (KernelFacts facts; !ReadSlot(slot, word, function, &facts)) continue;
     slot.word.compare_exchange_strong(seen, word | kScanned);
     return;
   }

@@ -12,6 +12,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "interposer/driver/cuda_abi.h"
@@ -22,20 +23,31 @@ namespace spillway::entry {
 struct KernelParameters {
   std::vector<std::uint32_t> size_bytes;    // in order
   std::vector<std::uint32_t> offset_bytes;  // where each lies in a buffer of all
+  std::vector<std::uint32_t> words;         // the indices of those of one word
+  std::vector<std::uint32_t> others;        // the indices of all others
+
+  void Add(std::uint32_t bytes, std::uint32_t offset) {
+    (bytes == sizeof(CUdeviceptr) ? words : others)
+        .push_back(static_cast<std::uint32_t>(size_bytes.size()));
+    size_bytes.push_back(bytes);
+    offset_bytes.push_back(offset);
+  }
 
   bool operator==(const KernelParameters&) const = default;
 };
 
 struct KernelFacts {
-  const KernelParameters* parameters;  // never null
-  interposer::Shape name;              // shape of its name; without one, of its parameters
-  bool is_kept = true;                 // false: asked each time, and always new
-  bool is_new = true;                  // no post-launch scan has checked it
+  const KernelParameters* parameters = nullptr;  // FactsOf: never null
+  interposer::Shape name = 0;  // shape of its name; without one, of its parameters
+  bool is_kept = true;         // false: asked each time, and always new
+  bool is_new = true;          // no post-launch scan has checked it
 };
 
-// `scratch` holds the answer if it cannot be kept, which is rare.
-KernelFacts FactsOf(CUfunction function, KernelParameters* scratch);
-inline const KernelParameters& ParametersOf(CUfunction function, KernelParameters* scratch) {
+// Holds an answer that cannot be kept, which is rare.
+using ScratchParameters = std::unique_ptr<KernelParameters>;
+
+KernelFacts FactsOf(CUfunction function, ScratchParameters* scratch);
+inline const KernelParameters& ParametersOf(CUfunction function, ScratchParameters* scratch) {
   return *FactsOf(function, scratch).parameters;
 }
 // A post-launch scan has checked the function. No effect if its facts are not kept.

@@ -6,42 +6,37 @@
 
 namespace spillway::interposer {
 
-// In a call that took no lock, the first range stands for all memory.
-std::span<Range* const> CallRecorder::RangesOf(const TouchSet& set) {
-  return std::span<Range* const>(set.ranges.begin(), set.ranges.size())
-      .subspan(set.at_once ? 1 : 0);
-}
+namespace {
 
-base::InlineVector<RecordedTouch, 32> CallRecorder::TouchesOf(const TouchSet& set, Effect effect) {
-  base::InlineVector<RecordedTouch, 32> touches;
-  for (size_t i = set.at_once ? 1 : 0; i < set.ranges.size(); ++i) {
-    const std::uint64_t id = set.ranges[i]->id;
-    const bool known =
-        std::any_of(touches.begin(), touches.end(),
-                    [id](const RecordedTouch& touch) { return touch.allocation == id; });
-    if (!known)
-      touches.push_back({id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites});
-  }
-  return touches;
-}
+// In a call that took no lock, the first range stands for all memory.
+size_t FirstRange(const TouchSet& set) { return set.at_once ? 1 : 0; }
+
+}  // namespace
 
 // Memory that the call reaches but does not name is not part of its shape.
-Shape CallRecorder::ShapeOf(const TouchSet& set) {
-  Shape shape = ShapeOnStream(set.shape, set.stream->number);
-  const auto ranges = RangesOf(set);
-  const auto named = set.at_once ? ranges : ranges.first(set.named);
-  for (size_t i = 0; i < named.size(); ++i) {
-    const bool is_first =
-        std::find(named.begin(), named.begin() + i, named[i]) == named.begin() + i;
-    if (is_first) shape = MixShape(shape, named[i]->size_bytes);
+CallRecorder::Operation::Operation(const TouchSet& set, Effect effect) {
+  std::uint64_t sizes = 0;
+  const size_t named = set.at_once ? set.ranges.size() : set.named;
+  for (size_t i = FirstRange(set); i < set.ranges.size(); ++i) {
+    const Range& range = *set.ranges[i];
+    if (Touches(range.id)) continue;
+    touches_.emplace_back(range.id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites);
+    if (i < named) sizes = AddSize(sizes, range.size_bytes);
   }
-  return shape;
+  shape_ = ShapeOnStream(set.shape.Mixed(), set.stream->number, sizes);
+}
+
+bool CallRecorder::Operation::Touches(std::uint64_t allocation) const {
+  for (const RecordedTouch& touch : touches_) {
+    if (touch.allocation == allocation) return true;
+  }
+  return false;
 }
 
 // An event of one context cannot be recorded on another's stream. A small copy queues behind our
 // own transfers, which would distort its duration.
 void CallRecorder::BeginSample(Effect effect, TouchSet* set) {
-  const bool is_small_copy = effect != Effect::kLaunches && RangesOf(*set).empty();
+  const bool is_small_copy = effect != Effect::kLaunches && set->ranges.size() == FirstRange(*set);
   const bool can = set->stream && !set->recorded && !set->stream->foreign && !is_small_copy;
   if (can && !driver::KnownContexts::HasSeveral())
     state_.recorder.BeforeLaunch(set->stream->handle, &set->sample);
@@ -55,7 +50,7 @@ void CallRecorder::BeginTraced(TouchSet* set) {
 
 void CallRecorder::EndTraced(const TouchSet& set, Effect effect) {
   TraceEvent event{.kind = TraceKind::kOperation, .stream = set.stream->number, .name = set.name};
-  for (const RecordedTouch& touch : TouchesOf(set, effect)) {
+  for (const RecordedTouch& touch : Operation(set, effect).touches()) {
     if (event.touch_count == TraceEvent::kMostTouches) break;
     event.touches[event.touch_count++] = static_cast<std::uint32_t>(touch.allocation);
   }
@@ -63,8 +58,8 @@ void CallRecorder::EndTraced(const TouchSet& set, Effect effect) {
 }
 
 void CallRecorder::Record(const TouchSet& set, Effect effect) {
-  const auto touches = TouchesOf(set, effect);
-  state_.recorder.Enqueued(ShapeOf(set), {touches.begin(), touches.size()}, set.sample);
+  const Operation operation(set, effect);
+  state_.recorder.Enqueued(operation.shape(), operation.touches(), set.sample);
 }
 
 void CallRecorder::RecordIfOverBudget(size_t more_bytes) {

@@ -17,10 +17,20 @@ class CallRecorder {
  public:
   explicit CallRecorder(JobState& state) : state_(state) {}
 
-  // The ranges that the call names and reaches.
-  static std::span<Range* const> RangesOf(const TouchSet& set);
-  static base::InlineVector<RecordedTouch, 32> TouchesOf(const TouchSet& set, Effect effect);
-  static Shape ShapeOf(const TouchSet& set);
+  // A call as the recorder and the plan see it.
+  class Operation {
+   public:
+    Operation(const TouchSet& set, Effect effect);
+    Shape shape() const { return shape_; }
+    // Of the ranges that it names and reaches, each once.
+    std::span<const RecordedTouch> touches() const { return {touches_.begin(), touches_.size()}; }
+
+   private:
+    bool Touches(std::uint64_t allocation) const;
+
+    Shape shape_;
+    base::InlineVector<RecordedTouch, 32> touches_;
+  };
 
   void BeginSample(Effect effect, TouchSet* set);
   void BeginTraced(TouchSet* set);

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 #include "interposer/execute/timeline.h"
@@ -31,51 +32,51 @@ class FastPath {
 };
 
 // The last use on each of several streams. Each stream has its own cache line: threads that launch
-// on different streams write to no common line.
+// on different streams write to no common line, and a launch needs no other line to find its own.
 class RecentUses {
  public:
-  void Note(Use use) {
-    for (int i = 0; i < kStreams; ++i) {
-      StreamState* stream = streams_[i].load(std::memory_order_relaxed);
-      if (!stream && streams_[i].compare_exchange_strong(stream, use.stream)) stream = use.stream;
-      if (stream == use.stream) return Raise(&last_[i].sequence, use.sequence);
+  // `has_turn`: the caller has the stream's turn (stream_turn.h).
+  void Note(Use use, bool has_turn) {
+    for (std::uint32_t i = 0; i < kStreams; ++i) {
+      Line& line = LineFor(use.stream, i);
+      StreamState* stream = line.stream.load(std::memory_order_relaxed);
+      if (!stream && line.stream.compare_exchange_strong(stream, use.stream)) {
+        used_.fetch_or(1u << (&line - lines_), std::memory_order_relaxed);
+        stream = use.stream;
+      }
+      if (stream == use.stream) return line.sequence.Raise(use.sequence, has_turn);
     }
     if (!crowded_.load(std::memory_order_relaxed)) crowded_.store(true, std::memory_order_relaxed);
   }
   // A Note of this stream follows: prefetches the line that it will write.
-  void Expect(const StreamState* stream) const {
-    for (int i = 0; i < kStreams; ++i) {
-      const StreamState* const seen = streams_[i].load(std::memory_order_relaxed);
-      if (seen == stream) __builtin_prefetch(&last_[i], 1);
-      if (!seen || seen == stream) return;
-    }
-  }
+  void Expect(const StreamState* stream) { __builtin_prefetch(&LineFor(stream, 0), 1); }
   // Call it only when no call can note a use any more: the fast path is closed and no call names
   // the allocation. False when more streams used it than are kept: then any work may be a use.
   bool MoveTo(UseList* uses) {
-    for (int i = 0; i < kStreams; ++i) {
-      StreamState* const stream = streams_[i].load(std::memory_order_relaxed);
-      if (!stream) break;
-      uses->Add({stream, last_[i].sequence.load(std::memory_order_relaxed)});
-      streams_[i].store(nullptr, std::memory_order_relaxed);
-      last_[i].sequence.store(0, std::memory_order_relaxed);
+    for (std::uint32_t used = used_.exchange(0, std::memory_order_relaxed); used;
+         used &= used - 1) {
+      Line& line = lines_[std::countr_zero(used)];
+      uses->Add({line.stream.load(std::memory_order_relaxed), line.sequence.Read()});
+      line.stream.store(nullptr, std::memory_order_relaxed);
+      line.sequence.Clear();
     }
     return !crowded_.exchange(false, std::memory_order_relaxed);
   }
 
  private:
-  static constexpr int kStreams = 8;
-  struct alignas(64) Last {
-    std::atomic<std::uint64_t> sequence{0};
+  static constexpr std::uint32_t kStreams = 8;
+  struct alignas(64) Line {
+    std::atomic<StreamState*> stream{nullptr};  // set once, until MoveTo
+    LatestNumber sequence;
   };
-  static void Raise(std::atomic<std::uint64_t>* value, std::uint64_t to) {
-    std::uint64_t seen = value->load(std::memory_order_relaxed);
-    while (seen < to && !value->compare_exchange_weak(seen, to)) {
-    }
+  // A stream begins its search at a line of its own, unless there are many streams.
+  Line& LineFor(const StreamState* stream, std::uint32_t attempt) {
+    return lines_[(stream->number + attempt) % kStreams];
   }
-  std::atomic<StreamState*> streams_[kStreams] = {};  // each is set once, until MoveTo
+
+  Line lines_[kStreams];
+  std::atomic<std::uint32_t> used_{0};  // bit i: lines_[i] has a stream
   std::atomic<bool> crowded_{false};
-  Last last_[kStreams];
 };
 
 // The streams whose calls have named an allocation lately. For slab blocks, which are too many for

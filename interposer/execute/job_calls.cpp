@@ -19,11 +19,11 @@ bool IsUndocumented(const TouchSet& set, Effect effect) {
 
 void CountEnded(const TouchSet& set, Effect effect) {
   if (IsUndocumented(set, effect)) {
-    Timeline::UndocumentedEnded(set.use);
+    Timeline::UndocumentedEnded(set.use, set.turn.IsMine());
   } else if (effect == Effect::kLaunches) {
-    Timeline::DocumentedEnded(set.stream);
+    Timeline::DocumentedEnded(set.stream, set.turn.IsMine());
   } else {
-    Timeline::CopyEnded(set.stream);
+    Timeline::CopyEnded(set.stream, set.turn.IsMine());
   }
 }
 
@@ -37,15 +37,16 @@ CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect,
     return begun;
   if (state_.walk.IsActive() && set->stream && !set->recorded)
     plan_.FollowPlan(stream, effect, set);
-  if (!set->step.recompute.empty()) {
+  if (set->step) {
     const CUresult made = RecomputeBeforeOperation(addresses, stream, effect, set);
     if (made != CUDA_SUCCESS) return made;
+    if (!set->step->prefetch_behind.empty()) plan_.AskFor(set->step->prefetch_behind, effect);
   }
-  if (!set->step.prefetch_behind.empty()) plan_.AskFor(set->step.prefetch_behind, effect);
   if (set->call) records_.BeginRecord(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
-  if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream);
+  set->turn.TryToTake(&set->stream->turn_is_taken);
+  if (IsUndocumented(*set, effect)) Timeline::UndocumentedBegins(set->stream, set->turn.IsMine());
   return CUDA_SUCCESS;
 }
 
@@ -61,7 +62,9 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
   if (set->call && records_.Began(*set->call)) records_.NoteLaunched(*set);
   set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
-  plan_.EndPlanned(set->step);
+  set->turn.GiveBack();
+  if (set->step) plan_.EndPlanned(*set->step);
+  plan_.RestorePending();
   state_.recorder.Settle();
 }
 
@@ -113,9 +116,10 @@ void JobCalls::Withdraw(TouchSet* set) {
 // The call lets go of its memory: threads that make memory wait for calls, never vice versa.
 CUresult JobCalls::RecomputeBeforeOperation(Addresses* addresses, StreamName stream, Effect effect,
                                             TouchSet* set) {
-  if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return CUDA_SUCCESS;
+  const PlanStep& step = *set->step;
+  if (step.recompute.empty() || set->awaits_scan || !plan_.AnyToRerun(step)) return CUDA_SUCCESS;
   Withdraw(set);
-  plan_.Rerun(set->step, stream);
+  plan_.Rerun(step, stream);
   return BeginFastOrLocked(addresses, stream, effect, set);
 }
 

@@ -64,7 +64,7 @@ inline void LaunchPath::EndAtOnce(const TouchSet& set) {
   base::SchedulePoint();
   for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first range stands for all memory
     NoteTouch(&set.ranges[i]->last_touch, now);
-    set.ranges[i]->recent.Note(set.use);
+    set.ranges[i]->recent.Note(set.use, set.turn.IsMine());
   }
   calls::Leave(set.ranges.size());
 }

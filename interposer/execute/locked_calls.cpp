@@ -101,15 +101,15 @@ void LockedCalls::AwaitOverwrites(const Addresses& addresses, Effect effect, Tou
 // What the call itself needs is recomputed as the plan says, not on demand.
 void LockedCalls::RecomputeBeforeMemory(const Addresses& addresses, StreamName stream,
                                         Effect effect, TouchSet* set) {
-  if (set->recorded || set->is_told) return;
+  if (set->recorded || set->step) return;
   {
     const StateLock lock(state_.locks);
     call_memory_.Find(addresses, effect, set);
   }
   plan_.ReportToPlan(effect, set);
-  if (set->awaits_scan || !plan_.AnyToRerun(set->step)) return;
-  plan_.Rerun(set->step, stream);
-  set->step.recompute.clear();
+  if (set->awaits_scan || !plan_.AnyToRerun(*set->step)) return;
+  plan_.Rerun(*set->step, stream);
+  set->step->recompute.clear();
 }
 
 CUresult LockedCalls::RecomputeForCall(const Addresses& addresses, Effect effect, TouchSet* set) {

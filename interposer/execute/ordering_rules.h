@@ -137,6 +137,8 @@ SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wa
 
 // A call without a lock publishes what it names before it checks the fast paths.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
+// Of the calls on one stream, only one at a time notes its uses without read-modify-writes.
+SPILLWAY_ORDERING_RULE(kTurnsExclude);  // elsewhere: tests/unit/interposer/stream_turn_test.cpp
 // Objects that a call may hold without a lock are reused, never freed.
 SPILLWAY_ORDERING_RULE(kObjectsAreKept);  // asan
 // What only the lock guards is read with the lock held.

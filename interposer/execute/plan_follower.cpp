@@ -13,7 +13,6 @@ namespace spillway::interposer {
 using driver::CurrentContext;
 using driver::RelaxedCapture;
 using scheduler::JobEvent;
-using scheduler::JobTouch;
 
 void PlanFollower::Adopt(std::shared_ptr<const scheduler::LivePlan> plan) {
   {
@@ -34,19 +33,16 @@ bool PlanFollower::Parks() {
 }
 
 void PlanFollower::ReportToPlan(Effect effect, TouchSet* set) {
-  if (std::exchange(set->is_told, true)) return;
-  base::InlineVector<JobTouch, 32> touches;
-  for (const RecordedTouch& touch : CallRecorder::TouchesOf(*set, effect))
-    touches.push_back({touch.allocation, touch.writes, touch.reads});
-  state_.walk.Observe(
-      JobEvent::Operation(CallRecorder::ShapeOf(*set), {touches.begin(), touches.size()}),
-      &set->step);
+  if (set->step) return;
+  const CallRecorder::Operation operation(*set, effect);
+  state_.walk.Observe(JobEvent::Operation(operation.shape(), operation.touches()),
+                      &set->step.emplace());
 }
 
 void PlanFollower::FollowPlan(StreamName stream, Effect effect, TouchSet* set) {
   ReportToPlan(effect, set);
-  if (set->step.began_iteration) BeginIteration(stream, set->step);
-  AskFor(set->step.prefetch, effect);
+  if (set->step->began_iteration) BeginIteration(stream, *set->step);
+  AskFor(set->step->prefetch, effect);
 }
 
 // A launch does not wait until memory is mapped for others: that happens after it (EndPlanned). A

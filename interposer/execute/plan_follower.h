@@ -40,6 +40,8 @@ class PlanFollower {
       SPILLWAY_EXCLUDES(kStateLock);
   void EndPlanned(const PlanStep& step) SPILLWAY_EXCLUDES(kStateLock) {
     if (!step.leave.empty() || !step.drop.empty()) StartEvictions(step);
+  }
+  void RestorePending() SPILLWAY_EXCLUDES(kStateLock) {
     if (state_.executor.HasPending()) RestoreQueued({});
   }
   // The program is about to wait for these uses.

@@ -23,6 +23,8 @@
 namespace spillway::interposer {
 
 struct PlanStep {
+  PlanStep() {}  // clears no more than the vectors do
+
   using Allocations = base::InlineVector<std::uint64_t, 4>;
   // Recomputes the allocation, or drops it again where it only served other steps.
   struct Rerun {

@@ -57,6 +57,7 @@ struct RangeLink {
 struct RecomputeRecord;
 
 struct Range : Tracked {
+  RecentUses recent;
   Place place = Place::kNowhere;
   Chunks chunks;      // when mapped onto device memory
   HostBuffer host;    // when it has a host copy, or one is being made
@@ -82,7 +83,6 @@ struct Range : Tracked {
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
   RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
-  RecentUses recent;
 };
 
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }

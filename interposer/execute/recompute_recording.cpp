@@ -59,10 +59,10 @@ bool IsUsedByName(const Tracked& memory, int pins) {
 void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign)
     return;
-  const bool is_kept = state_.drops_eagerly || set->step.keeps_record;
+  const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
   if (!is_kept && !state_.recorder.IsRecording()) return;
-  const std::uint64_t token =
-      scheduler::TokenOf(scheduler::JobEvent::Operation(CallRecorder::ShapeOf(*set), {}));
+  const Shape shape = CallRecorder::Operation(*set, Effect::kLaunches).shape();
+  const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(shape, {}));
   {
     const StateLock lock(state_.locks);
     const Verdict verdict = state_.recompute_records.VerdictOn(token);

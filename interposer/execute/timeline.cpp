@@ -10,8 +10,7 @@ namespace spillway::interposer {
 using base::MutexLock;
 using driver::Driver;
 
-constinit thread_local Timeline::RecentStreams Timeline::recent_
-    __attribute__((tls_model("initial-exec")));
+constinit thread_local Timeline::RecentStreams Timeline::recent_;
 
 namespace {
 
@@ -132,8 +131,7 @@ bool Timeline::IsForeign(CUcontext context) const {
   return driver::DeviceOf(context) != driver::DeviceOf(context_);
 }
 
-StreamState* Timeline::Known(StreamName name) const {
-  const Key key = KeyOf(name);
+StreamState* Timeline::FindRecent(const Key& key) const {
   const std::uint64_t generation = generation_.load(std::memory_order_acquire);
   for (const Recent& entry : recent_.entries) {
     if (entry.generation == generation && entry.key == key) return entry.state;
@@ -149,8 +147,8 @@ void Timeline::Remember(const Key& key, StreamState* state) const {
 void Timeline::ForgetRecent() { generation_.store(++last_generation, std::memory_order_release); }
 
 StreamState* Timeline::Of(StreamName name) {
-  if (StreamState* known = Known(name)) return known;
   const Key key = KeyOf(name);
+  if (StreamState* known = FindRecent(key)) return known;
   StreamState*& state = by_key_[key];
   if (!state) state = NewState(key);
   Remember(key, state);
@@ -192,10 +190,10 @@ Use Timeline::IssuePerThread(StreamState* stream) {
   return use;
 }
 
-Use Timeline::Issue(StreamState* stream) {
+Use Timeline::IssueWithCheckpoint(StreamState* stream) {
   if (stream->per_thread) return IssuePerThread(stream);
   const Use use{stream, stream->issued.fetch_add(1) + 1};
-  if (checkpoints_all_.load(std::memory_order_relaxed) && stream->events.TryLock()) {
+  if (stream->events.TryLock()) {
     // If another thread holds the lock, the next operation's checkpoint covers this one.
     if (stream->checkpoints.size() > kManyCheckpoints) Poll(stream);
     Record(stream);
@@ -372,26 +370,23 @@ std::vector<Use> Timeline::IssuedIn(CUcontext context) const {
 
 std::uint64_t Timeline::UndocumentedBegun() const {
   std::uint64_t sum = 0;
-  for (const auto& state : states_)
-    sum += state->undocumented_begun.load(std::memory_order_relaxed);
+  for (const auto& state : states_) sum += state->undocumented_begun.Read();
   return sum;
 }
 
 bool Timeline::AllUndocumentedDone() {
   return std::all_of(states_.begin(), states_.end(), [this](const auto& state) {
-    const std::uint64_t ended = state->undocumented_ended.load(std::memory_order_acquire);
-    return ended == state->undocumented_begun.load(std::memory_order_relaxed) &&
-           (ended == 0 ||
-            Done({state.get(), state->last_undocumented.load(std::memory_order_relaxed)}));
+    const std::uint64_t ended = state->undocumented_ended.Read();
+    return ended == state->undocumented_begun.Read() &&
+           (ended == 0 || Done({state.get(), state->last_undocumented.Read()}));
   });
 }
 
 Timeline::Totals Timeline::Sum() const {
   Totals totals;
   for (const auto& state : states_) {
-    totals.launches += state->undocumented_ended.load(std::memory_order_relaxed) +
-                       state->documented_launches.load(std::memory_order_relaxed);
-    totals.copies += state->copies.load(std::memory_order_relaxed);
+    totals.launches += state->undocumented_ended.Read() + state->documented_launches.Read();
+    totals.copies += state->copies.Read();
   }
   return totals;
 }

@@ -26,7 +26,9 @@
 
 #include "base/inline_vector.h"
 #include "base/mutex.h"
+#include "interposer/driver/calling_context.h"
 #include "interposer/driver/cuda_abi.h"
+#include "interposer/execute/stream_turn.h"
 
 namespace spillway::interposer {
 
@@ -64,16 +66,15 @@ struct alignas(64) StreamState {
   // Synchronise themselves.
   std::atomic<std::uint64_t> issued{0};
   std::atomic<std::uint64_t> completed{0};
-  std::atomic<std::uint64_t> documented_launches{0};
-  std::atomic<std::uint64_t> copies{0};
   std::atomic<std::uint64_t> shown{
       0};  // the last operation whose work the host may see (deferred_waits.h)
   std::atomic<std::uint64_t> promises{
       0};  // DeferredWaits' count, as of what the next operation is behind
+  std::atomic<bool> turn_is_taken{false};  // Note [A stream's turn]
+  CallCount documented_launches, copies;
   // Launches that no library documents: begun; ended; the number of the last one.
-  std::atomic<std::uint64_t> undocumented_begun{0};
-  std::atomic<std::uint64_t> undocumented_ended{0};
-  std::atomic<std::uint64_t> last_undocumented{0};
+  CallCount undocumented_begun, undocumented_ended;
+  LatestNumber last_undocumented;
   base::Mutex events{base::LockRank::kStream};
   // Guarded by events.
   std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);  // ascending
@@ -119,30 +120,30 @@ class Timeline {
 
   StreamState* Of(StreamName name);
   // Without a lock. Null unless the calling thread used the stream not long ago.
-  StreamState* Known(StreamName name) const;
+  StreamState* Known(StreamName name) const {
+    return driver::KnownContexts::HasSeveral() ? FindRecent(KeyOf(name)) : FindRecent(name);
+  }
   // Tells one stream from all others, even from a later one in the same slot.
   static std::uint64_t SerialOf(const StreamState* stream) { return stream->serial; }
 
-  Use Issue(StreamState* stream);
+  Use Issue(StreamState* stream) {
+    if (stream->per_thread || checkpoints_all_.load(std::memory_order_relaxed))
+      return IssueWithCheckpoint(stream);
+    return {stream, stream->issued.fetch_add(1) + 1};
+  }
   // Before the driver's call, on the launching thread: a count meanwhile includes the launch.
-  static void UndocumentedBegins(StreamState* stream) {
-    stream->undocumented_begun.fetch_add(1, std::memory_order_relaxed);
+  static void UndocumentedBegins(StreamState* stream, bool has_turn) {
+    stream->undocumented_begun.Add(has_turn);
   }
   // Another thread may end a later launch of the same stream first.
-  static void UndocumentedEnded(Use use) {
-    auto& last = use.stream->last_undocumented;
-    std::uint64_t seen = last.load(std::memory_order_relaxed);
-    while (seen < use.sequence &&
-           !last.compare_exchange_weak(seen, use.sequence, std::memory_order_relaxed)) {
-    }
-    use.stream->undocumented_ended.fetch_add(1, std::memory_order_release);
+  static void UndocumentedEnded(Use use, bool has_turn) {
+    use.stream->last_undocumented.Raise(use.sequence, has_turn);
+    use.stream->undocumented_ended.Add(has_turn);
   }
-  static void DocumentedEnded(StreamState* stream) {
-    stream->documented_launches.fetch_add(1, std::memory_order_relaxed);
+  static void DocumentedEnded(StreamState* stream, bool has_turn) {
+    stream->documented_launches.Add(has_turn);
   }
-  static void CopyEnded(StreamState* stream) {
-    stream->copies.fetch_add(1, std::memory_order_relaxed);
-  }
+  static void CopyEnded(StreamState* stream, bool has_turn) { stream->copies.Add(has_turn); }
   // How many have begun, and whether the device is done with all of them.
   std::uint64_t UndocumentedBegun() const;
   bool AllUndocumentedDone();
@@ -236,6 +237,17 @@ class Timeline {
     unsigned next = 0;
   };
 
+  StreamState* FindRecent(const Key& key) const;
+  // With one context, the handle alone tells a thread's streams apart.
+  StreamState* FindRecent(StreamName name) const {
+    const CUstream default_stream = name.per_thread ? CU_STREAM_PER_THREAD : CU_STREAM_LEGACY;
+    const CUstream handle = name.handle ? name.handle : default_stream;
+    const std::uint64_t generation = generation_.load(std::memory_order_acquire);
+    for (const Recent& entry : recent_.entries) {
+      if (entry.key.handle == handle && entry.generation == generation) return entry.state;
+    }
+    return nullptr;
+  }
   Key KeyOf(StreamName name) const;
   CUcontext OwnerOf(const Key& key) const;
   bool IsForeign(CUcontext context) const;
@@ -243,6 +255,7 @@ class Timeline {
   void ForgetRecent();
   void CollectEndedThreads();
   StreamState* NewState(const Key& key);
+  Use IssueWithCheckpoint(StreamState* stream);
   Use IssuePerThread(StreamState* stream);
   CUevent Record(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
   CUevent EventInThePast(StreamState* stream) SPILLWAY_REQUIRES(stream->events);
@@ -252,7 +265,7 @@ class Timeline {
       SPILLWAY_REQUIRES(stream->events);
   void Recycle(StreamState* stream);
 
-  static constinit thread_local RecentStreams recent_;
+  static constinit thread_local RecentStreams recent_ __attribute__((tls_model("initial-exec")));
 
   const CUcontext context_;
   std::atomic<std::uint64_t>

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <vector>
 
 #include "base/inline_vector.h"
@@ -40,7 +41,7 @@ struct CallFacts {
   const LaunchCall* launch = nullptr;     // the launch itself
   LibraryCall* call =
       nullptr;  // set for the first launch of a call, which may be repeated (recompute_record.h)
-  Shape shape = 0;             // what the call is (operation_shape.h)
+  CallShape shape;             // what the call is (operation_shape.h)
   const char* name = nullptr;  // for the trace
 };
 
@@ -53,6 +54,7 @@ struct TouchSet : CallFacts {
   base::InlineVector<Range*, 32> ranges;
   size_t named = 0;                     // the first so many are named
   StreamState* stream = nullptr;        // null: not a call of this job
+  StreamTurn turn;                      // of the stream, from the end of Begin to End
   Use use;                              // from End on: the call's place in its stream
   bool at_once = false;                 // begun without the lock
   bool recorded = false;                // the call only goes into a graph; nothing runs
@@ -70,8 +72,7 @@ struct TouchSet : CallFacts {
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
   Sample sample;                                   // of how long it takes
   TraceMoment traced;                              // when it began
-  bool is_told = false;                            // the call was reported to the plan
-  PlanStep step;                                   // what the plan asks for
+  std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };
 
 }  // namespace spillway::interposer

@@ -28,10 +28,24 @@ inline constexpr std::size_t kScanPageBytes = 4096;
 inline constexpr std::size_t kPagesPerSample = 16;
 
 // Words that may be addresses of ours: lowest <= word < highest.
-struct WordBounds {
-  CUdeviceptr lowest = 0;
-  CUdeviceptr highest = 0;
-  bool Contain(CUdeviceptr word) const { return word - lowest < highest - lowest; }
+class WordBounds {
+ public:
+  constexpr WordBounds() = default;
+  constexpr WordBounds(CUdeviceptr lowest, CUdeviceptr highest)
+      : lowest_(lowest), span_(highest > lowest ? highest - lowest : 0) {}
+  // Bounds that contain all words of both.
+  static constexpr WordBounds Around(WordBounds a, WordBounds b) {
+    if (a.IsEmpty() || b.IsEmpty()) return a.IsEmpty() ? b : a;
+    return {std::min(a.lowest_, b.lowest_), std::max(a.highest(), b.highest())};
+  }
+  constexpr CUdeviceptr lowest() const { return lowest_; }
+  constexpr CUdeviceptr highest() const { return lowest_ + span_; }
+  constexpr bool IsEmpty() const { return span_ == 0; }
+  constexpr bool Contain(CUdeviceptr word) const { return word - lowest_ < span_; }
+
+ private:
+  CUdeviceptr lowest_ = 0;
+  CUdeviceptr span_ = 0;
 };
 
 // Calls found({at, word}) for each word within bounds in the `bytes` at `data`. They lie, or will
@@ -75,7 +89,7 @@ inline bool LooksLikeHolding(const void* data, std::size_t bytes, CUdeviceptr at
 template <class Found>
 void ScanPayload(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds bounds,
                  Found found) {
-  if (bounds.lowest == bounds.highest) return;
+  if (bounds.IsEmpty()) return;
   if (bytes > kWholeBytes && !LooksLikeHolding(data, bytes, at, bounds)) return;
   ScanWords(data, bytes, at, bounds, found);
 }

@@ -109,10 +109,7 @@ std::vector<StoredPlan> Pipeline::PlansOfEarlierRuns() const {
 }
 
 void Pipeline::Hear(const Recorder::Drained& drained) {
-  touches_.clear();
-  for (const RecordedTouch& touch : drained.touches)
-    touches_.push_back({touch.allocation, touch.writes, touch.reads});
-  const JobEvent event = EventOf(drained, touches_);
+  const JobEvent event = EventOf(drained);
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);
   if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));

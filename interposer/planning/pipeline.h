@@ -156,7 +156,6 @@ class Pipeline {
   PipelineCounts counts_;
   // Guarded by the PlannerThread's lock.
   std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
-  std::vector<scheduler::JobTouch> touches_;
   std::vector<Candidate> candidates_;
   std::optional<StoredPlan> awaited_;  // recognised; waits until all that it runs again is proven
   std::map<std::uint64_t, Known> known_;  // by fingerprint

@@ -19,7 +19,7 @@ std::int64_t OccupiedPeakBytes(const scheduler::IterationPattern& pattern) {
   return scheduler::PeakBytes(occupied);
 }
 
-JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::JobTouch> touches) {
+JobEvent EventOf(const Recorder::Drained& drained) {
   const RecordedEvent& event = drained.event;
   JobEvent out;
   switch (event.kind) {
@@ -32,7 +32,7 @@ JobEvent EventOf(const Recorder::Drained& drained, std::span<const scheduler::Jo
       out = JobEvent::Free(event.allocation);
       break;
     case RecordedKind::kOperation:
-      out = JobEvent::Operation(event.value, touches);
+      out = JobEvent::Operation(event.value, drained.touches);
       break;
     case RecordedKind::kSynchronize:
       out.kind = scheduler::JobEventKind::kSynchronize;

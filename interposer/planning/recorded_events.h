@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
 
 #include "interposer/record/recorder.h"
 #include "scheduler/learn/iteration_pattern.h"
@@ -16,8 +15,7 @@ namespace spillway::interposer {
 std::int64_t OccupiedBytes(std::int64_t requested_bytes);
 std::int64_t OccupiedPeakBytes(const scheduler::IterationPattern& pattern);
 
-// The event refers to `touches`.
-scheduler::JobEvent EventOf(const Recorder::Drained& drained,
-                            std::span<const scheduler::JobTouch> touches);
+// The event refers to the drained touches.
+scheduler::JobEvent EventOf(const Recorder::Drained& drained);
 
 }  // namespace spillway::interposer

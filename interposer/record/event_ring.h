@@ -14,19 +14,19 @@
 #include <cstdint>
 #include <span>
 
+#include "scheduler/learn/job_event.h"
+
 namespace spillway::interposer {
 
-struct RecordedTouch {
-  std::uint64_t allocation = 0;
-  bool writes = false;  // it may write
-  bool reads = true;    // it may read; false: the call overwrites all bytes
+using RecordedTouch = scheduler::JobTouch;
 
-  // The form in a ring. Allocation ids are below 2^62.
-  std::uint64_t packed() const { return allocation << 2 | (reads ? 2u : 0u) | (writes ? 1u : 0u); }
-  static RecordedTouch FromPacked(std::uint64_t word) {
-    return {.allocation = word >> 2, .writes = (word & 1) != 0, .reads = (word & 2) != 0};
-  }
-};
+// The form in a ring. Allocation ids are below 2^62.
+constexpr std::uint64_t PackTouch(RecordedTouch touch) {
+  return touch.allocation << 2 | (touch.reads ? 2u : 0u) | (touch.writes ? 1u : 0u);
+}
+constexpr RecordedTouch UnpackTouch(std::uint64_t word) {
+  return {.allocation = word >> 2, .writes = (word & 1) != 0, .reads = (word & 2) != 0};
+}
 
 enum class RecordedKind : std::uint8_t { kAllocate, kFree, kOperation, kSynchronize };
 
@@ -88,7 +88,7 @@ inline bool EventRing::Put(const RecordedEvent& event, std::span<const RecordedT
   At(begin + 2) = event.value;
   At(begin + 3) = event.allocation;
   for (std::size_t i = 0; i < touches.size(); ++i)
-    At(begin + kHeaderWords + i) = touches[i].packed();
+    At(begin + kHeaderWords + i) = PackTouch(touches[i]);
   written_.store(begin + words, std::memory_order_release);
   return true;
 }
@@ -108,7 +108,7 @@ inline bool EventRing::Front(RecordedEvent* out) const {
 
 inline void EventRing::CopyTouches(std::uint32_t count, RecordedTouch* out) const {
   const std::uint64_t begin = read_.load(std::memory_order_relaxed) + kHeaderWords;
-  for (std::uint32_t i = 0; i < count; ++i) out[i] = RecordedTouch::FromPacked(At(begin + i));
+  for (std::uint32_t i = 0; i < count; ++i) out[i] = UnpackTouch(At(begin + i));
 }
 
 inline void EventRing::Pop(const RecordedEvent& front) {

@@ -3,8 +3,8 @@
 // Note [Shapes]
 // A hook mixes its call's properties: of a launch the function's name, grid, block and shared
 // bytes, of a copy or set its kind and bytes. CallRecorder adds the stream (numbered by first use)
-// and the sizes of the named ranges. Addresses and handles are left out, because they differ from
-// run to run. The touched allocations are recorded beside the shape.
+// and the sizes of the named ranges in order. Addresses and handles are left out, because they
+// differ from run to run. The touched allocations are recorded beside the shape.
 //
 // Pure; any thread; a few nanoseconds.
 #pragma once
@@ -35,7 +35,7 @@ struct LaunchDimensions {
   unsigned int shared_bytes;
 };
 
-// The products are independent of each other: every launch computes this.
+// The products are independent of each other: every recorded launch computes this.
 constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
   const auto both = [](std::uint64_t high, std::uint64_t low) { return high << 32 | low; };
   return MixShape(function, both(d.grid_y, d.grid_x) * 0x9e3779b97f4a7c15u +
@@ -44,9 +44,24 @@ constexpr Shape ShapeOfLaunch(Shape function, const LaunchDimensions& d) {
                                 d.shared_bytes * 0xd6e8feb86659fd93u);
 }
 
-// Adds the stream to the call's shape. The size of each named range is mixed in afterwards.
-constexpr Shape ShapeOnStream(Shape call, std::uint32_t stream_number) {
-  return MixShape(call, stream_number);
+// A call's shape, mixed only when it is needed: most calls are neither recorded nor planned.
+struct CallShape {
+  constexpr CallShape(Shape so_far = 0) : mixed(so_far) {}
+  constexpr Shape Mixed() const { return launched ? ShapeOfLaunch(kernel, *launched) : mixed; }
+
+  Shape mixed;                                 // of any other call
+  Shape kernel = 0;                            // of a launch: its function's name
+  const LaunchDimensions* launched = nullptr;  // of a launch
+};
+
+// The sizes of a call's ranges as one number. The order counts.
+constexpr std::uint64_t AddSize(std::uint64_t sizes, std::uint64_t size_bytes) {
+  return sizes * 0x165667b19e3779f9u + size_bytes;
+}
+
+// Adds the stream and the sizes of the named ranges to the call's shape.
+constexpr Shape ShapeOnStream(Shape call, std::uint32_t stream_number, std::uint64_t sizes) {
+  return MixShape(call, sizes + stream_number * 0x9e3779b97f4a7c15u);
 }
 
 }  // namespace spillway::interposer

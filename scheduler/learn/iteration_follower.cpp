@@ -125,10 +125,9 @@ Followed IterationFollower::Resume(const JobEvent& event, const TokenContext& co
   return Accept(position, event);
 }
 
-IterationFollower::Match IterationFollower::MatchBuffer(int32_t buffer, uint64_t allocation) const {
-  const Binding& bound = bound_[Index(buffer)];
-  if (bound.allocation == allocation) return Match::kStrong;
-  if (bound.is_certain) return Match::kNone;
+// For an allocation that the buffer is not bound to.
+IterationFollower::Match IterationFollower::MatchOther(int32_t buffer, uint64_t allocation) const {
+  if (bound_[Index(buffer)].is_certain) return Match::kNone;
   const int32_t other = BufferOf(allocation);
   return other >= 0 && bound_[Index(other)].is_certain ? Match::kNone : Match::kWeak;
 }
@@ -238,9 +237,8 @@ int32_t IterationFollower::FindFar(Range range, const JobEvent& event,
   return by_context;
 }
 
-void IterationFollower::Bind(int32_t buffer, uint64_t allocation) {
+void IterationFollower::Rebind(int32_t buffer, uint64_t allocation) {
   Binding& bound = bound_[Index(buffer)];
-  if (bound.allocation == allocation) return;
   if (bound.allocation != 0) buffer_of_.Erase(bound.allocation);
   bound.allocation = allocation;
   if (allocation == 0) return;

@@ -126,7 +126,10 @@ class IterationFollower {
   void SortChangingBuffers();
   Match MatchAt(int32_t position, const JobEvent& event) const;
   Match MatchPersistent(int32_t position, const JobEvent& event) const;
-  Match MatchBuffer(int32_t buffer, uint64_t allocation) const;
+  Match MatchBuffer(int32_t buffer, uint64_t allocation) const {
+    return AllocationOf(buffer) == allocation ? Match::kStrong : MatchOther(buffer, allocation);
+  }
+  Match MatchOther(int32_t buffer, uint64_t allocation) const;
   int32_t SharedContext(int32_t position, const TokenContext& context) const;
   int32_t FindNear(Range places, const JobEvent& event) const;
   int32_t FindPastTheEnd(Range places, const JobEvent& event) const;
@@ -134,7 +137,10 @@ class IterationFollower {
   Followed FollowElsewhere(const JobEvent& event);
   Followed Accept(int32_t position, const JobEvent& event);
   Followed NoteUnknown();
-  void Bind(int32_t buffer, uint64_t allocation);
+  void Bind(int32_t buffer, uint64_t allocation) {
+    if (AllocationOf(buffer) != allocation) Rebind(buffer, allocation);
+  }
+  void Rebind(int32_t buffer, uint64_t allocation);
   void Unbind(int32_t buffer);
   void Freed(uint64_t allocation);
   void EndIteration();

@@ -128,9 +128,9 @@ TEST(CallsTest, NoCallIsInsideAClosedFastPathWithoutRecordedCalls) {
 TEST(RecentUsesTest, KeepsTheLastUseOfEachStream) {
   StreamState a, b;
   RecentUses recent;
-  recent.Note({&a, 3});
-  recent.Note({&b, 5});
-  recent.Note({&a, 2});
+  recent.Note({&a, 3}, false);
+  recent.Note({&b, 5}, true);
+  recent.Note({&a, 2}, true);
 
   UseList uses;
   EXPECT_TRUE(recent.MoveTo(&uses));
@@ -145,7 +145,7 @@ TEST(RecentUsesTest, KeepsTheLastUseOfEachStream) {
 TEST(RecentUsesTest, ReportsOverflowOfItsStreams) {
   std::vector<StreamState> streams(20);
   RecentUses recent;
-  for (StreamState& stream : streams) recent.Note({&stream, 1});
+  for (StreamState& stream : streams) recent.Note({&stream, 1}, true);
 
   UseList uses;
   EXPECT_FALSE(recent.MoveTo(&uses));

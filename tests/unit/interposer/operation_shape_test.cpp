@@ -31,7 +31,30 @@ TEST(OperationShapeTest, DependsOnTheOrderOfNames) {
 }
 
 TEST(OperationShapeTest, DependsOnTheStream) {
-  EXPECT_NE(ShapeOnStream(7, 0), ShapeOnStream(7, 1));
+  EXPECT_NE(ShapeOnStream(7, 0, 5), ShapeOnStream(7, 1, 5));
+}
+
+TEST(OperationShapeTest, DependsOnTheSizesAndTheirOrder) {
+  constexpr std::uint64_t kMany = 64 << 20, kFew = 2 << 20;
+  const std::set<std::uint64_t> sizes = {
+      0,
+      AddSize(0, kFew),
+      AddSize(0, kMany),
+      AddSize(AddSize(0, kFew), kMany),
+      AddSize(AddSize(0, kMany), kFew),
+      AddSize(AddSize(0, kFew), kFew),
+  };
+  EXPECT_EQ(sizes.size(), 6u);
+  EXPECT_NE(ShapeOnStream(7, 1, AddSize(0, kFew)), ShapeOnStream(7, 1, AddSize(0, kMany)));
+}
+
+TEST(OperationShapeTest, OfACallIsThatOfItsLaunch) {
+  constexpr LaunchDimensions kDimensions{8, 1, 1, 256, 1, 1, 0};
+  CallShape shape(3);
+  EXPECT_EQ(shape.Mixed(), 3u);
+  shape.kernel = ShapeOfName("gemm");
+  shape.launched = &kDimensions;
+  EXPECT_EQ(shape.Mixed(), ShapeOfLaunch(ShapeOfName("gemm"), kDimensions));
 }
 
 }  // namespace

@@ -107,15 +107,15 @@ TEST_F(TimelineTest, EarlierCheckpointDoesNotCompleteLaterWork) {
 // for both. A host copy counted as good while the later launch was writing.
 TEST_F(TimelineTest, LaunchesThatEndOutOfOrderCompleteWithTheLast) {
   StreamState* stream = timeline_.Of({handle_, false});
-  Timeline::UndocumentedBegins(stream);
-  Timeline::UndocumentedBegins(stream);
+  Timeline::UndocumentedBegins(stream, true);
+  Timeline::UndocumentedBegins(stream, false);
   Enqueue();
   const Use first = timeline_.Issue(stream);
   const CUevent event = timeline_.EventFor(first);
   Enqueue();
   const Use second = timeline_.Issue(stream);
-  Timeline::UndocumentedEnded(second);
-  Timeline::UndocumentedEnded(first);
+  Timeline::UndocumentedEnded(second, false);
+  Timeline::UndocumentedEnded(first, true);
 
   Driver().cuEventSynchronize(event);
   EXPECT_FALSE(timeline_.AllUndocumentedDone());

@@ -27,10 +27,10 @@ void PutWord(std::vector<std::byte>* payload, size_t offset, CUdeviceptr word) {
 using Places = std::vector<CUdeviceptr>;
 
 TEST(WordScanTest, BoundsAreHalfOpen) {
-  EXPECT_TRUE(kBounds.Contain(kBounds.lowest));
-  EXPECT_TRUE(kBounds.Contain(kBounds.highest - 1));
-  EXPECT_FALSE(kBounds.Contain(kBounds.highest));
-  EXPECT_FALSE(kBounds.Contain(kBounds.lowest - 1));
+  EXPECT_TRUE(kBounds.Contain(kBounds.lowest()));
+  EXPECT_TRUE(kBounds.Contain(kBounds.highest() - 1));
+  EXPECT_FALSE(kBounds.Contain(kBounds.highest()));
+  EXPECT_FALSE(kBounds.Contain(kBounds.lowest() - 1));
   EXPECT_FALSE((WordBounds{~CUdeviceptr{0}, 0}).Contain(0));
 }
 
