@@ -264,8 +264,10 @@ class ShareTest(BullyFixture):
 
         self.assertEqual(sum(seen), 2 * GIB)
         self.assertEqual(sum(one > 0 for one in seen), 3)
-        waits = [device for job in self.status()["jobs"] for device in job["devices"] if device["state"] == "waiting"]
-        self.assertEqual(len(waits), 3)
+        waiting = agent_test.wait_for(  # the last may still be connecting
+            lambda: [device for job in self.status()["jobs"] for device in job["devices"] if device["state"] == "waiting"],
+            lambda found: len(found) == 3)
+        self.assertEqual(len(waiting), 3)
 
     def test_after_a_restart_clients_are_believed_up_to_their_record(self):
         """Regression: the first client that claimed to hold the device got it."""
