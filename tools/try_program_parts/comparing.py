@@ -21,6 +21,7 @@ MASKS = (
     (re.compile(r"\b(pid|process|thread id|tid)([ =:]+)\d+", re.I), r"\1\2<id>"),
 )
 DECIMAL = re.compile(r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|\binf\b|\bnan\b")
+WHOLE_NUMBER = re.compile(r"\d+")
 FROM_SIMULATOR = "simulated GPU: "  # its own lines on standard error; they are read as lacks and violations
 
 
@@ -47,6 +48,15 @@ def lines_of(content, pid, own=()):
     return [mask(line, pid, own) for line in text.splitlines() if not line.startswith(FROM_SIMULATOR)]
 
 
+def says_budget(expected, found, budget_bytes):
+    """Whether the lines differ only in how large they say the device is: under a budget, as large as that."""
+    if not budget_bytes or WHOLE_NUMBER.sub("#", expected) != WHOLE_NUMBER.sub("#", found):
+        return False
+    sizes = {str(budget_bytes >> shift) for shift in (0, 10, 20)}
+    pairs = zip(WHOLE_NUMBER.findall(expected), WHOLE_NUMBER.findall(found))
+    return expected != found and all(before == after or after in sizes for before, after in pairs)
+
+
 class Stable:
     """The part of one stream that is the same in two bare runs, and the question whether another run has it too."""
 
@@ -66,13 +76,17 @@ class Stable:
             return f"{what}: {len(self.unstable)} of {len(self.expected)} lines differ between two bare runs and are not compared"
         return ""
 
-    def difference(self, lines):
-        """The first difference in words; empty where the run is the same."""
+    def budget_lines(self, lines, budget_bytes):
+        """The numbers of the lines that say how large the device is."""
+        return [i + 1 for i, pair in enumerate(zip(self.expected, lines)) if says_budget(*pair, budget_bytes)]
+
+    def difference(self, lines, budget_bytes=None):
+        """The first difference in words, lines that say the budget aside; empty where the run is the same."""
         if not self.comparable:
             return ""
         lines = sorted(lines) if self.any_order else lines
         for i, (expected, found) in enumerate(zip(self.expected, lines)):
-            if i not in self.unstable and expected != found:
+            if i not in self.unstable and expected != found and not says_budget(expected, found, budget_bytes):
                 return f"line {i + 1}: {shorten(expected)} became {shorten(found)}"
         if len(lines) != len(self.expected):
             extra = [line for line in difflib.ndiff(self.expected, lines) if line[:1] in "+-"][:1]
@@ -117,7 +131,15 @@ class Baseline:
         found += [f"file {name} is new" for name in sorted(written - self.files)]
         streams = self.streams(run)
         for name, stable in self.stable.items():
-            difference = stable.difference(streams[name]) if name in streams else ""
+            difference = stable.difference(streams[name], run.budget_bytes) if name in streams else ""
             if difference:
                 found.append(f"{name}: {difference}")
         return found
+
+    def notes_on(self, run):
+        """What differs on purpose: the device is as large as the budget."""
+        streams = self.streams(run)
+        found = {name: stable.budget_lines(streams[name], run.budget_bytes)
+                 for name, stable in self.stable.items() if name in streams}
+        return [f"{name}: line {', '.join(map(str, lines))}: the device's memory, which is the budget"
+                for name, lines in found.items() if lines]

@@ -35,6 +35,8 @@ def print_details(trial, with_skipped=True):
     for row in trial.rows:
         for said in [row.skipped] * with_skipped if row.skipped else row.differences[:MOST_DIFFERENCES_SHOWN]:
             print(f"    {row.label}: {said}")
+        for note in row.notes:
+            print(f"    {row.label}: {note}")
     for note in trial.notes:
         print(f"    {note}")
     for lack in trial.lacks[:MOST_LACKS_SHOWN]:

@@ -15,8 +15,8 @@ from try_program_parts import building, comparing, lacks, programs, running  # n
 PID = 4711
 
 
-def run(output, errors="", exit_code=0, files=None):
-    return running.Run("run", output=output.encode(), errors=errors, exit_code=exit_code, files=files or {}, pid=PID)
+def run(output, errors="", exit_code=0, files=None, budget_bytes=None):
+    return running.Run("run", budget_bytes, output=output.encode(), errors=errors, exit_code=exit_code, files=files or {}, pid=PID)
 
 
 def differences(first, second, third, **other):
@@ -71,6 +71,16 @@ class BaselineTest(unittest.TestCase):
     def test_ignores_what_differs_between_bare_runs_alone(self):
         self.assertEqual(differences("seed 1\nsum 2\n", "seed 7\nsum 2\n", "seed 5\nsum 2\n"), [])
         self.assertEqual(len(differences("seed 1\nsum 2\n", "seed 7\nsum 2\n", "seed 5\nsum 3\n")), 1)
+
+    def test_names_lines_that_say_how_large_the_device_is(self):
+        bare = run("memory 144 GiB (154618822656 bytes)\nsum 2\n")
+        baseline = comparing.Baseline(bare, bare)
+        under = run("memory 8192 GiB (8589934592 bytes)\nsum 2\n", budget_bytes=8 << 30)
+        self.assertEqual(baseline.differences(under), [])
+        self.assertEqual(baseline.notes_on(under), ["output: line 1: the device's memory, which is the budget"])
+        for text in ("memory 8192 GiB (8589934593 bytes)\nsum 2\n", "memory 8192 GiB (8589934592 bytes)\nsum 3\n"):
+            self.assertEqual(len(baseline.differences(run(text, budget_bytes=8 << 30))), 1)
+        self.assertEqual(len(baseline.differences(run("memory 8192 GiB (8589934592 bytes)\nsum 2\n"))), 1)
 
     def test_ignores_order_where_bare_runs_differ_in_it(self):
         self.assertEqual(differences("a\nb\nc\n", "b\na\nc\n", "c\nb\na\n"), [])

@@ -60,14 +60,15 @@ class TrialsTest(unittest.TestCase):
         self.assertEqual((code, trials["same"]["verdict"]), (0, "same"))
 
     def test_several_programs_have_a_line_each_and_a_summary(self):
-        """One differs because it prints the device's memory, one needs what the simulator lacks, one prints a random number."""
+        """One differs because it prints the free memory, one needs what the simulator lacks, one prints a random number."""
         ended = ask("--host", PROGRAMS / "free_memory", PROGRAMS / "needs_ptx", PROGRAMS / "unsteady")
         self.assertEqual(ended.returncode, 1, ended.stdout + ended.stderr)
         self.assertRegex(ended.stdout, r"(?m)^free_memory .*same.*differs")
-        self.assertRegex(ended.stdout, r"smallest: output: line 1: .*total memory.*the device's memory")
+        self.assertRegex(ended.stdout, r"smallest: output: line 1: the device's memory, which is the budget")
+        self.assertRegex(ended.stdout, r"smallest: output: line 2: .*free memory")
         self.assertIn("the simulator lacks needs_ptx.cu:5: ", ended.stdout)
         self.assertRegex(ended.stdout, r"(?m)^unsteady .*same")
-        self.assertIn("1 of 2 lines differ between two bare runs", ended.stdout)
+        self.assertIn("2 of 3 lines differ between two bare runs", ended.stdout)
         self.assertIn("3 programs: 1 same, 1 differs, 1 could not be run", ended.stdout)
         self.assertRegex(ended.stdout, r"(?m)^ +1  the simulator lacks .*: needs_ptx$")
 

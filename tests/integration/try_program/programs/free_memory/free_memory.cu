@@ -1,4 +1,4 @@
-// Prints how much memory the device has: under a budget that is the budget.
+// Prints how much memory the device has, which under a budget is the budget, and how much is free.
 #include <cuda_runtime.h>
 
 #include <cstdio>
@@ -11,6 +11,6 @@ int main() {
   Fill<<<1, 32>>>(memory);
   std::size_t free_bytes = 0, total_bytes = 0;
   if (cudaMemGetInfo(&free_bytes, &total_bytes) != cudaSuccess) return 1;
-  std::printf("total memory %zu bytes\n", total_bytes);
+  std::printf("total memory %zu bytes\nfree memory %zu bytes\n", total_bytes, free_bytes);
   return 0;
 }
