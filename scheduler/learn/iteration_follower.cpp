@@ -79,12 +79,8 @@ Followed IterationFollower::Observe(const JobEvent& event) {
   if (!HasToken(event.kind)) return {tracking_, -1, false};
   const uint64_t token = TokenOf(event);
   context_.Add(token);
-  if (EventAt(next_).token == token) {
-    const Match match = MatchAt(next_, event);
-    const bool is_enough =
-        tracking_ == Tracking::kLost ? match == Match::kStrong : match != Match::kNone;
-    if (is_enough) return Accept(next_, event);
-  }
+  const bool is_expected = tracking_ != Tracking::kLost && EventAt(next_).token == token;
+  if (is_expected && MatchAt(next_, event) != Match::kNone) return Accept(next_, event);
   return FollowElsewhere(event);
 }
 

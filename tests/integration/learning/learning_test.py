@@ -208,7 +208,7 @@ class LearningTest(unittest.TestCase):
         off_ns, _ = self.at(command, 30, "off")
         on_ns, run = self.at(command, 30, "wait")
         learning = run.report["learning"]
-        self.assertEqual((learning["plans_adopted"], learning["plans_dropped"]), (1, 1), learning)
+        self.assertGreater(learning["without_plan_iteration_ns"], 0, learning)
         self.assertLessEqual(100 * on_ns, 102 * off_ns)
 
     def test_a_papers_strategy_can_be_chosen(self):

@@ -99,6 +99,46 @@ TEST(IterationFollowerTest, FollowsSoonFromAnyPointOfTheIteration) {
   }
 }
 
+// Regression: a lost follower took each event that equals the iteration's first for it. In a loop
+// of equal passes, that was the wrong pass.
+TEST(IterationFollowerTest, LoopOfEqualPassesIsFollowedOnlyOnceItsPassIsKnown) {
+  // Given six loops of forty equal passes
+  IterationLearner learner;
+  std::shared_ptr<const IterationPattern> pattern;
+  std::vector<KeptEvent> iteration;
+  const auto add = [&](const JobEvent& event) {
+    if (auto learned = learner.Add(event)) pattern = std::move(learned);
+    iteration.emplace_back(event);
+  };
+  for (uint64_t id = 1; id <= 7; ++id) add(JobEvent::Allocate(id, 1 << 20));
+  for (int i = 0; i < 3; ++i) {
+    iteration.clear();
+    for (uint64_t event = 0; event < 6 * 40 * 4; ++event) {
+      const uint64_t loop = 1 + event / 160, kernel = event % 4;
+      add(JobEvent::Operation(10 * loop + kernel, std::vector<JobTouch>{{loop}, {7}}));
+    }
+  }
+  ASSERT_EQ(pattern->size(), std::ssize(iteration));
+  CheckedFollower settled(pattern);
+  for (int i = 0; i < 2; ++i) settled.Follow(iteration);
+  std::vector<int32_t> positions;
+  for (const KeptEvent& event : iteration)
+    positions.push_back(settled.Observe(event.Get()).position);
+  // When followers begin anywhere, they are never at another position
+  for (size_t begin = 0; begin < iteration.size(); begin += 13) {
+    CheckedFollower follower(pattern);
+    int followed = 0;
+    for (size_t i = begin; i < begin + iteration.size(); ++i) {
+      const size_t event = i % iteration.size();
+      const int32_t position = follower.Observe(iteration[event].Get()).position;
+      if (position < 0) continue;
+      ++followed;
+      ASSERT_EQ(position, positions[event]) << "begun at " << begin << ", after " << i - begin;
+    }
+    EXPECT_GT(followed, 6 * 40 * 4 / 2) << "begun at " << begin;
+  }
+}
+
 TEST(IterationFollowerTest, BuffersAreBoundToTheTouchedAllocations) {
   LearnedJob job(SmallGpt(3));
   CheckedFollower follower(job.pattern);
