@@ -8,7 +8,7 @@ from . import assembly
 from .rewrite import ROOT, Source, path_from_root
 
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
-EXECUTOR = ["block_executor.cpp", "fiber.cpp", "grid_launch.cpp", "plugin_image.cpp", "shared_memory.cpp"]
+EXECUTOR = ["block_executor.cpp", "device_clock.cpp", "fiber.cpp", "grid_launch.cpp", "plugin_image.cpp", "shared_memory.cpp"]
 EXECUTOR_STANDARD = "c++20"
 LEAST_STANDARD = 17
 REGISTRATION = ["program_registration.cpp"]  # only in programs

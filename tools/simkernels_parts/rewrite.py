@@ -20,7 +20,7 @@ ATTRIBUTE = re.compile(r"\b(" + "|".join(sorted(ATTRIBUTE_WORDS)) + r")\s*(\((?:
 DEVICE_RUNTIME = {
     "cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamCreateWithFlags", "cudaStreamDestroy",
     "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventDestroy", "cudaGetLastError",
-    "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDevice", "cudaGetDeviceCount",
+    "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDevice", "cudaGetDeviceCount", "clock",
 }
 
 
