@@ -56,7 +56,8 @@ class Build:
         self.flags = [f"-std={standard(options.std)}", f"-O{options.optimize}", *machine_flags(), "-ffp-contract=off",
                       "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-ipa-icf",
                       "-ffunction-sections", "-fdata-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
-                      f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}"]
+                      f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}",
+                      f'-DSPILLWAY_TOOLKIT_CUDA_H="{include}/cuda.h"']
         self.flags += ["-g1"] if options.debug else []
         self.flags += ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"] if options.default_stream == "per-thread" else []
         self.flags += [f"-D{name}" for name in options.define]

@@ -81,6 +81,17 @@ TEST_F(SimkernelsTest, AcceptsMacrosThatAreQualifiers) {
   EXPECT_NE(finished.output.find("\nK\n"), std::string::npos) << finished.output;
 }
 
+TEST_F(SimkernelsTest, AcceptsAHeaderOfTheProgramNamedAsOneOfTheToolkit) {
+  std::filesystem::create_directories(folder_ / "include");
+  std::ofstream(folder_ / "include/cuda.h") << "struct OwnHeader { int value; };\n";
+
+  const Finished finished =
+      Compile("#include \"cuda.h\"\n__global__ void K(OwnHeader* p) { p->value = 1; }\n",
+              "-I " + (folder_ / "include").string());
+
+  EXPECT_EQ(finished.exit_code, 0) << finished.output;
+}
+
 TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
   const Finished finished =
       Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");
