@@ -4,13 +4,14 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
-from try_program_parts import building, comparing, lacks, programs, running  # noqa: E402
+from try_program_parts import building, comparing, lacks, programs, running, trial  # noqa: E402
 
 PID = 4711
 
@@ -92,6 +93,26 @@ class BaselineTest(unittest.TestCase):
 
     def test_leaves_out_what_the_simulator_says(self):
         self.assertEqual(differences("", "", "", errors="simulated GPU: no kernel 'f' in its plug-ins\n"), [])
+
+
+class SeededByTheTime:
+    """Runs a program that prints the time of day in seconds."""
+
+    def execute(self, made, *_):
+        made.exit_code, made.output, made.statistics = 0, str(int(time.time())).encode(), {"simulated_ns": 1}
+
+
+class TrialsTest(unittest.TestCase):
+    def test_bare_runs_show_what_depends_on_the_second(self):
+        options = types.SimpleNamespace(arguments=[], exit_code=0, mask=[], files=[], shares=[])
+        made = trial.Trial("seeded")
+        program = programs.Program("seeded", ROOT, binary=ROOT / "README.md")
+
+        trials = trial.Trials(options, None, SeededByTheTime(), ROOT, lambda text: None)
+        trials.run_all(made, program, ROOT, ROOT)
+
+        self.assertEqual(made.notes, ["output: 1 of 1 lines differ between two bare runs and are not compared"])
+        self.assertEqual(made.verdict, trial.SAME)
 
 
 class LacksTest(unittest.TestCase):
