@@ -12,6 +12,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "simulator/kernels/device/threads.h"
 #include "simulator/kernels/device_clock.h"
 
 #ifndef cudaStreamTailLaunch
@@ -72,7 +73,7 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
 }
 
 // Not the C library's clock of the host's processor.
-inline clock_t clock() { return static_cast<clock_t>(executor::ReadCycles()); }
+inline clock_t clock() { return static_cast<clock_t>(executor::ReadCycles(ClockReader())); }
 
 }  // namespace spillway::simulator::device::runtime
 

@@ -12,6 +12,7 @@
 #include <type_traits>
 
 #include "simulator/kernels/device/standard.h"
+#include "simulator/kernels/device/threads.h"
 #include "simulator/kernels/device_clock.h"
 
 #define SPILLWAY_INTRINSIC [[maybe_unused]] static inline
@@ -234,7 +235,10 @@ SPILLWAY_CACHED_STORE(__stwt)
 #undef SPILLWAY_CACHED_LOAD
 #undef SPILLWAY_CACHED_STORE
 
-SPILLWAY_INTRINSIC long long clock64() { return spillway::simulator::executor::ReadCycles(); }
+SPILLWAY_INTRINSIC long long clock64() {
+  namespace device = spillway::simulator::device;
+  return spillway::simulator::executor::ReadCycles(device::ClockReader());
+}
 SPILLWAY_INTRINSIC void __nanosleep(unsigned duration_ns) {
   spillway::simulator::executor::Sleep(duration_ns);
 }

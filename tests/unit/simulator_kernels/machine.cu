@@ -24,6 +24,14 @@ __global__ void WaitFor(clock_t cycles, long long* waited) {
   *waited = now - begin;
 }
 
+// Each thread waits, as on a GPU, where all wait at once.
+__global__ void AllWaitFor(clock_t cycles, int* ended) {
+  const clock_t begin = clock();
+  while (clock() - begin < cycles) {
+  }
+  atomicAdd(ended, 1);
+}
+
 __global__ void Trap(int* out) {
   *out = 1;
   __syncthreads();
@@ -68,7 +76,10 @@ void TestWaiting() {
   const clock_t wanted = CyclesIn(1000);
   WaitFor<<<1, 1>>>(wanted, waited.get());
   const long long seen = waited.Read()[0];
-  Report("a kernel that waits for a time ends", seen >= wanted && seen < wanted + 100);
+  Report("a kernel that waits for a time ends", seen >= wanted && seen < wanted + wanted / 4);
+  Buffer<int> ended({0});
+  AllWaitFor<<<1000, 256>>>(CyclesIn(1), ended.get());
+  Report("so do thousands of threads that wait", ended.Read()[0] == 256'000);
 }
 
 // The last test: its context is lost.

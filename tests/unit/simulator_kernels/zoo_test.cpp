@@ -27,9 +27,9 @@ struct Program {
   int features;
 };
 constexpr Program kWithNvcc[] = {
-    {"zoo", 21}, {"language", 13}, {"groups", 10}, {"machine", 4}, {"memory", 4}};
+    {"zoo", 21}, {"language", 13}, {"groups", 10}, {"machine", 5}, {"memory", 4}};
 constexpr Program kWithoutNvcc[] = {{"zoo", 21},      {"language", 13}, {"groups", 10},
-                                    {"libraries", 6}, {"children", 3},  {"machine", 4},
+                                    {"libraries", 6}, {"children", 3},  {"machine", 5},
                                     {"memory", 4}};
 
 TEST(KernelZooTest, RunsFromNvccsBinaryAndAPlugin) {
