@@ -7,13 +7,12 @@ import subprocess
 import sys
 
 from . import lacks
-from .programs import text_of
+from .programs import INCLUDE, text_of
 
 # Header -> the library that it needs. Headers of the program and of the user's include folders are read too.
 LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
                      "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
                      "cusolverDn": "cusolver", "cusolverSp": "cusolver", "cusolverRf": "cusolver", "nvrtc": "nvrtc"}
-INCLUDE = re.compile(r"#\s*include\s*[<\"]([\w./-]+)[\">]")
 KERNEL = re.compile(r"\b__global__\b")
 MODULE_FILE = re.compile(r"(\w+?)(?:64)?\.(fatbin|ptx|cubin)\b")
 SIMULATED = {"cublas": "libcublas.so.13", "cudnn": "libcudnn.so.9"}  # for simkernels --host

@@ -205,6 +205,13 @@ class ProgramsTest(unittest.TestCase):
         self.write("deep/down/b.cpp", "")
         self.assertEqual(list(self.found(whole_tree=True).values()), [["b.cpp", "main.cu"]])
 
+    def test_takes_sources_beside_headers_of_include_folders(self):
+        self.write("app/main.cu", '#include "helper.h"\n#include "own.h"\nint main() {}\n')
+        self.write("app/own.h", "")
+        for name in ("helper.h", "helper.cpp", "own.h", "own.cpp", "unused.h", "unused.cpp"):
+            self.write(f"common/{name}", "")
+        self.assertEqual(self.found("app", include_folders=[self.root / "common"]), {"app": ["main.cu", "helper.cpp"]})
+
     def test_refuses_what_holds_no_program(self):
         self.write("a/readme", "")
         for name in ("a", "missing"):
