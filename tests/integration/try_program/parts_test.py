@@ -163,6 +163,36 @@ class LibrariesTest(unittest.TestCase):
             self.assertFalse(builder.has_kernels(program))
 
 
+class RecordingBuilder(building.Builder):
+    """Has an nvcc that refuses launches in device code; records the tools that were called."""
+
+    def __init__(self, folder):
+        super().__init__(types.SimpleNamespace(host=True, include=[], define=[], library=[], nvcc=[], std="c++17",
+                                               build=folder), folder)
+        self.nvcc, self.called = "nvcc", []
+
+    def run(self, command, what):
+        self.called.append(what + (" --host" if "--host" in command else ""))
+        refused = "error: kernel launch from __device__ or __global__ functions requires separate compilation mode"
+        return (1, refused) if what == "nvcc" else (0, "")
+
+
+class BuilderTest(unittest.TestCase):
+    def called_for(self, text):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "main.cu").write_text(text)
+            builder = RecordingBuilder(folder)
+            builder.make(programs.Program("p", folder, [folder / "main.cu"]), folder / "built")
+            return builder.called
+
+    def test_builds_kernels_that_launch_kernels_without_nvcc(self):
+        self.assertEqual(self.called_for("__global__ void f() { f<<<1, 1>>>(); }"), ["nvcc", "simkernels --host"])
+
+    def test_builds_programs_with_thrust_without_nvcc(self):
+        self.assertEqual(self.called_for("#include <thrust/sort.h>\n"), ["simkernels --host"])
+
+
 class ProgramsTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
