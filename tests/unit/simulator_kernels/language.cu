@@ -71,6 +71,17 @@ constexpr bool kHostSeesArchitecture = false;
 #error "a .cu file sees __CUDACC__"
 #endif
 
+// A function for both sees where it runs.
+__host__ __device__ int SideOf(int host_side) {
+#ifdef __CUDA_ARCH__
+  const int side = host_side + 1;
+#else
+  const int side = host_side;
+#endif
+  return side;
+}
+__global__ void AskSide(int* out) { *out = SideOf(3); }
+
 using Function = float (*)(float);
 __device__ float Half(float x) { return x * 0.5f; }
 __device__ float Square(float x) { return x * x; }
@@ -170,6 +181,8 @@ void TestKernels() {
   Report("overloaded kernels", out.Read()[0] == 1 && floats.Read()[0] == 2.0f);
   Architecture<<<1, 1>>>(out.get());
   Report("the architecture in device code", out.Read()[0] == 1 && !kHostSeesArchitecture);
+  AskSide<<<1, 1>>>(out.get());
+  Report("the architecture in functions for both", out.Read()[0] == 4 && SideOf(3) == 3);
   CallFunctions<<<1, 2>>>(floats.get());
   Report("functions in device variables", floats.Read() == std::vector<float>{1.5f, 9.0f});
 }

@@ -27,8 +27,8 @@ struct Program {
   int features;
 };
 constexpr Program kWithNvcc[] = {
-    {"zoo", 21}, {"language", 13}, {"groups", 10}, {"machine", 5}, {"memory", 4}};
-constexpr Program kWithoutNvcc[] = {{"zoo", 21},      {"language", 13}, {"groups", 10},
+    {"zoo", 21}, {"language", 14}, {"groups", 10}, {"machine", 5}, {"memory", 4}};
+constexpr Program kWithoutNvcc[] = {{"zoo", 21},      {"language", 14}, {"groups", 10},
                                     {"libraries", 6}, {"children", 3},  {"machine", 5},
                                     {"memory", 4}};
 
