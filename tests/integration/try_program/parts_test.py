@@ -38,6 +38,7 @@ class MaskTest(unittest.TestCase):
         self.expect_masked("Performance= 41.2 GFlop/s, Time= 3 msec", "Performance= 7.0 GFlop/s, Time= 20 msec")
         self.expect_masked("Throughput = 0.34 GElements/s", "Throughput = 123.4 GElements/s")
         self.expect_masked("12.1 Mpixels/s", "7 Mpixels/s")
+        self.expect_masked("Fetches (Mpix/s) of pitch 2.38e+05; of array 2.4e+05", "Fetches (Mpix/s) of pitch 5.43e+03; of array 1.0")
 
     def test_masks_addresses_process_ids_and_times_of_day(self):
         self.expect_masked("at 0x7fff00, pid 17", "at 0x11, pid 23")
