@@ -34,6 +34,8 @@ struct LaunchShape {
   std::uint32_t dynamic_shared_bytes;
   std::uint32_t cooperative =
       0;  // 1: all blocks are resident at once, so that they can wait for each other
+  std::uint32_t clock_khz = 0;  // of the device's multiprocessors; 0: nobody says
+  std::int64_t begin_ns = 0;    // modelled
 };
 
 // On a GPU. The driver's time: max(flops / peak_flops, bytes / memory_bandwidth) + launch overhead.

@@ -8,7 +8,7 @@ from . import assembly
 from .rewrite import ROOT, Source, path_from_root
 
 KERNELS = os.path.join(ROOT, "simulator", "kernels")
-EXECUTOR = ["block_executor.cpp", "fiber.cpp", "grid_launch.cpp", "plugin_image.cpp", "shared_memory.cpp"]
+EXECUTOR = ["block_executor.cpp", "device_clock.cpp", "fiber.cpp", "grid_launch.cpp", "plugin_image.cpp", "shared_memory.cpp"]
 EXECUTOR_STANDARD = "c++20"
 LEAST_STANDARD = 17
 REGISTRATION = ["program_registration.cpp"]  # only in programs
@@ -56,7 +56,8 @@ class Build:
         self.flags = [f"-std={standard(options.std)}", f"-O{options.optimize}", *machine_flags(), "-ffp-contract=off",
                       "-fno-math-errno", "-fno-trapping-math", "-fPIC", "-fvisibility=hidden", "-fno-gnu-unique", "-fno-ipa-icf",
                       "-ffunction-sections", "-fdata-sections", "-Wno-unknown-pragmas", "-Wno-attributes",
-                      f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}"]
+                      f"-ffile-prefix-map={ROOT}=.", f"-I{KERNELS}/device", f"-I{ROOT}",
+                      f'-DSPILLWAY_TOOLKIT_CUDA_H="{include}/cuda.h"']
         self.flags += ["-g1"] if options.debug else []
         self.flags += ["-DCUDA_API_PER_THREAD_DEFAULT_STREAM=1"] if options.default_stream == "per-thread" else []
         self.flags += [f"-D{name}" for name in options.define]

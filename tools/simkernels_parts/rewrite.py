@@ -8,6 +8,7 @@ from . import tokens as t
 from .parameters import ATTRIBUTE_WORDS
 
 DEVICE = "::spillway::simulator::device"
+EXECUTOR = "::spillway::simulator::executor"
 CUDA_SYNTAX = re.compile(r"__global__|__device__|__constant__|__shared__|__managed__|<<<|#\s*include\s*<thrust/")
 QUOTED_INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
@@ -20,7 +21,7 @@ ATTRIBUTE = re.compile(r"\b(" + "|".join(sorted(ATTRIBUTE_WORDS)) + r")\s*(\((?:
 DEVICE_RUNTIME = {
     "cudaMalloc", "cudaFree", "cudaMemcpyAsync", "cudaMemsetAsync", "cudaStreamCreateWithFlags", "cudaStreamDestroy",
     "cudaStreamWaitEvent", "cudaEventCreateWithFlags", "cudaEventRecord", "cudaEventDestroy", "cudaGetLastError",
-    "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDevice", "cudaGetDeviceCount",
+    "cudaPeekAtLastError", "cudaGetErrorString", "cudaGetErrorName", "cudaGetDevice", "cudaGetDeviceCount", "clock",
 }
 
 
@@ -38,6 +39,7 @@ class Source:
         self.folders = include_folders
         self.shared = shared  # names of kernels and included files, for all sources of the program
         self.tokens = []
+        self.asking = []  # bodies for host and device that ask for the architecture: (index of `{`, index of `}`)
 
     def load(self):
         with open(self.path, encoding="utf-8") as file:
@@ -74,6 +76,7 @@ class Source:
         self.learn_aliases()
         self.expand_includes()
         self.mark_device_code()
+        self.split_host_and_device()
         self.device_vocabulary()
         self.inline_assembly()
         self.declarations()
@@ -181,8 +184,29 @@ class Source:
                 words = {word for near in self.tokens[d.declaration_start(self.tokens, i) : i + 1]
                          for word in self.qualifiers(near)}
                 body = d.parse_device_function(self.tokens, i, self.qualifiers)
-                for inside in self.tokens[body[0] : body[1]] if body else ():
-                    inside.where = "both" if body[2] or "__host__" in words else "device"
+                if body:
+                    self.mark_body(body[0], body[1], "both" if body[2] or "__host__" in words else "device", words)
+
+    def mark_body(self, first, last, where, words):
+        inside = self.tokens[first:last]
+        for token in inside:
+            token.where = where
+        asks = any(token.kind == "directive" and "__CUDA_ARCH__" in token.text for token in inside)
+        is_plain = "constexpr" not in words and not any(token.text == "goto" for token in inside)
+        if where == "both" and asks and is_plain:
+            self.asking.append((first, last))
+
+    def split_host_and_device(self):
+        """Gives a function that asks for the architecture one body on the device and another on the host."""
+        for first, last in reversed(self.asking):
+            body = self.tokens[first : last + 1]
+            copy = [t.Token(token.kind, token.text, token.line) for token in body]
+            for token in copy:
+                token.where = "device"
+            line = f'\n#line {body[0].line} "{path_from_root(self.path)}"\n'
+            self.tokens[first : last + 1] = [t.Token("appended", f"{{ if ({EXECUTOR}::OnDevice()) ", body[0].line), *copy,
+                                             t.Token("appended", f" else{line}", body[0].line), *body,
+                                             t.Token("appended", " }", body[-1].line)]
 
     def mark_device_conditions(self):
         """Marks the conditions around definitions of device functions: the host need not see these."""

@@ -7,14 +7,15 @@ import subprocess
 import sys
 
 from . import lacks
-from .programs import text_of
+from .programs import INCLUDE, text_of
 
 # Header -> the library that it needs. Headers of the program and of the user's include folders are read too.
 LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
                      "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
                      "cusolverDn": "cusolver", "cusolverSp": "cusolver", "cusolverRf": "cusolver", "nvrtc": "nvrtc"}
-INCLUDE = re.compile(r"#\s*include\s*[<\"]([\w./-]+)[\">]")
 KERNEL = re.compile(r"\b__global__\b")
+THRUST = re.compile(r"#\s*include\s*<thrust/")
+KERNELS_LAUNCH = "requires separate compilation mode"  # what nvcc says of launches in device code
 MODULE_FILE = re.compile(r"(\w+?)(?:64)?\.(fatbin|ptx|cubin)\b")
 SIMULATED = {"cublas": "libcublas.so.13", "cudnn": "libcudnn.so.9"}  # for simkernels --host
 LONGEST_BUILD_S = 600
@@ -87,7 +88,7 @@ class Builder:
         if program.binary:
             return self.take_binary(program, folder)
         output = folder / program.name.rsplit("/", maxsplit=1)[-1]
-        if self.nvcc:
+        if self.nvcc and not self.uses_thrust(program):
             self.make_with_nvcc(program, output)
             self.make_modules(program, folder / "modules")
         else:
@@ -110,10 +111,17 @@ class Builder:
         code, said = self.run([self.nvcc, f"-std={self.options.std}", "-O2", "-w", "-cudart", "shared", "--extended-lambda",
                                *openmp, *folders, *defines, *self.options.nvcc, *program.sources, "-o", output, *libraries],
                               "nvcc")
+        if code and KERNELS_LAUNCH in said:  # nvcc would link NVIDIA's device library
+            self.make_for_host(program, output)
+            return
         if code:
             raise NotBuilt(lacks.from_compiler(program, said, lacks.MACHINE))
         if self.has_kernels(program):
             self.make_plugin(program, output)
+
+    def uses_thrust(self, program):
+        """Whether the program is built by g++ alone: as nvcc compiles Thrust, it launches kernels that no source names."""
+        return any(THRUST.search(text_of(path)) for path in self.files_of(program))
 
     def uses_openmp(self, program):
         return any("omp.h" in text_of(source) for source in program.sources)

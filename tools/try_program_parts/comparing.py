@@ -11,7 +11,7 @@ RATE_UNITS = (r"[kKMGT]?i?(?:B|Bytes?|bits?|F(?:LOP|lop)s?|OPS|Hz|Pixels?|pixels
 # In a line that speaks of time or speed every decimal number may be one: `Elapsed 1.23`, `GPU 0.5 vs CPU 7.1 (speed-up)`.
 SPEAKS_OF_TIME = re.compile(r"\b(?:time|times|timing|timer|elapsed|took|duration|latency|throughput|bandwidth|speed-?up|faster|"
                             r"slower|performance|perf|fps|clocks?|cycles?|sec|seconds|ms|msec|usec|milliseconds?|[GMT]i?B/s|"
-                            r"[GMT]?flops?/?s?)\b", re.I)
+                            r"[GMT]?flops?/?s?|\w+/s(?:ec)?)\b", re.I)
 MASKS = (
     (re.compile(r"\b0x[0-9a-fA-F]+\b"), "<address>"),
     (re.compile(r"\b(?:\d{4}-\d\d-\d\d|\d\d:\d\d:\d\d)\b"), "<date>"),

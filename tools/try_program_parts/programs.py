@@ -11,6 +11,7 @@ HEADERS = (".h", ".hpp", ".cuh", ".inl", ".inc")
 SOURCE_FOLDERS = ("src", "source")  # beside or below the files of a program's folder
 INCLUDE_FOLDERS = ("inc", "include", "src", "source")
 MAIN = re.compile(r"\b(?:int|void)\s+main\s*\(|^\s*main\s*\(", re.M)
+INCLUDE = re.compile(r"#\s*include\s*[<\"]([\w./-]+)[\">]")
 INCLUDED_SOURCE = re.compile(r'#\s*include\s*[<"]([^">]+\.(?:cu|cpp|cc|c))[">]')
 
 
@@ -81,7 +82,18 @@ def programs_below(folder, whole_tree):
     return [program for path in inner for program in programs_below(path, whole_tree)]
 
 
-def find(names, extra_sources=(), whole_tree=False):
+def companions(program, include_folders):
+    """Host sources that lie beside headers of the user's include folders, where the program includes these headers."""
+    own = [program.folder, *program.include_folders]
+    names = {name for source in program.sources for name in INCLUDE.findall(text_of(source))}
+    headers = [pathlib.Path(folder) / name for name in sorted(names) for folder in include_folders
+               if not any((place / name).is_file() for place in own)]
+    beside = [header.with_suffix(suffix).resolve() for header in headers if header.is_file() for suffix in HOST_SOURCES]
+    known = {source.name for source in program.sources}
+    return [source for source in beside if source.is_file() and source.name not in known and not has_main(source)]
+
+
+def find(names, extra_sources=(), whole_tree=False, include_folders=()):
     """The programs that `names` hold, in order. Raises NoProgram."""
     extra = [pathlib.Path(name).resolve() for name in extra_sources]
     programs = []
@@ -99,5 +111,6 @@ def find(names, extra_sources=(), whole_tree=False):
             found = [Program(path.name, path.parent, [], path)]
         for program in found:
             program.sources += extra
+            program.sources += companions(program, include_folders)
         programs += found
     return programs

@@ -1,5 +1,6 @@
 """One program's trial: built, run bare twice and under budgets, judged."""
 import dataclasses
+import math
 import pathlib
 import time
 
@@ -64,6 +65,11 @@ def judged(run, bare, baseline):
     return row
 
 
+def wait_for_another_second(began):
+    """A program that takes the time as its seed repeats itself within a second."""
+    time.sleep(max(0, math.floor(began) + 1 - time.time()))
+
+
 class Trials:
     """Tries programs, one after another or several at once; `say` shows progress."""
 
@@ -94,7 +100,7 @@ class Trials:
             self.runner.execute(made, program, binary, self.options.arguments, folder / "run", inputs)
             return made
 
-        began_s = int(time.time())
+        began = time.time()
         bare = run("bare")
         trial.exit_code, trial.peak_bytes = bare.exit_code, bare.held_bytes()
         trial.simulated_ns = bare.statistics.get("simulated_ns", 0)
@@ -105,8 +111,7 @@ class Trials:
         if not bare.statistics:
             trial.reason = "bare: it made no call to the simulated GPU"
             return
-        if int(time.time()) == began_s:
-            time.sleep(1)  # many programs take their random numbers from the clock's seconds
+        wait_for_another_second(began)
         baseline = Baseline(bare, run("bare again"), self.options.mask)
         trial.notes += baseline.notes()
         self.run_under_spillway(trial, bare, baseline, run)

@@ -152,11 +152,15 @@ void WriteTagsInsteadOfRunning(FirstUses& first_uses, const KernelLaunch& launch
   };
 }
 
-void RunBody(FirstUses& first_uses, const KernelLaunch& launch, Operation& operation) {
-  operation.effect = [&first_uses, arguments = launch.arguments, shape = launch.shape,
-                      body = launch.entry->body, named = launch.named] {
-    if (std::vector<ByteRange> unwritten = TakeUnwritten(first_uses, named); !unwritten.empty())
+// The effect comes at the operation's end; the kernel's clock shows its begin.
+void RunBody(Simulator& sim, const KernelLaunch& launch, Operation& operation) {
+  operation.effect = [&sim, arguments = launch.arguments, shape = launch.shape,
+                      body = launch.entry->body, named = launch.named,
+                      duration_ns = operation.duration_ns]() mutable {
+    if (std::vector<ByteRange> unwritten = TakeUnwritten(sim.first_uses, named); !unwritten.empty())
       RunGuarded(Clear, &unwritten);
+    shape.clock_khz = static_cast<std::uint32_t>(sim.profile.core_clock_khz);
+    shape.begin_ns = sim.engine.now() - duration_ns;
     BodyCall body_call{body, &shape, arguments->pointers()};
     RunGuarded(Run, &body_call);
   };
@@ -265,7 +269,7 @@ Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch) {
     operation.duration_ns =
         TimeOf(sim.profile, cost, TrafficOf(sim, operation.words, cost.device_bytes));
   }
-  if (!launch.writes_tags) RunBody(sim.first_uses, launch, operation);
+  if (!launch.writes_tags) RunBody(sim, launch, operation);
   ++TheStatistics().kernels;
   return operation;
 }

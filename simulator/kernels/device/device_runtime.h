@@ -10,6 +10,10 @@
 #include <cuda_runtime_api.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+
+#include "simulator/kernels/device/threads.h"
+#include "simulator/kernels/device_clock.h"
 
 #ifndef cudaStreamTailLaunch
 #define cudaStreamTailLaunch ((cudaStream_t)0x3)
@@ -67,6 +71,9 @@ inline cudaError_t cudaGetDeviceCount(int* count) {
   *count = 1;
   return cudaSuccess;
 }
+
+// Not the C library's clock of the host's processor.
+inline clock_t clock() { return static_cast<clock_t>(executor::ReadCycles(ClockReader())); }
 
 }  // namespace spillway::simulator::device::runtime
 

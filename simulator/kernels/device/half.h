@@ -9,11 +9,28 @@
 #include <cuda_fp16.h>
 #include <math.h>
 
+#include "simulator/kernels/device/standard.h"
+
 namespace spillway::simulator::device {
 
+// NVIDIA's conversions compute without the processor's instructions. <immintrin.h> would take half
+// a second of every compilation.
+#ifdef __F16C__
+using Halves = short __attribute__((vector_size(16)));
+using Floats = float __attribute__((vector_size(16)));
+inline float Float(__half value) {
+  return __builtin_ia32_vcvtph2ps(Halves{BitCast<short>(value)})[0];
+}
+inline __half Rounded(float value, __half) {
+  constexpr int kToNearest = 0;
+  return BitCast<__half>(
+      static_cast<short>(__builtin_ia32_vcvtps2ph(Floats{value}, kToNearest)[0]));
+}
+#else
 inline float Float(__half value) { return __half2float(value); }
-inline float Float(__nv_bfloat16 value) { return __bfloat162float(value); }
 inline __half Rounded(float value, __half) { return __float2half_rn(value); }
+#endif
+inline float Float(__nv_bfloat16 value) { return __bfloat162float(value); }
 inline __nv_bfloat16 Rounded(float value, __nv_bfloat16) { return __float2bfloat16_rn(value); }
 
 }  // namespace spillway::simulator::device

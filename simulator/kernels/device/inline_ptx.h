@@ -166,7 +166,7 @@ inline std::uint32_t AbsoluteDifferences4(std::uint32_t x, std::uint32_t y, std:
          executor::kWarpThreads;
 }
 [[maybe_unused]] static inline unsigned long long GlobalTimer() {
-  return static_cast<unsigned long long>(clock64());
+  return static_cast<unsigned long long>(executor::ReadNanos(ClockReader()));
 }
 inline std::size_t DynamicSharedBytes() { return executor::DynamicSharedBytes(); }
 [[maybe_unused]] static inline unsigned LaneMask(char relation) {

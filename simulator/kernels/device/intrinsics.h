@@ -12,6 +12,8 @@
 #include <type_traits>
 
 #include "simulator/kernels/device/standard.h"
+#include "simulator/kernels/device/threads.h"
+#include "simulator/kernels/device_clock.h"
 
 #define SPILLWAY_INTRINSIC [[maybe_unused]] static inline
 
@@ -233,14 +235,13 @@ SPILLWAY_CACHED_STORE(__stwt)
 #undef SPILLWAY_CACHED_LOAD
 #undef SPILLWAY_CACHED_STORE
 
-namespace spillway::simulator::device {
-[[maybe_unused]] static long long clock_ticks;
+SPILLWAY_INTRINSIC long long clock64() {
+  namespace device = spillway::simulator::device;
+  return spillway::simulator::executor::ReadCycles(device::ClockReader());
 }
-// Counts its own calls: the device profile models kernel time, and runs must repeat.
-SPILLWAY_INTRINSIC long long clock64() { return ++spillway::simulator::device::clock_ticks; }
-SPILLWAY_INTRINSIC void __nanosleep(unsigned) {}
-[[noreturn, maybe_unused]] static inline void __trap() {
-  std::fprintf(stderr, "spillway simulator: a kernel called __trap()\n");
-  std::abort();
+SPILLWAY_INTRINSIC void __nanosleep(unsigned duration_ns) {
+  spillway::simulator::executor::Sleep(duration_ns);
 }
+// A signal that the driver turns into CUDA_ERROR_LAUNCH_FAILED.
+[[noreturn, maybe_unused]] static inline void __trap() { __builtin_trap(); }
 #undef SPILLWAY_INTRINSIC

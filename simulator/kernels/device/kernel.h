@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "simulator/kernels/device/threads.h"
+#include "simulator/kernels/device_clock.h"
 #include "simulator/kernels/grid_launch.h"
 #include "simulator/kernels/image.h"
 
@@ -124,6 +125,7 @@ struct Kernel {
         Load(arguments, std::index_sequence_for<Arguments...>{});
     gridDim = dim3(shape.grid[0], shape.grid[1], shape.grid[2]);
     blockDim = dim3(shape.block[0], shape.block[1], shape.block[2]);
+    executor::BeginClock(shape);
     executor::BeginGrid({blockDim.x * blockDim.y * blockDim.z, shape.dynamic_shared_bytes},
                         RunThreads, &loaded);
     if (shape.cooperative)

@@ -143,11 +143,15 @@ struct Product {
       return Read<Total>(fragment.x[at]);
   }
 
+  // A row's sums stay in registers. Memory would delay each addition.
+  typedef Total Row __attribute__((vector_size(sizeof(Total) * C::kColumns), may_alias));
+
   // One lane's elements lie in one row or in several whole rows.
   static std::uint64_t Multiply(const spillway::simulator::executor::WarpView& view,
                                 unsigned lane) {
     if (lane != 0) return 0;
-    static Total a[A::kRows][A::kColumns], b[B::kRows][B::kColumns], sums[C::kRows][C::kColumns];
+    static Total a[A::kRows][A::kColumns];
+    alignas(Row) static Total b[B::kRows][B::kColumns], sums[C::kRows][C::kColumns];
     const auto lane_product = [&](unsigned of) {
       return reinterpret_cast<const Product*>(view.values[of]);
     };
@@ -161,11 +165,10 @@ struct Product {
         (&sums[0][0])[of * C::num_elements + i] = Element(*product.c, i);
     }
     for (int row = 0; row < C::kRows; ++row) {
-      for (int k = 0; k < A::kColumns; ++k) {
-        const Total factor = a[row][k];
-        for (int column = 0; column < C::kColumns; ++column)
-          sums[row][column] += factor * b[k][column];
-      }
+      Row& in_memory = reinterpret_cast<Row&>(sums[row]);
+      Row sum = in_memory;
+      for (int k = 0; k < A::kColumns; ++k) sum += a[row][k] * reinterpret_cast<const Row&>(b[k]);
+      in_memory = sum;
     }
     for (unsigned of = 0; of < 32; ++of) {
       for (int i = 0; i < D::num_elements; ++i)

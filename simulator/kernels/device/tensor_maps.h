@@ -13,7 +13,12 @@
 // stored. Interleaved layouts, packed types and the 32- and 64-byte swizzle atoms end the kernel.
 #pragma once
 
+// A program may have a header of its own named cuda.h.
+#ifdef SPILLWAY_TOOLKIT_CUDA_H
+#include SPILLWAY_TOOLKIT_CUDA_H
+#else
 #include <cuda.h>
+#endif
 
 #include <cstdint>
 #include <cstring>

@@ -29,6 +29,11 @@ inline unsigned Linear(uint3 thread, dim3 block) {
   return thread.x + block.x * (thread.y + block.y * thread.z);
 }
 
+// Tells the threads of a grid apart for the clock (device_clock.h).
+[[maybe_unused]] static std::uint64_t ClockReader() {
+  return std::uint64_t{blockIdx.x} << 32 | Linear(threadIdx, blockDim);
+}
+
 // Calls `wait` with the calling thread's place, then restores the thread's index.
 template <typename Wait>
 static auto Suspended(Wait wait) {

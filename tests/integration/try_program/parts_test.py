@@ -4,13 +4,14 @@ import pathlib
 import re
 import sys
 import tempfile
+import time
 import types
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tools"))
 sys.dont_write_bytecode = True
-from try_program_parts import building, comparing, lacks, programs, running  # noqa: E402
+from try_program_parts import building, comparing, lacks, programs, running, trial  # noqa: E402
 
 PID = 4711
 
@@ -37,6 +38,7 @@ class MaskTest(unittest.TestCase):
         self.expect_masked("Performance= 41.2 GFlop/s, Time= 3 msec", "Performance= 7.0 GFlop/s, Time= 20 msec")
         self.expect_masked("Throughput = 0.34 GElements/s", "Throughput = 123.4 GElements/s")
         self.expect_masked("12.1 Mpixels/s", "7 Mpixels/s")
+        self.expect_masked("Fetches (Mpix/s) of pitch 2.38e+05; of array 2.4e+05", "Fetches (Mpix/s) of pitch 5.43e+03; of array 1.0")
 
     def test_masks_addresses_process_ids_and_times_of_day(self):
         self.expect_masked("at 0x7fff00, pid 17", "at 0x11, pid 23")
@@ -104,6 +106,26 @@ class BaselineTest(unittest.TestCase):
         self.assertEqual(differences("", "", "", errors="simulated GPU: no kernel 'f' in its plug-ins\n"), [])
 
 
+class SeededByTheTime:
+    """Runs a program that prints the time of day in seconds."""
+
+    def execute(self, made, *_):
+        made.exit_code, made.output, made.statistics = 0, str(int(time.time())).encode(), {"simulated_ns": 1}
+
+
+class TrialsTest(unittest.TestCase):
+    def test_bare_runs_show_what_depends_on_the_second(self):
+        options = types.SimpleNamespace(arguments=[], exit_code=0, mask=[], files=[], shares=[])
+        made = trial.Trial("seeded")
+        program = programs.Program("seeded", ROOT, binary=ROOT / "README.md")
+
+        trials = trial.Trials(options, None, SeededByTheTime(), ROOT, lambda text: None)
+        trials.run_all(made, program, ROOT, ROOT)
+
+        self.assertEqual(made.notes, ["output: 1 of 1 lines differ between two bare runs and are not compared"])
+        self.assertEqual(made.verdict, trial.SAME)
+
+
 class LacksTest(unittest.TestCase):
     def setUp(self):
         self.program = programs.Program("p", pathlib.Path("/src"))
@@ -152,6 +174,36 @@ class LibrariesTest(unittest.TestCase):
             self.assertFalse(builder.has_kernels(program))
 
 
+class RecordingBuilder(building.Builder):
+    """Has an nvcc that refuses launches in device code; records the tools that were called."""
+
+    def __init__(self, folder):
+        super().__init__(types.SimpleNamespace(host=True, include=[], define=[], library=[], nvcc=[], std="c++17",
+                                               build=folder), folder)
+        self.nvcc, self.called = "nvcc", []
+
+    def run(self, command, what):
+        self.called.append(what + (" --host" if "--host" in command else ""))
+        refused = "error: kernel launch from __device__ or __global__ functions requires separate compilation mode"
+        return (1, refused) if what == "nvcc" else (0, "")
+
+
+class BuilderTest(unittest.TestCase):
+    def called_for(self, text):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "main.cu").write_text(text)
+            builder = RecordingBuilder(folder)
+            builder.make(programs.Program("p", folder, [folder / "main.cu"]), folder / "built")
+            return builder.called
+
+    def test_builds_kernels_that_launch_kernels_without_nvcc(self):
+        self.assertEqual(self.called_for("__global__ void f() { f<<<1, 1>>>(); }"), ["nvcc", "simkernels --host"])
+
+    def test_builds_programs_with_thrust_without_nvcc(self):
+        self.assertEqual(self.called_for("#include <thrust/sort.h>\n"), ["simkernels --host"])
+
+
 class ProgramsTest(unittest.TestCase):
     def setUp(self):
         folder = tempfile.TemporaryDirectory()
@@ -193,6 +245,13 @@ class ProgramsTest(unittest.TestCase):
         self.write("main.cu", "int main() {}")
         self.write("deep/down/b.cpp", "")
         self.assertEqual(list(self.found(whole_tree=True).values()), [["b.cpp", "main.cu"]])
+
+    def test_takes_sources_beside_headers_of_include_folders(self):
+        self.write("app/main.cu", '#include "helper.h"\n#include "own.h"\nint main() {}\n')
+        self.write("app/own.h", "")
+        for name in ("helper.h", "helper.cpp", "own.h", "own.cpp", "unused.h", "unused.cpp"):
+            self.write(f"common/{name}", "")
+        self.assertEqual(self.found("app", include_folders=[self.root / "common"]), {"app": ["main.cu", "helper.cpp"]})
 
     def test_refuses_what_holds_no_program(self):
         self.write("a/readme", "")

@@ -5,6 +5,7 @@
 #include <cfloat>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <vector>
 
 #include "checks.h"
@@ -70,6 +71,17 @@ constexpr bool kHostSeesArchitecture = false;
 #error "a .cu file sees __CUDACC__"
 #endif
 
+// A function for both sees where it runs.
+__host__ __device__ int SideOf(int host_side) {
+#ifdef __CUDA_ARCH__
+  const int side = host_side + 1;
+#else
+  const int side = host_side;
+#endif
+  return side;
+}
+__global__ void AskSide(int* out) { *out = SideOf(3); }
+
 using Function = float (*)(float);
 __device__ float Half(float x) { return x * 0.5f; }
 __device__ float Square(float x) { return x * x; }
@@ -131,6 +143,9 @@ __global__ void Ptx(unsigned* out, float* floats, unsigned long long* wide) {
   asm volatile("ld.shared.f32 %0, [%1];" : "=f"(floats[1]) : "r"(address) : "memory");
 }
 
+__constant__ int symbol[2];
+__global__ void ReadSymbol(int* out) { *out = symbol[0] + symbol[1]; }
+
 namespace {
 
 void TestParameters() {
@@ -166,6 +181,8 @@ void TestKernels() {
   Report("overloaded kernels", out.Read()[0] == 1 && floats.Read()[0] == 2.0f);
   Architecture<<<1, 1>>>(out.get());
   Report("the architecture in device code", out.Read()[0] == 1 && !kHostSeesArchitecture);
+  AskSide<<<1, 1>>>(out.get());
+  Report("the architecture in functions for both", out.Read()[0] == 4 && SideOf(3) == 3);
   CallFunctions<<<1, 2>>>(floats.get());
   Report("functions in device variables", floats.Read() == std::vector<float>{1.5f, 9.0f});
 }
@@ -207,6 +224,50 @@ void TestPtx() {
                            wide.Read()[0] == 0xffffffffull * 0xffffffffull + 1);
 }
 
+struct Counted {
+  static int alive;
+  Counted() { ++alive; }
+  ~Counted() { --alive; }
+};
+int Counted::alive = 0;
+
+// Forms that the runtime's header has only for .cu files.
+void TestTypedFormsOfTheRuntime() {
+  Buffer<int> out({0});
+  const int values[2] = {30, 12};
+  CHECK(cudaMemcpyToSymbolAsync(symbol, values, sizeof values));
+  ReadSymbol<<<1, 1>>>(out.get());
+  bool good = out.Read()[0] == 42;
+
+  const int more[2] = {50, 60};
+  int back[2] = {0, 0};
+  cudaGraph_t graph = nullptr;
+  cudaGraphNode_t to = nullptr, from = nullptr;
+  cudaGraphExec_t executable = nullptr;
+  CHECK(cudaGraphCreate(&graph, 0));
+  CHECK(cudaGraphAddMemcpyNodeToSymbol(&to, graph, nullptr, 0, symbol, more, sizeof more, 0,
+                                       cudaMemcpyHostToDevice));
+  CHECK(cudaGraphAddMemcpyNodeFromSymbol(&from, graph, &to, 1, back, symbol, sizeof back, 0,
+                                         cudaMemcpyDeviceToHost));
+  cudaUserObject_t object = nullptr;
+  CHECK(cudaUserObjectCreate(&object, new Counted, 1, cudaUserObjectNoDestructorSync));
+  CHECK(cudaGraphRetainUserObject(graph, object, 1, cudaGraphUserObjectMove));
+  CHECK(cudaGraphInstantiate(&executable, graph, nullptr, nullptr, 0));
+  cudaGraphNode_t refused = nullptr;
+  cudaGraphExecUpdateResult result = cudaGraphExecUpdateError;
+  CHECK(cudaGraphExecUpdate(executable, graph, &refused, &result));
+  CHECK(cudaGraphLaunch(executable, nullptr));
+  CHECK(cudaDeviceSynchronize());
+  Report("symbols in copies and graphs", good && back[0] == 50 && back[1] == 60);
+  good = result == cudaGraphExecUpdateSuccess && refused == nullptr && Counted::alive == 1;
+  CHECK(cudaGraphExecDestroy(executable));
+  CHECK(cudaGraphDestroy(graph));
+  const char* name = nullptr;
+  CHECK(cudaFuncGetName(&name, ReadSymbol));
+  Report("older updates of graphs, owned objects, kernels' names",
+         good && name != nullptr && std::strcmp(name, "_Z10ReadSymbolPi") == 0);
+}
+
 }  // namespace
 
 int main() {
@@ -214,5 +275,6 @@ int main() {
   TestKernels();
   TestRoundings();
   TestPtx();
+  TestTypedFormsOfTheRuntime();
   return Finish();
 }

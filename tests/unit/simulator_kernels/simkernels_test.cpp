@@ -81,6 +81,17 @@ TEST_F(SimkernelsTest, AcceptsMacrosThatAreQualifiers) {
   EXPECT_NE(finished.output.find("\nK\n"), std::string::npos) << finished.output;
 }
 
+TEST_F(SimkernelsTest, AcceptsAHeaderOfTheProgramNamedAsOneOfTheToolkit) {
+  std::filesystem::create_directories(folder_ / "include");
+  std::ofstream(folder_ / "include/cuda.h") << "struct OwnHeader { int value; };\n";
+
+  const Finished finished =
+      Compile("#include \"cuda.h\"\n__global__ void K(OwnHeader* p) { p->value = 1; }\n",
+              "-I " + (folder_ / "include").string());
+
+  EXPECT_EQ(finished.exit_code, 0) << finished.output;
+}
+
 TEST_F(SimkernelsTest, RefusesAFileWithoutKernels) {
   const Finished finished =
       Compile("template <typename T> __global__ void Never(T* p) { *p = T(); }\n");
@@ -112,6 +123,41 @@ TEST_F(SimkernelsTest, NamesKernelsAsNvccDoes) {
                            "\n_ZN1c6hiddenE\n", "\n_ZN1c5shownE\n"}) {
     EXPECT_NE(finished.output.find(name), std::string::npos) << name << " in " << finished.output;
   }
+}
+
+constexpr char kUsesVariables[] = R"(
+extern __device__ int counter;
+extern __constant__ float table[2];
+void Count(int by);
+__global__ void Read(int* out) { *out = counter + static_cast<int>(table[1]); }
+int main() {
+  int* out = nullptr;
+  cudaMalloc(&out, sizeof *out);
+  const float values[2] = {0, 100};
+  cudaMemcpyToSymbol(table, values, sizeof values);
+  Count(5);
+  Count(6);
+  Read<<<1, 1>>>(out);
+  int seen = 0;
+  cudaMemcpy(&seen, out, sizeof seen, cudaMemcpyDeviceToHost);
+  return seen == 111 ? 0 : 1;
+}
+)";
+constexpr char kDefinesVariables[] = R"(
+__device__ int counter;
+__constant__ float table[2];
+__global__ void Add(int by) { counter += by; }
+void Count(int by) { Add<<<1, 1>>>(by); }
+)";
+
+TEST_F(SimkernelsTest, SharesDeviceVariablesBetweenFiles) {
+  std::ofstream(folder_ / "other.cu") << kDefinesVariables;
+  const Finished compiled =
+      Compile(kUsesVariables, "-O 0 --host " + (folder_ / "other.cu").string() + " --runtime " +
+                                  BuildPath("simulator"));
+  ASSERT_EQ(compiled.exit_code, 0) << compiled.output;
+
+  EXPECT_EQ(RunProgram((folder_ / "given.so").string()).exit_code, 0);
 }
 
 TEST_F(SimkernelsTest, PrintsItsUsage) {

@@ -26,9 +26,11 @@ struct Program {
   const char* name;
   int features;
 };
-constexpr Program kWithNvcc[] = {{"zoo", 21}, {"language", 11}, {"groups", 10}};
-constexpr Program kWithoutNvcc[] = {
-    {"zoo", 21}, {"language", 11}, {"groups", 10}, {"libraries", 6}, {"children", 3}};
+constexpr Program kWithNvcc[] = {
+    {"zoo", 21}, {"language", 14}, {"groups", 10}, {"machine", 5}, {"memory", 4}};
+constexpr Program kWithoutNvcc[] = {{"zoo", 21},      {"language", 14}, {"groups", 10},
+                                    {"libraries", 6}, {"children", 3},  {"machine", 5},
+                                    {"memory", 4}};
 
 TEST(KernelZooTest, RunsFromNvccsBinaryAndAPlugin) {
   if (!SPILLWAY_HAVE_NVCC) GTEST_SKIP() << "nvcc is not there";
