@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/node_work.h"
 
 namespace spillway::simulator {
@@ -38,6 +39,8 @@ void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
       if (out.size() > first) after = LeavesFrom(out, first);
       work = std::make_shared<EmptyWork>();
     }
+    if (const auto* conditional = dynamic_cast<const ConditionalWork*>(work.get()))
+      work = conditional->Instantiate();
     places[node] = out.size();
     out.push_back({node->id, node->work->type(), std::move(work), std::move(after)});
   }
@@ -80,10 +83,20 @@ std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& execu
 }  // namespace
 
 OperationRef GraphPass::Submit(Operation operation, const std::vector<OperationRef>& after) {
-  auto submitted = std::make_shared<Operation>(std::move(operation));
-  BelongTo(stream, *submitted);
-  call.sim.engine.Submit(call.lock, submitted, after);
-  return submitted;
+  return Submit(std::make_shared<Operation>(std::move(operation)), after);
+}
+
+OperationRef GraphPass::Submit(OperationRef operation, const std::vector<OperationRef>& after) {
+  operation->priority = like.priority;
+  if (operation->device < 0) operation->device = like.device;
+  operation->peers = like.peers;
+  operation->errors = like.errors;
+  if (lock != nullptr) {
+    sim.engine.Submit(*lock, operation, after);
+  } else {
+    sim.engine.SubmitWithin(operation, after);
+  }
+  return operation;
 }
 
 bool GraphNode::ComesAfter(const GraphNode* other) const {
@@ -123,6 +136,8 @@ GraphRef Graph::Clone() const {
     WorkRef work = node->work;
     if (const auto* child = dynamic_cast<const ChildWork*>(work.get())) {
       work = std::make_shared<ChildWork>(child->graph()->Clone());
+    } else if (const auto* conditional = dynamic_cast<const ConditionalWork*>(work.get())) {
+      work = conditional->Clone();
     }
     GraphNode& twin = clone->Add(std::move(work), {});
     twin.original_id = node->id;
@@ -208,8 +223,14 @@ void LaunchGraph(Call& call, GraphExec& executable, Stream& stream) {
   std::vector<GraphAllocationRef> memory = PrepareMemory(call, executable);
   Operation begin;
   begin.name = "graph begin";
+  begin.effect = [conditions = ConditionsOf(executable.nodes)] {
+    for (const ConditionRef& condition : conditions) {
+      if (condition->has_default) condition->value = condition->at_launch;
+    }
+  };
   const OperationRef first = call.Submit(stream, std::move(begin), {executable.last_launch});
-  GraphPass pass{call, stream};
+  GraphPass pass{call.sim, {}, &call.lock};
+  BelongTo(stream, pass.like);
   std::vector<OperationRef> done;
   for (const ExecNode& node : executable.nodes) {
     std::vector<OperationRef> after = {first};

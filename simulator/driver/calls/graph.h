@@ -25,11 +25,14 @@ namespace spillway::simulator {
 struct Graph;
 using GraphRef = std::shared_ptr<Graph>;
 
+// How the operations of one launch are submitted.
 struct GraphPass {
-  Call& call;
-  Stream& stream;
+  Simulator& sim;
+  Operation like;      // has what operations take from the launch's stream
+  Engine::Lock* lock;  // null inside an effect
 
   OperationRef Submit(Operation operation, const std::vector<OperationRef>& after);
+  OperationRef Submit(OperationRef operation, const std::vector<OperationRef>& after);
 };
 
 class NodeWork {
