@@ -1,6 +1,5 @@
 #include "simulator/driver/calls/conditional.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "simulator/driver/calls/graph_handles.h"
@@ -112,10 +111,6 @@ void ConditionalWork::Describe(CUgraphNodeParams& params) const {
                         handles_.data(), shape_.context};
 }
 
-OperationRef ConditionalWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return Instantiate()->Run(pass, after);
-}
-
 WorkRef ConditionalWork::Instantiate() const {
   ConditionalRun::Bodies bodies;
   for (const GraphRef& body : bodies_) {
@@ -123,12 +118,6 @@ WorkRef ConditionalWork::Instantiate() const {
     for (const ExecNode& node : bodies.back()) Require(MayBeInABody(node.type));
   }
   return std::make_shared<ConditionalRun>(shape_, std::move(bodies));
-}
-
-WorkRef ConditionalWork::Clone() const {
-  std::vector<GraphRef> bodies;
-  for (const GraphRef& body : bodies_) bodies.push_back(body->Clone());
-  return std::make_shared<ConditionalWork>(shape_, std::move(bodies));
 }
 
 WorkRef MakeConditionalWork(Call& call, CUDA_CONDITIONAL_NODE_PARAMS& params) {

@@ -16,7 +16,7 @@
 
 #include <vector>
 
-#include "simulator/driver/calls/graph.h"
+#include "simulator/driver/calls/node_work.h"
 
 namespace spillway::simulator {
 
@@ -47,6 +47,8 @@ class ConditionalRun : public NodeWork {
   void Describe(CUgraphNodeParams& params) const override;
   OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const override;
 
+  const ConditionalShape& shape() const { return shape_; }
+  const Bodies& bodies() const { return *bodies_; }
   void CollectConditions(std::vector<ConditionRef>& out) const;
 
  private:
@@ -54,16 +56,14 @@ class ConditionalRun : public NodeWork {
   const std::shared_ptr<const Bodies> bodies_;
 };
 
-// The node of a graph.
-class ConditionalWork : public NodeWork {
+// The node of a graph. Like a child graph it does nothing itself.
+class ConditionalWork : public EmptyWork {
  public:
   ConditionalWork(ConditionalShape shape, std::vector<GraphRef> bodies);
   CUgraphNodeType type() const override { return CU_GRAPH_NODE_TYPE_CONDITIONAL; }
   void Describe(CUgraphNodeParams& params) const override;
-  OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const override;
 
   WorkRef Instantiate() const;
-  WorkRef Clone() const;
 
  private:
   const ConditionalShape shape_;

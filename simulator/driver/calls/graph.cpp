@@ -46,6 +46,14 @@ void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
   }
 }
 
+template <class IsMeant>
+bool AnyNode(const Graph& graph, IsMeant is_meant) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    const auto* child = dynamic_cast<const ChildWork*>(node->work.get());
+    return child == nullptr ? is_meant(node->work->type()) : AnyNode(*child->graph(), is_meant);
+  });
+}
+
 // Checks and does all allocations and frees first. Returns the allocations that the launch keeps.
 std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& executable) {
   GraphMemory& memory = call.sim.graph_memory;
@@ -136,8 +144,6 @@ GraphRef Graph::Clone() const {
     WorkRef work = node->work;
     if (const auto* child = dynamic_cast<const ChildWork*>(work.get())) {
       work = std::make_shared<ChildWork>(child->graph()->Clone());
-    } else if (const auto* conditional = dynamic_cast<const ConditionalWork*>(work.get())) {
-      work = conditional->Clone();
     }
     GraphNode& twin = clone->Add(std::move(work), {});
     twin.original_id = node->id;
@@ -174,13 +180,14 @@ std::vector<GraphNode*> Graph::InOrder() const {
 }
 
 bool Graph::HasMemoryNodes() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    if (const auto* child = dynamic_cast<const ChildWork*>(node->work.get())) {
-      return child->graph()->HasMemoryNodes();
-    }
-    const CUgraphNodeType type = node->work->type();
+  return AnyNode(*this, [](CUgraphNodeType type) {
     return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
   });
+}
+
+bool Graph::HasConditionalNodes() const {
+  return AnyNode(*this,
+                 [](CUgraphNodeType type) { return type == CU_GRAPH_NODE_TYPE_CONDITIONAL; });
 }
 
 std::set<const GraphNode*> AncestorsOf(const std::vector<GraphNode*>& nodes) {

@@ -79,9 +79,10 @@ WorkRef MakeChildWork(Call& call, const CUDA_CHILD_GRAPH_NODE_PARAMS& params) {
   if (params.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     const auto found = call.sim.graphs.owned.find(reinterpret_cast<Graph*>(params.graph));
     Require(found != call.sim.graphs.owned.end());
+    Require(!graph.HasConditionalNodes(), CUDA_ERROR_NOT_SUPPORTED);
     return std::make_shared<ChildWork>(std::move(call.sim.graphs.owned.extract(found).mapped()));
   }
-  Require(!graph.HasMemoryNodes(), CUDA_ERROR_NOT_SUPPORTED);
+  Require(!graph.IsSingular(), CUDA_ERROR_NOT_SUPPORTED);
   return std::make_shared<ChildWork>(graph.Clone());
 }
 

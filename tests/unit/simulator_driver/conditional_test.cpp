@@ -78,9 +78,14 @@ class ConditionalTest : public DriverTest {
     return result;
   }
 
-  std::vector<int> Launch(int times = 1) {
+  CUgraphExec Instantiated() {
     CUgraphExec executable = nullptr;
     EXPECT_OK(cuGraphInstantiateWithFlags(&executable, graph_, 0));
+    return executable;
+  }
+
+  std::vector<int> Launch(int times = 1) { return Launch(Instantiated(), times); }
+  std::vector<int> Launch(CUgraphExec executable, int times = 1) {
     for (int i = 0; i < times; ++i) EXPECT_OK(cuGraphLaunch(executable, nullptr));
     std::vector<int> words(3);
     EXPECT_OK(cuMemcpyDtoH(words.data(), words_, words.size() * sizeof(int)));
@@ -139,6 +144,63 @@ TEST_F(ConditionalTest, AFaultInABodyEndsTheLoop) {
   ASSERT_OK(cuMemFree(words_));
   ASSERT_OK(cuGraphLaunch(executable, nullptr));
   EXPECT_EQ(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
+TEST_F(ConditionalTest, ABodyMayBeCaptured) {
+  ASSERT_OK(AddConditional(Condition(1), CU_GRAPH_COND_TYPE_IF, 1, &node_, &bodies_));
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamBeginCaptureToGraph(stream, bodies_[0], nullptr, nullptr, 0,
+                                        CU_STREAM_CAPTURE_MODE_GLOBAL));
+  int value = 7;
+  void* parameters[] = {&words_, &value};
+  ASSERT_OK(cuLaunchKernel(add_, 1, 1, 1, 1, 1, 1, 0, stream, parameters, nullptr));
+  ASSERT_OK(cuStreamEndCapture(stream, nullptr));
+  EXPECT_EQ(Launch()[1], 7);
+  EXPECT_EQ(cuGraphDestroy(bodies_[0]), CUDA_ERROR_INVALID_VALUE);  // the node owns it
+}
+
+TEST_F(ConditionalTest, ACaptureIntoAGraphOfItsOwnMustBeReceived) {
+  CUstream stream = nullptr;
+  ASSERT_OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+  ASSERT_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+  EXPECT_EQ(cuStreamEndCapture(stream, nullptr), CUDA_ERROR_INVALID_VALUE);
+  CUgraph captured = nullptr;
+  EXPECT_OK(cuStreamEndCapture(stream, &captured));
+}
+
+TEST_F(ConditionalTest, AnUpdateBringsTheBodiesParametersAndRefusesOtherBodies) {
+  ASSERT_OK(AddConditional(Condition(1), CU_GRAPH_COND_TYPE_IF, 1, &node_, &bodies_));
+  AddAdd(bodies_[0], nullptr, 7);
+  CUgraphExec executable = Instantiated();
+  EXPECT_EQ(Launch(executable)[1], 7);
+
+  ASSERT_OK(cuGraphCreate(&graph_, 0));
+  ASSERT_OK(AddConditional(Condition(1), CU_GRAPH_COND_TYPE_IF, 1, &node_, &bodies_));
+  AddAdd(bodies_[0], nullptr, 30);
+  CUgraphExecUpdateResultInfo info = {};
+  ASSERT_OK(cuGraphExecUpdate(executable, graph_, &info));
+  EXPECT_EQ(Launch(executable)[1], 37);
+
+  AddAdd(bodies_[0], nullptr, 1);
+  EXPECT_EQ(cuGraphExecUpdate(executable, graph_, &info), CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE);
+  EXPECT_EQ(info.result, CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED);
+  EXPECT_EQ(info.errorNode, node_);
+  EXPECT_EQ(Launch(executable)[1], 67);
+}
+
+// cuda.h, CU_GRAPH_NODE_TYPE_CONDITIONAL
+TEST_F(ConditionalTest, AGraphWithAConditionIsNotClonedNestedOrInstantiatedTwice) {
+  ASSERT_OK(AddConditional(Condition(1), CU_GRAPH_COND_TYPE_IF, 1, &node_, &bodies_));
+  CUgraph other = nullptr;
+  EXPECT_EQ(cuGraphClone(&other, graph_), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_OK(cuGraphCreate(&other, 0));
+  CUgraphNode child = nullptr;
+  EXPECT_EQ(cuGraphAddChildGraphNode(&child, other, nullptr, 0, graph_), CUDA_ERROR_NOT_SUPPORTED);
+  CUgraphExec executable = Instantiated(), second = nullptr;
+  EXPECT_EQ(cuGraphInstantiateWithFlags(&second, graph_, 0), CUDA_ERROR_NOT_SUPPORTED);
+  ASSERT_OK(cuGraphExecDestroy(executable));
+  EXPECT_OK(cuGraphInstantiateWithFlags(&second, graph_, 0));
 }
 
 TEST_F(ConditionalTest, RefusesUnknownHandlesSizesAndNodesInBodies) {
