@@ -126,6 +126,12 @@ void Fill(const BandShape& shape, const Pattern& pattern, const Real* values, co
 }
 
 template <typename Real>
+void ShiftDiagonal(const BandShape& shape, Real shift, Real* band) {
+  for (int i = 0; i < shape.n; ++i)
+    band[std::int64_t(i) * shape.Leading() + shape.DiagonalRow()] -= shift;
+}
+
+template <typename Real>
 int Factorise(const BandShape& shape, Real* band, int* pivots) {
   openblas_set_num_threads(1);
   if (shape.factors == Factors::kLu) FactoriseLu(shape, band, pivots);
@@ -152,6 +158,7 @@ void Solve(const BandShape& shape, const Real* band, const int* pivots, const in
 }
 
 #define SPILLWAY_BAND(Real)                                                             \
+  template void ShiftDiagonal(const BandShape&, Real, Real*);                           \
   template void Fill(const BandShape&, const Pattern&, const Real*, const int*, Real*); \
   template int Factorise(const BandShape&, Real*, int*);                                \
   template int FirstSmall(const BandShape&, const Real*, Real);                         \

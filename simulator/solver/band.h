@@ -48,6 +48,8 @@ BandShape ShapeOf(const Pattern& pattern, const std::vector<int>& places, Factor
 template <typename Real>
 void Fill(const BandShape& shape, const Pattern& pattern, const Real* values, const int* places,
           Real* band);
+template <typename Real>
+void ShiftDiagonal(const BandShape& shape, Real shift, Real* band);  // subtracts
 // Returns -1, or the first row of a Cholesky factor that is not positive.
 template <typename Real>
 int Factorise(const BandShape& shape, Real* band, int* pivots);

@@ -24,7 +24,7 @@ int SolveSystem(const Pattern& pattern, const Real* values, Factors factors, Rea
 }
 
 template <typename Real>
-struct SolveOperation {
+struct SystemOperation {
   static constexpr char kName[] = "cusolver_csrlsv";
   static constexpr int kOperands = 6;  // offsets, columns, values, b, x, singularity
   int n, base;
@@ -53,7 +53,7 @@ cusolverStatus_t SolveOnDevice(cusolverSpHandle_t handle, int n, int count,
   SPILLWAY_SOLVER_REQUIRE(singularity != nullptr, CUSOLVER_STATUS_INVALID_VALUE);
   const std::uint64_t vector_bytes = n * sizeof(Real);
   const CUresult result =
-      Enqueue(StreamOf(handle), SolveOperation<Real>{n, BaseOf(description), factors, tolerance},
+      Enqueue(StreamOf(handle), SystemOperation<Real>{n, BaseOf(description), factors, tolerance},
               {Reads(offsets, (n + 1) * sizeof(int)), Reads(columns, count * sizeof(int)),
                Reads(values, count * sizeof(Real)), Reads(b, vector_bytes),
                Updates(x, vector_bytes), Writes(handle->result, sizeof(int))},

@@ -1,5 +1,6 @@
 // cuSOLVER's sparse systems, in host and device memory, and orders of rows.
 #include <cusolverSp.h>
+#include <cusolverSp_LOWLEVEL_PREVIEW.h>
 #include <cusparse.h>
 
 #include <numeric>
@@ -108,6 +109,79 @@ TEST_P(SparseSolverTest, ASingularSystemIsNamedAndLeftUnsolved) {
   for (double& value : grid_.values) value = 0;
   EXPECT_EQ(SolvedOnHost(cusolverSpDcsrlsvluHost, 0), Doubles(Grid::kN));
   EXPECT_EQ(SolvedOnHost(cusolverSpDcsrlsvcholHost, 0), Doubles(Grid::kN));
+}
+
+// The steps that programs take one by one. The factors are used twice.
+TEST_P(SparseSolverTest, QrSolvesStepByStep) {
+  const int n = Grid::kN, count = grid_.count();
+  const Device<double> b(grid_.Times(x_)), values(grid_.values), x(Doubles(Grid::kN));
+  const Device<int> offsets(grid_.offsets), columns(grid_.columns);
+  csrqrInfo_t info = nullptr;
+  ASSERT_EQ(cusolverSpCreateCsrqrInfo(&info), CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpDcsrqrSolve(handle_, n, n, b.get(), x.get(), info, nullptr),
+            CUSOLVER_STATUS_INVALID_VALUE);
+  EXPECT_EQ(cusolverSpXcsrqrAnalysis(handle_, n, n, count, description_, offsets.get(),
+                                     columns.get(), info),
+            CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpDcsrqrSetup(handle_, n, n, count, description_, values.get(), offsets.get(),
+                                  columns.get(), 0, info),
+            CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpDcsrqrFactor(handle_, n, n, count, nullptr, nullptr, info, nullptr),
+            CUSOLVER_STATUS_SUCCESS);
+  int position = 0;
+  EXPECT_EQ(cusolverSpDcsrqrZeroPivot(handle_, info, 1e-12, &position), CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(position, -1);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(cusolverSpDcsrqrSolve(handle_, n, n, b.get(), x.get(), info, nullptr),
+              CUSOLVER_STATUS_SUCCESS);
+    ExpectX(x.Read());
+  }
+  EXPECT_EQ(cusolverSpDestroyCsrqrInfo(info), CUSOLVER_STATUS_SUCCESS);
+}
+
+TEST_P(SparseSolverTest, CholeskyNamesAnIndefiniteMatrixStepByStep) {
+  const int n = Grid::kN, count = grid_.count();
+  for (const bool is_definite : {true, false}) {
+    if (!is_definite) grid_.values[0] = -4.5;
+    const Device<double> b(grid_.Times(x_)), values(grid_.values), x(Doubles(Grid::kN));
+    const Device<int> offsets(grid_.offsets), columns(grid_.columns);
+    csrcholInfo_t info = nullptr;
+    ASSERT_EQ(cusolverSpCreateCsrcholInfo(&info), CUSOLVER_STATUS_SUCCESS);
+    EXPECT_EQ(cusolverSpXcsrcholAnalysis(handle_, n, count, description_, offsets.get(),
+                                         columns.get(), info),
+              CUSOLVER_STATUS_SUCCESS);
+    EXPECT_EQ(cusolverSpDcsrcholFactor(handle_, n, count, description_, values.get(), offsets.get(),
+                                       columns.get(), info, nullptr),
+              CUSOLVER_STATUS_SUCCESS);
+    int position = -2;
+    EXPECT_EQ(cusolverSpDcsrcholZeroPivot(handle_, info, 1e-12, &position),
+              CUSOLVER_STATUS_SUCCESS);
+    EXPECT_EQ(position >= 0, !is_definite);
+    if (is_definite) {
+      EXPECT_EQ(cusolverSpDcsrcholSolve(handle_, n, b.get(), x.get(), info, nullptr),
+                CUSOLVER_STATUS_SUCCESS);
+      ExpectX(x.Read());
+    }
+    EXPECT_EQ(cusolverSpDestroyCsrcholInfo(info), CUSOLVER_STATUS_SUCCESS);
+  }
+}
+
+TEST_P(SparseSolverTest, HostFactorsSolveAShiftedMatrix) {
+  const int n = Grid::kN, count = grid_.count();
+  Doubles b = grid_.Times(x_), x(n);
+  for (int i = 0; i < n; ++i) b[i] -= 0.5 * x_[i];  // (A - 0.5 I) x
+  csrqrInfoHost_t info = nullptr;
+  ASSERT_EQ(cusolverSpCreateCsrqrInfoHost(&info), CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpXcsrqrAnalysisHost(handle_, n, n, count, description_, grid_.offsets.data(),
+                                         grid_.columns.data(), info),
+            CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpDcsrqrSetupHost(handle_, n, n, count, description_, grid_.values.data(),
+                                      grid_.offsets.data(), grid_.columns.data(), 0.5, info),
+            CUSOLVER_STATUS_SUCCESS);
+  EXPECT_EQ(cusolverSpDcsrqrFactorHost(handle_, n, n, count, b.data(), x.data(), info, nullptr),
+            CUSOLVER_STATUS_SUCCESS);
+  ExpectX(x);
+  EXPECT_EQ(cusolverSpDestroyCsrqrInfoHost(info), CUSOLVER_STATUS_SUCCESS);
 }
 
 TEST_P(SparseSolverTest, AnOrderIsAPermutationAndAMatrixFollowsIt) {
