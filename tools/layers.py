@@ -25,7 +25,7 @@ WORKLOADS = ("tests/workloads/", "tests/gpu/workloads/")
 MODULES = {
     "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "ledger", "lease", "driver", "config"],
     "agent": ["main", "loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
-    "simulator": ["fft", "rand", "sparse", "dnn", "runtime", "nvml", "driver", "kernels"],
+    "simulator": ["fft", "rand", "solver", "sparse", "dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
 # Likewise the folders inside a module. Files beside these folders count as the last one.

@@ -6,12 +6,14 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/parameter_scan.h"
 #include "interposer/entry/transfers.h"
+#include "interposer/ledger/conditional_bodies.h"
 #include "interposer/runtime/runtime.h"
 
 namespace spillway::entry {
 namespace {
 
 using driver::Driver;
+using interposer::ConditionalBodies;
 using interposer::JobMemory;
 
 bool MightBeManaged(CUdeviceptr word) {
@@ -22,6 +24,7 @@ bool MightBeManaged(CUdeviceptr word) {
 NodeFacts Unread() {
   NodeFacts facts;
   facts.complete = false;
+  facts.names_all = true;
   return facts;
 }
 
@@ -101,7 +104,7 @@ NodeFacts AskNode(CUgraphNode node) {
       NoteProgramActsInStreams();
       return {};
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-      return Unread();  // the driver does not list its bodies
+      return ConditionalBodies::Instance().Of(node) ? NodeFacts() : Unread();
     default:
       return {};
   }
@@ -154,33 +157,59 @@ std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
 }
 
 // A child graph's nodes have own handles: a program may change them, or exchange the child.
-void ReadInto(CUgraph graph, GraphFacts* facts) {
+std::vector<CUgraph> GraphsIn(CUgraphNode node) {
+  CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
+  CUgraph child = nullptr;
+  Driver().cuGraphNodeGetType(node, &type);
+  const bool nests = type == CU_GRAPH_NODE_TYPE_GRAPH &&
+                     Driver().cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
+  if (nests) return {child};
+  if (type != CU_GRAPH_NODE_TYPE_CONDITIONAL) return {};
+  return ConditionalBodies::Instance().Of(node).value_or(std::vector<CUgraph>());
+}
+
+bool IsConditional(CUgraphNode node) { return ConditionalBodies::Instance().Of(node).has_value(); }
+
+void ReadInto(CUgraph graph, bool in_body, GraphFacts* facts) {
   for (CUgraphNode node : OrderedNodesOf(graph)) {
-    CUgraphNodeType type = CU_GRAPH_NODE_TYPE_EMPTY;
-    CUgraph child = nullptr;
-    Driver().cuGraphNodeGetType(node, &type);
     const size_t place = facts->size();
     NodeFacts& here = (*facts)[node];
     here = AskNode(node);
     here.place = place;
-    const bool nests = type == CU_GRAPH_NODE_TYPE_GRAPH &&
-                       Driver().cuGraphChildGraphNodeGetGraph(node, &child) == CUDA_SUCCESS;
-    if (nests) ReadInto(child, facts);
+    here.in_body = in_body;
+    for (CUgraph inner : GraphsIn(node)) ReadInto(inner, in_body || IsConditional(node), facts);
   }
 }
 
 }  // namespace
 
+void NoteAdded(CUgraphNode node, const CUgraphNodeParams& params) {
+  if (params.type != CU_GRAPH_NODE_TYPE_CONDITIONAL) return;
+  const CUDA_CONDITIONAL_NODE_PARAMS& made = params.conditional;
+  ConditionalBodies::Instance().Add(node, {made.phGraph_out, made.phGraph_out + made.size});
+}
+
+void ForgetNode(CUgraphNode node) {
+  if (ConditionalBodies::Instance().empty()) return;
+  for (CUgraph inner : GraphsIn(node)) ForgetNodes(inner);
+  ConditionalBodies::Instance().Forget(node);
+}
+
+void ForgetNodes(CUgraph graph) {
+  if (ConditionalBodies::Instance().empty()) return;
+  for (CUgraphNode node : NodesOf(graph)) ForgetNode(node);
+}
+
 GraphFacts ReadGraph(CUgraph graph) {
   GraphFacts facts;
-  ReadInto(graph, &facts);
+  ReadInto(graph, false, &facts);
   return facts;
 }
 
 NodeFacts ReadWhole(CUgraph graph) {
   NodeFacts all;
   const GraphFacts nodes = ReadGraph(graph);
-  for (const NodeFacts* facts : InOrder(nodes)) all.Add(NodeFacts(*facts));
+  for (const NodeFacts* facts : InOrder(nodes)) all.Add(facts->AsLaunched());
   return all;
 }
 

@@ -1,7 +1,7 @@
 // Reads the addresses that a graph's nodes name, from the driver or from a call's parameters.
 //
 // The graph hooks call it on the program's thread (one thread at a time may use a graph). Owns
-// nothing. Keeps words that may be addresses; notes nodes in which the program acts (transfers.h).
+// nothing. Keeps words that may be addresses; notes the bodies of conditional nodes, and nodes in which the program acts (transfers.h).
 #pragma once
 
 #include "interposer/ledger/graphs.h"
@@ -10,6 +10,12 @@ namespace spillway::entry {
 
 using interposer::GraphFacts;
 using interposer::NodeFacts;
+
+// A node was added: what the driver says of it now alone.
+void NoteAdded(CUgraphNode node, const CUgraphNodeParams& params);
+// The node, or all nodes of the graph, are about to be destroyed.
+void ForgetNode(CUgraphNode node);
+void ForgetNodes(CUgraph graph);
 
 GraphFacts ReadGraph(CUgraph graph);
 NodeFacts ReadWhole(CUgraph graph);

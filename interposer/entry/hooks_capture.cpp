@@ -9,6 +9,7 @@
 #include "interposer/entry/around.h"
 #include "interposer/entry/capture_origins.h"
 #include "interposer/entry/export.h"
+#include "interposer/ledger/conditional_bodies.h"
 
 namespace spillway::entry {
 namespace {
@@ -40,6 +41,8 @@ CUresult EndCapture(StreamName stream, Call call) {
   if (captured && !interposer::IsCapturing(stream)) {
     CaptureOrigins::Instance().Remove(stream.handle);
     interposer::CaptureEnded();
+    // The driver has destroyed the graph: any conditional node may have been in it.
+    if (result != CUDA_SUCCESS) interposer::ConditionalBodies::Instance().ForgetAll();
   }
   return result;
 }

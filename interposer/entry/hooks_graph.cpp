@@ -67,6 +67,13 @@ void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = fals
     std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
 }
 
+// Nothing is known of what else the call uses.
+void AddAllMemory(Collector& add) {
+  ForEachJob([&add](JobMemory* job) {
+    for (const CUdeviceptr base : job->view().LiveBases()) add.Works(base);
+  });
+}
+
 // The call records `facts` in a graph.
 template <class Call>
 CUresult AroundNaming(const NodeFacts& facts, Call call) {
@@ -155,6 +162,8 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
     if (launch.facts) add.MarkGraph();
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete) add.MarkUnsure();
+    const bool names_all = !launch.facts || launch.facts->names_all;
+    if (names_all && ordering_rules::kGraphsNameTheirMemory) AddAllMemory(add);
     if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphScan, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);
@@ -206,6 +215,12 @@ NodeFacts ReadForMaking(const CUgraphNodeParams& params) {
              ? NodeFacts()
              : ReadNode(params);
 }
+template <class Call>
+CUresult AddNode(const CUgraphNode* out, const CUgraphNodeParams* params, Call call) {
+  const CUresult result = AroundParams(params, ReadForMaking, call);
+  if (result == CUDA_SUCCESS) NoteAdded(*out, *params);
+  return result;
+}
 constexpr auto kReadCopy = [](const CUDA_MEMCPY3D& copy) { return ReadCopyNode(copy); };
 constexpr auto kReadSet = [](const CUDA_MEMSET_NODE_PARAMS& set) { return ReadSetNode(set); };
 constexpr auto kReadKernel = [](const auto& kernel) { return ReadKernelNode(kernel); };
@@ -238,14 +253,26 @@ SPILLWAY_NODE(cuGraphAddBatchMemOpNode, batch, ReadBatch,
               (node, graph, after, count, batch))
 SPILLWAY_NODE(cuGraphBatchMemOpNodeSetParams, batch, ReadBatch,
               (CUgraphNode node, const CUDA_BATCH_MEM_OP_NODE_PARAMS* batch), (node, batch))
-SPILLWAY_NODE(cuGraphAddNode, params, ReadForMaking,
-              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after, size_t count,
-               CUgraphNodeParams* params),
-              (node, graph, after, count, params))
-SPILLWAY_NODE(cuGraphAddNode_v2, params, ReadForMaking,
-              (CUgraphNode * node, CUgraph graph, const CUgraphNode* after,
-               const CUgraphEdgeData* edges, size_t count, CUgraphNodeParams* params),
-              (node, graph, after, edges, count, params))
+SPILLWAY_EXPORT CUresult cuGraphAddNode(CUgraphNode* node, CUgraph graph, const CUgraphNode* after,
+                                        size_t count, CUgraphNodeParams* params) {
+  return AddNode(node, params,
+                 [&] { return Driver().cuGraphAddNode(node, graph, after, count, params); });
+}
+SPILLWAY_EXPORT CUresult cuGraphAddNode_v2(CUgraphNode* node, CUgraph graph,
+                                           const CUgraphNode* after, const CUgraphEdgeData* edges,
+                                           size_t count, CUgraphNodeParams* params) {
+  return AddNode(node, params, [&] {
+    return Driver().cuGraphAddNode_v2(node, graph, after, edges, count, params);
+  });
+}
+SPILLWAY_EXPORT CUresult cuGraphDestroyNode(CUgraphNode node) {
+  ForgetNode(node);
+  return Driver().cuGraphDestroyNode(node);
+}
+SPILLWAY_EXPORT CUresult cuGraphDestroy(CUgraph graph) {
+  ForgetNodes(graph);
+  return Driver().cuGraphDestroy(graph);
+}
 SPILLWAY_NODE(cuGraphNodeSetParams, params, ReadForMaking,
               (CUgraphNode node, CUgraphNodeParams* params), (node, params))
 

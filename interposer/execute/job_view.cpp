@@ -34,6 +34,14 @@ std::optional<Allocation> JobView::Describe(CUdeviceptr address) {
   return *found;
 }
 
+std::vector<CUdeviceptr> JobView::LiveBases() {
+  std::vector<CUdeviceptr> bases;
+  const StateLock lock(state_.locks);
+  state_.residency.ForEachLive([&](const Range* range) { bases.push_back(range->base); });
+  state_.slabs.ForEachBlock([&](const Allocation* block) { bases.push_back(block->base); });
+  return bases;
+}
+
 bool JobView::IsEvicted(CUdeviceptr address) {
   const StateLock lock(state_.locks);
   Allocation* const found = state_.FindUsable(address);

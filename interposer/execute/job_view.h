@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/free_memory.h"
@@ -23,6 +24,8 @@ class JobView {
   // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
   bool IsFreed(CUdeviceptr address);
+  // An address in each allocation.
+  std::vector<CUdeviceptr> LiveBases();
   // Nothing for an address that is not managed.
   std::optional<Allocation> Describe(CUdeviceptr address);
   bool IsEvicted(CUdeviceptr address);

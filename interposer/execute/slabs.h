@@ -40,6 +40,14 @@ class Slabs {
   void ForEachSlab(Visit visit) const {
     for (const auto& slab : slabs_) visit(slab->plan.base);
   }
+  template <class Visit>
+  void ForEachBlock(Visit visit) const {  // the live ones
+    for (const auto& slab : slabs_) {
+      for (size_t i = 0; i < slab->plan.block_count; ++i) {
+        if (const Allocation* const block = slab->index[i].load()) visit(block);
+      }
+    }
+  }
   bool NeedsSlab(size_t bytes) const { return free_[ClassOf(bytes)].empty(); }
   void AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks);
   SlabBlock* Take(size_t bytes);

@@ -22,7 +22,16 @@ void KeepOneOfEach(std::vector<Item>* items) {
   items->erase(std::unique(items->begin(), items->end()), items->end());
 }
 
-// For a disabled node: its device addresses become mere words.
+CUdeviceptr SourceOf(const CUDA_MEMCPY3D& copy) {
+  return copy.srcDevice + copy.srcXInBytes +
+         copy.srcPitch * (copy.srcY + copy.srcHeight * copy.srcZ);
+}
+CUdeviceptr TargetOf(const CUDA_MEMCPY3D& copy) {
+  return copy.dstDevice + copy.dstXInBytes +
+         copy.dstPitch * (copy.dstY + copy.dstHeight * copy.dstZ);
+}
+
+// The device addresses of copies and sets become mere words.
 NodeFacts OnlyNames(NodeFacts facts) {
   for (const WriteFacts& write : facts.writes) {
     if (const auto* set = std::get_if<SetFacts>(&write)) {
@@ -30,8 +39,8 @@ NodeFacts OnlyNames(NodeFacts facts) {
       continue;
     }
     const auto& copy = std::get<CUDA_MEMCPY3D>(write);
-    if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.srcDevice);
-    if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(copy.dstDevice);
+    if (copy.srcMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(SourceOf(copy));
+    if (copy.dstMemoryType != CU_MEMORYTYPE_HOST) facts.words.push_back(TargetOf(copy));
   }
   facts.writes.clear();
   return facts;
@@ -45,6 +54,15 @@ void NodeFacts::Add(NodeFacts&& other) {
   Append(&writes, std::move(other.writes));
   allocated_bytes += other.allocated_bytes;
   complete = complete && other.complete;
+  names_all = names_all || other.names_all;
+}
+
+// Memory that a disabled node names may be gone; it brings nothing.
+NodeFacts NodeFacts::AsLaunched() const {
+  if (enabled && !in_body) return *this;
+  NodeFacts names = OnlyNames(*this);
+  if (enabled && !writes.empty()) names.complete = false;
+  return names;
 }
 
 std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
@@ -60,8 +78,7 @@ std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes) {
 std::shared_ptr<const NodeFacts> GraphLedger::SumOf(const Executable& executable) {
   auto sum = std::make_shared<NodeFacts>();
   const bool any_may_be_off = executable.is_updated && !executable.off.empty();
-  for (const NodeFacts* facts : InOrder(executable.nodes))
-    sum->Add(facts->enabled ? NodeFacts(*facts) : OnlyNames(*facts));
+  for (const NodeFacts* facts : InOrder(executable.nodes)) sum->Add(facts->AsLaunched());
   if (any_may_be_off) sum->complete = false;
   KeepOneOfEach(&sum->kernels);
   KeepOneOfEach(&sum->words);
@@ -91,6 +108,7 @@ void GraphLedger::NodeChanged(CUgraphExec executable, CUgraphNode node, NodeFact
   if (found == executables_.end()) return;
   NodeFacts& known = found->second.nodes[node];  // an updated executable keeps old facts
   facts.enabled = known.enabled;
+  facts.in_body = known.in_body;
   facts.place = known.place;
   known = std::move(facts);
   found->second.sum = nullptr;

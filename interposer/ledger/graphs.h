@@ -16,6 +16,13 @@
 // CUDA's own rule. After cuMemFree the driver may give the addresses to the next cuMemAlloc, and a
 // launch that touches them is the program's error. A launch that only carries them in unused
 // parameters is correct. So freed addresses among a launch's addresses are skipped.
+//
+// Note [Bodies of conditional nodes]
+// The device decides whether a body runs, and how often. A launch is in use of all its bodies'
+// memory. But a body's copies and sets promise nothing: they may be skipped, or come again after
+// later writes. What they put where is then unknown, and the launch counts as incomplete.
+// A body that is unknown itself may use any memory: the launch names all of it.
+//
 // Invariants
 //  1. An unknown executable is one whose instantiation was not seen.
 //  2. Writes are in a possible order of execution: a copy comes after the writes of its source.
@@ -52,11 +59,15 @@ struct NodeFacts {
   std::vector<CUdeviceptr> words;   // of kernels and stream memory operations: may be addresses
   std::vector<WriteFacts> writes;   // in order of execution
   std::size_t allocated_bytes = 0;  // by memory nodes
-  bool complete = true;             // false: it may name more than was found
+  bool complete = true;             // false: it may put unknown bytes into memory
+  bool names_all = false;           // it may use memory that was not found
+  bool in_body = false;             // of a conditional node
   bool enabled = true;              // false: launches skip the node
   std::size_t place = 0;            // in a topological order
 
   void Add(NodeFacts&& other);
+  // What a launch may take for granted of a node: the same, or less.
+  NodeFacts AsLaunched() const;
 };
 
 // Keyed by the node's handle in the instantiated graph.

@@ -142,6 +142,9 @@ cudaError_t GeneralNode(const DriverTable& driver, cudaGraphNodeParams& params,
     case cudaGraphNodeTypeMemset:
       out.memset.ctx = CurrentContext(driver);
       return cudaSuccess;
+    case cudaGraphNodeTypeConditional:
+      out.conditional.ctx = CurrentContext(driver);
+      return cudaSuccess;
     default:
       return cudaSuccess;
   }
@@ -156,6 +159,8 @@ cudaError_t WithGeneralNode(const DriverTable& driver, cudaGraphNodeParams* para
   const CUresult result = call(&node);
   if (params->type == cudaGraphNodeTypeMemAlloc)
     params->alloc.dptr = reinterpret_cast<void*>(node.alloc.dptr);
+  if (params->type == cudaGraphNodeTypeConditional)
+    params->conditional.phGraph_out = node.conditional.phGraph_out;
   return ToRuntime(result);
 }
 
@@ -384,6 +389,11 @@ SPILLWAY_API(cudaGraphAddNode,
              WithGeneralNode(driver, params, [&](CUgraphNodeParams* general) {
                return driver.cuGraphAddNode(node, graph, after, Edges(edges), count, general);
              }))
+SPILLWAY_API(
+    cudaGraphConditionalHandleCreate,
+    (cudaGraphConditionalHandle * handle, cudaGraph_t graph, unsigned at_launch, unsigned flags),
+    driver.cuGraphConditionalHandleCreate(reinterpret_cast<CUgraphConditionalHandle*>(handle),
+                                          graph, CurrentContext(driver), at_launch, flags))
 SPILLWAY_API(cudaGraphNodeSetParams, (Node node, cudaGraphNodeParams* params),
              WithGeneralNode(driver, params, [&](CUgraphNodeParams* general) {
                return driver.cuGraphNodeSetParams(node, general);

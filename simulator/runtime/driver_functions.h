@@ -145,6 +145,7 @@
   X(cuDeviceGetGraphMemAttribute, 11040)                        \
   X(cuDeviceSetGraphMemAttribute, 11040)                        \
   X(cuGraphAddNode, 12030)                                      \
+  X(cuGraphConditionalHandleCreate, 12030)                      \
   X(cuGraphNodeSetParams, 12020)                                \
   X(cuGraphExecNodeSetParams, 12020)                            \
   X(cuGraphClone, 10000)                                        \

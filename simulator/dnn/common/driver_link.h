@@ -6,10 +6,9 @@
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
 //     cuGetProcAddress. So a library that interposes by SONAME or by dlsym sees every call.
-//  2. Device memory is allocated for cuFFT's work areas alone. After start the libraries launch,
-//  and
-//     copy where the call is a copy. For results in host memory they also use one small pinned
-//     buffer and wait for the stream.
+//  2. Device memory is allocated for cuFFT's work areas, cuSOLVER's factors and cublasXt's tiles
+//     alone. After start the libraries launch, and copy where the call is a copy. For results in
+//     host memory they also use one small pinned buffer and wait for the stream.
 #pragma once
 
 #include <cuda.h>

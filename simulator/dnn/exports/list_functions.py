@@ -17,6 +17,8 @@ LIBRARIES = {
     "cudart": (["cuda_runtime_api.h", "cuda_gl_interop.h"], r"CUDARTAPI\s+(cuda[A-Z]\w+)\s*\("),
     "cufft": (["cufft.h", "cufftXt.h"], r"CUFFTAPI\s+(cufft\w+)\s*\("),
     "curand": (["curand.h"], r"CURANDAPI\s+(curand\w+)\s*\("),
+    "cusolver": (["cusolverDn.h", "cusolverSp.h", "cusolverSp_LOWLEVEL_PREVIEW.h", "cusolverRf.h"],
+                 r"CUSOLVERAPI\s+(cusolver\w+)\s*\("),
     "cusparse": (["cusparse.h"], r"CUSPARSEAPI\s+(cusparse\w+)\s*\("),
 }
 

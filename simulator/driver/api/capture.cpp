@@ -98,20 +98,20 @@ SIM_API(cuStreamBeginCaptureToGraph)
   return WithContext([&](Call& call) {
     Require(mode >= CU_STREAM_CAPTURE_MODE_GLOBAL && mode <= CU_STREAM_CAPTURE_MODE_RELAXED);
     Graph& graph = GraphOf(call, graph_handle);
-    const auto owned = call.sim.graphs.owned.find(&graph);
-    Require(owned != call.sim.graphs.owned.end());
-    BeginCapture(call, call.StreamOf(handle), mode, owned->second, true,
+    BeginCapture(call, call.StreamOf(handle), mode, graph.shared_from_this(), true,
                  NodesOf(call, graph, dependencies, count));
   });
 }
 
 SIM_API(cuStreamEndCapture)(CUstream handle, CUgraph* out) {
   return WithContext([&](Call& call) {
-    Require(out != nullptr);
-    *out = nullptr;
-    const GraphRef graph = EndCapture(call, call.StreamOf(handle));
-    call.sim.graphs.owned.emplace(graph.get(), graph);
-    *out = Handle(graph.get());
+    Stream& stream = call.StreamOf(handle);
+    const bool brought = stream.capture != nullptr && stream.capture->brought;
+    Require(out != nullptr || brought);
+    if (out != nullptr) *out = nullptr;
+    const GraphRef graph = EndCapture(call, stream);
+    if (!brought) call.sim.graphs.owned.emplace(graph.get(), graph);
+    if (out != nullptr) *out = Handle(graph.get());
   });
 }
 

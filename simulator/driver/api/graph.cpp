@@ -152,7 +152,7 @@ SIM_API(cuGraphClone)(CUgraph* out, CUgraph handle) {
   return WithDriver([&](Call& call) {
     Require(out != nullptr);
     const Graph& original = GraphOf(call, handle);
-    Require(!original.HasMemoryNodes(), CUDA_ERROR_NOT_SUPPORTED);
+    Require(!original.IsSingular(), CUDA_ERROR_NOT_SUPPORTED);
     const GraphRef clone = original.Clone();
     call.sim.graphs.owned.emplace(clone.get(), clone);
     *out = Handle(clone.get());

@@ -1,5 +1,6 @@
 // Instantiated graphs: instantiate, update, upload, launch.
 #include "simulator/driver/calls/capture.h"
+#include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"
 #include "simulator/driver/calls/user_object.h"
@@ -15,8 +16,9 @@ CUgraphExec Make(Call& call, CUgraph handle, unsigned long long flags) {
   Require((flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH) == 0, CUDA_ERROR_NOT_SUPPORTED);
   Require((flags & ~kKnownFlags) == 0);
   Graph& graph = GraphOf(call, handle);
-  // "at most one executable graph in existence [...] at a time" (cuda.h, cuGraphAddMemAllocNode)
-  Require(!graph.HasMemoryNodes() || graph.executables == 0, CUDA_ERROR_NOT_SUPPORTED);
+  // "at most one executable graph in existence [...] at a time" (cuda.h, cuGraphAddMemAllocNode);
+  // the same of conditional nodes (cuda.h, CU_GRAPH_NODE_TYPE_CONDITIONAL)
+  Require(!graph.IsSingular() || graph.executables == 0, CUDA_ERROR_NOT_SUPPORTED);
   const auto executable =
       std::make_shared<GraphExec>(GraphExec{Flatten(graph), flags, graph.weak_from_this()});
   executable->objects = graph.objects;
@@ -33,6 +35,21 @@ CUresult Instantiate(CUgraphExec* out, CUgraph graph, unsigned long long flags) 
   });
 }
 
+const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
+                                   const std::vector<ExecNode>& new_nodes,
+                                   CUgraphExecUpdateResult& result);
+
+// Nodes inside the bodies may change their parameters, by the same rules as others.
+CUgraphExecUpdateResult CompareBodies(const ConditionalRun& old_run, const ConditionalRun& fresh) {
+  if (old_run.shape().type != fresh.shape().type ||
+      old_run.bodies().size() != fresh.bodies().size())
+    return CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
+  CUgraphExecUpdateResult result = CU_GRAPH_EXEC_UPDATE_SUCCESS;
+  for (std::size_t i = 0; i < fresh.bodies().size() && result == CU_GRAPH_EXEC_UPDATE_SUCCESS; ++i)
+    FindUpdateConflict(old_run.bodies()[i], fresh.bodies()[i], result);
+  return result;
+}
+
 // The node of the updating graph that prevents the update, or null; `result` has the reason.
 const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
                                    const std::vector<ExecNode>& new_nodes,
@@ -45,6 +62,9 @@ const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
     const bool memory =
         fresh.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || fresh.type == CU_GRAPH_NODE_TYPE_MEM_FREE;
     if (memory) result = CU_GRAPH_EXEC_UPDATE_ERROR_NOT_SUPPORTED;
+    const auto* run = dynamic_cast<const ConditionalRun*>(fresh.work.get());
+    if (run != nullptr && result == CU_GRAPH_EXEC_UPDATE_SUCCESS)
+      result = CompareBodies(static_cast<const ConditionalRun&>(*old_nodes[i].work), *run);
     if (result != CU_GRAPH_EXEC_UPDATE_SUCCESS) return &fresh;
   }
   if (old_nodes.size() != new_nodes.size()) result = CU_GRAPH_EXEC_UPDATE_ERROR_TOPOLOGY_CHANGED;
@@ -156,6 +176,7 @@ SIM_API(cuGraphLaunch)(CUgraphExec exec_handle, CUstream stream_handle) {
     GraphExec& executable = ExecOf(call, exec_handle);
     Stream& stream = call.StreamOf(stream_handle);
     if (IsCapturing(stream)) {
+      Require(ConditionsOf(executable.nodes).empty(), CUDA_ERROR_NOT_SUPPORTED);
       AddCaptured(call, stream,
                   std::make_shared<ChildWork>(GraphFrom(call.sim.graphs, executable)));
       return;

@@ -1,5 +1,6 @@
 // Graph nodes by type: add, query, change, in the graph and in its executables. The old typed
 // functions call the general ones with the same parameters.
+#include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"
 
@@ -94,7 +95,7 @@ CUresult Get(CUgraphNode handle, CUgraphNodeType type, Take take) {
 
 bool MayChange(CUgraphNodeType type) {
   return type != CU_GRAPH_NODE_TYPE_MEM_ALLOC && type != CU_GRAPH_NODE_TYPE_MEM_FREE &&
-         type != CU_GRAPH_NODE_TYPE_EMPTY;
+         type != CU_GRAPH_NODE_TYPE_EMPTY && type != CU_GRAPH_NODE_TYPE_CONDITIONAL;
 }
 
 CUresult Change(CUgraphNode handle, CUgraphNodeParams&& params) {
@@ -164,6 +165,16 @@ constexpr CUgraphNodeType kWait = CU_GRAPH_NODE_TYPE_WAIT_EVENT;
 }  // namespace spillway::simulator
 
 using namespace spillway::simulator;
+
+SIM_API(cuGraphConditionalHandleCreate)
+(CUgraphConditionalHandle* handle, CUgraph graph, CUcontext, unsigned int at_launch,
+ unsigned int flags) {
+  return WithDriver([&](Call& call) {
+    Require(handle != nullptr && (flags & ~unsigned{CU_GRAPH_COND_ASSIGN_DEFAULT}) == 0);
+    GraphOf(call, graph);
+    *handle = MakeCondition(call, at_launch, flags != 0);
+  });
+}
 
 SIM_API(cuGraphAddNode)
 (CUgraphNode* node, CUgraph graph, const CUgraphNode* after, size_t count,

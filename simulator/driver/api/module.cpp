@@ -4,6 +4,7 @@
 
 #include "base/file.h"
 #include "simulator/driver/calls/call.h"
+#include "simulator/driver/calls/jit_report.h"
 #include "simulator/driver/machine/compute_mode.h"
 #include "simulator/driver/modules/read_module.h"
 
@@ -80,18 +81,38 @@ void Load(Call& call, Handle* handle, const void* data) {
   Load(call, handle, ImageBytes(data));
 }
 
-template <class Handle>
-CUresult LoadData(Handle* handle, const void* data) {
-  return WithContext([&](Call& call) { Load(call, handle, data); });
+struct JitOptions {
+  unsigned count = 0;
+  const CUjit_option* options = nullptr;
+  void** values = nullptr;
+};
+
+// The program learns of a failure from the log that it asked for.
+template <class Action>
+void Reported(const JitOptions& jit, Action action) {
+  JitReport report(jit.count, jit.options, jit.values);
+  try {
+    action();
+  } catch (const Failure& failure) {
+    if (failure.code == CUDA_ERROR_INVALID_IMAGE)
+      report.AddError(
+          "error   : the image is no module: neither PTX, nor code object or fat binary\n");
+    throw;
+  }
 }
 
 template <class Handle>
-CUresult LoadFile(Handle* handle, const char* path) {
+CUresult LoadData(Handle* handle, const void* data, const JitOptions& jit = {}) {
+  return WithContext([&](Call& call) { Reported(jit, [&] { Load(call, handle, data); }); });
+}
+
+template <class Handle>
+CUresult LoadFile(Handle* handle, const char* path, const JitOptions& jit = {}) {
   return WithContext([&](Call& call) {
     Require(handle != nullptr && path != nullptr);
     const base::Result<std::string> bytes = base::ReadFile(path);
     Require(bytes.ok(), CUDA_ERROR_FILE_NOT_FOUND);
-    Load(call, handle, base::ByteView(bytes->data(), bytes->size()));
+    Reported(jit, [&] { Load(call, handle, base::ByteView(bytes->data(), bytes->size())); });
   });
 }
 
@@ -254,10 +275,7 @@ SIM_API(cuModuleLoad)(CUmodule* module, const char* path) { return LoadFile(modu
 SIM_API(cuModuleLoadData)(CUmodule* module, const void* image) { return LoadData(module, image); }
 SIM_API(cuModuleLoadDataEx)
 (CUmodule* module, const void* image, unsigned int count, CUjit_option* options, void** values) {
-  (void)count;
-  (void)options;
-  (void)values;
-  return LoadData(module, image);
+  return LoadData(module, image, {count, options, values});
 }
 SIM_API(cuModuleLoadFatBinary)(CUmodule* module, const void* image) {
   return LoadData(module, image);
@@ -286,24 +304,20 @@ SIM_API(cuModuleGetLoadingMode)(CUmoduleLoadingMode* mode) {
 SIM_API(cuLibraryLoadData)
 (CUlibrary* library, const void* code, CUjit_option* jit_options, void** jit_values,
  unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
-  (void)jit_options;
-  (void)jit_values;
-  (void)jit_count;
   (void)options;
   (void)values;
   (void)count;
-  return WithDriver([&](Call& call) { Load(call, library, code); });
+  return WithDriver([&](Call& call) {
+    Reported({jit_count, jit_options, jit_values}, [&] { Load(call, library, code); });
+  });
 }
 SIM_API(cuLibraryLoadFromFile)
 (CUlibrary* library, const char* path, CUjit_option* jit_options, void** jit_values,
  unsigned int jit_count, CUlibraryOption* options, void** values, unsigned int count) {
-  (void)jit_options;
-  (void)jit_values;
-  (void)jit_count;
   (void)options;
   (void)values;
   (void)count;
-  return LoadFile(library, path);
+  return LoadFile(library, path, {jit_count, jit_options, jit_values});
 }
 SIM_API(cuLibraryUnload)(CUlibrary library) { return Unload(library); }
 SIM_API(cuLibraryGetKernel)(CUkernel* kernel, CUlibrary library, const char* name) {

@@ -27,7 +27,7 @@ struct Capture {
   Stream* origin;
   std::uint64_t thread;
   GraphRef graph;
-  bool brought;  // the program provided the graph
+  bool brought;  // the program provided the graph, which another owns
   bool valid = true;
   bool ended = false;
   std::set<Stream*> members = {};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/node_work.h"
 
 namespace spillway::simulator {
@@ -38,9 +39,19 @@ void FlattenInto(const Graph& graph, const std::vector<std::size_t>& before_all,
       if (out.size() > first) after = LeavesFrom(out, first);
       work = std::make_shared<EmptyWork>();
     }
+    if (const auto* conditional = dynamic_cast<const ConditionalWork*>(work.get()))
+      work = conditional->Instantiate();
     places[node] = out.size();
     out.push_back({node->id, node->work->type(), std::move(work), std::move(after)});
   }
+}
+
+template <class IsMeant>
+bool AnyNode(const Graph& graph, IsMeant is_meant) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(), [&](const auto& node) {
+    const auto* child = dynamic_cast<const ChildWork*>(node->work.get());
+    return child == nullptr ? is_meant(node->work->type()) : AnyNode(*child->graph(), is_meant);
+  });
 }
 
 // Checks and does all allocations and frees first. Returns the allocations that the launch keeps.
@@ -80,10 +91,20 @@ std::vector<GraphAllocationRef> PrepareMemory(Call& call, const GraphExec& execu
 }  // namespace
 
 OperationRef GraphPass::Submit(Operation operation, const std::vector<OperationRef>& after) {
-  auto submitted = std::make_shared<Operation>(std::move(operation));
-  BelongTo(stream, *submitted);
-  call.sim.engine.Submit(call.lock, submitted, after);
-  return submitted;
+  return Submit(std::make_shared<Operation>(std::move(operation)), after);
+}
+
+OperationRef GraphPass::Submit(OperationRef operation, const std::vector<OperationRef>& after) {
+  operation->priority = like.priority;
+  if (operation->device < 0) operation->device = like.device;
+  operation->peers = like.peers;
+  operation->errors = like.errors;
+  if (lock != nullptr) {
+    sim.engine.Submit(*lock, operation, after);
+  } else {
+    sim.engine.SubmitWithin(operation, after);
+  }
+  return operation;
 }
 
 bool GraphNode::ComesAfter(const GraphNode* other) const {
@@ -159,13 +180,14 @@ std::vector<GraphNode*> Graph::InOrder() const {
 }
 
 bool Graph::HasMemoryNodes() const {
-  return std::any_of(nodes.begin(), nodes.end(), [](const auto& node) {
-    if (const auto* child = dynamic_cast<const ChildWork*>(node->work.get())) {
-      return child->graph()->HasMemoryNodes();
-    }
-    const CUgraphNodeType type = node->work->type();
+  return AnyNode(*this, [](CUgraphNodeType type) {
     return type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || type == CU_GRAPH_NODE_TYPE_MEM_FREE;
   });
+}
+
+bool Graph::HasConditionalNodes() const {
+  return AnyNode(*this,
+                 [](CUgraphNodeType type) { return type == CU_GRAPH_NODE_TYPE_CONDITIONAL; });
 }
 
 std::set<const GraphNode*> AncestorsOf(const std::vector<GraphNode*>& nodes) {
@@ -208,8 +230,14 @@ void LaunchGraph(Call& call, GraphExec& executable, Stream& stream) {
   std::vector<GraphAllocationRef> memory = PrepareMemory(call, executable);
   Operation begin;
   begin.name = "graph begin";
+  begin.effect = [conditions = ConditionsOf(executable.nodes)] {
+    for (const ConditionRef& condition : conditions) {
+      if (condition->has_default) condition->value = condition->at_launch;
+    }
+  };
   const OperationRef first = call.Submit(stream, std::move(begin), {executable.last_launch});
-  GraphPass pass{call, stream};
+  GraphPass pass{call.sim, {}, &call.lock};
+  BelongTo(stream, pass.like);
   std::vector<OperationRef> done;
   for (const ExecNode& node : executable.nodes) {
     std::vector<OperationRef> after = {first};

@@ -25,11 +25,14 @@ namespace spillway::simulator {
 struct Graph;
 using GraphRef = std::shared_ptr<Graph>;
 
+// How the operations of one launch are submitted.
 struct GraphPass {
-  Call& call;
-  Stream& stream;
+  Simulator& sim;
+  Operation like;      // has what operations take from the launch's stream
+  Engine::Lock* lock;  // null inside an effect
 
   OperationRef Submit(Operation operation, const std::vector<OperationRef>& after);
+  OperationRef Submit(OperationRef operation, const std::vector<OperationRef>& after);
 };
 
 class NodeWork {
@@ -76,6 +79,9 @@ struct Graph : std::enable_shared_from_this<Graph> {
   // Throws CUDA_ERROR_INVALID_VALUE for a cycle. Ties go to the node that was added first.
   std::vector<GraphNode*> InOrder() const;
   bool HasMemoryNodes() const;
+  bool HasConditionalNodes() const;
+  // It has memory or conditional nodes: at most one executable, no clone and no child node of it.
+  bool IsSingular() const { return HasMemoryNodes() || HasConditionalNodes(); }
 
   GraphTables& tables;
   std::vector<std::unique_ptr<GraphNode>> nodes;  // in order of addition

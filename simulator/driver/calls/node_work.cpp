@@ -1,5 +1,6 @@
 #include "simulator/driver/calls/node_work.h"
 
+#include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/copy_shape.h"
 
 #include <algorithm>
@@ -78,9 +79,10 @@ WorkRef MakeChildWork(Call& call, const CUDA_CHILD_GRAPH_NODE_PARAMS& params) {
   if (params.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE) {
     const auto found = call.sim.graphs.owned.find(reinterpret_cast<Graph*>(params.graph));
     Require(found != call.sim.graphs.owned.end());
+    Require(!graph.HasConditionalNodes(), CUDA_ERROR_NOT_SUPPORTED);
     return std::make_shared<ChildWork>(std::move(call.sim.graphs.owned.extract(found).mapped()));
   }
-  Require(!graph.HasMemoryNodes(), CUDA_ERROR_NOT_SUPPORTED);
+  Require(!graph.IsSingular(), CUDA_ERROR_NOT_SUPPORTED);
   return std::make_shared<ChildWork>(graph.Clone());
 }
 
@@ -106,7 +108,7 @@ void KernelWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef KernelWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return pass.Submit(MakeLaunch(pass.call.sim, launch_), after);
+  return pass.Submit(MakeLaunch(pass.sim, launch_), after);
 }
 
 void CopyWork::Describe(CUgraphNodeParams& params) const {
@@ -116,7 +118,7 @@ void CopyWork::Describe(CUgraphNodeParams& params) const {
 
 OperationRef CopyWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
   return pass.Submit(
-      FaultIfGone(request_.target.base, [&] { return MakeCopy(pass.call.sim, request_); }), after);
+      FaultIfGone(request_.target.base, [&] { return MakeCopy(pass.sim, request_); }), after);
 }
 
 void SetWork::Describe(CUgraphNodeParams& params) const {
@@ -130,7 +132,7 @@ void SetWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef SetWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  return pass.Submit(FaultIfGone(request_.base, [&] { return MakeSet(pass.call.sim, request_); }),
+  return pass.Submit(FaultIfGone(request_.base, [&] { return MakeSet(pass.sim, request_); }),
                      after);
 }
 
@@ -140,7 +142,7 @@ OperationRef HostWork::Run(GraphPass& pass, const std::vector<OperationRef>& aft
   Operation operation;
   operation.name = "host function";
   operation.resource = Resource::kHostThread;
-  operation.effect = [errors = pass.stream.context->errors, function = function_, data = data_] {
+  operation.effect = [errors = pass.like.errors, function = function_, data = data_] {
     if (errors->sticky == CUDA_SUCCESS) function(data);
   };
   return pass.Submit(std::move(operation), after);
@@ -154,8 +156,8 @@ void EventWork::Describe(CUgraphNodeParams& params) const {
 }
 
 OperationRef EventWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
-  const auto found = pass.call.sim.events.find(reinterpret_cast<Event*>(event_));
-  Event* const event = found == pass.call.sim.events.end() ? nullptr : found->second.get();
+  const auto found = pass.sim.events.find(reinterpret_cast<Event*>(event_));
+  Event* const event = found == pass.sim.events.end() ? nullptr : found->second.get();
   Operation operation;
   operation.name = type_ == CU_GRAPH_NODE_TYPE_EVENT_RECORD ? "event record" : "event wait";
   if (type_ == CU_GRAPH_NODE_TYPE_EVENT_RECORD) {
@@ -177,7 +179,7 @@ void BatchWork::Describe(CUgraphNodeParams& params) const {
 OperationRef BatchWork::Run(GraphPass& pass, const std::vector<OperationRef>& after) const {
   OperationRef last = EmptyWork().Run(pass, after);
   for (const CUstreamBatchMemOpParams& one : operations_) {
-    const auto make = [&] { return MakeMemoryOperation(pass.call.sim, one); };
+    const auto make = [&] { return MakeMemoryOperation(pass.sim, one); };
     last = pass.Submit(FaultIfGone(one.waitValue.address, make), {last});
   }
   return last;
@@ -237,6 +239,8 @@ WorkRef MakeWork(Call& call, CUgraphNodeParams& params) {
       return MakeFreeWork(call, params.free.dptr);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
       return MakeBatchWork(call, params.memOp);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+      return MakeConditionalWork(call, params.conditional);
     default:
       throw Failure{CUDA_ERROR_NOT_SUPPORTED};
   }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <set>
 
+#include "simulator/driver/calls/module_link.h"
 #include "simulator/driver/device/context.h"
 #include "simulator/driver/device/declared_uses.h"
 #include "simulator/driver/device/device.h"
@@ -56,6 +57,7 @@ struct Simulator {
   bool runs_listed_kernels = false;  // the program has launched one
   FirstUses first_uses;              // kept only in the compute mode `tags`
   std::set<Kernel*> kernels;
+  std::map<ModuleLink*, std::unique_ptr<ModuleLink>> links;
   std::map<Pool*, std::unique_ptr<Pool>> pools;
   GraphTables graphs;
   GraphMemory graph_memory;

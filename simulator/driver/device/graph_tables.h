@@ -14,6 +14,7 @@
 namespace spillway::simulator {
 
 struct Capture;
+struct Condition;
 struct Graph;
 struct GraphExec;
 struct GraphNode;
@@ -31,6 +32,7 @@ struct GraphTables {
   std::map<GraphExec*, std::shared_ptr<GraphExec>> executables;
   std::vector<std::shared_ptr<Capture>> captures;  // the unfinished ones
   std::map<UserObject*, std::unique_ptr<UserObject>> user_objects;
+  std::map<std::uint64_t, std::shared_ptr<Condition>> conditions;  // by handle
   std::uint64_t next_id = 1;
 };
 

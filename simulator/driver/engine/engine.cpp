@@ -116,22 +116,29 @@ void Engine::YieldMutex(Lock& lock) {
 void Engine::Submit(Lock& lock, const OperationRef& operation,
                     const std::vector<OperationRef>& dependencies) {
   (void)lock;
+  SubmitWithin(operation, dependencies);
+  Settle();
+  NotifyChanged();
+}
+
+void Engine::SubmitWithin(const OperationRef& operation,
+                          const std::vector<OperationRef>& dependencies) {
   polls_without_work_ = 0;
   operation->sequence = next_sequence_++;
   operation->asked_ns = clock_ns_;
-  for (const OperationRef& before : dependencies) {
-    if (IsDone(before)) continue;
-    before->successors.push_back(operation);
-    ++operation->unmet;
-  }
+  for (const OperationRef& before : dependencies) Precede(before, operation);
   pending_.emplace(operation->sequence, operation);
   if (operation->resource == Resource::kHostThread) {
     ++host_pending_;
     EnsureHostThread();
   }
   if (operation->unmet == 0) MakeReady(operation);
-  Settle();
-  NotifyChanged();
+}
+
+void Engine::Precede(const OperationRef& earlier, const OperationRef& later) {
+  if (IsDone(earlier)) return;
+  earlier->successors.push_back(later);
+  ++later->unmet;
 }
 
 void Engine::ChargeApiCall(Lock& lock) {

@@ -58,6 +58,12 @@ class Engine {
   void Submit(Lock& lock, const OperationRef& operation,
               const std::vector<OperationRef>& dependencies);
 
+  // The same from an effect, which the engine runs: nothing starts before the effect returns.
+  void SubmitWithin(const OperationRef& operation, const std::vector<OperationRef>& dependencies);
+
+  // `later`, which is not ready yet, also waits for `earlier`.
+  static void Precede(const OperationRef& earlier, const OperationRef& later);
+
   // Charges one API call. If the last call filled the queues, this one waits until they drain.
   void ChargeApiCall(Lock& lock);
 

@@ -10,6 +10,7 @@
 
 #include "base/file.h"
 #include "simulator/driver/modules/ptx_list.h"
+#include "simulator/driver/modules/ptx_text.h"
 #include "simulator/driver/modules/read_module.h"
 #include "tests/support/paths.h"
 
@@ -149,6 +150,16 @@ TEST(PtxListTest, DeclarationsOfEveryKindAreRead) {
             (std::map<std::string, std::string>{{"pointers", "0:8 8:1 16:20 36:4"}, {"bare", ""}}));
   EXPECT_EQ(Variables(*list), (std::map<std::string, std::uint64_t>{
                                   {"table", 48}, {"next", 8}, {"corner", 16}, {"image", 8}}));
+}
+
+TEST(PtxTextTest, ListsAreReadBack) {
+  const ModuleList list = {
+      {{"pointers", {{0, 8}, {8, 1}, {16, 20}, {36, 4}}}, {"bare", {}}, {"one", {{0, 4}}}},
+      {{"table", 48}, {"corner", 16}}};
+  const auto read = ListPtx(PtxOf(list));
+  ASSERT_TRUE(read.has_value());
+  EXPECT_EQ(Layouts(*read), Layouts(list));
+  EXPECT_EQ(Variables(*read), Variables(list));
 }
 
 TEST(PtxListTest, BrokenDeclarationsAreRefused) {

@@ -1,0 +1,38 @@
+// The simulated cuSOLVER handles and statuses.
+//
+// Called from: the API functions, on the program's threads; one call per handle at a time, as in
+// the real library. Ownership: each Create makes a handle, its Destroy deletes it. No device
+// memory.
+#pragma once
+
+#include <cusolverDn.h>
+
+#include "simulator/dnn/common/operation.h"
+
+struct cusolverDnContext {
+  cudaStream_t stream;
+};
+
+namespace spillway::simulator::solver {
+
+using dnn::Clobbers;
+using dnn::Enqueue;
+using dnn::EnsureContext;
+using dnn::Reads;
+using dnn::Updates;
+using dnn::Writes;
+
+inline CUstream StreamOf(cusolverDnHandle_t handle) {
+  return reinterpret_cast<CUstream>(handle->stream);
+}
+
+inline cusolverStatus_t FromDriver(CUresult result) {
+  return result == CUDA_SUCCESS ? CUSOLVER_STATUS_SUCCESS : CUSOLVER_STATUS_EXECUTION_FAILED;
+}
+
+}  // namespace spillway::simulator::solver
+
+#define SPILLWAY_SOLVER_REQUIRE(condition, status) \
+  do {                                             \
+    if (!(condition)) return status;               \
+  } while (false)
