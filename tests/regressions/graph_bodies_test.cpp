@@ -1,5 +1,5 @@
 // The bodies of a graph's conditional nodes were not read: memory that only a body uses was missing
-// or busy elsewhere while the body ran, and what the body wrote there was dropped as unchanged.
+// while the body ran.
 #include <string>
 
 #include "tests/regressions/job.h"

@@ -10,8 +10,8 @@ from . import lacks
 from .programs import INCLUDE, text_of
 
 # Header -> the library that it needs. Headers of the program and of the user's include folders are read too.
-LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cudnn": "cudnn", "cufft": "cufft",
-                     "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
+LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cublasXt": "cublas",
+                     "cudnn": "cudnn", "cufft": "cufft", "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
                      "cusolverDn": "cusolver", "cusolverSp": "cusolver", "cusolverRf": "cusolver", "nvrtc": "nvrtc"}
 KERNEL = re.compile(r"\b__global__\b")
 THRUST = re.compile(r"#\s*include\s*<thrust/")
