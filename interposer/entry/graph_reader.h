@@ -1,7 +1,8 @@
 // Reads the addresses that a graph's nodes name, from the driver or from a call's parameters.
 //
 // The graph hooks call it on the program's thread (one thread at a time may use a graph). Owns
-// nothing. Keeps words that may be addresses; notes the bodies of conditional nodes, and nodes in which the program acts (transfers.h).
+// nothing. Keeps words that may be addresses; notes the bodies of conditional nodes, and nodes in
+// which the program acts (transfers.h).
 #pragma once
 
 #include "interposer/ledger/graphs.h"
