@@ -1,10 +1,20 @@
 # How the simulated libraries above the driver are made: cuDNN, cuBLAS and those beside them.
 
-# A list of functions as weak stand-ins that answer NOT_SUPPORTED.
+find_package(Python3 REQUIRED COMPONENTS Interpreter)
+
+# The functions that the toolkit's headers declare, as weak stand-ins that answer NOT_SUPPORTED.
 function(spillway_stand_ins target name not_supported)
-  add_library(${target} OBJECT ${PROJECT_SOURCE_DIR}/simulator/dnn/exports/stand_ins.cpp)
+  set(folder ${PROJECT_SOURCE_DIR}/simulator/dnn/exports)
+  set(lists ${PROJECT_BINARY_DIR}/simulator_exports)
+  add_custom_command(
+    OUTPUT ${lists}/${name}_functions.inc
+    COMMAND ${Python3_EXECUTABLE} ${folder}/list_functions.py ${CUDA_INCLUDE_DIR} ${name} ${lists}/${name}_functions.inc
+    DEPENDS ${folder}/list_functions.py ${CUDA_INCLUDE_DIR}/cuda.h
+    COMMENT "Listing the functions of ${name}" VERBATIM)
+  add_library(${target} OBJECT ${folder}/stand_ins.cpp ${lists}/${name}_functions.inc)
+  target_include_directories(${target} PRIVATE ${lists})
   target_compile_definitions(${target} PRIVATE
-    SPILLWAY_EXPORT_LIST="simulator/dnn/exports/${name}_functions.inc"
+    SPILLWAY_EXPORT_LIST="${name}_functions.inc"
     SPILLWAY_NOT_SUPPORTED=${not_supported})
   spillway_warnings(${target})
 endfunction()

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Writes the lists of functions that the simulated libraries export, from the toolkit's headers.
+"""Writes the list of functions that a simulated library exports, from the toolkit's headers.
 
-usage: list_functions.py CUDA_INCLUDE_DIR OUTPUT_DIR
+usage: list_functions.py CUDA_INCLUDE_DIR LIBRARY OUTPUT
 
-Run by hand when the toolkit changes; the lists are committed. Every name in a list is exported: by its implementation, or
-else by a weak stand-in that answers NOT_SUPPORTED.
+The build runs it, so that the names are those of the toolkit at hand. Every name is exported: by its implementation, or else
+by a weak stand-in that answers NOT_SUPPORTED.
 """
 import pathlib
 import re
@@ -34,10 +34,13 @@ def functions(include, headers, pattern):
 
 
 def main():
-    include, output = map(pathlib.Path, sys.argv[1:3])
-    for library, (headers, pattern) in LIBRARIES.items():
-        lines = [f"SPILLWAY_EXPORT({name})" for name in functions(include, headers, pattern)]
-        (output / f"{library}_functions.inc").write_text("\n".join(lines) + "\n")
+    include, library, output = pathlib.Path(sys.argv[1]), sys.argv[2], pathlib.Path(sys.argv[3])
+    headers, pattern = LIBRARIES[library]
+    names = functions(include, headers, pattern)
+    if not names:
+        sys.exit(f"{include}: no function of {library} is declared in {', '.join(headers)}")
+    output.parent.mkdir(exist_ok=True)
+    output.write_text("".join(f"SPILLWAY_EXPORT({name})\n" for name in names), encoding="utf-8")
 
 
 main()
