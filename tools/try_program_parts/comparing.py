@@ -118,14 +118,14 @@ class Baseline:
         found = [stable.note(name) for name, stable in self.stable.items()]
         found += [f"file {name}: written by one of two bare runs" for name in sorted(self.unsure_files)]
         if len(self.exit_codes) > 1:
-            found.append(f"the exit code differs between two bare runs: {sorted(self.exit_codes)}")
+            found.append(f"the exit code differs between two bare runs: {sorted(map(str, self.exit_codes))}")
         return [note for note in found if note]
 
     def differences(self, run):
         """What `run` did otherwise than both bare runs, in words."""
         found = []
         if run.exit_code not in self.exit_codes:
-            found.append(f"{run.ending()} instead of {sorted(self.exit_codes)[0]}")
+            found.append(f"{run.ending()} instead of {sorted(map(str, self.exit_codes))[0]}")
         written = set(run.files) - self.unsure_files
         found += [f"file {name} is missing" for name in sorted(self.files - written)]
         found += [f"file {name} is new" for name in sorted(written - self.files)]

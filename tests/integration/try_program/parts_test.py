@@ -102,6 +102,12 @@ class BaselineTest(unittest.TestCase):
         self.assertIn("file image", baseline.differences(run("", files={"image": b"\0\2"}))[0])
         self.assertEqual(baseline.differences(run("", files={"image": b"\0\1"})), [])
 
+    def test_names_exit_codes_where_one_bare_run_did_not_end(self):
+        """Regression: a second bare run that took too long ended the tool."""
+        baseline = comparing.Baseline(run(""), run("", exit_code=None))
+        self.assertIn("the exit code differs between two bare runs: ['0', 'None']", baseline.notes())
+        self.assertEqual(len(baseline.differences(run("", exit_code=1))), 1)
+
     def test_leaves_out_what_the_simulator_says(self):
         self.assertEqual(differences("", "", "", errors="simulated GPU: no kernel 'f' in its plug-ins\n"), [])
 
