@@ -5,6 +5,8 @@
 #include <cstring>
 #include <new>
 
+#include "simulator/dnn/cublas/status_name.h"
+
 namespace spillway::simulator::dnn {
 
 cublasStatus_t FromDriver(CUresult result) {
@@ -120,23 +122,7 @@ SPILLWAY_BLAS_MODE(cublasSetSmCountTarget, cublasGetSmCountTarget, int, multipro
 #undef SPILLWAY_BLAS_MODE
 
 const char* cublasGetStatusName(cublasStatus_t status) {
-#define SPILLWAY_BLAS_NAME(name) \
-  case name:                     \
-    return #name
-  switch (status) {
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_SUCCESS);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_INITIALIZED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ALLOC_FAILED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INVALID_VALUE);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ARCH_MISMATCH);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_MAPPING_ERROR);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_EXECUTION_FAILED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INTERNAL_ERROR);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_SUPPORTED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_LICENSE_ERROR);
-  }
-#undef SPILLWAY_BLAS_NAME
-  return "CUBLAS_STATUS_UNKNOWN";
+  return spillway::simulator::dnn::BlasStatusName(status);
 }
 
 const char* cublasGetStatusString(cublasStatus_t status) { return cublasGetStatusName(status); }

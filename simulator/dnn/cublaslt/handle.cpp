@@ -3,6 +3,8 @@
 
 #include <new>
 
+#include "simulator/dnn/cublas/status_name.h"
+
 struct cublasLtContext {
   int unused;
 };
@@ -32,23 +34,7 @@ cublasStatus_t cublasLtGetProperty(libraryPropertyType type, int* value) {
 }
 
 const char* cublasLtGetStatusName(cublasStatus_t status) {
-#define SPILLWAY_BLAS_NAME(name) \
-  case name:                     \
-    return #name
-  switch (status) {
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_SUCCESS);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_INITIALIZED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ALLOC_FAILED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INVALID_VALUE);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_ARCH_MISMATCH);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_MAPPING_ERROR);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_EXECUTION_FAILED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_INTERNAL_ERROR);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_NOT_SUPPORTED);
-    SPILLWAY_BLAS_NAME(CUBLAS_STATUS_LICENSE_ERROR);
-  }
-#undef SPILLWAY_BLAS_NAME
-  return "CUBLAS_STATUS_UNKNOWN";
+  return spillway::simulator::dnn::BlasStatusName(status);
 }
 const char* cublasLtGetStatusString(cublasStatus_t status) { return cublasLtGetStatusName(status); }
 

@@ -62,35 +62,21 @@ SIM_API(cuLinkCreate_v2)
 
 // Options of a single input change how its code is made: nothing here.
 SIM_API(cuLinkAddData)
-(CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name,
- unsigned int count, CUjit_option* options, void** values) {
-  (void)count;
-  (void)options;
-  (void)values;
+(CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name, unsigned int,
+ CUjit_option*, void**) {
   return AddData(link, type, data, bytes, name);
 }
 SIM_API(cuLinkAddData_v2)
-(CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name,
- unsigned int count, CUjit_option* options, void** values) {
-  (void)count;
-  (void)options;
-  (void)values;
+(CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name, unsigned int,
+ CUjit_option*, void**) {
   return AddData(link, type, data, bytes, name);
 }
 SIM_API(cuLinkAddFile)
-(CUlinkState link, CUjitInputType type, const char* path, unsigned int count, CUjit_option* options,
- void** values) {
-  (void)count;
-  (void)options;
-  (void)values;
+(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*, void**) {
   return AddFile(link, type, path);
 }
 SIM_API(cuLinkAddFile_v2)
-(CUlinkState link, CUjitInputType type, const char* path, unsigned int count, CUjit_option* options,
- void** values) {
-  (void)count;
-  (void)options;
-  (void)values;
+(CUlinkState link, CUjitInputType type, const char* path, unsigned int, CUjit_option*, void**) {
   return AddFile(link, type, path);
 }
 
