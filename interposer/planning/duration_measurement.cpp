@@ -19,6 +19,7 @@ constexpr std::int64_t kLaunchNs = 4'000;
 
 // Iterations to wait for missing samples.
 constexpr std::int64_t kPatience = 3;
+constexpr std::int64_t kMostUnknownPercent = 25;
 
 struct Mean {
   std::int64_t sum_ns = 0;
@@ -35,7 +36,10 @@ DurationMeasurement::DurationMeasurement(std::shared_ptr<const IterationPattern>
 
 void DurationMeasurement::Note(const scheduler::JobEvent& event, std::uint32_t sample) {
   const scheduler::Followed followed = follower_.Observe(event);
-  if (scheduler::HasToken(event.kind)) ++events_;
+  if (scheduler::HasToken(event.kind)) {
+    ++events_;
+    unknown_ += followed.position < 0;
+  }
   if (followed.position < 0) return;
   const PatternEvent& known = pattern_->events[static_cast<std::size_t>(followed.position)];
   if (known.operation < 0 || is_taken_[static_cast<std::size_t>(known.operation)]) return;
@@ -76,6 +80,10 @@ void DurationMeasurement::Read(DurationSamples* samples) {
 }
 
 bool DurationMeasurement::IsHopeless() const { return events_ > kPatience * pattern_->size(); }
+
+bool DurationMeasurement::IsRegular() const {
+  return unknown_ <= base::scale(events_, kMostUnknownPercent, 100);
+}
 
 std::uint32_t DurationMeasurement::SamplesWanted() const {
   const std::size_t all = static_cast<std::size_t>(kPatience) * durations_ns_.size();

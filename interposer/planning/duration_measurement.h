@@ -29,6 +29,8 @@ class DurationMeasurement {
   bool IsDone() const { return AllAreTaken() && pending_.empty(); }
   // The job left the pattern, or samples cannot be had. The existing samples must do.
   bool IsHopeless() const;
+  // Whether most of the events since its start are the pattern's.
+  bool IsRegular() const;
   std::uint32_t SamplesWanted() const;
   // An iteration's measured duration, waits for memory included; 0: unknown. Valid once all samples
   // are read, even if some operations have none.
@@ -54,6 +56,7 @@ class DurationMeasurement {
   std::size_t taken_ = 0;
   bool has_begun_ = false;  // a sample has arrived
   std::int64_t events_ = 0;
+  std::int64_t unknown_ = 0;  // of events_: they have no place in the pattern
   std::uint32_t first_sample_ = 0, last_sample_ = 0;
   std::int64_t first_sampled_ = 0, last_sampled_ = 0;  // values of events_ at these samples
 };

@@ -35,6 +35,9 @@ constexpr std::int64_t kEarlyReservePercent = 4;
 // An iteration that fits the budget is taken for the job's own after this many events.
 constexpr std::int64_t kFitsForEvents = 1 << 16;
 constexpr const char* kNoBetter = "its plan was no better than none, and was dropped";
+constexpr const char* kIrregular = "too many events lie outside the iteration that was found";
+// An irregular job is measured again after this many iterations without an unknown event.
+constexpr int kRegularIterations = 2;
 // A plan serves budgets from its own up to this much more.
 constexpr std::int64_t kBudgetSlackPercent = 5;
 // A larger budget is planned for after this many iterations: lent memory may soon be revoked.
@@ -60,6 +63,7 @@ std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* m
   FollowBudget();
   FollowAwaited();
   FollowProofs();
+  FollowRegularity();
   EndRecordingWhenSteady();
   return std::exchange(request_, std::nullopt);
 }
@@ -215,6 +219,7 @@ void Pipeline::Rest(const Pattern& pattern) {
   const auto resting = RestingPlan(pattern, least_.bytes());
   if (!resting) return;
   live_ = resting;
+  is_irregular_ = false;
   judge_.reset();
   fits_.reset();
   job_->Adopt(live_);
@@ -244,13 +249,38 @@ void Pipeline::AdvanceMeasurement() {
   const bool is_hopeless = measurement_->IsHopeless();
   if (measurement_->AllAreTaken() || is_hopeless) recorder_.samples().Stop();
   if (may_ask_) measurement_->Read(&recorder_.samples());
-  if (!measurement_->IsDone() && !is_hopeless) return;
+  const bool is_regular = measurement_->IsRegular();
+  if (!is_hopeless && !(measurement_->IsDone() && is_regular)) return;
+  if (!is_regular) return LeaveUnplanned();
   auto timed = std::make_shared<IterationPattern>(*measurement_->pattern());
   scheduler::SetDurations(timed.get(), measurement_->DurationsNs());
   NoteTimeBefore(*timed);
   measurement_.reset();
   recorder_.samples().Release();
   Ask(std::move(timed), std::nullopt, ReplanReason::kDrift);
+}
+
+// What was found is a loop inside an iteration that changes, or no iteration at all. A plan for it
+// would move memory that the other events need.
+void Pipeline::LeaveUnplanned() {
+  const Pattern pattern = measurement_->pattern();
+  measurement_.reset();
+  recorder_.samples().Release();
+  if (live_ && !IsResting()) return;
+  Rest(pattern);
+  is_irregular_ = true;
+  counts_.not_planned_because = kIrregular;
+}
+
+void Pipeline::FollowRegularity() {
+  if (!is_irregular_ || measurement_ || clean_in_a_row_ < kRegularIterations) return;
+  is_irregular_ = false;
+  MeasureAgain();
+}
+
+void Pipeline::MeasureAgain() {
+  if (!recorder_.IsRecording()) job_->BeginRecording();
+  Measure(live_->shared_pattern());
 }
 
 // With another plan, the iteration's time is only what the next plan is judged by.
@@ -299,6 +329,7 @@ void Pipeline::Take(const Answer& answer) {
   counts_.not_planned_because = nullptr;
   if (live_) ++counts_.replans[static_cast<std::size_t>(answer.reason)];
   live_ = plan.live;
+  is_irregular_ = false;
   job_->Adopt(live_);
   fits_.reset();
   monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
@@ -463,10 +494,8 @@ void Pipeline::NoteStep(std::int64_t duration_ns) {
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
-  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && TakesAnotherTime()) {
-    if (!recorder_.IsRecording()) job_->BeginRecording();
-    Measure(live_->shared_pattern());
-  }
+  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && TakesAnotherTime())
+    MeasureAgain();
   if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording()) return;
   if (++relearn_verdicts_ < relearn_patience_) return;
   relearn_verdicts_ = 0;
@@ -520,13 +549,13 @@ void Pipeline::FollowBudget() {
   if (!has_only_grown) grown_at_ = iterations_ended_;
   if (has_only_grown && iterations_ended_ - grown_at_ < kGrowthPatience) return;
   const ReplanReason reason = Serves(asked_bytes_) ? ReplanReason::kLink : ReplanReason::kBudget;
-  if (live_ && !request_ && !measurement_ && !serves)
+  if (live_ && !request_ && !measurement_ && !is_irregular_ && !serves)
     Ask(live_->shared_pattern(), std::nullopt, reason);
 }
 
 // Operations are proven one by one while events are recorded. New proofs allow a better plan.
 void Pipeline::FollowProofs() {
-  if (!asked_ || request_ || measurement_ || (IsResting() && Fits(*asked_)) ||
+  if (!asked_ || request_ || measurement_ || is_irregular_ || (IsResting() && Fits(*asked_)) ||
       !std::exchange(may_be_proven_, false))
     return;
   const Pattern proven = AsProven(*asked_);

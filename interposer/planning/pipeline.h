@@ -11,7 +11,8 @@
 //  2. Recording ends when a plan was followed for a while, and resumes when it no longer fits.
 //  3. Operations run again only if this process proved them before the plan was made or accepted.
 //  4. A plan is followed only while it is better than none (plan_judge.h). Otherwise it is refused
-//     by its prediction, or dropped later. An iteration that fits the budget gets no plan.
+//     by its prediction, or dropped later. An iteration that fits the budget gets no plan, nor does
+//     one that leaves out many of the job's events.
 //  5. Without times (`now` stands still) the pipeline depends on the events alone.
 // Never: waits for the device.
 #pragma once
@@ -128,7 +129,10 @@ class Pipeline {
   void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
   void KeepVerdict(const Pattern& pattern, bool is_no_better);
   void Measure(Pattern pattern);
+  void MeasureAgain();
   void AdvanceMeasurement();
+  void LeaveUnplanned();
+  void FollowRegularity();
   void NoteBudget();
   Pattern AsProven(const scheduler::IterationPattern& pattern);
   void Ask(Pattern timed, std::optional<scheduler::Plan> known, ReplanReason reason);
@@ -177,6 +181,7 @@ class Pipeline {
   std::uint64_t calls_ = 0;          // of Collect
   bool may_ask_ = false;             // in this call
   bool is_measured_freely_ = false;  // no plan moves memory during measurement_
+  bool is_irregular_ = false;        // live_ rests because many events are not of its pattern
   LeastBudget least_;
   std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ last ended an iteration
   std::uint64_t iteration_begun_ = 0;  // iterations begun at that moment

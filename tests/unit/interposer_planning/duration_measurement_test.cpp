@@ -88,6 +88,20 @@ TEST_F(DurationMeasurementTest, GivesUpWhenTheJobLeavesThePattern) {
   EXPECT_TRUE(measurement.IsHopeless());
 }
 
+TEST_F(DurationMeasurementTest, IsRegularWhileFewEventsAreForeign) {
+  DurationMeasurement measurement(Pattern());
+  const JobTouch foreign{99, true};
+  NoteIteration(&measurement);
+  NoteIteration(&measurement);
+  EXPECT_TRUE(measurement.IsRegular());
+
+  measurement.Note(JobEvent::Operation(4711, {&foreign, 1}), 0);
+  EXPECT_TRUE(measurement.IsRegular());
+  for (int i = 0; i < measurement.pattern()->size(); ++i)
+    measurement.Note(JobEvent::Operation(4711, {&foreign, 1}), 0);
+  EXPECT_FALSE(measurement.IsRegular());
+}
+
 TEST_F(DurationMeasurementTest, EstimatesUnmeasuredOperationsByBytes) {
   const DurationMeasurement measurement(Pattern());
 

@@ -185,34 +185,69 @@ TEST_F(PipelineTest, UnreachableBudgetIsReportedWithItsReason) {
               ::testing::HasSubstr("one operation touches"));
 }
 
+// Iterations are timed by the driver.
+class PipelineTimeTest : public PipelineTest {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(driver::Driver().cuInit(0), CUDA_SUCCESS)
+        << "SPILLWAY_DRIVER names the simulated driver";
+    CUcontext context = nullptr;
+    ASSERT_EQ(driver::Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
+    ASSERT_EQ(driver::Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    job_.recorder().iterations().Release();
+    driver::Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+  void Report(const IterationBegin& begin) {
+    for (int i = 0; i < 6; ++i) job_.recorder().IterationBegan(nullptr, begin);
+    ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
+    for (int i = 0; i < 16; ++i) job_.ServeEvents();  // the driver is queried now and then
+  }
+
+  FakeJob job_;
+};
+
 // Regression: a newly adopted plan was measured by iterations of another pattern, reported by its
 // predecessor.
-TEST_F(PipelineTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
-  ASSERT_EQ(driver::Driver().cuInit(0), CUDA_SUCCESS)
-      << "SPILLWAY_DRIVER names the simulated driver";
-  CUcontext context = nullptr;
-  ASSERT_EQ(driver::Driver().cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);
-  ASSERT_EQ(driver::Driver().cuCtxSetCurrent(context), CUDA_SUCCESS);
-  FakeJob job;
-  ASSERT_GT(job.RunUntilPlanned(12), 0);
-  const std::uint64_t own = job.adopted.back()->pattern().fingerprint;
-  const auto tell = [&](std::uint64_t pattern) {
-    for (int i = 0; i < 6; ++i)
-      job.recorder().IterationBegan(nullptr, {.pattern = pattern, .is_planned = true});
-    ASSERT_EQ(driver::Driver().cuCtxSynchronize(), CUDA_SUCCESS);
-    for (int i = 0; i < 16; ++i) job.ServeEvents();  // the driver is queried now and then
-  };
+TEST_F(PipelineTimeTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
+  ASSERT_GT(job_.RunUntilPlanned(12), 0);
+  const std::uint64_t own = job_.adopted.back()->pattern().fingerprint;
 
   // When timed iterations of another pattern are reported, nothing is known of this one's
-  tell(own + 1);
-  EXPECT_EQ(job.counts().iterations_followed, 5u);
-  EXPECT_EQ(job.counts().measured_iteration_ns, 0u);
+  Report({.pattern = own + 1, .is_planned = true});
+  EXPECT_EQ(job_.counts().iterations_followed, 5u);
+  EXPECT_EQ(job_.counts().measured_iteration_ns, 0u);
 
   // Then only its own iterations count
-  tell(own);
-  EXPECT_GT(job.counts().measured_iteration_ns, 0u);
-  job.recorder().iterations().Release();
-  driver::Driver().cuDevicePrimaryCtxRelease_v2(0);
+  Report({.pattern = own, .is_planned = true});
+  EXPECT_GT(job_.counts().measured_iteration_ns, 0u);
+}
+
+// Regression: a loop inside iterations of different lengths got a plan, which moved memory that the
+// other events needed at once.
+TEST_F(PipelineTimeTest, LoopAmongManyOtherEventsGetsAPlanOnlyOnceItIsTheIteration) {
+  // Given a loop that was found, and then makes up less than half of the events
+  job_.job.RunIteration();
+  job_.job.RunIteration();
+  for (std::uint64_t other = 1000; other < 1200; ++other) {
+    job_.recorder().Enqueued(other, {});
+    job_.recorder().Settle();
+    if (other % 30 == 29) job_.job.RunIteration();
+  }
+
+  // Then nothing is moved for it
+  ASSERT_EQ(job_.adopted.size(), 1u);
+  EXPECT_EQ(job_.adopted[0]->action_count(), 0);
+  EXPECT_EQ(job_.counts().plans_adopted, 0u);
+  EXPECT_STREQ(job_.counts().not_planned_because,
+               "too many events lie outside the iteration that was found");
+
+  // When nothing else happens any more, it gets its plan
+  Report({.pattern = job_.adopted[0]->pattern().fingerprint, .is_planned = false});
+  for (int i = 0; i < 12; ++i) job_.job.RunIteration();
+  EXPECT_EQ(job_.counts().plans_adopted, 1u);
+  EXPECT_GT(job_.adopted.back()->action_count(), 0);
 }
 
 TEST_F(PipelineTest, JobThatNeverRepeatsGetsNoPlan) {
