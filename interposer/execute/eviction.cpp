@@ -47,7 +47,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       const StateLock lock(state_.locks);
       state_.executor.RestoreQueued();
       if (take_now()) return true;
-      if (!state_.walk.IsActive()) state_.timeline.CheckpointEveryOperation();
+      if (!state_.walk.MovesMemory()) state_.timeline.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = parking_.MayMoveNow();

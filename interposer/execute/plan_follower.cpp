@@ -119,7 +119,7 @@ void PlanFollower::TraceAdopted(const scheduler::LivePlan& plan) {
 }
 
 void PlanFollower::BeginIteration(StreamName stream, const PlanStep& step) {
-  if (step.last_misses == 0) state_.timeline.CheckpointWhenAsked();
+  if (step.is_planned && step.last_misses == 0) state_.timeline.CheckpointWhenAsked();
   state_.trace.At(HandleOf(stream), {.kind = TraceKind::kIteration,
                                      .values = {static_cast<std::int64_t>(step.last_misses)}});
   const CurrentContext current(state_.context);

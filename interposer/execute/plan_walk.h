@@ -49,6 +49,11 @@ class PlanWalk {
   ~PlanWalk();
 
   bool IsActive() const { return is_active_.load(std::memory_order_relaxed); }
+  // Whether the plan that is followed has something to do: a resting one has not.
+  bool MovesMemory() const SPILLWAY_EXCLUDES(lock_) {
+    const base::MutexLock lock(lock_);
+    return now_ && now_->plan->action_count() > 0;
+  }
   // Takes effect with the next iteration.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(lock_);
   // Reports an allocation, a free or an operation. `step` may be null for the first two.
@@ -99,7 +104,7 @@ class PlanWalk {
   void Tell(const scheduler::Followed& followed, PlanStep* step) SPILLWAY_REQUIRES(lock_);
 
   std::atomic<bool> is_active_{false};
-  base::Mutex lock_{base::LockRank::kPlan};
+  mutable base::Mutex lock_{base::LockRank::kPlan};
   std::unique_ptr<Walk> now_ SPILLWAY_GUARDED_BY(lock_);
   std::unique_ptr<Walk> next_ SPILLWAY_GUARDED_BY(lock_);
   bool has_begun_ SPILLWAY_GUARDED_BY(lock_) =

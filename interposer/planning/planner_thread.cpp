@@ -172,7 +172,7 @@ void PlannerThread::Serve(Job* job) {
 void PlannerThread::ServeHere(Job* job) {
   if (runs_here_.exchange(true)) return;
   {
-    const RelaxedCapture relaxed(true);
+    const RelaxedCapture relaxed(CapturesGoOn());
     while (TakeTurn(job, 0)) {
     }
   }

@@ -13,6 +13,9 @@ constexpr int64_t kMostOddOnes = 8;
 
 // The least gain that justifies a plan.
 constexpr int64_t kGainPercent = 2;
+// The same over a time from before the plan: measuring made that iteration itself longer, and the
+// job may have been in another phase.
+constexpr int64_t kClearGainPercent = 10;
 constexpr int64_t kFewerBytesPercent = 10;
 // The most that planned iterations may cost before the job tries without the plan, in percent of an
 // iteration.
@@ -105,7 +108,7 @@ PlanJudge::Answer PlanJudge::Begin(Phase phase, Answer answer) {
 }
 
 bool PlanJudge::IsClearlyBetter() const {
-  if (without_ns_ > 0) return planned().duration_ns < without_ns_ / 100 * (100 - kGainPercent);
+  if (without_ns_ > 0) return planned().duration_ns < without_ns_ / 100 * (100 - kClearGainPercent);
   return planned().duration_ns <= predicted_ns_ / 100 * kOffPredictionPercent;
 }
 

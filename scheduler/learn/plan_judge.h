@@ -2,8 +2,9 @@
 //
 // Called by the pipeline for each iteration of the plan's pattern, on one thread. Pure.
 //
-// If planned iterations are not clearly faster, the job runs a few without the plan for comparison.
-// A fresh comparison excludes old measurements, and programs that became slower meanwhile.
+// If planned iterations are not clearly faster than those before, the job runs a few without the
+// plan for comparison. A fresh comparison excludes old measurements, and programs that became
+// slower meanwhile.
 //
 // A plan on trial may cost little: once its iterations took half an iteration longer, in sum, than
 // without it, the job goes on without the plan at once.

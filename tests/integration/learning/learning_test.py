@@ -20,7 +20,9 @@ GPT = "gpt --steps=8 --layers=4 --width=256 --batch=2"
 CONVNET = "convnet --model=resnet18 --batch=8 --steps=9"
 LATE_READER = "late_reader"
 LOOPS = "nested_loops --steps=10"
-RANDOM_LOOPS = [f"nested_loops --program=random --steps=12 --seed={seed}" for seed in (1, 3, 4)]
+# Seed, steps, and percent of the peak. Seed 29: a loop inside iterations of different lengths got a
+# plan. Seed 63: the reactive policy waited longer once an iteration was known.
+RANDOM_LOOPS = ((1, 12, 40), (3, 12, 40), (4, 12, 40), (29, 30, 60), (63, 100, 30))
 TAGS = {"SPILLWAY_SIM_COMPUTE": "tags"}
 
 
@@ -194,10 +196,11 @@ class LearningTest(unittest.TestCase):
             self.assertEqual(second.report["planned_departures"], 0)
 
     def test_learning_never_clearly_slows_random_nested_loops(self):
-        for command in RANDOM_LOOPS:
+        for seed, steps, percent in RANDOM_LOOPS:
+            command = f"nested_loops --program=random --steps={steps} --seed={seed}"
             with self.subTest(command):
-                off_ns, _ = self.at(command, 40, "off")
-                on_ns, _ = self.at(command, 40, "wait")
+                off_ns, _ = self.at(command, percent, "off")
+                on_ns, _ = self.at(command, percent, "wait")
                 self.assertLessEqual(100 * on_ns, 102 * off_ns)
 
     def test_a_plan_of_an_iteration_with_missing_samples_is_compared(self):

@@ -77,6 +77,13 @@ TEST(PlanJudgeTest, DearIterationAmongOthersDoesNotCountAgainstThePlan) {
   EXPECT_EQ(AddTimes(&judge, Planned(12), 3), Answer::kKeep);
 }
 
+// Regression: the time before was measured with events around each operation. A plan that was
+// slower than none seemed a little faster.
+TEST(PlanJudgeTest, PlanThatIsALittleFasterThanBeforeIsComparedAnew) {
+  PlanJudge judge(10 * kMs, 20 * kMs);
+  EXPECT_EQ(AddTimes(&judge, Planned(19), 5), Answer::kTryWithoutPlan);
+}
+
 TEST(PlanJudgeTest, WithoutABaselineThePredictionDecidesAboutATrial) {
   PlanJudge as_predicted(10 * kMs, 0), slower(10 * kMs, 0);
   EXPECT_EQ(AddTimes(&as_predicted, Planned(12), 5), Answer::kKeep);
