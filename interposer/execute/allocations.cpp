@@ -5,6 +5,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/range_trace.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {
@@ -163,7 +164,7 @@ void Allocations::Know(Range* range) {
   state_.budget.Want(range->size_bytes);
   state_.counters.over_budget_allocations += state_.counters.wanted_bytes > state_.budget.bytes();
   state_.host_grant.UpdateLimits();
-  state_.residency.TraceNow(TraceKind::kAllocated, range);
+  TraceNow(&state_.trace, TraceKind::kAllocated, range);
   state_.residency.TraceMemory();
 }
 

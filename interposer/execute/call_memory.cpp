@@ -14,7 +14,7 @@ void CallMemory::Find(const Addresses& addresses, Effect effect, TouchSet* set) 
   for (CUdeviceptr address : addresses) {
     Allocation* const found = state_.FindUsable(address);
     if (!found) {
-      set->names_freed = set->names_freed || state_.residency.OwnsAddress(address);
+      set->names_freed = set->names_freed || state_.residency.mappings().OwnsAddress(address);
     } else if (IsBlock(found)) {
       set->blocks.push_back(AsBlock(found));
       OrderBehind(AsBlock(found), *set);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/range_trace.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {
@@ -31,9 +32,9 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
     state_.counters.UnmovableFor(found->unmovable).bytes -= found->size_bytes;
   found->unmovable = Unmovable::kNo;
   state_.counters.wanted_bytes -= found->size_bytes;
-  state_.residency.TraceNow(TraceKind::kFreed, AsRange(found));
+  TraceNow(&state_.trace, TraceKind::kFreed, AsRange(found));
   state_.residency.Free(AsRange(found), busy);
-  state_.residency.GiveBackSpare(Residency::After::kFree);
+  state_.residency.spare().GiveBack(SpareRelease::After::kFree);
   state_.residency.TraceMemory();
 }
 
@@ -106,7 +107,8 @@ Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const FutileRanges& in
 // An output that is still leaving stays on the device.
 void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* due) {
   Range* const output = record->output;
-  if (output->place == Place::kLeaving && output->drops) state_.residency.CancelEviction(output);
+  if (output->place == Place::kLeaving && output->drops)
+    state_.residency.departures().Cancel(output);
   const auto inputs = record->inputs;
   state_.recompute_records.Forget(record);
   for (Tracked* input : inputs) {

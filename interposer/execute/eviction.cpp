@@ -51,7 +51,8 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       GiveBackEmptySlabs();
       if (take_now()) return true;
       const bool may_move = parking_.MayMoveNow();
-      const std::int64_t turn_ns = state_.residency.link().WaitNs(protocol::Direction::kToHost);
+      const std::int64_t turn_ns =
+          state_.residency.copies().link().WaitNs(protocol::Direction::kToHost);
       const bool enough = may_move && turn_ns == 0 && StartMakingRoom(bytes);
       state_.timeline.Poll();
       next = NextToFree();
@@ -62,7 +63,8 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       if (next.empty() && turn_ns > 0 && may_move) wait_ns = turn_ns;
       if (next.empty() && wait_ns == 0 && !OthersMayEnd(deadline_ns)) {
         if (take_now()) return true;
-        if (state_.residency.Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns) return false;
+        if (state_.residency.copies().Health() != CUDA_SUCCESS || MonotonicNs() > deadline_ns)
+          return false;
         // What was busy a moment ago may be idle by now: then more can be evicted.
         if (!enough && (!may_move || !StartMakingRoom(bytes))) return false;
         continue;
@@ -87,7 +89,8 @@ bool Eviction::AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool
       state_.timeline.Poll();
       GiveBackEmptySlabs();
       if (take_now()) return true;
-      if (!state_.residency.WillHaveRoom(bytes - std::min(bytes, state_.slabs.EmptyBytes())))
+      if (!state_.residency.departures().WillHaveRoom(bytes -
+                                                      std::min(bytes, state_.slabs.EmptyBytes())))
         return false;
       next = NextToFree();
       if (next.empty()) return false;
@@ -128,7 +131,7 @@ CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
         return state_.residency.TakeChunks(kGranuleBytes, &chunks);
       });
   const StateLock lock(state_.locks);
-  const CUdeviceptr base = made ? state_.residency.MapAnew(kGranuleBytes, chunks) : 0;
+  const CUdeviceptr base = made ? state_.residency.mappings().MapAnew(kGranuleBytes, chunks) : 0;
   if (!base) {
     state_.residency.chunks().Give(&chunks);
     return state_.OutOfMemory();
@@ -143,7 +146,7 @@ CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
 void Eviction::ReturnFreedMemory() {
   const StateLock lock(state_.locks);
   gives_back_ = true;
-  state_.residency.ReturnFreedMemory();
+  state_.residency.spare().TurnOn();
 }
 
 // Memory that was busy when it was freed is idle by now.
@@ -156,7 +159,7 @@ void Eviction::GiveBackSpare() {
     state_.locks.UnlockMaking();
   }
   const StateLock lock(state_.locks);
-  state_.residency.GiveBackSpare(Residency::After::kWait);
+  state_.residency.spare().GiveBack(SpareRelease::After::kWait);
 }
 
 void Eviction::AwaitSpare(size_t size_bytes) {
@@ -165,7 +168,7 @@ void Eviction::AwaitSpare(size_t size_bytes) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      if (!state_.residency.MustAwaitSpare(size_bytes)) return;
+      if (!state_.residency.spare().MustAwait(size_bytes)) return;
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }
@@ -181,11 +184,11 @@ bool Eviction::OthersMayEnd(std::uint64_t deadline_ns) {
 }
 
 bool Eviction::StartMakingRoom(size_t bytes) {
-  if (state_.residency.WillHaveRoom(bytes)) return true;
+  if (state_.residency.departures().WillHaveRoom(bytes)) return true;
   const bool by_plan = state_.walk.IsActive() && state_.executor.NoteNextUses(&state_.walk);
-  return state_.residency.StartMakingRoom(bytes, by_plan
-                                                     ? Residency::LeaveFirst::kFurthestUse
-                                                     : Residency::LeaveFirst::kLeastRecentlyUsed);
+  return state_.residency.departures().StartMakingRoom(
+      bytes,
+      by_plan ? Departures::LeaveFirst::kFurthestUse : Departures::LeaveFirst::kLeastRecentlyUsed);
 }
 
 Waits::Awaited Eviction::NextToFree() {
@@ -203,7 +206,7 @@ void Eviction::GiveBackEmptySlabs() {
 
 void Eviction::GiveBackSpareSlabs() {
   const StateLock lock(state_.locks);
-  if (state_.residency.IsMoreThanKept(state_.slabs.EmptyBytes())) GiveBackEmptySlabs();
+  if (state_.residency.spare().IsMoreThanKept(state_.slabs.EmptyBytes())) GiveBackEmptySlabs();
 }
 
 }  // namespace spillway::interposer

@@ -1,4 +1,5 @@
 #include "interposer/execute/executor.h"
+#include "interposer/execute/range_trace.h"
 
 #include <algorithm>
 
@@ -26,10 +27,11 @@ void Executor::AskFor(const PlanStep::Allocations& allocations) {
     std::erase_if(postponed_, [&](const Postponed& one) { return one.allocation == allocation; });
     Range* const range = Find(allocation);
     if (!range) continue;
-    if (range->place == Place::kLeaving) residency_->CancelEviction(range);
-    if (!IsEvicted(*range) || residency_->StaysParked(range) || IsAskedFor(allocation)) continue;
+    if (range->place == Place::kLeaving) residency_->departures().Cancel(range);
+    if (!IsEvicted(*range) || residency_->parked().StaysParked(range) || IsAskedFor(allocation))
+      continue;
     queue_.push_back(allocation);
-    residency_->TraceNow(TraceKind::kPrefetchAsked, range, TraceCause::kPlan);
+    TraceNow(trace_, TraceKind::kPrefetchAsked, range, TraceCause::kPlan);
   }
   tried_at_ = 0;
   SetPending();
@@ -56,7 +58,7 @@ void Executor::RestoreQueued() {
   waits_for_turn_ = false;
   while (!queue_.empty()) {
     Range* const range = Find(queue_.front());
-    if (range && IsEvicted(*range) && !residency_->StaysParked(range)) {
+    if (range && IsEvicted(*range) && !residency_->parked().StaysParked(range)) {
       waits_for_turn_ = !IsTurn(protocol::Direction::kToDevice);
       if (waits_for_turn_) break;
       if (!residency_->Restore(range, TraceCause::kPrefetch)) break;
@@ -91,7 +93,7 @@ void Executor::StartEvictions(const PlanStep::Allocations& allocations) {
     if (!range) continue;
     if (!postponed_.empty() || !IsTurn(protocol::Direction::kToHost)) {
       postponed_.push_back({allocation, range->last_touch});
-    } else if (residency_->StartEviction(range)) {
+    } else if (residency_->departures().Start(range)) {
       ++counters_->planned_departures;
     }
   }
@@ -104,7 +106,7 @@ void Executor::StartPostponed() {
     postponed_.pop_front();
     Range* const range = Find(next.allocation);
     const bool is_unused = range && range->last_touch == next.last_touch;
-    if (is_unused && residency_->StartEviction(range)) ++counters_->planned_departures;
+    if (is_unused && residency_->departures().Start(range)) ++counters_->planned_departures;
   }
 }
 

@@ -33,8 +33,8 @@ namespace spillway::interposer {
 
 class Executor {
  public:
-  Executor(Residency* residency, Timeline* timeline, Counters* counters)
-      : residency_(residency), timeline_(timeline), counters_(counters) {}
+  Executor(Residency* residency, Timeline* timeline, Counters* counters, JobTrace* trace)
+      : residency_(residency), timeline_(timeline), counters_(counters), trace_(trace) {}
 
   // From Begin on, ranges are known by the ids of their allocations. Begin registers the live ones.
   bool IsOn() const { return is_on_; }
@@ -77,13 +77,16 @@ class Executor {
     pending_.store(queue_.size() + postponed_.size(), std::memory_order_relaxed);
   }
   void StartPostponed();
-  bool IsTurn(protocol::Direction direction) { return residency_->link().WaitNs(direction) == 0; }
+  bool IsTurn(protocol::Direction direction) {
+    return residency_->copies().link().WaitNs(direction) == 0;
+  }
   bool HasNewMemory();
 
   // Constant after construction.
   Residency* const residency_;
   Timeline* const timeline_;
   Counters* const counters_;
+  JobTrace* const trace_;
   // Synchronises itself.
   std::atomic<std::size_t> pending_{0};
   // Guarded by the caller's state lock.

@@ -44,7 +44,7 @@ void Grants::SetHostLimit(size_t bytes) {
 
 bool Grants::JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file) {
   const StateLock lock(state_.locks);
-  return state_.residency.link().Join(terms_file, lanes_file, place.layout, place.slot);
+  return state_.residency.copies().link().Join(terms_file, lanes_file, place.layout, place.slot);
 }
 
 void Grants::FollowSchedule() {

@@ -32,13 +32,13 @@ Allocation* JobState::FindBase(CUdeviceptr base) {
 }
 
 CUresult JobState::OutOfMemory() const {
-  const CUresult health = residency.Health();
+  const CUresult health = residency.copies().Health();
   return health == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : health;
 }
 
 CUresult JobState::Health() {
   const StateLock lock(locks);
-  return residency.Health();
+  return residency.copies().Health();
 }
 
 }  // namespace spillway::interposer

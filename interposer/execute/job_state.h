@@ -62,8 +62,8 @@ struct JobState {
   Ledger ledger;                      // state lock, except MightBeManaged and Find
   BudgetAccount budget;
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);
-  Executor executor{&residency, &timeline, &counters};  // state lock, except HasPending
-  RecomputeRecords recompute_records;                   // state lock, except empty
+  Executor executor{&residency, &timeline, &counters, &trace};  // state lock, except HasPending
+  RecomputeRecords recompute_records;                           // state lock, except empty
   StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) =
       nullptr;  // ours, for repeated launches
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);

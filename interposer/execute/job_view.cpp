@@ -19,12 +19,12 @@ constexpr std::uint64_t kReadPatienceNs = 100'000'000;
 bool JobView::Owns(CUdeviceptr address) {
   if (state_.ledger.Find(address)) return true;
   const StateLock lock(state_.locks);
-  return state_.residency.OwnsAddress(address);
+  return state_.residency.mappings().OwnsAddress(address);
 }
 
 bool JobView::IsFreed(CUdeviceptr address) {
   const StateLock lock(state_.locks);
-  return state_.residency.OwnsAddress(address) && !state_.FindUsable(address);
+  return state_.residency.mappings().OwnsAddress(address) && !state_.FindUsable(address);
 }
 
 std::optional<Allocation> JobView::Describe(CUdeviceptr address) {

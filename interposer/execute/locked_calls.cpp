@@ -21,7 +21,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
     call_memory_.Find(addresses, effect, set);
     if (set->names_freed && effect != Effect::kLaunches && effect != Effect::kNames)
       return CUDA_ERROR_INVALID_VALUE;
-    const bool all_there = state_.residency.AllOnDevice(set->ranges) && !AnyEmpty(*set);
+    const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
         !replays_.FirstToRecompute(addresses, effect, *set).range) {
       call_memory_.Enter(set);
@@ -40,7 +40,7 @@ void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
     state_.residency.Leave(range);
     if (set->recorded) continue;
     state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
-    if (!set->failed) state_.residency.OpenFastPath(range, Timeline::SerialOf(set->stream));
+    if (!set->failed) RangeUses::OpenFastPath(range, Timeline::SerialOf(set->stream));
   }
 }
 

@@ -111,7 +111,7 @@ std::vector<MemoryScan::Part> MemoryScan::PartsOnDevice() {
   for (const StoredAddresses::Global& global : stored_.globals())
     parts.push_back({global.base, global.bytes, nullptr});
   for (Range* range : state_.residency.LiveRanges()) {
-    if (!state_.residency.IsMapped(range) || range->empty) continue;
+    if (!IsMapped(range) || range->empty) continue;
     state_.residency.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }
@@ -127,7 +127,7 @@ bool MemoryScan::AwaitReadBack(const CUDA_MEMCPY2D& copy) {
   CUevent event = nullptr;
   {
     const StateLock lock(state_.locks);
-    use = state_.residency.CopyOnOwnStream(copy);
+    use = state_.residency.copies().OnOwnStream(copy);
     if (!use.stream) return false;
     event = state_.timeline.EventFor(use);
   }
@@ -176,7 +176,7 @@ bool MemoryScan::LeadsToAnother(CUdeviceptr word, const Allocation* holder) cons
 bool MemoryScan::IsUnexplained(const HeldWord& held) {
   const Allocation* const holder = state_.ledger.Find(held.at);
   if (!LeadsToAnother(held.word, holder)) return false;
-  const bool in_slab_gap = !holder && state_.residency.OwnsAddress(held.at);
+  const bool in_slab_gap = !holder && state_.residency.mappings().OwnsAddress(held.at);
   if (in_slab_gap ||
       (holder && held.at + sizeof held.word > holder->base + holder->requested_bytes))
     return false;

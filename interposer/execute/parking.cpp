@@ -1,6 +1,7 @@
 #include "interposer/execute/parking.h"
 
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/range_trace.h"
 #include "interposer/execute/stall_clock.h"
 
 namespace spillway::interposer {
@@ -43,7 +44,7 @@ void Parking::EndMoving() {
     const StateLock lock(state_.locks);
     if (!prepared_) return;
     prepared_ = wait_was_futile_ = false;
-    if (state_.residency.parking()) state_.residency.CancelLeaving();
+    if (state_.residency.parking()) state_.residency.departures().CancelAll();
   }
   AwaitRestores();
   const StateLock lock(state_.locks);
@@ -55,7 +56,7 @@ void Parking::AwaitRestores() {
   CUevent event = nullptr;
   {
     const StateLock lock(state_.locks);
-    last = state_.residency.LastRestore();
+    last = state_.residency.copies().LastRestore();
     if (!state_.residency.parking() || state_.timeline.Done(last)) return;
     event = state_.timeline.EventFor(last);
   }
@@ -92,7 +93,7 @@ bool Parking::ParkIfNew(Range* range) {
   if (range->place != Place::kNowhere || !state_.pointer_safety.MustPark()) return true;
   if (!state_.residency.parking()) UpdateParking();
   if (!state_.pointer_safety.MustPark() || range->place == Place::kParked) return true;
-  return state_.residency.ParkNew(range);
+  return state_.residency.parked().ParkNew(range);
 }
 
 bool Parking::AwaitsFreed(const Range& range) const {

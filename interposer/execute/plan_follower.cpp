@@ -68,7 +68,8 @@ void PlanFollower::RestoreDuringWait(const std::vector<Use>& awaited) {
     const StateLock lock(state_.locks);
     for (Use use : awaited) state_.timeline.EventFor(use);
     state_.executor.RestoreQueued();
-    const bool may_come = state_.residency.IsAnythingLeaving() || state_.executor.WaitsForTurn();
+    const bool may_come =
+        state_.residency.departures().AreUnderWay() || state_.executor.WaitsForTurn();
     if (!state_.executor.HasPending() || !may_come || is_over()) return;
   }
 }
@@ -78,8 +79,7 @@ bool PlanFollower::AnyToRerun(const PlanStep& step) {
   return std::any_of(step.recompute.begin(), step.recompute.end(),
                      [this](const PlanStep::Rerun& rerun) SPILLWAY_REQUIRES(kStateLock) {
                        const Range* const range = state_.executor.Find(rerun.allocation);
-                       return range &&
-                              (rerun.drops ? state_.residency.IsMapped(range) : IsDropped(range));
+                       return range && (rerun.drops ? IsMapped(range) : IsDropped(range));
                      });
 }
 

@@ -4,6 +4,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/range_trace.h"
 
 namespace spillway::interposer {
 
@@ -130,7 +131,7 @@ std::vector<MemoryScan::Part> PostLaunchScan::PartsReached(const Addresses& addr
     if (found && IsBlock(found)) parts.push_back({found->base, found->requested_bytes, nullptr});
   }
   for (Range* range : set.ranges) {
-    if (!range->live || !state_.residency.IsMapped(range) || range->empty) continue;
+    if (!range->live || !IsMapped(range) || range->empty) continue;
     state_.residency.Pin(range);
     parts.push_back({range->base, range->requested_bytes, range});
   }

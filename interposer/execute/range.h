@@ -4,6 +4,7 @@
 // Objects are reused, never freed: a call may hold one without a lock (calls.h).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <vector>
@@ -83,7 +84,28 @@ struct Range : Tracked {
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
   RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
+
+  void BeginLife();  // for another allocation
 };
+
+inline bool IsMapped(const Range* range) {
+  return range->place == Place::kDevice || range->place == Place::kLeaving;
+}
+
+template <class Ranges>
+bool AllOnDevice(const Ranges& ranges) {
+  return std::all_of(ranges.begin(), ranges.end(), IsMapped);
+}
+
+inline void Range::BeginLife() {
+  live = true;
+  empty = false;
+  drops = false;
+  unmovable = Unmovable::kNo;
+  holds = 0;
+  serves_parked = false;
+  ++life;
+}
 
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }
 inline SlabBlock* AsBlock(Allocation* found) { return static_cast<SlabBlock*>(found); }

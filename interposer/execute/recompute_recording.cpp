@@ -99,7 +99,7 @@ bool RecomputeRecording::MayDropAny() {
 bool RecomputeRecording::Drop(Range* range) {
   const RecomputeRecord* const record = range->record;
   return record && record->state == RecomputeRecord::State::kLive && MayDropAny() &&
-         state_.residency.StartDrop(range);
+         state_.residency.departures().StartDrop(range);
 }
 
 void RecomputeRecording::DropOrEvict(const PlanStep::Allocations& allocations) {
@@ -107,7 +107,7 @@ void RecomputeRecording::DropOrEvict(const PlanStep::Allocations& allocations) {
   for (const std::uint64_t allocation : allocations) {
     Range* const range = state_.executor.Find(allocation);
     if (range && AwaitsItsCall(range)) continue;
-    const bool is_dropped = range && !state_.residency.HasGoodHostCopy(range) && Drop(range);
+    const bool is_dropped = range && !state_.residency.copies().IsGood(range) && Drop(range);
     state_.counters.planned_departures += is_dropped;
     if (!is_dropped) others.push_back(allocation);
   }
@@ -216,9 +216,9 @@ bool RecomputeRecording::WaitingWorkMayUse(const RecomputeRecord& record,
   others.items().EraseIf([=](Use use) { return use.stream == stream || use.stream == replays; });
   const auto may_be_used = [&](Tracked* input) SPILLWAY_REQUIRES(kStateLock) {
     return IsBlock(input) ? state_.slabs.MayBeUsedOn(AsBlock(input), others, stream)
-                          : state_.residency.MayBeUsedOn(AsRange(input), others);
+                          : state_.residency.uses().MayBeUsedOn(AsRange(input), others);
   };
-  bool may_any = state_.residency.MayBeUsedOn(record.output, others);
+  bool may_any = state_.residency.uses().MayBeUsedOn(record.output, others);
   for (Tracked* input : record.inputs)
     may_any = may_be_used(input) || may_any;  // ask all: each notes its uses
   return may_any;

@@ -110,9 +110,7 @@ bool RepeatProofs::BeginProof(std::uint64_t id, Proof* proof) {
   for (Tracked* input : record->inputs) {
     if (!IsBlock(input)) proof->pinned.push_back(AsRange(input));
   }
-  const auto is_there = [this](const Range* range) SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.IsMapped(range) && !range->empty;
-  };
+  const auto is_there = [](const Range* range) { return IsMapped(range) && !range->empty; };
   const bool all_there = record->output->pins == 0 && !record->output->host.data &&
                          std::all_of(proof->pinned.begin(), proof->pinned.end(), is_there);
   if (!all_there || !proof->first.Take(record->output->requested_bytes)) return false;
@@ -216,7 +214,7 @@ bool RepeatProofs::CopyPiece(const Proof& proof, OutputPiece piece, Toward towar
   Use use;
   {
     const StateLock lock(state_.locks);
-    use = state_.residency.CopyOnOwnStream(copy);
+    use = state_.residency.copies().OnOwnStream(copy);
   }
   return use.stream && waits_.AwaitQuietly(use);
 }

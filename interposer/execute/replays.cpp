@@ -1,12 +1,12 @@
 #include "interposer/execute/replays.h"
 
-#include <algorithm>
 
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_roles.h"
 #include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/range_trace.h"
 #include "interposer/execute/touch_clock.h"
 
 namespace spillway::interposer {
@@ -129,7 +129,7 @@ bool Replays::EndRecordsWhileMaking() {
     if (!dropped) break;
     if (RecomputeRange(dropped, nullptr, TraceCause::kDemand) == CUDA_SUCCESS) continue;
     const StateLock lock(state_.locks);
-    return state_.residency.Health() !=
+    return state_.residency.copies().Health() !=
            CUDA_SUCCESS;  // nothing can be recomputed any more, and the driver says why
   }
   Use last;
@@ -245,11 +245,8 @@ bool Replays::PrepareInputs(const Inputs& inputs) {
   bool must_prepare;
   {
     const StateLock lock(state_.locks);
-    const auto is_there = [this](const Range* input) SPILLWAY_REQUIRES(kStateLock) {
-      return state_.residency.IsMapped(input);
-    };
-    must_prepare = state_.pointer_safety.MustPark() && parking_.MustPrepare() &&
-                   !std::all_of(inputs.begin(), inputs.end(), is_there);
+    must_prepare =
+        state_.pointer_safety.MustPark() && parking_.MustPrepare() && !AllOnDevice(inputs);
   }
   return !must_prepare || parking_.PrepareToMove();
 }

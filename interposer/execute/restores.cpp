@@ -18,7 +18,7 @@ bool Restores::MakeResident(Range* range, Role role) {
   if (!AwaitUsesWhereParked(range, cause)) return false;
   if (copies) waits_.AwaitTurn(protocol::Direction::kToDevice);
   return eviction_.MakeRoom(range->size_bytes, cause, [&]() SPILLWAY_REQUIRES(kStateLock) {
-    return state_.residency.IsMapped(range) || RestoreOnDemand(range, role);
+    return IsMapped(range) || RestoreOnDemand(range, role);
   });
 }
 
@@ -31,8 +31,8 @@ bool Restores::MakeAllResident(TouchSet* set) {
   {
     const StateLock lock(state_.locks);
     fitting = RangesThatFit(*set);
-    must_prepare = !state_.residency.AllOnDevice(fitting) && state_.pointer_safety.MustPark() &&
-                   parking_.MustPrepare();
+    must_prepare =
+        !AllOnDevice(fitting) && state_.pointer_safety.MustPark() && parking_.MustPrepare();
   }
   bool resident = !must_prepare || parking_.PrepareToMove();
   for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
@@ -43,13 +43,12 @@ bool Restores::RestoreAll() {
   TouchSet set;
   {
     const StateLock lock(state_.locks);
-    state_.residency.CancelLeaving();
-    Residency* const residency = &state_.residency;
-    residency->ForEachLive([&, residency](Range* range) {
-      if (residency->IsMapped(range)) return;
-      residency->Pin(range);
+    state_.residency.departures().CancelAll();
+    for (Range* range : state_.residency.LiveRanges()) {
+      if (IsMapped(range)) continue;
+      state_.residency.Pin(range);
       set.ranges.push_back(range);
-    });
+    }
   }
   const bool all = MakeAllResident(&set);
   {
@@ -65,13 +64,14 @@ bool Restores::RestoreAll() {
 // is complete (Residency::MayUnpark). Where all evicted memory is parked already, nothing changes.
 // A job that waited in vain parks until the next full scan.
 bool Restores::ParkEvicted(std::span<Range* const> ranges) {
-  if (!state_.pointer_safety.MayPark() || state_.residency.Health() != CUDA_SUCCESS) return false;
+  if (!state_.pointer_safety.MayPark() || state_.residency.copies().Health() != CUDA_SUCCESS)
+    return false;
   if (parking_.wait_was_futile()) state_.pointer_safety.RequireFullScan();
   parking_.UpdateParking();
-  return std::all_of(
-      ranges.begin(), ranges.end(), [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
-        return state_.residency.IsMapped(range) || state_.residency.ParkForCall(range);
-      });
+  return std::all_of(ranges.begin(), ranges.end(),
+                     [this](Range* range) SPILLWAY_REQUIRES(kStateLock) {
+                       return IsMapped(range) || state_.residency.parked().ParkForCall(range);
+                     });
 }
 
 // Ranges that fit the budget together, resident ones first: the others are not worth moving.
@@ -81,9 +81,8 @@ base::InlineVector<Range*, 32> Restores::RangesThatFit(const TouchSet& set) {
   size_t bytes = 0;
   for (const bool mapped : {true, false}) {
     for (Range* range : set.ranges) {
-      if (state_.residency.IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes)
-        continue;
-      if (state_.residency.StaysParked(range)) continue;
+      if (IsMapped(range) != mapped || range->size_bytes > budget_bytes - bytes) continue;
+      if (state_.residency.parked().StaysParked(range)) continue;
       bytes += range->size_bytes;
       fitting.push_back(range);
     }
@@ -105,8 +104,8 @@ bool Restores::AwaitUsesWhereParked(Range* range, StallCause cause) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      if (state_.residency.StaysParked(range)) return false;
-      if (range->place != Place::kParked || state_.residency.MayUnpark(range)) return true;
+      if (state_.residency.parked().StaysParked(range)) return false;
+      if (range->place != Place::kParked || state_.residency.parked().MayUnpark(range)) return true;
       next = waits_.WithEvents(FirstUses(state_.timeline.OneToAwait(&range->uses)));
       if (next.empty()) return true;  // another thread's call is about to use it
     }

@@ -69,7 +69,7 @@ void ScratchMemory::TakeScratch(size_t bytes) {
   parking_.EndMoving();
   const StateLock lock(state_.locks);
   const bool takes = made && !chunks.empty();
-  const CUdeviceptr base = takes ? state_.residency.MapAnew(size_bytes, chunks) : 0;
+  const CUdeviceptr base = takes ? state_.residency.mappings().MapAnew(size_bytes, chunks) : 0;
   if (!base) return state_.residency.chunks().Give(&chunks);
   pieces_.push_back({base, size_bytes, std::move(chunks)});
   state_.counters.UnmovableFor(Unmovable::kSmall).Add(size_bytes);

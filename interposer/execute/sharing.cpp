@@ -121,7 +121,7 @@ bool Sharing::IsShareable() {
 void Sharing::SetPeer(CUdevice peer, bool allowed) {
   state_.residency.SetPeer(peer, allowed);
   state_.slabs.ForEachSlab(
-      [&](CUdeviceptr base) { Residency::SetPeerAt(base, kGranuleBytes, peer, allowed); });
+      [&](CUdeviceptr base) { Mappings::SetPeerAt(base, kGranuleBytes, peer, allowed); });
   const int before = state_.peer_count.fetch_add(allowed ? 1 : -1, std::memory_order_relaxed);
   UnmovableBytes& kept = state_.counters.UnmovableFor(Unmovable::kPeers);
   if (allowed && before == 0) {
@@ -138,11 +138,11 @@ bool Sharing::SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) {
   Allocation* const found = state_.FindUsable(address);
   if (!found) return false;
   if (IsBlock(found)) {
-    Residency::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
+    Mappings::SetPeerAt(AsBlock(found)->slab->plan.base, kGranuleBytes, peer, allowed);
     return true;
   }
-  if (!state_.residency.IsMapped(AsRange(found))) return false;
-  Residency::SetPeerAt(found->base, found->size_bytes, peer, allowed);
+  if (!IsMapped(AsRange(found))) return false;
+  Mappings::SetPeerAt(found->base, found->size_bytes, peer, allowed);
   return true;
 }
 

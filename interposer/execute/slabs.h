@@ -53,7 +53,7 @@ class Slabs {
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 
-  // As Residency::MayBeUsedOn, for a call on the stream `own`. Ask often: a stream that named the
+  // As RangeUses::MayBeUsedOn, for a call on the stream `own`. Ask often: a stream that named the
   // block since the last question may use it with all its work until now.
   bool MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own);
 

@@ -7,6 +7,7 @@
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/range_trace.h"
 
 namespace spillway::interposer {
 
@@ -116,7 +117,7 @@ void Waits::AwaitTurn(protocol::Direction direction) {
     std::int64_t wait_ns;
     {
       const StateLock lock(state_.locks);
-      wait_ns = state_.residency.link().WaitNs(direction);
+      wait_ns = state_.residency.copies().link().WaitNs(direction);
     }
     if (wait_ns == 0) return;
     AwaitTurnOf(wait_ns);

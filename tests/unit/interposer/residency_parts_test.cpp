@@ -1,0 +1,219 @@
+// The classes that residency is made of, each over the simulated driver without the others above
+// it.
+#include <gtest/gtest.h>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
+#include "interposer/execute/departures.h"
+#include "interposer/execute/freed_memory.h"
+#include "interposer/execute/host_copies.h"
+#include "interposer/execute/mappings.h"
+#include "interposer/execute/parked_ranges.h"
+#include "interposer/execute/range_table.h"
+#include "interposer/execute/range_uses.h"
+#include "interposer/execute/spare_release.h"
+
+namespace spillway::interposer {
+namespace {
+
+using driver::Driver;
+
+class ResidencyPartsTest : public testing::Test {
+ protected:
+  static constexpr size_t kBudgetBytes = 256 * kMiB;
+
+  static CUcontext MakeContext() {
+    CUcontext context = nullptr;
+    Driver().cuInit(0);
+    Driver().cuDevicePrimaryCtxRetain(&context, 0);
+    Driver().cuCtxSetCurrent(context);
+    return context;
+  }
+  void SetUp() override {
+    ASSERT_NE(context_, nullptr) << "SPILLWAY_DRIVER names the simulated driver";
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+
+  // On the device, as residency makes it.
+  Range* NewRange(size_t bytes) {
+    Range* const range = ranges_.Add(mappings_.TakeAddresses(bytes), bytes);
+    range->requested_bytes = bytes;
+    range->BeginLife();
+    EXPECT_TRUE(chunks_.Take(bytes, &range->chunks));
+    EXPECT_TRUE(mappings_.Map(range->base, range->chunks));
+    range->place = Place::kDevice;
+    return range;
+  }
+  void Free(Range* range) {
+    range->live = false;
+    freed_.Add(range);
+  }
+  // Work on the range that takes long in simulated time.
+  Use EnqueueOn(Range* range) {
+    EXPECT_EQ(Driver().cuMemsetD8Async(range->base, 1, range->size_bytes, stream_), CUDA_SUCCESS);
+    const Use use = timeline_.Issue(timeline_.Of({stream_, false}));
+    timeline_.EventFor(use);
+    return use;
+  }
+  void FinishWork() {
+    Driver().cuCtxSynchronize();
+    timeline_.Poll();
+  }
+
+  CUcontext context_ = MakeContext();
+  CUstream stream_ = nullptr;
+  Timeline timeline_{context_};
+  Counters counters_;
+  JobTrace trace_{context_, 0};
+  ChunkPool chunks_{0, kBudgetBytes};
+  RangeTable ranges_;
+  Mappings mappings_{0};
+  RangeUses uses_{&timeline_};
+  HostCopies copies_{0, size_t{1} << 30, true, &timeline_, &counters_, &trace_};
+  ParkedRanges parked_{&mappings_, &copies_, &uses_, &timeline_, &counters_};
+  FreedMemory freed_{{.ranges = &ranges_,
+                      .mappings = &mappings_,
+                      .chunks = &chunks_,
+                      .parked = &parked_,
+                      .uses = &uses_,
+                      .timeline = &timeline_,
+                      .counters = &counters_}};
+  Departures departures_{{.ranges = &ranges_,
+                          .chunks = &chunks_,
+                          .copies = &copies_,
+                          .parked = &parked_,
+                          .uses = &uses_,
+                          .freed = &freed_,
+                          .timeline = &timeline_,
+                          .counters = &counters_,
+                          .trace = &trace_}};
+};
+
+TEST_F(ResidencyPartsTest, FreedMemoryServesTheSameSizeBehindItsEarlierWork) {
+  Range* const range = NewRange(8 * kMiB);
+  range->ready_after.Add(EnqueueOn(range));
+  const std::uint32_t life = range->life;
+  Free(range);
+
+  EXPECT_EQ(freed_.Reuse(6 * kMiB), nullptr);
+  EXPECT_EQ(freed_.Reuse(8 * kMiB), range);
+  EXPECT_FALSE(range->ready_after.empty());
+  EXPECT_EQ(range->life, life + 1);
+  EXPECT_TRUE(range->live);
+}
+
+TEST_F(ResidencyPartsTest, OnlyFreedMemoryWithoutUnfinishedWorkIsRetiredTheLargestFirst) {
+  using RetireFirst = FreedMemory::RetireFirst;
+  Range* const busy = NewRange(16 * kMiB);
+  busy->ready_after.Add(EnqueueOn(busy));
+  for (Range* range : {NewRange(2 * kMiB), NewRange(8 * kMiB), busy}) Free(range);
+
+  EXPECT_TRUE(freed_.RetireIdle(RetireFirst::kLargest));
+  EXPECT_EQ(chunks_.free_bytes(), 8 * kMiB);
+  EXPECT_TRUE(freed_.RetireIdle(RetireFirst::kLargest));
+  EXPECT_FALSE(freed_.RetireIdle(RetireFirst::kLargest));
+  EXPECT_EQ(freed_.PendingBytes(), 16 * kMiB);
+  FinishWork();
+  EXPECT_TRUE(freed_.RetireIdle(RetireFirst::kLargest));
+  EXPECT_EQ(chunks_.free_bytes(), 26 * kMiB);
+  EXPECT_TRUE(ranges_.all().empty());
+}
+
+TEST_F(ResidencyPartsTest, LeavingRangeKeepsItsMemoryUntilItsCopyIsComplete) {
+  Range* const range = NewRange(32 * kMiB);
+  range->uses.Add(EnqueueOn(range));
+
+  ASSERT_TRUE(departures_.Start(range));
+  departures_.Collect();
+  EXPECT_EQ(range->place, Place::kLeaving);
+  EXPECT_EQ(chunks_.free_bytes(), 0u);
+  FinishWork();
+  departures_.Collect();
+  EXPECT_EQ(range->place, Place::kHost);
+  EXPECT_EQ(chunks_.free_bytes(), 32 * kMiB);
+  EXPECT_EQ(static_cast<const std::uint8_t*>(range->host.data)[range->size_bytes - 1], 1);
+}
+
+TEST_F(ResidencyPartsTest, RangeThatACallNamesDoesNotLeave) {
+  Range* const range = NewRange(2 * kMiB);
+  range->pins = 1;
+  EXPECT_FALSE(departures_.Start(range));
+  EXPECT_FALSE(
+      departures_.StartMakingRoom(kBudgetBytes, Departures::LeaveFirst::kLeastRecentlyUsed));
+  EXPECT_FALSE(departures_.AreUnderWay());
+}
+
+// After a cancelled departure the copy is good: the next one needs none.
+TEST_F(ResidencyPartsTest, GoodHostCopySavesTheNextCopy) {
+  Range* const range = NewRange(2 * kMiB);
+  ASSERT_TRUE(departures_.Start(range));
+  departures_.Cancel(range);
+  EXPECT_EQ(range->place, Place::kDevice);
+  FinishWork();
+
+  ASSERT_TRUE(copies_.IsGood(range));
+  ASSERT_TRUE(departures_.Start(range));
+  EXPECT_EQ(counters_.offloaded_bytes, 2 * kMiB);
+  EXPECT_EQ(counters_.dropped_bytes, 2 * kMiB);
+}
+
+// A launch that no library documents may have written the range by a hidden address.
+TEST_F(ResidencyPartsTest, HostCopyIsNotGoodAfterAnUndocumentedLaunch) {
+  Range* const range = NewRange(2 * kMiB);
+  ASSERT_TRUE(departures_.Start(range));
+  departures_.Cancel(range);
+  FinishWork();
+
+  Timeline::UndocumentedBegins(timeline_.Of({stream_, false}), false);
+  EXPECT_FALSE(copies_.IsGood(range));
+}
+
+TEST_F(ResidencyPartsTest, ParkedRangeIsUsableWithoutDeviceMemory) {
+  Range* const range = ranges_.Add(mappings_.TakeAddresses(4 * kMiB), 4 * kMiB);
+  range->requested_bytes = 4 * kMiB;
+  range->BeginLife();
+
+  ASSERT_TRUE(parked_.ParkNew(range));
+  EnqueueOn(range);
+  FinishWork();
+  EXPECT_EQ(static_cast<const std::uint8_t*>(range->host.data)[0], 1);
+  EXPECT_EQ(chunks_.held_bytes(), 0u);
+  EXPECT_EQ(counters_.parked_bytes, 4 * kMiB);
+  parked_.Discard(range);
+  EXPECT_EQ(range->place, Place::kNowhere);
+  EXPECT_EQ(counters_.parked_bytes, 0u);
+}
+
+TEST_F(ResidencyPartsTest, ParkedRangeStaysWhileACallUsesIt) {
+  Range* const range = ranges_.Add(mappings_.TakeAddresses(2 * kMiB), 2 * kMiB);
+  range->BeginLife();
+  ASSERT_TRUE(parked_.ParkForCall(range));
+  EXPECT_TRUE(parked_.MayUnpark(range));
+  range->entered = 1;
+  EXPECT_FALSE(parked_.MayUnpark(range));
+  range->entered = 0;
+  range->uses.Add(EnqueueOn(range));
+  EXPECT_FALSE(parked_.MayUnpark(range));
+  FinishWork();
+  EXPECT_TRUE(parked_.MayUnpark(range));
+}
+
+TEST_F(ResidencyPartsTest, WithoutABudgetUnusedMemoryGoesBackToTheDevice) {
+  SpareRelease spare(&chunks_, &freed_, &counters_);
+  Free(NewRange(128 * kMiB));
+  ASSERT_EQ(chunks_.held_bytes(), 128 * kMiB);
+
+  spare.GiveBack(SpareRelease::After::kWait);
+  EXPECT_EQ(chunks_.held_bytes(), 128 * kMiB) << "it is off";
+  spare.TurnOn();
+  spare.GiveBack(SpareRelease::After::kWait);
+  EXPECT_EQ(chunks_.held_bytes(), SpareMemory::kLeastBytes);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
