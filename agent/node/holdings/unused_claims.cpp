@@ -22,11 +22,11 @@ void UnusedClaims::NoteUsage(const Session& session, uint32_t number, Registrati
                              const protocol::Usage& before, const Budgeted& budgeted,
                              int64_t now_ns) {
   const protocol::Usage& now = registration.usage;
-  if (HoldsSomething(session, registration)) return SetClaim(session, registration, true);
-  if (!now.active && budgeted.has_grant) return SetClaim(session, registration, false);
+  if (HoldsSomething(session, registration)) return SetClaim(session, number, registration, true);
+  if (!now.active && budgeted.has_grant) return SetClaim(session, number, registration, false);
   const bool wakes =
       now.active && (!before.active || now.wanted_bytes > registration.wanted_without_claim);
-  if (!registration.has_claim && wakes) SetClaim(session, registration, true);
+  if (!registration.has_claim && wakes) SetClaim(session, number, registration, true);
   if (budgeted.memory_bytes > 0) AwaitUse(session, number, registration, now_ns);
 }
 
@@ -39,11 +39,10 @@ void UnusedClaims::AwaitUse(const Session& session, uint32_t number, Registratio
   ends_.insert({*registration.unused_until_ns, session.id, number});
 }
 
-void UnusedClaims::SetClaim(const Session& session, Registration& registration, bool has_claim) {
+void UnusedClaims::SetClaim(const Session& session, uint32_t number, Registration& registration,
+                            bool has_claim) {
   if (const auto until_ns = std::exchange(registration.unused_until_ns, std::nullopt))
-    std::erase_if(ends_, [&](const auto& one) {
-      return std::get<0>(one) == *until_ns && std::get<1>(one) == session.id;
-    });
+    ends_.erase({*until_ns, session.id, number});
   registration.has_claim = has_claim;
   if (!has_claim) registration.wanted_without_claim = registration.usage.wanted_bytes;
 }
@@ -56,7 +55,7 @@ std::vector<UnusedClaims::Change> UnusedClaims::End(SessionTable& table, int64_t
     Session* const session = table.Find(id);
     Registration* const registration = session == nullptr ? nullptr : session->Find(number);
     if (registration == nullptr || registration->unused_until_ns != until_ns) continue;
-    SetClaim(*session, *registration, false);
+    SetClaim(*session, number, *registration, false);
     changes.push_back({ProcessOf(*session, registration->device), DemandOf(*registration)});
   }
   return changes;

@@ -9,7 +9,8 @@
 // count only within the budget.
 //
 // Invariants
-//  1. `ends_` has (T, session, number) if that registration's `unused_until_ns` is T.
+//  1. `ends_` has (T, session, number) if that registration's `unused_until_ns` is T, until the
+//     session ends.
 #pragma once
 
 #include <set>
@@ -47,10 +48,11 @@ class UnusedClaims {
   int64_t NextWake() const { return ends_.empty() ? INT64_MAX : std::get<0>(*ends_.begin()); }
 
  private:
-  void SetClaim(const Session& session, Registration& registration, bool has_claim);
+  void SetClaim(const Session& session, uint32_t number, Registration& registration,
+                bool has_claim);
 
   const NodeFacts& facts_;
-  std::set<std::tuple<int64_t, SessionId, uint32_t>> ends_;
+  std::set<std::tuple<int64_t, SessionId, uint32_t>> ends_;  // time, session, client's device
 };
 
 }  // namespace spillway::agent

@@ -67,6 +67,19 @@ TEST_F(UnusedClaimsTest, ComesBackWhenTheProcessWakesOrWantsMore) {
   EXPECT_TRUE(registration_.has_claim) << "it wants more";
 }
 
+// Grants of one Settle end at the same time. The end of the first claim used to drop the other's
+// end, so a process that held nothing blocked the memory of its other devices forever.
+TEST_F(UnusedClaimsTest, EndsOnEveryDeviceOfAProcess) {
+  Registration& other = Register(session_, 4, DeviceId{1});
+  claims_.AwaitUse(session_, 3, registration_, kSecond);
+  claims_.AwaitUse(session_, 4, other, kSecond);
+
+  EXPECT_EQ(claims_.End(table_, 11 * kSecond).size(), 2U);
+
+  EXPECT_FALSE(registration_.has_claim);
+  EXPECT_FALSE(other.has_claim);
+}
+
 TEST_F(UnusedClaimsTest, ForgetsSessionsThatHaveEnded) {
   claims_.AwaitUse(session_, 3, registration_, kSecond);
   table_.LeaveJob(session_);
