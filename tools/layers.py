@@ -28,8 +28,10 @@ MODULES = {
     "simulator": ["fft", "rand", "solver", "sparse", "dnn", "runtime", "nvml", "driver", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
-# Likewise the folders inside a module. Files beside these folders count as the last one.
+# Likewise the folders inside a module. Of the files beside these folders, those in the list (node.h, node.cpp: node) have
+# their own place, others count as the last folder.
 INNER_MODULES = {
+    "agent/node": ["node", "messages", "sessions", "holdings", "table"],
     "simulator/driver": ["api", "calls", "device", "modules", "engine", "memory", "machine"],
 }
 # Only these may include cuda.h and cudaTypedefs.h; other files include these instead.
@@ -72,12 +74,18 @@ def module_offence(path, included):
     return f"{folder}/{own} may not include {folder}/{other} ({included}): calls go forward only"
 
 
+def inner_folder_of(path, order):
+    if len(path.parts) > 3:
+        return path.parts[2]
+    return path.stem if path.stem in order else order[-1]
+
+
 def inner_offence(path, included):
     module = "/".join(path.parts[:2])
     order = INNER_MODULES.get(module)
     if order is None or "/".join(included.parts[:2]) != module:
         return None
-    own, other = (place.parts[2] if len(place.parts) > 3 else order[-1] for place in (path, included))
+    own, other = inner_folder_of(path, order), inner_folder_of(included, order)
     for folder in (own, other):
         if folder not in order:
             return f"folder {module}/{folder} has no place in the order of tools/layers.py"

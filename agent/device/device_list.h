@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "agent/config/config.h"
-#include "agent/node/node.h"
+#include "agent/node/table/node_facts.h"
 
 namespace spillway::agent {
 

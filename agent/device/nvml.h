@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/node/node.h"
+#include "agent/node/table/node_facts.h"
 #include "base/nvml_abi.h"
 
 namespace spillway::agent {

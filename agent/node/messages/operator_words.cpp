@@ -1,4 +1,4 @@
-#include "agent/node/operator_words.h"
+#include "agent/node/messages/operator_words.h"
 
 namespace spillway::agent {
 namespace {

@@ -1,0 +1,53 @@
+// The terms of jobs: from the configuration and the operator, within their own limits. Tells the
+// arbiter. Keeps the operators' settings for the next agent. One thread, the loop's.
+//
+// Invariants
+//  1. A job's own limits only lower its terms.
+//  2. A refused or dry change leaves everything as it was.
+//  3. A job that returns to a new agent in time gets the terms that an operator had set.
+#pragma once
+
+#include "agent/node/saved_state.h"
+#include "agent/node/table/node_facts.h"
+#include "agent/node/table/session_table.h"
+#include "base/result.h"
+
+namespace spillway::agent {
+
+class JobTerms {
+ public:
+  JobTerms(const NodeFacts* facts, const SessionTable* table, Arbiter* arbiter)
+      : facts_(*facts), table_(*table), arbiter_(*arbiter) {}
+
+  Terms Of(const Job& job, DeviceId device) const;
+  // Something that the terms come from has changed: a process's limits, the configuration.
+  void Refresh(const Job& job, DeviceId device);
+  void Refresh(const Job& job);
+  void RefreshAll();
+
+  // By an operator. An error: why it is refused.
+  base::Status Change(Job& job, const protocol::SetBudget& wanted);
+  void SetDraining(bool draining);
+
+  // The operators' settings. Restore takes those of an earlier agent, of jobs that may return
+  // until EndReturn.
+  SavedState Saved() const;
+  void Restore(const SavedState& state, bool jobs_may_return);
+  void EndReturn();
+  // Rises when Saved would change.
+  uint64_t saved_version() const { return saved_version_; }
+  TermsChange TakeRestored(const std::string& key);  // of a job that begins
+  void NoteEnd(const Job& job);
+
+ private:
+  protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
+  base::Status Check(const Job& job, const protocol::SetBudget& wanted) const;
+
+  const NodeFacts& facts_;
+  const SessionTable& table_;
+  Arbiter& arbiter_;
+  SavedState restored_;  // of jobs that have not returned yet
+  uint64_t saved_version_ = 0;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,58 @@
+// Ends the claims of processes that hold nothing. JobMessages reports usage, GrantDelivery grants;
+// the node asks at every Settle which claims ended. One thread; times and the arbiter's figures are
+// passed in.
+//
+// Note [Holds nothing]
+// A process reports its own demand and activity. One that holds no memory on the device, and no own
+// memory on the host, has nothing to lose. It keeps a claim only for [arbiter] unused_ms after a
+// grant, and none while idle. It gets a claim again when it wakes or wants more. Reported holdings
+// count only within the budget.
+//
+// Invariants
+//  1. `ends_` has (T, session, number) if that registration's `unused_until_ns` is T, until the
+//     session ends.
+#pragma once
+
+#include <set>
+#include <tuple>
+#include <vector>
+
+#include "agent/node/table/node_facts.h"
+#include "agent/node/table/session_table.h"
+
+namespace spillway::agent {
+
+class UnusedClaims {
+ public:
+  // By the arbiter.
+  struct Budgeted {
+    bool has_grant = false;
+    int64_t memory_bytes = 0;
+  };
+  struct Change {
+    TenantProcess process;
+    Demand demand;
+  };
+
+  explicit UnusedClaims(const NodeFacts* facts) : facts_(*facts) {}
+
+  // After a usage report; `before` is the one before it. Sets the registration's has_claim.
+  void NoteUsage(const Session& session, uint32_t number, Registration& registration,
+                 const protocol::Usage& before, const Budgeted& budgeted, int64_t now_ns);
+  // After a grant.
+  void AwaitUse(const Session& session, uint32_t number, Registration& registration,
+                int64_t now_ns);
+  // Ends the claims in `table` that are due. Returns the demands that changed.
+  std::vector<Change> End(SessionTable& table, int64_t now_ns);
+  // INT64_MAX: no claim will end.
+  int64_t NextWake() const { return ends_.empty() ? INT64_MAX : std::get<0>(*ends_.begin()); }
+
+ private:
+  void SetClaim(const Session& session, uint32_t number, Registration& registration,
+                bool has_claim);
+
+  const NodeFacts& facts_;
+  std::set<std::tuple<int64_t, SessionId, uint32_t>> ends_;  // time, session, client's device
+};
+
+}  // namespace spillway::agent

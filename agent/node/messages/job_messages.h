@@ -1,0 +1,52 @@
+// Takes the messages of jobs' sessions: registrations, reports, answers to grants, slabs,
+// farewells. The node calls it on the loop's thread.
+//
+// Invariants
+//  1. A message changes only its sender's own job.
+//  2. What a process reports is believed only within its budget.
+#pragma once
+
+#include <optional>
+
+#include "agent/node/messages/device_registrar.h"
+
+namespace spillway::agent {
+
+class JobMessages {
+ public:
+  struct Parts {
+    SessionTable* table;
+    Arbiter* arbiter;
+    BudgetRecord* record;
+    UnusedClaims* claims;
+    SessionSlabs* slabs;
+    GrantDelivery* delivery;
+    SessionCloser* closer;
+    DeviceRegistrar* registrar;
+  };
+  explicit JobMessages(const Parts& parts) : parts_(parts) {}
+
+  // Returns the broken rule. A session that says Goodbye has ended afterwards.
+  std::optional<Refusal> Take(Session& session, const protocol::Message& message, int64_t now_ns);
+
+ private:
+  // A message about a registered device, or about the whole session.
+  void On(Session& session, Registration& registration, const protocol::Usage& usage,
+          int64_t now_ns);
+  void On(Session& session, Registration& registration, const protocol::Obeyed& obeyed,
+          int64_t now_ns);
+  void On(Session& session, Registration& registration, const protocol::HostNeed& need, int64_t);
+  void On(Session& session, Registration& registration, const protocol::Account& parts, int64_t);
+  void On(Session& session, Registration& registration, const protocol::StepTimes& steps, int64_t);
+  void On(Session& session, Registration& registration, const protocol::Footprint& footprint,
+          int64_t);
+  void On(Session& session, Registration& registration, const protocol::AskSlabs& ask, int64_t);
+  void On(Session& session, const protocol::ReturnSlabs& returned, int64_t);
+  void On(Session& session, const protocol::HeldSlabs& held, int64_t);
+  void On(Session& session, const protocol::Leaving& leaving, int64_t);
+  void On(Session& session, const protocol::Goodbye& goodbye, int64_t now_ns);
+
+  const Parts parts_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,40 @@
+// Reads the node's visible state from its parts, as values for pages, metrics and operators. The
+// node and Operators call it on the loop's thread.
+//
+// Never: changes a part.
+#pragma once
+
+#include "agent/node/holdings/job_owners.h"
+#include "agent/node/planning.h"
+#include "agent/node/table/resume_period.h"
+#include "agent/node/table/session_table.h"
+#include "agent/node/table/unknown_devices.h"
+
+namespace spillway::agent {
+
+class NodeReporter {
+ public:
+  // `shares` and `planning` may be null.
+  struct Sources {
+    const NodeFacts* facts;
+    const SessionTable* table;
+    const Arbiter* arbiter;
+    const JobOwners* owners;
+    const UnknownDevices* unknown;
+    const ResumePeriod* resume;
+    const NodeCounters* counters;
+    const Shares* shares;
+    const Planning* planning;
+  };
+  explicit NodeReporter(const Sources& sources) : from_(sources) {}
+
+  NodeReport Report(int64_t now_ns) const;
+
+ private:
+  void AddDevices(NodeReport& report) const;
+  void AddJobs(int64_t now_ns, NodeReport& report) const;
+
+  const Sources from_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,123 @@
+#include "agent/node/messages/operators.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "agent/node/messages/operator_words.h"
+#include "protocol/bulk.h"
+
+namespace spillway::agent {
+
+using protocol::Done;
+using protocol::ErrorCode;
+using protocol::Outcome;
+
+namespace {
+
+Done UnknownJob(std::string_view name) {
+  return {Outcome::kUnknownJob, "no job " + std::string(name) + " runs here"};
+}
+
+// `note` goes with success.
+Done DoneUnless(const std::string& refusal, const std::string& note) {
+  return refusal.empty() ? Done{Outcome::kDone, note} : Done{Outcome::kRefused, refusal};
+}
+
+Outcome Say(const Session& session, const Done& done) {
+  session.channel->Send(done);
+  return done.outcome;
+}
+
+}  // namespace
+
+bool Operators::MayChange(uid_t uid) const {
+  if (uid == 0 || uid == geteuid()) return true;
+  const std::vector<int64_t>& operators = parts_.facts->config.operators;
+  return std::find(operators.begin(), operators.end(), static_cast<int64_t>(uid)) !=
+         operators.end();
+}
+
+std::optional<Refusal> Operators::Take(const Session& session, const protocol::Message& message,
+                                       int64_t now_ns) {
+  const std::string method = MethodOf(message);
+  if (method.empty())
+    return Refusal{ErrorCode::kOutOfOrder,
+                   std::string(protocol::NameOf(message)) + " is not an operator's to send"};
+  const int64_t per_second = parts_.facts->config.limits.messages_per_second;
+  if (!parts_.users->TakeQuestion(session.uid(), now_ns, per_second))
+    return Refusal{ErrorCode::kTooFast, "too many questions per second of this user"};
+  const int64_t began_ns = parts_.services->NowNs();
+  const Outcome outcome = Answer(session, message, now_ns);
+  parts_.counters->api_requests[{method, NameOf(outcome)}].Add(parts_.services->NowNs() - began_ns);
+  return std::nullopt;
+}
+
+Outcome Operators::Answer(const Session& session, const protocol::Message& message,
+                          int64_t now_ns) {
+  if (const auto* ask = std::get_if<protocol::Ask>(&message))
+    return AnswerQuestion(session, *ask, now_ns);
+  const Done done = DoIfAllowed(session, message);
+  if (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns))
+    parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
+  return Say(session, done);
+}
+
+Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& ask,
+                                  int64_t now_ns) {
+  const std::string_view name = ask.job.view();
+  if (ask.question == protocol::Question::kJob && parts_.table->FindJobByName(name) == nullptr)
+    return Say(session, UnknownJob(name));
+  const std::string page = parts_.services->PageFor(ask, parts_.reporter->Report(now_ns));
+  const base::UniqueFd file = protocol::SealedCopy(page);
+  if (!file)
+    return Say(session,
+               {Outcome::kRefused, "the agent has no memory or files left for the answer"});
+  session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
+  return Outcome::kDone;
+}
+
+Done Operators::DoIfAllowed(const Session& session, const protocol::Message& message) {
+  if (!MayChange(session.uid()))
+    return {
+        Outcome::kRefused,
+        "only root, the agent's user and the operators in its configuration may change something"};
+  if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
+  return Do(std::get<protocol::Control>(message));
+}
+
+// Empty: the next agent will know it too.
+std::string Operators::WhyNotSaved() {
+  return parts_.services->SaveState().Annotate("the next agent will not know it").text();
+}
+
+Done Operators::Do(const protocol::SetBudget& wanted) {
+  Job* const job = parts_.table->FindJobByName(wanted.job.view());
+  if (job == nullptr) return UnknownJob(wanted.job.view());
+  if (wanted.device >= 0)
+    return {Outcome::kRefused, "a budget is set on all devices of a job at once"};
+  if (wanted.limit_bytes == 0)
+    return {Outcome::kRefused,
+            "a job needs some memory to compute in; `drain` lets no new job begin"};
+  const base::Status status = parts_.terms->Change(*job, wanted);
+  if (!status.ok()) return {Outcome::kRefused, status.text()};
+  return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WhyNotSaved()};
+}
+
+Done Operators::Do(const protocol::Control& control) {
+  switch (control.action) {
+    case protocol::Action::kDrain:
+    case protocol::Action::kUndrain:
+      parts_.terms->SetDraining(control.action == protocol::Action::kDrain);
+      return {Outcome::kDone, WhyNotSaved()};
+    case protocol::Action::kReload: {
+      const std::string refusal = parts_.services->Reload().text();
+      return DoneUnless(refusal, refusal.empty() ? parts_.services->WhatNeedsRestart() : "");
+    }
+    case protocol::Action::kLogLevel:
+      return DoneUnless(parts_.services->SetLogLevel(std::string(control.value.view())).text(), "");
+  }
+  return {Outcome::kDone, ""};
+}
+
+}  // namespace spillway::agent

@@ -1,0 +1,49 @@
+// Answers operators: questions about the node, and changes of it. The node calls it on the loop's
+// thread.
+//
+// Invariants
+//  1. Each request has one answer. Requests that change something, and refused ones, are logged.
+//  2. Only root, the agent's user and the configured operators may change something.
+//  3. A change that the next agent will not know is done, and the answer says so.
+#pragma once
+
+#include <optional>
+
+#include "agent/node/holdings/job_terms.h"
+#include "agent/node/messages/node_reporter.h"
+#include "agent/node/services.h"
+#include "agent/node/table/users.h"
+
+namespace spillway::agent {
+
+class Operators {
+ public:
+  struct Parts {
+    const NodeFacts* facts;
+    SessionTable* table;
+    Users* users;
+    JobTerms* terms;
+    const NodeReporter* reporter;
+    NodeServices* services;
+    NodeCounters* counters;
+  };
+  explicit Operators(const Parts& parts) : parts_(parts) {}
+
+  std::optional<Refusal> Take(const Session& session, const protocol::Message& message,
+                              int64_t now_ns);
+
+ private:
+  bool MayChange(uid_t uid) const;
+  protocol::Outcome Answer(const Session& session, const protocol::Message& message,
+                           int64_t now_ns);
+  protocol::Outcome AnswerQuestion(const Session& session, const protocol::Ask& ask,
+                                   int64_t now_ns);
+  protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message);
+  protocol::Done Do(const protocol::SetBudget& wanted);
+  protocol::Done Do(const protocol::Control& control);
+  std::string WhyNotSaved();
+
+  const Parts parts_;
+};
+
+}  // namespace spillway::agent

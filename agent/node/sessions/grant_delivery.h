@@ -1,0 +1,47 @@
+// Sends the arbiter's decisions to the sessions that they concern. What does not fit a session's
+// queue waits for the next try. The node passes decisions on at Settle; JobMessages sends again
+// when a client has answered. One thread, the loop's.
+//
+// Invariants
+//  1. A client with kMostUnread unread grants gets no further ones. Then only the newest is kept,
+//     until it reads again.
+//  2. Grants of host memory and link take effect when they are sent.
+#pragma once
+
+#include <set>
+
+#include "agent/node/holdings/session_links.h"
+#include "agent/node/holdings/session_slabs.h"
+#include "agent/node/holdings/unused_claims.h"
+
+namespace spillway::agent {
+
+class GrantDelivery {
+ public:
+  static constexpr size_t kMostUnread = 4;
+
+  GrantDelivery(SessionTable* table, UnusedClaims* claims, SessionSlabs* slabs, SessionLinks* links,
+                NodeCounters* counters)
+      : table_(*table), claims_(*claims), slabs_(*slabs), links_(*links), counters_(*counters) {}
+
+  void Tell(const AdmissionDecision& decision, int64_t now_ns);
+  void Tell(const GrantDecision& decision, int64_t now_ns);
+  // Sends what waits for the session, or for all.
+  void Send(Session& session, int64_t now_ns);
+  void SendAll(int64_t now_ns);
+  void Forget(SessionId id) { waiting_.erase(id); }
+  // Something waits for room in a queue.
+  bool WantsRetry() const;
+
+ private:
+  void SendGrant(Session& session, uint32_t number, Registration& registration, int64_t now_ns);
+
+  SessionTable& table_;
+  UnusedClaims& claims_;
+  SessionSlabs& slabs_;
+  SessionLinks& links_;
+  NodeCounters& counters_;
+  std::set<SessionId> waiting_;  // with unsent messages
+};
+
+}  // namespace spillway::agent

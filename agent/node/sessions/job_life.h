@@ -1,0 +1,37 @@
+// Begins a job with its first process, and ends it with its last session. SessionOpener and
+// SessionCloser call it. One thread, the loop's.
+//
+// Invariants
+//  1. JobStarted and JobEnded are reported once each, in this order.
+#pragma once
+
+#include "agent/node/holdings/job_owners.h"
+#include "agent/node/holdings/job_terms.h"
+#include "agent/node/holdings/session_slabs.h"
+#include "agent/node/services.h"
+#include "agent/node/table/users.h"
+
+namespace spillway::agent {
+
+class JobLife {
+ public:
+  struct Parts {
+    const NodeFacts* facts;
+    SessionTable* table;
+    Users* users;
+    JobOwners* owners;
+    JobTerms* terms;
+    SessionSlabs* slabs;
+    NodeServices* services;
+    NodeCounters* counters;
+  };
+  explicit JobLife(const Parts& parts) : parts_(parts) {}
+
+  Job& JobFor(const JobIdentity& identity, uid_t uid, int64_t now_ns);
+  void EndIfEmpty(JobId id, int64_t now_ns);
+
+ private:
+  const Parts parts_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,45 @@
+// Begins sessions: takes connections within the limits, and answers their Hello. The node calls it
+// on the loop's thread.
+//
+// Invariants
+//  1. Who a process is comes from the kernel, not from the process.
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "agent/node/sessions/connection_policy.h"
+#include "agent/node/sessions/session_closer.h"
+
+namespace spillway::agent {
+
+class SessionOpener {
+ public:
+  struct Parts {
+    const NodeFacts* facts;
+    SessionTable* table;
+    Users* users;
+    SessionSlabs* slabs;
+    JobLife* jobs;
+    SessionCloser* closer;
+    NodeServices* services;
+    NodeCounters* counters;
+  };
+  explicit SessionOpener(const Parts& parts)
+      : parts_(parts), policy_(parts.facts, parts.table, parts.users, parts.slabs) {}
+
+  // Nullopt: refused; the channel has received the reason.
+  std::optional<SessionId> Connect(std::unique_ptr<protocol::Channel> channel,
+                                   std::unique_ptr<Peer> peer, int64_t now_ns);
+  // The session's first message.
+  std::optional<Refusal> Greet(Session& session, const protocol::Message& message, int64_t now_ns);
+  void RefuseSilent(int64_t now_ns);
+
+ private:
+  std::optional<Refusal> BeginJob(Session& session, const protocol::Hello& hello, int64_t now_ns);
+
+  const Parts parts_;
+  ConnectionPolicy policy_;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,33 @@
+// What is known of the node itself: its configuration, devices and memory. Plain values. The node
+// owns them; its parts read them. Constant after construction, except what a reload changes.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "agent/config/config.h"
+#include "protocol/message.h"
+
+namespace spillway::agent {
+
+struct NodeDevice {
+  protocol::DeviceUuid uuid = {};
+  std::string name;  // "GPU-..."
+  std::string model;
+  int64_t memory_bytes = 0;
+  std::string bus_id = {};  // PCI; empty: unknown
+  bool is_found = true;     // false: configured, but unknown to NVML
+};
+
+struct NodeFacts {
+  std::vector<NodeDevice> devices;  // a DeviceId is an index of them
+  int64_t host_bytes = 0;
+  uint64_t instance = 0;  // of the agent
+  int64_t started_ns = 0;
+  // Changed by a reload.
+  Config config;
+  bool last_reload_succeeded = true;
+};
+
+}  // namespace spillway::agent

@@ -1,0 +1,86 @@
+// A session: one connection of a process, and the devices that it registered. Plain values, owned
+// by the SessionTable. One thread, the loop's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "agent/arbiter/arbiter.h"
+#include "agent/identity/peer.h"
+#include "agent/node/rate.h"
+#include "agent/node/shares.h"
+#include "protocol/channel.h"
+
+namespace spillway::agent {
+
+// The rule that a session broke. It is told and closed.
+struct Refusal {
+  protocol::ErrorCode code{};
+  std::string reason;
+};
+
+inline Refusal NotRegistered() {
+  return {protocol::ErrorCode::kOutOfOrder, "this device is not registered"};
+}
+
+struct Registration {
+  DeviceId device{};
+  protocol::Usage usage;
+  std::optional<protocol::Account> parts;  // nullopt: an older protocol, or not reported yet
+  protocol::StepTimes steps;
+  std::optional<int64_t> allocated_bytes;  // nullopt: an older protocol, or not reported yet
+  protocol::Register asked;
+  std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
+  std::vector<uint64_t> unread;            // serials of grants sent and not answered
+  std::optional<GrantDecision> unsent;     // the newest grant held back
+  int64_t granted_host_bytes = 0;
+  int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
+  int64_t most_held_bytes = 0;    // of device memory, within its budget
+  bool has_claim = true;
+  std::optional<int64_t> unused_until_ns;  // end of an unused claim
+  int64_t wanted_without_claim = 0;
+  std::optional<Shares::Place> place;
+};
+
+// kDetached: the connection is gone, its process lives.
+enum class SessionState : uint8_t { kNew, kJob, kOperator, kDetached };
+
+struct Session {
+  SessionId id{};
+  SessionState state = SessionState::kNew;
+  std::unique_ptr<protocol::Channel> channel;  // null: detached
+  std::unique_ptr<Peer> peer;
+  JobId job{};       // if kJob or kDetached
+  std::string part;  // a Slurm step or a pod's container; empty: none
+  Rate messages;
+  std::map<uint32_t, Registration> registrations;  // by the client's device number
+  std::vector<protocol::Admission> unsent_admissions;
+  int64_t since_ns = 0;
+  uint16_t version = 1;
+  bool is_leaving = false;
+  std::set<protocol::SlabName> not_named;  // its slabs by our records that it has not named yet
+
+  // Null: not registered.
+  Registration* Find(uint32_t number);
+  uid_t uid() const { return peer->uid(); }
+  pid_t pid() const { return peer->pid(); }
+};
+
+inline TenantProcess ProcessOf(const Session& session, DeviceId device) {
+  return {session.job, session.id, device};
+}
+
+// Slabs and link places; older clients cannot use them.
+inline bool KnowsShares(const Session& session) {
+  constexpr uint16_t kSharesVersion = 2;
+  return session.state != SessionState::kOperator && session.version >= kSharesVersion;
+}
+
+// As reported, in steps: small changes have no effect.
+Demand DemandOf(const Registration& registration);
+
+}  // namespace spillway::agent

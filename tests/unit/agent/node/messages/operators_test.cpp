@@ -1,0 +1,100 @@
+#include "agent/node/messages/operators.h"
+
+#include "tests/unit/agent/node/part_fixture.h"
+
+namespace spillway::agent {
+namespace {
+
+constexpr uid_t kUser = 54321;
+
+class OperatorsTest : public PartTest {
+ protected:
+  OperatorsTest() { JobOf("train"); }
+  protocol::Done Answer(const protocol::Message& request, uid_t uid = 0) {
+    Session& session = NewSession(1, uid);
+    EXPECT_FALSE(operators_.Take(session, request, kSecond));
+    return Next<protocol::Done>(session);
+  }
+
+  NodeFacts facts_;
+  Arbiter arbiter_{ArbiterRules{}};
+  FakeServices services_;
+  NodeCounters counters_;
+  Users users_{&services_};
+  UnknownDevices unknown_;
+  ResumePeriod resume_{0, 0};
+  JobOwners owners_{&facts_, &arbiter_};
+  JobTerms terms_{&facts_, &table_, &arbiter_};
+  NodeReporter reporter_{{.facts = &facts_,
+                          .table = &table_,
+                          .arbiter = &arbiter_,
+                          .owners = &owners_,
+                          .unknown = &unknown_,
+                          .resume = &resume_,
+                          .counters = &counters_,
+                          .shares = nullptr,
+                          .planning = nullptr}};
+  Operators operators_{{.facts = &facts_,
+                        .table = &table_,
+                        .users = &users_,
+                        .terms = &terms_,
+                        .reporter = &reporter_,
+                        .services = &services_,
+                        .counters = &counters_}};
+};
+
+TEST_F(OperatorsTest, ChangesAJobsTerms) {
+  const protocol::SetBudget half = {.job = "train", .limit_bytes = kGigabyte};
+
+  EXPECT_EQ(Answer(half).outcome, protocol::Outcome::kDone);
+
+  EXPECT_EQ(JobOf("train").set_by_operator.limit_bytes, kGigabyte);
+  EXPECT_EQ((counters_.api_requests.count({"set_budget", "done"})), 1U);
+}
+
+TEST_F(OperatorsTest, OnlyOperatorsMayChangeSomething) {
+  const protocol::Control drain = {.action = protocol::Action::kDrain};
+  EXPECT_EQ(Answer(drain, kUser).outcome, protocol::Outcome::kRefused);
+  EXPECT_FALSE(arbiter_.draining());
+
+  facts_.config.operators = {kUser};
+
+  EXPECT_EQ(Answer(drain, kUser).outcome, protocol::Outcome::kDone);
+  EXPECT_TRUE(arbiter_.draining());
+}
+
+TEST_F(OperatorsTest, RefusesWhatCannotBe) {
+  using protocol::SetBudget;
+  EXPECT_EQ(Answer(SetBudget{.job = "other"}).outcome, protocol::Outcome::kUnknownJob);
+  EXPECT_EQ(Answer(SetBudget{.job = "train", .device = 0}).outcome, protocol::Outcome::kRefused);
+  EXPECT_EQ(Answer(SetBudget{.job = "train", .limit_bytes = 0}).outcome,
+            protocol::Outcome::kRefused);
+  EXPECT_EQ(Answer(protocol::Control{.action = protocol::Action::kReload}).text.view(),
+            "the file has an error");
+}
+
+TEST_F(OperatorsTest, AnybodyMayAskAndGetsTheReport) {
+  Session& session = NewSession(1, kUser);
+
+  EXPECT_FALSE(operators_.Take(session, protocol::Ask{}, kSecond));
+
+  EXPECT_EQ(Next<protocol::Document>(session).size_bytes, std::string("1 jobs").size());
+}
+
+TEST_F(OperatorsTest, QuestionsThatComeTooFastBreakARule) {
+  facts_.config.limits.messages_per_second = 1;
+  Session& session = NewSession(1, kUser);
+  EXPECT_FALSE(operators_.Take(session, protocol::Ask{}, kSecond));
+
+  const std::optional<Refusal> refusal = operators_.Take(session, protocol::Ask{}, kSecond);
+
+  ASSERT_TRUE(refusal);
+  EXPECT_EQ(refusal->code, protocol::ErrorCode::kTooFast);
+}
+
+TEST_F(OperatorsTest, AJobsMessageBreaksARule) {
+  EXPECT_TRUE(operators_.Take(NewSession(1, 0), protocol::Usage{}, kSecond));
+}
+
+}  // namespace
+}  // namespace spillway::agent
