@@ -38,17 +38,32 @@ __device__ Node* global_nodes[kMostTargets];
 __device__ Node* global_head;
 __constant__ NodeTable constant_nodes;
 
+// A thread's part of `count` words. It takes neighbours: the simulated device runs one thread after
+// another, so a stride of all threads would miss its caches.
+struct Part {
+  std::uint32_t begin, end;
+};
+
+__device__ inline Part part_of(std::uint32_t count) {
+  const std::uint32_t threads = gridDim.x * blockDim.x;
+  const std::uint32_t each = count / threads + (count % threads != 0 ? 1 : 0);
+  const std::uint64_t begin = std::uint64_t{each} * (blockIdx.x * blockDim.x + threadIdx.x);
+  if (begin >= count) return {count, count};
+  return {static_cast<std::uint32_t>(begin),
+          static_cast<std::uint32_t>(begin + each < count ? begin + each : count)};
+}
+
 __device__ inline void mix_node(Node* node, Work work) {
-  const std::uint32_t stride = gridDim.x * blockDim.x;
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < work.words; i += stride) {
+  const Part part = part_of(work.words);
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
     node->data[i] = static_cast<std::uint32_t>(
         mix_bits(node->data[i] + (static_cast<std::uint64_t>(work.step) << 32) + i));
   }
 }
 
 __global__ void fill_node(Node* node, std::uint64_t seed, std::uint32_t words) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < words;
-       i += gridDim.x * blockDim.x) {
+  const Part part = part_of(words);
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
     node->data[i] = static_cast<std::uint32_t>(random_bits(seed, 0, i));
   }
 }
@@ -128,8 +143,8 @@ __global__ void gemm_batched(const float* const* a, const float* const* b, float
 }
 
 __global__ void fill_floats(float* data, std::uint64_t seed, std::uint32_t count) {
-  for (std::uint32_t i = blockIdx.x * blockDim.x + threadIdx.x; i < count;
-       i += gridDim.x * blockDim.x) {
+  const Part part = part_of(count);
+  for (std::uint32_t i = part.begin; i < part.end; ++i) {
     data[i] = random_unit(seed, 1, i) - 0.5f;
   }
 }

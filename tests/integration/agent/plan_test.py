@@ -112,7 +112,7 @@ class Stranger(agent_test.Session):
 
 class PlanFixture(job_test.JobFixture):
     # Actions beside a trainer happen while it is paused; otherwise it may end too early.
-    trainer = ["gpt", "--layers=2", "--width=512", "--batch=1"]
+    trainer = ["gpt", "--layers=2", "--width=384", "--batch=1", "--sequence=16"]
     more_environment = {"SPILLWAY_LEARN": "wait", "SPILLWAY_SIM_COMPUTE": "full"}
 
     known = None  # the trainer's budget and output

@@ -16,7 +16,7 @@ import simulated_gpu  # noqa: E402
 
 MIB = 1 << 20
 BUILD = pathlib.Path()
-GPT = "gpt --steps=8 --layers=4 --width=256 --batch=2"
+GPT = "gpt --steps=8 --layers=4 --width=256 --batch=2 --sequence=32"
 CONVNET = "convnet --model=resnet18 --batch=8 --steps=9"
 LATE_READER = "late_reader"
 LOOPS = "nested_loops --steps=10"
