@@ -334,7 +334,8 @@ CONTRACT(Surface, NeedsAnArrayMadeForIt, "cuda.h:23178 cuSurfObjectCreate") {
   OBSERVE("surface_over_array_without_the_flag", cuSurfObjectCreate(&surface, &plain));
 }
 
-CONTRACT(Texture, DestroyedUnderAQueuedKernelEndsAsAnError, "the documents leave it open") {
+// Public programs destroy a texture right behind the launch that reads it. The simulator faulted.
+CONTRACT(Texture, DestroyedUnderAQueuedKernelIsStillReadByIt, "cuda.h: cuTexObjectDestroy") {
   UseDevice();
   const CUdeviceptr line = Counting(1 << 10);
   const CUtexObject texture = Texture(OverLine(line, 4 << 10));
@@ -342,6 +343,18 @@ CONTRACT(Texture, DestroyedUnderAQueuedKernelEndsAsAnError, "the documents leave
   Spin(50, nullptr, out, 1);
   Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1 << 10});
   ASSERT_OK(cuTexObjectDestroy(texture));
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_EQ(ReadFloats(out, 1 << 10)[1023], 1023.0f);
+}
+
+CONTRACT(Texture, UseAfterItsDestructionIsUndefined,
+         "cuda_runtime_api.h: note on destroyed handles") {
+  UseDevice();
+  const CUdeviceptr line = Counting(1 << 10);
+  const CUtexObject texture = Texture(OverLine(line, 4 << 10));
+  const CUdeviceptr out = Allocate(4 << 10);
+  ASSERT_OK(cuTexObjectDestroy(texture));
+  Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1 << 10});
   OBSERVE("answer", Show(cuCtxSynchronize()));
 }
 

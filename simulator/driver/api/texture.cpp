@@ -42,7 +42,9 @@ SIM_API(cuTexObjectCreate)
 }
 
 SIM_API(cuTexObjectDestroy)(CUtexObject object) {
-  return WithContext([&](Call& call) { call.sim.textures.DestroyTexture(object); });
+  return WithContext([&](Call& call) {
+    call.sim.textures.DestroyTexture(object, call.sim.engine.next_sequence());
+  });
 }
 
 SIM_API(cuTexObjectGetResourceDesc)(CUDA_RESOURCE_DESC* resource, CUtexObject object) {
@@ -76,7 +78,9 @@ SIM_API(cuSurfObjectCreate)(CUsurfObject* object, const CUDA_RESOURCE_DESC* reso
 }
 
 SIM_API(cuSurfObjectDestroy)(CUsurfObject object) {
-  return WithContext([&](Call& call) { call.sim.textures.DestroySurface(object); });
+  return WithContext([&](Call& call) {
+    call.sim.textures.DestroySurface(object, call.sim.engine.next_sequence());
+  });
 }
 
 SIM_API(cuSurfObjectGetResourceDesc)(CUDA_RESOURCE_DESC* resource, CUsurfObject object) {
