@@ -122,6 +122,15 @@ CONTRACT(Texture, LinearMemoryIsFetchedByIndex,
   EXPECT_OK(cuTexObjectDestroy(texture));
 }
 
+// A public program states the padded size of its other buffer, and fetches what there is.
+CONTRACT(Texture, StatedSizeMayExceedTheAllocation, "cuda.h:23051 cuTexObjectCreate: sizeInBytes") {
+  UseDevice();
+  const CUdeviceptr line = Counting(1 << 20), out = Allocate(4096);
+  const CUtexObject texture = Texture(OverLine(line, (4 * kMiB) + 65536));
+  Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1024});
+  EXPECT_EQ(ReadFloats(out, 1024)[1023], 1023.0f);
+}
+
 CONTRACT(Texture, ReadsCurrentMemory, "CUDA programming guide, texture memory") {
   UseDevice();
   const CUdeviceptr line = Counting(1024), out = Allocate(4096);
