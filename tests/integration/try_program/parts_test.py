@@ -137,6 +137,22 @@ class TrialsTest(unittest.TestCase):
         self.assertEqual(made.notes, ["output: 1 of 1 lines differ between two bare runs and are not compared"])
         self.assertEqual(made.verdict, trial.SAME)
 
+    def judge(self, report, statistics):
+        bare, under = run("sum 2\n"), run("no memory\n", exit_code=1, budget_bytes=4 << 20)
+        bare.statistics, under.report, under.statistics = {"simulated_ns": 1}, report, statistics
+        return trial.judged(under, bare, comparing.Baseline(bare, bare))
+
+    def test_memory_that_cannot_move_is_no_difference(self):
+        row = self.judge({"refused_unmovable_bytes": 64 << 20}, {"simulated_ns": 1})
+        self.assertEqual((row.cell(), row.differences), (trial.CANNOT_MOVE, []))
+        self.assertIn("67108864 bytes was refused", row.notes[-1])
+        self.assertEqual(self.judge({"refused_unmovable_bytes": 0}, {"simulated_ns": 1}).cell(), trial.DIFFERS)
+
+    def test_a_run_without_statistics_proves_nothing(self):
+        """Regression: such a run counted as within its budget."""
+        row = self.judge({"refused_unmovable_bytes": 64 << 20}, {})
+        self.assertEqual(row.differences, ["the simulator's statistics are missing, so the budget is not proved"])
+
 
 class LacksTest(unittest.TestCase):
     def setUp(self):
