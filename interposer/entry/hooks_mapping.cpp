@@ -40,7 +40,8 @@ CUresult Create(CUmemGenericAllocationHandle* handle, size_t bytes,
   const ReentryGuard guard;
   JobMemory* const payer = guard.IsOutermost() && handle ? Payer(bytes, properties) : nullptr;
   if (!payer) return call();
-  if (!payer->charges().Charge(bytes, Unmovable::kOwnMapping)) return CUDA_ERROR_OUT_OF_MEMORY;
+  if (!payer->charges().Charge(bytes, Unmovable::kOwnMapping))
+    return payer->charges().Refuse(bytes);
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {
     Mappings().Created(*handle, {payer, bytes});

@@ -39,7 +39,7 @@ CUresult PassThrough(interposer::JobMemory* job, size_t bytes, Key key, Call cal
   const size_t more_bytes = occupied_bytes - std::min(occupied_bytes, pool_bytes);
   if (more_bytes && !job->charges().Charge(more_bytes)) {
     AddToPool(job, pool, pool_bytes);
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return job->charges().Refuse(occupied_bytes);
   }
   const CUresult result = call();
   if (result == CUDA_SUCCESS) {

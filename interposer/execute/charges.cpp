@@ -1,5 +1,7 @@
 #include "interposer/execute/charges.h"
 
+#include <algorithm>
+
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 
@@ -31,6 +33,14 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
       });
   parking_.EndMoving();
   return charged;
+}
+
+CUresult Charges::Refuse(size_t bytes) {
+  const StateLock lock(state_.locks);
+  ++state_.counters.refused_allocations;
+  std::size_t& most_bytes = state_.counters.refused_unmovable_bytes;
+  most_bytes = std::max(most_bytes, bytes);
+  return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
 void Charges::Discharge(size_t bytes, Unmovable reason) {

@@ -30,6 +30,8 @@ class Charges {
         allocations_(allocations) {}
 
   bool Charge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
+  // The program's allocation, which could not be charged, is answered CUDA_ERROR_OUT_OF_MEMORY.
+  CUresult Refuse(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
 
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: the address or handle

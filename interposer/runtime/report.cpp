@@ -132,6 +132,8 @@ void Include(const JobSnapshot& life, Figures* all) {
   all->pinned_peak_bytes = std::max(all->pinned_peak_bytes, life.pinned_peak_bytes);
   all->slab_peak_bytes = std::max(all->slab_peak_bytes, life.slab_peak_bytes);
   all->ordinary_peak_bytes = std::max(all->ordinary_peak_bytes, life.ordinary_peak_bytes);
+  size_t& refused_bytes = all->sums.refused_unmovable_bytes;
+  refused_bytes = std::max(refused_bytes, life.counters.refused_unmovable_bytes);
   all->parked_peak_bytes = std::max(all->parked_peak_bytes, life.counters.parked_peak_bytes);
   all->held_addresses = std::max(all->held_addresses, life.held_addresses);
   if (life.counters.planned_iterations > 0) all->iteration_calls = life.iteration_calls;
@@ -264,6 +266,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   add("host_ordinary_peak_bytes", all.ordinary_peak_bytes);
   for (const Sum& sum : kSums) add(sum.name, all.sums.*sum.counter);
   add("parked_peak_bytes", all.parked_peak_bytes);
+  add("refused_unmovable_bytes", all.sums.refused_unmovable_bytes);
   add("held_addresses", all.held_addresses);
   out->Add(",\n  \"pointers\": \"%s\",\n  \"unsafe_because\": \"%s\"", NameOf(all.standing),
            NameOf(all.unsafe_reason));
@@ -336,6 +339,12 @@ void AddSummary(const Figures& all) {
               Readable(all.held_peak_bytes).text, Readable(c.offloaded_bytes).text,
               Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
   AddPlanned(all);
+  if (c.refused_unmovable_bytes > 0) {
+    summary.Add(
+        "spillway: refused an allocation of %s: the budget has no room for it, and such memory "
+        "(for other processes or devices, or mapped by the program) cannot move\n",
+        Readable(c.refused_unmovable_bytes).text);
+  }
   if (all.standing == Standing::kStays) {
     summary.Add(
         "spillway: nothing was evicted (%s, and host memory cannot be mapped for the device)\n",

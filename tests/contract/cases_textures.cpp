@@ -122,6 +122,15 @@ CONTRACT(Texture, LinearMemoryIsFetchedByIndex,
   EXPECT_OK(cuTexObjectDestroy(texture));
 }
 
+// A public program states the padded size of its other buffer, and fetches what there is.
+CONTRACT(Texture, StatedSizeMayExceedTheAllocation, "cuda.h:23051 cuTexObjectCreate: sizeInBytes") {
+  UseDevice();
+  const CUdeviceptr line = Counting(1 << 20), out = Allocate(4096);
+  const CUtexObject texture = Texture(OverLine(line, (4 * kMiB) + 65536));
+  Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1024});
+  EXPECT_EQ(ReadFloats(out, 1024)[1023], 1023.0f);
+}
+
 CONTRACT(Texture, ReadsCurrentMemory, "CUDA programming guide, texture memory") {
   UseDevice();
   const CUdeviceptr line = Counting(1024), out = Allocate(4096);
@@ -334,7 +343,8 @@ CONTRACT(Surface, NeedsAnArrayMadeForIt, "cuda.h:23178 cuSurfObjectCreate") {
   OBSERVE("surface_over_array_without_the_flag", cuSurfObjectCreate(&surface, &plain));
 }
 
-CONTRACT(Texture, DestroyedUnderAQueuedKernelEndsAsAnError, "the documents leave it open") {
+// Public programs destroy a texture right behind the launch that reads it. The simulator faulted.
+CONTRACT(Texture, DestroyedUnderAQueuedKernelIsStillReadByIt, "cuda.h: cuTexObjectDestroy") {
   UseDevice();
   const CUdeviceptr line = Counting(1 << 10);
   const CUtexObject texture = Texture(OverLine(line, 4 << 10));
@@ -342,6 +352,18 @@ CONTRACT(Texture, DestroyedUnderAQueuedKernelEndsAsAnError, "the documents leave
   Spin(50, nullptr, out, 1);
   Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1 << 10});
   ASSERT_OK(cuTexObjectDestroy(texture));
+  ASSERT_OK(cuCtxSynchronize());
+  EXPECT_EQ(ReadFloats(out, 1 << 10)[1023], 1023.0f);
+}
+
+CONTRACT(Texture, UseAfterItsDestructionIsUndefined,
+         "cuda_runtime_api.h: note on destroyed handles") {
+  UseDevice();
+  const CUdeviceptr line = Counting(1 << 10);
+  const CUtexObject texture = Texture(OverLine(line, 4 << 10));
+  const CUdeviceptr out = Allocate(4 << 10);
+  ASSERT_OK(cuTexObjectDestroy(texture));
+  Launch("fetch_line", 1, 256, nullptr, out, texture, std::uint32_t{1 << 10});
   OBSERVE("answer", Show(cuCtxSynchronize()));
 }
 

@@ -17,7 +17,7 @@ class Declarator:
         self.equals = next((i for i in top_level(tokens, first, end) if t.is_mark(tokens, i, "=")), end)
         loud = [i for i in top_level(tokens, first, self.equals) if not tokens[i].quiet]
         self.is_pack = any(tokens[i].text == "." for i in loud)
-        self.name, self.insert_at = None, (loud[-1] + 1 if loud else None)
+        self.name, self.insert_at = None, (last_of_group(tokens, loud[-1]) + 1 if loud else None)
         self.loud = loud
         if loud:
             self.find_name(tokens)
@@ -48,6 +48,12 @@ class Declarator:
             self.insert_at = first + 1
 
 
+def last_of_group(tokens, i):
+    """The last token of the template list that `i` opens; of others `i` itself."""
+    close = t.angle_end(tokens, i) if t.is_mark(tokens, i, "<") else None
+    return i if close is None else close
+
+
 def top_level(tokens, first, end):
     """Indices from `first` on, without the insides of brackets and template lists."""
     i = first
@@ -56,10 +62,8 @@ def top_level(tokens, first, end):
         if tokens[i].kind == "mark" and tokens[i].text in t.OPENING:
             i = t.matching(tokens, i)
             continue
-        if t.is_mark(tokens, i, "<"):
-            close = t.angle_end(tokens, i)
-            i = close if close is not None and close < end else i
-        i += 1
+        close = last_of_group(tokens, i)
+        i = (close if close < end else i) + 1
 
 
 class Parameters:

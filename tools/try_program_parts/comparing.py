@@ -7,7 +7,7 @@ NUMBER = r"[-+]?\d[\d,]*(?:\.\d*)?(?:[eE][-+]?\d+)?"
 TIME_UNITS = r"(?:n|u|µ|m|micro|milli|nano)?s(?:ec(?:ond)?s?)?|minutes?|min|hours?|cycles?|clocks?|ticks?"
 RATE_UNITS = (r"[kKMGT]?i?(?:B|Bytes?|bits?|F(?:LOP|lop)s?|OPS|Hz|Pixels?|pixels?|[eE]lements?|vertices|options?|samples?|steps?|"
               r"iterations?|numbers?)?\s*(?:/|per |p)\s*(?:s(?:ec(?:ond)?)?|[Ii]teration)\b|[kKMGT](?:FLOPS?|flops?|FLOP/s|Flop/s|"
-              r"i?B/s|bps|iB/s)|FPS|fps|[kKMGT]?Hz")
+              r"i?B/s|bps|iB/s)|FPS|fps|[kKMGT]?Hz|[a-z]+/s(?:ec)?\b")
 # In a line that speaks of time or speed every decimal number may be one: `Elapsed 1.23`, `GPU 0.5 vs CPU 7.1 (speed-up)`.
 SPEAKS_OF_TIME = re.compile(r"\b(?:time|times|timing|timer|elapsed|took|duration|latency|throughput|bandwidth|speed-?up|faster|"
                             r"slower|performance|perf|fps|clocks?|cycles?|sec|seconds|ms|msec|usec|milliseconds?|[GMT]i?B/s|"
@@ -20,7 +20,9 @@ MASKS = (
     (re.compile(r"\b\d+(?= (?:iterations|polls|times|loops) while )", re.I), "<polls>"),  # while the device works
     (re.compile(r"\b(pid|process|thread id|tid)([ =:]+)\d+", re.I), r"\1\2<id>"),
 )
-DECIMAL = re.compile(r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|\binf\b|\bnan\b")
+# A trainer prints its loss in the line that states how long the step took.
+DECIMAL = re.compile(r"(?P<result>\b(?:loss|accuracy|norm|checksum)[\s:=]+[-+]?\d+\.\d+(?:[eE][-+]?\d+)?)|"
+                     r"[-+]?\d+\.\d+(?:[eE][-+]?\d+)?|\binf\b|\bnan\b", re.I)
 WHOLE_NUMBER = re.compile(r"\d+")
 FROM_SIMULATOR = "simulated GPU: "  # its own lines on standard error; they are read as lacks and violations
 
@@ -33,7 +35,7 @@ def mask(line, pid, own=()):
     if pid and pid > 9:
         line = re.sub(rf"\b{pid}\b", "<id>", line)
     if SPEAKS_OF_TIME.search(line) or "<rate>" in line or "<time>" in line:
-        line = DECIMAL.sub("<number>", line)
+        line = DECIMAL.sub(lambda match: match["result"] or "<number>", line)
     return " ".join(line.split())  # padding changes with the width of a masked number
 
 

@@ -10,6 +10,7 @@ from .comparing import Baseline
 from .running import CannotRun, Run, input_files, smallest_budget_bytes
 
 SAME, DIFFERS, NOT_RUN = "same", "differs", "could not be run"
+CANNOT_MOVE = "cannot move"  # a run that was refused memory which cannot move and exceeds the budget
 
 
 @dataclasses.dataclass
@@ -25,9 +26,12 @@ class Row:
     restored_bytes: int = 0
     held_bytes: int = 0
     slow_down: float | None = None  # of simulated time
+    refused_bytes: int = 0  # of memory that cannot move, in a run that therefore did something else
 
     def cell(self):
-        return "-" if self.skipped else DIFFERS if self.differences else SAME
+        if self.skipped:
+            return "-"
+        return DIFFERS if self.differences else CANNOT_MOVE if self.refused_bytes else SAME
 
 
 @dataclasses.dataclass
@@ -46,6 +50,8 @@ class Trial:
 def faults(run, bare):
     """Rules of the driver or of the budget that the run broke, and the bare run did not."""
     found = []
+    if bare.statistics and not run.statistics:
+        found.append("the simulator's statistics are missing, so the budget is not proved")
     for name in ("illegal_accesses", "unmapped_while_in_use"):
         if run.statistics.get(name, 0) > bare.statistics.get(name, 0):
             found.append(f"{name.replace('_', ' ')}: {run.statistics[name]}")
@@ -55,8 +61,12 @@ def faults(run, bare):
 
 
 def judged(run, bare, baseline):
-    row = Row(run.label, run.budget_bytes, differences=baseline.differences(run) + faults(run, bare),
-              notes=baseline.notes_on(run))
+    row = Row(run.label, run.budget_bytes, differences=baseline.differences(run), notes=baseline.notes_on(run))
+    refused_bytes = run.report.get("refused_unmovable_bytes", 0)
+    if row.differences and run.budget_bytes and refused_bytes:
+        row.refused_bytes, row.differences = refused_bytes, []
+        row.notes.append(f"an allocation of {refused_bytes} bytes was refused: such memory cannot move, and exceeds the budget")
+    row.differences += faults(run, bare)
     row.offloaded_bytes = run.report.get("offloaded_bytes", 0)
     row.restored_bytes = run.report.get("restored_bytes", 0)
     row.held_bytes = run.held_bytes()

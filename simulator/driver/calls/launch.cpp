@@ -256,6 +256,7 @@ Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch) {
   operation.confined = true;
   operation.multiprocessors = static_cast<int>(launch.multiprocessors);
   operation.words = launch.arguments->Words();
+  sim.textures.ClearDestroyed(sim.engine.first_unfinished());
   AddTextureAddresses(sim.textures, operation.words);
   const bool is_described = launch.uses != nullptr || launch.declared != nullptr;
   if (is_described || launch.writes_tags) {

@@ -80,6 +80,12 @@ class Engine {
   // it.
   std::string DoomUsersOf(const Range& range);
 
+  // Sequences: every operation before the first is done; none has the second or a later one yet.
+  std::uint64_t first_unfinished() const {
+    return pending_.empty() ? next_sequence_ : pending_.begin()->first;
+  }
+  std::uint64_t next_sequence() const { return next_sequence_; }
+
   Nanos now() const { return clock_ns_; }
   bool real_clock() const { return real_clock_; }
 

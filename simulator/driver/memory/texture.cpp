@@ -158,6 +158,14 @@ std::uint64_t HandleOf(const TextureObject& object) {
   return reinterpret_cast<std::uint64_t>(&object.view);
 }
 
+void RemoveTexels(TextureView& view) {
+  for (TextureLevel& level : view.level) {
+    level.base = kNoTexels;
+    level.pitch_bytes = 0;  // no access lies far from the address
+    level.slice_bytes = 0;
+  }
+}
+
 template <class Objects>
 const TextureObject& Find(const Objects& objects, std::uint64_t handle) {
   const auto found = objects.find(handle);
@@ -207,22 +215,29 @@ const TextureObject& TextureTable::Surface(CUsurfObject handle) const {
   return Find(surfaces_, handle);
 }
 
-void TextureTable::Bury(Objects& objects, std::uint64_t handle) {
-  constexpr std::size_t kMostDestroyed = 4096;
+void TextureTable::Bury(Objects& objects, std::uint64_t handle, std::uint64_t next_sequence) {
   const auto found = objects.find(handle);
   Require(found != objects.end());
-  for (TextureLevel& level : found->second->view.level) {
-    level.base = kNoTexels;
-    level.pitch_bytes = 0;  // no access lies far from the address
-    level.slice_bytes = 0;
-  }
-  destroyed_.push_back(std::move(found->second));
+  in_use_.push_back({std::move(found->second), next_sequence});
   objects.erase(found);
-  if (destroyed_.size() > kMostDestroyed) destroyed_.pop_front();
 }
 
-void TextureTable::DestroyTexture(CUtexObject handle) { Bury(textures_, handle); }
-void TextureTable::DestroySurface(CUsurfObject handle) { Bury(surfaces_, handle); }
+void TextureTable::DestroyTexture(CUtexObject handle, std::uint64_t next_sequence) {
+  Bury(textures_, handle, next_sequence);
+}
+void TextureTable::DestroySurface(CUsurfObject handle, std::uint64_t next_sequence) {
+  Bury(surfaces_, handle, next_sequence);
+}
+
+void TextureTable::ClearDestroyed(std::uint64_t first_unfinished) {
+  constexpr std::size_t kMostDestroyed = 4096;
+  while (!in_use_.empty() && in_use_.front().next_sequence <= first_unfinished) {
+    RemoveTexels(in_use_.front().object->view);
+    destroyed_.push_back(std::move(in_use_.front().object));
+    in_use_.pop_front();
+    if (destroyed_.size() > kMostDestroyed) destroyed_.pop_front();
+  }
+}
 
 const TextureObject* TextureTable::OverLinearMemory(std::uint64_t word) const {
   const auto found = textures_.find(word);

@@ -2,8 +2,10 @@
 //
 // Called by api/texture.cpp and by launches (to find the memory behind a handle), under the
 // engine's mutex. Ownership: the table owns objects. The program owns the memory behind them, and
-// may free it first, as on a GPU. A destroyed object's view stays for a while, without texels: a
-// kernel that still uses it faults instead of reading arbitrary memory.
+// may free it first, as on a GPU. A destroyed object's view keeps its texels until the work that
+// was queued before is done: programs destroy textures behind their launches. Then the view stays
+// for a while without texels, and a kernel that still uses it faults instead of reading arbitrary
+// memory.
 //
 // Invariants
 //  1. A handle is the address of the object's view (texture_view.h), unique while the object lives.
@@ -41,8 +43,12 @@ class TextureTable {
   // These throw CUDA_ERROR_INVALID_VALUE for an unknown handle.
   const TextureObject& Texture(CUtexObject handle) const;
   const TextureObject& Surface(CUsurfObject handle) const;
-  void DestroyTexture(CUtexObject handle);
-  void DestroySurface(CUsurfObject handle);
+  // Operations of a sequence below `next_sequence` may still use the object.
+  void DestroyTexture(CUtexObject handle, std::uint64_t next_sequence);
+  void DestroySurface(CUsurfObject handle, std::uint64_t next_sequence);
+
+  // Takes the texels from destroyed objects that no operation from `first_unfinished` on may use.
+  void ClearDestroyed(std::uint64_t first_unfinished);
 
   // The object over linear memory whose handle this word is, or null.
   const TextureObject* OverLinearMemory(std::uint64_t word) const;
@@ -50,11 +56,17 @@ class TextureTable {
  private:
   using Objects = std::map<std::uint64_t, std::unique_ptr<TextureObject>>;
 
-  void Bury(Objects& objects, std::uint64_t handle);
+  struct Destroyed {
+    std::unique_ptr<TextureObject> object;
+    std::uint64_t next_sequence;
+  };
+
+  void Bury(Objects& objects, std::uint64_t handle, std::uint64_t next_sequence);
 
   Objects textures_;
   Objects surfaces_;
-  std::deque<std::unique_ptr<TextureObject>> destroyed_;  // the last ones
+  std::deque<Destroyed> in_use_;                          // destroyed, with texels
+  std::deque<std::unique_ptr<TextureObject>> destroyed_;  // the last ones, without
 };
 
 }  // namespace spillway::simulator

@@ -38,6 +38,7 @@ class MaskTest(unittest.TestCase):
         self.expect_masked("Performance= 41.2 GFlop/s, Time= 3 msec", "Performance= 7.0 GFlop/s, Time= 20 msec")
         self.expect_masked("Throughput = 0.34 GElements/s", "Throughput = 123.4 GElements/s")
         self.expect_masked("12.1 Mpixels/s", "7 Mpixels/s")
+        self.expect_masked("step 3/4 (2 ms, 20 tok/s)", "step 3/4 (2 ms, 23 tok/s)")
         self.expect_masked("Fetches (Mpix/s) of pitch 2.38e+05; of array 2.4e+05", "Fetches (Mpix/s) of pitch 5.43e+03; of array 1.0")
 
     def test_masks_addresses_process_ids_and_times_of_day(self):
@@ -56,6 +57,11 @@ class MaskTest(unittest.TestCase):
 
     def test_keeps_whole_numbers_beside_times(self):
         self.assertNotEqual(comparing.mask("40 rows took 0.1 ms", PID), comparing.mask("41 rows took 0.1 ms", PID))
+
+    def test_keeps_losses_beside_times(self):
+        line = "step 3/4: train loss 10.941 (2032.4 ms, 62 tok/s) norm {} scale 0.1"
+        self.assertNotEqual(comparing.mask(line.format(1.25), PID), comparing.mask(line.format(1.5), PID))
+        self.assertIn("train loss 10.941 (<time>, <rate>) norm 1.25 scale <number>", comparing.mask(line.format(1.25), PID))
 
     def test_masks_what_the_user_names(self):
         own = [re.compile("seed [0-9]+")]
@@ -130,6 +136,22 @@ class TrialsTest(unittest.TestCase):
 
         self.assertEqual(made.notes, ["output: 1 of 1 lines differ between two bare runs and are not compared"])
         self.assertEqual(made.verdict, trial.SAME)
+
+    def judge(self, report, statistics):
+        bare, under = run("sum 2\n"), run("no memory\n", exit_code=1, budget_bytes=4 << 20)
+        bare.statistics, under.report, under.statistics = {"simulated_ns": 1}, report, statistics
+        return trial.judged(under, bare, comparing.Baseline(bare, bare))
+
+    def test_memory_that_cannot_move_is_no_difference(self):
+        row = self.judge({"refused_unmovable_bytes": 64 << 20}, {"simulated_ns": 1})
+        self.assertEqual((row.cell(), row.differences), (trial.CANNOT_MOVE, []))
+        self.assertIn("67108864 bytes was refused", row.notes[-1])
+        self.assertEqual(self.judge({"refused_unmovable_bytes": 0}, {"simulated_ns": 1}).cell(), trial.DIFFERS)
+
+    def test_a_run_without_statistics_proves_nothing(self):
+        """Regression: such a run counted as within its budget."""
+        row = self.judge({"refused_unmovable_bytes": 64 << 20}, {})
+        self.assertEqual(row.differences, ["the simulator's statistics are missing, so the budget is not proved"])
 
 
 class LacksTest(unittest.TestCase):

@@ -72,6 +72,13 @@ class TrialsTest(unittest.TestCase):
         self.assertIn("3 programs: 1 same, 1 differs, 1 could not be run", ended.stdout)
         self.assertRegex(ended.stdout, r"(?m)^ +1  the simulator lacks .*: needs_ptx$")
 
+    def test_memory_that_cannot_move_is_said_to_be_so(self):
+        """Regression: a program that exports a pool was said to differ in budgets that the pool exceeds."""
+        code, trials = trials_of("--host", "--shares", "100,50", PROGRAMS / "exports")
+        rows = rows_of(trials["exports"])
+        self.assertEqual(code, 0, trials)
+        self.assertEqual((rows["100 %"]["refused_bytes"], rows["50 %"]["refused_bytes"]), (0, 24 << 20), trials)
+
     def test_exit_code_2_says_that_a_program_could_not_be_run(self):
         self.assertEqual(ask("--host", PROGRAMS / "needs_ptx").returncode, 2)
         self.assertEqual(ask("--host", "--exit-code", "3", PROGRAMS / "unsteady").returncode, 2)

@@ -31,6 +31,13 @@ __global__ void Dependent(typename Container::Element* out, typename Container::
   *out = 11;
 }
 
+template <int value>
+struct Tag {};
+template <int value>
+__global__ void Tagged(int* out, Tag<value>, Tag<(value > 1 ? 3 : 4)>) {
+  *out = value;
+}
+
 __global__ void Conditional(int* out,
 #if WITH_OFFSET
                             int offset
@@ -165,7 +172,9 @@ void TestParameters() {
   Packs<<<1, 1>>>(sum.get());
   Report("parameter packs", good && sum.Read()[0] == 0.0f);
   Dependent<Holder><<<1, 1>>>(out.get(), nullptr, 0);
-  Report("dependent and unnamed parameters", out.Read()[0] == 11);
+  good = out.Read()[0] == 11;
+  Tagged<<<1, 1>>>(out.get(), Tag<7>(), Tag<3>());
+  Report("dependent and unnamed parameters", good && out.Read()[0] == 7);
 }
 
 void TestKernels() {
