@@ -1,6 +1,5 @@
 #include "interposer/execute/replays.h"
 
-
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
