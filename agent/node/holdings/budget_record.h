@@ -17,7 +17,7 @@ namespace spillway::agent {
 class BudgetRecord {
  public:
   // Null `record`: every process is believed, up to the capacity.
-  BudgetRecord(const NodeFacts* facts, SessionTable* table, const Arbiter* arbiter,
+  BudgetRecord(const NodeFacts* facts, const SessionTable* table, const Arbiter* arbiter,
                const ResumePeriod* resume, HeldRecord* record)
       : facts_(*facts), table_(*table), arbiter_(*arbiter), resume_(*resume), record_(record) {}
 
@@ -32,7 +32,7 @@ class BudgetRecord {
   HolderOnDevice HolderOf(const Session& session, DeviceId device) const;
 
   const NodeFacts& facts_;
-  SessionTable& table_;
+  const SessionTable& table_;
   const Arbiter& arbiter_;
   const ResumePeriod& resume_;
   HeldRecord* const record_;

@@ -65,7 +65,7 @@ void PlanRequests::Take(const Session& session, const protocol::RecallPlans& rec
 void PlanRequests::SendReplies() {
   if (planning_ == nullptr) return;
   for (const Planning::Reply& reply : planning_->TakeReplies()) {
-    Session* const session = table_.Find(reply.session);
+    const Session* const session = table_.Find(reply.session);
     if (session == nullptr || session->channel == nullptr) continue;
     std::vector<int> files;
     for (const base::UniqueFd& file : reply.files) files.push_back(file.get());

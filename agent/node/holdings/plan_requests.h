@@ -16,7 +16,8 @@ namespace spillway::agent {
 
 class PlanRequests {
  public:
-  PlanRequests(SessionTable* table, Planning* planning) : table_(*table), planning_(planning) {}
+  PlanRequests(const SessionTable* table, Planning* planning)
+      : table_(*table), planning_(planning) {}
 
   static bool IsOne(const protocol::Message& message);
   // A message for which IsOne holds.
@@ -30,7 +31,7 @@ class PlanRequests {
   void Take(const Session& session, const protocol::RecallPlans& recall);
   PlanOwner OwnerOf(const Session& session) const;
 
-  SessionTable& table_;
+  const SessionTable& table_;
   Planning* const planning_;
 };
 

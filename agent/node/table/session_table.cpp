@@ -40,6 +40,11 @@ Session* SessionTable::Find(SessionId id) {
   return found == sessions_.end() ? nullptr : &found->second;
 }
 
+const Session* SessionTable::Find(SessionId id) const {
+  const auto found = sessions_.find(id);
+  return found == sessions_.end() ? nullptr : &found->second;
+}
+
 Job* SessionTable::FindJob(JobId id) {
   const auto found = jobs_.find(id);
   return found == jobs_.end() ? nullptr : &found->second;
@@ -50,14 +55,10 @@ Job* SessionTable::FindJobByKey(const std::string& key) {
   return found == jobs_by_key_.end() ? nullptr : &jobs_.at(found->second);
 }
 
-const Job* SessionTable::FindJobByName(std::string_view name) const {
+Job* SessionTable::FindJobByName(std::string_view name) {
   const auto found = std::find_if(jobs_.begin(), jobs_.end(),
                                   [&](const auto& entry) { return entry.second.name == name; });
   return found == jobs_.end() ? nullptr : &found->second;
-}
-
-Job* SessionTable::FindJobByName(std::string_view name) {
-  return const_cast<Job*>(std::as_const(*this).FindJobByName(name));
 }
 
 bool SessionTable::IsOnlyOneOfProcess(const Session& session) const {

@@ -34,10 +34,10 @@ class SessionTable {
 
   // Null: unknown.
   Session* Find(SessionId id);
+  const Session* Find(SessionId id) const;
   Job* FindJob(JobId id);
   Job* FindJobByKey(const std::string& key);
   Job* FindJobByName(std::string_view name);
-  const Job* FindJobByName(std::string_view name) const;
 
   // The session has a job.
   Job& JobOf(const Session& session) { return jobs_.at(session.job); }

@@ -8,7 +8,7 @@ namespace {
 class JobReportTest : public PartTest {
  protected:
   JobReportTest() { facts_.devices = {{{9}, "GPU-1", "Simulated", 100}}; }
-  TenancyReport Only() const {
+  TenancyReport Only() {
     return ReportOf(*table_.FindJobByName("job"), table_, facts_, kSecond).tenancies.at(0);
   }
 
