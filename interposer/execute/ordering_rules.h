@@ -5,8 +5,9 @@
 // SPILLWAY_BREAKABLE, lacks the rules that SPILLWAY_BREAK_RULE names, separated by commas. Several
 // are needed where one rule makes up for another. In other builds the `if` costs nothing. The
 // comment behind a rule gives the options of tests/fuzz/differential, and the environment, with
-// which the fuzzer finds the rule missing. A sanitizer (asan, tsan) comes first where results may
-// stay equal; `elsewhere` names another test that finds it.
+// which the fuzzer finds the rule missing. With `--from SEED` it tries that seed and its successors
+// first. A sanitizer (asan, tsan) comes first where results may stay equal; `elsewhere` names
+// another test that finds it.
 #pragma once
 
 #if defined(SPILLWAY_BREAKABLE)
@@ -38,7 +39,7 @@ inline bool IsKept(const char* rule) {
 // clang-format off
 
 // Freed memory is reused only after the work that was enqueued before the free.
-SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // --from 21 SPILLWAY_PARK=off --features ''
 // A free acts as a wait for all work enqueued before it, wherever the program could tell.
 SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // SPILLWAY_PARK=off --features barriers
 // Work whose effects the host may see without a call is complete when the free returns.
@@ -46,7 +47,7 @@ SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // SPILLWAY_PARK=off --features b
 // Host memory whose addresses kernels received before the first allocation counts as visible.
 SPILLWAY_ORDERING_RULE(kEarlyAddressesAreNoted);  // SPILLWAY_PARK=off --features early --hosts 1 --contexts 1
 // Work on another stream finds the results of work before the free.
-SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // SPILLWAY_PARK=off --features barriers
+SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // --from 41 SPILLWAY_PARK=off --features barriers
 // A range is offloaded only after the work that was enqueued on it.
 SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);  // SPILLWAY_PARK=off --features ''
 // Work on a restored range starts only after the copy that restores it.
@@ -54,14 +55,14 @@ SPILLWAY_ORDERING_RULE(kUseFollowsRestore);  // SPILLWAY_PARK=off --features ''
 // A range is unmapped only after its copy and every use of it are complete.
 SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);  // SPILLWAY_PARK=off --features ''
 // A call that may write outdates the host copy, whether complete or under way.
-SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);  // --from 81 SPILLWAY_PARK=off --features ''
 // A host buffer is overwritten only after the copy that still reads it.
-SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);  // --from 76 SPILLWAY_PARK=off --features ''
 
 // The payload of a copy from the host is scanned for addresses.
 SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // SPILLWAY_PARK=off --features pointers
 // A copy within the device carries over the addresses that its source holds.
-SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // SPILLWAY_PARK=off --features pointers
+SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // --from 6 SPILLWAY_PARK=off --features pointers
 // Memory evicted from an unproven or unsafe job keeps a mapping.
 SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
 // Variables that modules declare are scanned, even if the program never asks for them.
@@ -71,11 +72,11 @@ SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tabl
 // A launch that names an address beside an allocation may use the allocation.
 SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // SPILLWAY_PARK=off --features beside
 // A launch that finds such an address in memory may use the allocation, too.
-SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // --from 31 SPILLWAY_PARK=off --features beside
 // A kernel that writes such an address builds pointer structures.
-SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --features strays --iterations 4
+SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --from 26 --features strays --iterations 4
 // Addresses in packed structs are found.
-SPILLWAY_ORDERING_RULE(kPackedWordsAreFound);  // SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kPackedWordsAreFound);  // --from 6 SPILLWAY_PARK=off --features beside
 // Addresses that come as two parameters are found.
 SPILLWAY_ORDERING_RULE(kHalvesAreJoined);  // SPILLWAY_PARK=off --features beside
 // A host copy counts as good only while no undocumented kernel has run since.
@@ -88,12 +89,12 @@ SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow
 SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
 
 // A plan does not evict what a call in progress names.
-SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
-SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 
 // Memory freed in stream order is reused only after that stream's earlier work.
-SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // --from 6 SPILLWAY_PARK=off --features ''
 // Memory under a texture object stays on the device.
 SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
 // A tensor map names the memory that it was encoded from.
@@ -102,23 +103,23 @@ SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features te
 // Memory that an instantiated graph names is resident for its launches.
 SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
 // An updated graph names what it was updated with.
-SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --from 6 --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph may write what one of its nodes may write, whatever its copies and sets do there.
-SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
+SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --from 11 --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
 // Memory that a disabled node would overwrite keeps its bytes.
-SPILLWAY_ORDERING_RULE(kSwitchesAreNoted);  // SPILLWAY_PARK=off --features switches
+SPILLWAY_ORDERING_RULE(kSwitchesAreNoted);  // --from 6 SPILLWAY_PARK=off --features switches
 // Disabled nodes stay disabled when their graph is updated.
-SPILLWAY_ORDERING_RULE(kUpdatesKeepSwitches);  // SPILLWAY_PARK=off --features switches
+SPILLWAY_ORDERING_RULE(kUpdatesKeepSwitches);  // --from 16 SPILLWAY_PARK=off --features switches
 
 // Recompute records and their replays (recompute_record.h).
 // Ranges that can only be recomputed from memory that a call may write are recomputed first.
 SPILLWAY_ORDERING_RULE(kWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // The same for small allocations, which share slabs.
-SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // --from 6 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Calls that name inputs or outputs of records take the lock.
 SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay runs behind the copies and launches that bring its inputs.
-SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // --from 11 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay clobbers scratch memory only.
 SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Writes to a replay's inputs come behind it.

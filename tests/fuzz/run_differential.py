@@ -211,7 +211,7 @@ def ordering_rules(sanitizer):
     """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
-    The budget schedule `narrow` is narrow_budget().
+    The budget schedule `narrow` is narrow_budget(). `--from SEED` is for seeds_in_order().
     """
     pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\(\s*(\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
@@ -255,9 +255,20 @@ class BareRuns:
             return self.runs[key]
 
 
+def seeds_in_order(seeds, options):
+    """The parts of the seeds, first those from `--from` on: one of them noticed the rule's absence before. And the other options."""
+    parts = batches(seeds, MUTANT_BATCH_SEEDS)
+    if "--from" not in options:
+        return parts, options
+    at = options.index("--from")
+    first = int(options[at + 1])
+    return sorted(parts, key=lambda part: part[-1] < first), options[:at] + options[at + 2:]
+
+
 def noticing_seeds(bench, library, seeds, rule, bare, count):
     """The seeds that tell of the rule's absence: those of the first few that do, with `count` all."""
     name, options = rule
+    parts, options = seeds_in_order(seeds, options)
     settings = settings_among(options)
     also = settings.get("SPILLWAY_BREAK_RULE")  # a rule that makes up for this one
     settings["SPILLWAY_BREAK_RULE"] = f"{name},{also}" if also else name
@@ -266,7 +277,7 @@ def noticing_seeds(bench, library, seeds, rule, bare, count):
     bench = Bench(bench.build, bench.options + [option for option in options if "=" not in option])
     bench.quiet_s = MUTANT_QUIET_S
     caught = []
-    for part in batches(seeds, MUTANT_BATCH_SEEDS):
+    for part in parts:
         if caught and not count:
             break
         caught += compare_batch(bench, library, part, MUTANT_BUDGET_MIB * MIB, settings, bare.of(bench, part)).noticed()

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -242,7 +243,10 @@ TEST_F(JobMemoryRolesTest, ConcurrentReadOfAnOverwriteSeesOldOrNewBytes) {
     ExpectAll(0, 7);
     has_read = true;
   });
-  for (int i = 0; i < 1000; ++i) std::this_thread::yield();
+  // On a loaded machine so many turns take longer than the reader's patience.
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(100);
+  for (int i = 0; i < 1000 && std::chrono::steady_clock::now() < deadline; ++i)
+    std::this_thread::yield();
   Driver().cuMemsetD32Async(buffers_[0], 7, kRolesBufferBytes / 4, stream_);
   EXPECT_FALSE(has_read);
   job_->calls().End(&set, Effect::kLaunches);
