@@ -76,10 +76,9 @@ template <class Handle, class Call>
 CUresult Create(Handle* out, size_t bytes, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes) return call();
-  JobMemory* const managed = interposer::JobForAllocation();
   return PassThrough(
-      managed ? managed : interposer::JobHere(), bytes,
-      [out] { return reinterpret_cast<std::uint64_t>(*out); }, call);
+      interposer::JobToCharge(), bytes, [out] { return reinterpret_cast<std::uint64_t>(*out); },
+      call);
 }
 
 template <class Descriptor>

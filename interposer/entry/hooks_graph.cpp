@@ -105,7 +105,7 @@ template <class Call>
 CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
   if (!bytes) return call();
   return PassThrough(
-      interposer::JobHere(), bytes, [out] { return KeyOf(*out); }, call);
+      interposer::JobToCharge(), bytes, [out] { return KeyOf(*out); }, call);
 }
 
 template <class Call>

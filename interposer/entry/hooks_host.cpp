@@ -74,9 +74,8 @@ CUresult AllocateManaged(CUdeviceptr* out, size_t bytes, unsigned int flags) {
   const auto call = [&] { return Driver().cuMemAllocManaged(out, bytes, flags); };
   const ReentryGuard guard;
   if (!guard.IsOutermost() || !out || !bytes) return call();
-  JobMemory* const managed = interposer::JobForAllocation();
   CUresult result = PassThrough(
-      managed ? managed : interposer::JobHere(), bytes, [out] { return *out; }, call);
+      interposer::JobToCharge(), bytes, [out] { return *out; }, call);
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     result = call();
     if (result == CUDA_SUCCESS) KeepOnHost(*out, bytes);

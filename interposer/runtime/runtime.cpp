@@ -176,6 +176,11 @@ JobMemory* JobForAllocation() {
   return JobHere() ? nullptr : MakeJob(context);
 }
 
+JobMemory* JobToCharge() {
+  JobMemory* const managed = JobForAllocation();
+  return managed ? managed : JobHere();
+}
+
 void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   const base::MutexLock lock(making_job);
   for (const Global* known = globals; known; known = known->next) {

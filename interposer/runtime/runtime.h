@@ -75,6 +75,9 @@ JobMemory* JobHere();
 // The job for an allocation in the calling thread's current context, made at the device's first
 // one. Null if the allocation is not ours to manage.
 JobMemory* JobForAllocation();
+// The job against whose budget an allocation in the current context counts: also one that is not
+// ours to manage.
+JobMemory* JobToCharge();
 
 // Notes a device variable, for present and future jobs. `module`: its module or library.
 void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module);
