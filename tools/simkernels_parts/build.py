@@ -160,7 +160,7 @@ class Build:
         plugin = self.options.plugin if self.options.host else self.options.output
         if plugin:
             objects, kernels, variables = self.objects_of(texts, "plugin", keep_initialisers=False)
-            if not kernels and not self.options.host:
+            if not kernels and not variables and not self.options.host:
                 raise CompilerFailed("no kernel was found: a template kernel needs a launch, an address taken or an explicit "
                                      "instantiation in the same file; a program without kernels needs no plug-in")
             self.link_plugin(objects, plugin)

@@ -13,7 +13,8 @@ from .programs import INCLUDE, text_of
 LIBRARY_OF_HEADER = {"cublas": "cublas", "cublas_v2": "cublas", "cublasLt": "cublasLt", "cublasXt": "cublas",
                      "cudnn": "cudnn", "cufft": "cufft", "cufftXt": "cufft", "curand": "curand", "cusparse": "cusparse", "cusparse_v2": "cusparse",
                      "cusolverDn": "cusolver", "cusolverSp": "cusolver", "cusolverRf": "cusolver", "nvrtc": "nvrtc"}
-KERNEL = re.compile(r"\b__global__\b")
+# A kernel, or a variable of the device; functions alone need no plug-in.
+KERNEL_OR_VARIABLE = re.compile(r"\b__global__\b|\b__(?:device|constant|managed)__\b[^;(){}]*[;=\[]")
 THRUST = re.compile(r"#\s*include\s*<thrust/")
 KERNELS_LAUNCH = "requires separate compilation mode"  # what nvcc says of launches in device code
 MODULE_FILE = re.compile(r"(\w+?)(?:64)?\.(fatbin|ptx|cubin)\b")
@@ -79,8 +80,8 @@ class Builder:
         headers = {pathlib.Path(name).stem for path in self.files_of(program) for name in INCLUDE.findall(text_of(path))}
         return sorted({LIBRARY_OF_HEADER[name] for name in headers if name in LIBRARY_OF_HEADER}) + self.options.library
 
-    def has_kernels(self, program):
-        return bool(program.cuda_sources) and any(KERNEL.search(text_of(path)) for path in self.files_of(program))
+    def needs_plugin(self, program):
+        return bool(program.cuda_sources) and any(KERNEL_OR_VARIABLE.search(text_of(path)) for path in self.files_of(program))
 
     def make(self, program, folder):
         """The program's path; raises NotBuilt. Files that it loads (modules) come into folder/modules."""
@@ -116,7 +117,7 @@ class Builder:
             return
         if code:
             raise NotBuilt(lacks.from_compiler(program, said, lacks.MACHINE))
-        if self.has_kernels(program):
+        if self.needs_plugin(program):
             self.make_plugin(program, output)
 
     def uses_thrust(self, program):

@@ -139,8 +139,9 @@ template <class Handle>
 CUresult GetKernel(Handle* handle, const void* module, const char* name) {
   return WithContext([&](Call& call) {
     Require(handle != nullptr && name != nullptr);
-    Kernel* const kernel = CheckedModule(call, module).GetKernel(name);
-    if (kernel == nullptr) SayThatKernelIsMissing(call, name);
+    Module& owner = CheckedModule(call, module);
+    Kernel* const kernel = owner.GetKernel(name);
+    if (kernel == nullptr && owner.listed == nullptr) SayThatKernelIsMissing(call, name);
     Require(kernel != nullptr, CUDA_ERROR_NOT_FOUND);
     call.sim.kernels.insert(kernel);
     *handle = reinterpret_cast<Handle>(kernel);

@@ -93,13 +93,21 @@ bool IsMappedHost(Simulator& sim, std::uintptr_t address) {
          sim.allocations.Find(address) == nullptr;
 }
 
+// A library below the program evicts to host memory of its own. Where it shows that memory at the
+// program's address as well, a copy is the program's, as if the memory were the device's.
+bool IsLibrarysOwn(Simulator& sim, std::uintptr_t address) {
+  return IsMappedHost(sim, address) && !sim.addresses.Find(address)->block->IsShownTwice();
+}
+
 void NoteRow(Simulator& sim, Place to, std::uintptr_t target, Place from, std::uintptr_t source,
              std::size_t bytes) {
   using Copy = FirstUses::Copy;
-  const bool to_host = to != Place::kDevice, from_host = from != Place::kDevice;
-  if (to_host && (from_host || !IsMappedHost(sim, target))) return;
-  if (from_host && !IsMappedHost(sim, source)) return sim.first_uses.NoteWritten(target, bytes);
-  const Copy copy = to_host ? Copy::kToHost : from_host ? Copy::kFromHost : Copy::kWithinDevice;
+  if (to != Place::kDevice && !IsMappedHost(sim, target)) return;
+  if (from != Place::kDevice && !IsMappedHost(sim, source))
+    return sim.first_uses.NoteWritten(target, bytes);
+  const Copy copy = IsLibrarysOwn(sim, target)   ? Copy::kToHost
+                    : IsLibrarysOwn(sim, source) ? Copy::kFromHost
+                                                 : Copy::kWithinDevice;
   sim.first_uses.NoteCopied(target, source, bytes, copy);
 }
 

@@ -17,14 +17,16 @@ void FirstUses::NoteCopied(std::uintptr_t target, std::uintptr_t source, std::si
     std::uint64_t owner;
   };
   std::vector<Part> parts;
-  ForParts(source, source + size_bytes, copy == Copy::kFromHost ? kAnybodys : kNobodys,
+  ForParts(source, source + size_bytes, kUnknown,
            [&](std::uintptr_t base, std::uintptr_t end, std::uint64_t owner) {
              parts.push_back({base, end, owner});
            });
   for (const Part& part : parts) {
-    const bool becomes_anybodys = copy == Copy::kWithinDevice && part.owner != kNobodys;
-    Assign(target + (part.base - source), target + (part.end - source),
-           becomes_anybodys ? kAnybodys : part.owner);
+    if (copy == Copy::kFromHost && part.owner != kUnknown) continue;
+    std::uint64_t owner = part.owner;
+    if (owner == kUnknown) owner = copy == Copy::kFromHost ? kAnybodys : kNobodys;
+    if (copy == Copy::kWithinDevice && owner != kNobodys) owner = kAnybodys;
+    Assign(target + (part.base - source), target + (part.end - source), owner);
   }
 }
 

@@ -11,8 +11,10 @@
 //     program and driver may make one allocation where the former one was.
 //  2. A launch makes all bytes that it names bytes of that allocation. For another allocation they
 //     count as unwritten.
-//  3. Such a library may move an allocation to host memory and back. Copies to and from host memory
-//     at device addresses keep whose bytes they are. Other copies and sets write for anybody.
+//  3. Such a library may move an allocation to host memory and back to its address. So a copy to
+//     host memory of the library's keeps whose bytes they are, and a copy back changes nothing: the
+//     program may have written at the allocation's address meanwhile, while host memory was shown
+//     there. Other copies and sets write for anybody.
 //  4. So a copy into an allocation that no kernel ever named counts for the next one there too.
 #pragma once
 
@@ -47,6 +49,7 @@ class FirstUses {
   // Whose bytes: an allocation's id, or one of these.
   static constexpr std::uint64_t kAnybodys = ~std::uint64_t{0};
   static constexpr std::uint64_t kNobodys = ~std::uint64_t{1};
+  static constexpr std::uint64_t kUnknown = ~std::uint64_t{2};  // in searches: nothing is noted
   struct Written {
     std::uintptr_t end;
     std::uint64_t owner;

@@ -46,6 +46,7 @@ class PhysicalBlock {
   int device() const;
 
   bool foreign() const { return foreign_; }
+  bool IsShownTwice() const { return shown_.size() > 1; }
   // Moves the bytes into a file that other processes can map. -1 when memory is short.
   int File();
 

@@ -3,7 +3,7 @@
 // Included by kernels as <mma.h>: this folder precedes the toolkit's. Not for nvcc.
 // A fragment's layout is the simulator's own, as CUDA leaves it open: lane l has the elements from
 // l * num_elements on, counted row by row. One lane multiplies for the whole warp.
-// Left out: elements of less than a byte.
+// Bits are in mma_bits.h. Left out: elements of four bits.
 // Source: CUDA C++ Programming Guide, Warp Matrix Functions.
 #pragma once
 
@@ -203,3 +203,5 @@ static inline float __float_to_tf32(float value) {
 }
 
 }  // namespace nvcuda::wmma
+
+#include "simulator/kernels/device/mma_bits.h"

@@ -127,7 +127,11 @@ class NoSourceTest(unittest.TestCase):
         with tempfile.TemporaryDirectory(prefix="no-source-test-") as folder:
             program = self.compile(folder, "-cudart", "shared", "-arch=sm_90")
             bare = self.assert_same_at_any_budget([program])
-            self.assertEqual(bare.statistics["kernels_without_rule"], {ADD: 28})
+            self.assertEqual(bare.errors, "")
+            # Less than a buffer, so that copies read memory that is parked.
+            self.assertEqual(self.run_well([program], 8 << 20).output, bare.output)
+            listed = bare.statistics["kernels_without_rule"]
+            self.assertEqual((listed.pop(ADD), list(listed.values())), (28, [10]), listed)
 
     def test_static_runtime_is_named(self):
         with tempfile.TemporaryDirectory(prefix="no-source-test-") as folder:

@@ -197,9 +197,11 @@ class LibrariesTest(unittest.TestCase):
             builder = building.Builder(options, folder)
             program = programs.Program("p", folder, [folder / "main.cu"])
             self.assertEqual(builder.libraries(program), ["cublas", "nvrtc", "m"])
-            self.assertTrue(builder.has_kernels(program))
-            (folder / "main.cu").write_text("int main() {}")
-            self.assertFalse(builder.has_kernels(program))
+            self.assertTrue(builder.needs_plugin(program))
+            for text, needs in (("int main() {}", False), ("__device__ __host__ int f(int x);", False),
+                                ("static __device__ F pointer = f;", True), ("__constant__ float table[4];", True)):
+                (folder / "main.cu").write_text(text)
+                self.assertEqual(builder.needs_plugin(program), needs, text)
 
 
 class RecordingBuilder(building.Builder):

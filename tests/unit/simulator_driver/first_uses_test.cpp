@@ -55,6 +55,17 @@ TEST(FirstUsesTest, EvictedBytesComeBackAsWhatTheyWere) {
   EXPECT_EQ(uses.TakeUnwritten(1000, 400, 2), (Ranges{{1000, 400}}));
 }
 
+// Regression: memory was evicted before its first use, and shown to a kernel where it lay on the
+// host. Its restore made it unwritten again, so copies of it were cleared at their first use.
+TEST(FirstUsesTest, BytesWrittenWhileTheyWereEvictedStayWritten) {
+  FirstUses uses;
+  uses.NoteCopied(9000, 1000, 400, kToHost);
+  EXPECT_EQ(uses.TakeUnwritten(1000, 400, 1), (Ranges{{1000, 400}}));
+  uses.NoteCopied(1000, 9000, 400, kFromHost);
+  uses.NoteCopied(2000, 1000, 400, kWithinDevice);
+  EXPECT_EQ(uses.TakeUnwritten(2000, 400, 2), Ranges{});
+}
+
 TEST(FirstUsesTest, CopiesWithinTheDeviceWriteWhatWasWritten) {
   FirstUses uses;
   uses.NoteWritten(1000, 100);

@@ -45,6 +45,24 @@ __global__ void Product(const T* a, const T* b, Total* c) {
   wmma::store_matrix_sync(c, sum, kN, wmma::mem_row_major);
 }
 
+// Rows and columns of 256 bits: two steps of 128.
+__global__ void BitProduct(const unsigned* a, const unsigned* b, int* different, int* common) {
+  using Bits = wmma::experimental::precision::b1;
+  wmma::fragment<wmma::matrix_a, 8, 8, 128, Bits, wmma::row_major> left;
+  wmma::fragment<wmma::matrix_b, 8, 8, 128, Bits, wmma::col_major> right;
+  wmma::fragment<wmma::accumulator, 8, 8, 128, int> either, both;
+  wmma::fill_fragment(either, 5);
+  wmma::fill_fragment(both, 0);
+  for (int step = 0; step < 2; ++step) {
+    wmma::load_matrix_sync(left, a + 4 * step, 256);
+    wmma::load_matrix_sync(right, b + 4 * step, 256);
+    wmma::bmma_sync(either, left, right, either);
+    wmma::bmma_sync(both, left, right, both, wmma::experimental::bmmaBitOpAND);
+  }
+  wmma::store_matrix_sync(different, either, 8, wmma::mem_row_major);
+  wmma::store_matrix_sync(common, both, 8, wmma::mem_col_major);
+}
+
 __global__ void CountByReference(int* counter) {
   cuda::atomic_ref<int, cuda::thread_scope_device> reference(*counter);
   reference.fetch_add(2, cuda::memory_order_relaxed);
@@ -93,11 +111,35 @@ bool MultipliesRight() {
   return true;
 }
 
+bool BitsAreCounted() {
+  constexpr int kWords = 8;  // of a row
+  const auto left = Made<unsigned>(8 * kWords, [](auto i) { return 2654435761u * (i + 1); });
+  const auto right = Made<unsigned>(8 * kWords, [](auto i) { return 2246822519u * (i + 3); });
+  Buffer<unsigned> a(left), b(right);
+  Buffer<int> different(std::vector<int>(64)), common(std::vector<int>(64));
+  BitProduct<<<1, 32>>>(a.get(), b.get(), different.get(), common.get());
+  const auto seen_different = different.Read(), seen_common = common.Read();
+  for (int row = 0; row < 8; ++row) {
+    for (int column = 0; column < 8; ++column) {
+      int either = 5, both = 0;
+      for (int word = 0; word < kWords; ++word) {
+        const unsigned x = left[row * kWords + word], y = right[column * kWords + word];
+        either += __builtin_popcount(x ^ y);
+        both += __builtin_popcount(x & y);
+      }
+      if (seen_different[row * 8 + column] != either || seen_common[column * 8 + row] != both)
+        return false;
+    }
+  }
+  return true;
+}
+
 void TestMatrices() {
   Report("matrix fragments of half and bfloat16",
          MultipliesRight<__half, float, 16, 16, 16>() &&
              MultipliesRight<__half, __half, 32, 8, 16>() &&
              MultipliesRight<__nv_bfloat16, float, 8, 32, 16>());
+  Report("matrix fragments of bits", BitsAreCounted());
   Report("matrix fragments of other types",
          MultipliesRight<float, float, 16, 16, 8, wmma::precision::tf32>() &&
              MultipliesRight<unsigned char, int, 16, 16, 16>() &&

@@ -76,6 +76,12 @@ TEST_F(SimkernelsTest, RefusesKernelsWhoseHeadsAreMacros) {
       << refused.output;
 }
 
+// Regression: without a kernel there was no plug-in, so the program's symbols were invalid.
+TEST_F(SimkernelsTest, MakesAPluginOfVariablesAlone) {
+  EXPECT_EQ(Compile("__device__ int symbol = 3;\n").exit_code, 0);
+  EXPECT_EQ(Compile("int ordinary = 3;\n").exit_code, 1);
+}
+
 TEST_F(SimkernelsTest, AcceptsMacrosThatAreQualifiers) {
   const Finished finished = Compile(
       "#define KERNEL extern \"C\" __global__ __attribute__((visibility(\"default\")))\n"
