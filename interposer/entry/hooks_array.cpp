@@ -13,7 +13,6 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
-using interposer::JobMemory;
 using interposer::RoundUp;
 
 constexpr size_t kRowBytes = 64;
