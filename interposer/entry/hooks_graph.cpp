@@ -4,10 +4,10 @@
 // The driver checks copy and set nodes when they are made, so their memory is resident then.
 #include <algorithm>
 
-#include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/graph_memory.h"
 #include "interposer/entry/graph_reader.h"
 #include "interposer/entry/parameter_scan.h"
 #include "interposer/entry/pass_through.h"
@@ -19,7 +19,6 @@ namespace spillway::entry {
 namespace {
 
 using driver::Driver;
-using driver::RelaxedCapture;
 using interposer::GraphLedger;
 using interposer::SetFacts;
 using interposer::WriteFacts;
@@ -100,10 +99,11 @@ bool Read(CUgraph graph, GraphFacts* facts) {
 
 std::uint64_t KeyOf(CUgraphExec executable) { return reinterpret_cast<std::uint64_t>(executable); }
 
-// The graph's memory nodes are charged while the executable lives.
+// The graph's memory nodes are charged while the executable lives, and longer if it leaves memory.
 template <class Call>
 CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
   if (!bytes) return call();
+  RecountLeftGraphMemory();
   return PassThrough(
       interposer::JobToCharge(), bytes, [out] { return KeyOf(*out); }, call);
 }
@@ -169,29 +169,22 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   return Around(stream, Effect::kLaunches, collect, call);
 }
 
-void TrimGraphMemory() {
-  const RelaxedCapture relaxed(true);
-  ForEachJob([](JobMemory* job) {
-    if (Driver().cuDeviceGraphMemTrim) Driver().cuDeviceGraphMemTrim(job->device());
-  });
-}
-
-// Trims the executable's graph memory at once, not only at the program's request. The ledger's
-// entry goes first: the driver may reuse the handle at once.
+// The ledger's entry and the charge's name go first: the driver may reuse the handle at once.
 template <class Call>
 CUresult Destroy(CUgraphExec executable, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   GraphLedger::Taken taken = Ledger().Take(executable);
-  const auto destroy_and_trim = [&] {
-    const CUresult result = call();
-    if (result == CUDA_SUCCESS) TrimGraphMemory();
-    return result;
-  };
-  const CUresult result = GraphLedger::AllocatedBytes(taken)
-                              ? FreePassedThrough(KeyOf(executable), nullptr, destroy_and_trim)
-                              : call();
-  if (result != CUDA_SUCCESS) Ledger().PutBack(std::move(taken));
+  size_t bytes = 0;
+  JobMemory* const job = interposer::FindJob([&](JobMemory* one) {
+    bytes = one->charges().TakePassedThrough(KeyOf(executable));
+    return bytes > 0;
+  });
+  const CUresult result = call();
+  if (result == CUDA_SUCCESS && job) KeepLeftGraphMemory(job, bytes);
+  if (result == CUDA_SUCCESS) return result;
+  if (job) job->charges().NotePassedThrough(KeyOf(executable), bytes);
+  Ledger().PutBack(std::move(taken));
   return result;
 }
 

@@ -6,6 +6,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/free_host_region.h"
+#include "interposer/entry/graph_memory.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/ledger/app_memory.h"
 #include "interposer/ledger/pools.h"
@@ -34,7 +35,9 @@ CUresult Free(CUdeviceptr address, Release release, Call call) {
   const CUresult result = interposer::HostRegions::MightHold(address)
                               ? FreeHostRegion(reinterpret_cast<const void*>(address), free)
                               : free();
-  if (result == CUDA_SUCCESS) interposer::AppMemory::Managed().Remove(address);
+  if (result != CUDA_SUCCESS) return result;
+  interposer::AppMemory::Managed().Remove(address);
+  RecountLeftGraphMemory();
   return result;
 }
 

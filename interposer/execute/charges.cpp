@@ -60,6 +60,15 @@ size_t Charges::TakePassedThrough(std::uint64_t key) {
   return passed_through_.Remove(key);
 }
 
+bool Charges::KeepCharged(std::uint64_t key, size_t bytes, size_t most_bytes) {
+  const StateLock lock(state_.locks);
+  bytes += passed_through_.Remove(key);
+  const size_t kept_bytes = std::min(bytes, most_bytes);
+  if (kept_bytes) passed_through_.Add(key, kept_bytes, state_.context);
+  if (bytes > kept_bytes) DischargeLocked(bytes - kept_bytes);
+  return kept_bytes > 0;
+}
+
 void Charges::ForgetPassedThrough(std::uint64_t key) {
   const StateLock lock(state_.locks);
   DischargeLocked(passed_through_.Remove(key));

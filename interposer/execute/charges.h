@@ -37,6 +37,10 @@ class Charges {
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: the address or handle
   // Forgets the key and returns its bytes, which stay charged; 0 for an unknown key.
   size_t TakePassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
+  // Of `bytes`, which are charged without a key, and of the key's, keeps at most `most_bytes` under
+  // the key and discharges the others. Returns whether it keeps any.
+  bool KeepCharged(std::uint64_t key, size_t bytes, size_t most_bytes)
+      SPILLWAY_EXCLUDES(kStateLock);
   // The driver has freed it: forgets the key and discharges its bytes.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
   // A context other than the job's.

@@ -134,13 +134,6 @@ void GraphLedger::PutBack(Taken taken) {
   executables_.insert(std::move(taken));
 }
 
-std::size_t GraphLedger::AllocatedBytes(const Taken& taken) {
-  std::size_t bytes = 0;
-  if (!taken) return bytes;
-  for (const auto& [node, facts] : taken.mapped().nodes) bytes += facts.allocated_bytes;
-  return bytes;
-}
-
 GraphLedger::Launch GraphLedger::AboutToLaunch(CUgraphExec executable) {
   const MutexLock lock(mutex_);
   const auto found = executables_.find(executable);

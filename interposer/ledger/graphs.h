@@ -105,7 +105,6 @@ class GraphLedger {
   using Taken = Executables::node_type;  // empty: unknown
   Taken Take(CUgraphExec executable);
   void PutBack(Taken taken);
-  static std::size_t AllocatedBytes(const Taken& taken);
 
   std::size_t size() const;
 

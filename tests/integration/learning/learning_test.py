@@ -155,7 +155,7 @@ class LearningTest(unittest.TestCase):
         run = learn(LATE_READER, budget_bytes, more={"SPILLWAY_PARK": "off"})
         learning = self.check(LATE_READER, run, budget_bytes)
         self.assertGreater(learning["iterations_followed"], 20)
-        self.assertGreater(run.report["planned_departures"], 100)
+        self.assertGreater(run.report["planned_departures"], 60)  # not while the plan is compared
         self.assertLess(run.report["restored_bytes"], run.report["offloaded_bytes"] / 10)
 
     def test_a_plan_that_drops_a_late_freed_buffer_is_detected(self):

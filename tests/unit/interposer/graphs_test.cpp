@@ -87,13 +87,11 @@ TEST(GraphLedgerTest, DestroyedGraphIsForgotten) {
   EXPECT_FALSE(ledger.AboutToLaunch(Exec(1)).facts);
 }
 
-TEST(GraphLedgerTest, DestroyedGraphReportsItsNodesAllocations) {
+TEST(GraphLedgerTest, GraphIsTakenOnce) {
   GraphLedger ledger;
-  NodeFacts alloc;
-  alloc.allocated_bytes = 4096;
-  ledger.Instantiated(Exec(1), {{Node(1), alloc}, {Node(2), alloc}});
-  EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 8192u);
-  EXPECT_EQ(GraphLedger::AllocatedBytes(ledger.Take(Exec(1))), 0u);
+  ledger.Instantiated(Exec(1), {{Node(1), NodeOfWords({0x1000})}});
+  EXPECT_TRUE(ledger.Take(Exec(1)));
+  EXPECT_FALSE(ledger.Take(Exec(1)));
 }
 
 // An executable whose instantiation was not seen stays unknown; changes do not make it half known.
