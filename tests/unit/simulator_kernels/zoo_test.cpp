@@ -29,7 +29,7 @@ struct Program {
 constexpr Program kWithNvcc[] = {
     {"zoo", 21}, {"language", 14}, {"groups", 10}, {"machine", 5}, {"memory", 4}};
 constexpr Program kWithoutNvcc[] = {{"zoo", 21},      {"language", 14}, {"groups", 10},
-                                    {"libraries", 6}, {"children", 3},  {"machine", 5},
+                                    {"libraries", 7}, {"children", 3},  {"machine", 5},
                                     {"memory", 4}};
 
 TEST(KernelZooTest, RunsFromNvccsBinaryAndAPlugin) {
