@@ -155,8 +155,9 @@ class LearningTest(unittest.TestCase):
         run = learn(LATE_READER, budget_bytes, more={"SPILLWAY_PARK": "off"})
         learning = self.check(LATE_READER, run, budget_bytes)
         self.assertGreater(learning["iterations_followed"], 20)
-        self.assertGreater(run.report["planned_departures"], 60)  # not while the plan is compared
-        self.assertLess(run.report["restored_bytes"], run.report["offloaded_bytes"] / 10)
+        # A few iterations run without the plan, which is compared with them.
+        self.assertGreater(run.report["planned_departures"], 60)
+        self.assertLess(run.report["restored_bytes"], run.report["offloaded_bytes"] / 5)
 
     def test_a_plan_that_drops_a_late_freed_buffer_is_detected(self):
         output, _ = self.bare(LATE_READER)
