@@ -175,16 +175,8 @@ CUresult Destroy(CUgraphExec executable, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   GraphLedger::Taken taken = Ledger().Take(executable);
-  size_t bytes = 0;
-  JobMemory* const job = interposer::FindJob([&](JobMemory* one) {
-    bytes = one->charges().TakePassedThrough(KeyOf(executable));
-    return bytes > 0;
-  });
-  const CUresult result = call();
-  if (result == CUDA_SUCCESS && job) KeepLeftGraphMemory(job, bytes);
-  if (result == CUDA_SUCCESS) return result;
-  if (job) job->charges().NotePassedThrough(KeyOf(executable), bytes);
-  Ledger().PutBack(std::move(taken));
+  const CUresult result = EndPassedThrough(KeyOf(executable), KeepLeftGraphMemory, call);
+  if (result != CUDA_SUCCESS) Ledger().PutBack(std::move(taken));
   return result;
 }
 

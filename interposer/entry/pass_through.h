@@ -57,25 +57,28 @@ inline void ForgetPassedThrough(std::uint64_t key) {
       [key](interposer::JobMemory* job) { job->charges().ForgetPassedThrough(key); });
 }
 
-// `call()` frees the address. Its note is removed first: the driver may reuse the address at once.
-// If it is from a pool that may keep the memory (`heir`), the charge moves to the pool.
-template <class Call>
-CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
+// `call()` frees what has that address or handle. Its note is removed first: the driver may reuse
+// the key at once. Then `end(job, bytes)` decides about the charge.
+template <class End, class Call>
+CUresult EndPassedThrough(std::uint64_t key, End end, Call call) {
   size_t bytes = 0;
   interposer::JobMemory* const job = interposer::FindJob([&](interposer::JobMemory* one) {
-    bytes = one->charges().TakePassedThrough(address);
+    bytes = one->charges().TakePassedThrough(key);
     return bytes > 0;
   });
   const CUresult result = call();
   if (!job) return result;
-  if (result != CUDA_SUCCESS) {
-    job->charges().NotePassedThrough(address, bytes);
-  } else if (heir) {
-    AddToPool(job, heir, bytes);
-  } else {
-    job->charges().Discharge(bytes);
-  }
+  result == CUDA_SUCCESS ? end(job, bytes) : job->charges().NotePassedThrough(key, bytes);
   return result;
+}
+
+// If the memory is from a pool that may keep it (`heir`), the charge moves to the pool.
+template <class Call>
+CUresult FreePassedThrough(CUdeviceptr address, CUmemoryPool heir, Call call) {
+  const auto end = [heir](interposer::JobMemory* job, size_t bytes) {
+    heir ? AddToPool(job, heir, bytes) : job->charges().Discharge(bytes);
+  };
+  return EndPassedThrough(address, end, call);
 }
 
 }  // namespace spillway::entry

@@ -44,26 +44,26 @@ bool Departures::Start(Range* range) {
   if (!ordering_rules::kDropsAreChecked &&
       (range->host_valid = range->host_valid || TakeHostBuffer(range)))
     range->copied_at = parts_.timeline->UndocumentedBegun();
-  return MayLeave(*range) && parts_.uses->CloseFastPath(range) && !parts_.uses->IsHeld(range) &&
-         StartLeaving(range, TraceCause::kPlan);
+  return MayLeaveNow(range) && StartLeaving(range, TraceCause::kPlan);
+}
+
+// Its fast path is closed: no call can begin to use it without the lock.
+bool Departures::MayLeaveNow(Range* range) {
+  return MayLeave(*range) && parts_.uses->CloseFastPath(range) && !parts_.uses->IsHeld(range);
 }
 
 bool Departures::StartDrop(Range* range) {
-  if (!MayLeave(*range) || !parts_.uses->CloseFastPath(range) || parts_.uses->IsHeld(range))
-    return false;
+  if (!MayLeaveNow(range)) return false;
   parts_.copies->Give(range);
   range->drops = true;
   parts_.uses->GatherDeparture(range);
-  NoteUnusedPrefetch(range);
-  range->place = Place::kLeaving;
-  leaving_.push_back(range);
+  Leaves(range);
   TraceNow(parts_.trace, TraceKind::kDropped, range, TraceCause::kPlan);
   return true;
 }
 
 // Candidates are sorted once for many evictions. The order by recency stays right: a range used
-// meanwhile, as last_touch shows, belongs behind all others. The victim's fast path is closed, so
-// no call can begin to use it without the lock. A range that a call names is in use.
+// meanwhile, as last_touch shows, belongs behind all others. A range that a call names is in use.
 template <class Accepts>
 Range* Departures::Victim(LeaveFirst order, Accepts accepts) {
   for (bool is_new = false;; is_new = true) {
@@ -73,9 +73,7 @@ Range* Departures::Victim(LeaveFirst order, Accepts accepts) {
       Range* const range = candidate.range;
       const bool is_same =
           range->life == candidate.life && range->last_touch == candidate.last_touch;
-      if (is_same && MayLeave(*range) && accepts(*range) && parts_.uses->CloseFastPath(range) &&
-          !parts_.uses->IsHeld(range))
-        return range;
+      if (is_same && accepts(*range) && MayLeaveNow(range)) return range;
     }
     if (is_new) return nullptr;
     SortCandidates(order);
@@ -129,10 +127,14 @@ bool Departures::StartLeaving(Range* range, TraceCause why) {
     range->departure.Clear();
     if (!TakeHostBuffer(range) || !parts_.copies->Out(range, why)) return false;
   }
+  Leaves(range);
+  return true;
+}
+
+void Departures::Leaves(Range* range) {
   NoteUnusedPrefetch(range);
   range->place = Place::kLeaving;
   leaving_.push_back(range);
-  return true;
 }
 
 void Departures::Cancel(Range* range) {

@@ -64,7 +64,9 @@ class Departures {
   void Clear() { leaving_.clear(); }
 
  private:
+  bool MayLeaveNow(Range* range);
   bool StartLeaving(Range* range, TraceCause why);
+  void Leaves(Range* range);
   void Finish(Range* range);
   template <class Accepts>
   Range* Victim(LeaveFirst order, Accepts accepts);

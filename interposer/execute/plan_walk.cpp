@@ -88,7 +88,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
   if (step->began_iteration) {
     step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());
     step->pattern = now_->plan->pattern().fingerprint;
-    step->is_planned = now_->plan->action_count() > 0;
+    step->is_planned = HasActions();
   }
   step->keeps_record = now_->plan->IsRerunLater(followed.position);
   for (const LiveAction& action : now_->plan->Before(followed.position))
@@ -98,7 +98,7 @@ void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
 }
 
 bool PlanWalk::KnowsNextUses() const {
-  return now_ && now_->plan->action_count() > 0 && now_->follower.tracking() != Tracking::kLost &&
+  return HasActions() && now_->follower.tracking() != Tracking::kLost &&
          now_->follower.unknown_in_a_row() < kUnknownUntilDoubt;
 }
 

@@ -52,7 +52,7 @@ class PlanWalk {
   // Whether the plan that is followed has something to do: a resting one has not.
   bool MovesMemory() const SPILLWAY_EXCLUDES(lock_) {
     const base::MutexLock lock(lock_);
-    return now_ && now_->plan->action_count() > 0;
+    return HasActions();
   }
   // Takes effect with the next iteration.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(lock_);
@@ -93,6 +93,9 @@ class PlanWalk {
   scheduler::Followed Follow(const scheduler::JobEvent& event, std::unique_ptr<Walk>* former)
       SPILLWAY_REQUIRES(lock_);
   void TakeNext(std::unique_ptr<Walk>* former) SPILLWAY_REQUIRES(lock_);
+  bool HasActions() const SPILLWAY_REQUIRES(lock_) {
+    return now_ && now_->plan->action_count() > 0;
+  }
   bool KnowsNextUses() const SPILLWAY_REQUIRES(lock_);
   std::int32_t BufferOf(std::uint64_t allocation) const SPILLWAY_REQUIRES(lock_);
   std::uint64_t AllocationAfter(std::int32_t position, std::int32_t buffer) const
