@@ -55,6 +55,7 @@ class JobFixture(agent_test.AgentFixture):
 
     trainer = TRAINER
     more_environment = {}
+    library_settings = ()  # a command that becomes the trainer: `spillway run` clears variables that it does not set
 
     def configure(self, more="", **settings):
         super().configure(f'[[device]]\nuuid = "{UUID}"\nmemory = "1GiB"\n' + more, **settings)
@@ -75,7 +76,8 @@ class JobFixture(agent_test.AgentFixture):
         environment.update(self.more_environment)
         until = [f"--until={folder}/end"] if length == ENDLESS else []
         command = [*before, agent_test.BUILD / "bin/spillway", "run", "--quiet", "--simulate=h200", *options, "--",
-                   agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until, *more]
+                   *self.library_settings, agent_test.BUILD / "workloads" / self.trainer[0], *self.trainer[1:], length, *until,
+                   *more]
         with open(folder / "output", "wb") as output, open(folder / "errors", "wb") as errors:
             who = {} if user is None else {"user": user, "group": user, "extra_groups": []}
             job = subprocess.Popen([str(word) for word in command], env=environment, stdout=output, stderr=errors, **who)
