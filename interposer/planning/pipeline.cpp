@@ -286,7 +286,8 @@ void Pipeline::MeasureAgain() {
 // With another plan, the iteration's time is only what the next plan is judged by.
 void Pipeline::NoteTimeBefore(const IterationPattern& pattern) {
   before_ns_ = job_->Parks() ? 0 : measurement_->IterationNs(&recorder_.samples());
-  if (is_measured_freely_) verdicts_.NoteWithout(ConditionsOf(pattern), before_ns_);
+  const bool is_known = verdicts_.WithoutNs(ConditionsOf(pattern)) > 0;
+  if (is_measured_freely_ && !is_known) verdicts_.NoteWithout(ConditionsOf(pattern), before_ns_);
 }
 
 Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
@@ -470,6 +471,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     NoteStep(time.duration_ns);
     if (time.pattern != live_->pattern().fingerprint) continue;  // of the previous plan
     JudgePlan(time);
+    NoteAtRest(time);
     if (time.is_planned == IsResting()) continue;  // of the previous plan, or a trial without one
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
@@ -486,6 +488,13 @@ void Pipeline::Watch(std::uint64_t now_ns) {
   if (!monitor_ || now_ns - last_begun_ns_ <= kLostAfterNs) return;
   last_begun_ns_ = now_ns;
   Judge(DriftVerdict::kRelearn);
+}
+
+// Iterations without a plan and without samples show best what a plan has to beat.
+void Pipeline::NoteAtRest(const IterationTime& time) {
+  if (!IsResting() || time.is_planned || time.misses != 0 || time.was_stopped) return;
+  if (measurement_ || job_->Parks()) return;
+  verdicts_.NoteWithout(ConditionsOf(live_->pattern()), time.duration_ns);
 }
 
 void Pipeline::NoteStep(std::int64_t duration_ns) {

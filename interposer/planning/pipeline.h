@@ -140,6 +140,7 @@ class Pipeline {
               bool is_stored);
   bool MayAskDriver(std::uint64_t now_ns);
   void Watch(std::uint64_t now_ns);
+  void NoteAtRest(const IterationTime& time);
   void NoteStep(std::int64_t duration_ns);
   void Judge(scheduler::DriftVerdict verdict);
   bool TakesAnotherTime();
