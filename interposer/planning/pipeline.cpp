@@ -16,11 +16,6 @@ using scheduler::IterationPattern;
 using scheduler::JobEvent;
 
 constexpr int kEventsAtOnce = 1 << 14;
-// A stored iteration is recognised by this many of its events, and at least this share of them.
-constexpr std::int64_t kLeastRecognised = 8;
-constexpr std::int64_t kRecognisedShare = 2;
-// A stored iteration is given up after this multiple of its events.
-constexpr std::int64_t kCandidatePatience = 4;
 // Recorded iterations of a plan. Longer ones (gradient accumulation) have then shown themselves.
 constexpr std::int64_t kRecordedIterations = 24;
 constexpr int kCleanIterations = 3;
@@ -93,11 +88,7 @@ void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
   if (!live_) counts_.not_planned_because = "no iteration has come twice in a row";
   for (const auto& [id, requested_bytes] : live)
     learner_->AddAlive(id, OccupiedBytes(requested_bytes), requested_bytes);
-  if (std::exchange(has_begun_, true)) return;
-  for (StoredPlan& stored : PlansOfEarlierRuns()) {
-    auto pattern = std::make_shared<const IterationPattern>(stored.pattern);
-    candidates_.push_back({std::move(stored), pattern, scheduler::IterationFollower(pattern)});
-  }
+  if (!std::exchange(has_begun_, true)) stored_.Begin(PlansOfEarlierRuns());
 }
 
 bool Pipeline::KnowsEarlierRuns() const {
@@ -117,36 +108,12 @@ void Pipeline::Hear(const Recorder::Drained& drained) {
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);
   if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));
-  MatchCandidates(event);
-}
-
-void Pipeline::MatchCandidates(const JobEvent& event) {
-  for (Candidate& candidate : candidates_) {
-    const scheduler::Followed followed = candidate.follower.Observe(event);
-    if (followed.began_iteration) candidate.recognised = 0;
-    if (followed.position >= 0) ++candidate.recognised;
-    const std::int64_t wanted =
-        std::max(kLeastRecognised, std::int64_t{candidate.pattern->size()} / kRecognisedShare);
-    if (followed.position >= 0 && candidate.recognised >= wanted) {
-      Recognise(&candidate);
-      candidates_.clear();
-      return;
-    }
-  }
-  std::erase_if(candidates_, [this](const Candidate& candidate) {
-    return tokens_ > kCandidatePatience * candidate.pattern->size();
-  });
+  if (auto recognised = stored_.Observe(event)) Recognise(std::move(*recognised));
 }
 
 // The unmovable part of the budget is still unknown. It is assumed to be as in the earlier run.
-void Pipeline::Recognise(Candidate* candidate) {
-  auto pattern = std::make_shared<IterationPattern>(*candidate->pattern);
-  for (std::size_t i = 0; i < pattern->buffers.size(); ++i) {
-    if (pattern->buffers[i].persistent)
-      pattern->buffers[i].allocation =
-          candidate->follower.AllocationOf(static_cast<std::int32_t>(i));
-  }
-  StoredPlan& stored = candidate->stored;
+void Pipeline::Recognise(StoredIterations::Recognised recognised) {
+  auto& [stored, pattern] = recognised;
   const bool is_asked_for = stored.job_budget_bytes == least_.budget_bytes() &&
                             stored.plan.strategy == options_.strategy->name();
   if (is_asked_for) {
@@ -172,13 +139,9 @@ void Pipeline::Learned(Pattern pattern) {
       measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
   if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
   // A loop is learned before the stored iteration that contains it is recognised.
-  const bool may_be_part =
-      std::any_of(candidates_.begin(), candidates_.end(), [&](const Candidate& candidate) {
-        return scheduler::Contains(*candidate.pattern, *pattern);
-      });
-  if (may_be_part) return;
+  if (stored_.MayContain(*pattern)) return;
   if (Fits(*pattern)) return NoteFits(std::move(pattern));
-  candidates_.clear();
+  stored_.GiveUp();
   awaited_.reset();
   const bool is_dropped = verdicts_.HasDropped(ConditionsOf(*pattern));
   if (is_dropped) counts_.not_planned_because = kNoBetter;
@@ -337,7 +300,7 @@ void Pipeline::Take(const Answer& answer) {
   judge_.reset();
   const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(live_->pattern()));
   const std::int64_t before_ns = std::exchange(before_ns_, 0);
-  if (!IsResting()) judge_.emplace(live_->predicted_ns(), without_ns > 0 ? without_ns : before_ns);
+  if (!IsResting()) judge_.emplace(without_ns > 0 ? without_ns : before_ns);
   counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
   tokens_adopted_ = tokens_;
   iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());

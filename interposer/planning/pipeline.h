@@ -34,6 +34,7 @@
 #include "interposer/planning/plan_store.h"
 #include "interposer/planning/plan_verdicts.h"
 #include "interposer/planning/planned_job.h"
+#include "interposer/planning/stored_iterations.h"
 #include "protocol/message.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
@@ -95,12 +96,6 @@ class Pipeline {
 
  private:
   using Pattern = std::shared_ptr<const scheduler::IterationPattern>;
-  struct Candidate {
-    StoredPlan stored;
-    Pattern pattern;
-    scheduler::IterationFollower follower;
-    std::int64_t recognised = 0;  // events of this iteration that had a place in it
-  };
   struct Known {
     Pattern pattern;  // with durations
     scheduler::Plan plan;
@@ -112,8 +107,7 @@ class Pipeline {
   std::vector<StoredPlan> PlansOfEarlierRuns() const;
   void NoteDropped();
   void Hear(const Recorder::Drained& drained);
-  void MatchCandidates(const scheduler::JobEvent& event);
-  void Recognise(Candidate* candidate);
+  void Recognise(StoredIterations::Recognised recognised);
   bool Serves(std::int64_t planned_bytes) const;
   std::int64_t PatternSize() const;
   void Learned(Pattern pattern);
@@ -161,7 +155,7 @@ class Pipeline {
   PipelineCounts counts_;
   // Guarded by the PlannerThread's lock.
   std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
-  std::vector<Candidate> candidates_;
+  StoredIterations stored_;                             // of earlier runs
   std::optional<StoredPlan> awaited_;  // recognised; waits until all that it runs again is proven
   std::map<std::uint64_t, Known> known_;  // by fingerprint
   std::uint64_t remembered_ = 0;          // plans that were ever put into known_

@@ -20,13 +20,10 @@ constexpr int64_t kFewerBytesPercent = 10;
 // The most that planned iterations may cost before the job tries without the plan, in percent of an
 // iteration.
 constexpr int64_t kMostExcessPercent = 50;
-// Without other measurements, the plan must come this close to its prediction.
-constexpr int64_t kOffPredictionPercent = 125;
 
 }  // namespace
 
-PlanJudge::PlanJudge(int64_t predicted_ns, int64_t without_ns)
-    : predicted_ns_(std::max<int64_t>(predicted_ns, 1)), without_ns_(without_ns) {}
+PlanJudge::PlanJudge(int64_t without_ns) : without_ns_(without_ns) {}
 
 void PlanJudge::Sum::Add(IterationCost cost) {
   ++iterations;
@@ -108,8 +105,7 @@ PlanJudge::Answer PlanJudge::Begin(Phase phase, Answer answer) {
 }
 
 bool PlanJudge::IsClearlyBetter() const {
-  if (without_ns_ > 0) return planned().duration_ns < without_ns_ / 100 * (100 - kClearGainPercent);
-  return planned().duration_ns <= predicted_ns_ / 100 * kOffPredictionPercent;
+  return planned().duration_ns < without_ns_ / 100 * (100 - kClearGainPercent);
 }
 
 }  // namespace spillway::scheduler

@@ -2,9 +2,9 @@
 //
 // Called by the pipeline for each iteration of the plan's pattern, on one thread. Pure.
 //
-// If planned iterations are not clearly faster than those before, the job runs a few without the
-// plan for comparison. A fresh comparison excludes old measurements, and programs that became
-// slower meanwhile.
+// If planned iterations are not clearly faster than those before, or those are unknown, the job
+// runs a few without the plan for comparison. A fresh comparison excludes old measurements, and
+// programs that became slower meanwhile.
 //
 // A plan on trial may cost little: once its iterations took half an iteration longer, in sum, than
 // without it, the job goes on without the plan at once.
@@ -15,7 +15,7 @@
 //   2. There is one verdict, kKeep or kDrop; every later answer is kGoOn.
 //   3. A plan that saves no time is kept only if it moves clearly fewer bytes.
 //   4. If many iterations do not match the pattern, all iterations count, as many with the plan as
-//      without it. Then neither the prediction nor an earlier time decides.
+//      without it. Then no earlier time decides.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class PlanJudge {
   };
 
   // `without_ns`: the iteration time before the plan; 0: unknown.
-  PlanJudge(int64_t predicted_ns, int64_t without_ns);
+  explicit PlanJudge(int64_t without_ns);
 
   Answer Add(const Iteration& iteration);
 
@@ -70,7 +70,6 @@ class PlanJudge {
   bool IsTooDear(IterationCost cost);
   bool IsClearlyBetter() const;
 
-  const int64_t predicted_ns_;
   const int64_t without_ns_;
   Phase phase_ = Phase::kPlanned;
   int64_t seen_ = 0;           // iterations of this phase; unexpected ones do not count

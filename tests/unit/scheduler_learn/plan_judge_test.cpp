@@ -25,7 +25,7 @@ Answer AddTimes(PlanJudge* judge, const PlanJudge::Iteration& iteration, int tim
 }
 
 TEST(PlanJudgeTest, ClearlyFasterPlanIsKeptWithoutATrial) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   // The first two iterations of a plan do not count
   AddTimes(&judge, Planned(19), 2);
   EXPECT_EQ(AddTimes(&judge, Planned(12), 3), Answer::kKeep);
@@ -33,32 +33,32 @@ TEST(PlanJudgeTest, ClearlyFasterPlanIsKeptWithoutATrial) {
 }
 
 TEST(PlanJudgeTest, PlanThatIsNotFasterIsDroppedAfterATrialWithoutIt) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(21), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(20), 4), Answer::kDrop);
 }
 
 // The program waits longer for its data than when its iteration was measured.
 TEST(PlanJudgeTest, PlanIsKeptWhenTheTrialIsSlower) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(22), 5), Answer::kTryWithoutPlan);
   EXPECT_EQ(AddTimes(&judge, Without(40), 4), Answer::kKeep);
 }
 
 TEST(PlanJudgeTest, MuchSlowerPlanIsSuspendedForATrialAtOnce) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(31), 2), Answer::kTryWithoutPlan);
 }
 
 TEST(PlanJudgeTest, PlanIsSuspendedOnceItsIterationsCostHalfAnIterationInSum) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(60), 1), Answer::kGoOn);  // the first one does not count
   EXPECT_EQ(AddTimes(&judge, Planned(24), 2), Answer::kGoOn);
   EXPECT_EQ(judge.Add(Planned(23)), Answer::kTryWithoutPlan);
 }
 
 TEST(PlanJudgeTest, DearIterationsThatRarelyFitSuspendThePlanBeforeThereAreMany) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   PlanJudge::Iteration odd = Planned(28), odd_without = Without(20);
   odd.is_as_expected = odd_without.is_as_expected = false;
   EXPECT_EQ(AddTimes(&judge, odd, 2), Answer::kGoOn);
@@ -69,7 +69,7 @@ TEST(PlanJudgeTest, DearIterationsThatRarelyFitSuspendThePlanBeforeThereAreMany)
 
 // One iteration in five also saves a checkpoint.
 TEST(PlanJudgeTest, DearIterationAmongOthersDoesNotCountAgainstThePlan) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   PlanJudge::Iteration odd = Planned(90);
   odd.is_as_expected = false;
   AddTimes(&judge, Planned(12), 2);
@@ -80,14 +80,14 @@ TEST(PlanJudgeTest, DearIterationAmongOthersDoesNotCountAgainstThePlan) {
 // Regression: the time before was measured with events around each operation. A plan that was
 // slower than none seemed a little faster.
 TEST(PlanJudgeTest, PlanThatIsALittleFasterThanBeforeIsComparedAnew) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   EXPECT_EQ(AddTimes(&judge, Planned(19), 5), Answer::kTryWithoutPlan);
 }
 
-TEST(PlanJudgeTest, WithoutABaselineThePredictionDecidesAboutATrial) {
-  PlanJudge as_predicted(10 * kMs, 0), slower(10 * kMs, 0);
-  EXPECT_EQ(AddTimes(&as_predicted, Planned(12), 5), Answer::kKeep);
-  EXPECT_EQ(AddTimes(&slower, Planned(13), 5), Answer::kTryWithoutPlan);
+// Regression: a plan near its prediction was kept, though without it the job was 6 % faster.
+TEST(PlanJudgeTest, PlanIsComparedIfTheTimeBeforeIsUnknown) {
+  PlanJudge judge(0);
+  EXPECT_EQ(AddTimes(&judge, Planned(12), 5), Answer::kTryWithoutPlan);
 }
 
 TEST(PlanJudgeTest, AtEqualTimesAPlanThatMovesClearlyLessIsKept) {
@@ -98,7 +98,7 @@ TEST(PlanJudgeTest, AtEqualTimesAPlanThatMovesClearlyLessIsKept) {
 }
 
 TEST(PlanJudgeTest, IterationsOfTheOtherKindAndIrregularOnesDoNotCount) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   PlanJudge::Iteration odd = Planned(19);
   odd.is_as_expected = false;
   EXPECT_EQ(AddTimes(&judge, odd, 8), Answer::kGoOn);
@@ -110,7 +110,7 @@ TEST(PlanJudgeTest, IterationsOfTheOtherKindAndIrregularOnesDoNotCount) {
 // the job took twice as long as without a plan.
 TEST(PlanJudgeTest, PlanThatHardlyEverFitsIsComparedOverAllIterations) {
   for (const auto& [without_ms, verdict] : {std::pair(10, Answer::kDrop), {40, Answer::kKeep}}) {
-    PlanJudge judge(10 * kMs, 0);
+    PlanJudge judge(0);
     PlanJudge::Iteration odd = Planned(20), odd_without = Without(without_ms);
     odd.is_as_expected = odd_without.is_as_expected = false;
     AddTimes(&judge, odd, 8);
@@ -123,7 +123,7 @@ TEST(PlanJudgeTest, PlanThatHardlyEverFitsIsComparedOverAllIterations) {
 }
 
 TEST(PlanJudgeTest, VerdictIsGivenOnce) {
-  PlanJudge judge(10 * kMs, 20 * kMs);
+  PlanJudge judge(20 * kMs);
   AddTimes(&judge, Planned(12), 5);
   EXPECT_EQ(AddTimes(&judge, Planned(90), 20), Answer::kGoOn);
 }
