@@ -38,8 +38,7 @@ bool Charges::Charge(size_t bytes, Unmovable reason) {
 CUresult Charges::Refuse(size_t bytes) {
   const StateLock lock(state_.locks);
   ++state_.counters.refused_allocations;
-  std::size_t& most_bytes = state_.counters.refused_unmovable_bytes;
-  most_bytes = std::max(most_bytes, bytes);
+  state_.counters.NoteRefusedUnmovable(bytes);
   return CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -41,7 +41,7 @@ struct Counters {
   std::uint64_t reused_ranges = 0;   // served by a freed range of the same size
   std::uint64_t passed_through = 0;  // served by the driver, unmanaged
   std::uint64_t refused_allocations = 0;
-  std::size_t refused_unmovable_bytes = 0;  // the largest of them that could not have moved
+  std::size_t refused_unmovable_bytes = 0;  // the largest refused that could not have moved
   std::uint64_t over_budget_allocations =
       0;                        // of 1 MiB and more, while the job wanted more than its budget
   std::uint64_t evictions = 0;  // ranges
@@ -87,6 +87,9 @@ struct Counters {
   std::uint64_t budget_changes = 0;
   std::uint64_t over_budget_ns = 0;  // until a smaller budget was met
   std::array<UnmovableBytes, std::size(kUnmovableNames)> unmovable;
+  void NoteRefusedUnmovable(std::size_t bytes) {
+    refused_unmovable_bytes = std::max(refused_unmovable_bytes, bytes);
+  }
   UnmovableBytes& UnmovableFor(Unmovable reason) {
     return unmovable[static_cast<std::size_t>(reason)];
   }

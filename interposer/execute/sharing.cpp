@@ -92,6 +92,16 @@ void Sharing::DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) {
 }
 
 CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) {
+  const CUresult result = TryToShare(owner, address, out);
+  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
+    const StateLock lock(state_.locks);
+    const Allocation* const found = state_.ledger.Find(address);
+    if (found) state_.counters.NoteRefusedUnmovable(found->requested_bytes);
+  }
+  return result;
+}
+
+CUresult Sharing::TryToShare(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   Addresses addresses;

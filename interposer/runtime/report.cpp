@@ -341,7 +341,7 @@ void AddSummary(const Figures& all) {
   AddPlanned(all);
   if (c.refused_unmovable_bytes > 0) {
     summary.Add(
-        "spillway: refused an allocation of %s: the budget has no room for it, and such memory "
+        "spillway: refused %s of memory: the budget has no room for it, and such memory "
         "(for other processes or devices, or mapped by the program) cannot move\n",
         Readable(c.refused_unmovable_bytes).text);
   }

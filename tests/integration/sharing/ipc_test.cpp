@@ -131,8 +131,6 @@ TEST_F(IpcTest, EvictedMemoryIsRestoredForItsHandle) {
 }
 
 TEST_F(IpcTest, ClosedMemoryMovesAgain) {
-  setenv("SPILLWAY_PARK", "off",
-         1);                          // without parking, so that excess memory is refused
   setenv("SPILLWAY_PARK", "off", 1);  // what does not fit is out of memory, and tells
   OtherProcess other([](int line) { return OpensAndCloses(line, 77); });
   Start();

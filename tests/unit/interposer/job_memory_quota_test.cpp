@@ -268,5 +268,17 @@ TEST_F(HeldBudgetTest, OverdueAnswerIsNotAwaited) {
   EXPECT_EQ(job_->allocations().Allocate(2 * kQuotaBufferBytes, &large), CUDA_ERROR_OUT_OF_MEMORY);
 }
 
+// Memory for another process cannot move. The report says that this was the reason.
+TEST_F(JobMemoryQuotaTest, MemoryBeyondTheBudgetIsNotSharedAndThatIsCounted) {
+  Begin(size_t{1} << 30, ParkChoice::kAuto);
+  CUdeviceptr large = 0;
+  ASSERT_EQ(job_->allocations().Allocate(3 * kQuotaBufferBytes, &large), CUDA_SUCCESS);
+
+  SharedMemory shared;
+  EXPECT_EQ(job_->sharing().Share(1, large, &shared), CUDA_ERROR_OUT_OF_MEMORY);
+
+  EXPECT_EQ(job_->view().Read().counters.refused_unmovable_bytes, 3 * kQuotaBufferBytes);
+}
+
 }  // namespace
 }  // namespace spillway::interposer
