@@ -29,8 +29,10 @@ MODULES = {
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
 # Likewise the folders inside a module. Of the files beside these folders, those in the list (node.h, node.cpp: node) have
-# their own place, others count as the last folder.
+# their own place, and so have all others where the list has a BESIDE. Else they count as the last folder.
+BESIDE = "(beside)"
 INNER_MODULES = {
+    "interposer/execute": [BESIDE, "residency", "state"],
     "agent/node": ["node", "messages", "sessions", "holdings", "table"],
     "simulator/driver": ["api", "calls", "device", "modules", "engine", "memory", "machine"],
 }
@@ -77,7 +79,9 @@ def module_offence(path, included):
 def inner_folder_of(path, order):
     if len(path.parts) > 3:
         return path.parts[2]
-    return path.stem if path.stem in order else order[-1]
+    if path.stem in order and BESIDE not in order:
+        return path.stem
+    return BESIDE if BESIDE in order else order[-1]
 
 
 def inner_offence(path, included):

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks the links in the pages: the file exists, and contains the function that a link to code names.
 
-A link to code has a function as its text, like [`Residency::NewRange`](../interposer/execute/residency.cpp). Prints one line
+A link to code has a function as its text, like [`Residency::NewRange`](../interposer/execute/residency/residency.cpp). Prints one line
 per broken link, `file:line: what`; the exit code is then 1.
 """
 import pathlib

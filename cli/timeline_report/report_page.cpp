@@ -48,7 +48,7 @@ std::string Share(std::int64_t part, std::int64_t whole) {
   return text;
 }
 
-// Explains the interposer's stall causes (execute/counters.h, StallCause).
+// Explains the interposer's stall causes (execute/state/counters.h, StallCause).
 std::string Explained(const std::string& cause) {
   if (cause == "demand") return "what a call names was away, and no plan had asked for it";
   if (cause == "late_prefetch") return "a plan had asked for it, and there was no memory yet";

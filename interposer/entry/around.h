@@ -8,7 +8,7 @@
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
 #include "interposer/execute/call_scope.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/visible_work.h"
 #include "interposer/record/operation_shape.h"

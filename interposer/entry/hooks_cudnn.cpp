@@ -6,8 +6,9 @@
 // Reserve space is undocumented: no claim. Only the forward convolution's workspace is claimed as
 // meaningless before and after the call ("workspace needed to be able to execute").
 // Forward functions without random state are repeatable (all forward convolutions are
-// deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too (execute/recompute_record.h).
-// Batch norm statistics are outputs: "Optionally save intermediate results from the forward pass".
+// deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too
+// (execute/state/recompute_record.h). Batch norm statistics are outputs: "Optionally save
+// intermediate results from the forward pass".
 #include "interposer/entry/dnn_call.h"
 
 using spillway::dnn::Descriptor;

@@ -12,7 +12,7 @@
 #include "interposer/entry/parameter_scan.h"
 #include "interposer/entry/pass_through.h"
 #include "interposer/entry/transfers.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/word_scan.h"
 
 namespace spillway::entry {

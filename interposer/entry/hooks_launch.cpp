@@ -25,7 +25,7 @@ bool MayRunAgain() {
   return library_call && library_call->works == 0 && library_call->claims->is_repeatable();
 }
 
-// A new kernel's effect is unknown. (Note [Pointer safety] in execute/pointer_safety.h)
+// A new kernel's effect is unknown. (Note [Pointer safety] in execute/state/pointer_safety.h)
 // `dimensions` outlive the call. `launch`: null if it cannot be recomputed.
 void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** parameters,
                 void** extra, Collector& add, RepeatableLaunch* launch = nullptr,

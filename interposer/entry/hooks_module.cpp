@@ -3,7 +3,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/reentry_guard.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/image_variables.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/runtime/runtime.h"

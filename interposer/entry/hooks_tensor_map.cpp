@@ -3,7 +3,7 @@
 // Encoding does not access the address, so only launches with the map restore its memory.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::entry {

@@ -9,7 +9,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::entry {
 namespace {

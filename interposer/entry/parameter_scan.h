@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "interposer/entry/kernel_parameters.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/tensor_maps.h"
 
 namespace spillway::entry {

@@ -4,8 +4,8 @@
 #include <atomic>
 
 #include "interposer/driver/calling_context.h"
-#include "interposer/execute/ordering_rules.h"
-#include "interposer/execute/range_trace.h"
+#include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/state/range_trace.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {

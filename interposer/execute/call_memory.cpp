@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "interposer/execute/call_roles.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

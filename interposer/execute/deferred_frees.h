@@ -15,7 +15,7 @@
 
 #include "base/inline_vector.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/recompute_record.h"
+#include "interposer/execute/state/recompute_record.h"
 
 namespace spillway::interposer {
 

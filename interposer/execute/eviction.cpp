@@ -6,7 +6,7 @@
 #include "base/pause.h"
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
-#include "interposer/execute/calls.h"
+#include "interposer/execute/state/calls.h"
 
 namespace spillway::interposer {
 

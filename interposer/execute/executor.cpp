@@ -1,5 +1,5 @@
 #include "interposer/execute/executor.h"
-#include "interposer/execute/range_trace.h"
+#include "interposer/execute/state/range_trace.h"
 
 #include <algorithm>
 

@@ -25,9 +25,9 @@
 #include <unordered_map>
 #include <utility>
 
-#include "interposer/execute/plan_walk.h"
-#include "interposer/execute/residency.h"
-#include "interposer/execute/touch_clock.h"
+#include "interposer/execute/residency/residency.h"
+#include "interposer/execute/state/plan_walk.h"
+#include "interposer/execute/state/touch_clock.h"
 
 namespace spillway::interposer {
 

@@ -4,7 +4,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/visible_work.h"
 
 namespace spillway::interposer {

@@ -6,8 +6,8 @@
 
 #include <cstdint>
 
-#include "interposer/execute/holds.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/state/holds.h"
 
 namespace spillway::interposer {
 

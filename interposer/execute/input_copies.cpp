@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

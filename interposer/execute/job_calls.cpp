@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "interposer/driver/calling_context.h"
-#include "interposer/execute/calls.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/calls.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

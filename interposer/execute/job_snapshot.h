@@ -4,8 +4,8 @@
 #include <cstddef>
 
 #include "interposer/driver/mapping_calls.h"
-#include "interposer/execute/counters.h"
-#include "interposer/execute/pointer_safety.h"
+#include "interposer/execute/state/counters.h"
+#include "interposer/execute/state/pointer_safety.h"
 
 namespace spillway::interposer {
 

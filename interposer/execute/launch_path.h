@@ -10,9 +10,9 @@
 
 #include "base/schedule_point.h"
 #include "interposer/execute/call_roles.h"
-#include "interposer/execute/calls.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/touch_clock.h"
+#include "interposer/execute/state/calls.h"
+#include "interposer/execute/state/touch_clock.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {

@@ -1,8 +1,8 @@
 #include "interposer/execute/parking.h"
 
-#include "interposer/execute/ordering_rules.h"
-#include "interposer/execute/range_trace.h"
 #include "interposer/execute/stall_clock.h"
+#include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/state/range_trace.h"
 
 namespace spillway::interposer {
 

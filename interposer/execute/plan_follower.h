@@ -14,9 +14,9 @@
 
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/plan_walk.h"
 #include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replays.h"
+#include "interposer/execute/state/plan_walk.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {

@@ -1,7 +1,7 @@
 #include "interposer/execute/program_streams.h"
 
 #include "interposer/driver/calling_context.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

@@ -7,8 +7,8 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/call_roles.h"
-#include "interposer/execute/calls.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/calls.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {

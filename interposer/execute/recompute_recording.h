@@ -15,8 +15,8 @@
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/recompute_record.h"
 #include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/state/recompute_record.h"
 #include "interposer/execute/touch_set.h"
 
 namespace spillway::interposer {

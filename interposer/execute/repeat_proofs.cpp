@@ -6,8 +6,8 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/ordering_rules.h"
 #include "interposer/execute/output_copy.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

@@ -14,10 +14,10 @@
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/job_state.h"
-#include "interposer/execute/recompute_record.h"
 #include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/state/recompute_record.h"
 #include "interposer/execute/waits.h"
 
 namespace spillway::interposer {

@@ -4,9 +4,9 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_roles.h"
-#include "interposer/execute/ordering_rules.h"
-#include "interposer/execute/range_trace.h"
-#include "interposer/execute/touch_clock.h"
+#include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/state/range_trace.h"
+#include "interposer/execute/state/touch_clock.h"
 
 namespace spillway::interposer {
 

@@ -20,9 +20,9 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
-#include "interposer/execute/recompute_record.h"
 #include "interposer/execute/restores.h"
 #include "interposer/execute/scratch_memory.h"
+#include "interposer/execute/state/recompute_record.h"
 #include "interposer/execute/touch_set.h"
 #include "interposer/execute/waits.h"
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 

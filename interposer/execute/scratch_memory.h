@@ -14,7 +14,7 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
-#include "interposer/execute/recompute_record.h"
+#include "interposer/execute/state/recompute_record.h"
 
 namespace spillway::interposer {
 

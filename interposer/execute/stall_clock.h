@@ -16,7 +16,7 @@
 #include <vector>
 
 #include "interposer/driver/cuda_abi.h"
-#include "interposer/execute/counters.h"
+#include "interposer/execute/state/counters.h"
 
 namespace spillway::interposer {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/ordering_rules.h"
+#include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/host_regions.h"
 #include "interposer/ledger/libraries.h"
 #include "interposer/ledger/tensor_maps.h"

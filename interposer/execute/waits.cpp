@@ -7,7 +7,7 @@
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/range_trace.h"
+#include "interposer/execute/state/range_trace.h"
 
 namespace spillway::interposer {
 

@@ -1,5 +1,5 @@
 // Facts about one device allocation of the program: its address, size and kind, and whether it may
-// move. Residency is not known here (execute/range.h adds it).
+// move. Residency is not known here (execute/state/range.h adds it).
 #pragma once
 
 #include <cstddef>

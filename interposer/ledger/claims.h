@@ -15,7 +15,7 @@
 // bytes are not dead, as another part may read them first: only a single copy or set overwrites.
 // A call may read bytes that it clobbers (a batch norm's statistics, a convolution's workspace).
 // They do not influence the bytes that it overwrites. Only recomputation uses this claim
-// (execute/recompute_record.h). Otherwise clobbered memory counts as read and written.
+// (execute/state/recompute_record.h). Otherwise clobbered memory counts as read and written.
 #pragma once
 
 #include <cstddef>

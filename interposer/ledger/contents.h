@@ -24,7 +24,7 @@
 
 namespace spillway::interposer {
 
-// The overwriting operation's place in its stream (execute/timeline.h). Null: complete.
+// The overwriting operation's place in its stream (execute/state/timeline.h). Null: complete.
 struct Overwrite {
   const void* stream = nullptr;
   std::uint64_t sequence = 0;

@@ -2,8 +2,8 @@
 //
 // A fully connected layer's weight gradient is many times as large as its inputs. The program frees
 // these at once, while the gradient waits for the optimiser. Holding them saves both copies of the
-// gradient. The executor holds the inputs (interposer/execute/recompute_record.h); the planner
-// counts their memory. Pure.
+// gradient. The executor holds the inputs (interposer/execute/state/recompute_record.h); the
+// planner counts their memory. Pure.
 #pragma once
 
 #include <cstdint>

@@ -4,7 +4,7 @@
 // and its earlier calls are done; an operation cannot start before that. While it waits it unmaps
 // evicted buffers, one by one. Free memory is either in chunks, which must be mapped, or still
 // mapped where a buffer died. The latter serves the next buffer of its size without a call, in
-// stream order (as in interposer/execute/residency.cpp).
+// stream order (as in interposer/execute/residency/residency.cpp).
 //
 // One per simulated run, on one thread. Without mapping prices it never delays anything. The free
 // bytes that callers pass include those in chunks and those still mapped.

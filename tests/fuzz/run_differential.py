@@ -24,7 +24,7 @@ from seed_runs import BATCH_SEEDS, TOO_LONG, Bench, Verdict, batches
 from shrink import shrink
 
 MIB = 1 << 20
-ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "ordering_rules.h"
+ORDERING_RULES = pathlib.Path(__file__).resolve().parents[2] / "interposer" / "execute" / "state" / "ordering_rules.h"
 BUDGETS_MIB = [64, 96, 128, None]  # None: the whole device
 MUTANT_BUDGET_MIB = 64
 NARROW_BUDGET_MIB = 32  # as much as the widest operations name; some of it cannot move

@@ -1,5 +1,5 @@
 // The fast path that covers all of a job's memory.
-#include "interposer/execute/all_memory.h"
+#include "interposer/execute/state/all_memory.h"
 
 #include <gtest/gtest.h>
 

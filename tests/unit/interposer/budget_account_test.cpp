@@ -1,5 +1,5 @@
 // A job's budget, with counters only.
-#include "interposer/execute/budget_account.h"
+#include "interposer/execute/state/budget_account.h"
 
 #include <gtest/gtest.h>
 

@@ -1,13 +1,13 @@
 // The launch path's protocol without a lock: a call's memory stays, and a closed fast path is not
 // entered (Note [Fast path]).
-#include "interposer/execute/calls.h"
+#include "interposer/execute/state/calls.h"
 
 #include <gtest/gtest.h>
 
 #include <thread>
 #include <vector>
 
-#include "interposer/execute/range.h"
+#include "interposer/execute/state/range.h"
 
 namespace spillway::interposer {
 namespace {

@@ -1,5 +1,5 @@
 // Granted host memory, with a pool from which nothing is taken.
-#include "interposer/execute/host_grant.h"
+#include "interposer/execute/residency/host_grant.h"
 
 #include <gtest/gtest.h>
 

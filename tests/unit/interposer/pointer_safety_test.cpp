@@ -1,4 +1,4 @@
-#include "interposer/execute/pointer_safety.h"
+#include "interposer/execute/state/pointer_safety.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "interposer/driver/address_arena.h"
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/driver/driver_api.h"
-#include "interposer/execute/slabs.h"
+#include "interposer/execute/state/slabs.h"
 
 namespace spillway::interposer {
 namespace {

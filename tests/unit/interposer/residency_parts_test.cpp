@@ -4,14 +4,14 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/mapping_calls.h"
-#include "interposer/execute/departures.h"
-#include "interposer/execute/freed_memory.h"
-#include "interposer/execute/host_copies.h"
-#include "interposer/execute/mappings.h"
-#include "interposer/execute/parked_ranges.h"
-#include "interposer/execute/range_table.h"
-#include "interposer/execute/range_uses.h"
-#include "interposer/execute/spare_release.h"
+#include "interposer/execute/residency/departures.h"
+#include "interposer/execute/residency/freed_memory.h"
+#include "interposer/execute/residency/host_copies.h"
+#include "interposer/execute/residency/mappings.h"
+#include "interposer/execute/residency/parked_ranges.h"
+#include "interposer/execute/residency/range_table.h"
+#include "interposer/execute/residency/range_uses.h"
+#include "interposer/execute/residency/spare_release.h"
 
 namespace spillway::interposer {
 namespace {

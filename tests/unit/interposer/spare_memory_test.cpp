@@ -1,5 +1,5 @@
 // The unused memory that a job without a budget keeps, in mebibytes.
-#include "interposer/execute/spare_memory.h"
+#include "interposer/execute/residency/spare_memory.h"
 
 #include <gtest/gtest.h>
 

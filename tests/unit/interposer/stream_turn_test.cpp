@@ -1,5 +1,5 @@
 // Numbers noted by calls of which only one has its stream's turn.
-#include "interposer/execute/stream_turn.h"
+#include "interposer/execute/state/stream_turn.h"
 
 #include <gtest/gtest.h>
 

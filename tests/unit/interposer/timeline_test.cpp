@@ -1,6 +1,6 @@
 // What counts as complete, over the simulated driver. Its host functions hold a stream until the
 // test releases it.
-#include "interposer/execute/timeline.h"
+#include "interposer/execute/state/timeline.h"
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>

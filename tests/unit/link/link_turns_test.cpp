@@ -1,5 +1,5 @@
 // A job's side of the link: a copy pays for its turn before the next copy.
-#include "interposer/execute/link_turns.h"
+#include "interposer/execute/residency/link_turns.h"
 
 #include <gtest/gtest.h>
 

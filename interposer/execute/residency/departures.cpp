@@ -1,0 +1,198 @@
+#include "interposer/execute/residency/departures.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "interposer/driver/mapping_calls.h"
+#include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/state/range_trace.h"
+
+namespace spillway::interposer {
+namespace {
+
+bool MayLeave(const Range& range) {
+  return range.place == Place::kDevice && range.pins == 0 && range.unmovable == Unmovable::kNo &&
+         range.holds == 0 && range.live;
+}
+
+}  // namespace
+
+bool Departures::StartMakingRoom(size_t bytes, LeaveFirst order) {
+  if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // next uses change with each event
+  while (!WillHaveRoom(bytes)) {
+    parts_.timeline->CheckpointEveryOperation();
+    Range* victim = Victim(order, [](const Range&) { return true; });
+    if (!victim) return false;
+    if (StartLeaving(victim, TraceCause::kRoom)) continue;
+    // There is no host memory for its bytes. A range with a valid host copy needs none.
+    victim = Victim(order, [](const Range& range) { return range.host_valid; });
+    if (!victim || !StartLeaving(victim, TraceCause::kRoom)) return false;
+  }
+  return true;
+}
+
+bool Departures::WillHaveRoom(size_t bytes) const {
+  size_t pending_bytes = parts_.freed->PendingBytes();
+  for (const Range* range : leaving_) pending_bytes += range->size_bytes;
+  const ChunkPool& chunks = *parts_.chunks;
+  return chunks.ObtainableBytes() + pending_bytes >= bytes + chunks.ExcessBytes();
+}
+
+bool Departures::Start(Range* range) {
+  if (!ordering_rules::kPlansSpareNamedMemory)
+    return range->place == Place::kDevice && StartLeaving(range, TraceCause::kPlan);
+  if (!ordering_rules::kDropsAreChecked &&
+      (range->host_valid = range->host_valid || TakeHostBuffer(range)))
+    range->copied_at = parts_.timeline->UndocumentedBegun();
+  return MayLeaveNow(range) && StartLeaving(range, TraceCause::kPlan);
+}
+
+// Its fast path is closed: no call can begin to use it without the lock.
+bool Departures::MayLeaveNow(Range* range) {
+  return MayLeave(*range) && parts_.uses->CloseFastPath(range) && !parts_.uses->IsHeld(range);
+}
+
+bool Departures::StartDrop(Range* range) {
+  if (!MayLeaveNow(range)) return false;
+  parts_.copies->Give(range);
+  range->drops = true;
+  parts_.uses->GatherDeparture(range);
+  Leaves(range);
+  TraceNow(parts_.trace, TraceKind::kDropped, range, TraceCause::kPlan);
+  return true;
+}
+
+// Candidates are sorted once for many evictions. The order by recency stays right: a range used
+// meanwhile, as last_touch shows, belongs behind all others. A range that a call names is in use.
+template <class Accepts>
+Range* Departures::Victim(LeaveFirst order, Accepts accepts) {
+  for (bool is_new = false;; is_new = true) {
+    while (!candidates_.empty()) {
+      const Candidate candidate = candidates_.back();
+      candidates_.pop_back();
+      Range* const range = candidate.range;
+      const bool is_same =
+          range->life == candidate.life && range->last_touch == candidate.last_touch;
+      if (is_same && accepts(*range) && MayLeaveNow(range)) return range;
+    }
+    if (is_new) return nullptr;
+    SortCandidates(order);
+  }
+}
+
+void Departures::SortCandidates(LeaveFirst order) {
+  for (const auto& range : parts_.ranges->all()) {
+    if (MayLeave(*range))
+      candidates_.push_back({range.get(), range->life, range->last_touch, range->next_use});
+  }
+  std::sort(candidates_.begin(), candidates_.end(),
+            [order](const Candidate& a, const Candidate& b) {
+              const bool by_use = order == LeaveFirst::kFurthestUse && a.next_use != b.next_use;
+              return by_use ? a.next_use < b.next_use : a.last_touch > b.last_touch;
+            });
+}
+
+// A good host copy of a resident range is a convenience: its buffer serves data that must leave.
+// Bytes that are already evicted can wait in ordinary memory. What the present call names comes
+// last: it is about to be used.
+bool Departures::TakeHostBuffer(Range* range) {
+  HostPool& pool = parts_.copies->pool();
+  const auto take = [&] {
+    return (range->serves_parked && pool.TakeMappable(range->size_bytes, &range->host)) ||
+           pool.Take(range->size_bytes, &range->host);
+  };
+  if (range->host.data || take()) return true;
+  for (const bool is_named : {false, true}) {
+    for (const auto& other : parts_.ranges->all()) {
+      const bool is_spare = other->place == Place::kDevice && other->host_valid && !other->empty;
+      if (!is_spare || (other->pins > 0) != is_named) continue;
+      parts_.copies->Give(other.get());
+      if (take()) return true;
+    }
+    if (parts_.freed->DiscardParkedUntil(take)) return true;
+    for (const auto& other : parts_.ranges->all()) {
+      if (other->place != Place::kHost || (other->pins > 0) != is_named) continue;
+      if (pool.MakeOrdinary(&other->host) && take()) return true;
+    }
+  }
+  return false;
+}
+
+bool Departures::StartLeaving(Range* range, TraceCause why) {
+  if (parts_.copies->IsGood(range)) {
+    parts_.uses->GatherDeparture(range);
+    parts_.counters->dropped_bytes += range->requested_bytes;
+    TraceNow(parts_.trace, TraceKind::kDropped, range, why);
+  } else {
+    range->departure.Clear();
+    if (!TakeHostBuffer(range) || !parts_.copies->Out(range, why)) return false;
+  }
+  Leaves(range);
+  return true;
+}
+
+void Departures::Leaves(Range* range) {
+  NoteUnusedPrefetch(range);
+  range->place = Place::kLeaving;
+  leaving_.push_back(range);
+}
+
+void Departures::Cancel(Range* range) {
+  leaving_.remove(range);
+  range->place = Place::kDevice;
+  range->uses.Merge(range->departure);
+  range->host_valid = !std::exchange(range->drops, false);
+  ++parts_.counters->cancelled_evictions;
+}
+
+void Departures::CancelAll() {
+  while (!leaving_.empty()) {
+    Range* const range = leaving_.front();
+    Cancel(range);
+    if (parts_.parked->is_on()) parts_.copies->Give(range);
+  }
+}
+
+// Evictions do not complete in their order. A copy stands behind other copies, while dropped memory
+// only awaits its last use.
+void Departures::AddNextTo(FirstUses* first) {
+  for (Range* range : leaving_) first->Add(parts_.timeline->OneToAwait(&range->departure));
+}
+
+void Departures::Collect() {
+  for (auto it = leaving_.begin(); it != leaving_.end();) {
+    Range* range = *it;
+    if (ordering_rules::kUnmapWaitsForCompletion && !Timeline::AllKnownDone(&range->departure)) {
+      ++it;
+      continue;
+    }
+    it = leaving_.erase(it);
+    Finish(range);
+  }
+}
+
+void Departures::Finish(Range* range) {
+  driver::MemUnmap(range->base, range->size_bytes);
+  parts_.chunks->Give(&range->chunks);
+  const bool drops = std::exchange(range->drops, false);
+  range->place = drops ? Place::kDropped : Place::kHost;
+  parts_.counters->recompute_drops += drops;
+  parts_.counters->recompute_dropped_bytes += drops ? range->requested_bytes : 0;
+  range->host_valid = false;
+  range->departure.Clear();
+  range->uses.Clear();
+  range->ready_after.Clear();
+  range->ordered.clear();
+  ++parts_.counters->evictions;
+  TraceNow(parts_.trace, TraceKind::kLeft, range);
+  if (parts_.parked->is_on() && !drops && ordering_rules::kEvictedMemoryIsParked)
+    parts_.parked->Park(range);
+}
+
+void Departures::NoteUnusedPrefetch(Range* range) {
+  if (!std::exchange(range->prefetched, false)) return;
+  ++parts_.counters->prefetches_unused;
+  TraceNow(parts_.trace, TraceKind::kPrefetchUnused, range);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,85 @@
+// Evictions: which range leaves, how its bytes get to the host, when its memory is free.
+//
+// Called by residency and the classes above it with the state lock held.
+//
+// Invariants
+//  1. A range is unmapped only when its uses and its copy are complete: cuMemUnmap does not wait.
+//  2. A range that a call in progress names neither starts leaving nor leaves. Calls name ranges by
+//     a pin or without the lock (calls.h).
+//  3. A range leaves without a copy only if its host copy is good (host_copies.h), or if a record
+//     recomputes its bytes (recompute_record.h).
+// Never: waits. AddNextTo answers what must be waited for.
+#pragma once
+
+#include <cstdint>
+#include <list>
+#include <vector>
+
+#include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/residency/freed_memory.h"
+#include "interposer/execute/residency/host_copies.h"
+#include "interposer/execute/residency/parked_ranges.h"
+#include "interposer/execute/residency/range_table.h"
+#include "interposer/execute/residency/range_uses.h"
+#include "interposer/execute/state/counters.h"
+#include "interposer/record/job_trace.h"
+
+namespace spillway::interposer {
+
+class Departures {
+ public:
+  struct Parts {
+    RangeTable* ranges;
+    ChunkPool* chunks;
+    HostCopies* copies;
+    ParkedRanges* parked;
+    RangeUses* uses;
+    FreedMemory* freed;
+    Timeline* timeline;
+    Counters* counters;
+    JobTrace* trace;
+  };
+  explicit Departures(const Parts& parts) : parts_(parts) {}
+
+  enum class LeaveFirst : std::uint8_t { kLeastRecentlyUsed, kFurthestUse };  // by Range::next_use
+  // Starts evictions until `bytes` are free or on their way. False when too little may move.
+  bool StartMakingRoom(size_t bytes, LeaveFirst order);
+  // So much is free or on its way, besides what a smaller budget takes.
+  bool WillHaveRoom(size_t bytes) const;
+  // Starts one eviction for a plan; false when the range may not leave, or cannot now.
+  bool Start(Range* range);
+  // The same without a copy: the record recomputes the bytes.
+  bool StartDrop(Range* range);
+  bool AreUnderWay() const { return !leaving_.empty(); }
+  // The range, or all, stay on the device.
+  void Cancel(Range* range);
+  void CancelAll();
+  // A leaving range was freed.
+  void Forget(Range* range) { leaving_.remove(range); }
+  // Takes the memory of ranges whose departure is complete, as far as is known.
+  void Collect();
+  // What must be complete before more can be collected.
+  void AddNextTo(FirstUses* first);
+  void NoteUnusedPrefetch(Range* range);
+  void Clear() { leaving_.clear(); }
+
+ private:
+  bool MayLeaveNow(Range* range);
+  bool StartLeaving(Range* range, TraceCause why);
+  void Leaves(Range* range);
+  void Finish(Range* range);
+  template <class Accepts>
+  Range* Victim(LeaveFirst order, Accepts accepts);
+  void SortCandidates(LeaveFirst order);
+  bool TakeHostBuffer(Range* range);
+
+  const Parts parts_;
+  std::list<Range*> leaving_;  // oldest first
+  struct Candidate {
+    Range* range;
+    std::uint64_t life, last_touch, next_use;
+  };
+  std::vector<Candidate> candidates_;  // to be evicted, the first one last
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,277 @@
+#include "interposer/execute/residency/residency.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "interposer/driver/mapping_calls.h"
+#include "interposer/execute/state/ordering_rules.h"
+#include "interposer/execute/state/range_trace.h"
+#include "interposer/execute/state/touch_clock.h"
+
+namespace spillway::interposer {
+
+using RetireFirst = FreedMemory::RetireFirst;
+
+Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
+                     Timeline* timeline, Counters* counters, JobTrace* trace)
+    : timeline_(timeline),
+      counters_(counters),
+      trace_(trace),
+      chunks_(device, budget_bytes, PromisesShareableMemory(device)),
+      mappings_(device),
+      uses_(timeline),
+      copies_(device, host_limit_bytes, may_park, timeline, counters, trace),
+      parked_(&mappings_, &copies_, &uses_, timeline, counters),
+      freed_({.ranges = &ranges_,
+              .mappings = &mappings_,
+              .chunks = &chunks_,
+              .parked = &parked_,
+              .uses = &uses_,
+              .timeline = timeline,
+              .counters = counters}),
+      departures_({.ranges = &ranges_,
+                   .chunks = &chunks_,
+                   .copies = &copies_,
+                   .parked = &parked_,
+                   .uses = &uses_,
+                   .freed = &freed_,
+                   .timeline = timeline,
+                   .counters = counters,
+                   .trace = trace}),
+      spare_(&chunks_, &freed_, counters) {}
+
+Range* Residency::NewRange(size_t bytes) {
+  const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
+  Range* range = freed_.Reuse(size_bytes);
+  if (!range) {
+    const CUdeviceptr base = mappings_.TakeAddresses(size_bytes);
+    if (!base) return nullptr;
+    range = ranges_.Add(base, size_bytes);
+  }
+  if (range->place == Place::kNowhere) Restore(range);
+  range->requested_bytes = bytes;
+  range->holds_addresses = false;
+  range->last_touch = TouchClock();
+  if (range->ready_after.empty()) RangeUses::OpenFastPath(range, 0);
+  spare_.NoteAllocation(size_bytes);
+  return range;
+}
+
+void Residency::Free(Range* range, const UseList& busy) {
+  uses_.CloseFastPath(range);
+  departures_.NoteUnusedPrefetch(range);
+  if (range->place == Place::kLeaving) departures_.Forget(range);
+  const bool parked = range->place == Place::kParked;
+  const bool on_device = IsMapped(range);
+  range->uses.Merge(range->departure);
+  if (!parked) copies_.Give(range);
+  if (on_device || parked) {
+    range->ready_after.Merge(busy);
+    range->ready_after.Merge(range->uses);
+  }
+  range->ordered.clear();
+  range->uses.Clear();
+  if (!parked) range->place = on_device ? Place::kDevice : Place::kNowhere;
+  range->live = range->empty = range->drops = false;
+  range->fast_path.Close();
+  freed_.Add(range);
+}
+
+void Residency::Pin(Range* range) {
+  ++range->pins;
+  if (range->place == Place::kLeaving) departures_.Cancel(range);
+}
+
+void Residency::Used(Range* range, Use use, bool may_write) {
+  range->last_touch = TouchClock();
+  if (std::exchange(range->prefetched, false)) {
+    ++counters_->prefetch_hits;
+    TraceNow(trace_, TraceKind::kPrefetchHit, range);
+  }
+  range->empty = false;
+  (range->live ? range->uses : range->ready_after).Add(use);
+  if (range->place == Place::kParked && !parking())
+    timeline_->EventFor(use);  // MayUnpark waits for it
+  const bool outdates =
+      may_write && range->place != Place::kParked;  // parked, the host's bytes are the range's own
+  if (outdates && ordering_rules::kTouchOutdatesHostCopy) copies_.Give(range);
+}
+
+void Residency::OrderBehind(Tracked* memory, StreamState* user) {
+  if (memory->ready_after.empty() || timeline_->AllDone(&memory->ready_after)) {
+    memory->ordered.clear();
+    return;
+  }
+  auto& ordered = memory->ordered;
+  const std::uint64_t stream = Timeline::SerialOf(user);
+  if (std::find(ordered.begin(), ordered.end(), stream) != ordered.end()) return;
+  for (Use use : memory->ready_after.items()) {
+    if (ordering_rules::kUseFollowsRestore || !copies_.IsRestore(use)) {
+      timeline_->OrderAfter(user, use);
+    }
+  }
+  ordered.push_back(stream);
+}
+
+bool Residency::Restore(Range* range, TraceCause why, Content content) {
+  if (range->place == Place::kDropped) return false;
+  if (range->place == Place::kParked && !parked_.MayUnpark(range)) return false;
+  Chunks chunks;
+  if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  if (range->place == Place::kParked) parked_.Unmap(range);
+  if (!MapTaken(range, &chunks)) return false;
+  if (range->place == Place::kHost && content == Content::kDead && !parking()) {
+    range->empty = true;
+    counters_->overwritten_bytes += range->requested_bytes;
+  } else if (range->place == Place::kHost && !copies_.In(range, why)) {
+    GiveMemory(range);
+    return false;
+  }
+  range->place = Place::kDevice;
+  if (parking()) copies_.Give(range);
+  TraceMemory();
+  return true;
+}
+
+void Residency::Fill(Range* range) {
+  if (!std::exchange(range->empty, false) || !range->host.data) return;
+  copies_.In(range, TraceCause::kDemand);
+  if (parking()) copies_.Give(range);
+}
+
+bool Residency::GiveDroppedMemory(Range* range) {
+  Chunks chunks;
+  if (!TakeChunks(range->size_bytes, &chunks) || !MapTaken(range, &chunks)) return false;
+  range->place = Place::kDevice;
+  TraceMemory();
+  return true;
+}
+
+bool Residency::ParkDropped(Range* range) {
+  const bool is_parked = parked_.ParkNew(range);
+  if (!is_parked) range->place = Place::kDropped;
+  return is_parked;
+}
+
+void Residency::DropAgain(Range* range) {
+  range->place == Place::kParked ? parked_.Discard(range) : GiveMemory(range);
+  range->place = Place::kDropped;
+}
+
+bool Residency::MapTaken(Range* range, Chunks* chunks) {
+  if (!mappings_.Map(range->base, *chunks)) {
+    chunks_.Give(chunks);
+    return false;
+  }
+  range->chunks = std::move(*chunks);
+  return true;
+}
+
+void Residency::GiveMemory(Range* range) {
+  driver::MemUnmap(range->base, range->size_bytes);
+  chunks_.Give(&range->chunks);
+}
+
+const void* Residency::HostCopy(const Range* range) {
+  const bool is_there =
+      range->place == Place::kHost || range->place == Place::kParked || range->empty;
+  return is_there ? range->host.data : nullptr;
+}
+
+bool Residency::SetParking(bool parking) {
+  if (parking && !parked_.is_on()) departures_.CancelAll();
+  return parked_.Set(parking, ranges_);
+}
+
+void Residency::SetPeer(CUdevice peer, bool allowed) {
+  mappings_.SetPeer(peer, allowed);
+  for (const auto& range : ranges_.all()) {
+    if (IsMapped(range.get()) || range->place == Place::kParked)
+      Mappings::SetPeerAt(range->base, range->size_bytes, peer, allowed);
+  }
+}
+
+bool Residency::TakeChunks(size_t bytes, Chunks* out) {
+  spare_.BeforeTaking(bytes);
+  const size_t held_bytes = chunks_.held_bytes();
+  const bool taken = TakeAny(bytes, out);
+  spare_.Took(held_bytes);
+  return taken;
+}
+
+// Freed ranges keep their mappings for reuse until their memory is needed: for its amount, or
+// because chunks at hand would have to be cut. Nothing is cut where an idle range makes that
+// needless. None is waited for. (Note [Cutting])
+bool Residency::TakeAny(size_t bytes, Chunks* out) {
+  if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
+  CollectFinished();
+  while (!chunks_.Take(bytes, out, Cutting::kNo)) {
+    const bool enough = chunks_.ObtainableBytes() >= bytes;
+    if (!freed_.RetireIdle(enough ? RetireFirst::kMostGranules : RetireFirst::kLargest))
+      return enough && chunks_.Take(bytes, out, Cutting::kYes);
+  }
+  return true;
+}
+
+bool Residency::Charge(size_t bytes) {
+  if (chunks_.Charge(bytes)) return true;
+  CollectFinished();
+  while (!chunks_.Charge(bytes)) {
+    if (!freed_.RetireIdle(RetireFirst::kLargest)) return false;
+  }
+  return true;
+}
+
+void Residency::CollectFinished() {
+  CollectLeft();
+  freed_.RetireUnmapped();
+}
+
+void Residency::CollectLeft() {
+  timeline_->Poll();
+  departures_.Collect();
+}
+
+FirstUses Residency::NextToAwait() {
+  FirstUses first;
+  freed_.AddNextTo(&first);
+  departures_.AddNextTo(&first);
+  return first;
+}
+
+void Residency::UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks) {
+  driver::MemUnmap(base, bytes);
+  chunks_.Give(chunks);
+  mappings_.GiveAddresses(base, bytes);
+}
+
+std::vector<Range*> Residency::LiveRanges() {
+  std::vector<Range*> live;
+  ForEachLive([&](Range* range) { live.push_back(range); });
+  return live;
+}
+
+void Residency::TraceMemoryNow() {
+  const auto signed_of = [](size_t bytes) { return static_cast<std::int64_t>(bytes); };
+  trace_->Now({.kind = TraceKind::kMemory,
+               .values = {signed_of(chunks_.held_bytes()), signed_of(chunks_.budget_bytes()),
+                          signed_of(counters_->wanted_bytes), signed_of(host().pinned_bytes())}});
+}
+
+void Residency::ReleaseAll() {
+  for (const auto& range : ranges_.all()) {
+    range->fast_path.Close();
+    if (IsMapped(range.get()) || range->place == Place::kParked)
+      driver::MemUnmap(range->base, range->size_bytes);
+    host().Give(&range->host);
+    chunks_.Give(&range->chunks);
+  }
+  ranges_.Clear();
+  departures_.Clear();
+  freed_.Clear();
+  chunks_.ReleaseAll();
+  host().ReleaseAll();
+  mappings_.ReleaseAll();
+}
+
+}  // namespace spillway::interposer

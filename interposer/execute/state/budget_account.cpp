@@ -1,0 +1,57 @@
+#include "interposer/execute/state/budget_account.h"
+
+#include <algorithm>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "interposer/execute/state/range.h"
+#include "interposer/lease/notifier.h"
+
+namespace spillway::interposer {
+
+using base::MonotonicNs;
+
+namespace {
+
+constexpr std::int64_t kHeldPauseNs = 500'000;
+constexpr std::uint64_t kLongestHoldNs = 30'000'000'000;  // per call
+
+}  // namespace
+
+BudgetAccount::BudgetAccount(size_t budget_bytes, JobLocks* locks, Counters* counters,
+                             CallCounts* calls)
+    : locks_(locks),
+      counters_(counters),
+      calls_(calls),
+      bytes_(budget_bytes / kGranuleBytes * kGranuleBytes) {}
+
+void BudgetAccount::Set(size_t bytes, std::uint64_t held_until_ns) {
+  const size_t before_bytes = bytes_.exchange(bytes / kGranuleBytes * kGranuleBytes);
+  held_until_ns_ = held_until_ns;
+  if (bytes_ != before_bytes) ++counters_->budget_changes;
+}
+
+bool BudgetAccount::IsHeld() const {
+  const std::uint64_t until_ns = held_until_ns_.load(std::memory_order_relaxed);
+  return until_ns != 0 && MonotonicNs() < until_ns;
+}
+
+// Otherwise a job that cannot evict would be refused what the next budget has room for.
+void BudgetAccount::Await(base::FunctionRef<bool()> fits) {
+  if (!IsHeld()) return;
+  const base::ScopedCount call(&calls_->for_memory);
+  Notifier::ForGrants().Notify();  // tells the agent that the job is not idle
+  for (const std::uint64_t start_ns = MonotonicNs();; base::Pause(kHeldPauseNs)) {
+    const StateLock lock(*locks_);
+    const std::uint64_t waited_ns = MonotonicNs() - start_ns;
+    if (IsHeld() && !fits() && waited_ns < kLongestHoldNs) continue;
+    return counters_->Stalled(StallCause::kNoMemory, waited_ns);
+  }
+}
+
+void BudgetAccount::Want(size_t bytes) {
+  counters_->wanted_bytes += bytes;
+  counters_->wanted_peak_bytes = std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes);
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,32 @@
+// The program's calls in progress, except those that take no lock (calls.h).
+//
+// Counted on any thread by the classes behind JobMemory. One object per job.
+#pragma once
+
+#include <atomic>
+
+#include "base/scoped_count.h"
+#include "interposer/execute/state/calls.h"
+#include "interposer/execute/state/job_locks.h"
+
+namespace spillway::interposer {
+
+struct CallCounts {
+  std::atomic<int> for_memory{0};  // waiting for memory, or making it resident
+  int locked SPILLWAY_GUARDED_BY(kStateLock) =
+      0;  // begun with the state lock, between Begin and End
+  inline static constinit std::atomic<int> blocked_threads{0};
+
+  // A call counts however long the program's thread waits in it.
+  bool AnyInProgress() const SPILLWAY_REQUIRES(kStateLock) {
+    return locked > 0 || for_memory.load(std::memory_order_relaxed) > 0 ||
+           blocked_threads.load(std::memory_order_relaxed) > 0 || calls::OthersInProgress();
+  }
+};
+
+// While one exists, its thread waits in a call for work on the device: the process is not idle.
+class BlockedThread {
+  const base::ScopedCount blocked_{&CallCounts::blocked_threads};
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,114 @@
+// Managed allocations: where the bytes are, which work uses them, what new users must await.
+//
+// Members are guarded by the state lock, except the fast path, the recent uses and the last touch.
+// Objects are reused, never freed: a call may hold one without a lock (calls.h).
+#pragma once
+
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/state/fast_path.h"
+#include "interposer/execute/state/host_pool.h"
+#include "interposer/execute/state/timeline.h"
+#include "interposer/ledger/allocation.h"
+
+namespace spillway::interposer {
+
+// On the device, every new user of the memory must wait for `ready_after`: the copy that restores
+// it, or work that used it before it was freed. What the launch path reads comes first, in one
+// cache line that it rarely writes.
+struct alignas(64) Tracked : Allocation {
+  FastPath fast_path;
+  std::atomic<std::uint64_t> last_touch{0};
+  UseList ready_after;
+  base::InlineVector<std::uint64_t, 2>
+      ordered;                   // serials of streams that are already behind ready_after
+  bool holds_addresses = false;  // it may lead to other allocations: its fast path stays closed
+  base::InlineVector<struct RecomputeRecord*, 2>
+      readers;  // records that read it (recompute_records.h): its fast path stays closed
+  bool free_is_due = false;  // the program has freed it, and a record still needs it
+};
+
+struct SlabBlock : Tracked {
+  RecentUsers users;
+  UseList uses;  // work that may use it, as of the last MayBeUsedOn
+  struct Slab* slab = nullptr;
+  bool is_ours = false;  // saved bytes that records read, from before the program overwrote them
+};
+
+enum class Place : std::uint8_t {
+  kNowhere,  // no memory yet: allocated, never used
+  kDevice,   // mapped; all chunks present
+  kLeaving,  // mapped, being evicted: unmapped when `departure` is done, unless touched before
+  kHost,     // unmapped; the bytes are in `host`
+  kParked,   // mapped onto `host`, where the bytes are
+  kDropped,  // unmapped; the bytes are nowhere: `record` recomputes them
+};
+
+struct Range;
+struct RangeLink {
+  Range* before = nullptr;
+  Range* after = nullptr;
+};
+
+struct RecomputeRecord;
+
+struct Range : Tracked {
+  RecentUses recent;
+  Place place = Place::kNowhere;
+  Chunks chunks;      // when mapped onto device memory
+  HostBuffer host;    // when it has a host copy, or one is being made
+  UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
+  UseList departure;  // when leaving: what must complete before the unmap
+  bool host_valid =
+      false;  // on the device, and `host` still holds the same bytes, as far as calls show
+  std::uint64_t copied_at =
+      0;  // undocumented launches when the bytes were copied; kNeverGood: one was running
+  static constexpr std::uint64_t kNeverGood = ~std::uint64_t{0};
+  // On the device, but with its bytes in `host`: a call overwrites them, or nobody may use it yet.
+  bool empty = false;
+  // How its bytes are recomputed (recompute_records.h). Then its fast path stays closed.
+  RecomputeRecord* record = nullptr;
+  bool drops = false;          // when leaving: without its bytes, which the record recomputes
+  bool live = true;            // not freed by the application
+  int pins = 0;                // calls in progress that name it and took the lock
+  int entered = 0;             // of these, calls that use it where it is
+  bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
+  int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
+  std::uint32_t life = 0;      // allocations that it was before this one
+  size_t position = 0;         // in residency's list of ranges
+  bool prefetched = false;     // restored by a plan, and not used since
+  std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
+  RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
+
+  void BeginLife();  // for another allocation
+};
+
+inline bool IsMapped(const Range* range) {
+  return range->place == Place::kDevice || range->place == Place::kLeaving;
+}
+
+template <class Ranges>
+bool AllOnDevice(const Ranges& ranges) {
+  return std::all_of(ranges.begin(), ranges.end(), IsMapped);
+}
+
+inline void Range::BeginLife() {
+  live = true;
+  empty = false;
+  drops = false;
+  unmovable = Unmovable::kNo;
+  holds = 0;
+  serves_parked = false;
+  ++life;
+}
+
+inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }
+inline SlabBlock* AsBlock(Allocation* found) { return static_cast<SlabBlock*>(found); }
+inline Range* AsRange(Allocation* found) { return static_cast<Range*>(found); }
+
+}  // namespace spillway::interposer

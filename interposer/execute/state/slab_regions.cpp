@@ -1,0 +1,172 @@
+#include "interposer/execute/state/slab_regions.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/driver/host_memory.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+namespace {
+
+constexpr std::size_t kHugePage = std::size_t{2} << 20;
+
+std::size_t SizeOf(const std::vector<HostSlab>& slabs) {
+  std::size_t bytes = 0;
+  for (const HostSlab& slab : slabs) bytes += slab.bytes;
+  return bytes;
+}
+
+// Addresses for that many bytes, aligned for huge pages; null when there are none.
+std::byte* Reserve(std::size_t bytes) {
+  void* const all = mmap(nullptr, bytes + kHugePage, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED) return nullptr;
+  auto* const begin = static_cast<std::byte*>(all);
+  const std::size_t skipped =
+      (kHugePage - reinterpret_cast<std::size_t>(begin) % kHugePage) % kHugePage;
+  if (skipped > 0) munmap(begin, skipped);
+  munmap(begin + skipped + bytes, kHugePage - skipped);
+  return begin + skipped;
+}
+
+bool MapAt(std::byte* at, const HostSlab& slab) {
+  return mmap(at, slab.bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, slab.file.get(), 0) !=
+         MAP_FAILED;
+}
+
+// Registered with the driver, too; null when it refuses.
+std::byte* MapFiles(const std::vector<HostSlab>& slabs, std::size_t bytes) {
+  std::byte* const begin = Reserve(bytes);
+  if (!begin) return nullptr;
+  std::size_t done_bytes = 0;
+  for (const HostSlab& slab : slabs) {
+    if (!MapAt(begin + done_bytes, slab)) break;
+    done_bytes += slab.bytes;
+  }
+  madvise(begin, done_bytes, MADV_DONTFORK);
+  if (done_bytes == bytes &&
+      Driver().cuMemHostRegister_v2(begin, bytes, CU_MEMHOSTREGISTER_PORTABLE) == CUDA_SUCCESS)
+    return begin;
+  munmap(begin, bytes);
+  return nullptr;
+}
+
+}  // namespace
+
+SlabRegions::Regions::const_iterator SlabRegions::Find(const void* buffer) const {
+  auto* const at = const_cast<std::byte*>(static_cast<const std::byte*>(buffer));
+  auto region = regions_.upper_bound(at);
+  if (region == regions_.begin()) return regions_.end();
+  --region;
+  return at < region->first + region->second.bytes ? region : regions_.end();
+}
+
+std::byte* SlabRegions::Take(std::size_t bytes) {
+  for (auto& [begin, region] : regions_) {
+    const auto fits = [bytes](const auto& piece) { return piece.second >= bytes; };
+    const auto piece = std::find_if(region.free.begin(), region.free.end(), fits);
+    if (piece == region.free.end()) continue;
+    const auto [offset, size] = *piece;
+    region.free.erase(piece);
+    if (size > bytes) region.free.emplace(offset + bytes, size - bytes);
+    return begin + offset;
+  }
+  return nullptr;
+}
+
+void SlabRegions::Give(void* buffer, std::size_t bytes) {
+  const auto found = regions_.find(Find(buffer)->first);
+  auto& free = found->second.free;
+  auto piece =
+      free.emplace(static_cast<std::size_t>(static_cast<std::byte*>(buffer) - found->first), bytes)
+          .first;
+  if (const auto after = std::next(piece);
+      after != free.end() && piece->first + piece->second == after->first) {
+    piece->second += after->second;
+    free.erase(after);
+  }
+  if (piece == free.begin()) return;
+  const auto before = std::prev(piece);
+  if (before->first + before->second != piece->first) return;
+  before->second += piece->second;
+  free.erase(piece);
+}
+
+bool SlabRegions::HasRoom(std::size_t bytes) const {
+  const auto has_room = [bytes](const auto& region) {
+    return std::any_of(region.second.free.begin(), region.second.free.end(),
+                       [bytes](const auto& piece) { return piece.second >= bytes; });
+  };
+  return std::any_of(regions_.begin(), regions_.end(), has_room) ||
+         HostSlabs::Instance().Have(device_, bytes);
+}
+
+bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
+  const std::vector<HostSlab> slabs = HostSlabs::Instance().Take(device_, bytes, most_bytes);
+  if (slabs.empty()) return false;
+  if (Add(slabs)) return true;
+  refused_ = true;
+  std::vector<protocol::SlabName> names;
+  for (const HostSlab& slab : slabs) names.push_back(slab.name);
+  HostSlabs::Instance().Return(device_, names);
+  HostSlabs::Instance().Like(device_, bytes_);
+  return false;
+}
+
+std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t bytes) const {
+  if (!slabs.front().is_drivers) return MapFiles(slabs, bytes);
+  std::vector<int> files;
+  files.reserve(slabs.size());
+  for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
+  void* begin = nullptr;
+  if (!driver::MapImportedHostMemory(device_, files, slabs.front().bytes, &begin)) return nullptr;
+  madvise(begin, bytes, MADV_DONTFORK);
+  return static_cast<std::byte*>(begin);
+}
+
+// The files are closed afterwards; mappings need none.
+bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
+  Region region;
+  region.bytes = SizeOf(slabs);
+  region.is_drivers = slabs.front().is_drivers;
+  std::byte* const begin = Map(slabs, region.bytes);
+  if (!begin) return false;
+  region.names.reserve(slabs.size());
+  for (const HostSlab& slab : slabs) region.names.push_back(slab.name);
+  region.free.emplace(0, region.bytes);
+  bytes_ += region.bytes;
+  regions_.emplace(begin, std::move(region));
+  return true;
+}
+
+void SlabRegions::Like(std::size_t bytes) {
+  HostSlabs::Instance().Like(device_, refused_ ? bytes_ : bytes);
+}
+
+void SlabRegions::ReleaseEmpty(std::size_t bytes) {
+  const std::size_t until_bytes = bytes_ - std::min(bytes, bytes_);
+  for (auto region = regions_.begin(); region != regions_.end() && bytes_ > until_bytes;) {
+    const auto& free = region->second.free;
+    const bool is_empty = free.size() == 1 && free.begin()->second == region->second.bytes;
+    region = is_empty ? Release(region) : std::next(region);
+  }
+}
+
+SlabRegions::Regions::iterator SlabRegions::Release(Regions::iterator region) {
+  if (region->second.is_drivers) {
+    driver::UnmapImportedHostMemory(region->first, region->second.bytes);
+  } else {
+    Driver().cuMemHostUnregister(region->first);
+    munmap(region->first, region->second.bytes);
+  }
+  bytes_ -= region->second.bytes;
+  HostSlabs::Instance().Return(device_, region->second.names);
+  return regions_.erase(region);
+}
+
+}  // namespace spillway::interposer
