@@ -368,14 +368,14 @@ void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
 
 void Pipeline::JudgePlan(const IterationTime& time) {
   using Answer = scheduler::PlanJudge::Answer;
-  if (!judge_ || judge_->is_decided() || time.was_stopped || job_->Parks()) return;
+  if (!judge_ || time.was_stopped || job_->Parks()) return;
   const Pattern& pattern = live_->shared_pattern();
   const Answer answer = judge_->Add(
       {.cost = {time.duration_ns, static_cast<std::int64_t>(time.moved_bytes)},
        .is_planned = time.is_planned,
        .is_as_expected = static_cast<std::int64_t>(time.misses) * 20 <= pattern->size()});
   const std::int64_t without_ns = judge_->without().duration_ns;
-  if (judge_->is_decided()) {
+  if (answer == Answer::kKeep || answer == Answer::kDrop) {
     verdicts_.NoteWithout(ConditionsOf(*pattern), without_ns);
     counts_.without_plan_iteration_ns =
         static_cast<std::uint64_t>(verdicts_.WithoutNs(ConditionsOf(*pattern)));

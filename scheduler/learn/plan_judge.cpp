@@ -1,6 +1,7 @@
 #include "scheduler/learn/plan_judge.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace spillway::scheduler {
 namespace {
@@ -17,6 +18,9 @@ constexpr int64_t kGainPercent = 2;
 // job may have been in another phase.
 constexpr int64_t kClearGainPercent = 10;
 constexpr int64_t kFewerBytesPercent = 10;
+// By which a kept plan has become clearly slower.
+constexpr int64_t kSlowerPercent = 10;
+constexpr int64_t kMostKeptPatience = 1 << 16;
 // The most that planned iterations may cost before the job tries without the plan, in percent of an
 // iteration.
 constexpr int64_t kMostExcessPercent = 50;
@@ -50,8 +54,9 @@ bool PlanJudge::IsNoBetter(IterationCost planned, IterationCost without) {
 }
 
 PlanJudge::Answer PlanJudge::Add(const Iteration& iteration) {
-  const bool is_of_this_phase = iteration.is_planned == (phase_ == Phase::kPlanned);
-  if (phase_ == Phase::kDecided || !is_of_this_phase) return Answer::kGoOn;
+  const bool is_of_this_phase = iteration.is_planned == (phase_ != Phase::kWithoutPlan);
+  if (phase_ == Phase::kDropped || !is_of_this_phase) return Answer::kGoOn;
+  if (phase_ == Phase::kKept) return AddKept(iteration);
   return phase_ == Phase::kPlanned ? AddPlanned(iteration) : AddWithout(iteration);
 }
 
@@ -65,7 +70,7 @@ PlanJudge::Answer PlanJudge::AddPlanned(const Iteration& iteration) {
   if (++seen_ > kSettlingPlanned || is_too_dear) planned_.Add(cost);
   if (is_too_dear) return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
   if (planned_.iterations < kCompared) return Answer::kGoOn;
-  return IsClearlyBetter() ? Begin(Phase::kDecided, Answer::kKeep)
+  return IsClearlyBetter() ? Begin(Phase::kKept, Answer::kKeep)
                            : Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
@@ -95,7 +100,22 @@ PlanJudge::Answer PlanJudge::AddWithout(const Iteration& iteration) {
   if (++seen_ > kSettlingWithout) without_.Add(iteration.cost);
   const int64_t wanted = is_irregular_ ? std::max(planned_.iterations, kCompared) : kCompared;
   if (without_.iterations < wanted) return Answer::kGoOn;
-  return Begin(Phase::kDecided, IsNoBetter(planned(), without()) ? Answer::kDrop : Answer::kKeep);
+  return IsNoBetter(planned(), without()) ? Begin(Phase::kDropped, Answer::kDrop)
+                                          : Begin(Phase::kKept, Answer::kKeep);
+}
+
+// The job may have changed since the verdict.
+PlanJudge::Answer PlanJudge::AddKept(const Iteration& iteration) {
+  if (!iteration.is_as_expected) return Answer::kGoOn;
+  kept_.Add(iteration.cost);
+  if (kept_.iterations < kept_patience_) return Answer::kGoOn;
+  const Sum kept = std::exchange(kept_, {});
+  const int64_t allowed_ns = planned().duration_ns / 100 * (100 + kSlowerPercent);
+  if (kept.Mean().duration_ns <= allowed_ns) return Answer::kGoOn;
+  planned_ = kept;
+  without_ = {};
+  kept_patience_ = std::min(2 * kept_patience_, kMostKeptPatience);
+  return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }
 
 PlanJudge::Answer PlanJudge::Begin(Phase phase, Answer answer) {

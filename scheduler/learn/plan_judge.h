@@ -12,7 +12,8 @@
 // Invariants
 //   1. The first iterations after each switch do not count: memory is still as the other mode left
 //      it.
-//   2. There is one verdict, kKeep or kDrop; every later answer is kGoOn.
+//   2. kDrop is final: every later answer is kGoOn. A plan that was kept and becomes clearly slower
+//      is compared again, and after each time only once twice as many iterations were slower.
 //   3. A plan that saves no time is kept only if it moves clearly fewer bytes.
 //   4. If many iterations do not match the pattern, all iterations count, as many with the plan as
 //      without it. Then no earlier time decides.
@@ -48,14 +49,13 @@ class PlanJudge {
 
   Answer Add(const Iteration& iteration);
 
-  bool is_decided() const { return phase_ == Phase::kDecided; }
   IterationCost planned() const { return planned_.Mean(); }
   IterationCost without() const { return without_.Mean(); }
 
   static bool IsNoBetter(IterationCost planned, IterationCost without);
 
  private:
-  enum class Phase : uint8_t { kPlanned, kWithoutPlan, kDecided };
+  enum class Phase : uint8_t { kPlanned, kWithoutPlan, kKept, kDropped };
   struct Sum {
     int64_t iterations = 0, duration_ns = 0, moved_bytes = 0;
     void Add(IterationCost cost);
@@ -65,6 +65,7 @@ class PlanJudge {
 
   Answer AddPlanned(const Iteration& iteration);
   Answer AddWithout(const Iteration& iteration);
+  Answer AddKept(const Iteration& iteration);
   Answer Begin(Phase phase, Answer answer);
   bool NoteOddOne(IterationCost cost, bool is_too_dear);
   bool IsTooDear(IterationCost cost);
@@ -77,7 +78,9 @@ class PlanJudge {
   bool is_irregular_ = false;  // there were too many of them
   int64_t excess_ns_ = 0;      // by which planned iterations exceeded `without_ns`, in sum
   Sum planned_, without_;
-  Sum odd_;  // unexpected iterations of this phase
+  Sum odd_;                    // unexpected iterations of this phase
+  Sum kept_;                   // the latest expected ones since the plan was kept
+  int64_t kept_patience_ = 8;  // how many of them are compared with planned_
 };
 
 }  // namespace spillway::scheduler

@@ -90,6 +90,38 @@ TEST(PlanJudgeTest, PlanIsComparedIfTheTimeBeforeIsUnknown) {
   EXPECT_EQ(AddTimes(&judge, Planned(12), 5), Answer::kTryWithoutPlan);
 }
 
+// Regression: a plan for a loop was fast until the job began to run longer passes between its own,
+// and then cost a sixth of the job's time for good.
+TEST(PlanJudgeTest, KeptPlanThatBecomesSlowerIsComparedAgain) {
+  PlanJudge judge(20 * kMs);
+  ASSERT_EQ(AddTimes(&judge, Planned(10), 5), Answer::kKeep);
+  EXPECT_EQ(AddTimes(&judge, Planned(14), 8), Answer::kTryWithoutPlan);
+  EXPECT_EQ(AddTimes(&judge, Without(11), 4), Answer::kDrop);
+}
+
+TEST(PlanJudgeTest, KeptPlanIsComparedAgainMoreAndMoreRarely) {
+  PlanJudge judge(20 * kMs);
+  ASSERT_EQ(AddTimes(&judge, Planned(10), 5), Answer::kKeep);
+  int slow_ms = 12;
+  for (const int patience : {8, 16, 32}) {
+    EXPECT_EQ(AddTimes(&judge, Planned(slow_ms), patience - 1), Answer::kGoOn);
+    EXPECT_EQ(judge.Add(Planned(slow_ms)), Answer::kTryWithoutPlan);
+    EXPECT_EQ(AddTimes(&judge, Without(30), 4), Answer::kKeep);
+    slow_ms += 3;
+  }
+}
+
+TEST(PlanJudgeTest, KeptPlanThatStaysAsFastIsNotComparedAgain) {
+  PlanJudge judge(20 * kMs);
+  ASSERT_EQ(AddTimes(&judge, Planned(10), 5), Answer::kKeep);
+  PlanJudge::Iteration odd = Planned(100);
+  odd.is_as_expected = false;
+  for (int round = 0; round < 20; ++round) {
+    EXPECT_EQ(AddTimes(&judge, Planned(11), 7), Answer::kGoOn);
+    EXPECT_EQ(judge.Add(odd), Answer::kGoOn);
+  }
+}
+
 TEST(PlanJudgeTest, AtEqualTimesAPlanThatMovesClearlyLessIsKept) {
   EXPECT_TRUE(PlanJudge::IsNoBetter({20 * kMs, 100}, {20 * kMs, 100}));
   EXPECT_FALSE(PlanJudge::IsNoBetter({20 * kMs, 80}, {20 * kMs, 100}));
@@ -122,10 +154,11 @@ TEST(PlanJudgeTest, PlanThatHardlyEverFitsIsComparedOverAllIterations) {
   }
 }
 
-TEST(PlanJudgeTest, VerdictIsGivenOnce) {
+TEST(PlanJudgeTest, DroppedPlanIsNeverComparedAgain) {
   PlanJudge judge(20 * kMs);
-  AddTimes(&judge, Planned(12), 5);
-  EXPECT_EQ(AddTimes(&judge, Planned(90), 20), Answer::kGoOn);
+  AddTimes(&judge, Planned(21), 5);
+  ASSERT_EQ(AddTimes(&judge, Without(20), 4), Answer::kDrop);
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(judge.Add(Planned(90)), Answer::kGoOn);
 }
 
 }  // namespace
