@@ -24,6 +24,14 @@ UseKind KindNamed(const std::string& role, RuleLine& line) {
   return UseKind::kUpdate;
 }
 
+// What follows the equals sign; nothing if there is none.
+std::string Trimmed(const std::string& line, std::size_t equals) {
+  const std::size_t start =
+      equals == std::string::npos ? equals : line.find_first_not_of(' ', equals + 1);
+  if (start == std::string::npos) return "";
+  return line.substr(start, line.find_last_not_of(' ') + 1 - start);
+}
+
 // What stands in the parentheses of a use.
 Use ReadUse(UseKind kind, RuleLine& line) {
   Use use{kind, line.ParameterNumber()};
@@ -98,6 +106,13 @@ KernelUse Whole(UseKind kind, void* pointer, std::span<const NamedMemory> named)
   return {reinterpret_cast<void*>(found->base), found->size_bytes, kind};
 }
 
+// Strides may lead a sum of bytes astray, and so may views that repeat their elements.
+void EndWithAllocation(KernelUse& use, std::span<const NamedMemory> named) {
+  const auto address = reinterpret_cast<std::uintptr_t>(use.pointer);
+  if (const NamedMemory* const found = Holding(named, address); found != nullptr)
+    use.size_bytes = std::min(use.size_bytes, found->base + found->size_bytes - address);
+}
+
 }  // namespace
 
 base::Status DeclaredKernel::Read(RuleLine& line) {
@@ -136,6 +151,7 @@ KernelUse DeclaredKernel::At(const Use& use, const RuleTerm::Scope& scope) const
   void* const pointer = PointerOf(use, scope);
   if (use.bytes == nullptr) return Whole(use.kind, pointer, scope.launch.named);
   KernelUse made{pointer, use.bytes->In(scope), use.kind};
+  if (scope.launch.entry.body == nullptr) EndWithAllocation(made, scope.launch.named);
   if (use.kind != UseKind::kPart) return made;
   made.part = static_cast<std::uint32_t>(use.part->In(scope));
   made.parts = static_cast<std::uint32_t>(use.parts->In(scope));
@@ -182,7 +198,25 @@ base::Status DeclaredUses::AddFile(const std::string& path) {
   return base::Ok();
 }
 
-base::Status DeclaredUses::AddLine(const std::string& text) {
+base::Status DeclaredUses::AddText(const std::string& line) {
+  const std::size_t equals = line.find('=');
+  const std::string name = line.substr(0, line.find_first_of(" =")), text = Trimmed(line, equals);
+  if (name.size() < 2 || text.empty()) return base::Error{"write $name = TEXT"};
+  texts_[name] = WithTexts(text);
+  return base::Ok();
+}
+
+std::string DeclaredUses::WithTexts(std::string line) const {
+  for (const auto& [name, text] : texts_) {
+    for (std::size_t at; (at = line.find(name)) != std::string::npos;)
+      line.replace(at, name.size(), text);
+  }
+  return line;
+}
+
+base::Status DeclaredUses::AddLine(const std::string& written) {
+  if (written.starts_with('$')) return AddText(written);
+  const std::string text = WithTexts(written);
   RuleLine line(text);
   if (line.AtEnd()) return base::Ok();
   const bool is_pattern = line.Take('"');

@@ -18,12 +18,15 @@
 //     p0          the first parameter
 //     p1[2]       its third 32-bit word; so p1:8[2], p1:16[2], p1:64[2]
 //     g           the number of blocks
+//     bytes(p1)   how many bytes the second parameter has
 //     sizeof(T)   the bytes of the type that the pattern captured as {T}
 //     sum(N, E)   the sum of E over j = 0 to N - 1; E may contain j
-// After `each(COUNT)` uses are repeated: COUNT times, with i = 0 to COUNT - 1.
+// After `each(COUNT)` uses are repeated: COUNT times, with i = 0 to COUNT - 1. In kernels without a
+// body a use ends with the allocation that holds its pointer.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
 //     "void at::native::*fill*<{T}>(*"  write(p2:64[0], sizeof(T)*p0)  ignore(p1)
 //     "void scale_all<*>(*"             each(p0[0])  update(p0:64[1+i], all)
+// The line `$name = TEXT` gives a text a name; `$name` in later lines stands for it.
 //
 // A plug-in's kernel without a line runs as in full mode; one without a body is assumed to update
 // all that it names (assumed_uses.h). Parameters outside every use count as scalars, unless they
@@ -31,6 +34,7 @@
 // memory are no scalars; in others such a word would make results depend on addresses.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
@@ -94,7 +98,7 @@ class DeclaredUses {
   // Adds a file's lines. An error has the line's number; its code is ENOENT for a missing file.
   base::Status AddFile(const std::string& path);
   base::Status AddLine(const std::string& line);
-  // Null when nothing is declared.
+  // Null when nothing is declared for it.
   const DeclaredKernel* Find(const char* mangled_name) const;
 
  private:
@@ -103,7 +107,10 @@ class DeclaredUses {
     DeclaredKernel kernel;
   };
   const DeclaredKernel* Search(const char* mangled_name) const;
+  base::Status AddText(const std::string& line);
+  std::string WithTexts(std::string line) const;
 
+  std::map<std::string, std::string, std::greater<>> texts_;  // by name; longer names first
   std::map<std::string, DeclaredKernel> by_name_;
   std::vector<Rule> by_pattern_;
   mutable std::list<DeclaredKernel> matched_;  // by patterns; their addresses stay

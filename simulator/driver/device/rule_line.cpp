@@ -141,6 +141,7 @@ RuleTermRef RuleLine::Factor() {
   }
   if (TakeWord("sizeof")) return TypeBytes();
   if (TakeWord("sum")) return Repeated();
+  if (TakeWord("bytes")) return ParameterBytes();
   if (TakeWord("g")) return Of({.kind = RuleTerm::kBlocks});
   if (TakeWord("i")) return Of({.kind = RuleTerm::kEach});
   if (TakeWord("j")) return Of({.kind = RuleTerm::kTurn});
@@ -171,6 +172,13 @@ RuleTermRef RuleLine::TypeBytes() {
   RuleTermRef type = Of({.kind = RuleTerm::kTypeBytes, .name = types_.emplace_back(Word())});
   Expect(')');
   return type;
+}
+
+RuleTermRef RuleLine::ParameterBytes() {
+  Expect('(');
+  RuleTermRef bytes = Of({.kind = RuleTerm::kBytes, .value = ParameterNumber()});
+  Expect(')');
+  return bytes;
 }
 
 }  // namespace spillway::simulator

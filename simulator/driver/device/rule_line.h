@@ -47,6 +47,7 @@ class RuleLine {
   RuleTermRef Parameter();
   RuleTermRef Repeated();
   RuleTermRef TypeBytes();
+  RuleTermRef ParameterBytes();
 
   const std::string& text_;
   std::size_t at_ = 0;

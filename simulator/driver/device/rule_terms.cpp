@@ -8,9 +8,9 @@ namespace {
 
 constexpr std::uint64_t kMostTurns = 1 << 20;
 
-std::uint64_t WholeParameter(const RuledLaunch& launch, std::uint64_t number) {
-  if (number >= launch.entry.parameter_count) return 0;
-  return NumberAt(launch, number, 0, launch.entry.parameters[number].size_bytes);
+std::uint32_t BytesOf(const RuledLaunch& launch, std::uint64_t parameter) {
+  return parameter < launch.entry.parameter_count ? launch.entry.parameters[parameter].size_bytes
+                                                  : 0;
 }
 
 std::uint64_t SumOf(const RuleTerm& sum, RuleTerm::Scope scope) {
@@ -26,7 +26,7 @@ std::uint64_t NumberAt(const RuledLaunch& launch, std::uint64_t parameter,
                        std::uint64_t offset_bytes, std::uint32_t size_bytes) {
   std::uint64_t number = 0;
   if (size_bytes > sizeof(number) || parameter >= launch.entry.parameter_count) return 0;
-  const std::uint64_t whole_bytes = launch.entry.parameters[parameter].size_bytes;
+  const std::uint64_t whole_bytes = BytesOf(launch, parameter);
   if (offset_bytes > whole_bytes || size_bytes > whole_bytes - offset_bytes) return 0;
   std::memcpy(&number, static_cast<const char*>(launch.arguments[parameter]) + offset_bytes,
               size_bytes);
@@ -47,7 +47,9 @@ std::uint64_t RuleTerm::In(const Scope& scope) const {
     case kTurn:
       return scope.turn;
     case kParameter:
-      return WholeParameter(scope.launch, value);
+      return NumberAt(scope.launch, value, 0, BytesOf(scope.launch, value));
+    case kBytes:
+      return BytesOf(scope.launch, value);
     case kWord:
       return NumberAt(scope.launch, value, left->In(scope) * width_bytes, width_bytes);
     case kSum:

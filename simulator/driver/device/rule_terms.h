@@ -30,6 +30,7 @@ struct RuleTerm {
     kEach,       // the number of the repeated use
     kTurn,       // the number of the turn in a sum
     kParameter,  // the whole parameter `value`
+    kBytes,      // how many bytes the parameter `value` has
     kWord,       // word `left` of the parameter `value`, counted in words of `width_bytes`
     kAdd,
     kSubtract,

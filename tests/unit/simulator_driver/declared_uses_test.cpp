@@ -245,6 +245,43 @@ TEST(DeclaredUsesTest, PointersAreCountedAmongTheWordsThatLieInAllocations) {
   EXPECT_EQ(effect.uses[2].pointer, nullptr);
 }
 
+// A view that repeats its elements is shorter than the sum of its strides says.
+TEST(DeclaredUsesTest, UsesEndWithTheirAllocations) {
+  static constexpr KernelParameter kParts[] = {{0, 8}};
+  static constexpr KernelEntry kSum = {"sum", nullptr, nullptr, 1, kParts};
+  char memory[100];
+  const char* pointer = memory + 40;
+  void* arguments[] = {&pointer};
+  const NamedMemory named[] = {{0, reinterpret_cast<std::uintptr_t>(pointer),
+                                reinterpret_cast<std::uintptr_t>(memory), 100, 1}};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("sum read(p0, 1000) update(p0, 9*bytes(p0)-12)").ok());
+
+  const KernelEffect effect =
+      uses.Find("sum")->Describe({kSum, {{1, 1, 1}, {1, 1, 1}, 0}, arguments, named});
+
+  EXPECT_EQ(effect.uses[0].size_bytes, 60u);
+  EXPECT_EQ(effect.uses[1].size_bytes, 60u);  // 9 * 8 - 12
+}
+
+TEST(DeclaredUsesTest, TextsWithNamesStandInLaterLines) {
+  static constexpr KernelParameter kParts[] = {{0, 8}};
+  static constexpr KernelEntry kFill = {"fill", nullptr, nullptr, 1, kParts};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("$size = 4").ok());
+  ASSERT_TRUE(uses.AddLine("$sizes = ($size * 10)  ").ok());
+  ASSERT_TRUE(uses.AddLine("fill write(p0, $sizes+$size)").ok());
+  EXPECT_FALSE(uses.AddLine("$size").ok());
+  EXPECT_FALSE(uses.AddLine("$ = 3").ok());
+  EXPECT_FALSE(uses.AddLine("fill write(p0, $other)").ok());
+  std::uint64_t pointer = 0;
+  void* arguments[] = {&pointer};
+
+  EXPECT_EQ(
+      uses.Find("fill")->Describe({kFill, {{1, 1, 1}, {1, 1, 1}, 0}, arguments}).uses[0].size_bytes,
+      44u);
+}
+
 TEST(DeclaredUsesTest, MistakesAreDistinguished) {
   DeclaredUses uses;
   EXPECT_FALSE(uses.AddLine("\"scale write(p0, 4)").ok());

@@ -115,6 +115,23 @@ TEST(TagsTest, TagsDependOnFunctionAndScalars) {
   EXPECT_NE(a, c);
 }
 
+TEST(TagsTest, TagsAreFiniteNumbersOfEveryType) {
+  for (std::uint64_t identity = 0; identity < 1000; ++identity) {
+    Bytes bytes(16);
+    WriteTags("work", List({Use(bytes, UseKind::kWrite)}, identity));
+    float single = -1;
+    double wide = -1;
+    std::uint16_t narrow = 0xffff;
+    std::memcpy(&single, bytes.data(), sizeof single);
+    std::memcpy(&wide, bytes.data(), sizeof wide);
+    std::memcpy(&narrow, bytes.data() + 2, sizeof narrow);
+
+    EXPECT_TRUE(single >= 0 && single < 2) << identity;
+    EXPECT_TRUE(wide >= 0 && wide < 2) << identity;
+    EXPECT_EQ(narrow & 0xc000, 0) << identity;
+  }
+}
+
 TEST(TagsTest, ReadAndWrittenOperandsCountTwice) {
   Bytes read(100), write(200), update(50);
   EXPECT_EQ(BytesMoved(List({Use(read, UseKind::kRead), Use(write, UseKind::kWrite),
