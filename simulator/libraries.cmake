@@ -27,7 +27,8 @@ function(spillway_simulated_soname target name version)
   set(SPILLWAY_EXPORTS "${name}*")
   set(map ${CMAKE_CURRENT_BINARY_DIR}/${name}.${version}.map)
   configure_file(${PROJECT_SOURCE_DIR}/simulator/dnn/exports/library.map.in ${map} @ONLY)
-  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,-z,defs)
+  # A library's calls of its own functions stay inside, as in NVIDIA's: none goes through a hook of a preloaded library.
+  target_link_options(${target} PRIVATE -Wl,--version-script=${map} -Wl,-z,defs -Wl,-Bsymbolic-functions)
   set_target_properties(${target} PROPERTIES
     OUTPUT_NAME ${name} LINKER_LANGUAGE CXX LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${SPILLWAY_SIMULATOR_DIR})

@@ -9,6 +9,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/execute/job_locks.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/share/imports.h"
 
@@ -21,7 +22,8 @@ using interposer::JobOwning;
 using interposer::share::Extent;
 
 std::optional<Allocation> Describe(CUdeviceptr address) {
-  JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
+  const bool is_ours = ForwardsEverything() || interposer::StateLock::IsHeldHere();
+  JobMemory* const job = is_ours ? nullptr : JobOwning(address);
   return job ? job->view().Describe(address) : std::nullopt;
 }
 
@@ -95,7 +97,10 @@ std::optional<Extent> ExtentOf(CUdeviceptr address) {
 
 constexpr CUdeviceptr kNobodys = 1;
 
+// Scratch memory of a launch of ours is nobody's either. What belongs to the program cannot be told
+// below the lock.
 CUdeviceptr AskedFor(CUdeviceptr address) {
+  if (interposer::StateLock::IsHeldHere()) return kNobodys;
   JobMemory* const job = ForwardsEverything() ? nullptr : JobOwning(address);
   return job && job->view().IsFreed(address) ? kNobodys : address;
 }

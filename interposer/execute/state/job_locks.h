@@ -25,6 +25,11 @@ class SPILLWAY_CAPABILITY("mutex") NamedLock {};
 inline constexpr NamedLock kMakingLock;  // the right to make memory resident
 inline constexpr NamedLock kStateLock;   // all that is known of the job's memory
 
+namespace internal {
+// Initial-exec, as in reentry_guard.h.
+inline constinit thread_local bool holds_state __attribute__((tls_model("initial-exec"))) = false;
+}  // namespace internal
+
 class JobLocks {
  public:
   bool TryLockMaking() SPILLWAY_TRY_ACQUIRE(true, kMakingLock) SPILLWAY_UNANALYSED {
@@ -32,9 +37,13 @@ class JobLocks {
   }
   void UnlockMaking() SPILLWAY_RELEASE(kMakingLock) SPILLWAY_UNANALYSED { making_.Unlock(); }
   bool TryLockState() SPILLWAY_TRY_ACQUIRE(true, kStateLock) SPILLWAY_UNANALYSED {
-    return state_.TryLock();
+    internal::holds_state = state_.TryLock();
+    return internal::holds_state;
   }
-  void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED { state_.Unlock(); }
+  void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED {
+    internal::holds_state = false;
+    state_.Unlock();
+  }
 
  private:
   friend class MakingLock;
@@ -62,10 +71,18 @@ class SPILLWAY_SCOPED_CAPABILITY StateLock {
   explicit StateLock(JobLocks& locks) SPILLWAY_ACQUIRE(kStateLock) SPILLWAY_UNANALYSED
       : mutex_(locks.state_) {
     mutex_.Lock();
+    internal::holds_state = true;
   }
-  ~StateLock() SPILLWAY_RELEASE() SPILLWAY_UNANALYSED { mutex_.Unlock(); }
+  ~StateLock() SPILLWAY_RELEASE() SPILLWAY_UNANALYSED {
+    internal::holds_state = false;
+    mutex_.Unlock();
+  }
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;
+
+  // Whether this thread is below a holder. So is a driver that asks about memory during a launch of
+  // ours, as the simulated one does.
+  static bool IsHeldHere() { return internal::holds_state; }
 
  private:
   base::Mutex& mutex_;

@@ -102,19 +102,19 @@ void RunTags(void* context) {
   WriteTags(call->name, call->identity, call->uses);
 }
 
-TagCall TagsOf(const KernelLaunch& launch) {
+KernelEffect EffectOf(const KernelLaunch& launch) {
   void* const* const arguments = launch.arguments->pointers();
   const DeclaredKernel::Launch facts{*launch.entry, launch.shape, arguments, launch.named};
-  if (launch.uses == nullptr && launch.declared == nullptr) {
-    AssumedUses assumed = AssumeUses(facts);
-    return {launch.entry->name, assumed.identity, std::move(assumed.uses)};
-  }
+  if (launch.uses == nullptr)
+    return launch.declared != nullptr ? launch.declared->Describe(facts) : AssumeUses(facts);
   KernelUseList list{};
-  if (launch.declared != nullptr)
-    launch.declared->Describe(facts, &list);
-  else
-    launch.uses(launch.shape, arguments, &list);
-  return {launch.entry->name, list.identity, {list.uses, list.uses + list.count}};
+  launch.uses(launch.shape, arguments, &list);
+  return {list.identity, {list.uses, list.uses + list.count}};
+}
+
+TagCall TagsOf(const KernelLaunch& launch) {
+  KernelEffect effect = EffectOf(launch);
+  return {launch.entry->name, effect.identity, std::move(effect.uses)};
 }
 
 KernelCost CostOf(const KernelLaunch& launch, const std::vector<KernelUse>& uses) {

@@ -37,11 +37,11 @@ bool LookUp(Simulator& sim, NamedMemory& named) {
     named.id = found->id;
     return true;
   }
-  const Mapping* const mapping =
-      sim.addresses.Contains(named.address) ? sim.addresses.Find(named.address) : nullptr;
-  if (mapping == nullptr) return false;
-  named.base = mapping->base;
-  named.size_bytes = mapping->size_bytes;
+  // Freed memory of pools and heaps stays mapped. It is nobody's.
+  CUmemAllocationProp properties;
+  CUdeviceptr base = 0;
+  if (!sim.vmm.FindMapping(named.address, properties, base, named.size_bytes)) return false;
+  named.base = base;
   named.id = 0;
   return true;
 }
@@ -66,10 +66,7 @@ std::vector<NamedMemory> MemoryNamedBy(Call& call, const Arguments& arguments) {
   const Query query = foreign_query;
   if (query == nullptr || all.empty()) return all;
   call.lock.unlock();
-  for (NamedMemory& named : all) {
-    NamedMemory seen = named;
-    if (Ask(query, seen)) named = seen;
-  }
+  std::erase_if(all, [query](NamedMemory& named) { return !Ask(query, named); });
   call.lock.lock();
   return all;
 }

@@ -40,8 +40,8 @@ bool IsAmong(const std::vector<KernelUse>& uses, const NamedMemory& named) {
 
 }  // namespace
 
-AssumedUses AssumeUses(const DeclaredKernel::Launch& launch) {
-  AssumedUses assumed;
+KernelEffect AssumeUses(const DeclaredKernel::Launch& launch) {
+  KernelEffect assumed;
   Hash hash;
   hash.Add(launch.shape.grid, sizeof launch.shape.grid);
   hash.Add(launch.shape.block, sizeof launch.shape.block);

@@ -6,17 +6,11 @@
 // only the memory that they name counts.
 #pragma once
 
-#include <vector>
-
 #include "simulator/driver/device/declared_uses.h"
 
 namespace spillway::simulator {
 
-struct AssumedUses {
-  std::uint64_t identity = 0;
-  std::vector<KernelUse> uses;  // each allocation once, in the order of the parameters
-};
-
-AssumedUses AssumeUses(const DeclaredKernel::Launch& launch);
+// Each allocation once, in the order of the parameters.
+KernelEffect AssumeUses(const DeclaredKernel::Launch& launch);
 
 }  // namespace spillway::simulator

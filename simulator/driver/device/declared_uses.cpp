@@ -1,195 +1,53 @@
 #include "simulator/driver/device/declared_uses.h"
 
-#include <fnmatch.h>
-
 #include <algorithm>
-#include <cctype>
-#include <cstdlib>
-#include <cstring>
 
 #include "base/file.h"
 #include "base/lines.h"
+#include "simulator/driver/device/rule_line.h"
 #include "simulator/driver/machine/kernel_names.h"
 
 namespace spillway::simulator {
-
-struct DeclaredKernel::Term {
-  char kind;  // '#' number, 'p' parameter, 'g' blocks, or + - * /
-  std::uint64_t value;
-  std::uint32_t word;
-  std::shared_ptr<const Term> left;
-  std::shared_ptr<const Term> right;
-
-  std::uint64_t In(const Launch& launch) const {
-    if (kind == '#') return value;
-    if (kind == 'p') return Parameter(launch);
-    if (kind == 'g')
-      return std::uint64_t{launch.shape.grid[0]} * launch.shape.grid[1] * launch.shape.grid[2];
-    const std::uint64_t a = left->In(launch);
-    const std::uint64_t b = right->In(launch);
-    if (kind == '+') return a + b;
-    if (kind == '-') return a - b;
-    if (kind == '*') return a * b;
-    return b == 0 ? 0 : a / b;
-  }
-
- private:
-  static constexpr std::uint32_t kWhole = ~std::uint32_t{0};
-  std::uint64_t Parameter(const Launch& launch) const {
-    const KernelEntry& entry = launch.entry;
-    const std::uint32_t size_bytes =
-        entry.parameter_count > value ? entry.parameters[value].size_bytes : 0;
-    const std::size_t offset = word == kWhole ? 0 : 4 * std::size_t{word};
-    const std::size_t bytes = word == kWhole ? size_bytes : 4;
-    std::uint64_t number = 0;
-    if (bytes > sizeof(number) || offset + bytes > size_bytes) return 0;
-    std::memcpy(&number, static_cast<const char*>(launch.arguments[value]) + offset, bytes);
-    return number;
-  }
-};
-
 namespace {
 
-using Term = DeclaredKernel::Term;
-using TermRef = std::shared_ptr<const Term>;
+using Use = DeclaredKernel::Use;
 
-// After an error the parser stands at the end of the line; `status` keeps the first error.
-class LineParser {
- public:
-  explicit LineParser(const std::string& line) : text_(line) {}
+// A wrong count must not fill the memory.
+constexpr std::uint64_t kMostRepeated = 1 << 16;
 
-  const base::Status& status() const { return status_; }
-  void Fail(std::string what) {
-    if (status_.ok()) status_ = base::Error{std::move(what)};
-    at_ = text_.size();
-  }
-
-  bool AtEnd() {
-    SkipSpace();
-    return at_ == text_.size() || text_[at_] == '#';
-  }
-
-  // A pattern stands in quotes, which Take has removed.
-  std::string Pattern() {
-    const std::size_t start = at_;
-    at_ = std::min(text_.find('"', at_), text_.size());
-    std::string pattern = text_.substr(start, at_ - start);
-    if (!Take('"')) Fail("the closing '\"' is missing");
-    return pattern;
-  }
-
-  std::string Name() {
-    SkipSpace();
-    const std::size_t start = at_;
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) == 0) ++at_;
-    return text_.substr(start, at_ - start);
-  }
-
-  std::string Word() {
-    SkipSpace();
-    const std::size_t start = at_;
-    while (at_ < text_.size() && std::isalpha(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    return text_.substr(start, at_ - start);
-  }
-
-  bool Take(char wanted) {
-    SkipSpace();
-    if (at_ == text_.size() || text_[at_] != wanted) return false;
-    ++at_;
-    return true;
-  }
-
-  void Expect(char wanted) {
-    if (!Take(wanted)) Fail(std::string("'") + wanted + "' is missing");
-  }
-
-  std::uint64_t Number() {
-    SkipSpace();
-    const std::size_t start = at_;
-    while (at_ < text_.size() && std::isdigit(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-    if (at_ == start || at_ - start > 18) return Fail("a number is missing"), 0;
-    return std::strtoull(text_.c_str() + start, nullptr, 10);
-  }
-
-  std::uint32_t ParameterNumber() {
-    Expect('p');
-    return static_cast<std::uint32_t>(Number());
-  }
-
-  // The number in brackets, or `otherwise` where there are none.
-  std::uint32_t WordNumber(std::uint32_t otherwise) {
-    if (!Take('[')) return otherwise;
-    const std::uint64_t number = Number();
-    Expect(']');
-    return static_cast<std::uint32_t>(number);
-  }
-
-  // Null for `all`.
-  TermRef Bytes() {
-    SkipSpace();
-    if (text_.compare(at_, 3, "all") != 0) return Sum();
-    at_ += 3;
-    return nullptr;
-  }
-
-  TermRef Sum() {
-    TermRef sum = Product();
-    while (true) {
-      if (Take('+'))
-        sum = Of('+', sum, Product());
-      else if (Take('-'))
-        sum = Of('-', sum, Product());
-      else
-        return sum;
-    }
-  }
-
- private:
-  void SkipSpace() {
-    while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_])) != 0) ++at_;
-  }
-
-  static TermRef Of(char kind, TermRef left, TermRef right) {
-    return std::make_shared<Term>(Term{kind, 0, 0, std::move(left), std::move(right)});
-  }
-
-  TermRef Product() {
-    TermRef product = Factor();
-    while (true) {
-      if (Take('*'))
-        product = Of('*', product, Factor());
-      else if (Take('/'))
-        product = Of('/', product, Factor());
-      else
-        return product;
-    }
-  }
-
-  TermRef Factor() {
-    if (Take('(')) {
-      TermRef inner = Sum();
-      Expect(')');
-      return inner;
-    }
-    if (Take('g')) return std::make_shared<Term>(Term{'g', 0, 0, nullptr, nullptr});
-    if (!Take('p')) return std::make_shared<Term>(Term{'#', Number(), 0, nullptr, nullptr});
-    Term parameter{'p', Number(), 0, nullptr, nullptr};
-    parameter.word = WordNumber(~std::uint32_t{0});
-    return std::make_shared<Term>(parameter);
-  }
-
-  const std::string& text_;
-  std::size_t at_ = 0;
-  base::Status status_;
-};
-
-UseKind KindNamed(const std::string& role, LineParser& parser) {
+UseKind KindNamed(const std::string& role, RuleLine& line) {
   if (role == "read") return UseKind::kRead;
   if (role == "write") return UseKind::kWrite;
   if (role == "update") return UseKind::kUpdate;
   if (role == "part") return UseKind::kPart;
-  parser.Fail("'" + role + "' is none of read, write, update, part, ignore, flops");
+  line.Fail("'" + role + "' is none of read, write, update, part, each, ignore, flops");
   return UseKind::kUpdate;
+}
+
+// What follows the equals sign; nothing if there is none.
+std::string Trimmed(const std::string& line, std::size_t equals) {
+  const std::size_t start =
+      equals == std::string::npos ? equals : line.find_first_not_of(' ', equals + 1);
+  if (start == std::string::npos) return "";
+  return line.substr(start, line.find_last_not_of(' ') + 1 - start);
+}
+
+// What stands in the parentheses of a use.
+Use ReadUse(UseKind kind, RuleLine& line) {
+  Use use{kind, line.ParameterNumber()};
+  if (line.Take('@'))
+    use.nth = line.Number();
+  else
+    use.place = line.PlaceInParameter();
+  line.Expect(',');
+  use.bytes = line.Bytes();
+  if (kind != UseKind::kPart) return use;
+  if (use.bytes == nullptr) line.Fail("a part needs a number of bytes");
+  line.Expect(',');
+  use.part = line.Sum();
+  line.Expect(',');
+  use.parts = line.Sum();
+  return use;
 }
 
 // Reduces "void a::b::name<c::d>(int)" to the name, with template arguments on request.
@@ -218,15 +76,21 @@ std::string ShortName(std::string demangled, bool with_template) {
   return demangled.substr(start, end - start);
 }
 
-void* PointerOf(const DeclaredKernel::Launch& launch, std::uint32_t parameter, std::uint32_t word) {
-  const KernelEntry& entry = launch.entry;
-  const std::size_t offset = 4 * std::size_t{word};
-  void* pointer = nullptr;
-  if (parameter < entry.parameter_count &&
-      offset + sizeof(pointer) <= entry.parameters[parameter].size_bytes)
-    std::memcpy(&pointer, static_cast<const char*>(launch.arguments[parameter]) + offset,
-                sizeof(pointer));
-  return pointer;
+// Null if fewer words of the parameter lie in allocations.
+void* NthPointer(const RuledLaunch& launch, std::uint32_t parameter, std::uint64_t nth) {
+  if (parameter >= launch.entry.parameter_count) return nullptr;
+  const KernelParameter& place = launch.entry.parameters[parameter];
+  for (const NamedMemory& named : launch.named) {
+    if (named.offset_bytes - place.offset_bytes < place.size_bytes && nth-- == 0)
+      return reinterpret_cast<void*>(named.address);
+  }
+  return nullptr;
+}
+
+void* PointerOf(const Use& use, const RuleTerm::Scope& scope) {
+  if (use.nth) return NthPointer(scope.launch, use.pointer, *use.nth);
+  const std::uint64_t offset_bytes = use.place == nullptr ? 0 : use.place->In(scope);
+  return reinterpret_cast<void*>(NumberAt(scope.launch, use.pointer, offset_bytes, sizeof(void*)));
 }
 
 bool NamesMemory(const DeclaredKernel::Launch& launch, std::uint32_t offset_bytes) {
@@ -235,17 +99,46 @@ bool NamesMemory(const DeclaredKernel::Launch& launch, std::uint32_t offset_byte
   });
 }
 
+// The allocation that holds the pointer; nothing where none does.
+KernelUse Whole(UseKind kind, void* pointer, std::span<const NamedMemory> named) {
+  const NamedMemory* const found = Holding(named, reinterpret_cast<std::uintptr_t>(pointer));
+  if (found == nullptr) return {nullptr, 0, kind};
+  return {reinterpret_cast<void*>(found->base), found->size_bytes, kind};
+}
+
+// Strides may lead a sum of bytes astray, and so may views that repeat their elements.
+void EndWithAllocation(KernelUse& use, std::span<const NamedMemory> named) {
+  const auto address = reinterpret_cast<std::uintptr_t>(use.pointer);
+  if (const NamedMemory* const found = Holding(named, address); found != nullptr)
+    use.size_bytes = std::min(use.size_bytes, found->base + found->size_bytes - address);
+}
+
 }  // namespace
 
-KernelUse DeclaredKernel::Whole(const Use& use, void* pointer, std::span<const NamedMemory> named) {
-  const NamedMemory* const found = Holding(named, reinterpret_cast<std::uintptr_t>(pointer));
-  if (found == nullptr) return {nullptr, 0, use.kind};
-  return {reinterpret_cast<void*>(found->base), found->size_bytes, use.kind};
+base::Status DeclaredKernel::Read(RuleLine& line) {
+  RuleTermRef count;
+  while (!line.AtEnd()) {
+    const std::string role = line.Word();
+    line.Expect('(');
+    if (role == "flops") {
+      flops_ = line.Sum();
+    } else if (role == "ignore") {
+      ignored_.push_back(line.ParameterNumber());
+    } else if (role == "each") {
+      count = line.Sum();
+    } else {
+      uses_.push_back(ReadUse(KindNamed(role, line), line));
+      uses_.back().count = count;
+    }
+    line.Expect(')');
+  }
+  if (line.status().ok() && uses_.empty()) return base::Error{"a kernel has at least one use"};
+  return line.status();
 }
 
 bool DeclaredKernel::NeedsAllocations() const {
   return std::any_of(uses_.begin(), uses_.end(),
-                     [](const Use& use) { return use.bytes == nullptr; });
+                     [](const Use& use) { return use.bytes == nullptr || use.nth; });
 }
 
 bool DeclaredKernel::IsScalar(std::uint32_t parameter) const {
@@ -254,25 +147,30 @@ bool DeclaredKernel::IsScalar(std::uint32_t parameter) const {
                       [&](const Use& use) { return use.pointer == parameter; });
 }
 
-void DeclaredKernel::Describe(const Launch& launch, KernelUseList* list) const {
-  list->identity = Identity(launch);
-  list->count = static_cast<std::uint32_t>(uses_.size());
-  for (std::uint32_t i = 0; i < list->count; ++i) {
-    const Use& use = uses_[i];
-    void* const pointer = PointerOf(launch, use.pointer, use.word);
-    if (use.bytes == nullptr) {
-      list->uses[i] = Whole(use, pointer, launch.named);
-      continue;
-    }
-    list->uses[i] = {pointer, use.bytes->In(launch), use.kind};
-    if (use.kind != UseKind::kPart) continue;
-    list->uses[i].part = static_cast<std::uint32_t>(use.part->In(launch));
-    list->uses[i].parts = static_cast<std::uint32_t>(use.parts->In(launch));
+KernelUse DeclaredKernel::At(const Use& use, const RuleTerm::Scope& scope) const {
+  void* const pointer = PointerOf(use, scope);
+  if (use.bytes == nullptr) return Whole(use.kind, pointer, scope.launch.named);
+  KernelUse made{pointer, use.bytes->In(scope), use.kind};
+  if (scope.launch.entry.body == nullptr) EndWithAllocation(made, scope.launch.named);
+  if (use.kind != UseKind::kPart) return made;
+  made.part = static_cast<std::uint32_t>(use.part->In(scope));
+  made.parts = static_cast<std::uint32_t>(use.parts->In(scope));
+  return made;
+}
+
+KernelEffect DeclaredKernel::Describe(const Launch& launch) const {
+  KernelEffect effect{Identity(launch), {}};
+  for (const Use& use : uses_) {
+    RuleTerm::Scope scope{launch, types_};
+    const std::uint64_t count =
+        use.count == nullptr ? 1 : std::min(use.count->In(scope), kMostRepeated);
+    for (; scope.each < count; ++scope.each) effect.uses.push_back(At(use, scope));
   }
+  return effect;
 }
 
 std::uint64_t DeclaredKernel::Flops(const Launch& launch) const {
-  return flops_ == nullptr ? 0 : flops_->In(launch);
+  return flops_ == nullptr ? 0 : flops_->In({launch, types_});
 }
 
 std::uint64_t DeclaredKernel::Identity(const Launch& launch) const {
@@ -300,41 +198,37 @@ base::Status DeclaredUses::AddFile(const std::string& path) {
   return base::Ok();
 }
 
-base::Status DeclaredUses::AddLine(const std::string& line) {
-  LineParser parser(line);
-  if (parser.AtEnd()) return base::Ok();
-  const bool is_pattern = parser.Take('"');
-  std::string name = is_pattern ? parser.Pattern() : parser.Name();
-  DeclaredKernel kernel;
-  while (!parser.AtEnd()) {
-    const std::string role = parser.Word();
-    parser.Expect('(');
-    if (role == "flops") {
-      kernel.flops_ = parser.Sum();
-    } else if (role == "ignore") {
-      kernel.ignored_.push_back(parser.ParameterNumber());
-    } else {
-      DeclaredKernel::Use use{
-          KindNamed(role, parser), parser.ParameterNumber(), 0, nullptr, nullptr, nullptr};
-      use.word = parser.WordNumber(0);
-      parser.Expect(',');
-      use.bytes = parser.Bytes();
-      if (use.kind == UseKind::kPart) {
-        if (use.bytes == nullptr) parser.Fail("a part needs a number of bytes");
-        parser.Expect(',');
-        use.part = parser.Sum();
-        parser.Expect(',');
-        use.parts = parser.Sum();
-      }
-      kernel.uses_.push_back(use);
-    }
-    parser.Expect(')');
+base::Status DeclaredUses::AddText(const std::string& line) {
+  const std::size_t equals = line.find('=');
+  const std::string name = line.substr(0, line.find_first_of(" =")), text = Trimmed(line, equals);
+  if (name.size() < 2 || text.empty()) return base::Error{"write $name = TEXT"};
+  texts_[name] = WithTexts(text);
+  return base::Ok();
+}
+
+std::string DeclaredUses::WithTexts(std::string line) const {
+  for (const auto& [name, text] : texts_) {
+    for (std::size_t at; (at = line.find(name)) != std::string::npos;)
+      line.replace(at, name.size(), text);
   }
-  if (!parser.status().ok()) return parser.status();
-  if (kernel.uses_.empty() || kernel.uses_.size() > KernelUseList::kMost)
-    return base::Error{"a kernel has 1 to 16 uses"};
+  return line;
+}
+
+base::Status DeclaredUses::AddLine(const std::string& written) {
+  if (written.starts_with('$')) return AddText(written);
+  const std::string text = WithTexts(written);
+  RuleLine line(text);
+  if (line.AtEnd()) return base::Ok();
+  const bool is_pattern = line.Take('"');
+  std::string name = is_pattern ? line.Pattern() : line.Name();
+  const NamePattern pattern(is_pattern ? name : "");
+  DeclaredKernel kernel;
+  if (base::Status read = kernel.Read(line); !read.ok()) return read;
+  for (const std::string& type : line.types()) {
+    if (!pattern.Captures(type)) return base::Error{"the pattern captures no type {" + type + "}"};
+  }
   if (is_pattern)
-    by_pattern_.emplace_back(std::move(name), std::move(kernel));
+    by_pattern_.push_back({pattern, std::move(kernel)});
   else
     by_name_[name] = std::move(kernel);
   return base::Ok();
@@ -353,8 +247,12 @@ const DeclaredKernel* DeclaredUses::Search(const char* mangled_name) const {
     const auto found = by_name_.find(ShortName(name, with_template));
     if (found != by_name_.end()) return &found->second;
   }
-  for (const auto& [pattern, kernel] : by_pattern_) {
-    if (fnmatch(pattern.c_str(), name.c_str(), 0) == 0) return &kernel;
+  for (const Rule& rule : by_pattern_) {
+    std::optional<TypeSizes> types = rule.pattern.Match(name);
+    if (!types) continue;
+    matched_.push_back(rule.kernel);
+    matched_.back().types_ = *std::move(types);
+    return &matched_.back();
   }
   return nullptr;
 }

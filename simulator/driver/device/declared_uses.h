@@ -3,19 +3,30 @@
 // SPILLWAY_SIM_RULES.
 //
 // A line declares one kernel, or many (# begins a comment):
-//     NAME       ROLE(POINTER, BYTES[, PART, PARTS]) ...  [ignore(POINTER)] ...  [flops(COUNT)]
-//     "PATTERN"  ROLE(POINTER, BYTES[, PART, PARTS]) ...  [ignore(POINTER)] ...  [flops(COUNT)]
+//     NAME       ROLE(POINTER, BYTES[, PART, PARTS]) ...  [ignore(pN)] ...  [flops(COUNT)]
+//     "PATTERN"  ROLE(POINTER, BYTES[, PART, PARTS]) ...  [ignore(pN)] ...  [flops(COUNT)]
 // NAME is the kernel's name without namespaces. It may have template arguments; such a line wins
-// over one without. PATTERN is matched with the whole demangled name, as the statistics print it: *
-// is any text, ? any character, [ab] one of these (fnmatch). Names win over patterns, and earlier
-// patterns over later ones. ROLE is read, write, update or part (tags.h, image.h's UseKind).
-// POINTER is a parameter, or one in a struct: p1[2] begins at its third 32-bit word. BYTES may be
-// `all`: the allocation that holds the pointer, from its beginning to its end. The other fields are
-// sums and products of whole numbers and parameters: p0 is the first parameter; p1[2] is the third
-// 32-bit word of the second parameter, a struct; g is the number of blocks. Operators are + - * /
-// and parentheses.
+// over one without. PATTERN is matched with the whole demangled name, as the statistics print it
+// (name_pattern.h). Names win over patterns, and earlier patterns over later ones.
+//
+// ROLE is read, write, update or part (tags.h, image.h's UseKind). POINTER is
+//     p1          the second parameter
+//     p1[2]       what begins at its third 32-bit word; p1:64[2]: at its third 64-bit word
+//     p1@0        the first of its 64-bit words that lies in an allocation; p1@1 the second
+// BYTES may be `all`: the allocation that holds the pointer, from its beginning to its end. The
+// other fields are sums and products (+ - * / and parentheses) of whole numbers and
+//     p0          the first parameter
+//     p1[2]       its third 32-bit word; so p1:8[2], p1:16[2], p1:64[2]
+//     g           the number of blocks
+//     bytes(p1)   how many bytes the second parameter has
+//     sizeof(T)   the bytes of the type that the pattern captured as {T}
+//     sum(N, E)   the sum of E over j = 0 to N - 1; E may contain j
+// After `each(COUNT)` uses are repeated: COUNT times, with i = 0 to COUNT - 1. In kernels without a
+// body a use ends with the allocation that holds its pointer.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
-//     "void at::native::*fill*"  write(p2, all)  ignore(p1)
+//     "void at::native::*fill*<{T}>(*"  write(p2:64[0], sizeof(T)*p0)  ignore(p1)
+//     "void scale_all<*>(*"             each(p0[0])  update(p0:64[1+i], all)
+// The line `$name = TEXT` gives a text a name; `$name` in later lines stands for it.
 //
 // A plug-in's kernel without a line runs as in full mode; one without a body is assumed to update
 // all that it names (assumed_uses.h). Parameters outside every use count as scalars, unless they
@@ -23,54 +34,63 @@
 // memory are no scalars; in others such a word would make results depend on addresses.
 #pragma once
 
+#include <functional>
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "base/result.h"
+#include "simulator/driver/device/name_pattern.h"
 #include "simulator/driver/device/named_memory.h"
+#include "simulator/driver/device/rule_terms.h"
 #include "simulator/kernels/image.h"
 
 namespace spillway::simulator {
 
+class RuleLine;
+
+// What a launch does, by its rule.
+struct KernelEffect {
+  std::uint64_t identity = 0;  // as KernelUseList's
+  std::vector<KernelUse> uses;
+};
+
 class DeclaredKernel {
  public:
-  struct Term;  // an expression
+  using Launch = RuledLaunch;
   struct Use {
     UseKind kind;
-    std::uint32_t pointer;              // which parameter
-    std::uint32_t word;                 // of a struct: where the pointer begins
-    std::shared_ptr<const Term> bytes;  // null: the whole allocation
-    std::shared_ptr<const Term> part;   // for the role part
-    std::shared_ptr<const Term> parts;
+    std::uint32_t pointer;                  // which parameter
+    RuleTermRef place = {};                 // of the pointer in it, in bytes; null: its beginning
+    std::optional<std::uint64_t> nth = {};  // which of the words that lie in allocations
+    RuleTermRef bytes = {};                 // null: the whole allocation
+    RuleTermRef part = {};                  // for the role part
+    RuleTermRef parts = {};
+    RuleTermRef count = {};  // null: once
   };
 
-  struct Launch {
-    const KernelEntry& entry;
-    const LaunchShape& shape;
-    void* const* arguments;
-    std::span<const NamedMemory> named = {};  // in kernels without a body, or that need it
-  };
-
-  void Describe(const Launch& launch, KernelUseList* list) const;
+  KernelEffect Describe(const Launch& launch) const;
   std::uint64_t Flops(const Launch& launch) const;
-  // Whether a use is a whole allocation.
+  // Whether a use asks where allocations are.
   bool NeedsAllocations() const;
 
  private:
   friend class DeclaredUses;
-  static KernelUse Whole(const Use& use, void* pointer, std::span<const NamedMemory> named);
+  base::Status Read(RuleLine& line);
+  KernelUse At(const Use& use, const RuleTerm::Scope& scope) const;
   bool IsScalar(std::uint32_t parameter) const;
   // A hash of every parameter that is no pointer of a use: shapes and scalars.
   std::uint64_t Identity(const Launch& launch) const;
 
   std::vector<Use> uses_;
   std::vector<std::uint32_t> ignored_;  // parameters
-  std::shared_ptr<const Term> flops_;
+  RuleTermRef flops_;
+  TypeSizes types_;  // that the pattern captured in this kernel's name
 };
 
 class DeclaredUses {
@@ -78,14 +98,22 @@ class DeclaredUses {
   // Adds a file's lines. An error has the line's number; its code is ENOENT for a missing file.
   base::Status AddFile(const std::string& path);
   base::Status AddLine(const std::string& line);
-  // Null when nothing is declared.
+  // Null when nothing is declared for it.
   const DeclaredKernel* Find(const char* mangled_name) const;
 
  private:
+  struct Rule {
+    NamePattern pattern;
+    DeclaredKernel kernel;
+  };
   const DeclaredKernel* Search(const char* mangled_name) const;
+  base::Status AddText(const std::string& line);
+  std::string WithTexts(std::string line) const;
 
+  std::map<std::string, std::string, std::greater<>> texts_;  // by name; longer names first
   std::map<std::string, DeclaredKernel> by_name_;
-  std::list<std::pair<std::string, DeclaredKernel>> by_pattern_;  // their addresses stay
+  std::vector<Rule> by_pattern_;
+  mutable std::list<DeclaredKernel> matched_;  // by patterns; their addresses stay
   mutable std::map<const char*, const DeclaredKernel*>
       found_;  // by the name's address, because names live as long as images
 };

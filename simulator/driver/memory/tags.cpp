@@ -40,6 +40,9 @@ void ForPlaces(const KernelUse& use, Action action) {
     action(bytes + end, use.size_bytes - end, number);
 }
 
+// Clears the sign and the highest bit of the exponent of whatever number type a program reads.
+constexpr std::uint64_t kFiniteMask = 0x3fff3fff3fff3fff;
+
 bool IsRead(const KernelUse& use) {
   return use.kind == UseKind::kRead || use.kind == UseKind::kUpdate;
 }
@@ -59,7 +62,7 @@ void WriteOperand(std::uint64_t hash, const KernelUse& use) {
   if (use.kind == UseKind::kWrite && use.pointer != nullptr)
     SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
-    const std::uint64_t tag = Mix(hash, number);
+    const std::uint64_t tag = Mix(hash, number) & kFiniteMask;
     // Bytes that no part writes must not keep their old content.
     const std::uint64_t cleared_from = use.kind == UseKind::kPart ? use.parts * kWordBytes : 0;
     if (cleared_from < size_bytes) std::memset(place + cleared_from, 0, size_bytes - cleared_from);

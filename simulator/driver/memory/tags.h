@@ -14,7 +14,9 @@
 //  3. A pure output does not depend on the memory's old content: bytes between the places become
 //     zero. In outputs that are updated or written in parts those bytes stay. So a program's output
 //     depends on the program alone, also when it reads every byte.
-//  4. A view that begins elsewhere in a tensor than the operation that wrote it sees only tags that
+//  4. Read as numbers of any floating-point type, tags lie in [0, 2). So programs that stop at
+//     infinite losses, or take a logarithm, go on.
+//  5. A view that begins elsewhere in a tensor than the operation that wrote it sees only tags that
 //     copies brought. An output with gaps is written as if it had none.
 #pragma once
 

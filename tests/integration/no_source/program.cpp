@@ -71,13 +71,28 @@ class Program {
     }
     RunGraph();
   }
+  // Regression: an address of freed memory in a struct's unused bytes named all of the pool's
+  // memory around it, which was cleared.
+  void KeepNeighboursOfFreedMemory() {
+    constexpr std::size_t kBytes = 4096;
+    CUdeviceptr freed = 0, kept = 0;
+    MUST(cuMemAllocAsync(&freed, kBytes, stream_));
+    MUST(cuMemAllocAsync(&kept, kBytes, stream_));
+    buffers_.push_back(kept);
+    sizes_.push_back(kBytes);
+    Scale(buffers_.size() - 1, 0, 1);
+    const unsigned long long before = HashOf(kept, kBytes);
+    MUST(cuMemFreeAsync(freed, stream_));
+    TakePair(0, 1, freed);
+    if (HashOf(kept, kBytes) != before) Must(CUDA_ERROR_UNKNOWN, "a neighbour was cleared");
+    MUST(cuMemFreeAsync(kept, stream_));
+    buffers_.pop_back();
+    sizes_.pop_back();
+  }
   void Print() {
     MUST(cuCtxSynchronize());
-    for (std::size_t i = 0; i < buffers_.size(); ++i) {
-      std::vector<unsigned char> bytes(sizes_[i]);
-      MUST(cuMemcpyDtoH(bytes.data(), buffers_[i], bytes.size()));
-      std::printf("buffer %zu: %016llx\n", i, Hash(bytes));
-    }
+    for (std::size_t i = 0; i < buffers_.size(); ++i)
+      std::printf("buffer %zu: %016llx\n", i, HashOf(buffers_[i], sizes_[i]));
     CUdeviceptr weights = 0;
     std::size_t bytes = 0;
     MUST(cuModuleGetGlobal(&weights, &bytes, module_, "weights"));
@@ -89,6 +104,12 @@ class Program {
     std::uint64_t hash = 0xcbf29ce484222325;
     for (const unsigned char byte : bytes) hash = (hash ^ byte) * 0x100000001b3;
     return hash;
+  }
+  unsigned long long HashOf(CUdeviceptr buffer, std::size_t size_bytes) {
+    std::vector<unsigned char> bytes(size_bytes);
+    MUST(cuStreamSynchronize(stream_));
+    MUST(cuMemcpyDtoH(bytes.data(), buffer, bytes.size()));
+    return Hash(bytes);
   }
   static CUdeviceptr Make(std::size_t bytes, int number) {
     CUdeviceptr buffer = 0;
@@ -111,9 +132,10 @@ class Program {
     MUST(cuLaunchKernel(scale_, 64, 1, 1, 256, 1, 1, 0, stream_, parameters, nullptr));
   }
   // The bytes behind the struct's members hold anything, as on a program's stack.
-  void TakePair(std::size_t i, int round) {
+  void TakePair(std::size_t i, int round, CUdeviceptr unused = 0) {
     Pair pair;
     std::memset(static_cast<void*>(&pair), std::rand(), sizeof pair);
+    if (unused != 0) std::memcpy(&pair.tail, &unused, sizeof unused);
     pair.count = round;
     pair.data = buffers_[i];
     pair.tail = 0;
@@ -151,5 +173,6 @@ int main(int, char** argv) {
   Program program(argv[1]);
   program.Allocate(std::atoi(argv[2]), static_cast<std::size_t>(std::atoi(argv[3])) << 20);
   program.Run(6);
+  program.KeepNeighboursOfFreedMemory();
   program.Print();
 }

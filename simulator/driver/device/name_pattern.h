@@ -1,0 +1,35 @@
+// A pattern over kernels' demangled names, as rules write it (declared_uses.h).
+//
+//     *      any text          [ab]  one of these characters, [a-z] a range, [!a] any other
+//     ?      any character     {T}   a number type of C++, CUDA or PyTorch; its size is captured
+//     {a|b}  one of these texts
+// T is any word of letters. Where it comes again in a pattern, the same type must stand there.
+// Everything else stands for itself, as the braces of `{lambda(float)#1}` do.
+// Pure; any thread.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace spillway::simulator {
+
+// The bytes of each captured type.
+using TypeSizes = std::map<std::string, std::uint32_t, std::less<>>;
+
+class NamePattern {
+ public:
+  explicit NamePattern(std::string text) : text_(std::move(text)) {}
+
+  // The captured types if the whole name matches.
+  std::optional<TypeSizes> Match(std::string_view name) const;
+  bool Captures(std::string_view type) const;
+
+ private:
+  std::string text_;
+};
+
+}  // namespace spillway::simulator
