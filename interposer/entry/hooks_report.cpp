@@ -9,7 +9,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
-#include "interposer/execute/job_locks.h"
+#include "interposer/execute/state/job_locks.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/share/imports.h"
 
