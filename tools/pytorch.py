@@ -35,6 +35,21 @@ def settings(environment, allocator):
             "TORCH_CUDNN_V8_API_DISABLED": "1"}
 
 
+def is_race_at_exit(problem):
+    """Python's own: a thread of autograd that wants the interpreter's lock while Python ends is ended within code that must not throw."""
+    return str(problem).startswith("exit code -6") and str(problem).rstrip().endswith("terminate called without an active exception")
+
+
+def execute_to_the_end(run, *arguments):
+    try:
+        execute(run, *arguments)
+    except RunFailed as problem:
+        if not is_race_at_exit(problem):
+            raise
+        print(" PyTorch's thread met Python's end; again ...", end="", flush=True)
+        execute(run, *arguments)
+
+
 class Books:
     """What the simulator lacked and what had no rule, over all runs."""
 
@@ -70,7 +85,7 @@ def trial(build_dir, environment, script, arguments, allocator, books):
     with tempfile.TemporaryDirectory(prefix="spillway-pytorch-") as folder:
         for run in runs:
             print(f"  {script.stem}, {allocator}, {run.label} ...", end="", flush=True)
-            execute(run, build_dir, "h200", command, pathlib.Path(folder), settings(environment, ALLOCATORS[allocator]))
+            execute_to_the_end(run, build_dir, "h200", command, pathlib.Path(folder), settings(environment, ALLOCATORS[allocator]))
             books.add(run)
             print(f" {run.output.splitlines()[-1] if run.output else 'no output'} ({run.wall_seconds:.0f} s here)", flush=True)
     found = [f"{script.stem}, {allocator}, {run.label}: {fault}" for run in runs for fault in faults(run, runs[0])]

@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
 sys.dont_write_bytecode = True
 
 import pytorch  # noqa: E402  (path set above)
-from main_job import Run  # noqa: E402
+from main_job import Run, RunFailed  # noqa: E402
 from pytorch_parts import environment, libraries, stand_ins  # noqa: E402
 from pytorch_parts.libraries import Symbol  # noqa: E402
 
@@ -80,6 +80,13 @@ class RunsTest(unittest.TestCase):
                       statistics={"not_supported": {}, "kernels_without_rule": {"gather": 3}}))
         self.assertEqual(books.lacking, {"ncclSend": 2, "cuFoo": 2})
         self.assertEqual(books.without_rule, {"gather": 6})
+
+    def test_only_pythons_race_at_exit_is_forgiven(self):
+        terminate = "terminate called without an active exception"
+        self.assertTrue(pytorch.is_race_at_exit(RunFailed(f"exit code -6\nstep 0 loss 1.5\n{terminate}\n")))
+        self.assertFalse(pytorch.is_race_at_exit(RunFailed(f"exit code 1\n{terminate}\n")))
+        self.assertFalse(pytorch.is_race_at_exit(RunFailed(f"exit code -6\n{terminate}\nstep 1\n")))
+        self.assertFalse(pytorch.is_race_at_exit(RunFailed("exit code -6\nterminate called after throwing an instance of 'c10::Error'\n")))
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:
