@@ -92,16 +92,6 @@ void Sharing::DenyPeerAt(CUdeviceptr address, CUdevice peer, bool is_last) {
 }
 
 CUresult Sharing::Share(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) {
-  const CUresult result = TryToShare(owner, address, out);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    const StateLock lock(state_.locks);
-    const Allocation* const found = state_.ledger.Find(address);
-    if (found) state_.counters.NoteRefusedUnmovable(found->requested_bytes);
-  }
-  return result;
-}
-
-CUresult Sharing::TryToShare(std::uint64_t owner, CUdeviceptr address, SharedMemory* out) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   Addresses addresses;
@@ -163,8 +153,9 @@ CUresult Sharing::ShareResident(CUdeviceptr address, SharedMemory* out) {
   out->size_bytes = found->requested_bytes;
   if (found->kind == AllocationKind::kRange) {
     Chunks& chunks = AsRange(found)->chunks;
-    return chunks.empty() ? CUDA_ERROR_OUT_OF_MEMORY
-                          : Export(&chunks, out);  // parked: there is no room for it
+    if (!chunks.empty()) return Export(&chunks, out);
+    state_.counters.NoteRefusedUnmovable(found->requested_bytes);  // parked: there is no room
+    return CUDA_ERROR_OUT_OF_MEMORY;
   }
   Slab* const slab = AsBlock(found)->slab;
   out->offset_bytes = found->base - slab->plan.base;

@@ -41,8 +41,6 @@ class Sharing {
   bool IsShareable() SPILLWAY_EXCLUDES(kStateLock);
 
  private:
-  CUresult TryToShare(std::uint64_t owner, CUdeviceptr address, SharedMemory* out)
-      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void SetPeer(CUdevice peer, bool allowed) SPILLWAY_REQUIRES(kStateLock);
   bool SetPeerOf(CUdeviceptr address, CUdevice peer, bool allowed) SPILLWAY_EXCLUDES(kStateLock);
   CUresult ShareResident(CUdeviceptr address, SharedMemory* out) SPILLWAY_EXCLUDES(kStateLock);

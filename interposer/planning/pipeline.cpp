@@ -368,8 +368,8 @@ void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
 
 void Pipeline::JudgePlan(const IterationTime& time) {
   using Answer = scheduler::PlanJudge::Answer;
-  if (!judge_ || time.was_stopped || job_->Parks()) return;
-  const Pattern& pattern = live_->shared_pattern();
+  if (!judge_ || measurement_ || time.was_stopped || job_->Parks()) return;
+  const Pattern pattern = live_->shared_pattern();  // DropPlan replaces live_
   const Answer answer = judge_->Add(
       {.cost = {time.duration_ns, static_cast<std::int64_t>(time.moved_bytes)},
        .is_planned = time.is_planned,
@@ -384,10 +384,11 @@ void Pipeline::JudgePlan(const IterationTime& time) {
     case Answer::kGoOn:
       return;
     case Answer::kTryWithoutPlan:
-      if (const auto resting = RestingPlan(pattern, live_->budget_bytes())) job_->Adopt(resting);
-      return;
+      if (const auto resting = RestingPlan(pattern, live_->budget_bytes()))
+        return job_->Adopt(resting);
+      return judge_.reset();
     case Answer::kKeep:
-      if (without_ns > 0) job_->Adopt(live_);
+      if (judge_->was_tried_without()) job_->Adopt(live_);
       return;
     case Answer::kDrop:
       return DropPlan(pattern, live_->predicted_ns(), judge_->planned().duration_ns);
@@ -453,11 +454,17 @@ void Pipeline::Watch(std::uint64_t now_ns) {
   Judge(DriftVerdict::kRelearn);
 }
 
-// Iterations without a plan and without samples show best what a plan has to beat.
+// Iterations without a plan and without samples show best what a plan has to beat. One that fits
+// the budget shows nothing: it moves no memory.
 void Pipeline::NoteAtRest(const IterationTime& time) {
-  if (!IsResting() || time.is_planned || time.misses != 0 || time.was_stopped) return;
-  if (measurement_ || job_->Parks()) return;
-  verdicts_.NoteWithout(ConditionsOf(live_->pattern()), time.duration_ns);
+  const bool is_settled = clean_in_a_row_ > 0;
+  if (!IsResting() || time.is_planned || time.misses != 0 || time.was_stopped || !is_settled)
+    return;
+  if (measurement_ || job_->Parks() || Fits(live_->pattern())) return;
+  const PlanVerdicts::Conditions conditions = ConditionsOf(live_->pattern());
+  const auto before_ns = static_cast<std::uint64_t>(verdicts_.WithoutNs(conditions));
+  verdicts_.NoteWithout(conditions,
+                        static_cast<std::int64_t>(Averaged(before_ns, time.duration_ns)));
 }
 
 void Pipeline::NoteStep(std::int64_t duration_ns) {

@@ -107,6 +107,7 @@ PlanJudge::Answer PlanJudge::AddWithout(const Iteration& iteration) {
 // The job may have changed since the verdict.
 PlanJudge::Answer PlanJudge::AddKept(const Iteration& iteration) {
   if (!iteration.is_as_expected) return Answer::kGoOn;
+  if (was_tried_without() && ++seen_ <= kSettlingPlanned) return Answer::kGoOn;
   kept_.Add(iteration.cost);
   if (kept_.iterations < kept_patience_) return Answer::kGoOn;
   const Sum kept = std::exchange(kept_, {});
@@ -114,6 +115,7 @@ PlanJudge::Answer PlanJudge::AddKept(const Iteration& iteration) {
   if (kept.Mean().duration_ns <= allowed_ns) return Answer::kGoOn;
   planned_ = kept;
   without_ = {};
+  is_irregular_ = false;  // `kept` has expected iterations alone
   kept_patience_ = std::min(2 * kept_patience_, kMostKeptPatience);
   return Begin(Phase::kWithoutPlan, Answer::kTryWithoutPlan);
 }

@@ -51,6 +51,8 @@ class PlanJudge {
 
   IterationCost planned() const { return planned_.Mean(); }
   IterationCost without() const { return without_.Mean(); }
+  // Whether the last verdict followed iterations without the plan.
+  bool was_tried_without() const { return without_.iterations > 0; }
 
   static bool IsNoBetter(IterationCost planned, IterationCost without);
 

@@ -37,8 +37,9 @@ class JobLocks {
   }
   void UnlockMaking() SPILLWAY_RELEASE(kMakingLock) SPILLWAY_UNANALYSED { making_.Unlock(); }
   bool TryLockState() SPILLWAY_TRY_ACQUIRE(true, kStateLock) SPILLWAY_UNANALYSED {
-    internal::holds_state = state_.TryLock();
-    return internal::holds_state;
+    const bool taken = state_.TryLock();
+    if (taken) internal::holds_state = true;
+    return taken;
   }
   void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED {
     internal::holds_state = false;

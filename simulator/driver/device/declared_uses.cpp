@@ -13,7 +13,7 @@ namespace {
 using Use = DeclaredKernel::Use;
 
 // A wrong count must not fill the memory.
-constexpr std::uint64_t kMostRepeated = 1 << 16;
+constexpr std::uint64_t kMostRepeated = 1 << 12;
 
 UseKind KindNamed(const std::string& role, RuleLine& line) {
   if (role == "read") return UseKind::kRead;
@@ -208,7 +208,7 @@ base::Status DeclaredUses::AddText(const std::string& line) {
 
 std::string DeclaredUses::WithTexts(std::string line) const {
   for (const auto& [name, text] : texts_) {
-    for (std::size_t at; (at = line.find(name)) != std::string::npos;)
+    for (std::size_t at = 0; (at = line.find(name, at)) != std::string::npos; at += text.size())
       line.replace(at, name.size(), text);
   }
   return line;

@@ -6,11 +6,17 @@
 namespace spillway::simulator {
 namespace {
 
-constexpr std::uint64_t kMostTurns = 1 << 20;
+constexpr std::uint64_t kMostTurns = 1 << 10;
 
 std::uint32_t BytesOf(const RuledLaunch& launch, std::uint64_t parameter) {
   return parameter < launch.entry.parameter_count ? launch.entry.parameters[parameter].size_bytes
                                                   : 0;
+}
+
+// 0 for a type that the pattern did not capture in this name.
+std::uint64_t TypeBytes(const TypeSizes& types, const std::string& name) {
+  const auto type = types.find(name);
+  return type == types.end() ? 0 : type->second;
 }
 
 std::uint64_t SumOf(const RuleTerm& sum, RuleTerm::Scope scope) {
@@ -39,7 +45,7 @@ std::uint64_t RuleTerm::In(const Scope& scope) const {
     case kNumber:
       return value;
     case kTypeBytes:
-      return scope.types.find(name)->second;
+      return TypeBytes(scope.types, name);
     case kBlocks:
       return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
     case kEach:

@@ -53,7 +53,7 @@ struct RuleTerm {
   std::shared_ptr<const RuleTerm> left = {};
   std::shared_ptr<const RuleTerm> right = {};
 
-  // Words beyond a parameter are 0, and so is a number divided by 0. A sum has at most 2^20 turns.
+  // Words beyond a parameter are 0, and so is a number divided by 0. A sum has at most 2^10 turns.
   std::uint64_t In(const Scope& scope) const;
 };
 

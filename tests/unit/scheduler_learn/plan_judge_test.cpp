@@ -102,13 +102,28 @@ TEST(PlanJudgeTest, KeptPlanThatBecomesSlowerIsComparedAgain) {
 TEST(PlanJudgeTest, KeptPlanIsComparedAgainMoreAndMoreRarely) {
   PlanJudge judge(20 * kMs);
   ASSERT_EQ(AddTimes(&judge, Planned(10), 5), Answer::kKeep);
-  int slow_ms = 12;
+  int slow_ms = 12, settling = 0;
   for (const int patience : {8, 16, 32}) {
+    AddTimes(&judge, Planned(90), std::exchange(settling, 2));
     EXPECT_EQ(AddTimes(&judge, Planned(slow_ms), patience - 1), Answer::kGoOn);
     EXPECT_EQ(judge.Add(Planned(slow_ms)), Answer::kTryWithoutPlan);
     EXPECT_EQ(AddTimes(&judge, Without(30), 4), Answer::kKeep);
     slow_ms += 3;
   }
+}
+
+// Regression: a plan that seldom fitted was compared over expected iterations with it, and all
+// iterations without it.
+TEST(PlanJudgeTest, PlanOnceIrregularIsComparedAgainByExpectedIterations) {
+  PlanJudge judge(0);
+  PlanJudge::Iteration odd = Planned(20), odd_without = Without(40);
+  odd.is_as_expected = odd_without.is_as_expected = false;
+  AddTimes(&judge, odd, 9);
+  ASSERT_EQ(AddTimes(&judge, odd_without, 8), Answer::kKeep);
+  AddTimes(&judge, Planned(30), 2);
+  ASSERT_EQ(AddTimes(&judge, Planned(30), 8), Answer::kTryWithoutPlan);
+  EXPECT_EQ(AddTimes(&judge, odd_without, 4), Answer::kGoOn);
+  EXPECT_EQ(AddTimes(&judge, Without(25), 4), Answer::kDrop);
 }
 
 TEST(PlanJudgeTest, KeptPlanThatStaysAsFastIsNotComparedAgain) {
