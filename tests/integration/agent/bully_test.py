@@ -328,10 +328,11 @@ class ShareTest(BullyFixture):
 class LogTest(BullyFixture):
     """Regression: two seconds of a user's storm wrote hundreds of lines, and invented names
     stayed in the status for good."""
-    LINES = 40  # five a second, two for a job
+    LINES_A_SECOND = 30  # five of each kind, and their sums; two seconds may touch four windows
 
     def storm(self, act):
-        """Returns the number of new lines in the log."""
+        """Returns the number of new lines in the log for each second that the storm lasted; on a busy machine that is
+        more than two."""
         def acts(tell):
             begin, count = time.monotonic(), 0
             while time.monotonic() - begin < 2:
@@ -343,24 +344,24 @@ class LogTest(BullyFixture):
             tell(count)
             signal.pause()
 
-        before = self.log().count("\n")
+        before, begun = self.log().count("\n"), time.monotonic()
         bully = self.process(BULLY, acts)
         agent_test.wait_for(bully.number, bool)
-        lines = self.log().count("\n") - before
-        print(f"{bully.number()} connections in 2 s: {lines} lines")
+        lines, lasted_s = self.log().count("\n") - before, time.monotonic() - begun
+        print(f"{bully.number()} connections in {lasted_s:.1f} s: {lines} lines")
         self.assertGreater(bully.number(), 0)
-        return lines
+        return lines / lasted_s
 
     def test_reconnecting_clients_do_not_flood_the_log(self):
         self.start()
-        self.assertLess(self.storm(lambda session: session.hello()), self.LINES)
+        self.assertLess(self.storm(lambda session: session.hello()), self.LINES_A_SECOND)
 
         def begins(session):
             session.hello()
             session.register(GIB)
             session.next(agent_test.ADMISSION)
 
-        self.assertLess(self.storm(begins), self.LINES)
+        self.assertLess(self.storm(begins), self.LINES_A_SECOND)
 
     def test_refused_operators_do_not_flood_the_log(self):
         self.start()
@@ -372,7 +373,7 @@ class LogTest(BullyFixture):
                 session.say(13, struct.pack("<B", 1))
                 session.next(14)
 
-        self.assertLess(self.storm(drains), self.LINES)
+        self.assertLess(self.storm(drains), self.LINES_A_SECOND)
         self.assertIn(f"operator uid={BULLY} ", self.log())
         self.assertFalse(self.status()["draining"])
         self.spillway("drain")
@@ -386,7 +387,7 @@ class LogTest(BullyFixture):
             session.register(GIB, device=os.urandom(16))
             session.next(agent_test.ERROR)
 
-        self.assertLess(self.storm(names_one), self.LINES)
+        self.assertLess(self.storm(names_one), self.LINES_A_SECOND)
         other = agent_test.Session(self.path)
         other.hello()
         other.register(GIB, device=bytes([0xab] * 16))
