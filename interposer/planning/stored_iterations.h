@@ -2,8 +2,8 @@
 //
 // Used by the pipeline, one thread at a time.
 // Invariants
-//  1. An iteration is recognised once half of its events, and at least eight, have come in its
-//  order.
+//  1. An iteration is recognised once half of its events have come in its order, and eight at
+//     least.
 //  2. One that is not recognised within a few times its events is given up.
 #pragma once
 

@@ -25,10 +25,30 @@ class SPILLWAY_CAPABILITY("mutex") NamedLock {};
 inline constexpr NamedLock kMakingLock;  // the right to make memory resident
 inline constexpr NamedLock kStateLock;   // all that is known of the job's memory
 
-namespace internal {
-// Initial-exec, as in reentry_guard.h.
-inline constinit thread_local bool holds_state __attribute__((tls_model("initial-exec"))) = false;
-}  // namespace internal
+// The state lock itself: it knows whether the calling thread holds it.
+class StateMutex {
+ public:
+  void Lock() SPILLWAY_UNANALYSED {
+    mutex_.Lock();
+    is_held_here = true;
+  }
+  bool TryLock() SPILLWAY_UNANALYSED {
+    const bool taken = mutex_.TryLock();
+    if (taken) is_held_here = true;
+    return taken;
+  }
+  void Unlock() SPILLWAY_UNANALYSED {
+    is_held_here = false;
+    mutex_.Unlock();
+  }
+  static bool IsHeldHere() { return is_held_here; }
+
+ private:
+  // Initial-exec, as in reentry_guard.h. One flag for all jobs: see Note [Named locks].
+  static inline constinit thread_local bool is_held_here
+      __attribute__((tls_model("initial-exec"))) = false;
+  base::Mutex mutex_{base::LockRank::kState};
+};
 
 class JobLocks {
  public:
@@ -37,20 +57,15 @@ class JobLocks {
   }
   void UnlockMaking() SPILLWAY_RELEASE(kMakingLock) SPILLWAY_UNANALYSED { making_.Unlock(); }
   bool TryLockState() SPILLWAY_TRY_ACQUIRE(true, kStateLock) SPILLWAY_UNANALYSED {
-    const bool taken = state_.TryLock();
-    if (taken) internal::holds_state = true;
-    return taken;
+    return state_.TryLock();
   }
-  void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED {
-    internal::holds_state = false;
-    state_.Unlock();
-  }
+  void UnlockState() SPILLWAY_RELEASE(kStateLock) SPILLWAY_UNANALYSED { state_.Unlock(); }
 
  private:
   friend class MakingLock;
   friend class StateLock;
   base::Mutex making_{base::LockRank::kMaking};
-  base::Mutex state_{base::LockRank::kState};
+  StateMutex state_;
 };
 
 class SPILLWAY_SCOPED_CAPABILITY MakingLock {
@@ -72,21 +87,17 @@ class SPILLWAY_SCOPED_CAPABILITY StateLock {
   explicit StateLock(JobLocks& locks) SPILLWAY_ACQUIRE(kStateLock) SPILLWAY_UNANALYSED
       : mutex_(locks.state_) {
     mutex_.Lock();
-    internal::holds_state = true;
   }
-  ~StateLock() SPILLWAY_RELEASE() SPILLWAY_UNANALYSED {
-    internal::holds_state = false;
-    mutex_.Unlock();
-  }
+  ~StateLock() SPILLWAY_RELEASE() SPILLWAY_UNANALYSED { mutex_.Unlock(); }
   StateLock(const StateLock&) = delete;
   StateLock& operator=(const StateLock&) = delete;
 
   // Whether this thread is below a holder. So is a driver that asks about memory during a launch of
   // ours, as the simulated one does.
-  static bool IsHeldHere() { return internal::holds_state; }
+  static bool IsHeldHere() { return StateMutex::IsHeldHere(); }
 
  private:
-  base::Mutex& mutex_;
+  StateMutex& mutex_;
 };
 
 }  // namespace spillway::interposer

@@ -274,6 +274,9 @@ TEST(DeclaredUsesTest, TextsWithNamesStandInLaterLines) {
   EXPECT_FALSE(uses.AddLine("$size").ok());
   EXPECT_FALSE(uses.AddLine("$ = 3").ok());
   EXPECT_FALSE(uses.AddLine("fill write(p0, $other)").ok());
+  // Regression: a text with its own name in it was expanded for ever.
+  EXPECT_TRUE(uses.AddLine("$turn = ($turn+1)").ok());
+  EXPECT_FALSE(uses.AddLine("fill write(p0, $turn)").ok());
   std::uint64_t pointer = 0;
   void* arguments[] = {&pointer};
 
