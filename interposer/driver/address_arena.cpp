@@ -48,7 +48,9 @@ CUdeviceptr AddressArena::TakeFromHole(size_t bytes) {
   return base;
 }
 
-void AddressArena::Give(CUdeviceptr base, size_t bytes) { AddHole(base, bytes + kGuardBytes); }
+void AddressArena::Give(CUdeviceptr base, size_t bytes, bool has_guard) {
+  AddHole(base, bytes + (has_guard ? kGuardBytes : 0));
+}
 
 bool AddressArena::Owns(CUdeviceptr address) const {
   return std::any_of(reservations_.begin(), reservations_.end(),
