@@ -13,6 +13,7 @@
 #include "cli/command_target.h"
 #include "cli/failure.h"
 #include "cli/files.h"
+#include "cli/frameworks.h"
 #include "cli/installation.h"
 #include "cli/launch_checks.h"
 #include "cli/peak_store.h"
@@ -50,15 +51,6 @@ Machine RealMachine(const EnvironmentChanges& environment) {
   return {.accelerator = std::move(accelerator), .peak_profile = name};
 }
 
-// By default frameworks take device memory in large segments. With these switches they allocate
-// each tensor, which can then move alone.
-void SwitchFrameworks(EnvironmentChanges& environment) {
-  environment.SetDefault("PYTORCH_CUDA_ALLOC_CONF", "backend:cudaMallocAsync");
-  environment.SetDefault("TF_GPU_ALLOCATOR", "cuda_malloc_async");
-  environment.SetDefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform");
-  environment.SetDefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
-}
-
 base::Result<std::string> PreparePeakFile(const Launch& launch, const std::string& profile) {
   const std::optional<std::string> folder = PeakFolder();
   if (!folder) return base::Error{"neither HOME nor XDG_STATE_HOME is set"};
@@ -80,7 +72,7 @@ base::Result<std::string> PreparePlanStore(const RunOptions& options) {
 std::string MeasureCommand(const RunOptions& options) {
   std::string text = "spillway run";
   if (options.simulate) text += " --simulate=" + ShellQuoted(*options.simulate);
-  if (!options.framework_switches) text += " --no-framework-switches";
+  if (!options.framework_env) text += " --no-framework-env";
   text += " --";
   for (const std::string& word : options.command) text += " " + ShellQuoted(word);
   return text;
@@ -210,11 +202,13 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
   const std::string younger =
       PreloadDriverIfNeeded(program, machine.accelerator.driver_path, installation, environment);
   environment.Prepend("LD_PRELOAD", installation.preload_library, ':');
-  if (options.framework_switches) SwitchFrameworks(environment);
+  if (options.framework_env) SwitchFrameworks(environment);
   if (options.quiet) return;
   environment.Set(environment::kSummary, "1");
   if (isatty(STDERR_FILENO) != 0) environment.Set(environment::kProgress, "1");
   AddNote(launch, "", younger);
+  if (const std::optional<std::string> version = PyTorchVersion(launch.program_path))
+    AddNote(launch, "", DescribePyTorch(*version, options.framework_env));
   AddNote(launch, "", DescribeStart(options, machine, installation.preload_library, budget_bytes));
 }
 

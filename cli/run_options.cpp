@@ -151,10 +151,11 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
      }},
     {{"off", 0, kNoValue, "run the command without Spillway, for comparison"},
      [](RunOptions& run, const std::string&) { run.off = true; }},
-    {{"no-framework-switches", 0, kNoValue,
-      "leave PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, XLA_PYTHON_CLIENT_ALLOCATOR and "
-      "XLA_PYTHON_CLIENT_PREALLOCATE alone (else set to per-tensor allocation, unless you have)"},
-     [](RunOptions& run, const std::string&) { run.framework_switches = false; }},
+    {{"no-framework-env", 0, kNoValue,
+      "leave PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, "
+      "XLA_PYTHON_CLIENT_ALLOCATOR and XLA_PYTHON_CLIENT_PREALLOCATE alone (else they ask for an "
+      "allocation per tensor, unless you have set them)"},
+     [](RunOptions& run, const std::string&) { run.framework_env = false; }},
     {{"quiet", 'q', kNoValue, "no start line, no summary, no progress line"},
      [](RunOptions& run, const std::string&) { run.quiet = true; }},
     HelpRow<RunOptions>(),

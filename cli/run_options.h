@@ -25,7 +25,7 @@ struct RunOptions {
   std::string park;                     // auto, host or off; empty: the library's default
   bool off = false;
   bool quiet = false;
-  bool framework_switches = true;
+  bool framework_env = true;
   bool help = false;
   std::vector<std::string> command;  // program and arguments
 };

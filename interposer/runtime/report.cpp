@@ -21,6 +21,7 @@
 #include "interposer/ledger/libraries.h"
 #include "interposer/planning/planner_thread.h"
 #include "interposer/record/call_sites.h"
+#include "interposer/runtime/pytorch_allocator.h"
 #include "interposer/runtime/report_file.h"
 #include "interposer/runtime/report_text.h"
 
@@ -42,6 +43,7 @@ constinit char command[4096], command_up_to_now[4096];
 constinit std::atomic<bool> keeping{false};
 constinit std::atomic<bool> exiting{false};
 constinit std::atomic<uint64_t> began_ns{0};
+constinit std::atomic<PyTorchAllocator> pytorch{PyTorchAllocator::kNone};
 
 void Say(const Text& text) { base::WriteAll(STDERR_FILENO, text.view()); }
 
@@ -230,6 +232,28 @@ void AddUnmovable(const Counters& sums, Text* out) {
   out->Add("}");
 }
 
+// What moved as wholes since tensors share segments; what could not move at all since PyTorch
+// mapped it itself. Both are 0 where each tensor is an allocation.
+struct PyTorchLosses {
+  PyTorchAllocator allocator = pytorch;
+  uint64_t moved_in_segments_bytes = 0, expandable_peak_bytes = 0;
+  explicit PyTorchLosses(const Counters& sums) {
+    if (allocator == PyTorchAllocator::kSegments)
+      moved_in_segments_bytes = sums.offloaded_bytes + sums.restored_bytes;
+    if (allocator == PyTorchAllocator::kExpandable)
+      expandable_peak_bytes =
+          sums.unmovable[static_cast<size_t>(Unmovable::kOwnMapping)].peak_bytes;
+  }
+};
+
+void AddPyTorch(const Counters& sums, Text* out) {
+  const PyTorchLosses losses(sums);
+  out->Add(",\n  \"pytorch\": {\"allocator\": \"%s\", \"moved_in_segments_bytes\": %" PRIu64
+           ", \"expandable_peak_bytes\": %" PRIu64 "}",
+           kPyTorchAllocatorNames[static_cast<size_t>(losses.allocator)],
+           losses.moved_in_segments_bytes, losses.expandable_peak_bytes);
+}
+
 void AddCallSites(Text* out) {
   constexpr size_t kListed = 20;
   call_sites::Summary all;
@@ -277,6 +301,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   AddMappingCalls(all, out);
   AddStalls(all.sums, out);
   AddUnmovable(all.sums, out);
+  AddPyTorch(all.sums, out);
   AddUnknownFunctions(out);
   AddCallSites(out);
   out->Add("\n}\n");
@@ -330,6 +355,19 @@ void AddPlanned(const Figures& all) {
               calls.creates, calls.maps, calls.set_accesses, calls.unmaps, calls.releases);
 }
 
+void AddPyTorchLosses(const Counters& sums) {
+  const PyTorchLosses losses(sums);
+  if (losses.moved_in_segments_bytes > 0)
+    summary.Add("spillway: PyTorch's segments moved as wholes, %s out and back",
+                Readable(losses.moved_in_segments_bytes).text);
+  else if (losses.expandable_peak_bytes > 0)
+    summary.Add("spillway: PyTorch's expandable segments, up to %s, cannot move",
+                Readable(losses.expandable_peak_bytes).text);
+  else
+    return;
+  summary.Add("; tensors move alone with PYTORCH_ALLOC_CONF=backend:cudaMallocAsync\n");
+}
+
 void AddSummary(const Figures& all) {
   if (!ProcessConfig().shows_summary) return;
   const Counters& c = all.sums;
@@ -339,6 +377,7 @@ void AddSummary(const Figures& all) {
               Readable(all.held_peak_bytes).text, Readable(c.offloaded_bytes).text,
               Readable(c.restored_bytes).text, c.evictions, static_cast<double>(c.stall_ns) * 1e-9);
   AddPlanned(all);
+  AddPyTorchLosses(c);
   if (c.refused_unmovable_bytes > 0) {
     summary.Add(
         "spillway: refused %s of memory: the budget has no room for it, and such memory "
@@ -416,6 +455,7 @@ bool ExitBegan() { return exiting.load(std::memory_order_relaxed); }
 
 void ReportAtExit(JobMemory* job) {
   reporting_pid = getpid();
+  pytorch = ReadPyTorchAllocator();
   uint64_t not_begun = 0;
   began_ns.compare_exchange_strong(not_begun, CoarseNs());
   auto* const added = new Reported{job, reported.load()};

@@ -33,7 +33,7 @@ def _same_under_budget(session, check, budget, environment=None):
     bare = session.call(command, LIMIT_S, environment)
     if bare.code != 0:
         return f"bare: {bare.why()}"
-    below = session.call(session.spillway("--quiet", "--no-framework-switches", "--budget", budget) + command, LIMIT_S,
+    below = session.call(session.spillway("--quiet", "--no-framework-env", "--budget", budget) + command, LIMIT_S,
                          environment)
     if below.code != 0:
         return f"under {budget}: {below.why()}"

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Calls the built `spillway` as users do and checks its visible behaviour."""
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -148,11 +149,33 @@ class EnvironmentTest(CommandTest):
 
     def test_frameworks_allocate_per_tensor_by_default(self):
         seen = self.variables(TF_GPU_ALLOCATOR="mine")
-        self.assertEqual(seen["PYTORCH_CUDA_ALLOC_CONF"], "backend:cudaMallocAsync")
+        for name in ("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"):
+            self.assertEqual(seen[name], "backend:cudaMallocAsync")
         self.assertEqual(seen["TF_GPU_ALLOCATOR"], "mine")
         self.assertEqual(seen["XLA_PYTHON_CLIENT_ALLOCATOR"], "platform")
         self.assertEqual(seen["XLA_PYTHON_CLIENT_PREALLOCATE"], "false")
-        self.assertNotIn("PYTORCH_CUDA_ALLOC_CONF", self.variables("--no-framework-switches"))
+        self.assertNotIn("PYTORCH_ALLOC_CONF", self.variables("--no-framework-env"))
+
+    def test_pytorchs_allocator_is_the_users_once_either_variable_is_set(self):
+        for name, other in itertools.permutations(("PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF")):
+            seen = self.variables(**{name: "max_split_size_mb:64"})
+            self.assertEqual(seen[name], "max_split_size_mb:64")
+            self.assertNotIn(other, seen)
+
+    def test_pytorch_is_found_and_the_start_line_says_so(self):
+        venv = self.root / "venv"
+        (venv / "bin").mkdir(parents=True)
+        (venv / "bin/python3").symlink_to("/bin/true")
+        version = venv / "lib/python3.11/site-packages/torch/version.py"
+        version.parent.mkdir(parents=True)
+        version.write_text("__all__ = []\n__version__ = '2.12.1+cu130'\n")
+        script = self.root / "work/torchrun"
+        script.write_text(f"#!{venv}/bin/python3\n")
+        script.chmod(0o755)
+        for command in (str(venv / "bin/python3"), str(script)):
+            said = self.call("run", "--", command).stderr
+            self.assertIn("spillway: PyTorch 2.12.1+cu130: each tensor gets its own allocation", said)
+        self.assertNotIn("PyTorch", self.call("run", "--quiet", "--", command).stderr)
 
     def test_off_runs_bare(self):
         seen = self.variables("--off", "--simulate")

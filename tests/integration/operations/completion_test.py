@@ -90,7 +90,7 @@ def script(shell):
 
 class ListTest(unittest.TestCase):
     def test_help_is_parsed_correctly(self):
-        self.assertIn("--no-framework-switches", options_in("run"))
+        self.assertIn("--no-framework-env", options_in("run"))
         self.assertIn("--guaranteed", options_in("budget"))
         self.assertIn("--until", options_in("trace"))
         self.assertGreater(len(commands()), 12)

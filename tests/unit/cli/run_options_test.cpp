@@ -24,7 +24,7 @@ std::string RefusalOf(const std::vector<std::string>& arguments) {
 TEST(RunOptionsTest, AcceptsEveryOption) {
   const RunOptions options = ParseRunOptions(
       {"run", "--budget", "8GiB", "--host=64GiB", "--simulate=a100", "--report", "r.json",
-       "--park=host", "--quiet", "--no-framework-switches", "--", "train", "--budget", "x"});
+       "--park=host", "--quiet", "--no-framework-env", "--", "train", "--budget", "x"});
   EXPECT_EQ(options.budget->bytes, 8589934592U);
   EXPECT_EQ(options.host->bytes, 68719476736U);
   EXPECT_EQ(options.simulate, "a100");
@@ -32,7 +32,7 @@ TEST(RunOptionsTest, AcceptsEveryOption) {
   EXPECT_EQ(ParseRunOptions({"run", "--trace", "t.json", "--", "x"}).trace, "t.json");
   EXPECT_EQ(options.park, "host");
   EXPECT_TRUE(options.quiet);
-  EXPECT_FALSE(options.framework_switches);
+  EXPECT_FALSE(options.framework_env);
   EXPECT_FALSE(options.off);
   EXPECT_THAT(options.command, ElementsAre("train", "--budget", "x"));
 }
