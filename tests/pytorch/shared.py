@@ -1,0 +1,33 @@
+"""Two processes share a tensor on the device: the second adds to it, the first prints it before and after."""
+import argparse
+
+import torch
+from torch import multiprocessing
+
+
+def add(tensor, done):
+    tensor.add_(1)
+    torch.cuda.synchronize()
+    done.set()
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--mebibytes", type=int, default=32)
+    chosen = options.parse_args()
+    context = multiprocessing.get_context("spawn")
+    torch.manual_seed(1)
+    tensor = torch.randn(chosen.mebibytes << 18).cuda()
+    others = [torch.randn(8 << 18).cuda() for _ in range(8)]
+    print("before", tensor.sum().item(), flush=True)
+    done = context.Event()
+    child = context.Process(target=add, args=(tensor, done))
+    child.start()
+    done.wait(60)
+    child.join()
+    print("after", tensor.sum().item(), "exit code", child.exitcode, flush=True)
+    print("others", [other.sum().item() for other in others])
+
+
+if __name__ == "__main__":  # the child imports this file
+    main()
