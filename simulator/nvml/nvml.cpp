@@ -315,6 +315,17 @@ SIM_NVML(nvmlDeviceGetPciInfo_v3)(Device device, PciInfo* info) {
   });
 }
 
+// The simulated devices have no NVLink and no fabric.
+SIM_NVML(nvmlDeviceGetNvLinkRemotePciInfo_v2)(Device device, unsigned, PciInfo*) {
+  return About(device, [](const DeviceObject&) { return kNotSupported; });
+}
+SIM_NVML(nvmlDeviceGetNvLinkRemoteDeviceType)(Device device, unsigned, int*) {
+  return About(device, [](const DeviceObject&) { return kNotSupported; });
+}
+SIM_NVML(nvmlDeviceGetGpuFabricInfoV)(Device device, void*) {
+  return About(device, [](const DeviceObject&) { return kNotSupported; });
+}
+
 SIM_NVML(nvmlDeviceGetMemoryInfo)(Device device, Memory* memory) {
   return Memories(device, memory);
 }

@@ -141,11 +141,26 @@ void NoteWrites(FirstUses& first_uses, const std::vector<KernelUse>& uses) {
   }
 }
 
+// Other words of its parameters may look like addresses: bytes that the program never set hold
+// whatever lay there before.
+std::vector<NamedMemory> UsedMemory(const std::vector<NamedMemory>& named,
+                                    const std::vector<KernelUse>& uses) {
+  std::vector<NamedMemory> used;
+  for (const NamedMemory& memory : named) {
+    const auto is_in_it = [&](const KernelUse& use) {
+      return memory.Holds(reinterpret_cast<std::uintptr_t>(use.pointer));
+    };
+    if (std::any_of(uses.begin(), uses.end(), is_in_it)) used.push_back(memory);
+  }
+  return used;
+}
+
 void WriteTagsInsteadOfRunning(FirstUses& first_uses, const KernelLaunch& launch, TagCall call,
                                Operation& operation) {
   if (launch.is_listed && launch.declared == nullptr)
     TheStatistics().CountKernelWithoutRule(launch.entry->name);
-  operation.effect = [&first_uses, call = std::move(call), named = launch.named]() mutable {
+  std::vector<NamedMemory> used = UsedMemory(launch.named, call.uses);
+  operation.effect = [&first_uses, call = std::move(call), named = std::move(used)]() mutable {
     if (named.empty()) NoteWrites(first_uses, call.uses);
     call.unwritten = TakeUnwritten(first_uses, named);
     RunGuarded(RunTags, &call);

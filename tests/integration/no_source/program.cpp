@@ -89,6 +89,22 @@ class Program {
     buffers_.pop_back();
     sizes_.pop_back();
   }
+  // Regression: host memory that a struct's unused bytes led to was cleared, whatever a copy had
+  // put there. Without a rule the kernel counts as writing all that its bytes lead to.
+  void KeepHostMemoryBesideARule() {
+    if (std::getenv("SPILLWAY_SIM_RULES") == nullptr) return;
+    constexpr std::size_t kBytes = 4096;
+    void* copy = nullptr;
+    MUST(cuMemAllocHost(&copy, kBytes));
+    MUST(cuMemcpyDtoHAsync(copy, buffers_[0], kBytes, stream_));
+    const unsigned long long before = HashOf(buffers_[0], kBytes);
+    TakePair(1, 1, reinterpret_cast<CUdeviceptr>(copy));
+    MUST(cuStreamSynchronize(stream_));
+    const auto* const bytes = static_cast<const unsigned char*>(copy);
+    if (Hash({bytes, bytes + kBytes}) != before)
+      Must(CUDA_ERROR_UNKNOWN, "host memory was cleared");
+    MUST(cuMemFreeHost(copy));
+  }
   void Print() {
     MUST(cuCtxSynchronize());
     for (std::size_t i = 0; i < buffers_.size(); ++i)
@@ -174,5 +190,6 @@ int main(int, char** argv) {
   program.Allocate(std::atoi(argv[2]), static_cast<std::size_t>(std::atoi(argv[3])) << 20);
   program.Run(6);
   program.KeepNeighboursOfFreedMemory();
+  program.KeepHostMemoryBesideARule();
   program.Print();
 }

@@ -153,6 +153,16 @@ TEST_F(NvmlTest, UnknownDeviceIsAnInvalidArgument) {
             kInvalidArgument);
 }
 
+// PyTorch's allocator for expandable segments asks for each of these by name.
+TEST_F(NvmlTest, DevicesHaveNoNvlinkAndNoFabric) {
+  int type = 0;
+  PciInfo remote{};
+  void* fabric = nullptr;
+  EXPECT_EQ(Call("nvmlDeviceGetNvLinkRemoteDeviceType", DeviceAt(0), 0u, &type), kNotSupported);
+  EXPECT_EQ(Call("nvmlDeviceGetNvLinkRemotePciInfo_v2", DeviceAt(0), 0u, &remote), kNotSupported);
+  EXPECT_EQ(Call("nvmlDeviceGetGpuFabricInfoV", DeviceAt(0), fabric), kNotSupported);
+}
+
 TEST(NvmlBeforeInitTest, EverythingIsUninitialized) {
   unsigned count = 0;
   EXPECT_EQ(Call("nvmlDeviceGetCount_v2", &count), kUninitialized);
