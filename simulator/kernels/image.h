@@ -68,6 +68,7 @@ enum class UseKind : std::uint32_t {
   kUpdate,    // reads and writes
   kClobbers,  // reads and writes; no other output depends on the bytes read
   kPart,      // writes the `part`-th of `parts` interleaved parts, at most four; the others stay
+  kFill,      // sets each byte to `part`, whatever was read
 };
 
 struct KernelUse {

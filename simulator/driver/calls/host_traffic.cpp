@@ -36,7 +36,8 @@ HostTraffic TrafficOf(const Simulator& sim, const std::vector<KernelUse>& uses) 
   for (const KernelUse& use : uses) {
     if (use.pointer == nullptr || !IsOnHost(sim, reinterpret_cast<std::uintptr_t>(use.pointer)))
       continue;
-    const bool writes_alone = use.kind == UseKind::kWrite || use.kind == UseKind::kPart;
+    const bool writes_alone =
+        use.kind == UseKind::kWrite || use.kind == UseKind::kPart || use.kind == UseKind::kFill;
     if (!writes_alone) traffic.read_bytes += use.size_bytes;
     if (use.kind != UseKind::kRead) traffic.written_bytes += use.size_bytes;
   }

@@ -6,6 +6,7 @@ namespace spillway::simulator {
 namespace {
 
 constexpr std::uint32_t kMostScalarBytes = 8;
+constexpr std::uint32_t kMostTrustedBytes = 128;
 
 class Hash {
  public:
@@ -32,6 +33,16 @@ void AddScalars(const DeclaredKernel::Launch& launch, Hash& hash) {
   }
 }
 
+// Invariant 1
+bool IsTrusted(const KernelEntry& entry, const NamedMemory& named) {
+  for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
+    const KernelParameter& parameter = entry.parameters[i];
+    if (named.offset_bytes - parameter.offset_bytes < parameter.size_bytes)
+      return parameter.size_bytes <= kMostTrustedBytes;
+  }
+  return false;
+}
+
 bool IsAmong(const std::vector<KernelUse>& uses, const NamedMemory& named) {
   return std::any_of(uses.begin(), uses.end(), [&](const KernelUse& use) {
     return reinterpret_cast<std::uintptr_t>(use.pointer) == named.base;
@@ -47,6 +58,7 @@ KernelEffect AssumeUses(const DeclaredKernel::Launch& launch) {
   hash.Add(launch.shape.block, sizeof launch.shape.block);
   AddScalars(launch, hash);
   for (const NamedMemory& named : launch.named) {
+    if (!IsTrusted(launch.entry, named)) continue;
     hash.Add(named.offset_bytes);
     hash.Add(named.address - named.base);
     if (!IsAmong(assumed.uses, named))

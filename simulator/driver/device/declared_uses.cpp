@@ -20,7 +20,8 @@ UseKind KindNamed(const std::string& role, RuleLine& line) {
   if (role == "write") return UseKind::kWrite;
   if (role == "update") return UseKind::kUpdate;
   if (role == "part") return UseKind::kPart;
-  line.Fail("'" + role + "' is none of read, write, update, part, each, ignore, flops");
+  if (role == "fill") return UseKind::kFill;
+  line.Fail("'" + role + "' is none of read, write, update, part, fill, each, ignore, flops");
   return UseKind::kUpdate;
 }
 
@@ -32,6 +33,44 @@ std::string Trimmed(const std::string& line, std::size_t equals) {
   return line.substr(start, line.find_last_not_of(' ') + 1 - start);
 }
 
+// The arguments in the parentheses that begin at `start`, and where these end; none without such.
+std::vector<std::string> ArgumentsAt(const std::string& line, std::size_t start, std::size_t& end) {
+  std::vector<std::string> arguments(1);
+  int depth = 0;
+  for (std::size_t at = start; at < line.size(); ++at) {
+    const char c = line[at];
+    if (c == ')' && --depth == 0) return end = at + 1, arguments;
+    if (c == ',' && depth == 1)
+      arguments.emplace_back();
+    else if (depth > 0)
+      arguments.back() += c;
+    if (c == '(') ++depth;
+    if (depth == 0) break;
+  }
+  return {};
+}
+
+// A named text as a line uses it, and where that use ends in the line.
+struct NamedText {
+  std::string text;
+  std::size_t end;
+};
+
+NamedText Completed(const std::string& text, const std::string& line, std::size_t end) {
+  if (text.find("$1") == std::string::npos) return {text, end};
+  NamedText completed{"", end};
+  const std::vector<std::string> arguments = ArgumentsAt(line, end, completed.end);
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t number =
+        text[at] == '$' && at + 1 < text.size() ? static_cast<std::size_t>(text[at + 1] - '1') : 9;
+    if (number < arguments.size())
+      completed.text += arguments[number], ++at;
+    else
+      completed.text += text[at];
+  }
+  return completed;
+}
+
 // What stands in the parentheses of a use.
 Use ReadUse(UseKind kind, RuleLine& line) {
   Use use{kind, line.ParameterNumber()};
@@ -41,10 +80,11 @@ Use ReadUse(UseKind kind, RuleLine& line) {
     use.place = line.PlaceInParameter();
   line.Expect(',');
   use.bytes = line.Bytes();
-  if (kind != UseKind::kPart) return use;
-  if (use.bytes == nullptr) line.Fail("a part needs a number of bytes");
+  if (kind != UseKind::kPart && kind != UseKind::kFill) return use;
+  if (use.bytes == nullptr) line.Fail("a part or fill needs a number of bytes");
   line.Expect(',');
   use.part = line.Sum();
+  if (kind == UseKind::kFill) return use;
   line.Expect(',');
   use.parts = line.Sum();
   return use;
@@ -152,9 +192,8 @@ KernelUse DeclaredKernel::At(const Use& use, const RuleTerm::Scope& scope) const
   if (use.bytes == nullptr) return Whole(use.kind, pointer, scope.launch.named);
   KernelUse made{pointer, use.bytes->In(scope), use.kind};
   if (scope.launch.entry.body == nullptr) EndWithAllocation(made, scope.launch.named);
-  if (use.kind != UseKind::kPart) return made;
-  made.part = static_cast<std::uint32_t>(use.part->In(scope));
-  made.parts = static_cast<std::uint32_t>(use.parts->In(scope));
+  if (use.part != nullptr) made.part = static_cast<std::uint32_t>(use.part->In(scope));
+  if (use.parts != nullptr) made.parts = static_cast<std::uint32_t>(use.parts->In(scope));
   return made;
 }
 
@@ -208,8 +247,12 @@ base::Status DeclaredUses::AddText(const std::string& line) {
 
 std::string DeclaredUses::WithTexts(std::string line) const {
   for (const auto& [name, text] : texts_) {
-    for (std::size_t at = 0; (at = line.find(name, at)) != std::string::npos; at += text.size())
-      line.replace(at, name.size(), text);
+    for (std::size_t at = 0; (at = line.find(name, at)) != std::string::npos;) {
+      const std::size_t end = at + name.size();
+      const NamedText use = Completed(text, line, end);
+      line.replace(at, use.end - at, use.text);
+      at += use.text.size();
+    }
   }
   return line;
 }

@@ -9,7 +9,9 @@
 // over one without. PATTERN is matched with the whole demangled name, as the statistics print it
 // (name_pattern.h). Names win over patterns, and earlier patterns over later ones.
 //
-// ROLE is read, write, update or part (tags.h, image.h's UseKind). POINTER is
+// ROLE is read, write, update or part (tags.h, image.h's UseKind), or fill(POINTER, BYTES, VALUE):
+// each byte becomes VALUE, whatever was read. It is for results that a program branches on. POINTER
+// is
 //     p1          the second parameter
 //     p1[2]       what begins at its third 32-bit word; p1:64[2]: at its third 64-bit word
 //     p1@0        the first of its 64-bit words that lies in an allocation; p1@1 the second
@@ -17,16 +19,21 @@
 // other fields are sums and products (+ - * / and parentheses) of whole numbers and
 //     p0          the first parameter
 //     p1[2]       its third 32-bit word; so p1:8[2], p1:16[2], p1:64[2]
-//     g           the number of blocks
+//     g           the number of blocks; gx, gy, gz: along that dimension of the grid
 //     bytes(p1)   how many bytes the second parameter has
 //     sizeof(T)   the bytes of the type that the pattern captured as {T}
 //     sum(N, E)   the sum of E over j = 0 to N - 1; E may contain j
+//     min(A, B)   the smaller number
+//     any(A)      1, or 0 if A is 0
 // After `each(COUNT)` uses are repeated: COUNT times, with i = 0 to COUNT - 1. In kernels without a
 // body a use ends with the allocation that holds its pointer.
 //     sgd_update  update(p0, 4*p3)  update(p1, 4*p3)  read(p2, 4*p3)  flops(6*p3)
 //     "void at::native::*fill*<{T}>(*"  write(p2:64[0], sizeof(T)*p0)  ignore(p1)
 //     "void scale_all<*>(*"             each(p0[0])  update(p0:64[1+i], all)
-// The line `$name = TEXT` gives a text a name; `$name` in later lines stands for it.
+// The line `$name = TEXT` gives a text a name; `$name` in later lines stands for it. If TEXT has
+// `$1` to `$9`, the name takes arguments:
+//     $rows = 4*$1[0]*($1[1]+$2)
+//     scale   read(p0, $rows(p1, 3))        # 4*p1[0]*(p1[1]+3)
 //
 // A plug-in's kernel without a line runs as in full mode; one without a body is assumed to update
 // all that it names (assumed_uses.h). Parameters outside every use count as scalars, unless they
@@ -69,7 +76,7 @@ class DeclaredKernel {
     RuleTermRef place = {};                 // of the pointer in it, in bytes; null: its beginning
     std::optional<std::uint64_t> nth = {};  // which of the words that lie in allocations
     RuleTermRef bytes = {};                 // null: the whole allocation
-    RuleTermRef part = {};                  // for the role part
+    RuleTermRef part = {};                  // for the roles part, and fill: the byte
     RuleTermRef parts = {};
     RuleTermRef count = {};  // null: once
   };

@@ -142,10 +142,23 @@ RuleTermRef RuleLine::Factor() {
   if (TakeWord("sizeof")) return TypeBytes();
   if (TakeWord("sum")) return Repeated();
   if (TakeWord("bytes")) return ParameterBytes();
-  if (TakeWord("g")) return Of({.kind = RuleTerm::kBlocks});
+  if (TakeWord("min")) return Smaller();
+  if (TakeWord("any")) return Any();
+  if (RuleTermRef shape = Shape(); shape != nullptr) return shape;
   if (TakeWord("i")) return Of({.kind = RuleTerm::kEach});
   if (TakeWord("j")) return Of({.kind = RuleTerm::kTurn});
   return Take('p') ? Parameter() : NumberTerm(Number());
+}
+
+// Null where the line has something else.
+RuleTermRef RuleLine::Shape() {
+  if (TakeWord("g")) return Of({.kind = RuleTerm::kBlocks});
+  for (const char* const along : {"gx", "gy", "gz"}) {
+    if (TakeWord(along))
+      return Of(
+          {.kind = RuleTerm::kBlocksAlong, .value = static_cast<std::uint64_t>(along[1] - 'x')});
+  }
+  return nullptr;
 }
 
 RuleTermRef RuleLine::Parameter() {
@@ -165,6 +178,22 @@ RuleTermRef RuleLine::Repeated() {
   RuleTermRef each = Sum();
   Expect(')');
   return Of(RuleTerm::kSum, std::move(turns), std::move(each));
+}
+
+RuleTermRef RuleLine::Smaller() {
+  Expect('(');
+  RuleTermRef one = Sum();
+  Expect(',');
+  RuleTermRef other = Sum();
+  Expect(')');
+  return Of(RuleTerm::kSmaller, std::move(one), std::move(other));
+}
+
+RuleTermRef RuleLine::Any() {
+  Expect('(');
+  RuleTermRef number = Sum();
+  Expect(')');
+  return Of(RuleTerm::kAny, std::move(number), nullptr);
 }
 
 RuleTermRef RuleLine::TypeBytes() {

@@ -44,8 +44,11 @@ class RuleLine {
   std::uint32_t WidthBytes();
   RuleTermRef Product();
   RuleTermRef Factor();
+  RuleTermRef Shape();
   RuleTermRef Parameter();
   RuleTermRef Repeated();
+  RuleTermRef Smaller();
+  RuleTermRef Any();
   RuleTermRef TypeBytes();
   RuleTermRef ParameterBytes();
 

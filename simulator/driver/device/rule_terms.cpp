@@ -48,6 +48,10 @@ std::uint64_t RuleTerm::In(const Scope& scope) const {
       return TypeBytes(scope.types, name);
     case kBlocks:
       return std::uint64_t{shape.grid[0]} * shape.grid[1] * shape.grid[2];
+    case kBlocksAlong:
+      return shape.grid[value];
+    case kAny:
+      return left->In(scope) == 0 ? 0 : 1;
     case kEach:
       return scope.each;
     case kTurn:
@@ -67,6 +71,7 @@ std::uint64_t RuleTerm::In(const Scope& scope) const {
   if (kind == kAdd) return a + b;
   if (kind == kSubtract) return a - b;
   if (kind == kMultiply) return a * b;
+  if (kind == kSmaller) return std::min(a, b);
   return b == 0 ? 0 : a / b;
 }
 

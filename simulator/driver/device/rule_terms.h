@@ -24,19 +24,22 @@ struct RuledLaunch {
 
 struct RuleTerm {
   enum Kind : char {
-    kNumber,     // value
-    kTypeBytes,  // of the type `name`
-    kBlocks,
-    kEach,       // the number of the repeated use
-    kTurn,       // the number of the turn in a sum
-    kParameter,  // the whole parameter `value`
-    kBytes,      // how many bytes the parameter `value` has
-    kWord,       // word `left` of the parameter `value`, counted in words of `width_bytes`
+    kNumber,       // value
+    kTypeBytes,    // of the type `name`
+    kBlocks,       // in all
+    kBlocksAlong,  // the dimension `value` of the grid
+    kEach,         // the number of the repeated use
+    kTurn,         // the number of the turn in a sum
+    kParameter,    // the whole parameter `value`
+    kBytes,        // how many bytes the parameter `value` has
+    kWord,         // word `left` of the parameter `value`, counted in words of `width_bytes`
     kAdd,
     kSubtract,
     kMultiply,
     kDivide,
-    kSum,  // of `right` over the turns 0 to `left` - 1
+    kSmaller,  // of `left` and `right`
+    kAny,      // 1 unless `left` is 0
+    kSum,      // of `right` over the turns 0 to `left` - 1
   };
   // What a term depends on.
   struct Scope {

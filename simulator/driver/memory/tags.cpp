@@ -57,7 +57,21 @@ std::uint64_t MixOperand(std::uint64_t hash, const KernelUse& use) {
   return hash;
 }
 
+void Fill(const KernelUse& use) {
+  if (use.pointer == nullptr) return;
+  const auto byte = static_cast<int>(use.part);
+  if (byte == 0)
+    SparseClear(use.pointer, use.size_bytes);
+  else
+    std::memset(use.pointer, byte, use.size_bytes);
+  // Unmapped memory faults also where nothing had to be cleared.
+  ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t) {
+    std::memset(place, byte, size_bytes);
+  });
+}
+
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
+  if (use.kind == UseKind::kFill) return Fill(use);
   // The old bytes depend on how memory was reused, and a program may read each byte that it wrote.
   if (use.kind == UseKind::kWrite && use.pointer != nullptr)
     SparseClear(use.pointer, use.size_bytes);

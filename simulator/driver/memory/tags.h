@@ -18,6 +18,7 @@
 //     infinite losses, or take a logarithm, go on.
 //  5. A view that begins elsewhere in a tensor than the operation that wrote it sees only tags that
 //     copies brought. An output with gaps is written as if it had none.
+//  6. A fill holds no tag: its bytes are what the use says, so what was read does not show in them.
 #pragma once
 
 #include <span>

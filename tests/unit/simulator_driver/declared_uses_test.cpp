@@ -164,6 +164,27 @@ TEST(AssumedUsesTest, EveryNamedAllocationIsUpdatedOnce) {
   EXPECT_NE(assume(named).identity, assumed.identity);
 }
 
+// Regression: unused entries of PyTorch's tables named other memory in each run, so a program's
+// output differed between budgets.
+TEST(AssumedUsesTest, WordsOfLargeStructsDoNotCount) {
+  static constexpr KernelParameter kParts[] = {{0, 8}, {8, 128}, {136, 136}};
+  static constexpr KernelEntry kConcatenate = {"concatenate", nullptr, nullptr, 3, kParts};
+  const char small[128] = {}, table[136] = {};
+  const void* out = small;
+  void* arguments[] = {&out, const_cast<char*>(small), const_cast<char*>(table)};
+  const NamedMemory all[] = {
+      {0, 1000, 1000, 100, 1}, {128, 2000, 2000, 100, 2}, {136, 3008, 3000, 100, 3}};
+  const auto assume = [&](std::size_t count) {
+    return AssumeUses({kConcatenate, {{1, 1, 1}, {1, 1, 1}, 0}, arguments, {all, count}});
+  };
+
+  const KernelEffect assumed = assume(3);
+
+  ASSERT_EQ(assumed.uses.size(), 2u);
+  EXPECT_EQ(assumed.uses[1].pointer, reinterpret_cast<void*>(std::uintptr_t{2000}));
+  EXPECT_EQ(assumed.identity, assume(2).identity);
+}
+
 // add(int count, functor, std::array<char*, 2>): the bytes follow from the type in the name.
 TEST(DeclaredUsesTest, SizesFollowTypesThatThePatternCaptures) {
   static constexpr KernelParameter kParts[] = {{0, 4}, {4, 1}, {8, 16}};
@@ -283,6 +304,71 @@ TEST(DeclaredUsesTest, TextsWithNamesStandInLaterLines) {
   EXPECT_EQ(
       uses.Find("fill")->Describe({kFill, {{1, 1, 1}, {1, 1, 1}, 0}, arguments}).uses[0].size_bytes,
       44u);
+}
+
+TEST(DeclaredUsesTest, TextsTakeArguments) {
+  static constexpr KernelParameter kParts[] = {{0, 8}, {8, 8}};
+  static constexpr KernelEntry kCopy = {"copy", nullptr, nullptr, 2, kParts};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("$rows = $1[0]*($1[1]+$2)").ok());
+  ASSERT_TRUE(uses.AddLine("$both = read(p0, $rows($1, (1+1))) write(p0, $rows($1, $2))").ok());
+  ASSERT_TRUE(uses.AddLine("copy $both(p1, min(3, 9)) read(p0, 1)").ok());
+  EXPECT_FALSE(uses.AddLine("copy write(p0, $rows)").ok());
+  EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1)").ok());
+  EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1))").ok());
+  const void* pointer = nullptr;
+  std::int32_t sizes[] = {10, 4};
+  void* arguments[] = {&pointer, sizes};
+
+  const KernelEffect effect =
+      uses.Find("copy")->Describe({kCopy, {{1, 1, 1}, {1, 1, 1}, 0}, arguments});
+
+  ASSERT_EQ(effect.uses.size(), 3u);
+  EXPECT_EQ(effect.uses[0].size_bytes, 10u * (4 + 2));
+  EXPECT_EQ(effect.uses[1].size_bytes, 10u * (4 + 3));
+}
+
+TEST(DeclaredUsesTest, TermsChooseAndSeeTheGrid) {
+  static constexpr KernelParameter kParts[] = {{0, 8}, {8, 4}};
+  static constexpr KernelEntry kCopy = {"copy", nullptr, nullptr, 2, kParts};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("copy write(p0, min(p1, 5)) write(p0, any(p1)+8*any(p1-7)) "
+                           "write(p0, 100*gx+10*gy+gz) read(p0, g)")
+                  .ok());
+  const void* pointer = nullptr;
+  std::int32_t number = 7;
+  void* arguments[] = {&pointer, &number};
+
+  const KernelEffect effect =
+      uses.Find("copy")->Describe({kCopy, {{2, 3, 4}, {1, 1, 1}, 0}, arguments});
+
+  EXPECT_EQ(effect.uses[0].size_bytes, 5u);
+  EXPECT_EQ(effect.uses[1].size_bytes, 1u);
+  EXPECT_EQ(effect.uses[2].size_bytes, 234u);
+  EXPECT_EQ(effect.uses[3].size_bytes, 24u);
+  EXPECT_FALSE(uses.AddLine("copy write(p0, min(3))").ok());
+  EXPECT_FALSE(uses.AddLine("copy write(p0, any())").ok());
+}
+
+// isfinite(bool* out, const float* in, int count): the program branches on the result.
+TEST(DeclaredUsesTest, FillHasTheByteToWrite) {
+  static constexpr KernelParameter kParts[] = {{0, 8}, {8, 8}, {16, 4}};
+  static constexpr KernelEntry kTest = {"isfinite", nullptr, nullptr, 3, kParts};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("isfinite fill(p0, p2, 1) read(p1, 4*p2)").ok());
+  const void* pointer = nullptr;
+  std::int32_t count = 6;
+  void* arguments[] = {&pointer, &pointer, &count};
+
+  const KernelEffect effect =
+      uses.Find("isfinite")->Describe({kTest, {{1, 1, 1}, {1, 1, 1}, 0}, arguments});
+
+  EXPECT_EQ(effect.uses[0].kind, UseKind::kFill);
+  EXPECT_EQ(effect.uses[0].size_bytes, 6u);
+  EXPECT_EQ(effect.uses[0].part, 1u);
+  EXPECT_EQ(effect.uses[1].kind, UseKind::kRead);
+  EXPECT_FALSE(uses.AddLine("isfinite fill(p0, p2)").ok());
+  EXPECT_FALSE(uses.AddLine("isfinite fill(p0, all, 1)").ok());
 }
 
 TEST(DeclaredUsesTest, MistakesAreDistinguished) {

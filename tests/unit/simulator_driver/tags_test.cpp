@@ -51,6 +51,17 @@ TEST(TagsTest, ExchangedGranulesAreDetected) {
   EXPECT_NE(output, right);
 }
 
+// A program branches on what a fill writes, so it must not depend on what was read.
+TEST(TagsTest, FillsHaveOneValueInEveryByte) {
+  Bytes input(kMebibyte, 'x'), output(5 * kMebibyte + 3, 'y');
+  WriteTags("any", List({Use(input, UseKind::kRead), Use(output, UseKind::kFill)}));
+  EXPECT_EQ(output, Bytes(output.size(), 0));
+
+  WriteTags("all", List({Use(input, UseKind::kRead), Use(output, UseKind::kFill, 1)}));
+  EXPECT_EQ(output, Bytes(output.size(), 1));
+  EXPECT_EQ(BytesMoved(List({Use(output, UseKind::kFill, 1)})), output.size());
+}
+
 TEST(TagsTest, TagsDoNotDependOnAddresses) {
   Bytes here(9 * kMebibyte), there(9 * kMebibyte), first(64), second(64);
   const KernelUse near{here.data() + 512, 5 * kMebibyte + 4, UseKind::kWrite};
