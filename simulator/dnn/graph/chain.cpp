@@ -187,7 +187,7 @@ class ChainBuilder {
   }
 
  private:
-  // -1: too many tensors, or one that is not computed on.
+  // -1: too many tensors, one that is not computed on, or one that is read before it is made.
   int Add(const Tensor& tensor, bool is_written) {
     int index = 0;
     while (index < chain_.tensor_count && uids_[index] != tensor.uid) ++index;
@@ -200,8 +200,10 @@ class ChainBuilder {
       chain_.tensors[chain_.tensor_count++] = added;
       uids_.push_back(tensor.uid);
     }
-    if (is_written) chain_.tensors[index].is_written = 1;
-    return index;
+    ChainTensor& known = chain_.tensors[index];
+    if (is_written) known.is_written = 1;
+    const bool has_value = known.operand >= 0 || known.is_written;
+    return has_value ? index : -1;
   }
 
   int OperandOf(const Tensor& tensor) const {
