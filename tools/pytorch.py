@@ -30,9 +30,7 @@ LACKING = re.compile(r"^spillway simulator: (\S+) is not simulated$", re.M)
 def settings(environment, allocator):
     return {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_SIM_RULES": str(ROOT / "simulator" / "rules" / "pytorch.rules"),
             "SPILLWAY_LEARN": "wait", "LD_LIBRARY_PATH": str(environment.stand_ins), "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTORCH_ALLOC_CONF": allocator, "PYTORCH_CUDA_ALLOC_CONF": allocator,
-            # The graph interface of cuDNN is not simulated yet; this switch of PyTorch's own leads to the older one.
-            "TORCH_CUDNN_V8_API_DISABLED": "1"}
+            "PYTORCH_ALLOC_CONF": allocator, "PYTORCH_CUDA_ALLOC_CONF": allocator}
 
 
 def is_race_at_exit(problem):

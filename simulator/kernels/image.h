@@ -80,7 +80,7 @@ struct KernelUse {
 };
 
 struct KernelUseList {
-  static constexpr std::uint32_t kMost = 16;
+  static constexpr std::uint32_t kMost = 32;
 
   std::uint64_t
       identity;  // a hash of the shapes and scalars that the results depend on; no addresses

@@ -2,30 +2,13 @@
 #include <algorithm>
 
 #include "simulator/dnn/common/reduction.h"
+#include "simulator/dnn/common/workspace.h"
 #include "simulator/dnn/cudnn/activation.h"
 #include "simulator/dnn/cudnn/convolution_call.h"
 #include "simulator/dnn/cudnn/descriptors.h"
 
 namespace spillway::simulator::dnn {
 namespace {
-
-// Marks every 512 bytes (the smallest device allocation), so that memory in use elsewhere is
-// damaged.
-void MarkWorkspace(void* workspace, std::uint64_t size_bytes) {
-  constexpr std::uint64_t kStepBytes = 512;
-  constexpr unsigned char kMark = 0xA5;
-  auto* bytes = static_cast<unsigned char*>(workspace);
-  for (std::uint64_t offset = 0; offset < size_bytes; offset += kStepBytes) bytes[offset] = kMark;
-  if (size_bytes > 0) bytes[size_bytes - 1] = kMark;
-}
-
-// True convolution is cross-correlation with a filter turned by 180 degrees.
-void TurnFilter(const ConvolutionShape& shape, const float* from, float* to) {
-  const std::int64_t pixels = shape.KernelPixels();
-  for (std::int64_t plane = 0; plane < shape.FilterCount(); plane += pixels) {
-    std::reverse_copy(from + plane, from + plane + pixels, to + plane);
-  }
-}
 
 struct ConvolutionArguments {
   ConvolutionShape shape;

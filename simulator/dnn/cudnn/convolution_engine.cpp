@@ -1,5 +1,6 @@
 #include "simulator/dnn/cudnn/convolution_engine.h"
 
+#include <algorithm>
 #include <dnnl.hpp>
 #include <map>
 #include <optional>
@@ -193,6 +194,13 @@ void RunConvolution(Direction direction, const ConvolutionShape& shape,
       return RunPlan(plan, {tensors.w, tensors.y}, tensors.x);
     case Direction::kBackwardFilter:
       return RunPlan(plan, {tensors.x, tensors.y}, tensors.w);
+  }
+}
+
+void TurnFilter(const ConvolutionShape& shape, const float* from, float* to) {
+  const std::int64_t pixels = shape.KernelPixels();
+  for (std::int64_t plane = 0; plane < shape.FilterCount(); plane += pixels) {
+    std::reverse_copy(from + plane, from + plane + pixels, to + plane);
   }
 }
 

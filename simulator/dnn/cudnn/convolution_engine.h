@@ -56,4 +56,7 @@ struct ConvolutionTensors {
 void RunConvolution(Direction direction, const ConvolutionShape& shape,
                     const ConvolutionTensors& tensors);
 
+// True convolution is cross-correlation with a filter turned by 180 degrees.
+void TurnFilter(const ConvolutionShape& shape, const float* from, float* to);
+
 }  // namespace spillway::simulator::dnn

@@ -1,0 +1,51 @@
+// The ways in which an operation graph can be executed, and the order in which heuristics name
+// them.
+//
+// Called from: cudnnBackendFinalize of heuristics, engines and their configurations. Pure.
+//
+// A graph with one convolution has an engine per algorithm of the older interface, with the same
+// number, workspace and modelled time (cudnn/convolution_algorithms.h). Any other graph has two:
+// one kernel for all of it, or one operation after the other with results in the workspace.
+//
+// Invariants
+//  1. Equal graphs have equal engines in equal order.
+//  2. In the compute mode `full`, only graphs that are computed (chain.h) have engines.
+#pragma once
+
+#include <cudnn.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "simulator/dnn/common/driver_link.h"
+#include "simulator/dnn/graph/operation_graph.h"
+
+namespace spillway::simulator::dnn::graph {
+
+struct EngineModel {
+  std::int32_t index;
+  std::int32_t is_supported;
+  std::uint32_t numerical_notes;  // a bit per cudnnBackendNumericalNote_t
+  std::uint32_t behavior_notes;   // a bit per cudnnBackendBehaviorNote_t
+  std::uint64_t workspace_bytes;
+  double effective_flops;
+  double workspace_passes;  // how often the workspace's bytes cross device memory
+};
+
+struct Engine {
+  std::shared_ptr<const OperationGraph> graph;  // null behind a plan that was made of its text
+  EngineModel model;
+};
+
+int EngineCount(const OperationGraph& graph);
+EngineModel ModelEngine(const OperationGraph& graph, int index);
+
+// The supported engines, best first; of the mode FALLBACK those with the least workspace.
+std::vector<EngineModel> RankEngines(const OperationGraph& graph, cudnnBackendHeurMode_t mode,
+                                     const DeviceRates& rates);
+
+// Prints the graph once when it has no engine in this compute mode.
+bool CanExecute(const OperationGraph& graph);
+
+}  // namespace spillway::simulator::dnn::graph
