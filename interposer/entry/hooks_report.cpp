@@ -27,17 +27,25 @@ std::optional<Allocation> Describe(CUdeviceptr address) {
   return job ? job->view().Describe(address) : std::nullopt;
 }
 
-// The driver answers for the chunk at the address; the program asked about its allocation.
-void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
+// The driver answers for the chunk at the address; the program asked about all of it.
+void CorrectExtent(CUpointer_attribute attribute, const Extent& extent, void* data) {
   switch (attribute) {
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
     case CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR:
-      std::memcpy(data, &allocation.base, sizeof allocation.base);
+      std::memcpy(data, &extent.base, sizeof extent.base);
       break;
     case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
     case CU_POINTER_ATTRIBUTE_MAPPING_SIZE:
-      std::memcpy(data, &allocation.requested_bytes, sizeof allocation.requested_bytes);
+      std::memcpy(data, &extent.bytes, sizeof extent.bytes);
       break;
+    default:
+      break;
+  }
+}
+
+void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
+  CorrectExtent(attribute, {allocation.base, allocation.requested_bytes}, data);
+  switch (attribute) {
     case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {  // parked memory lies on the host
       const unsigned int type = CU_MEMORYTYPE_DEVICE;
       std::memcpy(data, &type, sizeof type);
@@ -158,6 +166,8 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttribute(void* data, CUpointer_attribute a
     return Driver().cuPointerGetAttribute(data, attribute, asked);
   });
   if (result != CUDA_SUCCESS) return result;
+  if (const auto opened = spillway::entry::ExtentOpened(address))
+    spillway::entry::CorrectExtent(attribute, *opened, data);
   const auto allocation = spillway::entry::Describe(address);
   if (!allocation) return result;
   spillway::entry::CorrectAttribute(attribute, *allocation, data);
@@ -171,6 +181,10 @@ SPILLWAY_EXPORT CUresult cuPointerGetAttributes(unsigned int count, CUpointer_at
     return Driver().cuPointerGetAttributes(count, attributes, data, asked);
   });
   if (result != CUDA_SUCCESS) return result;
+  if (const auto opened = spillway::entry::ExtentOpened(address)) {
+    for (unsigned int i = 0; i < count; ++i)
+      spillway::entry::CorrectExtent(attributes[i], *opened, data[i]);
+  }
   const auto allocation = spillway::entry::Describe(address);
   if (!allocation) return result;
   for (unsigned int i = 0; i < count; ++i)

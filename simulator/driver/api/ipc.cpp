@@ -40,6 +40,7 @@ CUresult OpenMemory(CUdeviceptr* address, const CUipcMemHandle& handle, unsigned
     bool fresh = false;
     *address = call.sim.imports.Open(memory, *call.context, fresh);
     if (!fresh) return;
+    call.sim.first_uses.NoteWritten(*address, memory.size_bytes);
     call.sim.allocations.Add({.base = *address,
                               .size_bytes = memory.size_bytes,
                               .kind = AllocationKind::kOpened,

@@ -47,6 +47,7 @@ CUdeviceptr ImportPointer(Call& call, Pool& pool, const ExportedMemory& memory) 
   bool fresh = false;
   const std::uintptr_t address = call.sim.imports.Open(memory, *call.context, fresh);
   if (!fresh) return address;
+  call.sim.first_uses.NoteWritten(address, memory.size_bytes);
   pool.live.emplace(address, memory.size_bytes);
   call.sim.allocations.Add({.base = address,
                             .size_bytes = memory.size_bytes,

@@ -53,6 +53,7 @@ SIM_API(cuMemMap)
     call.Spend(call.sim.profile.vmm_map_ns);
     Require(flags == 0);
     call.sim.vmm.Map(base, size, offset, handle);
+    if (call.sim.vmm.IsForeign(handle)) call.sim.first_uses.NoteWritten(base, size);
   });
 }
 

@@ -147,6 +147,11 @@ PhysicalRef Vmm::OwnBlock(std::uint64_t inode) const {
   return found == files_.end() ? nullptr : found->second.lock();
 }
 
+bool Vmm::IsForeign(CUmemGenericAllocationHandle handle) const {
+  const auto found = handles_.find(handle);
+  return found != handles_.end() && found->second.block->foreign();
+}
+
 const CUmemAllocationProp& Vmm::Properties(CUmemGenericAllocationHandle handle) const {
   const auto found = handles_.find(handle);
   Require(found != handles_.end());

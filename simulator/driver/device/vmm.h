@@ -44,6 +44,8 @@ class Vmm {
   // A handle of the same memory; the caller keeps the descriptor.
   CUmemGenericAllocationHandle Import(int file);
   const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
+  // Of memory that another process made.
+  bool IsForeign(CUmemGenericAllocationHandle handle) const;
 
   void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes,
            CUmemGenericAllocationHandle handle);

@@ -16,6 +16,7 @@
 //     program may have written at the allocation's address meanwhile, while host memory was shown
 //     there. Other copies and sets write for anybody.
 //  4. So a copy into an allocation that no kernel ever named counts for the next one there too.
+//  5. Memory that another process made counts as written from when it is opened here.
 #pragma once
 
 #include <cstddef>

@@ -67,6 +67,23 @@ bool Reads(CUdeviceptr address, std::uint32_t expected) {
                      [=](std::uint32_t word) { return word == expected; });
 }
 
+// Regression: the driver answered for the chunk that the address lies in.
+bool IsDescribedWhole(CUdeviceptr base) {
+  constexpr CUdeviceptr kInside = 9 * kMiB;
+  CUdeviceptr range = 0, mapping = 0;
+  std::size_t range_bytes = 0, mapping_bytes = 0;
+  CUpointer_attribute attributes[] = {
+      CU_POINTER_ATTRIBUTE_RANGE_START_ADDR, CU_POINTER_ATTRIBUTE_RANGE_SIZE,
+      CU_POINTER_ATTRIBUTE_MAPPING_BASE_ADDR, CU_POINTER_ATTRIBUTE_MAPPING_SIZE};
+  void* answers[] = {&range, &range_bytes, &mapping, &mapping_bytes};
+  const CUresult result = cuPointerGetAttributes(4, attributes, answers, base + kInside);
+  std::size_t alone = 0;
+  const CUresult second =
+      cuPointerGetAttribute(&alone, CU_POINTER_ATTRIBUTE_RANGE_SIZE, base + kInside);
+  return result == CUDA_SUCCESS && second == CUDA_SUCCESS && range == base && mapping == base &&
+         range_bytes == kBytes && mapping_bytes == kBytes && alone == kBytes;
+}
+
 // Opens each received handle, confirms, and closes it when told to, until the connection ends.
 bool OpensAndCloses(int line, std::uint32_t expected) {
   UseDevice();
@@ -76,7 +93,7 @@ bool OpensAndCloses(int line, std::uint32_t expected) {
     CUdeviceptr address = 0;
     right &=
         cuIpcOpenMemHandle(&address, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS) == CUDA_SUCCESS;
-    right &= Reads(address, expected);
+    right &= Reads(address, expected) && IsDescribedWhole(address);
     Send(line, 'o');
     Receive<char>(line);
     right &= Reads(address, expected);
