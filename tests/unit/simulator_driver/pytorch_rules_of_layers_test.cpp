@@ -138,6 +138,18 @@ INSTANTIATE_TEST_SUITE_P(
              {P, P, P, 0, 0, 0},
              {1, 1, 1},
              {"u 10000 4", "u 20000 4", "r 30000 4"}},
+        Case{"void (anonymous namespace)::elementwise_kernel_with_index<int, "
+             "at::native::arange_cuda_out(X)::{lambda()#1}::operator()() const::{lambda()#7}::"
+             "operator()() const::{lambda(long)#1}>(X)",
+             {100, 0, P},
+             {1, 1, 1},
+             {"w 30000 400"}},
+        Case{"void (anonymous namespace)::elementwise_kernel_with_index<int, "
+             "at::native::linspace_cuda_out(X)::{lambda()#2}::operator()() const::{lambda()#5}::"
+             "operator()() const::{lambda(long)#1}>(X)",
+             {100, 0, P},
+             {1, 1, 1},
+             {"w 30000 200"}},
         Case{"void at::native::_assert_async_cuda_kernel<bool>(bool const*, at::native::Msg)",
              {P, P},
              {1, 1, 1},
