@@ -11,23 +11,28 @@ from torch.utils.checkpoint import checkpoint
 ATTENTION = {"flash": SDPBackend.FLASH_ATTENTION, "efficient": SDPBackend.EFFICIENT_ATTENTION, "math": SDPBackend.MATH}
 
 
+def attention_by(name):
+    return sdpa_kernel(ATTENTION[name]) if name else contextlib.nullcontext()
+
+
 class Attention(nn.Module):
-    def __init__(self, width, heads, dropout):
+    def __init__(self, width, heads, dropout, kind):
         super().__init__()
-        self.heads, self.dropout = heads, dropout
+        self.heads, self.dropout, self.kind = heads, dropout, kind
         self.inputs, self.output = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
         batch, length, width = x.shape
         query, key, value = (part.view(batch, length, self.heads, -1).transpose(1, 2) for part in self.inputs(x).split(width, dim=2))
-        mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
+        with attention_by(self.kind):
+            mixed = functional.scaled_dot_product_attention(query, key, value, is_causal=True, dropout_p=self.dropout if self.training else 0.0)
         return functional.dropout(self.output(mixed.transpose(1, 2).reshape(batch, length, width)), self.dropout, self.training)
 
 
 class Block(nn.Module):
-    def __init__(self, width, heads, dropout):
+    def __init__(self, width, heads, dropout, kind):
         super().__init__()
-        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, dropout)
+        self.norm1, self.attention = nn.LayerNorm(width), Attention(width, heads, dropout, kind)
         self.norm2 = nn.LayerNorm(width)
         self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(approximate="tanh"), nn.Linear(4 * width, width), nn.Dropout(dropout))
 
@@ -37,11 +42,11 @@ class Block(nn.Module):
 
 
 class GPT2(nn.Module):
-    def __init__(self, words, length, layers, width, heads, dropout, with_checkpoints):
+    def __init__(self, words, length, layers, width, heads, dropout, kind, with_checkpoints):
         super().__init__()
         self.with_checkpoints = with_checkpoints
         self.words, self.places, self.dropout = nn.Embedding(words, width), nn.Embedding(length, width), nn.Dropout(dropout)
-        self.blocks = nn.ModuleList(Block(width, heads, dropout) for _ in range(layers))
+        self.blocks = nn.ModuleList(Block(width, heads, dropout, kind) for _ in range(layers))
         self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, words, bias=False)
         self.head.weight = self.words.weight
         self.apply(self.initialise)
@@ -71,10 +76,6 @@ def optimizer_for(model, kind):
     return torch.optim.AdamW(groups, lr=3e-4, betas=(0.9, 0.95), **how)
 
 
-def attention_by(name):
-    return sdpa_kernel(ATTENTION[name]) if name else contextlib.nullcontext()
-
-
 def options():
     parser = argparse.ArgumentParser(description=__doc__)
     for name, default in (("steps", 8), ("layers", 4), ("width", 512), ("heads", 8), ("length", 256), ("batch", 16), ("words", 8192), ("accumulate", 1)):
@@ -91,14 +92,14 @@ def options():
 def main():
     chosen = options()
     torch.manual_seed(1)
-    model = GPT2(chosen.words, chosen.length, chosen.layers, chosen.width, chosen.heads, chosen.dropout, chosen.checkpoint).cuda()
+    model = GPT2(chosen.words, chosen.length, chosen.layers, chosen.width, chosen.heads, chosen.dropout, chosen.attention, chosen.checkpoint).cuda()
     optimizer = optimizer_for(model, chosen.optimizer)
     text = torch.randint(0, chosen.words, (chosen.batch, chosen.length + 1)).cuda()
     for step in range(chosen.steps):
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for _ in range(chosen.accumulate):
-            with attention_by(chosen.attention), torch.autocast("cuda", torch.bfloat16, enabled=chosen.bf16):
+            with torch.autocast("cuda", torch.bfloat16, enabled=chosen.bf16):
                 loss = model(text[:, :-1], text[:, 1:]) / chosen.accumulate
             loss.backward()
             total += loss.item()

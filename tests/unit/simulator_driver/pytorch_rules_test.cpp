@@ -62,16 +62,65 @@ TEST_F(PytorchRulesTest, StridedKernelsUseTheExtentsOfTheirTensors) {
   std::memcpy(&closure[126], tensors, sizeof tensors);
   std::int32_t count = 15;
 
-  const KernelEffect effect = Describe(
-      "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<F>(A, "
-      "B)::{lambda(int)#1}>(int, C)",
-      {{0, 4}, {8, 536}}, {&count, closure.data()});
+  const auto describe = [&](const char* name) {
+    return Describe(name, {{0, 4}, {8, 536}}, {&count, closure.data()});
+  };
+  const KernelEffect effect = describe(
+      "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<at::native::"
+      "AbsFunctor<float> >(at::TensorIteratorBase&, F)::{lambda(int)#1}>(int, C)");
 
   ASSERT_EQ(effect.uses.size(), 2u);
   EXPECT_EQ(effect.uses[0].pointer, tensors[0]);
   EXPECT_EQ(effect.uses[0].size_bytes, 2 * 4 + 4 * 12 + 4u);
   EXPECT_EQ(effect.uses[1].pointer, tensors[1]);
-  EXPECT_EQ(effect.uses[1].size_bytes, 2 * 8 + 4 * 100 + 8u);
+  EXPECT_EQ(effect.uses[1].size_bytes, 2 * 8 + 4 * 100 + 4u);
+
+  // Regression: the strides of an input made a kernel read what lies behind it, which differs from
+  // run to run.
+  const KernelEffect unknown = describe(
+      "void at::native::elementwise_kernel<128, 2, at::native::gpu_kernel_impl_nocast<F>(A, "
+      "B)::{lambda(int)#1}>(int, C)");
+  EXPECT_EQ(unknown.uses[0].size_bytes, 2 * 4 + 4 * 12 + 4u);
+  EXPECT_EQ(unknown.uses[1].size_bytes, 2 * 8 + 4 * 100 + 1u);
+}
+
+// Regression: halves were written as floats, over the tensors behind them.
+TEST_F(PytorchRulesTest, ReductionsOfHalvesWriteHalves) {
+  std::vector<std::uint32_t> operation(1048 / 4, 0xdeadbeef);
+  operation[2] = 4, operation[3] = 50, operation[4] = 7;
+  const void* ends[] = {memory_.data(), memory_.data() + 2048};
+  std::memcpy(&operation[246], ends, sizeof ends);
+  operation[261] = 1;
+
+  const KernelEffect effect = Describe(
+      "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<c10::BFloat16, "
+      "at::native::func_wrapper_t<c10::BFloat16, S>, unsigned int, c10::BFloat16, 4, 4> >(X)",
+      {{0, 1048}}, {operation.data()});
+
+  ASSERT_EQ(effect.uses.size(), 3u);
+  EXPECT_EQ(effect.uses[0].size_bytes, 2u * 50 * 7);
+  EXPECT_EQ(effect.uses[1].size_bytes, 14u);
+}
+
+// Where the neutral element has one or two bytes, the configuration begins four bytes earlier.
+TEST_F(PytorchRulesTest, AnyIsFalse) {
+  std::vector<std::uint32_t> operation(1040 / 4, 0xdeadbeef);
+  operation[1] = 1, operation[2] = 50, operation[3] = 7;
+  const void* ends[] = {memory_.data(), memory_.data() + 2048};
+  std::memcpy(&operation[244], ends, sizeof ends);
+  operation[259] = 1;
+
+  const KernelEffect effect = Describe(
+      "void at::native::reduce_kernel<512, 1, at::native::ReduceOp<bool, "
+      "at::native::func_wrapper_t<bool, at::native::or_kernel_cuda(X)::{lambda(bool, bool)#1}>, "
+      "unsigned int, bool, 4, 4> >(X)",
+      {{0, 1040}}, {operation.data()});
+
+  ASSERT_EQ(effect.uses.size(), 2u);
+  EXPECT_EQ(effect.uses[0].size_bytes, 50u * 7);
+  EXPECT_EQ(effect.uses[1].kind, UseKind::kFill);
+  EXPECT_EQ(effect.uses[1].size_bytes, 7u);
+  EXPECT_EQ(effect.uses[1].part, 0u);
 }
 
 // ops, neutral element, ReduceConfig, two offset calculators, then src, dst[2], ...
