@@ -28,8 +28,9 @@ void AddScalars(const DeclaredKernel::Launch& launch, Hash& hash) {
         std::any_of(launch.named.begin(), launch.named.end(), [&](const NamedMemory& named) {
           return named.offset_bytes - parameter.offset_bytes < parameter.size_bytes;
         });
-    if (parameter.size_bytes <= kMostScalarBytes && !names_memory)
-      hash.Add(launch.arguments[i], parameter.size_bytes);
+    const bool is_scalar =
+        parameter.size_bytes >= kLeastScalarBytes && parameter.size_bytes <= kMostScalarBytes;
+    if (is_scalar && !names_memory) hash.Add(launch.arguments[i], parameter.size_bytes);
   }
 }
 

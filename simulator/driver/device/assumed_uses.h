@@ -1,9 +1,9 @@
 // The assumed memory use of a kernel without a body and without a rule: it reads and writes all
 // that it names, each allocation whole.
 //
-// Pure. Its identity covers the launch's shape, scalars up to eight bytes, and the place of each
-// word within its allocation. Larger parameters are structs: their unused bytes hold anything, so
-// only the memory that they name counts.
+// Pure. Its identity covers the launch's shape, scalars of two to eight bytes, and the place of
+// each word within its allocation. Larger parameters are structs: their unused bytes hold anything,
+// so only the memory that they name counts.
 //
 // Invariants
 //  1. Words of structs beyond 128 bytes do not count. Such structs hold tables, and the unused

@@ -216,7 +216,7 @@ std::uint64_t DeclaredKernel::Identity(const Launch& launch) const {
   const KernelEntry& entry = launch.entry;
   std::uint64_t hash = 0xcbf29ce484222325;
   for (std::uint32_t i = 0; i < entry.parameter_count; ++i) {
-    if (!IsScalar(i)) continue;
+    if (!IsScalar(i) || entry.parameters[i].size_bytes < kLeastScalarBytes) continue;
     const auto* const bytes = static_cast<const unsigned char*>(launch.arguments[i]);
     for (std::uint32_t b = 0; b < entry.parameters[i].size_bytes; ++b) {
       if (!NamesMemory(launch, entry.parameters[i].offset_bytes + b))

@@ -37,7 +37,8 @@
 //
 // A plug-in's kernel without a line runs as in full mode; one without a body is assumed to update
 // all that it names (assumed_uses.h). Parameters outside every use count as scalars, unless they
-// are ignored. Structs with unused bytes should be. In kernels without a body, words that name
+// are ignored, or have one byte: an empty struct's byte holds anything. Structs with unused bytes
+// should be ignored. In kernels without a body, words that name
 // memory are no scalars; in others such a word would make results depend on addresses.
 #pragma once
 
@@ -60,6 +61,8 @@
 namespace spillway::simulator {
 
 class RuleLine;
+
+inline constexpr std::uint32_t kLeastScalarBytes = 2;
 
 // What a launch does, by its rule.
 struct KernelEffect {
