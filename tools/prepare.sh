@@ -75,3 +75,7 @@ configure() {
 build() {
   ninja -C "$BUILD_DIR" -j "$JOBS"
 }
+
+build_for_pytorch() {
+  ninja -C "$BUILD_DIR" -j "$JOBS" cli/all lib/libspillway.so simulator/all
+}

@@ -1,51 +1,39 @@
 #!/usr/bin/env python3
 """Trains real PyTorch, unmodified, on the simulated GPU: bare, under Spillway, and in less memory than it wants.
 
-usage: pytorch.py BUILD_DIR [SCRIPT [ARGUMENT...]]
-
-Without a SCRIPT those of tests/pytorch run. Kernels do not compute: each writes a hash of what it read, so equal output means that
-every byte was in its place. The exit code is 0 if every run printed the same as the bare run and held no more device memory than
-its budget. Times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does not.
+Without a SCRIPT a ResNet-50 and a GPT-2 of tests/pytorch run; --all runs all trials. Kernels do not compute: each writes a hash of what
+it read, so equal output means that every byte was in its place. The exit code is 0 if every run printed the same as the bare run and
+held no more device memory than its budget. Times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does
+not.
 """
 import argparse
 import collections
+import concurrent.futures
+import os
 import pathlib
 import re
+import subprocess
 import sys
-import tempfile
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
-from main_job import Run, RunFailed, execute, faults, mib, print_table  # noqa: E402
+from main_job import mib, print_table  # noqa: E402
+from pytorch_parts import trials  # noqa: E402
 from pytorch_parts.environment import CannotMake, Environment  # noqa: E402
+from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "tests" / "pytorch"
-BUDGETS = [("no budget", ""), ("100 %", "100%peak"), ("50 %", "50%peak"), ("25 %", "25%peak")]
-ALLOCATORS = {"caching": "backend:native", "async": "backend:cudaMallocAsync"}
+GRANULE = 2 << 20
 LACKING = re.compile(r"^spillway simulator: (\S+) is not simulated$", re.M)
 
 
-def settings(environment, allocator):
+def settings(environment, allocator, devices):
+    conf = trials.ALLOCATORS[allocator]
     return {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_SIM_RULES": str(ROOT / "simulator" / "rules" / "pytorch.rules"),
-            "SPILLWAY_LEARN": "wait", "LD_LIBRARY_PATH": str(environment.stand_ins), "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTORCH_ALLOC_CONF": allocator, "PYTORCH_CUDA_ALLOC_CONF": allocator}
-
-
-def is_race_at_exit(problem):
-    """Python's own: a thread of autograd that wants the interpreter's lock while Python ends is ended within code that must not throw."""
-    return str(problem).startswith("exit code -6") and str(problem).rstrip().endswith("terminate called without an active exception")
-
-
-def execute_to_the_end(run, *arguments):
-    try:
-        execute(run, *arguments)
-    except RunFailed as problem:
-        if not is_race_at_exit(problem):
-            raise
-        print(" PyTorch's thread met Python's end; again ...", end="", flush=True)
-        execute(run, *arguments)
+            "SPILLWAY_SIM_DEVICES": str(devices), "LD_LIBRARY_PATH": str(environment.stand_ins), "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf, "OMP_NUM_THREADS": "1"}
 
 
 class Books:
@@ -57,8 +45,8 @@ class Books:
 
     def add(self, run):
         self.lacking.update(LACKING.findall(run.errors))
-        self.lacking.update(run.statistics.get("not_supported", {}))
-        self.without_rule.update(run.statistics.get("kernels_without_rule", {}))
+        self.lacking.update(run.counted("not_supported"))
+        self.without_rule.update(run.counted("kernels_without_rule"))
 
     def show(self):
         for title, counter in (("Called and lacking", self.lacking), ("Kernels without a rule", self.without_rule)):
@@ -67,49 +55,99 @@ class Books:
                 print(f"  {count:6} {name[:150]}")
 
 
+def slow_down(run, bare):
+    """Of a late step where the program times its steps; else of the whole run."""
+    if run.step_ms() and bare.step_ms():
+        return f"{run.step_ms() / bare.step_ms():.2f}x a step"
+    return f"{run.simulated_ms() / bare.simulated_ms():.2f}x" if bare.simulated_ms() else "-"
+
+
 def row(name, allocator, run, bare):
-    same = "-" if run is bare else "yes" if run.output == bare.output else "NO"
-    cells = [name, allocator, run.label, mib(run.statistics["device_bytes_peak"])]
     if run is bare:
-        return cells + ["-", "-", "1.00x", same]
-    return cells + [mib(run.report["offloaded_bytes"]), mib(run.report["restored_bytes"]),
-                    f"{run.statistics['simulated_ns'] / bare.statistics['simulated_ns']:.2f}x", same]
+        return [name, allocator, run.label, mib(run.held_bytes()), "-", "-", "1.00x", "-"]
+    return [name, allocator, run.label, mib(run.held_bytes()), mib(run.moved("offloaded_bytes")), mib(run.moved("restored_bytes")),
+            slow_down(run, bare), "yes" if run.output == bare.output else "NO"]
 
 
-def trial(build_dir, environment, script, arguments, allocator, books):
-    """Rows for the table, and what went wrong."""
-    runs = [Run("bare", "")] + [Run(label, budget) for label, budget in BUDGETS]
-    command = [str(environment.python), str(script), *arguments]
-    with tempfile.TemporaryDirectory(prefix="spillway-pytorch-") as folder:
+def runs_of(trial, build_dir, environment, profile, allocator):
+    script = SCRIPTS / trial.script  # an absolute path stays as it is
+    runner = Runner(build_dir, profile, [str(environment.python), str(script), *trial.arguments],
+                    settings(environment, allocator, trial.devices))
+    bare = runner.run("bare")
+    runs = [bare, runner.run("no budget", 0, bare)]
+    for share in trial.shares[allocator]:
+        budget_bytes = max(runs[1].peak_bytes() * share // 100 // GRANULE, 2) * GRANULE
+        runs.append(runner.run(f"{share} %", budget_bytes, bare))
+    return runs
+
+
+class Session:
+    """All trials of one call, two side by side: PyTorch's processes leave a processor idle now and then."""
+
+    def __init__(self, build_dir, environment, profile):
+        self._of = (build_dir, environment, profile)
+        self.books, self.rows, self.found = Books(), [], []
+
+    def run(self, chosen):
+        with concurrent.futures.ThreadPoolExecutor(max_workers=min(len(os.sched_getaffinity(0)), 4)) as pool:
+            jobs = [(trial, allocator, pool.submit(runs_of, trial, *self._of, allocator)) for trial in chosen for allocator in trial.shares]
+            for trial, allocator, job in jobs:
+                self._take(trial.name, allocator, job)
+
+    def _take(self, name, allocator, job):
+        try:
+            runs = job.result()
+        except RunFailed as problem:
+            print(f"  {name}, {allocator}: FAILED", flush=True)
+            self.found.append(f"{name}, {allocator}, {problem}")
+            return
+        own = [f"{name}, {allocator}, {run.label}: {fault}" for run in runs for fault in faults(run, runs[0])]
+        seconds = sum(run.wall_seconds for run in runs)
+        print(f"  {name}, {allocator}: {'FAILED' if own else 'same'} ({len(runs)} runs, {seconds:.0f} s here)", flush=True)
         for run in runs:
-            print(f"  {script.stem}, {allocator}, {run.label} ...", end="", flush=True)
-            execute_to_the_end(run, build_dir, "h200", command, pathlib.Path(folder), settings(environment, ALLOCATORS[allocator]))
-            books.add(run)
-            print(f" {run.output.splitlines()[-1] if run.output else 'no output'} ({run.wall_seconds:.0f} s here)", flush=True)
-    found = [f"{script.stem}, {allocator}, {run.label}: {fault}" for run in runs for fault in faults(run, runs[0])]
-    return [row(script.stem, allocator, run, runs[0]) for run in runs], found
+            self.books.add(run)
+        self.rows += [row(name, allocator, run, runs[0]) for run in runs]
+        self.found += own
+
+    def show(self, profile):
+        print(f"\nOn a simulated {profile} (MiB of one process; simulated time against the bare run)\n")
+        print_table(["program", "allocator", "budget", "held at most", "moved out", "moved in", "time", "as bare"], self.rows)
+        self.books.show()
+        print("".join(f"\nFAILED: {fault}" for fault in self.found), end="\n" if self.found else "")
+
+
+def choose(options):
+    if options.all:
+        return trials.ALL
+    if not options.script:
+        return trials.FIRST
+    if not options.script.is_file():
+        raise CannotMake(f"there is no script {options.script}")
+    return [trials.Trial(options.script.stem, str(options.script.resolve()), tuple(options.arguments))]
 
 
 def main():
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("build_dir", type=pathlib.Path)
-    options.add_argument("script", nargs="?", type=pathlib.Path)
-    options.add_argument("arguments", nargs=argparse.REMAINDER)
-    chosen = options.parse_args()
-    build_dir = chosen.build_dir.resolve()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
+                                     usage="pytorch.py [--all] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
+    parser.add_argument("build_dir", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true", help="all trials of tools/pytorch_parts/trials.py")
+    parser.add_argument("--profile", default="h200", help="the simulated GPU (default h200)")
+    parser.add_argument("--patience", type=float, default=None, help="seconds that the packages may take; then exit with 75")
+    parser.add_argument("script", nargs="?", type=pathlib.Path)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER)
+    options = parser.parse_args()
+    chosen = choose(options)
+    build_dir = options.build_dir.resolve()
     environment = Environment(build_dir / "pytorch", SCRIPTS / "requirements.txt")
-    environment.make(build_dir / "simulator")
-    rows, found, books = [], [], Books()
-    for script in [chosen.script.resolve()] if chosen.script else sorted(SCRIPTS.glob("*.py")):
-        for allocator in ALLOCATORS:
-            its_rows, its_faults = trial(build_dir, environment, script, chosen.arguments, allocator, books)
-            rows += its_rows
-            found += its_faults
-    print("\nOn a simulated H200 (MiB; simulated time against the bare run)\n")
-    print_table(["script", "allocator", "budget", "held at most", "moved out", "moved in", "time", "as bare"], rows)
-    books.show()
-    print("".join(f"\nFAILED: {fault}" for fault in found), end="\n" if found else "")
-    return 1 if found else 0
+    try:
+        environment.make(build_dir / "simulator", options.patience)
+    except subprocess.TimeoutExpired:
+        print(f"pytorch: the packages could not be had within {options.patience:.0f} s")
+        return 75
+    session = Session(build_dir, environment, options.profile)
+    session.run(chosen)
+    session.show(options.profile)
+    return 1 if session.found else 0
 
 
 if __name__ == "__main__":

@@ -7,6 +7,8 @@ import pathlib
 import shutil
 import subprocess
 import sys
+import tempfile
+import time
 
 from pytorch_parts import stand_ins
 
@@ -26,15 +28,20 @@ class Environment:
         self.requirements = requirements
         self.python = folder / "venv" / "bin" / "python"
         self.stand_ins = folder / "stand_ins"
-        self._mark = folder / "made_of.txt"  # written last: the requirements that this environment holds
+        self._mark = folder / "made_of.txt"  # written last: what this environment holds
+        self._deadline = None
+
+    def _made_of(self):
+        return f"# {sys.version.split()[0]} in {self.folder}\n" + self.requirements.read_text(encoding="utf-8")
 
     def is_made(self):
-        return self._mark.is_file() and self._mark.read_text(encoding="utf-8") == self.requirements.read_text(encoding="utf-8")
+        return self._mark.is_file() and self._mark.read_text(encoding="utf-8") == self._made_of()
 
-    def make(self, simulated):
-        """`simulated` is the folder of the simulated libraries."""
+    def make(self, simulated, patience_s=None):
+        """`simulated` is the folder of the simulated libraries. subprocess.TimeoutExpired if the packages take longer than `patience_s`."""
         if self.is_made():
             return
+        self._deadline = time.monotonic() + patience_s if patience_s else None
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
         print("  virtual environment ...", flush=True)
@@ -43,10 +50,11 @@ class Environment:
         print("  stand-ins for unused CUDA libraries ...", end="", flush=True)
         made = stand_ins.make_all(sorted(self._packages("torch/lib").glob("*.so")), self._found(simulated), self.stand_ins)
         print(" " + ", ".join(f"{soname} ({len(symbols)} functions)" for soname, symbols in made.items()), flush=True)
-        shutil.copyfile(self.requirements, self._mark)
+        self._mark.write_text(self._made_of(), encoding="utf-8")
 
     def _run(self, command, remedy):
-        done = subprocess.run(command, capture_output=True, text=True)
+        left_s = max(self._deadline - time.monotonic(), 0) if self._deadline else None
+        done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left_s)
         if done.returncode != 0:
             raise CannotMake(f"{' '.join(command[:4])} ... failed: {remedy}\n{(done.stdout + done.stderr)[-1500:]}")
 
@@ -57,11 +65,15 @@ class Environment:
         cache = cache_folder()
         cache.mkdir(parents=True, exist_ok=True)
         from_cache = self._pip("install", "--no-index", "--find-links", str(cache))
-        if subprocess.run(from_cache, capture_output=True).returncode == 0:
+        if subprocess.run(from_cache, capture_output=True, check=False).returncode == 0:
             print(f"  packages from {cache}", flush=True)
             return
         print(f"  packages: downloading some 700 MB to {cache} ...", flush=True)
-        self._run(self._pip("download", "-d", str(cache)), "the package index cannot be reached, or lacks a pinned version")
+        with tempfile.TemporaryDirectory(dir=cache, prefix="incomplete-") as incomplete:
+            self._run(self._pip("download", "--find-links", str(cache), "-d", incomplete),
+                      "the package index cannot be reached, or lacks a pinned version")
+            for wheel in pathlib.Path(incomplete).iterdir():  # whole by now
+                wheel.replace(cache / wheel.name)
         print("  packages: installing ...", flush=True)
         self._run(from_cache, "the downloaded packages cannot be installed")
 

@@ -1,5 +1,7 @@
 #include "simulator/driver/machine/statistics.h"
 
+#include <unistd.h>
+
 #include <cstdio>
 #include <cstdlib>
 
@@ -17,11 +19,18 @@ using base::JsonQuoted;
 constexpr std::size_t kViolationsKept = 100;
 constexpr std::size_t kViolationsPrinted = 5;
 
+// `%p` stands for the process's number, so that each process of a job leaves its own.
+std::string PathOfThisProcess(std::string path) {
+  if (const std::size_t at = path.find("%p"); at != std::string::npos)
+    path.replace(at, 2, std::to_string(getpid()));
+  return path;
+}
+
 // Runs after the program's own exit handlers and destructors.
 __attribute__((destructor)) void WriteStatisticsAtExit() {
   const char* path = std::getenv(environment::kSimStats);
   if (path != nullptr && *path != '\0' && WasInitialised() && !IsForkedChild())
-    TheStatistics().WriteFile(path);
+    TheStatistics().WriteFile(PathOfThisProcess(path).c_str());
 }
 
 }  // namespace

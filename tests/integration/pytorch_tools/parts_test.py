@@ -11,8 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
 sys.dont_write_bytecode = True
 
 import pytorch  # noqa: E402  (path set above)
-from main_job import Run, RunFailed  # noqa: E402
-from pytorch_parts import environment, libraries, stand_ins  # noqa: E402
+from pytorch_parts import environment, libraries, runs, stand_ins, trials  # noqa: E402
 from pytorch_parts.libraries import Symbol  # noqa: E402
 
 COMPILER = os.environ.get("CC") or "cc"
@@ -71,22 +70,70 @@ class LibrariesTest(unittest.TestCase):
         self.assertEqual(sorted(pytorch.LACKING.findall(done.stderr)), ["barCount", "fooOne"])
 
 
+REPORT = {"wanted_peak_bytes": 100, "offloaded_bytes": 0, "restored_bytes": 0, "dropped_bytes": 0}
+STATISTICS = {"violations": [], "illegal_accesses": 0, "unmapped_while_in_use": 0, "device_bytes_peak": 50, "simulated_ns": 1000000}
+
+
+def run_of(output="loss 1\n", report=None, statistics=None, **more):
+    return runs.Run("50 %", output, reports=[REPORT | (report or {})], statistics=[STATISTICS | (statistics or {})], **more)
+
+
 class RunsTest(unittest.TestCase):
     def test_what_runs_lacked_is_counted_by_name(self):
         books = pytorch.Books()
-        books.add(Run("bare", "", errors="spillway simulator: ncclSend is not simulated\nother\n",
-                      statistics={"not_supported": {"cuFoo": 2}, "kernels_without_rule": {"gather": 3}}))
-        books.add(Run("50 %", "50%peak", errors="spillway simulator: ncclSend is not simulated\n",
-                      statistics={"not_supported": {}, "kernels_without_rule": {"gather": 3}}))
+        for functions in ({"cuFoo": 2}, {}):
+            books.add(run_of(errors="spillway simulator: ncclSend is not simulated\nother\n",
+                             statistics={"not_supported": functions, "kernels_without_rule": {"gather": 3}}))
         self.assertEqual(books.lacking, {"ncclSend": 2, "cuFoo": 2})
         self.assertEqual(books.without_rule, {"gather": 6})
 
+    def test_every_broken_promise_is_a_fault(self):
+        bare = run_of()
+        self.assertEqual(runs.faults(run_of(budget_bytes=50, report={"offloaded_bytes": 60}), bare), [])
+        for broken, word in ((run_of("loss 2\n"), "printed something else"),
+                             (run_of(statistics={"violations": ["used freed memory"]}), "broke the driver's rules"),
+                             (run_of(statistics={"illegal_accesses": 1}), "broke the driver's rules"),
+                             (run_of(budget_bytes=40, report={"offloaded_bytes": 60}), "held 50 bytes"),
+                             (run_of(budget_bytes=50), "moved nothing"),
+                             (runs.Run("50 %", "loss 1\n"), "no process used the device")):
+            found = runs.faults(broken, bare)
+            self.assertEqual(len(found), 1, found)
+            self.assertIn(word, found[0])
+
+    def test_figures_of_several_processes_are_put_together(self):
+        run = run_of()
+        run.reports.append(REPORT | {"wanted_peak_bytes": 300, "offloaded_bytes": 7})
+        run.statistics.append(STATISTICS | {"device_bytes_peak": 200, "not_supported": {"cuFoo": 1}})
+        self.assertEqual((run.peak_bytes(), run.held_bytes(), run.moved("offloaded_bytes")), (300, 200, 7))
+        self.assertEqual(run.counted("not_supported"), {"cuFoo": 1})
+
+    def test_late_steps_are_compared_where_the_program_times_them(self):
+        slow = run_of(errors="".join(f"step {i} took {ms} ms\n" for i, ms in enumerate((90, 80, 4, 2))))
+        fast = run_of(errors="step 0 took 9 ms\nstep 1 took 2.0 ms\n")
+        self.assertEqual(slow.step_ms(), 4)
+        self.assertEqual(pytorch.slow_down(slow, fast), "2.00x a step")
+        self.assertEqual(pytorch.slow_down(slow, run_of()), "1.00x")
+
     def test_only_pythons_race_at_exit_is_forgiven(self):
         terminate = "terminate called without an active exception"
-        self.assertTrue(pytorch.is_race_at_exit(RunFailed(f"exit code -6\nstep 0 loss 1.5\n{terminate}\n")))
-        self.assertFalse(pytorch.is_race_at_exit(RunFailed(f"exit code 1\n{terminate}\n")))
-        self.assertFalse(pytorch.is_race_at_exit(RunFailed(f"exit code -6\n{terminate}\nstep 1\n")))
-        self.assertFalse(pytorch.is_race_at_exit(RunFailed("exit code -6\nterminate called after throwing an instance of 'c10::Error'\n")))
+        self.assertTrue(runs.is_race_at_exit(-6, f"warning\n{terminate}\n"))
+        self.assertFalse(runs.is_race_at_exit(1, f"{terminate}\n"))
+        self.assertFalse(runs.is_race_at_exit(-6, f"{terminate}\nstep 1\n"))
+        self.assertFalse(runs.is_race_at_exit(-6, "terminate called after throwing an instance of 'c10::Error'\n"))
+
+    def test_a_crash_before_all_output_is_a_failure(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "bin").mkdir()
+            launcher = folder / "bin" / "spillway"
+            launcher.write_text("#!/bin/bash\necho loss 1\necho terminate called without an active exception >&2\nkill -ABRT $$\n")
+            launcher.chmod(0o755)
+            runner = runs.Runner(folder, "h200", ["train"], {})
+            self.assertEqual(runner.run("50 %", 8, run_of()).output, "loss 1\n")
+            with self.assertRaises(runs.RunFailed):
+                runner.run("50 %", 8, run_of("loss 1\nloss 2\n"))
+            with self.assertRaises(runs.RunFailed):
+                runner.run("bare")
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -94,10 +141,18 @@ class RunsTest(unittest.TestCase):
             requirements.write_text("torch==1\n", encoding="utf-8")
             made = environment.Environment(pathlib.Path(folder), requirements)
             self.assertFalse(made.is_made())
-            (pathlib.Path(folder) / "made_of.txt").write_text("torch==1\n", encoding="utf-8")
+            mark = pathlib.Path(folder) / "made_of.txt"
+            mark.write_text("torch==1\n", encoding="utf-8")
+            self.assertFalse(made.is_made(), "by which Python, and where?")
+            mark.write_text(f"# {sys.version.split()[0]} in {folder}\ntorch==1\n", encoding="utf-8")
             self.assertTrue(made.is_made())
             requirements.write_text("torch==2\n", encoding="utf-8")
             self.assertFalse(made.is_made())
+
+    def test_all_trials_have_their_script(self):
+        for trial in (*trials.FIRST, *trials.ALL):
+            self.assertTrue((pytorch.SCRIPTS / trial.script).is_file(), trial.script)
+            self.assertLessEqual(set(trial.shares), set(trials.ALLOCATORS))
 
 
 if __name__ == "__main__":

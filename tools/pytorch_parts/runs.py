@@ -1,0 +1,113 @@
+"""Runs one PyTorch program bare or under Spillway, and reads what its processes left: reports and the simulator's statistics."""
+import collections
+import dataclasses
+import json
+import os
+import re
+import subprocess
+import tempfile
+import time
+import pathlib
+
+STEP = re.compile(r"^step \d+ took ([\d.]+) ms$", re.M)
+RACE_AT_EXIT = "terminate called without an active exception"
+
+
+class RunFailed(Exception):
+    pass
+
+
+@dataclasses.dataclass
+class Run:
+    label: str
+    output: str = ""
+    errors: str = ""
+    budget_bytes: int = 0  # 0: none
+    wall_seconds: float = 0.0
+    reports: list = dataclasses.field(default_factory=list)  # Spillway's, of each process that used the device
+    statistics: list = dataclasses.field(default_factory=list)  # the simulator's, likewise
+
+    def peak_bytes(self):
+        """The most that any one process wanted at once."""
+        return max((report["wanted_peak_bytes"] for report in self.reports), default=0)
+
+    def held_bytes(self):
+        """The most that any one process held, by the simulated device."""
+        return max((each["device_bytes_peak"] for each in self.statistics), default=0)
+
+    def moved(self, key):
+        return sum(report[key] for report in self.reports)
+
+    def step_ms(self):
+        """Of the last half of the steps, the middle one's simulated time; None where the program does not say."""
+        times = [float(text) for text in STEP.findall(self.errors)]
+        later = sorted(times[len(times) // 2:])
+        return later[len(later) // 2] if later else None
+
+    def simulated_ms(self):
+        return max((each["simulated_ns"] for each in self.statistics), default=0) / 1e6
+
+    def counted(self, key):
+        return sum((collections.Counter(each.get(key, {})) for each in self.statistics), collections.Counter())
+
+
+def read_all(folder, pattern):
+    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob(pattern))]
+
+
+def is_race_at_exit(code, errors):
+    """Python's own: a thread of autograd that wants the interpreter's lock while Python ends is ended within code that must not throw."""
+    return code == -6 and errors.rstrip().endswith(RACE_AT_EXIT)
+
+
+class Runner:
+    """Of one program with one allocator. `settings` go into its environment."""
+
+    def __init__(self, build_dir, profile, command, settings):
+        self._spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
+        # The launcher clears a caller's settings; plans come at the same step in every run.
+        self._command = ["env", "SPILLWAY_LEARN=wait", *command]
+        self._settings = settings
+
+    def run(self, label, budget_bytes=None, bare=None):
+        """`budget_bytes`: None runs bare, 0 without a budget. A crash in Python's end is no failure where all output is that of `bare`."""
+        for is_last in (False, True):
+            run, code = self._once(label, budget_bytes)
+            is_race = is_race_at_exit(code, run.errors)
+            if code == 0 or (is_race and bare and run.output == bare.output):
+                return run
+            if is_last or not is_race:
+                raise RunFailed(f"{label}: exit code {code}\n{run.output[-1000:]}{run.errors[-3000:]}")
+        return None
+
+    def _once(self, label, budget_bytes):
+        with tempfile.TemporaryDirectory(prefix="spillway-pytorch-") as name:
+            folder = pathlib.Path(name)
+            if budget_bytes is None:
+                options = ["--off"]
+            else:
+                options = ["--report", str(folder / "report.json")] + (["--budget", str(budget_bytes)] if budget_bytes else [])
+            environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(folder / "statistics.%p"),
+                               **self._settings)
+            begin = time.monotonic()
+            done = subprocess.run([*self._spillway, *options, "--", *self._command], env=environment, capture_output=True, text=True,
+                                  check=False)
+            return Run(label, done.stdout, done.stderr, budget_bytes or 0, time.monotonic() - begin, read_all(folder, "report.json*"),
+                       read_all(folder, "statistics.*")), done.returncode
+
+
+def faults(run, bare):
+    """The rules that `run` broke; empty if it passed."""
+    found = []
+    if run.output != bare.output:
+        found.append("printed something else than the bare run")
+    broken = [text for each in run.statistics for text in each["violations"]]
+    if broken or any(each["illegal_accesses"] or each["unmapped_while_in_use"] for each in run.statistics):
+        found.append(f"broke the driver's rules: {broken[:3]}")
+    if not run.statistics:
+        found.append("no process used the device")
+    if run.budget_bytes and run.held_bytes() > run.budget_bytes:
+        found.append(f"held {run.held_bytes()} bytes, more than its budget of {run.budget_bytes}")
+    if run.budget_bytes and run.budget_bytes < run.peak_bytes() and run.moved("offloaded_bytes") + run.moved("dropped_bytes") == 0:
+        found.append("moved nothing, though the budget was below its peak")
+    return found
