@@ -61,9 +61,9 @@ NamedText Completed(const std::string& text, const std::string& line, std::size_
   NamedText completed{"", end};
   const std::vector<std::string> arguments = ArgumentsAt(line, end, completed.end);
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::size_t number =
-        text[at] == '$' && at + 1 < text.size() ? static_cast<std::size_t>(text[at + 1] - '1') : 9;
-    if (number < arguments.size())
+    const char digit = text[at] == '$' && at + 1 < text.size() ? text[at + 1] : '0';
+    const auto number = static_cast<std::size_t>(digit - '1');
+    if (digit >= '1' && digit <= '9' && number < arguments.size())
       completed.text += arguments[number], ++at;
     else
       completed.text += text[at];

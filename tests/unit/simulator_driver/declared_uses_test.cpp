@@ -336,6 +336,8 @@ TEST(DeclaredUsesTest, TextsTakeArguments) {
   ASSERT_TRUE(uses.AddLine("$rows = $1[0]*($1[1]+$2)").ok());
   ASSERT_TRUE(uses.AddLine("$both = read(p0, $rows($1, (1+1))) write(p0, $rows($1, $2))").ok());
   ASSERT_TRUE(uses.AddLine("copy $both(p1, min(3, 9)) read(p0, 1)").ok());
+  ASSERT_TRUE(uses.AddLine("$first = 5*$1").ok());
+  EXPECT_TRUE(uses.AddLine("other write(p0, $first(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows)").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1)").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1))").ok());
@@ -349,6 +351,11 @@ TEST(DeclaredUsesTest, TextsTakeArguments) {
   ASSERT_EQ(effect.uses.size(), 3u);
   EXPECT_EQ(effect.uses[0].size_bytes, 10u * (4 + 2));
   EXPECT_EQ(effect.uses[1].size_bytes, 10u * (4 + 3));
+  EXPECT_EQ(uses.Find("other")
+                ->Describe({kCopy, {{1, 1, 1}, {1, 1, 1}, 0}, arguments})
+                .uses[0]
+                .size_bytes,
+            5u);
 }
 
 TEST(DeclaredUsesTest, TermsChooseAndSeeTheGrid) {
