@@ -61,9 +61,9 @@ NamedText Completed(const std::string& text, const std::string& line, std::size_
   NamedText completed{"", end};
   const std::vector<std::string> arguments = ArgumentsAt(line, end, completed.end);
   for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::size_t number =
-        text[at] == '$' && at + 1 < text.size() ? static_cast<std::size_t>(text[at + 1] - '1') : 9;
-    if (number < arguments.size())
+    const char digit = text[at] == '$' && at + 1 < text.size() ? text[at + 1] : '0';
+    const auto number = static_cast<std::size_t>(digit - '1');
+    if (digit >= '1' && digit <= '9' && number < arguments.size())
       completed.text += arguments[number], ++at;
     else
       completed.text += text[at];
@@ -77,7 +77,7 @@ Use ReadUse(UseKind kind, RuleLine& line) {
   if (line.Take('@'))
     use.nth = line.Number();
   else
-    use.place = line.PlaceInParameter();
+    use.place = line.PlaceInParameter(), use.before = line.BytesBefore();
   line.Expect(',');
   use.bytes = line.Bytes();
   if (kind != UseKind::kPart && kind != UseKind::kFill) return use;
@@ -130,7 +130,9 @@ void* NthPointer(const RuledLaunch& launch, std::uint32_t parameter, std::uint64
 void* PointerOf(const Use& use, const RuleTerm::Scope& scope) {
   if (use.nth) return NthPointer(scope.launch, use.pointer, *use.nth);
   const std::uint64_t offset_bytes = use.place == nullptr ? 0 : use.place->In(scope);
-  return reinterpret_cast<void*>(NumberAt(scope.launch, use.pointer, offset_bytes, sizeof(void*)));
+  const std::uint64_t pointer = NumberAt(scope.launch, use.pointer, offset_bytes, sizeof(void*));
+  const std::uint64_t before_bytes = use.before == nullptr ? 0 : use.before->In(scope);
+  return reinterpret_cast<void*>(pointer == 0 ? 0 : pointer - before_bytes);
 }
 
 bool NamesMemory(const DeclaredKernel::Launch& launch, std::uint32_t offset_bytes) {

@@ -15,6 +15,7 @@
 //     p1          the second parameter
 //     p1[2]       what begins at its third 32-bit word; p1:64[2]: at its third 64-bit word
 //     p1@0        the first of its 64-bit words that lies in an allocation; p1@1 the second
+// After the first two, `-PRODUCT` says how many bytes before the pointer the use begins.
 // BYTES may be `all`: the allocation that holds the pointer, from its beginning to its end. The
 // other fields are sums and products (+ - * / and parentheses) of whole numbers and
 //     p0          the first parameter
@@ -78,6 +79,7 @@ class DeclaredKernel {
     std::uint32_t pointer;                  // which parameter
     RuleTermRef place = {};                 // of the pointer in it, in bytes; null: its beginning
     std::optional<std::uint64_t> nth = {};  // which of the words that lie in allocations
+    RuleTermRef before = {};                // the use begins so many bytes before it
     RuleTermRef bytes = {};                 // null: the whole allocation
     RuleTermRef part = {};                  // for the roles part, and fill: the byte
     RuleTermRef parts = {};

@@ -107,6 +107,8 @@ RuleTermRef RuleLine::PlaceInParameter() {
   return place;
 }
 
+RuleTermRef RuleLine::BytesBefore() { return Take('-') ? Product() : nullptr; }
+
 RuleTermRef RuleLine::Bytes() { return TakeWord("all") ? nullptr : Sum(); }
 
 RuleTermRef RuleLine::Sum() {

@@ -34,6 +34,8 @@ class RuleLine {
   // A word of a parameter: `[2]`, or `:64[2]`, of which Take has removed neither; its place in
   // bytes, or null where there is none.
   RuleTermRef PlaceInParameter();
+  // Null unless a minus follows.
+  RuleTermRef BytesBefore();
   // Null for `all`.
   RuleTermRef Bytes();
   RuleTermRef Sum();

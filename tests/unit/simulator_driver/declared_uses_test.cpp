@@ -243,6 +243,31 @@ TEST(DeclaredUsesTest, UsesAndTermsAreRepeated) {
   EXPECT_EQ(effect.uses[3].size_bytes, 18u);
 }
 
+// flip(struct { float* last; int count; }): the pointer is that of the last element.
+TEST(DeclaredUsesTest, UsesMayBeginBeforeTheirPointer) {
+  static constexpr KernelParameter kParts[] = {{0, 16}};
+  static constexpr KernelEntry kFlip = {"flip", nullptr, nullptr, 1, kParts};
+  DeclaredUses uses;
+  ASSERT_TRUE(uses.AddLine("flip update(p0:64[0]-4*(p0[2]-1), 4*p0[2]) read(p0-8, 8)").ok());
+  EXPECT_FALSE(uses.AddLine("flip update(p0-, 8)").ok());
+  struct {
+    const float* last;
+    int count;
+  } view{nullptr, 5};
+  float memory[5];
+  view.last = memory + 4;
+  void* arguments[] = {&view};
+  const auto describe = [&] {
+    return uses.Find("flip")->Describe({kFlip, {{1, 1, 1}, {1, 1, 1}, 0}, arguments});
+  };
+
+  EXPECT_EQ(describe().uses[0].pointer, memory);
+  EXPECT_EQ(describe().uses[0].size_bytes, 20u);
+  EXPECT_EQ(describe().uses[1].pointer, memory + 2);
+  view.last = nullptr;
+  EXPECT_EQ(describe().uses[0].pointer, nullptr);
+}
+
 // A struct's layout may be unknown but for the order of its pointers.
 TEST(DeclaredUsesTest, PointersAreCountedAmongTheWordsThatLieInAllocations) {
   static constexpr KernelParameter kParts[] = {{0, 8}, {8, 32}};
@@ -336,6 +361,8 @@ TEST(DeclaredUsesTest, TextsTakeArguments) {
   ASSERT_TRUE(uses.AddLine("$rows = $1[0]*($1[1]+$2)").ok());
   ASSERT_TRUE(uses.AddLine("$both = read(p0, $rows($1, (1+1))) write(p0, $rows($1, $2))").ok());
   ASSERT_TRUE(uses.AddLine("copy $both(p1, min(3, 9)) read(p0, 1)").ok());
+  ASSERT_TRUE(uses.AddLine("$first = 5*$1").ok());
+  EXPECT_TRUE(uses.AddLine("other write(p0, $first(1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11))").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows)").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1)").ok());
   EXPECT_FALSE(uses.AddLine("copy write(p0, $rows(p1))").ok());
@@ -349,6 +376,11 @@ TEST(DeclaredUsesTest, TextsTakeArguments) {
   ASSERT_EQ(effect.uses.size(), 3u);
   EXPECT_EQ(effect.uses[0].size_bytes, 10u * (4 + 2));
   EXPECT_EQ(effect.uses[1].size_bytes, 10u * (4 + 3));
+  EXPECT_EQ(uses.Find("other")
+                ->Describe({kCopy, {{1, 1, 1}, {1, 1, 1}, 0}, arguments})
+                .uses[0]
+                .size_bytes,
+            5u);
 }
 
 TEST(DeclaredUsesTest, TermsChooseAndSeeTheGrid) {
