@@ -322,8 +322,11 @@ TEST_F(GraphTagsTest, RaggedTensorsAreNotSupported) {
   const Backend operation = Operation(
       CUDNN_BACKEND_OPERATION_RESHAPE_DESCRIPTOR,
       {{CUDNN_ATTR_OPERATION_RESHAPE_XDESC, &x}, {CUDNN_ATTR_OPERATION_RESHAPE_YDESC, &y}});
+  testing::internal::CaptureStderr();
   EXPECT_EQ(UnfinishedGraph(kLinked, {&operation}).Finalize(),
             CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN);
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("cudnn_graph(ragged_tensor)"),
+            std::string::npos);
 }
 
 }  // namespace
