@@ -12,8 +12,7 @@ namespace spillway::simulator::dnn::graph {
 namespace {
 
 constexpr int kFused = 0;
-constexpr int kStaged = 1;
-constexpr int kGeneralEngines = 2;
+constexpr int kGeneralEngines = 2;  // the other one is staged
 
 constexpr std::uint32_t Bit(int note) { return 1u << note; }
 
