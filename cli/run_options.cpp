@@ -154,7 +154,8 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"no-framework-env", 0, kNoValue,
       "leave PYTORCH_ALLOC_CONF, PYTORCH_CUDA_ALLOC_CONF, TF_GPU_ALLOCATOR, "
       "XLA_PYTHON_CLIENT_ALLOCATOR and XLA_PYTHON_CLIENT_PREALLOCATE alone (else they ask for an "
-      "allocation per tensor, unless you have set them)"},
+      "allocation per tensor, unless you have set them). PyTorch programs that share tensors "
+      "between processes need it"},
      [](RunOptions& run, const std::string&) { run.framework_env = false; }},
     {{"quiet", 'q', kNoValue, "no start line, no summary, no progress line"},
      [](RunOptions& run, const std::string&) { run.quiet = true; }},

@@ -34,6 +34,7 @@ BESIDE = "(beside)"
 INNER_MODULES = {
     "interposer/execute": [BESIDE, "residency", "state"],
     "agent/node": ["node", "messages", "sessions", "holdings", "table"],
+    "simulator/dnn": ["graph", "cublaslt", "cublas", "cudnn", "exports", "common"],
     "simulator/driver": ["api", "calls", "device", "modules", "engine", "memory", "machine"],
 }
 # Only these may include cuda.h and cudaTypedefs.h; other files include these instead.

@@ -5,9 +5,11 @@ import torch
 from torch import multiprocessing
 
 
-def add(tensor, done):
+def add(queue, done):
+    tensor = queue.get()
     tensor.add_(1)
     torch.cuda.synchronize()
+    del tensor  # tells the producer
     done.set()
 
 
@@ -21,12 +23,15 @@ def main():
     others = [torch.randn(8 << 18).cuda() for _ in range(8)]
     print("before", tensor.sum().item(), flush=True)
     done = context.Event()
-    child = context.Process(target=add, args=(tensor, done))
+    queue = context.Queue()
+    child = context.Process(target=add, args=(queue, done))
     child.start()
+    queue.put(tensor)
     done.wait(60)
     child.join()
     print("after", tensor.sum().item(), "exit code", child.exitcode, flush=True)
     print("others", [other.sum().item() for other in others])
+    torch.cuda.ipc_collect()  # else PyTorch may crash in its own destructors at the end
 
 
 if __name__ == "__main__":  # the child imports this file

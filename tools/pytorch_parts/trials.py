@@ -6,6 +6,7 @@ ALLOCATORS = {"async": "backend:cudaMallocAsync", "caching": "backend:native", "
 # Shares of the program's own peak, in percent, by allocator. Memory of expandable segments cannot move, and cuDNN's workspaces then
 # depend on what is free: at 100 % a bare device of that size prints the same, a larger one does not.
 SHARES = {"async": (100, 75, 50, 25), "caching": (50,), "expandable": ()}
+ASYNC = {"async": (100, 50, 25)}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,14 +28,13 @@ FIRST = [
 ]
 
 ALL = [
-    Trial("perceptron", "mlp.py"),
-    Trial("convnet", "convnet.py"),
+    Trial("convnet", "convnet.py", shares={"async": (100, 50), "caching": (50,)}),
     Trial("resnet50, evaluated, saved and loaded", "images.py", words("--evaluate --checkpoint --workers 2")),
     Trial("resnet50, bf16, channels_last, clipped", "images.py", words("--bf16 --channels-last --clip 1")),
-    Trial("vit_b_16", "images.py", words("--model vit_b_16 --batch 8")),
-    Trial("gpt2, adamw", "gpt2.py", words("--optimizer adamw")),
-    Trial("gpt2, adamw fused, bf16, flash attention", "gpt2.py", words("--optimizer adamw-fused --bf16 --attention flash --clip 1")),
-    Trial("gpt2, activations computed again", "gpt2.py", words("--checkpoint --attention efficient --accumulate 2")),
+    Trial("vit_b_16", "images.py", words("--model vit_b_16 --batch 8"), ASYNC),
+    Trial("gpt2, adamw", "gpt2.py", words("--optimizer adamw"), {"caching": (50,), "expandable": ()}),
+    Trial("gpt2, adamw fused, bf16, flash attention", "gpt2.py", words("--optimizer adamw-fused --bf16 --attention flash --clip 1"), ASYNC),
+    Trial("gpt2, activations computed again", "gpt2.py", words("--checkpoint --attention efficient --accumulate 2"), ASYNC),
     Trial("graphs", "graphed.py", shares={"async": (100, 75), "caching": (100, 75)}),
     Trial("tensor of two processes", "shared.py", shares={"caching": (100, 50)}),
     Trial("two ranks", "ranks.py", devices=2, shares={"async": (100, 50), "caching": (50,)}),

@@ -1,21 +1,18 @@
 #include "simulator/dnn/graph/engine.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstdlib>
-#include <mutex>
-#include <set>
 #include <string_view>
 
 #include "base/environment.h"
 #include "simulator/dnn/cudnn/convolution_algorithms.h"
+#include "simulator/dnn/graph/lacking.h"
 
 namespace spillway::simulator::dnn::graph {
 namespace {
 
 constexpr int kFused = 0;
-constexpr int kStaged = 1;
-constexpr int kGeneralEngines = 2;
+constexpr int kGeneralEngines = 2;  // the other one is staged
 
 constexpr std::uint32_t Bit(int note) { return 1u << note; }
 
@@ -95,16 +92,6 @@ double Seconds(const OperationGraph& graph, const EngineModel& model, const Devi
   return std::max(model.effective_flops / rates.flops_per_second, bytes / rates.bytes_per_second);
 }
 
-void SayOnce(const std::string& label) {
-  static std::mutex mutex;
-  static std::set<std::string> said;
-  const std::lock_guard lock(mutex);
-  if (!said.insert(label).second) return;
-  std::fprintf(stderr, "spillway simulator: cudnn_graph(%s) is not simulated\n", label.c_str());
-  std::fprintf(stderr, "  (it does not compute; %s=tags executes every graph)\n",
-               environment::kSimCompute);
-}
-
 }  // namespace
 
 int EngineCount(const OperationGraph& graph) {
@@ -136,7 +123,7 @@ std::vector<EngineModel> RankEngines(const OperationGraph& graph, cudnnBackendHe
 
 bool CanExecute(const OperationGraph& graph) {
   if (graph.chain || WritesTags()) return true;
-  SayOnce(graph.Label());
+  SayNotSimulated(graph.Label());
   return false;
 }
 

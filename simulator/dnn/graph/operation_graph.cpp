@@ -5,6 +5,7 @@
 #include <map>
 
 #include "simulator/dnn/cudnn/descriptors.h"
+#include "simulator/dnn/graph/lacking.h"
 
 namespace spillway::simulator::dnn::graph {
 namespace {
@@ -193,8 +194,10 @@ cudnnStatus_t DescribeGraph(const State& state, OperationGraph* graph) {
   const Value* const parts = state.Find(CUDNN_ATTR_OPERATIONGRAPH_OPS);
   SPILLWAY_DNN_REQUIRE(parts != nullptr && parts->count > 0, CUDNN_STATUS_BAD_PARAM);
   for (const StatePointer& part : parts->parts) {
-    SPILLWAY_DNN_REQUIRE(!HasRaggedTensors(*part->operation),
-                         CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN);
+    if (HasRaggedTensors(*part->operation)) {
+      SayNotSimulated("ragged_tensor");
+      return Fail(CUDNN_STATUS_NOT_SUPPORTED_GRAPH_PATTERN, "ragged tensors are not simulated");
+    }
     graph->operations.push_back(part->operation);
   }
   const cudnnStatus_t status = Order(&graph->operations);
