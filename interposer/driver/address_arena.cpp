@@ -48,9 +48,7 @@ CUdeviceptr AddressArena::TakeFromHole(size_t bytes) {
   return base;
 }
 
-void AddressArena::Give(CUdeviceptr base, size_t bytes, bool has_guard) {
-  AddHole(base, bytes + (has_guard ? kGuardBytes : 0));
-}
+void AddressArena::Give(CUdeviceptr base, size_t bytes) { AddHole(base, bytes + kGuardBytes); }
 
 bool AddressArena::Owns(CUdeviceptr address) const {
   return std::any_of(reservations_.begin(), reservations_.end(),

@@ -8,9 +8,8 @@
 // is a small number. So no range has addresses whose lower half is small, of either sign. Otherwise
 // memory scans find "addresses" in batches of tokens. (gpt2's tokens once made its job unsafe.)
 // Invariants
-//  1. Every range that Take gives starts on a granule (2 MiB), with an unused granule, its guard,
-//     behind it and another's before it. So the addresses beside it are in no other range. The
-//     caller may cut a range: the guard is then that of the last piece.
+//  1. Every range starts on a granule (2 MiB), with an unused granule before and behind it. So the
+//     addresses beside a range are in no other range.
 //  2. The lower half of each address in a range, as a signed number, is at least 16 Mi away from
 //     zero. Ranges of about 4 GiB and more are exempt.
 //  3. A returned address may be given out again. The caller returns only unmapped addresses.
@@ -29,7 +28,7 @@ class AddressArena {
  public:
   // Returns 0 if the driver has no address space left.
   CUdeviceptr Take(size_t bytes);
-  void Give(CUdeviceptr base, size_t bytes, bool has_guard = true);
+  void Give(CUdeviceptr base, size_t bytes);
   bool Owns(CUdeviceptr address) const;
   void ReleaseAll();
 

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "interposer/driver/mapping_calls.h"
-#include "interposer/execute/residency/range_cut.h"
 #include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
@@ -15,8 +14,7 @@ constexpr int kMarkedAtOnce = 64;
 }  // namespace
 
 Range* FreedMemory::Reuse(size_t bytes) {
-  Range* range = freed_.FindOfSize(bytes, [this](Range* freed) { return MayServe(freed); });
-  if (!range) range = CutOut(bytes);
+  Range* const range = freed_.FindOfSize(bytes, [this](Range* freed) { return MayServe(freed); });
   if (!range) return nullptr;
   freed_.Remove(range);
   if (range->place == Place::kParked) parts_.parked->Discard(range);
@@ -34,55 +32,6 @@ bool FreedMemory::MayServe(Range* freed) {
   const bool idle_only = parts_.parked->is_on() || freed->place == Place::kParked;
   return parts_.uses->CloseFastPath(freed) &&
          (!idle_only || parts_.timeline->AllDone(&freed->ready_after));
-}
-
-std::vector<Range*> FreedMemory::ServingByAddress() {
-  std::vector<Range*> serving;
-  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (range->place == Place::kDevice && MayServe(range)) serving.push_back(range);
-  }
-  std::sort(serving.begin(), serving.end(),
-            [](const Range* a, const Range* b) { return a->base < b->base; });
-  return serving;
-}
-
-// Cuts a range of that size out of freed ones; what remains before and behind it stays freed.
-Range* FreedMemory::CutOut(size_t bytes) {
-  const std::vector<Range*> serving = ServingByAddress();
-  const std::optional<RangeCut> cut = FindCut(serving, bytes);
-  if (!cut) return nullptr;
-  const auto ranges = std::span(serving).subspan(cut->first, cut->last - cut->first + 1);
-  Chunks chunks;
-  for (const Range* range : ranges)
-    chunks.insert(chunks.end(), range->chunks.begin(), range->chunks.end());
-  const size_t behind = ranges.back()->chunks.size() - cut->to_chunk;
-  const auto all = std::span(std::as_const(chunks));
-  CUdeviceptr base = ranges.front()->base;
-  AddPiece(&base, all.first(cut->from_chunk), ranges.first(1));
-  Range* const middle =
-      AddPiece(&base, all.subspan(cut->from_chunk, all.size() - cut->from_chunk - behind), ranges);
-  Range* const last = AddPiece(&base, all.last(behind), ranges.last(1));
-  (last ? last : middle)->has_guard = ranges.back()->has_guard;
-  for (Range* range : ranges) Forget(range);
-  return middle;
-}
-
-// A freed range of these chunks, mapped from *base on, which moves behind them. It waits for all
-// the work of the ranges that it is a piece of. Null without chunks.
-Range* FreedMemory::AddPiece(CUdeviceptr* base, std::span<const Chunk> chunks,
-                             std::span<Range* const> of) {
-  size_t bytes = 0;
-  for (const Chunk& chunk : chunks) bytes += chunk.bytes;
-  if (bytes == 0) return nullptr;
-  Range* const piece = parts_.ranges->Add(std::exchange(*base, *base + bytes), bytes);
-  piece->requested_bytes = bytes;
-  piece->chunks.assign(chunks.begin(), chunks.end());
-  piece->place = Place::kDevice;
-  piece->live = false;
-  piece->has_guard = false;
-  for (const Range* range : of) piece->ready_after.Merge(range->ready_after);
-  freed_.Add(piece);
-  return piece;
 }
 
 // A retired range must be mapped anew for the next allocation of its size, mostly in the next
@@ -119,26 +68,18 @@ void FreedMemory::RetireUnmapped() {
 }
 
 void FreedMemory::Retire(Range* range) {
+  freed_.Remove(range);
   if (range->place == Place::kDevice) {
     driver::MemUnmap(range->base, range->size_bytes);
     parts_.chunks->Give(&range->chunks);
   } else if (range->place == Place::kParked) {
     parts_.parked->Discard(range);
   }
-  parts_.mappings->GiveAddresses(range->base, range->size_bytes, range->has_guard);
-  Forget(range);
-}
-
-// Its memory and addresses are others' by now.
-void FreedMemory::Forget(Range* range) {
-  freed_.Remove(range);
+  parts_.mappings->GiveAddresses(range->base, range->size_bytes);
   parts_.ranges->Remove(range);
   range->place = Place::kNowhere;
-  range->chunks.clear();
-  range->ready_after.Clear();
-  range->ordered.clear();
-  range->has_guard = true;
   range->BeginLife();
+  range->ordered.clear();
 }
 
 size_t FreedMemory::PendingBytes() const {

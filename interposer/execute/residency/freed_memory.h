@@ -1,6 +1,5 @@
-// Freed ranges: they keep addresses and mapping for the next allocation of their size, or whole or
-// in part for another (Note [Cutting ranges] in range_cut.h), until their memory is needed
-// elsewhere.
+// Freed ranges: they keep addresses and mapping for the next allocation of their size, until their
+// memory is needed elsewhere.
 //
 // Called by residency's classes with the state lock held. Retiring a range takes its mapping,
 // memory and addresses; nothing else does.
@@ -10,9 +9,6 @@
 //  2. A range that a call names is neither reused nor retired, nor is one retired that work uses.
 // Never: waits.
 #pragma once
-
-#include <span>
-#include <vector>
 
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/residency/freed_ranges.h"
@@ -38,7 +34,7 @@ class FreedMemory {
   explicit FreedMemory(const Parts& parts) : parts_(parts) {}
 
   void Add(Range* range) { freed_.Add(range); }
-  // A range of that size, as it is or cut: no driver call. Null when there is none.
+  // A range of that size as it is: no driver call. Null when there is none.
   Range* Reuse(size_t bytes);
   bool HasOfSize(size_t bytes) {
     return freed_.FindOfSize(bytes, [](const Range*) { return true; }) != nullptr;
@@ -72,11 +68,7 @@ class FreedMemory {
 
  private:
   bool MayServe(Range* freed);
-  std::vector<Range*> ServingByAddress();
-  Range* CutOut(size_t bytes);
-  Range* AddPiece(CUdeviceptr* base, std::span<const Chunk> chunks, std::span<Range* const> of);
   void Retire(Range* range);
-  void Forget(Range* range);
 
   const Parts parts_;
   FreedRanges freed_;

@@ -19,9 +19,7 @@ class Mappings {
 
   // Addresses without a mapping; 0: there are none left.
   CUdeviceptr TakeAddresses(size_t bytes) { return addresses_.Take(bytes); }
-  void GiveAddresses(CUdeviceptr base, size_t bytes, bool has_guard = true) {
-    addresses_.Give(base, bytes, has_guard);
-  }
+  void GiveAddresses(CUdeviceptr base, size_t bytes) { addresses_.Give(base, bytes); }
   bool OwnsAddress(CUdeviceptr address) const { return addresses_.Owns(address); }
 
   // False: nothing is mapped.

@@ -81,7 +81,6 @@ struct Range : Tracked {
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one
   size_t position = 0;         // in residency's list of ranges
-  bool has_guard = true;       // the unused granule behind it is its own (address_arena.h)
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
   RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)

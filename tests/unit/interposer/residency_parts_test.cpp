@@ -107,59 +107,6 @@ TEST_F(ResidencyPartsTest, FreedMemoryServesTheSameSizeBehindItsEarlierWork) {
   EXPECT_TRUE(range->live);
 }
 
-TEST_F(ResidencyPartsTest, FreedMemoryIsCutWithoutADriverCallAndJoinedAgain) {
-  Range* const whole = NewRange(20 * kMiB);
-  const CUdeviceptr base = whole->base;
-  whole->ready_after.Add(EnqueueOn(whole));
-  Free(whole);
-
-  Range* const front = freed_.Reuse(16 * kMiB);
-  ASSERT_NE(front, nullptr);
-  EXPECT_EQ(front->base, base);
-  EXPECT_EQ(front->size_bytes, 16 * kMiB);
-  EXPECT_FALSE(front->ready_after.empty()) << "the earlier work may still run";
-  EXPECT_TRUE(front->live);
-  Range* const behind = freed_.Reuse(4 * kMiB);
-  ASSERT_NE(behind, nullptr);
-  EXPECT_EQ(behind->base, base + 16 * kMiB);
-  EXPECT_FALSE(behind->ready_after.empty());
-
-  Free(front);
-  Free(behind);
-  Range* const joined = freed_.Reuse(20 * kMiB);
-  ASSERT_NE(joined, nullptr);
-  EXPECT_EQ(joined->base, base);
-  EXPECT_EQ(chunks_.free_bytes(), 0u);
-  EXPECT_EQ(counters_.reused_ranges, 3u);
-}
-
-TEST_F(ResidencyPartsTest, AddressesOfACutRangeGoBackWithoutItsNeighbours) {
-  Range* const whole = NewRange(16 * kMiB);
-  const CUdeviceptr base = whole->base;
-  Free(whole);
-  Range* const front = freed_.Reuse(8 * kMiB);
-  ASSERT_NE(front, nullptr);
-  Range* const behind = freed_.Reuse(8 * kMiB);
-  Free(front);
-  EXPECT_TRUE(freed_.RetireIdle(FreedMemory::RetireFirst::kLargest));
-  // Eight MiB and no guard are free there: a range would need its own guard.
-  EXPECT_NE(mappings_.TakeAddresses(8 * kMiB), base);
-  EXPECT_EQ(mappings_.TakeAddresses(6 * kMiB), base);
-  Free(behind);
-  EXPECT_TRUE(freed_.RetireIdle(FreedMemory::RetireFirst::kLargest));
-  EXPECT_EQ(mappings_.TakeAddresses(8 * kMiB), base + 8 * kMiB);
-}
-
-// The call would find it another's.
-TEST_F(ResidencyPartsTest, RangeThatACallNamesIsNotCut) {
-  Range* const range = NewRange(16 * kMiB);
-  Free(range);
-  ++range->pins;
-  EXPECT_EQ(freed_.Reuse(8 * kMiB), nullptr);
-  --range->pins;
-  EXPECT_NE(freed_.Reuse(8 * kMiB), nullptr);
-}
-
 TEST_F(ResidencyPartsTest, OnlyFreedMemoryWithoutUnfinishedWorkIsRetiredTheLargestFirst) {
   using RetireFirst = FreedMemory::RetireFirst;
   Range* const busy = NewRange(16 * kMiB);
