@@ -2,6 +2,7 @@
 
 #include <glob.h>
 
+#include <cstdlib>
 #include <vector>
 
 #include "base/file.h"
@@ -21,8 +22,7 @@ constexpr char kPerTensor[] = "backend:cudaMallocAsync";
 std::optional<std::string> PyTorchSetting() {
   std::optional<std::string> found;
   for (const char* name : kPyTorchNames) {
-    if (const std::string value = EnvironmentValue(name); !value.empty())
-      found = std::string(name) + "=" + value;
+    if (const char* value = std::getenv(name)) found = std::string(name) + "=" + value;
   }
   return found;
 }

@@ -20,7 +20,7 @@ sys.dont_write_bytecode = True
 
 from main_job import mib, print_table  # noqa: E402
 from pytorch_parts import trials  # noqa: E402
-from pytorch_parts.environment import CannotMake, Environment  # noqa: E402
+from pytorch_parts.environment import CannotDownload, CannotMake, Environment  # noqa: E402
 from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -117,6 +117,8 @@ class Session:
 
 
 def choose(options):
+    if options.arguments and not options.script:
+        raise CannotMake(f"{options.arguments[0]} must come before the build folder")
     if options.all:
         return trials.ALL
     if not options.script:
@@ -141,8 +143,10 @@ def main():
     environment = Environment(build_dir / "pytorch", SCRIPTS / "requirements.txt")
     try:
         environment.make(build_dir / "simulator", options.patience)
-    except subprocess.TimeoutExpired:
-        print(f"pytorch: the packages could not be had within {options.patience:.0f} s")
+    except (subprocess.TimeoutExpired, CannotDownload) as problem:
+        if not options.patience:
+            raise
+        print(f"pytorch: not run, as the packages could not be had within {options.patience:.0f} s: {str(problem).splitlines()[0]}")
         return 75
     session = Session(build_dir, environment, options.profile)
     session.run(chosen)

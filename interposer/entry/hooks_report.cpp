@@ -90,9 +90,10 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
   }
 }
 
-// Memory of another process that this one opened: the driver answers for its chunks.
+// Memory of another process that this one opened: the driver answers for its chunks. A query by our
+// own calls needs no such answer, and must not wait for an opening that goes on.
 std::optional<Extent> ExtentOpened(CUdeviceptr address) {
-  if (ForwardsEverything()) return std::nullopt;
+  if (ForwardsEverything() || interposer::StateLock::IsHeldHere()) return std::nullopt;
   return interposer::share::Imports::Instance().ExtentOf(address);
 }
 

@@ -125,18 +125,24 @@ CUresult Imports::Open(const CUipcMemHandle& packed, CUdeviceptr* out) {
   *out = mapped + answer.offset_bytes;
   openings_[*out] = {handle.token,      context,    mapped, answer.chunk_bytes,
                      answer.size_bytes, connection, 1};
+  count_ = openings_.size();
   return CUDA_SUCCESS;
 }
 
 bool Imports::Close(CUdeviceptr address, CUresult* result) {
-  const MutexLock lock(mutex_);
-  const auto found = openings_.find(address);
-  if (found == openings_.end()) return false;
-  *result = CUDA_SUCCESS;
-  if (--found->second.references > 0) return true;
-  const Opening opening = found->second;
-  openings_.erase(found);
-  // cuMemUnmap does not wait, but work may still use the memory.
+  Opening opening;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = openings_.find(address);
+    if (found == openings_.end()) return false;
+    *result = CUDA_SUCCESS;
+    if (--found->second.references > 0) return true;
+    opening = found->second;
+    openings_.erase(found);
+    count_ = openings_.size();
+  }
+  // cuMemUnmap does not wait, but work may still use the memory. Without the lock: that work may
+  // wait for a thread that asks about memory.
   *result = Driver().cuCtxSynchronize();
   driver::MemUnmap(opening.mapped, opening.mapped_bytes);
   Driver().cuMemAddressFree(opening.mapped, opening.mapped_bytes);
@@ -145,6 +151,7 @@ bool Imports::Close(CUdeviceptr address, CUresult* result) {
 }
 
 std::optional<Extent> Imports::ExtentOf(CUdeviceptr address) {
+  if (count_ == 0) return std::nullopt;
   const MutexLock lock(mutex_);
   const auto next = openings_.upper_bound(address);
   if (next == openings_.begin()) return std::nullopt;

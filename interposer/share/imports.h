@@ -8,6 +8,7 @@
 //  2. The connection ends after the mapping.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -48,7 +49,8 @@ class Imports {
 
   base::Mutex mutex_{base::LockRank::kImports};
   std::map<CUdeviceptr, Opening> openings_
-      SPILLWAY_GUARDED_BY(mutex_);  // by the allocation's address
+      SPILLWAY_GUARDED_BY(mutex_);     // by the allocation's address
+  std::atomic<std::size_t> count_{0};  // of openings_, for queries without the lock
 };
 
 }  // namespace spillway::interposer::share

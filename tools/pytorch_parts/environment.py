@@ -17,6 +17,10 @@ class CannotMake(Exception):
     pass
 
 
+class CannotDownload(CannotMake):
+    pass
+
+
 def cache_folder():
     base = os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache"
     return pathlib.Path(base) / "spillway" / "wheels"
@@ -52,11 +56,11 @@ class Environment:
         print(" " + ", ".join(f"{soname} ({len(symbols)} functions)" for soname, symbols in made.items()), flush=True)
         self._mark.write_text(self._made_of(), encoding="utf-8")
 
-    def _run(self, command, remedy):
+    def _run(self, command, remedy, failure=CannotMake):
         left_s = max(self._deadline - time.monotonic(), 0) if self._deadline else None
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=left_s)
         if done.returncode != 0:
-            raise CannotMake(f"{' '.join(command[:4])} ... failed: {remedy}\n{(done.stdout + done.stderr)[-1500:]}")
+            raise failure(f"{' '.join(command[:4])} ... failed: {remedy}\n{(done.stdout + done.stderr)[-1500:]}")
 
     def _pip(self, *arguments):
         return [str(self.python), "-m", "pip", "--disable-pip-version-check", *arguments, "--no-deps", "-r", str(self.requirements)]
@@ -71,7 +75,7 @@ class Environment:
         print(f"  packages: downloading some 700 MB to {cache} ...", flush=True)
         with tempfile.TemporaryDirectory(dir=cache, prefix="incomplete-") as incomplete:
             self._run(self._pip("download", "--find-links", str(cache), "-d", incomplete),
-                      "the package index cannot be reached, or lacks a pinned version")
+                      "the package index cannot be reached, or lacks a pinned version", CannotDownload)
             for wheel in pathlib.Path(incomplete).iterdir():  # whole by now
                 wheel.replace(cache / wheel.name)
         print("  packages: installing ...", flush=True)

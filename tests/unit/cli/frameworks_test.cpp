@@ -76,6 +76,10 @@ TEST_F(FrameworksTest, EitherVariableOfTheUserKeepsBoth) {
   SwitchFrameworks(own);
   EXPECT_FALSE(own.changes().contains("PYTORCH_ALLOC_CONF"));
   EXPECT_FALSE(own.changes().contains("PYTORCH_CUDA_ALLOC_CONF"));
+  setenv("PYTORCH_CUDA_ALLOC_CONF", "", 1);
+  EnvironmentChanges empty;
+  SwitchFrameworks(empty);
+  EXPECT_FALSE(empty.changes().contains("PYTORCH_ALLOC_CONF")) << "set, though to nothing";
 }
 
 TEST_F(FrameworksTest, SaysWhatTheUsersSettingMeans) {
