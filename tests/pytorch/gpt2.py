@@ -1,5 +1,6 @@
 """Trains GPT-2 on random words and prints each step's loss. The options choose its size and how it is trained."""
 import argparse
+import sys
 import contextlib
 
 import torch
@@ -95,7 +96,9 @@ def main():
     model = GPT2(chosen.words, chosen.length, chosen.layers, chosen.width, chosen.heads, chosen.dropout, chosen.attention, chosen.checkpoint).cuda()
     optimizer = optimizer_for(model, chosen.optimizer)
     text = torch.randint(0, chosen.words, (chosen.batch, chosen.length + 1)).cuda()
+    begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
     for step in range(chosen.steps):
+        begin.record()
         optimizer.zero_grad(set_to_none=True)
         total = 0.0
         for _ in range(chosen.accumulate):
@@ -106,7 +109,10 @@ def main():
         if chosen.clip is not None:
             nn.utils.clip_grad_norm_(model.parameters(), chosen.clip)
         optimizer.step()
+        end.record()
+        end.synchronize()
         print("step", step, "loss", total, flush=True)
+        print("step", step, "took", begin.elapsed_time(end), "ms", file=sys.stderr)
     print("sum of the weights", sum(parameter.sum().item() for parameter in model.parameters()))
 
 

@@ -117,23 +117,32 @@ class RunsTest(unittest.TestCase):
     def test_only_pythons_race_at_exit_is_forgiven(self):
         terminate = "terminate called without an active exception"
         self.assertTrue(runs.is_race_at_exit(-6, f"warning\n{terminate}\n"))
+        self.assertTrue(runs.is_race_at_exit(1, f"{terminate}\ntorch.distributed.elastic.ChildFailedError:\n"))
         self.assertFalse(runs.is_race_at_exit(1, f"{terminate}\n"))
         self.assertFalse(runs.is_race_at_exit(-6, f"{terminate}\nstep 1\n"))
         self.assertFalse(runs.is_race_at_exit(-6, "terminate called after throwing an instance of 'c10::Error'\n"))
 
+    def runner_of(self, lines):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        launcher = pathlib.Path(folder.name) / "bin" / "spillway"
+        launcher.parent.mkdir()
+        launcher.write_text("#!/bin/bash\n" + lines, encoding="utf-8")
+        launcher.chmod(0o755)
+        return runs.Runner(pathlib.Path(folder.name), "h200", ["train"], {})
+
+    CRASH = "echo loss 1\necho terminate called without an active exception >&2\nkill -ABRT $$\n"
+
+    def test_a_program_that_met_the_race_runs_again(self):
+        runner = self.runner_of('if [ -e "$0.ran" ]; then echo loss 1; exit 0; fi\ntouch "$0.ran"\n' + self.CRASH)
+        self.assertEqual(runner.run("50 %", 8, run_of()).output, "loss 1\n")
+        with self.assertRaises(runs.RunFailed):
+            self.runner_of(self.CRASH).run("50 %", 8, run_of())
+
     def test_a_crash_before_all_output_is_a_failure(self):
-        with tempfile.TemporaryDirectory() as name:
-            folder = pathlib.Path(name)
-            (folder / "bin").mkdir()
-            launcher = folder / "bin" / "spillway"
-            launcher.write_text("#!/bin/bash\necho loss 1\necho terminate called without an active exception >&2\nkill -ABRT $$\n")
-            launcher.chmod(0o755)
-            runner = runs.Runner(folder, "h200", ["train"], {})
-            self.assertEqual(runner.run("50 %", 8, run_of()).output, "loss 1\n")
-            with self.assertRaises(runs.RunFailed):
-                runner.run("50 %", 8, run_of("loss 1\nloss 2\n"))
-            with self.assertRaises(runs.RunFailed):
-                runner.run("bare")
+        runner = self.runner_of('if [ -e "$0.ran" ]; then echo loss 1; echo loss 2; exit 0; fi\ntouch "$0.ran"\n' + self.CRASH)
+        with self.assertRaises(runs.RunFailed):
+            runner.run("50 %", 8, run_of("loss 1\nloss 2\n"))
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:
