@@ -1,7 +1,7 @@
 """Trains GPT-2 on random words and prints each step's loss. The options choose its size and how it is trained."""
 import argparse
-import sys
 import contextlib
+import sys
 
 import torch
 from torch import nn
