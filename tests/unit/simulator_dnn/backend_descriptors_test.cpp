@@ -17,7 +17,7 @@ class BackendDescriptorTest : public testing::Test {
     const char* const path = std::getenv("SPILLWAY_TEST_CUDNN");
     ASSERT_NE(path, nullptr);
     void* const library = dlopen(path, RTLD_NOW);
-    if (library == nullptr) GTEST_SKIP() << dlerror();
+    ASSERT_NE(library, nullptr) << dlerror();
     Find(library, "cudnnBackendCreateDescriptor", &f_.create);
     Find(library, "cudnnBackendDestroyDescriptor", &f_.destroy);
     Find(library, "cudnnBackendFinalize", &f_.finalize);
