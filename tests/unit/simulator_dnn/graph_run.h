@@ -8,6 +8,7 @@
 #include <string>
 
 #include "tests/unit/simulator_dnn/backend.h"
+#include "tests/unit/simulator_dnn/device.h"
 
 namespace spillway::simulator::dnn {
 
@@ -135,6 +136,16 @@ inline cudnnStatus_t Execute(cudnnHandle_t handle, const Backend& plan, const Po
   pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, workspace);
   EXPECT_EQ(pack.Finalize(), CUDNN_STATUS_SUCCESS);
   return cudnnBackendExecute(handle, plan.get(), pack.get());
+}
+
+// With the first configuration that the heuristics name, to its end.
+inline void RunFirstPlan(cudnnHandle_t handle, const Backend& graph, const Pointers& pointers) {
+  const std::vector<Backend> configurations = Configurations(graph, CUDNN_HEUR_MODE_INSTANT);
+  ASSERT_FALSE(configurations.empty());
+  const Backend plan = PlanOf(configurations[0]);
+  const DeviceBytes workspace(WorkspaceOf(plan));
+  EXPECT_EQ(Execute(handle, plan, pointers, workspace.get()), CUDNN_STATUS_SUCCESS);
+  EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
 }
 
 }  // namespace spillway::simulator::dnn

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/paths.h"
 #include "tests/unit/simulator_driver/fake_launch.h"
+#include "tests/unit/simulator_driver/pytorch_rules.h"
 
 namespace spillway::simulator {
 namespace {
@@ -23,17 +23,7 @@ struct Case {
 
 void PrintTo(const Case& one, std::ostream* out) { *out << one.name; }
 
-class PytorchLayersTest : public testing::TestWithParam<Case> {
- protected:
-  static void SetUpTestSuite() {
-    rules_ = new DeclaredUses;
-    const base::Status added = rules_->AddFile(test::SourcePath("simulator/rules/pytorch.rules"));
-    ASSERT_TRUE(added.ok()) << added.text();
-  }
-  static void TearDownTestSuite() { delete rules_; }
-
-  static inline DeclaredUses* rules_ = nullptr;
-};
+class PytorchLayersTest : public PytorchRulesTest<testing::TestWithParam<Case>> {};
 
 TEST_P(PytorchLayersTest, UsesWhatTheLayerUses) {
   const Case& one = GetParam();

@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/support/paths.h"
 #include "tests/unit/simulator_driver/fake_launch.h"
+#include "tests/unit/simulator_driver/pytorch_rules.h"
 
 namespace spillway::simulator {
 namespace {
@@ -13,22 +13,13 @@ using testing::ElementsAre;
 using testing::IsSupersetOf;
 using Texts = std::vector<std::string>;
 
-class PytorchTablesTest : public testing::Test {
+class PytorchTablesTest : public PytorchRulesTest<testing::Test> {
  protected:
-  static void SetUpTestSuite() {
-    rules_ = new DeclaredUses;
-    const base::Status added = rules_->AddFile(test::SourcePath("simulator/rules/pytorch.rules"));
-    ASSERT_TRUE(added.ok()) << added.text();
-  }
-  static void TearDownTestSuite() { delete rules_; }
-
   Texts Uses(const char* name, FakeLaunch launch) {
     const DeclaredKernel* const kernel = rules_->Find(name);
     EXPECT_NE(kernel, nullptr) << name;
     return kernel == nullptr ? Texts{} : TextsOf(launch.Describe(*kernel));
   }
-
-  static inline DeclaredUses* rules_ = nullptr;
 };
 
 #define ANONYMOUS "at::native::(anonymous namespace)::"
