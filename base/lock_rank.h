@@ -22,6 +22,7 @@ enum class LockRank {
   kPeers,          // peer access between devices (peer_table.h); leaf
   kRecorder,       // what was live when recording began (recorder.h); leaf
   kTrace,          // operations in flight for the trace (job_trace.h); no device waits
+  kDescriptors,    // what was set in cuDNN's descriptors (dnn/backend_descriptors.h); leaf
   kHostSlabs,      // slabs lent by the agent (host_slabs.h); leaf
   kRemotePlans     // requests to the agent's planner (remote_planner.h); leaf
 };

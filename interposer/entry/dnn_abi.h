@@ -1,13 +1,15 @@
 // The functions of cuDNN and cuBLAS that are hooked, or called by the hooks, as exported.
 //
-// Written from the public headers cudnn_ops.h, cudnn_cnn.h (identical in cuDNN 7 to 9) and
-// cublas_api.h (cuBLAS 10 to 13). So Spillway builds and loads without the libraries. Handles and
-// descriptors are pointers; enumerations and statuses are int (x86-64 and AArch64 ABIs).
+// Written from the public headers cudnn_ops.h, cudnn_cnn.h (identical in cuDNN 7 to 9),
+// cudnn_graph.h (8 and 9) and cublas_api.h (cuBLAS 10 to 13). So Spillway builds and loads without
+// the libraries. Handles and descriptors are pointers; enumerations and statuses are int (x86-64
+// and AArch64 ABIs).
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 
+#include "interposer/dnn/tensor_extent.h"
 #include "interposer/entry/export.h"
 
 namespace spillway::dnn {
@@ -18,12 +20,8 @@ using Status = int;
 inline constexpr Status kNotInitialized =
     1;  // CUDNN_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_NOT_INITIALIZED
 
-// cudnnDataType_t
-inline constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kInt8 = 3, kInt32 = 4, kUint8 = 6,
-                     kBfloat16 = 9, kInt64 = 10;
 // cudnnTensorFormat_t
 inline constexpr int kNchw = 0, kNhwc = 1;
-inline constexpr int kMostDimensions = 8;  // CUDNN_DIM_MAX
 
 using GetTensorNd = Status(Descriptor tensor, int wanted, int* type, int* count, int* sizes,
                            int* strides);
@@ -66,6 +64,18 @@ SPILLWAY_DNN_FUNCTION cudnnActivationBackward(::spillway::dnn::Handle handle,
 SPILLWAY_DNN_FUNCTION cudnnAddTensor(::spillway::dnn::Handle handle, const void* alpha,
                                      ::spillway::dnn::Descriptor a_is, const void* a,
                                      const void* beta, ::spillway::dnn::Descriptor c_is, void* c);
+SPILLWAY_DNN_FUNCTION cudnnBackendCreateDescriptor(int kind,
+                                                   ::spillway::dnn::Descriptor* descriptor);
+SPILLWAY_DNN_FUNCTION cudnnBackendDestroyDescriptor(::spillway::dnn::Descriptor descriptor);
+SPILLWAY_DNN_FUNCTION cudnnBackendFinalize(::spillway::dnn::Descriptor descriptor);
+SPILLWAY_DNN_FUNCTION cudnnBackendSetAttribute(::spillway::dnn::Descriptor descriptor, int name,
+                                               int type, int64_t count, const void* elements);
+SPILLWAY_DNN_FUNCTION cudnnBackendGetAttribute(::spillway::dnn::Descriptor descriptor, int name,
+                                               int type, int64_t requested, int64_t* count,
+                                               void* elements);
+SPILLWAY_DNN_FUNCTION cudnnBackendExecute(::spillway::dnn::Handle handle,
+                                          ::spillway::dnn::Descriptor plan,
+                                          ::spillway::dnn::Descriptor variant_pack);
 SPILLWAY_DNN_FUNCTION cudnnBatchNormalizationForwardTraining(
     ::spillway::dnn::Handle handle, int mode, const void* alpha, const void* beta,
     ::spillway::dnn::Descriptor x_is, const void* x, ::spillway::dnn::Descriptor y_is, void* y,

@@ -11,51 +11,11 @@ bool IsAnyJob() {
   return interposer::Jobs().Next(&place) != nullptr;
 }
 
-// 0: unknown type.
-std::size_t ElementBytes(int type) {
-  switch (type) {
-    case dnn::kInt8:
-    case dnn::kUint8:
-      return 1;
-    case dnn::kHalf:
-    case dnn::kBfloat16:
-      return 2;
-    case dnn::kFloat:
-    case dnn::kInt32:
-      return 4;
-    case dnn::kDouble:
-    case dnn::kInt64:
-      return 8;
-    default:
-      return 0;
-  }
-}
-
 // "The storage data type for alpha and beta is float for HALF and FLOAT tensors, and double for
 // DOUBLE tensors." Other types are undocumented: 0. (Half of a double 1.0 is zero.)
 std::size_t ScalarBytes(int type) {
   const bool is_float = type == dnn::kFloat || type == dnn::kHalf || type == dnn::kBfloat16;
   return type == dnn::kDouble ? sizeof(double) : is_float ? sizeof(float) : 0;
-}
-
-// More than any memory has: such a description is invalid.
-constexpr std::int64_t kMostElements = std::int64_t{1} << 56;
-
-struct Dimension {
-  std::int64_t size, stride;
-};
-
-// Whether each dimension, in order of strides, begins where the previous one ends.
-bool LeaveNoGap(Dimension* first, Dimension* last) {
-  std::sort(first, last,
-            [](const Dimension& a, const Dimension& b) { return a.stride < b.stride; });
-  std::int64_t next = 1;
-  for (const Dimension* it = first; it != last; ++it) {
-    if (it->size == 1) continue;
-    if (it->stride != next) return false;
-    next *= it->size;
-  }
-  return true;
 }
 
 }  // namespace
@@ -79,37 +39,33 @@ DnnCall::~DnnCall() {
   if (call_.job && guard.IsOutermost()) call_.job->proofs().CallEnded(call_);
 }
 
-DnnCall::Extent DnnCall::TensorExtent(dnn::Descriptor tensor) const {
+DnnCall::Extent DnnCall::OfTensor(dnn::Descriptor tensor) const {
   auto* const get = Sibling<dnn::GetTensorNd>("cudnnGetTensorNdDescriptor");
   int type = -1, count = 0, sizes[dnn::kMostDimensions], strides[dnn::kMostDimensions];
   if (!tensor || !get || get(tensor, dnn::kMostDimensions, &type, &count, sizes, strides) != 0)
     return {};
-  if (count <= 0 || count > dnn::kMostDimensions || ElementBytes(type) == 0) return {};
-  Dimension dimensions[dnn::kMostDimensions];
-  std::int64_t last = 0;
-  for (int i = 0; i < count; ++i) {
-    if (sizes[i] <= 0 || strides[i] <= 0) return {};
-    dimensions[i] = {sizes[i], strides[i]};
-    last += std::int64_t{sizes[i] - 1} * strides[i];
-    if (last >= kMostElements) return {};
-  }
-  return {static_cast<std::size_t>(last + 1) * ElementBytes(type),
-          LeaveNoGap(dimensions, dimensions + count), ScalarBytes(type)};
+  if (count <= 0 || count > dnn::kMostDimensions) return {};
+  dnn::Dimension dimensions[dnn::kMostDimensions];
+  for (int i = 0; i < count; ++i) dimensions[i] = {sizes[i], strides[i]};
+  return {dnn::ExtentOf(type, {dimensions, static_cast<std::size_t>(count)}), ScalarBytes(type)};
 }
 
-DnnCall::Extent DnnCall::FilterExtent(dnn::Descriptor filter) const {
+// A filter's elements follow each other in either format.
+DnnCall::Extent DnnCall::OfFilter(dnn::Descriptor filter) const {
   auto* const get = Sibling<dnn::GetFilterNd>("cudnnGetFilterNdDescriptor");
   int type = -1, format = -1, count = 0, sizes[dnn::kMostDimensions];
   if (!filter || !get || get(filter, dnn::kMostDimensions, &type, &format, &count, sizes) != 0)
     return {};
   if (count <= 0 || count > dnn::kMostDimensions || (format != dnn::kNchw && format != dnn::kNhwc))
     return {};
+  dnn::Dimension dimensions[dnn::kMostDimensions];
   std::int64_t elements = 1;
   for (int i = 0; i < count; ++i) {
-    if (sizes[i] <= 0 || elements > kMostElements / sizes[i]) return {};
+    dimensions[i] = {sizes[i], elements};
+    if (sizes[i] <= 0 || elements > dnn::kMostElements / sizes[i]) return {};
     elements *= sizes[i];
   }
-  return {static_cast<std::size_t>(elements) * ElementBytes(type), true, ScalarBytes(type)};
+  return {dnn::ExtentOf(type, {dimensions, static_cast<std::size_t>(count)}), ScalarBytes(type)};
 }
 
 void DnnCall::Read(const void* data, const Extent& extent) {
@@ -122,32 +78,32 @@ void DnnCall::Write(void* data, const Extent& extent, bool blends) {
 }
 
 void DnnCall::Reads(const void* data, dnn::Descriptor tensor) {
-  if (data) Read(data, TensorExtent(tensor));
+  if (data) Read(data, OfTensor(tensor));
 }
 
 void DnnCall::Writes(void* data, dnn::Descriptor tensor, const void* beta) {
   if (!data) return;
-  const Extent extent = TensorExtent(tensor);
+  const Extent extent = OfTensor(tensor);
   Write(data, extent, !IsZero(beta, extent.scalar_bytes));
 }
 
 void DnnCall::Overwrites(void* data, dnn::Descriptor tensor) {
-  if (data) Write(data, TensorExtent(tensor), false);
+  if (data) Write(data, OfTensor(tensor), false);
 }
 
 void DnnCall::Clobbers(void* data, dnn::Descriptor tensor) {
   if (!data) return;
-  const Extent extent = TensorExtent(tensor);
+  const Extent extent = OfTensor(tensor);
   extent.bytes ? claims_.Clobbers(AddressOf(data), extent.bytes) : Touches(data);
 }
 
 void DnnCall::ReadsFilter(const void* data, dnn::Descriptor filter) {
-  if (data) Read(data, FilterExtent(filter));
+  if (data) Read(data, OfFilter(filter));
 }
 
 void DnnCall::WritesFilter(void* data, dnn::Descriptor filter, const void* beta) {
   if (!data) return;
-  const Extent extent = FilterExtent(filter);
+  const Extent extent = OfFilter(filter);
   Write(data, extent, !IsZero(beta, extent.scalar_bytes));
 }
 

@@ -5,6 +5,7 @@
 // understood, the memory counts as used in an unknown way. (Note [Roles] in ledger/claims.h)
 #pragma once
 
+#include "interposer/dnn/backend_descriptors.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/dnn_abi.h"
 #include "interposer/entry/dnn_library.h"
@@ -45,6 +46,10 @@ class DnnCall {
     bytes ? claims_.Clobbers(AddressOf(data), bytes) : Touches(data);
   }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
+  // What the plan's graph does to the variant pack's memory.
+  void Executes(dnn::Descriptor plan, dnn::Descriptor variant_pack) {
+    dnn::BackendDescriptors::Instance().AddClaims(plan, variant_pack, &claims_);
+  }
 
   // Another function of the same library, or null. `name` is a literal.
   template <class Function>
@@ -53,14 +58,12 @@ class DnnCall {
   }
 
  private:
-  // A descriptor's content; `bytes` is 0 if it is not understood.
-  struct Extent {
-    std::size_t bytes = 0;
-    bool leaves_no_gap = false;
+  // A descriptor's content.
+  struct Extent : dnn::TensorExtent {
     std::size_t scalar_bytes = 0;
   };
-  Extent TensorExtent(dnn::Descriptor tensor) const;
-  Extent FilterExtent(dnn::Descriptor filter) const;
+  Extent OfTensor(dnn::Descriptor tensor) const;
+  Extent OfFilter(dnn::Descriptor filter) const;
   void Read(const void* data, const Extent& extent);
   void Write(void* data, const Extent& extent, bool blends);
   static CUdeviceptr AddressOf(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
