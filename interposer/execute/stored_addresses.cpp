@@ -82,7 +82,7 @@ void StoredAddresses::ForgetHost(CUdeviceptr base, size_t bytes) {
 // Reads what the launch names. What it reaches from there is read as it is followed.
 void StoredAddresses::ReadHost(TouchSet* set) const {
   set->held_on_host.clear();
-  set->host_bases.clear();
+  set->host_places.clear();
   set->host_is_unsure = false;
   if (!set->host_words) return;
   for (const CUdeviceptr word : *set->host_words) ReadHostAt(word, set);
@@ -90,24 +90,30 @@ void StoredAddresses::ReadHost(TouchSet* set) const {
 
 void StoredAddresses::ReadHostAt(CUdeviceptr word, TouchSet* set) const {
   if (!ordering_rules::kHostMemoryIsRead || !set->reads_host) return;
-  for (const CUdeviceptr base : HostRegions::Instance().BasesNear(word)) ReadHostRegion(base, set);
+  for (const CUdeviceptr base : HostRegions::Instance().BasesNear(word))
+    ReadHostPlace({base, word}, set);
 }
 
-void StoredAddresses::ReadHostRegion(CUdeviceptr base, TouchSet* set) const {
-  if (std::find(set->host_bases.begin(), set->host_bases.end(), base) != set->host_bases.end())
-    return;
-  set->host_bases.push_back(base);
-  const HostRegions::Scan scan = HostRegions::Instance().Read(base, state_.Bounds());
+void StoredAddresses::ReadHostPlace(HostRegions::Place place, TouchSet* set) const {
+  for (const HostRegions::Place& before : set->host_places) {
+    if (before.base != place.base) continue;
+    if (before.is_read_whole || before.word == place.word) return;
+    place.is_sampled = true;
+  }
+  const HostRegions::Scan scan = HostRegions::Instance().Read(place, state_.Bounds());
+  place.is_read_whole = scan.is_whole;
+  set->host_places.push_back(place);
   set->held_on_host.insert(set->held_on_host.end(), scan.held.begin(), scan.held.end());
-  set->host_is_unsure = set->host_is_unsure || !scan.is_whole;
-  for (const CUdeviceptr next : scan.leads_on) ReadHostRegion(next, set);
+  set->host_is_unsure = set->host_is_unsure || !scan.is_readable;
+  for (const HostRegions::Place& next : scan.leads_on) ReadHostPlace(next, set);
 }
 
 // A word that was not there before comes from the kernel, unless the program wrote it meanwhile.
 bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   TouchSet now;
   now.reads_host = set.reads_host;
-  for (const CUdeviceptr base : set.host_bases) ReadHostRegion(base, &now);
+  for (const HostRegions::Place& place : set.host_places)
+    ReadHostPlace({place.base, place.word}, &now);
   return std::any_of(now.held_on_host.begin(), now.held_on_host.end(), [&](const HeldWord& held) {
     return std::none_of(
         set.held_on_host.begin(), set.held_on_host.end(),

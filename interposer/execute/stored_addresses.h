@@ -45,7 +45,7 @@ class StoredAddresses {
   // Scans the host memory that a launch names, and what a word leads to.
   void ReadHost(TouchSet* set) const;
   void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
-  void ReadHostRegion(CUdeviceptr base, TouchSet* set) const;
+  void ReadHostPlace(HostRegions::Place place, TouchSet* set) const;
   // Whether a new kernel has written addresses that were not there before.
   bool FoundNewOnHost(const TouchSet& set) const;
   // Whether the word leads to host memory, and from there to ours.

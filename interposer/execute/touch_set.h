@@ -16,6 +16,7 @@
 #include "interposer/execute/state/timeline.h"
 #include "interposer/ledger/claims.h"
 #include "interposer/ledger/contents.h"
+#include "interposer/ledger/host_regions.h"
 #include "interposer/record/job_trace.h"
 #include "interposer/record/operation_shape.h"
 #include "interposer/record/recorder.h"
@@ -52,22 +53,22 @@ struct TouchSet : CallFacts {
   explicit TouchSet(const CallFacts& facts) : CallFacts(facts) {}
 
   base::InlineVector<Range*, 32> ranges;
-  size_t named = 0;                     // the first so many are named
-  StreamState* stream = nullptr;        // null: not a call of this job
-  StreamTurn turn;                      // of the stream, from the end of Begin to End
-  Use use;                              // from End on: the call's place in its stream
-  bool at_once = false;                 // begun without the lock
-  bool recorded = false;                // the call only goes into a graph; nothing runs
-  bool names_freed = false;             // an address of ours without an allocation
-  bool must_park = false;               // parking must begin before the call
-  bool awaits_scan = false;             // it is new, and the job is unproven until EndNew
-  bool reads_host = false;              // host memory was scanned,
-  bool host_is_unsure = false;          // but could not be read whole
-  bool reaches = false;                 // it may use memory that it does not name itself
-  bool failed = false;                  // the driver has refused it
-  std::vector<HeldWord> held_on_host;   // addresses of ours found on the host
-  std::vector<CUdeviceptr> host_bases;  // of the regions that were scanned
-  base::InlineVector<Role, 32> roles;   // of the ranges, from the first on; beyond: kReadsAndWrites
+  size_t named = 0;                             // the first so many are named
+  StreamState* stream = nullptr;                // null: not a call of this job
+  StreamTurn turn;                              // of the stream, from the end of Begin to End
+  Use use;                                      // from End on: the call's place in its stream
+  bool at_once = false;                         // begun without the lock
+  bool recorded = false;                        // the call only goes into a graph; nothing runs
+  bool names_freed = false;                     // an address of ours without an allocation
+  bool must_park = false;                       // parking must begin before the call
+  bool awaits_scan = false;                     // it is new, and the job is unproven until EndNew
+  bool reads_host = false;                      // host memory was scanned,
+  bool host_is_unsure = false;                  // but could not be read
+  bool reaches = false;                         // it may use memory that it does not name itself
+  bool failed = false;                          // the driver has refused it
+  std::vector<HeldWord> held_on_host;           // addresses of ours found on the host
+  std::vector<HostRegions::Place> host_places;  // that were scanned
+  base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<SlabBlock*, 8> blocks;        // small allocations that it names
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
   Sample sample;                                   // of how long it takes

@@ -14,10 +14,10 @@ HostRegions& HostRegions::Instance() {
   return *regions;
 }
 
-const HostRegion* HostRegions::Find(CUdeviceptr word) const {
+const HostRegions::Region* HostRegions::Find(CUdeviceptr word) const {
   const auto behind = regions_.upper_bound(word);
   if (behind == regions_.begin()) return nullptr;
-  const HostRegion& region = std::prev(behind)->second;
+  const Region& region = std::prev(behind)->second;
   return word - region.base < region.bytes ? &region : nullptr;
 }
 
@@ -40,7 +40,7 @@ HostRegions::Bases HostRegions::BasesNear(CUdeviceptr word) {
 CUdeviceptr HostRegions::BaseOf(CUdeviceptr word) {
   if (!MightHold(word)) return 0;
   const MutexLock lock(mutex_);
-  const HostRegion* const region = Find(word);
+  const Region* const region = Find(word);
   return region ? region->base : 0;
 }
 
@@ -71,7 +71,7 @@ bool HostRegions::AreBroughtBy(const Transfers& transfers) {
 
 void HostRegions::Add(const HostRegion& region) {
   const MutexLock lock(mutex_);
-  regions_.insert_or_assign(region.base, region);
+  regions_.insert_or_assign(region.base, Region{region});
   WidenBounds(region);
 }
 
@@ -90,7 +90,7 @@ void HostRegions::ContextEnded(CUcontext context) {
   std::erase_if(regions_, [context](const auto& one) { return one.second.context == context; });
 }
 
-void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds,
+void HostRegions::ReadPage(const Region& region, std::size_t offset, WordBounds bounds,
                            Scan* out) const {
   alignas(kScanPageBytes) std::byte copy[kScanPageBytes];
   const std::size_t bytes = std::min(kScanPageBytes, region.bytes - offset);
@@ -98,7 +98,7 @@ void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBou
   if (region.reading == HostRegion::Reading::kRegistered) {
     const iovec from{const_cast<std::byte*>(data), bytes}, to{copy, bytes};
     if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(bytes)) {
-      out->is_whole = false;
+      out->is_readable = false;
       return;
     }
     data = copy;
@@ -109,30 +109,65 @@ void HostRegions::ReadPage(const HostRegion& region, std::size_t offset, WordBou
   ScanWords(data, bytes, at, Bounds(), [&](const HeldWord& held) { on_host.push_back(held.word); });
   for (const CUdeviceptr word : on_host) {
     for (const CUdeviceptr next : FindNear(word)) {
-      if (next != region.base) out->leads_on.push_back(next);
+      if (next != region.base) out->leads_on.push_back({next, word});
     }
   }
 }
 
-HostRegions::Scan HostRegions::Read(CUdeviceptr word, WordBounds bounds) {
+void HostRegions::ReadPart(const Region& region, const Part& part, WordBounds bounds,
+                           Scan* out) const {
+  for (std::size_t offset = part.begin; offset < part.end; offset += kScanPageBytes)
+    ReadPage(region, offset, bounds, out);
+}
+
+bool HostRegions::MustReadWhole(const Region& region, WordBounds bounds) {
+  const bool was_scanned = region.scanned_for.lowest() <= bounds.lowest() &&
+                           region.scanned_for.highest() >= bounds.highest();
+  return region.bytes <= kWholeOnHostBytes || region.holds_addresses || !was_scanned ||
+         region.scans >= region.whole_at_scan;
+}
+
+void HostRegions::ReadWhole(WordBounds bounds, Region* region, Scan* out) {
+  ReadPart(*region, {0, region->bytes}, bounds, out);
+  out->is_whole = true;
+  region->holds_addresses = region->holds_addresses || !out->held.empty() || !out->leads_on.empty();
+  region->scanned_for = bounds;
+  region->whole_at_scan = 2 * region->scans;
+}
+
+// In whole pages. The word may lie beside the region.
+HostRegions::Part HostRegions::Near(const Region& region, CUdeviceptr word) {
+  const std::size_t at =
+      word < region.base ? 0 : std::min<std::size_t>(word - region.base, region.bytes);
+  const std::size_t begin = at < kNearBytes ? 0 : at - kNearBytes;
+  return {begin - begin % kScanPageBytes, std::min(at + kNearBytes, region.bytes)};
+}
+
+void HostRegions::ReadSample(const Region& region, const Place& place, WordBounds bounds,
+                             Scan* out) const {
+  ReadPart(region, Near(region, place.word), bounds, out);
+  if (place.is_sampled) return;
+  for (std::size_t offset = 0; offset < region.bytes; offset += kScanPageBytes * kPagesPerSample)
+    ReadPage(region, offset, bounds, out);
+}
+
+HostRegions::Scan HostRegions::Read(const Place& place, WordBounds bounds) {
   Scan scan;
   const MutexLock lock(mutex_);
-  const HostRegion* const region = Find(word);
-  if (!region) return scan;
-  scan.is_whole =
-      region->reading != HostRegion::Reading::kNone && region->bytes <= kWholeOnHostBytes;
-  if (region->reading == HostRegion::Reading::kNone) return scan;
-  const std::size_t step_bytes = scan.is_whole ? kScanPageBytes : kScanPageBytes * kPagesPerSample;
-  const bool is_sample = !scan.is_whole;
-  for (std::size_t offset = 0; offset < region->bytes; offset += step_bytes)
-    ReadPage(*region, offset, bounds, &scan);
-  // If a sampled page holds an address, the other pages may, too.
-  if (is_sample && !scan.held.empty()) {
-    scan.held.clear();
-    scan.leads_on.clear();
-    for (std::size_t offset = 0; offset < region->bytes; offset += kScanPageBytes)
-      ReadPage(*region, offset, bounds, &scan);
+  const auto at = regions_.find(place.base);
+  if (at == regions_.end()) return scan;
+  Region& region = at->second;
+  if (region.reading == HostRegion::Reading::kNone) {
+    scan.is_readable = false;
+    return scan;
   }
+  ++region.scans;
+  if (!MustReadWhole(region, bounds)) {
+    ReadSample(region, place, bounds, &scan);
+    if (scan.held.empty() && scan.leads_on.empty()) return scan;
+    scan = {};
+  }
+  ReadWhole(bounds, &region, &scan);
   return scan;
 }
 

@@ -6,9 +6,14 @@
 //
 // Note [Addresses in memory of the host's]
 // The program may write an address of ours there at any time, without a call, so no payload scan
-// shows it. Therefore each launch scans such memory that it names or can reach. Up to
-// kWholeOnHostBytes are scanned in full; of more memory, one page in sixteen. Scan::is_whole tells
-// the launch whether the scan was complete.
+// shows it. Therefore each launch scans such memory that it names or can reach. A region of up to
+// kWholeOnHostBytes is always scanned in full.
+// A larger region mostly holds images, weights or tokens. A launch often names it only by a word
+// that is left in an unused parameter. It is scanned in full when it is first named, and again at
+// scan 2, 4, 8, ... In between, kNearBytes to both sides of the word and one page in sixteen are
+// scanned. A region that has held an address is scanned in full from then on. One assumption
+// remains: where a large region held no address, none appears in less than sixteen pages, far from
+// the word that leads there.
 // Invariants
 //  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
 //  2. The bounds include every address that ever was in a region or beside one.
@@ -33,6 +38,7 @@
 namespace spillway::interposer {
 
 inline constexpr std::size_t kWholeOnHostBytes = std::size_t{1} << 20;
+inline constexpr std::size_t kNearBytes = kWholeOnHostBytes / 2;
 // A kernel may be given an address beside memory: the end of an array to count down from, a place
 // before its beginning.
 inline constexpr std::size_t kBesideOnHostBytes = 4096;
@@ -76,24 +82,50 @@ class HostRegions {
   std::optional<HostRegion> Take(const void* data);
   void ContextEnded(CUcontext context);
 
-  struct Scan {
-    bool is_whole = true;
-    std::vector<HeldWord> held;         // within bounds
-    std::vector<CUdeviceptr> leads_on;  // words that lead to other regions
+  // A region, and the word that leads there: into it, or beside it.
+  struct Place {
+    CUdeviceptr base;
+    CUdeviceptr word;
+    bool is_sampled = false;     // the rest of the region was scanned for another word
+    bool is_read_whole = false;  // a scan said so
   };
-  Scan Read(CUdeviceptr word, WordBounds bounds);
+  struct Scan {
+    bool is_readable = true;
+    bool is_whole = false;
+    std::vector<HeldWord> held;   // within bounds
+    std::vector<Place> leads_on;  // to other regions
+  };
+  Scan Read(const Place& place, WordBounds bounds);
 
  private:
-  const HostRegion* Find(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
+  struct Region : HostRegion {
+    bool holds_addresses = false;     // did, once
+    WordBounds scanned_for = {};      // the bounds of the last scan in full
+    std::uint64_t scans = 0;          // since it was added
+    std::uint64_t whole_at_scan = 0;  // the next scan in full
+  };
+  // A part of a region, in bytes from its begin.
+  struct Part {
+    std::size_t begin, end;
+  };
+
+  const Region* Find(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
   Bases FindNear(CUdeviceptr word) const SPILLWAY_REQUIRES(mutex_);
   void WidenBounds(const HostRegion& region) SPILLWAY_REQUIRES(mutex_);
-  void ReadPage(const HostRegion& region, std::size_t offset, WordBounds bounds, Scan* out) const
+  static bool MustReadWhole(const Region& region, WordBounds bounds);
+  static Part Near(const Region& region, CUdeviceptr word);
+  void ReadWhole(WordBounds bounds, Region* region, Scan* out) SPILLWAY_REQUIRES(mutex_);
+  void ReadSample(const Region& region, const Place& place, WordBounds bounds, Scan* out) const
+      SPILLWAY_REQUIRES(mutex_);
+  void ReadPart(const Region& region, const Part& part, WordBounds bounds, Scan* out) const
+      SPILLWAY_REQUIRES(mutex_);
+  void ReadPage(const Region& region, std::size_t offset, WordBounds bounds, Scan* out) const
       SPILLWAY_REQUIRES(mutex_);
 
   static inline constinit std::atomic<CUdeviceptr> lowest_{0};
   static inline constinit std::atomic<std::size_t> span_{0};
   base::Mutex mutex_{base::LockRank::kPools};
-  std::map<CUdeviceptr, HostRegion> regions_ SPILLWAY_GUARDED_BY(mutex_);
+  std::map<CUdeviceptr, Region> regions_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::interposer
