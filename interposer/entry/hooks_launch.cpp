@@ -45,7 +45,7 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
     add.IsLaunch(&**launch);
   }
   if (parameters) {
-    ScanParameters(*facts.parameters, parameters, add);
+    ScanParameters(*facts.parameters, parameters, dimensions->grid_x, add);
   } else if (extra) {
     ScanExtra(*facts.parameters, extra, add);
   }

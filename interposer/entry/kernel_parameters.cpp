@@ -96,8 +96,8 @@ const char* DriversName(CUfunction function) {
              : nullptr;
 }
 
-interposer::Shape NameOf(CUfunction function, const KernelParameters& parameters) {
-  if (const char* const name = DriversName(function)) return interposer::ShapeOfName(name);
+interposer::Shape NameOf(const char* name, const KernelParameters& parameters) {
+  if (name) return interposer::ShapeOfName(name);
   interposer::Shape shape = 0;
   for (const std::uint32_t size_bytes : parameters.size_bytes)
     shape = interposer::MixShape(shape, size_bytes);
@@ -144,9 +144,12 @@ void WriteSlot(FreeSlot free, CUfunction function, const KernelFacts& facts) {
                                              ScratchParameters* scratch, KernelFacts* facts) {
   KernelParameters& asked = *(*scratch = std::make_unique<KernelParameters>());
   const bool is_told = function && Ask(function, &asked);
-  const interposer::Shape name = function ? NameOf(function, asked) : 0;
+  const char* const name = function ? DriversName(function) : nullptr;
+  if (name) asked.lists = TensorListsOf(name);
   const bool is_kept = is_told && free.slot;
-  *facts = {.parameters = is_kept ? Keep(asked) : &asked, .name = name, .is_kept = is_kept};
+  *facts = {.parameters = is_kept ? Keep(asked) : &asked,
+            .name = function ? NameOf(name, asked) : 0,
+            .is_kept = is_kept};
   if (is_kept) WriteSlot(free, function, *facts);
 }
 

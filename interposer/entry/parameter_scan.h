@@ -44,9 +44,17 @@ void AddHalves(const void* lower, const void* upper, Add& add) {
   add(CUdeviceptr{halves[1]} << 32 | halves[0]);
 }
 
-// Most parameters are one word: these come first, in the tightest loop.
+// Whether the first parameter is a tensor list, and all of its addresses that count were added.
 template <class Add>
-void ScanParameters(const KernelParameters& layout, void** parameters, Add& add) {
+bool ScanFirst(const KernelParameters& layout, const void* first, unsigned blocks, Add& add) {
+  return layout.lists != TensorLists::kNone &&
+         ScanTensorLists(layout.lists, first, layout.size_bytes[0], blocks, add);
+}
+
+// Most parameters are one word: these come first, in the tightest loop. `blocks`: the grid's first
+// dimension.
+template <class Add>
+void ScanParameters(const KernelParameters& layout, void** parameters, unsigned blocks, Add& add) {
   for (const std::uint32_t i : layout.words) {
     CUdeviceptr word;
     std::memcpy(&word, parameters[i], sizeof word);
@@ -55,6 +63,7 @@ void ScanParameters(const KernelParameters& layout, void** parameters, Add& add)
   const auto is_half = [&](std::uint32_t i) { return layout.size_bytes[i] == kHalfBytes; };
   for (const std::uint32_t i : layout.others) {
     const std::uint32_t bytes = layout.size_bytes[i];
+    if (i == 0 && ScanFirst(layout, parameters[0], blocks, add)) continue;
     if (bytes > sizeof(CUdeviceptr)) ScanWords(parameters[i], bytes, add);
     if (i > 0 && is_half(i) && is_half(i - 1) && interposer::ordering_rules::kHalvesAreJoined)
       AddHalves(parameters[i - 1], parameters[i], add);
