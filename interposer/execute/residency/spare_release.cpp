@@ -29,7 +29,8 @@ void SpareRelease::NoteAllocation(size_t bytes) {
 }
 
 // So that no memory is created beside freed ranges of other sizes. Does so while they exceed what
-// is kept, or the job would hold an eighth more than it ever wanted.
+// is kept, or the job would hold half more than it ever wanted. The driver's own pools hold up to
+// 1.4 times what a trainer's tensors occupy (docs/pytorch.md).
 void SpareRelease::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] { return Beyond(UnusedBytes(), chunks_->free_bytes()); };
   while (chunks_->free_bytes() < bytes &&
@@ -41,7 +42,7 @@ void SpareRelease::RetireBeforeCreating(size_t bytes) {
 bool SpareRelease::WouldHoldTooMuch(size_t bytes, size_t more_bytes) const {
   const size_t wanted_bytes =
       std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes + bytes);
-  const size_t most_bytes = wanted_bytes + wanted_bytes / 8 + SpareMemory::kLeastBytes + more_bytes;
+  const size_t most_bytes = wanted_bytes + wanted_bytes / 2 + SpareMemory::kLeastBytes + more_bytes;
   return chunks_->held_bytes() + Beyond(bytes, chunks_->free_bytes()) > most_bytes;
 }
 
