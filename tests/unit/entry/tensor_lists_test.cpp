@@ -1,0 +1,192 @@
+// Which addresses count in the structs that PyTorch's multi_tensor_apply_kernel takes by value.
+#include "interposer/entry/tensor_lists.h"
+
+#include <gtest/gtest.h>
+
+#include <complex>
+#include <numeric>
+#include <vector>
+
+namespace spillway::entry {
+namespace {
+
+constexpr std::int64_t kChunk = 65536;
+
+// As in PyTorch's MultiTensorApply.cuh, for CUDA 13 and for earlier ones.
+template <int kDepth, int kTensors, int kBlocks, class Index>
+struct Plain {
+  const void* addresses[kDepth][kTensors];
+  std::int64_t elements[kTensors];
+  Index block_to_tensor[kBlocks];
+  int block_to_chunk[kBlocks];
+  int start_tensor_this_launch;
+};
+template <int kDepth, int kTensors, int kBlocks, class Index, class Scalar>
+struct Scalars {
+  const void* addresses[kDepth][kTensors];
+  std::int64_t elements[kTensors];
+  Scalar scalars[kTensors];
+  Index block_to_tensor[kBlocks];
+  int block_to_chunk[kBlocks];
+};
+template <int kDepth, int kTensors, int kBlocks, class Index>
+struct Fused {
+  const void* addresses[kDepth][kTensors];
+  std::int64_t elements[kTensors];
+  const void* steps[kTensors];
+  Index block_to_tensor[kBlocks];
+  int block_to_chunk[kBlocks];
+  int start_tensor_this_launch;
+};
+struct alignas(16) WideComplex {
+  double real, imaginary;
+};
+
+const void* Address(std::size_t list, std::size_t tensor) {
+  return reinterpret_cast<const void*>(0x7000'0000'0000 + (list << 32) + (tensor << 12));
+}
+
+// All entries are set, as stale ones are. The launch takes chunks from `first_chunk` of the first
+// tensor to the end of the last. Returns the number of blocks.
+template <class Lists>
+unsigned Fill(const std::vector<std::int64_t>& elements, std::int64_t first_chunk, Lists* lists) {
+  for (std::size_t list = 0; list < std::size(lists->addresses); ++list) {
+    for (std::size_t i = 0; i < std::size(lists->elements); ++i)
+      lists->addresses[list][i] = Address(list, i);
+  }
+  for (auto& each : lists->elements) each = 77;
+  unsigned blocks = 0;
+  for (std::size_t i = 0; i < elements.size(); ++i) {
+    lists->elements[i] = elements[i];
+    const std::int64_t chunks = (elements[i] + kChunk - 1) / kChunk;
+    for (std::int64_t chunk = i == 0 ? first_chunk : 0; chunk < chunks; ++chunk, ++blocks) {
+      lists->block_to_tensor[blocks] = static_cast<decltype(lists->block_to_tensor[0] + 0)>(i);
+      lists->block_to_chunk[blocks] = static_cast<int>(chunk);
+    }
+  }
+  return blocks;
+}
+
+template <class Lists>
+std::optional<std::vector<CUdeviceptr>> Scan(TensorLists kind, const Lists& lists,
+                                             unsigned blocks) {
+  std::vector<CUdeviceptr> words;
+  const auto add = [&words](CUdeviceptr word) { words.push_back(word); };
+  if (!ScanTensorLists(kind, &lists, sizeof lists, blocks, add)) return {};
+  return words;
+}
+
+std::vector<CUdeviceptr> Addresses(std::size_t lists, std::size_t tensors) {
+  std::vector<CUdeviceptr> words;
+  for (std::size_t list = 0; list < lists; ++list) {
+    for (std::size_t i = 0; i < tensors; ++i)
+      words.push_back(reinterpret_cast<CUdeviceptr>(Address(list, i)));
+  }
+  return words;
+}
+
+template <class Lists>
+void ExpectReads(TensorLists kind, std::size_t depth) {
+  auto lists = std::make_unique<Lists>();
+  const unsigned blocks = Fill({5, 3 * kChunk, kChunk + 1}, 0, lists.get());
+  EXPECT_EQ(Scan(kind, *lists, blocks), Addresses(depth, 3));
+}
+
+TEST(TensorListsTest, OnlyTensorsOfTheLaunchsBlocksCount) {
+  ExpectReads<Plain<1, 770, 2240, std::uint16_t>>(TensorLists::kPlain, 1);
+  ExpectReads<Plain<3, 336, 2240, std::uint16_t>>(TensorLists::kPlain, 3);
+  ExpectReads<Plain<5, 210, 2240, std::uint16_t>>(TensorLists::kPlain, 5);
+  ExpectReads<Plain<1, 110, 320, std::uint8_t>>(TensorLists::kPlain, 1);
+  ExpectReads<Plain<4, 36, 320, std::uint8_t>>(TensorLists::kPlain, 4);
+}
+
+TEST(TensorListsTest, ScalarsHaveTheirOwnSizes) {
+  ExpectReads<Scalars<1, 672, 2240, std::uint16_t, float>>(TensorLists::kScalars, 1);
+  ExpectReads<Scalars<3, 336, 2240, std::uint16_t, double>>(TensorLists::kScalars, 3);
+  ExpectReads<Scalars<2, 420, 2240, std::uint16_t, WideComplex>>(TensorLists::kScalars, 2);
+  ExpectReads<Scalars<2, 64, 320, std::uint8_t, float>>(TensorLists::kScalars, 2);
+  ExpectReads<Scalars<1, 72, 320, std::uint8_t, WideComplex>>(TensorLists::kScalars, 1);
+}
+
+TEST(TensorListsTest, FusedOptimisersAlsoNameTheirSteps) {
+  auto lists = std::make_unique<Fused<4, 252, 2240, std::uint16_t>>();
+  const unsigned blocks = Fill({10, 20}, 0, lists.get());
+  for (std::size_t i = 0; i < std::size(lists->steps); ++i) lists->steps[i] = Address(9, i);
+  std::vector<CUdeviceptr> expected = Addresses(4, 2);
+  expected.push_back(reinterpret_cast<CUdeviceptr>(Address(9, 0)));
+  expected.push_back(reinterpret_cast<CUdeviceptr>(Address(9, 1)));
+  EXPECT_EQ(Scan(TensorLists::kFused, *lists, blocks), expected);
+}
+
+using Lists = Plain<2, 448, 2240, std::uint16_t>;
+
+TEST(TensorListsTest, FirstTensorMayHaveBegunInAnEarlierLaunch) {
+  auto lists = std::make_unique<Lists>();
+  const unsigned blocks = Fill({9 * kChunk, 4}, 7, lists.get());
+  EXPECT_EQ(blocks, 3u);
+  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, blocks), Addresses(2, 2));
+}
+
+TEST(TensorListsTest, LastTensorMayEndInALaterLaunch) {
+  auto lists = std::make_unique<Lists>();
+  const unsigned blocks = Fill({4, 9 * kChunk}, 0, lists.get());
+  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, blocks - 5), Addresses(2, 2));
+}
+
+TEST(TensorListsTest, AllTensorsAndAllBlocksMayBeTaken) {
+  auto lists = std::make_unique<Lists>();
+  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, Fill(std::vector<std::int64_t>(448, 1), 0, &*lists)),
+            Addresses(2, 448));
+  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, Fill({2240 * kChunk}, 0, &*lists)), Addresses(2, 1));
+}
+
+// Whatever contradicts the layout makes all words count.
+TEST(TensorListsTest, ContentThatContradictsTheLayoutIsNotBelieved) {
+  const std::vector<std::int64_t> elements = {5, 3 * kChunk, kChunk + 1};
+  const auto is_read_after = [&](auto change) {
+    auto lists = std::make_unique<Lists>();
+    unsigned blocks = Fill(elements, 0, lists.get());
+    change(lists.get(), &blocks);
+    return Scan(TensorLists::kPlain, *lists, blocks).has_value();
+  };
+  EXPECT_TRUE(is_read_after([](Lists*, unsigned*) {}));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->block_to_tensor[2] = 2; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->block_to_tensor[0] = 1; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->block_to_chunk[2] = 0; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->block_to_chunk[0] = -1; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->elements[1] += 1; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->elements[2] = kChunk; }));
+  EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->elements[0] = 0; }));
+  EXPECT_FALSE(is_read_after([](Lists*, unsigned* blocks) { *blocks = 0; }));
+  EXPECT_FALSE(is_read_after([](Lists*, unsigned* blocks) { *blocks = 2241; }));
+  EXPECT_FALSE(is_read_after([](Lists*, unsigned* blocks) { *blocks += 1; }));
+}
+
+TEST(TensorListsTest, AnotherSizeOrKindIsNotRead) {
+  struct {
+    Lists lists;
+    std::int64_t more;
+  } longer = {};
+  const unsigned blocks = Fill({5, 6}, 0, &longer.lists);
+  EXPECT_FALSE(ReadTensorLists(TensorLists::kPlain, &longer, sizeof longer, blocks));
+  EXPECT_TRUE(ReadTensorLists(TensorLists::kPlain, &longer, sizeof longer.lists, blocks));
+  EXPECT_FALSE(ReadTensorLists(TensorLists::kFused, &longer, sizeof longer.lists, blocks));
+}
+
+TEST(TensorListsTest, KindComesFromTheKernelsName) {
+  const auto of = [](const char* metadata) {
+    const std::string name = std::string(
+                                 "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernel"
+                                 "INS1_") +
+                             metadata + "ILi2EEE";
+    return TensorListsOf(name.c_str());
+  };
+  EXPECT_EQ(of("18TensorListMetadata"), TensorLists::kPlain);
+  EXPECT_EQ(of("28TensorListScalarListMetadata"), TensorLists::kScalars);
+  EXPECT_EQ(of("32FusedOptimizerTensorListMetadata"), TensorLists::kFused);
+  EXPECT_EQ(of("19OtherTensorMetadata"), TensorLists::kNone);
+  EXPECT_EQ(TensorListsOf("_Z6kernel18TensorListMetadata"), TensorLists::kNone);
+}
+
+}  // namespace
+}  // namespace spillway::entry

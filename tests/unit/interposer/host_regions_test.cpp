@@ -1,0 +1,101 @@
+// How much of pinned memory is read for addresses when a launch names it.
+#include "interposer/ledger/host_regions.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace spillway::interposer {
+namespace {
+
+constexpr std::size_t kLargeBytes = 32 * kWholeOnHostBytes;
+constexpr CUdeviceptr kOurs = 0x7000'0000'0000;
+constexpr WordBounds kBounds{kOurs, kOurs + (CUdeviceptr{1} << 32)};
+constexpr std::size_t kWord = sizeof(CUdeviceptr);
+
+class HostRegionsTest : public testing::Test {
+ protected:
+  CUdeviceptr Add(std::vector<CUdeviceptr>* memory) {
+    const auto base = reinterpret_cast<CUdeviceptr>(memory->data());
+    regions_.Add({base, memory->size() * kWord, reinterpret_cast<const std::byte*>(memory->data()),
+                  HostRegion::Reading::kDirect, nullptr});
+    return base;
+  }
+  HostRegions::Scan Read(CUdeviceptr word) { return regions_.Read({base_, word}, kBounds); }
+  // In bytes, of a place that neither the word nor the sample reaches.
+  static constexpr std::size_t kFar = kLargeBytes / 2 + 5 * kScanPageBytes;
+
+  HostRegions regions_;
+  std::vector<CUdeviceptr> memory_ = std::vector<CUdeviceptr>(kLargeBytes / kWord);
+  CUdeviceptr base_ = Add(&memory_);
+};
+
+TEST_F(HostRegionsTest, FirstNamingReadsALargeRegionInFull) {
+  memory_[kFar / kWord] = kOurs;
+  const HostRegions::Scan scan = Read(base_);
+  EXPECT_TRUE(scan.is_whole);
+  EXPECT_TRUE(scan.is_readable);
+  ASSERT_EQ(scan.held.size(), 1u);
+  EXPECT_EQ(scan.held[0].at, base_ + kFar);
+}
+
+TEST_F(HostRegionsTest, LaterNamingsReadInFullEverMoreSeldom) {
+  std::vector<int> whole;
+  for (int i = 1; i <= 40; ++i) {
+    if (Read(base_).is_whole) whole.push_back(i);
+  }
+  EXPECT_EQ(whole, (std::vector<int>{1, 2, 4, 8, 16, 32}));
+}
+
+TEST_F(HostRegionsTest, AddressNearTheNamedWordIsFoundEachTime) {
+  for (int i = 0; i < 3; ++i) Read(base_);
+  memory_[kFar / kWord] = kOurs;
+  EXPECT_EQ(Read(base_ + kFar + kNearBytes - kWord).held.size(), 1u);
+}
+
+TEST_F(HostRegionsTest, SampledPageWithAnAddressMakesTheScanWhole) {
+  for (int i = 0; i < 5; ++i) Read(base_);
+  memory_[kLargeBytes / 2 / kWord] = kOurs;
+  memory_[kFar / kWord] = kOurs + 8;
+  const HostRegions::Scan scan = Read(base_);
+  EXPECT_TRUE(scan.is_whole);
+  EXPECT_EQ(scan.held.size(), 2u);
+}
+
+TEST_F(HostRegionsTest, RegionThatHeldAnAddressIsReadInFullFromThenOn) {
+  memory_[kFar / kWord] = kOurs;
+  Read(base_);
+  memory_[kFar / kWord] = 0;
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(Read(base_).is_whole);
+}
+
+TEST_F(HostRegionsTest, OtherBoundsAreReadInFull) {
+  for (int i = 0; i < 5; ++i) Read(base_);
+  const WordBounds wider{kOurs, kBounds.highest() + 4096};
+  EXPECT_TRUE(regions_.Read({base_, base_}, wider).is_whole);
+  EXPECT_FALSE(regions_.Read({base_, base_}, wider).is_whole);
+}
+
+TEST_F(HostRegionsTest, SmallRegionIsAlwaysReadInFull) {
+  std::vector<CUdeviceptr> small(kWholeOnHostBytes / kWord);
+  const CUdeviceptr base = Add(&small);
+  for (int i = 0; i < 9; ++i) EXPECT_TRUE(regions_.Read({base, base}, kBounds).is_whole);
+}
+
+TEST_F(HostRegionsTest, AddressOfAnotherRegionLeadsOn) {
+  std::vector<CUdeviceptr> other(64);
+  const CUdeviceptr word = Add(&other) + 16;
+  memory_[3] = word;
+  const HostRegions::Scan scan = Read(base_);
+  ASSERT_EQ(scan.leads_on.size(), 1u);
+  EXPECT_EQ(scan.leads_on[0].base, word - 16);
+  EXPECT_EQ(scan.leads_on[0].word, word);
+}
+
+TEST_F(HostRegionsTest, UnreadableRegionIsReported) {
+  regions_.Add({base_, kLargeBytes, nullptr, HostRegion::Reading::kNone, nullptr});
+  EXPECT_FALSE(Read(base_).is_readable);
+}
+
+}  // namespace
+}  // namespace spillway::interposer
