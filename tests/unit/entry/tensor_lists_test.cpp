@@ -162,6 +162,13 @@ TEST(TensorListsTest, ContentThatContradictsTheLayoutIsNotBelieved) {
   EXPECT_FALSE(is_read_after([](Lists*, unsigned* blocks) { *blocks += 1; }));
 }
 
+TEST(TensorListsTest, ChunkBehindItsTensorIsNotBelieved) {
+  auto lists = std::make_unique<Lists>();
+  const unsigned blocks = Fill({9 * kChunk}, 7, lists.get());
+  lists->elements[0] = 5 * kChunk;
+  EXPECT_FALSE(Scan(TensorLists::kPlain, *lists, blocks));
+}
+
 TEST(TensorListsTest, AnotherSizeOrKindIsNotRead) {
   struct {
     Lists lists;
