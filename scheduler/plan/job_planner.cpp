@@ -7,6 +7,7 @@
 #include "scheduler/plan/cost_model.h"
 #include "scheduler/plan/held_inputs.h"
 #include "scheduler/plan/lower_bound.h"
+#include "scheduler/plan/oversized_operations.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/prefetch_times.h"
 
@@ -69,24 +70,21 @@ bool IsNearItsBound(const PlanAnswer& answer) {
 }
 
 // A plan that holds inputs may beat the bound for plans that hold none.
-int64_t LowerBoundOf(const PlanRequest& request, const std::optional<IterationProfile>& held) {
-  const int64_t bound_ns =
-      FindLowerBound(ProblemOf(request, request.pattern->profile)).iteration_ns;
+int64_t LowerBoundOf(const PlanRequest& request, const IterationProfile& profile,
+                     const std::optional<IterationProfile>& held) {
+  const int64_t bound_ns = FindLowerBound(ProblemOf(request, profile)).iteration_ns;
   return held ? std::min(bound_ns, FindLowerBound(ProblemOf(request, *held)).iteration_ns)
               : bound_ns;
 }
 
-PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& profile) {
-  const Problem problem = ProblemOf(request, profile);
-  StrategyOutcome outcome = request.strategy->MakeRunnablePlan(problem);
-  if (!outcome.plan) return Refused(WhyNone(problem, outcome.plan.text()), false);
-  return Accept(request, std::move(*outcome.plan));
+// What the plan is made for: the pattern's profile, without touches that cannot fit.
+IterationProfile PlannableProfile(const PlanRequest& request) {
+  const IterationProfile& profile = request.pattern->profile;
+  std::optional<IterationProfile> less = WithoutExcess(ProblemOf(request, profile));
+  return less ? std::move(*less) : profile;
 }
 
-}  // namespace
-
-PlanAnswer Accept(const PlanRequest& request, Plan plan) {
-  const IterationProfile& profile = request.pattern->profile;
+PlanAnswer AcceptFor(const IterationProfile& profile, const PlanRequest& request, Plan plan) {
   std::optional<IterationProfile> held;
   if (RerunsFreedInputs(profile, plan)) held = WithInputsHeld(ProblemOf(request, profile));
   const Problem problem = ProblemOf(request, held ? *held : profile);
@@ -101,20 +99,34 @@ PlanAnswer Accept(const PlanRequest& request, Plan plan) {
   if (!live) return Refused("the plan is not one that a job can follow", false);
   return {.live = std::make_shared<const LivePlan>(std::move(*live)),
           .plan = std::move(plan),
-          .lower_bound_ns = LowerBoundOf(request, held),
+          .lower_bound_ns = LowerBoundOf(request, profile, held),
           .is_invalid = false,
           .status = base::Ok()};
+}
+
+PlanAnswer PlanFrom(const PlanRequest& request, const IterationProfile& plannable,
+                    const IterationProfile& profile) {
+  const Problem problem = ProblemOf(request, profile);
+  StrategyOutcome outcome = request.strategy->MakeRunnablePlan(problem);
+  if (!outcome.plan) return Refused(WhyNone(problem, outcome.plan.text()), false);
+  return AcceptFor(plannable, request, std::move(*outcome.plan));
+}
+
+}  // namespace
+
+PlanAnswer Accept(const PlanRequest& request, Plan plan) {
+  return AcceptFor(PlannableProfile(request), request, std::move(plan));
 }
 
 // Also tries a plan with inputs held, if that may pay. Accept() checks it without them if it reruns
 // nothing that needs them.
 PlanAnswer PlanFor(const PlanRequest& request) {
-  const IterationProfile& profile = request.pattern->profile;
-  PlanAnswer plain = PlanFrom(request, profile);
+  const IterationProfile profile = PlannableProfile(request);
+  PlanAnswer plain = PlanFrom(request, profile, profile);
   if (plain.is_invalid || IsNearItsBound(plain)) return plain;
   const std::optional<IterationProfile> held = WithInputsHeld(ProblemOf(request, profile));
   if (!held) return plain;
-  PlanAnswer holding = PlanFrom(request, *held);
+  PlanAnswer holding = PlanFrom(request, profile, *held);
   const bool is_faster =
       holding.live && (!plain.live || holding.live->predicted_ns() < plain.live->predicted_ns());
   return is_faster ? holding : plain;

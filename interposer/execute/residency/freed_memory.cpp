@@ -51,9 +51,10 @@ bool FreedMemory::RetireIdle(RetireFirst order) {
   return true;
 }
 
-bool FreedMemory::RetireOldestIdle() {
+bool FreedMemory::RetireOldestIdle(size_t most_bytes) {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (range->place != Place::kDevice || !parts_.uses->IsIdle(range)) continue;
+    if (range->place != Place::kDevice || range->size_bytes > most_bytes) continue;
+    if (!parts_.uses->IsIdle(range)) continue;
     Retire(range);
     return true;
   }

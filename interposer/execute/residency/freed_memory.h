@@ -43,8 +43,9 @@ class FreedMemory {
   enum class RetireFirst : bool { kLargest, kMostGranules };
   // Retires one with device memory that no work uses. False when there is none.
   bool RetireIdle(RetireFirst order);
-  // The one freed longest ago: memory that is taken again all the time is younger.
-  bool RetireOldestIdle();
+  // The one freed longest ago, of at most that size: memory that is taken again all the time is
+  // younger.
+  bool RetireOldestIdle(size_t most_bytes);
   // All without device memory: they hold addresses only.
   void RetireUnmapped();
   // Gives up idle ranges' parked host memory one by one, until `suffices` says so.

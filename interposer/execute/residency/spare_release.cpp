@@ -33,10 +33,15 @@ void SpareRelease::NoteAllocation(size_t bytes) {
 // 1.4 times what a trainer's tensors occupy (docs/pytorch.md).
 void SpareRelease::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] { return Beyond(UnusedBytes(), chunks_->free_bytes()); };
+  const size_t free_before_bytes = chunks_->free_bytes();
   while (chunks_->free_bytes() < bytes &&
          (WouldHoldTooMuch(bytes, 0) || mapped_bytes() > spare_.keep_bytes())) {
-    if (!freed_->RetireIdle(FreedMemory::RetireFirst::kLargest)) return;
+    if (!freed_->RetireIdle(FreedMemory::RetireFirst::kLargest)) break;
   }
+  const size_t retired_bytes = chunks_->free_bytes() - free_before_bytes;
+  if (retired_bytes == 0) return;
+  spare_.Created(bytes);
+  spare_.GaveBack(retired_bytes);
 }
 
 bool SpareRelease::WouldHoldTooMuch(size_t bytes, size_t more_bytes) const {
@@ -65,14 +70,15 @@ void SpareRelease::GiveBack(After after) {
   if (after == After::kFree || !Release()) pause_ = kCallsBetweenTries;
 }
 
-// False when some of it is busy.
+// Of a range most must go: the next iteration would have to map the rest of it anew. False when
+// some memory is busy or stays for that reason.
 bool SpareRelease::Release() {
   size_t left_bytes = UnusedBytes() - spare_.keep_bytes(), given_bytes = 0;
   do {
     const size_t released_bytes = chunks_->ReleaseFree(left_bytes);
     given_bytes += released_bytes;
     left_bytes -= released_bytes;
-  } while (left_bytes >= kGranuleBytes && freed_->RetireOldestIdle());
+  } while (left_bytes >= kGranuleBytes && freed_->RetireOldestIdle(2 * left_bytes));
   spare_.GaveBack(given_bytes);
   return left_bytes < kGranuleBytes;
 }

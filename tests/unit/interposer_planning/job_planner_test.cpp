@@ -59,7 +59,7 @@ TEST(JobPlannerTest, InvalidPlanIsRefusedAndReported) {
 }
 
 TEST(JobPlannerTest, UnreachableBudgetIsAReason) {
-  const PlanAnswer answer = PlanFor(RequestFor(kActivationBytes));
+  const PlanAnswer answer = PlanFor(RequestFor(kActivationBytes / 2));
 
   EXPECT_FALSE(answer.live);
   EXPECT_THAT(answer.status.text(), HasSubstr("one operation touches"));

@@ -1,0 +1,19 @@
+// Operations that touch more memory than the budget, such as an optimiser's step over all weights.
+//
+// A live job serves them: what does not fit is used where it lies on the host (execute/restores.h).
+// So the plan covers the rest of the iteration, and treats such an operation as one that touches
+// only what fits and takes as long as the link needs for the rest. Pure.
+#pragma once
+
+#include <optional>
+
+#include "scheduler/plan/problem.h"
+
+namespace spillway::scheduler {
+
+// The profile without the touches that do not fit: of movable buffers, those first that other
+// operations touch, too; then those that are only read; then the largest. Nullopt if every
+// operation fits, or if one cannot be made to fit so.
+std::optional<IterationProfile> WithoutExcess(const Problem& problem);
+
+}  // namespace spillway::scheduler
