@@ -31,7 +31,8 @@ enum class AttributeType : int {
   kFraction = 26,
   kLast = 30,  // of the known types; those not named here are enumerations
 };
-inline constexpr int kNormInference = 0;  // cudnnBackendNormFwdPhase_t
+inline constexpr int kNormInference = 0;       // cudnnBackendNormFwdPhase_t
+inline constexpr int kStatisticsTraining = 0;  // cudnnBnFinalizeStatsMode_t
 
 // cudnnBackendNumericalNote_t
 inline constexpr int kNondeterministic = 4;
@@ -44,10 +45,12 @@ enum class Attribute : int {
   kPlanConfiguration = 401,
   kPlanWorkspaceBytes = 402,
   kPlanRunsOnly = 404,
+  kPlanText = 405,
   kConvolutionForwardBeta = 701,
   kConvolutionBackwardDataBeta = 707,
   kConvolutionBackwardFilterBeta = 713,
   kPointwiseDx = 756,
+  kStatisticsMode = 780,
   kGraphOperations = 801,
   kGraphIsDynamic = 803,
   kTensorDataType = 901,

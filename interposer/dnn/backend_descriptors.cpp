@@ -58,9 +58,10 @@ bool LeadsToGraph(Attribute name) {
          name == Attribute::kConfigurationEngine || name == Attribute::kPlanConfiguration;
 }
 
-// cuDNN may then use other shapes, or run only some operations.
+// cuDNN may then use other shapes, run only some operations, or run those of a text.
 bool DiffersFromGraph(const Attributes& plan, const Attributes& pack) {
   return FindAttribute(plan, Attribute::kPlanRunsOnly) ||
+         FindAttribute(plan, Attribute::kPlanText) ||
          FindAttribute(pack, Attribute::kPackOverridingShapes) ||
          FindAttribute(pack, Attribute::kPackOverridingStrides);
 }
@@ -87,8 +88,11 @@ void AddBufferClaims(const OperationGraph& graph, const Attributes& pack,
   const std::vector<std::int64_t> uids = ids->Integers();
   const std::vector<const void*> pointers = PointersIn(*data);
   for (const Buffer& buffer : graph.buffers) {
+    // cuDNN accepts an id twice; which of the pointers it uses is undocumented.
+    const bool is_unique = std::count(uids.begin(), uids.end(), buffer.uid) == 1;
+    const Buffer known = is_unique ? buffer : Buffer{buffer.uid, 0, BufferRole::kUnknown};
     for (std::size_t i = 0; i < std::min(uids.size(), pointers.size()); ++i) {
-      if (uids[i] == buffer.uid) AddClaim(buffer, pointers[i], claims);
+      if (uids[i] == buffer.uid) AddClaim(known, pointers[i], claims);
     }
   }
 }
@@ -114,7 +118,8 @@ const BackendDescriptors::Descriptor* BackendDescriptors::Find(BackendDescriptor
 }
 
 BackendDescriptors::Descriptor* BackendDescriptors::Find(BackendDescriptor descriptor) {
-  return const_cast<Descriptor*>(std::as_const(*this).Find(descriptor));
+  const auto at = descriptors_.find(descriptor);
+  return at == descriptors_.end() ? nullptr : &at->second;
 }
 
 void BackendDescriptors::Created(BackendDescriptor descriptor, DescriptorKind kind) {
@@ -151,6 +156,7 @@ void BackendDescriptors::Set(BackendDescriptor descriptor, Attribute name, Attri
   Descriptor* const whole = Find(descriptor);
   if (!whole) return;
   if (name == Attribute::kGraphOperations) whole->operations.clear();
+  if (name == Attribute::kPlanConfiguration) whole->is_deterministic = false;
   if (type == AttributeType::kDescriptor) {
     for (const void* const part : PointersIn(value)) TakePart(part, name, whole, &value);
   }

@@ -12,6 +12,7 @@ enum class TensorPart : std::uint8_t {
   kSelects,
   kWrites,
   kReadsOrWrites,
+  kTrains,
   kResult,
   kUnknown,
 };
@@ -31,12 +32,11 @@ TensorPart PartOf(Attribute name) {
 // What decides the part that a tensor's role leaves open.
 struct Pass {
   bool blends;       // results are added to old ones
-  bool is_training;  // of a norm
+  bool is_training;  // of a norm, or of its statistics
   bool is_backward;  // of a pointwise operation
 };
 
-// True unless the scaling factor is +0. cuDNN refuses convolutions without one; elsewhere unset
-// means 0.
+// True unless the scaling factor is +0. Unset means 0 (cuDNN 9.19).
 bool Blends(const Attributes& attributes) {
   for (const Attribute name :
        {Attribute::kConvolutionForwardBeta, Attribute::kConvolutionBackwardDataBeta,
@@ -54,8 +54,10 @@ bool IsInPlace(const Attributes& attributes) {
   return FindAttribute(attributes, Attribute::kConcatenationInPlace) != nullptr;
 }
 
-// The phase's default is inference.
+// The phase's default is inference. Statistics have a mode instead, which numbers training 0.
 bool IsTraining(const Attributes& attributes) {
+  if (const AttributeValue* const mode = FindAttribute(attributes, Attribute::kStatisticsMode))
+    return mode->Integer() == kStatisticsTraining;
   const AttributeValue* const phase = FindAttribute(attributes, Attribute::kNormPhase);
   return phase && phase->Integer().value_or(kNormInference) != kNormInference;
 }
@@ -76,6 +78,8 @@ BufferRole RoleOf(TensorPart part, const Pass& pass) {
       return written;
     case TensorPart::kReadsOrWrites:
       return pass.is_training ? written : BufferRole::kReads;
+    case TensorPart::kTrains:
+      return pass.is_training ? written : BufferRole::kUnknown;
     case TensorPart::kResult:
       return pass.is_backward ? BufferRole::kReads : written;
     case TensorPart::kUnknown:
@@ -84,9 +88,10 @@ BufferRole RoleOf(TensorPart part, const Pass& pass) {
   return BufferRole::kUnknown;
 }
 
+// A tensor in an unknown part may hold lengths, too: results that follow are then written in part.
 bool MakesPartial(TensorPart part, const Tensor& tensor) {
-  return tensor.is_ragged || part == TensorPart::kSelects ||
-         (part == TensorPart::kReads && tensor.holds_lengths);
+  const bool may_select = part == TensorPart::kReads || part == TensorPart::kUnknown;
+  return tensor.is_ragged || part == TensorPart::kSelects || (may_select && tensor.holds_lengths);
 }
 
 bool Is(const Attributes& attributes, Attribute name) {
@@ -169,7 +174,7 @@ Tensor TensorOf(const Attributes& attributes) {
       !Is(attributes, Attribute::kTensorIsVirtual) && !Is(attributes, Attribute::kTensorIsByValue);
   tensor.is_ragged = FindAttribute(attributes, Attribute::kTensorRaggedOffset) != nullptr;
   const std::int64_t type = IntegerOr(attributes, Attribute::kTensorDataType, -1);
-  tensor.holds_lengths = type == kInt32 || type == kInt64;
+  tensor.holds_lengths = type == kInt32 || type == kInt64 || type == kUint32;
   return tensor;
 }
 

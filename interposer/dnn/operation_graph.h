@@ -3,8 +3,8 @@
 // Called from: BackendDescriptors, when the program finalizes a descriptor. Pure; values.
 //
 // Invariants
-//  1. A tensor's part in an operation comes from backend_roles.inc, from beta, the norm's phase and
-//     the pass. What is not understood has the role kUnknown.
+//  1. A tensor's part in an operation comes from backend_roles.inc, from beta, the norm's phase,
+//     the statistics' mode and the pass. What is not understood has the role kUnknown.
 //  2. A graph's buffer is only read if all operations read it. It is overwritten if one operation
 //     makes it and no other names it. Everything else is kUnknown.
 //  3. A graph that may write its results in part (lengths, ragged or dynamic shapes) overwrites

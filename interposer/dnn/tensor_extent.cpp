@@ -34,6 +34,7 @@ std::size_t ElementBytes(int type) {
       return 2;
     case kFloat:
     case kInt32:
+    case kUint32:
       return 4;
     case kDouble:
     case kInt64:

@@ -12,7 +12,7 @@ namespace spillway::dnn {
 // cudnnDataType_t
 inline constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kInt8 = 3, kInt32 = 4, kUint8 = 6,
                      kBfloat16 = 9, kInt64 = 10;
-inline constexpr int kFp8E4m3 = 12, kFp8E5m2 = 13;
+inline constexpr int kFp8E4m3 = 12, kFp8E5m2 = 13, kUint32 = 19;
 inline constexpr int kMostDimensions = 8;  // CUDNN_DIM_MAX
 
 // More than any memory has: such a description is invalid.

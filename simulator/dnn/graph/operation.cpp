@@ -90,7 +90,14 @@ bool HasBeta(const State& state) {
   return names != nullptr && state.Number(names->beta, 0) != 0;
 }
 
+// A backward pass may take the forward pass's result.
+bool TakesResult(const State& state, const Attribute& attribute) {
+  return attribute.name == CUDNN_ATTR_OPERATION_POINTWISE_YDESC &&
+         state.Find(CUDNN_ATTR_OPERATION_POINTWISE_DXDESC) != nullptr;
+}
+
 Role RoleOf(const State& state, const Attribute& attribute) {
+  if (TakesResult(state, attribute)) return Role::kReads;
   if (attribute.role == Role::kReadsOrWrites) {
     const auto phase = state.Get(CUDNN_ATTR_OPERATION_NORM_FWD_PHASE, CUDNN_NORM_FWD_INFERENCE);
     return phase == CUDNN_NORM_FWD_TRAINING ? Role::kWrites : Role::kReads;
