@@ -76,8 +76,9 @@ def runs_of(trial, build_dir, environment, profile, allocator):
     bare = runner.run("bare")
     runs = [bare, runner.run("no budget", 0, bare)]
     for share in trial.shares[allocator]:
-        budget_bytes = max(runs[1].peak_bytes() * share // 100 // GRANULE, 2) * GRANULE
-        runs.append(runner.run(f"{share} %", budget_bytes, bare))
+        as_bare = share == trials.AS_BARE
+        wanted_bytes = bare.held_bytes() if as_bare else runs[1].peak_bytes() * share // 100
+        runs.append(runner.run(share if as_bare else f"{share} %", max(wanted_bytes // GRANULE, 2) * GRANULE, bare))
     return runs
 
 
