@@ -120,6 +120,37 @@ TEST(TensorListsTest, FusedOptimisersAlsoNameTheirSteps) {
 
 using Lists = Plain<2, 448, 2240, std::uint16_t>;
 
+// Layouts of another depth or scalar have the same size, and the blocks' tables at the same offset.
+// Their element counts then are other words, such as addresses: large enough for any chunk.
+TEST(TensorListsTest, LaunchWithinOneTensorIsNotTakenForFewerLists) {
+  auto adam = std::make_unique<Scalars<3, 48, 320, std::uint8_t, float>>();
+  const unsigned blocks = Fill({320 * kChunk}, 0, adam.get());
+  EXPECT_EQ(Scan(TensorLists::kScalars, *adam, blocks), Addresses(3, 1)) << "addcdiv_, CUDA 12";
+  auto wide = std::make_unique<Scalars<3, 336, 2240, std::uint16_t, float>>();
+  EXPECT_EQ(Scan(TensorLists::kScalars, *wide, Fill({5}, 0, wide.get())), Addresses(3, 1))
+      << "CUDA 13";
+  auto of_double = std::make_unique<Scalars<3, 48, 320, std::uint8_t, double>>();
+  EXPECT_EQ(Scan(TensorLists::kScalars, *of_double, Fill({5}, 0, of_double.get())),
+            Addresses(3, 1));
+  auto sgd = std::make_unique<Plain<3, 48, 320, std::uint8_t>>();
+  EXPECT_EQ(Scan(TensorLists::kPlain, *sgd, Fill({5}, 0, sgd.get())), Addresses(3, 1))
+      << "fused SGD with momentum, CUDA 12";
+  auto five = std::make_unique<Plain<5, 210, 2240, std::uint16_t>>();
+  EXPECT_EQ(Scan(TensorLists::kPlain, *five, Fill({5}, 0, five.get())), Addresses(5, 1));
+}
+
+// Depth 4 with floats and depth 3 with bytes even have the element counts at the same offset.
+TEST(TensorListsTest, FourListsWithScalarsAreNotTakenForThree) {
+  auto lists = std::make_unique<Scalars<4, 36, 320, std::uint8_t, float>>();
+  EXPECT_EQ(Scan(TensorLists::kScalars, *lists, Fill({5, 3 * kChunk, 7}, 0, lists.get())),
+            Addresses(4, 3))
+      << "addcdiv with a list of scalars, CUDA 12";
+  auto wide = std::make_unique<Scalars<4, 252, 2240, std::uint16_t, float>>();
+  EXPECT_EQ(Scan(TensorLists::kScalars, *wide, Fill({5, 3 * kChunk, 7}, 0, wide.get())),
+            Addresses(4, 3))
+      << "CUDA 13";
+}
+
 TEST(TensorListsTest, FirstTensorMayHaveBegunInAnEarlierLaunch) {
   auto lists = std::make_unique<Lists>();
   const unsigned blocks = Fill({9 * kChunk, 4}, 7, lists.get());

@@ -98,5 +98,35 @@ TEST_F(HostRegionsTest, UnreadableRegionIsReported) {
   EXPECT_FALSE(Read(base_).is_readable);
 }
 
+// Two devices' jobs have different bounds.
+TEST_F(HostRegionsTest, TwoJobsInTurnDoNotReadInFullEachTime) {
+  const WordBounds other{kOurs + (CUdeviceptr{1} << 40), kOurs + (CUdeviceptr{1} << 41)};
+  int whole = 0;
+  for (int i = 0; i < 32; ++i) {
+    whole += regions_.Read({base_, base_}, kBounds).is_whole;
+    whole += regions_.Read({base_, base_}, other).is_whole;
+  }
+  EXPECT_LE(whole, 14) << "of 64";
+}
+
+// A job grows: each allocation at a new address widens its bounds.
+TEST_F(HostRegionsTest, GrowingJobDoesNotReadInFullEachTime) {
+  int whole = 0;
+  for (CUdeviceptr i = 0; i < 64; ++i) {
+    const WordBounds bounds{kOurs, kOurs + (i + 1) * (CUdeviceptr{2} << 20)};
+    whole += regions_.Read({base_, base_}, bounds).is_whole;
+  }
+  EXPECT_LE(whole, 14) << "of 64";
+}
+
+// The word was there before: it is no address that appears far from the named word.
+TEST_F(HostRegionsTest, RegionAddedLaterIsFoundThroughAnOldWord) {
+  std::vector<CUdeviceptr> other(64);
+  memory_[kFar / kWord] = reinterpret_cast<CUdeviceptr>(other.data());
+  for (int i = 0; i < 5; ++i) Read(base_);
+  Add(&other);
+  EXPECT_EQ(Read(base_).leads_on.size(), 1u);
+}
+
 }  // namespace
 }  // namespace spillway::interposer
