@@ -26,7 +26,7 @@ struct KernelParameters {
   std::vector<std::uint32_t> offset_bytes;  // where each lies in a buffer of all
   std::vector<std::uint32_t> words;         // the indices of those of one word
   std::vector<std::uint32_t> others;        // the indices of all others
-  TensorLists lists = TensorLists::kNone;   // what the first one is, by the kernel's name
+  TensorLists lists;                        // what the first one is, by the kernel's name
 
   void Add(std::uint32_t bytes, std::uint32_t offset) {
     (bytes == sizeof(CUdeviceptr) ? words : others)

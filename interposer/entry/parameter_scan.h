@@ -47,7 +47,7 @@ void AddHalves(const void* lower, const void* upper, Add& add) {
 // Whether the first parameter is a tensor list, and all of its addresses that count were added.
 template <class Add>
 bool ScanFirst(const KernelParameters& layout, const void* first, unsigned blocks, Add& add) {
-  return layout.lists != TensorLists::kNone &&
+  return layout.lists.kind != TensorLists::Kind::kNone &&
          ScanTensorLists(layout.lists, first, layout.size_bytes[0], blocks, add);
 }
 

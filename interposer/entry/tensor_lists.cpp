@@ -1,5 +1,6 @@
 #include "interposer/entry/tensor_lists.h"
 
+#include <iterator>
 #include <string_view>
 
 namespace spillway::entry {
@@ -20,7 +21,6 @@ constexpr Space kSpaces[] = {
     {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60}, 320, 1},
 };
 constexpr std::size_t kWideScalarBytes = 16;
-constexpr std::size_t kScalarBytes[] = {1, 2, 4, 8, kWideScalarBytes};
 
 constexpr std::size_t RoundUp(std::size_t bytes, std::size_t to) {
   return (bytes + to - 1) / to * to;
@@ -32,28 +32,31 @@ struct Layout {
   std::size_t blocks, index_bytes, size_bytes;
 };
 
-struct Kind {
-  std::size_t scalar_bytes = 0;  // 0: no scalars
-  bool has_steps = false;
-  bool has_start = true;  // an int at the end
-};
+std::size_t EntriesOf(const Space& space, const TensorLists& lists) {
+  const std::size_t i = lists.depth - 1u;
+  if (lists.kind != TensorLists::Kind::kScalars) return space.entries[i];
+  const bool is_wide =
+      lists.scalar_bytes == kWideScalarBytes && i < std::size(space.entries_with_wide_scalars);
+  return is_wide ? space.entries_with_wide_scalars[i] : space.entries_with_scalars[i];
+}
 
-constexpr Layout LayoutOf(const Space& space, std::size_t depth, std::size_t entries, Kind kind) {
+Layout LayoutOf(const Space& space, const TensorLists& lists) {
+  const bool has_steps = lists.kind == TensorLists::Kind::kFused;
+  const std::size_t start_bytes = lists.kind == TensorLists::Kind::kScalars ? 0 : sizeof(int);
   Layout it{};
-  it.depth = depth;
-  it.entries = entries;
+  it.depth = lists.depth;
+  it.entries = EntriesOf(space, lists);
   it.blocks = space.blocks;
   it.index_bytes = space.index_bytes;
-  it.elements = depth * entries * kWord;
-  const std::size_t behind_elements = it.elements + entries * kWord;
-  it.steps = kind.has_steps ? behind_elements : 0;
+  it.elements = it.depth * it.entries * kWord;
+  const std::size_t behind_elements = it.elements + it.entries * kWord;
+  it.steps = has_steps ? behind_elements : 0;
   it.blocks_to_tensors =
-      behind_elements + entries * kind.scalar_bytes + (kind.has_steps ? entries * kWord : 0);
+      behind_elements + it.entries * (lists.scalar_bytes + (has_steps ? kWord : 0));
   it.blocks_to_chunks =
       RoundUp(it.blocks_to_tensors + it.blocks * it.index_bytes, sizeof(std::int32_t));
-  const std::size_t end =
-      it.blocks_to_chunks + it.blocks * sizeof(std::int32_t) + (kind.has_start ? 4 : 0);
-  it.size_bytes = RoundUp(end, kind.scalar_bytes == kWideScalarBytes ? kWideScalarBytes : kWord);
+  const std::size_t end = it.blocks_to_chunks + it.blocks * sizeof(std::int32_t) + start_bytes;
+  it.size_bytes = RoundUp(end, lists.scalar_bytes == kWideScalarBytes ? kWideScalarBytes : kWord);
   return it;
 }
 
@@ -102,51 +105,75 @@ std::optional<UsedTensorLists> Confirmed(const Layout& layout, const void* data,
   return UsedTensorLists{layout.depth, layout.entries, used, layout.steps};
 }
 
-std::size_t EntriesWithScalars(const Space& space, std::size_t depth, std::size_t scalar_bytes) {
-  const bool is_wide = scalar_bytes == kWideScalarBytes && depth <= 2;
-  return is_wide ? space.entries_with_wide_scalars[depth - 1]
-                 : space.entries_with_scalars[depth - 1];
+// The text behind the first `part`; empty if there is none.
+std::string_view Behind(std::string_view name, std::string_view part) {
+  const std::size_t at = name.find(part);
+  return at == std::string_view::npos ? std::string_view() : name.substr(at + part.size());
 }
 
-std::optional<UsedTensorLists> ReadWithScalars(const Space& space, std::size_t depth,
-                                               const void* data, std::size_t size_bytes,
-                                               unsigned blocks) {
-  for (const std::size_t scalar_bytes : kScalarBytes) {
-    const Layout layout =
-        LayoutOf(space, depth, EntriesWithScalars(space, depth, scalar_bytes),
-                 {.scalar_bytes = scalar_bytes, .has_steps = false, .has_start = false});
-    if (const auto used = Confirmed(layout, data, size_bytes, blocks)) return used;
+// Takes a mangled type off the text's front. 0: not one that PyTorch's scalars have.
+std::uint8_t TakeScalarBytes(std::string_view* text) {
+  struct Type {
+    std::string_view mangled;
+    std::uint8_t bytes;
+  };
+  constexpr Type kTypes[] = {{"f", 4},
+                             {"d", 8},
+                             {"i", 4},
+                             {"l", 8},
+                             {"s", 2},
+                             {"a", 1},
+                             {"h", 1},
+                             {"b", 1},
+                             {"N3c107complexIfEE", 8},
+                             {"N3c107complexIdEE", kWideScalarBytes},
+                             {"N3c104HalfE", 2},
+                             {"N3c108BFloat16E", 2}};
+  for (const Type& type : kTypes) {
+    if (!text->starts_with(type.mangled)) continue;
+    text->remove_prefix(type.mangled.size());
+    return type.bytes;
   }
-  return {};
+  return 0;
 }
 
-std::optional<UsedTensorLists> ReadAt(const Space& space, std::size_t depth, TensorLists kind,
-                                      const void* data, std::size_t size_bytes, unsigned blocks) {
-  if (kind == TensorLists::kScalars) return ReadWithScalars(space, depth, data, size_bytes, blocks);
-  const Kind with{.scalar_bytes = 0, .has_steps = kind == TensorLists::kFused, .has_start = true};
-  return Confirmed(LayoutOf(space, depth, space.entries[depth - 1], with), data, size_bytes,
-                   blocks);
+// "Li3E": the template argument 3. 0: something else, or more lists than PyTorch has.
+std::uint8_t DepthIn(std::string_view text) {
+  if (!text.starts_with("Li") || text.size() < 4 || text[3] != 'E') return 0;
+  const int depth = text[2] - '0';
+  return depth >= 1 && depth <= static_cast<int>(kMostDepth) ? static_cast<std::uint8_t>(depth) : 0;
 }
 
 }  // namespace
 
 TensorLists TensorListsOf(const char* kernel) {
-  const std::string_view name = kernel;
-  const auto has = [name](std::string_view part) {
-    return name.find(part) != std::string_view::npos;
+  using Kind = TensorLists::Kind;
+  struct Struct {
+    std::string_view mangled;
+    Kind kind;
   };
-  if (!has("multi_tensor_apply_kernel")) return TensorLists::kNone;
-  if (has("32FusedOptimizerTensorListMetadata")) return TensorLists::kFused;
-  if (has("28TensorListScalarListMetadata")) return TensorLists::kScalars;
-  return has("18TensorListMetadata") ? TensorLists::kPlain : TensorLists::kNone;
+  constexpr Struct kStructs[] = {{"32FusedOptimizerTensorListMetadataI", Kind::kFused},
+                                 {"28TensorListScalarListMetadataI", Kind::kScalars},
+                                 {"18TensorListMetadataI", Kind::kPlain}};
+  const std::string_view parameters = Behind(kernel, "25multi_tensor_apply_kernelI");
+  for (const Struct& each : kStructs) {
+    std::string_view arguments = Behind(parameters, each.mangled);
+    if (arguments.empty()) continue;
+    TensorLists lists{each.kind, 0, 0};
+    if (each.kind == Kind::kScalars) lists.scalar_bytes = TakeScalarBytes(&arguments);
+    lists.depth = DepthIn(arguments);
+    const bool is_known =
+        lists.depth > 0 && (each.kind != Kind::kScalars || lists.scalar_bytes > 0);
+    return is_known ? lists : TensorLists();
+  }
+  return {};
 }
 
-std::optional<UsedTensorLists> ReadTensorLists(TensorLists kind, const void* data,
+std::optional<UsedTensorLists> ReadTensorLists(const TensorLists& lists, const void* data,
                                                std::size_t size_bytes, unsigned blocks) {
+  if (lists.kind == TensorLists::Kind::kNone) return {};
   for (const Space& space : kSpaces) {
-    for (std::size_t depth = 1; depth <= kMostDepth; ++depth) {
-      if (const auto used = ReadAt(space, depth, kind, data, size_bytes, blocks)) return used;
-    }
+    if (const auto used = Confirmed(LayoutOf(space, lists), data, size_bytes, blocks)) return used;
   }
   return {};
 }

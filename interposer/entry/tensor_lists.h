@@ -8,9 +8,10 @@
 // left from earlier launches. Their stale addresses would keep gigabytes on the device, and change
 // from iteration to iteration. The kernel's blocks reach a tensor only by their entry in
 // block_to_tensor, so the entries up to the last block tell which addresses count.
-// The name and the size only suggest a layout. Each launch must confirm it: the blocks take the
-// tensors in order from the first, each tensor's chunks are numbered one by one, and as many as its
-// elements need. Otherwise all words count.
+// The kernel's name tells the struct, the number of lists and the type of scalars; layouts for
+// other numbers have the same size. Each launch must confirm the layout: the size fits, the blocks
+// take the tensors in order from the first, each tensor's chunks are numbered one by one, and as
+// many as its elements need. Otherwise all words count.
 // Source: PyTorch 2.0 to 2.12, aten/src/ATen/native/cuda/MultiTensorApply.cuh.
 #pragma once
 
@@ -24,14 +25,21 @@
 namespace spillway::entry {
 
 // The struct that is the kernel's first parameter.
-enum class TensorLists : std::uint8_t {
-  kNone,
-  kPlain,    // TensorListMetadata
-  kScalars,  // TensorListScalarListMetadata
-  kFused,    // FusedOptimizerTensorListMetadata
+struct TensorLists {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kPlain,    // TensorListMetadata
+    kScalars,  // TensorListScalarListMetadata
+    kFused,    // FusedOptimizerTensorListMetadata
+  };
+  Kind kind = Kind::kNone;
+  std::uint8_t depth = 0;         // the number of lists
+  std::uint8_t scalar_bytes = 0;  // of kScalars
+
+  bool operator==(const TensorLists&) const = default;
 };
 
-// By the kernel's mangled name.
+// By the kernel's mangled name (Itanium C++ ABI). kNone if any part of it is not understood.
 TensorLists TensorListsOf(const char* kernel);
 
 // Arrays of addresses in the struct, of which the first `used` entries count.
@@ -43,14 +51,14 @@ struct UsedTensorLists {
 };
 
 // `blocks`: the grid's first dimension. Nothing if the content does not confirm a known layout.
-std::optional<UsedTensorLists> ReadTensorLists(TensorLists kind, const void* data,
+std::optional<UsedTensorLists> ReadTensorLists(const TensorLists& lists, const void* data,
                                                std::size_t size_bytes, unsigned blocks);
 
 // Calls add(word) for each address that counts. False, and nothing added: all words count.
 template <class Add>
-bool ScanTensorLists(TensorLists kind, const void* data, std::size_t size_bytes, unsigned blocks,
-                     Add& add) {
-  const std::optional<UsedTensorLists> used = ReadTensorLists(kind, data, size_bytes, blocks);
+bool ScanTensorLists(const TensorLists& lists, const void* data, std::size_t size_bytes,
+                     unsigned blocks, Add& add) {
+  const std::optional<UsedTensorLists> used = ReadTensorLists(lists, data, size_bytes, blocks);
   if (!used) return false;
   const auto add_array = [&](std::size_t offset) {
     for (std::size_t i = 0; i < used->used; ++i) {

@@ -9,6 +9,18 @@ namespace spillway::interposer {
 
 using base::MutexLock;
 
+namespace {
+
+// A job grows within such steps without a further scan in full.
+constexpr CUdeviceptr kBoundsStep = CUdeviceptr{1} << 40;
+
+WordBounds Widened(WordBounds bounds) {
+  return {bounds.lowest() / kBoundsStep * kBoundsStep,
+          (bounds.highest() / kBoundsStep + 1) * kBoundsStep};
+}
+
+}  // namespace
+
 HostRegions& HostRegions::Instance() {
   static HostRegions* const regions = new HostRegions;
   return *regions;
@@ -73,6 +85,8 @@ void HostRegions::Add(const HostRegion& region) {
   const MutexLock lock(mutex_);
   regions_.insert_or_assign(region.base, Region{region});
   WidenBounds(region);
+  // Words that are there already may lead to the new one.
+  for (auto& [base, each] : regions_) each.scanned_for = {};
 }
 
 std::optional<HostRegion> HostRegions::Take(const void* data) {
@@ -128,10 +142,12 @@ bool HostRegions::MustReadWhole(const Region& region, WordBounds bounds) {
 }
 
 void HostRegions::ReadWhole(WordBounds bounds, Region* region, Scan* out) {
-  ReadPart(*region, {0, region->bytes}, bounds, out);
+  const WordBounds wide = WordBounds::Around(region->scanned_for, Widened(bounds));
+  ReadPart(*region, {0, region->bytes}, wide, out);
   out->is_whole = true;
   region->holds_addresses = region->holds_addresses || !out->held.empty() || !out->leads_on.empty();
-  region->scanned_for = bounds;
+  std::erase_if(out->held, [bounds](const HeldWord& held) { return !bounds.Contain(held.word); });
+  region->scanned_for = wide;
   region->whole_at_scan = 2 * region->scans;
 }
 

@@ -100,7 +100,7 @@ class HostRegions {
  private:
   struct Region : HostRegion {
     bool holds_addresses = false;     // did, once
-    WordBounds scanned_for = {};      // the bounds of the last scan in full
+    WordBounds scanned_for = {};      // what the scans in full looked for
     std::uint64_t scans = 0;          // since it was added
     std::uint64_t whole_at_scan = 0;  // the next scan in full
   };

@@ -3,8 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <complex>
-#include <numeric>
+#include <memory>
+#include <string>
 #include <vector>
 
 namespace spillway::entry {
@@ -67,12 +67,27 @@ unsigned Fill(const std::vector<std::int64_t>& elements, std::int64_t first_chun
   return blocks;
 }
 
+using Kind = TensorLists::Kind;
+
+// What the kernel's name says of the struct.
+template <int kDepth, int kTensors, int kBlocks, class Index>
+TensorLists Named(const Plain<kDepth, kTensors, kBlocks, Index>&) {
+  return {Kind::kPlain, kDepth, 0};
+}
+template <int kDepth, int kTensors, int kBlocks, class Index, class Scalar>
+TensorLists Named(const Scalars<kDepth, kTensors, kBlocks, Index, Scalar>&) {
+  return {Kind::kScalars, kDepth, sizeof(Scalar)};
+}
+template <int kDepth, int kTensors, int kBlocks, class Index>
+TensorLists Named(const Fused<kDepth, kTensors, kBlocks, Index>&) {
+  return {Kind::kFused, kDepth, 0};
+}
+
 template <class Lists>
-std::optional<std::vector<CUdeviceptr>> Scan(TensorLists kind, const Lists& lists,
-                                             unsigned blocks) {
+std::optional<std::vector<CUdeviceptr>> Scan(const Lists& lists, unsigned blocks) {
   std::vector<CUdeviceptr> words;
   const auto add = [&words](CUdeviceptr word) { words.push_back(word); };
-  if (!ScanTensorLists(kind, &lists, sizeof lists, blocks, add)) return {};
+  if (!ScanTensorLists(Named(lists), &lists, sizeof lists, blocks, add)) return {};
   return words;
 }
 
@@ -86,26 +101,26 @@ std::vector<CUdeviceptr> Addresses(std::size_t lists, std::size_t tensors) {
 }
 
 template <class Lists>
-void ExpectReads(TensorLists kind, std::size_t depth) {
+void ExpectReads(std::size_t depth) {
   auto lists = std::make_unique<Lists>();
   const unsigned blocks = Fill({5, 3 * kChunk, kChunk + 1}, 0, lists.get());
-  EXPECT_EQ(Scan(kind, *lists, blocks), Addresses(depth, 3));
+  EXPECT_EQ(Scan(*lists, blocks), Addresses(depth, 3));
 }
 
 TEST(TensorListsTest, OnlyTensorsOfTheLaunchsBlocksCount) {
-  ExpectReads<Plain<1, 770, 2240, std::uint16_t>>(TensorLists::kPlain, 1);
-  ExpectReads<Plain<3, 336, 2240, std::uint16_t>>(TensorLists::kPlain, 3);
-  ExpectReads<Plain<5, 210, 2240, std::uint16_t>>(TensorLists::kPlain, 5);
-  ExpectReads<Plain<1, 110, 320, std::uint8_t>>(TensorLists::kPlain, 1);
-  ExpectReads<Plain<4, 36, 320, std::uint8_t>>(TensorLists::kPlain, 4);
+  ExpectReads<Plain<1, 770, 2240, std::uint16_t>>(1);
+  ExpectReads<Plain<3, 336, 2240, std::uint16_t>>(3);
+  ExpectReads<Plain<5, 210, 2240, std::uint16_t>>(5);
+  ExpectReads<Plain<1, 110, 320, std::uint8_t>>(1);
+  ExpectReads<Plain<4, 36, 320, std::uint8_t>>(4);
 }
 
 TEST(TensorListsTest, ScalarsHaveTheirOwnSizes) {
-  ExpectReads<Scalars<1, 672, 2240, std::uint16_t, float>>(TensorLists::kScalars, 1);
-  ExpectReads<Scalars<3, 336, 2240, std::uint16_t, double>>(TensorLists::kScalars, 3);
-  ExpectReads<Scalars<2, 420, 2240, std::uint16_t, WideComplex>>(TensorLists::kScalars, 2);
-  ExpectReads<Scalars<2, 64, 320, std::uint8_t, float>>(TensorLists::kScalars, 2);
-  ExpectReads<Scalars<1, 72, 320, std::uint8_t, WideComplex>>(TensorLists::kScalars, 1);
+  ExpectReads<Scalars<1, 672, 2240, std::uint16_t, float>>(1);
+  ExpectReads<Scalars<3, 336, 2240, std::uint16_t, double>>(3);
+  ExpectReads<Scalars<2, 420, 2240, std::uint16_t, WideComplex>>(2);
+  ExpectReads<Scalars<2, 64, 320, std::uint8_t, float>>(2);
+  ExpectReads<Scalars<1, 72, 320, std::uint8_t, WideComplex>>(1);
 }
 
 TEST(TensorListsTest, FusedOptimisersAlsoNameTheirSteps) {
@@ -115,7 +130,7 @@ TEST(TensorListsTest, FusedOptimisersAlsoNameTheirSteps) {
   std::vector<CUdeviceptr> expected = Addresses(4, 2);
   expected.push_back(reinterpret_cast<CUdeviceptr>(Address(9, 0)));
   expected.push_back(reinterpret_cast<CUdeviceptr>(Address(9, 1)));
-  EXPECT_EQ(Scan(TensorLists::kFused, *lists, blocks), expected);
+  EXPECT_EQ(Scan(*lists, blocks), expected);
 }
 
 using Lists = Plain<2, 448, 2240, std::uint16_t>;
@@ -125,50 +140,44 @@ using Lists = Plain<2, 448, 2240, std::uint16_t>;
 TEST(TensorListsTest, LaunchWithinOneTensorIsNotTakenForFewerLists) {
   auto adam = std::make_unique<Scalars<3, 48, 320, std::uint8_t, float>>();
   const unsigned blocks = Fill({320 * kChunk}, 0, adam.get());
-  EXPECT_EQ(Scan(TensorLists::kScalars, *adam, blocks), Addresses(3, 1)) << "addcdiv_, CUDA 12";
+  EXPECT_EQ(Scan(*adam, blocks), Addresses(3, 1)) << "addcdiv_, CUDA 12";
   auto wide = std::make_unique<Scalars<3, 336, 2240, std::uint16_t, float>>();
-  EXPECT_EQ(Scan(TensorLists::kScalars, *wide, Fill({5}, 0, wide.get())), Addresses(3, 1))
-      << "CUDA 13";
+  EXPECT_EQ(Scan(*wide, Fill({5}, 0, wide.get())), Addresses(3, 1)) << "CUDA 13";
   auto of_double = std::make_unique<Scalars<3, 48, 320, std::uint8_t, double>>();
-  EXPECT_EQ(Scan(TensorLists::kScalars, *of_double, Fill({5}, 0, of_double.get())),
-            Addresses(3, 1));
+  EXPECT_EQ(Scan(*of_double, Fill({5}, 0, of_double.get())), Addresses(3, 1));
   auto sgd = std::make_unique<Plain<3, 48, 320, std::uint8_t>>();
-  EXPECT_EQ(Scan(TensorLists::kPlain, *sgd, Fill({5}, 0, sgd.get())), Addresses(3, 1))
+  EXPECT_EQ(Scan(*sgd, Fill({5}, 0, sgd.get())), Addresses(3, 1))
       << "fused SGD with momentum, CUDA 12";
   auto five = std::make_unique<Plain<5, 210, 2240, std::uint16_t>>();
-  EXPECT_EQ(Scan(TensorLists::kPlain, *five, Fill({5}, 0, five.get())), Addresses(5, 1));
+  EXPECT_EQ(Scan(*five, Fill({5}, 0, five.get())), Addresses(5, 1));
 }
 
 // Depth 4 with floats and depth 3 with bytes even have the element counts at the same offset.
 TEST(TensorListsTest, FourListsWithScalarsAreNotTakenForThree) {
   auto lists = std::make_unique<Scalars<4, 36, 320, std::uint8_t, float>>();
-  EXPECT_EQ(Scan(TensorLists::kScalars, *lists, Fill({5, 3 * kChunk, 7}, 0, lists.get())),
-            Addresses(4, 3))
+  EXPECT_EQ(Scan(*lists, Fill({5, 3 * kChunk, 7}, 0, lists.get())), Addresses(4, 3))
       << "addcdiv with a list of scalars, CUDA 12";
   auto wide = std::make_unique<Scalars<4, 252, 2240, std::uint16_t, float>>();
-  EXPECT_EQ(Scan(TensorLists::kScalars, *wide, Fill({5, 3 * kChunk, 7}, 0, wide.get())),
-            Addresses(4, 3))
-      << "CUDA 13";
+  EXPECT_EQ(Scan(*wide, Fill({5, 3 * kChunk, 7}, 0, wide.get())), Addresses(4, 3)) << "CUDA 13";
 }
 
 TEST(TensorListsTest, FirstTensorMayHaveBegunInAnEarlierLaunch) {
   auto lists = std::make_unique<Lists>();
   const unsigned blocks = Fill({9 * kChunk, 4}, 7, lists.get());
   EXPECT_EQ(blocks, 3u);
-  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, blocks), Addresses(2, 2));
+  EXPECT_EQ(Scan(*lists, blocks), Addresses(2, 2));
 }
 
 TEST(TensorListsTest, LastTensorMayEndInALaterLaunch) {
   auto lists = std::make_unique<Lists>();
   const unsigned blocks = Fill({4, 9 * kChunk}, 0, lists.get());
-  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, blocks - 5), Addresses(2, 2));
+  EXPECT_EQ(Scan(*lists, blocks - 5), Addresses(2, 2));
 }
 
 TEST(TensorListsTest, AllTensorsAndAllBlocksMayBeTaken) {
   auto lists = std::make_unique<Lists>();
-  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, Fill(std::vector<std::int64_t>(448, 1), 0, &*lists)),
-            Addresses(2, 448));
-  EXPECT_EQ(Scan(TensorLists::kPlain, *lists, Fill({2240 * kChunk}, 0, &*lists)), Addresses(2, 1));
+  EXPECT_EQ(Scan(*lists, Fill(std::vector<std::int64_t>(448, 1), 0, &*lists)), Addresses(2, 448));
+  EXPECT_EQ(Scan(*lists, Fill({2240 * kChunk}, 0, &*lists)), Addresses(2, 1));
 }
 
 // Whatever contradicts the layout makes all words count.
@@ -178,7 +187,7 @@ TEST(TensorListsTest, ContentThatContradictsTheLayoutIsNotBelieved) {
     auto lists = std::make_unique<Lists>();
     unsigned blocks = Fill(elements, 0, lists.get());
     change(lists.get(), &blocks);
-    return Scan(TensorLists::kPlain, *lists, blocks).has_value();
+    return Scan(*lists, blocks).has_value();
   };
   EXPECT_TRUE(is_read_after([](Lists*, unsigned*) {}));
   EXPECT_FALSE(is_read_after([](Lists* it, unsigned*) { it->block_to_tensor[2] = 2; }));
@@ -197,7 +206,7 @@ TEST(TensorListsTest, ChunkBehindItsTensorIsNotBelieved) {
   auto lists = std::make_unique<Lists>();
   const unsigned blocks = Fill({9 * kChunk}, 7, lists.get());
   lists->elements[0] = 5 * kChunk;
-  EXPECT_FALSE(Scan(TensorLists::kPlain, *lists, blocks));
+  EXPECT_FALSE(Scan(*lists, blocks));
 }
 
 TEST(TensorListsTest, AnotherSizeOrKindIsNotRead) {
@@ -206,24 +215,32 @@ TEST(TensorListsTest, AnotherSizeOrKindIsNotRead) {
     std::int64_t more;
   } longer = {};
   const unsigned blocks = Fill({5, 6}, 0, &longer.lists);
-  EXPECT_FALSE(ReadTensorLists(TensorLists::kPlain, &longer, sizeof longer, blocks));
-  EXPECT_TRUE(ReadTensorLists(TensorLists::kPlain, &longer, sizeof longer.lists, blocks));
-  EXPECT_FALSE(ReadTensorLists(TensorLists::kFused, &longer, sizeof longer.lists, blocks));
+  const auto is_read = [&](TensorLists named, std::size_t size_bytes) {
+    return ReadTensorLists(named, &longer, size_bytes, blocks).has_value();
+  };
+  EXPECT_TRUE(is_read({Kind::kPlain, 2, 0}, sizeof longer.lists));
+  EXPECT_FALSE(is_read({Kind::kPlain, 2, 0}, sizeof longer));
+  EXPECT_FALSE(is_read({Kind::kFused, 2, 0}, sizeof longer.lists));
+  EXPECT_FALSE(is_read({}, sizeof longer.lists));
 }
 
-TEST(TensorListsTest, KindComesFromTheKernelsName) {
-  const auto of = [](const char* metadata) {
-    const std::string name = std::string(
-                                 "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernel"
-                                 "INS1_") +
-                             metadata + "ILi2EEE";
+TEST(TensorListsTest, StructComesFromTheKernelsName) {
+  const auto of = [](const std::string& argument) {
+    const std::string name = "_ZN2at6native12_GLOBAL__N_125multi_tensor_apply_kernelINS1_" +
+                             argument + "NS1_14UnaryOpFunctorIfLi2ELi1ELi1EEEEEvT_T0_DpT1_";
     return TensorListsOf(name.c_str());
   };
-  EXPECT_EQ(of("18TensorListMetadata"), TensorLists::kPlain);
-  EXPECT_EQ(of("28TensorListScalarListMetadata"), TensorLists::kScalars);
-  EXPECT_EQ(of("32FusedOptimizerTensorListMetadata"), TensorLists::kFused);
-  EXPECT_EQ(of("19OtherTensorMetadata"), TensorLists::kNone);
-  EXPECT_EQ(TensorListsOf("_Z6kernel18TensorListMetadata"), TensorLists::kNone);
+  EXPECT_EQ(of("18TensorListMetadataILi3EEE"), (TensorLists{Kind::kPlain, 3, 0}));
+  EXPECT_EQ(of("32FusedOptimizerTensorListMetadataILi4EEE"), (TensorLists{Kind::kFused, 4, 0}));
+  EXPECT_EQ(of("28TensorListScalarListMetadataIfLi2EEE"), (TensorLists{Kind::kScalars, 2, 4}));
+  EXPECT_EQ(of("28TensorListScalarListMetadataIN3c107complexIdEELi1EEE"),
+            (TensorLists{Kind::kScalars, 1, 16}));
+  EXPECT_EQ(of("28TensorListScalarListMetadataI7UnknownLi1EEE"), TensorLists());
+  EXPECT_EQ(of("18TensorListMetadataILi6EEE"), TensorLists()) << "more lists than there are";
+  EXPECT_EQ(of("18TensorListMetadataILi12EEE"), TensorLists());
+  EXPECT_EQ(of("18TensorListMetadataIfLi2EEE"), TensorLists());
+  EXPECT_EQ(of("19OtherTensorMetadataILi2EEE"), TensorLists());
+  EXPECT_EQ(TensorListsOf("_Z6kernel18TensorListMetadataILi2EEE"), TensorLists());
 }
 
 }  // namespace

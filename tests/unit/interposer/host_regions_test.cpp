@@ -72,7 +72,7 @@ TEST_F(HostRegionsTest, RegionThatHeldAnAddressIsReadInFullFromThenOn) {
 
 TEST_F(HostRegionsTest, OtherBoundsAreReadInFull) {
   for (int i = 0; i < 5; ++i) Read(base_);
-  const WordBounds wider{kOurs, kBounds.highest() + 4096};
+  const WordBounds wider{kOurs, kBounds.highest() + (CUdeviceptr{2} << 40)};
   EXPECT_TRUE(regions_.Read({base_, base_}, wider).is_whole);
   EXPECT_FALSE(regions_.Read({base_, base_}, wider).is_whole);
 }
