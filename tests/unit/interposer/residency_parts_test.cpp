@@ -215,5 +215,42 @@ TEST_F(ResidencyPartsTest, WithoutABudgetUnusedMemoryGoesBackToTheDevice) {
   EXPECT_EQ(chunks_.held_bytes(), SpareMemory::kLeastBytes);
 }
 
+// Sizes change in each step, so freed ranges of other sizes serve them. Nothing leaves the process,
+// so nothing "had to be created again after it had been given back" (spare_memory.h, invariant 1).
+TEST_F(ResidencyPartsTest, MemoryThatPassedBetweenSizesStillGoesBackInTheEnd) {
+  SpareRelease spare(&chunks_, &freed_, &counters_);
+  spare.TurnOn();
+  counters_.wanted_peak_bytes = 64 * kMiB;
+  for (size_t step = 0; step < 500; ++step) {
+    const size_t bytes = (20 + step * 14 % 44) * kMiB;
+    spare.BeforeTaking(bytes);
+    const size_t held_bytes = chunks_.held_bytes();
+    counters_.wanted_bytes = bytes;
+    Range* const range = NewRange(bytes);
+    spare.Took(held_bytes);
+    spare.NoteAllocation(bytes);
+    counters_.wanted_bytes = 0;
+    Free(range);
+    spare.GiveBack(SpareRelease::After::kFree);
+  }
+  EXPECT_TRUE(spare.IsMoreThanKept(2 * chunks_.held_peak_bytes())) << "more than was ever held";
+  size_t waits = 0;
+  while (chunks_.held_bytes() > SpareMemory::kLeastBytes && waits < 100'000) {
+    spare.GiveBack(SpareRelease::After::kWait);
+    ++waits;
+  }
+  EXPECT_LE(waits, 4 * SpareMemory::kFirstWindow) << "the memory is unused all the time";
+  EXPECT_LE(chunks_.held_bytes(), SpareMemory::kLeastBytes);
+}
+
+// What a window does not use goes back at its end (spare_memory.h, invariant 2).
+TEST_F(ResidencyPartsTest, RangeOfWhichMoreThanHalfMayStayGoesBackToo) {
+  SpareRelease spare(&chunks_, &freed_, &counters_);
+  spare.TurnOn();
+  for (int i = 0; i < 2; ++i) Free(NewRange(62 * kMiB));
+  for (int i = 0; i < 4096; ++i) spare.GiveBack(SpareRelease::After::kWait);
+  EXPECT_LE(chunks_.held_bytes(), SpareMemory::kLeastBytes);
+}
+
 }  // namespace
 }  // namespace spillway::interposer
