@@ -2,6 +2,7 @@
 #include "interposer/ledger/host_regions.h"
 
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 
 #include <vector>
 
@@ -126,6 +127,20 @@ TEST_F(HostRegionsTest, RegionAddedLaterIsFoundThroughAnOldWord) {
   for (int i = 0; i < 5; ++i) Read(base_);
   Add(&other);
   EXPECT_EQ(Read(base_).leads_on.size(), 1u);
+}
+
+// An unread page may hold an address, whether a sample meets it or not.
+TEST_F(HostRegionsTest, RegionWithAnUnreadablePageStaysUnreadable) {
+  void* const data = mmap(nullptr, kLargeBytes, PROT_READ | PROT_WRITE,
+                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(data, MAP_FAILED);
+  ASSERT_EQ(mprotect(static_cast<std::byte*>(data) + kFar, kScanPageBytes, PROT_NONE), 0);
+  const auto base = reinterpret_cast<CUdeviceptr>(data);
+  regions_.Add({base, kLargeBytes, static_cast<const std::byte*>(data),
+                HostRegion::Reading::kRegistered, nullptr});
+  for (int i = 1; i <= 4; ++i)
+    EXPECT_FALSE(regions_.Read({base, base}, kBounds).is_readable) << "scan " << i;
+  munmap(data, kLargeBytes);
 }
 
 }  // namespace

@@ -143,8 +143,10 @@ TEST(OversizedOperationsTest, WhatIsReadOverTheLinkIsNotDroppedBefore) {
 TEST(OversizedOperationsTest, LinkDoesNotCarryTwiceItsRate) {
   constexpr BufferId kFirst{0}, kBoth{1};
   IterationProfile profile;
-  for (const int64_t mib : {32, 40, 8})
-    profile.buffers.push_back({.name = "b", .size_bytes = mib * kMiB, .persistent = true});
+  for (const int64_t mib : {32, 40, 8}) {
+    profile.buffers.emplace_back().size_bytes = mib * kMiB;
+    profile.buffers.back().persistent = true;
+  }
   for (const std::vector<BufferId>& reads :
        {std::vector<BufferId>{kFirst}, {kBoth}, {kBoth, BufferId{2}}}) {
     profile.operations.emplace_back().reads = reads;
