@@ -157,6 +157,7 @@ void BackendDescriptors::Set(BackendDescriptor descriptor, Attribute name, Attri
   if (!whole) return;
   if (name == Attribute::kGraphOperations) whole->operations.clear();
   if (name == Attribute::kPlanConfiguration) whole->is_deterministic = false;
+  if (LeadsToGraph(name)) whole->graph = nullptr;
   if (type == AttributeType::kDescriptor) {
     for (const void* const part : PointersIn(value)) TakePart(part, name, whole, &value);
   }

@@ -200,6 +200,7 @@ void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool w
     // The free gets a place of its own, also behind waits for other streams' events.
     const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);
+    state_.residency.spare().NotePooled();
   }
   frees_.GiveBack(found, busy);
 }

@@ -100,6 +100,7 @@ void StoredAddresses::ReadHostPlace(HostRegions::Place place, TouchSet* set) con
     if (before.is_read_whole || before.word == place.word) return;
     place.is_sampled = true;
   }
+  place.in_full = set->awaits_scan;
   const HostRegions::Scan scan = HostRegions::Instance().Read(place, state_.Bounds());
   place.is_read_whole = scan.is_whole;
   set->host_places.push_back(place);
@@ -112,6 +113,7 @@ void StoredAddresses::ReadHostPlace(HostRegions::Place place, TouchSet* set) con
 bool StoredAddresses::FoundNewOnHost(const TouchSet& set) const {
   TouchSet now;
   now.reads_host = set.reads_host;
+  now.awaits_scan = set.awaits_scan;
   for (const HostRegions::Place& place : set.host_places)
     ReadHostPlace({place.base, place.word}, &now);
   return std::any_of(now.held_on_host.begin(), now.held_on_host.end(), [&](const HeldWord& held) {

@@ -147,6 +147,7 @@ void HostRegions::ReadWhole(WordBounds bounds, Region* region, Scan* out) {
   out->is_whole = true;
   region->holds_addresses = region->holds_addresses || !out->held.empty() || !out->leads_on.empty();
   std::erase_if(out->held, [bounds](const HeldWord& held) { return !bounds.Contain(held.word); });
+  region->is_readable = out->is_readable;
   region->scanned_for = wide;
   region->whole_at_scan = 2 * region->scans;
 }
@@ -173,15 +174,14 @@ HostRegions::Scan HostRegions::Read(const Place& place, WordBounds bounds) {
   const auto at = regions_.find(place.base);
   if (at == regions_.end()) return scan;
   Region& region = at->second;
-  if (region.reading == HostRegion::Reading::kNone) {
-    scan.is_readable = false;
-    return scan;
-  }
+  scan.is_readable = region.is_readable && region.reading != HostRegion::Reading::kNone;
+  if (region.reading == HostRegion::Reading::kNone) return scan;
   ++region.scans;
-  if (!MustReadWhole(region, bounds)) {
+  if (!place.in_full && !MustReadWhole(region, bounds)) {
     ReadSample(region, place, bounds, &scan);
     if (scan.held.empty() && scan.leads_on.empty()) return scan;
-    scan = {};
+    scan.held.clear();
+    scan.leads_on.clear();
   }
   ReadWhole(bounds, &region, &scan);
   return scan;

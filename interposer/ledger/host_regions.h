@@ -9,12 +9,11 @@
 // shows it. Therefore each launch scans such memory that it names or can reach. A region of up to
 // kWholeOnHostBytes is always scanned in full.
 // A larger region mostly holds images, weights or tokens. A launch often names it only by a word
-// that is left in an unused parameter. It is scanned in full when it is first named, and again at
-// scan 2, 4, 8, ... In between, kNearBytes to both sides of the word and one page in sixteen are
-// scanned. A region that has held an address is scanned in full from then on. One assumption
-// remains: where a large region held no address, none appears in less than sixteen pages, far from
-// the word that leads there.
-// Invariants
+// that is left in an unused parameter. It is scanned in full when it is first named, around a new
+// kernel's launch, and at scan 2, 4, 8, ... In between, kNearBytes to both sides of the word and
+// one page in sixteen are scanned. A region that has held an address is scanned in full from then
+// on. One assumption remains: where a large region held no address, none appears in less than
+// sixteen pages, far from the word that leads there. Invariants
 //  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
 //  2. The bounds include every address that ever was in a region or beside one.
 //  3. The program may unmap registered memory unseen, so the kernel reads it for us.
@@ -86,6 +85,7 @@ class HostRegions {
   struct Place {
     CUdeviceptr base;
     CUdeviceptr word;
+    bool in_full = false;        // it is to be scanned in full
     bool is_sampled = false;     // the rest of the region was scanned for another word
     bool is_read_whole = false;  // a scan said so
   };
@@ -100,6 +100,7 @@ class HostRegions {
  private:
   struct Region : HostRegion {
     bool holds_addresses = false;     // did, once
+    bool is_readable = true;          // every page was, so far
     WordBounds scanned_for = {};      // what the scans in full looked for
     std::uint64_t scans = 0;          // since it was added
     std::uint64_t whole_at_scan = 0;  // the next scan in full

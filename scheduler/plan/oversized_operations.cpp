@@ -4,7 +4,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/units.h"
 #include "scheduler/plan/cost_model.h"
 
 namespace spillway::scheduler {
@@ -18,7 +17,7 @@ class Excess {
         room_bytes_(profile_.operations.size(), problem.budget_bytes),
         touches_(profile_.buffers.size()),
         first_touch_(profile_.buffers.size()) {
-    for (const Buffer& buffer : profile_.buffers) TakeRoomIfFixed(buffer);
+    for (size_t i = 0; i < profile_.buffers.size(); ++i) TakeRoom({static_cast<int32_t>(i)});
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
       for (const BufferId id : TouchedBy(profile_.operations[i])) {
         if (touches_[At(id)]++ == 0) first_touch_[At(id)] = {static_cast<int32_t>(i)};
@@ -38,6 +37,7 @@ class Excess {
         if (excess_bytes <= 0) break;
         excess_bytes -= Footprint(id);
         LeaveOut(id, &less->operations[i]);
+        if (!profile_.at(id).persistent) EndAtLastTouch(id, &*less);
       }
       if (excess_bytes > 0) return {};
     }
@@ -58,12 +58,19 @@ class Excess {
   }
   int64_t Footprint(BufferId id) const { return FootprintOf(problem_, profile_.at(id).size_bytes); }
 
-  void TakeRoomIfFixed(const Buffer& buffer) {
-    if (IsMovable(buffer)) return;
+  // Of what is not touched, but cannot leave: immovable buffers, and an operation's workspaces.
+  void TakeRoom(BufferId id) {
+    const Buffer& buffer = profile_.at(id);
+    const bool is_workspace = !buffer.persistent && buffer.born == buffer.dies;
+    if (IsMovable(buffer) && !(is_workspace && !Touches(profile_.at(buffer.born), id))) return;
     const size_t from = buffer.persistent ? 0 : At(buffer.born);
     const size_t until = buffer.persistent ? room_bytes_.size() : At(buffer.dies) + 1;
-    for (size_t i = from; i < until; ++i)
-      room_bytes_[i] -= FootprintOf(problem_, buffer.size_bytes);
+    for (size_t i = from; i < until; ++i) room_bytes_[i] -= Footprint(id);
+  }
+
+  static bool Touches(const Operation& operation, BufferId id) {
+    const std::vector<BufferId> touched = TouchedBy(operation);
+    return std::find(touched.begin(), touched.end(), id) != touched.end();
   }
 
   int64_t MovableBytes(const Operation& operation) const {
@@ -78,7 +85,8 @@ class Excess {
     std::vector<BufferId> ids = TouchedBy(operation);
     std::erase_if(ids, [&](BufferId id) {
       const Buffer& buffer = profile_.at(id);
-      return !IsMovable(buffer) || (!buffer.persistent && first_touch_[At(id)] == at);
+      return !IsMovable(buffer) || buffer.handed_on ||
+             (!buffer.persistent && first_touch_[At(id)] == at);
     });
     const auto rank = [this](BufferId id) {
       return std::pair(touches_[At(id)] > 1, profile_.at(id).size_bytes);
@@ -88,19 +96,16 @@ class Excess {
     return ids;
   }
 
-  // The operation reads and writes it over the link, as far as it does.
-  void LeaveOut(BufferId id, Operation* operation) const {
-    const DeviceModel& device = problem_.device;
-    const int64_t bytes = profile_.at(id).size_bytes;
-    const auto over_link_ns = [&](int64_t bytes_per_second) {
-      const int64_t rate = base::scale(bytes_per_second, device.link_share_permille, 1000);
-      return rate > 0 ? base::scale(bytes, 1'000'000'000, rate) : 0;
-    };
-    if (std::erase(operation->reads, id) > 0)
-      operation->duration_ns += over_link_ns(device.to_device_bytes_per_second);
-    if (std::erase(operation->writes, id) > 0)
-      operation->duration_ns += over_link_ns(device.to_host_bytes_per_second);
+  static void LeaveOut(BufferId id, Operation* operation) {
+    std::erase(operation->reads, id);
+    std::erase(operation->writes, id);
     operation->replayable = false;
+  }
+
+  // Otherwise its memory would count although nothing but this operation needs it.
+  static void EndAtLastTouch(BufferId id, IterationProfile* less) {
+    OperationId& dies = less->buffers[At(id)].dies;
+    while (!Touches(less->at(dies), id)) --dies.index;
   }
 
   const Problem& problem_;

@@ -1,8 +1,9 @@
 // Operations that touch more memory than the budget, such as an optimiser's step over all weights.
 //
 // A live job serves them: what does not fit is used where it lies on the host (execute/restores.h).
-// So the plan covers the rest of the iteration, and treats such an operation as one that touches
-// only what fits and takes as long as the link needs for the rest. Pure.
+// So the plan covers the rest of the iteration. It treats such an operation as one that touches
+// only what fits. The measured duration holds the time on the link already. That other copies are
+// slower meanwhile is not predicted. Pure.
 #pragma once
 
 #include <optional>

@@ -61,6 +61,13 @@ bool FreedMemory::RetireOldestIdle(size_t most_bytes) {
   return false;
 }
 
+bool FreedMemory::AnyIsBusy() {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    if (range->place == Place::kDevice && !parts_.uses->IsIdle(range)) return true;
+  }
+  return false;
+}
+
 void FreedMemory::RetireUnmapped() {
   for (Range* range = freed_.oldest(); range;) {
     Range* const freed = std::exchange(range, FreedRanges::Younger(range));

@@ -46,6 +46,8 @@ class FreedMemory {
   // The one freed longest ago, of at most that size: memory that is taken again all the time is
   // younger.
   bool RetireOldestIdle(size_t most_bytes);
+  // Work uses some that has device memory.
+  bool AnyIsBusy();
   // All without device memory: they hold addresses only.
   void RetireUnmapped();
   // Gives up idle ranges' parked host memory one by one, until `suffices` says so.

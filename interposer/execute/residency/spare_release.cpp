@@ -29,25 +29,22 @@ void SpareRelease::NoteAllocation(size_t bytes) {
 }
 
 // So that no memory is created beside freed ranges of other sizes. Does so while they exceed what
-// is kept, or the job would hold half more than it ever wanted. The driver's own pools hold up to
-// 1.4 times what a trainer's tensors occupy (docs/pytorch.md).
+// is kept, or the job would hold too much.
 void SpareRelease::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] { return Beyond(UnusedBytes(), chunks_->free_bytes()); };
-  const size_t free_before_bytes = chunks_->free_bytes();
   while (chunks_->free_bytes() < bytes &&
          (WouldHoldTooMuch(bytes, 0) || mapped_bytes() > spare_.keep_bytes())) {
-    if (!freed_->RetireIdle(FreedMemory::RetireFirst::kLargest)) break;
+    if (!freed_->RetireIdle(FreedMemory::RetireFirst::kLargest)) return;
   }
-  const size_t retired_bytes = chunks_->free_bytes() - free_before_bytes;
-  if (retired_bytes == 0) return;
-  spare_.Created(bytes);
-  spare_.GaveBack(retired_bytes);
 }
 
+// A job may hold an eighth more than it ever wanted, or half more where a pool would hold that: the
+// driver's hold up to 1.4 times what a trainer's tensors occupy (docs/pytorch.md).
 bool SpareRelease::WouldHoldTooMuch(size_t bytes, size_t more_bytes) const {
   const size_t wanted_bytes =
       std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes + bytes);
-  const size_t most_bytes = wanted_bytes + wanted_bytes / 2 + SpareMemory::kLeastBytes + more_bytes;
+  const size_t beside_bytes = wanted_bytes / (is_pooled_ ? 2 : 8);
+  const size_t most_bytes = wanted_bytes + beside_bytes + SpareMemory::kLeastBytes + more_bytes;
   return chunks_->held_bytes() + Beyond(bytes, chunks_->free_bytes()) > most_bytes;
 }
 
@@ -70,8 +67,8 @@ void SpareRelease::GiveBack(After after) {
   if (after == After::kFree || !Release()) pause_ = kCallsBetweenTries;
 }
 
-// Of a range most must go: the next iteration would have to map the rest of it anew. False when
-// some memory is busy or stays for that reason.
+// A range goes if most of it must: the next iteration would have to map the rest of it anew. False
+// when some of the memory is busy.
 bool SpareRelease::Release() {
   size_t left_bytes = UnusedBytes() - spare_.keep_bytes(), given_bytes = 0;
   do {
@@ -80,7 +77,7 @@ bool SpareRelease::Release() {
     left_bytes -= released_bytes;
   } while (left_bytes >= kGranuleBytes && freed_->RetireOldestIdle(2 * left_bytes));
   spare_.GaveBack(given_bytes);
-  return left_bytes < kGranuleBytes;
+  return left_bytes < kGranuleBytes || !freed_->AnyIsBusy();
 }
 
 }  // namespace spillway::interposer

@@ -20,6 +20,10 @@ class SpareRelease {
   // Before the first allocation.
   void TurnOn() { is_on_ = true; }
 
+  // The program frees in the order of a stream, so its memory is a pool's. The driver's pools keep
+  // freed memory, too: more may be held.
+  void NotePooled() { is_pooled_ = true; }
+
   // Before memory for an allocation is taken: lets freed ranges of other sizes serve it.
   void BeforeTaking(size_t bytes);
   // After it: so much was held before.
@@ -43,6 +47,7 @@ class SpareRelease {
   FreedMemory* const freed_;
   const Counters* const counters_;
   bool is_on_ = false;
+  bool is_pooled_ = false;
   SpareMemory spare_;
   int pause_ = 0;  // calls until the next try to give back what was busy
 };

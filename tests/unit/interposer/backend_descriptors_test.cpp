@@ -340,6 +340,12 @@ TEST_F(BackendDescriptorsTest, AnotherConfigurationMayNotBeRepeatable) {
   EXPECT_FALSE(ClaimsOf(plan, MakePack()).is_repeatable());
 }
 
+TEST_F(BackendDescriptorsTest, PlanLosesItsGraphWithItsConfiguration) {
+  const BackendDescriptor plan = PlanOf(ReshapeGraph());
+  SetParts(plan, Attribute::kPlanConfiguration, {&addresses_[255]});
+  EXPECT_TRUE(ClaimsOf(plan, MakePack()).empty());
+}
+
 TEST_F(BackendDescriptorsTest, OnlyPlansArePlans) {
   const BackendDescriptor graph = ReshapeGraph();
   EXPECT_TRUE(descriptors_.IsPlan(PlanOf(graph)));

@@ -99,6 +99,14 @@ TEST_F(HostRegionsTest, UnreadableRegionIsReported) {
   EXPECT_FALSE(Read(base_).is_readable);
 }
 
+TEST_F(HostRegionsTest, RegionIsReadInFullWhereAskedFor) {
+  for (int i = 0; i < 4; ++i) Read(base_);
+  EXPECT_FALSE(Read(base_).is_whole);
+  memory_[kFar / kWord] = kOurs;
+  EXPECT_EQ(regions_.Read({.base = base_, .word = base_, .in_full = true}, kBounds).held.size(),
+            1u);
+}
+
 // Two devices' jobs have different bounds.
 TEST_F(HostRegionsTest, TwoJobsInTurnDoNotReadInFullEachTime) {
   const WordBounds other{kOurs + (CUdeviceptr{1} << 40), kOurs + (CUdeviceptr{1} << 41)};
@@ -131,8 +139,8 @@ TEST_F(HostRegionsTest, RegionAddedLaterIsFoundThroughAnOldWord) {
 
 // An unread page may hold an address, whether a sample meets it or not.
 TEST_F(HostRegionsTest, RegionWithAnUnreadablePageStaysUnreadable) {
-  void* const data = mmap(nullptr, kLargeBytes, PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  void* const data =
+      mmap(nullptr, kLargeBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(data, MAP_FAILED);
   ASSERT_EQ(mprotect(static_cast<std::byte*>(data) + kFar, kScanPageBytes, PROT_NONE), 0);
   const auto base = reinterpret_cast<CUdeviceptr>(data);

@@ -223,7 +223,7 @@ TEST_F(PlanServiceTest, PlansServeTheirOwnerOnly) {
 
 TEST_F(PlanServiceTest, NoPlanIsAnAnswerWithAReason) {
   Open(kRealWorker);
-  Ask(1, BytesOf(SmallOrder(interposer::kActivationBytes)));
+  Ask(1, BytesOf(SmallOrder(interposer::kActivationBytes / 2)));
 
   const PlanReply reply = AwaitPlan();
 
