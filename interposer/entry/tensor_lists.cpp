@@ -3,8 +3,12 @@
 #include <iterator>
 #include <string_view>
 
+#include "interposer/driver/chunk_pool.h"
+
 namespace spillway::entry {
 namespace {
+
+using interposer::RoundUp;
 
 constexpr std::int64_t kChunkElements = 65536;
 constexpr std::size_t kMostDepth = 5;
@@ -21,10 +25,6 @@ constexpr Space kSpaces[] = {
     {{110, 64, 48, 36, 30}, {96, 64, 48, 36, 30}, {72, 60}, 320, 1},
 };
 constexpr std::size_t kWideScalarBytes = 16;
-
-constexpr std::size_t RoundUp(std::size_t bytes, std::size_t to) {
-  return (bytes + to - 1) / to * to;
-}
 
 // Offsets are in bytes.
 struct Layout {

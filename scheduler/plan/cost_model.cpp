@@ -13,6 +13,28 @@ int64_t FootprintOf(const Problem& problem, int64_t size_bytes) {
                                                                  : problem.device.slab_unit_bytes));
 }
 
+bool IsMovable(const Problem& problem, const Buffer& buffer) {
+  return buffer.movable && buffer.size_bytes >= problem.min_movable_bytes;
+}
+
+std::vector<BufferId> TouchedBy(const Operation& operation) {
+  std::vector<BufferId> touched = operation.reads;
+  for (const BufferId id : operation.writes) {
+    const auto end = touched.begin() + static_cast<std::ptrdiff_t>(operation.reads.size());
+    if (std::find(touched.begin(), end, id) == end) touched.push_back(id);
+  }
+  return touched;
+}
+
+int64_t TouchedMovableBytes(const Problem& problem, const Operation& operation) {
+  int64_t sum_bytes = 0;
+  for (const BufferId id : TouchedBy(operation)) {
+    const Buffer& buffer = problem.iteration().at(id);
+    if (IsMovable(problem, buffer)) sum_bytes += FootprintOf(problem, buffer.size_bytes);
+  }
+  return sum_bytes;
+}
+
 namespace {
 
 std::vector<int64_t> FootprintsOf(const Problem& problem) {

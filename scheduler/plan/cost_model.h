@@ -123,6 +123,15 @@ class CostModel {
 // Whole chunks for movable sizes, slab units for smaller ones.
 int64_t FootprintOf(const Problem& problem, int64_t size_bytes);
 
+// Buffers below min_movable_bytes are immovable, too.
+bool IsMovable(const Problem& problem, const Buffer& buffer);
+
+// What the operation reads or writes, each once.
+std::vector<BufferId> TouchedBy(const Operation& operation);
+
+// The footprint of the movable buffers that the operation touches.
+int64_t TouchedMovableBytes(const Problem& problem, const Operation& operation);
+
 const char* ToString(Verdict verdict);
 
 }  // namespace spillway::scheduler

@@ -83,25 +83,11 @@ class Sharing {
     for (OperationId operation : chain) {
       // A rerun may find other movable buffers alive than the first run did.
       const int64_t room_bytes =
-          problem_.budget_bytes - TouchedMovableBytes(profile_.at(operation));
+          problem_.budget_bytes - TouchedMovableBytes(problem_, profile_.at(operation));
       sum_ns += base::scale(FastestWithin(problem_, profile_.at(operation), room_bytes),
                             profile_.at(buffer).size_bytes, shared_bytes_[At(operation)]);
     }
     return sum_ns;
-  }
-
-  int64_t TouchedMovableBytes(const Operation& operation) const {
-    int64_t sum_bytes = 0;
-    const auto add = [&](BufferId id) {
-      const Buffer& buffer = profile_.at(id);
-      if (buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes)
-        sum_bytes += FootprintOf(problem_, buffer.size_bytes);
-    };
-    for (BufferId id : operation.reads) add(id);
-    for (BufferId id : operation.writes) {
-      if (!Has(operation.reads, id)) add(id);
-    }
-    return sum_bytes;
   }
 
   const Problem& problem_;

@@ -100,7 +100,7 @@ class Bound {
       const size_t until = buffer.persistent ? count : At(buffer.dies) + 1;
       live_change[from] += size_bytes;
       live_change[until] -= size_bytes;
-      if (IsMovable(buffer)) continue;
+      if (IsMovable(problem_, buffer)) continue;
       fixed_change[from] += size_bytes;
       fixed_change[until] -= size_bytes;
     }
@@ -111,25 +111,8 @@ class Bound {
       fixed_bytes += fixed_change[i];
       live_bytes_.push_back(live_bytes + workspace_bytes);
       floor_bytes_.push_back(fixed_bytes + workspace_bytes +
-                             TouchedMovableBytes(profile_.operations[i]));
+                             TouchedMovableBytes(problem_, profile_.operations[i]));
     }
-  }
-
-  bool IsMovable(const Buffer& buffer) const {
-    return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
-  }
-
-  int64_t TouchedMovableBytes(const Operation& operation) const {
-    std::vector<BufferId> touched = operation.reads;
-    touched.insert(touched.end(), operation.writes.begin(), operation.writes.end());
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
-    int64_t sum_bytes = 0;
-    for (BufferId id : touched) {
-      if (IsMovable(profile_.at(id)))
-        sum_bytes += FootprintOf(problem_, profile_.at(id).size_bytes);
-    }
-    return sum_bytes;
   }
 
   // The worst operation of each stretch of the iteration. Any choice gives a valid bound.

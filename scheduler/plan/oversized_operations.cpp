@@ -30,7 +30,7 @@ class Excess {
     std::optional<IterationProfile> less;
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
       const Operation& operation = profile_.operations[i];
-      int64_t excess_bytes = MovableBytes(operation) - room_bytes_[i];
+      int64_t excess_bytes = TouchedMovableBytes(problem_, operation) - room_bytes_[i];
       if (excess_bytes <= 0) continue;
       if (!less) less = profile_;
       for (const BufferId id : MayBeLeftOut(operation, {static_cast<int32_t>(i)})) {
@@ -45,24 +45,14 @@ class Excess {
   }
 
  private:
-  static std::vector<BufferId> TouchedBy(const Operation& operation) {
-    std::vector<BufferId> touched = operation.reads;
-    for (const BufferId id : operation.writes) {
-      if (std::find(touched.begin(), touched.end(), id) == touched.end()) touched.push_back(id);
-    }
-    return touched;
-  }
-
-  bool IsMovable(const Buffer& buffer) const {
-    return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
-  }
   int64_t Footprint(BufferId id) const { return FootprintOf(problem_, profile_.at(id).size_bytes); }
 
   // Of what is not touched, but cannot leave: immovable buffers, and an operation's workspaces.
   void TakeRoom(BufferId id) {
     const Buffer& buffer = profile_.at(id);
     const bool is_workspace = !buffer.persistent && buffer.born == buffer.dies;
-    if (IsMovable(buffer) && !(is_workspace && !Touches(profile_.at(buffer.born), id))) return;
+    if (IsMovable(problem_, buffer) && !(is_workspace && !Touches(profile_.at(buffer.born), id)))
+      return;
     const size_t from = buffer.persistent ? 0 : At(buffer.born);
     const size_t until = buffer.persistent ? room_bytes_.size() : At(buffer.dies) + 1;
     for (size_t i = from; i < until; ++i) room_bytes_[i] -= Footprint(id);
@@ -73,19 +63,12 @@ class Excess {
     return std::find(touched.begin(), touched.end(), id) != touched.end();
   }
 
-  int64_t MovableBytes(const Operation& operation) const {
-    int64_t bytes = 0;
-    for (const BufferId id : TouchedBy(operation))
-      bytes += IsMovable(profile_.at(id)) ? Footprint(id) : 0;
-    return bytes;
-  }
-
   // The first touch of a buffer that the iteration makes stays: it gives the buffer its content.
   std::vector<BufferId> MayBeLeftOut(const Operation& operation, OperationId at) const {
     std::vector<BufferId> ids = TouchedBy(operation);
     std::erase_if(ids, [&](BufferId id) {
       const Buffer& buffer = profile_.at(id);
-      return !IsMovable(buffer) || buffer.handed_on ||
+      return !IsMovable(problem_, buffer) || buffer.handed_on ||
              (!buffer.persistent && first_touch_[At(id)] == at);
     });
     const auto rank = [this](BufferId id) {

@@ -44,15 +44,11 @@ class Measuring {
   double FootprintBytes(BufferId id) const {
     return static_cast<double>(FootprintOf(problem_, profile_.at(id).size_bytes));
   }
-  bool IsMovable(BufferId id) const {
-    const Buffer& buffer = profile_.at(id);
-    return buffer.movable && buffer.size_bytes >= problem_.min_movable_bytes;
-  }
 
   // A movable buffer is held from its first to its last touch.
   void Measure(BufferId id, const std::vector<OperationId>& touches) {
     const Buffer& buffer = profile_.at(id);
-    const bool movable = IsMovable(id);
+    const bool movable = IsMovable(problem_, profile_.at(id));
     if (movable && touches.empty()) return;
     const OperationId born = movable ? touches.front() : buffer.born;
     const OperationId dies = movable ? touches.back() : buffer.dies;
@@ -127,7 +123,7 @@ class Measuring {
     for (size_t i = 0; i < profile_.buffers.size(); ++i) {
       const BufferId id{static_cast<int32_t>(i)};
       const Buffer& buffer = profile_.at(id);
-      if (IsMovable(id)) continue;
+      if (IsMovable(problem_, profile_.at(id))) continue;
       fixed_change[buffer.persistent ? 0 : At(buffer.born.index)] += FootprintBytes(id);
       fixed_change[buffer.persistent ? At(OperationCount()) : At(buffer.dies.index) + 1] -=
           FootprintBytes(id);
@@ -136,10 +132,7 @@ class Measuring {
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
       fixed_bytes += fixed_change[i];
       const Operation& operation = profile_.operations[i];
-      double touched_bytes = 0;
-      for (BufferId id : operation.reads) touched_bytes += IsMovable(id) ? FootprintBytes(id) : 0;
-      for (BufferId id : operation.writes)
-        touched_bytes += IsMovable(id) && !Has(operation.reads, id) ? FootprintBytes(id) : 0;
+      const auto touched_bytes = static_cast<double>(TouchedMovableBytes(problem_, operation));
       result_.room_bytes.push_back(static_cast<double>(problem_.budget_bytes) - fixed_bytes -
                                    touched_bytes);
     }
