@@ -6,7 +6,6 @@
 #pragma once
 
 #include <cuda.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,17 +16,13 @@
 
 #include "simulator/kernels/image.h"
 #include "tests/support/paths.h"
+#include "tests/support/statistics.h"
 
 namespace spillway::regressions {
 
 inline constexpr size_t kMiB = size_t{1} << 20;
 
-inline unsigned long long Statistics(const char* key) {
-  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  using Read = unsigned long long (*)(const char*);
-  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-  return read ? read(key) : ~0ull;
-}
+using spillway::test::Statistics;
 
 inline void SetSize(const char* name, size_t bytes) {
   setenv(name, std::to_string(bytes).c_str(), 1);

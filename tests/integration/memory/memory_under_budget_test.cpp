@@ -1,7 +1,6 @@
 // A program's view of its memory under a budget of 64 MiB (set by CTest together with the preload
 // library).
 #include <cuda.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <vector>
 
 #include "simulator/kernels/image.h"
+#include "tests/support/statistics.h"
 
 namespace {
 
@@ -33,12 +33,7 @@ const KernelEntry kKernels[] = {{"add_index", AddIndex, nullptr, 2, kParameters}
 const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
 // The statistics of the simulator, the driver under the preload library.
-unsigned long long Statistics(const char* key) {
-  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  using Read = unsigned long long (*)(const char*);
-  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-  return read ? read(key) : ~0ull;
-}
+using spillway::test::Statistics;
 
 class MemoryUnderBudgetTest : public testing::Test {
  protected:

@@ -1,16 +1,17 @@
 // Results of cuDNN's graph interface that Spillway has dropped: plans whose engine is deterministic
 // are proved, and recomputed for a reader. Others are kept.
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <cstdlib>
 #include <string>
 
 #include "tests/support/paths.h"
+#include "tests/support/statistics.h"
 #include "tests/unit/simulator_dnn/graph_run.h"
 
 namespace spillway::simulator::dnn {
 namespace {
+
+using test::Statistics;
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 // Spillway takes at most a sixteenth of the budget for scratch memory.
@@ -84,13 +85,6 @@ class GraphRecomputeTest : public testing::Test {
           << "it begins with " << values[0];
     });
   }
-  static unsigned long long Statistics(const char* key) {
-    static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-    using Read = unsigned long long (*)(const char*);
-    const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-    return read ? read(key) : ~0ull;
-  }
-
   cudnnHandle_t handle_ = nullptr;
 };
 

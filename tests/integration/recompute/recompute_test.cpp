@@ -2,7 +2,6 @@
 // inputs.
 #include <cuda.h>
 #include <cudnn.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,6 +15,7 @@
 
 #include "simulator/kernels/image.h"
 #include "tests/support/paths.h"
+#include "tests/support/statistics.h"
 
 namespace {
 
@@ -32,12 +32,7 @@ void NothingBody(const LaunchShape&, void* const*) {}
 constexpr KernelEntry kKernels[] = {{"nothing", NothingBody, nullptr, 0, nullptr}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 1, kKernels, 0, nullptr};
 
-unsigned long long Statistics(const char* key) {
-  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  using Read = unsigned long long (*)(const char*);
-  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-  return read ? read(key) : ~0ull;
-}
+using spillway::test::Statistics;
 
 class RecomputeProgramTest : public testing::Test {
  protected:

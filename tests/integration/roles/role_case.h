@@ -7,7 +7,6 @@
 
 #include <cuda.h>
 #include <cudnn.h>
-#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/support/statistics.h"
 
 namespace spillway::test {
 
@@ -186,12 +186,6 @@ class EvictedRolesTest : public testing::Test {
   void EvictAll() {
     EXPECT_EQ(cuMemsetD32(others_, 1, kOthersBytes / 4), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
-  }
-  static unsigned long long Statistics(const char* key) {
-    static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-    using Read = unsigned long long (*)(const char*);
-    const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-    return read ? read(key) : ~0ull;
   }
   static unsigned long long Counting(const char* key, const std::function<void()>& work) {
     const unsigned long long before = Statistics(key);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "tests/support/paths.h"
+#include "tests/support/statistics.h"
 
 namespace {
 
@@ -20,12 +21,7 @@ constexpr size_t kBudget = 64 * kMiB;
 constexpr size_t kBytes = 8 * kMiB;
 constexpr int kCount = kBytes / sizeof(float);
 
-unsigned long long Statistics(const char* key) {
-  static void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  using Read = unsigned long long (*)(const char*);
-  const auto read = driver ? reinterpret_cast<Read>(dlsym(driver, "spillway_sim_read")) : nullptr;
-  return read ? read(key) : ~0ull;
-}
+using spillway::test::Statistics;
 
 class RolesTest : public testing::Test {
  protected:
