@@ -128,7 +128,7 @@ void HostPool::ReleaseAll() {
   for (const HostBuffer& buffer : free_) Unpin(buffer);
   free_.clear();
   slabs_.ReleaseEmpty(slabs_.bytes());
-  slabs_.Like(slabs_.bytes());
+  slabs_.SetGoal(slabs_.bytes());
 }
 
 void HostPool::SetLimits(const Limits& limits) {
@@ -176,7 +176,7 @@ void HostPool::MustMap(bool must_map) {
 void HostPool::SetSlabGoal() {
   const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;
-  slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
+  slabs_.SetGoal(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
 }
 
 void HostPool::NotePeak() {

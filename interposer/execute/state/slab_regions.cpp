@@ -114,7 +114,7 @@ bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
   std::vector<protocol::SlabName> names;
   for (const HostSlab& slab : slabs) names.push_back(slab.name);
   HostSlabs::Instance().Return(device_, names);
-  HostSlabs::Instance().Like(device_, bytes_);
+  HostSlabs::Instance().SetGoal(device_, bytes_);
   return false;
 }
 
@@ -144,8 +144,8 @@ bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   return true;
 }
 
-void SlabRegions::Like(std::size_t bytes) {
-  HostSlabs::Instance().Like(device_, refused_ ? bytes_ : bytes);
+void SlabRegions::SetGoal(std::size_t bytes) {
+  HostSlabs::Instance().SetGoal(device_, refused_ ? bytes_ : bytes);
 }
 
 void SlabRegions::ReleaseEmpty(std::size_t bytes) {
