@@ -123,8 +123,8 @@ std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t byte
   std::vector<int> files;
   files.reserve(slabs.size());
   for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
-  void* begin = nullptr;
-  if (!driver::MapImportedHostMemory(device_, files, slabs.front().bytes, &begin)) return nullptr;
+  void* const begin = driver::MapImportedHostMemory(device_, files, slabs.front().bytes);
+  if (!begin) return nullptr;
   madvise(begin, bytes, MADV_DONTFORK);
   return static_cast<std::byte*>(begin);
 }
