@@ -57,7 +57,7 @@ AgentOptions OptionsOf(const DaemonCommandLine& line, char** argv) {
   return options;
 }
 
-int TellAsJson(DaemonTask task, const ConfigResult& result) {
+int PrintAsJson(DaemonTask task, const ConfigResult& result) {
   const bool is_valid = result.errors.empty();
   const std::string text = task == DaemonTask::kCheck || !is_valid ? CheckAsJson(result)
                            : task == DaemonTask::kShow             ? ShowAsJson(result.config)
@@ -66,7 +66,7 @@ int TellAsJson(DaemonTask task, const ConfigResult& result) {
   return is_valid ? 0 : 1;
 }
 
-int Tell(DaemonTask task, const ConfigResult& result, const std::string& path) {
+int PrintConfig(DaemonTask task, const ConfigResult& result, const std::string& path) {
   if (task == DaemonTask::kShow) {
     std::fputs(ShowConfig(result.config).c_str(), stdout);
   } else if (task == DaemonTask::kDiff) {
@@ -99,9 +99,9 @@ int Main(int argc, char** argv) {
   AgentOptions options = OptionsOf(*line, argv);
   const ConfigResult result = ReadConfigFiles(options.config_path, options.config_file);
   for (const std::string& error : result.errors) std::fprintf(stderr, "%s\n", error.c_str());
-  if (line->json && line->task != DaemonTask::kServe) return TellAsJson(line->task, result);
+  if (line->json && line->task != DaemonTask::kServe) return PrintAsJson(line->task, result);
   if (!result.errors.empty()) return 1;
-  if (line->task != DaemonTask::kServe) return Tell(line->task, result, options.config_path);
+  if (line->task != DaemonTask::kServe) return PrintConfig(line->task, result, options.config_path);
   // If the file exists now, a reload that misses it is an error, not a request for the defaults.
   if (!result.files.empty() && result.files.front() == options.config_path)
     options.config_file = MainFile::kMustBeThere;

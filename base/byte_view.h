@@ -1,4 +1,4 @@
-// Bytes that a stranger wrote, read within their bounds and at any alignment.
+// Bytes from an untrusted source, read within their bounds and at any alignment.
 //
 // A value; the bytes belong to the caller. Any thread. A read beyond the end answers zero, a part
 // beyond the end is empty: a reader of hostile data stays inside whatever it computes.

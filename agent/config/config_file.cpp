@@ -268,11 +268,12 @@ class FileReader {
 
   void ReadDevice(const toml::table& table) {
     DeviceSetting device;
-    protocol::DeviceUuid uuid{};
+    std::optional<protocol::DeviceUuid> uuid;
     for (const auto& [key, node] : table) {
       if (key.str() == "uuid") {
         device.uuid = node.value_or(std::string());
-        if (!ParseUuid(device.uuid, &uuid))
+        uuid = ParseUuid(device.uuid);
+        if (!uuid)
           Say(node.source(),
               "uuid is a text like \"GPU-12345678-1234-1234-1234-123456789abc\"; see: nvidia-smi "
               "-L");
@@ -286,8 +287,7 @@ class FileReader {
     if (!table.contains("uuid") || !table.contains("memory"))
       Say(table.source(), "a device needs uuid and memory");
     for (const DeviceSetting& other : result_.config.devices) {
-      protocol::DeviceUuid other_uuid{};
-      if (ParseUuid(other.uuid, &other_uuid) && other_uuid == uuid)
+      if (uuid && ParseUuid(other.uuid) == uuid)
         Say(table.source(), "device " + device.uuid + " is configured already");
     }
     result_.config.devices.push_back(device);

@@ -1,13 +1,14 @@
 // A device's UUID as text. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "protocol/message.h"
 
 namespace spillway::agent {
 
-// Takes "GPU-00000000-0000-..."; false: not a UUID.
-bool ParseUuid(const std::string& text, protocol::DeviceUuid* out);
+// Takes "GPU-00000000-0000-..."; nullopt: not a UUID.
+std::optional<protocol::DeviceUuid> ParseUuid(const std::string& text);
 
 }  // namespace spillway::agent

@@ -1,6 +1,7 @@
 #include "agent/device/device_list.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "agent/config/device_uuid.h"
 #include "agent/device/nvml.h"
@@ -30,12 +31,13 @@ std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::strin
                                                : "NVML knows no device");
   }
   for (const DeviceSetting& setting : config.devices) {
-    NodeDevice device{{}, setting.uuid, "", setting.memory_bytes};
-    if (!ParseUuid(setting.uuid, &device.uuid)) {
+    const std::optional<protocol::DeviceUuid> uuid = ParseUuid(setting.uuid);
+    if (!uuid) {
       problems->push_back("'" + setting.uuid +
                           "' is no UUID like GPU-12345678-1234-1234-1234-123456789abc");
       continue;
     }
+    NodeDevice device{*uuid, setting.uuid, "", setting.memory_bytes};
     const auto same = std::find_if(devices.begin(), devices.end(), [&](const NodeDevice& known) {
       return known.uuid == device.uuid;
     });

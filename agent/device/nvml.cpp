@@ -56,9 +56,9 @@ std::vector<NodeDevice> Nvml::List() const {
   for (const Found& found : Find()) {
     char name[kTextBytes] = {};
     name_(found.handle, name, kTextBytes);
-    NodeDevice device{
-        {}, found.uuid, name, static_cast<int64_t>(found.memory.total), BusIdOf(found.handle)};
-    if (ParseUuid(device.name, &device.uuid)) devices.push_back(device);
+    if (const auto uuid = ParseUuid(found.uuid))
+      devices.push_back({*uuid, found.uuid, name, static_cast<int64_t>(found.memory.total),
+                         BusIdOf(found.handle)});
   }
   return devices;
 }

@@ -167,7 +167,7 @@ void Node::Settle(int64_t now_ns) {
   if (resume_.Pass(now_ns)) EndReturn();
   for (const UnusedClaims::Change& change : claims_.End(table_, now_ns))
     arbiter_.Use(change.process, change.demand);
-  Tell(arbiter_.Decide(now_ns), now_ns);
+  Deliver(arbiter_.Decide(now_ns), now_ns);
   delivery_.SendAll(now_ns);
   opener_.RefuseSilent(now_ns);
   links_.Settle(now_ns);
@@ -183,11 +183,12 @@ void Node::EndReturn() {
   record_.EndReturn();
 }
 
-void Node::Tell(const Decisions& decisions, int64_t now_ns) {
-  for (const AdmissionDecision& decision : decisions.admissions) delivery_.Tell(decision, now_ns);
+void Node::Deliver(const Decisions& decisions, int64_t now_ns) {
+  for (const AdmissionDecision& decision : decisions.admissions)
+    delivery_.Deliver(decision, now_ns);
   for (const GrantDecision& decision : decisions.grants) {
     record_.Note(decision.process);
-    delivery_.Tell(decision, now_ns);
+    delivery_.Deliver(decision, now_ns);
   }
   for (const TenantProcess& process : decisions.overdue) {
     ++counters_.overdue;

@@ -64,7 +64,7 @@ class Node {
   std::optional<Refusal> Take(Session& session, protocol::Received& received, int64_t now_ns);
   void SetDevices();
   void EndReturn();
-  void Tell(const Decisions& decisions, int64_t now_ns);
+  void Deliver(const Decisions& decisions, int64_t now_ns);
 
   NodeServices* const services_;
   NodeFacts facts_;

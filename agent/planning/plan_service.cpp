@@ -187,7 +187,7 @@ PlanningView PlanService::View() const {
 
 void PlanService::Main() {
   store_.emplace(store_folder_, rules().store_bytes,
-                 [this](const std::string& line) { Say(line); });
+                 [this](const std::string& line) { Log(line); });
   while (!IsEnding()) {
     store_->SetMostBytes(rules().store_bytes);
     ServeRecalls();
@@ -351,7 +351,7 @@ void PlanService::Fail(uint64_t id, const Request& request, int64_t took_ns,
                        const std::string& why) {
   if (NowNs() >= next_failure_line_ns_) {
     next_failure_line_ns_ = NowNs() + kFailureLineNs;
-    Say("no plan for " + request.owner.name + ": " + why);
+    Log("no plan for " + request.owner.name + ": " + why);
   }
   Answer(id, request, {.outcome = PlanOutcome::kFailed, .planning_ns = took_ns, .reason = why});
 }
@@ -400,7 +400,7 @@ void PlanService::Answer(uint64_t id, const Request& request, PlanReply reply,
   eventfd_write(ready_.get(), 1);
 }
 
-void PlanService::Say(const std::string& line) {
+void PlanService::Log(const std::string& line) {
   const std::lock_guard lock(mutex_);
   lines_.push_back(line);
   eventfd_write(ready_.get(), 1);

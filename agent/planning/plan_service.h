@@ -93,7 +93,7 @@ class PlanService final : public Planning {
   bool MayGive(const PlanOwner& owner, uint64_t size_bytes);
   void SweepGiven();
   void Fail(uint64_t id, const Request& request, int64_t took_ns, const std::string& why);
-  void Say(const std::string& line);
+  void Log(const std::string& line);
   void PublishStore();
   void AwaitSomething();
   PlanServiceRules rules() const;

@@ -73,20 +73,22 @@ DriverSlabs::Answer DriverSlabs::Ask(const SlabRequest& request) {
     answer.why = started.text();
     return answer;
   }
-  SlabReply reply;
-  base::UniqueFd file;
   const bool is_silent = SendRequest(socket_.get(), request) && !AwaitReply();
-  if (is_silent || !ReceiveReply(socket_.get(), &reply, &file)) {
+  std::optional<ReceivedReply> received;
+  if (!is_silent) received = ReceiveReply(socket_.get());
+  if (!received) {
     Rest();
     answer.why =
         is_silent ? "the driver does not answer" : "the process that asks the driver has ended";
     return answer;
   }
+  const SlabReply& reply = received->reply;
   if (reply.what == SlabReply::What::kNoMemory) answer.outcome = Outcome::kNoMemory;
   if (reply.what == SlabReply::What::kRefused) answer.why = reply.why;
   if (reply.what != SlabReply::What::kMade) return answer;
   answer.outcome = Outcome::kMade;
-  if (file) answer.slab = SlabFile{std::move(file), request.size_bytes, 0, reply.node, true};
+  if (received->file)
+    answer.slab = SlabFile{std::move(received->file), request.size_bytes, 0, reply.node, true};
   return answer;
 }
 

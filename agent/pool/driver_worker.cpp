@@ -170,15 +170,14 @@ CUresult Worker::Fill(CUmemGenericAllocationHandle memory, CUmemLocation node,
 int RunSlabWorker() {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   Worker worker;
-  SlabRequest request;
   bool is_open = false;
-  while (ReceiveRequest(kSlabWorkerFile, &request)) {
+  while (const std::optional<SlabRequest> request = ReceiveRequest(kSlabWorkerFile)) {
     if (!is_open) worker.Open();
     is_open = true;
     base::UniqueFd file;
     const SlabReply reply =
-        worker.problem().empty() ? worker.Make(request, &file) : Refused(worker.problem());
-    if (request.only_try != 0) file.Reset();
+        worker.problem().empty() ? worker.Make(*request, &file) : Refused(worker.problem());
+    if (request->only_try != 0) file.Reset();
     if (!SendReply(kSlabWorkerFile, reply, file.get())) return 1;
   }
   return 0;

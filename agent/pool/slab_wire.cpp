@@ -12,8 +12,10 @@ bool SendRequest(int socket, const SlabRequest& request) {
          static_cast<ssize_t>(sizeof request);
 }
 
-bool ReceiveRequest(int socket, SlabRequest* request) {
-  return recv(socket, request, sizeof *request, 0) == static_cast<ssize_t>(sizeof *request);
+std::optional<SlabRequest> ReceiveRequest(int socket) {
+  SlabRequest request;
+  if (recv(socket, &request, sizeof request, 0) != static_cast<ssize_t>(sizeof request)) return {};
+  return request;
 }
 
 bool SendReply(int socket, const SlabReply& reply, int file) {
@@ -22,13 +24,15 @@ bool SendReply(int socket, const SlabReply& reply, int file) {
          static_cast<ssize_t>(sizeof reply);
 }
 
-bool ReceiveReply(int socket, SlabReply* reply, base::UniqueFd* file) {
+std::optional<ReceivedReply> ReceiveReply(int socket) {
+  ReceivedReply received;
+  SlabReply& reply = received.reply;
   std::vector<base::UniqueFd> files;
-  const ssize_t size = base::ReceiveWithFiles(socket, base::PlaceOf(*reply), 1, &files);
-  if (size != static_cast<ssize_t>(sizeof *reply)) return false;
-  if (!files.empty()) *file = std::move(files.front());
-  reply->why[sizeof reply->why - 1] = 0;
-  return true;
+  const ssize_t size = base::ReceiveWithFiles(socket, base::PlaceOf(reply), 1, &files);
+  if (size != static_cast<ssize_t>(sizeof reply)) return {};
+  if (!files.empty()) received.file = std::move(files.front());
+  reply.why[sizeof reply.why - 1] = 0;
+  return received;
 }
 
 }  // namespace spillway::agent

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/unique_fd.h"
 
@@ -25,11 +26,16 @@ struct SlabReply {
   char why[160] = {};
 };
 
-// False: the other side has closed.
+struct ReceivedReply {
+  SlabReply reply;
+  base::UniqueFd file;  // the slab, if there is one
+};
+
+// False and nullopt: the other side has closed.
 bool SendRequest(int socket, const SlabRequest& request);
-bool ReceiveRequest(int socket, SlabRequest* request);
+std::optional<SlabRequest> ReceiveRequest(int socket);
 // `file`: the slab, or -1.
 bool SendReply(int socket, const SlabReply& reply, int file);
-bool ReceiveReply(int socket, SlabReply* reply, base::UniqueFd* file);
+std::optional<ReceivedReply> ReceiveReply(int socket);
 
 }  // namespace spillway::agent

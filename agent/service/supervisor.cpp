@@ -30,7 +30,7 @@ Supervisor::Supervisor() : address_(Variable("NOTIFY_SOCKET")) {
 }
 
 void Supervisor::Reloading(int64_t monotonic_us) {
-  Say("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_us));
+  Notify("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(monotonic_us));
 }
 
 bool Supervisor::Keep(const std::string& name, int file) {

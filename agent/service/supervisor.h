@@ -13,10 +13,10 @@ class Supervisor {
  public:
   Supervisor();  // reads the environment
 
-  void Ready(const std::string& status) { Say("READY=1\nSTATUS=" + status); }
+  void Ready(const std::string& status) { Notify("READY=1\nSTATUS=" + status); }
   void Reloading(int64_t monotonic_us);
-  void Stopping() { Say("STOPPING=1"); }
-  void Alive() { Say("WATCHDOG=1"); }
+  void Stopping() { Notify("STOPPING=1"); }
+  void Alive() { Notify("WATCHDOG=1"); }
   // How often to call Alive; 0: never.
   int64_t watchdog_interval_ns() const { return watchdog_interval_ns_; }
 
@@ -35,7 +35,7 @@ class Supervisor {
   static void Reexecute(char* const* arguments, const std::vector<File>& files);
 
  private:
-  void Say(const std::string& text) { Send(text, -1, 0); }
+  void Notify(const std::string& text) { Send(text, -1, 0); }
   bool Send(const std::string& text, int file, int flags);
 
   std::string address_;

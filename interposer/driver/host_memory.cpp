@@ -45,41 +45,36 @@ bool PromisesMappableHostMemory(CUdevice device) {
          promised != 0;
 }
 
-bool NewMappableHostMemory(CUdevice device, std::size_t bytes, HostMemory* out) {
+std::optional<HostMemory> NewMappableHostMemory(CUdevice device, std::size_t bytes) {
   CUmemAllocationProp properties{};
   properties.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   properties.location = NodeNear(device);
   HostMemory memory{.bytes = bytes};
-  if (MemCreate(&memory.handle, bytes, &properties) != CUDA_SUCCESS) return false;
+  if (MemCreate(&memory.handle, bytes, &properties) != CUDA_SUCCESS) return {};
   CUdeviceptr base = 0;
   if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) == CUDA_SUCCESS) {
     memory.data = reinterpret_cast<void*>(base);
-    if (Show(device, properties.location, memory, base)) {
-      *out = memory;
-      return true;
-    }
+    if (Show(device, properties.location, memory, base)) return memory;
     Driver().cuMemAddressFree(base, bytes);
   }
   MemRelease(memory.handle);
-  return false;
+  return {};
 }
 
-bool NewPinnedHostMemory(std::size_t bytes, HostMemory* out) {
+std::optional<HostMemory> NewPinnedHostMemory(std::size_t bytes) {
   HostMemory memory{.bytes = bytes};
   if (Driver().cuMemHostAlloc(&memory.data, bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS)
-    return false;
-  *out = memory;
-  return true;
+    return {};
+  return memory;
 }
 
 // MADV_DONTFORK: a forked child has no use for the memory.
-bool NewOrdinaryHostMemory(std::size_t bytes, HostMemory* out) {
+std::optional<HostMemory> NewOrdinaryHostMemory(std::size_t bytes) {
   void* const data =
       mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (data == MAP_FAILED) return false;
+  if (data == MAP_FAILED) return {};
   madvise(data, bytes, MADV_DONTFORK);
-  *out = {.data = data, .bytes = bytes, .is_pinned = false};
-  return true;
+  return HostMemory{.data = data, .bytes = bytes, .is_pinned = false};
 }
 
 namespace {
@@ -101,21 +96,20 @@ bool MapImported(CUdevice device, int file, CUdeviceptr base, std::size_t bytes)
 
 }  // namespace
 
-bool MapImportedHostMemory(CUdevice device, const std::vector<int>& files, std::size_t bytes_each,
-                           void** out) {
+void* MapImportedHostMemory(CUdevice device, const std::vector<int>& files,
+                            std::size_t bytes_each) {
   CUdeviceptr base = 0;
   const std::size_t bytes = files.size() * bytes_each;
-  if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) != CUDA_SUCCESS) return false;
+  if (Driver().cuMemAddressReserve(&base, bytes, 0, 0, 0) != CUDA_SUCCESS) return nullptr;
   std::size_t done_bytes = 0;
   for (const int file : files) {
     if (!MapImported(device, file, base + done_bytes, bytes_each)) break;
     done_bytes += bytes_each;
   }
-  *out = reinterpret_cast<void*>(base);
-  if (done_bytes == bytes) return true;
+  if (done_bytes == bytes) return reinterpret_cast<void*>(base);
   if (done_bytes > 0) MemUnmap(base, done_bytes);
   Driver().cuMemAddressFree(base, bytes);
-  return false;
+  return nullptr;
 }
 
 void UnmapImportedHostMemory(void* data, std::size_t bytes) {

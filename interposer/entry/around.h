@@ -45,14 +45,14 @@ class Collector {
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);
-    Says(static_cast<std::uint64_t>(transfer.source));
-    Says(transfer.width_bytes * transfer.rows);
+    MixIntoShape(static_cast<std::uint64_t>(transfer.source));
+    MixIntoShape(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
   // The call copies these bytes out of allocations: to the host or into an array.
   void Reads(CUdeviceptr from, std::size_t bytes) {
     (*this)(from);
-    Says(bytes);
+    MixIntoShape(bytes);
     reads_.push_back({from, bytes});
   }
   // The call launches a graph all of whose nodes could be read.
@@ -60,14 +60,14 @@ class Collector {
   // Beside copies and sets the call runs kernels, or has unreadable parts.
   void MarkMixed() { does_more_ = true; }
   // Such a part is given this address, and may read and write there.
-  void Works(CUdeviceptr word) {
+  void MayTouch(CUdeviceptr word) {
     (*this)(word);
-    works_.push_back(word);
+    may_touch_.push_back(word);
   }
   // A launch takes the claims of the library call around it.
   void TakeClaims() { claims_ = library_call ? library_call->claims : nullptr; }
   // The whole launch, for a recompute record.
-  void IsLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
+  void SetLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
   const interposer::LaunchCall* launch() const { return launch_; }
   // Whether all effects on memory are known: documented by the library, or only copies and sets.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
@@ -75,20 +75,20 @@ class Collector {
   void SetTraceName(const char* name) { name_ = name; }
   const char* name() const { return name_; }
   // Mixes `word` into the call's shape (Note [Shapes]).
-  void Says(std::uint64_t word) { shape_.mixed = interposer::MixShape(shape_.mixed, word); }
+  void MixIntoShape(std::uint64_t word) { shape_.mixed = interposer::MixShape(shape_.mixed, word); }
   // The call is a launch of this kernel. The dimensions outlive the call.
-  void SaysLaunch(interposer::Shape kernel, const interposer::LaunchDimensions* dimensions) {
+  void SetLaunchShape(interposer::Shape kernel, const interposer::LaunchDimensions* dimensions) {
     shape_.kernel = kernel;
     shape_.launched = dimensions;
   }
   // The host may see the call's effect, or change its input, without a further call.
-  void Shows() { shows_ = true; }
-  bool shows() const { return shows_ || names_visible_; }
+  void MarkVisible() { is_visible_ = true; }
+  bool is_visible() const { return is_visible_ || names_visible_; }
   bool names_visible() const { return names_visible_; }
   // The bytes that the call reads may be others than those there now.
   void MarkUnsure() { is_unsure_ = true; }
   // The call runs unscanned code. `note_scan(what)` is called after its post-launch scan.
-  void IsNew(void (*note_scan)(void*), void* what) {
+  void MarkNew(void (*note_scan)(void*), void* what) {
     note_scan_ = note_scan;
     new_ = what;
   }
@@ -108,13 +108,13 @@ class Collector {
     AddClaims(transfers_, own, reads_.empty() && !(does_more_ && unites));
     for (const Bytes& read : reads_) own->Reads(read.address, read.count);
     if (!unites) return own;
-    for (CUdeviceptr word : works_) own->Touches(word);
+    for (CUdeviceptr word : may_touch_) own->Touches(word);
     return own;
   }
   interposer::CallFacts Facts(interposer::Claims* own_claims) const {
     return {.is_new = is_new(),
             .is_documented = IsDocumented(),
-            .shows = shows() || VisibleWork::shows_everything(),
+            .shows = is_visible() || VisibleWork::shows_everything(),
             .host_words = &host_words_,
             .claims = Claims(own_claims),
             .launch = launch_,
@@ -140,11 +140,11 @@ class Collector {
   interposer::HostWords host_words_;
   interposer::Transfers transfers_;
   base::InlineVector<Bytes, 2> reads_;
-  base::InlineVector<CUdeviceptr, 2> works_;
+  base::InlineVector<CUdeviceptr, 2> may_touch_;
   bool does_more_ = false;
   bool is_graph_ = false;
   bool names_visible_ = false;
-  bool shows_ = false;
+  bool is_visible_ = false;
   bool is_unsure_ = false;
   void (*note_scan_)(void*) = nullptr;
   void* new_ = nullptr;

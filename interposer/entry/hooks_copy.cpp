@@ -63,7 +63,7 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyHtoD_v2, (CUdeviceptr d, const void* h, size_t n), 
 SPILLWAY_ASYNCHRONOUS(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void* h, size_t n, CUstream s),
                       (d, h, n, s), Effect::kMayWrite, AddFromHostLater(add, d, h, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoHAsync_v2, (void* h, CUdeviceptr f, size_t n, CUstream s),
-                      (h, f, n, s), Effect::kReads, AddToHost(add, h, f, n), add.Shows())
+                      (h, f, n, s), Effect::kReads, AddToHost(add, h, f, n), add.MarkVisible())
 SPILLWAY_SYNCHRONOUS(cuMemcpyDtoD_v2, (CUdeviceptr d, CUdeviceptr f, size_t n), (d, f, n),
                      Effect::kMayWrite, AddFromDevice(add, d, f, n))
 SPILLWAY_ASYNCHRONOUS(cuMemcpyDtoDAsync_v2, (CUdeviceptr d, CUdeviceptr f, size_t n, CUstream s),
@@ -126,9 +126,9 @@ SPILLWAY_SYNCHRONOUS(cuMemcpyDtoA_v2, (CUarray a, size_t o, CUdeviceptr f, size_
 // their input may depend on work that a free has promised to wait for.
 #define SPILLWAY_ARRAY_AND_HOST(to_host, from_host)                                            \
   SPILLWAY_ASYNCHRONOUS(to_host, (void* h, CUarray a, size_t o, size_t n, CUstream s),         \
-                        (h, a, o, n, s), Effect::kReads, add.Shows())                          \
+                        (h, a, o, n, s), Effect::kReads, add.MarkVisible())                    \
   SPILLWAY_ASYNCHRONOUS(from_host, (CUarray a, size_t o, const void* h, size_t n, CUstream s), \
-                        (a, o, h, n, s), Effect::kReads, add.Shows())
+                        (a, o, h, n, s), Effect::kReads, add.MarkVisible())
 SPILLWAY_ARRAY_AND_HOST(cuMemcpyAtoHAsync_v2, cuMemcpyHtoAAsync_v2)
 SPILLWAY_SYNCHRONOUS(cuMemcpyAtoH_v2, (void* h, CUarray a, size_t o, size_t n), (h, a, o, n),
                      Effect::kReads, static_cast<void>(add))

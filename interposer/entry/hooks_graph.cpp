@@ -60,7 +60,7 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool scans_payloads) {
 // `facts.words` belong to nodes that may read and write there. (Note [Roles] in ledger/claims.h)
 void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = false) {
   if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.MarkMixed();
-  for (CUdeviceptr word : facts.words) add.Works(word);
+  for (CUdeviceptr word : facts.words) add.MayTouch(word);
   if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
   for (const WriteFacts& write : facts.writes)
     std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
@@ -69,7 +69,7 @@ void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = fals
 // Nothing is known of what else the call uses.
 void AddAllMemory(Collector& add) {
   ForEachJob([&add](JobMemory* job) {
-    for (const CUdeviceptr base : job->view().LiveBases()) add.Works(base);
+    for (const CUdeviceptr base : job->view().LiveBases()) add.MayTouch(base);
   });
 }
 
@@ -158,13 +158,13 @@ CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   NewLaunch made{executable, launch.facts.get()};
   const auto collect = [&](Collector& add) {
     add.SetTraceName("cuGraphLaunch");
-    add.Shows();  // it may have host functions and copies to the host
+    add.MarkVisible();  // it may have host functions and copies to the host
     if (launch.facts) add.MarkGraph();
     if (launch.facts && ordering_rules::kGraphsNameTheirMemory) AddFacts(*launch.facts, add, true);
     if (!launch.facts || !launch.facts->complete) add.MarkUnsure();
     const bool names_all = !launch.facts || launch.facts->names_all;
     if (names_all && ordering_rules::kGraphsNameTheirMemory) AddAllMemory(add);
-    if (launch.facts && launch.brings_new_kernels) add.IsNew(NoteGraphScan, &made);
+    if (launch.facts && launch.brings_new_kernels) add.MarkNew(NoteGraphScan, &made);
   };
   return Around(stream, Effect::kLaunches, collect, call);
 }

@@ -43,8 +43,7 @@ SPILLWAY_EXPORT CUresult cuIpcGetMemHandle(CUipcMemHandle* handle, CUdeviceptr a
       guard.IsOutermost() && handle ? spillway::interposer::JobOwning(address) : nullptr;
   const std::optional<Allocation> allocation = job ? job->view().Describe(address) : std::nullopt;
   if (!allocation) return Driver().cuIpcGetMemHandle(handle, address);
-  CUmemoryPool pool = nullptr;
-  if (spillway::interposer::Pools::Instance().PoolOf(allocation->base, &pool))
+  if (spillway::interposer::Pools::Instance().PoolOf(allocation->base))
     return CUDA_ERROR_INVALID_VALUE;
   return spillway::entry::ExportService::Instance().HandleOf(job, allocation->base, handle);
 }

@@ -35,14 +35,14 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
   if (!facts.is_kept) {
     add.MarkUnsure();
   } else if (facts.is_new) {
-    add.IsNew(NoteFunctionScan, function);
+    add.MarkNew(NoteFunctionScan, function);
   }
-  add.SaysLaunch(facts.name, dimensions);
+  add.SetLaunchShape(facts.name, dimensions);
   if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
   if (launch && MayRunAgain() && facts.is_kept && parameters && !extra) {
     launch->emplace(
         LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config});
-    add.IsLaunch(&**launch);
+    add.SetLaunch(&**launch);
   }
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, dimensions->grid_x, add);

@@ -63,8 +63,7 @@ SPILLWAY_EXPORT CUresult cuMemAllocPitch_v2(CUdeviceptr* out, size_t* pitch, siz
 }
 
 SPILLWAY_EXPORT CUresult cuMemFree_v2(CUdeviceptr address) {
-  CUmemoryPool pool = nullptr;
-  const bool is_pooled = spillway::interposer::Pools::Instance().PoolOf(address, &pool);
+  const bool is_pooled = spillway::interposer::Pools::Instance().PoolOf(address) != nullptr;
   return Free(
       address, [&](JobMemory* job) { return job->allocations().Free(address, is_pooled); },
       [&] { return Driver().cuMemFree_v2(address); });

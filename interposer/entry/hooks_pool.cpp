@@ -73,14 +73,14 @@ template <class Call>
 
 // The program sees the sum of the driver's figure and ours, however the pool's memory is divided.
 CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult result, void* value) {
-  PoolFigures figures;
-  if (result != CUDA_SUCCESS || ForwardsEverything() || !Pools::Instance().Read(pool, &figures))
-    return result;
+  if (result != CUDA_SUCCESS || ForwardsEverything()) return result;
+  const std::optional<PoolFigures> figures = Pools::Instance().Read(pool);
+  if (!figures) return result;
   auto* const bytes = static_cast<cuuint64_t*>(value);
-  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) *bytes += figures.used_bytes;
-  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *bytes += figures.used_high_bytes;
-  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) *bytes += figures.reserved_bytes;
-  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *bytes += figures.reserved_high_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_CURRENT) *bytes += figures->used_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_USED_MEM_HIGH) *bytes += figures->used_high_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT) *bytes += figures->reserved_bytes;
+  if (attribute == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) *bytes += figures->reserved_high_bytes;
   return result;
 }
 

@@ -67,8 +67,7 @@ void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocatio
       break;
     }
     case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: {
-      CUmemoryPool pool = nullptr;
-      interposer::Pools::Instance().PoolOf(allocation.base, &pool);
+      const CUmemoryPool pool = interposer::Pools::Instance().PoolOf(allocation.base);
       std::memcpy(data, &pool, sizeof pool);
       break;
     }

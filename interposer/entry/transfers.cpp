@@ -75,7 +75,7 @@ void AddReads(Collector& add, const End& from, const Shape& shape, const Transfe
 void AddEnds(Collector& add, const End& from, const End& to, const Shape& shape, Transfer layout,
              size_t from_slice_bytes, size_t to_slice_bytes) {
   if (!shape.width_bytes || !shape.rows || !shape.slices) return;
-  if (ShowsAt(from) || ShowsAt(to)) add.Shows();
+  if (ShowsAt(from) || ShowsAt(to)) add.MarkVisible();
   if (to.source != Source::kDevice && !KernelsReach(to.address))
     return AddReads(add, from, shape, layout, from_slice_bytes);
   layout.source = from.source;
@@ -131,7 +131,7 @@ void AddFromHost(Collector& add, CUdeviceptr to, const void* from, size_t bytes)
 
 void AddFromHostLater(Collector& add, CUdeviceptr to, const void* from, size_t bytes) {
   AddFromHost(add, to, from, bytes);
-  if (bytes) add.Shows();
+  if (bytes) add.MarkVisible();
   if (!bytes || !MayChangeBeforeItIsRead(from)) return;
   add.MarkUnsure();
   VisibleWork::MakeAllWorkVisible();  // it may bring any address
@@ -151,7 +151,7 @@ void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes) 
   if (!bytes) return;
   const Source source = SourceAt(add, from);
   const bool to_device = SourceAt(add, to) == Source::kDevice;
-  if (source != Source::kDevice || !to_device) add.Shows();
+  if (source != Source::kDevice || !to_device) add.MarkVisible();
   if (to_device || KernelsReach(to)) {
     add.Transferred({.source = source, .to = to, .from = from, .width_bytes = bytes});
   } else {

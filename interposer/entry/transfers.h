@@ -18,7 +18,7 @@ void AddUnified(Collector& add, CUdeviceptr to, CUdeviceptr from, size_t bytes);
 inline void AddRead(Collector& add, CUdeviceptr from, size_t bytes) {
   if (!bytes) return;
   add(from);
-  add.Says(bytes);
+  add.MixIntoShape(bytes);
 }
 void AddToHost(Collector& add, const void* to, CUdeviceptr from, size_t bytes);
 // Sets a constant, or copies from an array.

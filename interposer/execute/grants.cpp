@@ -48,8 +48,7 @@ bool Grants::JoinLink(const protocol::LinkPlace& place, int terms_file, int lane
 }
 
 void Grants::FollowSchedule() {
-  size_t bytes = 0;
-  if (schedule_.Launched(&bytes)) SetBudget(bytes);
+  if (const auto bytes = schedule_.CountLaunch()) SetBudget(*bytes);
 }
 
 // Calls that make memory see the new budget at once, so an excess does not grow.

@@ -15,15 +15,16 @@ bool IsZero(const std::byte* bytes, std::size_t count) {
 }  // namespace
 
 OutputCopy::~OutputCopy() {
-  if (memory_.data) driver::DeleteHostMemory(memory_);
+  if (memory_) driver::DeleteHostMemory(*memory_);
 }
 
 bool OutputCopy::Take(std::size_t bytes) {
-  return bytes <= driver::HostBytesToSpare() && driver::NewOrdinaryHostMemory(bytes, &memory_);
+  if (bytes <= driver::HostBytesToSpare()) memory_ = driver::NewOrdinaryHostMemory(bytes);
+  return memory_.has_value();
 }
 
 void OutputCopy::Keep(std::size_t offset, const std::byte* piece, std::size_t piece_bytes) {
-  std::byte* const to = static_cast<std::byte*>(memory_.data) + offset;
+  std::byte* const to = static_cast<std::byte*>(memory_->data) + offset;
   for (std::size_t done = 0; done < piece_bytes; done += kPageBytes) {
     const std::size_t page_bytes = std::min(kPageBytes, piece_bytes - done);
     if (!IsZero(piece + done, page_bytes)) std::memcpy(to + done, piece + done, page_bytes);

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 
 #include "interposer/driver/host_memory.h"
 
@@ -24,11 +25,11 @@ class OutputCopy {
   void Keep(std::size_t offset, const std::byte* piece, std::size_t piece_bytes);
   bool Equals(std::size_t offset, const std::byte* piece, std::size_t piece_bytes) const;
   const std::byte* at(std::size_t offset) const {
-    return static_cast<const std::byte*>(memory_.data) + offset;
+    return static_cast<const std::byte*>(memory_->data) + offset;
   }
 
  private:
-  driver::HostMemory memory_;
+  std::optional<driver::HostMemory> memory_;
 };
 
 }  // namespace spillway::interposer

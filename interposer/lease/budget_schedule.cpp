@@ -18,14 +18,12 @@ BudgetSchedule::BudgetSchedule(const std::string& text) {
   }
 }
 
-bool BudgetSchedule::Launched(std::size_t* bytes) {
+std::optional<std::size_t> BudgetSchedule::CountLaunch() {
   const std::uint64_t launch = launches_.fetch_add(1, std::memory_order_relaxed) + 1;
   for (const Change& change : changes_) {
-    if (change.launch != launch) continue;
-    *bytes = change.bytes;
-    return true;
+    if (change.launch == launch) return change.bytes;
   }
-  return false;
+  return {};
 }
 
 }  // namespace spillway::interposer

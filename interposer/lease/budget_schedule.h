@@ -1,11 +1,13 @@
 // Changes the budget at certain launches, so that tests can repeat a change in mid-run.
 //
-// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."). Every launch calls Launched, any thread.
+// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."). Every launch calls CountLaunch, any
+// thread.
 #pragma once
 
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +24,8 @@ class BudgetSchedule {
   }
 
   bool empty() const { return changes_.empty(); }
-  // Counts one launch. True if the budget changes at this one.
-  bool Launched(std::size_t* bytes);
+  // Counts one launch. The budget from this one on, where it changes.
+  std::optional<std::size_t> CountLaunch();
 
  private:
   struct Change {

@@ -19,7 +19,7 @@ std::size_t HostSlabs::DemandBytes(const Device& device) {
                                 : device.demand_bytes / device.slab_bytes * device.slab_bytes;
 }
 
-void HostSlabs::Like(int device, std::size_t bytes) {
+void HostSlabs::SetGoal(int device, std::size_t bytes) {
   const MutexLock lock(mutex_);
   devices_[device].demand_bytes = bytes;
   ReturnExcess(&devices_[device]);

@@ -28,7 +28,7 @@ class HostSlabs {
   static HostSlabs& Instance();
 
   // Called by a host pool. `bytes`: its total demand, with the slabs that it has.
-  void Like(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
+  void SetGoal(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
   // Takes slabs of one kind for `bytes` to `most_bytes`; none if they do not suffice.
   std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes)
       SPILLWAY_EXCLUDES(mutex_);

@@ -128,7 +128,7 @@ void LeaseClient::TryToConnect(int64_t now_ns) {
   if (channel_->Send(hello) == protocol::Sent::kSent) return;
   // Refused before Hello was read. The agent may have sent the reason.
   protocol::Received last = channel_->Receive();
-  if (last.what == protocol::Received::What::kMessage) Hear(last, now_ns);
+  if (last.what == protocol::Received::What::kMessage) Handle(last, now_ns);
   if (state_ == State::kGreeting) Lose(now_ns, pause_ns);
 }
 
@@ -158,12 +158,12 @@ void LeaseClient::Listen(int64_t now_ns) {
       case protocol::Received::What::kFault:
         return Lose(now_ns, kRefusedPauseNs);
       case protocol::Received::What::kMessage:
-        Hear(received, now_ns);
+        Handle(received, now_ns);
     }
   }
 }
 
-void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
+void LeaseClient::Handle(protocol::Received& received, int64_t now_ns) {
   last_heard_ns_ = now_ns;
   const protocol::Message& message = received.message;
   if (const auto* welcome = std::get_if<protocol::Welcome>(&message)) {
@@ -186,12 +186,12 @@ void LeaseClient::Hear(protocol::Received& received, int64_t now_ns) {
   } else if (const auto* admission = std::get_if<protocol::Admission>(&message)) {
     Note(*admission);
   } else if (const auto* error = std::get_if<protocol::Error>(&message)) {
-    Hear(*error, now_ns);
+    Handle(*error, now_ns);
   }
 }
 
 // A running agent puts off clients if too many connect at once: after a restart, or after a stop.
-void LeaseClient::Hear(const protocol::Error& error, int64_t now_ns) {
+void LeaseClient::Handle(const protocol::Error& error, int64_t now_ns) {
   const bool comes_back = error.code == protocol::ErrorCode::kAgentStops;
   const bool is_put_off = state_ == State::kGreeting && error.code == protocol::ErrorCode::kTooFast;
   Lose(now_ns, is_put_off ? kPutOffPauseNs : comes_back ? kFirstPauseNs : kRefusedPauseNs);
@@ -216,7 +216,7 @@ void LeaseClient::ReportHeldSlabs(int64_t now_ns) {
     protocol::HeldSlabs message;
     message.slabs = TakeSome(held);
     message.last = held.empty();
-    if (!Say(message, now_ns)) return Lose(now_ns, kFirstPauseNs);
+    if (!Send(message, now_ns)) return Lose(now_ns, kFirstPauseNs);
   } while (!held.empty());
 }
 
@@ -226,7 +226,7 @@ void LeaseClient::ReturnSlabs(int64_t now_ns) {
   to_return_.insert(to_return_.end(), returned.begin(), returned.end());
   while (!to_return_.empty()) {
     const std::vector<protocol::SlabName> before = to_return_;
-    if (Say(protocol::ReturnSlabs{TakeSome(to_return_)}, now_ns)) continue;
+    if (Send(protocol::ReturnSlabs{TakeSome(to_return_)}, now_ns)) continue;
     to_return_ = before;
     return;
   }
@@ -238,7 +238,7 @@ void LeaseClient::AskForSlabs(Device& device, int64_t now_ns) {
   const int64_t missing_bytes = subject_.MissingSlabBytes(device.number);
   const bool is_same = missing_bytes == device.asked_slab_bytes;
   if (is_same && (missing_bytes == 0 || now_ns - device.asked_slabs_ns < interval_ns_)) return;
-  if (!Say(protocol::AskSlabs{device.number, missing_bytes}, now_ns)) return;
+  if (!Send(protocol::AskSlabs{device.number, missing_bytes}, now_ns)) return;
   device.asked_slab_bytes = missing_bytes;
   device.asked_slabs_ns = now_ns;
 }
@@ -289,7 +289,7 @@ bool LeaseClient::RecallPlans(const protocol::RecallPlans& recall) {
   return HasPlanner(recall.device) && channel_->Send(recall) == protocol::Sent::kSent;
 }
 
-bool LeaseClient::Say(const protocol::Message& message, int64_t now_ns) {
+bool LeaseClient::Send(const protocol::Message& message, int64_t now_ns) {
   if (channel_ == nullptr) return false;
   const protocol::Sent sent = channel_->Send(message);
   if (sent == protocol::Sent::kClosed) Lose(now_ns, kFirstPauseNs);
@@ -312,7 +312,7 @@ void LeaseClient::Register(Device& device, int64_t now_ns) {
   device.reported_held_bytes = asked.held_bytes;
   device.reported_held_ns = now_ns;
   device.is_held_back = !device.has_grant && asked.held_bytes > 0;
-  device.registered = Say(asked, now_ns);
+  device.registered = Send(asked, now_ns);
   // A new agent counts its serials anew.
   device.confirmed_bytes = device.grant.budget_bytes;
   device.confirmed_host_bytes = device.grant.host_bytes;
@@ -342,7 +342,7 @@ void LeaseClient::Confirm(Device& device, int64_t now_ns) {
   if (!is_news(device.confirmed_bytes, held_bytes, device.grant.budget_bytes) &&
       !is_news(device.confirmed_host_bytes, host_bytes, device.grant.host_bytes))
     return;
-  if (!Say(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns))
+  if (!Send(protocol::Obeyed{device.number, device.grant.serial, held_bytes, host_bytes}, now_ns))
     return;
   device.confirmed_bytes = held_bytes;
   device.confirmed_host_bytes = host_bytes;
@@ -375,7 +375,7 @@ void LeaseClient::Report(Device& device, int64_t now_ns) {
                          (device.has_grant && usage.wanted_bytes > device.grant.budget_bytes &&
                           usage.wanted_bytes > device.said.wanted_bytes + kPieceBytes);
   if (usage == device.said || (!is_urgent && now_ns - device.reported_ns < interval_ns_)) return;
-  if (!Say(usage, now_ns)) return;
+  if (!Send(usage, now_ns)) return;
   device.said = usage;
   device.reported_ns = now_ns;
 }
@@ -385,13 +385,13 @@ void LeaseClient::ReportParts(Device& device, DeviceUse& use, int64_t now_ns) {
   if (channel_ == nullptr || channel_->version() < kPartsVersion) return;
   if (now_ns - device.reported_parts_ns < interval_ns_) return;
   use.account.device = use.steps.device = device.number;
-  if (use.account != device.reported_account && Say(use.account, now_ns))
+  if (use.account != device.reported_account && Send(use.account, now_ns))
     device.reported_account = use.account;
-  if (use.steps != device.reported_steps && Say(use.steps, now_ns))
+  if (use.steps != device.reported_steps && Send(use.steps, now_ns))
     device.reported_steps = use.steps;
   const bool has_grown = channel_ != nullptr && channel_->version() >= kFootprintVersion &&
                          use.allocated_bytes != device.reported_allocated_bytes;
-  if (has_grown && Say(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
+  if (has_grown && Send(protocol::Footprint{device.number, use.allocated_bytes}, now_ns))
     device.reported_allocated_bytes = use.allocated_bytes;
   device.reported_parts_ns = now_ns;
 }
@@ -404,7 +404,7 @@ void LeaseClient::ReportHostNeed(Device& device, int64_t host_need_bytes, int64_
   const bool is_urgent = device.reported_need_ns == 0 ||
                          host_need_bytes - device.grant.budget_bytes > device.grant.host_bytes;
   if (!is_urgent && now_ns - device.reported_need_ns < interval_ns_) return;
-  if (!Say(protocol::HostNeed{device.number, host_need_bytes}, now_ns)) return;
+  if (!Send(protocol::HostNeed{device.number, host_need_bytes}, now_ns)) return;
   device.reported_need_bytes = host_need_bytes;
   device.reported_need_ns = now_ns;
 }

@@ -151,8 +151,8 @@ class LeaseClient {
 
   void TryToConnect(int64_t now_ns);
   void Listen(int64_t now_ns);
-  void Hear(protocol::Received& received, int64_t now_ns);
-  void Hear(const protocol::Error& error, int64_t now_ns);
+  void Handle(protocol::Received& received, int64_t now_ns);
+  void Handle(const protocol::Error& error, int64_t now_ns);
   void Begin(const protocol::Welcome& welcome, int64_t now_ns);
   void ReportHeldSlabs(int64_t now_ns);
   void ReturnSlabs(int64_t now_ns);
@@ -168,7 +168,7 @@ class LeaseClient {
   void ProbeSilentAgent(int64_t now_ns);
   void Follow(Device& device, int64_t now_ns);
   void Lose(int64_t now_ns, int64_t again_after_ns);
-  bool Say(const protocol::Message& message, int64_t now_ns);
+  bool Send(const protocol::Message& message, int64_t now_ns);
   void Register(Device& device, int64_t now_ns);
   void Confirm(Device& device, int64_t now_ns);
   void Report(Device& device, int64_t now_ns);

@@ -141,20 +141,17 @@ std::vector<CUdeviceptr> Pools::ServedFrom(CUmemoryPool pool) {
   return served;
 }
 
-bool Pools::PoolOf(CUdeviceptr address, CUmemoryPool* pool) {
-  if (pieces_count_.load(std::memory_order_relaxed) == 0) return false;
+CUmemoryPool Pools::PoolOf(CUdeviceptr address) {
+  if (pieces_count_.load(std::memory_order_relaxed) == 0) return nullptr;
   const MutexLock lock(mutex_);
   const auto at = pieces_.find(address);
-  if (at == pieces_.end()) return false;
-  *pool = at->second.account->pool;
-  return true;
+  return at == pieces_.end() ? nullptr : at->second.account->pool;
 }
 
-bool Pools::Read(CUmemoryPool pool, PoolFigures* figures) {
+std::optional<PoolFigures> Pools::Read(CUmemoryPool pool) {
   const MutexLock lock(mutex_);
   const Account* const account = Find(pool);
-  if (account) *figures = account->figures;
-  return account != nullptr;
+  return account ? std::optional(account->figures) : std::nullopt;
 }
 
 void Pools::ResetUsedHigh(CUmemoryPool pool) {

@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -62,9 +63,9 @@ class Pools {
   void Allocated(CUmemoryPool pool, CUdeviceptr address, std::size_t bytes);
   // Returns the address's pool if the driver serves it and it still exists: it may keep the memory.
   CUmemoryPool Freed(CUdeviceptr address);
-  bool PoolOf(CUdeviceptr address, CUmemoryPool* pool);
+  CUmemoryPool PoolOf(CUdeviceptr address);  // null: of none
 
-  bool Read(CUmemoryPool pool, PoolFigures* figures);
+  std::optional<PoolFigures> Read(CUmemoryPool pool);
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);

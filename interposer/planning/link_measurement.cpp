@@ -1,5 +1,7 @@
 #include "interposer/planning/link_measurement.h"
 
+#include <optional>
+
 #include "base/units.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/host_memory.h"
@@ -17,12 +19,12 @@ class Link {
   explicit Link(JobMemory* memory) : memory_(memory) {
     is_charged_ = memory_->charges().Charge(2 * kBytes);
     is_ready_ = is_charged_ && Driver().cuMemAlloc_v2(&device_, 2 * kBytes) == CUDA_SUCCESS &&
-                driver::NewPinnedHostMemory(2 * kBytes, &host_) && Make(&out_) && Make(&in_);
+                (host_ = driver::NewPinnedHostMemory(2 * kBytes)) && Make(&out_) && Make(&in_);
   }
   ~Link() {
     Delete(&out_);
     Delete(&in_);
-    if (host_.data) driver::DeleteHostMemory(host_);
+    if (host_) driver::DeleteHostMemory(*host_);
     if (device_) Driver().cuMemFree_v2(device_);
     if (is_charged_) memory_->charges().Discharge(2 * kBytes);
   }
@@ -63,11 +65,11 @@ class Link {
     return Driver().cuEventRecord(way->ended, way->stream) == CUDA_SUCCESS;
   }
   bool CopyOut() {
-    return Driver().cuMemcpyDtoHAsync_v2(host_.data, device_, kBytes, out_.stream) == CUDA_SUCCESS;
+    return Driver().cuMemcpyDtoHAsync_v2(host_->data, device_, kBytes, out_.stream) == CUDA_SUCCESS;
   }
   bool CopyIn() {
     return Driver().cuMemcpyHtoDAsync_v2(device_ + kBytes,
-                                         static_cast<std::byte*>(host_.data) + kBytes, kBytes,
+                                         static_cast<std::byte*>(host_->data) + kBytes, kBytes,
                                          in_.stream) == CUDA_SUCCESS;
   }
   static bool Read(const Direction& way, std::int64_t* bytes_per_second) {
@@ -84,7 +86,7 @@ class Link {
   JobMemory* const memory_;
   bool is_charged_ = false, is_ready_ = false;
   CUdeviceptr device_ = 0;
-  driver::HostMemory host_;
+  std::optional<driver::HostMemory> host_;
   Direction out_, in_;
 };
 

@@ -428,9 +428,11 @@ bool Pipeline::MayAskDriver(std::uint64_t now_ns) {
 }
 
 void Pipeline::Watch(std::uint64_t now_ns) {
-  IterationTime time;
-  while (may_ask_ && recorder_.iterations().Next(&time)) {
+  while (may_ask_) {
+    const std::optional<IterationTime> next = recorder_.iterations().Next();
+    if (!next) break;
     if (!monitor_) continue;
+    const IterationTime& time = *next;
     counts_.iterations_followed += time.is_planned;
     NoteStep(time.duration_ns);
     if (time.pattern != live_->pattern().fingerprint) continue;  // of the previous plan

@@ -167,14 +167,13 @@ void Sample(size_t bytes, void* caller) {
   }
 }
 
-bool Read(Summary* out) {
+std::optional<Summary> Read() {
   const Backtrace used = known_backtrace.load(std::memory_order_acquire);
-  if (used == nullptr) return false;
-  out->source = used == &NoBacktrace ? "return addresses" : "libunwind";
-  out->every = ProcessConfig().call_sites_every.value_or(0);
-  out->bytes = sampled_bytes.load(std::memory_order_relaxed);
-  out->allocations = sampled.load(std::memory_order_relaxed);
-  return true;
+  if (used == nullptr) return {};
+  return Summary{.source = used == &NoBacktrace ? "return addresses" : "libunwind",
+                 .every = ProcessConfig().call_sites_every.value_or(0),
+                 .bytes = sampled_bytes.load(std::memory_order_relaxed),
+                 .allocations = sampled.load(std::memory_order_relaxed)};
 }
 
 // `sites` is not on the stack, which may be a signal handler's. One thread writes the report.

@@ -17,6 +17,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 namespace spillway::interposer::call_sites {
 
@@ -39,8 +40,8 @@ struct Summary {
   std::uint64_t bytes, allocations;  // sampled
 };
 
-// False if nothing was sampled.
-bool Read(Summary* out);
+// Nullopt if nothing was sampled.
+std::optional<Summary> Read();
 // The sites with the most bytes, largest first, at most `most`. Returns their number.
 size_t Top(Site* out, size_t most);
 

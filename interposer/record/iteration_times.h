@@ -12,6 +12,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 
 #include "interposer/driver/cuda_abi.h"
 
@@ -37,7 +38,7 @@ struct IterationTime {
 class IterationTimes {
  public:
   void Began(CUstream stream, const IterationBegin& begin);
-  bool Next(IterationTime* out);
+  std::optional<IterationTime> Next();
   std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
   // Gives the events back. The job's context is current.
   void Release();

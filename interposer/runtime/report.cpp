@@ -256,11 +256,11 @@ void AddPyTorch(const Counters& sums, Text* out) {
 
 void AddCallSites(Text* out) {
   constexpr size_t kListed = 20;
-  call_sites::Summary all;
-  if (!call_sites::Read(&all)) return;
+  const std::optional<call_sites::Summary> all = call_sites::Read();
+  if (!all) return;
   out->Add(",\n  \"call_sites\": {\"source\": \"%s\", \"every\": %" PRIu64
            ", \"sampled_allocations\": %" PRIu64 ", \"sampled_bytes\": %" PRIu64 ", \"sites\": [",
-           all.source, all.every, all.allocations, all.bytes);
+           all->source, all->every, all->allocations, all->bytes);
   call_sites::Site sites[kListed];
   const size_t count = call_sites::Top(sites, kListed);
   for (size_t i = 0; i < count; ++i) {

@@ -80,7 +80,7 @@ int64_t LowerBoundOf(const PlanRequest& request, const IterationProfile& profile
 // What the plan is made for: the pattern's profile, without touches that cannot fit.
 IterationProfile PlannableProfile(const PlanRequest& request) {
   const IterationProfile& profile = request.pattern->profile;
-  std::optional<IterationProfile> less = WithoutExcess(ProblemOf(request, profile));
+  std::optional<IterationProfile> less = WithinBudget(ProblemOf(request, profile));
   return less ? std::move(*less) : profile;
 }
 

@@ -9,9 +9,9 @@
 namespace spillway::scheduler {
 namespace {
 
-class Excess {
+class OversizedOperations {
  public:
-  explicit Excess(const Problem& problem)
+  explicit OversizedOperations(const Problem& problem)
       : problem_(problem),
         profile_(problem.iteration()),
         room_bytes_(profile_.operations.size(), problem.budget_bytes),
@@ -25,18 +25,18 @@ class Excess {
     }
   }
 
-  // Nullopt: nothing to leave out, or not enough.
-  std::optional<IterationProfile> LeftOut() {
+  // Nullopt: nothing to remove, or not enough.
+  std::optional<IterationProfile> Shrink() {
     std::optional<IterationProfile> less;
     for (size_t i = 0; i < profile_.operations.size(); ++i) {
       const Operation& operation = profile_.operations[i];
       int64_t excess_bytes = TouchedMovableBytes(problem_, operation) - room_bytes_[i];
       if (excess_bytes <= 0) continue;
       if (!less) less = profile_;
-      for (const BufferId id : MayBeLeftOut(operation, {static_cast<int32_t>(i)})) {
+      for (const BufferId id : RemovableTouches(operation, {static_cast<int32_t>(i)})) {
         if (excess_bytes <= 0) break;
         excess_bytes -= Footprint(id);
-        LeaveOut(id, &less->operations[i]);
+        RemoveTouch(id, &less->operations[i]);
         if (!profile_.at(id).persistent) EndAtLastTouch(id, &*less);
       }
       if (excess_bytes > 0) return {};
@@ -64,7 +64,7 @@ class Excess {
   }
 
   // The first touch of a buffer that the iteration makes stays: it gives the buffer its content.
-  std::vector<BufferId> MayBeLeftOut(const Operation& operation, OperationId at) const {
+  std::vector<BufferId> RemovableTouches(const Operation& operation, OperationId at) const {
     std::vector<BufferId> ids = TouchedBy(operation);
     std::erase_if(ids, [&](BufferId id) {
       const Buffer& buffer = profile_.at(id);
@@ -79,7 +79,7 @@ class Excess {
     return ids;
   }
 
-  static void LeaveOut(BufferId id, Operation* operation) {
+  static void RemoveTouch(BufferId id, Operation* operation) {
     std::erase(operation->reads, id);
     std::erase(operation->writes, id);
     operation->replayable = false;
@@ -100,8 +100,8 @@ class Excess {
 
 }  // namespace
 
-std::optional<IterationProfile> WithoutExcess(const Problem& problem) {
-  return Excess(problem).LeftOut();
+std::optional<IterationProfile> WithinBudget(const Problem& problem) {
+  return OversizedOperations(problem).Shrink();
 }
 
 }  // namespace spillway::scheduler

@@ -12,9 +12,9 @@
 
 namespace spillway::scheduler {
 
-// The profile without the touches that do not fit: of movable buffers, those first that other
-// operations touch, too; then those that are only read; then the largest. Nullopt if every
-// operation fits, or if one cannot be made to fit so.
-std::optional<IterationProfile> WithoutExcess(const Problem& problem);
+// The profile without the touches that do not fit. Buffers that other operations touch, too, go
+// first, and of these the largest. Nullopt if every operation fits, or if one cannot be made to
+// fit.
+std::optional<IterationProfile> WithinBudget(const Problem& problem);
 
 }  // namespace spillway::scheduler

@@ -24,7 +24,7 @@ Done DoneUnless(const std::string& refusal, const std::string& note) {
   return refusal.empty() ? Done{Outcome::kDone, note} : Done{Outcome::kRefused, refusal};
 }
 
-Outcome Say(const Session& session, const Done& done) {
+Outcome SendDone(const Session& session, const Done& done) {
   session.channel->Send(done);
   return done.outcome;
 }
@@ -60,19 +60,19 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
   const Done done = DoIfAllowed(session, message);
   if (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
-  return Say(session, done);
+  return SendDone(session, done);
 }
 
 Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                   int64_t now_ns) {
   const std::string_view name = ask.job.view();
   if (ask.question == protocol::Question::kJob && parts_.table->FindJobByName(name) == nullptr)
-    return Say(session, UnknownJob(name));
+    return SendDone(session, UnknownJob(name));
   const std::string page = parts_.services->PageFor(ask, parts_.reporter->Report(now_ns));
   const base::UniqueFd file = protocol::SealedCopy(page);
   if (!file)
-    return Say(session,
-               {Outcome::kRefused, "the agent has no memory or files left for the answer"});
+    return SendDone(session,
+                    {Outcome::kRefused, "the agent has no memory or files left for the answer"});
   session.channel->Send(protocol::Document{1, page.size()}, {{file.get()}});
   return Outcome::kDone;
 }

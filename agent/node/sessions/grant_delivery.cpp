@@ -52,7 +52,7 @@ protocol::Grant MessageOf(const GrantDecision& decision, uint32_t number, int64_
 
 }  // namespace
 
-void GrantDelivery::Tell(const AdmissionDecision& decision, int64_t now_ns) {
+void GrantDelivery::Deliver(const AdmissionDecision& decision, int64_t now_ns) {
   Count(decision, counters_);
   Job* const job = table_.FindJob(decision.job);
   if (job == nullptr) return;
@@ -71,7 +71,7 @@ void GrantDelivery::Tell(const AdmissionDecision& decision, int64_t now_ns) {
   }
 }
 
-void GrantDelivery::Tell(const GrantDecision& decision, int64_t now_ns) {
+void GrantDelivery::Deliver(const GrantDecision& decision, int64_t now_ns) {
   ++counters_.grants;
   if (IsRevocation(decision.reason)) ++counters_.revocations;
   Session* const session = table_.Find(decision.process.session);

@@ -24,8 +24,8 @@ class GrantDelivery {
                 NodeCounters* counters)
       : table_(*table), claims_(*claims), slabs_(*slabs), links_(*links), counters_(*counters) {}
 
-  void Tell(const AdmissionDecision& decision, int64_t now_ns);
-  void Tell(const GrantDecision& decision, int64_t now_ns);
+  void Deliver(const AdmissionDecision& decision, int64_t now_ns);
+  void Deliver(const GrantDecision& decision, int64_t now_ns);
   // Sends what waits for the session, or for all.
   void Send(Session& session, int64_t now_ns);
   void SendAll(int64_t now_ns);

@@ -66,10 +66,13 @@ bool HostPool::Pin(size_t bytes, HostBuffer* out) {
 }
 
 bool HostPool::New(size_t bytes, HostBuffer* out) {
-  *out = HostBuffer{};
-  if (mappable_ && driver::NewMappableHostMemory(device_, bytes, out)) return true;
-  if (!driver::NewPinnedHostMemory(bytes, out)) return false;
-  mappable_ = false;
+  std::optional<driver::HostMemory> memory;
+  if (mappable_) memory = driver::NewMappableHostMemory(device_, bytes);
+  const bool is_mappable = memory.has_value();
+  if (!memory) memory = driver::NewPinnedHostMemory(bytes);
+  if (!memory) return false;
+  mappable_ = is_mappable;
+  *out = HostBuffer{*memory, {}};
   return true;
 }
 
@@ -128,7 +131,7 @@ void HostPool::ReleaseAll() {
   for (const HostBuffer& buffer : free_) Unpin(buffer);
   free_.clear();
   slabs_.ReleaseEmpty(slabs_.bytes());
-  slabs_.Like(slabs_.bytes());
+  slabs_.SetGoal(slabs_.bytes());
 }
 
 void HostPool::SetLimits(const Limits& limits) {
@@ -145,9 +148,10 @@ size_t HostPool::limit_bytes() const {
 }
 
 bool HostPool::MakeOrdinary(HostBuffer* buffer) {
-  HostBuffer ordinary;
   if (!buffer->is_pinned || !timeline_->AllDone(&buffer->busy)) return false;
-  if (!driver::NewOrdinaryHostMemory(buffer->bytes, &ordinary)) return false;
+  const auto memory = driver::NewOrdinaryHostMemory(buffer->bytes);
+  if (!memory) return false;
+  HostBuffer ordinary{*memory, {}};
   std::memcpy(ordinary.data, buffer->data, buffer->bytes);
   ordinary_bytes_ += ordinary.bytes;
   ordinary_peak_bytes_ = std::max(ordinary_peak_bytes_, ordinary_bytes_);
@@ -176,7 +180,7 @@ void HostPool::MustMap(bool must_map) {
 void HostPool::SetSlabGoal() {
   const size_t room_bytes = limit_bytes() - std::min(limit_bytes(), own_bytes_);
   const bool has_no_use = must_map_ && mappable_;
-  slabs_.Like(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
+  slabs_.SetGoal(has_no_use ? slabs_.bytes() : std::min(room_bytes, limits_.expected_bytes));
 }
 
 void HostPool::NotePeak() {

@@ -38,7 +38,7 @@ void PlanWalk::Observe(const JobEvent& event, PlanStep* step) {
   if (followed.began_iteration) has_begun_ = true;
   if (event.kind != JobEventKind::kOperation) return;
   ++(followed.position >= 0 ? figures_.planned_operations : figures_.off_plan_operations);
-  if (followed.position >= 0) Tell(followed, step);
+  if (followed.position >= 0) FillStep(followed, step);
 }
 
 Followed PlanWalk::Follow(const JobEvent& event, std::unique_ptr<Walk>* former) {
@@ -83,7 +83,7 @@ void PlanWalk::AddAfter(std::int32_t position, const LiveAction& action, PlanSte
 }
 
 // An iteration that begins with an allocation is reported at its first operation.
-void PlanWalk::Tell(const Followed& followed, PlanStep* step) {
+void PlanWalk::FillStep(const Followed& followed, PlanStep* step) {
   step->began_iteration = std::exchange(has_begun_, false);
   if (step->began_iteration) {
     step->last_misses = static_cast<std::uint64_t>(now_->follower.last_misses());

@@ -104,7 +104,7 @@ class PlanWalk {
       SPILLWAY_REQUIRES(lock_);
   void AddAfter(std::int32_t position, const scheduler::LiveAction& action, PlanStep* step)
       SPILLWAY_REQUIRES(lock_);
-  void Tell(const scheduler::Followed& followed, PlanStep* step) SPILLWAY_REQUIRES(lock_);
+  void FillStep(const scheduler::Followed& followed, PlanStep* step) SPILLWAY_REQUIRES(lock_);
 
   std::atomic<bool> is_active_{false};
   mutable base::Mutex lock_{base::LockRank::kPlan};

@@ -114,7 +114,7 @@ bool SlabRegions::MapFor(std::size_t bytes, std::size_t most_bytes) {
   std::vector<protocol::SlabName> names;
   for (const HostSlab& slab : slabs) names.push_back(slab.name);
   HostSlabs::Instance().Return(device_, names);
-  HostSlabs::Instance().Like(device_, bytes_);
+  HostSlabs::Instance().SetGoal(device_, bytes_);
   return false;
 }
 
@@ -123,8 +123,8 @@ std::byte* SlabRegions::Map(const std::vector<HostSlab>& slabs, std::size_t byte
   std::vector<int> files;
   files.reserve(slabs.size());
   for (const HostSlab& slab : slabs) files.push_back(slab.file.get());
-  void* begin = nullptr;
-  if (!driver::MapImportedHostMemory(device_, files, slabs.front().bytes, &begin)) return nullptr;
+  void* const begin = driver::MapImportedHostMemory(device_, files, slabs.front().bytes);
+  if (!begin) return nullptr;
   madvise(begin, bytes, MADV_DONTFORK);
   return static_cast<std::byte*>(begin);
 }
@@ -144,8 +144,8 @@ bool SlabRegions::Add(const std::vector<HostSlab>& slabs) {
   return true;
 }
 
-void SlabRegions::Like(std::size_t bytes) {
-  HostSlabs::Instance().Like(device_, refused_ ? bytes_ : bytes);
+void SlabRegions::SetGoal(std::size_t bytes) {
+  HostSlabs::Instance().SetGoal(device_, refused_ ? bytes_ : bytes);
 }
 
 void SlabRegions::ReleaseEmpty(std::size_t bytes) {

@@ -33,7 +33,7 @@ class SlabRegions {
   bool HasRoom(std::size_t bytes) const;
 
   // Asks for so many bytes in all; for no more once the driver has refused a slab.
-  void Like(std::size_t bytes);
+  void SetGoal(std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
   // Gives back regions without buffers until so many bytes are gone.
   void ReleaseEmpty(std::size_t bytes);

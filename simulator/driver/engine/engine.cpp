@@ -1,22 +1,23 @@
 #include "simulator/driver/engine/engine.h"
 
+#include <signal.h>
 #include <time.h>
 
+#include <algorithm>
 #include <chrono>
-#include <cstdio>
-#include <tuple>
 
 #include "base/clock.h"
+#include "simulator/driver/engine/effect.h"
 #include "simulator/driver/engine/timeline_file.h"
 #include "simulator/driver/machine/node.h"
+#include "simulator/driver/machine/process.h"
+#include "simulator/driver/machine/process_status.h"
 #include "simulator/driver/machine/profile.h"
 #include "simulator/driver/machine/statistics.h"
-#include "simulator/driver/memory/address_space.h"
 
 namespace spillway::simulator {
 namespace {
 
-constexpr unsigned __int128 kWideNanosPerSecond = 1'000'000'000;
 // A limit is needed: the host function may wait for the thread that advances the clock.
 constexpr auto kHostFunctionTimeout = std::chrono::milliseconds(200);
 // A program without calls for this long probably waits for a host function without the driver.
@@ -28,59 +29,25 @@ constexpr std::size_t kOperationsInFlight = 4096;
 constexpr int kPatientPolls = 64;
 constexpr auto kPollPause = std::chrono::milliseconds(1);
 
+// The longest wait of an idle process, for another process's event or for a memory value.
+constexpr Nanos kWaitForOthers_ns = 1'000'000;
+constexpr Nanos kWaitForTurn_ns = 1'000'000'000;
+
+// A process is elsewhere if kChecksAsleep checks in a row find its threads asleep outside the
+// driver, or after kChecksBusy checks in a row without a driver call.
+constexpr auto kCheckInterval = std::chrono::milliseconds(20);
+constexpr int kChecksAsleep = 5;
+constexpr int kChecksBusy = 500;
+
 Nanos MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
 
-// With its context broken, the operation takes no effect and waits for nothing.
-bool IsDead(const Operation& operation) {
-  return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
+void BlockAllSignals() {
+  sigset_t all;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, nullptr);
 }
-
-// Makes the ranges inaccessible while it lives; a Fault also restores them.
-class WithheldRanges {
- public:
-  WithheldRanges(AddressSpace& addresses, const std::vector<Range>& ranges)
-      : addresses_(addresses), ranges_(ranges) {
-    for (const Range& range : ranges_) addresses_.Withhold(range.base, range.size_bytes);
-  }
-  ~WithheldRanges() {
-    for (const Range& range : ranges_) addresses_.GiveBack(range.base, range.size_bytes);
-  }
-  WithheldRanges(const WithheldRanges&) = delete;
-  WithheldRanges& operator=(const WithheldRanges&) = delete;
-
- private:
-  AddressSpace& addresses_;
-  const std::vector<Range>& ranges_;
-};
-
-// While an instance lives, a kernel can access only memory that its device may reach.
-class Confinement {
- public:
-  Confinement(AddressSpace& addresses, const Operation& operation)
-      : addresses_(addresses), confines_(operation.confined && addresses.device_count() > 1) {
-    if (confines_) addresses_.ShowOnlyTo({operation.device, operation.peers});
-  }
-  ~Confinement() {
-    if (confines_) addresses_.ShowToAll();
-  }
-  Confinement(const Confinement&) = delete;
-  Confinement& operator=(const Confinement&) = delete;
-
- private:
-  AddressSpace& addresses_;
-  const bool confines_;
-};
 
 }  // namespace
-
-bool Engine::ReadyOrder::operator()(const OperationRef& a, const OperationRef& b) const {
-  return std::tie(a->priority, a->ready_ns, a->sequence) <
-         std::tie(b->priority, b->ready_ns, b->sequence);
-}
-
-bool Engine::EndOrder::operator()(const OperationRef& a, const OperationRef& b) const {
-  return std::tie(a->end_ns, a->sequence) < std::tie(b->end_ns, b->sequence);
-}
 
 Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count,
                Node* node)
@@ -89,8 +56,7 @@ Engine::Engine(const Profile& profile, AddressSpace& addresses, bool real_clock,
       real_clock_(real_clock),
       real_origin_ns_(MonotonicNow()),
       node_(node),
-      devices_(static_cast<std::size_t>(device_count),
-               DeviceQueues{profile.multiprocessors, {}, {}, {}}) {
+      queues_(profile, device_count, node) {
   if (node_ != nullptr) std::thread([this] { AttendantMain(); }).detach();
 }
 
@@ -153,7 +119,7 @@ void Engine::ChargeApiCall(Lock& lock) {
 
 void Engine::WaitForQueueSpace(Lock& lock) {
   while (pending_.size() > kOperationsInFlight) {
-    const OperationRef next = NextToEnd();
+    const OperationRef next = queues_.NextToEnd();
     if (next == nullptr) return;
     Wait(lock, next);
   }
@@ -165,7 +131,7 @@ void Engine::SpendHostTime(Lock& lock, Nanos time_ns) {
 
 void Engine::NoteNotReady(Lock& lock) {
   if (real_clock_ || ++polls_without_work_ <= kPatientPolls) return;
-  if (const OperationRef next = NextToEnd(); next != nullptr) AdvanceTo(lock, next->end_ns);
+  if (const OperationRef next = queues_.NextToEnd(); next != nullptr) AdvanceTo(lock, next->end_ns);
 }
 
 void Engine::Wait(Lock& lock, const OperationRef& operation) {
@@ -173,7 +139,7 @@ void Engine::Wait(Lock& lock, const OperationRef& operation) {
   while (!IsDone(operation)) {
     if (real_clock_) AdvanceToRealNow(lock);
     if (operation->done) break;
-    const OperationRef next = NextToEnd();
+    const OperationRef next = queues_.NextToEnd();
     if (next == nullptr) {
       changed_.wait_for(lock, kPollPause);
       PollExternalWaits();
@@ -190,7 +156,7 @@ std::string Engine::DoomUsersOf(const Range& range) {
   std::string first;
   for (const auto& [sequence, operation] : pending_) {
     // A running kernel may have found the address in memory.
-    const bool runs = operation->confined && computing_.contains(operation);
+    const bool runs = operation->confined && queues_.IsComputing(operation);
     if (runs || operation->HasWordIn(range)) operation->AddSuspect(range);
     const std::uintptr_t used = operation->UsedAddressIn(range);
     if (used == 0) continue;
@@ -200,6 +166,11 @@ std::string Engine::DoomUsersOf(const Range& range) {
   return first;
 }
 
+void Engine::NotifyChanged() {
+  changed_.notify_all();
+  if (turn_waiters_ > 0) node_->WakeOwn();
+}
+
 void Engine::AdvanceToRealNow(Lock& lock) { AdvanceTo(lock, MonotonicNow() - real_origin_ns_); }
 
 void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
@@ -207,7 +178,7 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
   PollExternalWaits();
   while (true) {
     WaitForHostFunctions(lock);
-    const OperationRef next = NextToEnd();
+    const OperationRef next = queues_.NextToEnd();
     if (next == nullptr || next->end_ns > time_ns) break;
     clock_ns_ = std::max(clock_ns_, next->end_ns);
     Retire(next);
@@ -217,17 +188,51 @@ void Engine::AdvanceTo(Lock& lock, Nanos time_ns) {
   TheStatistics().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
 }
 
-void Engine::Retire(const OperationRef& operation) {
-  SettleLinkWork();
-  if (node_ != nullptr) holds_changed_ = true;
-  if (operation->resource == Resource::kCompute) {
-    computing_.erase(operation);
-    computed_ns_ += operation->duration_ns;
-    QueuesOf(*operation).free_multiprocessors += operation->multiprocessors;
-  } else {
-    QueuesOf(*operation).copying[operation->resource == Resource::kHostToDevice ? kH2d : kD2h] =
-        nullptr;
+void Engine::AdvanceShared(Lock& lock, Nanos time_ns) {
+  PollExternalWaits();
+  do {
+    WaitForHostFunctions(lock);
+  } while (!StepShared(lock, time_ns));
+}
+
+void Engine::WaitShared(Lock& lock, const OperationRef& operation) {
+  while (!IsDone(operation)) {
+    PollExternalWaits();
+    WaitForHostFunctions(lock);
+    if (operation->done) return;
+    StepShared(lock, node::kNever);
+    YieldMutex(lock);
   }
+}
+
+// One step: an operation's end, the arrival at `time_ns` (true), or a sleep until another acts.
+bool Engine::StepShared(Lock& lock, Nanos time_ns) {
+  const Node::Answer answer = node_->Ask(std::max(time_ns, clock_ns_));
+  if (answer.turn == Node::Turn::kNotYet) {
+    const Nanos limit_ns = queues_.NextToEnd() == nullptr ? kWaitForOthers_ns : kWaitForTurn_ns;
+    ++turn_waiters_;
+    lock.unlock();
+    node_->Sleep(answer.wake_count, limit_ns);
+    lock.lock();
+    --turn_waiters_;
+    return false;
+  }
+  clock_ns_ = std::max(clock_ns_, answer.at_ns);
+  TheStatistics().simulated_ns = static_cast<std::uint64_t>(clock_ns_);
+  if (answer.turn == Node::Turn::kOwnEnd) EndOneShared();
+  if (turn_waiters_ > 0) node_->WakeOwn();
+  return answer.turn == Node::Turn::kArrived;
+}
+
+void Engine::EndOneShared() {
+  queues_.ForecastSharedEnds();
+  const OperationRef next = queues_.NextToEnd();
+  if (next != nullptr && next->end_ns <= clock_ns_) Retire(next);
+  Settle();
+}
+
+void Engine::Retire(const OperationRef& operation) {
+  queues_.Retire(operation, clock_ns_);
   Finish(operation);
 }
 
@@ -238,16 +243,6 @@ void Engine::WaitForHostFunctions(Lock& lock) {
     return;
   if (!changed_.wait_for(lock, kHostFunctionTimeout, idle))
     host_function_timed_out_ = host_running_;
-}
-
-OperationRef Engine::NextToEnd() const {
-  OperationRef next = computing_.empty() ? nullptr : *computing_.begin();
-  for (const DeviceQueues& device : devices_) {
-    for (const OperationRef& copy : device.copying) {
-      if (copy != nullptr && (next == nullptr || EndOrder()(copy, next))) next = copy;
-    }
-  }
-  return next;
 }
 
 void Engine::MakeReady(const OperationRef& operation) {
@@ -265,13 +260,9 @@ void Engine::MakeReady(const OperationRef& operation) {
       host_work_.notify_one();
       break;
     case Resource::kCompute:
-      QueuesOf(*operation).ready_compute.insert(operation);
-      break;
     case Resource::kHostToDevice:
-      QueuesOf(*operation).ready_copies[kH2d].insert(operation);
-      break;
     case Resource::kDeviceToHost:
-      QueuesOf(*operation).ready_copies[kD2h].insert(operation);
+      queues_.Add(operation);
       break;
   }
 }
@@ -289,82 +280,15 @@ void Engine::Settle() {
       Finish(operation);
     }
   }
-  if (node_ != nullptr && CanStart()) TakeTurn();
-  for (DeviceQueues& device : devices_) StartCompute(device);
-  StartLinks();
-  if (holds_changed_) PublishHolds();
-}
-
-void Engine::StartCompute(DeviceQueues& device) {
-  ReadyQueue& ready = device.ready_compute;
-  while (!ready.empty() && (*ready.begin())->multiprocessors <= device.free_multiprocessors) {
-    const OperationRef operation = *ready.begin();
-    ready.erase(ready.begin());
-    device.free_multiprocessors -= operation->multiprocessors;
-    operation->start_ns = clock_ns_;
-    operation->end_ns = clock_ns_ + operation->duration_ns;
-    if (node_ != nullptr) StartOnSharedEngine(*operation);
-    computing_.insert(operation);
-  }
-}
-
-void Engine::StartLinks() {
-  SettleLinkWork();
-  for (DeviceQueues& device : devices_) {
-    for (const int link : {kH2d, kD2h}) {
-      ReadyQueue& ready = device.ready_copies[link];
-      if (device.copying[link] != nullptr || ready.empty()) continue;
-      const OperationRef operation = *ready.begin();
-      ready.erase(ready.begin());
-      device.copying[link] = operation;
-      operation->start_ns = clock_ns_;
-      // The set-up time counts as work too, so one number is all that remains.
-      operation->remaining =
-          operation->link_bytes * kWideNanosPerSecond +
-          static_cast<unsigned __int128>(operation->duration_ns) * LinkRate(device, link);
-      if (node_ != nullptr) StartOnSharedEngine(*operation);
-    }
-  }
-  ForecastLinkEnds();
-}
-
-std::uint64_t Engine::LinkRate(const DeviceQueues& device, int link) const {
-  const bool both = device.copying[kH2d] != nullptr && device.copying[kD2h] != nullptr;
-  if (link == kH2d)
-    return both ? profile_.h2d_both_bytes_per_second : profile_.h2d_bytes_per_second;
-  return both ? profile_.d2h_both_bytes_per_second : profile_.d2h_bytes_per_second;
-}
-
-// Takes the progress since the last change off running copies. Precedes every change among them.
-void Engine::SettleLinkWork() {
-  if (node_ != nullptr) return;
-  const auto passed_ns = static_cast<unsigned __int128>(clock_ns_ - link_settled_ns_);
-  link_settled_ns_ = clock_ns_;
-  for (DeviceQueues& device : devices_) {
-    for (const int link : {kH2d, kD2h}) {
-      if (device.copying[link] == nullptr) continue;
-      const unsigned __int128 progress = passed_ns * LinkRate(device, link);
-      device.copying[link]->remaining -= std::min(device.copying[link]->remaining, progress);
-    }
-  }
-}
-
-void Engine::ForecastLinkEnds() {
-  if (node_ != nullptr) return;
-  for (DeviceQueues& device : devices_) {
-    for (const int link : {kH2d, kD2h}) {
-      if (device.copying[link] == nullptr) continue;
-      const std::uint64_t rate = LinkRate(device, link);
-      device.copying[link]->end_ns =
-          clock_ns_ + static_cast<Nanos>((device.copying[link]->remaining + rate - 1) / rate);
-    }
-  }
+  if (node_ != nullptr && queues_.CanStart()) clock_ns_ = std::max(clock_ns_, node_->AwaitTurn());
+  queues_.Start(clock_ns_);
+  if (node_ != nullptr) queues_.PublishHolds();
 }
 
 void Engine::Finish(const OperationRef& operation) {
   operation->end_ns = clock_ns_;
   NoteInTimeline(*operation);
-  if (operation->resource != Resource::kHostThread) ApplyEffect(*operation);
+  if (operation->resource != Resource::kHostThread) ApplyEffect(addresses_, *operation);
   operation->done = true;
   operation->effect = nullptr;
   operation->condition = nullptr;
@@ -376,34 +300,6 @@ void Engine::Finish(const OperationRef& operation) {
     if (--successor->unmet == 0) MakeReady(successor);
   }
   operation->successors.clear();
-}
-
-void Engine::ApplyEffect(Operation& operation) {
-  if (IsDead(operation) || operation.effect == nullptr) return;
-  try {
-    if (operation.doomed_address != 0) throw Fault{operation.doomed_address};
-    RunEffect(operation);
-  } catch (const Fault& fault) {
-    if (operation.errors != nullptr) operation.errors->sticky = fault.error;
-    if (fault.error == CUDA_ERROR_ILLEGAL_ADDRESS) NoteFault(operation, fault.address);
-  }
-}
-
-void Engine::RunEffect(const Operation& operation) {
-  const Confinement confinement(addresses_, operation);
-  const WithheldRanges withheld(addresses_, operation.suspects);
-  operation.effect();
-}
-
-void Engine::NoteFault(const Operation& operation, std::uintptr_t address) {
-  if (operation.IsSuspect(address)) {
-    ++TheStatistics().unmapped_while_in_use;
-    TheStatistics().AddViolation("cuMemUnmap under unfinished work: " + operation.Description());
-  }
-  char text[64];
-  std::snprintf(text, sizeof text, " touched unmapped device memory at 0x%lx", address);
-  ++TheStatistics().illegal_accesses;
-  TheStatistics().AddViolation("illegal address: " + operation.Description() + text);
 }
 
 void Engine::PollExternalWaits() {
@@ -451,9 +347,43 @@ void Engine::RunHostFunction(Lock& lock) {
 void Engine::AdvanceForIdleProgram(Lock& lock) {
   if (real_clock_) return AdvanceToRealNow(lock);
   while (host_queue_.empty()) {
-    const OperationRef next = NextToEnd();
+    const OperationRef next = queues_.NextToEnd();
     if (next == nullptr) return;
     AdvanceTo(lock, next->end_ns);
+  }
+}
+
+// Runs the device's work while the program is elsewhere, so that other processes can go on.
+void Engine::AttendantMain() {
+  BlockAllSignals();
+  std::uint64_t calls_seen = 0;
+  int checks_alone = 0;
+  int checks_asleep = 0;
+  while (!HasShutDown()) {
+    std::this_thread::sleep_for(kCheckInterval);
+    node_->Beat();
+    checks_alone = HasNoCallers(calls_seen) ? checks_alone + 1 : 0;
+    if (checks_alone == 0) checks_asleep = 0;
+    if (checks_alone == 0) continue;
+    checks_asleep = AnotherThreadIsBusy() ? 0 : checks_asleep + 1;
+    if (checks_asleep >= kChecksAsleep || checks_alone >= kChecksBusy) Attend(calls_seen);
+  }
+}
+
+// True if no thread is in the driver, and none was since the last check.
+bool Engine::HasNoCallers(std::uint64_t& calls_seen) {
+  const Lock lock(mutex_, std::try_to_lock);
+  if (!lock.owns_lock() || turn_waiters_ > 0) return false;
+  const bool alone = api_calls_ == calls_seen;
+  calls_seen = api_calls_;
+  return alone;
+}
+
+void Engine::Attend(std::uint64_t calls_seen) {
+  Lock lock(mutex_);
+  while (api_calls_ == calls_seen && !HasShutDown()) {
+    PollExternalWaits();
+    StepShared(lock, node::kNever);
   }
 }
 

@@ -11,30 +11,24 @@
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
-//  2. Each device has two copy engines of its own, each with one operation at a time. It computes
-//     as many operations as have multiprocessors. Ready operations start in the order (priority,
-//     ready_ns, sequence); none overtakes. Neither addresses nor real time affect the choice.
-//  3. While both links of a device are busy, each progresses at its both-way rate.
-//  4. A wait in one thread never keeps another thread from submitting work.
-//  5. Work in flight is bounded: a program that submits faster than the device works must wait,
+//  2. A wait in one thread never keeps another thread from submitting work.
+//  3. Work in flight is bounded: a program that submits faster than the device works must wait,
 //     unless the device itself waits for an outside event.
-//  6. On a machine that several processes share (node.h) the clock moves only in this process's
-//     turn. There an operation's end depends on the other processes' work (engine_shared.cpp). A
-//     thread that waits for the turn releases the mutex.
-//  7. After a fault no operation of that context takes effect, but all of them still become done.
+//  4. On a machine that several processes share (node.h) the clock moves only in this process's
+//     turn. A thread that waits for the turn releases the mutex.
+//  5. After a fault no operation of that context takes effect, but all of them still become done.
 #pragma once
 
-#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <map>
 #include <mutex>
-#include <set>
 #include <thread>
 #include <vector>
 
+#include "simulator/driver/engine/device_queues.h"
 #include "simulator/driver/engine/operation.h"
 
 namespace spillway::simulator {
@@ -90,21 +84,6 @@ class Engine {
   bool real_clock() const { return real_clock_; }
 
  private:
-  struct ReadyOrder {
-    bool operator()(const OperationRef& a, const OperationRef& b) const;
-  };
-  struct EndOrder {
-    bool operator()(const OperationRef& a, const OperationRef& b) const;
-  };
-  using ReadyQueue = std::set<OperationRef, ReadyOrder>;
-  enum Link { kH2d, kD2h, kLinks };
-  struct DeviceQueues {
-    int free_multiprocessors;
-    ReadyQueue ready_compute;
-    std::array<ReadyQueue, kLinks> ready_copies;
-    std::array<OperationRef, kLinks> copying;
-  };
-
   void YieldMutex(Lock& lock);
   void WaitForQueueSpace(Lock& lock);
   void AdvanceTo(Lock& lock, Nanos time_ns);
@@ -116,33 +95,16 @@ class Engine {
   void WaitShared(Lock& lock, const OperationRef& operation);
   bool StepShared(Lock& lock, Nanos time_ns);
   void EndOneShared();
-  bool CanStart() const;
-  void TakeTurn();
-  void StartOnSharedEngine(Operation& operation);
-  void ForecastSharedEnds();
-  void PublishHolds();
   void AttendantMain();
   bool HasNoCallers(std::uint64_t& calls_seen);
   void Attend(std::uint64_t calls_seen);
 
   void WaitForHostFunctions(Lock& lock);
-  OperationRef NextToEnd() const;
   void MakeReady(const OperationRef& operation);
   void Settle();
   void Retire(const OperationRef& operation);
-  DeviceQueues& QueuesOf(const Operation& operation) {
-    return devices_[static_cast<std::size_t>(operation.device)];
-  }
-  void StartCompute(DeviceQueues& device);
-  void StartLinks();
   void Finish(const OperationRef& operation);
-  void ApplyEffect(Operation& operation);
-  void RunEffect(const Operation& operation);
-  static void NoteFault(const Operation& operation, std::uintptr_t address);
   void PollExternalWaits();
-  void SettleLinkWork();
-  void ForecastLinkEnds();
-  std::uint64_t LinkRate(const DeviceQueues& device, int link) const;
   void RunHostFunction(Lock& lock);
   void AdvanceForIdleProgram(Lock& lock);
   void EnsureHostThread();
@@ -162,14 +124,12 @@ class Engine {
 
   // Guarded by mutex_.
   Nanos clock_ns_ = 0;
-  Nanos link_settled_ns_ = 0;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t api_calls_ = 0;
   int polls_without_work_ = 0;  // "not ready" answers since the last submission
   std::map<std::uint64_t, OperationRef> pending_;
   std::uint64_t acquisitions_ = 0;
-  std::vector<DeviceQueues> devices_;
-  std::set<OperationRef, EndOrder> computing_;
+  DeviceQueues queues_;
   std::deque<OperationRef> instant_;  // ready, takes no time
   std::vector<OperationRef> external_;
   std::deque<OperationRef> host_queue_;
@@ -178,8 +138,6 @@ class Engine {
   bool host_function_timed_out_ = false;  // the running host function exceeded kHostFunctionTimeout
   std::thread::id host_thread_;           // none before the first host function
   int turn_waiters_ = 0;                  // threads that wait for this process's turn
-  bool holds_changed_ = false;            // the node's record of engines in use is out of date
-  Nanos computed_ns_ = 0;                 // total computing time so far
 };
 
 }  // namespace spillway::simulator

@@ -113,7 +113,6 @@ class Stranger(agent_test.Session):
 class PlanFixture(job_test.JobFixture):
     # Actions beside a trainer happen while it is paused; otherwise it may end too early.
     trainer = ["gpt", "--layers=2", "--width=384", "--batch=1", "--sequence=16"]
-    more_environment = {"SPILLWAY_SIM_COMPUTE": "full"}
     library_settings = ["env", "SPILLWAY_LEARN=wait"]  # else a quick trainer ends before it is planned
 
     known = None  # the trainer's budget and output

@@ -379,16 +379,16 @@ TEST(LogLinesTest, JobNameCannotForgeAField) {
 }
 
 TEST(DeviceListTest, ReadsUuids) {
-  protocol::DeviceUuid uuid;
+  const auto uuid = ParseUuid("GPU-01fF0000-0000-0000-0000-0000000000a0");
 
-  ASSERT_TRUE(ParseUuid("GPU-01fF0000-0000-0000-0000-0000000000a0", &uuid));
-  EXPECT_EQ(uuid[0], 1);
-  EXPECT_EQ(uuid[1], 0xff);
-  EXPECT_EQ(uuid[15], 0xa0);
+  ASSERT_TRUE(uuid);
+  EXPECT_EQ((*uuid)[0], 1);
+  EXPECT_EQ((*uuid)[1], 0xff);
+  EXPECT_EQ((*uuid)[15], 0xa0);
   for (const char* wrong : {"", "GPU-", "01ff0000-0000-0000-0000-0000000000a0",
                             "GPU-01ff0000-0000-0000-0000-0000000000",
                             "GPU-01ff0000-0000-0000-0000-0000000000a0a0", "GPU-zz"}) {
-    EXPECT_FALSE(ParseUuid(wrong, &uuid)) << wrong;
+    EXPECT_FALSE(ParseUuid(wrong)) << wrong;
   }
 }
 

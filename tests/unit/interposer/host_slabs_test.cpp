@@ -17,7 +17,7 @@ std::vector<HostSlab> Some(std::initializer_list<uint64_t> names) {
 
 TEST(HostSlabsTest, RequestsMissingMemoryInWholeSlabs) {
   HostSlabs slabs;
-  slabs.Like(0, 200);
+  slabs.SetGoal(0, 200);
   EXPECT_EQ(slabs.MissingBytes(0), 200u) << "how large a slab is, is not known yet";
 
   slabs.Deliver(0, Some({1}));
@@ -29,7 +29,7 @@ TEST(HostSlabsTest, RequestsMissingMemoryInWholeSlabs) {
 // A region is mapped in one way.
 TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
   HostSlabs slabs;
-  slabs.Like(0, 3 * kSlab);
+  slabs.SetGoal(0, 3 * kSlab);
   slabs.Deliver(0, Some({1, 2}));
   std::vector<HostSlab> drivers = Some({3});
   drivers[0].is_drivers = true;
@@ -46,11 +46,11 @@ TEST(HostSlabsTest, SlabsOfOneRegionAreOfOneKind) {
 
 TEST(HostSlabsTest, SurplusSlabsAreReturned) {
   HostSlabs slabs;
-  slabs.Like(0, 2 * kSlab);
+  slabs.SetGoal(0, 2 * kSlab);
   slabs.Deliver(0, Some({1, 2, 3}));
   EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{3}});
 
-  slabs.Like(0, kSlab);
+  slabs.SetGoal(0, kSlab);
 
   EXPECT_EQ(slabs.TakeReturned(), std::vector{SlabName{2}});
   EXPECT_TRUE(slabs.TakeReturned().empty()) << "said once";
@@ -59,11 +59,11 @@ TEST(HostSlabsTest, SurplusSlabsAreReturned) {
 
 TEST(HostSlabsTest, TakenSlabIsHeldUntilReturned) {
   HostSlabs slabs;
-  slabs.Like(0, 2 * kSlab);
+  slabs.SetGoal(0, 2 * kSlab);
   slabs.Deliver(0, Some({1, 2}));
 
   EXPECT_EQ(slabs.Take(0, 2 * kSlab, 2 * kSlab).size(), 2u);
-  slabs.Like(0, 0);
+  slabs.SetGoal(0, 0);
   EXPECT_EQ(slabs.Held().size(), 2u);
   EXPECT_TRUE(slabs.TakeReturned().empty());
 
@@ -74,7 +74,7 @@ TEST(HostSlabsTest, TakenSlabIsHeldUntilReturned) {
 
 TEST(HostSlabsTest, GivesAllSlabsOfABufferOrNone) {
   HostSlabs slabs;
-  slabs.Like(0, 3 * kSlab);
+  slabs.SetGoal(0, 3 * kSlab);
   slabs.Deliver(0, Some({1, 2}));
 
   EXPECT_TRUE(slabs.Take(0, 2 * kSlab + 1, 10 * kSlab).empty());
@@ -84,7 +84,7 @@ TEST(HostSlabsTest, GivesAllSlabsOfABufferOrNone) {
 
 TEST(HostSlabsTest, SlabsOfANewSizeAreReturnedWhileOldOnesAreHeld) {
   HostSlabs slabs;
-  slabs.Like(0, 10 * kSlab);
+  slabs.SetGoal(0, 10 * kSlab);
   slabs.Deliver(0, Some({1}));
   std::vector<HostSlab> larger = Some({2});
   larger[0].bytes = 2 * kSlab;

@@ -38,16 +38,14 @@ TEST_F(IterationTimesTest, IterationIsReportedWithItsFactsAtTheNextBegin) {
   times_.Began(stream_, {.last_misses = 2});
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 
-  IterationTime time;
-  ASSERT_TRUE(times_.Next(&time));
-  EXPECT_FALSE(time.was_stopped);
-  ASSERT_TRUE(times_.Next(&time));
-  EXPECT_TRUE(time.was_stopped);
-  EXPECT_EQ(time.misses, 0u);
-  ASSERT_TRUE(times_.Next(&time));
-  EXPECT_FALSE(time.was_stopped);
-  EXPECT_EQ(time.misses, 2u);
-  EXPECT_FALSE(times_.Next(&time));
+  const auto first = times_.Next(), stopped = times_.Next(), missed = times_.Next();
+  ASSERT_TRUE(first && stopped && missed);
+  EXPECT_FALSE(first->was_stopped);
+  EXPECT_TRUE(stopped->was_stopped);
+  EXPECT_EQ(stopped->misses, 0u);
+  EXPECT_FALSE(missed->was_stopped);
+  EXPECT_EQ(missed->misses, 2u);
+  EXPECT_FALSE(times_.Next());
 }
 
 TEST_F(IterationTimesTest, IterationThatChangesPlanBelongsToNeitherPattern) {
@@ -57,8 +55,7 @@ TEST_F(IterationTimesTest, IterationThatChangesPlanBelongsToNeitherPattern) {
   ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
 
   std::vector<std::uint64_t> told;
-  IterationTime time;
-  while (times_.Next(&time)) told.push_back(time.pattern);
+  while (const auto time = times_.Next()) told.push_back(time->pattern);
   EXPECT_EQ(told, (std::vector<std::uint64_t>{7, 0, 8}));
 }
 

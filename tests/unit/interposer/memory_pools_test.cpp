@@ -10,9 +10,9 @@ constexpr std::uint64_t kMiB = 1 << 20;
 CUmemoryPool Handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number); }
 
 PoolFigures Read(Pools& pools, CUmemoryPool pool) {
-  PoolFigures figures;
-  EXPECT_TRUE(pools.Read(pool, &figures));
-  return figures;
+  const std::optional<PoolFigures> figures = pools.Read(pool);
+  EXPECT_TRUE(figures);
+  return figures.value_or(PoolFigures{});
 }
 
 TEST(MemoryPoolsTest, OnlyPlainPoolsOfADeviceAreServed) {
@@ -84,9 +84,8 @@ TEST(MemoryPoolsTest, DriverServedPoolMayKeepFreedMemory) {
   pools.Allocated(Handle(2), 0x100, 8 * kMiB);
   EXPECT_EQ(Read(pools, Handle(2)).used_bytes, 0u);  // the driver's own statistics count
   EXPECT_EQ(pools.Drivers(), std::vector<CUmemoryPool>{Handle(2)});
-  CUmemoryPool pool = nullptr;
-  EXPECT_TRUE(pools.PoolOf(0x100, &pool));
-  EXPECT_EQ(pool, Handle(2));
+  EXPECT_EQ(pools.PoolOf(0x100), Handle(2));
+  EXPECT_EQ(pools.PoolOf(0x300), nullptr);
   EXPECT_EQ(pools.Freed(0x100), Handle(2));
   pools.Allocated(Handle(2), 0x200, 8 * kMiB);
   pools.Destroyed(Handle(2));

@@ -52,13 +52,13 @@ Problem Within(const IterationProfile& profile, int64_t budget_bytes) {
 
 TEST(OversizedOperationsTest, NothingIsLeftOutOfWhatFits) {
   const IterationProfile profile = Training();
-  EXPECT_FALSE(WithoutExcess(Within(profile, 24 * kMiB + kMiB / 2)));
+  EXPECT_FALSE(WithinBudget(Within(profile, 24 * kMiB + kMiB / 2)));
 }
 
 TEST(OversizedOperationsTest, WhatOtherOperationsTouchTooIsLeftOutFirst) {
   // Given an update that exceeds the budget by a byte
   const IterationProfile profile = Training();
-  const auto less = WithoutExcess(Within(profile, 24 * kMiB + kMiB / 2 - 1));
+  const auto less = WithinBudget(Within(profile, 24 * kMiB + kMiB / 2 - 1));
   // Then it leaves out the gradient
   ASSERT_TRUE(less);
   const Operation& update = less->operations[2];
@@ -72,7 +72,7 @@ TEST(OversizedOperationsTest, WhatOtherOperationsTouchTooIsLeftOutFirst) {
 
 TEST(OversizedOperationsTest, AsMuchIsLeftOutAsMustBe) {
   const IterationProfile profile = Training();
-  const auto less = WithoutExcess(Within(profile, 16 * kMiB));
+  const auto less = WithinBudget(Within(profile, 16 * kMiB));
   ASSERT_TRUE(less);
   const Operation& update = less->operations[2];
   EXPECT_EQ(update.reads, (std::vector<BufferId>{kMomentum, kSmall}));
@@ -83,11 +83,11 @@ TEST(OversizedOperationsTest, AsMuchIsLeftOutAsMustBe) {
 // The backward pass makes the gradient: without that touch it would have no content.
 TEST(OversizedOperationsTest, FirstTouchOfAMadeBufferStays) {
   const IterationProfile profile = Training();
-  const auto less = WithoutExcess(Within(profile, 12 * kMiB));
+  const auto less = WithinBudget(Within(profile, 12 * kMiB));
   ASSERT_TRUE(less);
   EXPECT_EQ(less->operations[1].writes, (std::vector<BufferId>{kGradient}));
   EXPECT_TRUE(less->operations[1].reads.empty());
-  EXPECT_FALSE(WithoutExcess(Within(profile, 8 * kMiB))) << "with what may not move";
+  EXPECT_FALSE(WithinBudget(Within(profile, 8 * kMiB))) << "with what may not move";
 }
 
 // A workspace (a buffer that lives for one operation) is no touch (iteration_pattern.h, 6), but
@@ -96,9 +96,9 @@ TEST(OversizedOperationsTest, WorkspaceTakesRoomToo) {
   IterationProfile profile = Training();
   profile.buffers.push_back(
       {.name = "workspace", .size_bytes = 8 * kMiB, .born = {2}, .dies = {2}});
-  EXPECT_TRUE(WithoutExcess(Within(profile, 24 * kMiB + kMiB / 2)))
+  EXPECT_TRUE(WithinBudget(Within(profile, 24 * kMiB + kMiB / 2)))
       << "touches take all, and the workspace 8 MiB more";
-  const auto less = WithoutExcess(Within(profile, 20 * kMiB));
+  const auto less = WithinBudget(Within(profile, 20 * kMiB));
   ASSERT_TRUE(less);
   EXPECT_EQ(less->operations[2].reads, (std::vector<BufferId>{kMomentum, kSmall})) << "12 MiB";
 }
@@ -110,7 +110,7 @@ TEST(OversizedOperationsTest, WhatIsReadOverTheLinkIsNotDroppedBefore) {
   IterationProfile profile = Training();
   profile.buffers[At(kMomentum)].size_bytes = 16 * kMiB;
   const Problem whole = Within(profile, 17 * kMiB);
-  const auto less = WithoutExcess(whole);
+  const auto less = WithinBudget(whole);
   ASSERT_TRUE(less);
   Problem problem = whole;
   problem.profile = &*less;

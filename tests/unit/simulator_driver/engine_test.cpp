@@ -3,23 +3,12 @@
 #include <gtest/gtest.h>
 
 #include "simulator/driver/engine/fault_guard.h"
-#include "simulator/driver/machine/profile.h"
 #include "simulator/driver/machine/statistics.h"
 #include "simulator/driver/memory/address_space.h"
+#include "tests/unit/simulator_driver/plain_profile.h"
 
 namespace spillway::simulator {
 namespace {
-
-// 1 byte per nanosecond each way, half of that while both directions are busy; calls cost nothing.
-Profile PlainProfile() {
-  Profile profile;
-  profile.multiprocessors = 10;
-  profile.h2d_bytes_per_second = 1'000'000'000;
-  profile.d2h_bytes_per_second = 1'000'000'000;
-  profile.h2d_both_bytes_per_second = 500'000'000;
-  profile.d2h_both_bytes_per_second = 500'000'000;
-  return profile;
-}
 
 class EngineTest : public ::testing::Test {
  protected:

@@ -36,7 +36,7 @@ TEST_F(GrantDeliveryTest, AGrantGoesToItsProcessUnderTheClientsNumber) {
   Session& other = NewJobSession("job", 8);
   Register(other, 3);
 
-  delivery_.Tell(Granting(session, 1), kSecond);
+  delivery_.Deliver(Granting(session, 1), kSecond);
 
   const auto grant = Next<protocol::Grant>(session);
   EXPECT_EQ(grant.device, 3U);
@@ -51,7 +51,7 @@ TEST_F(GrantDeliveryTest, OfGrantsToAClientThatDoesNotReadOnlyTheNewestFollows) 
   Session& session = NewJobSession("job", 7);
   Registration& registration = Register(session, 3);
   for (uint64_t serial = 1; serial <= GrantDelivery::kMostUnread + 3; ++serial)
-    delivery_.Tell(Granting(session, serial), kSecond);
+    delivery_.Deliver(Granting(session, serial), kSecond);
   for (uint64_t serial = 1; serial <= GrantDelivery::kMostUnread; ++serial)
     EXPECT_EQ(Next<protocol::Grant>(session).serial, serial);
   EXPECT_TRUE(ReceivesNothing(session));
@@ -69,8 +69,8 @@ TEST_F(GrantDeliveryTest, WhatDoesNotFitTheQueueIsSentLater) {
   Session& session = NewJobSession("job", 7, 1);
   Register(session, 3);
 
-  delivery_.Tell(Admitting(session, TenancyState::kAdmitted), kSecond);
-  delivery_.Tell(Granting(session, 1), kSecond);
+  delivery_.Deliver(Admitting(session, TenancyState::kAdmitted), kSecond);
+  delivery_.Deliver(Granting(session, 1), kSecond);
 
   EXPECT_TRUE(delivery_.WantsRetry());
   EXPECT_EQ(Next<protocol::Admission>(session).state, protocol::AdmissionState::kAdmitted);
@@ -84,7 +84,7 @@ TEST_F(GrantDeliveryTest, MeasuresTheWaitForAdmissionOnce) {
   Register(session, 3);
   JobOf("job").asked_ns[kDevice] = kSecond;
   const auto tell = [&](TenancyState state, int64_t now_ns) {
-    delivery_.Tell(Admitting(session, state), now_ns);
+    delivery_.Deliver(Admitting(session, state), now_ns);
   };
 
   tell(TenancyState::kQueued, 2 * kSecond);
@@ -100,13 +100,13 @@ TEST_F(GrantDeliveryTest, AForgottenSessionGetsNothing) {
   Session& session = NewJobSession("job", 7, 0);
   Register(session, 3);
   const GrantDecision decision = Granting(session, 1);
-  delivery_.Tell(decision, kSecond);
+  delivery_.Deliver(decision, kSecond);
   delivery_.Forget(session.id);
   table_.LeaveJob(session);
   table_.Remove(session.id);
 
   delivery_.SendAll(kSecond);
-  delivery_.Tell(decision, kSecond);
+  delivery_.Deliver(decision, kSecond);
 
   EXPECT_FALSE(delivery_.WantsRetry());
 }

@@ -1,0 +1,20 @@
+// An operation's effect on memory at its end, with what it may not touch, and the faults it meets.
+//
+// Called by the engine under its mutex, on the thread that advances the clock. Owns nothing.
+#pragma once
+
+#include "simulator/driver/engine/operation.h"
+
+namespace spillway::simulator {
+
+class AddressSpace;
+
+// With its context broken, the operation takes no effect and waits for nothing.
+inline bool IsDead(const Operation& operation) {
+  return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
+}
+
+// A fault breaks the operation's context and is counted; nothing is thrown.
+void ApplyEffect(AddressSpace& addresses, Operation& operation);
+
+}  // namespace spillway::simulator
