@@ -346,6 +346,17 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   TouchWithLink(*tenancy);
 }
 
+void Arbiter::SetParts(JobId job, DeviceId device, const OwnerClaims& parts) {
+  Tenancy* tenancy = Find(job, device);
+  if (tenancy == nullptr || tenancy->parts == parts) return;
+  for (const auto& [part, bounds] : tenancy->parts) {
+    if (parts.count(part) == 0) tenancy->memory.RemoveOwner(part);
+  }
+  for (const auto& [part, bounds] : parts) tenancy->memory.SetOwner(part, bounds);
+  tenancy->parts = parts;
+  Touch(*tenancy);
+}
+
 // Returned jobs report the terms that they ask for; what they were guaranteed is unknown. Where the
 // sum is too much, a job that holds less than it asks for had a smaller guarantee.
 void Arbiter::FitRestoredTerms() {
@@ -376,12 +387,27 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
   return base::round_up(bytes + bytes / 8 + rules_.headroom_bytes, kGranularity);
 }
 
+// A part wants no more than its limit.
+int64_t Arbiter::MemoryWanted(const Tenancy& tenancy) const {
+  std::map<OwnerId, int64_t> wanted;
+  for (const auto& [session, process] : tenancy.processes) {
+    if (process.demand.has_claim)
+      wanted[process.demand.part] += WithHeadroom(process.demand.wanted_bytes);
+  }
+  int64_t sum = 0;
+  for (const auto& [part, bytes] : wanted) {
+    const auto bounds = tenancy.parts.find(part);
+    sum += bounds == tenancy.parts.end() ? bytes : std::min(bytes, bounds->second.limit);
+  }
+  return sum;
+}
+
 Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   Claim claim;
   claim.active = false;
+  claim.wanted = MemoryWanted(tenancy);
   for (const auto& [session, process] : tenancy.processes) {
     if (!process.demand.has_claim) continue;
-    claim.wanted += WithHeadroom(process.demand.wanted_bytes);
     claim.active = claim.active || process.demand.active;
     claim.in_use +=
         std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
@@ -429,6 +455,7 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
                                   const ProcessState& process) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.memory.limit;
+  claim.owner = process.demand.part;
   claim.active = false;
   if (!process.demand.has_claim) return claim;
   claim.floor = tenancy.granted_terms.memory.floor /

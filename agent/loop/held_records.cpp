@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/loop/boot_id.h"
 #include "agent/loop/state_file.h"
 #include "base/file.h"
 
@@ -17,12 +18,7 @@ namespace spillway::agent {
 namespace {
 
 constexpr uint64_t kMagic = 0x31'44'4c'45'48'57'50'53;  // "SPWHELD1"
-constexpr size_t kKeyBytes = 128, kBootBytes = 40;
-
-std::string BootId() {
-  char text[kBootBytes - 1];
-  return std::string(base::ReadInto("/proc/sys/kernel/random/boot_id", text));
-}
+constexpr size_t kKeyBytes = 128;
 
 }  // namespace
 
