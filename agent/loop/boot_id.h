@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/file.h"
 
@@ -12,7 +13,8 @@ inline constexpr size_t kBootBytes = 40;
 // Empty: the kernel does not tell.
 inline std::string BootId() {
   char text[kBootBytes - 1];
-  return std::string(base::ReadInto("/proc/sys/kernel/random/boot_id", text));
+  const std::string_view line = base::ReadInto("/proc/sys/kernel/random/boot_id", text);
+  return std::string(line.substr(0, line.find('\n')));
 }
 
 }  // namespace spillway::agent

@@ -77,7 +77,7 @@ HeldRecords::Entry& HeldRecords::At(size_t at) const { return memory_.As<Table>(
 
 void HeldRecords::Load() {
   Table& table = memory_.As<Table>();
-  const std::string boot = BootId();
+  const std::string boot = BootId() + "\n";
   if (table.magic != kMagic || strncmp(table.boot, boot.c_str(), kBootBytes) != 0) {
     memset(memory_.address(), 0, sizeof(Table));
     boot.copy(table.boot, kBootBytes - 1);

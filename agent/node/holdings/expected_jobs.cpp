@@ -73,6 +73,10 @@ base::Status ExpectedJobs::ExpectPart(const protocol::ExpectJob& wanted) {
   if (job == jobs_.end())
     return base::Error{"no job " + std::string(wanted.job.view()) + " is expected"};
   Entry& entry = job->second;
+  const std::optional<int64_t>& most_bytes = entry.facts.terms.limit_bytes;
+  if (most_bytes && wanted.limit_bytes > *most_bytes)
+    return base::Error{InBytes(wanted.limit_bytes) + " is more than the job has, " +
+                       InBytes(*most_bytes)};
   const std::string part(wanted.part.view());
   if (entry.facts.parts.size() >= kMostParts && entry.facts.parts.count(part) == 0)
     return base::Error{"too many parts of this job are expected"};

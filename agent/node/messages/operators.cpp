@@ -59,7 +59,10 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
     return AnswerQuestion(session, *ask, now_ns);
   std::optional<protocol::JobTotals> totals;
   const Done done = DoIfAllowed(session, message, &totals);
-  if (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns))
+  // A manager forgets every job that begins or ends, expected or not.
+  const bool is_no_news =
+      done.outcome == Outcome::kUnknownJob && std::holds_alternative<protocol::ForgetJob>(message);
+  if (!is_no_news && (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns)))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
   if (!totals) return Say(session, done);
   session.channel->Send(*totals);

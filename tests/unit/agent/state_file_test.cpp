@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "agent/loop/boot_id.h"
+
 namespace spillway::agent {
 namespace {
 
@@ -25,6 +27,15 @@ SavedState FullState() {
 TEST(StateFileTest, EverythingReturns) {
   EXPECT_EQ(DecodeState(EncodeState(FullState())), FullState());
   EXPECT_EQ(DecodeState(EncodeState({})), SavedState{});
+}
+
+// Regression: the line's end, as the kernel writes it, spoiled the file.
+TEST(StateFileTest, TheMachinesBootReturns) {
+  SavedState state = FullState();
+  state.boot = BootId();
+
+  EXPECT_FALSE(state.boot.empty());
+  EXPECT_EQ(DecodeState(EncodeState(state)), state);
 }
 
 TEST(StateFileTest, AnIncompleteFileIsRefused) {

@@ -128,6 +128,11 @@ TEST_F(ExpectedJobsTest, RefusesWhatCannotBe) {
   EXPECT_FALSE(expected_.Expect({.job = "slurm-5", .guaranteed_bytes = 2, .limit_bytes = 1}).ok());
   EXPECT_EQ(expected_.Expect({.job = "slurm-5", .part = "0"}).text(), "no job slurm-5 is expected");
   EXPECT_EQ(expected_.saved_version(), 0U);
+
+  ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .limit_bytes = int64_t{2} << 30}).ok());
+  EXPECT_EQ(
+      expected_.Expect({.job = "slurm-5", .part = "0", .limit_bytes = int64_t{3} << 30}).text(),
+      "3.0 GiB is more than the job has, 2.0 GiB");
 }
 
 TEST_F(ExpectedJobsTest, TheNextAgentExpectsThemToo) {
