@@ -457,8 +457,11 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
   claim.limit = tenancy.granted_terms.memory.limit;
   claim.owner = process.demand.part;
   claim.active = false;
+  const auto part = tenancy.parts.find(claim.owner);
+  if (part != tenancy.parts.end()) claim.limit = std::min(claim.limit, part->second.limit);
   if (!process.demand.has_claim) return claim;
-  claim.floor = tenancy.granted_terms.memory.floor /
+  // Also within its part's limit, beside others of the part.
+  claim.floor = std::min(tenancy.granted_terms.memory.floor, claim.limit) /
                 static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
   claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   claim.wanted = WithHeadroom(process.demand.wanted_bytes);

@@ -71,6 +71,17 @@ TEST_F(ExpectedJobsTest, AStepsProcessesStayTogetherWithinItsBound) {
   EXPECT_GT(GrantedTo(other), 49 * kGigabyte / 10) << "the rest of the job's";
 }
 
+// Regression: the floor of its job was above a step's bound, so the step got no grant at all.
+TEST_F(ExpectedJobsTest, AStepBelowTheJobsFloorGetsItsBound) {
+  facts_.config.defaults.floor_bytes = 9 * kGigabyte;
+  ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .limit_bytes = 8 * kGigabyte}).ok());
+  ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .part = "0", .limit_bytes = 3 * kGigabyte}).ok());
+
+  const Session& session = Begin("slurm-5", 7, "0");
+
+  EXPECT_EQ(GrantedTo(session), 3 * kGigabyte);
+}
+
 TEST_F(ExpectedJobsTest, AForgottenStepHasNoBound) {
   ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .limit_bytes = 8 * kGigabyte}).ok());
   ASSERT_TRUE(expected_.Expect({.job = "slurm-5", .part = "0", .limit_bytes = 3 * kGigabyte}).ok());
