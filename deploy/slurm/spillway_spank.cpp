@@ -236,6 +236,8 @@ SPILLWAY_SPANK_EXPORT int slurm_spank_task_init(spank_t spank, int, char**) {
   SwitchFrameworks(spank);
   Set(spank, spillway::environment::kAgent, plugin.settings.socket);
   Set(spank, spillway::environment::kAgentRequired, "1");
+  if (!plugin.why_not_bound.empty() && plugin.request)  // Slurm goes on if the plugin is optional
+    Set(spank, spillway::environment::kBudget, std::to_string(plugin.request->limit_bytes));
   return plugin.why_not_bound.empty() ? 0 : Fail(plugin.why_not_bound);
 }
 

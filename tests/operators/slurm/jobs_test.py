@@ -2,7 +2,7 @@
 """Jobs of a real Slurm that train on the simulated GPU under the real spillwayd: budgets by `--gpu-mem` and by shards, for users
 without rights.
 
-    usage: slurm_test.py --build BUILD [--why-not] [unittest arguments]
+    usage: jobs_test.py --build BUILD [--why-not] [unittest arguments]
 
 --why-not: only says what stands against these tests here.
 """
@@ -35,8 +35,8 @@ STEPS = 12
 NOT_BOUND = "Slurm keeps no control group for the job, so no budget can be bound to it"
 
 
-def plugin_line(folder):
-    return (f"required {BUILD}/lib/spillway_spank.so lib={BUILD}/lib/libspillway.so socket={folder}/agent.sock shard={SHARD} "
+def plugin_line(folder, need="required"):
+    return (f"{need} {BUILD}/lib/spillway_spank.so lib={BUILD}/lib/libspillway.so socket={folder}/agent.sock shard={SHARD} "
             f"log={folder}/totals")
 
 
@@ -44,6 +44,7 @@ class SlurmFixture(unittest.TestCase):
     """One cluster and one agent for all tests of a class."""
 
     proctrack = "cgroup"
+    need = "required"
 
     @classmethod
     def setUpClass(cls):
@@ -57,7 +58,7 @@ class SlurmFixture(unittest.TestCase):
         cls.agent = node_agent.NodeAgent(BUILD, cls.folder, often)
         cls.agent.start()
         cls.addClassCleanup(cls.agent.stop)
-        cls.cluster = slurm_cluster.SlurmCluster(cls.folder, plugin_line(cls.folder), cls.proctrack)
+        cls.cluster = slurm_cluster.SlurmCluster(cls.folder, plugin_line(cls.folder, cls.need), cls.proctrack)
         cls.addClassCleanup(cls.cluster.close)
         cls.cluster.start()
 
@@ -333,6 +334,17 @@ class NoControlGroupsTest(SlurmFixture):
 
     def test_other_jobs_run(self):
         self.assertEqual(self.srun("true").returncode, 0)
+
+
+class OptionalTest(SlurmFixture):
+    proctrack = "linuxproc"
+    need = "optional"
+
+    def test_a_step_begins_with_its_request_as_its_own_limit(self):
+        ran = self.srun("--gpu-mem=64M", self.trainer("job"))
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn(NOT_BOUND, ran.stderr)
+        self.assertEqual(self.report("job")["budget_bytes"], 64 * MIB)
 
 
 if __name__ == "__main__":
