@@ -82,6 +82,7 @@ class SlurmFixture(unittest.TestCase):
         script.write_text(f"""#!/bin/sh
 export LD_LIBRARY_PATH={BUILD}/simulator SPILLWAY_SIM_PROFILE=h200 SPILLWAY_SIM_COMPUTE=tags
 export SPILLWAY_SIM_STATS={self.path(name, 'statistics')} SPILLWAY_REPORT={self.path(name, 'report')}
+ulimit -t 100  # if this test is killed
 exec {BUILD}/workloads/{TRAINER} {length}
 """)
         script.chmod(0o755)

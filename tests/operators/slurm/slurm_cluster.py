@@ -121,7 +121,8 @@ class SlurmCluster:
 
     def begin(self, program, *arguments):
         with open(self.folder / f"{program}.log", "ab") as log:
-            self.processes[program] = subprocess.Popen([program, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
+            # A killed test leaves no daemon.
+            self.processes[program] = subprocess.Popen(["setpriv", "--pdeathsig", "KILL", program, *arguments], env=self.environment, stdin=subprocess.DEVNULL,
                                                        stdout=log, stderr=log)
 
     def stop(self, program, how=signal.SIGTERM):
