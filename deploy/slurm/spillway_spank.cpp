@@ -74,8 +74,12 @@ int Fail(const std::string& text) {
 
 bool TakeSettings(int count, char** words) {
   const base::Result<PluginSettings> parsed = ParseSettings({words, static_cast<size_t>(count)});
-  if (parsed) plugin.settings = *parsed;
-  return parsed.ok() || Fail("plugstack.conf: " + parsed.text()) == 0;
+  if (!parsed) {
+    Fail("plugstack.conf: " + parsed.text());
+    return false;
+  }
+  plugin.settings = *parsed;
+  return true;
 }
 
 int TakeOption(int, const char* text, int) {
@@ -141,7 +145,10 @@ base::Result<std::optional<protocol::ExpectJob>> TermsOf(spank_t spank, uint32_t
 base::Status BeginJob(spank_t spank) {
   const uint32_t job = NumberOf(spank, S_JOB_ID);
   const auto wanted = TermsOf(spank, job);
-  if (!wanted) return wanted.status();
+  if (!wanted) {
+    Fail(wanted.text());  // steps with shards do not begin, as the agent does not expect the job
+    return base::Ok();
+  }
   if (*wanted) return TellAgent(plugin.settings.socket, **wanted);
   // After a crash of the node, an earlier job of this number may be expected still.
   static_cast<void>(

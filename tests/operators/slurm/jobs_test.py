@@ -324,6 +324,21 @@ class CrashTest(SlurmFixture):
         wait_for(lambda: re.search(rf"request=forget_job job=slurm-{number} outcome=done", self.agent.log()))
 
 
+    def test_a_node_without_an_agent_is_drained_and_the_job_requeued(self):
+        self.agent.stop()
+        number = self.sbatch("job", "--gpu-mem=256M")
+        wait_for(self.cluster.node_state, lambda state: state.startswith("drain"))
+
+        self.agent.start()
+        self.cluster.run("scontrol", "update", f"NodeName={slurm_cluster.NODE}", "State=RESUME")
+        self.cluster.await_state(number, "PENDING")
+        self.cluster.run("scontrol", "release", number)
+        self.cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+
+        self.cluster.await_state(number, "COMPLETED")
+        self.assert_trained("job", self.path("job", "output").read_text())
+
+
 class NoControlGroupsTest(SlurmFixture):
     proctrack = "linuxproc"
 

@@ -117,7 +117,10 @@ class SlurmCluster:
 
     def await_idle(self):
         """The node takes jobs."""
-        wait_for(lambda: self.run("sinfo", "-h", "-o", "%t").stdout.strip(), lambda state: state in ("idle", "mix", "alloc"))
+        wait_for(self.node_state, lambda state: state in ("idle", "mix", "alloc"))
+
+    def node_state(self):
+        return self.run("sinfo", "-h", "-o", "%t").stdout.strip()
 
     def begin(self, program, *arguments):
         with open(self.folder / f"{program}.log", "ab") as log:
