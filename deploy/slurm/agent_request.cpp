@@ -70,14 +70,19 @@ base::Result<protocol::Message> AskAgent(const std::string& socket,
   return Exchange(channel, request);
 }
 
-base::Status TellAgent(const std::string& socket, const protocol::Message& request,
-                       Patience patience) {
-  const base::Result<protocol::Message> answer = AskAgent(socket, request, patience);
+base::Result<protocol::Done> TellAgent(const std::string& socket,
+                                       const protocol::Message& request) {
+  const base::Result<protocol::Message> answer = AskAgent(socket, request);
   if (!answer) return answer.status();
   const auto* done = std::get_if<protocol::Done>(&*answer);
-  if (done != nullptr && done->outcome == protocol::Outcome::kDone) return base::Ok();
-  return base::Error{"the node agent refuses",
-                     done == nullptr ? "an unexpected answer" : std::string(done->text.view())};
+  if (done == nullptr) return base::Error{"the node agent's answer is not understood"};
+  return *done;
+}
+
+base::Status StatusOf(const base::Result<protocol::Done>& answer) {
+  if (!answer) return answer.status();
+  if (answer->outcome == protocol::Outcome::kDone) return base::Ok();
+  return base::Error{"the node agent refuses", std::string(answer->text.view())};
 }
 
 }  // namespace spillway::slurm

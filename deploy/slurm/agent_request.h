@@ -17,8 +17,10 @@ base::Result<protocol::Message> AskAgent(const std::string& socket,
                                          const protocol::Message& request,
                                          Patience patience = Patience::kRestart);
 
+// For requests that Done answers.
+base::Result<protocol::Done> TellAgent(const std::string& socket, const protocol::Message& request);
+
 // Ok: the agent has done it.
-base::Status TellAgent(const std::string& socket, const protocol::Message& request,
-                       Patience patience = Patience::kRestart);
+base::Status StatusOf(const base::Result<protocol::Done>& answer);
 
 }  // namespace spillway::slurm

@@ -18,9 +18,11 @@ extern "C" {
 }
 #include <sys/types.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -121,12 +123,22 @@ protocol::ExpectJob Expecting(const std::optional<MemoryRequest>& request) {
   return wanted;
 }
 
+// Slurm's name of it in the prolog. slurmstepd has none before its tasks; the host's is the usual
+// one.
+std::string ThisNode() {
+  const char* const set = std::getenv("SLURMD_NODENAME");
+  if (set != nullptr) return set;
+  char name[256] = "";
+  gethostname(name, sizeof name - 1);
+  return std::string(name, std::strcspn(name, "."));
+}
+
 // The job's terms: what it asks for, within its shards. Nullopt: it has no budget.
-base::Result<std::optional<protocol::ExpectJob>> TermsOf(spank_t spank, uint32_t job) {
-  const std::optional<MemoryRequest> request = RequestOf(spank);
+base::Result<std::optional<protocol::ExpectJob>> TermsOf(
+    uint32_t job, const std::optional<MemoryRequest>& request) {
   int64_t shards = 0;
   if (plugin.settings.shard_bytes) {
-    const base::Result<int64_t> found = ShardsOnThisNode(job);
+    const base::Result<int64_t> found = ShardsOnNode(job, ThisNode());
     if (!found) return found.status();
     shards = *found;
   }
@@ -144,16 +156,27 @@ base::Result<std::optional<protocol::ExpectJob>> TermsOf(spank_t spank, uint32_t
 
 base::Status BeginJob(spank_t spank) {
   const uint32_t job = NumberOf(spank, S_JOB_ID);
-  const auto wanted = TermsOf(spank, job);
+  const auto wanted = TermsOf(job, RequestOf(spank));
   if (!wanted) {
-    Fail(wanted.text());  // steps with shards do not begin, as the agent does not expect the job
+    Fail(wanted.text());  // its steps ask again
     return base::Ok();
   }
-  if (*wanted) return TellAgent(plugin.settings.socket, **wanted);
+  if (*wanted) return StatusOf(TellAgent(plugin.settings.socket, **wanted));
   // After a crash of the node, an earlier job of this number may be expected still.
   static_cast<void>(
       AskAgent(plugin.settings.socket, protocol::ForgetJob{.job = JobName(job)}, Patience::kNone));
   return base::Ok();
+}
+
+// Slurm 22.05 skips the prolog of a job that it requeues at once, and the agent may have lost its
+// record. Then the step states its own request for the job, within the shards.
+base::Status BeginUnexpectedStep(spank_t spank, const protocol::ExpectJob& step) {
+  const auto job = TermsOf(NumberOf(spank, S_JOB_ID), plugin.request);
+  if (!job) return job.status();
+  plugin.step_is_managed = job->has_value();
+  if (!plugin.step_is_managed) return base::Ok();  // its environment has another job's shards
+  base::Status begun = StatusOf(TellAgent(plugin.settings.socket, **job));
+  return begun.ok() ? StatusOf(TellAgent(plugin.settings.socket, step)) : begun;
 }
 
 base::Status BeginStep(spank_t spank) {
@@ -165,7 +188,10 @@ base::Status BeginStep(spank_t spank) {
   protocol::ExpectJob wanted = Expecting(plugin.request);
   wanted.job = JobName(job);
   wanted.part = StepName(NumberOf(spank, S_JOB_STEPID));
-  return TellAgent(plugin.settings.socket, wanted);
+  const base::Result<protocol::Done> told = TellAgent(plugin.settings.socket, wanted);
+  if (told && told->outcome == protocol::Outcome::kUnknownJob)
+    return BeginUnexpectedStep(spank, wanted);
+  return StatusOf(told);
 }
 
 // The epilog forgets what is left.

@@ -114,6 +114,9 @@ Done Operators::Do(const protocol::SetBudget& wanted) {
 }
 
 Done Operators::Do(const protocol::ExpectJob& wanted) {
+  const bool is_part = !wanted.part.view().empty();
+  if (is_part && parts_.expected->TermsOf(std::string(wanted.job.view())) == nullptr)
+    return {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " is expected"};
   const base::Status status = parts_.expected->Expect(wanted);
   if (!status.ok()) return {Outcome::kRefused, status.text()};
   RefreshTermsOf(std::string(wanted.job.view()));

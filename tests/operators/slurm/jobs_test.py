@@ -245,8 +245,7 @@ class BudgetTest(SlurmFixture):
 
         self.assertEqual(self.cluster.run("scontrol", "requeue", number).returncode, 0)
         self.totals(number)
-        self.cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
-        self.cluster.await_state(number, "RUNNING")
+        self.cluster.start_requeued(number)
         tenancy = self.await_tenancy(number, lambda seen: seen["resident_bytes"] > 0)
 
         self.assertEqual(tenancy["limit_bytes"], 256 * MIB)
@@ -301,9 +300,27 @@ class ShardTest(SlurmFixture):
         self.assertIn("256 MiB is more than the job has, 192 MiB", ran.stderr)
 
     def test_shards_of_the_environment_are_worth_nothing(self):
-        ran, _ = self.budget_of("--gres=gpu:1", environment="ALL,SLURM_SHARDS_ON_NODE=99")
-        self.assertNotEqual(ran.returncode, 0)
-        self.assertRegex(ran.stderr, r"no job slurm-\d+ is expected")
+        ran = self.srun("--gres=gpu:1", "--export=ALL,SLURM_SHARDS_ON_NODE=99", "env")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        self.assertIn("SLURM_SHARDS_ON_NODE=99", ran.stdout)
+        self.assertNotIn("SPILLWAY", ran.stdout)
+
+    def test_an_agent_that_lost_its_record_learns_the_jobs_shards_again(self):
+        script, began, goes_on = self.path("batch", "sh"), self.path("batch", "began"), self.path("batch", "goes_on")
+        script.write_text(f"#!/bin/sh\ntouch {began}\nwhile [ ! -e {goes_on} ]; do sleep 0.1; done\n"
+                          f"srun --quiet --overlap {self.trainer('job')}\nsrun --quiet --overlap --gpu-mem=1G true\n")
+        script.chmod(0o755)
+        process = self.cluster.popen("salloc", "--quiet", "--gres=shard:3", script, user=USER)
+        wait_for(began.exists)
+        self.agent.stop(signal.SIGKILL)
+        (self.folder / "agent.sock.state").unlink()
+        self.agent.start()
+        goes_on.touch()
+
+        output, errors = process.communicate(timeout=PATIENCE_S)
+        self.assertIn("1.0 GiB is more than the job has, 192 MiB", errors)
+        self.assert_trained("job", output)
+        self.assertEqual(self.report("job")["budget_bytes"], 3 * SHARD)
 
 
 class CrashTest(SlurmFixture):
@@ -331,9 +348,7 @@ class CrashTest(SlurmFixture):
 
         self.agent.start()
         self.cluster.run("scontrol", "update", f"NodeName={slurm_cluster.NODE}", "State=RESUME")
-        self.cluster.await_state(number, "PENDING")
-        self.cluster.run("scontrol", "release", number)
-        self.cluster.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+        self.cluster.start_requeued(number)
 
         self.cluster.await_state(number, "COMPLETED")
         self.assert_trained("job", self.path("job", "output").read_text())

@@ -170,6 +170,15 @@ class SlurmCluster:
     def await_state(self, number, *states):
         return wait_for(lambda: self.job(number).get("JobState"), lambda state: state in states)
 
+    def start_requeued(self, number):
+        """Slurm would hold it, or wait two minutes; while it ends its earlier run, it takes no order."""
+        def order():
+            self.run("scontrol", "release", number)
+            self.run("scontrol", "update", f"JobId={number}", "StartTime=now")
+            return self.job(number).get("JobState")
+
+        wait_for(order, lambda state: state in ("RUNNING", "COMPLETED"))
+
     def processes_of(self, number):
         """All of the job's processes here, Slurm's own among them, by its control groups."""
         lists = FREEZER.glob(f"slurm_{NODE}/uid_*/job_{number}/**/cgroup.procs")

@@ -78,6 +78,8 @@ TEST_F(OperatorsTest, RefusesWhatCannotBe) {
 TEST_F(OperatorsTest, AManagerGetsTheTotalsOfAJobThatItForgets) {
   const protocol::ExpectJob job = {.job = "slurm-5", .limit_bytes = kGigabyte};
   EXPECT_EQ(Answer(job, kUser).outcome, protocol::Outcome::kRefused);
+  EXPECT_EQ(Answer(protocol::ExpectJob{.job = "slurm-5", .part = "0"}).outcome,
+            protocol::Outcome::kUnknownJob);
   EXPECT_EQ(Answer(job).outcome, protocol::Outcome::kDone);
   EXPECT_EQ(Answer(protocol::ForgetJob{.job = "slurm-5", .part = "0"}).outcome,
             protocol::Outcome::kUnknownJob);
