@@ -389,16 +389,16 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
 
 // A part wants no more than its limit.
 int64_t Arbiter::MemoryWanted(const Tenancy& tenancy) const {
-  std::map<OwnerId, int64_t> wanted;
-  for (const auto& [session, process] : tenancy.processes) {
-    if (process.demand.has_claim)
-      wanted[process.demand.part] += WithHeadroom(process.demand.wanted_bytes);
-  }
   int64_t sum = 0;
-  for (const auto& [part, bytes] : wanted) {
-    const auto bounds = tenancy.parts.find(part);
-    sum += bounds == tenancy.parts.end() ? bytes : std::min(bytes, bounds->second.limit);
+  std::map<OwnerId, int64_t> bounded;
+  for (const auto& [session, process] : tenancy.processes) {
+    if (!process.demand.has_claim) continue;
+    const int64_t wanted_bytes = WithHeadroom(process.demand.wanted_bytes);
+    const bool has_bound = tenancy.parts.count(process.demand.part) != 0;
+    (has_bound ? bounded[process.demand.part] : sum) += wanted_bytes;
   }
+  for (const auto& [part, wanted_bytes] : bounded)
+    sum += std::min(wanted_bytes, tenancy.parts.at(part).limit);
   return sum;
 }
 
