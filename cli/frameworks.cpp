@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/file.h"
+#include "base/framework_settings.h"
 #include "base/lines.h"
 #include "cli/command_target.h"
 #include "cli/failure.h"
@@ -15,8 +16,8 @@
 namespace spillway::cli {
 namespace {
 
-constexpr const char* kPyTorchNames[] = {"PYTORCH_ALLOC_CONF", "PYTORCH_CUDA_ALLOC_CONF"};
-constexpr char kPerTensor[] = "backend:cudaMallocAsync";
+using frameworks::kPerTensor;
+using frameworks::kPyTorchNames;
 
 // The user's setting, "NAME=VALUE"; the older name counts more where both are set.
 std::optional<std::string> PyTorchSetting() {
@@ -101,9 +102,8 @@ void SwitchFrameworks(EnvironmentChanges& environment) {
   if (!PyTorchSetting()) {
     for (const char* name : kPyTorchNames) environment.Set(name, kPerTensor);
   }
-  environment.SetDefault("TF_GPU_ALLOCATOR", "cuda_malloc_async");
-  environment.SetDefault("XLA_PYTHON_CLIENT_ALLOCATOR", "platform");
-  environment.SetDefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
+  for (const frameworks::Setting& other : frameworks::kOthers)
+    environment.SetDefault(other.name, other.value);
 }
 
 std::optional<std::string> PyTorchVersion(const std::string& program_path) {

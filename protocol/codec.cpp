@@ -302,6 +302,28 @@ void Fields(auto& c, Is<Footprint> auto& m) {
   Device(c, m.device);
   Size(c, m.allocated_bytes);
 }
+void Fields(auto& c, Is<ExpectJob> auto& m) {
+  c.Line(m.job);
+  c.Line(m.part);
+  Change(c, m.guaranteed_bytes);
+  Change(c, m.limit_bytes);
+  Change(c, m.host_bytes);
+  c.Number(m.weight, -1, 10'000);
+  c.Number(m.priority_plus_one, 0, 1001);
+}
+void Fields(auto& c, Is<ForgetJob> auto& m) {
+  c.Line(m.job);
+  c.Line(m.part);
+}
+void Fields(auto& c, Is<JobTotals> auto& m) {
+  c.Line(m.job);
+  Size(c, m.peak_bytes);
+  Size(c, m.allocated_bytes);
+  Count(c, m.to_host_bytes);
+  Count(c, m.to_device_bytes);
+  Count(c, m.stall_ns);
+  Count(c, m.refused_allocations);
+}
 void Fields(auto& c, Is<StepTimes> auto& m) {
   Device(c, m.device);
   Count(c, m.sum_ns);
@@ -366,11 +388,12 @@ const char* NameOf(Fault fault) {
 
 const char* NameOf(const Message& message) {
   constexpr const char* names[] = {
-      "Hello",     "Welcome", "Register",  "Admission",   "Grant",       "Obeyed",
-      "Usage",     "Goodbye", "Error",     "Ask",         "Document",    "SetBudget",
-      "Control",   "Done",    "AskSlabs",  "Slabs",       "ReturnSlabs", "HeldSlabs",
-      "LinkPlace", "Leaving", "AskPlan",   "PlanReply",   "RecallPlans", "RecalledPlans",
-      "HostNeed",  "Account", "StepTimes", "DriverSlabs", "Footprint"};
+      "Hello",     "Welcome",  "Register",  "Admission",   "Grant",       "Obeyed",
+      "Usage",     "Goodbye",  "Error",     "Ask",         "Document",    "SetBudget",
+      "Control",   "Done",     "AskSlabs",  "Slabs",       "ReturnSlabs", "HeldSlabs",
+      "LinkPlace", "Leaving",  "AskPlan",   "PlanReply",   "RecallPlans", "RecalledPlans",
+      "HostNeed",  "Account",  "StepTimes", "DriverSlabs", "Footprint",   "ExpectJob",
+      "ForgetJob", "JobTotals"};
   static_assert(std::size(names) == std::variant_size_v<Message>);
   return names[message.index()];
 }

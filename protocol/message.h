@@ -21,7 +21,7 @@
 namespace spillway::protocol {
 
 inline constexpr uint16_t kOldestVersion = 1;
-inline constexpr uint16_t kNewestVersion = 6;
+inline constexpr uint16_t kNewestVersion = 7;
 inline constexpr uint32_t kMostDevices = 64;
 inline constexpr int64_t kMostBytes = int64_t{1} << 56;
 inline constexpr int32_t kMostPermille = 1000;
@@ -413,15 +413,49 @@ struct Footprint {
   bool operator==(const Footprint&) const = default;
 };
 
+// Operator, version 7: the terms of a job that another manager, such as Slurm, is about to start.
+// `job` is "slurm-1201" or "pod-UID". With `part` (a Slurm step): a bound of that part within its
+// job. Unset fields are as in SetBudget. Done answers.
+struct ExpectJob {
+  JobName job = {};
+  Text<32> part = {};
+  int64_t guaranteed_bytes = kUnchanged;
+  int64_t limit_bytes = kUnchanged;
+  int64_t host_bytes = kUnchanged;
+  int32_t weight = -1;
+  int32_t priority_plus_one = 0;
+  bool operator==(const ExpectJob&) const = default;
+};
+
+// Operator, version 7: the manager has ended the job, or the part. JobTotals answers for a job,
+// Done for a part, and for a job that is not expected.
+struct ForgetJob {
+  JobName job = {};
+  Text<32> part = {};
+  bool operator==(const ForgetJob&) const = default;
+};
+
+// Agent, version 7: what all processes of a job have done since ExpectJob.
+struct JobTotals {
+  JobName job = {};
+  int64_t peak_bytes = 0;       // most device memory held at once, on one device
+  int64_t allocated_bytes = 0;  // most that its programs had allocated there
+  int64_t to_host_bytes = 0;
+  int64_t to_device_bytes = 0;
+  int64_t stall_ns = 0;
+  int64_t refused_allocations = 0;
+  bool operator==(const JobTotals&) const = default;
+};
+
 // In the order of their wire numbers, from 1.
 using Message =
     std::variant<Hello, Welcome, Register, Admission, Grant, Obeyed, Usage, Goodbye, Error, Ask,
                  Document, SetBudget, Control, Done, AskSlabs, Slabs, ReturnSlabs, HeldSlabs,
                  LinkPlace, Leaving, AskPlan, PlanReply, RecallPlans, RecalledPlans, HostNeed,
-                 Account, StepTimes, DriverSlabs, Footprint>;
+                 Account, StepTimes, DriverSlabs, Footprint, ExpectJob, ForgetJob, JobTotals>;
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
-                        kKindsOfVersion4 = 27, kKindsOfVersion5 = 28;
+                        kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29;
 // The first version with this wire number.
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
@@ -429,7 +463,8 @@ constexpr uint16_t VersionOf(size_t kind) {
          : kind <= kKindsOfVersion3 ? 3
          : kind <= kKindsOfVersion4 ? 4
          : kind <= kKindsOfVersion5 ? 5
-                                    : 6;
+         : kind <= kKindsOfVersion6 ? 6
+                                    : 7;
 }
 
 }  // namespace spillway::protocol

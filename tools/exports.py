@@ -1,13 +1,15 @@
 #!/usr/bin/env python3
 """Checks what the preload library exports, needs and runs at load time, against the tables from which it is built.
 
-    tools/exports.py LIBRARY    check a built libspillway.so
+    tools/exports.py LIBRARY            check a built libspillway.so
+    tools/exports.py --glibc FILE...    only check how old a C library may be on which each file runs
 
 Checked: the exported symbols are exactly those of hook_table.inc, nvml_table.inc and dnn_table.inc, and `dlsym`; the library asks for
 no other library than the C library (with its mathematics, by which plans are made) and the loader, and for nothing
-private in them; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; no object of its own
+private in them, nor for more of glibc than MOST_GLIBC; its name is libcuda.so.1; it runs no constructor but the compiler's own frame_dummy; no object of its own
 is destroyed at exit, when its threads may still use it; its code needs no relocation.
 """
+import platform
 import re
 import subprocess
 import sys
@@ -19,6 +21,11 @@ ENTRY = Path(__file__).resolve().parent.parent / "interposer/entry"
 ALLOWED_LIBRARIES = {"libc.so.6", "ld-linux-x86-64.so.2", "libm.so.6"}
 # One pointer: frame_dummy. gcc's crtbeginS.o puts it into every shared library; it does nothing here.
 CONSTRUCTOR_BYTES = 8
+# The newest symbol versions of glibc that a file may need; whatever raises one shuts out older systems. The aim is 2.28 (RHEL 8).
+# Debian 12's compiler brings 2.34 and 2.36 by its headers and its static libstdc++ and libgcc. Another one brings others, so
+# only builds there are checked.
+CHECKED_GLIBC = "2.36"
+MOST_GLIBC = {"libspillway.so": (2, 34), "spillway": (2, 36), "spillway_spank.so": (2, 36)}
 
 
 def output_of(*command):
@@ -52,7 +59,17 @@ def functions_with_exit_destructors(library):
     return found - {"atexit", "__cxa_atexit@plt"}
 
 
+def glibc_faults(file):
+    if platform.libc_ver()[1] != CHECKED_GLIBC:
+        return []
+    most = MOST_GLIBC[Path(file).name]
+    needed = re.findall(r"\*UND\*.*\(?\bGLIBC_(\d+)\.(\d+)[\d.]*\)?\s+(\S+)", output_of("objdump", "-T", str(file)))
+    return [f"{symbol} needs glibc {major}.{minor}, newer than {most[0]}.{most[1]}"
+            for major, minor, symbol in sorted(needed) if (int(major), int(minor)) > most]
+
+
 def list_faults(library):
+    yield from glibc_faults(library)
     exported = exported_symbols(library)
     expected = {row.symbol for row in hook_table.read()} | library_symbols() | {"dlsym"}
     yield from (f"{name} is exported and in no table" for name in sorted(set(exported) - expected))
@@ -74,12 +91,14 @@ def list_faults(library):
 
 
 def main(arguments):
-    if len(arguments) != 1:
+    only_glibc = arguments[:1] == ["--glibc"]
+    files = arguments[1:] if only_glibc else arguments
+    if not files or (len(files) > 1 and not only_glibc):
         print(__doc__, file=sys.stderr)
         return 2
-    faults = list(list_faults(arguments[0]))
-    for fault in faults:
-        print(f"{arguments[0]}: {fault}", file=sys.stderr)
+    faults = [(file, fault) for file in files for fault in (glibc_faults if only_glibc else list_faults)(file)]
+    for file, fault in faults:
+        print(f"{file}: {fault}", file=sys.stderr)
     return 1 if faults else 0
 
 

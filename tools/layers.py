@@ -17,6 +17,7 @@ FOLDERS = {
     "interposer": {"base", "protocol", "scheduler"},
     "agent": {"base", "protocol", "scheduler"},
     "cli": {"base", "protocol", "scheduler", "simulator"},
+    "deploy": {"base", "protocol"},
 }
 # Tests may include everything. A workload must run where only CUDA is installed, so it includes nothing of ours.
 WORKLOADS = ("tests/workloads/", "tests/gpu/workloads/")

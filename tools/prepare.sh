@@ -34,22 +34,23 @@ print_step_times() {
   printf '%s\n' "${STEP_TIMES[@]}"
 }
 
-missing_packages() {
+missing_packages() { # LIST
   local package
   while read -r package _; do
     case $package in '' | '#'*) continue ;; esac
     dpkg-query -W -f='${db:Status-Abbrev}' "$package" 2>/dev/null | grep -q '^ii' || echo "$package"
-  done < tools/packages.txt
+  done < "$1"
 }
 
-install_packages() {
+install_packages() { # [LIST]
+  local list=${1:-tools/packages.txt}
   if ! command -v apt-get > /dev/null; then
-    echo "This is no Debian or Ubuntu (no apt-get). Install the equivalents of tools/packages.txt by hand;"
+    echo "This is no Debian or Ubuntu (no apt-get). Install the equivalents of $list by hand;"
     echo "going on with what is here."
     return 0
   fi
   local missing as_root=""
-  missing=$(missing_packages | tr '\n' ' ')
+  missing=$(missing_packages "$list" | tr '\n' ' ')
   if [ -z "$missing" ]; then
     echo "nothing is missing"
     return 0
@@ -74,6 +75,10 @@ configure() {
 
 build() {
   ninja -C "$BUILD_DIR" -j "$JOBS"
+}
+
+build_for_operators() {
+  ninja -C "$BUILD_DIR" -j "$JOBS" agent/all cli/all deploy/slurm/all lib/libspillway.so simulator/all tests/workloads/all
 }
 
 build_for_pytorch() {

@@ -346,6 +346,17 @@ void Arbiter::ChangeTerms(JobId job, DeviceId device, const Terms& terms) {
   TouchWithLink(*tenancy);
 }
 
+void Arbiter::SetParts(JobId job, DeviceId device, const OwnerClaims& parts) {
+  Tenancy* tenancy = Find(job, device);
+  if (tenancy == nullptr || tenancy->parts == parts) return;
+  for (const auto& [part, bounds] : tenancy->parts) {
+    if (parts.count(part) == 0) tenancy->memory.RemoveOwner(part);
+  }
+  for (const auto& [part, bounds] : parts) tenancy->memory.SetOwner(part, bounds);
+  tenancy->parts = parts;
+  Touch(*tenancy);
+}
+
 // Returned jobs report the terms that they ask for; what they were guaranteed is unknown. Where the
 // sum is too much, a job that holds less than it asks for had a smaller guarantee.
 void Arbiter::FitRestoredTerms() {
@@ -376,12 +387,27 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
   return base::round_up(bytes + bytes / 8 + rules_.headroom_bytes, kGranularity);
 }
 
+// A part wants no more than its limit.
+int64_t Arbiter::MemoryWanted(const Tenancy& tenancy) const {
+  int64_t sum = 0;
+  std::map<OwnerId, int64_t> bounded;
+  for (const auto& [session, process] : tenancy.processes) {
+    if (!process.demand.has_claim) continue;
+    const int64_t wanted_bytes = WithHeadroom(process.demand.wanted_bytes);
+    const bool has_bound = tenancy.parts.count(process.demand.part) != 0;
+    (has_bound ? bounded[process.demand.part] : sum) += wanted_bytes;
+  }
+  for (const auto& [part, wanted_bytes] : bounded)
+    sum += std::min(wanted_bytes, tenancy.parts.at(part).limit);
+  return sum;
+}
+
 Claim Arbiter::MemoryClaim(const Tenancy& tenancy) const {
   Claim claim;
   claim.active = false;
+  claim.wanted = MemoryWanted(tenancy);
   for (const auto& [session, process] : tenancy.processes) {
     if (!process.demand.has_claim) continue;
-    claim.wanted += WithHeadroom(process.demand.wanted_bytes);
     claim.active = claim.active || process.demand.active;
     claim.in_use +=
         std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
@@ -429,9 +455,13 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
                                   const ProcessState& process) const {
   Claim claim;
   claim.limit = tenancy.granted_terms.memory.limit;
+  claim.owner = process.demand.part;
   claim.active = false;
+  const auto part = tenancy.parts.find(claim.owner);
+  if (part != tenancy.parts.end()) claim.limit = std::min(claim.limit, part->second.limit);
   if (!process.demand.has_claim) return claim;
-  claim.floor = tenancy.granted_terms.memory.floor /
+  // Also within its part's limit, beside others of the part.
+  claim.floor = std::min(tenancy.granted_terms.memory.floor, claim.limit) /
                 static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
   claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));
   claim.wanted = WithHeadroom(process.demand.wanted_bytes);

@@ -54,6 +54,7 @@ struct Demand {
   bool active = true;
   int64_t host_need_bytes = -1;  // without device memory; -1: wanted_bytes counts
   bool has_claim = true;         // false: the process holds nothing and does nothing
+  OwnerId part = kNobody;        // of its job (a Slurm step): SetParts
   bool operator==(const Demand&) const = default;
 };
 
@@ -142,6 +143,10 @@ class Arbiter {
   // Guarantees are reduced to what others leave, or to what the job has if that is more.
   void ChangeTermsToFit(JobId job, DeviceId device, const Terms& terms);
 
+  // The bounds of a job's parts there: the part's processes together get at most its limit, and at
+  // least its guarantee of what the job gets.
+  void SetParts(JobId job, DeviceId device, const OwnerClaims& parts);
+
   Decisions Decide(int64_t now_ns);
   // INT64_MAX: time alone changes nothing.
   int64_t NextWake() const { return next_wake_ns_; }
@@ -178,6 +183,7 @@ class Arbiter {
     SharedCapacity memory = SharedCapacity(0);  // among its processes
     SharedCapacity host = SharedCapacity(0);
     std::map<SessionId, ProcessState> processes = {};
+    OwnerClaims parts = {};
   };
   struct Device {
     SharedCapacity memory;  // among tenancies
@@ -220,6 +226,7 @@ class Arbiter {
                          const ProcessState& process) const;
   int64_t HostWanted(const Tenancy& tenancy, SessionId session, const ProcessState& process) const;
   int64_t WithHeadroom(int64_t bytes) const;
+  int64_t MemoryWanted(const Tenancy& tenancy) const;
 
   ArbiterRules rules_;
   std::map<DeviceId, Device> devices_;

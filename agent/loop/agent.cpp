@@ -21,6 +21,7 @@
 #include "agent/device/device_list.h"
 #include "agent/device/nvml.h"
 #include "agent/identity/socket_peer.h"
+#include "agent/loop/boot_id.h"
 #include "agent/loop/log.h"
 #include "agent/loop/memory_reserve.h"
 #include "agent/loop/state_file.h"
@@ -143,7 +144,9 @@ Agent::Agent(AgentOptions options, const Config& config)
                                  shares_.get(), plan_service_.get(), held_.get());
   base::Result<SavedState> state = state_path_.empty() ? SavedState{} : LoadState(state_path_);
   if (!state) LogWarning(state.text());
-  node_->Restore(std::move(state).value_or({}));
+  SavedState saved = std::move(state).value_or({});
+  if (saved.boot != BootId()) saved.expected.clear();
+  node_->Restore(saved);
 }
 
 // Where nothing is on record, the driver's numbers confirm what processes report.
@@ -367,7 +370,9 @@ void Agent::TakeSignal() {
 void Agent::KeepState() {
   if (state_path_.empty() || node_->saved_version() == kept_version_ || NowNs() < next_keep_ns_)
     return;
-  base::Status kept = spillway::agent::SaveState(state_path_, node_->Saved());
+  SavedState state = node_->Saved();
+  state.boot = BootId();
+  base::Status kept = spillway::agent::SaveState(state_path_, state);
   if (kept.ok()) kept_version_ = node_->saved_version();
   if (!kept.ok()) next_keep_ns_ = NowNs() + kPublishNs;
   if (kept.text() != last_save_.text())

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 
+#include "agent/loop/boot_id.h"
 #include "agent/loop/state_file.h"
 #include "base/file.h"
 
@@ -17,12 +18,7 @@ namespace spillway::agent {
 namespace {
 
 constexpr uint64_t kMagic = 0x31'44'4c'45'48'57'50'53;  // "SPWHELD1"
-constexpr size_t kKeyBytes = 128, kBootBytes = 40;
-
-std::string BootId() {
-  char text[kBootBytes - 1];
-  return std::string(base::ReadInto("/proc/sys/kernel/random/boot_id", text));
-}
+constexpr size_t kKeyBytes = 128;
 
 }  // namespace
 
@@ -81,7 +77,7 @@ HeldRecords::Entry& HeldRecords::At(size_t at) const { return memory_.As<Table>(
 
 void HeldRecords::Load() {
   Table& table = memory_.As<Table>();
-  const std::string boot = BootId();
+  const std::string boot = BootId() + "\n";
   if (table.magic != kMagic || strncmp(table.boot, boot.c_str(), kBootBytes) != 0) {
     memset(memory_.address(), 0, sizeof(Table));
     boot.copy(table.boot, kBootBytes - 1);

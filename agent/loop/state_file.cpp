@@ -17,6 +17,8 @@ namespace {
 constexpr std::string_view kHead = "spillway-state 1\n";
 constexpr std::string_view kDraining = "draining\n";
 constexpr std::string_view kJob = "job ";
+constexpr std::string_view kBoot = "boot ";
+constexpr std::string_view kExpected = "expected ", kPart = "part ", kTotals = "totals ";
 constexpr std::string_view kEnd = "end ";
 constexpr size_t kMostBytes = size_t{16} << 20;
 
@@ -51,15 +53,69 @@ bool TakeWord(std::string_view word, TermsChange& change) {
   return false;
 }
 
+using NamedTerms = std::map<std::string, TermsChange>;
+
 // "limit=1 weight=2 : local-7@12", without the newline.
-bool TakeJob(std::string_view line, SavedState& state) {
+std::optional<NamedTerms::value_type> TermsIn(std::string_view line) {
   TermsChange change;
   while (!line.starts_with(": ")) {
     const size_t end = line.find(' ');
-    if (end == line.npos || !TakeWord(line.substr(0, end), change)) return false;
+    if (end == line.npos || !TakeWord(line.substr(0, end), change)) return std::nullopt;
     line.remove_prefix(end + 1);
   }
-  return state.terms.emplace(line.substr(2), change).second;
+  return NamedTerms::value_type(line.substr(2), change);
+}
+
+bool TakeTerms(std::string_view line, NamedTerms& terms) {
+  const auto one = TermsIn(line);
+  return one && terms.insert(*one).second;
+}
+
+std::string LineOf(std::string_view kind, const NamedTerms::value_type& one) {
+  return std::string(kind) + WordsOf(one.second) + ": " + one.first + "\n";
+}
+
+constexpr int64_t protocol::JobTotals::*kTotalsFields[] = {
+    &protocol::JobTotals::peak_bytes,    &protocol::JobTotals::allocated_bytes,
+    &protocol::JobTotals::to_host_bytes, &protocol::JobTotals::to_device_bytes,
+    &protocol::JobTotals::stall_ns,      &protocol::JobTotals::refused_allocations};
+
+// "1 2 3 4 5 6", with a blank at the end.
+bool TakeTotals(std::string_view line, protocol::JobTotals& totals) {
+  for (const auto field : kTotalsFields) {
+    const auto [end, error] =
+        std::from_chars(line.data(), line.data() + line.size(), totals.*field);
+    if (error != std::errc() || end == line.data() + line.size() || *end != ' ') return false;
+    line.remove_prefix(static_cast<size_t>(end - line.data()) + 1);
+  }
+  return line.empty();
+}
+
+// An expected job, and the lines below it: its totals and parts.
+std::string LinesOf(const std::string& key, const ExpectedJob& job) {
+  std::string lines = LineOf(kExpected, {key, job.terms}) + std::string(kTotals);
+  for (const auto field : kTotalsFields) lines += std::to_string(job.totals.*field) + " ";
+  lines += "\n";
+  for (const auto& part : job.parts) lines += LineOf(kPart, part);
+  return lines;
+}
+
+// `last`: the expected job above.
+bool TakeLine(std::string_view line, SavedState& state, ExpectedJob** last) {
+  const auto after = [line](std::string_view kind) { return line.substr(kind.size()); };
+  if (line.starts_with(kJob)) return TakeTerms(after(kJob), state.terms);
+  if (line.starts_with(kBoot)) return state.boot = after(kBoot), true;
+  if (line.starts_with(kExpected)) {
+    const auto one = TermsIn(after(kExpected));
+    if (!one || state.expected.count(one->first) != 0) return false;
+    *last = &state.expected[one->first];
+    (*last)->terms = one->second;
+    (*last)->totals.job = one->first;
+    return true;
+  }
+  if (*last == nullptr) return false;
+  if (line.starts_with(kTotals)) return TakeTotals(after(kTotals), (*last)->totals);
+  return line.starts_with(kPart) && TakeTerms(after(kPart), (*last)->parts);
 }
 
 }  // namespace
@@ -73,8 +129,9 @@ bool IsOnlyOurs(int file) {
 std::string EncodeState(const SavedState& state) {
   std::string text(kHead);
   if (state.draining) text += kDraining;
-  for (const auto& [key, change] : state.terms)
-    text += std::string(kJob) + WordsOf(change) + ": " + key + "\n";
+  for (const auto& one : state.terms) text += LineOf(kJob, one);
+  if (!state.expected.empty()) text += std::string(kBoot) + state.boot + "\n";
+  for (const auto& [key, job] : state.expected) text += LinesOf(key, job);
   return text + std::string(kEnd) + SumOf(text) + "\n";
 }
 
@@ -88,10 +145,11 @@ std::optional<SavedState> DecodeState(std::string_view text) {
   SavedState state;
   state.draining = text.starts_with(kDraining);
   if (state.draining) text.remove_prefix(kDraining.size());
+  ExpectedJob* last = nullptr;
   while (!text.empty()) {
     const size_t line_end = text.find('\n');
-    if (line_end == text.npos || !text.starts_with(kJob)) return std::nullopt;
-    if (!TakeJob(text.substr(kJob.size(), line_end - kJob.size()), state)) return std::nullopt;
+    if (line_end == text.npos || !TakeLine(text.substr(0, line_end), state, &last))
+      return std::nullopt;
     text.remove_prefix(line_end + 1);
   }
   return state;

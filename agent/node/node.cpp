@@ -27,7 +27,8 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
       resume_(facts_.config.resume_ms * 1'000'000, now_ns),
       users_(services),
       owners_(&facts_, &arbiter_),
-      terms_(&facts_, &table_, &arbiter_),
+      expected_(&table_),
+      terms_(&facts_, &table_, &expected_, &arbiter_),
       claims_(&facts_),
       record_(&facts_, &table_, &arbiter_, &resume_, record),
       slabs_(&facts_, &table_, &arbiter_, shares),
@@ -39,6 +40,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
              .users = &users_,
              .owners = &owners_,
              .terms = &terms_,
+             .expected = &expected_,
              .slabs = &slabs_,
              .services = services,
              .counters = &counters_}),
@@ -76,11 +78,13 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                   .users = &users_,
                   .arbiter = &arbiter_,
                   .terms = &terms_,
+                  .expected = &expected_,
                   .record = &record_,
                   .unknown = &unknown_,
                   .closer = &closer_,
                   .services = services}),
       job_messages_({.table = &table_,
+                     .expected = &expected_,
                      .arbiter = &arbiter_,
                      .record = &record_,
                      .claims = &claims_,
@@ -92,6 +96,7 @@ Node::Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, u
                   .table = &table_,
                   .users = &users_,
                   .terms = &terms_,
+                  .expected = &expected_,
                   .reporter = &reporter_,
                   .services = services,
                   .counters = &counters_}) {
@@ -155,6 +160,17 @@ void Node::SetConfig(const Config& config) {
   owners_.Refresh();
   terms_.RefreshAll();
   slabs_.RefreshQuotas();
+}
+
+SavedState Node::Saved() const {
+  SavedState state = terms_.Saved();
+  state.expected = expected_.Saved();
+  return state;
+}
+
+void Node::Restore(const SavedState& state) {
+  expected_.Restore(state.expected);
+  terms_.Restore(state, resume_.is_on());
 }
 
 void Node::NoteReload(bool succeeded) {

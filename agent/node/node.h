@@ -50,10 +50,10 @@ class Node {
   void NoteReload(bool succeeded);
   // The operators' settings. Restore takes those of an earlier instance; a job gets its terms when
   // it returns in time.
-  SavedState Saved() const { return terms_.Saved(); }
-  void Restore(const SavedState& state) { terms_.Restore(state, resume_.is_on()); }
+  SavedState Saved() const;
+  void Restore(const SavedState& state);
   // Rises when Saved would change.
-  uint64_t saved_version() const { return terms_.saved_version(); }
+  uint64_t saved_version() const { return terms_.saved_version() + expected_.saved_version(); }
 
   const Config& config() const { return facts_.config; }
   NodeReport Report(int64_t now_ns) const { return reporter_.Report(now_ns); }
@@ -78,6 +78,7 @@ class Node {
   UnknownDevices unknown_;
 
   JobOwners owners_;
+  ExpectedJobs expected_;
   JobTerms terms_;
   UnusedClaims claims_;
   BudgetRecord record_;

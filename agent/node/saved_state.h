@@ -1,16 +1,29 @@
-// The operators' settings that must survive the agent: draining, and terms of running jobs. Values.
+// What must survive the agent: draining, terms that operators set for running jobs, and jobs that
+// another manager expects here. Values.
 #pragma once
 
 #include <map>
 #include <string>
 
 #include "agent/config/config.h"
+#include "protocol/message.h"
 
 namespace spillway::agent {
 
+// A job of another manager: its stated terms, the bounds of its parts (Slurm's steps), and what its
+// ended processes have done.
+struct ExpectedJob {
+  TermsChange terms;
+  std::map<std::string, TermsChange> parts = {};
+  protocol::JobTotals totals = {};
+  bool operator==(const ExpectedJob&) const = default;
+};
+
 struct SavedState {
   bool draining = false;
-  std::map<std::string, TermsChange> terms;  // by the job's key (agent/identity)
+  std::map<std::string, TermsChange> terms;          // by the job's key (agent/identity)
+  std::map<std::string, ExpectedJob> expected = {};  // likewise
+  std::string boot = {};  // of the machine; after another one nobody expects these jobs
   bool operator==(const SavedState&) const = default;
 };
 

@@ -25,6 +25,7 @@ void Apply(const protocol::SetBudget& wanted, TermsChange& change) {
 Terms JobTerms::Of(const Job& job, DeviceId device) const {
   const int64_t memory_bytes = arbiter_.MemoryOf(device);
   Terms terms = TermsFor(facts_.config, job.name, job.uid, memory_bytes, facts_.host_bytes);
+  ApplyStated(job, terms, memory_bytes);
   ApplyTerms(job.set_by_operator, terms, memory_bytes, facts_.host_bytes);
   const protocol::Register own = OwnLimitsOf(job, device);
   if (own.own_limit_bytes > 0)
@@ -36,6 +37,16 @@ Terms JobTerms::Of(const Job& job, DeviceId device) const {
   terms.host.guaranteed = std::min(terms.host.guaranteed, terms.host.limit);
   terms.owner = job.owner;
   return terms;
+}
+
+// The user asked for the stated terms; the operator's limits hold for them.
+void JobTerms::ApplyStated(const Job& job, Terms& terms, int64_t memory_bytes) const {
+  const TermsChange* const stated = expected_.TermsOf(job.key);
+  if (stated == nullptr) return;
+  const int64_t limit = terms.memory.limit, host_limit = terms.host.limit;
+  ApplyTerms(*stated, terms, memory_bytes, facts_.host_bytes);
+  terms.memory.limit = std::min(terms.memory.limit, limit);
+  terms.host.limit = std::min(terms.host.limit, host_limit);
 }
 
 // The least limit that any of its processes asks for there; 0: no limit.
@@ -55,6 +66,7 @@ protocol::Register JobTerms::OwnLimitsOf(const Job& job, DeviceId device) const 
 }
 
 void JobTerms::Refresh(const Job& job, DeviceId device) {
+  arbiter_.SetParts(job.id, device, expected_.PartsOf(job.key, arbiter_.MemoryOf(device)));
   arbiter_.ChangeTermsToFit(job.id, device, Of(job, device));
 }
 
@@ -105,7 +117,7 @@ void JobTerms::SetDraining(bool draining) {
 }
 
 SavedState JobTerms::Saved() const {
-  SavedState state{arbiter_.draining(), restored_.terms};
+  SavedState state{.draining = arbiter_.draining(), .terms = restored_.terms};
   for (const auto& [id, job] : table_.jobs()) {
     if (job.set_by_operator != TermsChange{}) state.terms[job.key] = job.set_by_operator;
   }

@@ -1,12 +1,14 @@
-// The terms of jobs: from the configuration and the operator, within their own limits. Tells the
+// The terms of jobs: from the configuration, the manager that expects the job, and the operator,
+// within their own limits. Tells the
 // arbiter. Keeps the operators' settings for the next agent. One thread, the loop's.
 //
 // Invariants
-//  1. A job's own limits only lower its terms.
+//  1. A job's own limits only lower its terms. A stated limit only lowers the configured one.
 //  2. A refused or dry change leaves everything as it was.
 //  3. A job that returns to a new agent in time gets the terms that an operator had set.
 #pragma once
 
+#include "agent/node/holdings/expected_jobs.h"
 #include "agent/node/saved_state.h"
 #include "agent/node/table/node_facts.h"
 #include "agent/node/table/session_table.h"
@@ -16,8 +18,9 @@ namespace spillway::agent {
 
 class JobTerms {
  public:
-  JobTerms(const NodeFacts* facts, const SessionTable* table, Arbiter* arbiter)
-      : facts_(*facts), table_(*table), arbiter_(*arbiter) {}
+  JobTerms(const NodeFacts* facts, const SessionTable* table, const ExpectedJobs* expected,
+           Arbiter* arbiter)
+      : facts_(*facts), table_(*table), expected_(*expected), arbiter_(*arbiter) {}
 
   Terms Of(const Job& job, DeviceId device) const;
   // Something that the terms come from has changed: a process's limits, the configuration.
@@ -40,11 +43,13 @@ class JobTerms {
   void NoteEnd(const Job& job);
 
  private:
+  void ApplyStated(const Job& job, Terms& terms, int64_t memory_bytes) const;
   protocol::Register OwnLimitsOf(const Job& job, DeviceId device) const;
   base::Status Check(const Job& job, const protocol::SetBudget& wanted) const;
 
   const NodeFacts& facts_;
   const SessionTable& table_;
+  const ExpectedJobs& expected_;
   Arbiter& arbiter_;
   SavedState restored_;  // of jobs that have not returned yet
   uint64_t saved_version_ = 0;

@@ -32,6 +32,7 @@ std::optional<Refusal> DeviceRegistrar::Register(Session& session, const protoco
   Registration& registration = session.registrations[asked.device];
   registration.device = *device;
   registration.asked = asked;
+  registration.part = parts_.expected->PartOf(job.key, session.part);
   registration.usage.device = asked.device;
   registration.usage.wanted_bytes = asked.wanted_bytes;
   const Terms terms = parts_.terms->Of(job, *device);

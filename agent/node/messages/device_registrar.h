@@ -22,6 +22,7 @@ class DeviceRegistrar {
     Users* users;
     Arbiter* arbiter;
     JobTerms* terms;
+    const ExpectedJobs* expected;
     BudgetRecord* record;
     UnknownDevices* unknown;
     SessionCloser* closer;

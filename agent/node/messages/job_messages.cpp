@@ -34,6 +34,7 @@ void JobMessages::On(Session& session, Registration& registration, const protoco
                            {parts_.arbiter->HasGrant(process), parts_.arbiter->BudgetedTo(process)},
                            now_ns);
   parts_.arbiter->Use(process, DemandOf(registration));
+  parts_.expected->NoteUse(parts_.table->JobOf(session), registration.device);
 }
 
 void JobMessages::On(Session& session, Registration& registration, const protocol::Obeyed& obeyed,
@@ -61,9 +62,10 @@ void JobMessages::On(Session&, Registration& registration, const protocol::StepT
   registration.steps = steps;
 }
 
-void JobMessages::On(Session&, Registration& registration, const protocol::Footprint& footprint,
-                     int64_t) {
+void JobMessages::On(Session& session, Registration& registration,
+                     const protocol::Footprint& footprint, int64_t) {
   registration.allocated_bytes = footprint.allocated_bytes;
+  parts_.expected->NoteUse(parts_.table->JobOf(session), registration.device);
 }
 
 void JobMessages::On(Session& session, Registration& registration, const protocol::AskSlabs& ask,

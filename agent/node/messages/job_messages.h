@@ -16,6 +16,7 @@ class JobMessages {
  public:
   struct Parts {
     SessionTable* table;
+    ExpectedJobs* expected;
     Arbiter* arbiter;
     BudgetRecord* record;
     UnusedClaims* claims;

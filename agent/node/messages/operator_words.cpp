@@ -24,6 +24,16 @@ void AddTerms(const protocol::SetBudget& wanted, std::string& line) {
   AddNumber("priority", wanted.priority_plus_one - 1, -1, line);
 }
 
+void AddTerms(const protocol::ExpectJob& wanted, std::string& line) {
+  line += " job=" + std::string(wanted.job.view());
+  if (!wanted.part.view().empty()) line += " part=" + Quoted(wanted.part.view());
+  AddNumber("limit_bytes", wanted.limit_bytes, protocol::kUnchanged, line);
+  AddNumber("guaranteed_bytes", wanted.guaranteed_bytes, protocol::kUnchanged, line);
+  AddNumber("host_bytes", wanted.host_bytes, protocol::kUnchanged, line);
+  if (wanted.weight > 0) AddNumber("weight", wanted.weight, -1, line);
+  AddNumber("priority", wanted.priority_plus_one - 1, -1, line);
+}
+
 }  // namespace
 
 const char* NameOf(protocol::Outcome outcome) {
@@ -38,6 +48,8 @@ std::string MethodOf(const protocol::Message& message) {
     return questions[static_cast<size_t>(ask->question)];
   if (const auto* control = std::get_if<protocol::Control>(&message))
     return actions[static_cast<size_t>(control->action)];
+  if (std::holds_alternative<protocol::ExpectJob>(message)) return "expect_job";
+  if (std::holds_alternative<protocol::ForgetJob>(message)) return "forget_job";
   return std::holds_alternative<protocol::SetBudget>(message) ? "set_budget" : "";
 }
 
@@ -46,6 +58,9 @@ std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
   std::string line = "operator uid=" + std::to_string(uid) + " pid=" + std::to_string(pid) +
                      " request=" + MethodOf(message);
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) AddTerms(*wanted, line);
+  if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) AddTerms(*wanted, line);
+  if (const auto* forgotten = std::get_if<protocol::ForgetJob>(&message))
+    AddTerms({.job = forgotten->job, .part = forgotten->part}, line);
   const auto* control = std::get_if<protocol::Control>(&message);
   if (control != nullptr && !control->value.view().empty())
     line += " value=" + Quoted(control->value.view());

@@ -57,10 +57,16 @@ Outcome Operators::Answer(const Session& session, const protocol::Message& messa
                           int64_t now_ns) {
   if (const auto* ask = std::get_if<protocol::Ask>(&message))
     return AnswerQuestion(session, *ask, now_ns);
-  const Done done = DoIfAllowed(session, message);
-  if (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns))
+  std::optional<protocol::JobTotals> totals;
+  const Done done = DoIfAllowed(session, message, &totals);
+  // A manager forgets every job that begins or ends, expected or not.
+  const bool is_no_news =
+      done.outcome == Outcome::kUnknownJob && std::holds_alternative<protocol::ForgetJob>(message);
+  if (!is_no_news && (MayChange(session.uid()) || parts_.users->TakeLogLine(session.uid(), now_ns)))
     parts_.services->Inform(LineOf(session.uid(), session.pid(), message, done));
-  return SendDone(session, done);
+  if (!totals) return SendDone(session, done);
+  session.channel->Send(*totals);
+  return done.outcome;
 }
 
 Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& ask,
@@ -77,12 +83,15 @@ Outcome Operators::AnswerQuestion(const Session& session, const protocol::Ask& a
   return Outcome::kDone;
 }
 
-Done Operators::DoIfAllowed(const Session& session, const protocol::Message& message) {
+Done Operators::DoIfAllowed(const Session& session, const protocol::Message& message,
+                            std::optional<protocol::JobTotals>* totals) {
   if (!MayChange(session.uid()))
     return {
         Outcome::kRefused,
         "only root, the agent's user and the operators in its configuration may change something"};
   if (const auto* wanted = std::get_if<protocol::SetBudget>(&message)) return Do(*wanted);
+  if (const auto* wanted = std::get_if<protocol::ExpectJob>(&message)) return Do(*wanted);
+  if (const auto* wanted = std::get_if<protocol::ForgetJob>(&message)) return Do(*wanted, totals);
   return Do(std::get<protocol::Control>(message));
 }
 
@@ -102,6 +111,29 @@ Done Operators::Do(const protocol::SetBudget& wanted) {
   const base::Status status = parts_.terms->Change(*job, wanted);
   if (!status.ok()) return {Outcome::kRefused, status.text()};
   return wanted.dry_run ? Done{Outcome::kWouldBeDone, ""} : Done{Outcome::kDone, WhyNotSaved()};
+}
+
+Done Operators::Do(const protocol::ExpectJob& wanted) {
+  const bool is_part = !wanted.part.view().empty();
+  if (is_part && parts_.expected->TermsOf(std::string(wanted.job.view())) == nullptr)
+    return {Outcome::kUnknownJob, "no job " + std::string(wanted.job.view()) + " is expected"};
+  const base::Status status = parts_.expected->Expect(wanted);
+  if (!status.ok()) return {Outcome::kRefused, status.text()};
+  RefreshTermsOf(std::string(wanted.job.view()));
+  return {Outcome::kDone, WhyNotSaved()};
+}
+
+Done Operators::Do(const protocol::ForgetJob& wanted, std::optional<protocol::JobTotals>* totals) {
+  const std::string key(wanted.job.view()), part(wanted.part.view());
+  if (part.empty()) *totals = parts_.expected->Forget(key);
+  const bool is_known = part.empty() ? totals->has_value() : parts_.expected->ForgetPart(key, part);
+  if (!is_known) return {Outcome::kUnknownJob, key + " is not expected here"};
+  RefreshTermsOf(key);
+  return {Outcome::kDone, WhyNotSaved()};
+}
+
+void Operators::RefreshTermsOf(const std::string& key) {
+  if (const Job* const job = parts_.table->FindJobByKey(key)) parts_.terms->Refresh(*job);
 }
 
 Done Operators::Do(const protocol::Control& control) {

@@ -1,5 +1,5 @@
-// Answers operators: questions about the node, and changes of it. The node calls it on the loop's
-// thread.
+// Answers operators and managers of jobs such as Slurm: questions about the node, and changes of
+// it. The node calls it on the loop's thread.
 //
 // Invariants
 //  1. Each request has one answer. Requests that change something, and refused ones, are logged.
@@ -23,6 +23,7 @@ class Operators {
     SessionTable* table;
     Users* users;
     JobTerms* terms;
+    ExpectedJobs* expected;
     const NodeReporter* reporter;
     NodeServices* services;
     NodeCounters* counters;
@@ -38,9 +39,14 @@ class Operators {
                            int64_t now_ns);
   protocol::Outcome AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                    int64_t now_ns);
-  protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message);
+  // `totals`: the answer instead, where a job is forgotten.
+  protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message,
+                             std::optional<protocol::JobTotals>* totals);
   protocol::Done Do(const protocol::SetBudget& wanted);
   protocol::Done Do(const protocol::Control& control);
+  protocol::Done Do(const protocol::ExpectJob& wanted);
+  protocol::Done Do(const protocol::ForgetJob& wanted, std::optional<protocol::JobTotals>* totals);
+  void RefreshTermsOf(const std::string& key);
   std::string WhyNotSaved();
 
   const Parts parts_;

@@ -28,6 +28,7 @@ void JobLife::EndIfEmpty(JobId id, int64_t now_ns) {
   ++parts_.counters->jobs_ended;
   parts_.services->JobEnded(ReportOf(*job, *parts_.table, *parts_.facts, now_ns));
   parts_.terms->NoteEnd(*job);
+  parts_.expected->NoteEnd(*job);
   parts_.slabs->EndJob(*job);
   parts_.owners->TakeJob(*job);
   parts_.table->RemoveJob(id);

@@ -21,6 +21,7 @@ class JobLife {
     Users* users;
     JobOwners* owners;
     JobTerms* terms;
+    ExpectedJobs* expected;
     SessionSlabs* slabs;
     NodeServices* services;
     NodeCounters* counters;

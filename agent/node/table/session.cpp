@@ -28,7 +28,8 @@ Demand DemandOf(const Registration& registration) {
           InSteps(usage.host_bytes),
           usage.active,
           host_need_bytes ? InSteps(*host_need_bytes) : -1,
-          registration.has_claim};
+          registration.has_claim,
+          registration.part};
 }
 
 }  // namespace spillway::agent

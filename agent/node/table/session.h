@@ -40,6 +40,7 @@ struct Registration {
   int64_t granted_host_bytes = 0;
   int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
   int64_t most_held_bytes = 0;    // of device memory, within its budget
+  OwnerId part = kNobody;         // a bound within the job
   bool has_claim = true;
   std::optional<int64_t> unused_until_ns;  // end of an unused claim
   int64_t wanted_without_claim = 0;

@@ -37,6 +37,9 @@ class SessionTable {
   const Session* Find(SessionId id) const;
   Job* FindJob(JobId id);
   Job* FindJobByKey(const std::string& key);
+  const Job* FindJobByKey(const std::string& key) const {
+    return const_cast<SessionTable*>(this)->FindJobByKey(key);
+  }
   Job* FindJobByName(std::string_view name);
 
   // The session has a job.

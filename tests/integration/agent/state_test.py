@@ -6,6 +6,8 @@ node; also a damaged file and a full disk.
 """
 import os
 import signal
+import socket
+import struct
 import subprocess
 import time
 
@@ -13,6 +15,15 @@ import agent_test
 from agent_test import GIB, PATIENCE_S, Session
 
 KEPT = 7  # the grant's reason
+JOB_TOTALS = 32
+
+
+def checksum(text):
+    """As the state file has it: FNV-1a."""
+    total = 0xCBF29CE484222325
+    for byte in text:
+        total = (total ^ byte) * 0x100000001B3 % (1 << 64)
+    return total
 
 
 class StateTest(agent_test.AgentFixture):
@@ -65,6 +76,40 @@ class StateTest(agent_test.AgentFixture):
         time.sleep(0.6)  # the time for returning jobs is over; no grant exceeds the operator's limit
         tenancy = self.status()["jobs"][0]["devices"][0]
         self.assertEqual((tenancy["limit_bytes"], tenancy["weight"], tenancy["budget_bytes"]), (6 * GIB, 3, 6 * GIB))
+
+    def forgets(self, job):
+        """Whether a manager of jobs gets its totals: the agent expected it."""
+        return self.manager(31, job.encode().ljust(96, b"\0")) == JOB_TOTALS
+
+    def manager(self, kind, body):
+        """The kind of the answer to a manager's request."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as manager:
+            manager.connect(str(self.path))
+            manager.send(agent_test.frame(1, struct.pack("<HHBI", 7, 7, 2, 0), 7))
+            manager.recv(256)
+            manager.send(agent_test.frame(kind, body, 7))
+            return struct.unpack_from("<H", manager.recv(256), 6)[0]
+
+    def expect(self, *jobs):
+        for job in jobs:
+            self.manager(30, struct.pack("<96sqqqii", job.encode(), -1, GIB, -1, -1, 0))
+
+    def test_expected_jobs_outlive_the_agent_but_no_reboot(self):
+        self.start()
+        self.expect("slurm-5", "slurm-6")
+
+        self.restart()
+        self.assertTrue(self.forgets("slurm-5"))
+        self.assertFalse(self.forgets("slurm-5"))
+
+        self.stop(signal.SIGKILL)
+        lines = self.state.read_text().splitlines(keepends=True)[:-1]
+        text = "".join("boot another\n" if line.startswith("boot ") else line for line in lines)
+        self.state.write_text(f"{text}end {checksum(text.encode())}\n")
+        self.configure(self.more, resume_ms=300)
+        self.start()
+        self.assertFalse(self.forgets("slurm-6"))
+        self.assertNotIn("is discarded", self.log())
 
     def test_a_drained_node_stays_drained_and_absent_jobs_are_forgotten(self):
         self.start()

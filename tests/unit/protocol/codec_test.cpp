@@ -56,6 +56,8 @@ TEST(CodecTest, KindIsRefusedInVersionsBeforeItsOwn) {
   EXPECT_EQ(FaultOf(Encode(StepTimes{}, 3)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(Footprint{}, 5)), Fault::kKind);
   EXPECT_EQ(FaultOf(Encode(HostNeed{}, 3)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(ExpectJob{}, 7)), Fault::kNone);
+  EXPECT_EQ(FaultOf(Encode(ExpectJob{}, 6)), Fault::kKind);
 }
 
 TEST(CodecTest, NamesBeyondTheirCountAreRefused) {

@@ -61,6 +61,9 @@ inline std::vector<Message> Samples() {
       StepTimes{2, 1000020, {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13}},
       DriverSlabs{2, 67108864, {2, {SlabName{0x8102030405060708}, SlabName{0x8000000000000009}}}},
       Footprint{2, 12884901888},
+      ExpectJob{"slurm-1201", "3", 6442450944, 12884901888, kUnchanged, 4, 11},
+      ForgetJob{"slurm-1201", "3"},
+      JobTotals{"slurm-1201", 1000001, 1000002, 1000003, 1000004, 1000005, 1000006},
   };
 }
 

@@ -19,7 +19,8 @@ class JobTermsTest : public PartTest {
 
   NodeFacts facts_;
   Arbiter arbiter_{ArbiterRules{}};
-  JobTerms terms_{&facts_, &table_, &arbiter_};
+  ExpectedJobs expected_{&table_};
+  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
   Session& session_ = NewJobSession("job", 7);
   Job& job_ = JobOf("job");
 };

@@ -24,7 +24,8 @@ class OperatorsTest : public PartTest {
   UnknownDevices unknown_;
   ResumePeriod resume_{0, 0};
   JobOwners owners_{&facts_, &arbiter_};
-  JobTerms terms_{&facts_, &table_, &arbiter_};
+  ExpectedJobs expected_{&table_};
+  JobTerms terms_{&facts_, &table_, &expected_, &arbiter_};
   NodeReporter reporter_{{.facts = &facts_,
                           .table = &table_,
                           .arbiter = &arbiter_,
@@ -38,6 +39,7 @@ class OperatorsTest : public PartTest {
                         .table = &table_,
                         .users = &users_,
                         .terms = &terms_,
+                        .expected = &expected_,
                         .reporter = &reporter_,
                         .services = &services_,
                         .counters = &counters_}};
@@ -71,6 +73,22 @@ TEST_F(OperatorsTest, RefusesWhatCannotBe) {
             protocol::Outcome::kRefused);
   EXPECT_EQ(Answer(protocol::Control{.action = protocol::Action::kReload}).text.view(),
             "the file has an error");
+}
+
+TEST_F(OperatorsTest, AManagerGetsTheTotalsOfAJobThatItForgets) {
+  const protocol::ExpectJob job = {.job = "slurm-5", .limit_bytes = kGigabyte};
+  EXPECT_EQ(Answer(job, kUser).outcome, protocol::Outcome::kRefused);
+  EXPECT_EQ(Answer(protocol::ExpectJob{.job = "slurm-5", .part = "0"}).outcome,
+            protocol::Outcome::kUnknownJob);
+  EXPECT_EQ(Answer(job).outcome, protocol::Outcome::kDone);
+  EXPECT_EQ(Answer(protocol::ForgetJob{.job = "slurm-5", .part = "0"}).outcome,
+            protocol::Outcome::kUnknownJob);
+
+  Session& session = NewSession(1, 0);
+  EXPECT_FALSE(operators_.Take(session, protocol::ForgetJob{.job = "slurm-5"}, kSecond));
+
+  EXPECT_EQ(Next<protocol::JobTotals>(session).job.view(), "slurm-5");
+  EXPECT_EQ(Answer(protocol::ForgetJob{.job = "slurm-5"}).outcome, protocol::Outcome::kUnknownJob);
 }
 
 TEST_F(OperatorsTest, AnybodyMayAskAndGetsTheReport) {

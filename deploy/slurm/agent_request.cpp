@@ -1,0 +1,88 @@
+#include "deploy/slurm/agent_request.h"
+
+#include <errno.h>
+#include <poll.h>
+
+#include "base/clock.h"
+#include "base/pause.h"
+#include "protocol/socket_channel.h"
+
+namespace spillway::slurm {
+namespace {
+
+constexpr uint16_t kLeastVersion = 7;  // with ExpectJob and ForgetJob
+constexpr int64_t kConnectNs = 10'000'000'000, kAnswerNs = 5'000'000'000;
+constexpr std::int64_t kPauseNs = 50'000'000;
+
+int64_t MonotonicNow() { return base::NowNs(CLOCK_MONOTONIC); }
+
+base::Result<base::UniqueFd> Connect(const std::string& address, Patience patience) {
+  const int64_t deadline_ns = MonotonicNow() + (patience == Patience::kNone ? 0 : kConnectNs);
+  for (;;) {
+    base::UniqueFd socket = protocol::ConnectTo(address);
+    if (socket) return socket;
+    if (MonotonicNow() >= deadline_ns)
+      return base::ErrnoError("the node agent at " + address + " cannot be reached");
+    base::Pause(kPauseNs);
+  }
+}
+
+base::Result<protocol::Message> Exchange(protocol::SocketChannel& channel,
+                                         const protocol::Message& message) {
+  const base::Error no_answer{"the node agent does not answer"};
+  if (channel.Send(message) != protocol::Sent::kSent) return no_answer;
+  const int64_t deadline_ns = MonotonicNow() + kAnswerNs;
+  for (;;) {
+    protocol::Received received = channel.Receive();
+    if (received.what == protocol::Received::What::kMessage) {
+      const auto* error = std::get_if<protocol::Error>(&received.message);
+      if (error == nullptr) return received.message;
+      return base::Error{"the node agent refuses", std::string(error->reason.view())};
+    }
+    const int64_t left_ms = (deadline_ns - MonotonicNow()) / 1'000'000;
+    if (received.what != protocol::Received::What::kNothing || left_ms <= 0) return no_answer;
+    pollfd watched{channel.file(), POLLIN, 0};
+    if (poll(&watched, 1, static_cast<int>(left_ms)) < 0 && errno != EINTR) return no_answer;
+  }
+}
+
+base::Status Greet(protocol::SocketChannel& channel) {
+  protocol::Hello hello;
+  hello.role = protocol::Role::kOperator;
+  hello.software = "spillway_spank";
+  const base::Result<protocol::Message> answer = Exchange(channel, hello);
+  if (!answer) return answer.status();
+  const auto* welcome = std::get_if<protocol::Welcome>(&*answer);
+  if (welcome == nullptr || welcome->version < kLeastVersion)
+    return base::Error{"the node agent is older than this plugin", "", "update spillwayd"};
+  channel.SetVersion(welcome->version);
+  return base::Ok();
+}
+
+}  // namespace
+
+base::Result<protocol::Message> AskAgent(const std::string& socket,
+                                         const protocol::Message& request, Patience patience) {
+  base::Result<base::UniqueFd> connected = Connect(socket, patience);
+  if (!connected) return connected.status();
+  protocol::SocketChannel channel(*std::move(connected));
+  if (base::Status greeted = Greet(channel); !greeted.ok()) return greeted;
+  return Exchange(channel, request);
+}
+
+base::Result<protocol::Done> TellAgent(const std::string& socket,
+                                       const protocol::Message& request) {
+  const base::Result<protocol::Message> answer = AskAgent(socket, request);
+  if (!answer) return answer.status();
+  const auto* done = std::get_if<protocol::Done>(&*answer);
+  if (done == nullptr) return base::Error{"the node agent's answer is not understood"};
+  return *done;
+}
+
+base::Status StatusOf(const base::Result<protocol::Done>& answer) {
+  if (!answer) return answer.status();
+  if (answer->outcome == protocol::Outcome::kDone) return base::Ok();
+  return base::Error{"the node agent refuses", std::string(answer->text.view())};
+}
+
+}  // namespace spillway::slurm
