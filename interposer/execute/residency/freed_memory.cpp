@@ -37,18 +37,41 @@ bool FreedMemory::MayServe(Range* freed) {
 // A retired range must be mapped anew for the next allocation of its size, mostly in the next
 // iteration. Largest first retires the fewest. Oldest first would always retire what a repeating
 // iteration needs next.
-bool FreedMemory::RetireIdle(RetireFirst order) {
-  const auto worth = [order](const Range* range) {
-    if (range->place != Place::kDevice) return size_t{0};
-    return order == RetireFirst::kLargest ? range->size_bytes : GranulesOf(range->chunks);
-  };
+bool FreedMemory::RetireLargestIdle() {
+  return RetireBestIdle([](const Range& range) { return range.size_bytes; });
+}
+
+bool FreedMemory::RetireIdleInPieces(size_t piece_bytes) {
+  return RetireBestIdle([piece_bytes](const Range& range) {
+    size_t bytes = 0;
+    for (const Chunk& chunk : range.chunks) bytes += chunk.bytes <= piece_bytes ? chunk.bytes : 0;
+    return bytes;
+  });
+}
+
+template <class Worth>
+bool FreedMemory::RetireBestIdle(Worth worth) {
   Range* best = nullptr;
+  size_t most = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (worth(range) > (best ? worth(best) : 0) && parts_.uses->IsIdle(range)) best = range;
+    const size_t bytes = range->place == Place::kDevice ? worth(*range) : 0;
+    if (bytes <= most || !parts_.uses->IsIdle(range)) continue;
+    best = range;
+    most = bytes;
   }
   if (!best) return false;
   Retire(best);
   return true;
+}
+
+bool FreedMemory::IdleBytesReach(size_t bytes) {
+  size_t idle_bytes = 0;
+  for (Range* range = freed_.oldest(); range && idle_bytes < bytes;
+       range = FreedRanges::Younger(range)) {
+    if (range->place == Place::kDevice && parts_.uses->IsIdle(range))
+      idle_bytes += range->size_bytes;
+  }
+  return idle_bytes >= bytes;
 }
 
 bool FreedMemory::RetireOldestIdle(size_t most_bytes) {

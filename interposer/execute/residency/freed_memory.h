@@ -40,9 +40,12 @@ class FreedMemory {
     return freed_.FindOfSize(bytes, [](const Range*) { return true; }) != nullptr;
   }
 
-  enum class RetireFirst : bool { kLargest, kMostGranules };
-  // Retires one with device memory that no work uses. False when there is none.
-  bool RetireIdle(RetireFirst order);
+  // Retires the largest with device memory that no work uses. False when there is none.
+  bool RetireLargestIdle();
+  // The one with most memory in chunks of at most that size.
+  bool RetireIdleInPieces(size_t piece_bytes);
+  // Whether retiring all such ranges would give that much.
+  bool IdleBytesReach(size_t bytes);
   // The one freed longest ago, of at most that size: memory that is taken again all the time is
   // younger.
   bool RetireOldestIdle(size_t most_bytes);
@@ -71,6 +74,8 @@ class FreedMemory {
 
  private:
   bool MayServe(Range* freed);
+  template <class Worth>
+  bool RetireBestIdle(Worth worth);
   void Retire(Range* range);
 
   const Parts parts_;

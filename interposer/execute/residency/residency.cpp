@@ -10,8 +10,6 @@
 
 namespace spillway::interposer {
 
-using RetireFirst = FreedMemory::RetireFirst;
-
 Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
                      Timeline* timeline, Counters* counters, JobTrace* trace)
     : timeline_(timeline),
@@ -201,14 +199,18 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
 
 // Freed ranges keep their mappings for reuse until their memory is needed: for its amount, or
 // because chunks at hand would have to be cut. Nothing is cut where an idle range makes that
-// needless. None is waited for. (Note [Cutting])
+// needless. None is waited for, and none gives up its mapping where all together are too small.
+// (Note [Cutting])
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {
-    const bool enough = chunks_.ObtainableBytes() >= bytes;
-    if (!freed_.RetireIdle(enough ? RetireFirst::kMostGranules : RetireFirst::kLargest))
-      return enough && chunks_.Take(bytes, out, Cutting::kYes);
+    const size_t obtainable_bytes = chunks_.ObtainableBytes();
+    const bool enough = obtainable_bytes >= bytes;
+    if (!enough && !freed_.IdleBytesReach(bytes - obtainable_bytes)) return false;
+    if (enough ? freed_.RetireIdleInPieces(chunks_.BytesToCut(bytes)) : freed_.RetireLargestIdle())
+      continue;
+    return enough && chunks_.Take(bytes, out, Cutting::kYes);
   }
   return true;
 }
@@ -217,7 +219,7 @@ bool Residency::Charge(size_t bytes) {
   if (chunks_.Charge(bytes)) return true;
   CollectFinished();
   while (!chunks_.Charge(bytes)) {
-    if (!freed_.RetireIdle(RetireFirst::kLargest)) return false;
+    if (!freed_.RetireLargestIdle()) return false;
   }
   return true;
 }
