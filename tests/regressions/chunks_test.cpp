@@ -103,6 +103,22 @@ TEST_F(ChunksTest, NoChunkIsCutAnewWhileMemoryMoves) {
   EXPECT_GT(Statistics("d2h_bytes"), 0u);
 }
 
+// Every try to take memory retired all idle freed memory, and then waited for more. The next
+// allocation of that size had to be mapped anew.
+TEST_F(ChunksTest, FreedMemoryThatWouldNotBeEnoughKeepsItsMapping) {
+  setenv("SPILLWAY_PARK", "off", 1);
+  Start();
+  Filled(48 * kMiB, 1);
+  const CUdeviceptr freed = Filled(8 * kMiB, 2);
+  ASSERT_EQ(cuMemFree(freed), CUDA_SUCCESS);
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+
+  Filled(32 * kMiB, 3);
+
+  EXPECT_EQ(Statistics("vmm_unmaps"), 1u) << "of the evicted one";
+  EXPECT_EQ(Allocated(8 * kMiB), freed);
+}
+
 // In chunks of 8 MiB that took 3.5 s, as a chunk costs 0.2 ms to create.
 TEST_F(ChunksTest, WholeDeviceIsAllocatedInLessThanASecond) {
   constexpr size_t kGiB = 1024 * kMiB;

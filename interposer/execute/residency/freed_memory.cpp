@@ -11,6 +11,15 @@ namespace {
 
 constexpr int kMarkedAtOnce = 64;
 
+// Of the range's device memory.
+size_t BytesInPieces(const Range& range, size_t piece_bytes) {
+  if (range.place != Place::kDevice) return 0;
+  if (piece_bytes >= kLargestChunkBytes) return range.size_bytes;
+  size_t bytes = 0;
+  for (const Chunk& chunk : range.chunks) bytes += chunk.bytes <= piece_bytes ? chunk.bytes : 0;
+  return bytes;
+}
+
 }  // namespace
 
 Range* FreedMemory::Reuse(size_t bytes) {
@@ -37,39 +46,25 @@ bool FreedMemory::MayServe(Range* freed) {
 // A retired range must be mapped anew for the next allocation of its size, mostly in the next
 // iteration. Largest first retires the fewest. Oldest first would always retire what a repeating
 // iteration needs next.
-bool FreedMemory::RetireLargestIdle() {
-  return RetireBestIdle([](const Range& range) { return range.size_bytes; });
-}
-
-bool FreedMemory::RetireIdleInPieces(size_t piece_bytes) {
-  return RetireBestIdle([piece_bytes](const Range& range) {
-    size_t bytes = 0;
-    for (const Chunk& chunk : range.chunks) bytes += chunk.bytes <= piece_bytes ? chunk.bytes : 0;
-    return bytes;
-  });
-}
-
-template <class Worth>
-bool FreedMemory::RetireBestIdle(Worth worth) {
+bool FreedMemory::RetireIdle(size_t piece_bytes) {
   Range* best = nullptr;
-  size_t most = 0;
+  size_t most_bytes = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    const size_t bytes = range->place == Place::kDevice ? worth(*range) : 0;
-    if (bytes <= most || !parts_.uses->IsIdle(range)) continue;
+    const size_t bytes = BytesInPieces(*range, piece_bytes);
+    if (bytes <= most_bytes || !parts_.uses->IsIdle(range)) continue;
     best = range;
-    most = bytes;
+    most_bytes = bytes;
   }
   if (!best) return false;
   Retire(best);
   return true;
 }
 
-bool FreedMemory::IdleBytesReach(size_t bytes) {
+bool FreedMemory::IdleBytesReach(size_t bytes, size_t piece_bytes) {
   size_t idle_bytes = 0;
   for (Range* range = freed_.oldest(); range && idle_bytes < bytes;
        range = FreedRanges::Younger(range)) {
-    if (range->place == Place::kDevice && parts_.uses->IsIdle(range))
-      idle_bytes += range->size_bytes;
+    if (parts_.uses->IsIdle(range)) idle_bytes += BytesInPieces(*range, piece_bytes);
   }
   return idle_bytes >= bytes;
 }

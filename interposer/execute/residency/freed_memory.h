@@ -40,12 +40,11 @@ class FreedMemory {
     return freed_.FindOfSize(bytes, [](const Range*) { return true; }) != nullptr;
   }
 
-  // Retires the largest with device memory that no work uses. False when there is none.
-  bool RetireLargestIdle();
-  // The one with most memory in chunks of at most that size.
-  bool RetireIdleInPieces(size_t piece_bytes);
-  // Whether retiring all such ranges would give that much.
-  bool IdleBytesReach(size_t bytes);
+  // Retires the range with most device memory that no work uses. Only chunks of at most
+  // `piece_bytes` count. False when there is none.
+  bool RetireIdle(size_t piece_bytes = kLargestChunkBytes);
+  // Whether retiring all of them would give that much.
+  bool IdleBytesReach(size_t bytes, size_t piece_bytes = kLargestChunkBytes);
   // The one freed longest ago, of at most that size: memory that is taken again all the time is
   // younger.
   bool RetireOldestIdle(size_t most_bytes);
@@ -74,8 +73,6 @@ class FreedMemory {
 
  private:
   bool MayServe(Range* freed);
-  template <class Worth>
-  bool RetireBestIdle(Worth worth);
   void Retire(Range* range);
 
   const Parts parts_;

@@ -198,19 +198,20 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
 }
 
 // Freed ranges keep their mappings for reuse until their memory is needed: for its amount, or
-// because chunks at hand would have to be cut. Nothing is cut where an idle range makes that
-// needless. None is waited for, and none gives up its mapping where all together are too small.
-// (Note [Cutting])
+// because chunks at hand would have to be cut (Note [Cutting]). Idle ones are retired where all of
+// them together would do. None is waited for.
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {
-    const size_t obtainable_bytes = chunks_.ObtainableBytes();
-    const bool enough = obtainable_bytes >= bytes;
-    if (!enough && !freed_.IdleBytesReach(bytes - obtainable_bytes)) return false;
-    if (enough ? freed_.RetireIdleInPieces(chunks_.BytesToCut(bytes)) : freed_.RetireLargestIdle())
-      continue;
-    return enough && chunks_.Take(bytes, out, Cutting::kYes);
+    const size_t missing_bytes = bytes - std::min(bytes, chunks_.ObtainableBytes());
+    const size_t to_cut_bytes = chunks_.BytesToCut(bytes);
+    if (missing_bytes > 0) {
+      if (!freed_.IdleBytesReach(missing_bytes) || !freed_.RetireIdle()) return false;
+    } else if (!freed_.IdleBytesReach(to_cut_bytes, to_cut_bytes) ||
+               !freed_.RetireIdle(to_cut_bytes)) {
+      return chunks_.Take(bytes, out, Cutting::kYes);
+    }
   }
   return true;
 }
@@ -219,7 +220,7 @@ bool Residency::Charge(size_t bytes) {
   if (chunks_.Charge(bytes)) return true;
   CollectFinished();
   while (!chunks_.Charge(bytes)) {
-    if (!freed_.RetireLargestIdle()) return false;
+    if (!freed_.RetireIdle()) return false;
   }
   return true;
 }

@@ -34,7 +34,7 @@ void SpareRelease::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] { return Beyond(UnusedBytes(), chunks_->free_bytes()); };
   while (chunks_->free_bytes() < bytes &&
          (WouldHoldTooMuch(bytes, 0) || mapped_bytes() > spare_.keep_bytes())) {
-    if (!freed_->RetireLargestIdle()) return;
+    if (!freed_->RetireIdle()) return;
   }
 }
 

@@ -112,13 +112,13 @@ TEST_F(ResidencyPartsTest, OnlyFreedMemoryWithoutUnfinishedWorkIsRetiredTheLarge
   busy->ready_after.Add(EnqueueOn(busy));
   for (Range* range : {NewRange(2 * kMiB), NewRange(8 * kMiB), busy}) Free(range);
 
-  EXPECT_TRUE(freed_.RetireLargestIdle());
+  EXPECT_TRUE(freed_.RetireIdle());
   EXPECT_EQ(chunks_.free_bytes(), 8 * kMiB);
-  EXPECT_TRUE(freed_.RetireLargestIdle());
-  EXPECT_FALSE(freed_.RetireLargestIdle());
+  EXPECT_TRUE(freed_.RetireIdle());
+  EXPECT_FALSE(freed_.RetireIdle());
   EXPECT_EQ(freed_.PendingBytes(), 16 * kMiB);
   FinishWork();
-  EXPECT_TRUE(freed_.RetireLargestIdle());
+  EXPECT_TRUE(freed_.RetireIdle());
   EXPECT_EQ(chunks_.free_bytes(), 26 * kMiB);
   EXPECT_TRUE(ranges_.all().empty());
 }
@@ -145,8 +145,10 @@ TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsRetiredFirst) {
   ASSERT_EQ(in_pieces->chunks.size(), 2u);
   for (Range* range : {whole, in_pieces}) Free(range);
 
-  EXPECT_FALSE(freed_.RetireIdleInPieces(2 * kMiB));
-  EXPECT_TRUE(freed_.RetireIdleInPieces(4 * kMiB));
+  EXPECT_FALSE(freed_.RetireIdle(2 * kMiB));
+  EXPECT_TRUE(freed_.IdleBytesReach(4 * kMiB, 4 * kMiB));
+  EXPECT_FALSE(freed_.IdleBytesReach(6 * kMiB, 4 * kMiB));
+  EXPECT_TRUE(freed_.RetireIdle(4 * kMiB));
 
   EXPECT_EQ(chunks_.free_bytes(), 10 * kMiB);
 }
