@@ -25,12 +25,17 @@ void ChunkPool::RetryFullDevice() {
   ceiling_bytes_ = budget_bytes_;
 }
 
+size_t ChunkPool::BytesToCut(size_t bytes) const {
+  const size_t missing_bytes = free_.MissingFor(bytes);
+  return missing_bytes - std::min(missing_bytes, RoomBytes());
+}
+
 bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   RetryFullDevice();
-  if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && !FitsUncut(bytes))) return false;
+  if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && BytesToCut(bytes) > 0)) return false;
   Chunks taken;
-  const size_t missing = TakeFree(bytes, &taken);
-  if (!CreateFor(missing, &taken)) {
+  const size_t missing_bytes = free_.TakeUpTo(bytes, &taken);
+  if (!CreateFor(missing_bytes, &taken)) {
     Give(&taken);
     return false;
   }
@@ -38,40 +43,23 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   return true;
 }
 
-// Whether the rest that TakeFree leaves can be created.
-bool ChunkPool::FitsUncut(size_t bytes) const {
-  const size_t large_bytes =
-      std::min(bytes / kLargeChunkBytes, free_[kLarge].size()) * kLargeChunkBytes;
-  const size_t granule_bytes =
-      std::min(bytes - large_bytes, free_[kGranule].size() * kGranuleBytes);
-  return bytes - large_bytes - granule_bytes <= RoomBytes();
-}
-
-// Takes large chunks first, so that a range has few handles. Returns the missing bytes.
-size_t ChunkPool::TakeFree(size_t bytes, Chunks* out) {
-  for (size_t i = 0; i < kClasses.size(); ++i) {
-    while (bytes >= kClasses[i] && !free_[i].empty()) {
-      out->push_back(free_[i].back());
-      free_[i].pop_back();
-      free_bytes_ -= kClasses[i];
-      bytes -= kClasses[i];
-    }
-  }
-  return bytes;
-}
-
-// TakeFree has taken all free chunks that fit. Without room to create, the remaining free chunks
-// are too large and must be cut. If the driver has no memory for a chunk, CreateOne lowers the
-// ceiling. One free chunk is then given back before a second try.
+// All free chunks that fit are taken. Without room to create, the remaining ones are too large and
+// must be cut. A device that has no memory for a chunk may have some for a smaller one. If it has
+// none for a granule, the ceiling is lowered, and free chunks make room before a last try.
 bool ChunkPool::CreateFor(size_t bytes, Chunks* out) {
+  size_t most_bytes = kLargestChunkBytes;
   for (int refusals = 0; bytes > 0;) {
-    const bool large = bytes >= kLargeChunkBytes && RoomBytes() >= kLargeChunkBytes;
-    const size_t chunk_bytes = large ? kLargeChunkBytes : kGranuleBytes;
+    const size_t chunk_bytes = std::min(bytes, most_bytes);
     if (!ReleaseForRoom(chunk_bytes, ceiling_bytes_)) return false;
     if (CreateOne(chunk_bytes, out)) {
       bytes -= chunk_bytes;
+    } else if (chunk_bytes > kGranuleBytes) {
+      most_bytes = RoundUp(chunk_bytes / 2, kGranuleBytes);
     } else if (++refusals > 1) {
       return false;
+    } else {
+      ceiling_bytes_ = held_bytes();
+      most_bytes = kLargestChunkBytes;
     }
   }
   return true;
@@ -93,44 +81,31 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
                                : CUDA_ERROR_NOT_SUPPORTED;
   if (result != CUDA_SUCCESS && result != CUDA_ERROR_OUT_OF_MEMORY)
     result = Create(bytes, CU_MEM_HANDLE_TYPE_NONE, &handle);
-  if (result != CUDA_SUCCESS) {
-    ceiling_bytes_ = held_bytes();
-    return false;
-  }
+  if (result != CUDA_SUCCESS) return false;
   created_bytes_ += bytes;
   held_peak_bytes_ = std::max(held_peak_bytes_, held_bytes());
   out->push_back({handle, bytes});
   return true;
 }
 
-// Gives back as little as possible: granules if they suffice. False: free chunks do not suffice.
+// False: free chunks do not suffice.
 bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
-  while (held_bytes() + bytes > limit_bytes && free_bytes_ > 0) {
-    const size_t excess_bytes = held_bytes() + bytes - limit_bytes;
-    const bool granules =
-        free_[kGranule].size() * kGranuleBytes >= excess_bytes || free_[kLarge].empty();
-    ReleaseOne(granules ? kGranule : kLarge);
-  }
+  while (held_bytes() + bytes > limit_bytes && !free_.empty())
+    Release(free_.TakeAtLeast(held_bytes() + bytes - limit_bytes));
   return held_bytes() + bytes <= limit_bytes;
 }
 
-void ChunkPool::ReleaseOne(size_t index) {
-  driver::MemRelease(free_[index].back().handle);
-  free_[index].pop_back();
-  free_bytes_ -= kClasses[index];
-  created_bytes_ -= kClasses[index];
+void ChunkPool::Release(const Chunk& chunk) {
+  driver::MemRelease(chunk.handle);
+  created_bytes_ -= chunk.bytes;
 }
 
 void ChunkPool::Give(Chunks* chunks) {
   for (const Chunk& chunk : *chunks) {
-    if (chunk.shared || IsOverBudget()) {
-      driver::MemRelease(chunk.handle);
-      created_bytes_ -= chunk.bytes;
-      continue;
-    }
-    const auto at = std::find(kClasses.begin(), kClasses.end(), chunk.bytes);
-    free_[at - kClasses.begin()].push_back(chunk);
-    free_bytes_ += chunk.bytes;
+    if (chunk.shared || IsOverBudget())
+      Release(chunk);
+    else
+      free_.Add(chunk);
   }
   chunks->clear();
 }
@@ -140,20 +115,16 @@ void ChunkPool::SetBudget(size_t bytes) {
   ReleaseForRoom(0, bytes);
 }
 
-void ChunkPool::ReleaseAll() {
-  for (size_t i = 0; i < kClasses.size(); ++i) {
-    while (!free_[i].empty()) ReleaseOne(i);
-  }
-}
+void ChunkPool::ReleaseAll() { ReleaseFree(free_bytes()); }
 
 size_t ChunkPool::ReleaseFree(size_t bytes) {
-  size_t released_bytes = 0;
-  for (size_t i = 0; i < kClasses.size(); ++i) {
-    for (; !free_[i].empty() && released_bytes + kClasses[i] <= bytes;
-         released_bytes += kClasses[i])
-      ReleaseOne(i);
-  }
-  return released_bytes;
+  Chunks released;
+  const size_t left_bytes = free_.TakeUpTo(bytes, &released);
+  if (left_bytes >= kGranuleBytes && !free_.empty())
+    released.push_back(free_.TakeAtLeast(left_bytes));
+  const size_t held_before_bytes = held_bytes();
+  for (const Chunk& chunk : released) Release(chunk);
+  return held_before_bytes - held_bytes();
 }
 
 bool ChunkPool::Charge(size_t bytes) {

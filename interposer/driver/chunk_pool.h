@@ -1,4 +1,4 @@
-// The job's physical device memory: handles of two sizes, reused, within the budget.
+// The job's physical device memory: handles of many sizes, reused, within the budget.
 //
 // Called by execute with the state lock held. The pool owns every handle that is not part of a
 // range. A range owns the chunks mapped into it, and returns them when no device work uses them.
@@ -13,45 +13,28 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
-#include <vector>
 
+#include "interposer/driver/chunk.h"
 #include "interposer/driver/cuda_abi.h"
+#include "interposer/driver/free_chunks.h"
 
 namespace spillway::interposer {
 
-inline constexpr size_t kMiB = size_t{1} << 20;
-inline constexpr size_t kGranuleBytes = 2 * kMiB;  // cuMemGetAllocationGranularity, all GPUs
-
-constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
-
 // Note [Cutting]
-// A range is made of large chunks and, for its rest, of granules. Creating a chunk costs as much as
-// mapping a hundred, so chunks live long. Cutting replaces a large chunk by new granules.
-// If the budget is just enough, each iteration needs granules at the same places. Free, idle ranges
-// that are still mapped exchange their granules for large chunks: so callers first ask Take not to
-// cut. Without such ranges a large chunk is cut. Cut chunks are never merged, so a job cuts ever
-// fewer. Waiting for the work of a range with granules would cost microseconds in every iteration.
-// Two sizes suffice. With more or larger ones, some size is always short as ranges pass chunks on.
-// (Traces of ResNet, VGG and GPT at 100 and 102 % of their peaks.) If much memory moves, sizes from
-// 64 to 2 MiB end up as small as these two (ResNet-50 at 50 and 25 %: as many calls of cuMemMap).
-// Merging chunks, or one chunk per range, costs more in creations than it saves.
-inline constexpr size_t kLargeChunkBytes = 8 * kMiB;
+// A chunk is as large as what it is created for, up to 256 MiB. So a job that fits maps most ranges
+// with one handle each, and creates few: a creation costs as much as mapping a hundred.
+// Where the budget is short, chunks pass from one range to others of other sizes. A range takes the
+// largest chunks that fit, and several if need be. Only where all free chunks are too large is one
+// cut: released, and a smaller one created. What is left of it stays room for later creations.
+// Chunks are never merged. So a job cuts ever fewer, and its chunks end up at about 8 MiB on
+// average (ResNet-50 and GPT-2 at 50 %). Merging what serves a range costs more in creations than
+// it saves in mappings. Free, idle ranges that are still mapped may hold chunks that fit: so
+// callers first ask Take not to cut.
+inline constexpr size_t kLargestChunkBytes = 256 * kMiB;
+inline constexpr size_t kUsualChunkBytes = 8 * kMiB;  // where much memory moves: for prices
 
 enum class Cutting : bool { kNo, kYes };
-
-struct Chunk {
-  CUmemGenericAllocationHandle handle;
-  size_t bytes;
-  bool shared = false;  // other processes may hold it: it serves no other allocation
-};
-using Chunks = std::vector<Chunk>;
-
-inline size_t GranulesOf(const Chunks& chunks) {
-  return std::count_if(chunks.begin(), chunks.end(),
-                       [](const Chunk& chunk) { return chunk.bytes == kGranuleBytes; });
-}
 
 bool PromisesShareableMemory(CUdevice device);
 
@@ -69,7 +52,7 @@ class ChunkPool {
   // Shared chunks go back to the driver, which keeps them for the other processes.
   void Give(Chunks* chunks);
   void ReleaseAll();
-  // Returns at most `bytes` of free chunks to the driver. Answers how many bytes.
+  // Returns free chunks of `bytes` to the driver, the last one whole. Answers how many bytes went.
   size_t ReleaseFree(size_t bytes);
 
   // Memory outside the pool that counts against the budget (passed-through allocations).
@@ -82,18 +65,15 @@ class ChunkPool {
   bool IsOverBudget() const { return held_bytes() > budget_bytes_; }
   size_t ExcessBytes() const { return std::max(held_bytes(), budget_bytes_) - budget_bytes_; }
   bool shareable() const { return shareable_; }
-  size_t free_bytes() const { return free_bytes_; }
+  size_t free_bytes() const { return free_.bytes(); }
   size_t held_bytes() const { return created_bytes_ + charged_bytes_; }
   size_t held_peak_bytes() const { return held_peak_bytes_; }
   // Available without waiting: free chunks, and new ones within budget and known device memory.
-  size_t ObtainableBytes() const { return free_bytes_ + RoomBytes(); }
+  size_t ObtainableBytes() const { return free_bytes() + RoomBytes(); }
+  // What Take could not give without cutting. 0: it takes all.
+  size_t BytesToCut(size_t bytes) const;
 
  private:
-  enum Class { kLarge, kGranule, kClassCount };
-  static constexpr std::array<size_t, kClassCount> kClasses = {kLargeChunkBytes, kGranuleBytes};
-
-  bool FitsUncut(size_t bytes) const;
-  size_t TakeFree(size_t bytes, Chunks* out);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
   CUresult Create(size_t bytes, CUmemAllocationHandleType type,
@@ -101,15 +81,14 @@ class ChunkPool {
   size_t RoomBytes() const { return std::max(ceiling_bytes_, held_bytes()) - held_bytes(); }
   void RetryFullDevice();
   bool ReleaseForRoom(size_t bytes, size_t limit_bytes);
-  void ReleaseOne(size_t index);
+  void Release(const Chunk& chunk);
 
   // Constant after construction.
   const int device_;
   const bool shareable_;
   // Guarded by the caller's state lock.
   size_t budget_bytes_;
-  std::array<Chunks, kClasses.size()> free_;
-  size_t free_bytes_ = 0;
+  FreeChunks free_;
   size_t created_bytes_ = 0;
   size_t charged_bytes_ = 0;
   size_t held_peak_bytes_ = 0;

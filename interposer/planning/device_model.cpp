@@ -29,7 +29,7 @@ KnownDevice DeviceModelFor(const std::string& device_name) {
   KnownDevice device = {known ? known->model : kUnknownDevice, known.has_value()};
   device.model.chunk_bytes = static_cast<std::int64_t>(kGranuleBytes);
   device.model.mapping = known && known->mapping.AnyIsPaid() ? known->mapping : kUnknownMapping;
-  device.model.mapping.large_chunk_bytes = static_cast<std::int64_t>(kLargeChunkBytes);
+  device.model.mapping.large_chunk_bytes = static_cast<std::int64_t>(kUsualChunkBytes);
   return device;
 }
 

@@ -8,7 +8,7 @@ namespace {
 
 constexpr size_t kKeptBytes = 64 * kMiB;
 constexpr size_t kBusyBytes = 256 * kMiB;
-constexpr size_t kRounding = 8 * kMiB;  // the size of chunks
+constexpr size_t kRounding = 8 * kMiB;  // chunks go back whole
 
 class ReleasedMemoryTest : public JobTest {
  protected:

@@ -11,6 +11,15 @@ namespace {
 
 constexpr int kMarkedAtOnce = 64;
 
+// Of the range's device memory.
+size_t BytesInPieces(const Range& range, size_t piece_bytes) {
+  if (range.place != Place::kDevice) return 0;
+  if (piece_bytes >= kLargestChunkBytes) return range.size_bytes;
+  size_t bytes = 0;
+  for (const Chunk& chunk : range.chunks) bytes += chunk.bytes <= piece_bytes ? chunk.bytes : 0;
+  return bytes;
+}
+
 }  // namespace
 
 Range* FreedMemory::Reuse(size_t bytes) {
@@ -37,18 +46,27 @@ bool FreedMemory::MayServe(Range* freed) {
 // A retired range must be mapped anew for the next allocation of its size, mostly in the next
 // iteration. Largest first retires the fewest. Oldest first would always retire what a repeating
 // iteration needs next.
-bool FreedMemory::RetireIdle(RetireFirst order) {
-  const auto worth = [order](const Range* range) {
-    if (range->place != Place::kDevice) return size_t{0};
-    return order == RetireFirst::kLargest ? range->size_bytes : GranulesOf(range->chunks);
-  };
+bool FreedMemory::RetireIdle(size_t piece_bytes) {
   Range* best = nullptr;
+  size_t most_bytes = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (worth(range) > (best ? worth(best) : 0) && parts_.uses->IsIdle(range)) best = range;
+    const size_t bytes = BytesInPieces(*range, piece_bytes);
+    if (bytes <= most_bytes || !parts_.uses->IsIdle(range)) continue;
+    best = range;
+    most_bytes = bytes;
   }
   if (!best) return false;
   Retire(best);
   return true;
+}
+
+bool FreedMemory::IdleBytesReach(size_t bytes, size_t piece_bytes) {
+  size_t idle_bytes = 0;
+  for (Range* range = freed_.oldest(); range && idle_bytes < bytes;
+       range = FreedRanges::Younger(range)) {
+    if (parts_.uses->IsIdle(range)) idle_bytes += BytesInPieces(*range, piece_bytes);
+  }
+  return idle_bytes >= bytes;
 }
 
 bool FreedMemory::RetireOldestIdle(size_t most_bytes) {

@@ -40,9 +40,11 @@ class FreedMemory {
     return freed_.FindOfSize(bytes, [](const Range*) { return true; }) != nullptr;
   }
 
-  enum class RetireFirst : bool { kLargest, kMostGranules };
-  // Retires one with device memory that no work uses. False when there is none.
-  bool RetireIdle(RetireFirst order);
+  // Retires the range with most device memory that no work uses. Only chunks of at most
+  // `piece_bytes` count. False when there is none.
+  bool RetireIdle(size_t piece_bytes = kLargestChunkBytes);
+  // Whether retiring all of them would give that much.
+  bool IdleBytesReach(size_t bytes, size_t piece_bytes = kLargestChunkBytes);
   // The one freed longest ago, of at most that size: memory that is taken again all the time is
   // younger.
   bool RetireOldestIdle(size_t most_bytes);

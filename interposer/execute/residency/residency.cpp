@@ -10,8 +10,6 @@
 
 namespace spillway::interposer {
 
-using RetireFirst = FreedMemory::RetireFirst;
-
 Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, bool may_park,
                      Timeline* timeline, Counters* counters, JobTrace* trace)
     : timeline_(timeline),
@@ -200,15 +198,20 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
 }
 
 // Freed ranges keep their mappings for reuse until their memory is needed: for its amount, or
-// because chunks at hand would have to be cut. Nothing is cut where an idle range makes that
-// needless. None is waited for. (Note [Cutting])
+// because chunks at hand would have to be cut (Note [Cutting]). Idle ones are retired where all of
+// them together would do. None is waited for.
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {
-    const bool enough = chunks_.ObtainableBytes() >= bytes;
-    if (!freed_.RetireIdle(enough ? RetireFirst::kMostGranules : RetireFirst::kLargest))
-      return enough && chunks_.Take(bytes, out, Cutting::kYes);
+    const size_t missing_bytes = bytes - std::min(bytes, chunks_.ObtainableBytes());
+    const size_t to_cut_bytes = chunks_.BytesToCut(bytes);
+    if (missing_bytes > 0) {
+      if (!freed_.IdleBytesReach(missing_bytes) || !freed_.RetireIdle()) return false;
+    } else if (!freed_.IdleBytesReach(to_cut_bytes, to_cut_bytes) ||
+               !freed_.RetireIdle(to_cut_bytes)) {
+      return chunks_.Take(bytes, out, Cutting::kYes);
+    }
   }
   return true;
 }
@@ -217,7 +220,7 @@ bool Residency::Charge(size_t bytes) {
   if (chunks_.Charge(bytes)) return true;
   CollectFinished();
   while (!chunks_.Charge(bytes)) {
-    if (!freed_.RetireIdle(RetireFirst::kLargest)) return false;
+    if (!freed_.RetireIdle()) return false;
   }
   return true;
 }

@@ -55,7 +55,7 @@ class JobMemoryWaitTest : public testing::Test {
     job_->calls().End(&set, Effect::kLaunches);
   }
   void Busy(CUstream stream) {
-    for (int i = 0; i < 4; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
+    for (int i = 0; i < 12; ++i) Driver().cuMemsetD32Async(elsewhere_, 1, kLongBytes / 4, stream);
   }
 
   // The stream waits for a later action of the host, as behind a kernel that polls.

@@ -6,6 +6,7 @@
 #include "interposer/driver/address_arena.h"
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/state/slabs.h"
 
 namespace spillway::interposer {
@@ -17,6 +18,12 @@ size_t BytesOf(const Chunks& chunks) {
   size_t bytes = 0;
   for (const Chunk& chunk : chunks) bytes += chunk.bytes;
   return bytes;
+}
+
+std::vector<size_t> SizesOf(const Chunks& chunks) {
+  std::vector<size_t> sizes_mib;
+  for (const Chunk& chunk : chunks) sizes_mib.push_back(chunk.bytes / kMiB);
+  return sizes_mib;
 }
 
 class PoolsTest : public testing::Test {
@@ -48,17 +55,48 @@ TEST_F(PoolsTest, TakesAllOrNothingWithinBudget) {
   EXPECT_EQ(pool.held_peak_bytes(), 64 * kMiB);
 }
 
-TEST_F(PoolsTest, LargeChunksAreCutWhenOnlyGranulesFit) {
+TEST_F(PoolsTest, ChunksAreAsLargeAsWhatTheyAreCreatedForUpToALimit) {
+  ChunkPool pool(0, 1024 * kMiB);
+  Chunks small, large;
+  const driver::MappingCalls before = driver::ReadMappingCalls();
+
+  ASSERT_TRUE(pool.Take(26 * kMiB, &small));
+  ASSERT_TRUE(pool.Take(600 * kMiB, &large));
+
+  EXPECT_EQ(SizesOf(small), (std::vector<size_t>{26}));
+  EXPECT_EQ(SizesOf(large), (std::vector<size_t>{256, 256, 88}));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before).creates, 4u);
+
+  pool.Give(&small);
+  pool.Give(&large);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, AChunkIsCutWhenAllAreTooLarge) {
   ChunkPool pool(0, 16 * kMiB);
   Chunks large, small;
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
-  ASSERT_EQ(large.size(), 2u);
+  ASSERT_EQ(large.size(), 1u);
   pool.Give(&large);
 
   EXPECT_TRUE(pool.Take(14 * kMiB, &small));
-  EXPECT_EQ(small.size(), 4u) << "a large one, and three granules of the other's";
-  EXPECT_LE(pool.held_bytes(), 16 * kMiB);
+  EXPECT_EQ(SizesOf(small), (std::vector<size_t>{14}));
+  EXPECT_EQ(pool.held_bytes(), 14 * kMiB) << "what is left of the large one is room";
 
+  pool.Give(&small);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, TheSmallestSufficientChunkIsCut) {
+  ChunkPool pool(0, 58 * kMiB);
+  Chunks chunks[3], small;
+  constexpr size_t kSizes[] = {10 * kMiB, 18 * kMiB, 30 * kMiB};
+  for (const size_t i : {0, 1, 2}) ASSERT_TRUE(pool.Take(kSizes[i], &chunks[i]));
+  for (Chunks& given : chunks) pool.Give(&given);
+
+  EXPECT_TRUE(pool.Take(6 * kMiB, &small));
+
+  EXPECT_EQ(pool.held_bytes(), 54 * kMiB) << "of 10, 18 and 30 MiB, the first became 6";
   pool.Give(&small);
   pool.ReleaseAll();
 }
@@ -69,15 +107,33 @@ TEST_F(PoolsTest, ChunksAreNotCutForCallersThatForbidIt) {
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
   pool.Give(&large);
 
-  EXPECT_FALSE(pool.Take(14 * kMiB, &more, Cutting::kNo)) << "there are no granules";
-  EXPECT_TRUE(pool.Take(8 * kMiB, &more, Cutting::kNo));
+  EXPECT_EQ(pool.BytesToCut(14 * kMiB), 14 * kMiB);
+  EXPECT_FALSE(pool.Take(14 * kMiB, &more, Cutting::kNo)) << "the only chunk is too large";
+  EXPECT_TRUE(pool.Take(16 * kMiB, &more, Cutting::kNo));
   EXPECT_EQ(pool.held_bytes(), 16 * kMiB);
 
   pool.Give(&more);
   pool.ReleaseAll();
 }
 
-TEST_F(PoolsTest, FreeBudgetServesGranulesWithoutCutting) {
+TEST_F(PoolsTest, SeveralSmallChunksServeBeforeAnyIsCutOrCreated) {
+  ChunkPool pool(0, 64 * kMiB);
+  Chunks chunks[4], more;
+  for (const size_t i : {0, 1, 2, 3}) ASSERT_TRUE(pool.Take((2 + 4 * i) * kMiB, &chunks[i]));
+  for (Chunks& given : chunks) pool.Give(&given);
+  const driver::MappingCalls before = driver::ReadMappingCalls();
+
+  EXPECT_EQ(pool.BytesToCut(18 * kMiB), 0u);
+  EXPECT_TRUE(pool.Take(18 * kMiB, &more, Cutting::kNo));
+
+  EXPECT_EQ(SizesOf(more), (std::vector<size_t>{14, 2, 2}))
+      << "of 2, 6, 10 and 14 MiB, and one created in the room";
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before).creates, 1u);
+  pool.Give(&more);
+  pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, FreeBudgetServesWithoutCutting) {
   ChunkPool pool(0, 18 * kMiB);
   Chunks large, more;
   ASSERT_TRUE(pool.Take(16 * kMiB, &large));
@@ -93,17 +149,52 @@ TEST_F(PoolsTest, FreeBudgetServesGranulesWithoutCutting) {
 
 TEST_F(PoolsTest, ChargeReleasesOnlyWhatItNeeds) {
   ChunkPool pool(0, 14 * kMiB);
-  Chunks chunks;
-  ASSERT_TRUE(pool.Take(14 * kMiB, &chunks));  // a large one and three granules
-  pool.Give(&chunks);
+  Chunks first, second;
+  ASSERT_TRUE(pool.Take(8 * kMiB, &first));
+  ASSERT_TRUE(pool.Take(6 * kMiB, &second));
+  pool.Give(&first);
+  pool.Give(&second);
 
   EXPECT_TRUE(pool.Charge(3 * kMiB));
 
-  EXPECT_EQ(pool.held_bytes(), 13 * kMiB);
-  EXPECT_EQ(pool.ObtainableBytes(), 11 * kMiB)
-      << "the large one, a granule, and room for less than one";
+  EXPECT_EQ(pool.held_bytes(), 11 * kMiB);
+  EXPECT_EQ(pool.ObtainableBytes(), 11 * kMiB) << "the larger one, and room";
   pool.Discharge(3 * kMiB);
   pool.ReleaseAll();
+}
+
+TEST_F(PoolsTest, FreeChunksGoBackWhole) {
+  ChunkPool pool(0, 64 * kMiB);
+  Chunks large, small;
+  ASSERT_TRUE(pool.Take(48 * kMiB, &large));
+  ASSERT_TRUE(pool.Take(16 * kMiB, &small));
+  pool.Give(&large);
+  pool.Give(&small);
+
+  EXPECT_EQ(pool.ReleaseFree(1 * kMiB), 0u) << "less than a granule";
+  EXPECT_EQ(pool.ReleaseFree(10 * kMiB), 16 * kMiB);
+  EXPECT_EQ(pool.ReleaseFree(2 * kMiB), 48 * kMiB);
+  EXPECT_EQ(pool.held_bytes(), 0u);
+}
+
+TEST_F(PoolsTest, AFullDeviceGivesWhatItHasInSmallerChunks) {
+  // Given a device on which others leave 24 MiB
+  ChunkPool pool(0, 1024 * kMiB);
+  size_t free_bytes = 0, total_bytes = 0;
+  ASSERT_EQ(Driver().cuMemGetInfo_v2(&free_bytes, &total_bytes), CUDA_SUCCESS);
+  CUdeviceptr others = 0;
+  ASSERT_EQ(Driver().cuMemAlloc_v2(&others, free_bytes / kGranuleBytes * kGranuleBytes - 24 * kMiB),
+            CUDA_SUCCESS);
+  Chunks chunks;
+
+  EXPECT_FALSE(pool.Take(64 * kMiB, &chunks));
+
+  EXPECT_EQ(pool.held_bytes(), 24 * kMiB);
+  EXPECT_EQ(pool.ObtainableBytes(), 24 * kMiB) << "no more is asked for";
+  EXPECT_TRUE(pool.Take(24 * kMiB, &chunks));
+  pool.Give(&chunks);
+  pool.ReleaseAll();
+  Driver().cuMemFree_v2(others);
 }
 
 TEST_F(PoolsTest, ChargesCountAgainstTheBudget) {
