@@ -106,7 +106,7 @@ void Fingerprints::WaitForZeroes(CUstream stream) {
 }
 
 bool Fingerprints::LaunchSome(CUstream stream, std::span<const Piece> pieces) {
-  Launch launch;
+  Launch launch{};
   launch.key = key_;
   launch.device_records = accumulators_;
   launch.host_records = results_on_device_;

@@ -245,6 +245,34 @@ TEST_F(FingerprintsTest, StreamsComputeAtOnce) {
   Driver().cuStreamDestroy_v2(other);
 }
 
+// In the compute mode `tags` much memory was never written: the body for the CPU skips it. A
+// stretch of written pages crosses 32 MiB, up to which the simulated driver asks at once for pages.
+TEST_F(FingerprintsTest, MemoryThatWasNeverWrittenCountsAsZeros) {
+  constexpr std::size_t kBytes = 40 * kMiB - 5;
+  CUdeviceptr address = 0;
+  ASSERT_EQ(Driver().cuMemAlloc_v2(&address, kBytes), CUDA_SUCCESS);
+  ASSERT_EQ(Driver().cuMemsetD8_v2(address, 0, kBytes), CUDA_SUCCESS);
+  Bytes bytes(kBytes, 0);
+  for (const std::size_t at : {std::size_t{4099}, 10 * kMiB, 32 * kMiB - 6000, kBytes - 9001}) {
+    const Bytes some = RandomBytes(9001, at);
+    std::copy(some.begin(), some.end(), bytes.begin() + static_cast<std::ptrdiff_t>(at));
+    ASSERT_EQ(Driver().cuMemcpyHtoD_v2(address + at, some.data(), some.size()), CUDA_SUCCESS);
+  }
+  for (const std::size_t begin : {0, 3}) {
+    const auto part = std::span(bytes).subspan(begin);
+    EXPECT_EQ(OfDevice(address + begin, part.size()), test::ReferenceFingerprint(kKey, part));
+  }
+  Driver().cuMemFree_v2(address);
+}
+
+TEST_F(FingerprintsTest, MemoryThatIsNotMappedIsAnIllegalAddress) {
+  CUdeviceptr nothing = 0;
+  ASSERT_EQ(Driver().cuMemAddressReserve(&nothing, 64 * kMiB, 0, 0, 0), CUDA_SUCCESS);
+  const Piece piece = {nothing, 64 * kMiB, fingerprints_.TakeSlot()};
+  ASSERT_TRUE(fingerprints_.Compute(stream_, {&piece, 1}));
+  EXPECT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 TEST_F(FingerprintsTest, GivesAsManySlotsAsTheAccumulatorsHold) {
   Fingerprints small(kKey);
   ASSERT_TRUE(small.Prepare(Allocated(256), 256));
