@@ -16,7 +16,7 @@ using fingerprint_kernel::DeviceRecord;
 
 namespace {
 
-// Of all devices: their fingerprints may be compared. Zero bits everywhere: there is none yet.
+// One for all devices, so that their fingerprints may be compared.
 bool ProcessKey(fingerprint_kernel::Key* out) {
   static fingerprint_kernel::Key key;
   static const bool is_made = getrandom(&key, sizeof key, 0) == static_cast<ssize_t>(sizeof key);
@@ -62,7 +62,7 @@ bool Fingerprints::Prepare(CUdeviceptr accumulators, std::size_t bytes) {
   const driver::RelaxedCapture relaxed(true);
   const std::size_t count = bytes / sizeof(DeviceRecord);
   accumulators_ = accumulators;
-  if (count < 2 || !TakeKey() || !MakeResults(count) || !ZeroAccumulators(bytes) || !LoadKernel()) {
+  if (count < 2 || !TakeKey() || !LoadKernel() || !MakeResults(count) || !ZeroAccumulators(bytes)) {
     Release();
     return false;
   }

@@ -173,6 +173,8 @@ TEST_F(FingerprintsTest, AnotherKeyDiffers) {
     Driver().cuStreamSynchronize(stream_);
     EXPECT_NE(other.Read(piece.to), first);
   }
+  const Fingerprints::Key zeros = {{{0, 1, 0, 1, 0}, {0, 1, 0, 1, 0}}};
+  EXPECT_NE(others[0].Read(0), test::ReferenceFingerprint(zeros, bytes)) << "there is no key";
   // The key of the process serves all its devices.
   EXPECT_EQ(others[0].Read(0), others[1].Read(0));
   for (Fingerprints& other : others) other.Release();
