@@ -288,6 +288,25 @@ TEST_F(FingerprintsTest, GivesAsManySlotsAsTheAccumulatorsHold) {
   small.Release();
 }
 
+TEST_F(FingerprintsTest, CaptureOfAnotherStreamGoesOn) {
+  CUstream captured = nullptr;
+  CUgraph graph = nullptr;
+  Fingerprints fresh(kKey);
+  const CUdeviceptr accumulators = Allocated(1024);
+  ASSERT_EQ(Driver().cuStreamCreate(&captured, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  ASSERT_EQ(Driver().cuStreamBeginCapture_v2(captured, CU_STREAM_CAPTURE_MODE_GLOBAL),
+            CUDA_SUCCESS);
+  ASSERT_TRUE(fresh.Prepare(accumulators, 1024));
+  const Piece piece = {room_, 100, fresh.TakeSlot()};
+  EXPECT_TRUE(fresh.Compute(stream_, {&piece, 1}));
+  EXPECT_EQ(Driver().cuStreamEndCapture(captured, &graph), CUDA_SUCCESS);
+  Driver().cuStreamSynchronize(stream_);
+  EXPECT_EQ(fresh.Read(piece.to), OfDevice(room_, 100));
+  Driver().cuGraphDestroy(graph);
+  Driver().cuStreamDestroy_v2(captured);
+  fresh.Release();
+}
+
 TEST_F(FingerprintsTest, IsNotReadyWithoutADriverThatTakesIt) {
   Fingerprints none;
   EXPECT_FALSE(none.is_ready());
