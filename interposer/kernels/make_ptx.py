@@ -6,7 +6,7 @@
 
 The target is the oldest that the toolkit has. The version of the PTX language is lowered to CUDA 12.4's, because a driver
 refuses text of a later one; ptxas accepts the result only if no later instruction is in it. The first line names the compiler
-and a hash of the source, its header and this file, without comments and spaces. The check compares that hash; where BUILT is
+and a hash of the source, its header and the target, without comments and spaces. The check compares that hash; where BUILT is
 by the same compiler, it compares the instructions, too.
 """
 import hashlib

@@ -16,8 +16,8 @@
 //  3. Memory of a slot has one writer: at most one unfinished Compute writes to it, and none reads
 //     it as `expected` unless stream order or events separate them.
 //  4. Reads only aligned 16-byte words that hold a byte of the piece.
-// Never: waits, or synchronises. Prepare loads a module, which a driver may do only while the
-// device is idle: so call it early.
+// Never: waits, except that Prepare loads a module: the driver compiles it, and may synchronise the
+// context (CUDA C++ Programming Guide, "Lazy Loading"). So call it early.
 #pragma once
 
 #include <cstddef>
