@@ -16,6 +16,8 @@ using Moment = Experiment::Moment;
 
 namespace {
 
+// The memory for fingerprints is worth it from such a budget on.
+constexpr std::size_t kLeastBudgetBytes = 16 * kGranuleBytes;
 constexpr std::size_t kMostUnderWay = 64;   // experiments
 constexpr std::size_t kMostVariables = 64;  // of all modules; beyond that nothing is repeated
 constexpr std::size_t kMostVariableBytes = size_t{1} << 20;
@@ -35,8 +37,9 @@ bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
 }  // namespace
 
 // Without it nothing is learned. It counts like memory for small allocations.
-void EffectLearning::Prepare() {
-  if (is_off_) return;
+void EffectLearning::Prepare(const TouchSet& set) {
+  if (is_off_ || !set.launch || IsDocumented(set)) return;
+  if (state_.budget.bytes() < kLeastBudgetBytes) return;
   {
     const StateLock lock(state_.locks);
     if (!state_.residency.checks().IsUntried() || CapturesGoOn()) return;

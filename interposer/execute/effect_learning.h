@@ -37,8 +37,9 @@ class EffectLearning {
 
   // Before the first allocation: no experiments.
   void TurnOff() { is_off_ = true; }
-  // Takes memory for fingerprints, once. No call of this thread is in progress.
-  void Prepare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Takes memory for fingerprints, once, where the launch is one to learn of. No call of this
+  // thread is in progress.
+  void Prepare(const TouchSet& set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Before a launch without documents: its claims, if something is known (TouchSet::learned).
   void Expect(const Addresses& addresses, StreamName stream, TouchSet* set)
       SPILLWAY_EXCLUDES(kStateLock);

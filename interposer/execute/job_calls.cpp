@@ -33,7 +33,7 @@ CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect,
   if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
   const bool learns = effect == Effect::kLaunches && state_.recorder.IsRecording();
-  if (learns) learning_.Prepare();
+  if (learns) learning_.Prepare(*set);
   if (const CUresult begun = BeginFastOrLocked(addresses, stream, effect, set);
       begun != CUDA_SUCCESS)
     return begun;

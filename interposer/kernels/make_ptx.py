@@ -4,8 +4,9 @@
   make_ptx.py NVCC FOLDER SOURCE OUTPUT           FOLDER is the tree's root
   make_ptx.py --check FOLDER SOURCE CHECKED [BUILT]
 
-The target is the oldest that the toolkit has. The version of the PTX language is lowered to CUDA 12.4's, because a driver
-refuses text of a later one; ptxas accepts the result only if no later instruction is in it. The first line names the compiler
+It is compiled for the oldest device that the toolkit has. Then the version of the PTX language is lowered to CUDA 12.4's,
+because a driver refuses text of a later one, and the target to the oldest device of such drivers; ptxas accepts the result
+only if no later instruction is in it. The first line names the compiler
 and a hash of the source, its header and the target, without comments and spaces. The check compares that hash; where BUILT is
 by the same compiler, it compares the instructions, too.
 """
@@ -18,6 +19,7 @@ import tempfile
 
 TARGET = "compute_75"
 LANGUAGE_VERSION = "8.4"
+OLDEST_DEVICE = "sm_52"
 
 
 def sources_of(folder, source):
@@ -25,7 +27,7 @@ def sources_of(folder, source):
 
 
 def source_hash(folder, source):
-    text = TARGET + LANGUAGE_VERSION
+    text = TARGET + LANGUAGE_VERSION + OLDEST_DEVICE
     for path in sources_of(folder, source):
         text += re.sub(r"//.*|\s+", "", path.read_text())
     return hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -46,7 +48,8 @@ def compiled(nvcc, folder, source):
 
 def lowered(text):
     lines = [line for line in text.splitlines() if line.strip() and not line.lstrip().startswith("//")]
-    return re.sub(r"(?m)^\.version .*$", f".version {LANGUAGE_VERSION}", "\n".join(lines) + "\n")
+    text = re.sub(r"(?m)^\.version .*$", f".version {LANGUAGE_VERSION}", "\n".join(lines) + "\n")
+    return re.sub(r"(?m)^\.target .*$", f".target {OLDEST_DEVICE}", text)
 
 
 def make(nvcc, folder, source, output):
