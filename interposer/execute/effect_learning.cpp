@@ -5,6 +5,7 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/ledger/libraries.h"
 
 namespace spillway::interposer {
 
@@ -181,7 +182,8 @@ bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experimen
     if (!IsUsedByName(*piece.memory, pins)) return false;
   }
   const auto launch = RecordedLaunch::Of(*set.launch);
-  return launch && !LeadsElsewhere(*launch, state_.ledger);
+  return launch && !LeadsElsewhere(*launch, state_.ledger) &&
+         Libraries::Instance().IsPlain(set.launch->function);
 }
 
 bool EffectLearning::TakePrints(Experiment* experiment, Moment moment) {
