@@ -121,6 +121,10 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"no-learn", 0, kNoValue,
       "make no plan: move memory only when something else needs its place"},
      [](RunOptions& run, const std::string&) { run.learn = false; }},
+    {{"no-experiments", 0, kNoValue,
+      "launch the program's own kernels only as often as it says: do not find out by running them "
+      "again what they do to memory, and do not recompute what they make"},
+     [](RunOptions& run, const std::string&) { run.experiments = false; }},
     {{"plan-store", 0, Value("DIR", Kind::kFolder),
       "where plans are kept, so that the next run of this job has one from its second iteration "
       "on (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)"},
@@ -180,7 +184,7 @@ void CheckTogether(const RunOptions& options) {
   if (options.off &&
       (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
        !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
-       !options.park.empty() || !options.call_sites.empty())) {
+       !options.park.empty() || !options.call_sites.empty() || !options.experiments)) {
     throw Failure(
         kExitUsage,
         "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "

@@ -24,9 +24,9 @@ WORKLOADS = ("tests/workloads/", "tests/gpu/workloads/")
 
 # Modules in the order in which data passes: a module may include itself and the modules after it.
 MODULES = {
-    "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "dnn", "ledger", "lease", "driver", "config"],
+    "interposer": ["entry", "runtime", "share", "planning", "execute", "record", "dnn", "ledger", "lease", "driver", "kernels", "config"],
     "agent": ["main", "loop", "http", "report", "device", "shares", "planning", "node", "config", "identity", "arbiter", "service", "planstore", "pool", "link"],
-    "simulator": ["fft", "rand", "solver", "sparse", "dnn", "runtime", "nvml", "driver", "kernels"],
+    "simulator": ["fft", "rand", "solver", "sparse", "dnn", "runtime", "nvml", "driver", "plugins", "kernels"],
     "scheduler": ["networks", "plan", "learn", "trace"],
 }
 # Likewise the folders inside a module. Of the files beside these folders, those in the list (node.h, node.cpp: node) have

@@ -7,6 +7,7 @@
 
 #include "interposer/entry/call_claims.h"
 #include "interposer/entry/reentry_guard.h"
+#include "interposer/entry/wrong_results.h"
 #include "interposer/execute/call_scope.h"
 #include "interposer/execute/state/ordering_rules.h"
 #include "interposer/ledger/host_regions.h"
@@ -66,8 +67,12 @@ class Collector {
   }
   // A launch takes the claims of the library call around it.
   void TakeClaims() { claims_ = library_call ? library_call->claims : nullptr; }
-  // The whole launch, for a recompute record.
-  void SetLaunch(const interposer::LaunchCall* launch) { launch_ = launch; }
+  // The whole launch, for experiments and recompute records. `is_repeatable`: the library's call
+  // around it says so.
+  void SetLaunch(const interposer::LaunchCall* launch, bool is_repeatable) {
+    launch_ = launch;
+    is_repeatable_ = is_repeatable;
+  }
   const interposer::LaunchCall* launch() const { return launch_; }
   // Whether all effects on memory are known: documented by the library, or only copies and sets.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
@@ -118,7 +123,7 @@ class Collector {
             .host_words = &host_words_,
             .claims = Claims(own_claims),
             .launch = launch_,
-            .call = launch_ ? library_call : nullptr,
+            .call = is_repeatable_ ? library_call : nullptr,
             .shape = shape_,
             .name = name_};
   }
@@ -152,6 +157,7 @@ class Collector {
   interposer::CallShape shape_;
   const interposer::Claims* claims_ = nullptr;
   const interposer::LaunchCall* launch_ = nullptr;
+  bool is_repeatable_ = false;
 };
 
 // Recomputes all dropped bytes, before unseen uses or unloading. False if that fails.
@@ -221,7 +227,8 @@ CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;
   if (!guard.IsOutermost()) return call();
   const BeginningJobs beginning;
-  return internal::AroundJobs(0, stream, effect, collect, call);
+  const CUresult result = internal::AroundJobs(0, stream, effect, collect, call);
+  return effect == Effect::kLaunches ? result : UnlessWrong(result);
 }
 
 }  // namespace spillway::entry

@@ -101,7 +101,7 @@ NodeFacts AskNode(CUgraphNode node) {
       return AskAllocNode(node);
     case CU_GRAPH_NODE_TYPE_HOST:
     case CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT:
-      NoteProgramActsInStreams();
+      VisibleWork::NoteProgramActsInStreams();
       return {};
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
       return ConditionalBodies::Instance().Of(node) ? NodeFacts() : Unread();
@@ -247,7 +247,7 @@ NodeFacts ReadBatchNode(const CUstreamBatchMemOpParams* operations, unsigned int
   for (unsigned int i = 0; operations && i < count; ++i) {
     const CUstreamBatchMemOpType type = operations[i].operation;
     if (type == CU_STREAM_MEM_OP_WAIT_VALUE_32 || type == CU_STREAM_MEM_OP_WAIT_VALUE_64) {
-      NoteProgramActsInStreams();
+      VisibleWork::NoteProgramActsInStreams();
       facts.words.push_back(operations[i].waitValue.address);
     }
     if (type == CU_STREAM_MEM_OP_WRITE_VALUE_32 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64)

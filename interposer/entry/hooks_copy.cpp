@@ -19,7 +19,7 @@ CUresult ReadToHost(StreamName stream, void* to, CUdeviceptr from, size_t bytes,
     if (job && job->view().IsEvicted(from)) {
       const CUresult result = synchronize();
       if (result != CUDA_SUCCESS) return result;
-      if (job->view().ReadEvicted(from, to, bytes)) return CUDA_SUCCESS;
+      if (job->view().ReadEvicted(from, to, bytes)) return UnlessWrong(CUDA_SUCCESS);
     }
   }
   const auto collect = [&](Collector& add) {

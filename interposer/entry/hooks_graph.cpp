@@ -61,7 +61,7 @@ void AddWrite(const CUDA_MEMCPY3D& copy, Collector& add, bool scans_payloads) {
 void AddFacts(const NodeFacts& facts, Collector& add, bool scans_payloads = false) {
   if (!facts.kernels.empty() || !facts.words.empty() || !facts.complete) add.MarkMixed();
   for (CUdeviceptr word : facts.words) add.MayTouch(word);
-  if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
+  if (!add.host_words().empty() && VisibleWork::ProgramActsInStreams()) add.MarkUnsure();
   for (const WriteFacts& write : facts.writes)
     std::visit([&](const auto& one) { AddWrite(one, add, scans_payloads); }, write);
 }

@@ -15,8 +15,8 @@ using driver::Driver;
 using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 
-// Filled in if the launch may run again.
-using RepeatableLaunch = std::optional<LaunchCall>;
+// Filled in if the whole launch is known.
+using WholeLaunch = std::optional<LaunchCall>;
 
 void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
 
@@ -26,9 +26,9 @@ bool MayRunAgain() {
 }
 
 // A new kernel's effect is unknown. (Note [Pointer safety] in execute/state/pointer_safety.h)
-// `dimensions` outlive the call. `launch`: null if it cannot be recomputed.
+// `dimensions` outlive the call. `launch`: null if it cannot be repeated.
 void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** parameters,
-                void** extra, Collector& add, RepeatableLaunch* launch = nullptr,
+                void** extra, Collector& add, WholeLaunch* launch = nullptr,
                 const CUlaunchConfig* config = nullptr) {
   ScratchParameters scratch;
   const KernelFacts facts = FactsOf(function, &scratch);
@@ -39,22 +39,22 @@ void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** 
   }
   add.SetLaunchShape(facts.name, dimensions);
   if (interposer::TraceIsOn()) add.SetTraceName(ReadableName(function, facts.name));
-  if (launch && MayRunAgain() && facts.is_kept && parameters && !extra) {
+  if (launch && facts.is_kept && parameters && !extra) {
     launch->emplace(
         LaunchCall{function, *dimensions, parameters, facts.parameters->size_bytes, config});
-    add.SetLaunch(&**launch);
+    add.SetLaunch(&**launch, MayRunAgain());
   }
   if (parameters) {
     ScanParameters(*facts.parameters, parameters, dimensions->grid_x, add);
   } else if (extra) {
     ScanExtra(*facts.parameters, extra, add);
   }
-  if (!add.host_words().empty() && ProgramActsInStreams()) add.MarkUnsure();
+  if (!add.host_words().empty() && VisibleWork::ProgramActsInStreams()) add.MarkUnsure();
 }
 
 template <class Call>
 CUresult AroundLaunch(CUfunction function, const LaunchDimensions& dimensions, StreamName stream,
-                      void** parameters, void** extra, RepeatableLaunch* launch, Call call) {
+                      void** parameters, void** extra, WholeLaunch* launch, Call call) {
   return Around(
       stream, Effect::kLaunches,
       [&](Collector& add) {
@@ -106,15 +106,15 @@ using spillway::entry::DimensionsOf;
 using spillway::entry::Effect;
 using spillway::entry::LaunchDimensions;
 using spillway::entry::ReentryGuard;
-using spillway::entry::RepeatableLaunch;
 using spillway::entry::ScanLaunch;
+using spillway::entry::WholeLaunch;
 
 #define SPILLWAY_LAUNCH_KERNEL(name, per_thread)                                                 \
   SPILLWAY_EXPORT CUresult name(CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, \
                                 unsigned int bx, unsigned int by, unsigned int bz,               \
                                 unsigned int shared, CUstream stream, void** parameters,         \
                                 void** extra) {                                                  \
-    RepeatableLaunch launch;                                                                     \
+    WholeLaunch launch;                                                                          \
     return AroundLaunch(f, {gx, gy, gz, bx, by, bz, shared}, {stream, per_thread}, parameters,   \
                         extra, &launch, [&] {                                                    \
                           return Driver().name(f, gx, gy, gz, bx, by, bz, shared, stream,        \
@@ -129,7 +129,7 @@ SPILLWAY_LAUNCH_KERNEL(cuLaunchKernel_ptsz, true)
                                 void** extra) {                                                   \
     const CUstream stream = config ? config->hStream : nullptr;                                   \
     const LaunchDimensions dimensions = DimensionsOf(config);                                     \
-    RepeatableLaunch launch;                                                                      \
+    WholeLaunch launch;                                                                           \
     return Around(                                                                                \
         {stream, per_thread}, Effect::kLaunches,                                                  \
         [&](Collector& add) {                                                                     \

@@ -37,6 +37,7 @@ CUresult AroundLoad(const Handle* handle, Read read, Call call) {
     return result;
   ImageVariables variables = read();
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
+  if (variables.is_readable && !variables.calls_outside) Libraries::Instance().NotePlain(*handle);
   Know(*handle, std::move(variables));
   return result;
 }

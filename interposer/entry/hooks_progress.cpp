@@ -3,6 +3,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"
+#include "interposer/entry/wrong_results.h"
 
 namespace spillway::entry {
 namespace {
@@ -14,11 +15,12 @@ template <class Call>
 CUresult AroundQuery(Call call) {
   const ReentryGuard guard;
   const CUresult result = call();
-  if (result != CUDA_ERROR_NOT_READY || !guard.IsOutermost()) return result;
+  if (!guard.IsOutermost()) return result;
+  if (result != CUDA_ERROR_NOT_READY) return UnlessWrong(result);
   bool awaited = false;
   ForEachJob(
       [&awaited](JobMemory* job) { awaited = job->free_waits().AwaitPromises() || awaited; });
-  return awaited ? call() : result;
+  return awaited ? UnlessWrong(call()) : result;
 }
 
 // An event recorded after a free must also come after the work enqueued before that free.
@@ -36,9 +38,14 @@ CUresult AroundRecord(StreamName stream, Call call) {
 using spillway::driver::Driver;
 using spillway::entry::AroundQuery;
 using spillway::entry::AroundRecord;
+using spillway::entry::UnlessWrong;
 
 SPILLWAY_EXPORT CUresult cuEventQuery(CUevent event) {
   return AroundQuery([event] { return Driver().cuEventQuery(event); });
+}
+// What the wait covers is asked of events of our own when it matters.
+SPILLWAY_EXPORT CUresult cuEventSynchronize(CUevent event) {
+  return UnlessWrong(Driver().cuEventSynchronize(event));
 }
 SPILLWAY_EXPORT CUresult cuEventElapsedTime(float* milliseconds, CUevent begin, CUevent end) {
   return AroundQuery([&] { return Driver().cuEventElapsedTime(milliseconds, begin, end); });

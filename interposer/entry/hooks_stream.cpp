@@ -7,6 +7,7 @@
 #include "interposer/entry/fork_watch.h"
 #include "interposer/entry/kernel_parameters.h"
 #include "interposer/entry/pool_charges.h"
+#include "interposer/entry/wrong_results.h"
 #include "interposer/ledger/pools.h"
 #include "interposer/runtime/report.h"
 
@@ -42,7 +43,7 @@ CUresult AroundWait(Covered covered, Call call) {
   if (result == CUDA_SUCCESS) interposer::Pools::Instance().Waited(ReleaseThreshold);
   if (result == CUDA_SUCCESS) SettlePoolCharges();
   interposer::ShowProgress();
-  return result;
+  return UnlessWrong(result);
 }
 
 template <class Call>

@@ -10,7 +10,7 @@
 namespace spillway::entry {
 
 inline void MarkBeforeProgramWait(StreamName stream) {
-  NoteProgramActsInStreams();
+  VisibleWork::NoteProgramActsInStreams();
   if (interposer::IsCapturing(stream)) return;
   ForEachJob([stream](JobMemory* job) { job->streams().AboutToWait(stream); });
 }

@@ -10,8 +10,6 @@ namespace {
 using driver::Driver;
 using Source = Transfer::Source;
 
-constinit std::atomic<bool> program_acts_in_streams{false};
-
 template <class Value>
 bool Ask(CUpointer_attribute attribute, CUdeviceptr address, Value* value) {
   return Driver().cuPointerGetAttribute(value, attribute, address) == CUDA_SUCCESS;
@@ -194,12 +192,8 @@ void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, siz
   }
 }
 
-bool ProgramActsInStreams() { return program_acts_in_streams.load(std::memory_order_relaxed); }
-
 bool MayChangeBeforeItIsRead(const void* host) {
-  return program_acts_in_streams.load(std::memory_order_relaxed) && IsPinned(host);
+  return VisibleWork::ProgramActsInStreams() && IsPinned(host);
 }
-
-void NoteProgramActsInStreams() { program_acts_in_streams.store(true, std::memory_order_relaxed); }
 
 }  // namespace spillway::entry

@@ -35,10 +35,4 @@ void AddOperations(Collector& add, const CUDA_MEMCPY3D_BATCH_OP* operations, siz
 // True for pinned memory while the program acts in streams: an enqueued copy may read other bytes.
 bool MayChangeBeforeItIsRead(const void* host);
 
-bool ProgramActsInStreams();
-
-// The program acts when a stream gets there (host function), or lets a stream continue (awaited
-// word). It may then change the input of a copy that was enqueued before.
-void NoteProgramActsInStreams();
-
 }  // namespace spillway::entry

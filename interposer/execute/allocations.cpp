@@ -87,6 +87,8 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
       if (!state_.slabs.NeedsSlab(bytes)) {
         SlabBlock* const block = state_.slabs.Take(bytes);
         block->id = NextId();
+        block->is_fresh = state_.recorder.IsRecording();
+        if (block->is_fresh) block->fast_path.Close();
         *out = block->base;
         ++state_.counters.allocations;
         return CUDA_SUCCESS;
@@ -153,8 +155,11 @@ CUresult Allocations::Refused() {
 void Allocations::Know(Range* range) {
   const size_t size_bytes = range->size_bytes;
   range->id = NextId();
-  if (state_.recorder.IsRecording())
+  range->is_fresh = state_.recorder.IsRecording();
+  if (range->is_fresh) {
+    range->fast_path.Close();
     state_.recorder.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
+  }
   state_.executor.Allocated(range);
   if (state_.walk.IsActive())
     state_.walk.Observe(

@@ -116,7 +116,7 @@ bool CallMemory::ReachesTooMuch(const TouchSet& set) const {
 
 // The stream is already ordered behind all that the block's users must wait for.
 void CallMemory::OpenFastPath(SlabBlock* block, StreamState* stream) {
-  if (block->holds_addresses || !block->readers.empty()) return;
+  if (block->holds_addresses || block->is_fresh || !block->readers.empty()) return;
   block->ready_after.empty() ? block->fast_path.OpenForAll()
                              : block->fast_path.OpenFor(Timeline::SerialOf(stream));
 }

@@ -14,6 +14,10 @@ inline bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
   return effect != Effect::kReads && RoleAt(set, index) != Role::kReads;
 }
 Role RoleOf(const TouchSet& set, const Range* range);
+// The same for what must not depend on experiments: learned claims promise nothing.
+inline Role PromisedRoleOf(const TouchSet& set, const Range* range) {
+  return set.learned ? Role::kReadsAndWrites : RoleOf(set, range);
+}
 void AssignRoles(const Addresses& addresses, TouchSet* set);
 // Whether a call in progress is about to overwrite one of the ranges.
 bool AnyEmpty(const TouchSet& set);

@@ -23,6 +23,7 @@ void DeferredFrees::GiveBack(Allocation* found, const UseList& busy) {
   if (was_put_off) {
     std::erase(put_off_, AsRange(found));
     put_off_bytes_.fetch_sub(found->size_bytes, std::memory_order_relaxed);
+    state_.counters.put_off_bytes -= found->size_bytes;
   }
   state_.executor.Freed(found->id);
   if (const RecomputeRecord* const record = AsRange(found)->record) Forget(record);
@@ -49,6 +50,7 @@ void DeferredFrees::DeferFree(Tracked* memory) {
   if (IsBlock(memory)) return;
   put_off_.push_back(AsRange(memory));
   put_off_bytes_.fetch_add(memory->size_bytes, std::memory_order_relaxed);
+  state_.counters.put_off_bytes += memory->size_bytes;
 }
 
 bool DeferredFrees::IsStillNeeded(Tracked* memory) {
@@ -109,6 +111,7 @@ void DeferredFrees::ForgetOne(const RecomputeRecord* record, FreesThatAreDue* du
   Range* const output = record->output;
   if (output->place == Place::kLeaving && output->drops)
     state_.residency.departures().Cancel(output);
+  if (record->printed.stream) state_.residency.checks().GiveLater(record->print, record->printed);
   const auto inputs = record->inputs;
   state_.recompute_records.Forget(record);
   for (Tracked* input : inputs) {

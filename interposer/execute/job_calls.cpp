@@ -32,6 +32,8 @@ void CountEnded(const TouchSet& set, Effect effect) {
 CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
+  const bool learns = effect == Effect::kLaunches && state_.recorder.IsRecording();
+  if (learns) learning_.Prepare(*set);
   if (const CUresult begun = BeginFastOrLocked(addresses, stream, effect, set);
       begun != CUDA_SUCCESS)
     return begun;
@@ -42,7 +44,9 @@ CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect,
     if (made != CUDA_SUCCESS) return made;
     if (!set->step->prefetch_behind.empty()) plan_.AskFor(set->step->prefetch_behind, effect);
   }
+  if (effect == Effect::kLaunches) ExpectRecord(*addresses, stream, set);
   if (set->call) records_.BeginRecord(*addresses, set);
+  if (learns) learning_.Begin(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
   set->turn.TryToTake(&set->stream->turn_is_taken);
@@ -56,13 +60,16 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   if (set->sample.number) state_.recorder.AfterLaunch(set->stream->handle, set->sample);
   if (set->traced.host_ns) recording_.EndTraced(*set, effect);
   if (set->recorded) return locked_calls_.EndLocked(set, effect);
+  if (set->experiment) learning_.AfterLaunch(set);
   set->use = state_.timeline.Issue(set->stream);
+  if (set->experiment) learning_.End(set);
   if (set->shows) state_.timeline.Show(set->use);
   CountEnded(*set, effect);
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
   if (set->call && records_.Began(*set->call)) records_.NoteLaunched(*set);
   set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
   set->turn.GiveBack();
+  if (set->learned && set->learned->call.job) proofs_.CallEnded(set->learned->call);
   if (set->step) plan_.EndPlanned(*set->step);
   plan_.RestorePending();
   state_.recorder.Settle();
@@ -78,6 +85,7 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
     set->reads_host = effect == Effect::kLaunches && parking_.reads_host();
     if (set->reads_host) stored_.ReadHost(set);
     if (!launch_path_.BeginAtOnce(*addresses, stream, effect, set)) {
+      if (effect == Effect::kLaunches) learning_.Expect(*addresses, stream, set);
       if (effect == Effect::kLaunches) AddBeside(addresses);
       const CUresult begun = locked_calls_.BeginLocked(*addresses, stream, effect, set);
       if (begun != CUDA_SUCCESS) {
@@ -88,6 +96,16 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
     if (!MustWithdraw(effect, *set)) return CUDA_SUCCESS;
     Withdraw(set);
   }
+}
+
+// A launch whose kind experiments have proved may have a record, like a library's call.
+void JobCalls::ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set) {
+  const bool is_wanted = state_.drops_eagerly || (set->step && set->step->keeps_record);
+  if (set->call || !is_wanted) return;
+  learning_.Expect(addresses, stream, set);
+  if (!set->learned || !set->learned->is_proved) return;
+  AssignRoles(addresses, set);
+  set->call = &set->learned->call;
 }
 
 // A launch's stray addresses count as well. (Note [Beside an allocation] in ledger/ledger.h)

@@ -11,6 +11,7 @@
 #pragma once
 
 #include "interposer/execute/call_recorder.h"
+#include "interposer/execute/effect_learning.h"
 #include "interposer/execute/grants.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/launch_path.h"
@@ -19,6 +20,7 @@
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
 #include "interposer/execute/recompute_recording.h"
+#include "interposer/execute/repeat_proofs.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
 
@@ -27,13 +29,16 @@ namespace spillway::interposer {
 class JobCalls {
  public:
   JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
-           RecomputeRecording& records, PlanFollower& plan, PostLaunchScan& post_scan,
-           Grants& grants, LaunchPath& launch_path, LockedCalls& locked_calls)
+           RecomputeRecording& records, RepeatProofs& proofs, EffectLearning& learning,
+           PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants, LaunchPath& launch_path,
+           LockedCalls& locked_calls)
       : state_(state),
         recording_(recording),
         stored_(stored),
         parking_(parking),
         records_(records),
+        proofs_(proofs),
+        learning_(learning),
         plan_(plan),
         post_scan_(post_scan),
         grants_(grants),
@@ -54,6 +59,8 @@ class JobCalls {
  private:
   CUresult BeginFastOrLocked(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set)
+      SPILLWAY_EXCLUDES(kStateLock);
   void AddBeside(Addresses* addresses) const;
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
@@ -66,6 +73,8 @@ class JobCalls {
   StoredAddresses& stored_;
   Parking& parking_;
   RecomputeRecording& records_;
+  RepeatProofs& proofs_;
+  EffectLearning& learning_;
   PlanFollower& plan_;
   PostLaunchScan& post_scan_;
   Grants& grants_;

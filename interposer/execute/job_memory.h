@@ -11,6 +11,7 @@
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/charges.h"
 #include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/effect_learning.h"
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/free_waits.h"
 #include "interposer/execute/grants.h"
@@ -28,6 +29,7 @@
 #include "interposer/execute/program_streams.h"
 #include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/repeat_proofs.h"
+#include "interposer/execute/replay_checks.h"
 #include "interposer/execute/replays.h"
 #include "interposer/execute/restores.h"
 #include "interposer/execute/scratch_memory.h"
@@ -57,6 +59,8 @@ class JobMemory {
   PostLaunchScan& post_launch_scan() { return post_scan_; }
   Replays& replays() { return replays_; }
   RepeatProofs& proofs() { return proofs_; }
+  EffectLearning& learning() { return learning_; }
+  ReplayChecks& replay_checks() { return replay_checks_; }
   HeldRanges& held_ranges() { return held_; }
   Sharing& sharing() { return sharing_; }
   Grants& grants() { return grants_; }
@@ -79,9 +83,12 @@ class JobMemory {
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
   RecomputeRecording records_{state_, frees_, scratch_, this};
-  Replays replays_{state_, waits_, parking_, eviction_, restores_, frees_, scratch_};
+  ReplayChecks replay_checks_{state_, stored_};
+  Replays replays_{state_,    waits_, parking_, eviction_,
+                   restores_, frees_, scratch_, replay_checks_};
   InputCopies input_copies_{state_, eviction_, frees_, replays_};
   RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_};
+  EffectLearning learning_{state_, stored_, parking_, eviction_};
   PlanFollower plan_{state_, records_, replays_};
   CallMemory call_memory_{state_, stored_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};
@@ -89,8 +96,8 @@ class JobMemory {
   LaunchPath launch_path_{state_};
   LockedCalls locked_calls_{state_,        waits_, parking_,     restores_, replays_,
                             input_copies_, plan_,  call_memory_, post_scan_};
-  JobCalls calls_{state_, recording_, stored_, parking_,     records_,
-                  plan_,  post_scan_, grants_, launch_path_, locked_calls_};
+  JobCalls calls_{state_,    recording_, stored_,    parking_, records_,     proofs_,
+                  learning_, plan_,      post_scan_, grants_,  launch_path_, locked_calls_};
   FreeWaits free_waits_{state_, waits_};
   Allocations allocations_{state_,    recording_, parking_, eviction_,
                            restores_, frees_,     replays_, free_waits_};

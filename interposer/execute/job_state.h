@@ -17,6 +17,7 @@
 #include "interposer/execute/state/counters.h"
 #include "interposer/execute/state/deferred_waits.h"
 #include "interposer/execute/state/job_locks.h"
+#include "interposer/execute/state/launch_effects.h"
 #include "interposer/execute/state/plan_walk.h"
 #include "interposer/execute/state/pointer_safety.h"
 #include "interposer/execute/state/recompute_records.h"
@@ -64,6 +65,7 @@ struct JobState {
   Residency residency SPILLWAY_GUARDED_BY(kStateLock);
   Executor executor{&residency, &timeline, &counters, &trace};  // state lock, except HasPending
   RecomputeRecords recompute_records;                           // state lock, except empty
+  LaunchEffects effects;                                        // state lock, except empty
   StreamState* replay_stream SPILLWAY_GUARDED_BY(kStateLock) =
       nullptr;  // ours, for repeated launches
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);

@@ -35,10 +35,13 @@ void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
   if (set->failed) FillEmpty(*set);
   const StateLock lock(state_.locks);
   --state_.calls.locked;
+  for (SlabBlock* block : set->blocks)
+    block->is_fresh = block->is_fresh && (set->failed || set->recorded);
   for (size_t i = 0; i < set->ranges.size(); ++i) {
     Range* const range = set->ranges[i];
     state_.residency.Leave(range);
     if (set->recorded) continue;
+    range->is_fresh = range->is_fresh && set->failed;
     state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
     if (!set->failed) RangeUses::OpenFastPath(range, Timeline::SerialOf(set->stream));
   }

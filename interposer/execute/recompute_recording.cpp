@@ -4,16 +4,15 @@
 #include <utility>
 
 #include "interposer/driver/calling_context.h"
-#include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/call_roles.h"
+#include "interposer/execute/launch_kind.h"
 #include "interposer/execute/state/calls.h"
 #include "interposer/execute/state/ordering_rules.h"
+#include "interposer/ledger/visible_work.h"
 #include "scheduler/learn/job_event.h"
 
 namespace spillway::interposer {
-
-using driver::Driver;
 
 namespace {
 
@@ -41,24 +40,13 @@ bool IsClobbered(const Range& range, const Claims& claims, const Addresses& addr
          });
 }
 
-bool IsShared(const SlabBlock& block) {
-  return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
-                     [](const Chunk& chunk) { return chunk.shared; });
-}
-
-// Whether only calls that name it use it. `pins`: what this call holds of it.
-bool IsUsedByName(const Tracked& memory, int pins) {
-  if (memory.free_is_due) return false;
-  if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
-  const auto& range = static_cast<const Range&>(memory);
-  return range.live && range.unmovable == Unmovable::kNo && range.holds == 0 && range.pins == pins;
-}
-
 }  // namespace
 
 void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign)
     return;
+  // A wrong replay is found before a call shows its result. Host functions need no call.
+  if (set->learned && VisibleWork::ProgramActsInStreams()) return;
   const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
   if (!is_kept && !state_.recorder.IsRecording()) return;
   const Shape shape = CallRecorder::Operation(*set, Effect::kLaunches).shape();
@@ -73,6 +61,7 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   if (!record) return;
   record->token = token;
   record->is_kept = is_kept;
+  record->is_checked = set->learned.has_value();
   const StateLock lock(state_.locks);
   if (!MayBegin(*record, *set)) return;
   const RecomputeRecord* const kept = state_.recompute_records.Keep(std::move(record));
@@ -97,9 +86,24 @@ bool RecomputeRecording::MayDropAny() {
 }
 
 bool RecomputeRecording::Drop(Range* range) {
-  const RecomputeRecord* const record = range->record;
-  return record && record->state == RecomputeRecord::State::kLive && MayDropAny() &&
-         state_.residency.departures().StartDrop(range);
+  RecomputeRecord* const record = range->record;
+  if (!record || record->state != RecomputeRecord::State::kLive || !MayDropAny()) return false;
+  if (!state_.residency.departures().StartDrop(range)) return false;
+  if (!record->is_checked || TakePrint(record)) return true;
+  state_.residency.departures().Cancel(range);
+  return false;
+}
+
+// What replays are compared with: the content behind its last use.
+bool RecomputeRecording::TakePrint(RecomputeRecord* record) {
+  ContentChecks& checks = state_.residency.checks();
+  if (!record->printed.stream) record->print = checks.TakeSlot();
+  if (record->print == ContentChecks::kNoSlot) return false;
+  const Use printed = checks.Take(*record->output, record->print);
+  if (!printed.stream) return false;
+  record->printed = printed;
+  record->output->departure.Add(printed);
+  return true;
 }
 
 void RecomputeRecording::DropOrEvict(const PlanStep::Allocations& allocations) {
@@ -130,7 +134,8 @@ std::unique_ptr<RecomputeRecord> RecomputeRecording::RecordOf(const Addresses& a
   auto record = std::make_unique<RecomputeRecord>();
   record->launch = std::move(*launch);
   const bool can = AddMemory(set, addresses, record.get()) &&
-                   NamesAllClaimed(*set.claims, *record) && !LeadsElsewhere(record->launch) &&
+                   NamesAllClaimed(*set.claims, *record) &&
+                   !LeadsElsewhere(record->launch, state_.ledger) &&
                    scratch_.RedirectClobbered(*set.claims, record.get(), lacks_scratch_bytes);
   return can ? std::move(record) : nullptr;
 }
@@ -179,20 +184,6 @@ bool RecomputeRecording::NamesAllClaimed(const Claims& claims,
     const Allocation* const found = state_.ledger.Find(claim.begin);
     return found == record.output ||
            std::find(record.inputs.begin(), record.inputs.end(), found) != record.inputs.end();
-  });
-}
-
-// Whether a word leads to other memory that the driver knows: managed, another process's, on the
-// host, of a pool of its own. What writes that memory is unknown. An integer that looks like such
-// an address also costs the record.
-bool RecomputeRecording::LeadsElsewhere(const RecordedLaunch& launch) const {
-  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
-                        kEnd = CUdeviceptr{1} << 57;  // beyond these a word is no address
-  return launch.AnyWord([this](CUdeviceptr word) {
-    unsigned int type = 0;
-    return word >= kLeast && word < kEnd && !state_.ledger.MightBeManaged(word) &&
-           Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ==
-               CUDA_SUCCESS;
   });
 }
 

@@ -48,10 +48,10 @@ class RecomputeRecording {
       SPILLWAY_EXCLUDES(kStateLock);
   bool AddMemory(const TouchSet& set, const Addresses& addresses, RecomputeRecord* record) const;
   bool NamesAllClaimed(const Claims& claims, const RecomputeRecord& record) const;
-  bool LeadsElsewhere(const RecordedLaunch& launch) const;
   bool MayBegin(const RecomputeRecord& record, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool WaitingWorkMayUse(const RecomputeRecord& record, const StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);
+  bool TakePrint(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

@@ -174,7 +174,8 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   if (record->clobbers && scratch_.last_use().stream)
     state_.timeline.OrderAfter(stream, scratch_.last_use());
   const TraceMoment begun = state_.trace.Begin(stream->handle);
-  const CUresult result = record->launch.LaunchOn(stream->handle);
+  const CUresult result =
+      record->is_checked ? LaunchChecked(record, stream) : record->launch.LaunchOn(stream->handle);
   if (result != CUDA_SUCCESS) {
     state_.trace.Cancel(begun);
     return result;
@@ -184,12 +185,24 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   state_.trace.End(stream->handle, begun, event);
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
+  if (record->is_checked) checks_.Ended(use);
   if (record->clobbers) scratch_.Used(use);
   if (ordering_rules::kWritesFollowReplays) {
     for (Tracked* input : record->inputs) NoteReplay(input, use);
   }
   if (ordering_rules::kUsesFollowReplays) NoteReplay(record->output, use);
   return CUDA_SUCCESS;
+}
+
+CUresult Replays::LaunchChecked(RecomputeRecord* record, StreamState* stream) {
+  const bool can_check = checks_.Begin(*record, stream);
+  const CUresult result =
+      can_check ? record->launch.LaunchOn(stream->handle) : CUDA_ERROR_OUT_OF_MEMORY;
+  if (result == CUDA_SUCCESS)
+    checks_.End(*record, stream);
+  else
+    checks_.Ended({stream, Timeline::IssuedOn(stream) + 1});
+  return result;
 }
 
 void Replays::NoteReplay(Tracked* memory, Use use) {

@@ -20,6 +20,7 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/replay_checks.h"
 #include "interposer/execute/restores.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/state/recompute_record.h"
@@ -31,14 +32,15 @@ namespace spillway::interposer {
 class Replays {
  public:
   Replays(JobState& state, Waits& waits, Parking& parking, Eviction& eviction, Restores& restores,
-          DeferredFrees& frees, ScratchMemory& scratch)
+          DeferredFrees& frees, ScratchMemory& scratch, ReplayChecks& checks)
       : state_(state),
         waits_(waits),
         parking_(parking),
         eviction_(eviction),
         restores_(restores),
         frees_(frees),
-        scratch_(scratch) {}
+        scratch_(scratch),
+        checks_(checks) {}
 
   // The range, after what it is made from. Uses `stream` where possible (StreamForReplay).
   CUresult RecomputeRange(Range* wanted, StreamState* stream, TraceCause why)
@@ -60,7 +62,7 @@ class Replays {
 
   // The stream asked for, or ours where work on that would not do.
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
-  // Its inputs and output are in place.
+  // Its inputs and output are in place. What only experiments tell is checked.
   CUresult RepeatLaunch(RecomputeRecord* record, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kStateLock);
   // Orders users of the memory behind `use`.
@@ -70,6 +72,8 @@ class Replays {
   using Inputs = base::InlineVector<Range*, 8>;
   CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  CUresult LaunchChecked(RecomputeRecord* record, StreamState* stream)
+      SPILLWAY_REQUIRES(kStateLock);
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
   CUresult RecomputeParked(Range* range, const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
@@ -82,6 +86,7 @@ class Replays {
   Restores& restores_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
+  ReplayChecks& checks_;
 };
 
 }  // namespace spillway::interposer

@@ -35,7 +35,8 @@ bool Restores::MakeAllResident(TouchSet* set) {
         !AllOnDevice(fitting) && state_.pointer_safety.MustPark() && parking_.MustPrepare();
   }
   bool resident = !must_prepare || parking_.PrepareToMove();
-  for (Range* range : fitting) resident = resident && MakeResident(range, RoleOf(*set, range));
+  for (Range* range : fitting)
+    resident = resident && MakeResident(range, PromisedRoleOf(*set, range));
   return (resident && fitting.size() == set->ranges.size()) || CanUseParked(*set);
 }
 

@@ -46,6 +46,16 @@ struct CallFacts {
   const char* name = nullptr;  // for the trace
 };
 
+// What experiments let expect of a launch without documents: claims that no bytes may depend on,
+// and the call that a record of it needs. (Note [Learned effects] in state/launch_effects.h)
+struct LearnedLaunch {
+  Claims claims;
+  LibraryCall call;
+  bool is_proved = false;
+};
+
+struct Experiment;
+
 // The managed ranges that a call names, and those that it may reach through stored addresses.
 // JobCalls fills in all but the facts.
 struct TouchSet : CallFacts {
@@ -73,6 +83,8 @@ struct TouchSet : CallFacts {
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
   Sample sample;                                   // of how long it takes
   TraceMoment traced;                              // when it began
+  std::optional<LearnedLaunch> learned;            // the claims are its own
+  Experiment* experiment = nullptr;                // around this launch
   std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };
 

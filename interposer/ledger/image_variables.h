@@ -7,7 +7,7 @@
 // driver call lists variables. The image does. A code object is an ELF file: its symbol table names
 // each variable of `.nv.global*` with its size. The driver tells the address for a name. Only names
 // and sizes are read. Constants are not listed: no kernel writes them, and copies to them are seen.
-// Variables below eight bytes hold no address.
+// The table also names the functions that kernels call outside: those that print, or allocate.
 // Compilers deliver single code objects (NVRTC, Triton, nvJitLink), or containers with one code
 // object per architecture, and PTX. Each container entry begins with its own length and its
 // payload's. All objects of a container have one source, so one readable object suffices. PTX and
@@ -22,7 +22,8 @@ namespace spillway::interposer {
 
 struct ImageVariables {
   bool is_readable = false;
-  std::vector<std::string> names;  // of variables that can hold an address, each once
+  bool calls_outside = false;      // a kernel prints or allocates: what it does shows elsewhere
+  std::vector<std::string> names;  // of variables, each once
 };
 
 // `image` as for cuModuleLoadData and its kin: it tells its own length.

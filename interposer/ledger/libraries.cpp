@@ -3,9 +3,12 @@
 #include <algorithm>
 #include <utility>
 
+#include "interposer/driver/driver_api.h"
+
 namespace spillway::interposer {
 
 using base::MutexLock;
+using driver::Driver;
 
 Libraries& Libraries::Instance() {
   static Libraries* const libraries = new Libraries;
@@ -22,8 +25,29 @@ void Libraries::Add(CUlibrary handle, std::vector<std::string> variables) {
 
 bool Libraries::Remove(const void* handle) {
   const MutexLock lock(mutex_);
+  std::erase(plain_, handle);
   return std::erase_if(loaded_,
                        [handle](const LoadedLibrary& one) { return one.handle == handle; }) > 0;
+}
+
+void Libraries::NotePlain(const void* handle) {
+  const MutexLock lock(mutex_);
+  plain_.push_back(handle);
+}
+
+// A launch takes a library's kernel in place of a function.
+bool Libraries::IsPlain(CUfunction function) {
+  CUmodule module = nullptr;
+  CUlibrary library = nullptr;
+  if (!Driver().cuFuncGetModule || Driver().cuFuncGetModule(&module, function) != CUDA_SUCCESS)
+    module = nullptr;
+  const auto kernel = reinterpret_cast<CUkernel>(function);
+  if (!module && Driver().cuKernelGetLibrary &&
+      Driver().cuKernelGetLibrary(&library, kernel) != CUDA_SUCCESS)
+    library = nullptr;
+  const void* const handle = module ? static_cast<const void*>(module) : library;
+  const MutexLock lock(mutex_);
+  return handle && std::find(plain_.begin(), plain_.end(), handle) != plain_.end();
 }
 
 std::vector<LoadedLibrary> Libraries::Behind(std::uint64_t number) {

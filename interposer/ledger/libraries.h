@@ -1,9 +1,9 @@
-// The kernel libraries that the program has loaded, with their device variables' names. A library
-// has variables in each context that uses it, so their addresses are queried when needed.
+// The kernel libraries that the program has loaded, with their device variables' names, and which
+// modules and libraries are plain. A library has variables in each context that uses it, so their
+// addresses are queried when needed.
 //
 // The hooks of loading and unloading call it, and jobs, on any thread. One for the process, never
 // destroyed. Synchronises itself; its lock is a leaf.
-// Never: calls the driver.
 #pragma once
 
 #include <atomic>
@@ -29,7 +29,12 @@ class Libraries {
 
   // A library without variables need not be added.
   void Add(CUlibrary handle, std::vector<std::string> variables);
+  // Also of a module. Whether it was added.
   bool Remove(const void* handle);
+  // A plain module or library: all device variables are listed, and no kernel acts elsewhere.
+  void NotePlain(const void* handle);
+  // Whether the function is of a plain module or library. Asks the driver.
+  bool IsPlain(CUfunction function);
   // The loaded libraries with a higher number.
   std::vector<LoadedLibrary> Behind(std::uint64_t number);
   bool AnyBehind(std::uint64_t number) const {
@@ -45,6 +50,7 @@ class Libraries {
   std::atomic<std::size_t> unreadable_{0};
   base::Mutex mutex_{base::LockRank::kPools};
   std::vector<LoadedLibrary> loaded_ SPILLWAY_GUARDED_BY(mutex_);
+  std::vector<const void*> plain_ SPILLWAY_GUARDED_BY(mutex_);
 };
 
 }  // namespace spillway::interposer

@@ -8,14 +8,14 @@
 namespace spillway::interposer {
 namespace {
 
-struct Fingerprint {
+struct Digest {
   std::uint64_t low;
   std::uint64_t high;
-  bool operator==(const Fingerprint&) const = default;
+  bool operator==(const Digest&) const = default;
 };
 
 struct Entry {
-  Fingerprint fingerprint;
+  Digest digest;
   std::atomic<CUdeviceptr> address;
   const Entry* next;
 };
@@ -25,10 +25,10 @@ constinit std::array<std::atomic<Entry*>, kBuckets> buckets{};
 constinit std::atomic<bool> any{false};
 
 // Two folded products of each word with odd constants: every bit reaches both halves.
-Fingerprint Of(const void* bytes) {
+Digest Of(const void* bytes) {
   std::array<std::uint64_t, kTensorMapBytes / sizeof(std::uint64_t)> words;
   std::memcpy(words.data(), bytes, sizeof words);
-  Fingerprint sum{0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u};
+  Digest sum{0x9e3779b97f4a7c15u, 0xd1b54a32d192ed03u};
   for (const std::uint64_t word : words) {
     const auto low = static_cast<unsigned __int128>(sum.low ^ word) * 0xff51afd7ed558ccdu;
     const auto high = static_cast<unsigned __int128>(sum.high ^ word) * 0xc4ceb9fe1a85ec53u;
@@ -38,27 +38,25 @@ Fingerprint Of(const void* bytes) {
   return sum;
 }
 
-std::atomic<Entry*>& BucketOf(const Fingerprint& fingerprint) {
-  return buckets[fingerprint.low % kBuckets];
-}
+std::atomic<Entry*>& BucketOf(const Digest& digest) { return buckets[digest.low % kBuckets]; }
 
-const Entry* Search(const Entry* first, const Fingerprint& wanted) {
-  while (first && !(first->fingerprint == wanted)) first = first->next;
+const Entry* Search(const Entry* first, const Digest& wanted) {
+  while (first && !(first->digest == wanted)) first = first->next;
   return first;
 }
 
 }  // namespace
 
 void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address) {
-  const Fingerprint fingerprint = Of(&map);
-  std::atomic<Entry*>& bucket = BucketOf(fingerprint);
+  const Digest digest = Of(&map);
+  std::atomic<Entry*>& bucket = BucketOf(digest);
   Entry* first = bucket.load(std::memory_order_acquire);
-  if (const Entry* known = Search(first, fingerprint)) {
+  if (const Entry* known = Search(first, digest)) {
     const_cast<Entry*>(known)->address.store(address, std::memory_order_release);
     return;
   }
   // Two threads that note equal content at once make two entries; the newer one is found first.
-  auto* const made = new Entry{fingerprint, {address}, first};
+  auto* const made = new Entry{digest, {address}, first};
   while (!bucket.compare_exchange_weak(first, made, std::memory_order_acq_rel)) made->next = first;
   any.store(true, std::memory_order_release);
 }
@@ -66,9 +64,8 @@ void NoteTensorMap(const CUtensorMap& map, CUdeviceptr address) {
 bool AnyTensorMaps() { return any.load(std::memory_order_acquire); }
 
 CUdeviceptr TensorMapAddress(const void* bytes) {
-  const Fingerprint fingerprint = Of(bytes);
-  const Entry* const found =
-      Search(BucketOf(fingerprint).load(std::memory_order_acquire), fingerprint);
+  const Digest digest = Of(bytes);
+  const Entry* const found = Search(BucketOf(digest).load(std::memory_order_acquire), digest);
   return found ? found->address.load(std::memory_order_acquire) : 0;
 }
 

@@ -17,9 +17,14 @@ class VisibleWork {
  public:
   static void MakeAllWorkVisible() { shows_everything_.store(true, std::memory_order_relaxed); }
   static bool shows_everything() { return shows_everything_.load(std::memory_order_relaxed); }
+  // The program acts when a stream gets there (host function), or lets a stream continue (awaited
+  // word). It may then read results, or change the input of a copy that was enqueued before.
+  static void NoteProgramActsInStreams() { program_acts_.store(true, std::memory_order_relaxed); }
+  static bool ProgramActsInStreams() { return program_acts_.load(std::memory_order_relaxed); }
 
  private:
   static inline constinit std::atomic<bool> shows_everything_{false};
+  static inline constinit std::atomic<bool> program_acts_{false};
 };
 
 }  // namespace spillway::interposer

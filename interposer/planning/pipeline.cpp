@@ -255,6 +255,8 @@ void Pipeline::NoteTimeBefore(const IterationPattern& pattern) {
 
 Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
   auto proven = std::make_shared<IterationPattern>(pattern);
+  scheduler::RefineTouches(proven.get(),
+                           [this](std::uint64_t token) { return job_->RolesOf(token); });
   scheduler::SetReplayable(proven.get(),
                            [this](std::uint64_t token) { return job_->MayReplay(token); });
   return proven;
@@ -534,13 +536,14 @@ void Pipeline::FollowBudget() {
     Ask(live_->shared_pattern(), std::nullopt, reason);
 }
 
-// Operations are proven one by one while events are recorded. New proofs allow a better plan.
+// Effects are found and proven one by one while events are recorded. They allow a better plan.
 void Pipeline::FollowProofs() {
   if (!asked_ || request_ || measurement_ || is_irregular_ || (IsResting() && Fits(*asked_)) ||
       !std::exchange(may_be_proven_, false))
     return;
   const Pattern proven = AsProven(*asked_);
-  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_))
+  if (scheduler::ReplayableCount(*proven) > scheduler::ReplayableCount(*asked_) ||
+      scheduler::KnownTouchCount(*proven) > scheduler::KnownTouchCount(*asked_))
     Ask(proven, std::nullopt, ReplanReason::kProofs);
 }
 

@@ -24,6 +24,8 @@ class PlannedJob {
   // Whether an operation with this token (scheduler::TokenOf, so its complete shape) was run again
   // and gave equal bytes. Each planning asks this for many operations.
   virtual bool MayReplay(std::uint64_t /*token*/) { return false; }
+  // What experiments have shown of an operation's touches; empty: nothing.
+  virtual scheduler::TouchRoles RolesOf(std::uint64_t /*token*/) { return {}; }
   // A plan was no better than none. Durations of an iteration with and without it; 0: unknown.
   virtual void NoteDropped(std::int64_t /*planned_ns*/, std::int64_t /*without_ns*/) {}
   // While a job parks, no plan is carried out, and measured durations say nothing about later.

@@ -98,6 +98,9 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   }
   std::int64_t PlannableBytes() override { return memory_->recording().PlannableBytes(); }
   bool MayReplay(std::uint64_t token) override { return memory_->proofs().MayReplay(token); }
+  scheduler::TouchRoles RolesOf(std::uint64_t token) override {
+    return memory_->learning().RolesOf(token);
+  }
   std::int64_t LinkPermille() override { return memory_->grants().link_permille(); }
   void ServeEvents() override { planner_thread_->Serve(this); }
 

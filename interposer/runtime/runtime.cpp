@@ -87,6 +87,7 @@ JobMemory* MakeJob(CUcontext context) {
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
   if (ProcessConfig().drops_eagerly) job->proofs().DropEagerly();
+  if (!ProcessConfig().makes_experiments) job->learning().TurnOff();
   if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().ReturnFreedMemory();
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);

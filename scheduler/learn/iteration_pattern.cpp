@@ -24,6 +24,67 @@ bool LivesFor(const Buffer& buffer, OperationId operation) {
          buffer.dies == operation;
 }
 
+namespace {
+
+bool IsWorkspaceOf(const IterationPattern& pattern, const PatternEvent& event,
+                   const PatternTouch& touch) {
+  const OperationId operation{event.operation};
+  const auto is_local = [&](const PatternTouch& of) {
+    return LivesFor(pattern.profile.at(BufferId{of.buffer}), operation);
+  };
+  const std::span<const PatternTouch> touches = pattern.TouchesOf(event);
+  return is_local(touch) &&
+         std::any_of(touches.begin(), touches.end(),
+                     [&](const PatternTouch& other) { return other.writes && !is_local(other); });
+}
+
+void SetUsesOf(const PatternEvent& event, const std::vector<bool>& has_content,
+               IterationPattern* pattern) {
+  Operation& operation = pattern->profile.operations[At(event.operation)];
+  operation.reads.clear();
+  operation.writes.clear();
+  for (const PatternTouch& touch : pattern->TouchesOf(event)) {
+    if (IsWorkspaceOf(*pattern, event, touch))
+      pattern->profile.buffers[At(touch.buffer)].movable = false;
+    else
+      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, has_content[At(touch.buffer)]);
+  }
+}
+
+}  // namespace
+
+void SetUses(IterationPattern* pattern) {
+  std::vector<bool> has_content;
+  for (const PatternBuffer& buffer : pattern->buffers) has_content.push_back(buffer.persistent);
+  for (const PatternEvent& event : pattern->events) {
+    if (event.kind != JobEventKind::kOperation) continue;
+    SetUsesOf(event, has_content, pattern);
+    for (const PatternTouch& touch : pattern->TouchesOf(event))
+      has_content[At(touch.buffer)] = true;
+  }
+}
+
+void RefineTouches(IterationPattern* pattern,
+                   base::FunctionRef<TouchRoles(uint64_t token)> roles_of) {
+  for (const PatternEvent& event : pattern->events) {
+    if (event.kind != JobEventKind::kOperation) continue;
+    const TouchRoles roles = roles_of(event.token);
+    if (roles.size() != At(event.touch_count)) continue;
+    for (size_t i = 0; i < roles.size(); ++i) {
+      PatternTouch& touch = pattern->touches[At(event.first_touch) + i];
+      if (!touch.writes || !touch.reads) continue;
+      touch.writes = roles[i].writes;
+      touch.reads = roles[i].reads;
+    }
+  }
+  SetUses(pattern);
+}
+
+int64_t KnownTouchCount(const IterationPattern& pattern) {
+  return std::count_if(pattern.touches.begin(), pattern.touches.end(),
+                       [](const PatternTouch& touch) { return !touch.writes || !touch.reads; });
+}
+
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns) {
   std::vector<Operation>& operations = pattern->profile.operations;
   for (size_t i = 0; i < std::min(operations.size(), duration_ns.size()); ++i)
@@ -53,15 +114,14 @@ bool Contains(const IterationPattern& whole, const IterationPattern& part) {
                      part.events.end(), is_same) != whole.events.end();
 }
 
-// Excludes when memory is freed, as this varies between iterations.
+// Excludes when memory is freed, as this varies between iterations, and roles of touches.
 uint64_t FingerprintOf(const IterationPattern& pattern) {
   uint64_t hash = pattern.events.size();
   const auto mix = [&](auto value) { hash = MixToken(hash, static_cast<uint64_t>(value)); };
   for (const PatternEvent& event : pattern.events) {
     mix(event.token);
     mix(event.buffer);
-    for (const PatternTouch& touch : pattern.TouchesOf(event))
-      mix(touch.buffer * 4 + touch.reads * 2 + touch.writes);
+    for (const PatternTouch& touch : pattern.TouchesOf(event)) mix(touch.buffer);
   }
   for (const PatternBuffer& buffer : pattern.buffers) {
     mix(buffer.size_bytes * 2 + buffer.persistent);

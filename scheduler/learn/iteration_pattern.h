@@ -64,7 +64,8 @@ struct IterationPattern {
   std::vector<PatternTouch> touches;
   std::vector<PatternBuffer> buffers;
   IterationProfile profile;
-  // Equal for the same iteration in any process; identifies a restarted job.
+  // Equal for the same iteration in any process; identifies a restarted job. What its touches read
+  // and write is no part of it: a job finds out more about that.
   uint64_t fingerprint = 0;
 
   int32_t size() const { return static_cast<int32_t>(events.size()); }
@@ -76,6 +77,26 @@ struct IterationPattern {
 
 // True for a workspace: allocated before the operation and freed after it.
 bool LivesFor(const Buffer& buffer, OperationId operation);
+
+// What a job has found out about an operation's touches, in the call's order.
+struct TouchRole {
+  bool writes = true;
+  bool reads = true;
+
+  bool operator==(const TouchRole&) const = default;
+};
+using TouchRoles = std::vector<TouchRole>;
+
+// Sets what each profile operation reads and writes from the events' touches.
+void SetUses(IterationPattern* pattern);
+
+// Touches of which the job has declared nothing get the role that `roles_of` knows for the token,
+// where it knows one for each touch. The profile follows.
+void RefineTouches(IterationPattern* pattern,
+                   base::FunctionRef<TouchRoles(uint64_t token)> roles_of);
+
+// How many touches are not both read and written.
+int64_t KnownTouchCount(const IterationPattern& pattern);
 
 // Indexed by profile operation; a shorter list leaves the rest unchanged.
 void SetDurations(IterationPattern* pattern, std::span<const int64_t> duration_ns);

@@ -210,23 +210,11 @@ class PatternMaker {
     IterationProfile& profile = pattern_.profile;
     profile.name = "iteration";
     for (int32_t i = 0; i < BufferCount(); ++i) profile.buffers.push_back(ProfileBuffer(i));
-    std::vector<bool> has_content;
-    for (const PatternBuffer& buffer : pattern_.buffers) has_content.push_back(buffer.persistent);
     for (const PatternEvent& event : pattern_.events) {
-      if (event.kind == JobEventKind::kOperation)
-        profile.operations.push_back(ProfileOperation(event, &has_content));
+      if (event.kind != JobEventKind::kOperation) continue;
+      profile.operations.emplace_back().name = "o" + std::to_string(event.operation);
     }
-  }
-
-  bool IsWorkspaceOf(const PatternEvent& event, const PatternTouch& touch) const {
-    const OperationId operation{event.operation};
-    const auto is_local = [&](const PatternTouch& of) {
-      return LivesFor(pattern_.profile.at(BufferId{of.buffer}), operation);
-    };
-    const std::span<const PatternTouch> touches = pattern_.TouchesOf(event);
-    return is_local(touch) &&
-           std::any_of(touches.begin(), touches.end(),
-                       [&](const PatternTouch& other) { return other.writes && !is_local(other); });
+    SetUses(&pattern_);
   }
 
   Buffer ProfileBuffer(int32_t index) {
@@ -267,21 +255,6 @@ class PatternMaker {
       operations_before_.push_back(count);
     }
     return operations_before_[static_cast<size_t>(event)];
-  }
-
-  Operation ProfileOperation(const PatternEvent& event, std::vector<bool>* has_content) {
-    Operation operation;
-    operation.name = "o" + std::to_string(event.operation);
-    for (const PatternTouch& touch : pattern_.TouchesOf(event)) {
-      const auto buffer = static_cast<size_t>(touch.buffer);
-      if (IsWorkspaceOf(event, touch))
-        pattern_.profile.buffers[buffer].movable = false;
-      else
-        AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, (*has_content)[buffer]);
-    }
-    for (const PatternTouch& touch : pattern_.TouchesOf(event))
-      (*has_content)[static_cast<size_t>(touch.buffer)] = true;
-    return operation;
   }
 
   const EventHistory& history_;

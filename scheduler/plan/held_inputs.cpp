@@ -12,9 +12,10 @@ bool IsFreedBefore(const Buffer& buffer, OperationId operation) {
   return !buffer.persistent && buffer.dies < operation;
 }
 
-// The operation's inputs that are freed by then. Empty if there are none, or too many bytes.
-std::vector<BufferId> InputsToHold(const IterationProfile& profile, OperationId maker,
-                                   BufferId made, OperationId until) {
+// The operation's inputs that are freed by then. Empty if there are none, or if their memory would
+// cost too much: of what can be recomputed until then, only the addresses are held.
+std::vector<BufferId> InputsToHold(const IterationProfile& profile, const RecomputeChains& chains,
+                                   OperationId maker, BufferId made, OperationId until) {
   std::vector<BufferId> freed;
   int64_t freed_bytes = 0;
   for (const BufferId read : profile.at(maker).reads) {
@@ -22,15 +23,15 @@ std::vector<BufferId> InputsToHold(const IterationProfile& profile, OperationId 
     if (!IsFreedBefore(buffer, until)) continue;
     if (buffer.handed_on) return {};  // it becomes another buffer
     freed.push_back(read);
-    freed_bytes += buffer.size_bytes;
+    if (!chains.IsRecomputableAt(read, maker, until)) freed_bytes += buffer.size_bytes;
   }
   if (freed_bytes > profile.at(made).size_bytes / kLeastGainOfHolding) return {};
   return freed;
 }
 
-void Hold(const IterationProfile& profile, OperationId maker, const IdleInterval& interval,
-          std::optional<IterationProfile>& held) {
-  for (const BufferId input : InputsToHold(profile, maker, interval.buffer, interval.to)) {
+void Hold(const IterationProfile& profile, const RecomputeChains& chains, OperationId maker,
+          const IdleInterval& interval, std::optional<IterationProfile>& held) {
+  for (const BufferId input : InputsToHold(profile, chains, maker, interval.buffer, interval.to)) {
     if (!held) held = profile;
     OperationId& dies = held->buffers[static_cast<size_t>(input.index)].dies;
     dies = std::max(dies, interval.to);
@@ -47,7 +48,7 @@ std::optional<IterationProfile> WithInputsHeld(const Problem& problem) {
     if (interval.wraps || interval.content_dead) continue;
     const auto is_held = [&](BufferId id) { return id != interval.buffer; };
     for (const OperationId maker : chains.Find({interval.buffer}, interval.to, is_held))
-      Hold(profile, maker, interval, held);
+      Hold(profile, chains, maker, interval, held);
   }
   return held;
 }

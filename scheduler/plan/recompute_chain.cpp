@@ -69,6 +69,14 @@ bool RecomputeChains::IsRecomputableUntilFree(const IdleInterval& interval) cons
                        can_be_made_until_freed_[static_cast<size_t>(interval.buffer.index)]);
 }
 
+bool RecomputeChains::IsRecomputableAt(BufferId buffer, OperationId user, OperationId until) const {
+  const OperationId writer = WriterBefore(buffer, user);
+  if (writer.index < 0 || !CanRepeat(writer, until)) return false;
+  const std::vector<BufferId>& reads = profile_.at(writer).reads;
+  return std::all_of(reads.begin(), reads.end(),
+                     [&](BufferId read) { return LivesBefore(read, until); });
+}
+
 OperationId RecomputeChains::WriterBefore(BufferId buffer, OperationId before) const {
   const std::vector<OperationId>& writers = writers_[static_cast<size_t>(buffer.index)];
   const auto after = std::lower_bound(writers.begin(), writers.end(), before);

@@ -49,6 +49,10 @@ class RecomputeChains {
   // its inputs live as long and are not written. A live job may then drop it.
   bool IsRecomputableUntilFree(const IdleInterval& interval) const;
 
+  // Whether the content that `user` reads could be recomputed by one operation until `until`, even
+  // if the buffer is freed before.
+  bool IsRecomputableAt(BufferId buffer, OperationId user, OperationId until) const;
+
   // The last operation before `before` that wrote the buffer; index -1: none in this iteration.
   OperationId WriterBefore(BufferId buffer, OperationId before) const;
 

@@ -9,7 +9,8 @@
 //  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an ELF
 //     file that holds one (module_elf.h). From other data (a fat binary, a cubin, PTX) they make a
 //     module whose kernels and globals come by name from plug-ins: `<executable>.kernels.so` beside
-//     the program, and the colon-separated paths in SPILLWAY_SIM_KERNELS. In the compute mode
+//     the program, the colon-separated paths in SPILLWAY_SIM_KERNELS, and `plugins/*.kernels.so`
+//     beside the driver. In the compute mode
 //     `tags` its metadata lists those that plug-ins lack (driver/device/listed_image.h): without a
 //     body.
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
@@ -26,6 +27,7 @@ namespace spillway::simulator {
 inline constexpr char kImageMagic[8] = {'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'};
 inline constexpr std::uint32_t kImageVersion = 1;
 inline constexpr std::uint32_t kImageVersionWithUses = 2;
+inline constexpr std::uint32_t kImageVersionWithServices = 3;
 inline constexpr char kImageGetterName[] = "spillway_sim_image";
 
 struct LaunchShape {
@@ -80,7 +82,7 @@ struct KernelUse {
 };
 
 struct KernelUseList {
-  static constexpr std::uint32_t kMost = 32;
+  static constexpr std::uint32_t kMost = 128;
 
   std::uint64_t
       identity;  // a hash of the shapes and scalars that the results depend on; no addresses
@@ -97,6 +99,15 @@ struct GlobalEntry {
   std::uint64_t size_bytes;
 };
 
+// What the driver does for bodies.
+struct DriverServices {
+  // Calls visit(context, begin, end) for the parts of a range that may hold other bytes than zeros,
+  // in ascending order. Costs what these parts cost. The range must be readable, as for loads.
+  void (*for_written)(const void* base, std::uint64_t size_bytes,
+                      void (*visit)(void* context, const void* begin, const void* end),
+                      void* context);
+};
+
 struct Image {
   char magic[8];
   std::uint32_t version;
@@ -105,6 +116,9 @@ struct Image {
   std::uint32_t global_count;
   const GlobalEntry* globals;
   const KernelUses* kernel_uses = nullptr;  // from version 2 on: one per kernel
+  // From version 3 on; called before any body. With it bodies run in the compute mode `tags`, too,
+  // on the bytes that are there: `kernel_uses` only tell how long a launch takes.
+  void (*use_services)(const DriverServices& services) = nullptr;
 };
 
 using ImageGetter = const Image* (*)();

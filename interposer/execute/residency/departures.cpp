@@ -121,14 +121,31 @@ bool Departures::TakeHostBuffer(Range* range) {
 bool Departures::StartLeaving(Range* range, TraceCause why) {
   if (parts_.copies->IsGood(range)) {
     parts_.uses->GatherDeparture(range);
-    parts_.counters->dropped_bytes += range->requested_bytes;
-    TraceNow(parts_.trace, TraceKind::kDropped, range, why);
-  } else {
-    range->departure.Clear();
-    if (!TakeHostBuffer(range) || !parts_.copies->Out(range, why)) return false;
+    NoteClean(range, why);
+  } else if (!StartComparing(range) && !StartCopying(range, why)) {
+    return false;
   }
   Leaves(range);
   return true;
+}
+
+// Whether the host copy still is the content is known when the departure is complete.
+bool Departures::StartComparing(Range* range) {
+  if (!range->host_valid || !range->print_is_valid) return false;
+  parts_.uses->GatherDeparture(range);
+  return parts_.checks->BeginCompare(range);
+}
+
+bool Departures::StartCopying(Range* range, TraceCause why) {
+  range->departure.Clear();
+  if (!TakeHostBuffer(range) || !parts_.copies->Out(range, why)) return false;
+  parts_.checks->NoteCopied(range);
+  return true;
+}
+
+void Departures::NoteClean(Range* range, TraceCause why) {
+  parts_.counters->dropped_bytes += range->requested_bytes;
+  TraceNow(parts_.trace, TraceKind::kDropped, range, why);
 }
 
 void Departures::Leaves(Range* range) {
@@ -137,12 +154,19 @@ void Departures::Leaves(Range* range) {
   leaving_.push_back(range);
 }
 
+// A copy under way may miss what comes from now on, so that nobody may compare with it.
 void Departures::Cancel(Range* range) {
-  leaving_.remove(range);
+  if (range->content_print == Range::kNoPrint) range->print_is_valid = false;
+  Forget(range);
   range->place = Place::kDevice;
   range->uses.Merge(range->departure);
   range->host_valid = !std::exchange(range->drops, false);
   ++parts_.counters->cancelled_evictions;
+}
+
+void Departures::Forget(Range* range) {
+  leaving_.remove(range);
+  if (range->content_print != Range::kNoPrint) parts_.checks->Forget(range);
 }
 
 void Departures::CancelAll() {
@@ -166,9 +190,24 @@ void Departures::Collect() {
       ++it;
       continue;
     }
+    if (IsOutdated(range)) {
+      ++it;
+      if (!StartCopying(range, TraceCause::kRoom)) Cancel(range);
+      continue;
+    }
     it = leaving_.erase(it);
     Finish(range);
   }
+}
+
+// A fingerprint has shown that the host copy is another content. Asked once.
+bool Departures::IsOutdated(Range* range) {
+  if (range->content_print == Range::kNoPrint) return false;
+  const bool is_same = parts_.checks->IsUnchanged(range);
+  (is_same ? parts_.counters->clean_by_content_bytes : parts_.counters->changed_by_content_bytes) +=
+      range->requested_bytes;
+  if (is_same) NoteClean(range, TraceCause::kRoom);
+  return ordering_rules::kContentIsCompared && !is_same;
 }
 
 void Departures::Finish(Range* range) {

@@ -6,8 +6,9 @@
 //  1. A range is unmapped only when its uses and its copy are complete: cuMemUnmap does not wait.
 //  2. A range that a call in progress names neither starts leaving nor leaves. Calls name ranges by
 //     a pin or without the lock (calls.h).
-//  3. A range leaves without a copy only if its host copy is good (host_copies.h), or if a record
-//     recomputes its bytes (recompute_record.h).
+//  3. A range leaves without a copy only if its host copy is good (host_copies.h), if a fingerprint
+//     shows that the copy equals the content (content_checks.h), or if a record recomputes the
+//     bytes (recompute_record.h).
 // Never: waits. AddNextTo answers what must be waited for.
 #pragma once
 
@@ -16,6 +17,7 @@
 #include <vector>
 
 #include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/residency/content_checks.h"
 #include "interposer/execute/residency/freed_memory.h"
 #include "interposer/execute/residency/host_copies.h"
 #include "interposer/execute/residency/parked_ranges.h"
@@ -32,6 +34,7 @@ class Departures {
     RangeTable* ranges;
     ChunkPool* chunks;
     HostCopies* copies;
+    ContentChecks* checks;
     ParkedRanges* parked;
     RangeUses* uses;
     FreedMemory* freed;
@@ -55,7 +58,7 @@ class Departures {
   void Cancel(Range* range);
   void CancelAll();
   // A leaving range was freed.
-  void Forget(Range* range) { leaving_.remove(range); }
+  void Forget(Range* range);
   // Takes the memory of ranges whose departure is complete, as far as is known.
   void Collect();
   // What must be complete before more can be collected.
@@ -66,6 +69,10 @@ class Departures {
  private:
   bool MayLeaveNow(Range* range);
   bool StartLeaving(Range* range, TraceCause why);
+  bool StartComparing(Range* range);
+  bool StartCopying(Range* range, TraceCause why);
+  void NoteClean(Range* range, TraceCause why);
+  bool IsOutdated(Range* range);
   void Leaves(Range* range);
   void Finish(Range* range);
   template <class Accepts>

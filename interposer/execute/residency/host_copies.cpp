@@ -84,7 +84,7 @@ void HostCopies::Give(Range* range) {
   range->host.busy.Merge(range->ready_after);
   pool_.Give(&range->host);
   range->departure.Clear();
-  range->host_valid = false;
+  range->host_valid = range->print_is_valid = false;
 }
 
 void HostCopies::GiveUpSpare(const RangeTable& ranges) {

@@ -27,6 +27,7 @@ bool ParkedRanges::Park(Range* range) {
   if (!range->host.handle && !copies_->MakeMappable(range)) return false;
   if (!mappings_->MapHost(range->base, range->size_bytes, range->host)) return false;
   range->place = Place::kParked;
+  range->print_is_valid = false;  // kernels may write there
   counters_->parked_bytes += range->size_bytes;
   counters_->parked_peak_bytes = std::max(counters_->parked_peak_bytes, counters_->parked_bytes);
   return true;

@@ -9,7 +9,7 @@ void RangeUses::OpenFastPath(Range* range, std::uint64_t stream_serial) {
   const bool serves =
       ordering_rules::kRecordsCloseFastPaths && (!range->readers.empty() || range->record);
   const bool steady = range->live && range->place == Place::kDevice && !range->host.data &&
-                      !range->holds_addresses && !serves;
+                      !range->holds_addresses && !range->is_fresh && !serves;
   if (!steady) return;
   range->ready_after.empty() ? range->fast_path.OpenForAll()
                              : range->fast_path.OpenFor(stream_serial);

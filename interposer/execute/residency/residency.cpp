@@ -19,6 +19,7 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
       mappings_(device),
       uses_(timeline),
       copies_(device, host_limit_bytes, may_park, timeline, counters, trace),
+      checks_(timeline),
       parked_(&mappings_, &copies_, &uses_, timeline, counters),
       freed_({.ranges = &ranges_,
               .mappings = &mappings_,
@@ -30,6 +31,7 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
       departures_({.ranges = &ranges_,
                    .chunks = &chunks_,
                    .copies = &copies_,
+                   .checks = &checks_,
                    .parked = &parked_,
                    .uses = &uses_,
                    .freed = &freed_,
@@ -269,6 +271,9 @@ void Residency::ReleaseAll() {
     host().Give(&range->host);
     chunks_.Give(&range->chunks);
   }
+  CUdeviceptr base = 0;
+  Chunks chunks = checks_.TakeMemory(&base);
+  if (base) UnmapAndGive(base, kGranuleBytes, &chunks);
   ranges_.Clear();
   departures_.Clear();
   freed_.Clear();

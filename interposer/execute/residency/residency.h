@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "interposer/driver/chunk_pool.h"
+#include "interposer/execute/residency/content_checks.h"
 #include "interposer/execute/residency/departures.h"
 #include "interposer/execute/residency/freed_memory.h"
 #include "interposer/execute/residency/host_copies.h"
@@ -120,6 +121,7 @@ class Residency {
   HostCopies& copies() { return copies_; }
   const HostCopies& copies() const { return copies_; }
   HostPool& host() { return copies_.pool(); }
+  ContentChecks& checks() { return checks_; }
   ParkedRanges& parked() { return parked_; }
   Departures& departures() { return departures_; }
   SpareRelease& spare() { return spare_; }
@@ -140,6 +142,7 @@ class Residency {
   Mappings mappings_;
   RangeUses uses_;
   HostCopies copies_;
+  ContentChecks checks_;
   ParkedRanges parked_;
   FreedMemory freed_;
   Departures departures_;

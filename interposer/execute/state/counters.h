@@ -58,13 +58,18 @@ struct Counters {
   std::uint64_t offloaded_bytes = 0;          // device to host
   std::uint64_t planned_offloaded_bytes = 0;  // of offloaded_bytes, by a plan
   std::uint64_t restored_bytes = 0;           // host to device
-  std::uint64_t dropped_bytes = 0;    // evicted without a copy: the host copy was still valid
+  std::uint64_t dropped_bytes = 0;  // evicted without a copy: the host copy was still valid
+  std::uint64_t clean_by_content_bytes =
+      0;  // of dropped_bytes: a fingerprint showed that it was valid
+  std::uint64_t changed_by_content_bytes = 0;  // a fingerprint showed that it was not
   std::uint64_t verified_bytes = 0;   // copied out again, though no call had outdated the host copy
   std::uint64_t recompute_drops = 0;  // ranges, to be recomputed (recompute_record.h)
   std::uint64_t recompute_dropped_bytes = 0;  // of these ranges
   std::uint64_t recomputes = 0;               // launches repeated for them
   std::uint64_t recomputed_bytes = 0;         // the bytes that these launches made
   std::uint64_t demand_recomputes = 0;        // of recomputes, those that no plan had asked for
+  std::uint64_t checked_recomputes = 0;       // of recomputes, those compared with a fingerprint
+  std::uint64_t experiments = 0;              // launches around which effects were measured
   std::uint64_t held_inputs = 0;              // freed by the program while a plan still needed them
   std::uint64_t proved_operations = 0;        // made the same bytes when repeated
   std::uint64_t refuted_operations = 0;       // made other bytes when repeated
@@ -93,7 +98,8 @@ struct Counters {
   UnmovableBytes& UnmovableFor(Unmovable reason) {
     return unmovable[static_cast<std::size_t>(reason)];
   }
-  std::size_t wanted_bytes = 0;  // what the job would hold with nothing evicted
+  std::size_t put_off_bytes = 0;  // of wanted_bytes, freed by the program, and needed to recompute
+  std::size_t wanted_bytes = 0;   // what the job would hold with nothing evicted
   std::size_t wanted_peak_bytes = 0;
 };
 

@@ -90,6 +90,8 @@ SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features 
 
 // A plan does not evict what a call in progress names.
 SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+// Data that was only read, as far as experiments showed, is compared with its host copy.
+SPILLWAY_ORDERING_RULE(kContentIsCompared);  // elsewhere: tests/unit/interposer/known_by_content_test.cpp
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
 SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 

@@ -31,6 +31,9 @@ struct alignas(64) Tracked : Allocation {
   base::InlineVector<struct RecomputeRecord*, 2>
       readers;  // records that read it (recompute_records.h): its fast path stays closed
   bool free_is_due = false;  // the program has freed it, and a record still needs it
+  // No call has named it since its allocation, so it has no content: its fast path stays closed.
+  // Known only while the job is recorded.
+  bool is_fresh = false;
 };
 
 struct SlabBlock : Tracked {
@@ -66,6 +69,12 @@ struct Range : Tracked {
   UseList departure;  // when leaving: what must complete before the unmap
   bool host_valid =
       false;  // on the device, and `host` still holds the same bytes, as far as calls show
+  // A slot for the fingerprint of the bytes in `host`, kept for all lives of the range
+  // (content_checks.h). kNoPrint: none so far.
+  static constexpr std::uint32_t kNoPrint = ~std::uint32_t{0};
+  std::uint32_t print = kNoPrint;
+  bool print_is_valid = false;             // it is that of the bytes in `host`
+  std::uint32_t content_print = kNoPrint;  // when leaving: whether the content equals them
   std::uint64_t copied_at =
       0;  // undocumented launches when the bytes were copied; kNeverGood: one was running
   static constexpr std::uint64_t kNeverGood = ~std::uint64_t{0};

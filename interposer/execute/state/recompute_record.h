@@ -69,6 +69,7 @@ class RecordedLaunch {
   bool LeadsInto(CUdeviceptr begin, CUdeviceptr end) const;
   bool AnyWord(base::FunctionRef<bool(CUdeviceptr)> accepts) const;
   CUresult LaunchOn(CUstream stream);
+  CUfunction function() const { return function_; }
 
  private:
   CUresult LaunchAsAllowedOn(CUstream stream);
@@ -108,7 +109,11 @@ struct RecomputeRecord {
   base::InlineVector<Tracked*, 6> inputs;  // each once
   std::uint64_t token = 0;                 // of its operation (scheduler::TokenOf)
   bool is_kept = false;                    // beyond its proof
-  bool clobbers = false;                   // a replay needs the scratch memory for itself
+  // Experiments alone say what its launch does: each replay is checked (replay_checks.h).
+  bool is_checked = false;
+  std::uint32_t print = ~std::uint32_t{0};  // when dropped: the slot of its output's fingerprint
+  Use printed;
+  bool clobbers = false;  // a replay needs the scratch memory for itself
   std::uint64_t id = 0;
   State state = State::kBegun;
   Use made_by;               // the launch

@@ -54,7 +54,7 @@ std::unique_ptr<Module> Compiled(Call& call, base::ByteView bytes) {
   auto list = ReadModule(bytes, profile.compute_major * 10 + profile.compute_minor);
   Require(list.has_value(), CUDA_ERROR_INVALID_IMAGE);
   auto module = std::make_unique<Module>();
-  module->images = call.sim.plugins.images();
+  module->images = call.sim.plugins.ImagesFor(*list);
   if (TheComputeMode() == ComputeMode::kTags)
     module->listed =
         call.sim.listed_images.emplace_back(std::make_unique<ListedImage>(*std::move(list))).get();

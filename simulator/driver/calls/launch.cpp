@@ -184,6 +184,7 @@ void RunBody(Simulator& sim, const KernelLaunch& launch, Operation& operation) {
 // Copies and sets note what they write only in the mode `tags`.
 void DescribeUses(Call& call, const Kernel& kernel, KernelLaunch& launch) {
   launch.uses = kernel.uses;
+  if (kernel.always_runs) return;
   if (launch.uses == nullptr) launch.declared = call.sim.declared_uses.Find(launch.entry->name);
   if (TheComputeMode() != ComputeMode::kTags) return;
   launch.is_listed = kernel.is_listed;

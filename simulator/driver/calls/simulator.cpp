@@ -27,10 +27,10 @@ namespace {
 
 std::atomic<Simulator*> the_simulator{nullptr};
 
-std::string ProfilesFolder() {
+std::string FolderBesideDriver(const char* name) {
   Dl_info here;
-  if (dladdr(reinterpret_cast<void*>(&Initialise), &here) == 0) return "profiles";
-  return std::filesystem::path(here.dli_fname).parent_path() / "profiles";
+  if (dladdr(reinterpret_cast<void*>(&Initialise), &here) == 0) return name;
+  return std::filesystem::path(here.dli_fname).parent_path() / name;
 }
 
 const char* Setting(const char* name, const char* otherwise) {
@@ -52,9 +52,8 @@ base::Status ReadDeclaredUses(DeclaredUses& uses) {
   std::vector<std::string> paths = plugins.listed;
   paths.push_back(plugins.beside_program);
   for (std::string path : paths) {
-    constexpr std::string_view kEnding = ".kernels.so";
-    if (!path.ends_with(kEnding)) continue;
-    path.replace(path.size() - kEnding.size(), kEnding.size(), ".uses");
+    if (!path.ends_with(kPluginEnding)) continue;
+    path.replace(path.size() - kPluginEnding.size(), kPluginEnding.size(), ".uses");
     const base::Status added = uses.AddFile(path);
     const bool is_missing = !added.ok() && added.error().code != 0;
     if (!added.ok() && !is_missing) return added;
@@ -156,8 +155,10 @@ Simulator* TheSimulator() { return the_simulator; }
 
 CUresult Initialise() {
   if (IsForkedChild()) return CUDA_ERROR_NOT_INITIALIZED;
+  if (the_simulator != nullptr) return CUDA_SUCCESS;
   // Before the lock: dladdr waits for the loader's lock, whose owner may wait here (a constructor).
-  const std::string profiles = ProfilesFolder();
+  const std::string profiles = FolderBesideDriver("profiles");
+  std::vector<const Image*> plugins = OpenPluginsIn(FolderBesideDriver("plugins"));
   FindProgramView();
   static std::mutex once;
   const std::lock_guard lock(once);
@@ -200,6 +201,7 @@ CUresult Initialise() {
   auto* const simulator =
       new Simulator(profile, device_count, capacity_bytes, clock == "real", *std::move(node));
   simulator->declared_uses = std::move(declared_uses);
+  simulator->plugins.AddOfDriver(std::move(plugins));
   the_simulator = simulator;
   std::atexit(LeaveNode);
   MarkInitialised();

@@ -8,11 +8,15 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <span>
 #include <sstream>
 
 #include "base/code_object.h"
 #include "base/environment.h"
 #include "simulator/driver/machine/profile.h"
+#include "simulator/driver/memory/sparse_bytes.h"
 #include "simulator/kernels/module_elf.h"
 
 namespace spillway::simulator {
@@ -27,7 +31,35 @@ std::string ExecutablePath() {
 bool IsImage(const void* data) {
   const Image* image = static_cast<const Image*>(data);
   return std::memcmp(image->magic, kImageMagic, sizeof kImageMagic) == 0 &&
-         (image->version == kImageVersion || image->version == kImageVersionWithUses);
+         image->version >= kImageVersion && image->version <= kImageVersionWithServices;
+}
+
+bool UsesServices(const Image& image) {
+  return image.version >= kImageVersionWithServices && image.use_services != nullptr;
+}
+
+// Null for what is no plug-in; that is said.
+const Image* OpenPlugin(const std::string& path) {
+  static constexpr DriverServices kServices = {ForWritten};
+  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* const getter = library == nullptr ? nullptr : dlsym(library, kImageGetterName);
+  const Image* image = getter == nullptr ? nullptr : reinterpret_cast<ImageGetter>(getter)();
+  if (image == nullptr || !IsImage(image)) {
+    const char* reason = getter == nullptr ? dlerror() : "its image has another version";
+    std::fprintf(stderr, "simulated GPU: cannot use the kernel plug-in %s: %s\n", path.c_str(),
+                 reason);
+    return nullptr;
+  }
+  if (UsesServices(*image)) image->use_services(kServices);
+  return image;
+}
+
+bool HasKernelOf(const Image& image, const ModuleList& list) {
+  const std::span kernels(image.kernels, image.kernel_count);
+  return std::any_of(kernels.begin(), kernels.end(), [&](const KernelEntry& kernel) {
+    return std::any_of(list.kernels.begin(), list.kernels.end(),
+                       [&](const ListedKernel& listed) { return listed.name == kernel.name; });
+  });
 }
 
 }  // namespace
@@ -35,7 +67,7 @@ bool IsImage(const void* data) {
 PluginPaths FindPluginPaths() {
   PluginPaths paths;
   if (const std::string program = ExecutablePath(); !program.empty())
-    paths.beside_program = program + ".kernels.so";
+    paths.beside_program = program + std::string(kPluginEnding);
   const char* listed = std::getenv(environment::kSimKernels);
   std::stringstream each(listed == nullptr ? "" : listed);
   for (std::string path; std::getline(each, path, ':');) {
@@ -57,10 +89,27 @@ const Image* ImageIn(base::ByteView file) {
   return nullptr;
 }
 
-const std::vector<const Image*>& PluginRegistry::images() {
+std::vector<const Image*> OpenPluginsIn(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code none;
+  for (const auto& file : std::filesystem::directory_iterator(folder, none)) {
+    if (file.path().native().ends_with(kPluginEnding)) paths.push_back(file.path());
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<const Image*> images;
+  for (const std::string& path : paths) {
+    if (const Image* const image = OpenPlugin(path); image != nullptr) images.push_back(image);
+  }
+  return images;
+}
+
+std::vector<const Image*> PluginRegistry::ImagesFor(const ModuleList& list) {
   if (!loaded_) LoadAll();
   loaded_ = true;
-  return images_;
+  std::vector<const Image*> images = images_;
+  std::copy_if(of_driver_.begin(), of_driver_.end(), std::back_inserter(images),
+               [&](const Image* image) { return HasKernelOf(*image, list); });
+  return images;
 }
 
 void PluginRegistry::LoadAll() {
@@ -72,16 +121,7 @@ void PluginRegistry::LoadAll() {
 void PluginRegistry::Load(const std::string& path, bool required) {
   searched_ += (searched_.empty() ? "" : ", ") + path;
   if (!required && access(path.c_str(), R_OK) != 0) return;
-  void* const library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  void* const getter = library == nullptr ? nullptr : dlsym(library, kImageGetterName);
-  const Image* image = getter == nullptr ? nullptr : reinterpret_cast<ImageGetter>(getter)();
-  if (image == nullptr || !IsImage(image)) {
-    const char* reason = getter == nullptr ? dlerror() : "its image has another version";
-    std::fprintf(stderr, "simulated GPU: cannot use the kernel plug-in %s: %s\n", path.c_str(),
-                 reason);
-    return;
-  }
-  images_.push_back(image);
+  if (const Image* const image = OpenPlugin(path); image != nullptr) images_.push_back(image);
 }
 
 int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared_bytes) {
@@ -109,6 +149,7 @@ Kernel* Module::GetKernel(const std::string& name) {
           image->version >= kImageVersionWithUses && image->kernel_uses != nullptr;
       Kernel* const kernel = Add(image->kernels[i]);
       kernel->uses = says_uses ? image->kernel_uses[i] : nullptr;
+      kernel->always_runs = UsesServices(*image);
       return kernel;
     }
   }

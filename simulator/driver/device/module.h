@@ -12,6 +12,8 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/byte_view.h"
@@ -28,9 +30,12 @@ struct Kernel {
   const KernelEntry* entry = nullptr;
   KernelUses uses = nullptr;  // null: not described by the image
   bool is_listed = false;     // known by name and parameters only; it has no body
+  bool always_runs = false;   // in the compute mode `tags`, too
   std::size_t max_dynamic_shared_bytes = 49152;
   std::map<int, int> set_attributes;
 };
+
+inline constexpr std::string_view kPluginEnding = ".kernels.so";
 
 struct PluginPaths {
   std::string beside_program;  // empty: unknown
@@ -38,10 +43,17 @@ struct PluginPaths {
 };
 PluginPaths FindPluginPaths();
 
-// This process's plug-ins, loaded at the first use of a module that is not an Image.
+// The plug-ins in a folder. Called without the engine's mutex: it takes the loader's lock.
+std::vector<const Image*> OpenPluginsIn(const std::string& folder);
+
+// This process's plug-ins. The program's are loaded at the first use of a module that is not an
+// Image.
 class PluginRegistry {
  public:
-  const std::vector<const Image*>& images();
+  // Those beside the driver serve only modules that list one of their kernels: no program's module
+  // has foreign kernels because of them.
+  void AddOfDriver(std::vector<const Image*> images) { of_driver_ = std::move(images); }
+  std::vector<const Image*> ImagesFor(const ModuleList& list);
   std::string searched() const { return searched_; }
 
  private:
@@ -51,6 +63,7 @@ class PluginRegistry {
   bool loaded_ = false;
   std::string searched_;
   std::vector<const Image*> images_;
+  std::vector<const Image*> of_driver_;
 };
 
 struct Module {

@@ -241,4 +241,19 @@ void SparseCopy(void* target, const void* source, std::size_t size_bytes) {
   });
 }
 
+// A stretch without pages may be forbidden memory, so its first byte is read. Where nothing is
+// known of a stretch, nothing may be mapped.
+void ForWritten(const void* base, std::uint64_t size_bytes,
+                void (*visit)(void* context, const void* begin, const void* end), void* context) {
+  const auto pass_on = [&](std::uintptr_t begin, std::uintptr_t end) {
+    visit(context, reinterpret_cast<const void*>(begin), reinterpret_cast<const void*>(end));
+  };
+  ForStretches(reinterpret_cast<std::uintptr_t>(base), size_bytes, [&](const Stretch& stretch) {
+    const bool is_dense = stretch.backing == Backing::kUnknown || size_bytes < kDenseBytes;
+    if (is_dense) return pass_on(stretch.begin, stretch.end);
+    static_cast<void>(*reinterpret_cast<const volatile char*>(stretch.begin));
+    ForExisting(stretch, pass_on);
+  });
+}
+
 }  // namespace spillway::simulator

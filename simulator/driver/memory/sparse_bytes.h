@@ -17,6 +17,11 @@ namespace spillway::simulator {
 void SparseCopy(void* target, const void* source, std::size_t size_bytes);
 void SparseClear(void* target, std::size_t size_bytes);
 
+// Calls visit(context, begin, end) for the parts that may hold other bytes than zeros, in ascending
+// order. A range that may not be read is visited or read itself, so that a body's access faults.
+void ForWritten(const void* base, std::uint64_t size_bytes,
+                void (*visit)(void* context, const void* begin, const void* end), void* context);
+
 // Records where a block is shown: private anonymous memory (`file` is -1), or the file's beginning.
 void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file);
 // Records that a file may be mapped here: pages may exist that this process never touched.

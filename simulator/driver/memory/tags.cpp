@@ -73,8 +73,9 @@ void Fill(const KernelUse& use) {
 void WriteOperand(std::uint64_t hash, const KernelUse& use) {
   if (use.kind == UseKind::kFill) return Fill(use);
   // The old bytes depend on how memory was reused, and a program may read each byte that it wrote.
-  if (use.kind == UseKind::kWrite && use.pointer != nullptr)
-    SparseClear(use.pointer, use.size_bytes);
+  const bool is_whole =
+      use.kind == UseKind::kWrite || (use.kind == UseKind::kPart && use.parts == 1);
+  if (is_whole && use.pointer != nullptr) SparseClear(use.pointer, use.size_bytes);
   ForPlaces(use, [&](unsigned char* place, std::uint64_t size_bytes, std::uint64_t number) {
     const std::uint64_t tag = Mix(hash, number) & kFiniteMask;
     // Bytes that no part writes must not keep their old content.

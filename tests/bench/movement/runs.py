@@ -25,7 +25,8 @@ import simulated_gpu  # noqa: E402  (path set above)
 STEADY_STEPS = 6
 STEADY = 0.02
 HOST_BYTES = 128 << 30  # as on a GPU node; in `tags`, only memory that holds tags takes real memory
-SIMULATOR_FILES = ("libcuda.so.1", "libcudart.so.13", "libcudnn.so.9", "libcublas.so.13")
+SIMULATOR_FILES = ("libcuda.so.1", "libcudart.so.13", "libcudnn.so.9", "libcublas.so.13",
+                   "plugins/fingerprint.kernels.so")
 
 
 def pairs_ms(times_ms):

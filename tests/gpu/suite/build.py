@@ -12,6 +12,7 @@ PROGRAMS = {
     "spillway": "bin/spillway",
     "contract_suite": "tests-bin/contract_suite",
     "probe": "tests-bin/probe",
+    "fingerprint_cost": "tests-bin/fingerprint_cost",
     "runtime_program_shared": "tests-bin/runtime_program_shared",
     "runtime_program_static": "tests-bin/runtime_program_static",
     "digits_cnn": "workloads/digits_cnn",

@@ -80,6 +80,16 @@ def _compare(session, name, command, budgets, limit, environment):
             "bare_notes": bare.stderr.strip().splitlines()[-1:], "last_line": bare.stdout.strip().splitlines()[-1:]}
 
 
+def fingerprints(session):
+    """What a fingerprint of device memory costs beside the memory's copy to the host, 1 MiB to 1 GiB; each against its
+    definition."""
+    quick = ["--quick"] if session.simulated else []
+    output = session.call([session.path("tests-bin", "fingerprint_cost"), *quick], 60)
+    rows = [" ".join(line.split()) for line in output.stdout.splitlines()]
+    good = output.code == 0 and rows
+    return {"verdict": "passed" if good else "failed", "summary": rows[-3] if good else output.why(), "rows": rows}
+
+
 def digits(session):
     """digits_cnn bare and at 100, 50 and 25 % of its peak: line for line the same."""
     return _compare(session, "digits", [session.path("workloads", "digits_cnn")], ["100%", "50%peak", "25%peak"], 90, {})
@@ -103,6 +113,7 @@ ALL = [
     ("contract_bare", contract_bare),
     ("contract_spillway", contract_spillway),
     ("hooks", hooks.step),
+    ("fingerprints", fingerprints),
     ("digits", digits),
     ("torch", torch),
     *peers.ALL,

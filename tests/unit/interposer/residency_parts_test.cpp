@@ -75,6 +75,7 @@ class ResidencyPartsTest : public testing::Test {
   Mappings mappings_{0};
   RangeUses uses_{&timeline_};
   HostCopies copies_{0, size_t{1} << 30, true, &timeline_, &counters_, &trace_};
+  ContentChecks checks_{&timeline_};
   ParkedRanges parked_{&mappings_, &copies_, &uses_, &timeline_, &counters_};
   FreedMemory freed_{{.ranges = &ranges_,
                       .mappings = &mappings_,
@@ -86,6 +87,7 @@ class ResidencyPartsTest : public testing::Test {
   Departures departures_{{.ranges = &ranges_,
                           .chunks = &chunks_,
                           .copies = &copies_,
+                          .checks = &checks_,
                           .parked = &parked_,
                           .uses = &uses_,
                           .freed = &freed_,

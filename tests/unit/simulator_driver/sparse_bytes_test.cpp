@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/simulator_driver/units.h"
@@ -215,6 +216,46 @@ TEST(SparseBytesTest, ClearWritesZeroesAndKeepsNeighbours) {
   EXPECT_EQ(memory.data()[9], 'x');
   const std::vector<char> zeroes(4 * kMebibyte, 0);
   EXPECT_EQ(std::memcmp(memory.data() + 10, zeroes.data(), zeroes.size()), 0);
+}
+
+// The parts of a range that ForWritten visits, from the range's beginning.
+std::vector<std::pair<std::size_t, std::size_t>> Written(const char* base, std::size_t size_bytes) {
+  struct Visits {
+    const char* base;
+    std::vector<std::pair<std::size_t, std::size_t>> parts;
+  } visits{base, {}};
+  const auto visit = [](void* context, const void* begin, const void* end) {
+    auto& into = *static_cast<Visits*>(context);
+    into.parts.emplace_back(static_cast<const char*>(begin) - into.base,
+                            static_cast<const char*>(end) - into.base);
+  };
+  ForWritten(base, size_bytes, visit, &visits);
+  return visits.parts;
+}
+
+using Parts = std::vector<std::pair<std::size_t, std::size_t>>;
+
+TEST(SparseBytesTest, VisitsThePagesOfABlockThatWereWritten) {
+  SparseMemory memory(64 * kMebibyte);
+  const auto base = reinterpret_cast<std::uintptr_t>(memory.data());
+  NoteBlockMapping(base, 64 * kMebibyte, -1);
+  memory.data()[10 * kPage + 5] = 'a';
+  memory.data()[40 * kMebibyte] = 'b';
+
+  const Parts parts = Written(memory.data() + 3, 64 * kMebibyte - 3);
+
+  // The first page is read to see whether it may be.
+  const Parts expected = {{0, kPage - 3},
+                          {10 * kPage - 3, 11 * kPage - 3},
+                          {40 * kMebibyte - 3, 40 * kMebibyte + kPage - 3}};
+  EXPECT_EQ(parts, expected);
+  ForgetMapping(base);
+}
+
+TEST(SparseBytesTest, VisitsAllOfMemoryOfWhichNothingIsKnown) {
+  SparseMemory memory(8 * kMebibyte);
+  EXPECT_EQ(Written(memory.data(), 8 * kMebibyte), (Parts{{0, 8 * kMebibyte}}))
+      << "it may be forbidden, and then an access must fault";
 }
 
 }  // namespace

@@ -1,0 +1,19 @@
+#include "interposer/entry/wrong_results.h"
+
+#include <atomic>
+#include <cstdio>
+
+namespace spillway::entry {
+
+void SayResultsAreWrong(interposer::JobMemory* job) {
+  static constinit std::atomic<bool> said{false};
+  if (said.exchange(true)) return;
+  fprintf(stderr,
+          "spillway: the kernel %s did not make the same bytes again when its dropped output was "
+          "recomputed. No wrong result has reached the program, but it cannot go on: from now on "
+          "its calls fail. Run it with --no-experiments: then such kernels run as often as the "
+          "program says.\n",
+          job->replay_checks().NameOfWrong().c_str());
+}
+
+}  // namespace spillway::entry

@@ -1,0 +1,315 @@
+#include "interposer/execute/effect_learning.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "interposer/driver/calling_context.h"
+#include "interposer/driver/driver_api.h"
+#include "interposer/ledger/libraries.h"
+
+namespace spillway::interposer {
+
+using driver::CurrentContext;
+using driver::Driver;
+using driver::RelaxedCapture;
+using Piece = Experiment::Piece;
+using Moment = Experiment::Moment;
+
+namespace {
+
+// The memory for fingerprints is worth it from such a budget on.
+constexpr std::size_t kLeastBudgetBytes = 16 * kGranuleBytes;
+constexpr std::size_t kMostUnderWay = 64;   // experiments
+constexpr std::size_t kMostVariables = 64;  // of all modules; beyond that nothing is repeated
+constexpr std::size_t kMostVariableBytes = size_t{1} << 20;
+constexpr unsigned kTriesForUnchanged = 3;
+// What fills memory without content: as floating-point numbers very large ones of either sign, or
+// none; as integers likewise.
+constexpr unsigned char kFirstPattern = 0x7f, kSecondPattern = 0xfe;
+
+bool IsDocumented(const TouchSet& set) {
+  return set.claims && !set.claims->empty() && !set.learned;
+}
+
+bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
+  return Driver().cuMemsetD8Async(piece.begin, pattern, piece.bytes, stream) == CUDA_SUCCESS;
+}
+
+}  // namespace
+
+// Without it nothing is learned. It counts like memory for small allocations.
+void EffectLearning::Prepare(const TouchSet& set) {
+  if (is_off_ || !set.launch || IsDocumented(set)) return;
+  if (state_.budget.bytes() < kLeastBudgetBytes) return;
+  {
+    const StateLock lock(state_.locks);
+    if (!state_.residency.checks().IsUntried() || CapturesGoOn()) return;
+  }
+  const base::ScopedCount call(&state_.calls.for_memory);
+  const RelaxedCapture relaxed(true);
+  const CurrentContext current(state_.context);
+  const MakingLock making(state_.locks);
+  Chunks chunks;
+  const bool made =
+      eviction_.MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+        return state_.residency.TakeChunks(kGranuleBytes, &chunks);
+      });
+  parking_.EndMoving();
+  const StateLock lock(state_.locks);
+  const CUdeviceptr base = made ? state_.residency.mappings().MapAnew(kGranuleBytes, chunks) : 0;
+  if (!base) state_.residency.chunks().Give(&chunks);
+  if (!state_.residency.checks().Prepare(base, std::move(chunks)) && !base) return;
+  state_.counters.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
+  state_.budget.Want(kGranuleBytes);
+}
+
+void EffectLearning::Expect(const Addresses& addresses, StreamName stream, TouchSet* set) {
+  if (state_.effects.empty() || !set->launch || set->learned || IsDocumented(*set)) return;
+  const std::optional<NamedMemory> memory = MemoryNamedBy(addresses, state_.ledger);
+  if (!memory) return;
+  const StateLock lock(state_.locks);
+  const LaunchKind kind =
+      KindOf(set->shape, *set->launch, state_.timeline.Of(stream)->number, *memory, state_.ledger);
+  const Effect* const effect = state_.effects.Expected(kind, memory->size());
+  if (!effect) return;
+  LearnedLaunch& learned = set->learned.emplace();
+  learned.is_proved = effect->stage == LaunchEffects::Stage::kProved;
+  learned.call.claims = &learned.claims;
+  learned.call.works = 1;
+  AddClaims(*memory, effect->roles, &learned.claims);
+  set->claims = &learned.claims;
+}
+
+// The largest range that the launch fills is what a record makes again.
+void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& roles,
+                               Claims* claims) {
+  const Tracked* output = nullptr;
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const bool is_larger = !output || memory[i]->requested_bytes > output->requested_bytes;
+    if (roles[i].role == Role::kOverwrites && roles[i].is_range && is_larger) output = memory[i];
+  }
+  for (size_t i = 0; i < memory.size(); ++i) {
+    const Tracked& each = *memory[i];
+    switch (roles[i].role) {
+      case Role::kReads:
+        claims->Reads(each.base, each.requested_bytes);
+        break;
+      case Role::kOverwrites:
+        &each == output ? claims->Overwrites(each.base, each.requested_bytes)
+                        : claims->Clobbers(each.base, each.requested_bytes);
+        break;
+      case Role::kReadsAndWrites:
+        claims->Touches(each.base);
+        break;
+    }
+  }
+}
+
+scheduler::TouchRoles EffectLearning::RolesOf(std::uint64_t token) {
+  const StateLock lock(state_.locks);
+  scheduler::TouchRoles roles;
+  for (const LearnedRole& each : state_.effects.RangeRolesOf(token))
+    roles.push_back({.writes = each.role != Role::kReads, .reads = each.role != Role::kOverwrites});
+  return roles;
+}
+
+void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
+  if (!set->launch || IsDocumented(*set) || set->awaits_scan) return;
+  const std::optional<NamedMemory> memory = MemoryNamedBy(addresses, state_.ledger);
+  if (!memory || memory->empty()) return;
+  const RelaxedCapture relaxed(CapturesGoOn());
+  const CurrentContext current(state_.context);
+  const StateLock lock(state_.locks);
+  Collect();
+  if (!IsQuiet(*set)) return;
+  auto experiment = std::make_unique<Experiment>();
+  experiment->kind = KindOf(set->shape, *set->launch, set->stream->number, *memory, state_.ledger);
+  Effect* const effect = state_.effects.ForExperiment(experiment->kind);
+  if (!effect) return;
+  experiment->stream = set->stream;
+  experiment->issued_by_others = IssuedByOthers(set->stream);
+  const bool has_all = AddPieces(*memory, experiment.get());
+  experiment->repeats = effect->stage == LaunchEffects::Stage::kObserved;
+  if (experiment->repeats && !(has_all && MayRepeat(*effect, *experiment, *set))) return;
+  const bool is_begun = TakePrints(experiment.get(), Experiment::kBefore) &&
+                        (!experiment->repeats || RunBefore(experiment.get(), *effect, *set));
+  effect->is_under_way = true;
+  experiment->is_void = !is_begun;
+  if (is_begun) set->experiment = experiment.get();
+  ++state_.counters.experiments;
+  under_way_.push_back(std::move(experiment));
+}
+
+void EffectLearning::AfterLaunch(TouchSet* set) {
+  const StateLock lock(state_.locks);
+  set->experiment->is_made = !set->failed && TakePrints(set->experiment, Experiment::kAfter);
+}
+
+void EffectLearning::End(TouchSet* set) {
+  const StateLock lock(state_.locks);
+  set->experiment->end = set->use;
+  state_.timeline.EventFor(set->use);
+}
+
+bool EffectLearning::IsQuiet(const TouchSet& set) {
+  return state_.residency.checks().IsReady() && under_way_.size() < kMostUnderWay && set.stream &&
+         !set.recorded && !set.reaches && !set.names_freed && !set.stream->foreign &&
+         !CapturesGoOn() && !state_.MustStay() && !driver::KnownContexts::HasSeveral() &&
+         !state_.timeline.AnyStreamIsHeld() && (set.at_once || AllOnDevice(set.ranges));
+}
+
+// False when the device variables are too many to watch.
+bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment) {
+  for (Tracked* each : memory)
+    experiment->pieces.push_back({each, each->base, each->requested_bytes, each->is_fresh});
+  experiment->named = memory.size();
+  std::size_t bytes = 0;
+  const auto& globals = stored_.globals();
+  for (const StoredAddresses::Global& global : globals) bytes += global.bytes;
+  if (globals.size() > kMostVariables || bytes > kMostVariableBytes) return false;
+  for (const StoredAddresses::Global& global : globals)
+    experiment->pieces.push_back({nullptr, global.base, global.bytes});
+  return true;
+}
+
+bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
+                               const TouchSet& set) {
+  if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
+  const int pins = set.at_once ? 0 : 1;
+  for (size_t i = 0; i < experiment.named; ++i) {
+    const Piece& piece = experiment.pieces[i];
+    if (effect.roles[i].role == Role::kOverwrites && !piece.is_fresh) return false;
+    if (!IsUsedByName(*piece.memory, pins)) return false;
+  }
+  const auto launch = RecordedLaunch::Of(*set.launch);
+  return launch && !LeadsElsewhere(*launch, state_.ledger) &&
+         Libraries::Instance().IsPlain(set.launch->function);
+}
+
+bool EffectLearning::TakePrints(Experiment* experiment, Moment moment) {
+  ContentChecks& checks = state_.residency.checks();
+  std::vector<Fingerprints::Piece> pieces;
+  for (Piece& piece : experiment->pieces) {
+    piece.slots[moment] = checks.TakeSlot();
+    if (piece.slots[moment] == ContentChecks::kNoSlot) return false;
+    pieces.push_back({piece.begin, piece.bytes, piece.slots[moment]});
+  }
+  return checks.Take(experiment->stream->handle, pieces);
+}
+
+// Fills what the launch will fill, launches, and fills it anew for the program's own launch.
+bool EffectLearning::RunBefore(Experiment* experiment, const Effect& effect, const TouchSet& set) {
+  const CUstream stream = experiment->stream->handle;
+  const auto fill = [&](unsigned char pattern) {
+    for (size_t i = 0; i < experiment->named; ++i) {
+      if (effect.roles[i].role == Role::kOverwrites &&
+          !Fill(experiment->pieces[i], pattern, stream))
+        return false;
+    }
+    return true;
+  };
+  auto launch = RecordedLaunch::Of(*set.launch);
+  return fill(kFirstPattern) && launch->LaunchOn(stream) == CUDA_SUCCESS &&
+         TakePrints(experiment, Experiment::kExtra) && fill(kSecondPattern);
+}
+
+void EffectLearning::Collect() {
+  std::erase_if(under_way_, [this](const std::unique_ptr<Experiment>& experiment) SPILLWAY_REQUIRES(
+                                kStateLock) {
+    const bool has_ended = experiment->end.stream && state_.timeline.Done(experiment->end);
+    if (!has_ended && !experiment->is_void) return false;
+    Evaluate(*experiment);
+    return true;
+  });
+}
+
+void EffectLearning::Evaluate(const Experiment& experiment) {
+  Effect* const effect = state_.effects.Find(experiment.kind);
+  effect->is_under_way = false;
+  if (!experiment.is_made) {
+    ++effect->tries;
+  } else {
+    experiment.repeats ? NoteRepeated(experiment, effect) : NoteObserved(experiment, effect);
+    state_.effects.Learned(experiment.kind);
+    state_.recompute_records.Judge(experiment.kind.token,
+                                   state_.effects.IsProved(experiment.kind.token)
+                                       ? RecomputeRecords::Verdict::kProved
+                                       : RecomputeRecords::Verdict::kUnknown);
+  }
+  // What a void experiment enqueued is over when the stream's next operation is.
+  GiveSlots(experiment, {experiment.stream, Timeline::IssuedOn(experiment.stream) + 1});
+}
+
+// Memory without content that looks unchanged may have got the bytes that it held by chance.
+void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) {
+  LearnedRoles roles;
+  bool fills_range = false, may_repeat = true;
+  for (size_t i = 0; i < experiment.pieces.size(); ++i) {
+    const Piece& piece = experiment.pieces[i];
+    const bool is_changed = !IsSame(piece, Experiment::kBefore, Experiment::kAfter);
+    if (i >= experiment.named) {
+      may_repeat = may_repeat && !is_changed;
+      continue;
+    }
+    const bool is_range = !IsBlock(piece.memory);
+    if (piece.is_fresh && !is_changed && ++effect->tries < kTriesForUnchanged) return;
+    const Role role = !is_changed      ? Role::kReads
+                      : piece.is_fresh ? Role::kOverwrites
+                                       : Role::kReadsAndWrites;
+    fills_range = fills_range || (is_range && role == Role::kOverwrites);
+    may_repeat = may_repeat && role != Role::kReadsAndWrites;
+    roles.push_back({role, is_range});
+  }
+  effect->roles = roles;
+  effect->tries = 0;
+  effect->stage = LaunchEffects::Stage::kObserved;
+  effect->is_final = !fills_range || !may_repeat;
+}
+
+void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) {
+  bool outputs_equal = true, inputs_equal = true;
+  for (size_t i = 0; i < experiment.pieces.size(); ++i) {
+    const Piece& piece = experiment.pieces[i];
+    const bool is_output = i < experiment.named && effect->roles[i].role == Role::kOverwrites;
+    if (is_output) {
+      outputs_equal = outputs_equal && IsSame(piece, Experiment::kExtra, Experiment::kAfter);
+      continue;
+    }
+    const bool is_equal = IsSame(piece, Experiment::kBefore, Experiment::kExtra) &&
+                          IsSame(piece, Experiment::kBefore, Experiment::kAfter);
+    if (!is_equal && i < experiment.named) effect->roles[i].role = Role::kReadsAndWrites;
+    inputs_equal = inputs_equal && is_equal;
+  }
+  const bool others_ran = experiment.issued_by_others != IssuedByOthers(experiment.stream);
+  if (!(outputs_equal && inputs_equal) && others_ran) {
+    ++effect->tries;
+    return;
+  }
+  effect->is_final = true;
+  if (outputs_equal && inputs_equal) effect->stage = LaunchEffects::Stage::kProved;
+  ++(outputs_equal && inputs_equal ? state_.counters.proved_operations
+                                   : state_.counters.refuted_operations);
+}
+
+bool EffectLearning::IsSame(const Piece& piece, Moment one, Moment other) {
+  const ContentChecks& checks = state_.residency.checks();
+  return checks.Read(piece.slots[one]) == checks.Read(piece.slots[other]);
+}
+
+void EffectLearning::GiveSlots(const Experiment& experiment, Use use) {
+  for (const Piece& piece : experiment.pieces) {
+    for (const Fingerprints::Slot slot : piece.slots)
+      state_.residency.checks().GiveLater(slot, use);
+  }
+}
+
+// On other streams of the program.
+std::uint64_t EffectLearning::IssuedByOthers(const StreamState* stream) {
+  std::uint64_t issued = 0;
+  for (const Use use : state_.timeline.IssuedIn(state_.context)) {
+    if (use.stream != stream && !use.stream->is_ours) issued += use.sequence;
+  }
+  return issued;
+}
+
+}  // namespace spillway::interposer

@@ -1,0 +1,83 @@
+// Learns what launches of undocumented kernels do, by experiments around the program's own
+// launches, and says what a launch is expected to do. (Note [Learned effects] in
+// state/launch_effects.h)
+//
+// Called by JobCalls around launches on the program's threads, while the job is recorded. Owns the
+// experiments under way; what they show is in LaunchEffects. Results are read when the device has
+// passed them: nothing waits.
+//
+// Invariants
+//  1. An experiment launches a kernel again only where earlier launches of its kind changed
+//     nothing but memory without content, and before the program's own launch: the program's
+//     launch has the last word.
+//  2. It writes only to memory without content.
+//  3. No launch is repeated that names memory whose other users are unknown.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <vector>
+
+#include "interposer/execute/eviction.h"
+#include "interposer/execute/experiment.h"
+#include "interposer/execute/job_state.h"
+#include "interposer/execute/launch_kind.h"
+#include "interposer/execute/parking.h"
+#include "interposer/execute/stored_addresses.h"
+#include "interposer/execute/touch_set.h"
+#include "scheduler/learn/iteration_pattern.h"
+
+namespace spillway::interposer {
+
+class EffectLearning {
+ public:
+  EffectLearning(JobState& state, StoredAddresses& stored, Parking& parking, Eviction& eviction)
+      : state_(state), stored_(stored), parking_(parking), eviction_(eviction) {}
+
+  // Before the first allocation: no experiments.
+  void TurnOff() { is_off_ = true; }
+  // Takes memory for fingerprints, once, where the launch is one to learn of. No call of this
+  // thread is in progress.
+  void Prepare(const TouchSet& set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Before a launch without documents: its claims, if something is known (TouchSet::learned).
+  void Expect(const Addresses& addresses, StreamName stream, TouchSet* set)
+      SPILLWAY_EXCLUDES(kStateLock);
+
+  // The roles of an operation's touches, for plans; empty: unknown.
+  scheduler::TouchRoles RolesOf(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
+
+  // Around the launch, with all its memory in place: an experiment, if its kind needs one.
+  void Begin(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+  void AfterLaunch(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+  // The launch has its place in the stream.
+  void End(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
+
+ private:
+  using Effect = LaunchEffects::Effect;
+  static void AddClaims(const NamedMemory& memory, const LearnedRoles& roles, Claims* claims);
+  bool IsQuiet(const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
+  bool AddPieces(const NamedMemory& memory, Experiment* experiment) SPILLWAY_REQUIRES(kStateLock);
+  bool MayRepeat(const Effect& effect, const Experiment& experiment, const TouchSet& set)
+      SPILLWAY_REQUIRES(kStateLock);
+  bool TakePrints(Experiment* experiment, Experiment::Moment moment) SPILLWAY_REQUIRES(kStateLock);
+  bool RunBefore(Experiment* experiment, const Effect& effect, const TouchSet& set)
+      SPILLWAY_REQUIRES(kStateLock);
+  void Collect() SPILLWAY_REQUIRES(kStateLock);
+  void Evaluate(const Experiment& experiment) SPILLWAY_REQUIRES(kStateLock);
+  void NoteObserved(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
+  void NoteRepeated(const Experiment& experiment, Effect* effect) SPILLWAY_REQUIRES(kStateLock);
+  bool IsSame(const Experiment::Piece& piece, Experiment::Moment one, Experiment::Moment other)
+      SPILLWAY_REQUIRES(kStateLock);
+  void GiveSlots(const Experiment& experiment, Use use) SPILLWAY_REQUIRES(kStateLock);
+  std::uint64_t IssuedByOthers(const StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+
+  JobState& state_;
+  StoredAddresses& stored_;
+  Parking& parking_;
+  Eviction& eviction_;
+  bool is_off_ = false;  // constant from the first allocation on
+  std::deque<std::unique_ptr<Experiment>> under_way_ SPILLWAY_GUARDED_BY(kStateLock);
+};
+
+}  // namespace spillway::interposer

@@ -1,0 +1,42 @@
+// One experiment around a launch of the program: fingerprints of what the launch names, before and
+// after it. (Note [Learned effects] in state/launch_effects.h)
+//
+// Made and kept by EffectLearning; TouchSet knows the one of its call. Owns its slots until they
+// are given back.
+#pragma once
+
+#include <array>
+#include <vector>
+
+#include "base/inline_vector.h"
+#include "interposer/execute/launch_kind.h"
+#include "interposer/execute/residency/fingerprints.h"
+#include "interposer/execute/state/timeline.h"
+
+namespace spillway::interposer {
+
+struct Experiment {
+  // kExtra: between the launch before the program's own one and that one.
+  enum Moment : unsigned { kBefore, kExtra, kAfter, kMoments };
+
+  struct Piece {
+    Tracked* memory = nullptr;  // null: a device variable
+    CUdeviceptr begin = 0;
+    std::size_t bytes = 0;
+    bool is_fresh = false;  // it had no content before the launch
+    std::array<Fingerprints::Slot, kMoments> slots{Fingerprints::kNoSlot, Fingerprints::kNoSlot,
+                                                   Fingerprints::kNoSlot};
+  };
+
+  LaunchKind kind;
+  bool repeats = false;
+  bool is_void = false;  // it could not begin
+  bool is_made = false;  // all its work was enqueued, and the program's launch was made
+  std::vector<Piece> pieces;  // what the launch names, in order; then device variables
+  std::size_t named = 0;      // the first so many
+  std::uint64_t issued_by_others = 0;
+  StreamState* stream = nullptr;
+  Use end;
+};
+
+}  // namespace spillway::interposer

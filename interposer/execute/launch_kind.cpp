@@ -1,0 +1,91 @@
+#include "interposer/execute/launch_kind.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "interposer/driver/driver_api.h"
+#include "scheduler/learn/job_event.h"
+
+namespace spillway::interposer {
+namespace {
+
+std::uint64_t TokenOf(const CallShape& shape, std::uint32_t stream_number,
+                      const NamedMemory& memory) {
+  std::uint64_t sizes = 0;
+  for (const Tracked* each : memory) {
+    if (!IsBlock(each)) sizes = AddSize(sizes, each->size_bytes);
+  }
+  const Shape whole = ShapeOnStream(shape.Mixed(), stream_number, sizes);
+  return scheduler::TokenOf(scheduler::JobEvent::Operation(whole, {}));
+}
+
+// An address counts by which allocation it leads to, and where.
+std::uint64_t MixWord(std::uint64_t mixed, CUdeviceptr word, const NamedMemory& memory,
+                      const Ledger& ledger) {
+  const Allocation* const found = ledger.MightBeManaged(word) ? ledger.Find(word) : nullptr;
+  const auto at = std::find(memory.begin(), memory.end(), found);
+  if (!found || at == memory.end()) return MixShape(mixed, word);
+  return MixShape(MixShape(mixed, static_cast<std::uint64_t>(at - memory.begin())),
+                  word - found->base);
+}
+
+std::uint64_t MixParameter(std::uint64_t mixed, const void* parameter, std::size_t bytes,
+                           const NamedMemory& memory, const Ledger& ledger) {
+  const auto* const begin = static_cast<const unsigned char*>(parameter);
+  for (std::size_t at = 0; at < bytes; at += sizeof(CUdeviceptr)) {
+    CUdeviceptr word = 0;
+    std::memcpy(&word, begin + at, std::min(sizeof word, bytes - at));
+    mixed = MixWord(mixed, word, memory, ledger);
+  }
+  return MixShape(mixed, bytes);
+}
+
+bool IsShared(const SlabBlock& block) {
+  return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
+                     [](const Chunk& chunk) { return chunk.shared; });
+}
+
+}  // namespace
+
+std::optional<NamedMemory> MemoryNamedBy(const Addresses& addresses, const Ledger& ledger) {
+  NamedMemory memory;
+  for (const CUdeviceptr address : addresses) {
+    auto* const found = static_cast<Tracked*>(ledger.Find(address));
+    if (!found && ledger.LeadsToAny(address)) return std::nullopt;
+    if (found && std::find(memory.begin(), memory.end(), found) == memory.end())
+      memory.push_back(found);
+  }
+  return memory;
+}
+
+LaunchKind KindOf(const CallShape& shape, const LaunchCall& launch, std::uint32_t stream_number,
+                  const NamedMemory& memory, const Ledger& ledger) {
+  LaunchKind kind;
+  kind.token = TokenOf(shape, stream_number, memory);
+  kind.exact = kind.token;
+  for (const Tracked* each : memory) kind.exact = MixShape(kind.exact, each->requested_bytes);
+  for (std::size_t i = 0; i < launch.parameter_bytes.size(); ++i)
+    kind.exact =
+        MixParameter(kind.exact, launch.parameters[i], launch.parameter_bytes[i], memory, ledger);
+  return kind;
+}
+
+bool LeadsElsewhere(const RecordedLaunch& launch, const Ledger& ledger) {
+  constexpr CUdeviceptr kLeast = CUdeviceptr{1} << 32,
+                        kEnd = CUdeviceptr{1} << 57;  // beyond these a word is no address
+  return launch.AnyWord([&ledger](CUdeviceptr word) {
+    unsigned int type = 0;
+    return word >= kLeast && word < kEnd && !ledger.MightBeManaged(word) &&
+           driver::Driver().cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, word) ==
+               CUDA_SUCCESS;
+  });
+}
+
+bool IsUsedByName(const Tracked& memory, int pins) {
+  if (memory.free_is_due) return false;
+  if (IsBlock(&memory)) return !IsShared(static_cast<const SlabBlock&>(memory));
+  const auto& range = static_cast<const Range&>(memory);
+  return range.live && range.unmovable == Unmovable::kNo && range.holds == 0 && range.pins == pins;
+}
+
+}  // namespace spillway::interposer

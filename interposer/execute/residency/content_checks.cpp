@@ -1,0 +1,87 @@
+#include "interposer/execute/residency/content_checks.h"
+
+#include "interposer/driver/driver_api.h"
+
+namespace spillway::interposer {
+
+using driver::Driver;
+
+// The stream is made at once: streams are numbered in the order in which they are first seen.
+ContentChecks::ContentChecks(Timeline* timeline) : timeline_(timeline) {
+  CUstream stream = nullptr;
+  Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
+  stream_ = timeline_->Of({stream, false});
+  stream_->is_ours = true;
+}
+
+bool ContentChecks::Prepare(CUdeviceptr base, Chunks chunks) {
+  was_tried_ = true;
+  base_ = base;
+  chunks_ = std::move(chunks);
+  return base && prints_.Prepare(base, kGranuleBytes);
+}
+
+void ContentChecks::GiveLater(Slot slot, Use use) {
+  if (slot != kNoSlot) given_.emplace_back(slot, use);
+  GiveDone();
+}
+
+void ContentChecks::GiveDone() {
+  while (!given_.empty() && Timeline::KnownDone(given_.front().second)) {
+    prints_.GiveSlot(given_.front().first);
+    given_.pop_front();
+  }
+}
+
+Use ContentChecks::Take(const Range& range, Slot to) {
+  for (const Use use : range.ready_after.items()) timeline_->OrderAfter(stream_, use);
+  for (const Use use : range.uses.items()) timeline_->OrderAfter(stream_, use);
+  const Fingerprints::Piece piece{range.base, range.requested_bytes, to};
+  if (!prints_.Compute(stream_->handle, {&piece, 1})) return {};
+  const Use use = timeline_->Issue(stream_);
+  timeline_->EventFor(use);
+  return use;
+}
+
+void ContentChecks::NoteCopied(Range* range) {
+  range->print_is_valid = false;
+  if (!IsReady() || timeline_->UndocumentedBegun() == 0) return;
+  if (range->print == Range::kNoPrint) range->print = TakeSlot();
+  if (range->print == Range::kNoPrint) return;
+  const Use use = Take(*range, range->print);
+  range->print_is_valid = use.stream != nullptr;
+  if (use.stream) range->departure.Add(use);
+}
+
+bool ContentChecks::BeginCompare(Range* range) {
+  if (!IsReady() || !range->print_is_valid) return false;
+  const Slot slot = TakeSlot();
+  if (slot == kNoSlot) return false;
+  const Use use = Take(*range, slot);
+  if (!use.stream) {
+    prints_.GiveSlot(slot);
+    return false;
+  }
+  range->content_print = slot;
+  range->departure.Add(use);
+  return true;
+}
+
+bool ContentChecks::IsUnchanged(Range* range) {
+  const bool is_unchanged = Read(range->content_print) == Read(range->print);
+  Forget(range);
+  return is_unchanged;
+}
+
+void ContentChecks::Forget(Range* range) {
+  GiveLater(std::exchange(range->content_print, Range::kNoPrint),
+            {stream_, Timeline::IssuedOn(stream_)});
+}
+
+Chunks ContentChecks::TakeMemory(CUdeviceptr* base) {
+  if (IsReady()) prints_.Release();
+  *base = std::exchange(base_, 0);
+  return std::move(chunks_);
+}
+
+}  // namespace spillway::interposer

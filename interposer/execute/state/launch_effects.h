@@ -1,0 +1,96 @@
+// What launches of kernels that nobody documents do to the memory that they name, as seen.
+//
+// Called by the classes behind JobMemory with the state lock held. Owns its tables.
+//
+// Note [Learned effects]
+// A kernel's effect is measured, never believed. An *exact kind* is a function with dimensions,
+// the sizes of what it names, and every parameter byte that is no address. In the first experiment
+// (observe) fingerprints before and after a launch say which memory it changed. A launch that
+// changed only memory without content (fresh since its allocation) may be repeated: in the second
+// experiment it runs twice over its outputs, filled with two different patterns. Equal results mean
+// that it overwrites them whole, reads none of their old bytes, and repeats itself.
+// Learned roles are hints. They keep host copies that a fingerprint checks before they count as
+// clean, and they let records begin whose replays are checked. They never make old bytes dead.
+// A *kind* is what plans know: a token (scheduler::TokenOf). Exact kinds of one token may differ in
+// a number that changes with each launch, such as a random offset. So after some exact kinds were
+// proved, and none refuted, the others count as proved. Their replays are checked like all.
+//
+// Invariants
+//  1. Roles stand in the order in which a launch names its memory (launch_kind.h).
+//  2. A token without a proved exact kind is never proved.
+// Never: launches, reads memory.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+#include <unordered_map>
+
+#include "base/inline_vector.h"
+#include "interposer/ledger/claims.h"
+
+namespace spillway::interposer {
+
+struct LaunchKind {
+  std::uint64_t token = 0;
+  std::uint64_t exact = 0;
+};
+
+struct LearnedRole {
+  Role role = Role::kReadsAndWrites;
+  bool is_range = false;  // otherwise a small allocation, which plans do not know
+
+  bool operator==(const LearnedRole&) const = default;
+};
+using LearnedRoles = base::InlineVector<LearnedRole, 8>;
+
+class LaunchEffects {
+ public:
+  // What experiments have shown of an exact kind, in this order.
+  enum class Stage : std::uint8_t {
+    kUnseen,
+    kObserved,  // what it changes
+    kProved,    // that it makes the same bytes over other old ones
+  };
+  struct Effect {
+    Stage stage = Stage::kUnseen;
+    bool is_final = false;      // no further experiment
+    bool is_under_way = false;  // an experiment
+    unsigned tries = 0;         // experiments that showed nothing
+    LearnedRoles roles;         // kOverwrites: it filled memory without content
+  };
+
+  // Any thread: whether nothing was learned so far.
+  bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
+
+  // The effect for an experiment to fill in. Null where the kind needs none.
+  Effect* ForExperiment(const LaunchKind& kind);
+  // The same for an experiment that has ended.
+  Effect* Find(const LaunchKind& kind);
+  // The effect of the kind has changed.
+  void Learned(const LaunchKind& kind);
+
+  // What a launch of the kind that names so many allocations is expected to do; null: unknown.
+  const Effect* Expected(const LaunchKind& kind, std::size_t named) const;
+  // A replay was not what the effect says: nothing is expected of the token any more.
+  void Distrust(std::uint64_t token) { tokens_[token].is_distrusted = true; }
+  // The roles of the ranges of all launches with the token; empty: unknown.
+  LearnedRoles RangeRolesOf(std::uint64_t token) const;
+  bool IsProved(std::uint64_t token) const;
+
+ private:
+  static constexpr unsigned kMostExactKinds = 4;  // of one token that get experiments
+  struct Token {
+    base::InlineVector<std::uint64_t, kMostExactKinds> exact_kinds;
+    bool is_distrusted = false;
+    unsigned proved = 0, refuted = 0;  // of the exact kinds
+    Effect merged;                     // of those that were observed
+  };
+  void Merge(Token* token) const;
+
+  std::atomic<std::size_t> count_{0};
+  std::unordered_map<std::uint64_t, Effect> effects_;  // by exact kind
+  std::unordered_map<std::uint64_t, Token> tokens_;
+};
+
+}  // namespace spillway::interposer
