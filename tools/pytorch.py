@@ -69,10 +69,18 @@ def row(name, allocator, run, bare):
             slow_down(run, bare), "yes" if run.output == bare.output else "NO"]
 
 
+def runs_on_small(runner, device):
+    capacity = device.capacity_mib << 20
+    bare = runner.run("bare", SPILLWAY_SIM_CAPACITY=str(capacity))
+    return [bare, runner.run(f"{device.capacity_mib} MiB", capacity, bare, ["--host", f"{device.host_mib}MiB"])]
+
+
 def runs_of(trial, build_dir, environment, profile, allocator):
     script = SCRIPTS / trial.script  # an absolute path stays as it is
     runner = Runner(build_dir, profile, [str(environment.python), str(script), *trial.arguments],
-                    settings(environment, allocator, trial.devices))
+                    settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
+    if trial.small_device:
+        return runs_on_small(runner, trial.small_device)
     bare = runner.run("bare")
     runs = [bare, runner.run("no budget", 0, bare)]
     for share in trial.shares[allocator]:

@@ -122,14 +122,14 @@ class RunsTest(unittest.TestCase):
         self.assertFalse(runs.is_race_at_exit(-6, f"{terminate}\nstep 1\n"))
         self.assertFalse(runs.is_race_at_exit(-6, "terminate called after throwing an instance of 'c10::Error'\n"))
 
-    def runner_of(self, lines):
+    def runner_of(self, lines, may_differ=None):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         launcher = pathlib.Path(folder.name) / "bin" / "spillway"
         launcher.parent.mkdir()
         launcher.write_text("#!/bin/bash\n" + lines, encoding="utf-8")
         launcher.chmod(0o755)
-        return runs.Runner(pathlib.Path(folder.name), "h200", ["train"], {})
+        return runs.Runner(pathlib.Path(folder.name), "h200", ["train"], {}, may_differ)
 
     CRASH = "echo loss 1\necho terminate called without an active exception >&2\nkill -ABRT $$\n"
 
@@ -143,6 +143,22 @@ class RunsTest(unittest.TestCase):
         runner = self.runner_of('if [ -e "$0.ran" ]; then echo loss 1; echo loss 2; exit 0; fi\ntouch "$0.ran"\n' + self.CRASH)
         with self.assertRaises(runs.RunFailed):
             runner.run("50 %", 8, run_of("loss 1\nloss 2\n"))
+
+    # The launcher prints its options and what its environment says of the device.
+    def test_a_small_device_is_bares_capacity_and_spillways_budget(self):
+        runner = self.runner_of('printf "%s " "${SPILLWAY_SIM_CAPACITY:-whole}" "$@"\n')
+        bare, small = pytorch.runs_on_small(runner, trials.SmallDevice(256, 64))
+        self.assertEqual(bare.output.split()[0], str(256 << 20))
+        self.assertIn("--off", bare.output.split())
+        self.assertEqual(small.output.split()[0], "whole")
+        self.assertIn(f"--budget {256 << 20} ", small.output)
+        self.assertIn("--host 64MiB ", small.output)
+
+    def test_only_figures_that_may_differ_are_left_out(self):
+        shown = "after training: 98.0 of 256.0 MiB are free, 76 in tensors\n"
+        runner = self.runner_of(f"printf '{shown}Free (according to CUDA): 18.00 MiB\n'", trials.POOLS_FIGURES)
+        self.assertEqual(runner.run("bare").output, "after training: ... of 256.0 MiB are free, 76 in tensors\n"
+                         "Free (according to CUDA): ...\n")
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:
