@@ -3,7 +3,8 @@
 
 Without a SCRIPT a ResNet-50 and a GPT-2 of tests/pytorch run; --all runs all trials. Kernels do not compute: each writes a hash of what
 it read, so equal output means that every byte was in its place. The exit code is 0 if every run printed the same as the bare run and
-held no more device memory than its budget. Times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does
+held no more device memory than its budget. --start-up N measures what Spillway adds to `import torch` and a first kernel, by N starts
+each on this machine's clocks. Other times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does
 not.
 """
 import argparse
@@ -19,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 from main_job import mib, print_table  # noqa: E402
-from pytorch_parts import trials  # noqa: E402
+from pytorch_parts import start_up, trials  # noqa: E402
 from pytorch_parts.environment import CannotDownload, CannotMake, Environment  # noqa: E402
 from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
 
@@ -139,9 +140,10 @@ def choose(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage="pytorch.py [--all] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
+                                     usage="pytorch.py [--all | --start-up N] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
     parser.add_argument("build_dir", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="all trials of tools/pytorch_parts/trials.py")
+    parser.add_argument("--start-up", type=int, default=0, metavar="N", help="measure the start, N times bare and under Spillway")
     parser.add_argument("--profile", default="h200", help="the simulated GPU (default h200)")
     parser.add_argument("--patience", type=float, default=None, help="seconds that the packages may take; then exit with 75")
     parser.add_argument("script", nargs="?", type=pathlib.Path)
@@ -157,6 +159,9 @@ def main():
             raise
         print(f"pytorch: not run, as the packages could not be had within {options.patience:.0f} s: {str(problem).splitlines()[0]}")
         return 75
+    if options.start_up:
+        own = settings(environment, "async", 1)
+        return 0 if start_up.run(build_dir, options.profile, environment.python, own, options.start_up) else 1
     session = Session(build_dir, environment, options.profile)
     session.run(chosen)
     session.show(options.profile)

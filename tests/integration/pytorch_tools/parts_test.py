@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
 sys.dont_write_bytecode = True
 
 import pytorch  # noqa: E402  (path set above)
-from pytorch_parts import environment, libraries, runs, stand_ins, trials  # noqa: E402
+from pytorch_parts import environment, libraries, runs, stand_ins, start_up, trials  # noqa: E402
 from pytorch_parts.libraries import Symbol  # noqa: E402
 
 COMPILER = os.environ.get("CC") or "cc"
@@ -159,6 +159,22 @@ class RunsTest(unittest.TestCase):
         runner = self.runner_of(f"printf '{shown}Free (according to CUDA): 18.00 MiB\n'", trials.POOLS_FIGURES)
         self.assertEqual(runner.run("bare").output, "after training: ... of 256.0 MiB are free, 76 in tensors\n"
                          "Free (according to CUDA): ...\n")
+
+    BUSY = "import time\nwhile time.process_time() < 0.05: pass"
+
+    def test_start_up_counts_the_processor_time_of_children_too(self):
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {self.BUSY!r}])"
+        started = start_up.measure([sys.executable, "-c", code], dict(os.environ))
+        self.assertGreaterEqual(started.processor_ms, 50)
+        with self.assertRaises(runs.RunFailed):
+            start_up.measure([sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
+
+    def test_start_up_may_add_the_larger_of_a_share_and_a_time(self):
+        def starts(*times):
+            return [start_up.Start(0, ms) for ms in times]
+        self.assertEqual(start_up.added(starts(1000, 900), starts(950, 999)), (50, True))
+        self.assertEqual(start_up.added(starts(900), starts(1001)), (101, False))
+        self.assertEqual(start_up.added(starts(4000), starts(4150)), (150, True))
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:
