@@ -20,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 from main_job import mib, print_table  # noqa: E402
-from pytorch_parts import start_up, trials  # noqa: E402
+from pytorch_parts import recordings, start_up, trials  # noqa: E402
 from pytorch_parts.environment import CannotDownload, CannotMake, Environment  # noqa: E402
 from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
 
@@ -76,10 +76,15 @@ def runs_on_small(runner, device):
     return [bare, runner.run(f"{device.capacity_mib} MiB", capacity, bare, ["--host", f"{device.host_mib}MiB"])]
 
 
-def runs_of(trial, build_dir, environment, profile, allocator):
+def runner_of(trial, build_dir, environment, profile, allocator, *before):
+    """`before`: words before the program's."""
     script = SCRIPTS / trial.script  # an absolute path stays as it is
-    runner = Runner(build_dir, profile, [str(environment.python), str(script), *trial.arguments],
-                    settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
+    return Runner(build_dir, profile, [*before, str(environment.python), str(script), *trial.arguments],
+                  settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
+
+
+def runs_of(trial, build_dir, environment, profile, allocator):
+    runner = runner_of(trial, build_dir, environment, profile, allocator)
     if trial.small_device:
         return runs_on_small(runner, trial.small_device)
     bare = runner.run("bare")
@@ -140,10 +145,11 @@ def choose(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage="pytorch.py [--all | --start-up N] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
+                                     usage="pytorch.py [--all | --start-up N | --record FOLDER] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
     parser.add_argument("build_dir", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="all trials of tools/pytorch_parts/trials.py")
     parser.add_argument("--start-up", type=int, default=0, metavar="N", help="measure the start, N times bare and under Spillway")
+    parser.add_argument("--record", type=pathlib.Path, metavar="FOLDER", help="record allocations and launches: tests/fixtures/pytorch")
     parser.add_argument("--profile", default="h200", help="the simulated GPU (default h200)")
     parser.add_argument("--patience", type=float, default=None, help="seconds that the packages may take; then exit with 75")
     parser.add_argument("script", nargs="?", type=pathlib.Path)
@@ -162,6 +168,12 @@ def main():
     if options.start_up:
         own = settings(environment, "async", 1)
         return 0 if start_up.run(build_dir, options.profile, environment.python, own, options.start_up) else 1
+    if options.record:
+        for trial in recordings.RECORDED:
+            path = recordings.record(lambda *before: runner_of(trial, build_dir, environment, options.profile, "async", *before),
+                                     trial, options.record)
+            print(f"  {path}: {path.stat().st_size / 1024:.0f} KiB", flush=True)
+        return 0
     session = Session(build_dir, environment, options.profile)
     session.run(chosen)
     session.show(options.profile)
