@@ -9,8 +9,10 @@ from pytorch_parts.trials import Trial, words
 
 RECORDED = [
     Trial("gpt2", "gpt2.py", words("--steps 7")),
+    Trial("gpt2_accumulated", "gpt2.py", words("--steps 7 --checkpoint --attention efficient --accumulate 2 --optimizer adamw-fused --bf16")),
     Trial("resnet50", "images.py", words("--batch 16 --epochs 1 --steps 7")),
     Trial("resnet18_evaluated", "images.py", words("--batch 16 --epochs 3 --steps 3 --evaluate --model resnet18")),
+    Trial("vit_b_16", "images.py", words("--model vit_b_16 --batch 8 --epochs 1 --steps 7")),
 ]
 
 
