@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 
 #include "base/file.h"
@@ -15,11 +16,13 @@ EventLog::EventLog(const char* path)
   Print("spillway events 1\n");
 }
 
-template <class... Parts>
-void EventLog::Print(const char* format, Parts... parts) {
+void EventLog::Print(const char* format, ...) {
   if (!file_) return;
   char line[96];
-  const int length = snprintf(line, sizeof line, format, parts...);
+  va_list parts;
+  va_start(parts, format);
+  const int length = vsnprintf(line, sizeof line, format, parts);
+  va_end(parts);
   unwritten_.append(line, static_cast<std::size_t>(length));
 }
 

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <map>
+#include <span>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -33,8 +34,7 @@ class EventLog {
   std::size_t NumberOf(std::uint64_t shape);
   void AddThread(std::uint32_t thread);
   void AddOperation(std::uint64_t shape, std::span<const RecordedTouch> touches);
-  template <class... Parts>
-  void Print(const char* format, Parts... parts);
+  [[gnu::format(printf, 2, 3)]] void Print(const char* format, ...);
 
   base::UniqueFd file_;  // empty after an error
   std::string unwritten_;
