@@ -23,6 +23,8 @@ inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // default "spillwa
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder; default: none
 inline constexpr char kReport[] = "SPILLWAY_REPORT";         // file for the JSON report at exit
 inline constexpr char kTrace[] = "SPILLWAY_TRACE";           // file for the job's trace
+// Tests only: file for the job's events as text, until its first plan (docs/trace_format.md).
+inline constexpr char kEvents[] = "SPILLWAY_EVENTS";
 inline constexpr char kPeakFile[] = "SPILLWAY_PEAK_FILE";    // keeps this command's peak
 inline constexpr char kCallSites[] = "SPILLWAY_CALL_SITES";  // N: sample every N-th allocation
 inline constexpr char kProgress[] = "SPILLWAY_PROGRESS";     // "1": a progress line on the terminal

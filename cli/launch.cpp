@@ -133,8 +133,8 @@ void ForgetOldSettings(EnvironmentChanges& environment) {
   for (const char* name :
        {environment::kBudget, environment::kHostLimit, environment::kPark, environment::kLearn,
         environment::kStrategy, environment::kPlanStore, environment::kReport, environment::kTrace,
-        environment::kPeakFile, environment::kCallSites, environment::kProgress,
-        environment::kSummary, environment::kJobPid}) {
+        environment::kEvents, environment::kPeakFile, environment::kCallSites,
+        environment::kProgress, environment::kSummary, environment::kJobPid}) {
     environment.Unset(name);
   }
 }

@@ -3,7 +3,8 @@
 
 Without a SCRIPT a ResNet-50 and a GPT-2 of tests/pytorch run; --all runs all trials. Kernels do not compute: each writes a hash of what
 it read, so equal output means that every byte was in its place. The exit code is 0 if every run printed the same as the bare run and
-held no more device memory than its budget. Times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does
+held no more device memory than its budget. --start-up N measures what Spillway adds to `import torch` and a first kernel, by N starts
+each on this machine's clocks. Other times are those of the simulated GPU's clock. docs/pytorch.md says what holds and what does
 not.
 """
 import argparse
@@ -19,7 +20,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 
 from main_job import mib, print_table  # noqa: E402
-from pytorch_parts import trials  # noqa: E402
+from pytorch_parts import recordings, start_up, trials  # noqa: E402
 from pytorch_parts.environment import CannotDownload, CannotMake, Environment  # noqa: E402
 from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
 
@@ -69,10 +70,23 @@ def row(name, allocator, run, bare):
             slow_down(run, bare), "yes" if run.output == bare.output else "NO"]
 
 
-def runs_of(trial, build_dir, environment, profile, allocator):
+def runs_on_small(runner, device):
+    capacity = device.capacity_mib << 20
+    bare = runner.run("bare", SPILLWAY_SIM_CAPACITY=str(capacity))
+    return [bare, runner.run(f"{device.capacity_mib} MiB", capacity, bare, ["--host", f"{device.host_mib}MiB"])]
+
+
+def runner_of(trial, build_dir, environment, profile, allocator, *before):
+    """`before`: words before the program's."""
     script = SCRIPTS / trial.script  # an absolute path stays as it is
-    runner = Runner(build_dir, profile, [str(environment.python), str(script), *trial.arguments],
-                    settings(environment, allocator, trial.devices))
+    return Runner(build_dir, profile, [*before, str(environment.python), str(script), *trial.arguments],
+                  settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
+
+
+def runs_of(trial, build_dir, environment, profile, allocator):
+    runner = runner_of(trial, build_dir, environment, profile, allocator)
+    if trial.small_device:
+        return runs_on_small(runner, trial.small_device)
     bare = runner.run("bare")
     runs = [bare, runner.run("no budget", 0, bare)]
     for share in trial.shares[allocator]:
@@ -131,9 +145,11 @@ def choose(options):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter,
-                                     usage="pytorch.py [--all] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
+                                     usage="pytorch.py [--all | --start-up N | --record FOLDER] [--profile NAME] [--patience S] BUILD_DIR [SCRIPT [ARGUMENT...]]")
     parser.add_argument("build_dir", type=pathlib.Path)
     parser.add_argument("--all", action="store_true", help="all trials of tools/pytorch_parts/trials.py")
+    parser.add_argument("--start-up", type=int, default=0, metavar="N", help="measure the start, N times bare and under Spillway")
+    parser.add_argument("--record", type=pathlib.Path, metavar="FOLDER", help="record allocations and launches: tests/fixtures/pytorch")
     parser.add_argument("--profile", default="h200", help="the simulated GPU (default h200)")
     parser.add_argument("--patience", type=float, default=None, help="seconds that the packages may take; then exit with 75")
     parser.add_argument("script", nargs="?", type=pathlib.Path)
@@ -149,6 +165,15 @@ def main():
             raise
         print(f"pytorch: not run, as the packages could not be had within {options.patience:.0f} s: {str(problem).splitlines()[0]}")
         return 75
+    if options.start_up:
+        own = settings(environment, "async", 1)
+        return 0 if start_up.run(build_dir, options.profile, environment.python, own, options.start_up) else 1
+    if options.record:
+        for trial in recordings.RECORDED:
+            path = recordings.record(lambda *before: runner_of(trial, build_dir, environment, options.profile, "async", *before),
+                                     trial, options.record)
+            print(f"  {path}: {path.stat().st_size / 1024:.0f} KiB", flush=True)
+        return 0
     session = Session(build_dir, environment, options.profile)
     session.run(chosen)
     session.show(options.profile)

@@ -170,6 +170,7 @@ std::string TraceToJson(const EventTrace& trace) {
   Json json = {{"name", trace.name}, {"identities", trace.identities}, {"events", Json::array()}};
   for (const Event& event : trace.events) {
     Json entry = {{"kind", kEvents[static_cast<size_t>(event.kind)]}, {"start_ns", event.start_ns}};
+    if (event.thread != 0) entry["thread"] = event.thread;
     if (event.allocation >= 0) entry["allocation"] = event.allocation;
     if (event.kind == EventKind::kAllocate) entry["size_bytes"] = event.size_bytes;
     if (event.kind == EventKind::kOperation) {

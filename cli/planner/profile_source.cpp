@@ -7,6 +7,7 @@
 #include "cli/failure.h"
 #include "cli/planner/profile_json.h"
 #include "scheduler/networks/catalog.h"
+#include "scheduler/trace/event_text.h"
 #include "scheduler/trace/file/trace_file.h"
 
 namespace spillway::cli {
@@ -56,7 +57,22 @@ T Unwrap(base::Result<T> read, const std::string& path) {
   return *std::move(read);
 }
 
+std::string_view TextOf(const std::vector<uint8_t>& bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+EventTrace TraceIn(const std::vector<uint8_t>& bytes, const std::string& path) {
+  const bool is_text = TextOf(bytes).starts_with(kEventTextHead);
+  return Unwrap(is_text ? ReadEventText(TextOf(bytes)) : ReadTrace(bytes), path);
+}
+
 }  // namespace
+
+bool IsTrace(const std::vector<uint8_t>& bytes) {
+  return KindOfFile(bytes) == TraceFileKind::kTrace || TextOf(bytes).starts_with(kEventTextHead);
+}
+
+EventTrace LoadTrace(const std::string& source) { return TraceIn(ReadBytes(source), source); }
 
 networks::Device LoadDevice(const std::string& name) {
   if (const auto device = networks::FindDevice(name)) return *device;
@@ -90,17 +106,13 @@ LoadedProfile LoadProfile(const std::string& source, const networks::Device& dev
     return {MakeNetworkProfile(source.substr(kNetwork.size()), device), true};
   const std::vector<uint8_t> bytes = ReadBytes(source);
   LoadedProfile loaded;
-  switch (KindOfFile(bytes)) {
-    case TraceFileKind::kProfile:
-      loaded.profile = Unwrap(ReadProfile(bytes), source);
-      break;
-    case TraceFileKind::kTrace:
-      loaded.profile = ProfileFromTrace(Unwrap(ReadTrace(bytes), source));
-      break;
-    case TraceFileKind::kUnknown:
-      loaded.profile = Unwrap(
-          ProfileFromJson({bytes.begin(), bytes.end()}, RatesOf(device), loaded.modelled), source);
-      break;
+  if (IsTrace(bytes)) {
+    loaded.profile = ProfileFromTrace(TraceIn(bytes, source));
+  } else if (KindOfFile(bytes) == TraceFileKind::kProfile) {
+    loaded.profile = Unwrap(ReadProfile(bytes), source);
+  } else {
+    const std::string text(TextOf(bytes));
+    loaded.profile = Unwrap(ProfileFromJson(text, RatesOf(device), loaded.modelled), source);
   }
   if (const base::Status checked = CheckProfile(loaded.profile); !checked.ok())
     throw Failure(kExitUsage, "cannot use " + source, checked.text(), "see docs/trace_format.md");

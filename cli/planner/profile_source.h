@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "scheduler/networks/devices.h"
+#include "scheduler/trace/event.h"
 #include "scheduler/trace/profile.h"
 
 namespace spillway::cli {
@@ -18,6 +19,10 @@ struct LoadedProfile {
 // `source`: a path, or `network:NAME[:BATCH]`. A trace file counts as one iteration. The device
 // supplies durations for networks, and for JSON without any.
 LoadedProfile LoadProfile(const std::string& source, const scheduler::networks::Device& device);
+
+// A trace file, or events as text.
+bool IsTrace(const std::vector<uint8_t>& bytes);
+scheduler::EventTrace LoadTrace(const std::string& source);
 
 scheduler::networks::Device LoadDevice(const std::string& name);
 

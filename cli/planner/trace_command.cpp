@@ -15,14 +15,7 @@ namespace {
 using namespace scheduler;
 
 bool IsTraceFile(const std::string& source) {
-  return !source.starts_with("network:") && KindOfFile(ReadBytes(source)) == TraceFileKind::kTrace;
-}
-
-EventTrace LoadTrace(const std::string& source) {
-  base::Result<EventTrace> read = ReadTrace(ReadBytes(source));
-  if (!read)
-    throw Failure(kExitUsage, "cannot use " + source, read.text(), "see docs/trace_format.md");
-  return *std::move(read);
+  return !source.starts_with("network:") && IsTrace(ReadBytes(source));
 }
 
 std::string Names(const IterationProfile& profile, const std::vector<BufferId>& ids) {

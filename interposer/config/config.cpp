@@ -89,6 +89,7 @@ Config ReadConfig(Environment environment) {
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);
   config.trace_path = reader.Text(environment::kTrace);
+  config.events_path = reader.Text(environment::kEvents);
   config.agent = reader.Text(environment::kAgent);
   config.agent_required = reader.Flag(environment::kAgentRequired);
   if (config.agent_required && config.agent.empty()) config.agent = environment::kDefaultSocket;

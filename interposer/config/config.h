@@ -33,6 +33,7 @@ struct Config {
   std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report
   std::string trace_path;                    // empty: no trace
+  std::string events_path;                   // for tests: empty: events are not written
   std::string agent;                         // the node agent's socket; empty: none
   bool agent_required = false;               // without its grant the job gets no device memory
   std::string peak_path;                     // empty: the peak is not remembered

@@ -114,7 +114,9 @@ size_t JobView::UsedBytes() const {
 // Beyond the budget, as Allocations::Admits grants. A new largest allocation takes three times its
 // size: host memory for moving grows by twice that.
 GivenMemory JobView::Given() {
-  GivenMemory given{.budget_bytes = state_.budget.bytes(), .used_bytes = UsedBytes()};
+  GivenMemory given{.budget_bytes = state_.budget.bytes(),
+                    .used_bytes = UsedBytes(),
+                    .unmovable_bytes = state_.counters.UnmovableAllocatedBytes()};
   given.most_bytes = given.budget_bytes;
   if (state_.MustStay() || given.used_bytes < given.budget_bytes / 2) return given;
   const size_t room_bytes = given.budget_bytes + state_.host_grant.MayHoldBytes();

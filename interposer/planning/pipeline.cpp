@@ -60,6 +60,7 @@ std::optional<Pipeline::Request> Pipeline::Collect(std::uint64_t now_ns, bool* m
   FollowProofs();
   FollowRegularity();
   EndRecordingWhenSteady();
+  if (options_.events) options_.events->Flush();
   return std::exchange(request_, std::nullopt);
 }
 
@@ -86,8 +87,11 @@ void Pipeline::NoteDropped() {
 void Pipeline::BeginAnew(const std::vector<LiveAllocation>& live) {
   learner_.emplace();
   if (!live_) counts_.not_planned_because = "no iteration has come twice in a row";
-  for (const auto& [id, requested_bytes] : live)
-    learner_->AddAlive(id, OccupiedBytes(requested_bytes), requested_bytes);
+  for (const LiveAllocation& allocation : live) {
+    learner_->AddAlive(allocation.id, OccupiedBytes(allocation.requested_bytes),
+                       allocation.requested_bytes);
+    if (options_.events) options_.events->AddAlive(allocation);
+  }
   if (!std::exchange(has_begun_, true)) stored_.Begin(PlansOfEarlierRuns());
 }
 
@@ -105,6 +109,7 @@ std::vector<StoredPlan> Pipeline::PlansOfEarlierRuns() const {
 
 void Pipeline::Hear(const Recorder::Drained& drained) {
   const JobEvent event = EventOf(drained);
+  if (options_.events) options_.events->Add(drained);
   if (scheduler::HasToken(event.kind)) ++tokens_;
   if (measurement_) measurement_->Note(event, drained.event.sample);
   if (Pattern pattern = learner_ ? learner_->Add(event) : nullptr) Learned(std::move(pattern));
@@ -316,11 +321,22 @@ void Pipeline::Take(const Answer& answer) {
   counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
   counts_.measured_iteration_ns = 0;
   settling_iterations_ = kSettlingIterations;
+  LogPlanned();
   Remember(live_->shared_pattern(), plan.plan);
   if (answer.is_new)
     KeepInStore(plan);
   else if (options_.store)
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
+}
+
+void Pipeline::LogPlanned() {
+  if (!options_.events) return;
+  for (const scheduler::PatternEvent& event : live_->pattern().events) {
+    if (event.kind != scheduler::JobEventKind::kOperation) continue;
+    const scheduler::OperationId operation{event.operation};
+    options_.events->AddDuration(event.token, live_->pattern().profile.at(operation).duration_ns);
+  }
+  options_.events->End();
 }
 
 // Refuses a plan whose prediction is no better than no plan, or than a dropped plan.

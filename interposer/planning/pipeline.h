@@ -35,6 +35,7 @@
 #include "interposer/planning/plan_verdicts.h"
 #include "interposer/planning/planned_job.h"
 #include "interposer/planning/stored_iterations.h"
+#include "interposer/record/event_log.h"
 #include "protocol/message.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
@@ -72,6 +73,7 @@ struct PipelineOptions {
   scheduler::DeviceModel device;
   PlanStore* store = nullptr;  // may be null
   std::uint64_t job_key = 0;
+  EventLog* events = nullptr;             // may be null
   PlanSource* elsewhere = nullptr;        // null: plans are made here
   int device_number = 0;                  // the device's number for `elsewhere`
   std::vector<StoredPlan> recalled = {};  // plans of earlier runs that `elsewhere` keeps
@@ -103,6 +105,7 @@ class Pipeline {
   };
 
   void Drain(bool* more);
+  void LogPlanned();
   void BeginAnew(const std::vector<LiveAllocation>& live);
   std::vector<StoredPlan> PlansOfEarlierRuns() const;
   void NoteDropped();

@@ -56,6 +56,12 @@ std::string NameOf(int device) {
   return name;
 }
 
+// Of the first device, if asked for.
+EventLog* EventsOf(int device) {
+  const std::string& path = ProcessConfig().events_path;
+  return path.empty() || device != 0 ? nullptr : new EventLog(path.c_str());
+}
+
 PlanSource* Elsewhere() {
   AgentSession* const session = AgentSession::Instance();
   return session ? session->planner() : nullptr;
@@ -68,6 +74,7 @@ PipelineOptions OptionsFor(int device) {
                              .device = DeviceModelFor(name).model,
                              .store = Store(),
                              .job_key = JobKey(name),
+                             .events = EventsOf(device),
                              .elsewhere = Elsewhere(),
                              .device_number = device};
   if (options.elsewhere && !Store()->Has(options.job_key))
@@ -152,7 +159,9 @@ void PlannerThread::Attach(JobMemory* memory) {
     WatchExit();
     jobs_.store(job, std::memory_order_release);
   }
-  memory->recording().recorder().Attach(job, job->pipeline().KnowsEarlierRuns());
+  const bool begins_at_once =
+      job->pipeline().KnowsEarlierRuns() || !ProcessConfig().events_path.empty();
+  memory->recording().recorder().Attach(job, begins_at_once);
 }
 
 void PlannerThread::Detach(JobMemory* memory) {

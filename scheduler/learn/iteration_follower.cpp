@@ -81,7 +81,14 @@ Followed IterationFollower::Observe(const JobEvent& event) {
   context_.Add(token);
   const bool is_expected = tracking_ != Tracking::kLost && EventAt(next_).token == token;
   if (is_expected && MatchAt(next_, event) != Match::kNone) return Accept(next_, event);
+  if (TakesAny(event)) return Accept(next_, event);
   return FollowElsewhere(event);
+}
+
+bool IterationFollower::TakesAny(const JobEvent& event) const {
+  if (tracking_ != Tracking::kFollowing || event.kind != JobEventKind::kOperation) return false;
+  if (EventAt(next_).token != kAnyToken) return false;
+  return next_ + 1 == pattern_->size() || EventAt(next_ + 1).token != context_.Back(0);
 }
 
 void IterationFollower::Expect(int32_t next) {
@@ -171,7 +178,8 @@ int32_t IterationFollower::SharedContext(int32_t position, const TokenContext& c
   int32_t shared = 1;
   for (int32_t at = position; shared < most; ++shared) {
     at = at == 0 ? size - 1 : at - 1;
-    if (EventAt(at).token != context.Back(shared)) break;
+    const uint64_t token = EventAt(at).token;
+    if (token != kAnyToken && token != context.Back(shared)) break;
   }
   return shared;
 }
@@ -261,7 +269,8 @@ Followed IterationFollower::Accept(int32_t position, const JobEvent& event) {
     Bind(expected.buffer, event.allocation);
     bound_[Index(expected.buffer)].is_certain = false;
   }
-  const auto touches = pattern_->TouchesOf(expected);
+  const bool is_stray = expected.token == kAnyToken;
+  const auto touches = is_stray ? std::span<const PatternTouch>() : pattern_->TouchesOf(expected);
   for (size_t i = 0; i < touches.size(); ++i) {
     Bind(touches[i].buffer, event.touches[i].allocation);
     bound_[Index(touches[i].buffer)].is_certain = true;

@@ -5,13 +5,16 @@
 // its lock. The learner uses one to detect what it already knows. Allocates nothing after
 // construction.
 //
+// A stray operation of the pattern (kAnyToken) is any operation that is not the next one after it.
+//
 // An event is the expected one, a nearby one (after left-out or reordered events), or an unknown
 // one such as logging. After some unknown events the follower searches the whole iteration. It
 // needs an event whose touches of persistent buffers, or whose preceding tokens, occur only once.
 // So a short last batch or an evaluation leads back to a known position by the next iteration.
 //
 // Invariants
-//   1. A position is returned only if token and touches match. Buffers and allocations match one to
+//   1. A position is returned only if token and touches match, or for any operation in a stray
+//      one's place; that binds no buffer. Buffers and allocations match one to
 //      one. Persistent buffers match their own allocations, others an allocation of this iteration.
 //   2. No position is returned twice in an iteration.
 //   3. An unknown event changes no buffer's allocation.
@@ -124,6 +127,7 @@ class IterationFollower {
   void SortPlaces();
   void SortTouches();
   void SortChangingBuffers();
+  bool TakesAny(const JobEvent& event) const;
   Match MatchAt(int32_t position, const JobEvent& event) const;
   Match MatchPersistent(int32_t position, const JobEvent& event) const;
   Match MatchBuffer(int32_t buffer, uint64_t allocation) const {

@@ -4,9 +4,10 @@
 // latest events, up to two of the longest iterations.
 //
 // Invariants
-//   1. A claimed iteration occurred twice in a row with equal tokens. Both touch the same
-//      allocations (persistent), or allocations made at the same position of each. So equal layers,
-//      which touch different weights, are never an iteration.
+//   1. A claimed iteration occurred twice in a row with equal tokens, but for a few stray
+//      operations (repetition.h). Both touch the same allocations (persistent), or allocations made
+//      at the same position of each. So equal layers, which touch different weights, are never an
+//      iteration.
 //   2. At most kMostPatterns are kept; a new one replaces the one seen longest ago. A part gives
 //      way to the longer iteration around it (gradient accumulation). So do loops inside an
 //      iteration, even if they explain all its events: the whole touches clearly more than any

@@ -38,9 +38,11 @@ struct PatternTouch {
 
 struct PatternEvent {
   JobEventKind kind = JobEventKind::kOperation;  // or kAllocate
-  uint64_t token = 0;                            // TokenOf the job's event
-  int32_t buffer = -1;                           // kAllocate: the buffer it makes
-  int32_t operation = -1;                        // kOperation: index in the profile
+  // TokenOf the job's event. kAnyToken: a stray operation (repetition.h). Its touches are those
+  // that it always has.
+  uint64_t token = 0;
+  int32_t buffer = -1;                       // kAllocate: the buffer it makes
+  int32_t operation = -1;                    // kOperation: index in the profile
   int32_t first_touch = 0, touch_count = 0;  // in IterationPattern::touches, in the call's order
 
   bool operator==(const PatternEvent&) const = default;

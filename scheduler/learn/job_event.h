@@ -65,6 +65,8 @@ constexpr uint64_t MixToken(uint64_t hash, uint64_t token) {
 constexpr bool HasToken(JobEventKind kind) {
   return kind == JobEventKind::kAllocate || kind == JobEventKind::kOperation;
 }
+// Of a pattern's event that any operation matches (repetition.h, stray operations).
+inline constexpr uint64_t kAnyToken = 0;
 constexpr uint64_t TokenOf(const JobEvent& event) {
   return event.kind == JobEventKind::kAllocate
              ? MixToken(1, static_cast<uint64_t>(event.size_bytes))

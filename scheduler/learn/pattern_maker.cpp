@@ -114,21 +114,36 @@ class PatternMaker {
     const int64_t position = begin_ + i;
     PatternEvent event;
     event.kind = history_.kind(position);
-    event.token = history_.token(position);
+    const bool is_stray = repetition_.IsStray((position - repetition_.a_begin()) % size_);
+    event.token = is_stray ? kAnyToken : history_.token(position);
     event.first_touch = static_cast<int32_t>(pattern_.touches.size());
     if (event.kind == JobEventKind::kAllocate) {
       event.buffer = BufferOf(history_.touch(position, 0).allocation, i);
     } else {
       event.operation = operations_++;
-      event.touch_count = static_cast<int32_t>(history_.touch_count(position));
     }
-    for (int64_t touch = 0; touch < event.touch_count; ++touch) {
+    const bool is_operation = event.kind == JobEventKind::kOperation;
+    const int64_t touches = is_operation ? history_.touch_count(position) : 0;
+    for (int64_t touch = 0; touch < touches; ++touch) {
       const JobTouch of_job = history_.touch(position, touch);
+      if (is_stray && !IsInBoth(position, of_job.allocation)) continue;
+      ++event.touch_count;
       const int32_t buffer = BufferOf(of_job.allocation, i);
       pattern_.touches.push_back({buffer, of_job.writes, of_job.reads});
       last_touch_[static_cast<size_t>(buffer)] = i;
     }
     pattern_.events.push_back(event);
+  }
+
+  // Whether a stray operation names the allocation, or its match, in both repetitions.
+  bool IsInBoth(int64_t position, uint64_t allocation) const {
+    const bool is_in_a = position < repetition_.a_begin() + size_;
+    const int64_t other = is_in_a ? position + size_ : position - size_;
+    const uint64_t match = is_in_a ? repetition_.InB(allocation) : repetition_.InA(allocation);
+    for (int64_t i = 0; match != 0 && i < history_.touch_count(other); ++i) {
+      if (history_.touch(other, i).allocation == match) return true;
+    }
+    return false;
   }
 
   int32_t BufferOf(uint64_t allocation, int64_t event) {

@@ -11,6 +11,7 @@ constexpr uint64_t kBase = 0x9e3779b97f4a7c15u;
 constexpr size_t kFirstPlaces = 4096;
 constexpr int64_t kCreditPerToken = 16;
 constexpr int64_t kMostCredit = int64_t{1} << 20;
+constexpr int64_t kMostPaid = 4 * kTokensPerStray;
 
 constexpr uint64_t Power(uint64_t base, int exponent) {
   uint64_t power = 1;
@@ -50,14 +51,30 @@ void PeriodCandidates::Add(const EventHistory& history) {
   if (!is_known) Propose(distance, RunAt(history, distance));
 }
 
+// Of a token that differs from the one before it.
+bool PeriodCandidates::Forgive(const EventHistory& history, PeriodCandidate* candidate) const {
+  const int64_t position = history.end() - 1;
+  const bool are_operations =
+      history.kind(position) == JobEventKind::kOperation &&
+      history.kind(position - candidate->distance) == JobEventKind::kOperation;
+  const bool is_long = candidate->distance >= kTokensPerStray;
+  if (!is_long || !are_operations || candidate->paid < kTokensPerStray) return false;
+  candidate->paid -= kTokensPerStray;
+  return true;
+}
+
 void PeriodCandidates::Extend(const EventHistory& history) {
   const int64_t position = history.end() - 1;
   const uint64_t token = history.token(position);
-  std::erase_if(candidates_, [&](const PeriodCandidate& candidate) {
+  std::erase_if(candidates_, [&](PeriodCandidate& candidate) {
     const int64_t before = position - candidate.distance;
-    return before < history.begin() || history.token(before) != token;
+    if (before < history.begin()) return true;
+    return history.token(before) != token && !Forgive(history, &candidate);
   });
-  for (PeriodCandidate& candidate : candidates_) ++candidate.run;
+  for (PeriodCandidate& candidate : candidates_) {
+    ++candidate.run;
+    candidate.paid = std::min(candidate.paid + 1, kMostPaid);
+  }
 }
 
 void PeriodCandidates::HashContext(const EventHistory& history) {
@@ -107,7 +124,10 @@ int64_t PeriodCandidates::RunAt(const EventHistory& history, int64_t distance) {
 
 // A full list drops the candidate with the shortest run.
 void PeriodCandidates::Propose(int64_t distance, int64_t run) {
-  const PeriodCandidate candidate{.distance = distance, .run = run, .compare_at_run = distance};
+  const PeriodCandidate candidate{.distance = distance,
+                                  .run = run,
+                                  .paid = std::min(run, kMostPaid),
+                                  .compare_at_run = distance};
   if (candidates_.size() < kMost) {
     candidates_.push_back(candidate);
     return;

@@ -7,7 +7,8 @@
 // cannot hide the iteration's, which comes up outside the layers and outlives theirs.
 //
 // Invariants
-//   1. The last `run` tokens of a candidate equal those `distance` before them.
+//   1. The last `run` tokens of a candidate equal those `distance` before them, except for stray
+//      operations (repetition.h): at most one in kTokensPerStray, and four in a row of events.
 //   2. Memory is bounded. Each token takes constant amortised time.
 #pragma once
 
@@ -18,9 +19,13 @@
 
 namespace spillway::scheduler {
 
+// So many equal tokens pay for one that differs.
+inline constexpr int64_t kTokensPerStray = 256;
+
 struct PeriodCandidate {
   int64_t distance = 0;
   int64_t run = 0;
+  int64_t paid = 0;                      // equal tokens that have not paid for a stray one
   int64_t compare_at_run = 0;            // not compared in full before this run
   int64_t looks = 0;                     // full comparisons that failed
   int64_t wider_at_run = 0;              // not compared with a longer iteration before this run
@@ -49,6 +54,7 @@ class PeriodCandidates {
   };
   static constexpr size_t kPlacesPerBucket = 4;
 
+  bool Forgive(const EventHistory& history, PeriodCandidate* candidate) const;
   void Extend(const EventHistory& history);
   void HashContext(const EventHistory& history);
   int64_t ExchangePlace(uint64_t hash, int64_t end);

@@ -1,7 +1,9 @@
 #include "scheduler/learn/repetition.h"
 
 #include <algorithm>
-#include <vector>
+#include <iterator>
+
+#include "scheduler/learn/period_candidates.h"
 
 namespace spillway::scheduler {
 namespace {
@@ -12,10 +14,11 @@ constexpr double kLeastOdds = 0x1p48;
 
 }  // namespace
 
-Repetition::Repetition(const EventHistory& history, int64_t distance)
+Repetition::Repetition(const EventHistory& history, int64_t distance, bool has_lasted)
     : history_(history),
       distance_(distance),
       a_begin_(history.end() - 2 * distance),
+      has_lasted_(has_lasted),
       forward_(64),
       backward_(64) {
   holds_ =
@@ -30,17 +33,47 @@ bool Repetition::Compare() {
 }
 
 bool Repetition::CompareEvents(int64_t a) {
+  new_matches_.clear();
+  if (CompareTouches(a)) return true;
+  ForgetNewMatches();
+  return MayBeStray(a);
+}
+
+bool Repetition::CompareTouches(int64_t a) {
   const int64_t b = a + distance_;
   const int64_t count = history_.touch_count(a);
   const bool are_new = history_.kind(a) == JobEventKind::kAllocate;
   if (history_.token(a) != history_.token(b) || count != history_.touch_count(b)) return false;
   for (int64_t i = 0; i < count; ++i) {
     if (Match(history_.touch(a, i).allocation, history_.touch(b, i).allocation, are_new)) continue;
+    if (failed_position_ >= 0) return false;
     failed_position_ = b;
     failed_touch_ = i;
     return false;
   }
   return true;
+}
+
+bool Repetition::MayBeStray(int64_t a) {
+  const bool are_operations = history_.kind(a) == JobEventKind::kOperation &&
+                              history_.kind(a + distance_) == JobEventKind::kOperation;
+  if (!are_operations || (std::ssize(strays_) + 1) * kTokensPerStray > distance_) return false;
+  if (!has_lasted_ && history_.token(a) == history_.token(a + distance_)) return false;
+  strays_.push_back(a - a_begin_);
+  return true;
+}
+
+void Repetition::ForgetNewMatches() {
+  for (const uint64_t a : new_matches_) {
+    const uint64_t b = InB(a);
+    if (a == b) persistent_bytes_ -= history_.Find(a)->size_bytes;
+    forward_.Erase(a);
+    backward_.Erase(b);
+  }
+}
+
+bool Repetition::IsStray(int64_t offset) const {
+  return std::binary_search(strays_.begin(), strays_.end(), offset);
 }
 
 bool Repetition::FreesMostAllocations() const {
@@ -55,14 +88,14 @@ bool Repetition::FreesMostAllocations() const {
 }
 
 bool Repetition::Match(uint64_t a, uint64_t b, bool are_new) {
-  const auto [in_b, is_new_in_a] = forward_.Insert(a);
-  if (!is_new_in_a) return *in_b == b;
-  *in_b = b;
-  const auto [in_a, is_new_in_b] = backward_.Insert(b);
-  if (!is_new_in_b) return false;
-  *in_a = a;
+  if (const uint64_t* const in_b = forward_.Find(a)) return *in_b == b;
+  if (backward_.Find(b) != nullptr) return false;
+  if (a == b ? are_new : !are_new && !MayMatch(a, b)) return false;
+  *forward_.Insert(a).first = b;
+  *backward_.Insert(b).first = a;
   if (a == b) persistent_bytes_ += history_.Find(a)->size_bytes;
-  return a == b ? !are_new : are_new || MayMatch(a, b);
+  new_matches_.push_back(a);
+  return true;
 }
 
 bool Repetition::MayMatch(uint64_t a, uint64_t b) const {

@@ -47,6 +47,7 @@ SequenceLearner::Pattern SequenceLearner::Add(const JobEvent& event, bool may_cl
 void SequenceLearner::Follow(const JobEvent& event) {
   const Followed followed = known_.Observe(event).followed;
   is_following_ = followed.position >= 0;
+  if (is_following_) followed_at_ = history_.end();
   if (!followed.began_iteration) return;
   const IterationFollower& follower = *known_.at(known_.active());
   if (follower.last_end() < follower.pattern().size() * 3 / 4) last_cut_short_ = history_.end();
@@ -80,10 +81,11 @@ SequenceLearner::Pattern SequenceLearner::ExamineCandidate(PeriodCandidate* cand
   const bool is_new = IsNew(*candidate);
   if (!is_new && !MayBeWider(candidate)) return nullptr;
   if (!IsMoreThanChance(history_, distance, run)) return nullptr;
-  const Repetition repetition(history_, distance);
-  if (!repetition.holds()) {
+  const Repetition repetition(history_, distance, run >= 2 * distance);
+  // What looks stray may alternate: then the iteration is longer.
+  const int64_t longer = repetition.LongerDistance(run);
+  if (!repetition.holds() || longer > 0) {
     candidate->compare_at_run = run + (distance << std::min(candidate->looks++, kMostDoublings));
-    const int64_t longer = repetition.LongerDistance(run);
     if (longer > 0 && longer <= candidates_.longest())
       candidates_.Propose(longer, run + distance - longer);
     return nullptr;

@@ -29,10 +29,15 @@ class SequenceLearner {
 
   const KnownAllocation* Find(uint64_t allocation) const { return history_.Find(allocation); }
   int64_t events() const { return history_.end(); }
-  bool is_following() const { return is_following_; }
+  // Also across a few unknown events.
+  bool is_following() const {
+    return followed_at_ >= 0 && history_.end() - followed_at_ <= kMostUnknown;
+  }
   const IterationFollowers& known() const { return known_; }
 
  private:
+  static constexpr int64_t kMostUnknown = 16;
+
   void Follow(const JobEvent& event);
   bool IsNew(const PeriodCandidate& candidate) const;
   bool MayBeWider(PeriodCandidate* candidate) const;
@@ -43,7 +48,8 @@ class SequenceLearner {
   PeriodCandidates candidates_;
   IterationFollowers known_;
   int64_t known_since_ = 0, last_cut_short_ = -1;
-  bool is_following_ = false;
+  int64_t followed_at_ = -1;   // position of the last event of a known iteration
+  bool is_following_ = false;  // the last event was one
 };
 
 }  // namespace spillway::scheduler

@@ -37,7 +37,8 @@ struct Event {
   int32_t identity = -1;
   int32_t stream = 0;
   int64_t duration_ns = 0;
-  std::vector<TraceTouch> touches;
+  std::vector<TraceTouch> touches = {};
+  int32_t thread = 0;  // the calling thread's number
 
   bool operator==(const Event&) const = default;
 };

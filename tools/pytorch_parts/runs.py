@@ -66,40 +66,42 @@ def is_race_at_exit(code, errors):
 
 
 class Runner:
-    """Of one program with one allocator. `settings` go into its environment."""
+    """Of one program with one allocator. `settings` go into its environment. What `may_differ` matches in its output is left out."""
 
-    def __init__(self, build_dir, profile, command, settings):
+    def __init__(self, build_dir, profile, command, settings, may_differ=None):
         self._spillway = [str(build_dir / "bin" / "spillway"), "run", f"--simulate={profile}", "--quiet"]
         # The launcher clears a caller's settings; plans come at the same step in every run.
         self._command = ["env", "SPILLWAY_LEARN=wait", *command]
         self._settings = settings
+        self._may_differ = re.compile(may_differ) if may_differ else None
 
-    def run(self, label, budget_bytes=None, bare=None):
-        """`budget_bytes`: None runs bare, 0 without a budget.
+    def run(self, label, budget_bytes=None, bare=None, options=(), **settings):
+        """`budget_bytes`: None runs bare, 0 without a budget. `options` are the launcher's, `settings` join the environment.
 
         A program that met the race at Python's end runs again, as its statistics are lost; but only if it had printed all that `bare` did.
         """
         for _ in range(TRIES):
-            run, code = self._once(label, budget_bytes)
+            run, code = self._once(label, budget_bytes, options, settings)
             if code == 0:
                 return run
             if not is_race_at_exit(code, run.errors) or (bare and run.output != bare.output):
                 break
         raise RunFailed(f"{label}: exit code {code}\n{run.output[-1000:]}{run.errors[-3000:]}")
 
-    def _once(self, label, budget_bytes):
+    def _once(self, label, budget_bytes, options, settings):
         with tempfile.TemporaryDirectory(prefix="spillway-pytorch-") as name:
             folder = pathlib.Path(name)
             if budget_bytes is None:
-                options = ["--off"]
+                options = [*options, "--off"]
             else:
-                options = ["--report", str(folder / "report.json")] + (["--budget", str(budget_bytes)] if budget_bytes else [])
+                options = [*options, "--report", str(folder / "report.json"), *(["--budget", str(budget_bytes)] if budget_bytes else [])]
             environment = dict(os.environ, XDG_STATE_HOME=str(folder / "state"), SPILLWAY_SIM_STATS=str(folder / "statistics.%p"),
-                               **self._settings)
+                               **self._settings, **settings)
             begin = time.monotonic()
             done = subprocess.run([*self._spillway, *options, "--", *self._command], env=environment, capture_output=True, text=True,
                                   check=False)
-            return Run(label, done.stdout, done.stderr, budget_bytes or 0, time.monotonic() - begin, read_all(folder, "report.json*"),
+            output = self._may_differ.sub("...", done.stdout) if self._may_differ else done.stdout
+            return Run(label, output, done.stderr, budget_bytes or 0, time.monotonic() - begin, read_all(folder, "report.json*"),
                        read_all(folder, "statistics.*")), done.returncode
 
 

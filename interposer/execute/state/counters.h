@@ -98,6 +98,12 @@ struct Counters {
   UnmovableBytes& UnmovableFor(Unmovable reason) {
     return unmovable[static_cast<std::size_t>(reason)];
   }
+  // Without slabs: these serve further allocations.
+  std::size_t UnmovableAllocatedBytes() const {
+    std::size_t bytes = 0;
+    for (const UnmovableBytes& reason : unmovable) bytes += reason.bytes;
+    return bytes - unmovable[static_cast<std::size_t>(Unmovable::kSmall)].bytes;
+  }
   std::size_t put_off_bytes = 0;  // of wanted_bytes, freed by the program, and needed to recompute
   std::size_t wanted_bytes = 0;   // what the job would hold with nothing evicted
   std::size_t wanted_peak_bytes = 0;

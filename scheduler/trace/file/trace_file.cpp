@@ -154,6 +154,7 @@ Event ReadEvent(const file::Event& from) {
   event.identity = from.identity();
   event.stream = from.stream();
   event.duration_ns = from.duration_ns();
+  event.thread = from.thread();
   if (!from.touches()) return event;
   for (const file::Touch* touch : *from.touches())
     event.touches.push_back(
@@ -191,7 +192,7 @@ flatbuffers::Offset<file::Event> WriteEvent(flatbuffers::FlatBufferBuilder& buil
   }
   return file::CreateEvent(builder, static_cast<uint8_t>(event.kind), event.start_ns,
                            event.allocation, event.size_bytes, event.identity, event.stream,
-                           event.duration_ns, builder.CreateVectorOfStructs(touches));
+                           event.duration_ns, builder.CreateVectorOfStructs(touches), event.thread);
 }
 
 }  // namespace

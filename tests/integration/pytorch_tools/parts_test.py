@@ -11,7 +11,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools"))
 sys.dont_write_bytecode = True
 
 import pytorch  # noqa: E402  (path set above)
-from pytorch_parts import environment, libraries, runs, stand_ins, trials  # noqa: E402
+from pytorch_parts import environment, libraries, runs, stand_ins, start_up, trials  # noqa: E402
 from pytorch_parts.libraries import Symbol  # noqa: E402
 
 COMPILER = os.environ.get("CC") or "cc"
@@ -122,14 +122,14 @@ class RunsTest(unittest.TestCase):
         self.assertFalse(runs.is_race_at_exit(-6, f"{terminate}\nstep 1\n"))
         self.assertFalse(runs.is_race_at_exit(-6, "terminate called after throwing an instance of 'c10::Error'\n"))
 
-    def runner_of(self, lines):
+    def runner_of(self, lines, may_differ=None):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         launcher = pathlib.Path(folder.name) / "bin" / "spillway"
         launcher.parent.mkdir()
         launcher.write_text("#!/bin/bash\n" + lines, encoding="utf-8")
         launcher.chmod(0o755)
-        return runs.Runner(pathlib.Path(folder.name), "h200", ["train"], {})
+        return runs.Runner(pathlib.Path(folder.name), "h200", ["train"], {}, may_differ)
 
     CRASH = "echo loss 1\necho terminate called without an active exception >&2\nkill -ABRT $$\n"
 
@@ -143,6 +143,38 @@ class RunsTest(unittest.TestCase):
         runner = self.runner_of('if [ -e "$0.ran" ]; then echo loss 1; echo loss 2; exit 0; fi\ntouch "$0.ran"\n' + self.CRASH)
         with self.assertRaises(runs.RunFailed):
             runner.run("50 %", 8, run_of("loss 1\nloss 2\n"))
+
+    # The launcher prints its options and what its environment says of the device.
+    def test_a_small_device_is_bares_capacity_and_spillways_budget(self):
+        runner = self.runner_of('printf "%s " "${SPILLWAY_SIM_CAPACITY:-whole}" "$@"\n')
+        bare, small = pytorch.runs_on_small(runner, trials.SmallDevice(256, 64))
+        self.assertEqual(bare.output.split()[0], str(256 << 20))
+        self.assertIn("--off", bare.output.split())
+        self.assertEqual(small.output.split()[0], "whole")
+        self.assertIn(f"--budget {256 << 20} ", small.output)
+        self.assertIn("--host 64MiB ", small.output)
+
+    def test_only_figures_that_may_differ_are_left_out(self):
+        shown = "after training: 98.0 of 256.0 MiB are free, 76 in tensors\n"
+        runner = self.runner_of(f"printf '{shown}Free (according to CUDA): 18.00 MiB\n'", trials.POOLS_FIGURES)
+        self.assertEqual(runner.run("bare").output, "after training: ... of 256.0 MiB are free, 76 in tensors\n"
+                         "Free (according to CUDA): ...\n")
+
+    BUSY = "import time\nwhile time.process_time() < 0.05: pass"
+
+    def test_start_up_counts_the_processor_time_of_children_too(self):
+        code = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {self.BUSY!r}])"
+        started = start_up.measure([sys.executable, "-c", code], dict(os.environ))
+        self.assertGreaterEqual(started.processor_ms, 50)
+        with self.assertRaises(runs.RunFailed):
+            start_up.measure([sys.executable, "-c", "raise SystemExit(3)"], dict(os.environ))
+
+    def test_start_up_may_add_the_larger_of_a_share_and_a_time(self):
+        def starts(*times):
+            return [start_up.Start(0, ms) for ms in times]
+        self.assertEqual(start_up.added(starts(1000, 900), starts(950, 999)), (50, True))
+        self.assertEqual(start_up.added(starts(900), starts(1001)), (101, False))
+        self.assertEqual(start_up.added(starts(4000), starts(4150)), (150, True))
 
     def test_environment_is_made_again_when_its_requirements_change(self):
         with tempfile.TemporaryDirectory() as folder:

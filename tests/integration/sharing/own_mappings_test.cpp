@@ -62,6 +62,7 @@ TEST_F(OwnMappingsTest, MappingsBeyondTheBudgetAreOutOfMemory) {
   Created(3 * kBytes);
   CUmemGenericAllocationHandle handle = 0;
   EXPECT_EQ(Create(2 * kBytes, &handle), CUDA_ERROR_OUT_OF_MEMORY);
+  EXPECT_EQ(FreeBytes(), kBytes);
   EXPECT_EQ(Create(kBytes, &handle), CUDA_SUCCESS);
   EXPECT_LE(Statistics("device_bytes_peak"), 64 * kMiB);
 }

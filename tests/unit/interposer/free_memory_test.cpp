@@ -46,6 +46,24 @@ TEST(FreeMemoryTest, NeverExceedsTheLargestGrantableAllocation) {
   EXPECT_EQ(FreeMemoryOf(given), 10 * kFreeMiB);
 }
 
+// PyTorch's expandable segments are such memory. Its out-of-memory error said that 127 MiB of 256
+// were free when it could not get 64.
+TEST(FreeMemoryTest, IsExactForMemoryThatCannotMove) {
+  const auto free = [](std::size_t unmovable, std::size_t movable) {
+    return FreeMemoryOf({.budget_bytes = 64 * kFreeMiB,
+                         .used_bytes = (unmovable + movable) * kFreeMiB,
+                         .unmovable_bytes = unmovable * kFreeMiB,
+                         .most_bytes = 1024 * kFreeMiB,
+                         .largest_bytes = 64 * kFreeMiB}) /
+           kFreeMiB;
+  };
+  EXPECT_EQ(free(55, 0), 9u);
+  EXPECT_EQ(free(64, 0), 0u);
+  EXPECT_EQ(free(66, 0), 0u);
+  EXPECT_EQ(free(40, 12), 12u);  // half of what can move is used
+  EXPECT_EQ(free(40, 24), 11u);  // more can be kept on the host
+}
+
 TEST(FreeMemoryTest, EachAllocationLowersItToZero) {
   for (const std::size_t most : {64, 65, 100, 200, 4096, 1 << 20}) {
     for (std::size_t used = 0; used < most; ++used) {

@@ -8,8 +8,10 @@
 #include <functional>
 #include <set>
 
+#include "base/file.h"
 #include "interposer/driver/driver_api.h"
 #include "scheduler/plan/strategies/registry.h"
+#include "scheduler/trace/event_text.h"
 #include "tests/unit/interposer_planning/small_job.h"
 
 namespace spillway::interposer {
@@ -25,11 +27,13 @@ class FakeJob final : public PlannedJob, public RecordListener {
  public:
   explicit FakeJob(PlanStore* store = nullptr, PlanSource* elsewhere = nullptr,
                    std::vector<StoredPlan> recalled = {},
-                   std::string_view strategy = scheduler::kDefaultStrategy)
+                   std::string_view strategy = scheduler::kDefaultStrategy,
+                   EventLog* events = nullptr)
       : pipeline_(this, {.strategy = scheduler::FindStrategy(strategy),
                          .device = kSmallDevice,
                          .store = store,
                          .job_key = kJob,
+                         .events = events,
                          .elsewhere = elsewhere,
                          .device_number = 3,
                          .recalled = std::move(recalled)}) {
@@ -132,6 +136,41 @@ class PipelineTest : public ::testing::Test {
 
   const std::filesystem::path folder_;
 };
+
+TEST_F(PipelineTest, EventsAreWrittenAsTextUntilTheFirstPlan) {
+  const std::string path = folder_ / "events";
+  EventLog events(path.c_str());
+  FakeJob job(nullptr, nullptr, {}, scheduler::kDefaultStrategy, &events);
+
+  ASSERT_GT(job.RunUntilPlanned(20), 0);
+  const std::string until_planned = *base::ReadFile(path);
+  job.job.RunIteration();
+
+  EXPECT_EQ(*base::ReadFile(path), until_planned);
+  const auto trace = scheduler::ReadEventText(until_planned);
+  ASSERT_TRUE(trace.ok()) << trace.text();
+  const scheduler::Event& weights = trace->events.front();
+  EXPECT_EQ(weights.allocation, static_cast<std::int32_t>(kWeights));
+  EXPECT_EQ(weights.size_bytes, kWeightsBytes);
+  // Each operation of the plan's iteration is the last iteration's, with its time.
+  std::vector<std::pair<std::uint64_t, std::int64_t>> planned, written;
+  const scheduler::IterationPattern& pattern = job.adopted.front()->pattern();
+  for (const scheduler::PatternEvent& event : pattern.events) {
+    if (event.kind != scheduler::JobEventKind::kOperation) continue;
+    const scheduler::OperationId operation{event.operation};
+    planned.emplace_back(event.token, pattern.profile.at(operation).duration_ns);
+  }
+  for (const scheduler::Event& event : trace->events) {
+    if (event.kind != scheduler::EventKind::kOperation) continue;
+    const std::uint64_t shape =
+        scheduler::ShapeOf(trace->identities[static_cast<std::size_t>(event.identity)]);
+    written.emplace_back(scheduler::TokenOf(scheduler::JobEvent::Operation(shape, {})),
+                         event.duration_ns);
+  }
+  ASSERT_GE(written.size(), 2 * planned.size());
+  written.erase(written.begin(), written.end() - static_cast<std::ptrdiff_t>(planned.size()));
+  EXPECT_THAT(written, ::testing::UnorderedElementsAreArray(planned));
+}
 
 // Without device events no duration can be measured. The pipeline waits for three more iterations,
 // and estimates.

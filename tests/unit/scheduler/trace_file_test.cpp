@@ -27,7 +27,7 @@ EventTrace SmallTrace() {
                   {EventKind::kAllocate, 1, 2, 32, -1, 0, 0, {}},
                   {EventKind::kOperation, 2, -1, 0, 0, 7, 10, {{1, true, false}, {2, false, true}}},
                   {EventKind::kOperation, 3, -1, 0, 1, 7, 5, {{2, true, true}}},
-                  {EventKind::kFree, 4, 2, 0, -1, 0, 0, {}},
+                  {EventKind::kFree, 4, 2, 0, -1, 0, 0, {}, 3},
                   {EventKind::kSynchronize, 5, -1, 0, -1, 7, 0, {}}};
   return trace;
 }
