@@ -6,7 +6,8 @@
 // compared.
 //
 // Invariants
-//  1. A replay that made other bytes, or changed what it was only to read, is known when its work is
+//  1. A replay that made other bytes, or changed what it was only to read, is known when its work
+//  is
 //     complete (IsWrong). Nothing that the program then receives may be used.
 // Never: waits.
 #pragma once
@@ -40,7 +41,7 @@ class ReplayChecks {
  private:
   struct Check {
     CUfunction function = nullptr;
-    std::vector<Fingerprints::Slot> slots;  // of what it was to read; given back later
+    std::vector<Fingerprints::Slot> slots;               // of what it was to read; given back later
     Fingerprints::Slot output = ContentChecks::kNoSlot;  // the record's
     Use use;
   };

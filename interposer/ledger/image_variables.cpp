@@ -28,7 +28,8 @@ constexpr std::string_view kVariablesPrefix = ".nv.global";
 constexpr std::string_view kOutside[] = {"vprintf", "malloc", "free"};
 
 bool IsVariable(const CodeObject& object, const CodeSymbol& symbol) {
-  return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF && symbol.section < object.section_count() &&
+  return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF &&
+         symbol.section < object.section_count() &&
          object.Section(symbol.section).name.starts_with(kVariablesPrefix);
 }
 
@@ -36,9 +37,9 @@ void AddObject(ByteView file, ImageVariables* out) {
   const CodeObject object(file);
   const bool is_readable = object.ForSymbols([&](const CodeSymbol& symbol) {
     if (IsVariable(object, symbol)) out->names.emplace_back(symbol.name);
-    const bool is_outside = symbol.section == SHN_UNDEF &&
-                            std::find(std::begin(kOutside), std::end(kOutside), symbol.name) !=
-                                std::end(kOutside);
+    const bool is_outside =
+        symbol.section == SHN_UNDEF &&
+        std::find(std::begin(kOutside), std::end(kOutside), symbol.name) != std::end(kOutside);
     out->calls_outside = out->calls_outside || is_outside;
   });
   if (is_readable) out->is_readable = true;

@@ -63,9 +63,7 @@ const LaunchEffects::Effect* LaunchEffects::Expected(const LaunchKind& kind,
   const auto known = effects_.find(kind.exact);
   const bool is_known = known != effects_.end() && known->second.stage != Stage::kUnseen;
   const bool others_speak = token.proved >= kProvedForAll && token.refuted == 0;
-  const Effect* const effect = is_known       ? &known->second
-                               : others_speak ? &token.merged
-                                              : nullptr;
+  const Effect* const effect = is_known ? &known->second : others_speak ? &token.merged : nullptr;
   return effect && effect->roles.size() == named ? effect : nullptr;
 }
 
