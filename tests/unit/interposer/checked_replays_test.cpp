@@ -1,0 +1,61 @@
+// Outputs of proved kernels are dropped and made again. Each replay is compared with what was
+// dropped, so a kernel that does something else is found before the program sees a result.
+// (execute/replay_checks.h)
+#include "interposer/execute/replay_checks.h"
+
+#include "tests/unit/interposer/effects_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+class CheckedReplaysTest : public EffectsTest {
+ protected:
+  // Proves the kernel, and returns a dropped output of it.
+  CUdeviceptr Dropped(const char* kernel) {
+    Repeat(kernel, 2);
+    EXPECT_EQ(Count().proved_operations, 1u);
+    job_->proofs().DropEagerly();
+    const CUdeviceptr y = Allocated();
+    Launch(kernel, {y, input_});
+    EXPECT_EQ(Count().recompute_drops, 1u);
+    return y;
+  }
+  bool IsWrong() { return job_->replay_checks().IsWrong(); }
+};
+
+TEST_F(CheckedReplaysTest, SameBytesAreRight) {
+  const CUdeviceptr y = Dropped("liar");
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(CheckedReplaysTest, ReadingOldOutputIsWrong) {
+  const CUdeviceptr y = Dropped("liar");
+  hidden.lies = true;
+  Read(y);
+  EXPECT_TRUE(IsWrong());
+  EXPECT_EQ(job_->replay_checks().NameOfWrong(), "liar");
+}
+
+TEST_F(CheckedReplaysTest, WritingAnInputIsWrong) {
+  const CUdeviceptr y = Dropped("writer");
+  hidden.lies = true;
+  Read(y);
+  EXPECT_TRUE(IsWrong());
+}
+
+// It stays so, whatever is right afterwards.
+TEST_F(CheckedReplaysTest, WrongIsForGood) {
+  const CUdeviceptr y = Dropped("liar");
+  hidden.lies = true;
+  Read(y);
+  hidden.lies = false;
+  const CUdeviceptr other = Allocated();
+  Launch("liar", {other, input_});
+  Read(other);
+  EXPECT_TRUE(IsWrong());
+}
+
+}  // namespace
+}  // namespace spillway::interposer
