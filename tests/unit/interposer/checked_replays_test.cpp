@@ -45,6 +45,72 @@ TEST_F(CheckedReplaysTest, WritingAnInputIsWrong) {
   EXPECT_TRUE(IsWrong());
 }
 
+TEST_F(CheckedReplaysTest, WritingAVariableIsWrong) {
+  job_->stored_addresses().RegisterGlobal(reinterpret_cast<CUdeviceptr>(&variable), sizeof variable,
+                                          module_);
+  const CUdeviceptr y = Dropped("sets_variable");
+  hidden.lies = true;
+  Read(y);
+  EXPECT_TRUE(IsWrong());
+}
+
+TEST_F(CheckedReplaysTest, WritingThroughAKeptPointerIsWrong) {
+  const CUdeviceptr y = Dropped("keeper");
+  hidden.lies = true;
+  Read(y);
+  EXPECT_TRUE(IsWrong());
+}
+
+TEST_F(CheckedReplaysTest, ResultsThatVaryAreWrong) {
+  const CUdeviceptr y = Dropped("varies");
+  hidden.lies = true;
+  Read(y);
+  EXPECT_TRUE(IsWrong());
+}
+
+// A program that overwrites what it read makes the output come first; it is checked, too.
+TEST_F(CheckedReplaysTest, ReplaysBeforeAWriteAreChecked) {
+  const CUdeviceptr y = Dropped("liar");
+  Set(input_, 6);
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(CheckedReplaysTest, ChainsAreCheckedLinkByLink) {
+  const CUdeviceptr y = Dropped("liar"), z = Allocated();
+  Launch("liar", {z, y});
+  EXPECT_TRUE(AllAre(Read(z), 5));
+  EXPECT_EQ(Count().checked_recomputes, Count().recomputes);
+  EXPECT_FALSE(IsWrong());
+}
+
+// A replay writes numbers beside its output elsewhere: they may be others by now.
+TEST_F(CheckedReplaysTest, SmallOutputsKeepWhatCameLater) {
+  const auto normalize = [&](CUdeviceptr* mean) {
+    const CUdeviceptr y = Allocated(), deviation = Allocated(kSmallBytes);
+    *mean = Allocated(kSmallBytes);
+    Launch("norm", {y, input_, *mean, deviation});
+    Settle();
+    return y;
+  };
+  // Given a proved kernel, and the scratch memory that a first call lacked
+  CUdeviceptr mean = 0;
+  normalize(&mean);
+  normalize(&mean);
+  job_->proofs().DropEagerly();
+  normalize(&mean);
+  const CUdeviceptr y = normalize(&mean);
+  ASSERT_EQ(Count().recompute_drops, 1u);
+
+  Set(mean, 42, kSmallBytes);
+
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_TRUE(AllAre(Read(mean, kSmallBytes), 42));
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+}
+
 // It stays so, whatever is right afterwards.
 TEST_F(CheckedReplaysTest, WrongIsForGood) {
   const CUdeviceptr y = Dropped("liar");

@@ -33,6 +33,7 @@ constexpr size_t kSmallBytes = 1024;
 // What a kernel could keep where nobody looks: between launches, and beside all memory.
 struct Hidden {
   int runs = 0;
+  int launches = 0;  // of kernels that count them
   bool lies = false;
   int* kept = nullptr;
 };
@@ -49,11 +50,13 @@ int* Memory(void* const* arguments, size_t i) { return Argument<int*>(arguments,
 void ScaleBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   const auto number = Argument<long>(arguments, 2);
+  ++hidden.launches;
   for (size_t i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
 }
 // norm(y, x, mean, deviation): y = x + 1; two numbers beside it.
 void NormBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  ++hidden.launches;
   for (size_t i = 0; i < kWords; ++i) y[i] = x[i] + 1;
   std::fill_n(Memory(arguments, 2), kSmallBytes / 4, x[0] * 2);
   std::fill_n(Memory(arguments, 3), kSmallBytes / 4, x[0] * 5);
@@ -77,13 +80,14 @@ void LastOldBody(const LaunchShape&, void* const* arguments) {
 void OrderBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   std::copy_n(x, kWords, y);
-  y[kWords / 2] = ++hidden.runs;
+  y[kWords / 2] = 1000 + ++hidden.runs;
 }
 // through_variable(y, x): y = x + variable, which grows.
 void ThroughVariableBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   for (size_t i = 0; i < kWords; ++i) y[i] = x[i];
   ++variable;
+  ++hidden.launches;
 }
 // liar(y, x): y = x, until it lies: then it reads its old output.
 void LiarBody(const LaunchShape&, void* const* arguments) {
@@ -102,7 +106,22 @@ void KeeperBody(const LaunchShape&, void* const* arguments) {
   if (hidden.lies) hidden.kept[3] = 98;
   if (!hidden.kept) hidden.kept = Memory(arguments, 1);
 }
-// sum(small, x): reads x.
+// unless(y, x, counter): counts; y = x, but each third time the first half stays.
+void UnlessBody(const LaunchShape&, void* const* arguments) {
+  const size_t begin = ++*Memory(arguments, 2) % 3 == 0 ? kWords / 2 : 0;
+  std::copy_n(Memory(arguments, 1) + begin, kWords - begin, Memory(arguments, 0) + begin);
+}
+// sets_variable(y, x): y = x; when it lies, it counts in a variable.
+void SetsVariableBody(const LaunchShape&, void* const* arguments) {
+  std::copy_n(Memory(arguments, 1), kWords, Memory(arguments, 0));
+  variable += hidden.lies;
+}
+// varies(y, x): y = x, but for one word once it lies.
+void VariesBody(const LaunchShape& shape, void* const* arguments) {
+  OrderBody(shape, arguments);
+  if (!hidden.lies) Memory(arguments, 0)[kWords / 2] = Memory(arguments, 1)[kWords / 2];
+}
+// sum(small, x): reads x; when it lies, it writes x, too.
 void SumBody(const LaunchShape&, void* const* arguments) {
   int sum = 0;
   for (size_t i = 0; i < kWords; ++i) sum += Memory(arguments, 1)[i];
@@ -122,6 +141,9 @@ constexpr KernelEntry kKernels[] = {
     {"liar", LiarBody, nullptr, 2, kParameters},
     {"writer", WriterBody, nullptr, 2, kParameters},
     {"keeper", KeeperBody, nullptr, 2, kParameters},
+    {"sets_variable", SetsVariableBody, nullptr, 2, kParameters},
+    {"varies", VariesBody, nullptr, 2, kParameters},
+    {"unless", UnlessBody, nullptr, 3, kParameters},
     {"sum", SumBody, nullptr, 2, kParameters}};
 constexpr GlobalEntry kGlobals[] = {{"variable", &variable, sizeof variable}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
@@ -159,9 +181,10 @@ class EffectsTest : public testing::Test {
     Driver().cuStreamDestroy_v2(stream_);
     Driver().cuDevicePrimaryCtxRelease_v2(0);
   }
-  void MakeJob(size_t budget_bytes = kBudgetBytes) {
+  void MakeJob(size_t budget_bytes = kBudgetBytes, bool experiments = true) {
     job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, ParkChoice::kOff,
                                        LearnChoice::kOff);
+    if (!experiments) job_->learning().TurnOff();
     job_->recording().BeginRecording();
     input_ = Allocated();
     Set(input_, 5);
@@ -178,6 +201,7 @@ class EffectsTest : public testing::Test {
   std::uint64_t Launch(const char* name, std::vector<CUdeviceptr> words,
                        const CUlaunchConfig* config = nullptr) {
     const CUfunction function = Function(name);
+    ++asked_;
     LaunchDimensions dimensions{1, 1, 1, 1, 1, 1, 0};
     std::vector<void*> parameters;
     for (CUdeviceptr& word : words) parameters.push_back(&word);
@@ -274,6 +298,7 @@ class EffectsTest : public testing::Test {
   CUstream stream_ = nullptr;
   std::unique_ptr<JobMemory> job_;
   CUdeviceptr input_ = 0, settling_ = 0;
+  int asked_ = 0;         // launches of the program
   bool is_whole_ = true;  // the hook knows the whole launch
 };
 
