@@ -111,6 +111,14 @@ TEST_F(EffectLearningExcludesTest, MemoryThatTheDriverServes) {
   Driver().cuMemFreeHost(pinned);
 }
 
+// They print, or allocate, or change variables that nobody lists.
+TEST_F(EffectLearningExcludesTest, KernelsThatMayActElsewhere) {
+  Libraries::Instance().Remove(module_);
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  ExpectOneLaunch(y);
+}
+
 TEST_F(EffectLearningExcludesTest, LaunchesDuringACapture) {
   CaptureBegan();
   const CUdeviceptr y = Allocated();

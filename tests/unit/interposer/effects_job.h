@@ -13,6 +13,7 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/job_memory.h"
+#include "interposer/ledger/libraries.h"
 #include "scheduler/learn/job_event.h"
 #include "simulator/kernels/image.h"
 
@@ -172,11 +173,13 @@ class EffectsTest : public testing::Test {
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage),
               CUDA_SUCCESS);
+    Libraries::Instance().NotePlain(module_);
     MakeJob();
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
     job_->ReleaseAll();
+    Libraries::Instance().Remove(module_);
     Driver().cuModuleUnload(module_);
     Driver().cuStreamDestroy_v2(stream_);
     Driver().cuDevicePrimaryCtxRelease_v2(0);
