@@ -55,6 +55,8 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
     const StateLock lock(state_.locks);
     const Verdict verdict = state_.recompute_records.VerdictOn(token);
     if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
+    // Experiments come before the program's own launch, never behind it.
+    if (verdict != Verdict::kProved && set->learned) return;
   }
   set->call->job = job_;
   auto record = RecordOf(addresses, *set, &set->call->lacks_scratch_bytes);

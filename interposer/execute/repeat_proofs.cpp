@@ -45,6 +45,7 @@ void RepeatProofs::CallEnded(const LibraryCall& call) {
     if (call.works != 1 || record->state != RecomputeRecord::State::kMade)
       return ForgetAfterCall(record);
     is_proved = state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
+    if (!is_proved && record->is_checked) return ForgetAfterCall(record);
   }
   if (!is_proved) Prove(call.record);
   Use made_by;

@@ -111,6 +111,25 @@ TEST_F(CheckedReplaysTest, SmallOutputsKeepWhatCameLater) {
   EXPECT_FALSE(IsWrong());
 }
 
+// A kernel that overwrites all with one number, and a part with another, is one operation to plans.
+// Its launches were once repeated behind the program's own ones, to find out.
+TEST_F(CheckedReplaysTest, KindsThatWereRefutedWithOneNumberAreNotRepeatedWithOthers) {
+  Repeat("half_at", 2, 1);
+  Set(input_, 6);
+  Repeat("half_at", 2, 9);
+  ASSERT_EQ(Count().proved_operations, 1u);
+  ASSERT_EQ(Count().refuted_operations, 1u);
+  job_->proofs().DropEagerly();
+  hidden.launches = 0;
+
+  const CUdeviceptr y = Allocated();
+  Launch("half_at", {y, input_, 1});
+
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  EXPECT_EQ(hidden.launches, 1);
+  EXPECT_EQ(Count().recompute_drops, 0u);
+}
+
 // It stays so, whatever is right afterwards.
 TEST_F(CheckedReplaysTest, WrongIsForGood) {
   const CUdeviceptr y = Dropped("liar");

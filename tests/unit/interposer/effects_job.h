@@ -54,6 +54,12 @@ void ScaleBody(const LaunchShape&, void* const* arguments) {
   ++hidden.launches;
   for (size_t i = 0; i < kWords; ++i) y[i] = 3 * x[i] + static_cast<int>(number % 1000);
 }
+// half_at(y, x, number): y = x; at 9 only the first half.
+void HalfAtBody(const LaunchShape&, void* const* arguments) {
+  ++hidden.launches;
+  const size_t words = Argument<long>(arguments, 2) == 9 ? kWords / 2 : kWords;
+  std::copy_n(Memory(arguments, 1), words, Memory(arguments, 0));
+}
 // norm(y, x, mean, deviation): y = x + 1; two numbers beside it.
 void NormBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
@@ -134,6 +140,7 @@ constexpr KernelParameter kParameters[] = {{0, 8}, {8, 8}, {16, 8}, {24, 8}};
 constexpr KernelEntry kKernels[] = {
     {"scale", ScaleBody, nullptr, 3, kParameters},
     {"norm", NormBody, nullptr, 4, kParameters},
+    {"half_at", HalfAtBody, nullptr, 3, kParameters},
     {"add", AddBody, nullptr, 2, kParameters},
     {"half", HalfBody, nullptr, 2, kParameters},
     {"last_old", LastOldBody, nullptr, 2, kParameters},
