@@ -3,6 +3,8 @@
 // (execute/replay_checks.h)
 #include "interposer/execute/replay_checks.h"
 
+#include <utility>
+
 #include "tests/unit/interposer/effects_job.h"
 
 namespace spillway::interposer {
@@ -128,6 +130,69 @@ TEST_F(CheckedReplaysTest, KindsThatWereRefutedWithOneNumberAreNotRepeatedWithOt
   EXPECT_TRUE(AllAre(Read(y), 6));
   EXPECT_EQ(hidden.launches, 1);
   EXPECT_EQ(Count().recompute_drops, 0u);
+}
+
+// The slot of the fingerprint to compare with was once given to others as soon as the record had
+// ended, while its replay was still to be compared. Found by the fuzzer.
+TEST_F(CheckedReplaysTest, AReplayIsComparedAlthoughItsRecordHasEnded) {
+  // Given a dropped output, and memory that has nothing to do with it
+  const CUdeviceptr y = Dropped("liar"), other = Allocated(), sum = Allocated(kSmallBytes);
+  Set(other, 1);
+  Set(sum, 0, kSmallBytes);
+  ASSERT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  CUstream other_stream = nullptr;
+  ASSERT_EQ(Driver().cuStreamCreate(&other_stream, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+
+  // When the program overwrites the output, and before the replay is over others take fingerprints
+  Set(y, 6);
+  std::swap(stream_, other_stream);
+  Launch("sum", {sum, other});
+  std::swap(stream_, other_stream);
+  ASSERT_EQ(Driver().cuCtxSynchronize(), CUDA_SUCCESS);
+
+  EXPECT_EQ(Count().checked_recomputes, 1u);
+  EXPECT_FALSE(IsWrong());
+  EXPECT_TRUE(AllAre(Read(y), 6));
+  Driver().cuStreamDestroy_v2(other_stream);
+}
+
+// Another number may mean that a kernel overwrites less than with those that were tried.
+class KindsOfOthersTest : public CheckedReplaysTest {
+ protected:
+  void SetUp() override {
+    CheckedReplaysTest::SetUp();
+    for (const unsigned int number : {1, 2}) {
+      Set(input_, 10 + number);
+      Repeat("half_at", 2, number);
+    }
+    Set(input_, 5);
+    ASSERT_EQ(Count().proved_operations, 2u);
+    job_->proofs().DropEagerly();
+    hidden.launches = 0;
+  }
+  void ExpectFirstHalf(const std::vector<int>& values, int value) {
+    EXPECT_EQ(std::count(values.begin(), values.begin() + kWords / 2, value),
+              static_cast<std::ptrdiff_t>(kWords / 2));
+  }
+};
+
+TEST_F(KindsOfOthersTest, TheRestOfMemoryWithoutContentIsMadeAgain) {
+  const CUdeviceptr y = Allocated();
+  Launch("half_at", {y, input_, 9});
+  ASSERT_EQ(Count().recompute_drops, 1u);
+  ExpectFirstHalf(Read(y), 5);
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(KindsOfOthersTest, MemoryWithContentKeepsTheRest) {
+  const CUdeviceptr y = Allocated();
+  Set(y, 3);
+  Launch("half_at", {y, input_, 9});
+  EXPECT_EQ(Count().recompute_drops, 0u);
+  const std::vector<int> values = Read(y);
+  ExpectFirstHalf(values, 5);
+  EXPECT_EQ(values.back(), 3);
+  EXPECT_EQ(hidden.launches, 1);
 }
 
 // It stays so, whatever is right afterwards.
