@@ -74,6 +74,7 @@ void EffectLearning::Expect(const Addresses& addresses, StreamName stream, Touch
   if (!effect) return;
   LearnedLaunch& learned = set->learned.emplace();
   learned.is_proved = effect->stage == LaunchEffects::Stage::kProved;
+  learned.is_of_others = effect != state_.effects.Find(kind);
   learned.call.claims = &learned.claims;
   learned.call.works = 1;
   AddClaims(*memory, effect->roles, &learned.claims);

@@ -55,6 +55,8 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
     const StateLock lock(state_.locks);
     const Verdict verdict = state_.recompute_records.VerdictOn(token);
     if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
+    // Experiments come before the program's own launch, never behind it.
+    if (verdict != Verdict::kProved && set->learned) return;
   }
   set->call->job = job_;
   auto record = RecordOf(addresses, *set, &set->call->lacks_scratch_bytes);
@@ -62,11 +64,14 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   record->token = token;
   record->is_kept = is_kept;
   record->is_checked = set->learned.has_value();
+  record->is_filled = set->learned && set->learned->is_of_others;
+  const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   if (!MayBegin(*record, *set)) return;
   const RecomputeRecord* const kept = state_.recompute_records.Keep(std::move(record));
   // A call that passed the fast paths before they were closed may be made behind this launch.
-  if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream))
+  if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream) ||
+      !FillOutput(*kept, set->stream))
     return frees_.Forget(kept);
   set->call->record = kept->id;
 }
@@ -193,6 +198,7 @@ bool RecomputeRecording::MayBegin(const RecomputeRecord& record, const TouchSet&
   if (driver::KnownContexts::HasSeveral() || state_.calls.locked != own_calls ||
       state_.timeline.AnyStreamIsHeld())
     return false;
+  if (record.is_filled && !record.output->is_fresh) return false;
   return !record.output->record && IsUsedByName(*record.output, own_calls) &&
          std::all_of(record.inputs.begin(), record.inputs.end(),
                      [&](const Tracked* input) { return IsUsedByName(*input, own_calls); });

@@ -45,6 +45,7 @@ void RepeatProofs::CallEnded(const LibraryCall& call) {
     if (call.works != 1 || record->state != RecomputeRecord::State::kMade)
       return ForgetAfterCall(record);
     is_proved = state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
+    if (!is_proved && record->is_checked) return ForgetAfterCall(record);
   }
   if (!is_proved) Prove(call.record);
   Use made_by;
@@ -73,14 +74,18 @@ void RepeatProofs::ForgetAfterCall(const RecomputeRecord* record) {
   if (due) records_.DropIfDue(due);
 }
 
-// All that can be dropped has left when the call's own work is over.
+// All that can be dropped has left when the call's own work and the fingerprints are over.
 void RepeatProofs::DropAll(Use last) {
+  Use printed;
   {
     const StateLock lock(state_.locks);
-    for (const std::uint64_t id : state_.recompute_records.All())
-      records_.Drop(state_.recompute_records.Find(id)->output);
+    for (const std::uint64_t id : state_.recompute_records.All()) {
+      const RecomputeRecord* const record = state_.recompute_records.Find(id);
+      if (records_.Drop(record->output) && record->is_checked) printed = record->printed;
+    }
   }
   waits_.AwaitQuietly(last);
+  if (printed.stream) waits_.AwaitQuietly(printed);  // the last of one stream
   const StateLock lock(state_.locks);
   state_.residency.CollectLeft();
 }

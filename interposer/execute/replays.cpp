@@ -185,7 +185,10 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   state_.trace.End(stream->handle, begun, event);
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
-  if (record->is_checked) checks_.Ended(use);
+  if (record->is_checked) {
+    checks_.Ended(use);
+    record->printed = use;
+  }
   if (record->clobbers) scratch_.Used(use);
   if (ordering_rules::kWritesFollowReplays) {
     for (Tracked* input : record->inputs) NoteReplay(input, use);
@@ -196,8 +199,9 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
 
 CUresult Replays::LaunchChecked(RecomputeRecord* record, StreamState* stream) {
   const bool can_check = checks_.Begin(*record, stream);
+  const bool can_launch = can_check && FillOutput(*record, stream);
   const CUresult result =
-      can_check ? record->launch.LaunchOn(stream->handle) : CUDA_ERROR_OUT_OF_MEMORY;
+      can_launch ? record->launch.LaunchOn(stream->handle) : CUDA_ERROR_OUT_OF_MEMORY;
   if (result == CUDA_SUCCESS)
     checks_.End(*record, stream);
   else

@@ -52,6 +52,8 @@ struct LearnedLaunch {
   Claims claims;
   LibraryCall call;
   bool is_proved = false;
+  // Other exact kinds speak for this one. It may overwrite less than they do.
+  bool is_of_others = false;
 };
 
 struct Experiment;

@@ -25,6 +25,7 @@ class Verdict:
     moved_bytes: int
     prefetches: int = 0  # allocations that plans brought back
     held_inputs: int = 0  # allocations that plans needed beyond their free
+    checked_recomputes: int = 0  # launches of undocumented kernels that were repeated
 
     def took_too_long(self, seed):
         return any(line.startswith(TOO_LONG) for line in self.differing[seed])

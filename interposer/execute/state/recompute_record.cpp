@@ -143,4 +143,10 @@ CUresult RecordedLaunch::LaunchAsAllowedOn(CUstream stream) {
   return Driver().cuLaunchKernelEx(&config, function_, parameters.data(), nullptr);
 }
 
+bool FillOutput(const RecomputeRecord& record, const StreamState* stream) {
+  const Range& output = *record.output;
+  return !record.is_filled || Driver().cuMemsetD8Async(output.base, 0, output.requested_bytes,
+                                                       stream->handle) == CUDA_SUCCESS;
+}
+
 }  // namespace spillway::interposer

@@ -111,13 +111,19 @@ struct RecomputeRecord {
   bool is_kept = false;                    // beyond its proof
   // Experiments alone say what its launch does: each replay is checked (replay_checks.h).
   bool is_checked = false;
+  // Its output had no content and was filled before its launch, and is so before a replay: the
+  // launch may leave a part as it was.
+  bool is_filled = false;
   std::uint32_t print = ~std::uint32_t{0};  // when dropped: the slot of its output's fingerprint
-  Use printed;
-  bool clobbers = false;  // a replay needs the scratch memory for itself
+  Use printed;                              // the last work that uses the slot
+  bool clobbers = false;                    // a replay needs the scratch memory for itself
   std::uint64_t id = 0;
   State state = State::kBegun;
   Use made_by;               // the launch
   bool drop_is_due = false;  // a plan drops it once its call has ended
 };
+
+// Before the launch and before each replay. True when there is nothing to fill.
+bool FillOutput(const RecomputeRecord& record, const StreamState* stream);
 
 }  // namespace spillway::interposer

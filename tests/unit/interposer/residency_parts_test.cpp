@@ -283,5 +283,106 @@ TEST_F(ResidencyPartsTest, RangeOfWhichMoreThanHalfMayStayGoesBackToo) {
   EXPECT_LE(chunks_.held_bytes(), SpareMemory::kLeastBytes);
 }
 
+// Ranges of which a fingerprint decides whether their host copy still is the content.
+class ContentDeparturesTest : public ResidencyPartsTest {
+ protected:
+  static constexpr size_t kBytes = 2 * kMiB;
+
+  void SetUp() override {
+    ResidencyPartsTest::SetUp();
+    Chunks chunks;
+    ASSERT_TRUE(chunks_.Take(kGranuleBytes, &chunks));
+    const CUdeviceptr base = mappings_.MapAnew(kGranuleBytes, chunks);
+    ASSERT_TRUE(checks_.Prepare(base, std::move(chunks)));
+    // A launch without documents goes on: no host copy counts as good.
+    Timeline::UndocumentedBegins(timeline_.Of({stream_, false}), false);
+    range_ = NewRange(kBytes);
+    Fill(1);
+    Leave();
+    ASSERT_EQ(range_->place, Place::kHost);
+    ASSERT_TRUE(chunks_.Take(kBytes, &range_->chunks));
+    ASSERT_TRUE(mappings_.Map(range_->base, range_->chunks));
+    ASSERT_TRUE(copies_.In(range_, TraceCause::kRoom));
+    range_->place = Place::kDevice;
+    FinishWork();
+    ASSERT_TRUE(range_->print_is_valid);
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    CUdeviceptr base = 0;
+    checks_.TakeMemory(&base);
+    ResidencyPartsTest::TearDown();
+  }
+  void Fill(unsigned char value) {
+    ASSERT_EQ(Driver().cuMemsetD8Async(range_->base, value, kBytes, stream_), CUDA_SUCCESS);
+    const Use use = timeline_.Issue(timeline_.Of({stream_, false}));
+    timeline_.EventFor(use);
+    range_->uses.Add(use);
+  }
+  void Leave() {
+    ASSERT_TRUE(departures_.Start(range_));
+    for (int i = 0; i < 2; ++i) {
+      FinishWork();
+      departures_.Collect();
+    }
+  }
+  unsigned int OnHost() const {
+    return static_cast<const std::uint8_t*>(range_->host.data)[kBytes - 1];
+  }
+
+  Range* range_ = nullptr;
+};
+
+TEST_F(ContentDeparturesTest, UnchangedContentLeavesWithoutACopy) {
+  Leave();
+  EXPECT_EQ(range_->place, Place::kHost);
+  EXPECT_EQ(counters_.offloaded_bytes, kBytes) << "the first time";
+  EXPECT_EQ(counters_.clean_by_content_bytes, kBytes);
+}
+
+TEST_F(ContentDeparturesTest, ChangedContentIsCopied) {
+  Fill(2);
+  Leave();
+  EXPECT_EQ(range_->place, Place::kHost);
+  EXPECT_EQ(OnHost(), 2u);
+  EXPECT_EQ(counters_.changed_by_content_bytes, kBytes);
+}
+
+TEST_F(ContentDeparturesTest, ContentMayChangeAfterACancelledComparison) {
+  ASSERT_TRUE(departures_.Start(range_));
+  ASSERT_NE(range_->content_print, Range::kNoPrint) << "it is being compared";
+  departures_.Cancel(range_);
+  EXPECT_EQ(range_->content_print, Range::kNoPrint);
+  EXPECT_TRUE(range_->print_is_valid) << "the host copy is as it was";
+
+  Fill(3);
+  Leave();
+  EXPECT_EQ(OnHost(), 3u);
+}
+
+// A copy under way may miss what is written from now on, so its fingerprint says nothing.
+TEST_F(ContentDeparturesTest, ACancelledCopyIsNotComparedWith) {
+  Fill(4);
+  ASSERT_TRUE(departures_.Start(range_));
+  FinishWork();
+  departures_.Collect();
+  ASSERT_EQ(range_->place, Place::kLeaving) << "it is copied after its comparison";
+  departures_.Cancel(range_);
+  EXPECT_FALSE(range_->print_is_valid);
+  Leave();
+  EXPECT_EQ(OnHost(), 4u);
+  EXPECT_EQ(counters_.clean_by_content_bytes, 0u);
+}
+
+TEST_F(ContentDeparturesTest, FreedWhileItIsCompared) {
+  ASSERT_TRUE(departures_.Start(range_));
+  departures_.Forget(range_);
+  EXPECT_EQ(range_->content_print, Range::kNoPrint);
+  EXPECT_FALSE(departures_.AreUnderWay());
+  FinishWork();
+  departures_.Collect();
+  EXPECT_EQ(counters_.evictions, 1u) << "the first time";
+}
+
 }  // namespace
 }  // namespace spillway::interposer

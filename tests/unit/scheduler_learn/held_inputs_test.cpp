@@ -25,9 +25,9 @@ IterationProfile Training(int64_t input_bytes) {
   return ProfileOf(
       {Persistent("weights", 100 * base::kMebibyte), Temporary("input", input_bytes),
        Temporary("gradient", 100 * base::kMebibyte), Temporary("large", 200 * base::kMebibyte)},
-      {MakeOperation("forward", 10 * kMs, {0}, {1}), MakeOperation("backward", 1 * kMs, {1}, {2}),
-       MakeOperation("others", 2 * kMs, {}, {3}), MakeOperation("others", 2 * kMs, {3}, {3}),
-       MakeOperation("update", 1 * kMs, {0, 2}, {0})});
+      {MakeOperation("forward", 10 * kMs, {0}, {1}, false),
+       MakeOperation("backward", 1 * kMs, {1}, {2}), MakeOperation("others", 2 * kMs, {}, {3}),
+       MakeOperation("others", 2 * kMs, {3}, {3}), MakeOperation("update", 1 * kMs, {0, 2}, {0})});
 }
 
 std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile) {
@@ -75,6 +75,50 @@ TEST(HeldInputsTest, LargeInputIsNotHeld) {
   };
   EXPECT_EQ(lives_until(25 * base::kMebibyte), 4);
   EXPECT_EQ(lives_until(25 * base::kMebibyte + 1), -1);
+}
+
+// Attention: the scores are as large as the probabilities that are made from them, and freed at
+// once. The probabilities wait for the backward pass while other layers need all memory.
+IterationProfile Attention(bool scores_can_be_made_again = true) {
+  return ProfileOf(
+      {Persistent("keys", 100 * base::kMebibyte), Temporary("scores", 100 * base::kMebibyte),
+       Temporary("probabilities", 100 * base::kMebibyte), Temporary("large", 200 * base::kMebibyte),
+       Temporary("gradient", 1 * base::kMebibyte)},
+      {MakeOperation("multiply", 1 * kMs, {0}, {1}, scores_can_be_made_again),
+       MakeOperation("softmax", 1 * kMs, {1}, {2}), MakeOperation("others", 2 * kMs, {}, {3}),
+       MakeOperation("others", 2 * kMs, {3}, {3}),
+       MakeOperation("backward", 10 * kMs, {0, 2}, {4})});
+}
+
+int32_t DeathOfHeldScores(const std::shared_ptr<IterationPattern>& pattern) {
+  const auto held =
+      WithInputsHeld({.profile = &pattern->profile, .device = kDevice, .is_live = true});
+  return held ? held->buffers[1].dies.index : -1;
+}
+
+TEST(HeldInputsTest, OnlyTheAddressOfARecomputableInputIsHeld) {
+  EXPECT_EQ(DeathOfHeldScores(PatternOf(Attention())), 4);
+  EXPECT_EQ(DeathOfHeldScores(PatternOf(Attention(false))), -1)
+      << "its bytes would cost as much as they save";
+}
+
+TEST(HeldInputsTest, AnInputWhoseOwnInputChangesIsNotHeld) {
+  IterationProfile profile = Attention();
+  profile.operations[2].writes.push_back({0});
+  EXPECT_EQ(DeathOfHeldScores(PatternOf(profile)), -1);
+}
+
+TEST(HeldInputsTest, AttentionIsRecomputedInAChain) {
+  const auto pattern = PatternOf(Attention());
+  const PlanRequest request{pattern, kDevice, 310 * base::kMebibyte, FindStrategy("spillway")};
+
+  const PlanAnswer answer = PlanFor(request);
+
+  // Then both operations run once more, and nothing is copied
+  ASSERT_TRUE(answer.live) << answer.status.text();
+  EXPECT_TRUE(RerunsFreedInputs(pattern->profile, answer.plan));
+  EXPECT_EQ(answer.live->predicted_ns(), 18 * kMs);
+  EXPECT_TRUE(Accept(request, answer.plan).live);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "scheduler/plan/cost_model.h"
+#include "scheduler/plan/held_inputs.h"
 #include "scheduler/plan/live_plan.h"
 #include "scheduler/plan/plan_validator.h"
 #include "scheduler/plan/strategies/registry.h"
@@ -112,8 +113,10 @@ std::shared_ptr<IterationPattern> PatternOf(const IterationProfile& profile, Dic
 // Contents are numbers: an operation's output depends on the operation and its inputs.
 class ModelExecutor {
  public:
-  explicit ModelExecutor(const LivePlan& plan)
-      : plan_(plan), profile_(plan.pattern().profile), places_(profile_.buffers.size()) {
+  explicit ModelExecutor(const LivePlan& plan) : ModelExecutor(plan, plan.pattern().profile) {}
+  // `held`: the profile with the lifetimes that the job's own frees get.
+  ModelExecutor(const LivePlan& plan, const IterationProfile& held)
+      : plan_(plan), profile_(held), places_(profile_.buffers.size()) {
     for (Place& place : places_) place.truth = place.device = ++next_content_;
   }
 
@@ -257,6 +260,34 @@ Problem RandomLiveProblem(Dice& dice, const IterationProfile& profile) {
   problem.budget_bytes = PeakBytes(profile) * dice.Roll(35, 90) / 100;
   problem.node_limit = 40;
   return problem;
+}
+
+// Temporaries that the program frees at once, and from which a plan makes something again.
+TEST(LiveReplayTest, HeldInputsAreThereForReruns) {
+  int64_t holding = 0, reruns = 0;
+  for (uint64_t seed = 1; seed <= 400; ++seed) {
+    Dice dice(seed);
+    const IterationProfile profile = RandomTraining(dice);
+    const auto pattern = PatternOf(profile, dice);
+    Problem problem = RandomLiveProblem(dice, pattern->profile);
+    const std::optional<IterationProfile> held = WithInputsHeld(problem);
+    if (!held) continue;
+    problem.profile = &*held;
+    SCOPED_TRACE(::testing::Message() << "seed " << seed);
+    const StrategyOutcome outcome = FindStrategy("spillway")->MakeRunnablePlan(problem);
+    if (!outcome.plan || !RerunsFreedInputs(pattern->profile, *outcome.plan)) continue;
+    const auto offence = ValidatePlan(problem, *outcome.plan);
+    ASSERT_FALSE(offence) << offence->what;
+    const auto live = LivePlan::Make(pattern, *outcome.plan, 1, problem.budget_bytes);
+    ASSERT_TRUE(live);
+    ModelExecutor executor(*live, *held);
+    executor.RunIterations(3);
+    ++holding;
+    reruns += executor.reruns();
+    if (HasFailure()) return;
+  }
+  EXPECT_GT(holding, 10);
+  EXPECT_GT(reruns, 100);
 }
 
 TEST(LiveReplayTest, EveryPlanKeepsTheRightBytesAtEveryOperation) {

@@ -6,9 +6,9 @@ namespace spillway::fuzz {
 
 const std::vector<const Feature*>& AllFeatures() {
   static const std::vector<const Feature*> all = {
-      &Graphs(),     &Guests(),   &Pointers(),  &Recompute(), &Structures(),
-      &TensorMaps(), &Textures(), &Gradients(), &Barriers(),  &Hidden(),
-      &Tables(),     &Switches(), &Beside(),    &Strays(),    &Early()};
+      &Graphs(),   &Guests(),    &Pointers(), &Recompute(), &Structures(), &TensorMaps(),
+      &Textures(), &Gradients(), &Barriers(), &Hidden(),    &Tables(),     &Switches(),
+      &Beside(),   &Strays(),    &Early(),    &Own()};
   return all;
 }
 

@@ -1,0 +1,198 @@
+// What experiments show of undocumented kernels, and which launches they leave alone.
+// (Note [Learned effects] in execute/state/launch_effects.h)
+#include "interposer/execute/effect_learning.h"
+
+#include "tests/unit/interposer/effects_job.h"
+
+namespace spillway::interposer {
+namespace {
+
+using EffectLearningTest = EffectsTest;
+
+TEST_F(EffectLearningTest, ObservesReadsAndFills) {
+  const std::uint64_t token = Repeat("scale", 1, 2);
+  EXPECT_EQ(RolesOf(token), "or");
+  EXPECT_FALSE(IsProved(token)) << "one look proves nothing";
+}
+
+TEST_F(EffectLearningTest, ObservesUpdatesInPlace) {
+  const CUdeviceptr y = Allocated();
+  Set(y, 3);
+  const std::uint64_t token = Launch("add", {y, input_});
+  Settle();
+  EXPECT_EQ(RolesOf(token), "ur");
+  EXPECT_TRUE(AllAre(Read(y), 8)) << "it was launched once";
+}
+
+TEST_F(EffectLearningTest, ProvesByARepetition) {
+  const std::uint64_t token = Repeat("scale", 2, 2);
+  EXPECT_TRUE(IsProved(token));
+  EXPECT_EQ(RolesOf(token), "or");
+  EXPECT_EQ(Count().proved_operations, 1u);
+}
+
+TEST_F(EffectLearningTest, TheProgramsLaunchHasTheLastWord) {
+  Repeat("scale", 1, 2);
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  EXPECT_TRUE(AllAre(Read(y), 17));
+  EXPECT_TRUE(AllAre(Read(input_), 5));
+}
+
+// A number that changes with each launch, such as a random offset, makes exact kinds of one kind.
+TEST_F(EffectLearningTest, TwoProvedKindsSpeakForOthers) {
+  for (CUdeviceptr number = 1; number <= 2; ++number) Repeat("scale", 2, number);
+  ASSERT_EQ(Count().proved_operations, 2u);
+  job_->proofs().DropEagerly();
+
+  const CUdeviceptr y = Allocated();
+  const std::uint64_t token = Launch("scale", {y, input_, 77});
+
+  EXPECT_TRUE(IsProved(token));
+  EXPECT_EQ(Count().recompute_drops, 1u);
+  EXPECT_TRUE(AllAre(Read(y), 3 * 5 + 77));
+}
+
+TEST_F(EffectLearningTest, OneProvedKindDoesNotSpeakForOthers) {
+  Repeat("scale", 2, 1);
+  job_->proofs().DropEagerly();
+  Launch("scale", {Allocated(), input_, 77});
+  EXPECT_EQ(Count().recompute_drops, 0u);
+}
+
+// What the program finds, and how often the kernel ran for it, after a look at the kernel.
+class EffectLearningExcludesTest : public EffectsTest {
+ protected:
+  void SetUp() override {
+    EffectsTest::SetUp();
+    Repeat("scale", 1, 2);
+    hidden.launches = 0;
+  }
+  void ExpectOneLaunch(CUdeviceptr y) {
+    EXPECT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
+    EXPECT_EQ(hidden.launches, 1);
+    EXPECT_TRUE(AllAre(Read(y), 17));
+  }
+};
+
+TEST_F(EffectLearningExcludesTest, NothingWhenAllIsAsBefore) {
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  EXPECT_TRUE(AllAre(Read(y), 17));
+  EXPECT_EQ(hidden.launches, 2) << "or else the tests below show nothing";
+}
+
+// Its content would be lost, if the kernel does not overwrite it whole.
+TEST_F(EffectLearningExcludesTest, MemoryWithContent) {
+  const CUdeviceptr y = Allocated();
+  Set(y, 3);
+  Launch("scale", {y, input_, 2});
+  ExpectOneLaunch(y);
+}
+
+TEST_F(EffectLearningExcludesTest, MemoryThatAnOwnerHolds) {
+  job_->held_ranges().Hold(1, input_, Unmovable::kTexture);
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  ExpectOneLaunch(y);
+  job_->held_ranges().EndHold(1);
+}
+
+TEST_F(EffectLearningExcludesTest, MemoryThatTheDriverServes) {
+  void* pinned = nullptr;
+  ASSERT_EQ(Driver().cuMemHostAlloc(&pinned, 4096, 0), CUDA_SUCCESS);
+  const auto word = reinterpret_cast<CUdeviceptr>(pinned);
+  Repeat("scale", 1, word);
+  hidden.launches = 0;
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, word});
+  EXPECT_EQ(Driver().cuStreamSynchronize(stream_), CUDA_SUCCESS);
+  EXPECT_EQ(hidden.launches, 1);
+  Driver().cuMemFreeHost(pinned);
+}
+
+// They print, or allocate, or change variables that nobody lists.
+TEST_F(EffectLearningExcludesTest, KernelsThatMayActElsewhere) {
+  Libraries::Instance().Remove(module_);
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  ExpectOneLaunch(y);
+}
+
+TEST_F(EffectLearningExcludesTest, LaunchesDuringACapture) {
+  CaptureBegan();
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  CaptureEnded();
+  ExpectOneLaunch(y);
+}
+
+// A cooperative launch, one of several in one call, or one with packed parameters.
+TEST_F(EffectLearningExcludesTest, LaunchesThatHooksDoNotDescribe) {
+  is_whole_ = false;
+  const std::uint64_t experiments = Count().experiments;
+  const CUdeviceptr y = Allocated();
+  Launch("scale", {y, input_, 2});
+  ExpectOneLaunch(y);
+  EXPECT_EQ(Count().experiments, experiments);
+}
+
+TEST_F(EffectLearningTest, AVariableThatChangesForbidsRepetition) {
+  job_->stored_addresses().RegisterGlobal(reinterpret_cast<CUdeviceptr>(&variable), sizeof variable,
+                                          module_);
+  const std::uint64_t token = Repeat("through_variable", 3);
+  EXPECT_EQ(hidden.launches, 3);
+  EXPECT_FALSE(IsProved(token));
+  EXPECT_EQ(Count().proved_operations + Count().refuted_operations, 0u);
+}
+
+// A kernel that counts in memory that it is given, and decides by it.
+TEST_F(EffectLearningTest, ACounterInMemoryForbidsRepetition) {
+  const CUdeviceptr counter = Allocated(kSmallBytes);
+  Set(counter, 0, kSmallBytes);
+  const std::uint64_t token = Repeat("unless", 2, counter);
+  EXPECT_EQ(RolesOf(token), "or");
+  EXPECT_FALSE(IsProved(token));
+  EXPECT_EQ(Read(counter, kSmallBytes)[0], 2) << "it ran as often as the program says";
+}
+
+TEST_F(EffectLearningTest, SmallOutputsAreFilledToo) {
+  std::uint64_t token = 0;
+  for (int i = 0; i < 2; ++i) {
+    token = Launch("norm", {Allocated(), input_, Allocated(kSmallBytes), Allocated(kSmallBytes)});
+    Settle();
+  }
+  EXPECT_TRUE(IsProved(token));
+  EXPECT_EQ(hidden.launches, 3);
+}
+
+TEST_F(EffectLearningTest, WithoutExperimentsNothingRunsTwice) {
+  MakeJob(kBudgetBytes, false);
+  const std::uint64_t token = Repeat("scale", 4, 2);
+  EXPECT_EQ(hidden.launches, 4);
+  EXPECT_EQ(RolesOf(token), "");
+  EXPECT_EQ(Count().experiments, 0u);
+}
+
+struct Refutation {
+  const char* kernel;
+};
+class EffectLearningRefutesTest : public EffectsTest,
+                                  public testing::WithParamInterface<Refutation> {};
+
+TEST_P(EffectLearningRefutesTest, WhatARepetitionContradicts) {
+  const std::uint64_t token = Repeat(GetParam().kernel, 3);
+  EXPECT_FALSE(IsProved(token));
+  EXPECT_EQ(Count().refuted_operations, 1u);
+  job_->proofs().DropEagerly();
+  Launch(GetParam().kernel, {Allocated(), input_});
+  EXPECT_EQ(Count().recompute_drops, 0u);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, EffectLearningRefutesTest,
+                         testing::Values(Refutation{"order"}, Refutation{"half"},
+                                         Refutation{"last_old"}),
+                         [](const auto& kernel) { return std::string(kernel.param.kernel); });
+
+}  // namespace
+}  // namespace spillway::interposer
