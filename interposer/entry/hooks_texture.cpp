@@ -67,6 +67,17 @@ using spillway::entry::Hold;
 using spillway::entry::OwnerOf;
 using spillway::entry::Release;
 
+// A surface's array never moves. But a kernel writes it by a handle, which no experiment sees.
+SPILLWAY_EXPORT CUresult cuSurfObjectCreate(CUsurfObject* surface,
+                                            const CUDA_RESOURCE_DESC* resource) {
+  spillway::interposer::VisibleWork::NoteSurfaces();
+  return Driver().cuSurfObjectCreate(surface, resource);
+}
+SPILLWAY_EXPORT CUresult cuModuleGetSurfRef(CUsurfref* surface, CUmodule module, const char* name) {
+  spillway::interposer::VisibleWork::NoteSurfaces();
+  return Driver().cuModuleGetSurfRef(surface, module, name);
+}
+
 SPILLWAY_EXPORT CUresult cuTexObjectCreate(CUtexObject* object, const CUDA_RESOURCE_DESC* resource,
                                            const CUDA_TEXTURE_DESC* texture,
                                            const CUDA_RESOURCE_VIEW_DESC* view) {

@@ -10,7 +10,10 @@
 namespace spillway::entry {
 
 inline void MarkBeforeProgramWait(StreamName stream) {
-  VisibleWork::NoteProgramActsInStreams();
+  if (!VisibleWork::ProgramActsInStreams()) {
+    VisibleWork::NoteProgramActsInStreams();
+    EndRecords();  // of launches that only experiments describe: host functions need no call
+  }
   if (interposer::IsCapturing(stream)) return;
   ForEachJob([stream](JobMemory* job) { job->streams().AboutToWait(stream); });
 }

@@ -96,6 +96,7 @@ void CallMemory::Reach(CUdeviceptr word, TouchSet* set, std::vector<Tracked*>* h
     return stored_.ReadHostAt(word, set);
   }
   set->reaches = true;
+  found->is_fresh = false;
   if (IsBlock(found)) {
     OrderBehind(AsBlock(found), *set);
     set->reached_blocks.push_back(found);

@@ -5,7 +5,9 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/state/calls.h"
 #include "interposer/ledger/libraries.h"
+#include "interposer/ledger/visible_work.h"
 
 namespace spillway::interposer {
 
@@ -40,15 +42,24 @@ bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
 // Without it nothing is learned. It counts like memory for small allocations.
 void EffectLearning::Prepare(const TouchSet& set) {
   if (is_off_ || !set.launch || IsDocumented(set)) return;
-  if (state_.budget.bytes() < kLeastBudgetBytes) return;
+  if (state_.budget.bytes() < kLeastBudgetBytes || CapturesGoOn()) return;
+  if (!stored_.KnowsAllVariables()) {
+    const CurrentContext current(state_.context);
+    const MakingLock making(state_.locks);
+    stored_.FindVariables();
+  }
   {
     const StateLock lock(state_.locks);
-    if (!state_.residency.checks().IsUntried() || CapturesGoOn()) return;
+    if (!state_.residency.checks().IsUntried()) return;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   const MakingLock making(state_.locks);
+  {
+    const StateLock lock(state_.locks);
+    if (!state_.residency.checks().IsUntried()) return;  // another thread was first
+  }
   Chunks chunks;
   const bool made =
       eviction_.MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
@@ -136,6 +147,7 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
                         (!experiment->repeats || RunBefore(experiment.get(), *effect, *set));
   effect->is_under_way = true;
   experiment->is_void = !is_begun;
+  if (!is_begun) experiment->end = state_.timeline.Issue(set->stream);
   if (is_begun) set->experiment = experiment.get();
   ++state_.counters.experiments;
   under_way_.push_back(std::move(experiment));
@@ -150,6 +162,12 @@ void EffectLearning::End(TouchSet* set) {
   const StateLock lock(state_.locks);
   set->experiment->end = set->use;
   state_.timeline.EventFor(set->use);
+  if (!set->experiment->repeats) return;
+  // Other streams may write other parts of memory that the experiment has filled.
+  for (size_t i = 0; i < set->experiment->named; ++i) {
+    const Piece& piece = set->experiment->pieces[i];
+    if (piece.is_fresh) ReadyAfter(piece.memory, set->use);
+  }
 }
 
 bool EffectLearning::IsQuiet(const TouchSet& set) {
@@ -175,8 +193,10 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
 
 bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
                                const TouchSet& set) {
+  if (!stored_.KnowsAllVariables() || VisibleWork::UsesSurfaces()) return false;
   if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;
+  if (calls::OthersInProgress() || state_.calls.locked != pins) return false;
   for (size_t i = 0; i < experiment.named; ++i) {
     const Piece& piece = experiment.pieces[i];
     if (effect.roles[i].role == Role::kOverwrites && !piece.is_fresh) return false;
@@ -217,8 +237,7 @@ bool EffectLearning::RunBefore(Experiment* experiment, const Effect& effect, con
 void EffectLearning::Collect() {
   std::erase_if(under_way_, [this](const std::unique_ptr<Experiment>& experiment) SPILLWAY_REQUIRES(
                                 kStateLock) {
-    const bool has_ended = experiment->end.stream && state_.timeline.Done(experiment->end);
-    if (!has_ended && !experiment->is_void) return false;
+    if (!experiment->end.stream || !state_.timeline.Done(experiment->end)) return false;
     Evaluate(*experiment);
     return true;
   });
@@ -237,8 +256,7 @@ void EffectLearning::Evaluate(const Experiment& experiment) {
                                        ? RecomputeRecords::Verdict::kProved
                                        : RecomputeRecords::Verdict::kUnknown);
   }
-  // What a void experiment enqueued is over when the stream's next operation is.
-  GiveSlots(experiment, {experiment.stream, Timeline::IssuedOn(experiment.stream) + 1});
+  GiveSlots(experiment, experiment.end);
 }
 
 // Memory without content that looks unchanged may have got the bytes that it held by chance.

@@ -45,8 +45,7 @@ bool IsClobbered(const Range& range, const Claims& claims, const Addresses& addr
 void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) {
   if (!set->stream || set->recorded || set->reaches || set->names_freed || set->stream->foreign)
     return;
-  // A wrong replay is found before a call shows its result. Host functions need no call.
-  if (set->learned && VisibleWork::ProgramActsInStreams()) return;
+  if (set->learned && !MayCheck()) return;
   const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
   if (!is_kept && !state_.recorder.IsRecording()) return;
   const Shape shape = CallRecorder::Operation(*set, Effect::kLaunches).shape();
@@ -82,7 +81,15 @@ void RecomputeRecording::NoteLaunched(const TouchSet& set) {
   if (!record) return;
   if (set.failed) return frees_.Forget(record);
   record->made_by = set.use;
+  if (record->is_filled) ReadyAfter(record->output, set.use);
   record->state = RecomputeRecord::State::kMade;
+}
+
+// A wrong replay is found before a call shows its result. Host functions, and kernels on memory
+// that the host sees, need no call. Surfaces are written by handles that look like any number.
+bool RecomputeRecording::MayCheck() {
+  return !VisibleWork::ProgramActsInStreams() && !VisibleWork::shows_everything() &&
+         !VisibleWork::UsesSurfaces();
 }
 
 bool RecomputeRecording::MayDropAny() {
@@ -93,6 +100,7 @@ bool RecomputeRecording::MayDropAny() {
 bool RecomputeRecording::Drop(Range* range) {
   RecomputeRecord* const record = range->record;
   if (!record || record->state != RecomputeRecord::State::kLive || !MayDropAny()) return false;
+  if (record->is_checked && !MayCheck()) return false;
   if (!state_.residency.departures().StartDrop(range)) return false;
   if (!record->is_checked || TakePrint(record)) return true;
   state_.residency.departures().Cancel(range);

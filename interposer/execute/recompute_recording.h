@@ -51,6 +51,7 @@ class RecomputeRecording {
   bool MayBegin(const RecomputeRecord& record, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool WaitingWorkMayUse(const RecomputeRecord& record, const StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);
+  static bool MayCheck();
   bool TakePrint(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
 

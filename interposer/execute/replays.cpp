@@ -61,7 +61,9 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
       first = to_recompute;
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
-    if (ordering_rules::kWritesAwaitReplays && MayWrite(set, i, effect)) outdate(set.ranges[i]);
+    const bool may_write =
+        MayWrite(set, i, effect) || (set.learned && !CheckFromNow(set.ranges[i]));
+    if (ordering_rules::kWritesAwaitReplays && may_write) outdate(set.ranges[i]);
     if (IsDropped(set.ranges[i])) first = {set.ranges[i], nullptr};
   }
   const bool claims_hold = set.claims && !set.recorded && !set.reaches;
@@ -71,11 +73,27 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
     const Role role = claims_hold
                           ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                           : Role::kReadsAndWrites;
-    if (ordering_rules::kSmallWritesAwaitReplays && role != Role::kReads)
+    const bool may_write =
+        role != Role::kReads || (set.learned && !CheckFromNow(static_cast<Tracked*>(found)));
+    if (ordering_rules::kSmallWritesAwaitReplays && may_write)
       outdate(static_cast<Tracked*>(found));
   }
   for (Tracked* block : set.reached_blocks) outdate(block);
   return first;
+}
+
+// A launch of which only experiments say that it reads the memory is about to run: replays of
+// records that have to do with the memory are checked from now on. False when one was dropped
+// without a fingerprint.
+bool Replays::CheckFromNow(Tracked* memory) {
+  bool can_all = true;
+  for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
+    RecomputeRecord* const record = state_.recompute_records.Find(id);
+    const bool is_gone = record && (IsDropped(record->output) || record->output->drops);
+    if (record && !is_gone) record->is_checked = true;
+    can_all = can_all && (!record || record->is_checked);
+  }
+  return can_all;
 }
 
 // Frees go on waiting for ranges that cannot be recomputed.
@@ -210,9 +228,7 @@ CUresult Replays::LaunchChecked(RecomputeRecord* record, StreamState* stream) {
 }
 
 void Replays::NoteReplay(Tracked* memory, Use use) {
-  memory->ready_after.Add(use);
-  memory->ordered.clear();
-  memory->ordered.push_back(Timeline::SerialOf(use.stream));
+  ReadyAfter(memory, use);
   memory->last_touch = TouchClock();
   if (!IsBlock(memory)) AsRange(memory)->uses.Add(use);
 }

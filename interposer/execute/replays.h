@@ -72,6 +72,7 @@ class Replays {
   using Inputs = base::InlineVector<Range*, 8>;
   CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
+  bool CheckFromNow(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
   CUresult LaunchChecked(RecomputeRecord* record, StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)

@@ -9,11 +9,13 @@
 // Never: reads device memory.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <vector>
 
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/touch_set.h"
+#include "interposer/ledger/libraries.h"
 #include "interposer/ledger/transfer.h"
 #include "interposer/ledger/word_scan.h"
 
@@ -37,6 +39,10 @@ class StoredAddresses {
       SPILLWAY_EXCLUDES(kStateLock);
   // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // Whether the variables of all libraries are found. Any thread.
+  bool KnowsAllVariables() const {
+    return !Libraries::Instance().AnyBehind(libraries_found_.load(std::memory_order_relaxed));
+  }
   // Finds where the variables of libraries lie in this context.
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // This host memory is about to go.
@@ -64,8 +70,8 @@ class StoredAddresses {
 
   JobState& state_;
   std::vector<Global> globals_ SPILLWAY_GUARDED_BY(kStateLock);
-  std::uint64_t libraries_found_ SPILLWAY_GUARDED_BY(kMakingLock) =
-      0;  // the last one whose variables are known
+  // The last one whose variables are known. Written with the making lock held.
+  std::atomic<std::uint64_t> libraries_found_{0};
 };
 
 }  // namespace spillway::interposer

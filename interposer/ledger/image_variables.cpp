@@ -23,9 +23,10 @@ using base::CodeSymbol;
 
 constexpr std::string_view kVariablesPrefix = ".nv.global";
 
-// What device code can call that is not its own. (CUDA C++ Programming Guide, formatted output and
-// dynamic global memory)
-constexpr std::string_view kOutside[] = {"vprintf", "malloc", "free"};
+// What device code can call that is not its own, and that ends the kernel. Others print, allocate
+// or launch. (CUDA C++ Programming Guide, formatted output, dynamic global memory, dynamic
+// parallelism)
+constexpr std::string_view kHarmless = "__assertfail";
 
 bool IsVariable(const CodeObject& object, const CodeSymbol& symbol) {
   return symbol.type == STT_OBJECT && symbol.size_bytes > 0 && symbol.section != SHN_UNDEF &&
@@ -38,8 +39,7 @@ void AddObject(ByteView file, ImageVariables* out) {
   const bool is_readable = object.ForSymbols([&](const CodeSymbol& symbol) {
     if (IsVariable(object, symbol)) out->names.emplace_back(symbol.name);
     const bool is_outside =
-        symbol.section == SHN_UNDEF &&
-        std::find(std::begin(kOutside), std::end(kOutside), symbol.name) != std::end(kOutside);
+        symbol.section == SHN_UNDEF && !symbol.name.empty() && symbol.name != kHarmless;
     out->calls_outside = out->calls_outside || is_outside;
   });
   if (is_readable) out->is_readable = true;

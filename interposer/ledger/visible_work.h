@@ -21,10 +21,14 @@ class VisibleWork {
   // word). It may then read results, or change the input of a copy that was enqueued before.
   static void NoteProgramActsInStreams() { program_acts_.store(true, std::memory_order_relaxed); }
   static bool ProgramActsInStreams() { return program_acts_.load(std::memory_order_relaxed); }
+  // Kernels may write arrays by handles, which no scan of a launch finds.
+  static void NoteSurfaces() { uses_surfaces_.store(true, std::memory_order_relaxed); }
+  static bool UsesSurfaces() { return uses_surfaces_.load(std::memory_order_relaxed); }
 
  private:
   static inline constinit std::atomic<bool> shows_everything_{false};
   static inline constinit std::atomic<bool> program_acts_{false};
+  static inline constinit std::atomic<bool> uses_surfaces_{false};
 };
 
 }  // namespace spillway::interposer

@@ -27,10 +27,11 @@ void ContentChecks::GiveLater(Slot slot, Use use) {
 }
 
 void ContentChecks::GiveDone() {
-  while (!given_.empty() && Timeline::KnownDone(given_.front().second)) {
-    prints_.GiveSlot(given_.front().first);
-    given_.pop_front();
-  }
+  std::erase_if(given_, [this](const std::pair<Slot, Use>& given) {
+    const bool is_done = Timeline::KnownDone(given.second);
+    if (is_done) prints_.GiveSlot(given.first);
+    return is_done;
+  });
 }
 
 Use ContentChecks::Take(const Range& range, Slot to) {

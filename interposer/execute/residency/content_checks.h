@@ -9,9 +9,9 @@
 // Never: waits.
 #pragma once
 
-#include <deque>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/residency/fingerprints.h"
@@ -67,7 +67,7 @@ class ContentChecks {
   CUdeviceptr base_ = 0;
   Chunks chunks_;
   StreamState* stream_ = nullptr;
-  std::deque<std::pair<Slot, Use>> given_;  // in the order in which they were given
+  std::vector<std::pair<Slot, Use>> given_;
 };
 
 }  // namespace spillway::interposer

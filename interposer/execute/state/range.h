@@ -97,6 +97,13 @@ struct Range : Tracked {
   void BeginLife();  // for another allocation
 };
 
+// Users on other streams wait for this work.
+inline void ReadyAfter(Tracked* memory, Use use) {
+  memory->ready_after.Add(use);
+  memory->ordered.clear();
+  memory->ordered.push_back(Timeline::SerialOf(use.stream));
+}
+
 inline bool IsMapped(const Range* range) {
   return range->place == Place::kDevice || range->place == Place::kLeaving;
 }
