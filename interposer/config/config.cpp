@@ -33,12 +33,11 @@ class Reader {
     return std::nullopt;
   }
 
-  bool Flag(const char* name, bool otherwise = false) {
-    if (!Set(name)) return otherwise;
-    if (strcmp(environment_(name), "0") == 0) return false;
+  bool Flag(const char* name) {
+    if (!Set(name) || strcmp(environment_(name), "0") == 0) return false;
     if (strcmp(environment_(name), "1") == 0) return true;
     Complain(name, "is neither 0 nor 1");
-    return otherwise;
+    return false;
   }
 
   ParkChoice Park(const char* name) {
@@ -84,7 +83,7 @@ Config ReadConfig(Environment environment) {
   config.park = reader.Park(environment::kPark);
   config.learn = reader.Learn(environment::kLearn);
   config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
-  config.makes_experiments = reader.Flag(environment::kExperiments, true);
+  config.repeats_kernels = reader.Flag(environment::kExperiments);
   config.strategy = reader.Text(environment::kStrategy);
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);

@@ -41,7 +41,7 @@ bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
 
 // Without it nothing is learned. It counts like memory for small allocations.
 void EffectLearning::Prepare(const TouchSet& set) {
-  if (is_off_ || !set.launch || IsDocumented(set)) return;
+  if (!set.launch || IsDocumented(set)) return;
   if (state_.budget.bytes() < kLeastBudgetBytes || CapturesGoOn()) return;
   if (!stored_.KnowsAllVariables()) {
     const CurrentContext current(state_.context);
@@ -50,7 +50,8 @@ void EffectLearning::Prepare(const TouchSet& set) {
   }
   {
     const StateLock lock(state_.locks);
-    if (!state_.residency.checks().IsUntried()) return;
+    // Loading the kernel may wait for the device.
+    if (!state_.residency.checks().IsUntried() || state_.timeline.AnyStreamIsHeld()) return;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
   const RelaxedCapture relaxed(true);
@@ -117,6 +118,11 @@ void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& ro
   }
 }
 
+void EffectLearning::ForgetKinds() {
+  const StateLock lock(state_.locks);
+  state_.effects.Forget();
+}
+
 scheduler::TouchRoles EffectLearning::RolesOf(std::uint64_t token) {
   const StateLock lock(state_.locks);
   scheduler::TouchRoles roles;
@@ -162,12 +168,6 @@ void EffectLearning::End(TouchSet* set) {
   const StateLock lock(state_.locks);
   set->experiment->end = set->use;
   state_.timeline.EventFor(set->use);
-  if (!set->experiment->repeats) return;
-  // Other streams may write other parts of memory that the experiment has filled.
-  for (size_t i = 0; i < set->experiment->named; ++i) {
-    const Piece& piece = set->experiment->pieces[i];
-    if (piece.is_fresh) ReadyAfter(piece.memory, set->use);
-  }
 }
 
 bool EffectLearning::IsQuiet(const TouchSet& set) {
@@ -182,6 +182,7 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
   for (Tracked* each : memory)
     experiment->pieces.push_back({each, each->base, each->requested_bytes, each->is_fresh});
   experiment->named = memory.size();
+  if (!state_.repeats_kernels) return false;
   std::size_t bytes = 0;
   const auto& globals = stored_.globals();
   for (const StoredAddresses::Global& global : globals) bytes += global.bytes;
@@ -193,7 +194,8 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
 
 bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
                                const TouchSet& set) {
-  if (!stored_.KnowsAllVariables() || VisibleWork::UsesSurfaces()) return false;
+  if (!state_.repeats_kernels || !stored_.KnowsAllVariables()) return false;
+  if (VisibleWork::UsesSurfaces()) return false;
   if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;
   if (calls::OthersInProgress() || state_.calls.locked != pins) return false;
@@ -230,21 +232,29 @@ bool EffectLearning::RunBefore(Experiment* experiment, const Effect& effect, con
     return true;
   };
   auto launch = RecordedLaunch::Of(*set.launch);
-  return fill(kFirstPattern) && launch->LaunchOn(stream) == CUDA_SUCCESS &&
-         TakePrints(experiment, Experiment::kExtra) && fill(kSecondPattern);
+  const bool is_run = fill(kFirstPattern) && launch->LaunchOn(stream) == CUDA_SUCCESS &&
+                      TakePrints(experiment, Experiment::kExtra) && fill(kSecondPattern);
+  const Use filled = state_.timeline.Issue(experiment->stream);
+  state_.timeline.EventFor(filled);
+  // Other streams may write other parts of what was filled.
+  for (size_t i = 0; i < experiment->named; ++i) {
+    if (effect.roles[i].role == Role::kOverwrites) ReadyAfter(experiment->pieces[i].memory, filled);
+  }
+  return is_run;
 }
 
 void EffectLearning::Collect() {
-  std::erase_if(under_way_, [this](const std::unique_ptr<Experiment>& experiment) SPILLWAY_REQUIRES(
-                                kStateLock) {
-    if (!experiment->end.stream || !state_.timeline.Done(experiment->end)) return false;
-    Evaluate(*experiment);
-    return true;
-  });
+  while (!under_way_.empty()) {
+    const Experiment& first = *under_way_.front();
+    if (!first.end.stream || !state_.timeline.Done(first.end)) return;
+    Evaluate(first);
+    under_way_.pop_front();
+  }
 }
 
 void EffectLearning::Evaluate(const Experiment& experiment) {
   Effect* const effect = state_.effects.Find(experiment.kind);
+  if (!effect) return GiveSlots(experiment, experiment.end);  // forgotten meanwhile
   effect->is_under_way = false;
   if (!experiment.is_made) {
     ++effect->tries;

@@ -35,8 +35,9 @@ class EffectLearning {
   EffectLearning(JobState& state, StoredAddresses& stored, Parking& parking, Eviction& eviction)
       : state_(state), stored_(stored), parking_(parking), eviction_(eviction) {}
 
-  // Before the first allocation: no experiments.
-  void TurnOff() { is_off_ = true; }
+  // Before the first allocation: kernels without documents may run more often than the program
+  // says, in experiments and to recompute what they made.
+  void AllowRepeats() { state_.repeats_kernels = true; }
   // Takes memory for fingerprints, once, where the launch is one to learn of. No call of this
   // thread is in progress.
   void Prepare(const TouchSet& set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
@@ -44,6 +45,8 @@ class EffectLearning {
   void Expect(const Addresses& addresses, StreamName stream, TouchSet* set)
       SPILLWAY_EXCLUDES(kStateLock);
 
+  // Functions are about to be unloaded.
+  void ForgetKinds() SPILLWAY_EXCLUDES(kStateLock);
   // The roles of an operation's touches, for plans; empty: unknown.
   scheduler::TouchRoles RolesOf(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
 
@@ -76,7 +79,6 @@ class EffectLearning {
   StoredAddresses& stored_;
   Parking& parking_;
   Eviction& eviction_;
-  bool is_off_ = false;  // constant from the first allocation on
   std::deque<std::unique_ptr<Experiment>> under_way_ SPILLWAY_GUARDED_BY(kStateLock);
 };
 

@@ -62,7 +62,8 @@ LaunchKind KindOf(const CallShape& shape, const LaunchCall& launch, std::uint32_
                   const NamedMemory& memory, const Ledger& ledger) {
   LaunchKind kind;
   kind.token = TokenOf(shape, stream_number, memory);
-  kind.exact = kind.token;
+  kind.family = MixShape(kind.token, reinterpret_cast<std::uintptr_t>(launch.function));
+  kind.exact = kind.family;
   for (const Tracked* each : memory) kind.exact = MixShape(kind.exact, each->requested_bytes);
   for (std::size_t i = 0; i < launch.parameter_bytes.size(); ++i)
     kind.exact =

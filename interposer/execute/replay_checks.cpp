@@ -20,8 +20,11 @@ bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
   bool has_all = true;
   for (const Tracked* input : record.inputs)
     has_all = has_all && add(input->base, input->requested_bytes);
-  for (const StoredAddresses::Global& global : stored_.globals())
-    has_all = has_all && add(global.base, global.bytes);
+  // Work on other streams may write device variables meanwhile.
+  if (!state_.timeline.HasSeveralStreams()) {
+    for (const StoredAddresses::Global& global : stored_.globals())
+      has_all = has_all && add(global.base, global.bytes);
+  }
   std::vector<Fingerprints::Piece> before = now_;
   for (Fingerprints::Piece& piece : before) piece.expected = ContentChecks::kNoSlot;
   in_use_.store(&checks, std::memory_order_release);

@@ -84,8 +84,10 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
 
 // A launch of which only experiments say that it reads the memory is about to run: replays of
 // records that have to do with the memory are checked from now on. False when one was dropped
-// without a fingerprint.
+// without a fingerprint, or where the program did not ask for such replays: a record whose memory
+// changes unexpectedly could only be found out too late.
 bool Replays::CheckFromNow(Tracked* memory) {
+  if (!state_.repeats_kernels) return false;
   bool can_all = true;
   for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
     RecomputeRecord* const record = state_.recompute_records.Find(id);

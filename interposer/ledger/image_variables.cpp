@@ -38,8 +38,8 @@ void AddObject(ByteView file, ImageVariables* out) {
   const CodeObject object(file);
   const bool is_readable = object.ForSymbols([&](const CodeSymbol& symbol) {
     if (IsVariable(object, symbol)) out->names.emplace_back(symbol.name);
-    const bool is_outside =
-        symbol.section == SHN_UNDEF && !symbol.name.empty() && symbol.name != kHarmless;
+    const bool is_outside = symbol.section == SHN_UNDEF && symbol.type != STT_OBJECT &&
+                            !symbol.name.empty() && symbol.name != kHarmless;
     out->calls_outside = out->calls_outside || is_outside;
   });
   if (is_readable) out->is_readable = true;

@@ -29,13 +29,13 @@ Shape MixPath(Shape shape, const std::string& path) {
 
 }  // namespace
 
-std::uint64_t JobKey(const std::string& device_name) {
+std::uint64_t JobKey(const std::string& device_name, bool repeats_kernels) {
   Shape key = MixPath(ShapeOfName(device_name.c_str()), "/proc/self/exe");
   const std::string script = CommandWord(1);
   struct stat status {};
   if (!script.empty() && stat(script.c_str(), &status) == 0 && S_ISREG(status.st_mode))
     key = MixPath(key, script);
-  return key;
+  return repeats_kernels ? MixShape(key, 1) : key;
 }
 
 }  // namespace spillway::interposer

@@ -1,4 +1,5 @@
-// The key of a job across runs: its device's name, program file and first argument, if a file.
+// The key of a job across runs: its device's name, program file and first argument, if a file. A
+// job that may repeat kernels has other plans.
 //
 // Called once per job's memory. Jobs with the same key differ by their iterations' fingerprints.
 #pragma once
@@ -8,6 +9,6 @@
 
 namespace spillway::interposer {
 
-std::uint64_t JobKey(const std::string& device_name);
+std::uint64_t JobKey(const std::string& device_name, bool repeats_kernels = false);
 
 }  // namespace spillway::interposer

@@ -73,7 +73,7 @@ PipelineOptions OptionsFor(int device) {
   PipelineOptions options = {.strategy = ChosenStrategy(),
                              .device = DeviceModelFor(name).model,
                              .store = Store(),
-                             .job_key = JobKey(name),
+                             .job_key = JobKey(name, ProcessConfig().repeats_kernels),
                              .events = EventsOf(device),
                              .elsewhere = Elsewhere(),
                              .device_number = device};

@@ -94,7 +94,7 @@ JobMemory* MakeJob(CUcontext context) {
   auto* job = new JobMemory(context, device, BudgetBytes(device_bytes), host_limit_bytes,
                             ProcessConfig().park, ProcessConfig().learn);
   if (ProcessConfig().drops_eagerly) job->proofs().DropEagerly();
-  if (!ProcessConfig().makes_experiments) job->learning().TurnOff();
+  if (ProcessConfig().repeats_kernels) job->learning().AllowRepeats();
   if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().ReturnFreedMemory();
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
@@ -202,6 +202,7 @@ void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
 
 void ForgetGlobals(const void* module) {
   const base::MutexLock lock(making_job);
+  ForEachJob([](JobMemory* job) { job->learning().ForgetKinds(); });
   bool has_any = Libraries::Instance().Remove(module);
   for (Global** at = &globals; *at;) {
     Global* const global = *at;

@@ -159,7 +159,7 @@ def holding_task(bench, part):
 def own_task(bench, part):
     """Chains of kernels without documents, in one thread; what experiments prove is dropped as soon as it is made."""
     options = bench.options + ["--features", "own", "--hosts", "1", "--contexts", "1", "--iterations", "8"]
-    settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_PARK": "off", "SPILLWAY_RECOMPUTE": "eager"}
+    settings = {"SPILLWAY_LEARN": "wait", "SPILLWAY_PARK": "off", "SPILLWAY_RECOMPUTE": "eager", "SPILLWAY_EXPERIMENTS": "1"}
     return Bench(bench.build, options, settings), part, HOLDING_BUDGET_MIB * MIB
 
 

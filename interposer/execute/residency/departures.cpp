@@ -192,7 +192,9 @@ void Departures::Collect() {
     }
     if (IsOutdated(range)) {
       ++it;
-      if (!StartCopying(range, TraceCause::kRoom)) Cancel(range);
+      if (StartCopying(range, TraceCause::kRoom)) continue;
+      Cancel(range);
+      parts_.copies->Give(range);
       continue;
     }
     it = leaving_.erase(it);

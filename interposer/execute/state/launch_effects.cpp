@@ -5,9 +5,9 @@
 namespace spillway::interposer {
 namespace {
 
-constexpr unsigned kProvedForAll = 2;      // exact kinds that speak for the others
-constexpr unsigned kMostTries = 4;         // of experiments that show nothing
-constexpr std::size_t kMostTokens = 4096;  // a program that never repeats itself learns no more
+constexpr unsigned kProvedForAll = 2;        // exact kinds that speak for the others
+constexpr unsigned kMostTries = 4;           // of experiments that show nothing
+constexpr std::size_t kMostFamilies = 4096;  // a program that never repeats itself learns no more
 
 }  // namespace
 
@@ -16,11 +16,12 @@ LaunchEffects::Effect* LaunchEffects::ForExperiment(const LaunchKind& kind) {
     const bool is_wanted = !effect->is_final && !effect->is_under_way && effect->tries < kMostTries;
     return is_wanted ? effect : nullptr;
   }
-  if (tokens_.size() >= kMostTokens && !tokens_.contains(kind.token)) return nullptr;
-  Token& token = tokens_[kind.token];
-  const bool is_settled = token.is_distrusted || token.refuted > 0;
-  if (is_settled || token.exact_kinds.size() >= kMostExactKinds) return nullptr;
-  token.exact_kinds.push_back(kind.exact);
+  if (families_.size() >= kMostFamilies && !families_.contains(kind.family)) return nullptr;
+  const auto [at, is_new] = families_.try_emplace(kind.family);
+  Family& family = at->second;
+  if (is_new) families_of_.emplace(family.token = kind.token, kind.family);
+  if (family.refuted > 0 || family.exact_kinds.size() >= kMostExactKinds) return nullptr;
+  family.exact_kinds.push_back(kind.exact);
   return &effects_[kind.exact];
 }
 
@@ -30,57 +31,82 @@ LaunchEffects::Effect* LaunchEffects::Find(const LaunchKind& kind) {
 }
 
 void LaunchEffects::Learned(const LaunchKind& kind) {
-  Merge(&tokens_[kind.token]);
+  Merge(&families_[kind.family]);
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
-// Where exact kinds differ, the memory counts as read and written.
-void LaunchEffects::Merge(Token* token) const {
-  token->proved = token->refuted = 0;
-  token->merged = {};
-  for (const std::uint64_t exact : token->exact_kinds) {
+void LaunchEffects::Forget() {
+  effects_.clear();
+  families_.clear();
+  families_of_.clear();
+}
+
+namespace {
+
+// Where kinds differ, the memory counts as read and written.
+void MergeRoles(const LearnedRoles& others, LearnedRoles* roles) {
+  roles->Truncate(std::min(roles->size(), others.size()));
+  for (std::size_t i = 0; i < roles->size(); ++i) {
+    if (others[i] != (*roles)[i]) (*roles)[i].role = Role::kReadsAndWrites;
+  }
+}
+
+}  // namespace
+
+void LaunchEffects::Merge(Family* family) const {
+  family->proved = family->refuted = 0;
+  family->merged = {};
+  for (const std::uint64_t exact : family->exact_kinds) {
     const Effect& effect = effects_.at(exact);
     if (effect.stage == Stage::kUnseen) continue;
-    token->proved += effect.stage == Stage::kProved;
-    token->refuted += effect.is_final && effect.stage != Stage::kProved;
-    if (token->merged.stage == Stage::kUnseen) {
-      token->merged = effect;
-      continue;
-    }
-    LearnedRoles& roles = token->merged.roles;
-    roles.Truncate(std::min(roles.size(), effect.roles.size()));
-    for (std::size_t i = 0; i < roles.size(); ++i) {
-      if (effect.roles[i] != roles[i]) roles[i].role = Role::kReadsAndWrites;
-    }
+    family->proved += effect.stage == Stage::kProved;
+    family->refuted += effect.is_final && effect.stage != Stage::kProved;
+    if (family->merged.stage == Stage::kUnseen)
+      family->merged = effect;
+    else
+      MergeRoles(effect.roles, &family->merged.roles);
   }
 }
 
 const LaunchEffects::Effect* LaunchEffects::Expected(const LaunchKind& kind,
                                                      std::size_t named) const {
-  const auto found = tokens_.find(kind.token);
-  if (found == tokens_.end() || found->second.is_distrusted) return nullptr;
-  const Token& token = found->second;
+  const auto found = families_.find(kind.family);
+  if (found == families_.end()) return nullptr;
+  const Family& family = found->second;
   const auto known = effects_.find(kind.exact);
   const bool is_known = known != effects_.end() && known->second.stage != Stage::kUnseen;
-  const bool others_speak = token.proved >= kProvedForAll && token.refuted == 0;
-  const Effect* const effect = is_known ? &known->second : others_speak ? &token.merged : nullptr;
+  const bool others_speak = family.proved >= kProvedForAll && family.refuted == 0;
+  const Effect* const effect = is_known ? &known->second : others_speak ? &family.merged : nullptr;
   return effect && effect->roles.size() == named ? effect : nullptr;
+}
+
+template <class Visit>
+void LaunchEffects::ForEachFamilyOf(std::uint64_t token, Visit visit) const {
+  const auto [begin, end] = families_of_.equal_range(token);
+  for (auto at = begin; at != end; ++at) visit(families_.at(at->second));
 }
 
 LearnedRoles LaunchEffects::RangeRolesOf(std::uint64_t token) const {
   LearnedRoles roles;
-  const auto found = tokens_.find(token);
-  if (found == tokens_.end() || found->second.is_distrusted) return roles;
-  for (const LearnedRole& role : found->second.merged.roles) {
-    if (role.is_range) roles.push_back(role);
-  }
+  bool is_first = true;
+  ForEachFamilyOf(token, [&](const Family& family) {
+    LearnedRoles of_family;
+    for (const LearnedRole& role : family.merged.roles) {
+      if (role.is_range) of_family.push_back(role);
+    }
+    is_first ? void(roles = of_family) : MergeRoles(of_family, &roles);
+    is_first = false;
+  });
   return roles;
 }
 
 bool LaunchEffects::IsProved(std::uint64_t token) const {
-  const auto found = tokens_.find(token);
-  return found != tokens_.end() && !found->second.is_distrusted && found->second.proved > 0 &&
-         found->second.refuted == 0;
+  bool any = false, all = true;
+  ForEachFamilyOf(token, [&](const Family& family) {
+    any = true;
+    all = all && family.proved > 0 && family.refuted == 0;
+  });
+  return any && all;
 }
 
 }  // namespace spillway::interposer

@@ -11,9 +11,9 @@
 // that it overwrites them whole, reads none of their old bytes, and repeats itself.
 // Learned roles are hints. They keep host copies that a fingerprint checks before they count as
 // clean, and they let records begin whose replays are checked. They never make old bytes dead.
-// A *kind* is what plans know: a token (scheduler::TokenOf). Exact kinds of one token may differ in
-// a number that changes with each launch, such as a random offset. So after some exact kinds were
-// proved, and none refuted, the others count as proved. Their replays are checked like all.
+// Exact kinds of one function may differ in a number that changes with each launch, such as a
+// random offset. So after some of its exact kinds were proved, and none refuted, the others count
+// as proved. Their replays are checked like all. Plans know a token alone (scheduler::TokenOf).
 //
 // Invariants
 //  1. Roles stand in the order in which a launch names its memory (launch_kind.h).
@@ -33,6 +33,7 @@ namespace spillway::interposer {
 
 struct LaunchKind {
   std::uint64_t token = 0;
+  std::uint64_t family = 0;  // the token and the function: two may have one name
   std::uint64_t exact = 0;
 };
 
@@ -72,25 +73,28 @@ class LaunchEffects {
 
   // What a launch of the kind that names so many allocations is expected to do; null: unknown.
   const Effect* Expected(const LaunchKind& kind, std::size_t named) const;
-  // A replay was not what the effect says: nothing is expected of the token any more.
-  void Distrust(std::uint64_t token) { tokens_[token].is_distrusted = true; }
+  // Functions are being unloaded: their handles may become others'.
+  void Forget();
   // The roles of the ranges of all launches with the token; empty: unknown.
   LearnedRoles RangeRolesOf(std::uint64_t token) const;
   bool IsProved(std::uint64_t token) const;
 
  private:
-  static constexpr unsigned kMostExactKinds = 4;  // of one token that get experiments
-  struct Token {
+  static constexpr unsigned kMostExactKinds = 4;  // of one family that get experiments
+  struct Family {
     base::InlineVector<std::uint64_t, kMostExactKinds> exact_kinds;
-    bool is_distrusted = false;
+    std::uint64_t token = 0;
     unsigned proved = 0, refuted = 0;  // of the exact kinds
     Effect merged;                     // of those that were observed
   };
-  void Merge(Token* token) const;
+  void Merge(Family* family) const;
+  template <class Visit>
+  void ForEachFamilyOf(std::uint64_t token, Visit visit) const;
 
   std::atomic<std::size_t> count_{0};
   std::unordered_map<std::uint64_t, Effect> effects_;  // by exact kind
-  std::unordered_map<std::uint64_t, Token> tokens_;
+  std::unordered_map<std::uint64_t, Family> families_;
+  std::unordered_multimap<std::uint64_t, std::uint64_t> families_of_;  // by token
 };
 
 }  // namespace spillway::interposer

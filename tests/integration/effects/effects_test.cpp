@@ -61,6 +61,7 @@ const Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
 class EffectsProgramTest : public testing::Test {
  protected:
   void SetUp() override {
+    setenv("SPILLWAY_EXPERIMENTS", "1", 0);
     setenv("SPILLWAY_DRIVER", spillway::test::SimulatedDriver().c_str(), 1);
     setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
     setenv("SPILLWAY_BUDGET", std::to_string(64 * kMiB).c_str(), 1);
@@ -177,7 +178,7 @@ TEST_F(EffectsProgramTest, ALiarsBytesDoNotArriveByWayOfOthers) {
 
 TEST_F(EffectsProgramTest, WithoutExperimentsNothingIsLaunchedTwice) {
   setenv("SPILLWAY_PARK", "off", 1);
-  setenv("SPILLWAY_EXPERIMENTS", "0", 1);
+  setenv("SPILLWAY_EXPERIMENTS", "0", 1);  // the default
   Begin();
   const CUdeviceptr y = Dropped("copy");
   ExpectAll(y, 5);

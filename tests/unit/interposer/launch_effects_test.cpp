@@ -13,16 +13,21 @@ using Stage = LaunchEffects::Stage;
 
 constexpr std::uint64_t kToken = 7;
 
+// Of one function for each token.
+LaunchKind Kind(std::uint64_t exact, std::uint64_t token = kToken) {
+  return {.token = token, .family = token + 100, .exact = exact};
+}
+
 class LaunchEffectsTest : public testing::Test {
  protected:
   // An experiment with this exact kind has shown `stage`, and is the last one.
   void Show(std::uint64_t exact, Stage stage, std::initializer_list<Role> roles) {
-    Effect* const effect = effects_.ForExperiment({kToken, exact});
+    Effect* const effect = effects_.ForExperiment(Kind(exact));
     ASSERT_TRUE(effect);
     effect->stage = stage;
     effect->is_final = true;
     for (const Role role : roles) effect->roles.push_back({role, true});
-    effects_.Learned({kToken, exact});
+    effects_.Learned(Kind(exact));
   }
   void Prove(std::uint64_t exact) {
     Show(exact, Stage::kProved, {Role::kOverwrites, Role::kReads});
@@ -31,7 +36,7 @@ class LaunchEffectsTest : public testing::Test {
     Show(exact, Stage::kObserved, {Role::kOverwrites, Role::kReads});
   }
   bool Speaks(std::uint64_t exact, std::size_t named = 2) const {
-    return effects_.Expected({kToken, exact}, named) != nullptr;
+    return effects_.Expected(Kind(exact), named) != nullptr;
   }
 
   LaunchEffects effects_;
@@ -45,28 +50,28 @@ TEST_F(LaunchEffectsTest, NothingIsExpectedOfAnUnseenKind) {
 }
 
 TEST_F(LaunchEffectsTest, OneExperimentAtATime) {
-  Effect* const effect = effects_.ForExperiment({kToken, 1});
+  Effect* const effect = effects_.ForExperiment(Kind(1));
   ASSERT_TRUE(effect);
-  EXPECT_EQ(effects_.ForExperiment({kToken, 1}), effect);
+  EXPECT_EQ(effects_.ForExperiment(Kind(1)), effect);
   effect->is_under_way = true;
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 1}));
+  EXPECT_FALSE(effects_.ForExperiment(Kind(1)));
 }
 
 TEST_F(LaunchEffectsTest, ExperimentsThatShowNothingEnd) {
-  Effect* const effect = effects_.ForExperiment({kToken, 1});
+  Effect* const effect = effects_.ForExperiment(Kind(1));
   effect->tries = 4;
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 1}));
+  EXPECT_FALSE(effects_.ForExperiment(Kind(1)));
 }
 
 TEST_F(LaunchEffectsTest, AKindThatIsJudgedNeedsNoExperiment) {
   Prove(1);
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 1}));
+  EXPECT_FALSE(effects_.ForExperiment(Kind(1)));
 }
 
 TEST_F(LaunchEffectsTest, FewExactKindsGetExperiments) {
   for (std::uint64_t exact = 1; exact <= 4; ++exact) Prove(exact);
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 5}));
-  EXPECT_TRUE(effects_.ForExperiment({kToken + 1, 6}));
+  EXPECT_FALSE(effects_.ForExperiment(Kind(5)));
+  EXPECT_TRUE(effects_.ForExperiment(Kind(6, kToken + 1)));
 }
 
 TEST_F(LaunchEffectsTest, AnExactKindSpeaksForItself) {
@@ -89,18 +94,28 @@ TEST_F(LaunchEffectsTest, ARefutedKindSilencesTheOthers) {
   Refute(3);
   EXPECT_FALSE(Speaks(4));
   EXPECT_FALSE(effects_.IsProved(kToken));
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 4})) << "nothing more is to be found out";
+  EXPECT_FALSE(effects_.ForExperiment(Kind(4))) << "nothing more is to be found out";
 }
 
-TEST_F(LaunchEffectsTest, ADistrustedTokenSaysNothing) {
+TEST_F(LaunchEffectsTest, ForgottenKindsSayNothing) {
   Prove(1);
   Prove(2);
-  effects_.Distrust(kToken);
+  effects_.Forget();
   EXPECT_FALSE(Speaks(1));
   EXPECT_FALSE(Speaks(3));
   EXPECT_FALSE(effects_.IsProved(kToken));
   EXPECT_TRUE(effects_.RangeRolesOf(kToken).empty());
-  EXPECT_FALSE(effects_.ForExperiment({kToken, 4}));
+  EXPECT_TRUE(effects_.ForExperiment(Kind(1)));
+}
+
+// Two modules may have a kernel of one name.
+TEST_F(LaunchEffectsTest, AFunctionSaysNothingOfAnotherWithItsName) {
+  Prove(1);
+  Prove(2);
+  const LaunchKind other{.token = kToken, .family = 9, .exact = 3};
+  EXPECT_FALSE(effects_.Expected(other, 3));
+  ASSERT_TRUE(effects_.ForExperiment(other));
+  EXPECT_FALSE(effects_.IsProved(kToken)) << "plans know the name alone";
 }
 
 TEST_F(LaunchEffectsTest, WhereKindsDifferMemoryIsReadAndWritten) {
@@ -114,8 +129,8 @@ TEST_F(LaunchEffectsTest, WhereKindsDifferMemoryIsReadAndWritten) {
 
 TEST_F(LaunchEffectsTest, PlansKnowRangesOnly) {
   Prove(1);
-  effects_.Find({kToken, 1})->roles[1].is_range = false;
-  effects_.Learned({kToken, 1});
+  effects_.Find(Kind(1))->roles[1].is_range = false;
+  effects_.Learned(Kind(1));
   EXPECT_EQ(effects_.RangeRolesOf(kToken).size(), 1u);
 }
 
