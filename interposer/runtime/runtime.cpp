@@ -63,13 +63,6 @@ bool IsPrimary(CUcontext context, CUdevice device) {
   return primary == context;
 }
 
-bool IsInContext(CUdeviceptr address, CUcontext context) {
-  CUcontext of_address = nullptr;
-  return Driver().cuPointerGetAttribute(&of_address, CU_POINTER_ATTRIBUTE_CONTEXT, address) ==
-             CUDA_SUCCESS &&
-         of_address == context;
-}
-
 void SayUnmanagedOnce() {
   static std::atomic<bool> said{false};
   if (said.exchange(true) || !ProcessConfig().budget_bytes) return;
@@ -98,10 +91,8 @@ JobMemory* MakeJob(CUcontext context) {
   if (!ProcessConfig().budget_bytes && !AgentSession::Instance()) job->grants().ReturnFreedMemory();
   job->grants().Schedule(BudgetSchedule(ProcessConfig().budget_schedule));
   primary_is_managed[device] = IsPrimary(context, device);
-  for (const Global* global = globals; global; global = global->next) {
-    if (IsInContext(global->base, context))  // others went with their context
-      job->stored_addresses().RegisterGlobal(global->base, global->bytes, global->module);
-  }
+  for (const Global* global = globals; global; global = global->next)
+    job->stored_addresses().RegisterGlobal(global->base, global->bytes, global->module);
   ReportAtExit(job);
   // The agent comes first: it may know the program from an earlier run.
   if (AgentSession* const session = AgentSession::Instance()) session->Attach(job);
