@@ -41,7 +41,7 @@ bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
 
 // Without it nothing is learned. It counts like memory for small allocations.
 void EffectLearning::Prepare(const TouchSet& set) {
-  if (!set.launch || IsDocumented(set)) return;
+  if (!state_.repeats_kernels || !set.launch || IsDocumented(set)) return;
   if (state_.budget.bytes() < kLeastBudgetBytes || CapturesGoOn()) return;
   if (!stored_.KnowsAllVariables()) {
     const CurrentContext current(state_.context);
@@ -182,7 +182,6 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
   for (Tracked* each : memory)
     experiment->pieces.push_back({each, each->base, each->requested_bytes, each->is_fresh});
   experiment->named = memory.size();
-  if (!state_.repeats_kernels) return false;
   std::size_t bytes = 0;
   const auto& globals = stored_.globals();
   for (const StoredAddresses::Global& global : globals) bytes += global.bytes;
@@ -194,7 +193,7 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
 
 bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
                                const TouchSet& set) {
-  if (!state_.repeats_kernels || !stored_.KnowsAllVariables()) return false;
+  if (!stored_.KnowsAllVariables()) return false;
   if (VisibleWork::UsesSurfaces()) return false;
   if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;

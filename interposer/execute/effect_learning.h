@@ -35,8 +35,8 @@ class EffectLearning {
   EffectLearning(JobState& state, StoredAddresses& stored, Parking& parking, Eviction& eviction)
       : state_(state), stored_(stored), parking_(parking), eviction_(eviction) {}
 
-  // Before the first allocation: kernels without documents may run more often than the program
-  // says, in experiments and to recompute what they made.
+  // Before the first allocation: experiments are made, and kernels without documents may run more
+  // often than the program says. Otherwise nothing is learned.
   void AllowRepeats() { state_.repeats_kernels = true; }
   // Takes memory for fingerprints, once, where the launch is one to learn of. No call of this
   // thread is in progress.
