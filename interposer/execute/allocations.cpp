@@ -87,7 +87,7 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
       if (!state_.slabs.NeedsSlab(bytes)) {
         SlabBlock* const block = state_.slabs.Take(bytes);
         block->id = NextId();
-        block->is_fresh = state_.recorder.IsRecording();
+        block->is_fresh = state_.Learns();
         if (block->is_fresh) block->fast_path.Close();
         *out = block->base;
         ++state_.counters.allocations;
@@ -155,11 +155,10 @@ CUresult Allocations::Refused() {
 void Allocations::Know(Range* range) {
   const size_t size_bytes = range->size_bytes;
   range->id = NextId();
-  range->is_fresh = state_.recorder.IsRecording();
-  if (range->is_fresh) {
-    range->fast_path.Close();
+  range->is_fresh = state_.Learns();
+  if (range->is_fresh) range->fast_path.Close();
+  if (state_.recorder.IsRecording())
     state_.recorder.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
-  }
   state_.executor.Allocated(range);
   if (state_.walk.IsActive())
     state_.walk.Observe(

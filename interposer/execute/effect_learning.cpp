@@ -41,7 +41,7 @@ bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
 
 // Without it nothing is learned. It counts like memory for small allocations.
 void EffectLearning::Prepare(const TouchSet& set) {
-  if (!state_.repeats_kernels || !set.launch || IsDocumented(set)) return;
+  if (!set.launch || IsDocumented(set)) return;
   if (state_.budget.bytes() < kLeastBudgetBytes || CapturesGoOn()) return;
   if (!stored_.KnowsAllVariables()) {
     const CurrentContext current(state_.context);
@@ -152,7 +152,6 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
   const bool is_begun = TakePrints(experiment.get(), Experiment::kBefore) &&
                         (!experiment->repeats || RunBefore(experiment.get(), *effect, *set));
   effect->is_under_way = true;
-  experiment->is_void = !is_begun;
   if (!is_begun) experiment->end = state_.timeline.Issue(set->stream);
   if (is_begun) set->experiment = experiment.get();
   ++state_.counters.experiments;

@@ -30,7 +30,6 @@ struct Experiment {
 
   LaunchKind kind;
   bool repeats = false;
-  bool is_void = false;       // it could not begin
   bool is_made = false;       // all its work was enqueued, and the program's launch was made
   std::vector<Piece> pieces;  // what the launch names, in order; then device variables
   std::size_t named = 0;      // the first so many

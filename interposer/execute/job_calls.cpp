@@ -32,7 +32,7 @@ void CountEnded(const TouchSet& set, Effect effect) {
 CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set) {
   if (addresses->empty() && IsForeign(stream)) return CUDA_SUCCESS;
   if (grants_.has_schedule() && effect == Effect::kLaunches) grants_.FollowSchedule();
-  const bool learns = effect == Effect::kLaunches && state_.recorder.IsRecording();
+  const bool learns = effect == Effect::kLaunches && state_.Learns();
   if (learns) learning_.Prepare(*set);
   if (const CUresult begun = BeginFastOrLocked(addresses, stream, effect, set);
       begun != CUDA_SUCCESS)
