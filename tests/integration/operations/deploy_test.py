@@ -65,6 +65,12 @@ class UnitsTest(agent_test.AgentFixture):
         self.assertEqual(checked.returncode, 0, checked.stdout[-300:])
 
 
+def listens(path):
+    # The columns of /proc/net/unix: number, references, protocol, flags (__SO_ACCEPTCON where it listens), type, state, inode, path.
+    sockets = (line.split() for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:])
+    return any(len(row) == 8 and row[7] == str(path) and int(row[3], 16) & 0x10000 for row in sockets)
+
+
 @unittest.skipUnless(shutil.which("systemd-socket-activate"), "systemd-socket-activate is not installed")
 class SocketTest(agent_test.AgentFixture):
     def test_agent_starts_on_the_first_connection_and_leaves_the_socket(self):
@@ -73,7 +79,8 @@ class SocketTest(agent_test.AgentFixture):
         self.agent = subprocess.Popen(
             ["systemd-socket-activate", "--seqpacket", "-l", self.path, agent_test.BUILD / "bin/spillwayd", "--config",
              self.folder / "spillway.toml"], stderr=log, stdout=log)
-        while not self.path.exists():
+        # The path exists from bind on, and until listen a connection is refused.
+        while not listens(self.path):
             self.assertIsNone(self.agent.poll())
 
         self.assertEqual(self.spillway("status").returncode, 0)
