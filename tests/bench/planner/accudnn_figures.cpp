@@ -126,15 +126,33 @@ void PrintBatches(const std::string& network, Verdicts& verdicts) {
   std::fflush(stdout);
 }
 
+// The paper's batch in the card's memory: ours must run it, at the paper's images per second or
+// more.
+void PrintTable(Effort effort, Verdicts& verdicts) {
+  std::printf(
+      "table 1, at the paper's batch: images per second, the paper's and ours (modelled)\n");
+  for (const PaperFigure& figure : PaperSection("accudnn table 1")) {
+    if (figure.column != "batch") continue;
+    const int64_t batch_size = std::stoll(figure.figure);
+    const double paper = PaperDecimal("accudnn table 1", figure.row, "img/s");
+    const std::optional<int64_t> time_ns =
+        OwnPlannedTime(Modelled(figure.row, kDevice, batch_size).WithBudget(CapacityOf(kDevice)));
+    const double ours =
+        time_ns ? static_cast<double>(batch_size) * 1e9 / static_cast<double>(*time_ns) : 0;
+    std::printf("%-12s batch %5ld %9.0f %9.0f  %s\n", figure.row.c_str(),
+                static_cast<long>(batch_size), paper, ours,
+                verdicts.Must(ours >= paper, "accudnn: table 1, " + figure.row));
+    std::fflush(stdout);
+    if (effort.quick) return;
+  }
+}
+
 }  // namespace
 
 void PrintAccUdnn(Effort effort, Verdicts& verdicts) {
-  std::printf(
-      "\nAccUDNN on the M40 (modelled; %.2f GiB). Of the paper, the abstract's figures are at "
-      "hand; its "
-      "table 1 is not\n",
-      InGiB(CapacityOf(kDevice)));
+  std::printf("\nAccUDNN on the M40 (modelled; %.2f GiB)\n", InGiB(CapacityOf(kDevice)));
   if (!effort.quick) PrintMemory(verdicts);
+  PrintTable(effort, verdicts);
   std::printf(
       "largest batches (Caffe: every buffer has memory of its own); the efficient batch over "
       "Caffe's, paper "

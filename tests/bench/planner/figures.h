@@ -30,6 +30,9 @@ void PrintDelta(Effort effort, Verdicts& verdicts);
 void PrintHybrid(Effort effort, Verdicts& verdicts);
 void PrintStrategies(Effort effort, Verdicts& verdicts);
 void PrintPlanningTime(Effort effort, Verdicts& verdicts);
+void PrintWorkspaces(Effort effort, Verdicts& verdicts);
+// The same as pictures, in a folder. False if a file cannot be written.
+bool DrawWorkspaces(const std::string& folder);
 
 // A network's iteration on a device, as the papers' frameworks would run it: full-precision kernels
 // at a share of the device's peaks. Ends the program when either name is unknown.

@@ -18,6 +18,7 @@ constexpr const char* kUsage =
     "budget, one "
     "SVG per "
     "network, and a CSV\n"
+    "spillway-papers draw-workspaces FOLDER   convolutions' time over their workspace, as SVG\n"
     "--quick: a few rows of each. Sections:";
 
 constexpr struct {
@@ -29,6 +30,7 @@ constexpr struct {
     {"reach", PrintReach},           {"accudnn", PrintAccUdnn},
     {"delta", PrintDelta},           {"hybrid", PrintHybrid},
     {"strategies", PrintStrategies}, {"time", PrintPlanningTime},
+    {"workspaces", PrintWorkspaces},
 };
 
 int PrintUsage() {
@@ -76,6 +78,8 @@ int Run(int count, char** arguments) {
   }
   if (words.size() >= 2 && words[0] == "curves")
     return DrawCurves(std::string(words[1]), {words.begin() + 2, words.end()}, effort) ? 0 : 1;
+  if (words.size() == 2 && words[0] == "draw-workspaces")
+    return DrawWorkspaces(std::string(words[1])) ? 0 : 1;
   for (const std::string_view word : words) {
     if (!IsSection(word)) return PrintUsage();
   }
