@@ -10,7 +10,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using namespace scheduler;
 
-constexpr const char* kKinds[] = {"other", "input", "weight", "opt", "wgrad", "act", "aux", "grad"};
+constexpr const char* kKinds[] = {"other", "input", "weight", "opt",      "wgrad",
+                                  "act",   "aux",   "grad",   "workspace"};
 constexpr const char* kTypes[] = {"other",     "conv",  "fc",      "pool",    "activation",
                                   "norm",      "lrn",   "dropout", "softmax", "join",
                                   "attention", "embed", "update"};

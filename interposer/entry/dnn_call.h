@@ -8,6 +8,7 @@
 #include "interposer/dnn/backend_descriptors.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/dnn_abi.h"
+#include "interposer/entry/dnn_descriptors.h"
 #include "interposer/entry/dnn_library.h"
 
 namespace spillway::entry {
@@ -43,7 +44,7 @@ class DnnCall {
   }
   // Scratch memory. Its content has no meaning before or after the call.
   void UsesWorkspace(void* data, std::size_t bytes) {
-    bytes ? claims_.Clobbers(AddressOf(data), bytes) : Touches(data);
+    bytes ? claims_.Scratch(AddressOf(data), bytes) : Touches(data);
   }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
   // What the plan's graph does to the variant pack's memory.
@@ -54,31 +55,20 @@ class DnnCall {
   // Another function of the same library, or null. `name` is a literal.
   template <class Function>
   Function* Sibling(const char* name) const {
-    return reinterpret_cast<Function*>(DnnSibling(real_, name));
+    return descriptors_.Sibling<Function>(name);
   }
 
  private:
-  // A descriptor's content.
-  struct Extent : dnn::TensorExtent {
-    std::size_t scalar_bytes = 0;
-  };
-  Extent OfTensor(dnn::Descriptor tensor) const;
-  Extent OfFilter(dnn::Descriptor filter) const;
+  using Extent = DnnDescriptors::Extent;
   void Read(const void* data, const Extent& extent);
   void Write(void* data, const Extent& extent, bool blends);
   static CUdeviceptr AddressOf(const void* data) { return reinterpret_cast<CUdeviceptr>(data); }
 
-  const void* const real_;
+  const DnnDescriptors descriptors_;
   const bool is_wanted_;
   interposer::Claims claims_;
   interposer::LibraryCall call_{&claims_};
 };
-
-template <class Function>
-Function* RealDnn(Function* hook, const char* name, const void* caller) {
-  return reinterpret_cast<Function*>(
-      RealDnnFunction(name, reinterpret_cast<const void*>(hook), caller));
-}
 
 }  // namespace spillway::entry
 

@@ -23,4 +23,10 @@ void* DnnHookNamed(const char* name);
 // dlsym's answer for a hooked name: the hook, or null for `found`, which dlsym found for `caller`.
 void* DecideDnn(void* hook, const char* name, void* found, const void* caller);
 
+template <class Function>
+Function* RealDnn(Function* hook, const char* name, const void* caller) {
+  return reinterpret_cast<Function*>(
+      RealDnnFunction(name, reinterpret_cast<const void*>(hook), caller));
+}
+
 }  // namespace spillway::entry

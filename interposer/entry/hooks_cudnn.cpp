@@ -3,8 +3,8 @@
 // Inputs are the `const` parameters. Outputs with scaling factors: "When beta is zero, the output
 // is not read and may contain uninitialized data" (cuDNN developer guide, Scaling Parameters).
 // Then, and for functions without beta, each element gets a value.
-// Reserve space is undocumented: no claim. Only the forward convolution's workspace is claimed as
-// meaningless before and after the call ("workspace needed to be able to execute").
+// Reserve space is undocumented: no claim. A workspace is "needed to be able to execute": its bytes
+// mean nothing before and after the call (what later calls need is in the reserve space).
 // Forward functions without random state are repeatable (all forward convolutions are
 // deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too
 // (execute/state/recompute_record.h). Batch norm statistics are outputs: "Optionally save
@@ -33,7 +33,8 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardData,
                   (handle, alpha, w_is, w, dy_is, dy, convolution, algorithm, workspace,
                    workspace_bytes, beta, dx_is, dx),
                   call.ReadsFilter(w, w_is);
-                  call.Reads(dy, dy_is); call.Touches(workspace); call.Writes(dx, dx_is, beta))
+                  call.Reads(dy, dy_is); call.UsesWorkspace(workspace, workspace_bytes);
+                  call.Writes(dx, dx_is, beta))
 
 SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardFilter,
                   (Handle handle, const void* alpha, Descriptor x_is, const void* x,
@@ -43,7 +44,7 @@ SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardFilter,
                   (handle, alpha, x_is, x, dy_is, dy, convolution, algorithm, workspace,
                    workspace_bytes, beta, dw_is, dw),
                   call.Reads(x, x_is);
-                  call.Reads(dy, dy_is); call.Touches(workspace);
+                  call.Reads(dy, dy_is); call.UsesWorkspace(workspace, workspace_bytes);
                   call.WritesFilter(dw, dw_is, beta))
 
 SPILLWAY_DNN_HOOK(cudnnConvolutionBackwardBias,
@@ -93,8 +94,9 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardTrainingEx,
                   call.Reads(z, z_is); call.Writes(y, y_is, beta); call.Reads(scale, scale_is);
                   call.Reads(bias, scale_is); call.Clobbers(running_mean, scale_is);
                   call.Clobbers(running_variance, scale_is); call.Clobbers(saved_mean, scale_is);
-                  call.Clobbers(saved_deviation, scale_is); call.Touches(workspace);
-                  call.Touches(reserve); call.MarkRepeatable())
+                  call.Clobbers(saved_deviation, scale_is);
+                  call.UsesWorkspace(workspace, workspace_bytes); call.Touches(reserve);
+                  call.MarkRepeatable())
 
 SPILLWAY_DNN_HOOK(cudnnBatchNormalizationForwardInference,
                   (Handle handle, int mode, const void* alpha, const void* beta, Descriptor x_is,
@@ -137,8 +139,8 @@ SPILLWAY_DNN_HOOK(cudnnBatchNormalizationBackwardEx,
                   call.Reads(scale, scale_is); call.Reads(bias, scale_is);
                   call.Writes(d_scale, scale_is, parameter_beta);
                   call.Writes(d_bias, scale_is, parameter_beta); call.Reads(saved_mean, scale_is);
-                  call.Reads(saved_deviation, scale_is); call.Touches(dz); call.Touches(workspace);
-                  call.Touches(reserve))
+                  call.Reads(saved_deviation, scale_is); call.Touches(dz);
+                  call.UsesWorkspace(workspace, workspace_bytes); call.Touches(reserve))
 
 SPILLWAY_DNN_HOOK(cudnnLRNCrossChannelForward,
                   (Handle handle, Descriptor normalization, int mode, const void* alpha,
@@ -231,7 +233,8 @@ SPILLWAY_DNN_HOOK(cudnnReduceTensor,
                   (handle, reduction, indices, indices_bytes, workspace, workspace_bytes, alpha,
                    a_is, a, beta, c_is, c),
                   call.Reads(a, a_is);
-                  call.Writes(c, c_is, beta); call.Touches(indices); call.Touches(workspace))
+                  call.Writes(c, c_is, beta); call.Touches(indices);
+                  call.UsesWorkspace(workspace, workspace_bytes))
 
 SPILLWAY_DNN_HOOK(cudnnSetTensor, (Handle handle, Descriptor y_is, void* y, const void* value),
                   (handle, y_is, y, value), call.Overwrites(y, y_is))

@@ -11,6 +11,13 @@ namespace {
 // In a call that took no lock, the first range stands for all memory.
 size_t FirstRange(const TouchSet& set) { return set.at_once ? 1 : 0; }
 
+RecordedTouch TouchOf(std::uint64_t allocation, Role role, bool may_write) {
+  if (IsScratch(role)) return {.allocation = allocation, .writes = false, .reads = false};
+  return {.allocation = allocation,
+          .writes = may_write && role != Role::kReads,
+          .reads = role != Role::kOverwrites};
+}
+
 }  // namespace
 
 // Memory that the call reaches but does not name is not part of its shape.
@@ -20,7 +27,7 @@ CallRecorder::Operation::Operation(const TouchSet& set, Effect effect) {
   for (size_t i = FirstRange(set); i < set.ranges.size(); ++i) {
     const Range& range = *set.ranges[i];
     if (Touches(range.id)) continue;
-    touches_.emplace_back(range.id, MayWrite(set, i, effect), RoleAt(set, i) != Role::kOverwrites);
+    touches_.push_back(TouchOf(range.id, RoleAt(set, i), effect != Effect::kReads));
     if (i < named) sizes = AddSize(sizes, range.size_bytes);
   }
   shape_ = ShapeOnStream(set.shape.Mixed(), set.stream->number, sizes);

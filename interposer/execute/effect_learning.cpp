@@ -112,6 +112,8 @@ void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& ro
                         : claims->Clobbers(each.base, each.requested_bytes);
         break;
       case Role::kReadsAndWrites:
+      case Role::kScratch:  // experiments find none
+      case Role::kMoreScratch:
         claims->Touches(each.base);
         break;
     }

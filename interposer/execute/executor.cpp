@@ -91,7 +91,9 @@ void Executor::StartEvictions(const PlanStep::Allocations& allocations) {
   for (const std::uint64_t allocation : allocations) {
     Range* const range = Find(allocation);
     if (!range) continue;
-    if (!postponed_.empty() || !IsTurn(protocol::Direction::kToHost)) {
+    if (range->scratch_call != 0) {
+      range->leaves_when_idle = true;
+    } else if (!postponed_.empty() || !IsTurn(protocol::Direction::kToHost)) {
       postponed_.push_back({allocation, range->last_touch});
     } else if (residency_->departures().Start(range)) {
       ++counters_->planned_departures;

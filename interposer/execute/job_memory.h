@@ -36,6 +36,7 @@
 #include "interposer/execute/sharing.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/waits.h"
+#include "interposer/execute/workspaces.h"
 
 namespace spillway::interposer {
 
@@ -62,6 +63,7 @@ class JobMemory {
   EffectLearning& learning() { return learning_; }
   ReplayChecks& replay_checks() { return replay_checks_; }
   HeldRanges& held_ranges() { return held_; }
+  Workspaces& workspaces() { return workspaces_; }
   Sharing& sharing() { return sharing_; }
   Grants& grants() { return grants_; }
   PlanFollower& plan() { return plan_; }
@@ -92,10 +94,11 @@ class JobMemory {
   PlanFollower plan_{state_, records_, replays_};
   CallMemory call_memory_{state_, stored_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};
+  Workspaces workspaces_{state_};
   Grants grants_{state_, recording_, parking_, eviction_};
   LaunchPath launch_path_{state_};
-  LockedCalls locked_calls_{state_,        waits_, parking_,     restores_, replays_,
-                            input_copies_, plan_,  call_memory_, post_scan_};
+  LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,
+                            input_copies_, plan_,  call_memory_, post_scan_, workspaces_};
   JobCalls calls_{state_,    recording_, stored_,    parking_, records_,     proofs_,
                   learning_, plan_,      post_scan_, grants_,  launch_path_, locked_calls_};
   FreeWaits free_waits_{state_, waits_};

@@ -41,6 +41,7 @@ void LockedCalls::EndLocked(TouchSet* set, Effect effect) {
     Range* const range = set->ranges[i];
     state_.residency.Leave(range);
     if (set->recorded) continue;
+    workspaces_.NoteUse(*set, i);
     range->is_fresh = range->is_fresh && set->failed;
     state_.residency.Used(range, set->use, MayWrite(*set, i, effect));
     if (!set->failed) RangeUses::OpenFastPath(range, Timeline::SerialOf(set->stream));
@@ -136,7 +137,7 @@ void LockedCalls::FillEmpty(const TouchSet& set) {
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   for (size_t i = 0; i < set.ranges.size(); ++i) {
-    if (RoleAt(set, i) == Role::kOverwrites) state_.residency.Fill(set.ranges[i]);
+    if (DiscardsOldBytes(RoleAt(set, i))) state_.residency.Fill(set.ranges[i]);
   }
 }
 

@@ -20,6 +20,7 @@
 #include "interposer/execute/restores.h"
 #include "interposer/execute/touch_set.h"
 #include "interposer/execute/waits.h"
+#include "interposer/execute/workspaces.h"
 
 namespace spillway::interposer {
 
@@ -27,7 +28,7 @@ class LockedCalls {
  public:
   LockedCalls(JobState& state, Waits& waits, Parking& parking, Restores& restores, Replays& replays,
               InputCopies& input_copies, PlanFollower& plan, CallMemory& call_memory,
-              PostLaunchScan& post_scan)
+              PostLaunchScan& post_scan, Workspaces& workspaces)
       : state_(state),
         waits_(waits),
         parking_(parking),
@@ -36,7 +37,8 @@ class LockedCalls {
         input_copies_(input_copies),
         plan_(plan),
         call_memory_(call_memory),
-        post_scan_(post_scan) {}
+        post_scan_(post_scan),
+        workspaces_(workspaces) {}
 
   // Errors as of JobCalls::Begin.
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
@@ -67,6 +69,7 @@ class LockedCalls {
   PlanFollower& plan_;
   CallMemory& call_memory_;
   PostLaunchScan& post_scan_;
+  Workspaces& workspaces_;
 };
 
 }  // namespace spillway::interposer

@@ -9,8 +9,8 @@ bool Restores::MakeResident(Range* range, Role role) {
   bool copies;
   {
     const StateLock lock(state_.locks);
-    copies = role != Role::kOverwrites &&
-             (range->place == Place::kHost || range->place == Place::kParked);
+    copies =
+        !DiscardsOldBytes(role) && (range->place == Place::kHost || range->place == Place::kParked);
     cause = range->place == Place::kNowhere         ? StallCause::kNoMemory
             : state_.executor.IsAskedFor(range->id) ? StallCause::kLatePrefetch
                                                     : StallCause::kDemand;
@@ -118,7 +118,7 @@ bool Restores::RestoreOnDemand(Range* range, Role role) {
   const bool was_away = range->place != Place::kNowhere;
   const bool is_late = state_.executor.IsAskedFor(range->id);
   const auto content =
-      role == Role::kOverwrites ? Residency::Content::kDead : Residency::Content::kWanted;
+      DiscardsOldBytes(role) ? Residency::Content::kDead : Residency::Content::kWanted;
   if (!state_.residency.Restore(range, is_late ? TraceCause::kLatePrefetch : TraceCause::kDemand,
                                 content))
     return false;

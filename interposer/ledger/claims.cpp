@@ -1,15 +1,22 @@
 #include "interposer/ledger/claims.h"
 
 #include <algorithm>
+#include <atomic>
 #include <limits>
 
 namespace spillway::interposer {
 
-void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind) {
+void Claims::Add(CUdeviceptr address, std::size_t bytes, Kind kind, bool is_scratch) {
   if (!address || !bytes) return;
   const bool is_sound = bytes <= std::numeric_limits<CUdeviceptr>::max() - address;
-  is_sound ? claims_.push_back({address, address + bytes, kind})
+  is_sound ? claims_.push_back({address, address + bytes, kind, is_scratch})
            : claims_.push_back({address, std::numeric_limits<CUdeviceptr>::max(), Kind::kTouches});
+}
+
+void Claims::Scratch(CUdeviceptr address, std::size_t bytes) {
+  static constinit std::atomic<std::uint64_t> calls{0};
+  Add(address, bytes, Kind::kClobbers, true);
+  if (scratch_call_ == 0) scratch_call_ = calls.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
 // Whether every named address in the memory lies in bytes with a claim of this kind.
@@ -45,16 +52,22 @@ bool Claims::AreApart() const {
 Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const {
   const CUdeviceptr end = memory.base + memory.requested_bytes;
   std::size_t in_it = 0, reads = 0, whole = 0;
+  const Claim* scratch = nullptr;
   for (const Claim& claim : claims_) {
     if (claim.begin >= memory.base + memory.size_bytes || claim.end <= memory.base) continue;
     ++in_it;
     reads += claim.kind == Kind::kReads;
     whole += claim.kind == Kind::kOverwrites && claim.begin <= memory.base && claim.end >= end;
+    if (claim.is_scratch) scratch = &claim;
   }
   if (in_it == 0) return Role::kReadsAndWrites;
   if (reads == in_it && AllWithin(memory, named, Kind::kReads)) return Role::kReads;
   if (whole == 1 && in_it == 1 && AllWithin(memory, named, Kind::kOverwrites))
     return Role::kOverwrites;
+  if (scratch && in_it == 1 && AllWithin(memory, named, Kind::kClobbers)) {
+    const bool is_whole = scratch->begin <= memory.base && scratch->end >= end;
+    return is_whole && !scratch->is_named ? Role::kScratch : Role::kMoreScratch;
+  }
   return Role::kReadsAndWrites;
 }
 
@@ -67,12 +80,14 @@ void Claims::NoteNamed(std::span<const CUdeviceptr> named) {
              address - claim.begin < claim.end - claim.begin + kBehindBytes;
     });
     if (is_named && claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
+    claim.is_named |= is_named;
   }
 }
 
 void Claims::NoteAnything() {
   for (Claim& claim : claims_) {
     if (claim.kind == Kind::kOverwrites) claim.kind = Kind::kTouches;
+    claim.is_named = true;
   }
 }
 

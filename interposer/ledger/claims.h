@@ -14,8 +14,10 @@
 // The parts of a graph or batch count together. Bytes that one part may write count as written. Old
 // bytes are not dead, as another part may read them first: only a single copy or set overwrites.
 // A call may read bytes that it clobbers (a batch norm's statistics, a convolution's workspace).
-// They do not influence the bytes that it overwrites. Only recomputation uses this claim
+// They do not influence the bytes that it overwrites. Recomputation uses this claim
 // (execute/state/recompute_record.h). Otherwise clobbered memory counts as read and written.
+// A workspace is clobbered, and its bytes mean nothing before the call's first launch and after its
+// last one. Between two launches they do. (Note [Idle workspaces] in execute/workspaces.h)
 #pragma once
 
 #include <cstddef>
@@ -32,8 +34,16 @@ namespace spillway::interposer {
 enum class Role : std::uint8_t {
   kReadsAndWrites,  // or nothing is known
   kReads,
-  kOverwrites,  // all requested bytes; the old bytes are not read
+  kOverwrites,   // all requested bytes; the old bytes are not read
+  kScratch,      // the same, and once the library's call has ended, no byte means anything
+  kMoreScratch,  // as kScratch, but for a part, or with bytes that the call itself has left there
 };
+
+// The old bytes are dead: there is nothing to restore.
+constexpr bool DiscardsOldBytes(Role role) {
+  return role == Role::kOverwrites || role == Role::kScratch;
+}
+constexpr bool IsScratch(Role role) { return role == Role::kScratch || role == Role::kMoreScratch; }
 
 class Claims {
  public:
@@ -45,6 +55,8 @@ class Claims {
   }
   // The call writes, and may read, these bytes. They do not influence the overwritten bytes.
   void Clobbers(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kClobbers); }
+  // The same for a workspace.
+  void Scratch(CUdeviceptr address, std::size_t bytes);
   // The call uses memory there in an unknown way.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
@@ -56,11 +68,15 @@ class Claims {
   struct Claim {
     CUdeviceptr begin, end;
     Kind kind;
+    bool is_scratch = false;  // of kClobbers
+    bool is_named = false;    // by a launch of the call: kept for scratch memory
     bool holds(CUdeviceptr address) const { return address >= begin && address < end; }
   };
   std::span<const Claim> all() const { return {claims_.begin(), claims_.size()}; }
   // The claim on the address. kTouches if there is none, or if claims differ.
   Kind KindAt(CUdeviceptr address) const;
+  // Tells library calls that claim scratch memory apart. 0: this one claims none.
+  std::uint64_t scratch_call() const { return scratch_call_; }
   // No byte has two different claims.
   bool AreApart() const;
 
@@ -72,11 +88,12 @@ class Claims {
   void NoteAnything();
 
  private:
-  void Add(CUdeviceptr address, std::size_t bytes, Kind kind);
+  void Add(CUdeviceptr address, std::size_t bytes, Kind kind, bool is_scratch = false);
   bool AllWithin(const Allocation& memory, std::span<const CUdeviceptr> named, Kind kind) const;
 
   base::InlineVector<Claim, 12> claims_;
   bool is_repeatable_ = false;
+  std::uint64_t scratch_call_ = 0;
 };
 
 // Adds the claims of copies and sets. `is_alone`: the call does nothing else.

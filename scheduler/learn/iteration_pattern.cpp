@@ -44,10 +44,27 @@ void SetUsesOf(const PatternEvent& event, const std::vector<bool>& has_content,
   operation.reads.clear();
   operation.writes.clear();
   for (const PatternTouch& touch : pattern->TouchesOf(event)) {
+    const bool writes = touch.writes || IsScratch(touch);
     if (IsWorkspaceOf(*pattern, event, touch))
       pattern->profile.buffers[At(touch.buffer)].movable = false;
     else
-      AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, has_content[At(touch.buffer)]);
+      AddTouch(operation, {touch.buffer}, touch.reads, writes, has_content[At(touch.buffer)]);
+  }
+}
+
+// Buffers that calls use for nothing but scratch memory.
+void MarkWorkspaces(IterationPattern* pattern) {
+  enum class Uses : uint8_t { kNone, kScratch, kOther };
+  std::vector<Uses> uses(pattern->buffers.size(), Uses::kNone);
+  for (const PatternTouch& touch : pattern->touches) {
+    Uses& use = uses[At(touch.buffer)];
+    use = IsScratch(touch) && use != Uses::kOther ? Uses::kScratch : Uses::kOther;
+  }
+  for (size_t i = 0; i < uses.size(); ++i) {
+    Buffer& buffer = pattern->profile.buffers[i];
+    if (buffer.kind != BufferKind::kWorkspace && buffer.kind != BufferKind::kOther) continue;
+    const bool is_workspace = uses[i] == Uses::kScratch && !buffer.handed_on;
+    buffer.kind = is_workspace ? BufferKind::kWorkspace : BufferKind::kOther;
   }
 }
 
@@ -62,6 +79,7 @@ void SetUses(IterationPattern* pattern) {
     for (const PatternTouch& touch : pattern->TouchesOf(event))
       has_content[At(touch.buffer)] = true;
   }
+  MarkWorkspaces(pattern);
 }
 
 void RefineTouches(IterationPattern* pattern,

@@ -36,6 +36,9 @@ struct PatternTouch {
   bool operator==(const PatternTouch&) const = default;
 };
 
+// As a library's workspace: its bytes mean nothing before or after the call.
+constexpr bool IsScratch(const PatternTouch& touch) { return !touch.reads && !touch.writes; }
+
 struct PatternEvent {
   JobEventKind kind = JobEventKind::kOperation;  // or kAllocate
   // TokenOf the job's event. kAnyToken: a stray operation (repetition.h). Its touches are those

@@ -19,7 +19,7 @@ namespace spillway::scheduler {
 struct JobTouch {
   uint64_t allocation = 0;
   bool writes = true;  // possibly
-  bool reads = true;   // possibly; false: overwritten whole
+  bool reads = true;   // possibly; false: overwritten whole, or, if not written, scratch memory
 
   bool operator==(const JobTouch&) const = default;
 };

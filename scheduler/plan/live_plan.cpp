@@ -66,8 +66,10 @@ std::vector<OperationId> OperationsToRerun(const IterationProfile& profile, cons
       writers[static_cast<size_t>(written.index)] = plan.steps[i].operation;
     for (; next < plan.actions.size() && plan.actions[next].step == static_cast<int32_t>(i);
          ++next) {
-      const OperationId writer = writers[static_cast<size_t>(plan.actions[next].buffer.index)];
-      if (plan.actions[next].kind == ActionKind::kDrop && writer.index >= 0)
+      const BufferId buffer = plan.actions[next].buffer;
+      const OperationId writer = writers[static_cast<size_t>(buffer.index)];
+      const bool is_made_again = profile.at(buffer).kind != BufferKind::kWorkspace;
+      if (plan.actions[next].kind == ActionKind::kDrop && is_made_again && writer.index >= 0)
         result.push_back(writer);
     }
   }

@@ -269,7 +269,7 @@ bool BuffersAreSound(const IterationPattern& pattern) {
 
 bool EnumsAreSound(const StoredPlan& stored) {
   for (const Buffer& buffer : stored.pattern.profile.buffers) {
-    if (buffer.kind > BufferKind::kGradient) return false;
+    if (buffer.kind > BufferKind::kWorkspace) return false;
   }
   for (const Operation& operation : stored.pattern.profile.operations) {
     if (operation.type > OperationType::kUpdate || operation.phase > Phase::kUpdate) return false;

@@ -260,7 +260,8 @@ class Walk {
   }
 
   Offence CheckNotDropped(int32_t at, BufferId id, const std::string& what_happens) {
-    if (!is_live_ || !content(id).is_to_be_made) return std::nullopt;
+    const bool is_lost = is_live_ && profile_.at(id).kind != BufferKind::kWorkspace;
+    if (!is_lost || !content(id).is_to_be_made) return std::nullopt;
     return MakeOffence(PlanFault::kDropsForGood, at, id,
                        "buffer '" + name(id) + "' is dropped, and " + what_happens +
                            " before it is made again: a live job cannot know that");

@@ -64,6 +64,7 @@ bool RecomputeChains::CanRecomputeUntilFreed(BufferId buffer) const {
 bool RecomputeChains::IsRecomputableUntilFree(const IdleInterval& interval) const {
   if (!interval.content_dead) return false;
   const Buffer& buffer = profile_.at(interval.buffer);
+  if (buffer.kind == BufferKind::kWorkspace) return true;
   const bool ends_with_its_free = !buffer.persistent && interval.to.index == buffer.dies.index + 1;
   return !is_live_ || (ends_with_its_free &&
                        can_be_made_until_freed_[static_cast<size_t>(interval.buffer.index)]);

@@ -46,7 +46,7 @@ class RecomputeChains {
   bool LivesBefore(BufferId buffer, OperationId before) const;
 
   // For an interval that ends with a free: whether the content stays recomputable throughout, since
-  // its inputs live as long and are not written. A live job may then drop it.
+  // its inputs live as long and are not written. A live job may then drop it, and a workspace too.
   bool IsRecomputableUntilFree(const IdleInterval& interval) const;
 
   // Whether the content that `user` reads could be recomputed by one operation until `until`, even

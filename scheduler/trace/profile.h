@@ -49,6 +49,7 @@ enum class BufferKind : uint8_t {
   kActivation,         // a layer's forward output
   kAuxiliary,          // saved by forward for backward: masks, statistics
   kGradient,           // activation gradients
+  kWorkspace,          // of library calls alone: between them its content means nothing
 };
 
 struct Buffer {

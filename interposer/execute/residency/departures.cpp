@@ -21,7 +21,8 @@ bool Departures::StartMakingRoom(size_t bytes, LeaveFirst order) {
   if (order == LeaveFirst::kFurthestUse) candidates_.clear();  // next uses change with each event
   while (!WillHaveRoom(bytes)) {
     parts_.timeline->CheckpointEveryOperation();
-    Range* victim = Victim(order, [](const Range&) { return true; });
+    Range* victim = IdleWorkspace();
+    if (!victim) victim = Victim(order, [](const Range&) { return true; });
     if (!victim) return false;
     if (StartLeaving(victim, TraceCause::kRoom)) continue;
     // There is no host memory for its bytes. A range with a valid host copy needs none.
@@ -92,6 +93,18 @@ void Departures::SortCandidates(LeaveFirst order) {
             });
 }
 
+void Departures::AddIdleWorkspace(Range* range) {
+  std::erase(idle_workspaces_, range);
+  idle_workspaces_.push_back(range);
+}
+
+Range* Departures::IdleWorkspace() {
+  std::erase_if(idle_workspaces_, [](const Range* range) { return !range->is_idle_workspace; });
+  const auto found = std::find_if(idle_workspaces_.begin(), idle_workspaces_.end(),
+                                  [this](Range* range) { return MayLeaveNow(range); });
+  return found == idle_workspaces_.end() ? nullptr : *found;
+}
+
 // A good host copy of a resident range is a convenience: its buffer serves data that must leave.
 // Bytes that are already evicted can wait in ordinary memory. What the present call names comes
 // last: it is about to be used.
@@ -119,13 +132,24 @@ bool Departures::TakeHostBuffer(Range* range) {
 }
 
 bool Departures::StartLeaving(Range* range, TraceCause why) {
-  if (parts_.copies->IsGood(range)) {
+  if (StartWithoutContent(range)) {
+    TraceNow(parts_.trace, TraceKind::kDropped, range, why);
+  } else if (parts_.copies->IsGood(range)) {
     parts_.uses->GatherDeparture(range);
     NoteClean(range, why);
   } else if (!StartComparing(range) && !StartCopying(range, why)) {
     return false;
   }
   Leaves(range);
+  return true;
+}
+
+// While evicted memory is parked, all of it has a host copy.
+bool Departures::StartWithoutContent(Range* range) {
+  if (!range->is_idle_workspace || parts_.parked->is_on()) return false;
+  parts_.copies->Give(range);
+  parts_.uses->GatherDeparture(range);
+  parts_.counters->workspace_dropped_bytes += range->requested_bytes;
   return true;
 }
 
@@ -160,7 +184,7 @@ void Departures::Cancel(Range* range) {
   Forget(range);
   range->place = Place::kDevice;
   range->uses.Merge(range->departure);
-  range->host_valid = !std::exchange(range->drops, false);
+  range->host_valid = !std::exchange(range->drops, false) && range->host.data;
   ++parts_.counters->cancelled_evictions;
 }
 
@@ -216,7 +240,7 @@ void Departures::Finish(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
   parts_.chunks->Give(&range->chunks);
   const bool drops = std::exchange(range->drops, false);
-  range->place = drops ? Place::kDropped : Place::kHost;
+  range->place = drops ? Place::kDropped : range->host.data ? Place::kHost : Place::kNowhere;
   parts_.counters->recompute_drops += drops;
   parts_.counters->recompute_dropped_bytes += drops ? range->requested_bytes : 0;
   range->host_valid = false;

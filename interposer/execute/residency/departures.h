@@ -7,8 +7,8 @@
 //  2. A range that a call in progress names neither starts leaving nor leaves. Calls name ranges by
 //     a pin or without the lock (calls.h).
 //  3. A range leaves without a copy only if its host copy is good (host_copies.h), if a fingerprint
-//     shows that the copy equals the content (content_checks.h), or if a record recomputes the
-//     bytes (recompute_record.h).
+//     shows that the copy equals the content (content_checks.h), if a record recomputes the bytes
+//     (recompute_record.h), or if its bytes mean nothing (workspaces.h).
 // Never: waits. AddNextTo answers what must be waited for.
 #pragma once
 
@@ -53,6 +53,8 @@ class Departures {
   bool Start(Range* range);
   // The same without a copy: the record recomputes the bytes.
   bool StartDrop(Range* range);
+  // It leaves before any other range (Note [Idle workspaces]).
+  void AddIdleWorkspace(Range* range);
   bool AreUnderWay() const { return !leaving_.empty(); }
   // The range, or all, stay on the device.
   void Cancel(Range* range);
@@ -64,11 +66,15 @@ class Departures {
   // What must be complete before more can be collected.
   void AddNextTo(FirstUses* first);
   void NoteUnusedPrefetch(Range* range);
-  void Clear() { leaving_.clear(); }
+  void Clear() {
+    leaving_.clear();
+    idle_workspaces_.clear();
+  }
 
  private:
   bool MayLeaveNow(Range* range);
   bool StartLeaving(Range* range, TraceCause why);
+  bool StartWithoutContent(Range* range);
   bool StartComparing(Range* range);
   bool StartCopying(Range* range, TraceCause why);
   void NoteClean(Range* range, TraceCause why);
@@ -78,6 +84,7 @@ class Departures {
   template <class Accepts>
   Range* Victim(LeaveFirst order, Accepts accepts);
   void SortCandidates(LeaveFirst order);
+  Range* IdleWorkspace();
   bool TakeHostBuffer(Range* range);
 
   const Parts parts_;
@@ -86,7 +93,8 @@ class Departures {
     Range* range;
     std::uint64_t life, last_touch, next_use;
   };
-  std::vector<Candidate> candidates_;  // to be evicted, the first one last
+  std::vector<Range*> idle_workspaces_;  // or ranges that were: the least recently used one first
+  std::vector<Candidate> candidates_;    // to be evicted, the first one last
 };
 
 }  // namespace spillway::interposer

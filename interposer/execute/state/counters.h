@@ -59,6 +59,7 @@ struct Counters {
   std::uint64_t planned_offloaded_bytes = 0;  // of offloaded_bytes, by a plan
   std::uint64_t restored_bytes = 0;           // host to device
   std::uint64_t dropped_bytes = 0;  // evicted without a copy: the host copy was still valid
+  std::uint64_t workspace_dropped_bytes = 0;  // likewise: bytes of idle workspaces mean nothing
   std::uint64_t clean_by_content_bytes =
       0;  // of dropped_bytes: a fingerprint showed that it was valid
   std::uint64_t changed_by_content_bytes = 0;  // a fingerprint showed that it was not

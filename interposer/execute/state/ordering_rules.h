@@ -138,6 +138,11 @@ SPILLWAY_ORDERING_RULE(kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMP
 // Memory that a plan recomputes from stays beyond its free.
 SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12 --contexts 1 --hosts 1 --features gradients
 
+// A use for anything else makes an idle workspace an ordinary range.
+SPILLWAY_ORDERING_RULE(kOtherUsesEndWorkspaces);  // SPILLWAY_PARK=off --contexts 1 --features workspaces
+// A workspace keeps its bytes until the library's call has ended.
+SPILLWAY_ORDERING_RULE(kWorkspacesServeWholeCalls);  // SPILLWAY_PARK=off --contexts 1 --features workspaces
+
 // A call without a lock publishes what it names before it checks the fast paths.
 SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // Of the calls on one stream, only one at a time notes its uses without read-modify-writes.

@@ -32,7 +32,7 @@ struct alignas(64) Tracked : Allocation {
       readers;  // records that read it (recompute_records.h): its fast path stays closed
   bool free_is_due = false;  // the program has freed it, and a record still needs it
   // No call has named it since its allocation, so it has no content: its fast path stays closed.
-  // Known only while the job is recorded.
+  // Known only where memory is short, or the job is recorded.
   bool is_fresh = false;
 };
 
@@ -92,7 +92,13 @@ struct Range : Tracked {
   size_t position = 0;         // in residency's list of ranges
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
-  RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
+  // Its bytes mean nothing until the next call that names it, and it may lose its memory without a
+  // copy. `scratch_call`: they will once that library call has ended (workspaces.h). With either,
+  // its fast path stays closed.
+  bool is_idle_workspace = false;
+  bool leaves_when_idle = false;  // a plan evicts it once its call has ended
+  std::uint64_t scratch_call = 0;
+  RangeLink by_age, by_size;  // when freed: its links among the freed ranges (freed_ranges.h)
 
   void BeginLife();  // for another allocation
 };
@@ -120,6 +126,8 @@ inline void Range::BeginLife() {
   unmovable = Unmovable::kNo;
   holds = 0;
   serves_parked = false;
+  is_idle_workspace = leaves_when_idle = false;
+  scratch_call = 0;
   ++life;
 }
 

@@ -133,7 +133,7 @@ Operation ReadOperation(const file::Operation& from) {
 bool HasKnownValues(const file::Profile& profile) {
   if (profile.buffers()) {
     for (const file::Buffer* buffer : *profile.buffers()) {
-      if (buffer->kind() > static_cast<uint8_t>(BufferKind::kGradient)) return false;
+      if (buffer->kind() > static_cast<uint8_t>(BufferKind::kWorkspace)) return false;
     }
   }
   if (profile.operations()) {

@@ -1,6 +1,6 @@
 #include "tests/fuzz/differential/library.h"
 
-using spillway::fuzz::kLibraryParameters;
+using spillway::fuzz::ConvolutionArguments;
 using spillway::fuzz::LibraryArguments;
 using spillway::fuzz::LibraryTensor;
 using spillway::fuzz::LibraryWork;
@@ -11,9 +11,13 @@ const LibraryTensor& Of(cudnnTensorDescriptor_t tensor) {
   return *reinterpret_cast<const LibraryTensor*>(tensor);
 }
 
-CUresult Launch(const LibraryWork& work, LibraryArguments& arguments) {
-  void* parameters[kLibraryParameters];
-  for (int i = 0; i < kLibraryParameters; ++i)
+std::uint64_t Address(const void* memory) { return reinterpret_cast<std::uint64_t>(memory); }
+
+template <class Arguments>
+CUresult Launch(const LibraryWork& work, Arguments& arguments) {
+  constexpr std::size_t kCount = sizeof(Arguments) / sizeof(std::uint64_t);
+  void* parameters[kCount];
+  for (std::size_t i = 0; i < kCount; ++i)
     parameters[i] = reinterpret_cast<std::uint64_t*>(&arguments) + i;
   if (!work.is_extended)
     return cuLaunchKernel(work.kernel, 1, 1, 1, 1, 1, 1, 0, work.stream, parameters, nullptr);
@@ -49,25 +53,41 @@ cudnnStatus_t cudnnBatchNormalizationForwardTraining(
     const cudnnTensorDescriptor_t parameter_is, const void* scale, const void* bias, double,
     void* running_mean, void* running_variance, double, void*, void*) {
   const auto& work = *reinterpret_cast<const LibraryWork*>(handle);
-  const auto address = [](const void* memory) { return reinterpret_cast<std::uint64_t>(memory); };
   LibraryArguments arguments{
-      .y = address(y),
+      .y = Address(y),
       .y_bytes = Of(y_is).bytes,
-      .x = address(x),
+      .x = Address(x),
       .x_bytes = Of(x_is).bytes,
-      .scale = address(scale),
-      .bias = address(bias),
-      .mean = address(running_mean),
-      .variance = address(running_variance),
+      .scale = Address(scale),
+      .bias = Address(bias),
+      .mean = Address(running_mean),
+      .variance = Address(running_variance),
       .parameter_bytes = Of(parameter_is).bytes,
       .blends = *static_cast<const float*>(beta) != 0,
-      .other_than = work.is_uneven ? ~address(running_mean) : 0,
+      .other_than = work.is_uneven ? ~Address(running_mean) : 0,
       .seed = work.seed,
       .flops = work.flops,
   };
   CUresult result = Launch(work, arguments);
   arguments.blends = 1;
   if (result == CUDA_SUCCESS && work.is_twofold) result = Launch(work, arguments);
+  return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
+}
+
+// First the workspace is made from x, then y from the workspace.
+cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void*,
+                                      const cudnnTensorDescriptor_t x_is, const void* x,
+                                      const cudnnFilterDescriptor_t, const void*,
+                                      const cudnnConvolutionDescriptor_t, cudnnConvolutionFwdAlgo_t,
+                                      void* workspace, size_t workspace_bytes, const void*,
+                                      const cudnnTensorDescriptor_t y_is, void* y) {
+  const auto& work = *reinterpret_cast<const LibraryWork*>(handle);
+  ConvolutionArguments first{Address(workspace), workspace_bytes, Address(x),
+                             Of(x_is).bytes,     work.seed,       0};
+  ConvolutionArguments second{Address(y),      Of(y_is).bytes, Address(workspace),
+                              workspace_bytes, work.seed,      work.flops};
+  CUresult result = Launch(work, first);
+  if (result == CUDA_SUCCESS) result = Launch(work, second);
   return result == CUDA_SUCCESS ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_EXECUTION_FAILED;
 }
 

@@ -6,7 +6,7 @@
 // on program threads; plain values, the caller's.
 //
 // The call is a batch norm's: `y` is made from all of `x` and of two parameters, and two statistics
-// are updated.
+// are updated. Or it is a convolution's: `y` is made from all of `x`, by way of a workspace.
 #pragma once
 
 #include <cuda.h>
@@ -51,5 +51,17 @@ struct LibraryArguments {
 };
 inline constexpr int kLibraryParameters = 13;
 static_assert(sizeof(LibraryArguments) == kLibraryParameters * 8);
+
+// A step of a convolution: `to` is made from all of `from`.
+struct ConvolutionArguments {
+  std::uint64_t to = 0;
+  std::uint64_t to_bytes = 0;
+  std::uint64_t from = 0;
+  std::uint64_t from_bytes = 0;
+  std::uint64_t seed = 0;
+  std::uint64_t flops = 0;
+};
+inline constexpr int kConvolutionParameters = 6;
+static_assert(sizeof(ConvolutionArguments) == kConvolutionParameters * 8);
 
 }  // namespace spillway::fuzz

@@ -127,6 +127,7 @@ struct Operation {
   View out = {};
   std::vector<View> in = {};
   std::vector<View> more_out = {};  // features: what else is written
+  std::vector<View> scratch = {};   // features: written too, with bytes that mean nothing
   Box box = {};
   int feature = kNone;
   int object = kNone;
@@ -141,6 +142,7 @@ struct Operation {
   void ForEachOut(Visit visit) const {
     if (out.buffer != kNone) visit(out);
     for (const View& view : more_out) visit(view);
+    for (const View& view : scratch) visit(view);
   }
 };
 

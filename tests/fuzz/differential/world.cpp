@@ -96,6 +96,7 @@ bool World::CanUseObject(const Operation& operation) const {
 
 void World::Apply(const Operation& operation) {
   operation.ForEachOut([&](const View& view) { MarkWritten(view); });
+  for (const View& view : operation.scratch) MarkScratch(view);
   if (operation.object != kNone) ApplyToObject(operation);
   switch (operation.kind) {
     case Kind::kStreamCreate:
@@ -163,6 +164,14 @@ void World::MarkWritten(const View& view) {
     const bool covered = view.offset_bytes <= segment.begin_bytes &&
                          segment.end_bytes <= view.offset_bytes + view.bytes;
     segment.initialised = segment.initialised || covered;
+  }
+}
+
+void World::MarkScratch(const View& view) {
+  for (Segment& segment : buffers_[view.buffer].segments) {
+    const bool is_apart = segment.end_bytes <= view.offset_bytes ||
+                          view.offset_bytes + view.bytes <= segment.begin_bytes;
+    segment.initialised = segment.initialised && is_apart;
   }
 }
 

@@ -8,7 +8,8 @@
 //  1. An allowed operation names only living things of its own thread and reads only initialised
 //  segments.
 //  2. A use of a feature's object is allowed while all buffers that the object names live.
-//  3. A segment becomes initialised when one dense write covers it whole, and stays so.
+//  3. A segment becomes initialised when one dense write covers it whole, and stays so until an
+//  operation uses it as scratch memory.
 // It never orders anything: that is the orderer's.
 #pragma once
 
@@ -89,6 +90,7 @@ class World {
   void AddBuffer(const Operation& operation);
   void RemoveBuffer(const Operation& operation);
   void MarkWritten(const View& view);
+  void MarkScratch(const View& view);
 
   std::map<int, Buffer> buffers_;
   std::map<int, Stream> streams_;

@@ -310,7 +310,7 @@ const Function kFunctions[] = {
                             b.data[1], b.beta, b.tensor[2], b.data[2]);
      }},
     {"ReduceTensor",
-     {{kReads, kImages}, {kOverwrites, kParameters}, {kUnknown, kImages, false, true}},
+     {{kReads, kImages}, {kOverwrites, kParameters}, {Part::kWorkspace, kImages, false, true}},
      [](const Bound& b) {
        std::size_t bytes = 0;
        EXPECT_EQ(cudnnGetReductionWorkspaceSize(b.handle, Sum(), b.tensor[0], b.tensor[1], &bytes),

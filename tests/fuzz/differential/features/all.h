@@ -21,5 +21,6 @@ const Feature& Switches();
 const Feature& Tables();
 const Feature& TensorMaps();
 const Feature& Textures();
+const Feature& Workspaces();
 
 }  // namespace spillway::fuzz

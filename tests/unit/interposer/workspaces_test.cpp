@@ -1,0 +1,240 @@
+// Workspaces of library calls, over the simulated driver: they leave first and without a copy, and
+// no byte that means something is lost.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+#include "interposer/driver/driver_api.h"
+#include "interposer/execute/job_memory.h"
+
+namespace spillway::interposer {
+namespace {
+
+using driver::Driver;
+
+constexpr size_t kBytes = 16 * kMiB;
+
+// Three of the four buffers fit. The last one was allocated beyond the budget.
+class WorkspacesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
+    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
+    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    MakeJob(ParkChoice::kOff);
+  }
+  void MakeJob(ParkChoice choice) {
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBytes, size_t{1} << 30, choice,
+                                       LearnChoice::kOff);
+    for (CUdeviceptr& buffer : buffers_)
+      ASSERT_EQ(job_->allocations().Allocate(kBytes, &buffer), CUDA_SUCCESS);
+    workspace_ = buffers_[3];
+    for (size_t i = 0; i < 3; ++i) Fill(buffers_[i], static_cast<unsigned>(100 + i));
+  }
+  void TearDown() override {
+    Driver().cuCtxSynchronize();
+    job_->ReleaseAll();
+    Driver().cuStreamDestroy_v2(stream_);
+    Driver().cuDevicePrimaryCtxRelease_v2(0);
+  }
+
+  // A launch that names the memory and sets its bytes.
+  void Launch(CUdeviceptr at, const Claims* claims, unsigned int word, bool fails = false) {
+    Addresses addresses;
+    addresses.push_back(at);
+    TouchSet set;
+    set.claims = claims;
+    set.is_documented = claims != nullptr;
+    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+              CUDA_SUCCESS);
+    if (!fails) Driver().cuMemsetD32Async(at, word, kBytes / 4, stream_);
+    set.failed = fails;
+    job_->calls().End(&set, Effect::kLaunches);
+  }
+  void Fill(CUdeviceptr at, unsigned int word) { Launch(at, nullptr, word); }
+  static Claims Working(CUdeviceptr at, size_t bytes = kBytes) {
+    Claims claims;
+    claims.Scratch(at, bytes);
+    return claims;
+  }
+  void LaunchOf(Claims* call, CUdeviceptr at, unsigned int word = 7) {
+    Launch(at, call, word);
+    call->NoteNamed({&at, 1});
+  }
+  void End(const Claims& call) { job_->workspaces().CallEnded(call); }
+  // A library's call with one launch.
+  void UseAsWorkspace(CUdeviceptr at, size_t bytes = kBytes) {
+    Claims call = Working(at, bytes);
+    LaunchOf(&call, at);
+    End(call);
+  }
+  // The three others take the memory.
+  void Displace(CUdeviceptr at) {
+    for (const CUdeviceptr buffer : buffers_) {
+      if (buffer != at) Read(buffer);
+    }
+    Driver().cuCtxSynchronize();
+  }
+  std::vector<unsigned int> Read(CUdeviceptr at) {
+    std::vector<unsigned int> words(kBytes / 4);
+    Addresses addresses;
+    addresses.push_back(at);
+    TouchSet set;
+    EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set),
+              CUDA_SUCCESS);
+    Driver().cuMemcpyDtoHAsync_v2(words.data(), at, kBytes, stream_);
+    Driver().cuStreamSynchronize(stream_);
+    job_->calls().End(&set, Effect::kReads);
+    return words;
+  }
+  void ExpectAll(CUdeviceptr at, unsigned int word) {
+    const std::vector<unsigned int> words = Read(at);
+    EXPECT_TRUE(
+        std::all_of(words.begin(), words.end(), [word](unsigned int each) { return each == word; }))
+        << "begins with " << words[0];
+  }
+  Counters Count() { return job_->view().Read().counters; }
+
+  CUcontext context_ = nullptr;
+  CUstream stream_ = nullptr;
+  std::unique_ptr<JobMemory> job_;
+  CUdeviceptr buffers_[4] = {};
+  CUdeviceptr workspace_ = 0;
+};
+
+TEST_F(WorkspacesTest, IdleWorkspaceLeavesWithoutACopyAndComesBackWithout) {
+  UseAsWorkspace(workspace_);
+  Displace(workspace_);
+  const Counters before = Count();
+  EXPECT_EQ(before.workspace_dropped_bytes, kBytes);
+
+  UseAsWorkspace(workspace_);
+  Displace(workspace_);
+
+  // Then only a buffer that gave way to it was copied: in, as its host copy was clean
+  EXPECT_EQ(Count().workspace_dropped_bytes, 2 * kBytes);
+  EXPECT_EQ(Count().offloaded_bytes, before.offloaded_bytes);
+  EXPECT_EQ(Count().restored_bytes - before.restored_bytes, kBytes);
+}
+
+TEST_F(WorkspacesTest, IdleWorkspaceLeavesBeforeWhatIsUnusedForLonger) {
+  UseAsWorkspace(workspace_);
+  const Counters before = Count();
+
+  // When the one buffer without memory is read, and two others are
+  for (size_t i = 0; i < 3; ++i) ExpectAll(buffers_[i], static_cast<unsigned>(100 + i));
+
+  // Then no buffer had to leave
+  EXPECT_EQ(Count().offloaded_bytes, before.offloaded_bytes);
+  EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
+}
+
+// Its earlier bytes mean something until a call that uses all of it begins without them.
+TEST_F(WorkspacesTest, BufferThatTheProgramFilledIsCopiedOutOnce) {
+  const CUdeviceptr filled = buffers_[0];
+  UseAsWorkspace(filled);
+  Displace(filled);
+  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
+
+  UseAsWorkspace(filled);
+  Displace(filled);
+
+  EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
+}
+
+TEST_F(WorkspacesTest, UseForAnythingElseKeepsTheBytes) {
+  UseAsWorkspace(workspace_);
+  Fill(workspace_, 9);
+  Displace(workspace_);
+  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
+  ExpectAll(workspace_, 9);
+}
+
+TEST_F(WorkspacesTest, UseForAnythingElseDuringTheCallKeepsTheBytes) {
+  UseAsWorkspace(workspace_);
+  Claims call = Working(workspace_);
+  LaunchOf(&call, workspace_);
+  Fill(workspace_, 9);
+  End(call);
+  Displace(workspace_);
+  ExpectAll(workspace_, 9);
+}
+
+TEST_F(WorkspacesTest, BytesStayBetweenTwoLaunchesOfACall) {
+  UseAsWorkspace(workspace_);
+  Claims call = Working(workspace_);
+  LaunchOf(&call, workspace_, 11);
+
+  Displace(workspace_);
+
+  ExpectAll(workspace_, 11);
+}
+
+TEST_F(WorkspacesTest, SecondLaunchOfACallBeginsNoWorkspace) {
+  // Given a call whose first launch left bytes in a buffer that was then evicted
+  Claims call = Working(buffers_[0]);
+  LaunchOf(&call, buffers_[0], 11);
+  Displace(buffers_[0]);
+
+  Claims second = call;
+  Addresses addresses;
+  addresses.push_back(buffers_[0]);
+  TouchSet set;
+  set.claims = &second;
+  ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
+            CUDA_SUCCESS);
+  job_->calls().End(&set, Effect::kLaunches);
+
+  ExpectAll(buffers_[0], 11);
+}
+
+TEST_F(WorkspacesTest, PartOfAnIdleWorkspaceServes) {
+  UseAsWorkspace(workspace_);
+  UseAsWorkspace(workspace_, kBytes / 2);
+  Displace(workspace_);
+  EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
+}
+
+TEST_F(WorkspacesTest, PartOfABufferIsNoWorkspace) {
+  UseAsWorkspace(workspace_, kBytes - 4);
+  Displace(workspace_);
+  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
+  ExpectAll(workspace_, 7);
+}
+
+TEST_F(WorkspacesTest, BufferOfARefusedCallKeepsItsBytes) {
+  Displace(buffers_[0]);
+  Claims call = Working(buffers_[0]);
+  Launch(buffers_[0], &call, 7, true);
+  End(call);
+  ExpectAll(buffers_[0], 100);
+  Displace(buffers_[0]);
+  ExpectAll(buffers_[0], 100);
+}
+
+// Stray accesses must find the same bytes there.
+TEST_F(WorkspacesTest, JobThatParksCopiesItsWorkspaces) {
+  job_->ReleaseAll();
+  MakeJob(ParkChoice::kHost);
+  UseAsWorkspace(workspace_);
+  Displace(workspace_);
+  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
+  ExpectAll(workspace_, 7);
+}
+
+TEST_F(WorkspacesTest, FreedWorkspaceLeavesNothingBehind) {
+  UseAsWorkspace(workspace_);
+  ASSERT_TRUE(job_->allocations().Free(workspace_, true));
+  CUdeviceptr again = 0;
+  ASSERT_EQ(job_->allocations().Allocate(kBytes, &again), CUDA_SUCCESS);
+  Fill(again, 5);
+  for (size_t i = 0; i < 3; ++i) ExpectAll(buffers_[i], static_cast<unsigned>(100 + i));
+  ExpectAll(again, 5);
+  ASSERT_TRUE(job_->allocations().Free(again, true));
+}
+
+}  // namespace
+}  // namespace spillway::interposer
