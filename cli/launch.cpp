@@ -188,6 +188,7 @@ void PrepareOn(const RunOptions& options, const Installation& installation, Laun
     CheckAgentTakes(options.agent, machine.accelerator.device_uuids);
   }
   if (!options.park.empty()) environment.Set(environment::kPark, options.park);
+  if (!options.workspace.empty()) environment.Set(environment::kWorkspace, options.workspace);
   if (!options.learn) environment.Set(environment::kLearn, "off");
   if (options.repeats_kernels) environment.Set(environment::kExperiments, "1");
   if (!options.strategy.empty()) environment.Set(environment::kStrategy, options.strategy);

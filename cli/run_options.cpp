@@ -50,6 +50,13 @@ std::string ParseFileOption(const std::string& option_name, const std::string& e
                 "name a file, for example " + option_name + " " + example);
 }
 
+std::string ParseWorkspaceOption(const std::string& value) {
+  if (value == "fit" || value == "as-bare") return value;
+  throw Failure(kExitUsage, "--workspace cannot be '" + value + "'",
+                "these are the ways in which workspaces can be chosen",
+                "write --workspace fit or --workspace as-bare");
+}
+
 std::string ParseParkOption(const std::string& value) {
   if (value == "auto" || value == "host" || value == "off") return value;
   throw Failure(kExitUsage, "--park cannot be '" + value + "'",
@@ -114,6 +121,13 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
      [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},
+    {{"workspace", 0, Value("HOW", Kind::kWords, "fit as-bare"),
+      "which cuDNN algorithms the program is offered: fit (default): those whose workspace cannot "
+      "fit the budget beside the operation's tensors are hidden while others remain, and the "
+      "report names the operations; as-bare: all, and what does not fit is slow, or fails"},
+     [](RunOptions& run, const std::string& value) {
+       run.workspace = ParseWorkspaceOption(value);
+     }},
     {{"strategy", 0, StrategyValue(),
       "who plans what moves once the job's iteration is known: spillway (default), or one of the "
       "papers' strategies, for comparison (--strategy list shows their names)"},
@@ -186,13 +200,14 @@ void CheckTogether(const RunOptions& options) {
   if (options.off &&
       (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
        !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
-       !options.park.empty() || !options.call_sites.empty() || options.repeats_kernels)) {
-    throw Failure(
-        kExitUsage,
-        "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "
-        "how to learn and plan",
-        "--off runs the command without Spillway, so nobody would keep or report them",
-        "leave out --off, or leave out the others");
+       !options.park.empty() || !options.workspace.empty() || !options.call_sites.empty() ||
+       options.repeats_kernels)) {
+    throw Failure(kExitUsage,
+                  "--off cannot be combined with --budget, --host, --agent, --park, --workspace, "
+                  "--report, --trace, or "
+                  "how to learn and plan",
+                  "--off runs the command without Spillway, so nobody would keep or report them",
+                  "leave out --off, or leave out the others");
   }
 }
 

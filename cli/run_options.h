@@ -24,6 +24,7 @@ struct RunOptions {
   bool repeats_kernels = false;         // kernels may run more often than the program says
   std::string plan_store;               // a folder; empty: the user's own
   std::string park;                     // auto, host or off; empty: the library's default
+  std::string workspace;                // fit or as-bare; empty: the library's default
   bool off = false;
   bool quiet = false;
   bool framework_env = true;

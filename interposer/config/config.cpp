@@ -48,6 +48,13 @@ class Reader {
     return ParkChoice::kAuto;
   }
 
+  WorkspaceChoice Workspace(const char* name) {
+    if (!Set(name) || strcmp(environment_(name), "fit") == 0) return WorkspaceChoice::kFit;
+    if (strcmp(environment_(name), "as-bare") == 0) return WorkspaceChoice::kAsBare;
+    Complain(name, "is neither fit nor as-bare");
+    return WorkspaceChoice::kFit;
+  }
+
   LearnChoice Learn(const char* name) {
     if (!Set(name) || strcmp(environment_(name), "auto") == 0) return LearnChoice::kAuto;
     if (strcmp(environment_(name), "off") == 0) return LearnChoice::kOff;
@@ -81,6 +88,7 @@ Config ReadConfig(Environment environment) {
   config.budget_schedule = reader.Text(environment::kBudgetSchedule);
   config.host_limit_bytes = reader.PositiveNumber(environment::kHostLimit, UINT64_MAX);
   config.park = reader.Park(environment::kPark);
+  config.workspace = reader.Workspace(environment::kWorkspace);
   config.learn = reader.Learn(environment::kLearn);
   config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
   config.repeats_kernels = reader.Flag(environment::kExperiments);

@@ -18,6 +18,7 @@
 
 #include "interposer/config/learn_choice.h"
 #include "interposer/config/park_choice.h"
+#include "interposer/config/workspace_choice.h"
 
 namespace spillway::interposer {
 
@@ -26,6 +27,7 @@ struct Config {
   std::string budget_schedule;               // for tests (lease/budget_schedule.h)
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of the free host memory
   ParkChoice park = ParkChoice::kAuto;
+  WorkspaceChoice workspace = WorkspaceChoice::kFit;
   LearnChoice learn = LearnChoice::kAuto;
   bool drops_eagerly = false;                // for tests: drops recomputable bytes at once
   bool repeats_kernels = false;              // also those that no library documents

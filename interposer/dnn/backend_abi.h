@@ -35,13 +35,16 @@ inline constexpr int kNormInference = 0;       // cudnnBackendNormFwdPhase_t
 inline constexpr int kStatisticsTraining = 0;  // cudnnBnFinalizeStatsMode_t
 
 // cudnnBackendNumericalNote_t
-inline constexpr int kNondeterministic = 4;
+inline constexpr int kTensorCore = 0, kDownConvertInputs = 1, kReducedPrecisionReduction = 2,
+                     kNondeterministic = 4;
 inline constexpr int kMostNotes = 64;  // cuDNN 9.10 knows 10
 
 // cudnnBackendAttributeName_t. The tensors of operations are in backend_roles.inc.
 enum class Attribute : int {
   kHeuristicsGraph = 201,
+  kHeuristicsResults = 202,
   kConfigurationEngine = 300,
+  kConfigurationWorkspaceBytes = 303,
   kPlanConfiguration = 401,
   kPlanWorkspaceBytes = 402,
   kPlanRunsOnly = 404,

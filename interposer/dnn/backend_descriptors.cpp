@@ -101,7 +101,7 @@ void AddWorkspaceClaim(std::size_t bytes, const Attributes& pack, interposer::Cl
   const AttributeValue* const workspace = FindAttribute(pack, Attribute::kPackWorkspace);
   if (!workspace) return;
   for (const void* const pointer : PointersIn(*workspace)) {
-    bytes ? claims->Clobbers(AddressOf(pointer), bytes) : claims->Touches(AddressOf(pointer));
+    bytes ? claims->Scratch(AddressOf(pointer), bytes) : claims->Touches(AddressOf(pointer));
   }
 }
 
@@ -156,7 +156,10 @@ void BackendDescriptors::Set(BackendDescriptor descriptor, Attribute name, Attri
   Descriptor* const whole = Find(descriptor);
   if (!whole) return;
   if (name == Attribute::kGraphOperations) whole->operations.clear();
-  if (name == Attribute::kPlanConfiguration) whole->is_deterministic = false;
+  if (name == Attribute::kPlanConfiguration) {
+    whole->is_deterministic = false;
+    whole->offer_kind.reset();
+  }
   if (LeadsToGraph(name)) whole->graph = nullptr;
   if (type == AttributeType::kDescriptor) {
     for (const void* const part : PointersIn(value)) TakePart(part, name, whole, &value);
@@ -176,7 +179,7 @@ void BackendDescriptors::Finalized(BackendDescriptor descriptor) {
     case DescriptorKind::kOperationGraph: {
       const AttributeValue* const dynamic = FindAttribute(attributes, Attribute::kGraphIsDynamic);
       const bool is_dynamic = dynamic && dynamic->Integer().value_or(1) != 0;
-      whole->graph = std::make_shared<OperationGraph>(GraphOf(whole->operations, is_dynamic));
+      whole->graph = std::make_shared<KnownGraph>(GraphOf(whole->operations, is_dynamic));
       break;
     }
     case DescriptorKind::kEngine:
@@ -209,7 +212,7 @@ void BackendDescriptors::Filled(BackendDescriptor from, std::int64_t count,
                                 const BackendDescriptor* into) {
   const MutexLock lock(mutex_);
   const Descriptor* const source = Find(from);
-  const std::shared_ptr<const OperationGraph> graph = source ? source->graph : nullptr;
+  const std::shared_ptr<KnownGraph> graph = source ? source->graph : nullptr;
   for (std::int64_t i = 0; i < count; ++i) {
     Descriptor* const filled = Find(into[i]);
     if (!filled) continue;
@@ -218,6 +221,33 @@ void BackendDescriptors::Filled(BackendDescriptor from, std::int64_t count,
     // Of others only cuDNN knows the attributes now.
     leads_to_graph ? void(filled->graph = graph) : void(descriptors_.erase(into[i]));
   }
+}
+
+// Programs ask for the same lists again and again.
+void BackendDescriptors::AddOffer(BackendDescriptor configuration, const WorkspaceOffer& offer) {
+  const MutexLock lock(mutex_);
+  const Descriptor* const known = Find(configuration);
+  if (!known || !known->graph) return;
+  std::vector<WorkspaceOffer>& offers = known->graph->offers;
+  if (std::find(offers.begin(), offers.end(), offer) == offers.end()) offers.push_back(offer);
+}
+
+void BackendDescriptors::SetOfferKind(BackendDescriptor plan, std::uint64_t kind) {
+  const MutexLock lock(mutex_);
+  if (Descriptor* const known = Find(plan)) known->offer_kind = kind;
+}
+
+bool BackendDescriptors::IsHidden(BackendDescriptor plan, std::size_t room_bytes,
+                                  BytesOf device_bytes_of, std::size_t* operand_bytes) const {
+  const MutexLock lock(mutex_);
+  const Descriptor* const known = Find(plan);
+  if (!known || !known->graph || !known->offer_kind) return false;
+  *operand_bytes = 0;
+  for (const Buffer& buffer : known->graph->buffers)
+    *operand_bytes += device_bytes_of(buffer.bytes);
+  std::vector<WorkspaceOffer> offers = known->graph->offers;
+  offers.push_back({device_bytes_of(known->workspace_bytes), *known->offer_kind});
+  return HiddenOffers(offers, {*operand_bytes, room_bytes}).back();
 }
 
 void BackendDescriptors::AddClaims(BackendDescriptor plan, BackendDescriptor variant_pack,

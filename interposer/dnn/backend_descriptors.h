@@ -17,10 +17,13 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
 #include "interposer/dnn/operation_graph.h"
+#include "interposer/dnn/workspace_offers.h"
 #include "interposer/ledger/claims.h"
 
 namespace spillway::dnn {
@@ -45,19 +48,35 @@ class BackendDescriptors {
   // cudnnBackendGetAttribute has filled the descriptors `into` with parts of `from`.
   void Filled(BackendDescriptor from, std::int64_t count, const BackendDescriptor* into);
 
+  // The configuration is one of the ways to run its graph.
+  void AddOffer(BackendDescriptor configuration, const WorkspaceOffer& offer);
+  // Device memory of one operand of so many bytes.
+  using BytesOf = std::size_t (*)(std::size_t bytes);
+  // Of the plan's engine (WorkspaceOffer::kind). A plan without one is never hidden.
+  void SetOfferKind(BackendDescriptor plan, std::uint64_t kind);
+  // Whether the plan exceeds the room, and an offer of its kind does not. `operand_bytes`: what its
+  // graph needs besides.
+  bool IsHidden(BackendDescriptor plan, std::size_t room_bytes, BytesOf device_bytes_of,
+                std::size_t* operand_bytes) const;
+
   void AddClaims(BackendDescriptor plan, BackendDescriptor variant_pack,
                  interposer::Claims* claims) const;
 
  private:
+  struct KnownGraph : OperationGraph {
+    explicit KnownGraph(OperationGraph graph) : OperationGraph(std::move(graph)) {}
+    std::vector<WorkspaceOffer> offers;  // that heuristics have made
+  };
   struct Descriptor {
     DescriptorKind kind = {};
     Attributes attributes = {};
     Tensor tensor = {};                      // of a finalized tensor
     Operation operation = {};                // of a finalized operation
     std::vector<Operation> operations = {};  // of a graph
-    std::shared_ptr<const OperationGraph> graph = {};
-    std::size_t workspace_bytes = 0;  // of a plan
-    bool is_deterministic = false;    // of a plan
+    std::shared_ptr<KnownGraph> graph = {};
+    std::size_t workspace_bytes = 0;               // of a plan
+    bool is_deterministic = false;                 // of a plan
+    std::optional<std::uint64_t> offer_kind = {};  // likewise
   };
 
   const Descriptor* Find(BackendDescriptor descriptor) const SPILLWAY_REQUIRES(mutex_);

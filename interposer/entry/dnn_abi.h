@@ -17,6 +17,7 @@ namespace spillway::dnn {
 using Handle = void*;
 using Descriptor = const void*;
 using Status = int;
+inline constexpr Status kSucceeded = 0;  // of both libraries
 inline constexpr Status kNotInitialized =
     1;  // CUDNN_STATUS_NOT_INITIALIZED, CUBLAS_STATUS_NOT_INITIALIZED
 
@@ -42,6 +43,14 @@ inline constexpr int kComputeInt = 72, kComputeIntPedantic = 73;
 inline constexpr int kComputeFloat = 68, kComputeFloatPedantic = 69, kComputeFloatFast16 = 74,
                      kComputeFloatFastBf16 = 75, kComputeFloatFastTf32 = 77,
                      kComputeFloatEmulated = 78;
+
+// cudnnConvolution{Fwd,BwdData,BwdFilter}AlgoPerf_t
+struct Performance {
+  int algorithm, status;
+  float time_ms;
+  std::size_t memory;  // workspace bytes
+  int determinism, math_type, reserved[3];
+};
 
 using GetPointerMode = Status(Handle handle, int* mode);
 
@@ -110,6 +119,53 @@ SPILLWAY_DNN_FUNCTION cudnnBatchNormalizationBackwardEx(
     const void* scale, const void* bias, void* d_scale, void* d_bias, double epsilon,
     const void* saved_mean, const void* saved_deviation, ::spillway::dnn::Descriptor activation,
     void* workspace, size_t workspace_bytes, void* reserve, size_t reserve_bytes);
+SPILLWAY_DNN_FUNCTION cudnnGetConvolutionForwardAlgorithm_v7(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor x_is,
+    ::spillway::dnn::Descriptor w_is, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor y_is, int requested, int* returned,
+    ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnGetConvolutionBackwardDataAlgorithm_v7(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor w_is,
+    ::spillway::dnn::Descriptor dy_is, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dx_is, int requested, int* returned,
+    ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnGetConvolutionBackwardFilterAlgorithm_v7(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor x_is,
+    ::spillway::dnn::Descriptor dy_is, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dw_is, int requested, int* returned,
+    ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionForwardAlgorithm(::spillway::dnn::Handle handle,
+                                                           ::spillway::dnn::Descriptor x_is,
+                                                           ::spillway::dnn::Descriptor w_is,
+                                                           ::spillway::dnn::Descriptor convolution,
+                                                           ::spillway::dnn::Descriptor y_is,
+                                                           int requested, int* returned,
+                                                           ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionBackwardDataAlgorithm(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor w_is,
+    ::spillway::dnn::Descriptor dy_is, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dx_is, int requested, int* returned,
+    ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionBackwardFilterAlgorithm(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor x_is,
+    ::spillway::dnn::Descriptor dy_is, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dw_is, int requested, int* returned,
+    ::spillway::dnn::Performance* results);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionForwardAlgorithmEx(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor x_is, const void* x,
+    ::spillway::dnn::Descriptor w_is, const void* w, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor y_is, void* y, int requested, int* returned,
+    ::spillway::dnn::Performance* results, void* workspace, size_t workspace_bytes);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionBackwardDataAlgorithmEx(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor w_is, const void* w,
+    ::spillway::dnn::Descriptor dy_is, const void* dy, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dx_is, void* dx, int requested, int* returned,
+    ::spillway::dnn::Performance* results, void* workspace, size_t workspace_bytes);
+SPILLWAY_DNN_FUNCTION cudnnFindConvolutionBackwardFilterAlgorithmEx(
+    ::spillway::dnn::Handle handle, ::spillway::dnn::Descriptor x_is, const void* x,
+    ::spillway::dnn::Descriptor dy_is, const void* dy, ::spillway::dnn::Descriptor convolution,
+    ::spillway::dnn::Descriptor dw_is, void* dw, int requested, int* returned,
+    ::spillway::dnn::Performance* results, void* workspace, size_t workspace_bytes);
 SPILLWAY_DNN_FUNCTION cudnnConvolutionForward(::spillway::dnn::Handle handle, const void* alpha,
                                               ::spillway::dnn::Descriptor x_is, const void* x,
                                               ::spillway::dnn::Descriptor w_is, const void* w,

@@ -15,6 +15,7 @@
 #include "base/pause.h"
 #include "base/units.h"
 #include "interposer/config/config.h"
+#include "interposer/dnn/other_algorithms.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/driver/unknown_functions.h"
 #include "interposer/ledger/app_memory.h"
@@ -93,6 +94,7 @@ constexpr Sum kSums[] = {
     {"changed_by_content_bytes", &Counters::changed_by_content_bytes},
     {"verified_bytes", &Counters::verified_bytes},
     {"overwritten_bytes", &Counters::overwritten_bytes},
+    {"workspace_dropped_bytes", &Counters::workspace_dropped_bytes},
     {"recompute_drops", &Counters::recompute_drops},
     {"recompute_dropped_bytes", &Counters::recompute_dropped_bytes},
     {"recomputes", &Counters::recomputes},
@@ -180,6 +182,18 @@ void AddUnknownFunctions(Text* out) {
   for (size_t i = 0; const char* const name = driver::UnknownFunctionName(i); ++i) {
     out->Add(i == 0 ? "" : ", ");
     AddQuoted(name, out);
+  }
+  out->Add("]");
+}
+
+void AddOtherAlgorithms(Text* out) {
+  out->Add(",\n  \"other_algorithms\": %zu,\n  \"other_algorithms_of\": [",
+           dnn::OtherAlgorithmCount());
+  for (size_t i = 0; const dnn::OtherAlgorithm* const other = dnn::OtherAlgorithmAt(i); ++i) {
+    out->Add("%s{\"operation\": ", i == 0 ? "" : ", ");
+    AddQuoted(other->operation, out);
+    out->Add(", \"first_choice_bytes\": %zu, \"offered_bytes\": %zu}", other->first_choice_bytes,
+             other->offered_bytes);
   }
   out->Add("]");
 }
@@ -307,6 +321,7 @@ void AddJson(const Figures& all, bool ended, char (&words)[4096], Text* out) {
   AddUnmovable(all.sums, out);
   AddPyTorch(all.sums, out);
   AddUnknownFunctions(out);
+  AddOtherAlgorithms(out);
   AddCallSites(out);
   out->Add("\n}\n");
 }

@@ -1,0 +1,18 @@
+// How much device memory one call of cuDNN can have, for the hooks of its queries.
+//
+// Called on the program's threads. Reads the job's budget of now: an agent may change it.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+
+namespace spillway::entry {
+
+// Nothing: no budget limits this program beyond its device, or it wants bare answers.
+std::optional<std::size_t> WorkspaceRoom();
+
+// What an allocation of that size takes of the room. Small ones share slabs, which are no part of
+// it.
+std::size_t DeviceBytesOf(std::size_t bytes);
+
+}  // namespace spillway::entry
