@@ -1,11 +1,8 @@
-// cuDNN's functions and their documented use of memory.
-//
 // Inputs are the `const` parameters. Outputs with scaling factors: "When beta is zero, the output
 // is not read and may contain uninitialized data" (cuDNN developer guide, Scaling Parameters).
-// Then, and for functions without beta, each element gets a value.
-// Reserve space is undocumented: no claim. A workspace is "needed to be able to execute": its bytes
-// mean nothing before and after the call (what later calls need is in the reserve space).
-// Forward functions without random state are repeatable (all forward convolutions are
+// Then, and for functions without beta, each element gets a value. Reserve space is undocumented:
+// no claim. A workspace is "needed to be able to execute": its bytes mean nothing before and after
+// the call. Forward functions without random state are repeatable (all forward convolutions are
 // deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too
 // (execute/state/recompute_record.h). Batch norm statistics are outputs: "Optionally save
 // intermediate results from the forward pass".

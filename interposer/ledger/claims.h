@@ -1,23 +1,20 @@
 // What a call promises about the bytes that it names: only read, or all overwritten.
 //
-// The hooks of copies and sets make claims for themselves, those of cuDNN and cuBLAS for the
-// launches inside their calls. execute reads them. On one thread's stack; owns nothing.
-//
 // Note [Roles]
 // A role is a promise about bytes, so a claim needs the function's documentation. An input is a
 // `const` parameter. An output is overwritten if no former output is blended in and its description
-// has no gaps. A claim covers the bytes of the pointer's description.
-// An allocation is only read if all claims on it are reads and cover every address that a launch
-// names in it. It is overwritten if one output covers all of it and no other claim lies in it. An
-// output in place of an input does not overwrite. The old bytes are dead only until the call's
-// first launch that names them. After that they may be the call's own work.
-// The parts of a graph or batch count together. Bytes that one part may write count as written. Old
-// bytes are not dead, as another part may read them first: only a single copy or set overwrites.
-// A call may read bytes that it clobbers (a batch norm's statistics, a convolution's workspace).
-// They do not influence the bytes that it overwrites. Recomputation uses this claim
-// (execute/state/recompute_record.h). Otherwise clobbered memory counts as read and written.
-// A workspace is clobbered, and its bytes mean nothing before the call's first launch and after its
-// last one. Between two launches they do. (Note [Idle workspaces] in execute/workspaces.h)
+// has no gaps. A claim covers the bytes of the pointer's description. An allocation is only read if
+// all claims on it are reads and cover every address that a launch names in it. It is overwritten
+// if one output covers all of it and no other claim lies in it. An output in place of an input does
+// not overwrite. The old bytes are dead only until the call's first launch that names them. After
+// that they may be the call's own work. The parts of a graph or batch count together. Bytes that
+// one part may write count as written. Old bytes are not dead, as another part may read them first:
+// only a single copy or set overwrites. A call may read bytes that it clobbers (a batch norm's
+// statistics, a convolution's workspace). They do not influence the bytes that it overwrites.
+// Recomputation uses this claim (execute/state/recompute_record.h). Otherwise clobbered memory
+// counts as read and written. A workspace's bytes mean nothing before the call's first launch and
+// after its last one. Between two launches they do. (Note [Idle workspaces] in
+// execute/workspaces.h)
 #pragma once
 
 #include <cstddef>
@@ -47,7 +44,6 @@ constexpr bool IsScratch(Role role) { return role == Role::kScratch || role == R
 
 class Claims {
  public:
-  // The call writes none of these bytes.
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
   // The call sets each of these bytes, or uses them as scratch memory, and reads no old ones.
   void Overwrites(CUdeviceptr address, std::size_t bytes) {
@@ -57,7 +53,6 @@ class Claims {
   void Clobbers(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kClobbers); }
   // The same for a workspace.
   void Scratch(CUdeviceptr address, std::size_t bytes);
-  // The call uses memory there in an unknown way.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
   // The documentation promises equal output for equal input.
@@ -83,7 +78,6 @@ class Claims {
   bool empty() const { return claims_.empty(); }
   Role RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const;
 
-  // A launch has named these addresses: their old bytes are no longer dead.
   void NoteNamed(std::span<const CUdeviceptr> named);
   void NoteAnything();
 
@@ -96,7 +90,7 @@ class Claims {
   std::uint64_t scratch_call_ = 0;
 };
 
-// Adds the claims of copies and sets. `is_alone`: the call does nothing else.
+// `is_alone`: the call does nothing else.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone = true);
 
 }  // namespace spillway::interposer
