@@ -26,7 +26,7 @@ constexpr Space kSpaces[] = {
 };
 constexpr std::size_t kWideScalarBytes = 16;
 
-struct Layout {
+struct ListLayout {
   std::size_t depth, entries, elements, steps, blocks_to_tensors, blocks_to_chunks;
   std::size_t blocks, index_bytes, size_bytes;
 };
@@ -39,10 +39,10 @@ std::size_t EntriesOf(const Space& space, const TensorLists& lists) {
   return is_wide ? space.entries_with_wide_scalars[i] : space.entries_with_scalars[i];
 }
 
-Layout LayoutOf(const Space& space, const TensorLists& lists) {
+ListLayout LayoutOf(const Space& space, const TensorLists& lists) {
   const bool has_steps = lists.kind == TensorLists::Kind::kFused;
   const std::size_t start_bytes = lists.kind == TensorLists::Kind::kScalars ? 0 : sizeof(int);
-  Layout it{};
+  ListLayout it{};
   it.depth = lists.depth;
   it.entries = EntriesOf(space, lists);
   it.blocks = space.blocks;
@@ -66,23 +66,23 @@ T At(const void* data, std::size_t offset) {
   return value;
 }
 
-std::size_t TensorOf(const Layout& layout, const void* data, unsigned block) {
+std::size_t TensorOf(const ListLayout& layout, const void* data, unsigned block) {
   const std::size_t offset = layout.blocks_to_tensors + block * layout.index_bytes;
   return layout.index_bytes == 1 ? At<std::uint8_t>(data, offset) : At<std::uint16_t>(data, offset);
 }
 
-std::int32_t ChunkOf(const Layout& layout, const void* data, unsigned block) {
+std::int32_t ChunkOf(const ListLayout& layout, const void* data, unsigned block) {
   return At<std::int32_t>(data, layout.blocks_to_chunks + block * sizeof(std::int32_t));
 }
 
-std::int64_t ChunksOf(const Layout& layout, const void* data, std::size_t tensor) {
+std::int64_t ChunksOf(const ListLayout& layout, const void* data, std::size_t tensor) {
   const auto elements = At<std::int64_t>(data, layout.elements + tensor * kWord);
   return elements / kChunkElements + (elements % kChunkElements != 0);
 }
 
 // The number of tensors that the blocks take; 0: the content contradicts the layout. The first
 // tensor may have begun in an earlier launch, and the last may end in a later one.
-std::size_t TensorsTaken(const Layout& layout, const void* data, unsigned blocks) {
+std::size_t TensorsTaken(const ListLayout& layout, const void* data, unsigned blocks) {
   std::size_t tensor = 0;
   std::int64_t next_chunk = blocks > 0 ? ChunkOf(layout, data, 0) : -1;
   if (blocks == 0 || blocks > layout.blocks || next_chunk < 0) return 0;
@@ -97,7 +97,7 @@ std::size_t TensorsTaken(const Layout& layout, const void* data, unsigned blocks
   return tensor + 1;
 }
 
-std::optional<UsedTensorLists> Confirmed(const Layout& layout, const void* data,
+std::optional<UsedTensorLists> Confirmed(const ListLayout& layout, const void* data,
                                          std::size_t size_bytes, unsigned blocks) {
   const std::size_t used = layout.size_bytes == size_bytes ? TensorsTaken(layout, data, blocks) : 0;
   if (used == 0) return {};
