@@ -26,6 +26,7 @@ class GraphRecomputeTest : public testing::Test {
     setenv("SPILLWAY_BUDGET", std::to_string(256 * kMiB).c_str(), 1);
     setenv("SPILLWAY_PARK", "off", 1);
     setenv("SPILLWAY_RECOMPUTE", "eager", 1);
+    setenv("SPILLWAY_WORKSPACE", "as-bare", 1);  // every engine makes a plan
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
     ASSERT_EQ(cuDevicePrimaryCtxRetain(&context, 0), CUDA_SUCCESS);

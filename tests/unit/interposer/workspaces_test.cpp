@@ -8,6 +8,7 @@
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/job_memory.h"
+#include "tests/unit/interposer/learned_iteration.h"
 
 namespace spillway::interposer {
 namespace {
@@ -26,9 +27,8 @@ class WorkspacesTest : public testing::Test {
     ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
     MakeJob(ParkChoice::kOff);
   }
-  void MakeJob(ParkChoice choice) {
-    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBytes, size_t{1} << 30, choice,
-                                       LearnChoice::kOff);
+  void MakeJob(ParkChoice choice, LearnChoice learn = LearnChoice::kOff) {
+    job_ = std::make_unique<JobMemory>(context_, 0, 3 * kBytes, size_t{1} << 30, choice, learn);
     for (CUdeviceptr& buffer : buffers_)
       ASSERT_EQ(job_->allocations().Allocate(kBytes, &buffer), CUDA_SUCCESS);
     workspace_ = buffers_[3];
@@ -46,6 +46,7 @@ class WorkspacesTest : public testing::Test {
     Addresses addresses;
     addresses.push_back(at);
     TouchSet set;
+    set.shape = MixShape(3, word);
     set.claims = claims;
     set.is_documented = claims != nullptr;
     ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
@@ -234,6 +235,48 @@ TEST_F(WorkspacesTest, FreedWorkspaceLeavesNothingBehind) {
   for (size_t i = 0; i < 3; ++i) ExpectAll(buffers_[i], static_cast<unsigned>(100 + i));
   ExpectAll(again, 5);
   ASSERT_TRUE(job_->allocations().Free(again, true));
+}
+
+// Launches of an iteration: one in a library's call with a workspace, then three others.
+TEST_F(WorkspacesTest, PlannedDropAwaitsTheEndOfTheCall) {
+  job_->ReleaseAll();
+  MakeJob(ParkChoice::kOff, LearnChoice::kAlways);
+  const auto others = [&] {
+    for (unsigned i = 0; i < 3; ++i) Fill(buffers_[i], 20 + i);
+  };
+  for (int i = 0; i < 24; ++i) {
+    UseAsWorkspace(workspace_);
+    others();
+  }
+  const auto pattern = LearnedIteration(job_.get());
+  ASSERT_TRUE(pattern);
+  const std::vector<scheduler::Buffer>& known = pattern->profile.buffers;
+  const auto workspace = std::find_if(known.begin(), known.end(), [](const auto& buffer) {
+    return buffer.kind == scheduler::BufferKind::kWorkspace;
+  });
+  ASSERT_NE(workspace, known.end());
+  const scheduler::BufferId id{static_cast<int32_t>(workspace - known.begin())};
+  scheduler::Plan plan = scheduler::PlanWithoutActions(pattern->profile);
+  for (int32_t step = 0; step < static_cast<int32_t>(plan.steps.size()); ++step) {
+    if (pattern->profile.operations[static_cast<size_t>(step)].writes.front() == id)
+      plan.actions.push_back({scheduler::ActionKind::kDrop, id, step, {}});
+  }
+  auto live = scheduler::LivePlan::Make(pattern, plan, 1'000'000, 3 * kBytes);
+  ASSERT_TRUE(live);
+  job_->plan().Adopt(std::make_shared<const scheduler::LivePlan>(std::move(*live)));
+  for (int i = 0; i < 3; ++i) {
+    UseAsWorkspace(workspace_);
+    others();
+  }
+
+  Claims call = Working(workspace_);
+  const Counters before = Count();
+  LaunchOf(&call, workspace_);
+  EXPECT_EQ(Count().planned_departures, before.planned_departures);
+  End(call);
+
+  EXPECT_EQ(Count().planned_departures, before.planned_departures + 1);
+  EXPECT_EQ(Count().workspace_dropped_bytes, before.workspace_dropped_bytes + kBytes);
 }
 
 }  // namespace

@@ -1,7 +1,7 @@
 // One convolution's descriptors and algorithms for the current shape.
 //
 // Used by: Convolution (layers.cuh), on the main thread.
-// Ownership: owns its descriptors; a workspace lives for one call.
+// Ownership: owns its descriptors; a workspace is Memory's.
 //
 // Invariants
 //
@@ -116,7 +116,7 @@ class ConvolutionPlan {
   static constexpr float kOne = 1.0f, kZero = 0.0f;
   static constexpr int kMostAlgorithms = 16;
 
-  static void* address_of(const std::unique_ptr<Buffer>& workspace) {
+  static void* address_of(const SharedBuffer& workspace) {
     return workspace == nullptr ? nullptr : workspace->address();
   }
 

@@ -32,6 +32,7 @@ struct DeviceOptions {
   int pause_after = 0;
   int pause_ms = 0;
   std::string pause_until;
+  bool keeps_workspace = false;
   bool print_peak = false;
   bool print_times = false;
 
@@ -46,6 +47,8 @@ struct DeviceOptions {
     arguments->seed("seed", &seed, "seed of the weights and of the data's order");
     arguments->size("workspace", &workspace_limit_bytes,
                     "upper limit of a convolution's workspace");
+    arguments->flag("keep-workspace", &keeps_workspace,
+                    "one workspace for all convolutions, as large as the largest");
     arguments->flag("peak", &print_peak, "print the peak of live tensor bytes on standard error");
     arguments->integer("pause-after", &pause_after, 0, 1000000,
                        "step behind which the program does nothing for a while; 0: none");
@@ -68,7 +71,8 @@ class Device {
     CHECK(cudnnSetStream(cudnn_, compute_stream_));
     CHECK(cublasCreate(&cublas_));
     CHECK(cublasSetStream(cublas_, compute_stream_));
-    memory_ = std::make_unique<Memory>(options.allocator, compute_stream_, options.lifetime);
+    memory_ = std::make_unique<Memory>(options.allocator, compute_stream_, options.lifetime,
+                                       options.keeps_workspace);
   }
   Device(const Device&) = delete;
   Device& operator=(const Device&) = delete;

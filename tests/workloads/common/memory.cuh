@@ -11,6 +11,7 @@
 // 2. Lifetime::kDead: a transient buffer is freed with its last reference, as in eager frameworks.
 //    Lifetime::kStep: it lives until end_step(), as in frameworks with a static graph; workspaces
 //    are freed at once.
+// 3. A trainer may keep one workspace for all its convolutions instead, as large as the largest.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +53,10 @@ using SharedBuffer = std::shared_ptr<Buffer>;
 
 class Memory {
  public:
-  Memory(AllocatorKind kind, cudaStream_t compute_stream, Lifetime lifetime)
-      : allocator_(make_allocator(kind, compute_stream)), lifetime_(lifetime) {}
+  Memory(AllocatorKind kind, cudaStream_t compute_stream, Lifetime lifetime, bool keeps_workspace)
+      : allocator_(make_allocator(kind, compute_stream)),
+        lifetime_(lifetime),
+        keeps_workspace_(keeps_workspace) {}
 
   SharedBuffer persistent(std::size_t size_bytes) {
     return std::make_shared<Buffer>(this, size_bytes);
@@ -65,8 +68,15 @@ class Memory {
     return buffer;
   }
 
-  std::unique_ptr<Buffer> workspace(std::size_t size_bytes) {
-    return size_bytes == 0 ? nullptr : std::make_unique<Buffer>(this, size_bytes);
+  // For one call on the compute stream.
+  SharedBuffer workspace(std::size_t size_bytes) {
+    if (size_bytes == 0) return nullptr;
+    if (!keeps_workspace_) return std::make_shared<Buffer>(this, size_bytes);
+    if (workspace_ == nullptr || workspace_->size_bytes() < size_bytes) {
+      workspace_.reset();
+      workspace_ = std::make_shared<Buffer>(this, size_bytes);
+    }
+    return workspace_;
   }
 
   void end_step() { kept_.clear(); }
@@ -92,10 +102,12 @@ class Memory {
 
   const std::unique_ptr<Allocator> allocator_;
   const Lifetime lifetime_;
+  const bool keeps_workspace_;
   std::size_t live_bytes_ = 0;
   std::size_t peak_live_bytes_ = 0;
   std::size_t peak_reserved_bytes_ = 0;
   std::vector<SharedBuffer> kept_;
+  SharedBuffer workspace_;  // the one that is kept
 };
 
 inline Buffer::Buffer(Memory* memory, std::size_t size_bytes)
