@@ -155,8 +155,7 @@ CUresult Allocations::Refused() {
 void Allocations::Know(Range* range) {
   const size_t size_bytes = range->size_bytes;
   range->id = NextId();
-  const bool is_over = state_.counters.wanted_bytes + size_bytes > state_.budget.bytes();
-  range->is_fresh = is_over || state_.Learns() || range->place == Place::kNowhere;
+  range->is_fresh = state_.Learns();
   if (range->is_fresh) range->fast_path.Close();
   if (state_.recorder.IsRecording())
     state_.recorder.Allocated(range->id, static_cast<std::int64_t>(range->requested_bytes));
@@ -167,7 +166,7 @@ void Allocations::Know(Range* range) {
   state_.ledger.AddRange(range);
   ++state_.counters.allocations;
   state_.budget.Want(range->size_bytes);
-  state_.counters.over_budget_allocations += is_over;
+  state_.counters.over_budget_allocations += state_.counters.wanted_bytes > state_.budget.bytes();
   state_.host_grant.UpdateLimits();
   TraceNow(&state_.trace, TraceKind::kAllocated, range);
   state_.residency.TraceMemory();

@@ -7,6 +7,8 @@
 // Never: locks, waits, or asks the driver.
 #pragma once
 
+#include <algorithm>
+
 #include "base/schedule_point.h"
 #include "interposer/execute/call_roles.h"
 #include "interposer/execute/job_state.h"
@@ -26,6 +28,7 @@ class LaunchPath {
 
  private:
   static bool UseBlocksAtOnce(const TouchSet& set);
+  bool MayBeginWorkspace(const TouchSet& set) const;
 
   JobState& state_;
 };
@@ -53,6 +56,10 @@ inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName strea
   set->at_once = UseBlocksAtOnce(*set);
   if (!set->at_once) calls::Leave(set->ranges.size());
   if (set->at_once && set->claims) AssignRoles(addresses, set);
+  if (set->at_once && MayBeginWorkspace(*set)) {
+    calls::Leave(set->ranges.size());
+    return set->at_once = false;
+  }
   for (size_t i = 1; i < set->ranges.size(); ++i) set->ranges[i]->recent.Expect(set->stream);
   return set->at_once;
 }
@@ -66,6 +73,12 @@ inline void LaunchPath::EndAtOnce(const TouchSet& set) {
     set.ranges[i]->recent.Note(set.use, set.turn.IsMine());
   }
   calls::Leave(set.ranges.size());
+}
+
+// Only the locked path can tell (workspaces.h).
+inline bool LaunchPath::MayBeginWorkspace(const TouchSet& set) const {
+  return set.claims && set.claims->scratch_call() && state_.budget.WasExceeded() &&
+         std::find(set.roles.begin(), set.roles.end(), Role::kScratch) != set.roles.end();
 }
 
 // The call is already published, so the check of the blocks' fast paths is safe.

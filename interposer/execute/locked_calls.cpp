@@ -24,6 +24,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
     const bool all_there = AllOnDevice(set->ranges) && !AnyEmpty(*set);
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
         !replays_.FirstToRecompute(addresses, effect, *set).range) {
+      workspaces_.Expect(*set, 0);
       call_memory_.Enter(set);
       return CUDA_SUCCESS;
     }
@@ -84,7 +85,10 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   const StateLock lock(state_.locks);
   const bool must_make = resident && replays_.FirstToRecompute(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
-  if (enters) call_memory_.Enter(set);
+  if (enters) {
+    workspaces_.Expect(*set, 1);
+    call_memory_.Enter(set);
+  }
   for (Range* range : set->ranges) {
     if (!enters) state_.residency.Fill(range);
     state_.residency.Unpin(range);

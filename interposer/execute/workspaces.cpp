@@ -5,17 +5,37 @@
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/call_roles.h"
+#include "interposer/execute/state/calls.h"
 #include "interposer/execute/state/ordering_rules.h"
 
 namespace spillway::interposer {
 
+void Workspaces::Expect(const TouchSet& set, int own_pins) {
+  if (set.recorded || !set.claims || !set.claims->scratch_call()) return;
+  for (std::size_t i = 0; i < set.ranges.size(); ++i) {
+    if (RoleAt(set, i) != Role::kScratch) continue;
+    const bool may_begin = MayBegin(set.ranges[i], set.stream, own_pins);
+    set.ranges[i]->expected_call = may_begin ? set.claims->scratch_call() : 0;
+  }
+}
+
+// The end of the call opens the fast path again where the range is none.
+bool Workspaces::MayBegin(Range* range, const StreamState* stream, int own_pins) {
+  if (!state_.budget.WasExceeded()) return false;
+  range->fast_path.Close();
+  if (range->pins != own_pins || calls::Names(range)) return false;
+  UseList others = state_.timeline.Unfinished();
+  others.items().EraseIf([stream](Use use) { return use.stream == stream; });
+  return !state_.residency.uses().MayBeUsedOn(range, others);
+}
+
 void Workspaces::NoteUse(const TouchSet& set, std::size_t index) {
-  if (set.failed) return;
   Range* const range = set.ranges[index];
+  const std::uint64_t expected = std::exchange(range->expected_call, 0);
+  if (set.failed) return;
   const Role role = RoleAt(set, index);
   const std::uint64_t call = IsScratch(role) ? set.claims->scratch_call() : 0;
-  const bool has_no_content = range->is_idle_workspace || range->empty || range->is_fresh;
-  const bool begins = role == Role::kScratch && has_no_content;
+  const bool begins = role == Role::kScratch && expected == call;
   const bool goes_on = range->is_idle_workspace || range->scratch_call == call;
   if (!IsScratch(role) && !ordering_rules::kOtherUsesEndWorkspaces) return;
   range->is_idle_workspace = false;

@@ -10,11 +10,12 @@
 // call until another call names it. Then it is the first to leave, and leaves without a copy. It
 // comes back as memory without content, like a new allocation.
 //
-// A range begins to be a workspace at a launch that uses all of it as scratch memory, and for which
-// none of its old bytes are there: it has just been restored for that, or no call has named it
-// before. So nothing enqueued earlier can still write bytes that mean something. (A range that the
-// program had filled is therefore copied out once.) From then on its fast path is closed. A call
-// that uses it for anything else, in any thread, makes it an ordinary range again.
+// A range begins to be a workspace at a launch that uses all of it as scratch memory, while no
+// unfinished work of another stream may use it, and no other call names it. So nothing enqueued
+// earlier can still write bytes that mean something: such work may wait for the program, and run
+// behind the launch. From then on its fast path is closed. A call that uses it for anything else,
+// in any thread, makes it an ordinary range again. Jobs that never wanted more than their budget
+// have no workspaces.
 //
 // Invariants
 //  1. An idle workspace was last named by a library's call that used it as scratch memory alone. It
@@ -35,12 +36,17 @@ class Workspaces {
  public:
   explicit Workspaces(JobState& state) : state_(state) {}
 
+  // Before the call is made, with its ranges on the device. `own_pins`: how often it has pinned
+  // each.
+  void Expect(const TouchSet& set, int own_pins) SPILLWAY_REQUIRES(kStateLock);
   // The call was made, or refused. Its range `index` is still as the call found it.
   void NoteUse(const TouchSet& set, std::size_t index) SPILLWAY_REQUIRES(kStateLock);
   // All launches of the library's call were made.
   void CallEnded(const Claims& claims) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
+  bool MayBegin(Range* range, const StreamState* stream, int own_pins)
+      SPILLWAY_REQUIRES(kStateLock);
   void BecomeIdle(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

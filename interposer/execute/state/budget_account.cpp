@@ -51,6 +51,7 @@ void BudgetAccount::Await(base::FunctionRef<bool()> fits) {
 
 void BudgetAccount::Want(size_t bytes) {
   counters_->wanted_bytes += bytes;
+  if (counters_->wanted_bytes > bytes_) was_exceeded_ = true;
   counters_->wanted_peak_bytes =
       std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes - counters_->put_off_bytes);
 }

@@ -33,12 +33,15 @@ class BudgetAccount {
   void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
 
   void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
+  // The job has once wanted more than its budget. Any thread.
+  bool WasExceeded() const { return was_exceeded_.load(std::memory_order_relaxed); }
 
  private:
   JobLocks* const locks_;
   Counters* const counters_ SPILLWAY_PT_GUARDED_BY(kStateLock);
   CallCounts* const calls_;
   std::atomic<size_t> bytes_;
+  std::atomic<bool> was_exceeded_{false};
   std::atomic<std::uint64_t> held_until_ns_{0};
 };
 

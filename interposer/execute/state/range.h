@@ -32,7 +32,7 @@ struct alignas(64) Tracked : Allocation {
       readers;  // records that read it (recompute_records.h): its fast path stays closed
   bool free_is_due = false;  // the program has freed it, and a record still needs it
   // No call has named it since its allocation, so it has no content: its fast path stays closed.
-  // Known only where memory is short, or the job is recorded.
+  // Known only while the job is recorded.
   bool is_fresh = false;
 };
 
@@ -98,7 +98,8 @@ struct Range : Tracked {
   bool is_idle_workspace = false;
   bool leaves_when_idle = false;  // a plan evicts it once its call has ended
   std::uint64_t scratch_call = 0;
-  RangeLink by_age, by_size;  // when freed (freed_ranges.h)
+  std::uint64_t expected_call = 0;  // that will use it so if its launch is the next use
+  RangeLink by_age, by_size;        // when freed (freed_ranges.h)
 
   void BeginLife();
 };
@@ -127,7 +128,7 @@ inline void Range::BeginLife() {
   holds = 0;
   serves_parked = false;
   is_idle_workspace = leaves_when_idle = false;
-  scratch_call = 0;
+  scratch_call = expected_call = 0;
   ++life;
 }
 

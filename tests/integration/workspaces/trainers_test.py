@@ -61,6 +61,16 @@ class TrainersTest(unittest.TestCase):
         self.assertEqual(run.output, bare.output)
         self.assertEqual(run.report["other_algorithms"], 0)
 
+    def test_kept_workspace_leaves_without_a_copy(self):
+        kept = "--model=resnet18 --batch=64 --image=128 --steps=14 --workspace=512MiB --keep-workspace"
+        bare = self.ran(kept)
+        for learn in ("off", "wait"):
+            with self.subTest(learn=learn):
+                run = self.ran(kept, bare.statistics["device_bytes_peak"] * 6 // 10, PARK="off", LEARN=learn)
+                self.assertEqual(run.output, bare.output)
+                self.assertEqual(run.report["other_algorithms"], 0)
+                self.assertGreater(run.report["workspace_dropped_bytes"], 0)
+
     def test_report_names_operations_whose_first_choice_cannot_fit(self):
         run = self.ran(self.VGG, 900 * MIB)
         self.assertGreater(run.report["other_algorithms"], 0)

@@ -1,9 +1,12 @@
 // Workspaces of library calls, over the simulated driver: they leave first and without a copy, and
 // no byte that means something is lost.
+#include <dlfcn.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "interposer/driver/driver_api.h"
@@ -133,17 +136,37 @@ TEST_F(WorkspacesTest, IdleWorkspaceLeavesBeforeWhatIsUnusedForLonger) {
   EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
 }
 
-// Its earlier bytes mean something until a call that uses all of it begins without them.
-TEST_F(WorkspacesTest, BufferThatTheProgramFilledIsCopiedOutOnce) {
-  const CUdeviceptr filled = buffers_[0];
-  UseAsWorkspace(filled);
-  Displace(filled);
-  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
-
-  UseAsWorkspace(filled);
-  Displace(filled);
-
+TEST_F(WorkspacesTest, BufferThatTheProgramFilledBecomesAWorkspace) {
+  UseAsWorkspace(buffers_[0]);
+  Displace(buffers_[0]);
   EXPECT_EQ(Count().workspace_dropped_bytes, kBytes);
+}
+
+// It may wait for the program, and fill the buffer behind the call.
+TEST_F(WorkspacesTest, UnfinishedWorkOfAnotherStreamKeepsTheBytes) {
+  CUstream other = nullptr;
+  ASSERT_EQ(Driver().cuStreamCreate(&other, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+  void* word = nullptr;
+  ASSERT_EQ(Driver().cuMemHostAlloc(&word, 4096, 0), CUDA_SUCCESS);
+  *static_cast<volatile std::uint32_t*>(word) = 0;
+  using WaitValue = CUresult(CUstream, CUdeviceptr, std::uint32_t, unsigned int);
+  void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
+  auto* const wait = reinterpret_cast<WaitValue*>(dlsym(driver, "cuStreamWaitValue32_v2"));
+  ASSERT_EQ(wait(other, reinterpret_cast<CUdeviceptr>(word), 1, CU_STREAM_WAIT_VALUE_GEQ),
+            CUDA_SUCCESS);
+  std::swap(stream_, other);
+  Fill(buffers_[0], 9);
+  std::swap(stream_, other);
+
+  UseAsWorkspace(buffers_[0]);
+  Driver().cuStreamSynchronize(stream_);
+  *static_cast<volatile std::uint32_t*>(word) = 1;
+  Driver().cuStreamSynchronize(other);
+  Displace(buffers_[0]);
+
+  EXPECT_EQ(Count().workspace_dropped_bytes, 0u);
+  ExpectAll(buffers_[0], 9);
+  Driver().cuStreamDestroy_v2(other);
 }
 
 TEST_F(WorkspacesTest, UseForAnythingElseKeepsTheBytes) {
