@@ -121,12 +121,12 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"no-learn", 0, kNoValue,
       "make no plan: move memory only when something else needs its place"},
      [](RunOptions& run, const std::string&) { run.learn = false; }},
-    {{"repeat-kernels", 0, kNoValue,
-      "let the program's own kernels run more often than it says: in experiments that show what "
-      "they do, and to recompute what they made. That trusts a kernel that changed nothing but its "
-      "fresh outputs so far to change nothing else when it runs again. Each result is compared; a "
-      "difference ends the program before it receives a wrong byte"},
-     [](RunOptions& run, const std::string&) { run.repeats_kernels = true; }},
+    {{"no-repeat-kernels", 0, kNoValue,
+      "never run the program's own kernels more often than it says. By default a job that lacks "
+      "memory repeats some, in experiments that show what they do, and to recompute what they "
+      "made. Each result is compared; a difference ends the program before it receives a wrong "
+      "byte"},
+     [](RunOptions& run, const std::string&) { run.repeats_kernels = false; }},
     {{"plan-store", 0, Value("DIR", Kind::kFolder),
       "where plans are kept, so that the next run of this job has one from its second iteration "
       "on (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)"},
@@ -186,7 +186,7 @@ void CheckTogether(const RunOptions& options) {
   if (options.off &&
       (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
        !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
-       !options.park.empty() || !options.call_sites.empty() || options.repeats_kernels)) {
+       !options.park.empty() || !options.call_sites.empty() || !options.repeats_kernels)) {
     throw Failure(
         kExitUsage,
         "--off cannot be combined with --budget, --host, --agent, --park, --report, --trace, or "

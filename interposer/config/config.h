@@ -28,7 +28,7 @@ struct Config {
   ParkChoice park = ParkChoice::kAuto;
   LearnChoice learn = LearnChoice::kAuto;
   bool drops_eagerly = false;                // for tests: drops recomputable bytes at once
-  bool repeats_kernels = false;              // also those that no library documents
+  bool repeats_kernels = true;               // also those that no library documents
   std::string strategy;                      // empty: the scheduler's default
   std::string plan_store_path;               // empty: plans are not kept
   std::string report_path;                   // empty: no report

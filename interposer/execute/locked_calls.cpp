@@ -25,6 +25,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
     if (!state_.all_memory.device_is_idle() && !set->must_park && all_there &&
         !replays_.FirstToRecompute(addresses, effect, *set).range) {
       call_memory_.Enter(set);
+      presumed_.Enter(addresses, set);
       return CUDA_SUCCESS;
     }
   }
@@ -83,7 +84,10 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   const StateLock lock(state_.locks);
   const bool must_make = resident && replays_.FirstToRecompute(addresses, effect, *set).range;
   const bool enters = resident && !must_make;
-  if (enters) call_memory_.Enter(set);
+  if (enters) {
+    call_memory_.Enter(set);
+    presumed_.Enter(addresses, set);
+  }
   for (Range* range : set->ranges) {
     if (!enters) state_.residency.Fill(range);
     state_.residency.Unpin(range);

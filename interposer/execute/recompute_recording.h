@@ -15,6 +15,7 @@
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/state/recompute_record.h"
 #include "interposer/execute/touch_set.h"
@@ -25,8 +26,9 @@ class JobMemory;
 
 class RecomputeRecording {
  public:
-  RecomputeRecording(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
-      : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
+  RecomputeRecording(JobState& state, DeferredFrees& frees, ScratchMemory& scratch,
+                     PresumedReads& presumed, JobMemory* job)
+      : state_(state), frees_(frees), scratch_(scratch), presumed_(presumed), job_(job) {}
 
   // Before the launch, with all memory in place; and after it was made.
   void BeginRecord(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
@@ -53,11 +55,13 @@ class RecomputeRecording {
       SPILLWAY_REQUIRES(kStateLock);
   static bool MayCheck();
   bool TakePrint(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
+  bool IsProved(const RecomputeRecord& record) const SPILLWAY_REQUIRES(kStateLock);
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
+  PresumedReads& presumed_;
   JobMemory* const job_;  // notified when a library's call has ended
 };
 

@@ -87,6 +87,7 @@ struct TouchSet : CallFacts {
   TraceMoment traced;                              // when it began
   std::optional<LearnedLaunch> learned;            // the claims are its own
   Experiment* experiment = nullptr;                // around this launch
+  base::InlineVector<Tracked*, 4> presumed;        // that it presumably only reads
   std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };
 

@@ -43,11 +43,13 @@ void SetUsesOf(const PatternEvent& event, const std::vector<bool>& has_content,
   Operation& operation = pattern->profile.operations[At(event.operation)];
   operation.reads.clear();
   operation.writes.clear();
+  operation.presumed_reads.clear();
   for (const PatternTouch& touch : pattern->TouchesOf(event)) {
     if (IsWorkspaceOf(*pattern, event, touch))
       pattern->profile.buffers[At(touch.buffer)].movable = false;
     else
       AddTouch(operation, {touch.buffer}, touch.reads, touch.writes, has_content[At(touch.buffer)]);
+    if (touch.presumed) operation.presumed_reads.push_back({touch.buffer});
   }
 }
 
@@ -75,6 +77,7 @@ void RefineTouches(IterationPattern* pattern,
       if (!touch.writes || !touch.reads) continue;
       touch.writes = roles[i].writes;
       touch.reads = roles[i].reads;
+      touch.presumed = !touch.writes;
     }
   }
   SetUses(pattern);

@@ -51,7 +51,8 @@ class Departures {
   bool WillHaveRoom(size_t bytes) const;
   // Starts one eviction for a plan; false when the range may not leave, or cannot now.
   bool Start(Range* range);
-  // The same without a copy: the record recomputes the bytes.
+  // The same without a copy: the record recomputes the bytes. An insured record's output is copied
+  // all the same, and the copy is kept.
   bool StartDrop(Range* range);
   bool AreUnderWay() const { return !leaving_.empty(); }
   // The range, or all, stay on the device.
@@ -73,6 +74,7 @@ class Departures {
   bool StartCopying(Range* range, TraceCause why);
   void NoteClean(Range* range, TraceCause why);
   bool IsOutdated(Range* range);
+  bool IsRecordOutdated(Range* range);
   void Leaves(Range* range);
   void Finish(Range* range);
   template <class Accepts>

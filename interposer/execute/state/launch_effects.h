@@ -73,6 +73,8 @@ class LaunchEffects {
 
   // What a launch of the kind that names so many allocations is expected to do; null: unknown.
   const Effect* Expected(const LaunchKind& kind, std::size_t named) const;
+  // A replay of the token made other bytes: none of its kinds is proved any more.
+  void Refute(std::uint64_t token);
   // Functions are being unloaded: their handles may become others'.
   void Forget();
   // The roles of the ranges of all launches with the token; empty: unknown.
@@ -85,9 +87,10 @@ class LaunchEffects {
     base::InlineVector<std::uint64_t, kMostExactKinds> exact_kinds;
     std::uint64_t token = 0;
     unsigned proved = 0, refuted = 0;  // of the exact kinds
+    bool is_refuted = false;           // as a whole
     Effect merged;                     // of those that were observed
   };
-  void Merge(Family* family) const;
+  void Merge(Family* family);
   template <class Visit>
   void ForEachFamilyOf(std::uint64_t token, Visit visit) const;
 

@@ -18,6 +18,14 @@
 
 namespace spillway::interposer {
 
+// Launches that presumably only read memory that records need (presumed_reads.h).
+struct PresumedUse {
+  static constexpr std::uint32_t kNoPrint = ~std::uint32_t{0};
+  std::uint32_t print = kNoPrint;  // a slot: the fingerprint from before the first of them
+  Use used;                        // the last work on the slot
+  int in_progress = 0;             // calls
+};
+
 // On the device, every new user of the memory must wait for `ready_after`: the copy that restores
 // it, or work that used it before it was freed. What the launch path reads comes first, in one
 // cache line that it rarely writes.
@@ -34,6 +42,7 @@ struct alignas(64) Tracked : Allocation {
   // No call has named it since its allocation, so it has no content: its fast path stays closed.
   // Known only while the job is recorded.
   bool is_fresh = false;
+  PresumedUse presumed;
 };
 
 struct SlabBlock : Tracked {

@@ -227,7 +227,8 @@ void Timeline::Show(Use use) {
 
 bool Timeline::HasSeveralStreams() const {
   const auto is_used = [](const auto& entry) {
-    return entry.second && !entry.second->is_ours && entry.second->issued.load() != 0;
+    const StreamState* const state = entry.second;
+    return state && !state->is_ours && !state->is_for_replays && state->issued.load() != 0;
   };
   return std::count_if(by_key_.begin(), by_key_.end(), is_used) > 1;
 }

@@ -58,6 +58,7 @@ struct alignas(64) StreamState {
   bool per_thread = false;
   bool foreign = false;                                   // of another device than the timeline's
   bool is_ours = false;                                   // of our own copies
+  bool is_for_replays = false;                            // ours, for repeated launches
   std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
   // Guarded by the state lock. Work with a higher number stands behind a wait for the program,
   // until that wait is seen to be over.

@@ -74,6 +74,10 @@ void AddBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   for (size_t i = 0; i < kWords; ++i) y[i] += x[i];
 }
+// copy(y, x): y = x.
+void CopyBody(const LaunchShape&, void* const* arguments) {
+  std::copy_n(Memory(arguments, 1), kWords, Memory(arguments, 0));
+}
 // half(y, x): the first half of y = x.
 void HalfBody(const LaunchShape&, void* const* arguments) {
   std::copy_n(Memory(arguments, 1), kWords / 2, Memory(arguments, 0));
@@ -107,7 +111,14 @@ KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'0
 void WriterBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   std::copy_n(x, kWords, y);
+  ++hidden.launches;
   if (hidden.lies) x[kWords - 1] = 99;
+}
+// writes_second(y, x): y = x; its third run writes what it reads, too.
+void WritesSecondBody(const LaunchShape&, void* const* arguments) {
+  int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  std::copy_n(x, kWords, y);
+  if (++hidden.runs == 3) x[kWords - 1] = 96;
 }
 // keeper(y, x): y = x; when it lies, it writes through a pointer from an earlier launch.
 void KeeperBody(const LaunchShape&, void* const* arguments) {
@@ -144,6 +155,7 @@ constexpr KernelEntry kKernels[] = {
     {"norm", NormBody, nullptr, 4, kParameters},
     {"half_at", HalfAtBody, nullptr, 3, kParameters},
     {"add", AddBody, nullptr, 2, kParameters},
+    {"copy", CopyBody, nullptr, 2, kParameters},
     {"half", HalfBody, nullptr, 2, kParameters},
     {"last_old", LastOldBody, nullptr, 2, kParameters},
     {"order", OrderBody, nullptr, 2, kParameters},
@@ -151,6 +163,7 @@ constexpr KernelEntry kKernels[] = {
     {"liar", LiarBody, OneMillisecond, 2, kParameters},
     {"writer", WriterBody, nullptr, 2, kParameters},
     {"keeper", KeeperBody, nullptr, 2, kParameters},
+    {"writes_second", WritesSecondBody, nullptr, 2, kParameters},
     {"sets_variable", SetsVariableBody, nullptr, 2, kParameters},
     {"varies", VariesBody, nullptr, 2, kParameters},
     {"unless", UnlessBody, nullptr, 3, kParameters},
@@ -196,7 +209,7 @@ class EffectsTest : public testing::Test {
   void MakeJob(size_t budget_bytes = kBudgetBytes, bool experiments = true) {
     job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, ParkChoice::kOff,
                                        LearnChoice::kOff);
-    if (experiments) job_->learning().AllowRepeats();
+    if (experiments) job_->learning().AllowRepeats(EffectLearning::From::kStart);
     job_->recording().BeginRecording();
     input_ = Allocated();
     Set(input_, 5);
