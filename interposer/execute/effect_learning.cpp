@@ -36,11 +36,6 @@ bool IsDocumented(const TouchSet& set) {
 
 }  // namespace
 
-void EffectLearning::AllowRepeats(From from) {
-  state_.repeats_kernels = true;
-  if (from == From::kStart) state_.budget.NoteShortage();
-}
-
 // Without it nothing is learned. It counts like memory for small allocations.
 void EffectLearning::Prepare(const TouchSet& set) {
   if (!set.launch || IsDocumented(set)) return;

@@ -39,8 +39,7 @@ class EffectLearning {
 
   // Before the first allocation: experiments are made, and kernels without documents may run more
   // often than the program says. Otherwise nothing is learned.
-  enum class From : std::uint8_t { kShortage, kStart };  // of device memory; of the job
-  void AllowRepeats(From from = From::kShortage);
+  void AllowRepeats() { state_.repeats_kernels = true; }
   // Takes memory for fingerprints, once, where the launch is one to learn of. No call of this
   // thread is in progress.
   void Prepare(const TouchSet& set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);

@@ -42,8 +42,8 @@ struct JobState {
   // Out of memory, after which frameworks retry, or the context's own error.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
   CUresult Health() SPILLWAY_EXCLUDES(kStateLock);
-  // Whether experiments are made around launches: only a job that lacks memory gains by them.
-  bool Learns() const { return repeats_kernels && budget.WasShort() && recorder.IsRecording(); }
+  // Whether experiments are made around launches.
+  bool Learns() const { return repeats_kernels && recorder.IsRecording(); }
   bool HasPeers() const { return peer_count.load(std::memory_order_relaxed) > 0; }
   bool MustStay() const SPILLWAY_REQUIRES(kStateLock) {
     return pointer_safety.MustStay() || HasPeers();

@@ -87,7 +87,8 @@ CUdeviceptr ScratchMemory::ScratchFor(size_t bytes) {
 // A job that fits its budget keeps all of it.
 bool ScratchMemory::MayTakeScratch(size_t size_bytes) {
   const StateLock lock(state_.locks);
-  if (!state_.drops_eagerly && !state_.budget.WasShort()) return false;
+  if (!state_.drops_eagerly && state_.counters.wanted_peak_bytes <= state_.budget.bytes())
+    return false;
   size_t all_bytes = size_bytes;
   for (const ScratchPiece& piece : pieces_) all_bytes += piece.size_bytes;
   return all_bytes <= std::max(kGranuleBytes, state_.budget.bytes() / kScratchShare);

@@ -29,7 +29,6 @@ void BudgetAccount::Set(size_t bytes, std::uint64_t held_until_ns) {
   const size_t before_bytes = bytes_.exchange(bytes / kGranuleBytes * kGranuleBytes);
   held_until_ns_ = held_until_ns;
   if (bytes_ != before_bytes) ++counters_->budget_changes;
-  if (counters_->wanted_bytes > bytes_) NoteShortage();
 }
 
 bool BudgetAccount::IsHeld() const {
@@ -54,7 +53,6 @@ void BudgetAccount::Want(size_t bytes) {
   counters_->wanted_bytes += bytes;
   counters_->wanted_peak_bytes =
       std::max(counters_->wanted_peak_bytes, counters_->wanted_bytes - counters_->put_off_bytes);
-  if (counters_->wanted_bytes > bytes_) NoteShortage();
 }
 
 }  // namespace spillway::interposer

@@ -33,10 +33,6 @@ class BudgetAccount {
   // Waits while the budget is held. `fits` is called with the state lock held.
   void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Whether the program has ever wanted more than the budget. Any thread.
-  bool WasShort() const { return was_short_.load(std::memory_order_relaxed); }
-  void NoteShortage() { was_short_.store(true, std::memory_order_relaxed); }
-
   // Counts wanted memory: an allocation, or memory such as a slab that serves allocations.
   void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
 
@@ -48,7 +44,6 @@ class BudgetAccount {
   // Synchronise themselves.
   std::atomic<size_t> bytes_;
   std::atomic<std::uint64_t> held_until_ns_{0};
-  std::atomic<bool> was_short_{false};
 };
 
 }  // namespace spillway::interposer

@@ -97,6 +97,7 @@ TEST_F(CheckedReplaysTest, SmallOutputsKeepWhatCameLater) {
     return y;
   };
   // Given a proved kernel, and the scratch memory that a first call lacked
+  Free(Allocated(kBudgetBytes));
   CUdeviceptr mean = 0;
   normalize(&mean);
   normalize(&mean);

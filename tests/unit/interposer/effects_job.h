@@ -209,7 +209,7 @@ class EffectsTest : public testing::Test {
   void MakeJob(size_t budget_bytes = kBudgetBytes, bool experiments = true) {
     job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, ParkChoice::kOff,
                                        LearnChoice::kOff);
-    if (experiments) job_->learning().AllowRepeats(EffectLearning::From::kStart);
+    if (experiments) job_->learning().AllowRepeats();
     job_->recording().BeginRecording();
     input_ = Allocated();
     Set(input_, 5);
