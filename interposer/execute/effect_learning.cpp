@@ -8,7 +8,6 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/state/calls.h"
 #include "interposer/ledger/libraries.h"
-#include "interposer/ledger/visible_work.h"
 
 namespace spillway::interposer {
 
@@ -115,6 +114,11 @@ void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& ro
   }
 }
 
+bool EffectLearning::ReadVariables() {
+  const StateLock lock(state_.locks);
+  return !under_way_.empty() || state_.counters.checked_recomputes > 0;
+}
+
 void EffectLearning::ForgetKinds() {
   const StateLock lock(state_.locks);
   state_.effects.Forget();
@@ -218,8 +222,7 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
 
 bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
                                const TouchSet& set) {
-  if (!stored_.KnowsAllVariables()) return false;
-  if (VisibleWork::UsesSurfaces()) return false;
+  if (!stored_.KnowsAllVariables() || !RecomputeRecording::MayCheck()) return false;
   if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;
   if (calls::OthersInProgress() || state_.calls.locked != pins) return false;

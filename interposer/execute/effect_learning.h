@@ -24,6 +24,7 @@
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/launch_kind.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replay_checks.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
@@ -47,6 +48,8 @@ class EffectLearning {
   void Expect(const Addresses& addresses, StreamName stream, TouchSet* set)
       SPILLWAY_EXCLUDES(kStateLock);
 
+  // Whether work that reads device variables may be under way.
+  bool ReadVariables() SPILLWAY_EXCLUDES(kStateLock);
   // Functions are about to be unloaded.
   void ForgetKinds() SPILLWAY_EXCLUDES(kStateLock);
   // The roles of an operation's touches, for plans; empty: unknown.

@@ -34,6 +34,8 @@ class RecomputeRecording {
   void BeginRecord(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void NoteLaunched(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Whether a wrong replay is found before the program sees what came of it.
+  static bool MayCheck();
   // Only calls that name memory use it, and memory may move while kernels run.
   bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
   // False when the range cannot be dropped now.
@@ -53,7 +55,6 @@ class RecomputeRecording {
   bool MayBegin(const RecomputeRecord& record, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool WaitingWorkMayUse(const RecomputeRecord& record, const StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);
-  static bool MayCheck();
   bool TakePrint(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   bool IsProved(const RecomputeRecord& record) const SPILLWAY_REQUIRES(kStateLock);
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
