@@ -233,7 +233,8 @@ bool Departures::IsRecordOutdated(Range* range) {
 
 void Departures::Finish(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
-  parts_.chunks->Give(&range->chunks);
+  Chunks chunks = range->NoteUnmapped();
+  parts_.chunks->Give(&chunks);
   const bool drops = std::exchange(range->drops, false);
   range->place = drops ? Place::kDropped : Place::kHost;
   parts_.counters->recompute_drops += drops;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/inline_vector.h"
@@ -72,7 +73,7 @@ struct RecomputeRecord;
 struct Range : Tracked {
   RecentUses recent;
   Place place = Place::kNowhere;
-  Chunks chunks;
+  Chunks chunks;      // freed, it holds only some of them, or none
   HostBuffer host;    // when it has a host copy, or one is being made
   UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
   UseList departure;  // when leaving: what must complete before the unmap
@@ -99,11 +100,17 @@ struct Range : Tracked {
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one
   size_t position = 0;
+  std::uint64_t number = 0;    // of its addresses, in the order in which they were taken
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
   RangeLink by_age, by_size;   // when freed (freed_ranges.h)
+  size_t held_bytes = 0;       // when freed: of `chunks`, what it holds
 
   void BeginLife();
+  // It was mapped onto these chunks, and holds them.
+  void NoteMapped(Chunks mapped);
+  // It was unmapped. Returns the chunks that it held.
+  Chunks NoteUnmapped();
 };
 
 // Users on other streams wait for this work.
@@ -130,6 +137,21 @@ inline void Range::BeginLife() {
   holds = 0;
   serves_parked = false;
   ++life;
+}
+
+inline void Range::NoteMapped(Chunks mapped) {
+  chunks = std::move(mapped);
+  for (Chunk* chunk : chunks) {
+    chunk->holder = this;
+    ++chunk->mappings;
+  }
+}
+
+inline Chunks Range::NoteUnmapped() {
+  for (Chunk* chunk : chunks) --chunk->mappings;
+  std::erase_if(chunks, [this](const Chunk* chunk) { return chunk->holder != this; });
+  held_bytes = 0;
+  return std::exchange(chunks, {});
 }
 
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }

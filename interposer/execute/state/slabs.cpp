@@ -28,7 +28,7 @@ std::unique_ptr<Slab> Slabs::NewSlab(size_t size_class) {
   return slab;
 }
 
-void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
+void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks, const UseList& ready_after) {
   const size_t size_class = ClassOf(bytes);
   auto& idle = idle_objects_[size_class];
   if (idle.empty()) idle.push_back(NewSlab(size_class));
@@ -38,8 +38,11 @@ void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
   slab->chunks = std::move(chunks);
   slab->plan.base = base;
   for (size_t i = 0; i < slab->blocks.size(); ++i) {
-    slab->blocks[i]->base = base + i * slab->plan.block_bytes;
-    free_[size_class].push_back(slab->blocks[i].get());
+    SlabBlock* const block = slab->blocks[i].get();
+    block->base = base + i * slab->plan.block_bytes;
+    block->ready_after.Merge(ready_after);
+    block->ordered.clear();
+    free_[size_class].push_back(block);
   }
   ledger_->AddSlab(&slab->plan);
 }
