@@ -1,4 +1,3 @@
-// `spillwayd`: reads the command line and the configuration, then runs the agent.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

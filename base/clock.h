@@ -1,4 +1,4 @@
-// This machine's clocks in nanoseconds. Any thread.
+// This machine's clocks in nanoseconds.
 #pragma once
 
 #include <time.h>

@@ -1,8 +1,7 @@
 // A code object (cubin): the ELF file of one module for one architecture. Only its directory is
-// read: sections and symbols. Its machine code is never looked at.
+// read: sections and symbols.
 //
-// A value over bytes of the caller's, which may be unaligned, truncated or hostile. Any thread.
-// Pure; needs just libc and the standard library.
+// A value over bytes of the caller's, which may be unaligned, truncated or hostile.
 #pragma once
 
 #include <elf.h>
@@ -19,7 +18,7 @@ struct CodeSection {
   std::string_view name;
   Elf64_Word type = SHT_NULL;
   Elf64_Word link = 0;
-  ByteView bytes;  // empty for sections without bytes in the file
+  ByteView bytes;
 };
 
 struct CodeSymbol {
@@ -32,7 +31,7 @@ struct CodeSymbol {
 
 class CodeObject {
  public:
-  static constexpr Elf64_Half kMachine = 190;  // EM_CUDA
+  static constexpr Elf64_Half kMachine = 190;
 
   explicit CodeObject(ByteView file) : file_(file), header_(file.Read<Elf64_Ehdr>(0)) {
     if (!IsOne()) return;
@@ -47,13 +46,12 @@ class CodeObject {
     names_ = BytesOf(Header(names));
   }
 
-  // Whether the file's header is one of a code object. Its directory may still be unreadable.
+  // Its directory may still be unreadable.
   bool IsOne() const {
     return file_.BeginsWith({ELFMAG, SELFMAG}) && file_.Holds(0, sizeof header_) &&
            header_.e_ident[EI_CLASS] == ELFCLASS64 && header_.e_machine == kMachine &&
            header_.e_shentsize == sizeof(Elf64_Shdr);
   }
-  // Zero when the directory is unreadable.
   std::size_t section_count() const { return count_; }
   CodeSection Section(std::size_t number) const {
     const Elf64_Shdr header = Header(number);
@@ -74,7 +72,6 @@ class CodeObject {
     }
     return has_table;
   }
-  // The bytes of a file that tells its own length: everything that its headers name.
   std::size_t LengthByDirectory() const {
     std::size_t end = End(header_.e_shoff, count_ * sizeof(Elf64_Shdr));
     if (header_.e_phnum != 0)
@@ -85,7 +82,6 @@ class CodeObject {
     }
     return end;
   }
-  // False for truncated files.
   bool IsWhole() const { return count_ != 0 && file_.Holds(0, LengthByDirectory()); }
 
  private:

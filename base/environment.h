@@ -6,7 +6,7 @@
 
 namespace spillway::environment {
 
-inline constexpr char kDriver[] = "SPILLWAY_DRIVER";  // path of the real libcuda.so.1
+inline constexpr char kDriver[] = "SPILLWAY_DRIVER";
 inline constexpr char kBudget[] = "SPILLWAY_BUDGET";  // device bytes; default: the whole device
 // Tests only, "launch:bytes,...": the budget changes at these launches.
 inline constexpr char kBudgetSchedule[] = "SPILLWAY_BUDGET_SCHEDULE";

@@ -5,7 +5,7 @@
 // the same kernels, parameters and variables.
 //
 // Source of the wrapper: fatbinary_section.h. Of the headers: files that nvcc made, and public
-// readers of such files. Pure; any thread; needs just libc and the standard library.
+// readers of such files.
 #pragma once
 
 #include <cstdint>
@@ -54,7 +54,7 @@ class FatContainer {
     const std::size_t header = HeaderBytes(), payload = bytes_.Read<std::uint64_t>(8);
     return header < kLeastBytes || payload > SIZE_MAX - header ? 0 : header + payload;
   }
-  // Calls action(FatEntry). False, after the readable entries, if one does not fit.
+  // False, after the readable entries, if one does not fit.
   template <class Action>
   bool ForEntries(Action action) const {
     const std::size_t end = LengthByHeader();

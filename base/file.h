@@ -1,7 +1,6 @@
 // Reads and writes whole files: handles short transfers, interrupts and half-written files.
 //
-// Any thread. Errors have the path and the errno. Needs just libc and the standard library's
-// headers.
+// Errors have the path and the errno.
 //
 // Invariants
 //  1. A read returns every byte up to the file's end, or an error.
@@ -60,7 +59,6 @@ struct ReadOptions {
   bool only_regular = false;
 };
 
-// Reads from the descriptor's position to the end; `name` is for the error.
 inline Result<std::string> ReadRest(int file, const std::string& name,
                                     std::size_t most_bytes = SIZE_MAX) {
   constexpr std::size_t kLeast = 4096, kStep = std::size_t{1} << 20;
@@ -105,7 +103,7 @@ inline Result<std::string> ReadFirst(int file, std::size_t size_bytes) {
   return bytes;
 }
 
-// Overwrites a file, a device or a pipe. An error may leave a part.
+// An error may leave a part.
 inline Status WriteFile(const std::string& path, std::string_view bytes) {
   UniqueFd file(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0666));
   if (!file) return ErrnoError("cannot write " + path);
@@ -116,11 +114,10 @@ inline Status WriteFile(const std::string& path, std::string_view bytes) {
 
 struct ReplaceOptions {
   mode_t mode = 0600;
-  bool sync = false;            // sync the bytes to disk before the rename
-  const char* beside = ".new";  // suffix of the temporary file
+  bool sync = false;
+  const char* beside = ".new";
 };
 
-// Does not allocate. 0, or the errno.
 inline int TryReplaceFile(const char* path, std::string_view bytes,
                           const ReplaceOptions& options = {}) {
   char beside[PATH_MAX];

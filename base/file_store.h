@@ -36,7 +36,7 @@ class FileStore {
   struct Rules {
     std::string ending;               // suffix of every file name, such as ".plan"
     std::size_t most_file_bytes = 0;  // a longer file counts as damaged
-    bool sync = false;                // sync each file to disk before it gets its name
+    bool sync = false;
   };
   using Key = std::span<const std::uint64_t>;
   struct Entry {
@@ -52,11 +52,9 @@ class FileStore {
   const std::string& folder() const { return folder_; }
   std::string PathOf(const std::string& name) const { return folder_ + "/" + name; }
 
-  // For example "0123456789abcdef-0000000000000001.plan".
   std::string NameOf(Key key) const { return Joined(key) + rules_.ending; }
-  // The prefix of all names whose keys begin with `key`.
   static std::string PrefixOf(Key key) { return Joined(key) + "-"; }
-  // Fills the key; false if `name` is not the name of a key of this length.
+  // False: `name` names no key of this length.
   bool KeyOf(const std::string& name, std::span<std::uint64_t> key) const {
     std::size_t at = 0;
     for (std::uint64_t& number : key) {
@@ -67,7 +65,6 @@ class FileStore {
     return NameOf(key) == name;
   }
 
-  // The regular files, most recently used first.
   std::vector<Entry> List(std::string_view prefix = "") const {
     std::vector<Entry> entries;
     for (const std::string& name : Names()) {

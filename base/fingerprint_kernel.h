@@ -2,7 +2,7 @@
 //
 // Shared by the kernel (interposer/kernels/fingerprint.cu), its launcher
 // (interposer/execute/residency/fingerprints.h) and its body for the simulated GPU
-// (simulator/plugins/fingerprint.cpp). Compiled by nvcc and by C++ compilers.
+// (simulator/plugins/fingerprint.cpp).
 //
 // The hash. Bytes are read as 16-byte words (low, high), little-endian and counted from the first
 // byte; zeros complete the last word. Two sums modulo 2^64, one per Lane of the key, take
@@ -69,7 +69,6 @@ static_assert(sizeof(HostRecord) == 32);
 
 inline constexpr std::uint32_t kMostPieces = 123;  // a launch passes 4 KiB
 
-// The kernel's one parameter, by value.
 struct Launch {
   Key key;
   std::uint64_t device_records;

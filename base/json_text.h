@@ -1,7 +1,7 @@
 // Writes JSON text (RFC 8259) for the preload library, which links no JSON library.
 //
-// Pure; any thread. A byte outside any UTF-8 sequence becomes the character with its number, so
-// every document stays readable.
+// A byte outside any UTF-8 sequence becomes the character with its number, so every document stays
+// readable.
 #pragma once
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// Splits a text into lines. Pure; any thread.
+// Splits a text into lines.
 #pragma once
 
 #include <algorithm>
@@ -7,7 +7,7 @@
 
 namespace spillway::base {
 
-// Removes the first line of `rest` and returns it without its newline; nullopt at the end.
+// Without its newline; nullopt at the end.
 inline std::optional<std::string_view> TakeLine(std::string_view& rest) {
   if (rest.empty()) return std::nullopt;
   const std::size_t end = std::min(rest.find('\n'), rest.size());

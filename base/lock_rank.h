@@ -1,5 +1,4 @@
 // The order of Spillway's locks: a thread may only take a lock of a higher rank than all it holds.
-// Builds with SPILLWAY_CHECK_LOCKS (the sanitized preset) check this.
 //
 // Each rank states what the lock protects and what its holder must not do. The holder of a "leaf"
 // only reads and writes the protected data.

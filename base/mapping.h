@@ -1,4 +1,4 @@
-// A shared memory mapping of a file, unmapped on destruction. Move-only; one thread at a time.
+// A shared memory mapping of a file, unmapped on destruction.
 #pragma once
 
 #include <sys/mman.h>

@@ -1,5 +1,5 @@
-// A mutex that clang's thread-safety analysis understands. Each has a rank (lock_rank.h) and is
-// locked only upwards in rank, which debug builds check. Hold it through MutexLock.
+// A mutex that clang's thread-safety analysis understands, with a rank (lock_rank.h). Hold it
+// through MutexLock. SPILLWAY_CHECK_LOCKS checks the order.
 #pragma once
 
 #include <cstdlib>

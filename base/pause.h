@@ -1,4 +1,4 @@
-// A short sleep, for polling. Any thread, without locks held. A signal ends the pause early.
+// A short sleep, for polling. A signal ends the pause early.
 #pragma once
 
 #include <time.h>

@@ -1,5 +1,4 @@
-// Starts a detached thread of ours with all signals blocked in a foreign program. Any thread; keeps
-// the caller's signal mask.
+// Starts a detached thread of ours, with all signals blocked, in a foreign program.
 #pragma once
 
 #include <pthread.h>
@@ -18,7 +17,6 @@ inline bool StartDetachedThread(const char* name, void* (*main)(void*), void* ar
   pthread_attr_init(&attributes);
   pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
   if (stack_bytes != 0) pthread_attr_setstacksize(&attributes, stack_bytes);
-  // The new thread inherits this mask.
   pthread_sigmask(SIG_SETMASK, &all, &before);
   pthread_t thread;
   const bool is_made = pthread_create(&thread, &attributes, main, argument) == 0;

@@ -1,7 +1,5 @@
 // A value or an error: the one way in which functions report failure.
 //
-// Any thread; a value type. Needs just libc and the standard library's headers; throws nothing.
-//
 // Invariants
 //  1. A Status without an error is a success. A Result has either a value or an error, never both.
 //  2. An error says what is wrong, why if known, and what to do if anything helps. Each part is a
@@ -76,9 +74,9 @@ class [[nodiscard]] Result {
   static_assert(!std::is_same_v<std::remove_cv_t<T>, Error> && !std::is_reference_v<T>);
 
  public:
-  Result(T value) : value_(std::move(value)) {}          // implicit, like an optional's
-  Result(Error error) : status_(std::move(error)) {}     // implicit: `return Error{...}`
-  Result(Status failed) : status_(std::move(failed)) {}  // requires a failure
+  Result(T value) : value_(std::move(value)) {}       // implicit, like an optional's
+  Result(Error error) : status_(std::move(error)) {}  // implicit: `return Error{...}`
+  Result(Status failed) : status_(std::move(failed)) {}
 
   bool ok() const { return value_.has_value(); }
   explicit operator bool() const { return ok(); }
@@ -89,7 +87,6 @@ class [[nodiscard]] Result {
   T* operator->() { return &*value_; }
   const T* operator->() const { return &*value_; }
   T value_or(T otherwise) && { return value_ ? *std::move(value_) : std::move(otherwise); }
-  // Drops the error's reason.
   std::optional<T> optional() && { return std::move(value_); }
 
   bool operator==(const T& expected) const { return value_ && *value_ == expected; }

@@ -1,4 +1,4 @@
-// Adds one to a count while the object lives. Any thread; the count outlives the object.
+// Adds one to a count while the object lives.
 #pragma once
 
 #include <atomic>

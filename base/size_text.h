@@ -1,4 +1,4 @@
-// Parses and formats sizes: bytes, a share of the device, or a share of the job's peak. Pure.
+// Parses and formats sizes: bytes, a share of the device, or a share of the job's peak.
 //
 // Invariants
 //  1. Arithmetic is exact ("1.5GiB" is 1610612736); fractions of a byte are cut off.
@@ -40,7 +40,7 @@ struct Decimal {
 };
 
 struct Unit {
-  std::string_view name;  // lower case
+  std::string_view name;
   std::uint64_t factor;
 };
 

@@ -1,4 +1,4 @@
-// A file descriptor, closed on destruction. Move-only; one thread at a time.
+// A file descriptor, closed on destruction.
 #pragma once
 
 #include <unistd.h>

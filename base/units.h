@@ -1,5 +1,5 @@
 // Units, and the arithmetic that is easy to get wrong. Sizes are int64_t bytes, times int64_t
-// nanoseconds, rates int64_t bytes per second; each name ends with its unit. Pure; any thread.
+// nanoseconds, rates int64_t bytes per second; each name ends with its unit.
 #pragma once
 
 #include <cstdint>

@@ -1,7 +1,6 @@
 // Unix sockets: addresses, and messages that carry descriptors (SCM_RIGHTS, unix(7)).
 //
-// Any thread. Functions return what sendmsg and recvmsg do. They allocate only for received
-// descriptors.
+// Functions return what sendmsg and recvmsg do. They allocate only for received descriptors.
 //
 // Invariants
 //  1. Received descriptors belong to the receiver and are close-on-exec; the kernel closes those

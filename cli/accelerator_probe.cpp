@@ -47,7 +47,6 @@ void CopyText(char (&destination)[kCapacity], const char* text) {
   std::snprintf(destination, kCapacity, "%s", text == nullptr ? "" : text);
 }
 
-// Calls driver functions by name, and records the name in case the call fails.
 class DriverSession {
  public:
   DriverSession(void* library, Answer& answer) : library_(library), answer_(answer) {}

@@ -1,10 +1,9 @@
 // Asks a CUDA driver about its first device, and for all UUIDs, in a short-lived child process. The
 // launcher becomes the job, so it must not carry a driver's threads or open devices into it. A
-// hanging or crashing driver must not take the launcher with it. One thread; the child is reaped
-// before return.
+// hanging or crashing driver must not take the launcher with it.
 //
 // Invariants
-//  1. Only this code loads a driver in the command.
+//  1. The command loads a driver nowhere else.
 //  2. The child writes only the answer: its standard output and error go to /dev/null.
 //  3. It declares the driver functions that it calls itself: the command builds without the CUDA
 //     headers.
@@ -22,7 +21,6 @@ namespace spillway::cli {
 // no older one.
 inline constexpr int kOldestDriverVersion = 12040;
 
-// "12.4" from 12040.
 std::string DriverVersionText(int driver_version);
 
 enum class ProbeOutcome {

@@ -1,6 +1,5 @@
-// Asks the node agent one question and waits for its answer. One thread; blocks for at most
-// kPatienceMs. Throws Failure without an agent or answer, and Interrupted when one of `interrupts`
-// is readable first.
+// Asks the node agent one question and waits for its answer. Waits at most kPatienceMs. Throws
+// Failure without an agent or answer, and Interrupted when one of `interrupts` is readable first.
 #pragma once
 
 #include <poll.h>
@@ -12,7 +11,6 @@
 
 namespace spillway::cli {
 
-// `socket`; if empty $SPILLWAY_SOCKET, else the default.
 std::string AgentAddress(const std::string& socket);
 
 struct Interrupted {};
@@ -21,10 +19,9 @@ class AgentClient {
  public:
   static constexpr int kPatienceMs = 5000;
 
-  // `socket`: as for AgentAddress. `interrupts`: end the wait for an answer.
+  // `socket`: as for AgentAddress.
   explicit AgentClient(const std::string& socket, std::vector<pollfd> interrupts = {});
 
-  // Both throw Failure if the agent refuses.
   std::string Ask(const protocol::Ask& ask);
   protocol::Done Request(const protocol::Message& request);
 

@@ -23,7 +23,7 @@ using protocol::Question;
 
 struct ViewOptions {
   std::string socket;
-  std::string config;  // empty: the agent's default
+  std::string config;
   bool json = false;
   bool help = false;
   std::vector<std::string> operands;
@@ -53,7 +53,6 @@ Failure Misused(const std::string& subcommand, const std::string& what, const st
   return {kExitUsage, what, why, "see: spillway help " + subcommand};
 }
 
-// `operands` are required, up to `more` may follow.
 ViewOptions ParseViewOptions(const std::vector<std::string>& arguments, size_t operands,
                              size_t more = 0) {
   ViewOptions options;
@@ -112,7 +111,6 @@ void CheckLimit(const BudgetOptions& options) {
                   "give it more, for example 25%; to let no new job begin: spillway drain");
 }
 
-// The "memory_bytes" values in a section of the agent's status.
 std::vector<uint64_t> MemoriesIn(const std::string& status, const std::string& from,
                                  const std::string& until) {
   std::vector<uint64_t> memories;
@@ -190,7 +188,6 @@ constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
     HelpRow<BudgetOptions>(),
 };
 
-// Whether a term of the job is given, by a size or by an option.
 bool ChangesSomething(const BudgetOptions& options) {
   protocol::SetBudget nothing;
   nothing.job = options.wanted.job;

@@ -1,5 +1,4 @@
-// Subcommands that talk to the node agent: status, jobs, job, budget, drain, undrain, config. One
-// thread. Each prints and returns the exit code; throws Failure.
+// Subcommands that talk to the node agent. Each prints and returns the exit code; throws Failure.
 #pragma once
 
 #include <optional>
@@ -16,10 +15,10 @@ bool IsAgentCommand(const std::string& subcommand);
 std::vector<Option> AgentOptionList(const std::string& subcommand);
 int RunAgentCommand(const std::vector<std::string>& arguments);
 
-// Parses `budget set JOB [SIZE] ...`; `arguments` begin with "budget".
+// `arguments` begin with "budget".
 struct BudgetOptions {
   protocol::SetBudget wanted;
-  // Shares, which only the agent can turn into bytes. Nullopt: `wanted` has the size.
+  // Nullopt: `wanted` has the size.
   std::optional<base::Size> limit_share, guaranteed_share, host_share;
   std::string socket;
   bool json = false;

@@ -1,5 +1,4 @@
-// Checks before a job begins that its required agent answers and knows its device. Used by
-// `spillway run`; asks the agent once. One thread.
+// Checks before a job begins that its required agent answers and knows its device.
 #pragma once
 
 #include <string>
@@ -11,7 +10,7 @@ namespace spillway::cli {
 // without a UUID (""): their memory is refused when the job begins.
 void CheckAgentTakes(const std::string& address, const std::vector<std::string>& device_uuids);
 
-// Whether the agent's status names the device, in any spelling of its UUID.
+// In any spelling of its UUID.
 bool NamesDevice(const std::string& status, const std::string& uuid);
 
 }  // namespace spillway::cli

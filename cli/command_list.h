@@ -1,5 +1,5 @@
 // Every subcommand of `spillway` with its options and operands. Help, completions, manual pages and
-// messages read it. Built by each call from the commands' tables. Any thread.
+// messages read it.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct Command {
   std::string summary;
   std::vector<Option> options;
   std::vector<std::string> verbs;  // allowed first operands; empty: any
-  Kind operand = Kind::kNothing;   // of the other operands
+  Kind operand = Kind::kNothing;
 };
 
 std::vector<Command> AllCommands();

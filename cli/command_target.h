@@ -1,5 +1,4 @@
-// Finds the command as a shell would, and checks that Spillway can be preloaded into it. One
-// thread; reads the file system, changes nothing.
+// Finds the command as a shell would, and checks that Spillway can be preloaded into it.
 //
 // Invariants
 //  1. A refusal comes before anything has started.
@@ -26,7 +25,7 @@ std::string FindCommand(const std::string& name);
 // The program that the kernel starts: the command itself, or a script's last interpreter.
 struct LoadedProgram {
   std::string path;
-  std::string loader;  // its dynamic loader
+  std::string loader;
 };
 
 // Throws Failure (126) if libspillway.so cannot be preloaded into the program, or script

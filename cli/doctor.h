@@ -1,6 +1,5 @@
-// `spillway doctor`: checks everything on this machine that could stop a job, and advises. One
-// thread; changes nothing. Only a child process loads the driver, and only /bin/true the preload
-// library.
+// `spillway doctor`: checks everything on this machine that could stop a job, and advises. Only a
+// child process loads the driver, and only /bin/true the preload library.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Tells from an ELF file's headers whether the dynamic loader preloads into it. Pure; one thread.
+// Tells from an ELF file's headers whether the dynamic loader preloads into it.
 //
 // Invariants
 //  1. Every read is checked against the file's length: a cut or hostile file gives kDamaged.
@@ -29,7 +29,7 @@ struct ElfFacts {
 
 ElfFacts InspectElf(std::string_view contents);
 
-// The T at `offset`. Nullopt: it reaches beyond the file.
+// Nullopt: it reaches beyond the file.
 template <typename T>
 std::optional<T> ReadAt(std::string_view contents, std::uint64_t offset) {
   if (offset > contents.size() || contents.size() - offset < sizeof(T)) return std::nullopt;

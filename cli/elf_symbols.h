@@ -1,5 +1,5 @@
-// The exported names of a shared library, from its ELF headers. Pure; one thread. Every read is
-// checked against the file's length: a cut or hostile file has fewer names.
+// The exported names of a shared library, from its ELF headers. Every read is checked against the
+// file's length: a cut or hostile file has fewer names.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// The changes to the environment that the command will get. One thread; owns copies of all strings.
+// The changes to the environment that the command will get.
 //
 // Invariants
 //  1. No change takes effect before Apply(), so the launcher's checks see the user's own

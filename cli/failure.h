@@ -1,5 +1,5 @@
 // An error of the command: what is wrong, why, and what to do. Thrown by any part of the command,
-// caught only by main(). One thread.
+// caught only by main().
 //
 // Invariants
 //  1. `what` names the wrong thing, `why` the rule or fact behind it, `remedy` an action for the
@@ -31,7 +31,7 @@ class Failure : public std::exception {
       : Failure(exit_code, base::Error{std::move(what), std::move(why), std::move(remedy)}) {}
 
   int exit_code() const { return exit_code_; }
-  const std::string& problem() const { return error_.what; }  // without why and remedy
+  const std::string& problem() const { return error_.what; }
   const std::string& why() const { return error_.why; }
   // "spillway: <what>", "  why: ...", "  do:  ..."; each line ends with a newline.
   const std::string& text() const { return text_; }
@@ -43,9 +43,8 @@ class Failure : public std::exception {
   std::string text_;
 };
 
-// One line for scripts, in the schema of all --json output.
+// One line, in the schema of all --json output.
 std::string JsonOf(const Failure& failure);
-// Prints JsonOf(failure) if the arguments contain --json.
 void PrintIfJsonRequested(const std::vector<std::string>& arguments, const Failure& failure);
 
 }  // namespace spillway::cli

@@ -10,7 +10,6 @@
 
 namespace spillway::cli {
 
-// A file's bytes in a private mapping that lives as long as this object.
 class MappedFile {
  public:
   static base::Result<MappedFile> Open(const std::string& path);
@@ -30,13 +29,12 @@ class MappedFile {
 // `path`, made absolute by the working directory; links are not resolved.
 std::string AbsolutePath(const std::string& path);
 
-// All symbolic links resolved. Nullopt: no such file.
+// Nullopt: no such file.
 std::optional<std::string> ResolvedPath(const std::string& path);
 
 // "/a/b" from "/a/b/c"; "." from "c".
 std::string ParentFolder(const std::string& path);
 
-// Makes the folder and its parents, for this user only.
 base::Status MakePrivateFolders(const std::string& path);
 
 // The first line of a kernel file such as /proc/sys/vm/max_map_count, without newline. Nullopt:

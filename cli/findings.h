@@ -1,5 +1,4 @@
-// The findings of `spillway doctor`: facts, each with a level and a remedy. Plain values; one
-// thread.
+// The findings of `spillway doctor`: facts, each with a level and a remedy.
 //
 // Invariants
 //  1. A problem stops jobs. A warning makes them slower or loses a feature. Both have a remedy.

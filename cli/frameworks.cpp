@@ -54,7 +54,7 @@ std::optional<std::string> PythonOf(const std::string& program_path) {
   }
 }
 
-// Where Python looks for packages, first to last, as patterns (docs.python.org, site).
+// docs.python.org, site
 std::vector<std::string> PackageFolders(const std::string& python) {
   std::vector<std::string> folders;
   const std::string path = EnvironmentValue("PYTHONPATH");

@@ -2,8 +2,7 @@
 //
 // By default frameworks take device memory in large segments, whose tensors then move together.
 // Their own variables switch that off: PYTORCH_ALLOC_CONF and, before PyTorch 2.9,
-// PYTORCH_CUDA_ALLOC_CONF; TF_GPU_ALLOCATOR; XLA_PYTHON_CLIENT_ALLOCATOR. Worker processes inherit
-// them. One thread; reads files, starts nothing.
+// PYTORCH_CUDA_ALLOC_CONF; TF_GPU_ALLOCATOR; XLA_PYTHON_CLIENT_ALLOCATOR.
 #pragma once
 
 #include <optional>
@@ -16,12 +15,11 @@ namespace spillway::cli {
 // Variables that the user has set stay as they are; either of PyTorch's two counts for both.
 void SwitchFrameworks(EnvironmentChanges& environment);
 
-// Version of the PyTorch that a Python program or script at this path would import: of its virtual
-// environment, PYTHONPATH, the user's own packages or the system's. Nothing: it is no Python, or
-// there is no PyTorch.
+// Of its virtual environment, PYTHONPATH, the user's own packages or the system's. Nothing: it is
+// no Python, or there is no PyTorch.
 std::optional<std::string> PyTorchVersion(const std::string& program_path);
 
-// What is said of it before the start; empty for a build without CUDA.
+// Empty for a build without CUDA.
 std::string DescribePyTorch(const std::string& version, bool is_switched);
 
 }  // namespace spillway::cli

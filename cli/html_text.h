@@ -1,4 +1,4 @@
-// Escapes text for HTML and SVG. Pure; any thread.
+// Escapes text for HTML and SVG.
 #pragma once
 
 #include <string>
@@ -6,7 +6,6 @@
 
 namespace spillway::cli {
 
-// For text between tags, or in a quoted attribute.
 inline std::string EscapeHtml(std::string_view text) {
   std::string escaped;
   for (const char c : text) {

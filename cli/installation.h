@@ -8,7 +8,7 @@ namespace spillway::cli {
 
 struct Installation {
   std::string executable;
-  std::string preload_library;   // absolute path of libspillway.so; may not exist
+  std::string preload_library;   // may not exist
   std::string simulator_folder;  // holds libcuda.so.1 and profiles/; may not exist
 };
 

@@ -1,4 +1,4 @@
-// A small JSON reader for the agent's documents, without a library that a GPU node may lack. Pure.
+// A small JSON reader for the agent's documents, without a library that a GPU node may lack.
 //
 // Invariants
 //  1. Invalid JSON, or JSON deeper than kMostDepth, gives no document.
@@ -31,7 +31,7 @@ class JsonValue {
   std::int64_t number_ = 0;
   bool flag_ = false;
   std::string text_;
-  std::vector<JsonValue> entries_;  // of an array, or of an object beside names_
+  std::vector<JsonValue> entries_;
   std::vector<std::string> names_;
 };
 

@@ -38,7 +38,7 @@ Machine SimulatedMachine(const Installation& installation, const std::string& pr
   environment.Prepend("LD_LIBRARY_PATH", installation.simulator_folder, ':');
   EnvironmentChanges probe_environment = environment;
   probe_environment.Unset(environment::kSimStats);  // belong to the job
-  probe_environment.Unset(environment::kSimNode);   // likewise
+  probe_environment.Unset(environment::kSimNode);
   AcceleratorFacts accelerator = ProbeAccelerator(driver, probe_environment);
   return {.accelerator = std::move(accelerator), .peak_profile = "simulated " + profile};
 }
@@ -139,8 +139,7 @@ void ForgetOldSettings(EnvironmentChanges& environment) {
   }
 }
 
-// Returns a note. LD_PRELOAD cannot hold a path with a space or colon: then the loader reports the
-// missing symbols.
+// LD_PRELOAD cannot hold a path with a space or colon: then the loader reports the missing symbols.
 std::string PreloadDriverIfNeeded(const LoadedProgram& program, const std::string& driver,
                                   const Installation& installation,
                                   EnvironmentChanges& environment) {

@@ -1,5 +1,5 @@
-// `spillway run`: checks, sets the environment, and becomes the command. One thread. On success
-// exec never returns; the job has our pid, signals, files and exit code.
+// `spillway run`: checks, sets the environment, and becomes the command. On success exec never
+// returns; the job has our pid, signals, files and exit code.
 //
 // Invariants
 //  1. Nothing starts, and no variable changes, before every check has passed. Only two files are
@@ -19,7 +19,7 @@ struct Launch {
   std::string program_path;
   std::vector<std::string> arguments;  // argv[0] is the name as written
   EnvironmentChanges environment;
-  std::string notes;  // for standard error: warnings, and the start line unless quiet
+  std::string notes;
 };
 
 Launch PrepareLaunch(const RunOptions& options);

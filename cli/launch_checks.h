@@ -1,5 +1,4 @@
-// Checks of the machine before a job may start; each error says what to do. One thread; only
-// ClearFile changes anything.
+// Checks of the machine before a job may start; each error says what to do.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +23,7 @@ void CheckAccelerator(const AcceleratorFacts& accelerator);
 // found later is this run's.
 std::string ClearFile(const std::string& file, const std::string& what);
 
-// Decides a budget in bytes, at most the device. `peak_bytes` 0: unknown. `warning` gets a line or
-// stays empty.
+// `peak_bytes` 0: unknown. `warning` gets a line or stays empty.
 struct BudgetQuestion {
   base::Size size;
   std::uint64_t device_bytes;

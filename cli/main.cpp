@@ -1,4 +1,3 @@
-// `spillway`: chooses the subcommand, prints failures, returns the exit code.
 #include <unistd.h>
 
 #include <cerrno>

@@ -1,6 +1,6 @@
-// Remembers the peak device memory of each command, so that a budget can be a share of it. One
-// thread. A folder of one-line files, $XDG_STATE_HOME/spillway/peaks (default ~/.local/state/...).
-// The preload library writes them (SPILLWAY_PEAK_FILE); the launcher names and reads them.
+// Remembers the peak device memory of each command, so that a budget can be a share of it. A folder
+// of one-line files, $XDG_STATE_HOME/spillway/peaks (default ~/.local/state/...). The preload
+// library writes them (SPILLWAY_PEAK_FILE); the launcher names and reads them.
 //
 // Invariants
 //  1. A file belongs to one resolved program path, argument list and device profile.
@@ -14,8 +14,7 @@
 
 namespace spillway::cli {
 
-// A folder in the user's state folder. Nullopt: neither XDG_STATE_HOME nor HOME is an absolute
-// path.
+// Nullopt: neither XDG_STATE_HOME nor HOME is an absolute path.
 std::optional<std::string> StateFolder(const std::string& name);
 
 std::optional<std::string> PeakFolder();

@@ -73,7 +73,6 @@ std::string ParsePlanStoreOption(const std::string& value) {
                 "name a folder, for example --plan-store plans");
 }
 
-// Samples one of so many allocations.
 std::string ParseCallSitesOption(const std::string& value) {
   constexpr std::size_t kMostDigits = 9;
   if (value.empty()) return "16";

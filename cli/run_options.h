@@ -11,24 +11,24 @@
 namespace spillway::cli {
 
 struct RunOptions {
-  std::optional<base::Size> budget;  // nullopt: the whole device
-  std::optional<base::Size> host;  // always base::SizeKind::kBytes; nullopt: the library's default
+  std::optional<base::Size> budget;     // nullopt: the whole device
+  std::optional<base::Size> host;       // nullopt: the library's default
   std::optional<std::string> simulate;  // profile name or path; nullopt: a real device
-  std::string agent;                    // the agent's socket; empty: from the environment, or none
-  bool requires_agent = false;          // device memory only by the agent's grant
-  std::string call_sites;               // samples one of so many allocations; empty: none
-  std::string report;                   // empty: no report
-  std::string trace;                    // empty: no trace
-  std::string strategy;                 // empty: the library's default
-  bool learn = true;                    // false: memory moves only on demand
-  bool repeats_kernels = false;         // kernels may run more often than the program says
-  std::string plan_store;               // a folder; empty: the user's own
-  std::string park;                     // auto, host or off; empty: the library's default
+  std::string agent;                    // empty: from the environment, or none
+  bool requires_agent = false;
+  std::string call_sites;  // samples one of so many allocations; empty: none
+  std::string report;
+  std::string trace;
+  std::string strategy;          // empty: the library's default
+  bool learn = true;             // false: memory moves only on demand
+  bool repeats_kernels = false;  // kernels may run more often than the program says
+  std::string plan_store;        // a folder; empty: the user's own
+  std::string park;              // auto, host or off; empty: the library's default
   bool off = false;
   bool quiet = false;
   bool framework_env = true;
   bool help = false;
-  std::vector<std::string> command;  // program and arguments
+  std::vector<std::string> command;
 };
 
 // `arguments` start with "run". Throws Failure (2).

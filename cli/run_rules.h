@@ -3,8 +3,7 @@
 //   agent = "required"                    # or "optional", the default
 //   socket = "/run/spillway/agent.sock"   # then the only agent for jobs
 //
-// Read once before a launch; one thread. The command line may ask for more than the rules, never
-// less.
+// The command line may ask for more than the rules, never less.
 //
 // Invariants
 //  1. A file that cannot be read or understood is a Failure (125): no job runs by half a rule.
@@ -27,7 +26,7 @@ struct RunRules {
 RunRules ParseRunRules(std::string_view text, const std::string& path);
 RunRules ReadRunRules(const std::string& path);
 
-// Applies the rules; throws Failure (125) for options that would evade them.
+// Throws Failure (125) for options that would evade the rules.
 RunOptions UnderRules(RunOptions options, const RunRules& rules, const std::string& path);
 
 }  // namespace spillway::cli

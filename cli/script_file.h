@@ -1,4 +1,4 @@
-// Reads the `#!` line of a script. Pure.
+// Reads the `#!` line of a script.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,6 @@
 
 namespace spillway::cli {
 
-// The interpreter's path as written after `#!`. Nullopt: not a script.
 std::optional<std::string> ScriptInterpreter(std::string_view contents);
 
 }  // namespace spillway::cli

@@ -1,11 +1,10 @@
-// Quotes text for pasting into a shell. Pure.
+// Quotes text for pasting into a shell.
 #pragma once
 
 #include <string>
 
 namespace spillway::cli {
 
-// `word` if a POSIX shell reads it unchanged, else in single quotes.
 std::string ShellQuoted(const std::string& word);
 
 }  // namespace spillway::cli

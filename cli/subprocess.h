@@ -10,7 +10,7 @@ namespace spillway::cli {
 
 struct SubprocessResult {
   int exit_code = -1;  // -1: not started, or ended by a signal
-  std::string output;  // standard output and error together
+  std::string output;
 };
 
 SubprocessResult RunSubprocess(const std::vector<std::string>& command,

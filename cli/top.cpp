@@ -95,7 +95,6 @@ enum class Event : uint8_t {
   kReverse
 };
 
-// Signals and keys as pollable descriptors.
 class Events {
  public:
   explicit Events(bool reads) : reads_(reads) {
@@ -166,7 +165,7 @@ class Events {
       return typed_.starts_with(one.letters) &&
              !(is_escape && typed_.size() > 1 && typed_[1] == '[');
     });
-    if (key == std::end(kKeys)) typed_.clear();  // an unknown key may send any number of characters
+    if (key == std::end(kKeys)) typed_.clear();  // an unknown key sends any number of characters
     if (key == std::end(kKeys)) return Event::kNone;
     typed_.erase(0, key->letters.size());
     return key->event;
@@ -284,7 +283,7 @@ class LiveView {
     return AgentClient(socket_, events_.Files()).Ask(ask);
   }
 
-  // Rates cover at least a second. A key pressed in between shows the existing rates.
+  // Over at least a second. A key pressed in between shows the existing rates.
   void Refresh() {
     protocol::Ask ask;
     ask.question = protocol::Question::kStatus;
@@ -305,10 +304,10 @@ class LiveView {
   static constexpr int64_t kRateNs = 900'000'000;
   const std::string socket_;
   const Events& events_;
-  std::optional<JsonValue> status_, base_, before_;  // base_ is the next before_
+  std::optional<JsonValue> status_, base_, before_;
   std::vector<TopJob> jobs_;
   TopView view_;
-  std::string detail_;  // the opened job; empty: none
+  std::string detail_;
   int page_rows_ = kUsualRows;
 };
 
@@ -336,7 +335,7 @@ int ShowUntilQuit(const std::string& socket) {
   }
 }
 
-// Writes until an event comes. False: the reader has gone.
+// False: the reader has gone.
 bool WriteSome(const Events& events, std::string_view* text) {
   while (!text->empty() && !events.AwaitsEventBeforeOutput()) {
     const std::string_view piece =

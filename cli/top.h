@@ -1,10 +1,8 @@
 // `spillway top`: shows the agent's status on the whole terminal every second until the user quits.
-// The user can sort and scroll jobs, and open one.
 //
-// One thread. Takes the terminal (alternate screen, no echo) and restores it at any end: q, Ctrl-C,
-// SIGTERM, a closed terminal; also for Ctrl-Z and `fg`. If the output is no terminal, prints one
-// page. --json prints each second's status as a line. If the agent goes away, it waits for the next
-// one.
+// Takes the terminal (alternate screen, no echo) and restores it at any end: q, Ctrl-C, SIGTERM, a
+// closed terminal; also for Ctrl-Z and `fg`. If the output is no terminal, prints one page. --json
+// prints each second's status as a line. If the agent goes away, it waits for the next one.
 #pragma once
 
 #include <string>
@@ -19,7 +17,6 @@ int RunTop(const std::vector<std::string>& arguments);
 
 std::vector<Option> TopOptionList();
 
-// Joins an agent's JSON document into one line.
 std::string OnOneLine(const std::string& document);
 
 // The part of a page that fits so many rows, to overwrite the last one; the last row lists the

@@ -160,7 +160,7 @@ void AddRates(const JsonValue& now, const JsonValue& before, std::int64_t passed
       static_cast<std::int64_t>(static_cast<double>(rise("iterations")) * 1000 * per_second);
 }
 
-// The earlier entry of the same job and device. Null: none.
+// Null: none.
 const JsonValue* Earlier(const JsonValue* before, const JsonValue& job, std::int64_t gpu) {
   if (before == nullptr) return nullptr;
   for (const JsonValue& other : (*before)["jobs"].entries()) {

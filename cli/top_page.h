@@ -1,5 +1,4 @@
-// The page of `spillway top`: devices, and a table of jobs with rates per second. Pure: two
-// documents of the agent, the user's view and the terminal's size in; lines out.
+// The page of `spillway top`: devices, and a table of jobs with rates per second.
 //
 // Invariants
 //  1. No line exceeds the terminal, and no number is cut: the least important columns are left out
@@ -29,12 +28,11 @@ struct TopJob {
 };
 
 struct TopView {
-  size_t sort = 0;  // index in TopSorts
+  size_t sort = 0;
   bool is_reversed = false;
-  size_t selected = 0, first = 0;  // indices in the sorted jobs
+  size_t selected = 0, first = 0;
 };
 
-// Sort keys of jobs; the first is the agent's order.
 const std::vector<std::string>& TopSorts();
 
 std::vector<TopJob> TopJobs(const JsonValue& status, const JsonValue* before);
@@ -43,7 +41,6 @@ void SortJobs(const TopView& view, std::vector<TopJob>& jobs);
 // "1.5G", at most six characters.
 std::string ShortBytes(std::int64_t bytes);
 
-// Keeps selection and scrolling within the jobs and rows.
 std::string TopPage(const JsonValue& status, const std::vector<TopJob>& jobs, const TopSize& size,
                     TopView& view);
 

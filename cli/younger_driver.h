@@ -1,12 +1,11 @@
 // Finds functions of a driver newer than libspillway.so, and programs that cannot start without
 // them.
 //
-// The library bears the driver's name and takes its place. A program that needs a
-// driver-only function would miss a symbol, if it binds all symbols at start. For such a program
-// the driver is preloaded after the library: known functions still go through the library, others
-// to the driver.
+// The library bears the driver's name and takes its place. A program that needs a driver-only
+// function would miss a symbol, if it binds all symbols at start. For such a program the driver is
+// preloaded after the library: known functions still go through the library, others to the driver.
 //
-// One thread. Reads files; runs the dynamic loader, never the program.
+// Runs the dynamic loader, never the program.
 #pragma once
 
 #include <set>
@@ -17,7 +16,7 @@
 
 namespace spillway::cli {
 
-// Driver functions (cu...) that the library does not have. Empty if a file cannot be read.
+// Empty if a file cannot be read.
 std::set<std::string> UnknownFunctions(const std::string& driver,
                                        const std::string& preload_library);
 

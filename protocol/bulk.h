@@ -1,4 +1,4 @@
-// Payloads too large for a frame, in sealed memfds. Any thread.
+// Payloads too large for a frame, in sealed memfds.
 //
 // A memfd we send is sealed against every change. A received one is copied, never mapped, up to the
 // expected size. So its sender can neither fault nor surprise the reader.

@@ -1,5 +1,5 @@
 // One side of a message connection: a socket (socket_channel.h), or an in-memory queue for tests
-// and the simulation (memory_channel.h). Owned and called by one thread.
+// and the simulation (memory_channel.h).
 //
 // Invariants
 //  1. Nothing blocks. A full queue is reported, and nothing of the message is sent.
@@ -25,7 +25,7 @@ struct Received {
   What what = What::kNothing;
   Message message;
   Fault fault = Fault::kNone;
-  std::vector<base::UniqueFd> files;  // the memfds sent with the message
+  std::vector<base::UniqueFd> files;
   int file() const { return files.empty() ? -1 : files.front().get(); }
 };
 
@@ -35,10 +35,8 @@ class Channel {
   // The caller keeps `files`; at most kMostFiles.
   virtual Sent Send(const Message& message, std::span<const int> files = {}) = 0;
   virtual Received Receive() = 0;
-  // To poll for reading; -1 if there is nothing to poll.
   virtual int file() const = 0;
 
-  // The agreed version, for all frames sent from now on.
   void SetVersion(uint16_t version) { version_ = version; }
   uint16_t version() const { return version_; }
 

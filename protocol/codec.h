@@ -1,7 +1,5 @@
 // Encodes messages as frames and decodes them, checking every field.
 //
-// Pure functions, any thread; they neither allocate nor throw.
-//
 // Frame layout: magic "SPWY", version (2 bytes), kind (2), size in bytes (4, always kFrameBytes),
 // reserved (4, zero). The kind's fields follow in message.h's order, packed, little-endian. The
 // rest is zero.
@@ -27,11 +25,11 @@ using Frame = std::array<uint8_t, kFrameBytes>;
 
 enum class Fault : uint8_t {
   kNone,
-  kSize,      // not a whole frame
-  kMagic,     // not our protocol
-  kVersion,   // a version we do not speak
-  kKind,      // no such message kind
-  kField,     // a field out of range
+  kSize,
+  kMagic,
+  kVersion,
+  kKind,
+  kField,
   kLeftover,  // nonzero bytes after the last field, or in the reserved ones
 };
 

@@ -1,7 +1,7 @@
 // The shared memory through which processes share a device's link: the terms and the lanes.
 //
-// The agent makes both (agent/link). Clients map the terms read-only and the lanes read-write. All
-// fields are lock-free atomics: no process waits for one that died or stopped.
+// Clients map the agent's terms read-only, and the lanes read-write. All fields are lock-free
+// atomics: no process waits for one that died or stopped.
 //
 // Invariants
 //  1. Only the agent writes the terms: a client's file is open read-only, and the memory is sealed.

@@ -177,7 +177,6 @@ uint32_t LinkTurn::Weight() const {
   return std::max(terms_.weights[slot_].load(std::memory_order_relaxed), 1u);
 }
 
-// The time of a copy at this process's share.
 int64_t LinkTurn::OwnTime(Direction direction, int64_t size_bytes) const {
   const uint32_t total = std::max(terms_.total_weight.load(std::memory_order_relaxed), Weight());
   return base::scale(CopyTime(direction, size_bytes), total, Weight());

@@ -1,7 +1,6 @@
 // Decides from shared memory, without a message, when a process may copy over the link.
 //
-// Called before each copy, under the copying code's lock; one request per direction at a time. Does
-// not own the shared memory.
+// Called before each copy, under the copying code's lock; one request per direction at a time.
 //
 // Note [A bucket with a queue]
 // All processes share one token bucket per direction. `free_at_ns` is when all admitted copies will
@@ -40,7 +39,6 @@ class LinkTurn {
 
   // 0: copy now; the copy is counted. Otherwise: ask again for the same copy after this time.
   int64_t Ask(Direction direction, int64_t size_bytes, int64_t now_ns);
-  // Cancels the waiting request.
   void Withdraw(Direction direction);
 
  private:
@@ -49,10 +47,10 @@ class LinkTurn {
     uint64_t tag = 0;
     int64_t latest_ns = 0;  // admitted at this time at the latest
     uint64_t last_tag = 0;  // of the previous request
-    int64_t served_ns = 0;  // when the previous copy was done
-    int lates = 0;          // late admissions in a row to a lane without capacity
+    int64_t served_ns = 0;
+    int lates = 0;  // late admissions in a row to a lane without capacity
     int64_t private_until_ns = 0;
-    int64_t own_free_at_ns = 0;  // the private bucket
+    int64_t own_free_at_ns = 0;
   };
 
   int64_t AskPrivateBucket(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns);
@@ -62,8 +60,8 @@ class LinkTurn {
   void Begin(Request& request, const LinkLane& lane, Direction direction, int64_t size_bytes,
              int64_t now_ns) const;
   struct Queue {
-    int64_t before;         // requests that go first
-    uint64_t smallest_tag;  // of all waiting requests
+    int64_t before;
+    uint64_t smallest_tag;
   };
   Queue Look(const LinkLane& lane, uint64_t tag, int64_t now_ns) const;
   bool Reserve(LinkLane& lane, Direction direction, int64_t size_bytes, int64_t now_ns,

@@ -1,5 +1,4 @@
-// An in-memory connection for tests and the simulation: two channels that own two queues together.
-// One thread. A test may also send malformed bytes or sever a side.
+// An in-memory connection for tests and the simulation.
 #pragma once
 
 #include <deque>
@@ -12,7 +11,7 @@ namespace spillway::protocol {
 
 class MemoryChannel : public Channel {
  public:
-  // `most`: capacity of each queue in frames.
+  // `most`: frames in each queue.
   static std::pair<std::unique_ptr<MemoryChannel>, std::unique_ptr<MemoryChannel>> Pair(
       size_t most = 64);
   ~MemoryChannel() override { Sever(); }

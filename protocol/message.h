@@ -1,7 +1,5 @@
 // The messages between a job's process, an operator and the node agent, as plain values.
 //
-// Any thread. docs/protocol.md explains the conversation and the bytes of every message.
-//
 // Invariants
 //  1. Every message is one frame of kFrameBytes (codec.h) on a SOCK_SEQPACKET connection. Larger
 //     payloads travel in a sealed memfd beside it (bulk.h).
@@ -86,7 +84,6 @@ struct Register {
 
 enum class AdmissionState : uint8_t { kAdmitted = 1, kQueued = 2, kRejected = 3 };
 
-// Agent: the state of a registration, sent when it changes.
 struct Admission {
   uint32_t device = 0;
   AdmissionState state = AdmissionState::kQueued;
@@ -109,7 +106,7 @@ enum class GrantReason : uint8_t {
 // Obeyed answers every grant; until then the agent counts the larger of both budgets.
 struct Grant {
   uint32_t device = 0;
-  uint64_t serial = 0;  // rises with every grant of the session
+  uint64_t serial = 0;  // rises with every grant
   int64_t budget_bytes = 0;
   int64_t host_bytes = 0;
   int32_t link_permille = kMostPermille;  // share of each direction while other jobs use theirs
@@ -118,7 +115,7 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
-// Client: holds at most `held_bytes`, and keeps to that until the next grant.
+// Client: keeps to it until the next grant.
 struct Obeyed {
   uint32_t device = 0;
   uint64_t serial = 0;
@@ -149,7 +146,7 @@ struct Usage {
   bool operator==(const Usage&) const = default;
 };
 
-// Client: it has freed all its memory; no message follows.
+// Client: no message follows.
 struct Goodbye {
   int32_t exit_code = 0;
   bool operator==(const Goodbye&) const = default;
@@ -167,7 +164,6 @@ enum class ErrorCode : uint8_t {
   kTooManyDevices = 9,
 };
 
-// Agent: the reason for closing the connection.
 struct Error {
   ErrorCode code = ErrorCode::kMalformed;
   uint16_t oldest_version = kOldestVersion;
@@ -188,7 +184,7 @@ struct Ask {
   bool operator==(const Ask&) const = default;
 };
 
-// Agent: the answer, in the accompanying memfd.
+// Agent, with a memfd.
 struct Document {
   uint32_t schema = 1;
   uint64_t size_bytes = 0;
@@ -221,7 +217,6 @@ struct Control {
 
 enum class Outcome : uint8_t { kDone = 1, kWouldBeDone = 2, kRefused = 3, kUnknownJob = 4 };
 
-// Agent: the outcome of a SetBudget or Control, or why an Ask has no document.
 struct Done {
   Outcome outcome = Outcome::kDone;
   Sentence text = {};
@@ -238,15 +233,15 @@ struct SlabNames {
   bool operator==(const SlabNames&) const = default;
 };
 
-// Client, version 2: asks for this many more bytes of the host pool, near a device. Slabs answer
-// within the quota as they become available; otherwise nothing answers.
+// Client, version 2: asks for more bytes of the host pool, near a device. Slabs answer within the
+// quota as they become available; otherwise nothing answers.
 struct AskSlabs {
   uint32_t device = 0;
   int64_t size_bytes = 0;
   bool operator==(const AskSlabs&) const = default;
 };
 
-// Agent, version 2: slabs, with their files in the same order, until the process returns them.
+// Agent, version 2: the files come in the same order.
 struct Slabs {
   uint32_t device = 0;
   int64_t slab_bytes = 0;  // of each
@@ -287,7 +282,7 @@ struct Leaving {
 inline constexpr uint64_t kMostPlanBytes = uint64_t{64} << 20;
 inline constexpr size_t kMostRecalled = 4;
 
-// The key of a stored plan, as the job states it. All but the budget are hashes.
+// All but the budget are hashes.
 struct PlanKey {
   uint64_t program = 0;      // and the kind of its device
   uint64_t fingerprint = 0;  // of the iteration
@@ -300,7 +295,7 @@ struct PlanKey {
 // (scheduler/plan/plan_codec.h). A PlanReply with the same ticket always answers.
 struct AskPlan {
   uint32_t device = 0;
-  uint64_t ticket = 0;  // the client's own number
+  uint64_t ticket = 0;
   PlanKey key = {};
   uint32_t patience_ms = 0;  // drop the request if it has not started by then
   uint64_t size_bytes = 0;
@@ -308,7 +303,7 @@ struct AskPlan {
 };
 
 enum class PlanOutcome : uint8_t {
-  kMade = 1,     // the memfd has the plan
+  kMade = 1,
   kKept = 2,     // likewise; an earlier plan
   kNone = 3,     // the strategy found no plan
   kRefused = 4,  // the request is malformed
@@ -330,14 +325,13 @@ struct PlanReply {
   bool operator==(const PlanReply&) const = default;
 };
 
-// Client, version 3: asks for stored plans of the program's earlier runs.
 struct RecallPlans {
   uint32_t device = 0;
   uint64_t program = 0;
   bool operator==(const RecallPlans&) const = default;
 };
 
-// Agent, version 3: the most recently used plans of different iterations, if any, in sealed memfds.
+// Agent, version 3: the most recently used plans of different iterations, in sealed memfds.
 struct RecalledPlans {
   uint32_t device = 0;
   uint64_t program = 0;
@@ -360,7 +354,6 @@ inline constexpr std::array kStallCauseNames = {"demand", "late_prefetch", "no_m
 enum class ReplanReason : uint8_t { kDrift, kBudget, kLink, kProofs };
 inline constexpr std::array kReplanReasonNames = {"drift", "budget_change", "link_share", "proofs"};
 
-// Client, version 4, after a Usage: a breakdown of its sums, and further counters.
 struct Account {
   uint32_t device = 0;
   int64_t ordinary_bytes = 0;  // host memory for evicted data that is not pinned
@@ -382,7 +375,6 @@ struct Account {
 inline constexpr std::array<double, 12> kStepSeconds = {0.001, 0.003, 0.01, 0.03, 0.1, 0.3,
                                                         1,     3,     10,   30,   100, 300};
 
-// Client, version 4: durations of planned iterations since the process began.
 struct StepTimes {
   uint32_t device = 0;
   int64_t sum_ns = 0;
@@ -400,7 +392,7 @@ constexpr size_t StepBucketOf(int64_t duration_ns) {
 // (cuMemImportFromShareableHandle).
 struct DriverSlabs {
   uint32_t device = 0;
-  int64_t slab_bytes = 0;  // of each
+  int64_t slab_bytes = 0;
   SlabNames slabs = {};
   bool operator==(const DriverSlabs&) const = default;
 };
@@ -435,7 +427,6 @@ struct ForgetJob {
   bool operator==(const ForgetJob&) const = default;
 };
 
-// Agent, version 7: what all processes of a job have done since ExpectJob.
 struct JobTotals {
   JobName job = {};
   int64_t peak_bytes = 0;       // most device memory held at once, on one device
@@ -456,7 +447,6 @@ using Message =
 
 inline constexpr size_t kKindsOfVersion1 = 14, kKindsOfVersion2 = 20, kKindsOfVersion3 = 25,
                         kKindsOfVersion4 = 27, kKindsOfVersion5 = 28, kKindsOfVersion6 = 29;
-// The first version with this wire number.
 constexpr uint16_t VersionOf(size_t kind) {
   return kind <= kKindsOfVersion1   ? 1
          : kind <= kKindsOfVersion2 ? 2

@@ -1,4 +1,4 @@
-// Messages over a Unix SEQPACKET socket. Failing functions return an empty UniqueFd and set errno.
+// Messages over a Unix SEQPACKET socket.
 #pragma once
 
 #include <string_view>

@@ -107,7 +107,7 @@ class Planner {
   const int64_t now_ns_;
   std::vector<Terms> on_device_, on_node_;
   AdmissionPlan plan_;
-  std::map<OwnerId, int64_t> begins_;  // jobs admitted by this plan
+  std::map<OwnerId, int64_t> begins_;
 };
 
 }  // namespace
@@ -133,7 +133,7 @@ int64_t ReservedForOthers(const Owners& owners, int64_t device_bytes, OwnerId wh
     return owner.second.guaranteed_bytes != 0;
   });
   if (!any) return 0;
-  std::map<OwnerId, int64_t> budgeted;  // to an owner's jobs; for an account, to its users too
+  std::map<OwnerId, int64_t> budgeted;  // for an account, its users' jobs too
   for (const Terms& terms : tenants) {
     for (const OwnerId owner : OwnerPath(owners, terms.owner))
       budgeted[owner] += AtLeastFloor(terms.memory);

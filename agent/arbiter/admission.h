@@ -1,8 +1,7 @@
-// Decides which of the jobs that wait for a device may begin, and in which order the others wait.
+// Decides which waiting jobs may begin on a device, and in which order the others wait. Pure.
 //
-// Pure. An applicant is admitted when its guarantee fits beside guarantees of equal and higher
-// priority and floors of lower priority. Lower guarantees can be preempted, floors cannot. A
-// guarantee of host memory or link that does not fit is reduced: it only makes a job faster.
+// An applicant is admitted when its guarantee fits beside guarantees of equal and higher priority
+// and floors of lower priority. Lower guarantees can be preempted, floors cannot.
 //
 // Invariants
 //  1. Admitted guarantees of one priority and above, and the floors below, never exceed the device.
@@ -72,11 +71,10 @@ struct AdmissionSituation {
 AdmissionPlan PlanAdmissions(const AdmissionSituation& situation,
                              std::span<const Applicant> applicants, int64_t now_ns);
 
-// The largest guarantee that fits beside the tenants. Negative: even zero does not fit.
+// Negative: even zero does not fit.
 int64_t FreeFor(int32_t priority, int64_t capacity, std::span<const Terms> tenants,
                 Share Terms::*resource);
 
-// The owner and the account above it.
 class OwnerPath {
  public:
   OwnerPath(const Owners& owners, OwnerId owner) {

@@ -1,4 +1,4 @@
-// Formats bytes for the agent's reasons, pages and log lines: "12.0 GiB", "512 MiB", "100 B". Pure.
+// Formats bytes for the agent's reasons, pages and log lines: "12.0 GiB", "512 MiB", "100 B".
 #pragma once
 
 #include <array>

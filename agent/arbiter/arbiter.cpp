@@ -148,7 +148,6 @@ void Arbiter::RestoreReportedHoldings(Tenancy& tenancy, SessionId session,
                                       const ProcessState& process) {
   SharedCapacity& device = devices_[tenancy.device].memory;
   const Terms& terms = tenancy.granted_terms;
-  // A part of the job's budget that no other process has is this process's own.
   const auto within = [&](const SharedCapacity& whole, const SharedCapacity& processes,
                           const Share& share, int64_t bytes) {
     const int64_t own =
@@ -387,7 +386,6 @@ int64_t Arbiter::WithHeadroom(int64_t bytes) const {
   return base::round_up(bytes + bytes / 8 + rules_.headroom_bytes, kGranularity);
 }
 
-// A part wants no more than its limit.
 int64_t Arbiter::MemoryWanted(const Tenancy& tenancy) const {
   int64_t sum = 0;
   std::map<OwnerId, int64_t> bounded;
@@ -460,7 +458,7 @@ Claim Arbiter::ProcessMemoryClaim(const Tenancy& tenancy, SessionId session,
   const auto part = tenancy.parts.find(claim.owner);
   if (part != tenancy.parts.end()) claim.limit = std::min(claim.limit, part->second.limit);
   if (!process.demand.has_claim) return claim;
-  // Also within its part's limit, beside others of the part.
+  // also within its part's limit
   claim.floor = std::min(tenancy.granted_terms.memory.floor, claim.limit) /
                 static_cast<int64_t>(std::max<size_t>(1, tenancy.processes.size()));
   claim.in_use = std::min(process.demand.unmovable_bytes, tenancy.memory.BudgetedTo(IdOf(session)));

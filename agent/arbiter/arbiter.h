@@ -1,20 +1,19 @@
-// Decides how much device memory, host memory and link each process gets, and which jobs wait. The
-// node reports facts (processes that join, demands, confirmations, departures); Decide answers. One
-// thread; pure: times are passed in, equal facts give equal decisions.
+// Decides how much device memory, host memory and link each process gets, and which jobs wait.
+// Pure: times are passed in, equal facts give equal decisions.
 //
 // A *tenancy* is one job on one device; a *process* is one session of it. One SharedCapacity
 // divides a device's memory among tenancies, another a tenancy's part among its processes. Host
 // memory is divided likewise, over the whole node.
 //
 // Invariants
-//  1. Budgets to the tenancies of a device never rise beyond its memory. What a tenancy's
-//     processes were budgeted counts with the tenancy until they obey. Likewise host memory.
+//  1. Budgets to the tenancies of a device never rise beyond its memory. What a tenancy's processes
+//     were budgeted counts with the tenancy until they obey. Likewise host memory.
 //  2. Every admitted process has at least its part of the floor as soon as others have obeyed. A
 //     guarantee is returned within `return_within_ns` by processes that obey.
 //  3. While a device has enough for all, a decision's cost depends only on the affected jobs.
 //  4. The budgets to all jobs of an owner never rise beyond its limits.
-//  5. A process without a claim gets nothing that another wants, and blocks nobody: Note [Without
-//     a claim].
+//  5. A process without a claim gets nothing that another wants, and blocks nobody: Note [Without a
+//     claim].
 //  6. While frozen, nothing changes hands: jobs known to an earlier instance of the agent return
 //     first.
 // Never: takes memory from a job that has not confirmed that it let go.
@@ -36,7 +35,7 @@ struct ArbiterRules {
   int64_t return_within_ns = 2'000'000'000;
   int64_t patience_ns = 600'000'000'000;
   int64_t step_bytes = int64_t{64} << 20;       // smaller raises wait
-  int64_t headroom_bytes = int64_t{256} << 20;  // granted beyond the demand, beside an eighth of it
+  int64_t headroom_bytes = int64_t{256} << 20;  // beyond the demand, beside an eighth of it
 };
 
 struct TenantProcess {
@@ -53,8 +52,8 @@ struct Demand {
   int64_t host_bytes = 0;
   bool active = true;
   int64_t host_need_bytes = -1;  // without device memory; -1: wanted_bytes counts
-  bool has_claim = true;         // false: the process holds nothing and does nothing
-  OwnerId part = kNobody;        // of its job (a Slurm step): SetParts
+  bool has_claim = true;
+  OwnerId part = kNobody;  // of its job (a Slurm step): SetParts
   bool operator==(const Demand&) const = default;
 };
 
@@ -99,7 +98,7 @@ struct TenancyView {
   Terms terms;
   int64_t granted_bytes = 0, budgeted_bytes = 0, wanted_bytes = 0;
   int64_t host_granted_bytes = 0, host_budgeted_bytes = 0;
-  int64_t processes_budgeted_bytes = 0;  // part of budgeted_bytes
+  int64_t processes_budgeted_bytes = 0;
   int32_t link_permille = 0;
   bool active = false, overdue = false;
   bool has_claim = true;
@@ -114,7 +113,7 @@ class Arbiter {
   void SetRules(const ArbiterRules& rules);
   void SetDevice(DeviceId device, int64_t memory_bytes);
   void SetHost(int64_t bytes);
-  // Before any terms name the owner; removed after the last such terms.
+  // Call it before any terms name the owner.
   void SetOwner(OwnerId owner, const OwnerTerms& terms);
   void RemoveOwner(OwnerId owner);
   void SetDraining(bool draining);
@@ -133,7 +132,6 @@ class Arbiter {
   void Holds(const TenantProcess& process, const Held& held);
   void Leave(const TenantProcess& process);
   void Use(const TenantProcess& process, const Demand& demand);
-  // Returns whether the budgets changed.
   bool Obeyed(const TenantProcess& process, uint64_t serial, int64_t held_bytes,
               int64_t host_bytes);
 
@@ -188,7 +186,7 @@ class Arbiter {
   struct Device {
     SharedCapacity memory;  // among tenancies
     bool dirty = true;
-    bool link_dirty = true;  // its users or weights changed
+    bool link_dirty = true;
   };
   using Key = std::pair<JobId, DeviceId>;
   class Deciding;
@@ -235,7 +233,7 @@ class Arbiter {
   std::map<uint64_t, Key> by_number_;
   Owners owners_;
   OwnerClaims link_owners_;
-  std::set<Key> dirty_;  // tenancies
+  std::set<Key> dirty_;
   uint64_t last_number_ = 0;
   uint64_t last_serial_ = 0;
   bool draining_ = false;

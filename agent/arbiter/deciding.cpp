@@ -104,7 +104,6 @@ class Arbiter::Deciding {
   }
   Tenancy& Numbered(uint64_t number) { return a_.tenancies_.at(a_.by_number_.at(number)); }
 
-  // A fair part matters only beside other owners' jobs.
   void DescribeOwners(DeviceId id, const std::vector<Applicant>& applicants,
                       AdmissionSituation* out) const {
     out->owners = &a_.owners_;
@@ -286,7 +285,6 @@ class Arbiter::Deciding {
       if (is_memory) grant.reason = ReasonFor(tenancy, ruling);
     }
   }
-  // A process's grant changes for the same reason as its tenancy's part.
   RulingReason ReasonFor(const Tenancy& tenancy, const Ruling& ruling) const {
     const auto found = reasons_.find(tenancy.number);
     const bool is_own =
@@ -315,7 +313,7 @@ class Arbiter::Deciding {
   const int64_t now_ns_;
   Decisions decisions_;
   std::map<uint64_t, RulingReason> reasons_;  // by tenancy
-  int64_t next_wake_ns_ = INT64_MAX;          // of the tenancies handled
+  int64_t next_wake_ns_ = INT64_MAX;
   std::map<TenantProcess, GrantDecision> changed_;
 };
 

@@ -64,7 +64,6 @@ class Division {
     return false;
   }
 
-  // Fills `owners_` with the topmost owners first.
   void ReadOwners(const OwnerClaims& owners) {
     std::map<OwnerId, size_t> places;
     for (const bool is_top : {true, false}) {
@@ -168,7 +167,7 @@ class Division {
 
   std::vector<Part> PartsOf(size_t owner, std::span<const size_t> these) const {
     std::vector<Part> parts;
-    std::vector<size_t> places(owners_.size(), kTop);  // indices in `parts`, by owner
+    std::vector<size_t> places(owners_.size(), kTop);
     for (const size_t i : these) {
       size_t below = OwnerOf(i);
       if (below == owner) {
@@ -206,8 +205,8 @@ class Division {
   std::span<const Claim> claims_;
   std::vector<int64_t> shares_;
   std::vector<int64_t> needs_;
-  std::vector<Owner> owners_;     // empty: every claim stands for itself
-  std::vector<size_t> owner_of_;  // by claim
+  std::vector<Owner> owners_;  // empty: every claim stands for itself
+  std::vector<size_t> owner_of_;
 };
 
 }  // namespace

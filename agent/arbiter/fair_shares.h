@@ -55,7 +55,7 @@ struct OwnerClaim {
   OwnerId above = kNobody;
   int64_t guaranteed = 0;
   int64_t limit = std::numeric_limits<int64_t>::max();
-  int32_t weight = 1;  // positive
+  int32_t weight = 1;
   bool operator==(const OwnerClaim&) const = default;
 };
 using OwnerClaims = std::map<OwnerId, OwnerClaim>;

@@ -221,7 +221,6 @@ void SharedCapacity::Remove(ClaimantId claimant) {
   if (entries_.count(claimant) != 0) Change(this, claimant).End();
 }
 
-// True when all that the unsettled claimants are to get is free already.
 bool SharedCapacity::UnsettledRiseIsFree() const {
   if (overdue_ > 0 || needed_ > capacity_ || tight_ > 0) return false;
   base::Wide rise = 0;
@@ -508,7 +507,6 @@ void SharedCapacity::Acknowledge(ClaimantId claimant, int64_t more) {
   entry.kept = true;
 }
 
-// A raise that `before` has not confirmed is void and decided anew.
 void SharedCapacity::Succeed(ClaimantId before, ClaimantId now, int64_t held) {
   const auto found = entries_.find(before);
   if (found == entries_.end()) return;

@@ -1,6 +1,5 @@
 // Divides one amount among claimants over time. A part goes to another claimant only after its
-// holder has confirmed that it let go. Used by the arbiter for tenancies, and again for the
-// processes of one job. One thread; pure.
+// holder has confirmed that it let go. One thread; pure.
 //
 // A claimant counts with the most that it may still hold: its last grant, and earlier grants until
 // it confirms the last (Obeyed). Targets come from FairShares. An amount that nobody needs stays
@@ -9,8 +8,8 @@
 // Which changes are announced: Note [Worth a grant]. Owners' limits: Note [Within an owner].
 //
 // A decision costs nothing if nothing changed since one without rulings, or if only short claimants
-// changed their demand, Note [Still short]. With enough for all, only unsettled claimants
-// cost, Note [Settled]. While the shares stay the same, only claimants without theirs do.
+// changed their demand, Note [Still short]. With enough for all, only unsettled claimants cost,
+// Note [Settled]. While the shares stay the same, only claimants without theirs do.
 //
 // Invariants
 //  1. No ruling raises a claimant while the budgets exceed the capacity, or an owner's limit. They
@@ -66,20 +65,19 @@ class SharedCapacity {
     shares_known_ = shares_known_ && capacity == capacity_;
     capacity_ = capacity;
   }
-  // Call it before any claim names the owner.
+  // Before any claim names the owner.
   void SetOwner(OwnerId owner, const OwnerClaim& claim);
   void RemoveOwner(OwnerId owner);
   void Put(ClaimantId claimant, const Claim& claim);
-  // The claimant returns with `held`, which an earlier instance had granted.
   void Restore(ClaimantId claimant, const Claim& claim, int64_t held);
-  // A claimant with a grant holds `more` beyond its budgets. Revocations remain.
+  // A claimant with a grant holds `more` beyond its budgets.
   void Acknowledge(ClaimantId claimant, int64_t more);
-  // `now` takes over the budgets and revocations of `before`. It holds no more than `held`.
+  // It holds no more than `held`.
   void Succeed(ClaimantId before, ClaimantId now, int64_t held);
   void Remove(ClaimantId claimant);
   void Obeyed(ClaimantId claimant, uint64_t serial, int64_t held);
 
-  // Serials continue from `last_serial`, which several instances may share.
+  // Instances may share `last_serial`.
   std::vector<Ruling> Decide(int64_t deadline_ns, uint64_t* last_serial);
   std::vector<Ruling> ConfirmRestored(uint64_t* last_serial);
   std::vector<ClaimantId> TakeOverdue(int64_t now_ns);
@@ -146,7 +144,7 @@ class SharedCapacity {
   int64_t overdue_ = 0;
   OwnerClaims owners_;
   std::map<OwnerId, Bounded> bounded_;
-  int64_t tight_ = 0;  // number of tight owners in bounded_
+  int64_t tight_ = 0;
   std::set<ClaimantId> unsettled_, kept_;
   std::set<ClaimantId> lacking_;  // have less than their share, or are budgeted more
   std::set<std::pair<int64_t, ClaimantId>> deadlines_;

@@ -1,4 +1,4 @@
-// A job's terms on one device, and the ids that the agent's modules share. Plain values.
+// A job's terms on one device, and the ids that the agent's modules share.
 #pragma once
 
 #include <algorithm>
@@ -24,8 +24,8 @@ struct Share {
 };
 
 struct Terms {
-  Share memory;  // bytes of the device
-  Share host;    // bytes of pinned host memory
+  Share memory;  // bytes
+  Share host;    // bytes, pinned
   Share link;    // thousandths, each direction
   int32_t weight = 1;
   int32_t priority = 0;

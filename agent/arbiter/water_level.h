@@ -1,5 +1,5 @@
 // Weighted max-min division: how full each of several vessels is after one amount of water is
-// poured over all of them. Pure; integers.
+// poured over all of them.
 //
 // Invariants
 //  1. No vessel loses water, and none is filled beyond what it takes.

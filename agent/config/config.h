@@ -1,6 +1,5 @@
-// The operator's settings of this node, with their defaults. Plain values. Made by config_file.h
-// from files, or by hand in tests; read by all modules of the agent. Never changes: a reload makes
-// a new one.
+// The operator's settings of this node, with their defaults. They never change: a reload makes new
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +10,6 @@
 #include "agent/arbiter/arbiter.h"
 
 namespace spillway::agent {
-
-// Sizes are bytes or shares, see BytesOf.
 
 // Terms of a job. An unset field comes from the rule before, and finally from the defaults.
 struct TermsChange {
@@ -45,7 +42,6 @@ struct UserRule {
   bool operator==(const UserRule&) const = default;
 };
 
-// Its users share what the account has.
 struct AccountSetting {
   std::string name;
   std::vector<int64_t> uids;
@@ -78,12 +74,12 @@ struct Config {
   int64_t resume_ms = 3000;        // after a start, time for an earlier instance's jobs to return
   std::vector<int64_t> operators;  // uids beside root's and the agent's own
 
-  bool find_devices = true;  // ask NVML
+  bool find_devices = true;
   std::vector<DeviceSetting> devices;
   int64_t device_reserve_bytes = int64_t{512} << 20;  // of each device, outside budgets
-  int64_t host_bytes = 0;  // for evicted memory; 0: half of the machine's memory
+  int64_t host_bytes = 0;
 
-  bool host_pool = true;  // lend jobs slabs of it
+  bool host_pool = true;
   int64_t slab_bytes = int64_t{64} << 20;
   int64_t spare_slab_bytes = 0;  // made ahead of demand
   int64_t device_factor = 16;  // a process's slabs: at most this many times its most device memory
@@ -120,13 +116,11 @@ ArbiterRules ArbiterRulesOf(const Config& config);
 Terms TermsFor(const Config& config, const std::string& job, int64_t uid, int64_t memory_bytes,
                int64_t host_bytes);
 
-// The matching entries in their order. No uid: the terms of an unknown user.
+// No uid: the terms of an unknown user.
 OwnerTerms UserTermsFor(const Config& config, std::optional<int64_t> uid, int64_t host_bytes);
 OwnerTerms AccountTermsFor(const AccountSetting& account, int64_t host_bytes);
-// Null: the user has no account.
 const AccountSetting* AccountOf(const Config& config, int64_t uid);
 
-// Shares are of `memory_bytes` and `host_bytes`.
 void ApplyTerms(const TermsChange& change, Terms& terms, int64_t memory_bytes, int64_t host_bytes);
 
 bool FitsPattern(const std::string& pattern, const std::string& text);

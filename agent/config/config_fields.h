@@ -1,5 +1,4 @@
-// The one list of configuration settings: name, kind, place in Config, and meaning. Reading,
-// checking, showing and comparing configurations all use it.
+// The one list of configuration settings: name, kind, place in Config, and meaning.
 #pragma once
 
 #include <span>
@@ -46,9 +45,7 @@ struct OwnerField {
 
 // [agent], [devices], [host], [link], [planning], [arbiter], [limits]
 std::span<const ConfigField> ConfigFields();
-// Allowed in [defaults] and each [[rule]].
 std::span<const TermsField> TermsFields();
-// Allowed in each [[user]] and [[account]].
 std::span<const OwnerField> OwnerFields();
 
 // "12GiB", "500 MB", "1.5G", "4096" (base/size_text.h), in bytes. Nullopt: not a size.

@@ -28,7 +28,7 @@ constexpr TermsPair kTermsPairs[] = {
 constexpr char kNameLetters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-";
 constexpr int64_t kWrong = 0;  // the error is reported already
 
-// Reads one file into a Config. Goes on after an error, to report all of them.
+// Goes on after an error, to report all of them.
 class FileReader {
  public:
   FileReader(std::string path, ConfigResult* result) : path_(std::move(path)), result_(*result) {}
@@ -214,7 +214,6 @@ class FileReader {
     result_.config.rules.push_back(rule);
   }
 
-  // All keys but `others` are terms of a user or an account.
   void ReadOwner(const toml::table& table, const std::vector<std::string>& others,
                  OwnerChange* terms) {
     std::vector<std::string> known = others;

@@ -1,4 +1,4 @@
-// The configuration, and its errors, for scripts. Pure.
+// The configuration and its errors for scripts.
 #pragma once
 
 #include <string>

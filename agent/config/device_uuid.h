@@ -1,4 +1,4 @@
-// A device's UUID as text. Pure.
+// A device's UUID as text.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
 // This node's GPUs: from NVML where it is installed (opened at run time), and from the
-// configuration. Called once at start; keeps nothing open.
+// configuration.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace spillway::agent {
 
-// Adds to `problems`. Without NVML only configured devices are found.
+// Without NVML only configured devices are found.
 std::vector<NodeDevice> ListDevices(const Config& config, std::vector<std::string>* problems);
 
 }  // namespace spillway::agent

@@ -1,6 +1,5 @@
-// NVIDIA's management library, opened at run time: the devices and their used memory. Used on one
-// thread at a time; keeps the library open while it lives. A missing or failing library means no
-// devices.
+// NVIDIA's management library, opened at run time. Used on one thread at a time. A missing or
+// failing library means no devices.
 #pragma once
 
 #include <sys/types.h>
@@ -28,8 +27,7 @@ class Nvml {
   bool works() const { return works_; }
 
   std::vector<NodeDevice> List() const;
-  // Used by all processes, also foreign ones, as the driver counts; by UUID. A device that does not
-  // answer is left out.
+  // Of all processes, also foreign ones, by UUID. A device that does not answer is left out.
   std::map<std::string, int64_t> UsedBytes() const;
 
   struct ProcessUse {
@@ -37,7 +35,7 @@ class Nvml {
     std::string uuid;
     int64_t bytes = 0;
   };
-  // Of computing processes. Empty if the driver does not report them.
+  // Empty if the driver does not report them.
   std::vector<ProcessUse> UsedByProcesses() const;
 
  private:

@@ -1,5 +1,5 @@
-// Memory that any process uses on the node's devices now, for the agent's pages. Called by several
-// threads of the HTTP server. NVML may be slow, so a concurrent caller gets an empty answer.
+// Memory that any process uses on the node's devices now. Called by several threads of the HTTP
+// server. NVML may be slow, so a concurrent caller gets an empty answer.
 #pragma once
 
 #include <cstdint>
@@ -14,10 +14,9 @@ namespace spillway::agent {
 
 class UsedMemory {
  public:
-  // `is_asked`: false if the operator switched NVML off.
   explicit UsedMemory(bool is_asked) : is_asked_(is_asked) {}
 
-  // By UUID; without unknown devices.
+  // By UUID.
   std::map<std::string, int64_t> Read() {
     const std::unique_lock lock(mutex_, std::try_to_lock);
     if (!is_asked_ || !lock) return {};

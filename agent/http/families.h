@@ -1,5 +1,4 @@
-// Metric families for a scrape: begun one after the other, each filled with series. A value on the
-// stack of its page's builder.
+// Metric families for a scrape, each filled with series.
 #pragma once
 
 #include <prometheus/metric_family.h>

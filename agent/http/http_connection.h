@@ -1,9 +1,9 @@
-// One HTTP client: reads its request's head, sends one answer, and closes. Owned and called by the
-// server, on its thread, when the socket is ready or a deadline passed. Never blocks.
+// One HTTP client: reads its request's head, sends one answer, and closes. Called by the server's
+// thread when the socket is ready or a deadline passed; never blocks.
 //
 // Invariants
 //  1. A client has kHeadNs in total to send its head, and kAnswerNs to take its answer.
-//  2. Every answer says "Connection: close". A second request on the connection is never read.
+//  2. Every answer says "Connection: close".
 //  3. The connection is closed in order: no reset can overtake the answer.
 #pragma once
 
@@ -37,7 +37,7 @@ class HttpConnection {
   const RequestHead& request() const { return request_; }
   uint32_t events() const;
 
-  // Call it when the socket is ready. True: the head is complete and needs an answer (or a wait).
+  // True: the head is complete and needs an answer (or a wait).
   bool Go(int64_t now_ns);
   void AwaitPage(MadePage page, int64_t now_ns);
   bool Awaits(MadePage page) const { return state_ == State::kWaiting && page_ == page; }

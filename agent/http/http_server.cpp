@@ -116,7 +116,6 @@ class HttpServer::Impl {
             .body = Text(why_not.empty() ? "ready\n" : why_not)};
   }
 
-  // On the page maker's thread.
   std::string Make(MadePage page) const {
     if (page == MadePage::kMetrics) {
       const auto used_bytes = used_ != nullptr ? used_->Read() : std::map<std::string, int64_t>();

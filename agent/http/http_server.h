@@ -1,13 +1,12 @@
 // The agent's pages over HTTP: /metrics for Prometheus, /healthz and /readyz for probes,
 // /api/v1/status as JSON.
 //
-// Started by the agent. Its two threads see only the last report that the loop published. One
-// serves all clients and never blocks; the other makes the slow pages. One request a connection,
-// GET and HEAD.
+// Its two threads see only the last report that the loop published. One serves all clients and
+// never blocks; the other makes the slow pages. One request a connection, GET and HEAD.
 //
 // Invariants
 //  1. /healthz and /readyz wait for no other client or page.
-//  2. At most 256 clients are kept. A further client replaces the one silent for longest.
+//  2. A crowd of clients keeps out only itself: Note [A crowd of clients].
 #pragma once
 
 #include <memory>
@@ -20,7 +19,7 @@
 
 namespace spillway::agent {
 
-// The loop sets it, the server's threads read it. A report never changes once it is set.
+// A report never changes once it is set.
 class LatestReport {
  public:
   void Set(std::shared_ptr<const NodeReport> report) {

@@ -1,4 +1,4 @@
-// Formats a report for Prometheus. Pure; any thread.
+// Formats a report for Prometheus.
 //
 // Invariants
 //  1. A job's series end with the job: they are made from the report alone.
@@ -13,7 +13,7 @@
 
 namespace spillway::agent {
 
-// `used_bytes`: used device memory by UUID, where known.
+// `used_bytes`: by UUID, where known.
 std::string MetricsOf(const NodeReport& report,
                       const std::map<std::string, int64_t>& used_bytes = {});
 

@@ -21,7 +21,6 @@ constexpr OwnerValue kOwnerValues[] = {
 
 Labels Of(const OwnerReport& owner) { return {{"owner", owner.name}, {"account", owner.account}}; }
 
-// No limit: no series.
 void AddLimits(const NodeReport& report, Families& out) {
   out.BeginGauge("spillway_owner_jobs_limit",
                  "The most jobs of a user or account that run at once.");

@@ -1,6 +1,5 @@
-// Makes the slow pages on its own thread: NVML can hang, and a page of many jobs is long. Requests
-// for other pages do not wait. Owned by the HTTP server, whose thread calls Want and Take. file()
-// becomes readable when a page is ready.
+// Makes the slow pages on its own thread: NVML can hang, and a page of many jobs is long. Owned by
+// the HTTP server, whose thread calls Want and Take. file() becomes readable when a page is ready.
 //
 // Invariants
 //  1. One page serves all clients that wait for it.

@@ -34,8 +34,7 @@ bool EqualIgnoringCase(std::string_view one, std::string_view other) {
   });
 }
 
-// Removes the first line, without its end; a lone LF is an end too (RFC 9112, 2.2). False: the line
-// is not complete.
+// Removes the first line; a lone LF ends it too (RFC 9112, 2.2). False: the line is not complete.
 bool TakeLine(std::string_view& text, std::string_view* line) {
   const size_t end = text.find('\n');
   if (end == text.npos) return false;

@@ -1,5 +1,4 @@
-// Parses the head of an HTTP/1.x request: method, path, or the error. Pure. Called with all bytes
-// that a client has sent so far.
+// Parses the head of an HTTP/1.x request: method, path, or the error. Pure.
 //
 // Invariants
 //  1. The result depends on the bytes alone, not on the pieces in which they arrived.

@@ -18,7 +18,7 @@ Segments Split(std::string_view text, char at) {
   return parts;
 }
 
-// The text after the prefix; empty if the prefix is missing.
+// Empty if the prefix is missing.
 std::string_view After(std::string_view prefix, std::string_view text) {
   return text.substr(0, prefix.size()) == prefix ? text.substr(prefix.size()) : std::string_view();
 }

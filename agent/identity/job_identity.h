@@ -1,5 +1,5 @@
-// The process behind a socket, its user, and its job. Called by the agent's loop. Reads /proc: the
-// identity comes from the kernel, not from the tenant.
+// The process behind a socket, its user, and its job. Read from /proc: the identity comes from the
+// kernel, not from the tenant.
 //
 // Invariants
 //  1. A process in a Slurm job, pod or container belongs to that job. Another process belongs to
@@ -22,7 +22,7 @@ struct JobIdentity {
   std::string key;   // unlike the name, unique while the node runs
   JobSource source = JobSource::kLocal;
   std::string part;
-  std::string command;  // base name of the process's program
+  std::string command;
   std::string id = {};  // Slurm's job number, the pod's uid, the container's id; empty: local
 };
 
@@ -39,7 +39,7 @@ class ProcessTable {
     pid_t pid = 0, parent = 0;
     pid_t own_pid = 0;  // in its innermost namespace
     uid_t uid = 0;
-    std::string started;  // in clock ticks
+    std::string started;
     std::string command;
   };
   std::optional<std::string> Read(pid_t pid, const char* file) const;

@@ -1,5 +1,4 @@
-// The process behind a connection. A later process with the same pid is a different peer. Owned by
-// the session; one thread. SocketPeer is the real one; tests have others.
+// The process behind a connection. A later process with the same pid is a different peer.
 #pragma once
 
 #include <sys/types.h>

@@ -1,4 +1,4 @@
-// The process at the other end of a real socket. A pidfd keeps its pid from being reused.
+// A pidfd keeps the process's pid from being reused.
 #pragma once
 
 #include <memory>

@@ -1,6 +1,5 @@
-// How the processes on one device share its link: slots, weights and rates. Owned by the agent's
-// node, one per device; its one thread. Clients get the two files and their slot's number, and take
-// turns themselves (protocol/link_turn.h). This class is not on the path of a copy.
+// How the processes on one device share its link: slots, weights and rates. Clients get the two
+// files and their slot's number, and take turns themselves (protocol/link_turn.h).
 //
 // Invariants
 //  1. A slot belongs to one process and is reused only after Leave.
@@ -26,12 +25,11 @@ struct LinkRates {
 
 class LinkShare {
  public:
-  // Null: no memory, or no file descriptor.
   static std::optional<LinkShare> Make(const LinkRates& rates);
   LinkShare(LinkShare&&) noexcept = default;
   LinkShare& operator=(LinkShare&&) noexcept = default;
 
-  // `weight`: positive, such as thousandths of the link. Nullopt: all slots are taken.
+  // Nullopt: all slots are taken.
   std::optional<uint32_t> Join(uint32_t weight);
   void SetWeight(uint32_t slot, uint32_t weight);
   void Leave(uint32_t slot);
@@ -44,7 +42,6 @@ class LinkShare {
   // For clients; the first is open for reading only.
   int terms_file() const { return terms_for_clients_.get(); }
   int lanes_file() const { return lanes_file_.get(); }
-  // As counted by the slot's process.
   int64_t AdmittedBytes(uint32_t slot, protocol::Direction direction) const;
 
  private:

@@ -114,7 +114,8 @@ uint64_t RandomNumber() {
 
 Agent::Agent(AgentOptions options, const Config& config)
     : options_(std::move(options)), used_memory_(config.find_devices) {
-  // Before any thread starts: a signal that one thread does not block ends the process.
+  // A signal that one thread does not block ends the process, so block them before any thread
+  // starts.
   const sigset_t handled = HandledSignals();
   sigprocmask(SIG_BLOCK, &handled, nullptr);
   std::vector<std::string> problems;
@@ -187,13 +188,12 @@ int Agent::Run() {
   }
   if (!reexecutes_) service_.Stopping();
   node_->Stop();
-  if (reexecutes_) Reexecute();  // does not return on success
+  if (reexecutes_) Reexecute();
   if (!inherited_listener_) unlink(node_->config().socket.c_str());
   LogInfo("stopped; jobs keep what they have");
   return reexecutes_ ? 1 : 0;
 }
 
-// With the actual port: the configured one may be 0.
 std::string Agent::PagesAddress() const {
   const std::string& asked = node_->config().http;
   return asked.substr(0, asked.rfind(':') + 1) + std::to_string(http_->port());
@@ -247,12 +247,10 @@ bool Agent::CanReexecute() const {
   return result.errors.empty();
 }
 
-// Executes the installed program with this agent's socket, slabs and records. Sessions end; jobs
-// keep their memory and reconnect.
 void Agent::Reexecute() {
   LogInfo("runs anew");
   http_.reset();
-  plan_service_.reset();  // ends its workers
+  plan_service_.reset();
   std::vector<Supervisor::File> files = {
       {listener_.get(), inherited_listener_ ? "listener" : kOwnListener}};
   for (const auto& [name, file] : shares_->FilesToKeep()) files.push_back({file, name});
@@ -298,7 +296,7 @@ void Agent::Handle(uint64_t token) {
       return TakeSignal();
     case About::kSlabs:
     case About::kPlans:
-      return;  // handled by Settle
+      return;
   }
 }
 
@@ -355,7 +353,7 @@ void Agent::TakeSignal() {
   signalfd_siginfo taken;
   while (read(signals_.get(), &taken, sizeof taken) == sizeof taken) {
     if (taken.ssi_signo == SIGHUP) {
-      static_cast<void>(Reload());  // it has logged the error
+      static_cast<void>(Reload());
     } else if (taken.ssi_signo == SIGUSR1) {
       spillway::agent::SetLogLevel("debug");
       LogInfo("log level debug, by signal");

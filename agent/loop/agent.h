@@ -1,6 +1,6 @@
-// The daemon: one loop of sockets, signals and deadlines around a Node. The node decides; this
-// class touches the world. Made and run by main(). Threads: the loop's own; the HTTP server's,
-// which only read the last published report; the slab maker's; the plan service's.
+// The daemon: one loop of sockets, signals and deadlines around a Node. Threads: the loop's own;
+// the HTTP server's, which only read the last published report; the slab maker's; the plan
+// service's.
 #pragma once
 
 #include <memory>
@@ -22,7 +22,7 @@ struct AgentOptions {
   std::string config_path = "/etc/spillway/spillway.toml";
   MainFile config_file = MainFile::kMayBeMissing;
   std::string socket;                // replaces the configured one
-  char* const* arguments = nullptr;  // of the process, for Reexecute
+  char* const* arguments = nullptr;  // for Reexecute
 };
 
 class Agent : private NodeServices, private FileKeeper {
@@ -36,7 +36,7 @@ class Agent : private NodeServices, private FileKeeper {
   void TakeInherited(std::vector<NodeShares::KeptFile>* kept);
   bool Open();
   std::string PagesAddress() const;
-  ConfigResult ReadConfigAgain() const;  // its errors are logged
+  ConfigResult ReadConfigAgain() const;
   bool CanReexecute() const;
   void Reexecute();
   void Wait();
@@ -85,11 +85,11 @@ class Agent : private NodeServices, private FileKeeper {
   uint64_t kept_version_ = 0;
   int64_t next_keep_ns_ = 0;
   int64_t next_shortage_ns_ = 0;
-  bool was_short_ = false;  // of memory
+  bool was_short_ = false;
   LatestReport latest_;
   UsedMemory used_memory_;
-  std::string needs_restart_;  // as of the last reload
-  double config_read_s_ = 0;   // since 1970
+  std::string needs_restart_;
+  double config_read_s_ = 0;  // since 1970
   std::unique_ptr<HttpServer> http_;
 };
 

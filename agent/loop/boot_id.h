@@ -1,4 +1,4 @@
-// The machine's boot, for files of what ends with it. Any thread.
+// The machine's boot, for files of what ends with it.
 #pragma once
 
 #include <string>

@@ -1,9 +1,8 @@
 // The file that keeps every process's budgets: after a restart the agent believes a process no
 // more.
 //
-// Made by the agent beside its state file, used on the loop's thread. The file is mapped, so a note
-// is a few stores and survives any end of the agent. A reboot ends all jobs, so a file of an
-// earlier boot is discarded.
+// The file is mapped, so a note is a few stores and survives any end of the agent. A reboot ends
+// all jobs, so a file of an earlier boot is discarded.
 //
 // Invariants
 //  1. An entry counts only if complete, and the file only if no other user can write it.
@@ -27,10 +26,9 @@ class HeldRecords final : public HeldRecord {
 
   // Empty path: in memory, for this agent alone.
   explicit HeldRecords(const std::string& path);
-  // Why the file cannot be used, or why its content was discarded.
+  // Why the file cannot be used, or its content was discarded.
   const base::Status& opened() const { return opened_; }
 
-  // Device memory that a process holds, according to the driver.
   void Confirm(pid_t pid, const protocol::DeviceUuid& device, int64_t bytes) {
     confirmed_[{pid, device}] = bytes;
   }
@@ -52,7 +50,7 @@ class HeldRecords final : public HeldRecord {
   std::map<HolderOnDevice, size_t> places_;
   std::map<HolderOnDevice, Held> before_;
   std::set<size_t> free_;
-  std::set<HolderOnDevice> noted_;  // subset of before_
+  std::set<HolderOnDevice> noted_;
   std::map<std::pair<pid_t, protocol::DeviceUuid>, int64_t> confirmed_;
 };
 

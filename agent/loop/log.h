@@ -1,6 +1,5 @@
-// The agent's log on standard error, with a level that can change at any time. Under journald
-// (JOURNAL_STREAM) lines begin with their syslog priority instead of the time. Any thread. The only
-// use of spdlog.
+// The agent's log on standard error. Under journald (JOURNAL_STREAM) lines begin with their syslog
+// priority instead of the time. The only use of spdlog.
 #pragma once
 
 #include <string>
@@ -10,7 +9,6 @@
 namespace spillway::agent {
 
 void StartLog(const std::string& level);
-// False: unknown level.
 bool SetLogLevel(const std::string& level);
 
 void LogNote(const std::string& line);
@@ -18,7 +16,7 @@ void LogInfo(const std::string& line);
 void LogWarning(const std::string& line);
 void LogError(const std::string& line);
 
-// One line of key=value pairs: what the job was granted and did.
+// One line of key=value pairs.
 std::string StartLine(const JobReport& job);
 std::string EndLine(const JobReport& job);
 

@@ -1,6 +1,5 @@
 // Reserved address space: the first allocation that fails gets it, and the agent goes on with what
-// it has. Installed by main before other threads start. Any allocating thread may use it up; the
-// loop checks and refills it.
+// it has.
 //
 // Invariants
 //  1. The reserve serves the first failing request. A failure without it ends the process; jobs

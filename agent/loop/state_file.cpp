@@ -91,7 +91,6 @@ bool TakeTotals(std::string_view line, protocol::JobTotals& totals) {
   return line.empty();
 }
 
-// An expected job, and the lines below it: its totals and parts.
 std::string LinesOf(const std::string& key, const ExpectedJob& job) {
   std::string lines = LineOf(kExpected, {key, job.terms}) + std::string(kTotals);
   for (const auto field : kTotalsFields) lines += std::to_string(job.totals.*field) + " ";
@@ -100,7 +99,6 @@ std::string LinesOf(const std::string& key, const ExpectedJob& job) {
   return lines;
 }
 
-// `last`: the expected job above.
 bool TakeLine(std::string_view line, SavedState& state, ExpectedJob** last) {
   const auto after = [line](std::string_view kind) { return line.substr(kind.size()); };
   if (line.starts_with(kJob)) return TakeTerms(after(kJob), state.terms);

@@ -1,4 +1,4 @@
-// A histogram of durations: counts by upper bounds. A plain value.
+// A histogram of durations: counts by upper bounds.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@ namespace spillway::agent {
 
 template <const auto& kBounds>
 struct Durations {
-  std::array<int64_t, kBounds.size() + 1> counts = {};  // the last: longer than all bounds
+  std::array<int64_t, kBounds.size() + 1> counts = {};  // the last: longer ones
   int64_t sum_ns = 0;
 
   void Add(int64_t duration_ns) {

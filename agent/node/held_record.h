@@ -1,6 +1,5 @@
 // Every process's budgets, kept for the next agent: after a restart it believes a process no more.
-// Called by the node on the loop's thread; never blocks. The daemon's implementation is in
-// agent/loop; tests have fakes. A node without one believes every process, up to its capacity.
+// A node without one believes every process, up to its capacity.
 #pragma once
 
 #include <sys/types.h>
@@ -13,9 +12,8 @@
 
 namespace spillway::agent {
 
-// A process on a device; stable across restarts of the agent.
 struct HolderOnDevice {
-  std::string job;  // its key (agent/identity)
+  std::string job;
   pid_t pid = 0;
   protocol::DeviceUuid device = {};
   auto operator<=>(const HolderOnDevice&) const = default;

@@ -8,7 +8,7 @@ using protocol::ErrorCode;
 
 namespace {
 
-constexpr int kMostAtOnce = 16;  // messages of a session, before others get their turn
+constexpr int kMostAtOnce = 16;  // of a session, before others get their turn
 constexpr int64_t kRetryNs = 200'000'000;
 
 }  // namespace
@@ -191,7 +191,6 @@ void Node::Settle(int64_t now_ns) {
   plans_.SendReplies();
 }
 
-// Processes of an earlier agent that have not returned are given up.
 void Node::EndReturn() {
   terms_.EndReturn();
   arbiter_.SetFrozen(false);

@@ -1,16 +1,11 @@
-// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. The
-// loop drives it with real ones, the simulation with fakes. One thread, the loop's. `now_ns` is any
-// clock; if it goes backwards, things only take longer. Owns its parts and joins them: an event
-// goes to the part that it concerns, decisions and answers go out. Calls between parts go one way:
-// messages, sessions, holdings, table.
+// The agent without sockets and clocks: sessions, jobs and the arbiter behind a few events. One
+// thread, the loop's. `now_ns` is any clock; if it goes backwards, things only take longer. Calls
+// between parts go one way: messages, sessions, holdings, table.
 //
 // Invariants
 //  1. A session that breaks a rule gets one Error that names the rule, and is closed. Other
 //     sessions are not affected.
 //  2. A living process keeps its grant, connected or not. A dead one keeps nothing.
-//  3. A client with kMostUnread unread grants gets no further ones. The rest follows when it reads
-//     again.
-//  4. A message changes only its sender's own job.
 #pragma once
 
 #include <memory>
@@ -27,32 +22,28 @@ class Node {
   static constexpr size_t kMostUnread = GrantDelivery::kMostUnread;
   using Gone = GoneSession;
 
-  // `services`, `shares` and `planning` outlive the node. Null shares: no slabs and no link places.
-  // Null planning: jobs plan for themselves.
+  // Null shares: no slabs and no link places. Null planning: jobs plan for themselves.
   Node(Config config, std::vector<NodeDevice> devices, int64_t host_bytes, uint64_t instance,
        NodeServices* services, int64_t now_ns, Shares* shares = nullptr,
        Planning* planning = nullptr, HeldRecord* record = nullptr);
   Node(const Node&) = delete;
 
-  // Nullopt: refused; the channel has received the reason.
   std::optional<SessionId> Connected(std::unique_ptr<protocol::Channel> channel,
                                      std::unique_ptr<Peer> peer, int64_t now_ns);
   void Readable(SessionId session, int64_t now_ns);
   void PeerEnded(SessionId session, int64_t now_ns);
-  // Decides and sends. Call it after every batch of events, and when NextWake has come.
+  // Call it after every batch of events, and when NextWake has come.
   void Settle(int64_t now_ns);
   int64_t NextWake() const;
-  // Sessions whose channel closed since the last call. The node keeps those with a living process.
+  // The node keeps those with a living process.
   std::vector<Gone> TakeGone() { return closer_.TakeGone(); }
-  void Stop() { closer_.SayAgentStops(); }  // processes keep their grants
+  void Stop() { closer_.SayAgentStops(); }
 
   void SetConfig(const Config& config);
   void NoteReload(bool succeeded);
-  // The operators' settings. Restore takes those of an earlier instance; a job gets its terms when
-  // it returns in time.
+  // Restore takes an earlier instance's; a job gets its terms when it returns in time.
   SavedState Saved() const;
   void Restore(const SavedState& state);
-  // Rises when Saved would change.
   uint64_t saved_version() const { return terms_.saved_version() + expected_.saved_version(); }
 
   const Config& config() const { return facts_.config; }

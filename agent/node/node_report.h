@@ -1,5 +1,4 @@
-// The agent's visible state at one moment, as values: for pages, metrics and the command. Made by
-// the node on the loop's thread; read on any.
+// The agent's visible state at one moment, for pages, metrics and the command.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@ struct DeviceReport {
   int64_t memory_bytes = 0;  // that may be budgeted
   int64_t budgeted_bytes = 0;
   int64_t resident_bytes = 0;  // as jobs report
-  std::string bus_id = {};     // PCI; empty: unknown
+  std::string bus_id = {};
   int numa_node = kAnyNode;
   bool is_found = true;  // false: configured, but unknown to NVML
 };
@@ -42,7 +41,7 @@ struct TenancyReport {
   // Parts come from processes that report them; unparted_ has the sums of the others.
   protocol::Account parts;
   protocol::StepTimes steps;
-  // Allocated by its programs. view.wanted_bytes is more while that may still grow.
+  // view.wanted_bytes is more while that may still grow.
   int64_t footprint_bytes = 0;
   int64_t unparted_to_host_bytes = 0, unparted_to_device_bytes = 0, unparted_stall_ns = 0;
 };
@@ -54,7 +53,7 @@ struct ProcessCount {
 struct JobReport {
   std::string name, command;
   JobSource source = JobSource::kLocal;
-  std::string source_id;  // Slurm's job number, the pod's uid, the container's id
+  std::string source_id;
   std::map<std::string, ProcessCount> parts;  // by Slurm step or pod container
   uint32_t uid = 0;
   int64_t age_ns = 0;

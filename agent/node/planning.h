@@ -1,5 +1,4 @@
-// The node's interface to the planner, which makes and keeps plans for its jobs. Called by the node
-// on the loop's thread; never blocks. The daemon's implementation is in agent/planning; tests have
+// The node's interface to the planner. The daemon's implementation is in agent/planning; tests have
 // fakes, and a node may have none.
 #pragma once
 

@@ -1,4 +1,4 @@
-// A rate limit: a token bucket that holds at most one second's tokens. Times are passed in.
+// A token bucket that holds at most one second's tokens.
 #pragma once
 
 #include <algorithm>

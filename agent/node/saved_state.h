@@ -1,5 +1,4 @@
-// What must survive the agent: draining, terms that operators set for running jobs, and jobs that
-// another manager expects here. Values.
+// What must survive the agent.
 #pragma once
 
 #include <map>
@@ -10,8 +9,6 @@
 
 namespace spillway::agent {
 
-// A job of another manager: its stated terms, the bounds of its parts (Slurm's steps), and what its
-// ended processes have done.
 struct ExpectedJob {
   TermsChange terms;
   std::map<std::string, TermsChange> parts = {};

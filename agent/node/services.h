@@ -1,4 +1,4 @@
-// The node's needs of the outside world. The agent implements them; tests have fakes.
+// The node's needs of the outside world; tests have fakes.
 #pragma once
 
 #include <optional>
@@ -22,13 +22,11 @@ class NodeServices {
   virtual void JobEnded(const JobReport& job) = 0;
   virtual void Warn(const std::string& line) = 0;
   virtual void Note(const std::string& line) = 0;
-  // Logs an operator's action or its refusal.
   virtual void Inform(const std::string& /*line*/) {}
   virtual base::Status Reload() = 0;
   virtual base::Status SetLogLevel(const std::string& level) = 0;
-  // The changed settings that need a restart; empty: none.
   virtual std::string WhatNeedsRestart() { return ""; }
-  // Writes the operators' settings now. An error: why the next agent will not know them.
+  // An error: why the next agent will not know the operators' settings.
   virtual base::Status SaveState() { return base::Ok(); }
   // Measures answer times. Constant in simulations.
   virtual int64_t NowNs() const { return 0; }

@@ -1,6 +1,5 @@
-// Real memory that processes get: slabs of the node's pool, and places at the devices' links.
-// Called by the node on the loop's thread. The daemon's implementation is in agent/shares; tests
-// have fakes, and a node may have none.
+// Real memory that processes get: slabs of the node's pool, and places at the devices' links. The
+// daemon's implementation is in agent/shares; tests have fakes, and a node may have none.
 #pragma once
 
 #include <optional>
@@ -30,7 +29,6 @@ class Shares {
   virtual std::vector<Lease> AskForSlabs(const PoolHolder& holder, DeviceId near,
                                          int64_t size_bytes, SlabKinds kinds) = 0;
   virtual void ReturnSlab(const PoolHolder& holder, protocol::SlabName name) = 0;
-  // Slabs that a reconnected process has, by the records.
   virtual std::vector<Lease> Claim(const PoolHolder& holder) = 0;
   virtual int64_t HeldBytes(const PoolHolder& holder) = 0;
   virtual void StopAsking(const PoolHolder& holder) = 0;
@@ -42,7 +40,7 @@ class Shares {
   virtual bool TakeMadeSlabs() = 0;
   virtual std::optional<PoolView> View() const = 0;
 
-  // Places at a device's link. Nullopt: none is left, or no memory for it.
+  // Nullopt: none is left, or no memory for it.
   virtual std::optional<Place> JoinLink(DeviceId device, uint32_t weight) = 0;
   virtual void SetLinkWeight(DeviceId device, uint32_t slot, uint32_t weight) = 0;
   virtual void LeaveLink(DeviceId device, uint32_t slot) = 0;

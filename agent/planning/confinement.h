@@ -1,6 +1,5 @@
-// Reduces this process's rights to computing: using its open files, memory up to its limit, and
-// exit. Called once, on the only thread of a planning process, before it reads a client's first
-// byte.
+// Reduces this process's rights to computing. Called once, on the only thread of a planning
+// process, before it reads a client's first byte.
 //
 // Invariants
 //  1. After true, the kernel kills the process if it tries to reach any other file, socket, process

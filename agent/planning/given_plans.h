@@ -1,6 +1,5 @@
 // Plans that were handed out and are still open somewhere. Each takes agent memory until its last
-// holder closes it. Called by the plan service on its thread. Owns a file per plan, by which the
-// kernel shows other holders.
+// holder closes it.
 //
 // Invariants
 //  1. A tenant's open plans, in use or in flight, are at most `most_bytes`. A small plan counts as
@@ -22,9 +21,9 @@ class GivenPlans {
  public:
   static constexpr uint64_t kMostFiles = 256;  // of one tenant
 
-  // Whether the tenant may get `size_bytes` more. Sweeps its plans if necessary.
+  // Sweeps the tenant's plans if necessary.
   bool MayGive(const std::string& tenant, uint64_t size_bytes, uint64_t most_bytes);
-  // A sealed file with the plan. Invalid: no memory, or no file descriptor.
+  // Invalid: no memory, or no file descriptor.
   base::UniqueFd Give(const std::string& tenant, std::string_view plan);
   void Sweep();
 
@@ -41,7 +40,7 @@ class GivenPlans {
   static void Sweep(Plans& plans);
   static uint64_t Counted(const Plans& plans, uint64_t most_bytes);
 
-  std::map<std::string, Plans> given_;  // by tenant; no empty entries after a Sweep
+  std::map<std::string, Plans> given_;  // no empty entries after a Sweep
 };
 
 }  // namespace spillway::agent

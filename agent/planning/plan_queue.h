@@ -1,6 +1,5 @@
-// Chooses the next request to plan: users take turns, and nobody fills the queue or all workers. A
-// user is a name here; a pod or container is one too. Called by the plan service with its lock
-// held; pure: times are passed in.
+// Chooses the next request to plan: users take turns, and nobody fills the queue or all workers.
+// Pure: times are passed in.
 //
 // Invariants
 //  1. A user has at most `per_user` requests here, waiting or begun; all users `in_all`.
@@ -28,12 +27,11 @@ class PlanQueue {
   void SetLimits(const Limits& limits) { limits_ = limits; }
 
   Entry Enter(uint64_t id, const std::string& user, int64_t expires_ns);
-  // The request to begin now, counted as begun. Nullopt: none waits, or none may begin.
+  // Counted as begun. Nullopt: none waits, or none may begin.
   std::optional<uint64_t> Begin();
-  // Removes and returns requests that waited too long.
   std::vector<uint64_t> TakeExpired(int64_t now_ns);
   std::optional<int64_t> NextExpiry() const;
-  // The request is done or unwanted. Unknown ids are ignored.
+  // Unknown ids are ignored.
   void Leave(uint64_t id);
 
   int64_t waiting() const { return static_cast<int64_t>(requests_.size()) - running_; }

@@ -30,7 +30,7 @@ constexpr int64_t kMillisecond = 1'000'000;
 constexpr int64_t kSecond = 1'000'000'000;
 constexpr int64_t kFailureLineNs = 10 * kSecond;  // between two log lines
 constexpr size_t kMostReasonBytes = 159;
-constexpr int64_t kSweepNs = kSecond;  // how long closed plans may keep their memory
+constexpr int64_t kSweepNs = kSecond;
 
 int64_t NowNs() { return static_cast<int64_t>(base::MonotonicNs()); }
 

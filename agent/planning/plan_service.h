@@ -1,20 +1,16 @@
-// Makes plans for the node's jobs: takes requests, has worker processes make plans, stores them,
-// and replies.
+// Makes plans for the node's jobs in worker processes, and stores them.
 //
-// Made by the daemon (agent/loop) and called as Planning on the loop's thread, where calls take no
-// longer than a lock. The plan service's own thread starts, watches and ends the workers, and uses
-// the store.
+// Called as Planning on the loop's thread, where calls take no longer than a lock. The plan
+// service's own thread starts, watches and ends the workers, and uses the store.
 //
 // Invariants
 //  1. Every request gets one reply, whatever its worker does, unless its session is forgotten.
 //  2. The plan service reads no byte of a request, and of a plan only header and hash. Its receiver
-//  judges
-//     it.
+//     judges it.
 //  3. A worker runs no longer than the time limit. At most `workers` run. The queue bounds each
 //     user.
 //  4. A plan goes to its owner only, now and from the store.
-//  5. The plans that a user keeps open take at most given_bytes of our memory (given_plans.h).
-//  6. The thread waits for no worker. A stopped worker counts as late.
+//  5. The thread waits for no worker. A stopped worker counts as late.
 #pragma once
 
 #include <functional>
@@ -51,7 +47,6 @@ class PlanService final : public Planning {
   ~PlanService() override;
 
   void SetRules(const PlanServiceRules& rules);
-  // Readable when there are replies or log lines.
   int file() const { return ready_.get(); }
 
   void Ask(Request request) override;
@@ -109,7 +104,7 @@ class PlanService final : public Planning {
   PlanServiceRules rules_;
   PlanQueue queue_;
   std::map<uint64_t, Request> waiting_;
-  std::vector<uint64_t> new_;  // subset of waiting_, not yet looked up in the store
+  std::vector<uint64_t> new_;  // not yet looked up in the store
   std::vector<RecallRequest> recalls_;
   std::vector<Reply> replies_;
   std::vector<std::string> lines_;

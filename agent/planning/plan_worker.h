@@ -1,6 +1,6 @@
 // The process that makes one plan: reads the request from kRequestFile, and writes the plan, or why
 // there is none, to kAnswerFile. `spillwayd --plan-worker`, started by the plan service; one
-// thread. Before it reads the untrusted request, it gives up its rights (confinement.h).
+// thread.
 #pragma once
 
 #include "agent/planning/worker_limits.h"

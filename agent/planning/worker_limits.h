@@ -12,9 +12,9 @@ struct WorkerLimits {
 
 // A worker's exit code; any other end is a failure.
 enum class WorkerEnd : int {
-  kMade = 0,      // the answer is a plan
+  kMade = 0,
   kNone = 10,     // the answer says why there is no plan
-  kRefused = 11,  // the answer says what is wrong with the request
+  kRefused = 11,  // the answer says what is wrong
   kMemory = 12,
   kNotConfined = 13,  // the kernel refused to take rights away; nothing was done
   kNotStarted = 14,   // the answer is the errno of the failed start

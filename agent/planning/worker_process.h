@@ -1,5 +1,4 @@
-// One planning process, seen from the plan service: start, watch by pidfd, kill, reap. Owned by the
-// plan service on its thread; the process ends with that thread. Errors are values.
+// One planning process, seen from the plan service. It ends with the plan service's thread.
 //
 // Start never waits: a child can be stopped anywhere before it runs the program, and Kill ends it
 // there too. posix_spawn would wait.
@@ -18,8 +17,8 @@ namespace spillway::agent {
 
 class WorkerProcess {
  public:
-  // `command`: the program and its arguments; the limits are appended. Nullopt: errno says why
-  // there is no process. If the program cannot be run, the process ends with kNotStarted.
+  // Nullopt: errno says why there is no process. If the program cannot be run, the process ends
+  // with kNotStarted.
   static std::optional<WorkerProcess> Start(const std::vector<std::string>& command,
                                             const WorkerLimits& limits, int request, int answer);
   WorkerProcess(WorkerProcess&& other) noexcept = default;

@@ -1,6 +1,6 @@
-// Stores plans in a folder. Finds them by what they were made for, and by their program. Called on
-// the plan service's thread (agent/planning). Plans are bytes here (scheduler/plan/plan_codec.h):
-// only header and hash are checked. One base::FileStore per owner, one file per key.
+// Stores plans in a folder, by what they were made for and by their program. Plans are bytes here
+// (scheduler/plan/plan_codec.h): only header and hash are checked. One base::FileStore per owner,
+// one file per key.
 //
 // Invariants
 //  1. An owner's plans are given to no other owner.
@@ -28,23 +28,20 @@ class PlanStore {
  public:
   struct Counts {
     int64_t plans = 0, bytes = 0;
-    int64_t damaged = 0, evicted = 0, not_written = 0;  // the last three since the start
+    int64_t damaged = 0, evicted = 0, not_written = 0;  // since the start
   };
 
-  // Stores nothing if the folder is empty or most_bytes is 0.
   PlanStore(std::string folder, int64_t most_bytes, std::function<void(const std::string&)> say);
 
-  // A plan for the same iteration, device and strategy, with this budget or a little less.
+  // For this budget or a little less.
   std::optional<std::string> Find(const std::string& owner, const protocol::PlanKey& key);
   // The program's most recently used plans, of different iterations.
   std::vector<std::string> Recall(const std::string& owner, uint64_t program);
-  // Replaces plans for about the same budget.
   void Keep(const std::string& owner, const protocol::PlanKey& key, std::string_view bytes);
 
   void SetMostBytes(int64_t most_bytes);
   const Counts& counts() const { return counts_; }
 
-  // Disk space of such a file, with its metadata.
   static int64_t BytesOnDisk(int64_t size_bytes);
   static bool Serves(int64_t planned_bytes, int64_t budget_bytes);
 
@@ -78,7 +75,7 @@ class PlanStore {
   int64_t most_bytes_;
   std::map<std::string, Owner> owners_;  // no empty owners, except within a call
   Counts counts_;
-  std::string problem_;  // last logged disk error
+  std::string problem_;
 };
 
 }  // namespace spillway::agent

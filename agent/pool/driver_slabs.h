@@ -1,6 +1,5 @@
 // Slabs made by the GPU driver: a job maps them at device addresses, instead of letting the driver
-// pin their pages at every start. Used on the slab maker's thread. Only Stop may be called by any
-// thread while the maker waits.
+// pin their pages at every start.
 //
 // A separate process (driver_worker.h) loads the driver, so the driver cannot harm the agent. Make
 // starts that process, Rest ends it. A slab's file outlives it.
@@ -39,12 +38,11 @@ class DriverSlabs {
   struct Answer {
     Outcome outcome = Outcome::kRefused;
     std::optional<SlabFile> slab = std::nullopt;
-    std::string why = {};  // of a refusal
+    std::string why = {};
   };
   Answer Make(int64_t size_bytes, int node);
   // Tests whether Make can succeed.
   Answer Try(int64_t size_bytes);
-  // Ends the worker until the next request.
   void Rest();
   // Refuses the request in progress and all later ones.
   void Stop();
@@ -58,10 +56,9 @@ class DriverSlabs {
   const std::vector<std::string> command_;
   const int patience_ms_;
   const base::UniqueFd stop_;
-  // 0 and invalid without a worker.
   pid_t worker_ = 0;
   base::UniqueFd socket_;
-  std::vector<pid_t> unreaped_;  // killed workers that had not ended yet
+  std::vector<pid_t> unreaped_;
 };
 
 }  // namespace spillway::agent

@@ -321,7 +321,6 @@ bool Pool::GiveBackUnused(int64_t now_ns) {
   return any;
 }
 
-// Frees slabs kept for other jobs, as far as they are needed.
 void Pool::FreeKeptSlabs(int64_t slabs, const PoolJob& except) {
   int64_t missing = slabs - SlabsLeft() - Count(State::kEnding);
   for (auto& slab : slabs_) {

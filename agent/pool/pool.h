@@ -1,5 +1,4 @@
-// The node's pool of host memory for evicted data. It leases slabs, each a file, to jobs'
-// processes. Owned by the agent, on its one thread. Never blocks: a SlabMaker makes the slabs. The
+// The node's pool of host memory for evicted data. Never blocks: a SlabMaker makes the slabs. The
 // agent sends copies of the files; the originals stay here.
 //
 // Note [A slab has one job in its life]
@@ -42,7 +41,7 @@ struct PoolRules {
 
 struct Lease {
   SlabId slab{};
-  protocol::SlabName name{};  // the process's name for it, stable across restarts of the agent
+  protocol::SlabName name{};
   int file = -1;
   int64_t size_bytes = 0;
   int64_t page_bytes = 0;
@@ -60,16 +59,16 @@ struct KeptSlab {
 
 struct PoolNodeView {
   int64_t size_bytes = 0,
-          used_bytes = 0;  // of all slabs; leased or kept ones
+          used_bytes = 0;  // leased or kept
 };
 
 struct PoolView {
   int64_t capacity_bytes = 0, making_bytes = 0, unused_bytes = 0, leased_bytes = 0, kept_bytes = 0,
           ending_bytes = 0;
-  int64_t unserved_bytes = 0;  // asked for within the quota, not there yet
-  uint64_t not_made = 0;       // slabs, for lack of memory
-  bool makes_drivers = false;  // new slabs are driver memory
-  int64_t drivers_bytes = 0;   // of all slabs
+  int64_t unserved_bytes = 0;
+  uint64_t not_made = 0;  // for lack of memory
+  bool makes_drivers = false;
+  int64_t drivers_bytes = 0;
   std::map<int, PoolNodeView> by_node;
 };
 
@@ -77,36 +76,31 @@ class Pool {
  public:
   // `maker` outlives it.
   Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records);
-  // With an earlier agent's slabs, in any order. Leased ones stay leased until ForgetUnclaimed.
+  // Leased slabs stay leased until ForgetUnclaimed.
   Pool(const PoolRules& rules, SlabMaker& maker, SlabRecords records, std::vector<KeptSlab> slabs);
 
   // Jobs' host memory outside the pool, which reduces its capacity.
   void SetOutside(int64_t bytes) { outside_bytes_ = bytes; }
   void SetQuota(const PoolJob& job, int64_t bytes);
   // Leases available slabs for at most `size_bytes` (rounded up), within the quota, near `node`
-  // first. May be empty: the job manages with less. The missing ones are made; ask again when Tick
-  // returns true.
+  // first. The missing ones are made; ask again when Tick returns true.
   std::vector<Lease> Ask(const PoolHolder& holder, int node, int64_t size_bytes,
                          SlabKinds kinds = SlabKinds::kAll);
-  // False: the slab is not this process's.
   bool Return(const PoolHolder& holder, SlabId slab);
   bool Return(const PoolHolder& holder, protocol::SlabName name);
   // Withdraws the unserved rest of its last request.
   void StopAsking(const PoolHolder& holder);
-  // The process died or left. Its slabs are kept for its job.
   void ProcessGone(const PoolHolder& holder);
   void JobGone(const PoolJob& job);
 
-  // A process of an earlier agent returned. Its recorded slabs, to compare with its report.
+  // The recorded slabs of a process that returned, to compare with its report.
   std::vector<Lease> Claim(const PoolHolder& holder);
   void ForgetUnclaimed();
 
-  // Frees slabs that have been unused, or kept for a job without requests, for `unused_ns`. Call it
-  // regularly. True: it freed some.
+  // Call it regularly. True: it freed some slabs.
   bool GiveBackUnused(int64_t now_ns);
 
-  // Takes the maker's results; call it when the maker's file is readable. True: unserved processes
-  // should ask again.
+  // Call it when the maker's file is readable. True: unserved processes should ask again.
   bool Tick();
 
   PoolView View() const;
@@ -133,7 +127,7 @@ class Pool {
     State state = State::kUnused;
     PoolHolder holder = {};
     bool unclaimed = false;
-    std::optional<int64_t> idle_since_ns = {};  // as of GiveBackUnused
+    std::optional<int64_t> idle_since_ns = {};
   };
   using Slabs = std::map<SlabId, Slab>;
 
@@ -165,7 +159,7 @@ class Pool {
   SlabRecords slab_records_;
   Slabs slabs_;
   std::map<PoolJob, int64_t> quotas_;
-  std::map<PoolHolder, std::map<int, int64_t>> unserved_;  // slabs, by node
+  std::map<PoolHolder, std::map<int, int64_t>> unserved_;
   std::set<size_t> free_records_;
   std::map<int, int64_t> making_;  // by node
   int64_t outside_bytes_ = 0;

@@ -1,6 +1,5 @@
 // A slab of host memory as a file: a memfd filled with pages in advance, or a file that stands for
-// driver memory (driver_slabs.h). Made on the maker's thread (slab_maker.h), owned by the pool.
-// Errors are values.
+// driver memory (driver_slabs.h).
 //
 // Invariants
 //  1. A new slab reads as zero: its pages are fresh from the kernel, or were filled with zeros.
@@ -35,15 +34,14 @@ struct SlabFile {
   std::map<pid_t, base::UniqueFd> users = {};  // of a driver slab: processes it was lent to
 };
 
-// Nullopt: no memory.
 std::optional<SlabFile> MakeSlabFile(int64_t size_bytes, int node, HugePages huge,
                                      const Topology* topology);
 
-// Returns the slab's pages to the kernel; it reads as zero then. Only after its process has
-// returned it or died. No effect on driver memory, which ends with its file.
+// Only after its process has returned it or died. No effect on driver memory, which ends with its
+// file.
 void Scrub(const SlabFile& slab);
 
-// A descriptor for a process. Invalid: no descriptor left.
+// Invalid: no descriptor left.
 base::UniqueFd Lend(const SlabFile& slab);
 
 // Call it before the process gets a driver slab. False: it has ended, or no descriptor is left.

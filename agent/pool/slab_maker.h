@@ -1,9 +1,8 @@
 // Makes and ends slabs beside the agent's loop: filling, freeing or probing one takes tens of
 // milliseconds.
 //
-// SlabMaker is the pool's interface, called by its one thread. ThreadedSlabMaker adds one thread,
-// which touches only its queue. A hanging driver blocks that thread for a bounded time
-// (driver_slabs.h).
+// ThreadedSlabMaker adds one thread, which touches only its queue. A hanging driver blocks that
+// thread for a bounded time (driver_slabs.h).
 #pragma once
 
 #include <condition_variable>
@@ -29,9 +28,8 @@ class SlabMaker {
  public:
   virtual ~SlabMaker() = default;
   virtual void Ask(int node) = 0;
-  // Cancels up to `most` requests near `node` that have not begun. Returns their number.
+  // Returns their number.
   virtual int64_t Cancel(int node, int64_t most) = 0;
-  // In the order of the requests.
   virtual std::vector<MadeSlab> TakeMade() = 0;
   // The slab's use is over. It is scrubbed if `scrub`, and `ticket` is reported once nobody maps
   // it. Until then it keeps its memory.
@@ -56,7 +54,6 @@ class ThreadedSlabMaker : public SlabMaker {
   bool MakesDrivers() const override;
   // Why driver slabs are not made any more; returned once.
   std::optional<std::string> TakeProblem();
-  // Readable when there are results, for the loop to poll.
   int file() const { return ready_.get(); }
 
  private:
@@ -89,7 +86,7 @@ class ThreadedSlabMaker : public SlabMaker {
   std::optional<std::string> problem_;
   // Used only by thread_.
   std::vector<Ending> still_mapped_;
-  std::unique_ptr<DriverSlabs> driver_;  // null: files are made; mutex_ guards the pointer too
+  std::unique_ptr<DriverSlabs> driver_;  // null: files are made
   std::thread thread_;                   // last: it uses the members above
 };
 

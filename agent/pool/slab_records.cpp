@@ -10,7 +10,7 @@
 namespace spillway::agent {
 namespace {
 
-constexpr uint64_t kMagic = 0x32'4c'4f'4f'50'4c'4c'53;  // "SLLPOOL2"
+constexpr uint64_t kMagic = 0x32'4c'4f'4f'50'4c'4c'53;
 
 }  // namespace
 

@@ -1,6 +1,5 @@
 // Records of the slabs for the next agent, in a memory file that outlives this one. Like the slabs'
-// own files it is in systemd's store, or passed across an exec. One thread, the pool's. The file
-// never leaves the agent.
+// own files it is in systemd's store, or passed across an exec.
 //
 // Invariants
 //  1. Only a complete record counts: an agent killed in mid-write leaves the slab unknown, never
@@ -22,7 +21,6 @@
 
 namespace spillway::agent {
 
-// A job's identity, stable across restarts of the agent.
 struct PoolJob {
   uid_t uid = 0;
   std::string name;  // unique; at most 127 characters count
@@ -37,7 +35,7 @@ struct PoolHolder {
 
 struct SlabRecord {
   enum class Use : uint32_t {
-    kUnused = 1,  // no job's yet
+    kUnused = 1,
     kLeased = 2,
     kKept = 3,  // returned by its process, still its job's alone
   };
@@ -56,7 +54,7 @@ class SlabRecords {
   static constexpr size_t kMostSlabs = 4096;
 
   static std::optional<SlabRecords> Make();
-  // An earlier agent's file. Nullopt: not such a file.
+  // Nullopt: not such a file.
   static std::optional<SlabRecords> Adopt(base::UniqueFd file);
   SlabRecords(SlabRecords&&) noexcept = default;
   SlabRecords& operator=(SlabRecords&&) noexcept = default;

@@ -1,6 +1,5 @@
 // Messages between the slab maker and its worker process (driver_slabs.h, driver_worker.h): one
-// each way, over a SOCK_SEQPACKET pair. Both ends are the same program, so the layout is private.
-// Errors are values.
+// each way, over a SOCK_SEQPACKET pair.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,6 @@
 
 namespace spillway::agent {
 
-// The worker's descriptor of the pair.
 inline constexpr int kSlabWorkerFile = 3;
 
 struct SlabRequest {
@@ -28,13 +26,12 @@ struct SlabReply {
 
 struct ReceivedReply {
   SlabReply reply;
-  base::UniqueFd file;  // the slab, if there is one
+  base::UniqueFd file;
 };
 
 // False and nullopt: the other side has closed.
 bool SendRequest(int socket, const SlabRequest& request);
 std::optional<SlabRequest> ReceiveRequest(int socket);
-// `file`: the slab, or -1.
 bool SendReply(int socket, const SlabReply& reply, int file);
 std::optional<ReceivedReply> ReceiveReply(int socket);
 

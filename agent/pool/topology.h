@@ -1,8 +1,7 @@
-// The machine's NUMA nodes: which one is near a GPU, and how to place memory there. Loaded once by
-// the agent (some 10 ms); then read by any thread. Uses hwloc.
+// The machine's NUMA nodes: which one is near a GPU, and how to place memory there.
 //
 // kAnyNode: unknown, as on one-node or virtual machines, or for devices that hwloc does not know.
-// Memory stays where the kernel puts it then.
+// Memory then stays where the kernel puts it.
 #pragma once
 
 #include <cstddef>
@@ -29,7 +28,7 @@ class Topology {
   // `bus_id`: "0000:81:00.0", or NVML's form with an eight-digit domain.
   int NodeNear(const std::string& bus_id) const;
   std::vector<int> Nodes() const;
-  // Pages touched from now on come from `node`. False: from anywhere.
+  // False: from anywhere.
   bool Bind(void* address, size_t size_bytes, int node) const;
 
  private:

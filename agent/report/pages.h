@@ -1,4 +1,4 @@
-// The agent's pages: tables for people, JSON (schema 1) for programs. Pure; any thread.
+// The agent's pages: tables for people, JSON (schema 1) for programs.
 //
 // Invariants
 //  1. Every JSON document has "schema": 1. Within a schema a field keeps its meaning and unit.

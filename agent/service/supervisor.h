@@ -1,6 +1,5 @@
-// The agent's side of systemd's protocols: readiness, reloads, watchdog pings, passed sockets.
-// sd_notify(3) and sd_listen_fds(3) document them; each is a datagram, so no library is needed.
-// Without NOTIFY_SOCKET nothing is sent. One thread.
+// The agent's side of systemd's protocols, sd_notify(3) and sd_listen_fds(3). Without NOTIFY_SOCKET
+// nothing is sent.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@ namespace spillway::agent {
 
 class Supervisor {
  public:
-  Supervisor();  // reads the environment
+  Supervisor();
 
   void Ready(const std::string& status) { Notify("READY=1\nSTATUS=" + status); }
   void Reloading(int64_t monotonic_us);
@@ -31,7 +30,6 @@ class Supervisor {
   // systemd. False: systemd is busy, try again.
   bool Keep(const std::string& name, int file);
   bool Drop(const std::string& name);
-  // Executes the program anew; it gets the files by TakeFiles. Returns only on failure.
   static void Reexecute(char* const* arguments, const std::vector<File>& files);
 
  private:

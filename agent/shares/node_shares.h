@@ -1,5 +1,4 @@
-// The node's host pool and its devices' links, backed by real memory and kept across restarts. Made
-// and owned by the daemon (agent/loop), used on its one thread. The slab maker has its own.
+// The node's host pool and its devices' links, kept across restarts.
 //
 // Invariants
 //  1. Without memory, files or hwloc, the pool or a link is absent, and this is logged once.
@@ -44,7 +43,6 @@ class NodeShares final : public Shares {
 
   // Readable when slabs were made; -1 without a pool.
   int file() const { return maker_ ? maker_->file() : -1; }
-  // Passes new and dropped files to the keeper.
   void KeepFiles();
   // For the next agent; the files stay ours.
   std::vector<std::pair<std::string, int>> FilesToKeep() const;
@@ -80,10 +78,10 @@ class NodeShares final : public Shares {
   FileKeeper& keeper_;
   const std::function<void(const std::string&)> say_;
   std::unique_ptr<Topology> topology_;
-  std::vector<int> nodes_;  // near each device
+  std::vector<int> nodes_;
   std::unique_ptr<ThreadedSlabMaker> maker_;
   std::optional<Pool> pool_;
-  std::vector<std::optional<LinkShare>> links_;  // by device
+  std::vector<std::optional<LinkShare>> links_;
   std::set<std::string> kept_;
   bool changed_ = true;
 };

@@ -1,5 +1,4 @@
-// The command line of `spillwayd`. The daemon parses it; the `spillway` command completes it and
-// describes it in the manual page. Any thread.
+// The command line of `spillwayd`.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // An option of a program as data, and the texts that its readers derive from it.
 //
-// Programs state their options in constant tables; no reader keeps a list of its own. Any thread.
+// Programs state their options in constant tables; no reader keeps a list of its own.
 //
 // Invariants
 //  1. A description begins in lower case and has no final period. It may continue with sentences.
@@ -21,7 +21,7 @@ enum class Kind : uint8_t { kNothing, kText, kFile, kFolder, kWords, kJob, kProg
 
 struct OptionValue {
   Need need = Need::kNever;
-  std::string_view name;  // in capitals
+  std::string_view name;
   Kind kind = Kind::kNothing;
   std::string_view words;                 // for kWords, separated by spaces
   std::string (*more_words)() = nullptr;  // before them: words that are no constants
@@ -48,7 +48,6 @@ inline constexpr OptionValue kNoValue{};
 inline constexpr Option kHelpOption{"help", 'h', kNoValue, "print this help"};
 inline constexpr Option kJsonOption{"json", 0, kNoValue, "for scripts"};
 
-// The values to complete with, for kWords.
 std::vector<std::string> WordsOf(const Option& option);
 std::string DescriptionOf(const Option& option);
 // The description up to its first detail, for a line of completions.

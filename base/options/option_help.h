@@ -1,4 +1,4 @@
-// The parts of a command's `--help` that list its options. Any thread.
+// The parts of a command's `--help` that list its options.
 #pragma once
 
 #include <string>
@@ -8,7 +8,6 @@
 
 namespace spillway::base {
 
-// One entry per option, its description wrapped behind it at 120 columns.
 std::string OptionsHelp(const std::vector<Option>& options);
 
 // For the usage line: "[--json] [--socket PATH]", without --help.

@@ -7,7 +7,7 @@
 namespace spillway::base {
 namespace {
 
-constexpr int kFirstLongOption = 256;  // above all letters
+constexpr int kFirstLongOption = 256;
 
 int GetoptArgument(Need need) {
   return need == Need::kNever    ? no_argument

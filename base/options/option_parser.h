@@ -1,5 +1,5 @@
 // Parses a command line by the program's table, with getopt_long and our own messages. One thread:
-// getopt has global state. Throws nothing itself; what a row throws passes through.
+// getopt has global state.
 //
 // A row of the table is an option and the function that stores its value:
 //
@@ -53,7 +53,6 @@ Result<std::vector<std::string>> TakeEachOption(
     const std::vector<std::string>& arguments, const std::vector<Option>& options,
     const std::function<void(size_t index, const std::string& value)>& take);
 
-// The options stand before the operands, which it returns.
 template <class Target, class Rows>
 Result<std::vector<std::string>> TakeOptions(const std::vector<std::string>& arguments,
                                              const Rows& rows, Target& target) {

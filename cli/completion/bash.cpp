@@ -112,7 +112,6 @@ std::vector<std::string> Written(const Option& option) {
   return forms;
 }
 
-// A case pattern `COMMAND OPTION` for each spelling of the option.
 std::string Pattern(const Command& command, const Option& option) {
   std::string pattern;
   for (const std::string& form : Written(option))

@@ -1,5 +1,5 @@
 // `spillway completion SHELL`: prints a shell's completion script for `spillway` and `spillwayd`.
-// The scripts ask the agent for job names, and nothing else. One thread.
+// The scripts ask the agent for job names, and nothing else.
 #pragma once
 
 #include <string>
@@ -16,7 +16,6 @@ std::string BashCompletion(const std::vector<Command>& commands, const Command& 
 std::string ZshCompletion(const std::vector<Command>& commands, const Command& daemon);
 std::string FishCompletion(const std::vector<Command>& commands, const Command& daemon);
 
-// Prints the node's job names, one per line; nothing without an agent.
 inline constexpr char kListJobs[] =
     R"SHELL(spillway jobs --json 2>/dev/null | sed -n 's/.*"job": *"\([^"]*\)".*/\1/p')SHELL";
 

@@ -78,7 +78,7 @@ std::string ZshOperands(const Command& command) {
   return text;
 }
 
-// One function completes both programs: $service names the one that is typed.
+// $service names the program that is typed.
 std::string DaemonLines(const Command& daemon) {
   std::string lines = "  if [[ $service == " + daemon.name + " ]]; then\n    _arguments -S \\\n";
   for (const Option& option : daemon.options) lines += LineOf(option);

@@ -1,5 +1,4 @@
-// The options of the `spillway` command: base's, with those that several commands share. Any
-// thread.
+// The options of the `spillway` command: base's, with those that several commands share.
 #pragma once
 
 #include "base/options/option.h"
@@ -26,7 +25,7 @@ inline constexpr Option kSocketOption{
     "socket", 0, Value("PATH", Kind::kFile),
     "the agent's socket (default: $SPILLWAY_SOCKET, or /run/spillway/agent.sock)"};
 
-std::string StrategyNames();  // separated by spaces
+std::string StrategyNames();
 constexpr OptionValue StrategyValue(std::string_view words = {}) {
   return {Need::kAlways, "NAME", Kind::kWords, words, &StrategyNames};
 }

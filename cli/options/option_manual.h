@@ -1,4 +1,4 @@
-// A command's options as a list of a manual page, in mdoc(7). Any thread.
+// A command's options as a list of a manual page, in mdoc(7).
 //
 // A description's words get their macro from their form: --option, $VARIABLE, a
 // NAME_WITH_UNDERSCORE, /path or ~/path, and `literal`.

@@ -1,5 +1,5 @@
 // Parses the command line of a `spillway` command by the command's table. Errors are thrown as a
-// Failure (2). One thread: getopt has global state.
+// Failure (2).
 #pragma once
 
 #include <functional>
@@ -26,12 +26,11 @@ std::vector<std::string> ForEachOption(
     const std::vector<std::string>& arguments, const std::vector<Option>& options,
     const std::function<void(size_t index, const std::string& value)>& take);
 
-// Likewise, with options before, between and after operands.
+// Options may also stand behind operands.
 std::vector<std::string> ForEachOptionAnywhere(
     std::vector<std::string> arguments, const std::vector<Option>& options,
     const std::function<void(size_t index, const std::string& value)>& take);
 
-// The options stand before the operands, which it returns.
 template <class Target, class Rows>
 std::vector<std::string> ParseOptions(const std::vector<std::string>& arguments, const Rows& rows,
                                       Target& target) {

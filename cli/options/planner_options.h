@@ -1,5 +1,5 @@
 // The options of spillway-plan's commands: plan, trace, view and advise. Their parser is CLI11 in
-// cli/planner/main.cpp. Any thread.
+// cli/planner/main.cpp.
 #pragma once
 
 #include <string_view>
@@ -9,7 +9,7 @@
 
 namespace spillway::cli {
 
-// Those of all verbs of `trace`. Empty for another command.
+// Empty for another command.
 std::vector<Option> PlannerOptionList(std::string_view command);
 
 }  // namespace spillway::cli

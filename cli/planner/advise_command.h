@@ -1,5 +1,5 @@
 // `spillway advise`: recommends a minibatch for a budget, from profiles at two or more batch sizes.
-// One thread; prints to stdout, throws Failure. Exit code 1: no advice.
+// Exit code 1: no advice.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Draws slow-down over budget as SVG, one line per strategy. Pure.
+// Draws slow-down over budget as SVG, one line per strategy.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 namespace spillway::cli {
 
 struct CurvePoint {
-  int share_percent;  // of the peak
+  int share_percent;
   double slow_down_percent;
 };
 

@@ -1,4 +1,3 @@
-// `spillway-plan`: runs `spillway plan`, `trace`, `advise` and `view`.
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <memory>

@@ -1,5 +1,5 @@
 // Adds the options that the table of a command states to a parser of CLI11, each bound to a
-// variable. One thread. The variable outlives the parser.
+// variable. The variable outlives the parser.
 #pragma once
 
 #include <CLI/CLI.hpp>

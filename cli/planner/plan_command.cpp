@@ -29,7 +29,7 @@ struct Result {
   StrategyOutcome outcome;
   Prediction prediction;
   Timeline timeline;
-  std::string fault;  // found by the validator; empty: none
+  std::string fault;  // empty: none
 
   bool good() const { return outcome.plan && prediction.runs() && fault.empty(); }
 };

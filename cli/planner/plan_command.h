@@ -1,6 +1,5 @@
-// `spillway plan`: the plans of strategies for a profile at a budget. One thread; prints to stdout,
-// throws Failure. Exit code 0: the chosen plan runs within the budget and passed the validator.
-// Otherwise 1.
+// `spillway plan`: the plans of strategies for a profile at a budget. Exit code 0: the chosen plan
+// runs within the budget and passed the validator. Otherwise 1.
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ struct PlanOptions {
   int link_percent = 100;
   uint64_t seed = 1;
   bool repair = false;  // brings a strategy's plan within the budget
-  bool place = false;   // assigns addresses to buffers
+  bool place = false;
   bool explain = false;
   bool json = false;
   std::string svg_path;
@@ -30,10 +29,8 @@ int RunPlanCommand(const PlanOptions& options);
 
 inline constexpr int64_t kSlabUnitBytes = 512;  // small buffers are rounded up to it
 
-// Throws Failure unless a number of bytes.
 int64_t ParseChunk(const std::string& written);
 
-// `--budget`: bytes, a share of the device, or a share of the profile's peak.
 int64_t ResolveBudget(const std::string& written, int64_t capacity_bytes, int64_t peak_bytes);
 
 }  // namespace spillway::cli

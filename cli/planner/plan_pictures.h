@@ -1,5 +1,5 @@
 // Draws a plan's last iteration, its memory and the three engines, as SVG and as a Chrome/Perfetto
-// trace. Pure.
+// trace.
 #pragma once
 
 #include <string>

@@ -1,6 +1,6 @@
-// Profiles and traces as JSON, also written by hand or by other tools. Pure. Field names are those
-// of scheduler/trace/profile.h. Network generators' form {tensors: [{name, kind, bytes}], ops:
-// [{name, phase, reads, writes, flops, bytes, ws}]} is read too. It has work instead of durations.
+// Profiles and traces as JSON, also written by hand or by other tools. Field names are those of
+// scheduler/trace/profile.h. Network generators' form {tensors: [{name, kind, bytes}], ops: [{name,
+// phase, reads, writes, flops, bytes, ws}]} is read too. It has work instead of durations.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Loads a profile from a file of ours, JSON, or a network's name. One thread; throws Failure.
+// Loads a profile from a file of ours, JSON, or a network's name.
 #pragma once
 
 #include <string>
@@ -13,14 +13,13 @@ namespace spillway::cli {
 
 struct LoadedProfile {
   scheduler::IterationProfile profile;
-  bool modelled = false;  // durations come from a roofline model, not from a measurement
+  bool modelled = false;
 };
 
 // `source`: a path, or `network:NAME[:BATCH]`. A trace file counts as one iteration. The device
 // supplies durations for networks, and for JSON without any.
 LoadedProfile LoadProfile(const std::string& source, const scheduler::networks::Device& device);
 
-// A trace file, or events as text.
 bool IsTrace(const std::vector<uint8_t>& bytes);
 scheduler::EventTrace LoadTrace(const std::string& source);
 

@@ -1,5 +1,4 @@
-// `spillway trace print|convert|trim`: shows, converts and cuts profile and trace files. One
-// thread; prints to stdout, throws Failure.
+// `spillway trace print|convert|trim`: shows, converts and cuts profile and trace files.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The report's figures for one device. Pure.
+// The report's figures for one device.
 #pragma once
 
 #include <cstdint>
@@ -52,14 +52,14 @@ struct RunFigures {
   std::int64_t budget_bytes = 0;  // the last one
   std::int64_t resident_peak_bytes = 0, wanted_peak_bytes = 0, host_peak_bytes = 0;
   std::int64_t computing_ns = 0;
-  MovedBuffer moved;                 // all together
+  MovedBuffer moved;
   std::vector<MovedBuffer> buffers;  // most bytes first
-  std::vector<MovedSize> sizes;      // likewise
+  std::vector<MovedSize> sizes;      // most bytes first
   std::map<std::string, MovedByCause> out_by_cause, in_by_cause;
   std::map<std::string, StalledByCause> stalls;
-  std::vector<RecordedSpan> empty;         // no events at all, for at least a twentieth of the run
-  std::vector<IdleDevice> idle_device;     // longest first
-  std::vector<IdleBuffer> idle_buffers;    // most bytes and time first
+  std::vector<RecordedSpan> empty;  // no events at all, for at least a twentieth of the run
+  std::vector<IdleDevice> idle_device;
+  std::vector<IdleBuffer> idle_buffers;
   std::int64_t measured_iteration_ns = 0;  // median under the last plan; 0: none
   RecordedSpan typical_iteration;          // the last one of about that length
 };

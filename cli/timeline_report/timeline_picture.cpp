@@ -190,7 +190,7 @@ class Picture {
     return spans;
   }
 
-  // The busy share of each column, as opacity. Equal neighbours form one bar.
+  // Equal neighbours form one bar.
   void DrawRow(int row, const std::string& name, const char* style,
                const std::vector<RecordedSpan>& spans) {
     const double y = kRowTop + row * (kRowHeight + kRowGap);

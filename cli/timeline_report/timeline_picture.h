@@ -1,4 +1,4 @@
-// Draws memory and work over time as one SVG element; the page's CSS classes give colours. Pure.
+// Draws memory and work over time as one SVG element; the page's CSS classes give colours.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 namespace spillway::cli {
 
 struct PictureWords {
-  std::string id;                  // unique in the page
+  std::string id;
   std::string title, description;  // for screen readers
 };
 // The axis counts from `origin_ns`.

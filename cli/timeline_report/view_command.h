@@ -1,4 +1,4 @@
-// `spillway view`: makes a page from a trace. One thread; prints the page's path, throws Failure.
+// `spillway view`: makes a page from a trace.
 #pragma once
 
 #include <string>

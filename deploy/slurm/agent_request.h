@@ -1,5 +1,5 @@
 // One request to the node agent, as a manager of jobs. Blocks until the answer, at most kAnswerNs
-// after the connection. Called by the plugin as root, on one thread.
+// after the connection.
 #pragma once
 
 #include <string>
@@ -12,15 +12,12 @@ namespace spillway::slurm {
 // An agent that restarts is back within a second. Where none need be there, nobody waits for it.
 enum class Patience { kNone, kRestart };
 
-// An error: there is no agent, it does not answer, or it is too old.
 base::Result<protocol::Message> AskAgent(const std::string& socket,
                                          const protocol::Message& request,
                                          Patience patience = Patience::kRestart);
 
-// For requests that Done answers.
 base::Result<protocol::Done> TellAgent(const std::string& socket, const protocol::Message& request);
 
-// Ok: the agent has done it.
 base::Status StatusOf(const base::Result<protocol::Done>& answer);
 
 }  // namespace spillway::slurm

@@ -13,7 +13,6 @@ constexpr int32_t kMostWeight = 10'000;
 
 std::string Quoted(std::string_view text) { return "'" + std::string(text) + "'"; }
 
-// Cuts the text before the next comma off its front.
 std::string_view TakeWord(std::string_view& text) {
   const size_t end = text.find(',');
   const std::string_view word = text.substr(0, end);

@@ -1,4 +1,4 @@
-// What `--gpu-mem` asks for: "8G", "8GiB,min=2GiB", "8G,weight=3". Pure.
+// What `--gpu-mem` asks for: "8G", "8GiB,min=2GiB", "8G,weight=3".
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The operator's words behind the plugin's name in plugstack.conf. Pure.
+// The operator's words behind the plugin's name in plugstack.conf.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Names and texts of Slurm that the plugin must agree about with the agent. Pure.
+// Names and texts of Slurm that the plugin must agree about with the agent.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,6 @@
 
 namespace spillway::slurm {
 
-// The agent's name of the job.
 std::string JobName(uint32_t job);
 
 // "3", "batch" or "interactive", as in the step's control group; empty: a step without programs of

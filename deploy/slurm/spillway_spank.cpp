@@ -194,7 +194,6 @@ base::Status BeginStep(spank_t spank) {
   return StatusOf(told);
 }
 
-// The epilog forgets what is left.
 void EndStep(spank_t spank) {
   const protocol::ForgetJob step = {.job = JobName(NumberOf(spank, S_JOB_ID)),
                                     .part = StepName(NumberOf(spank, S_JOB_STEPID))};

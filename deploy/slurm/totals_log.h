@@ -1,5 +1,4 @@
-// The epilog's line about a job: what it held, moved and waited for on this node. The agent keeps
-// these totals until the epilog asks for them. As root, on one thread.
+// The epilog's line about a job: what it held, moved and waited for on this node.
 #pragma once
 
 #include <cstdint>

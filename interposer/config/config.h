@@ -1,11 +1,8 @@
 // The launcher's settings, read once from the job's environment (job_environment.h).
 //
-// Called by runtime and by the first hooks, any thread. Plain data. The process's one Config lives
-// until the process ends, so that code at exit may read it.
+// The process's one Config lives until the process ends, so that code at exit may read it.
 // Invariants
-//  1. A value that does not parse counts as unset and is named in `problems`. The launcher checks
-//     all values, so only a variable set by hand can be wrong. It must not stop the user's job.
-//  2. ProcessConfig() reads the environment at its first call and prints each problem once.
+//  1. A value that does not parse counts as unset and is named in `problems`.
 // Never: sets a variable.
 #pragma once
 
@@ -27,24 +24,23 @@ struct Config {
   std::optional<uint64_t> host_limit_bytes;  // unset: 80 % of the free host memory
   ParkChoice park = ParkChoice::kAuto;
   LearnChoice learn = LearnChoice::kAuto;
-  bool drops_eagerly = false;                // for tests: drops recomputable bytes at once
-  bool repeats_kernels = false;              // also those that no library documents
-  std::string strategy;                      // empty: the scheduler's default
-  std::string plan_store_path;               // empty: plans are not kept
-  std::string report_path;                   // empty: no report
-  std::string trace_path;                    // empty: no trace
-  std::string events_path;                   // for tests: empty: events are not written
-  std::string agent;                         // the node agent's socket; empty: none
-  bool agent_required = false;               // without its grant the job gets no device memory
+  bool drops_eagerly = false;  // for tests
+  bool repeats_kernels = false;
+  std::string strategy;         // empty: the scheduler's default
+  std::string plan_store_path;  // empty: plans are not kept
+  std::string report_path;      // empty: no report
+  std::string trace_path;       // empty: no trace
+  std::string events_path;      // for tests; empty: events are not written
+  std::string agent;            // the node agent's socket; empty: none
+  bool agent_required = false;
   std::string peak_path;                     // empty: the peak is not remembered
   std::optional<uint64_t> call_sites_every;  // unset: call sites are not sampled
   bool shows_progress = false;
   bool shows_summary = false;
-  std::optional<int> job_pid;  // the process that the launcher became
+  std::optional<int> job_pid;
   std::vector<std::string> problems;
 };
 
-// Looks a variable up like getenv: its value, or null.
 using Environment = base::FunctionRef<const char*(const char* name)>;
 
 Config ReadConfig(Environment environment);

@@ -1,8 +1,7 @@
 // The seam between the hooks and the job's memory, for every hook that names device memory.
 //
-// A hook lists the addresses that the call names. Around makes their allocations resident, makes
-// the driver's call and notes its place in the stream. Before the program's first allocation, or
-// inside another hook, Around only makes the driver's call.
+// A hook lists the addresses that the call names. Before the program's first allocation, or inside
+// another hook, Around only makes the driver's call.
 #pragma once
 
 #include "interposer/entry/call_claims.h"
@@ -42,7 +41,7 @@ class Collector {
     }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
-  // The call copies bytes between the named ends. They are scanned for addresses afterwards.
+  // They are scanned for addresses afterwards.
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);
@@ -50,13 +49,12 @@ class Collector {
     MixIntoShape(transfer.width_bytes * transfer.rows);
     transfers_.push_back(transfer);
   }
-  // The call copies these bytes out of allocations: to the host or into an array.
+  // To the host or into an array.
   void Reads(CUdeviceptr from, std::size_t bytes) {
     (*this)(from);
     MixIntoShape(bytes);
     reads_.push_back({from, bytes});
   }
-  // The call launches a graph all of whose nodes could be read.
   void MarkGraph() { is_graph_ = true; }
   // Beside copies and sets the call runs kernels, or has unreadable parts.
   void MarkMixed() { does_more_ = true; }
@@ -65,10 +63,9 @@ class Collector {
     (*this)(word);
     may_touch_.push_back(word);
   }
-  // A launch takes the claims of the library call around it.
+  // Takes the claims of the library call around the launch.
   void TakeClaims() { claims_ = library_call ? library_call->claims : nullptr; }
-  // The whole launch, for experiments and recompute records. `is_repeatable`: the library's call
-  // around it says so.
+  // `is_repeatable`: the library's call around it says so.
   void SetLaunch(const interposer::LaunchCall* launch, bool is_repeatable) {
     launch_ = launch;
     is_repeatable_ = is_repeatable;
@@ -76,12 +73,12 @@ class Collector {
   const interposer::LaunchCall* launch() const { return launch_; }
   // Whether all effects on memory are known: documented by the library, or only copies and sets.
   bool IsDocumented() const { return (claims_ && !claims_->empty()) || (is_graph_ && !does_more_); }
-  // The call's name for the trace. The string must live as long as the process.
+  // The string must live as long as the process.
   void SetTraceName(const char* name) { name_ = name; }
   const char* name() const { return name_; }
-  // Mixes `word` into the call's shape (Note [Shapes]).
+  // See Note [Shapes].
   void MixIntoShape(std::uint64_t word) { shape_.mixed = interposer::MixShape(shape_.mixed, word); }
-  // The call is a launch of this kernel. The dimensions outlive the call.
+  // The dimensions outlive the call.
   void SetLaunchShape(interposer::Shape kernel, const interposer::LaunchDimensions* dimensions) {
     shape_.kernel = kernel;
     shape_.launched = dimensions;
@@ -160,7 +157,7 @@ class Collector {
   bool is_repeatable_ = false;
 };
 
-// Recomputes all dropped bytes, before unseen uses or unloading. False if that fails.
+// Before unseen uses or unloading. False if it fails.
 inline bool EndRecords() {
   return !interposer::FindJob([](JobMemory* job) { return !job->replays().EndRecords(); });
 }
@@ -194,7 +191,6 @@ void NoteVisibleWithoutJob(Effect effect, Collect& collect) {
     VisibleWork::MakeAllWorkVisible();
 }
 
-// Wraps the call for the jobs from `place` on, each with the addresses in its own memory.
 template <class Collect, class Call>
 CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collect, Call& call) {
   const bool is_first = place == 0;
@@ -207,7 +203,6 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
   Collector collector(job);
   collect(collector);
   if (collector.is_unsure()) job->post_launch_scan().AwaitNewWork();
-  // A kernel may keep the addresses that it receives.
   if (collector.names_visible() && effect == Effect::kLaunches) VisibleWork::MakeAllWorkVisible();
   interposer::Claims own_claims;
   interposer::CallScope scope(job->calls(), collector.addresses(), stream, effect,
@@ -221,7 +216,7 @@ CUresult AroundJobs(int place, StreamName stream, Effect effect, Collect& collec
 
 }  // namespace internal
 
-// `collect(add)` adds each address that the call names, once per job. `call()` is the driver's.
+// `collect(add)` adds each address that the call names, once per job.
 template <class Collect, class Call>
 CUresult Around(StreamName stream, Effect effect, Collect collect, Call call) {
   const ReentryGuard guard;

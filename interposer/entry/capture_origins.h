@@ -1,8 +1,7 @@
 // Destroyable streams on which a capture began: destroying one ends its capture.
 //
-// Called by the hooks of captures and streams, on any thread; synchronises itself. Holds only
-// handles. A stream that joined another stream's capture is not listed. When it is destroyed, that
-// capture continues, broken, until its end.
+// A stream that joined another stream's capture is not listed. When it is destroyed, that capture
+// continues, broken, until its end.
 #pragma once
 
 #include <algorithm>

@@ -1,9 +1,8 @@
 // The functions of cuDNN and cuBLAS that are hooked, or called by the hooks, as exported.
 //
 // Written from the public headers cudnn_ops.h, cudnn_cnn.h (identical in cuDNN 7 to 9),
-// cudnn_graph.h (8 and 9) and cublas_api.h (cuBLAS 10 to 13). So Spillway builds and loads without
-// the libraries. Handles and descriptors are pointers; enumerations and statuses are int (x86-64
-// and AArch64 ABIs).
+// cudnn_graph.h (8 and 9) and cublas_api.h (cuBLAS 10 to 13). Handles and descriptors are pointers;
+// enumerations and statuses are int (x86-64 and AArch64 ABIs).
 #pragma once
 
 #include <cstddef>

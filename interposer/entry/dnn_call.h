@@ -1,8 +1,8 @@
 // Declares a hook of cuDNN or cuBLAS: its signature and its documented use of memory.
 //
-// hooks_cudnn.cpp and hooks_cublas.cpp use it on the program's threads. While the real function
-// runs, its launches see the claims (call_claims.h). If a type, layout or descriptor is not
-// understood, the memory counts as used in an unknown way. (Note [Roles] in ledger/claims.h)
+// While the real function runs, its launches see the claims (call_claims.h). If a type, layout or
+// descriptor is not understood, the memory counts as used in an unknown way: Note [Roles] in
+// ledger/claims.h.
 #pragma once
 
 #include "interposer/dnn/backend_descriptors.h"
@@ -41,24 +41,21 @@ class DnnCall {
   void OverwritesBytes(void* data, std::size_t bytes) {
     claims_.Overwrites(AddressOf(data), bytes);
   }
-  // Scratch memory. Its content has no meaning before or after the call.
   void UsesWorkspace(void* data, std::size_t bytes) {
     bytes ? claims_.Clobbers(AddressOf(data), bytes) : Touches(data);
   }
   void Touches(const void* data) { claims_.Touches(AddressOf(data)); }
-  // What the plan's graph does to the variant pack's memory.
   void Executes(dnn::Descriptor plan, dnn::Descriptor variant_pack) {
     dnn::BackendDescriptors::Instance().AddClaims(plan, variant_pack, &claims_);
   }
 
-  // Another function of the same library, or null. `name` is a literal.
+  // Null: the library has no such function.
   template <class Function>
   Function* Sibling(const char* name) const {
     return reinterpret_cast<Function*>(DnnSibling(real_, name));
   }
 
  private:
-  // A descriptor's content.
   struct Extent : dnn::TensorExtent {
     std::size_t scalar_bytes = 0;
   };

@@ -51,7 +51,6 @@ void* Remembered(std::uintptr_t key, Find find) {
   return found;
 }
 
-// The name of the file, without folder, that the address's library was loaded from.
 const char* FileOf(const void* address) {
   Dl_info info;
   if (dladdr(const_cast<void*>(address), &info) == 0 || !info.dli_fname) return "";
@@ -79,7 +78,7 @@ std::atomic<void*>* OpenedFor(const void* hook) {
   return nullptr;
 }
 
-// Searches the address's library and its dependencies. Only a handle from dlopen searches both.
+// Only a handle from dlopen searches both.
 void* FindInLibraryOf(const void* address, const char* name) {
   const auto* const map = static_cast<const link_map*>(LibraryOf(address));
   if (!map || !map->l_name || !map->l_name[0]) return nullptr;

@@ -1,4 +1,4 @@
-// The target of an unhooked driver function. forwarders.S asks for it at each symbol's first call.
+// forwarders.S asks for a symbol's target at its first call.
 #include <atomic>
 
 #include "interposer/driver/driver_api.h"

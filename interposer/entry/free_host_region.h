@@ -1,6 +1,4 @@
 // Frees memory that the CPU reads and kernels reach: pinned, registered and managed memory.
-//
-// Used by the hooks of such memory, on any thread.
 #pragma once
 
 #include <optional>
@@ -10,8 +8,8 @@
 
 namespace spillway::entry {
 
-// `call()` is the driver's free. The region leaves the table first, so that no thread reads it
-// during the free. If the driver refuses, the region returns to the table.
+// The region leaves the table first, so that no thread reads it during the free. If the driver
+// refuses, the region returns to the table.
 template <class Call>
 CUresult FreeHostRegion(const void* data, Call call) {
   using interposer::HostRegions;

@@ -137,7 +137,6 @@ std::multimap<CUgraphNode, CUgraphNode> WaitersIn(CUgraph graph) {
   return waiters;
 }
 
-// Topological order; for the rest, the driver's order.
 std::vector<CUgraphNode> OrderedNodesOf(CUgraph graph) {
   const std::vector<CUgraphNode> nodes = NodesOf(graph);
   const auto waiters = WaitersIn(graph);

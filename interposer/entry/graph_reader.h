@@ -1,8 +1,8 @@
-// Reads the addresses that a graph's nodes name, from the driver or from a call's parameters.
+// Reads the addresses that a graph's nodes name, from the driver or from a call's parameters. One
+// thread at a time may use a graph.
 //
-// The graph hooks call it on the program's thread (one thread at a time may use a graph). Owns
-// nothing. Keeps words that may be addresses; notes the bodies of conditional nodes, and nodes in
-// which the program acts (transfers.h).
+// Keeps words that may be addresses; notes the bodies of conditional nodes, and nodes in which the
+// program acts (transfers.h).
 #pragma once
 
 #include "interposer/ledger/graphs.h"
@@ -14,7 +14,6 @@ using interposer::NodeFacts;
 
 // A node was added: what the driver says of it now alone.
 void NoteAdded(CUgraphNode node, const CUgraphNodeParams& params);
-// The node, or all nodes of the graph, are about to be destroyed.
 void ForgetNode(CUgraphNode node);
 void ForgetNodes(CUgraph graph);
 
@@ -27,7 +26,7 @@ NodeFacts ReadCopyNode(const CUDA_MEMCPY3D& copy);
 template <class SetNodeParams>
 NodeFacts ReadSetNode(const SetNodeParams& set);
 NodeFacts ReadBatchNode(const CUstreamBatchMemOpParams* operations, unsigned int count);
-// The general form. For a child graph: all its nodes.
+// For a child graph: all its nodes.
 NodeFacts ReadNode(const CUgraphNodeParams& params);
 
 }  // namespace spillway::entry

@@ -28,7 +28,6 @@ enum RowIndex {
 #include "interposer/driver/hook_table.inc"
 };
 
-// FNV-1a, 32 bits.
 constexpr uint32_t Hash(std::string_view name) {
   uint32_t hash = 2166136261u;
   for (const char letter : name) hash = (hash ^ static_cast<unsigned char>(letter)) * 16777619u;

@@ -1,5 +1,3 @@
-// CUDA arrays and mipmapped arrays: the driver's memory, never moved, counted.
-//
 // The driver does not document their layout. Their size is estimated from the descriptor before the
 // call, rounded up like surfaces of other drivers: rows to 64 bytes, and eight rows to a block.
 #include <algorithm>
@@ -18,7 +16,7 @@ using interposer::RoundUp;
 constexpr size_t kRowBytes = 64;
 constexpr size_t kBlockRows = 8;
 
-// Bits of a one-channel texel. An unlisted format counts as the largest.
+// An unlisted format counts as the largest.
 size_t ChannelBits(CUarray_format format) {
   switch (format) {
     case CU_AD_FORMAT_UNSIGNED_INT8:

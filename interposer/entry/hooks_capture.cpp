@@ -1,5 +1,3 @@
-// Counts captures, and prepares streams before they enter one.
-//
 // Work on a capturing stream is recorded in a graph and runs later. Such calls make their memory
 // resident, since the driver checks the addresses of copies. They end without a use of the memory.
 // Our own calls continue, relaxed and on streams that no capture knows. Only one thing is
@@ -47,7 +45,6 @@ CUresult EndCapture(StreamName stream, Call call) {
   return result;
 }
 
-// A stream joins a capture by waiting for one of its events.
 template <class Call>
 CUresult WaitForEvent(StreamName stream, Call call) {
   const ReentryGuard guard;

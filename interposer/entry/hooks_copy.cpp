@@ -1,5 +1,4 @@
-// Copies and sets make their memory resident first. A synchronous read of an evicted range is
-// answered from its host copy. Arrays are the driver's own; host pointers are no managed addresses.
+// A synchronous read of an evicted range is answered from its host copy.
 //
 // A copy or set of zero bytes names no memory: its addresses may be invalid.
 #include "interposer/entry/touch_hooks.h"

@@ -1,5 +1,3 @@
-// cuBLAS's matrix products and their documented use of memory.
-//
 // "If beta == 0, C does not have to be a valid input" (cuBLAS documentation, gemm): then each
 // element of C gets a value. Matrices are stored by column. Functions with arrays of pointers are
 // not hooked: their matrices are not among the arguments.

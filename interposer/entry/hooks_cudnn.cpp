@@ -1,14 +1,11 @@
-// cuDNN's functions and their documented use of memory.
-//
 // Inputs are the `const` parameters. Outputs with scaling factors: "When beta is zero, the output
 // is not read and may contain uninitialized data" (cuDNN developer guide, Scaling Parameters).
-// Then, and for functions without beta, each element gets a value.
-// Reserve space is undocumented: no claim. Only the forward convolution's workspace is claimed as
-// meaningless before and after the call ("workspace needed to be able to execute").
-// Forward functions without random state are repeatable (all forward convolutions are
-// deterministic, cudnnConvolutionFwdAlgo_t). That is verified, too
-// (execute/state/recompute_record.h). Batch norm statistics are outputs: "Optionally save
-// intermediate results from the forward pass".
+// Then, and for functions without beta, each element gets a value. Reserve space is undocumented:
+// no claim. Only the forward convolution's workspace is claimed as meaningless before and after the
+// call ("workspace needed to be able to execute"). Forward functions without random state are
+// repeatable (all forward convolutions are deterministic, cudnnConvolutionFwdAlgo_t). That is
+// verified, too (execute/state/recompute_record.h). Batch norm statistics are outputs: "Optionally
+// save intermediate results from the forward pass".
 #include "interposer/entry/dnn_call.h"
 
 using spillway::dnn::Descriptor;

@@ -1,5 +1,4 @@
-// cuDNN's graph (backend) interface: what the program says of its operation graphs, and their use
-// of memory.
+// cuDNN's graph (backend) interface.
 //
 // A plan's execution names its memory by unique ids in a variant pack. What the plan does to each
 // was said long before, in the descriptors of its graph. These hooks note the descriptors
@@ -27,7 +26,6 @@ bool IsNoted(dnn::Status status) {
   return status == kSucceeded && !library_call && !ForwardsEverything();
 }
 
-// The functions of the library that the program uses, or null.
 struct Library {
   explicit Library(const void* function)
       : create(reinterpret_cast<decltype(create)>(
@@ -96,7 +94,6 @@ void NoteFinalized(Descriptor descriptor, const void* library_function) {
 }  // namespace
 }  // namespace spillway::entry
 
-// The hook's function as the program would have called it; without it the hook answers for it.
 #define SPILLWAY_REAL_DNN(name)                                            \
   auto* const real = RealDnn(&::name, #name, __builtin_return_address(0)); \
   if (!real) return ::spillway::dnn::kNotInitialized

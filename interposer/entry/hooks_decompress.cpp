@@ -1,4 +1,3 @@
-// Decompression by the device's engine: a list names sources, destinations and written sizes.
 #include "interposer/entry/touch_hooks.h"
 
 namespace spillway::entry {

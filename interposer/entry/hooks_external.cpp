@@ -1,4 +1,3 @@
-// Waits for other programs and graphics libraries, by their semaphores.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"
 #include "interposer/entry/program_waits.h"

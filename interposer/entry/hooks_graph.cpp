@@ -73,14 +73,13 @@ void AddAllMemory(Collector& add) {
   });
 }
 
-// The call records `facts` in a graph.
 template <class Call>
 CUresult AroundNaming(const NodeFacts& facts, Call call) {
   return Around(
       {}, Effect::kNames, [&](Collector& add) { AddFacts(facts, add); }, call);
 }
 
-// The copies and sets of a graph: the driver checks only their addresses, not the kernels'.
+// The driver checks only the addresses of copies and sets, not the kernels'.
 NodeFacts FactsTogether(const GraphFacts& facts) {
   NodeFacts all;
   for (const auto& [node, one] : facts) {
@@ -90,7 +89,6 @@ NodeFacts FactsTogether(const GraphFacts& facts) {
   return all;
 }
 
-// Returns false inside another hook.
 bool Read(CUgraph graph, GraphFacts* facts) {
   const ReentryGuard guard;
   if (guard.IsOutermost()) *facts = ReadGraph(graph);
@@ -99,7 +97,6 @@ bool Read(CUgraph graph, GraphFacts* facts) {
 
 std::uint64_t KeyOf(CUgraphExec executable) { return reinterpret_cast<std::uint64_t>(executable); }
 
-// The graph's memory nodes are charged while the executable lives, and longer if it leaves memory.
 template <class Call>
 CUresult Charged(size_t bytes, const CUgraphExec* out, Call call) {
   if (!bytes) return call();
@@ -133,7 +130,6 @@ CUresult Update(CUgraphExec executable, CUgraph graph, Call call) {
   return result;
 }
 
-// The call changes a node of an executable graph.
 template <class Call>
 CUresult ChangeNode(CUgraphExec executable, CUgraphNode node, NodeFacts facts, Call call) {
   const CUresult result = AroundNaming(facts, call);
@@ -150,7 +146,6 @@ void NoteGraphScan(void* launch) {
   Ledger().MarkScanned(made.executable, *made.facts);
 }
 
-// A capturing stream records the launch as a child graph, which is read with its parent.
 template <class Call>
 CUresult Launch(CUgraphExec executable, StreamName stream, Call call) {
   if (ReentryGuard guard; !guard.IsOutermost() || interposer::IsCapturing(stream)) return call();

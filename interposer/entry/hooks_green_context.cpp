@@ -1,4 +1,4 @@
-// Green contexts: shares of a device's multiprocessors, in the memory of its primary context.
+// Green contexts share the memory of the device's primary context.
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"

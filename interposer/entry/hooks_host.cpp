@@ -1,5 +1,3 @@
-// Pinned host memory and managed memory: served by the driver, counted.
-//
 // Note [Managed memory and the budget]
 // The driver moves managed memory by itself and may hold all of it on the device. So it is charged
 // like other memory of the driver's. A request beyond the budget is still granted, as on a full

@@ -1,4 +1,3 @@
-// Launches: all parameters are scanned (parameter_scan.h).
 #include <optional>
 
 #include "interposer/driver/driver_api.h"
@@ -15,7 +14,6 @@ using driver::Driver;
 using interposer::LaunchCall;
 using interposer::LaunchDimensions;
 
-// Filled in if the whole launch is known.
 using WholeLaunch = std::optional<LaunchCall>;
 
 void NoteFunctionScan(void* function) { MarkScanned(static_cast<CUfunction>(function)); }
@@ -26,7 +24,7 @@ bool MayRunAgain() {
 }
 
 // A new kernel's effect is unknown. (Note [Pointer safety] in execute/state/pointer_safety.h)
-// `dimensions` outlive the call. `launch`: null if it cannot be repeated.
+// `dimensions` outlive the call.
 void ScanLaunch(CUfunction function, const LaunchDimensions* dimensions, void** parameters,
                 void** extra, Collector& add, WholeLaunch* launch = nullptr,
                 const CUlaunchConfig* config = nullptr) {

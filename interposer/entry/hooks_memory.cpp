@@ -1,5 +1,5 @@
-// Allocation and free. The driver serves memory that is not ours to manage (another context, a
-// device without virtual memory management). It counts against the budget.
+// The driver serves memory that is not ours to manage (another context, a device without virtual
+// memory management). It counts against the budget.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"

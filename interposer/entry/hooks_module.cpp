@@ -1,4 +1,4 @@
-// Loaded modules and libraries: their device variables are known from then on, even if the program
+// The device variables of loaded modules and libraries are known from then on, even if the program
 // never looks them up. (Note [Device variables are listed] in ledger/image_variables.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"

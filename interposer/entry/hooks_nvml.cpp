@@ -1,4 +1,4 @@
-// NVML's answers about a device's memory: the budget instead of the device, as in cuMemGetInfo.
+// NVML's answers show the budget instead of the device, as cuMemGetInfo does.
 //
 // The library is asked first, and its errors are returned unchanged. Devices are matched by UUID:
 // NVML counts all of them, a process sees only some. Our own shows the size of its allocations.
@@ -42,7 +42,7 @@ struct UuidText {
   }
 };
 
-// The job on the device; null before its first allocation there.
+// Null before its first allocation there.
 JobMemory* JobOn(nvml::Device device) {
   char text[96] = {};
   auto* const get_uuid = Real<Result(nvml::Device, char*, unsigned)>("nvmlDeviceGetUUID");

@@ -1,4 +1,4 @@
-// Deprecated forms: launches with stored parameters, 32-bit answers, and superseded names.
+// Deprecated forms.
 #include <algorithm>
 #include <cstdint>
 

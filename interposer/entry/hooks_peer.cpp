@@ -1,5 +1,5 @@
-// Peer access: what the program enables between contexts is also granted for our memory. Our memory
-// is virtual and lists the devices that may use it.
+// What the program enables between contexts is also granted for our memory. Our memory is virtual
+// and lists the devices that may use it.
 #include <algorithm>
 #include <optional>
 

@@ -1,5 +1,5 @@
-// Stream-ordered allocation and memory pools. Pools that only need memory on their own device use
-// the job's memory, and report like the driver's (ledger/pools.h). The driver serves the others.
+// Pools that only need memory on their own device use the job's memory, and report like the
+// driver's (ledger/pools.h). The driver serves the others.
 #include "interposer/ledger/pools.h"
 #include "interposer/record/call_sites.h"
 
@@ -23,7 +23,7 @@ CUdevice DeviceHere() {
   return Driver().cuCtxGetDevice(&device) == CUDA_SUCCESS ? device : -1;
 }
 
-// The current device's default choice for allocations. The default pool is first seen here.
+// The default pool is first seen here.
 CUmemoryPool CurrentPool(CUdevice device) {
   if (const CUmemoryPool known = Pools::Instance().Current(device)) return known;
   CUmemoryPool current = nullptr;
@@ -84,7 +84,6 @@ CUresult AddOurs(CUmemoryPool pool, CUmemPool_attribute attribute, CUresult resu
   return result;
 }
 
-// Calls then(pools) after a driver call that succeeded.
 template <class Then>
 CUresult After(CUresult result, Then then) {
   if (result == CUDA_SUCCESS && !ForwardsEverything()) then(Pools::Instance());
@@ -100,7 +99,6 @@ void RegisterDefaultPool(CUmemoryPool pool) {
   }
 }
 
-// Whether the list gives access to another device than the pool's own.
 bool LetsOthersIn(CUmemoryPool pool, const CUmemAccessDesc* accesses, size_t count) {
   CUdevice device = 0;
   if (Pools::Instance().Service(pool, &device) == PoolService::kUnknown) RegisterDefaultPool(pool);

@@ -1,5 +1,5 @@
-// Calls that show the program the device's progress. After a free that did not wait, the answer is
-// as if it had waited. (Note [What a free promises] in execute/state/deferred_waits.h)
+// After a free that did not wait, an answer about the device's progress is as if it had waited.
+// (Note [What a free promises] in execute/state/deferred_waits.h)
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
 #include "interposer/entry/export.h"

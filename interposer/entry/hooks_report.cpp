@@ -1,5 +1,3 @@
-// The program's queries: the budget instead of the device, allocations instead of chunks.
-//
 // A query about an evicted range restores it: the driver knows nothing about unmapped addresses. A
 // freed range may still be mapped, so its query uses an address that is never allocated.
 #include <algorithm>
@@ -46,7 +44,7 @@ void CorrectExtent(CUpointer_attribute attribute, const Extent& extent, void* da
 void CorrectAttribute(CUpointer_attribute attribute, const Allocation& allocation, void* data) {
   CorrectExtent(attribute, {allocation.base, allocation.requested_bytes}, data);
   switch (attribute) {
-    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {  // parked memory lies on the host
+    case CU_POINTER_ATTRIBUTE_MEMORY_TYPE: {
       const unsigned int type = CU_MEMORYTYPE_DEVICE;
       std::memcpy(data, &type, sizeof type);
       break;

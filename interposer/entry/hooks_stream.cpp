@@ -1,4 +1,3 @@
-// Waits, and the ends of streams, contexts and modules.
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/around.h"
@@ -23,7 +22,7 @@ std::uint64_t ReleaseThreshold(CUmemoryPool pool) {
   return bytes;
 }
 
-// `covered(job)` lists the work that the wait covers. It is complete once the call succeeds.
+// It is complete once the call succeeds.
 template <class Covered, class Call>
 CUresult AroundWait(Covered covered, Call call) {
   const ReentryGuard guard;

@@ -1,5 +1,5 @@
-// Stream memory operations: a stream writes a word, or waits for its value. Managed memory with
-// such a word must be resident when the stream gets there.
+// Managed memory with the word of a stream memory operation must be resident when the stream gets
+// there.
 #include "interposer/entry/program_waits.h"
 #include "interposer/entry/touch_hooks.h"
 #include "interposer/entry/transfers.h"
@@ -7,7 +7,6 @@
 namespace spillway::entry {
 namespace {
 
-// Barriers and flushes name no address.
 void AddWords(const CUstreamBatchMemOpParams* operations, unsigned int count, Collector& add) {
   for (unsigned int i = 0; operations && i < count; ++i) {
     switch (operations[i].operation) {

@@ -1,5 +1,3 @@
-// Tensor maps: their addresses are remembered by the map's content (ledger/tensor_maps.h).
-//
 // Encoding does not access the address, so only launches with the map restore its memory.
 #include "interposer/driver/driver_api.h"
 #include "interposer/entry/export.h"

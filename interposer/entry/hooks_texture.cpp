@@ -1,5 +1,3 @@
-// Texture objects over linear memory, and old texture references: they pin memory to the device.
-//
 // Note [Textures hold]
 // A kernel reads a texture by a handle. It may come as a parameter, in a struct, in device memory
 // or in a module's variable. On today's drivers handles are small integers, so no scan can tell
@@ -24,7 +22,7 @@ CUdeviceptr LinearMemory(const CUDA_RESOURCE_DESC& resource) {
   return resource.resType == CU_RESOURCE_TYPE_PITCH2D ? resource.res.pitch2D.devPtr : 0;
 }
 
-// `call()` makes the owner of the hold. `owner()` returns its number afterwards.
+// `owner()` returns its number afterwards.
 template <class Owner, class Call>
 CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
   if (interposer::HostRegions::Instance().Holds(address))
@@ -40,7 +38,6 @@ CUresult Hold(CUdeviceptr address, Owner owner, Call call) {
       });
 }
 
-// `call()` destroys the owner, whose number may be reused at once. The memory stays held meanwhile.
 template <class Call>
 CUresult Release(std::uint64_t owner, Call call) {
   const ReentryGuard guard;

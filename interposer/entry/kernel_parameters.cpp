@@ -112,7 +112,7 @@ size_t HashOf(CUfunction function) {
 
 std::uint64_t GenerationIn(std::uint64_t word) { return word & ~kScanned; }
 
-// The slot's facts, if it holds the function's. False: it holds another's, or is being overwritten.
+// False: it holds another's, or is being overwritten.
 inline bool ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function,
                      KernelFacts* facts) {
   if (slot.function.load(std::memory_order_acquire) != function) return false;
@@ -123,7 +123,6 @@ inline bool ReadSlot(const Slot& slot, std::uint64_t word, CUfunction function,
   return GenerationIn(seen) == word;
 }
 
-// A slot of an earlier generation, its word, and the word that it gets. No slot: there is no room.
 struct FreeSlot {
   Slot* slot = nullptr;
   std::uint64_t seen = 0, word = 0;

@@ -1,13 +1,10 @@
 // Kernels' parameter layouts and names: asked of the driver once, then read without a lock.
 //
-// Called by the launch hooks on any thread, and by the hooks of unloading.
-// Ownership: a layout is kept until the process ends, and kernels with equal layouts share one. So
-// memory grows with the number of different layouts, not with the number of kernels.
+// Ownership: a layout is kept until the process ends, and kernels with equal layouts share one.
 // Invariants
 //  1. A handle may be a CUfunction or a CUkernel (cuda.h, cuLaunchKernel): both are tried.
 //  2. After an unloading every handle is asked anew and counts as new: handles may be reused.
 //  3. Only the driver's answers are kept. After an error the kernel is asked again.
-// Never: takes a lock; fails.
 // Source: cuFunc/cuKernelGetParamInfo (CUDA 12.4), cuFunc/cuKernelGetName (CUDA 12.3).
 #pragma once
 
@@ -42,7 +39,7 @@ struct KernelFacts {
   const KernelParameters* parameters = nullptr;  // FactsOf: never null
   interposer::Shape name = 0;  // shape of its name; without one, of its parameters
   bool is_kept = true;         // false: asked each time, and always new
-  bool is_new = true;          // no post-launch scan has checked it
+  bool is_new = true;
 };
 
 // Holds an answer that cannot be kept, which is rare.
@@ -52,9 +49,8 @@ KernelFacts FactsOf(CUfunction function, ScratchParameters* scratch);
 inline const KernelParameters& ParametersOf(CUfunction function, ScratchParameters* scratch) {
   return *FactsOf(function, scratch).parameters;
 }
-// A post-launch scan has checked the function. No effect if its facts are not kept.
 void MarkScanned(CUfunction function);
-// The kernel's readable name; it lives as long as the process. `name` is from FactsOf.
+// `name` is from FactsOf.
 const char* ReadableName(CUfunction function, interposer::Shape name);
 void ForgetKernelParameters();
 

@@ -1,6 +1,4 @@
 // Shared code of the allocation hooks: whose memory an allocation becomes, and how it is freed.
-//
-// Used by hooks_memory.cpp and hooks_pool.cpp, on any thread.
 #pragma once
 
 #include "interposer/driver/driver_api.h"
@@ -20,7 +18,6 @@ inline bool HasContext() {
   return driver::Driver().cuCtxGetCurrent(&context) == CUDA_SUCCESS && context;
 }
 
-// `release(job)` frees the address if it is that job's. Otherwise `call()` is the driver's free.
 template <class Release, class Call>
 CUresult Free(CUdeviceptr address, Release release, Call call) {
   const ReentryGuard guard;

@@ -2,8 +2,7 @@
 //
 // libstdc++'s own operator new and std::__throw_* would bring its exception runtime and unwinder
 // into every preloaded process. Its constructor allocates 72 KiB before main (gcc 12, eh_alloc.cc).
-// We build without exceptions, so a throw could only end in std::terminate anyway. These are not
-// exported: the program's own operator new is untouched, and memory never crosses.
+// We build without exceptions, so a throw could only end in std::terminate anyway.
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,15 +2,14 @@
 //
 // A program that is linked with NVML finds our exported symbols first, because we are preloaded. A
 // program that opens it calls dlsym. dlsym answers with a hook for the exact names in
-// nvml_table.inc, if the library under the handle has them. Any thread. Owns nothing.
+// nvml_table.inc, if the library under the handle has them.
 #pragma once
 
 namespace spillway::entry {
 
-// The hook of NVML's function `name`, or null. Names that cannot match cost one comparison.
+// Names that cannot match cost one comparison.
 void* NvmlHookNamed(const char* name);
 
-// The handle of the process's NVML, or null if none is loaded. Loads none.
 void* NvmlLibrary();
 
 }  // namespace spillway::entry

@@ -1,7 +1,6 @@
 // Scans parameters for device addresses. A mistaken integer only enlarges the resident set.
 //
-// The launch hooks call it while they collect addresses, and the graph reader, on the caller's
-// thread. `add(word)` is called for each word.
+// `add(word)` is called for each word.
 #pragma once
 
 #include <cstring>
@@ -70,7 +69,7 @@ void ScanParameters(const KernelParameters& layout, void** parameters, unsigned 
   }
 }
 
-// All parameters in one buffer. Its size says nothing of the structs in it.
+// Its size says nothing of the structs in it.
 template <class Add>
 void ScanBuffer(const KernelParameters& layout, const void* buffer, size_t size_bytes, Add& add) {
   ScanWords(buffer, size_bytes, add);

@@ -1,7 +1,5 @@
 // Counts memory that the driver serves to the program against the budget. The charge is made before
 // the driver's call, noted on success, and withdrawn on failure.
-//
-// Called by the allocation hooks, on any thread, only when outermost.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +11,7 @@ namespace spillway::entry {
 // The driver gives memory in granules, and serves small requests together from one.
 inline constexpr size_t kRoundedFromBytes = size_t{1} << 20;
 
-// The device memory that an allocation takes. Impossible sizes stay unchanged: the driver refuses.
+// Impossible sizes stay unchanged: the driver refuses.
 inline size_t OccupiedBytes(size_t bytes) {
   const size_t rounded_bytes = interposer::RoundUp(bytes, interposer::kGranuleBytes);
   return bytes < kRoundedFromBytes || rounded_bytes < bytes ? bytes : rounded_bytes;
@@ -57,8 +55,6 @@ inline void ForgetPassedThrough(std::uint64_t key) {
       [key](interposer::JobMemory* job) { job->charges().ForgetPassedThrough(key); });
 }
 
-// `call()` frees what has that address or handle. Its note is removed first: the driver may reuse
-// the key at once. Then `end(job, bytes)` decides about the charge.
 template <class End, class Call>
 CUresult EndPassedThrough(std::uint64_t key, End end, Call call) {
   size_t bytes = 0;

@@ -18,7 +18,6 @@ cuuint64_t Ask(CUmemoryPool pool, CUmemPool_attribute attribute) {
   return bytes;
 }
 
-// The pool's reserve for its next allocations.
 size_t SpareBytes(CUmemoryPool pool) {
   const cuuint64_t reserved_bytes = Ask(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT);
   return reserved_bytes - std::min(reserved_bytes, Ask(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT));

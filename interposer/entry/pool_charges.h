@@ -1,6 +1,4 @@
-// The unused memory of the driver's pools stays charged until they give it back.
-//
-// The hooks call it after a wait and after a trim, on any thread, only when outermost.
+// The hooks call it after a wait and after a trim, only when outermost.
 //
 // Freed memory stays in its driver's pool, up to the release threshold, and occupies the device. So
 // its charge moves to the pool (pass_through.h) and serves the pool's next allocations. This

@@ -19,7 +19,7 @@ using spillway::entry::RouteToHook;
 
 namespace {
 
-// Whether `function` is a listed form of `name`. Searched by name: dladdr walks all symbols.
+// Searched by name: dladdr walks all symbols.
 bool IsListedForm(const std::string& name, const void* function) {
   void* const driver = spillway::driver::OpenedDriver();
   for (const char* version : {"", "_v2", "_v3", "_v4"}) {

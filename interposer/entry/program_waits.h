@@ -1,7 +1,7 @@
 // Marks a stream's progress before a point that the program controls: awaited word, host function.
 //
-// The hooks of such calls use it, outermost, on the caller's thread. Behind that point the stream
-// cannot be queried. With a mark the memory of its earlier work may leave before the program acts.
+// Behind that point the stream cannot be queried. With a mark the memory of its earlier work may
+// leave before the program acts.
 #pragma once
 
 #include "interposer/entry/around.h"

@@ -10,7 +10,6 @@
 //     driver's own use of its exports, find their guards not outermost, and pass.
 //  2. After ForwardEverything() no guard is ever outermost again: every hook only forwards. Called
 //     in a forked child, because the driver itself must refuse it, and to disarm.
-// Never: takes a lock, or calls anything.
 #pragma once
 
 #include <atomic>

@@ -1,10 +1,8 @@
 // Parameters stored in kernels by cuParamSet*, for launches that read them from there.
 //
-// The hooks of these functions call it; one thread at a time may use a kernel's parameters.
-// Ownership: a kernel's entry is kept until the process ends. After its module was unloaded another
-// kernel may get the same handle. The old content then only enlarges a resident set.
-// Never: takes a lock; fails. Bytes beyond a kernel's maximum are ignored.
-// Source: cuParamSetv, cuLaunchGrid (deprecated since CUDA 4.0).
+// Ownership: a kernel's entry is kept until the process ends. Never: takes a lock; fails. Bytes
+// beyond a kernel's maximum are ignored. Source: cuParamSetv, cuLaunchGrid (deprecated since CUDA
+// 4.0).
 #pragma once
 
 #include <cstddef>
@@ -16,7 +14,7 @@ namespace spillway::entry {
 
 void StoreParameter(CUfunction kernel, int offset_bytes, const void* value, size_t size_bytes);
 
-// All stored bytes, with zeros between. Empty if nothing was stored.
+// Empty if nothing was stored.
 std::span<const unsigned char> StoredParameters(CUfunction kernel);
 
 }  // namespace spillway::entry

@@ -1,8 +1,7 @@
 // The entry point dlsym: which look-ups we answer, and which the C library answers untouched.
 //
 // dlsym_entry.S exports an unversioned `dlsym` and asks spillway_decide_lookup at every call, on
-// any thread, possibly inside library constructors. Other look-ups jump to the C library, which
-// must still see the caller's address for RTLD_NEXT and RTLD_DEFAULT.
+// any thread, possibly inside library constructors.
 // Invariants
 //  1. A hook is answered only for an exact name in the hook table, found in the real driver of this
 //     link namespace. cuDNN and WSL's driver look up `cu...` names of their own.
@@ -14,7 +13,6 @@
 
 extern "C" {
 
-// dlsym's arguments. The entry point goes on with `handle` as this call leaves it.
 struct SpillwayLookup {
   void* handle;
   const char* name;

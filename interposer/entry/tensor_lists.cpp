@@ -26,7 +26,6 @@ constexpr Space kSpaces[] = {
 };
 constexpr std::size_t kWideScalarBytes = 16;
 
-// Offsets are in bytes.
 struct Layout {
   std::size_t depth, entries, elements, steps, blocks_to_tensors, blocks_to_chunks;
   std::size_t blocks, index_bytes, size_bytes;
@@ -105,7 +104,6 @@ std::optional<UsedTensorLists> Confirmed(const Layout& layout, const void* data,
   return UsedTensorLists{layout.depth, layout.entries, used, layout.steps};
 }
 
-// The text behind the first `part`; empty if there is none.
 std::string_view Behind(std::string_view name, std::string_view part) {
   const std::size_t at = name.find(part);
   return at == std::string_view::npos ? std::string_view() : name.substr(at + part.size());

@@ -1,18 +1,16 @@
 // The addresses that a launch of PyTorch's multi_tensor_apply_kernel uses.
 //
-// The parameter scan calls it on the caller's thread. Pure.
-//
 // Note [Tensor lists]
 // PyTorch's optimisers, gradient clipping and mixed precision pass lists of tensors by value, in a
 // struct of 4 KB, or 32 KB since CUDA 13. Entries behind the launch's last tensor are never set or
 // left from earlier launches. Their stale addresses would keep gigabytes on the device, and change
 // from iteration to iteration. The kernel's blocks reach a tensor only by their entry in
-// block_to_tensor, so the entries up to the last block tell which addresses count.
-// The kernel's name tells the struct, the number of lists and the type of scalars; layouts for
-// other numbers have the same size. Each launch must confirm the layout: the size fits, the blocks
-// take the tensors in order from the first, each tensor's chunks are numbered one by one, and as
-// many as its elements need. Otherwise all words count.
-// Source: PyTorch 2.0 to 2.12, aten/src/ATen/native/cuda/MultiTensorApply.cuh.
+// block_to_tensor, so the entries up to the last block tell which addresses count. The kernel's
+// name tells the struct, the number of lists and the type of scalars; layouts for other numbers
+// have the same size. Each launch must confirm the layout: the size fits, the blocks take the
+// tensors in order from the first, each tensor's chunks are numbered one by one, and as many as its
+// elements need. Otherwise all words count. Source: PyTorch 2.0 to 2.12,
+// aten/src/ATen/native/cuda/MultiTensorApply.cuh.
 #pragma once
 
 #include <cstddef>
@@ -24,7 +22,6 @@
 
 namespace spillway::entry {
 
-// The struct that is the kernel's first parameter.
 struct TensorLists {
   enum class Kind : std::uint8_t {
     kNone,
@@ -44,7 +41,7 @@ TensorLists TensorListsOf(const char* kernel);
 
 // Arrays of addresses in the struct, of which the first `used` entries count.
 struct UsedTensorLists {
-  std::size_t lists;         // one behind the other, from the struct's begin
+  std::size_t lists;
   std::size_t entries;       // of each list
   std::size_t used;          // of each list
   std::size_t steps_offset;  // of one more such array, in bytes; 0: none
@@ -54,7 +51,7 @@ struct UsedTensorLists {
 std::optional<UsedTensorLists> ReadTensorLists(const TensorLists& lists, const void* data,
                                                std::size_t size_bytes, unsigned blocks);
 
-// Calls add(word) for each address that counts. False, and nothing added: all words count.
+// False, and nothing added: all words count.
 template <class Add>
 bool ScanTensorLists(const TensorLists& lists, const void* data, std::size_t size_bytes,
                      unsigned blocks, Add& add) {

@@ -1,7 +1,6 @@
 // A hook that names device memory in one line: its signature, its effect and its addresses.
 //
-// The hooks_*.cpp whose functions follow this pattern include it in their global part. It takes the
-// needed names into the global namespace. The seam itself is around.h.
+// The seam itself is around.h.
 #pragma once
 
 #include "interposer/driver/driver_api.h"
@@ -24,7 +23,6 @@ using spillway::entry::Effect;
         },                                                                           \
         [&] { return Driver().name arguments; });                                    \
   }
-// The hook and its twin for the per-thread default stream.
 #define SPILLWAY_TOUCH_TWINS(name, suffix, stream, parameters, arguments, effect, ...) \
   SPILLWAY_TOUCH(name, false, stream, parameters, arguments, effect, __VA_ARGS__)      \
   SPILLWAY_TOUCH(name##suffix, true, stream, parameters, arguments, effect, __VA_ARGS__)

@@ -60,7 +60,6 @@ struct Shape {
   size_t width_bytes, rows, slices;
 };
 
-// Bytes that go to the host or to an array, from the first row to the last.
 void AddReads(Collector& add, const End& from, const Shape& shape, const Transfer& layout,
               size_t slice_bytes) {
   if (!from.is_memory) return;

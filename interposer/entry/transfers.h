@@ -1,7 +1,6 @@
 // Describes what a call's copies and sets put into device memory, in the ledger's terms.
 //
-// The copy hooks call it while they collect addresses, on the caller's thread. Owns nothing. As in
-// cuda.h, only the addresses of the stated memory types count.
+// As in cuda.h, only the addresses of the stated memory types count.
 #pragma once
 
 #include "interposer/entry/around.h"

@@ -1,9 +1,7 @@
 // Stops a program before it receives bytes that a replay made wrong.
 //
-// The hooks of calls that show the program results use it on its threads, after the driver's call.
 // A replay of a kernel that only experiments describe is compared with what was dropped
-// (execute/replay_checks.h). It is complete, and so is the comparison, before anything that uses
-// it.
+// (execute/replay_checks.h).
 #pragma once
 
 #include "interposer/driver/cuda_abi.h"
@@ -11,7 +9,6 @@
 
 namespace spillway::entry {
 
-// Says once why.
 void SayResultsAreWrong(interposer::JobMemory* job);
 
 // The call's answer, or CUDA_ERROR_LAUNCH_FAILED for good once a replay was wrong.

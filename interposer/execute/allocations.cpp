@@ -96,7 +96,7 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
     }
     const CUresult result = eviction_.AddSlab(bytes);
     if (result == CUDA_SUCCESS) continue;
-    if (parking_.MayPark()) return AllocateRange(bytes, out);  // calls can use it parked
+    if (parking_.MayPark()) return AllocateRange(bytes, out);
     const StateLock lock(state_.locks);
     return Refused();
   }

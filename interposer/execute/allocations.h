@@ -1,7 +1,7 @@
 // Allocates and frees the job's memory.
 //
-// Called by the hooks on any thread. An allocation is granted when it can be used: within the
-// budget, or beyond it while the host can hold what must then be evicted.
+// An allocation is granted when it can be used: within the budget, or beyond it while the host can
+// hold what must then be evicted.
 //
 // Invariants
 //  1. Freed memory serves another allocation only after the work enqueued before the free. A free

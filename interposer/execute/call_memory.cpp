@@ -53,7 +53,6 @@ void CallMemory::Enter(TouchSet* set) {
   for (Tracked* block : set->reached_blocks) AsBlock(block)->users.Note(set->stream);
 }
 
-// A launch may follow addresses from the memory it names and from device variables.
 void CallMemory::Follow(const Addresses& addresses, Effect effect, TouchSet* set) {
   if (effect != Effect::kLaunches) return;
   if (state_.contents.empty() && state_.outside.empty() && set->held_on_host.empty()) return;

@@ -1,7 +1,6 @@
 // Finds the memory that a call uses: what it names, and what it reaches through stored addresses.
 //
-// Called by LockedCalls on the thread of the call, with the state lock held. Owns nothing: the
-// results go into the call's TouchSet.
+// Called by LockedCalls on the thread of the call, with the state lock held.
 //
 // Invariants
 //  1. The call's stream is ordered behind all that users of its memory must wait for. Find does
@@ -22,7 +21,7 @@ class CallMemory {
   CallMemory(JobState& state, StoredAddresses& stored) : state_(state), stored_(stored) {}
 
   void Find(const Addresses& addresses, Effect effect, TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
-  // All ranges are mapped, on the device or parked. They stay so from here to End.
+  // They stay so from here to End.
   void Enter(TouchSet* set) SPILLWAY_REQUIRES(kStateLock);
 
  private:

@@ -1,7 +1,6 @@
 // Reports a call to the recorder, the trace and the plan: its shape, touches and duration.
 //
-// Called around calls on the program's threads, without a lock unless a function says so. Owns
-// nothing: the recorder and the trace are the job's. Never: waits.
+// Called around calls, without a lock unless a function says so. Never: waits.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,6 @@ class CallRecorder {
    public:
     Operation(const TouchSet& set, Effect effect);
     Shape shape() const { return shape_; }
-    // Of the ranges that it names and reaches, each once.
     std::span<const RecordedTouch> touches() const { return {touches_.begin(), touches_.size()}; }
 
    private:
@@ -39,7 +37,6 @@ class CallRecorder {
 
   // From the first allocation beyond the budget on. `more_bytes`: of one about to be made.
   void RecordIfOverBudget(size_t more_bytes) SPILLWAY_REQUIRES(kStateLock);
-  // Records from now on, however much memory the job wants.
   void BeginRecording() SPILLWAY_EXCLUDES(kStateLock);
   std::int64_t PlannableBytes() SPILLWAY_EXCLUDES(kStateLock);  // the budget less unmovable memory
   Recorder& recorder() { return state_.recorder; }

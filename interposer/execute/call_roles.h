@@ -1,6 +1,4 @@
 // What a call promises about the memory that it names. (Note [Roles] in ledger/claims.h)
-//
-// Called around each call on its thread. Pure.
 #pragma once
 
 #include "interposer/execute/touch_set.h"
@@ -19,7 +17,6 @@ inline Role PromisedRoleOf(const TouchSet& set, const Range* range) {
   return set.learned ? Role::kReadsAndWrites : RoleOf(set, range);
 }
 void AssignRoles(const Addresses& addresses, TouchSet* set);
-// Whether a call in progress is about to overwrite one of the ranges.
 bool AnyEmpty(const TouchSet& set);
 
 }  // namespace spillway::interposer

@@ -1,7 +1,7 @@
-// A call that names device memory, around the driver's function. The memory stays in place.
+// A call that names device memory, around the driver's function.
 //
-// Lives on the caller's stack, on one thread; scopes of one thread nest. The constructor makes the
-// memory resident. End, or else the destructor, notes the call's place in its stream and lets go.
+// Lives on the caller's stack; scopes of one thread nest. The constructor makes the memory
+// resident. End, or else the destructor, notes the call's place in its stream and lets go.
 //
 // Invariants
 //  1. While answer() is CUDA_SUCCESS, everything the call names is mapped until End.
@@ -30,12 +30,12 @@ class CallScope {
   CallScope(const CallScope&) = delete;
   CallScope& operator=(const CallScope&) = delete;
 
-  // An error is the program's answer (errors as of JobCalls::Begin).
+  // Errors as of JobCalls::Begin.
   CUresult answer() const { return answer_; }
   bool reaches() const { return set_.reaches; }
 
   // `transfers`: what an accepted call puts into memory. True when a post-launch scan found
-  // nothing: the kernel is no longer new.
+  // nothing.
   bool End(CUresult result, const Transfers& transfers = {}) {
     has_ended_ = true;
     const bool ran = result == CUDA_SUCCESS;

@@ -1,7 +1,7 @@
 // Device memory that the driver serves but that counts against the budget.
 //
-// Called by the hooks on any thread. A charge makes room before the driver's allocation. The
-// allocation is noted under its address or handle until it is freed or its context ends.
+// A charge makes room before the driver's allocation. The allocation is noted under its address or
+// handle until it is freed or its context ends.
 //
 // Invariants
 //  1. Charged memory and the memory that the job holds never exceed the budget together.
@@ -35,13 +35,12 @@ class Charges {
   void Discharge(size_t bytes, Unmovable reason = Unmovable::kDriverServed);
 
   void NotePassedThrough(std::uint64_t key, size_t bytes);  // key: the address or handle
-  // Forgets the key and returns its bytes, which stay charged; 0 for an unknown key.
+  // Its bytes stay charged; 0 for an unknown key.
   size_t TakePassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
   // Of `bytes`, which are charged without a key, and of the key's, keeps at most `most_bytes` under
-  // the key and discharges the others. Returns whether it keeps any.
+  // the key and discharges the others.
   bool KeepCharged(std::uint64_t key, size_t bytes, size_t most_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
-  // The driver has freed it: forgets the key and discharges its bytes.
   void ForgetPassedThrough(std::uint64_t key) SPILLWAY_EXCLUDES(kStateLock);
   // A context other than the job's.
   void ContextDestroyed(CUcontext context) SPILLWAY_EXCLUDES(kStateLock);

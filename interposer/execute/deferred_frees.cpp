@@ -73,8 +73,8 @@ void DeferredFrees::Forget(const RecomputeRecord* record) {
   }
 }
 
-// All records of the memory end, except those of dropped ranges that read it. One such range is
-// returned: it must be recomputed first.
+// Records of dropped ranges that read it go on. One such range is returned: it must be recomputed
+// first.
 ToRecompute DeferredFrees::EndRecordsOf(Tracked* memory) {
   ToRecompute to_recompute;
   for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
@@ -89,7 +89,6 @@ ToRecompute DeferredFrees::EndRecordsOf(Tracked* memory) {
   return to_recompute;
 }
 
-// Records whose output is not dropped end here: nothing needs to be recomputed for them.
 Range* DeferredFrees::FirstThatFreesAwait(bool even_held, const FutileRanges& in_vain) {
   RecomputeRecords::Ids readers;
   for (const Range* freed : put_off_) {

@@ -1,8 +1,7 @@
 // Gives back freed memory once no record needs it, and ends records that are no longer needed.
 // (Note [Recompute records] in recompute_record.h)
 //
-// Called by the classes behind JobMemory on the program's threads, with the state lock held except
-// for put_off_bytes. Owns the list of ranges that the program has freed and a record still reads.
+// Owns the list of ranges that the program has freed and a record still reads.
 //
 // Invariants
 //  1. Memory that the record of a dropped range reads is not given back.
@@ -30,11 +29,11 @@ class DeferredFrees {
   // Reports the free to the recorder and the plan, even if the memory is given back later.
   void ReportFree(const Allocation* found) SPILLWAY_REQUIRES(kStateLock);
   void DeferFree(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
-  // Called at the program's free. Ends records that the free makes useless.
+  // At the program's free: ends records that the free makes useless.
   bool IsStillNeeded(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
   void Forget(const RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
-  // The memory is about to be written or freed. Returns what must be recomputed before that.
+  // Of memory about to be written or freed. Returns what must be recomputed before that.
   ToRecompute EndRecordsOf(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
   // The first dropped range that needs freed memory for its recomputation, but for `in_vain`.
   Range* FirstThatFreesAwait(bool even_held, const FutileRanges& in_vain)
@@ -53,8 +52,7 @@ class DeferredFrees {
   bool IsHeldForPlan(const Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
-  std::atomic<size_t> put_off_bytes_{0};  // written with the state lock held
-  // Guarded by the state lock.
+  std::atomic<size_t> put_off_bytes_{0};
   std::vector<Range*> put_off_ SPILLWAY_GUARDED_BY(kStateLock);
   size_t saved_input_bytes_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };

@@ -23,8 +23,8 @@ constexpr std::int64_t kHeldBackPauseNs = 500'000;
 }  // namespace
 
 // Repeats: try `take_now`, free what can be freed, start evictions, await the first completion.
-// Gives up when nothing is under way and no call in progress holds memory that could move later.
-// Also gives up when the driver keeps refusing memory that should be there.
+// Gives up when nothing is under way and no call in progress holds memory that could move later, or
+// when the driver keeps refusing memory that should be there.
 bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now) {
   AwaitPrefetches(cause);
   bool must_prepare, must_park;

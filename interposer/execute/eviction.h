@@ -1,7 +1,5 @@
 // How a job gets memory when none is free: it frees, evicts and waits, in that order.
 //
-// Called by the classes behind JobMemory on the program's threads.
-//
 // Invariants
 //  1. Nothing is evicted while it may be used unseen (Parking). Nothing is evicted for a prefetch.
 //  2. The wait ends: when there is memory, or when nothing is under way that could free any.
@@ -25,7 +23,7 @@ class Eviction {
   // True when `take_now` is. `take_now` is called with the state lock held.
   bool MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // The same from freed memory alone: nothing is evicted.
+  // Evicts nothing.
   bool AwaitFreed(size_t bytes, StallCause cause, base::FunctionRef<bool()> take_now)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // Gives the plan's prefetches their memory before any later request.
@@ -35,7 +33,6 @@ class Eviction {
   CUresult AddSlabWhileMaking(size_t bytes) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // Without a budget freed memory goes back to the device (spare_memory.h).
   void ReturnFreedMemory() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // The driver's free would have waited. Where much freed memory is busy, this waits for it before
@@ -52,7 +49,7 @@ class Eviction {
   JobState& state_;
   Waits& waits_;
   Parking& parking_;
-  bool gives_back_ = false;  // constant after construction
+  bool gives_back_ = false;
 };
 
 }  // namespace spillway::interposer

@@ -41,7 +41,6 @@ bool Executor::IsAskedFor(std::uint64_t allocation) const {
   return std::find(queue_.begin(), queue_.end(), allocation) != queue_.end();
 }
 
-// Whether anything has completed or been freed since the last time.
 bool Executor::HasNewMemory() {
   timeline_->Poll();
   const std::uint64_t progress = timeline_->SumCompleted() + counters_->frees + 1;

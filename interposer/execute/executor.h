@@ -1,6 +1,6 @@
 // Carries out a plan: evicts ranges after their operation and prefetches others before theirs.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the queue of prefetches.
+// Called by the classes behind JobMemory with the state lock held.
 //
 // Nothing begins while it is not this job's turn at the link. Evictions are postponed then. A
 // postponed eviction is left out if its range is used meanwhile or is to be prefetched again. An
@@ -60,7 +60,6 @@ class Executor {
   bool TakeFromQueue(Range* range);
   void ForgetQueue();
   void StartEvictions(const PlanStep::Allocations& allocations);
-  // Null for an unknown id.
   Range* Find(std::uint64_t allocation) const;
   bool WaitsForTurn() const { return waits_for_turn_ || !postponed_.empty(); }
 
@@ -82,14 +81,11 @@ class Executor {
   }
   bool HasNewMemory();
 
-  // Constant after construction.
   Residency* const residency_;
   Timeline* const timeline_;
   Counters* const counters_;
   JobTrace* const trace_;
-  // Synchronises itself.
   std::atomic<std::size_t> pending_{0};
-  // Guarded by the caller's state lock.
   bool is_on_ = false;
   std::unordered_map<std::uint64_t, Range*> by_id_;
   std::deque<std::uint64_t> queue_;  // allocation ids
@@ -98,7 +94,7 @@ class Executor {
     std::uint64_t last_touch;
   };
   std::deque<Postponed> postponed_;
-  bool waits_for_turn_ = false;  // the first prefetch in the queue
+  bool waits_for_turn_ = false;
   std::uint64_t iteration_at_ = 0,
                 iteration_before_at_ = 0;  // starts of the last two, by the touch clock
   std::uint64_t tried_at_ = 0;

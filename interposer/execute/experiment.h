@@ -1,8 +1,7 @@
 // One experiment around a launch of the program: fingerprints of what the launch names, before and
 // after it. (Note [Learned effects] in state/launch_effects.h)
 //
-// Made and kept by EffectLearning; TouchSet knows the one of its call. Owns its slots until they
-// are given back.
+// Owns its slots until they are given back.
 #pragma once
 
 #include <array>

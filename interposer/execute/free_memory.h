@@ -1,7 +1,5 @@
 // How much free memory a program is shown. (docs/decisions/0010-what-free-memory-means.md)
 //
-// Called by JobView. Pure.
-//
 // A program's device has as many bytes as its budget. The program can be given more, kept on the
 // host. Free memory is exact while at most half of the budget is used. Beyond that it falls in
 // proportion to what can still be given, and both reach zero together. Memory that cannot leave the

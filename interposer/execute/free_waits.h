@@ -1,7 +1,6 @@
 // Frees that the program takes for a wait. (Note [What a free promises] in deferred_waits.h)
 //
-// Called by hooks and by Allocations on the program's threads. Owns nothing: the promises are the
-// job's. Never: waits with a lock held.
+// Never: waits with a lock held.
 #pragma once
 
 #include "interposer/execute/job_state.h"

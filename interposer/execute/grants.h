@@ -1,7 +1,6 @@
 // What the agent grants while the job runs: budget, host memory, and share of the link.
 //
 // Called by the lease and shrink threads, by tests, and by launches that follow a test's schedule.
-// The budget itself is in BudgetAccount, host memory in HostGrant.
 //
 // Invariants
 //  1. Calls that make memory see a new grant at once. MeetBudget, or later calls, evict the excess.
@@ -27,14 +26,14 @@ class Grants {
       : state_(state), recording_(recording), parking_(parking), eviction_(eviction) {}
 
   size_t budget_bytes() const { return state_.budget.bytes(); }
-  // Changes the budget without waiting. What is held beyond it stays for now.
+  // What is held beyond it stays for now.
   void GrantBudget(size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
   // The same, but only until the next budget, which is near. A call that needs more waits for that
   // one, at the latest until `until_ns` (MonotonicNs).
   void HoldBudget(size_t bytes, std::uint64_t until_ns) SPILLWAY_EXCLUDES(kStateLock);
   // Returns when the budget is met, or when only later calls can go on evicting for it.
   void MeetBudget() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);  // grants and meets
+  void SetBudget(size_t bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
   // What the agent grants beside the budget. Host memory: at most what the launcher allows, and at
   // least what memory granted to the program needs. The link: thousandths, for the planner.
@@ -48,7 +47,7 @@ class Grants {
   bool JoinLink(const protocol::LinkPlace& place, int terms_file, int lanes_file)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // For tests, before the first allocation: the budget at certain launches.
+  // For tests, before the first allocation.
   void Schedule(BudgetSchedule schedule) { schedule_ = std::move(schedule); }
   void FollowSchedule() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void ReturnFreedMemory() { eviction_.ReturnFreedMemory(); }
@@ -62,7 +61,7 @@ class Grants {
   CallRecorder& recording_;
   Parking& parking_;
   Eviction& eviction_;
-  BudgetSchedule schedule_;  // constant after construction
+  BudgetSchedule schedule_;
   std::atomic<std::int64_t> link_permille_{1000};
 };
 

@@ -1,7 +1,5 @@
 // Ranges that stay in place on the device until their owner's hold ends (holds.h). An owner is, for
 // example, a texture object or a handle.
-//
-// Called by the hooks on any thread.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +13,7 @@ class HeldRanges {
  public:
   explicit HeldRanges(JobState& state) : state_(state) {}
 
-  // Keeps the range in place, on the device, until the owner's hold ends. Call it between Begin and
-  // End of a call that names the address. Small allocations stay anyway.
+  // Call it between Begin and End of a call that names the address. Small allocations stay anyway.
   void Hold(std::uint64_t owner, CUdeviceptr address, Unmovable why) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(std::uint64_t owner) SPILLWAY_EXCLUDES(kStateLock);
   void EndHold(Holds::Held held) SPILLWAY_EXCLUDES(kStateLock);

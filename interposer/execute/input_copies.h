@@ -5,8 +5,7 @@
 // optimiser changes the filter, all of that would have to be recomputed and offloaded. Instead the
 // filter is copied within the device, and the records read the copy.
 //
-// Called by LockedCalls on the thread of the call, with the making lock held. Owns nothing: a copy
-// is a block, given back when no record reads it (deferred_frees.h).
+// Owns nothing: a copy is a block, given back when no record reads it (deferred_frees.h).
 #pragma once
 
 #include <cstddef>

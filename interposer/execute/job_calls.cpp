@@ -12,7 +12,6 @@ using driver::RelaxedCapture;
 
 namespace {
 
-// It may write memory that it does not name.
 bool IsUndocumented(const TouchSet& set, Effect effect) {
   return effect == Effect::kLaunches && !set.is_documented && !set.recorded;
 }

@@ -1,9 +1,9 @@
 // What happens around each call that names device memory: Begin, the driver's own function, End.
 //
-// Called by the hooks on any thread. Begin makes the memory that the call names resident and keeps
-// it in place. It orders the call's stream behind what the call must await. End notes the call's
-// place in the stream as the last use, and lets go. When all the memory is on the device and needs
-// nothing, neither takes a lock (launch_path.h). Otherwise both do (locked_calls.h).
+// Begin makes the memory that the call names resident and keeps it in place. It orders the call's
+// stream behind what the call must await. End notes the call's place in the stream as the last use,
+// and lets go. When all the memory is on the device and needs nothing, neither takes a lock
+// (launch_path.h). Otherwise both do (locked_calls.h).
 //
 // Invariants
 //  1. From Begin to End everything the call names is mapped.

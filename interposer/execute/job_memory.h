@@ -1,9 +1,9 @@
 // The memory of this job on one device, behind one entry point. Wires the classes that allocate,
 // free, and make memory resident around calls.
 //
-// Called by the hooks on any application thread. One per device, made at the first allocation on it
-// (runtime.h), never destroyed. Owns the job's state (job_state.h) and the classes that work on it.
-// A class calls only those made before it here; README.md has the map.
+// One per device, made at the first allocation on it (runtime.h), never destroyed. Owns the job's
+// state (job_state.h) and the classes that work on it. A class calls only those made before it
+// here; README.md has the map.
 #pragma once
 
 #include "interposer/execute/allocations.h"
@@ -48,7 +48,7 @@ class JobMemory {
   int device() const { return state_.device; }
   // False: the word is no address of ours. Costs two comparisons.
   bool MightBeManaged(CUdeviceptr word) const { return state_.ledger.MightBeManaged(word); }
-  WordBounds Bounds() const { return state_.Bounds(); }  // of all words that might be managed
+  WordBounds Bounds() const { return state_.Bounds(); }
 
   Allocations& allocations() { return allocations_; }
   Charges& charges() { return charges_; }
@@ -68,7 +68,6 @@ class JobMemory {
   CallRecorder& recording() { return recording_; }
   JobView& view() { return view_; }
 
-  // The context is being destroyed.
   void ReleaseAll();
 
  private:

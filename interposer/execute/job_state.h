@@ -1,8 +1,7 @@
 // The state of a job's memory: allocations, residency, enqueued work, and its locks.
 //
-// Made by JobMemory, used by the classes behind it on any thread. Owns its parts, which their own
-// headers describe. A part without an annotation synchronises itself or says which functions need
-// the lock.
+// Owns its parts, which their own headers describe. A part without an annotation synchronises
+// itself or says which functions need the lock.
 #pragma once
 
 #include <atomic>
@@ -42,7 +41,6 @@ struct JobState {
   // Out of memory, after which frameworks retry, or the context's own error.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
   CUresult Health() SPILLWAY_EXCLUDES(kStateLock);
-  // Whether experiments are made around launches.
   bool Learns() const { return repeats_kernels && recorder.IsRecording(); }
   bool HasPeers() const { return peer_count.load(std::memory_order_relaxed) > 0; }
   bool MustStay() const SPILLWAY_REQUIRES(kStateLock) {
@@ -74,9 +72,8 @@ struct JobState {
   Slabs slabs SPILLWAY_GUARDED_BY(kStateLock);
   PointerSafety pointer_safety SPILLWAY_GUARDED_BY(kStateLock);
   HostGrant host_grant;
-  Contents contents SPILLWAY_GUARDED_BY(kStateLock);  // addresses stored in managed memory
-  Contents outside
-      SPILLWAY_GUARDED_BY(kStateLock);  // addresses stored in device variables and other memory
+  Contents contents SPILLWAY_GUARDED_BY(kStateLock);
+  Contents outside SPILLWAY_GUARDED_BY(kStateLock);
   AllMemory all_memory{&outside};
 };
 

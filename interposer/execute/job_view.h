@@ -1,6 +1,4 @@
-// What others see of a job's memory: the program, the report and the agent.
-//
-// Called by the hooks, the report and the planner thread, on any thread. Changes only a counter.
+// What the program, the report and the agent see of a job's memory. Changes only a counter.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +22,7 @@ class JobView {
   // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
   bool IsFreed(CUdeviceptr address);
-  // An address in each allocation.
   std::vector<CUdeviceptr> LiveBases();
-  // Nothing for an address that is not managed.
   std::optional<Allocation> Describe(CUdeviceptr address);
   bool IsEvicted(CUdeviceptr address);
   // Reads from the host copy. False when the allocation is not evicted.
@@ -35,7 +31,7 @@ class JobView {
   // What the program is told is free. The device's own figures cover all its users.
   size_t ShownFreeBytes(size_t device_free_bytes, size_t device_bytes)
       SPILLWAY_EXCLUDES(kStateLock);
-  size_t FreeBytes();  // of the budget
+  size_t FreeBytes();
 
   JobSnapshot Read();
   // For signal handlers: nothing when the lock is not free soon.

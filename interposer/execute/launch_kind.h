@@ -1,7 +1,5 @@
-// What a launch is and which allocations it names, as experiments compare launches.
-// (Note [Learned effects] in state/launch_effects.h)
-//
-// Called around launches on their threads. Pure.
+// What a launch is and which allocations it names, as experiments compare launches. (Note [Learned
+// effects] in state/launch_effects.h)
 #pragma once
 
 #include <optional>

@@ -1,7 +1,6 @@
 // The fast path: begins and ends a call without a lock if all its memory is resident and ready.
 //
-// Called around calls on the program's threads. Why this is safe: Note [Fast path] in calls.h. All
-// of it is inline: JobCalls, which every launch goes through, is its only caller.
+// Why this is safe: Note [Fast path] in calls.h.
 //
 // Invariants
 //  1. From BeginAtOnce to EndAtOnce the call's memory stays in place.
@@ -62,7 +61,7 @@ inline bool LaunchPath::BeginAtOnce(const Addresses& addresses, StreamName strea
 inline void LaunchPath::EndAtOnce(const TouchSet& set) {
   const std::uint64_t now = TouchClock();
   base::SchedulePoint();
-  for (size_t i = 1; i < set.ranges.size(); ++i) {  // the first range stands for all memory
+  for (size_t i = 1; i < set.ranges.size(); ++i) {
     NoteTouch(&set.ranges[i]->last_touch, now);
     set.ranges[i]->recent.Note(set.use, set.turn.IsMine());
   }

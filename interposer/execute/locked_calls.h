@@ -1,8 +1,7 @@
 // A call that cannot take the fast path: its memory is found and made resident under the locks.
 //
-// Called by JobCalls on the program's threads. The state lock is not held in the driver's function
-// or in any wait. The making lock is held while memory is made: two calls never each hold half of
-// what the other needs.
+// The state lock is not held in the driver's function or in any wait. The making lock is held while
+// memory is made: two calls never each hold half of what the other needs.
 //
 // Invariants
 //  1. From BeginLocked to EndLocked or WithdrawLocked, everything that the call names is mapped.
@@ -38,7 +37,6 @@ class LockedCalls {
         call_memory_(call_memory),
         post_scan_(post_scan) {}
 
-  // Errors as of JobCalls::Begin.
   CUresult BeginLocked(const Addresses& addresses, StreamName stream, Effect effect, TouchSet* set)
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void EndLocked(TouchSet* set, Effect effect) SPILLWAY_EXCLUDES(kStateLock);

@@ -1,7 +1,6 @@
 // Searches memory for addresses of the job's memory that no copy has put there.
 //
-// Called by Parking and PostLaunchScan on the program's threads, with the making lock held. Owns
-// nothing: its staging memory is the host pool's.
+// Called by Parking and PostLaunchScan on the program's threads, with the making lock held.
 //
 // A full scan runs while the device is idle and no call begins. Slabs, device variables and ranges
 // up to kWholeInFullScanBytes are read in full. Of larger ranges the first page of every 64 KiB is
@@ -33,13 +32,12 @@ class MemoryScan {
   // Reports what it finds to PointerSafety.
   void ScanAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Whether it holds an address that no copy has put there. On the device; in the host copy.
+  // On the device; in the host copy.
   bool HoldsUnexplained(const Part& part, const HostBuffer& staging, Depth depth)
       SPILLWAY_EXCLUDES(kStateLock);
   bool HostCopyHoldsUnexplained(const Range& range, Depth depth) SPILLWAY_REQUIRES(kStateLock);
   // Pinned memory for one part at a time.
   bool TakeStaging(HostBuffer* out) SPILLWAY_REQUIRES(kStateLock);
-  // Unpins the parts that are ranges.
   void LetGo(const std::vector<Part>& parts) SPILLWAY_REQUIRES(kStateLock);
 
  private:
@@ -50,7 +48,6 @@ class MemoryScan {
   bool AnyUnexplained(const std::byte* data, size_t bytes, CUdeviceptr at)
       SPILLWAY_REQUIRES(kStateLock);
   bool IsUnexplained(const HeldWord& held) SPILLWAY_REQUIRES(kStateLock);
-  // The word leads to an allocation, or beside one, that is not the one where it lies.
   bool LeadsToAnother(CUdeviceptr word, const Allocation* holder) const;
 
   JobState& state_;

@@ -1,8 +1,7 @@
 // The bytes of an output before its launch is repeated, kept on the host during the proof.
 //
-// Used by RepeatProofs in the thread of the call. Owns its memory: ordinary, given back with the
-// object. Zero pages take none. Errors: Take answers false where the host has too little to spare.
-// Never: calls the driver.
+// Its memory is ordinary. Take answers false where the host has too little to spare. Zero pages
+// take none. Never: calls the driver.
 #pragma once
 
 #include <cstddef>
@@ -19,9 +18,8 @@ class OutputCopy {
   OutputCopy& operator=(const OutputCopy&) = delete;
   ~OutputCopy();
 
-  // Once; all bytes are zero then.
+  // Once.
   bool Take(std::size_t bytes);
-  // Each byte once.
   void Keep(std::size_t offset, const std::byte* piece, std::size_t piece_bytes);
   bool Equals(std::size_t offset, const std::byte* piece, std::size_t piece_bytes) const;
   const std::byte* at(std::size_t offset) const {

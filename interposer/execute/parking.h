@@ -1,8 +1,8 @@
 // When mappings may change: evicted memory is parked while kernels may reach it without naming it.
 // (Note [Pointer safety] in pointer_safety.h)
 //
-// Called by the classes behind JobMemory on the program's threads. Owns what is decided from the
-// first PrepareToMove to EndMoving, and flags that launches read without a lock.
+// Owns what is decided from the first PrepareToMove to EndMoving, and flags that launches read
+// without a lock.
 //
 // Invariants
 //  1. While the job parks, mappings change only while the device is idle and no call begins. Every
@@ -40,7 +40,7 @@ class Parking {
 
   void UpdateParking() SPILLWAY_REQUIRES(kStateLock);
   bool MayPark() SPILLWAY_EXCLUDES(kStateLock);
-  // Maps a new range where kernels may reach it before any call names it. False when it cannot.
+  // Maps the range before any call names it. False when it cannot.
   bool ParkIfNew(Range* range) SPILLWAY_REQUIRES(kStateLock);
   // Within the budget a new range gets memory when the work of freed memory is done.
   bool AwaitsFreed(const Range& range) const SPILLWAY_REQUIRES(kStateLock);
@@ -66,13 +66,10 @@ class Parking {
   JobState& state_;
   Waits& waits_;
   MemoryScan& scan_;
-  // Written with the state lock held.
   std::atomic<bool> scans_{false};
   std::atomic<bool> reads_host_;
-  // Guarded by the state lock.
   bool is_due_ SPILLWAY_GUARDED_BY(kStateLock) = false;
-  bool prepared_ SPILLWAY_GUARDED_BY(kStateLock) =
-      false;  // PrepareToMove was called since the last EndMoving
+  bool prepared_ SPILLWAY_GUARDED_BY(kStateLock) = false;
   bool wait_was_futile_ SPILLWAY_GUARDED_BY(kStateLock) =
       false;  // the device does not become idle, and nothing may move
   VainWaits vain_waits_ SPILLWAY_GUARDED_BY(kStateLock);

@@ -1,7 +1,6 @@
 // Follows a plan: reports each operation to the walk, and does what the plan asks for.
 //
-// Called around calls on the program's threads, and by the planner thread, which adopts plans. The
-// walk and the executor are the job's. Owns what is counted from one iteration to the next.
+// Owns what is counted from one iteration to the next.
 //
 // Invariants
 //  1. A plan is a hint: what it asks for never takes memory from a call.
@@ -33,7 +32,6 @@ class PlanFollower {
   // Plans are not carried out now.
   bool Parks() SPILLWAY_EXCLUDES(kStateLock);
 
-  // Reports the call; does what the plan asks for before it; does what it asks for after it.
   void ReportToPlan(Effect effect, TouchSet* set);
   void FollowPlan(StreamName stream, Effect effect, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AskFor(const PlanStep::Allocations& allocations, Effect effect)
@@ -44,7 +42,6 @@ class PlanFollower {
   void RestorePending() SPILLWAY_EXCLUDES(kStateLock) {
     if (state_.executor.HasPending()) RestoreQueued({});
   }
-  // The program is about to wait for these uses.
   void RestoreDuringWait(const std::vector<Use>& awaited) SPILLWAY_EXCLUDES(kStateLock);
 
   // Whether there is anything to recompute or drop before the operation.
@@ -66,8 +63,7 @@ class PlanFollower {
   JobState& state_;
   RecomputeRecording& records_;
   Replays& replays_;
-  // Guarded by the state lock.
-  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);  // totals when it began
+  driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
   std::uint64_t full_scans_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };

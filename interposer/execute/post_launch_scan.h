@@ -1,9 +1,8 @@
 // Post-launch scans: searches what a new kernel's first launch has put into memory for addresses.
 // (Note [Pointer safety] in pointer_safety.h)
 //
-// Called around calls, on the thread that launched the kernel. The scan ends before the hook
-// returns, so the program has not freed anything yet. It covers what the launch names, what that
-// leads to, and the known device variables.
+// The scan ends before the hook returns, so the program has not freed anything yet. It covers what
+// the launch names, what that leads to, and the known device variables.
 //
 // Invariants
 //  1. From BeginNew to EndNew the job is unproven, and evicted memory has a mapping.
@@ -36,7 +35,6 @@ class PostLaunchScan {
   // A call follows of which nothing is known: a kernel's first launch, or a copy whose payload may
   // still change. Returns when the call can do no harm.
   void AwaitNewWork() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // True when the launch must be scanned.
   bool BeginNew() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // After End of a launch that awaits a scan; `ran` when the driver accepted it. True when the scan
   // found nothing: the kernel is no longer new.

@@ -1,6 +1,4 @@
 // What the program's own waits, streams and captures make known.
-//
-// Called by the hooks on any thread, around the driver's functions. The timeline is the job's.
 #pragma once
 
 #include <vector>
@@ -20,10 +18,8 @@ class ProgramStreams {
   static void Completed(const std::vector<Use>& uses);
   void Waited();
 
-  // The stream is about to wait for the program.
   void AboutToWait(StreamName stream);
   void StreamDestroyed(CUstream stream);
-  // The stream is about to join a capture: marks its work so far.
   void TakeCheckpoint(StreamName stream);
   // A stream is about to capture: marks all streams' work so far.
   void TakeCheckpoints() SPILLWAY_EXCLUDES(kStateLock);

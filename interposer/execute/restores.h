@@ -1,6 +1,5 @@
 // Restores ranges that a call, another device or a replay needs now.
 //
-// Called by the classes behind JobMemory on the program's threads, with the making lock held.
 // Ranges that do not fit the budget together are used parked.
 //
 // Invariants
@@ -28,7 +27,6 @@ class Restores {
       SPILLWAY_EXCLUDES(kStateLock);
   // The ranges are pinned. False when they can be used neither on the device nor parked.
   bool MakeAllResident(TouchSet* set) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // Makes all that is allocated resident.
   bool RestoreAll() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   // For a call that names more than fits on the device at once.
   bool ParkEvicted(std::span<Range* const> ranges) SPILLWAY_REQUIRES(kStateLock);

@@ -1,7 +1,6 @@
 // Memory for what replays clobber. (Note [Recompute records] in recompute_record.h)
 //
-// Called by the classes behind JobMemory on the program's threads. Owns its pieces, which stay on
-// the device: at most a sixteenth of the budget, or a granule.
+// Owns its pieces, which stay on the device: at most a sixteenth of the budget, or a granule.
 //
 // Invariants
 //  1. A piece stays where it is until Release: records lead into it.
@@ -39,8 +38,7 @@ class ScratchMemory {
   JobState& state_;
   Parking& parking_;
   Eviction& eviction_;
-  std::vector<ScratchPiece> pieces_
-      SPILLWAY_GUARDED_BY(kStateLock);  // each larger than the one before
+  std::vector<ScratchPiece> pieces_ SPILLWAY_GUARDED_BY(kStateLock);
   Use last_use_ SPILLWAY_GUARDED_BY(kStateLock);
 };
 

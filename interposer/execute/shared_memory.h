@@ -13,7 +13,7 @@ struct SharedMemory {
   };
   std::vector<Chunk> chunks;
   std::size_t offset_bytes = 0;  // of the allocation in its chunks
-  std::size_t size_bytes = 0;    // as the program asked for it
+  std::size_t size_bytes = 0;
 };
 
 }  // namespace spillway::interposer

@@ -1,8 +1,6 @@
 // Memory of the job that others use: other processes, which map it, and other devices. A device may
 // use addresses that no call of ours names (in NCCL's kernels, say).
 //
-// Called by the hooks and by the export service's thread.
-//
 // Invariants
 //  1. While another device may use all memory, all of it is resident: grants end at the budget.
 //  2. Memory shared alone stays resident until its last user is denied or its hold ends.

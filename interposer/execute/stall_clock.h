@@ -4,9 +4,6 @@
 // read once the device has passed them. So waits and device work are measured by one clock, even a
 // virtual one (the simulated GPU). Without events the host's time counts.
 //
-// Called by the classes behind JobMemory with the state lock held and the job's context current.
-// Owns one stream and a few events.
-//
 // Invariants
 //  1. A wait is counted once, when its length is known. Settled adds the rest by host time.
 // Never: waits.
@@ -46,7 +43,7 @@ class StallClock {
   void Give(const Moment& moment);
 
   CUstream stream_ = nullptr;
-  std::vector<Wait> pending_;  // oldest first
+  std::vector<Wait> pending_;
   std::vector<CUevent> spare_;
   bool is_released_ = false;
 };

@@ -79,7 +79,7 @@ void StoredAddresses::ForgetHost(CUdeviceptr base, size_t bytes) {
   state_.all_memory.Update();
 }
 
-// Reads what the launch names. What it reaches from there is read as it is followed.
+// What it reaches from there is read as it is followed.
 void StoredAddresses::ReadHost(TouchSet* set) const {
   set->held_on_host.clear();
   set->host_places.clear();
@@ -134,7 +134,7 @@ Contents& StoredAddresses::ContentsAt(CUdeviceptr address) {
   return state_.ledger.Find(address) ? state_.contents : state_.outside;
 }
 
-// Scanned without the lock. Most payloads hold no address and overwrite none.
+// Most payloads hold no address and overwrite none.
 void StoredAddresses::WroteRow(const Transfer& transfer, CUdeviceptr to, CUdeviceptr from,
                                Overwrite by) {
   const size_t bytes = transfer.width_bytes;

@@ -1,8 +1,6 @@
 // Addresses of the job's memory that copies, and the program on the host, store in memory.
 //
-// Called by hooks and by the classes behind JobMemory on any thread. Owns the list of device
-// variables; the addresses are in the job's Contents (ledger/contents.h). MemoryScan finds the
-// kernels' own.
+// MemoryScan finds the kernels' own.
 //
 // Invariants
 //  1. A word that a copy brings is known when the copy's call has ended, or the job is unsafe.
@@ -37,27 +35,22 @@ class StoredAddresses {
 
   void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module)
       SPILLWAY_EXCLUDES(kStateLock);
-  // This module or library is about to be unloaded.
   void ForgetGlobals(const void* module) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Whether the variables of all libraries are found. Any thread.
   bool KnowsAllVariables() const {
     return !Libraries::Instance().AnyBehind(libraries_found_.load(std::memory_order_relaxed));
   }
-  // Finds where the variables of libraries lie in this context.
   void FindVariables() SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  // This host memory is about to go.
   void ForgetHost(CUdeviceptr base, size_t bytes) SPILLWAY_EXCLUDES(kStateLock);
 
   // Scans the host memory that a launch names, and what a word leads to.
   void ReadHost(TouchSet* set) const;
   void ReadHostAt(CUdeviceptr word, TouchSet* set) const;
   void ReadHostPlace(HostRegions::Place place, TouchSet* set) const;
-  // Whether a new kernel has written addresses that were not there before.
   bool FoundNewOnHost(const TouchSet& set) const;
   // Whether the word leads to host memory, and from there to ours.
   bool LeadsToHeldWords(CUdeviceptr word) const;
 
-  // Where addresses stored at this place are noted.
   Contents& ContentsAt(CUdeviceptr address) SPILLWAY_REQUIRES(kStateLock);
   const std::vector<Global>& globals() const SPILLWAY_REQUIRES(kStateLock) { return globals_; }
 
@@ -70,7 +63,6 @@ class StoredAddresses {
 
   JobState& state_;
   std::vector<Global> globals_ SPILLWAY_GUARDED_BY(kStateLock);
-  // The last one whose variables are known. Written with the making lock held.
   std::atomic<std::uint64_t> libraries_found_{0};
 };
 

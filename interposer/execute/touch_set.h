@@ -1,6 +1,6 @@
-// What a call does to the memory that it names, from Begin to End. Filled in by hooks and JobCalls.
+// What a call does to the memory that it names, from Begin to End.
 //
-// Lives on the caller's stack, on one thread. Owns nothing but lists.
+// On the caller's stack.
 #pragma once
 
 #include <cstddef>
@@ -32,18 +32,17 @@ using HostWords = base::InlineVector<CUdeviceptr, 8>;
 // What a call does to the memory it names. kLaunches may write; kNames only builds a graph.
 enum class Effect { kReads, kMayWrite, kLaunches, kNames };
 
-// What the hook knows of a call besides its addresses.
 struct CallFacts {
   bool is_new = false;         // it runs a kernel that was never scanned (pointer_safety.h)
   bool is_documented = false;  // a library documents all that it does to memory
   bool shows = false;          // the host may see its effects without a call
   const HostWords* host_words = nullptr;  // that it names; null: none
   const Claims* claims = nullptr;         // the roles of what is named; null: unknown
-  const LaunchCall* launch = nullptr;     // the launch itself
+  const LaunchCall* launch = nullptr;
   LibraryCall* call =
       nullptr;  // set for the first launch of a call, which may be repeated (recompute_record.h)
-  CallShape shape;             // what the call is (operation_shape.h)
-  const char* name = nullptr;  // for the trace
+  CallShape shape;  // what the call is (operation_shape.h)
+  const char* name = nullptr;
 };
 
 // What experiments let expect of a launch without documents: claims that no bytes may depend on,
@@ -65,28 +64,28 @@ struct TouchSet : CallFacts {
   explicit TouchSet(const CallFacts& facts) : CallFacts(facts) {}
 
   base::InlineVector<Range*, 32> ranges;
-  size_t named = 0;                             // the first so many are named
-  StreamState* stream = nullptr;                // null: not a call of this job
-  StreamTurn turn;                              // of the stream, from the end of Begin to End
-  Use use;                                      // from End on: the call's place in its stream
-  bool at_once = false;                         // begun without the lock
-  bool recorded = false;                        // the call only goes into a graph; nothing runs
-  bool names_freed = false;                     // an address of ours without an allocation
-  bool must_park = false;                       // parking must begin before the call
-  bool awaits_scan = false;                     // it is new, and the job is unproven until EndNew
-  bool reads_host = false;                      // host memory was scanned,
-  bool host_is_unsure = false;                  // but could not be read
-  bool reaches = false;                         // it may use memory that it does not name itself
-  bool failed = false;                          // the driver has refused it
-  std::vector<HeldWord> held_on_host;           // addresses of ours found on the host
-  std::vector<HostRegions::Place> host_places;  // that were scanned
+  size_t named = 0;               // the first so many are named
+  StreamState* stream = nullptr;  // null: of another job
+  StreamTurn turn;
+  Use use;
+  bool at_once = false;      // begun without the lock
+  bool recorded = false;     // the call only goes into a graph; nothing runs
+  bool names_freed = false;  // an address of ours without an allocation
+  bool must_park = false;    // parking must begin before the call
+  bool awaits_scan = false;  // it is new, and the job is unproven until EndNew
+  bool reads_host = false;   // host memory was scanned,
+  bool host_is_unsure = false;
+  bool reaches = false;                // it may use memory that it does not name itself
+  bool failed = false;                 // the driver has refused it
+  std::vector<HeldWord> held_on_host;  // addresses of ours found on the host
+  std::vector<HostRegions::Place> host_places;
   base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<SlabBlock*, 8> blocks;        // small allocations that it names
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
-  Sample sample;                                   // of how long it takes
-  TraceMoment traced;                              // when it began
-  std::optional<LearnedLaunch> learned;            // the claims are its own
-  Experiment* experiment = nullptr;                // around this launch
+  Sample sample;
+  TraceMoment traced;
+  std::optional<LearnedLaunch> learned;
+  Experiment* experiment = nullptr;
   std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };
 

@@ -1,7 +1,5 @@
 // How long a call waits for an idle device while a stream waits for the program.
 //
-// Used by Parking with the state lock held; plain values, its own.
-//
 // The program may let the stream go on only after the call that waits here, and may do so often. So
 // each wait in vain halves the next, and until something has completed there is no next. A wait
 // that was worth it doubles the next.

@@ -1,7 +1,6 @@
 // How the program waits for the device, the link and others, and how such a wait is counted.
 //
-// Called by the classes behind JobMemory on the program's threads, with no lock held but the making
-// lock. Owns the clock that times waits. The caller gives the cause (StallCause).
+// Called with no lock held but the making lock.
 //
 // Invariants
 //  1. No wait holds the state lock.
@@ -32,16 +31,14 @@ class Waits {
   // Until the use is complete; null event: until all work of its stream is.
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  // The uses with their events, to be awaited without the lock.
   Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(kStateLock);
-  // As Await, for a wait that is not for memory: it does not count. False after an error.
+  // False after an error.
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);
 
   // Until `is_there`, called with the state lock held. False without progress on the device.
   bool AwaitProgress(base::FunctionRef<bool()> is_there, VainWaits* vain_waits = nullptr)
       SPILLWAY_EXCLUDES(kStateLock);
 
-  // Until the job's turn at the link; or for so long.
   void AwaitTurn(protocol::Direction direction) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitTurnOf(std::int64_t wait_ns) SPILLWAY_EXCLUDES(kStateLock);
 

@@ -18,7 +18,6 @@ struct alignas(16) AlignedWord {
   std::uint64_t low, high;
 };
 
-// The last piece that begins at or before the block.
 __device__ const Piece& PieceOf(const Launch& launch, std::uint32_t block) {
   std::uint32_t first = 0, end = launch.piece_count;
   while (end - first > 1) {
@@ -40,7 +39,6 @@ __device__ Word Shortened(Word word, std::uint64_t bytes) {
   return word;
 }
 
-// The bytes from `skip` on of two neighbouring words, skip < 16.
 __device__ Word Joined(const AlignedWord& a, const AlignedWord& b, std::uint64_t skip) {
   const bool by_half = skip >= 8;
   const std::uint64_t first = by_half ? a.high : a.low;

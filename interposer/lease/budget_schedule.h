@@ -1,7 +1,6 @@
 // Changes the budget at certain launches, so that tests can repeat a change in mid-run.
 //
-// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,..."). Every launch calls CountLaunch, any
-// thread.
+// Read from SPILLWAY_BUDGET_SCHEDULE ("launch:bytes,...").
 #pragma once
 
 #include <atomic>
@@ -24,7 +23,6 @@ class BudgetSchedule {
   }
 
   bool empty() const { return changes_.empty(); }
-  // Counts one launch. The budget from this one on, where it changes.
   std::optional<std::size_t> CountLaunch();
 
  private:

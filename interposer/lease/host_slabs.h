@@ -1,7 +1,7 @@
 // Hands slabs of the node's pinned pool from the agent to this process's host pools.
 //
-// One instance, any thread. A host pool states its demand, takes slabs and returns them. The lease
-// thread requests missing slabs and delivers them. Owns delivered slabs until they are taken.
+// A host pool states its demand, takes slabs and returns them. The lease thread requests missing
+// slabs and delivers them.
 // Invariants
 //  1. Slabs that are not taken, beyond a device's demand, go back to the agent.
 //  2. Every slab counts as held until it is returned, even if the agent that lent it is gone.
@@ -27,7 +27,7 @@ class HostSlabs {
  public:
   static HostSlabs& Instance();
 
-  // Called by a host pool. `bytes`: its total demand, with the slabs that it has.
+  // `bytes`: its total demand, with the slabs that it has.
   void SetGoal(int device, std::size_t bytes) SPILLWAY_EXCLUDES(mutex_);
   // Takes slabs of one kind for `bytes` to `most_bytes`; none if they do not suffice.
   std::vector<HostSlab> Take(int device, std::size_t bytes, std::size_t most_bytes)
@@ -35,7 +35,6 @@ class HostSlabs {
   bool Have(int device, std::size_t bytes) const SPILLWAY_EXCLUDES(mutex_);
   void Return(int device, const std::vector<protocol::SlabName>& names) SPILLWAY_EXCLUDES(mutex_);
 
-  // Called by the lease thread.
   std::size_t MissingBytes(int device) const SPILLWAY_EXCLUDES(mutex_);
   void Deliver(int device, std::vector<HostSlab> slabs) SPILLWAY_EXCLUDES(mutex_);
   std::vector<protocol::SlabName> Held() const SPILLWAY_EXCLUDES(mutex_);

@@ -1,8 +1,6 @@
 // This process's side of a session with the node agent: reports memory use, and passes grants on.
 //
-// Called by one thread at a time (planning/agent_session.h): Use once per device, Step when data is
-// readable or time has passed. A state machine over a Channel. It never blocks and allocates
-// little. Without an agent it only tries to connect now and then.
+// It never blocks and allocates little. Without an agent it only tries to connect now and then.
 // Invariants
 //  1. A grant is followed (LeaseSubject::SetBudget) before it is confirmed. Each confirmation
 //     states the memory that is really held, until that is within the grant.
@@ -81,7 +79,6 @@ class LeaseSubject {
   virtual void HandleSessionLoss() {}
 };
 
-// Returns a connection in progress, or null if there is no agent.
 class LeaseConnector {
  public:
   virtual ~LeaseConnector() = default;
@@ -101,19 +98,17 @@ class LeaseClient {
 
   // The process begins to use a device. `device` is the process's own number for it.
   void Use(uint32_t device, const protocol::DeviceUuid& uuid, int64_t memory_bytes);
-  // Does all due work. Returns the latest time for the next call, unless data arrives earlier.
+  // Returns the latest time for the next call, unless data arrives earlier.
   int64_t Step(int64_t now_ns);
   // The process is about to end. Nothing is sent afterwards; its memory stays charged until then.
   void End(int exit_code);
 
-  // For a registered device. False: no agent that plans.
+  // False: no agent that plans.
   bool AskPlan(const protocol::AskPlan& ask, int file);
   bool RecallPlans(const protocol::RecallPlans& recall);
 
   bool is_served() const { return state_ == State::kServed; }
-  // The agent takes no more connections of this user for the moment.
   bool is_put_off() const { return state_ == State::kAway && is_put_off_; }
-  // To be polled; -1 without a connection.
   int file() const { return channel_ == nullptr ? -1 : channel_->file(); }
 
  private:
@@ -124,20 +119,20 @@ class LeaseClient {
     int64_t memory_bytes = 0;
     bool registered = false;
     bool has_grant = false;
-    bool must_follow = false;      // the subject does not know the grant yet
+    bool must_follow = false;
     protocol::Grant grant;         // the newest
     int64_t confirmed_bytes = -1;  // memory held, as confirmed for this grant; -1: not confirmed
     int64_t confirmed_host_bytes = -1;
     int64_t reported_held_bytes = 0;  // reported at registration
     int64_t reported_held_ns = 0;
-    bool is_held_back = false;  // until a grant, or a place in the queue
-    bool is_admitted = false;   // and the agent has said so
-    bool waits = false;         // in the queue, or for its first grant
+    bool is_held_back = false;
+    bool is_admitted = false;  // and the agent has said so
+    bool waits = false;        // in the queue, or for its first grant
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;
     int64_t reported_ns = 0;
-    int64_t reported_need_bytes = 0;  // of host memory
+    int64_t reported_need_bytes = 0;
     int64_t reported_need_ns = 0;
     protocol::Account reported_account;
     protocol::StepTimes reported_steps;

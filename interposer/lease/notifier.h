@@ -1,7 +1,7 @@
 // Wakes a thread of ours that sleeps in poll.
 //
-// Any thread notifies; one thread waits on the file. Notifications before it wakes count as one.
-// Without a file (too many are open) the thread must wake by itself. No call here waits.
+// Notifications before it wakes count as one. Without a file (too many are open) the thread must
+// wake by itself.
 #pragma once
 
 #include "base/unique_fd.h"

@@ -1,5 +1,4 @@
-// Facts about one device allocation of the program: its address, size and kind, and whether it may
-// move. Residency is not known here (execute/state/range.h adds it).
+// Facts about one device allocation of the program. Residency is not known here.
 #pragma once
 
 #include <cstddef>
@@ -23,15 +22,14 @@ enum class Unmovable : std::uint8_t {
   kOwnMapping,    // the program's own virtual memory
   kDriverServed,  // the driver's: in another context, or not plain memory
 };
-// For the report, in the order of the enum.
 inline constexpr const char* kUnmovableNames[] = {"none",  "small",       "texture",      "shared",
                                                   "peers", "own_mapping", "driver_served"};
 
 struct Allocation {
   CUdeviceptr base = 0;
-  size_t size_bytes = 0;       // occupied bytes: whole granules for a range
-  size_t requested_bytes = 0;  // as the program asked for
-  std::uint64_t id = 0;        // unique in the process
+  size_t size_bytes = 0;  // occupied bytes: whole granules for a range
+  size_t requested_bytes = 0;
+  std::uint64_t id = 0;  // unique in the process
   AllocationKind kind = AllocationKind::kRange;
   Unmovable unmovable = Unmovable::kNo;
 };

@@ -1,9 +1,8 @@
 // Counts the program's memory from the driver that is not device memory, for the report: pinned
 // host memory, and managed memory, which the driver moves by itself.
 //
-// The hooks of host and managed memory call it on any thread, the report at exit. One instance per
-// kind, never destroyed. Synchronises itself. Its lock is a leaf; the figures are read without it.
-// Never: calls the driver; counts memory that Spillway itself has pinned.
+// Synchronises itself; the figures are read without its lock, a leaf. Never: calls the driver;
+// counts memory that Spillway itself has pinned.
 #pragma once
 
 #include <atomic>

@@ -41,7 +41,6 @@ bool Claims::AreApart() const {
   });
 }
 
-// See Note [Roles].
 Role Claims::RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const {
   const CUdeviceptr end = memory.base + memory.requested_bytes;
   std::size_t in_it = 0, reads = 0, whole = 0;

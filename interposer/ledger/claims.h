@@ -1,21 +1,18 @@
 // What a call promises about the bytes that it names: only read, or all overwritten.
 //
-// The hooks of copies and sets make claims for themselves, those of cuDNN and cuBLAS for the
-// launches inside their calls. execute reads them. On one thread's stack; owns nothing.
-//
 // Note [Roles]
 // A role is a promise about bytes, so a claim needs the function's documentation. An input is a
 // `const` parameter. An output is overwritten if no former output is blended in and its description
-// has no gaps. A claim covers the bytes of the pointer's description.
-// An allocation is only read if all claims on it are reads and cover every address that a launch
-// names in it. It is overwritten if one output covers all of it and no other claim lies in it. An
-// output in place of an input does not overwrite. The old bytes are dead only until the call's
-// first launch that names them. After that they may be the call's own work.
-// The parts of a graph or batch count together. Bytes that one part may write count as written. Old
-// bytes are not dead, as another part may read them first: only a single copy or set overwrites.
-// A call may read bytes that it clobbers (a batch norm's statistics, a convolution's workspace).
-// They do not influence the bytes that it overwrites. Only recomputation uses this claim
-// (execute/state/recompute_record.h). Otherwise clobbered memory counts as read and written.
+// has no gaps. A claim covers the bytes of the pointer's description. An allocation is only read if
+// all claims on it are reads and cover every address that a launch names in it. It is overwritten
+// if one output covers all of it and no other claim lies in it. An output in place of an input does
+// not overwrite. The old bytes are dead only until the call's first launch that names them. After
+// that they may be the call's own work. The parts of a graph or batch count together. Bytes that
+// one part may write count as written. Old bytes are not dead, as another part may read them first:
+// only a single copy or set overwrites. A call may read bytes that it clobbers (a batch norm's
+// statistics, a convolution's workspace). They do not influence the bytes that it overwrites. Only
+// recomputation uses this claim (execute/state/recompute_record.h). Otherwise clobbered memory
+// counts as read and written.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +34,6 @@ enum class Role : std::uint8_t {
 
 class Claims {
  public:
-  // The call writes none of these bytes.
   void Reads(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kReads); }
   // The call sets each of these bytes, or uses them as scratch memory, and reads no old ones.
   void Overwrites(CUdeviceptr address, std::size_t bytes) {
@@ -45,7 +41,6 @@ class Claims {
   }
   // The call writes, and may read, these bytes. They do not influence the overwritten bytes.
   void Clobbers(CUdeviceptr address, std::size_t bytes) { Add(address, bytes, Kind::kClobbers); }
-  // The call uses memory there in an unknown way.
   void Touches(CUdeviceptr address) { Add(address, 1, Kind::kTouches); }
 
   // The documentation promises equal output for equal input.
@@ -67,7 +62,6 @@ class Claims {
   bool empty() const { return claims_.empty(); }
   Role RoleOf(const Allocation& memory, std::span<const CUdeviceptr> named) const;
 
-  // A launch has named these addresses: their old bytes are no longer dead.
   void NoteNamed(std::span<const CUdeviceptr> named);
   void NoteAnything();
 
@@ -79,7 +73,7 @@ class Claims {
   bool is_repeatable_ = false;
 };
 
-// Adds the claims of copies and sets. `is_alone`: the call does nothing else.
+// `is_alone`: the call does nothing else.
 void AddClaims(const Transfers& transfers, Claims* claims, bool is_alone = true);
 
 }  // namespace spillway::interposer

@@ -1,8 +1,8 @@
 // The body graphs of conditional nodes. The driver names them only to the call that adds the node.
 //
-// The hooks of graphs call it on any thread. One for the process, never destroyed. Synchronises
-// itself; its lock is a leaf. A graph with conditional nodes cannot be cloned or nested (cuda.h,
-// CU_GRAPH_NODE_TYPE_CONDITIONAL), so a node that was never added here is a rare one.
+// Synchronises itself; its lock is a leaf. A graph with conditional nodes cannot be cloned or
+// nested (cuda.h, CU_GRAPH_NODE_TYPE_CONDITIONAL), so a node that was never added here is a rare
+// one.
 //
 // Invariants
 //  1. A known node is alive: its handle may be another node's once it is destroyed.
@@ -25,7 +25,6 @@ class ConditionalBodies {
   static ConditionalBodies& Instance();
 
   void Add(CUgraphNode node, std::vector<CUgraph> bodies);
-  // Nothing for an unknown node.
   std::optional<std::vector<CUgraph>> Of(CUgraphNode node) const;
   void Forget(CUgraphNode node);
   void ForgetAll();

@@ -1,8 +1,8 @@
 // Which address of ours lies at which device address, as far as copies and sets show.
 //
 // execute reports copies and sets, with the contents lock held; any thread may call empty() without
-// it. Owns plain facts about addresses. When a fact is used, the ledger tells in which allocation
-// it lies and what lives where it points.
+// it. When a fact is used, the ledger tells in which allocation it lies and what lives where it
+// points.
 //
 // An overwritten or freed pointer is kept for a while. Work on other streams may still follow an
 // overwritten pointer. A freed block's content explains words that a scan finds in the next block.
@@ -41,7 +41,6 @@ class Contents {
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
   std::size_t size() const { return count_.load(std::memory_order_relaxed); }
 
-  // The bytes are overwritten: pointers in them are no longer current.
   void Erase(CUdeviceptr base, std::size_t bytes, Overwrite by);
   void Put(const HeldWord& held);
   // Erases `to`, then puts all pointers that the copy may find in the source, which may overlap.
@@ -50,7 +49,6 @@ class Contents {
   // The program has freed the bytes: nothing follows their pointers. Until they are overwritten,
   // the pointers still explain words in them.
   void Freed(CUdeviceptr base, std::size_t bytes);
-  // The addresses are reused for something else.
   void Forget(CUdeviceptr base, std::size_t bytes);
 
   bool HoldsAny(CUdeviceptr base, std::size_t bytes) const;
@@ -92,7 +90,7 @@ class Contents {
   Words::const_iterator FirstOverlapping(CUdeviceptr base) const;
   Words::iterator Remove(Words::iterator at);
 
-  Words words_;  // by place
+  Words words_;
   std::atomic<std::size_t> count_{0};
 };
 

@@ -31,7 +31,6 @@ CUdeviceptr TargetOf(const CUDA_MEMCPY3D& copy) {
          copy.dstPitch * (copy.dstY + copy.dstHeight * copy.dstZ);
 }
 
-// The device addresses of copies and sets become mere words.
 NodeFacts OnlyNames(NodeFacts facts) {
   for (const WriteFacts& write : facts.writes) {
     if (const auto* set = std::get_if<SetFacts>(&write)) {

@@ -1,7 +1,7 @@
 // Which device memory each instantiated graph names, as facts about its nodes' parameters.
 //
-// The graph hooks (entry/hooks_graph.cpp) call it on any thread; synchronises itself. Owns the
-// facts. A launch's facts stay valid while the caller holds them, whatever changes meanwhile.
+// Synchronises itself. A launch's facts stay valid while the caller holds them, whatever changes
+// meanwhile.
 //
 // A launched graph needs all memory of its nodes together, from the launch to its end. Between
 // launches its memory moves like any other, so an executable is looked up at each launch.
@@ -20,8 +20,8 @@
 // Note [Bodies of conditional nodes]
 // The device decides whether a body runs, and how often. A launch is in use of all its bodies'
 // memory. But a body's copies and sets promise nothing: they may be skipped, or come again after
-// later writes. What they put where is then unknown, and the launch counts as incomplete.
-// A body that is unknown itself may use any memory: the launch names all of it.
+// later writes. What they put where is then unknown, and the launch counts as incomplete. A body
+// that is unknown itself may use any memory: the launch names all of it.
 //
 // Invariants
 //  1. An unknown executable is one whose instantiation was not seen.
@@ -56,8 +56,8 @@ using WriteFacts = std::variant<CUDA_MEMCPY3D, SetFacts>;
 
 struct NodeFacts {
   std::vector<CUfunction> kernels;
-  std::vector<CUdeviceptr> words;   // of kernels and stream memory operations: may be addresses
-  std::vector<WriteFacts> writes;   // in order of execution
+  std::vector<CUdeviceptr> words;  // of kernels and stream memory operations: may be addresses
+  std::vector<WriteFacts> writes;
   std::size_t allocated_bytes = 0;  // by memory nodes
   bool complete = true;             // false: it may put unknown bytes into memory
   bool names_all = false;           // it may use memory that was not found
@@ -66,11 +66,9 @@ struct NodeFacts {
   std::size_t place = 0;            // in a topological order
 
   void Add(NodeFacts&& other);
-  // What a launch may take for granted of a node: the same, or less.
   NodeFacts AsLaunched() const;
 };
 
-// Keyed by the node's handle in the instantiated graph.
 using GraphFacts = std::map<CUgraphNode, NodeFacts>;
 
 std::vector<const NodeFacts*> InOrder(const GraphFacts& nodes);
@@ -90,18 +88,16 @@ class GraphLedger {
     bool brings_new_kernels = false;         // kernels that no scan of this executable has checked
   };
   Launch AboutToLaunch(CUgraphExec executable);
-  // A post-launch scan has checked a launch with these facts.
   void MarkScanned(CUgraphExec executable, const NodeFacts& facts);
 
   struct Executable {
     GraphFacts nodes;
     std::set<CUgraphNode> off;  // disabled; of the graph that it was made from
-    bool is_updated = false;    // `nodes` are another graph's: unmatched, unless there is one
+    bool is_updated = false;
     std::shared_ptr<const NodeFacts> sum;  // null if a node has changed since it was made
     std::vector<CUfunction> scanned;       // kernels, sorted
   };
   using Executables = std::unordered_map<CUgraphExec, Executable>;
-  // The entry of an executable about to be destroyed: the driver may reuse its handle at once.
   using Taken = Executables::node_type;  // empty: unknown
   Taken Take(CUgraphExec executable);
   void PutBack(Taken taken);

@@ -85,7 +85,6 @@ void HostRegions::Add(const HostRegion& region) {
   const MutexLock lock(mutex_);
   regions_.insert_or_assign(region.base, Region{region});
   WidenBounds(region);
-  // Words that are there already may lead to the new one.
   for (auto& [base, each] : regions_) each.scanned_for = {};
 }
 

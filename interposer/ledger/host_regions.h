@@ -1,19 +1,18 @@
 // Host memory that kernels access in place: the program's pinned, registered and managed memory.
 //
 // The hooks of such memory fill it on any thread, from before the program can name it until just
-// before its free. Hooks and jobs look addresses up. One for the process, never destroyed.
-// Synchronises itself; its lock is a leaf. Owns plain facts.
+// before its free. Synchronises itself; its lock is a leaf.
 //
 // Note [Addresses in memory of the host's]
 // The program may write an address of ours there at any time, without a call, so no payload scan
 // shows it. Therefore each launch scans such memory that it names or can reach. A region of up to
-// kWholeOnHostBytes is always scanned in full.
-// A larger region mostly holds images, weights or tokens. A launch often names it only by a word
-// that is left in an unused parameter. It is scanned in full when it is first named, around a new
-// kernel's launch, and at scan 2, 4, 8, ... In between, kNearBytes to both sides of the word and
-// one page in sixteen are scanned. A region that has held an address is scanned in full from then
-// on. One assumption remains: where a large region held no address, none appears in less than
-// sixteen pages, far from the word that leads there. Invariants
+// kWholeOnHostBytes is always scanned in full. A larger region mostly holds images, weights or
+// tokens. A launch often names it only by a word that is left in an unused parameter. It is scanned
+// in full when it is first named, around a new kernel's launch, and at scan 2, 4, 8, ... In
+// between, kNearBytes to both sides of the word and one page in sixteen are scanned. A region that
+// has held an address is scanned in full from then on. One assumption remains: where a large region
+// held no address, none appears in less than sixteen pages, far from the word that leads there.
+// Invariants
 //  1. Memory in the table may be read: a region is removed, and readers awaited, before its free.
 //  2. The bounds include every address that ever was in a region or beside one.
 //  3. The program may unmap registered memory unseen, so the kernel reads it for us.
@@ -59,12 +58,10 @@ class HostRegions {
   static bool MightHold(CUdeviceptr word) {
     return word - lowest_.load(std::memory_order_relaxed) < span_.load(std::memory_order_relaxed);
   }
-  // The word lies in a region, or beside one.
   bool Holds(CUdeviceptr word) { return !BasesNear(word).empty(); }
-  // The begin of the region that holds the word; 0: none.
+  // 0: none.
   CUdeviceptr BaseOf(CUdeviceptr word);
-  // The begins of the regions that hold the word or lie beside it. One's end is often another's
-  // begin.
+  // One's end is often another's begin.
   using Bases = base::InlineVector<CUdeviceptr, 4>;
   Bases BasesNear(CUdeviceptr word);
   static WordBounds Bounds() {
@@ -81,7 +78,7 @@ class HostRegions {
   std::optional<HostRegion> Take(const void* data);
   void ContextEnded(CUcontext context);
 
-  // A region, and the word that leads there: into it, or beside it.
+  // Into the region, or beside it.
   struct Place {
     CUdeviceptr base;
     CUdeviceptr word;
@@ -92,20 +89,20 @@ class HostRegions {
   struct Scan {
     bool is_readable = true;
     bool is_whole = false;
-    std::vector<HeldWord> held;   // within bounds
+    std::vector<HeldWord> held;
     std::vector<Place> leads_on;  // to other regions
   };
   Scan Read(const Place& place, WordBounds bounds);
 
  private:
   struct Region : HostRegion {
-    bool holds_addresses = false;     // did, once
-    bool is_readable = true;          // every page was, so far
-    WordBounds scanned_for = {};      // what the scans in full looked for
-    std::uint64_t scans = 0;          // since it was added
-    std::uint64_t whole_at_scan = 0;  // the next scan in full
+    bool holds_addresses = false;  // did, once
+    bool is_readable = true;       // every page was, so far
+    WordBounds scanned_for = {};   // what the scans in full looked for
+    std::uint64_t scans = 0;
+    std::uint64_t whole_at_scan = 0;
   };
-  // A part of a region, in bytes from its begin.
+  // In bytes from the region's begin.
   struct Part {
     std::size_t begin, end;
   };

@@ -1,7 +1,5 @@
 // The device variables that a module's image declares, from the symbol tables of its code objects.
 //
-// The module hooks call it after the driver has accepted the image. Pure but for file mappings.
-//
 // Note [Device variables are listed]
 // Kernels can follow an address in a device variable without a parameter that leads there, and no
 // driver call lists variables. The image does. A code object is an ELF file: its symbol table names

@@ -1,9 +1,8 @@
 // Finds the allocation that an address lies in.
 //
-// Every hook that sees device addresses calls Find, on any thread, without a lock. All other calls
-// need the state lock. Owns nothing: execute owns the allocations, adds them and removes them at
-// their free. execute never deletes an Allocation or a SlabPlan, because a concurrent Find may
-// still return one that was just removed.
+// Find is called on any thread without a lock; all else needs the state lock. Owns nothing: execute
+// owns the allocations, adds them and removes them at their free. execute never deletes an
+// Allocation or a SlabPlan, because a concurrent Find may still return one that was just removed.
 //
 // Note [Beside an allocation]
 // A kernel may receive the end of an array to count down from (reverse iterators), or a place
@@ -14,8 +13,7 @@
 //  1. Each granule (2 MiB) of address space belongs to at most one range or slab (address_arena.h,
 //     invariant 1). Ranges and slabs are whole granules; a slab is one.
 //  2. Find returns the allocation that contains the address, or null. One past the end is null.
-// Cost: two dependent loads for an address of ours, one for most others.
-// Never: checks residency.
+// Cost: two dependent loads for an address of ours, one for most others. Never: checks residency.
 #pragma once
 
 #include <array>
@@ -41,7 +39,6 @@ class Ledger {
   Ledger(const Ledger&) = delete;
   Ledger& operator=(const Ledger&) = delete;
 
-  // Fast check: false for words that are neither managed addresses nor beside managed memory.
   bool MightBeManaged(CUdeviceptr word) const {
     return word >= lowest_.load(std::memory_order_relaxed) &&
            word < highest_.load(std::memory_order_relaxed);
@@ -77,7 +74,7 @@ class Ledger {
   }
 
  private:
-  using Entry = std::uintptr_t;  // Allocation* or SlabPlan* with kSlabBit
+  using Entry = std::uintptr_t;
   static constexpr int kAddressBits = 48;
   static constexpr int kGranuleShift = 21;
   static constexpr CUdeviceptr kGranuleBytes = CUdeviceptr{1} << kGranuleShift;

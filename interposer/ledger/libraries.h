@@ -2,8 +2,7 @@
 // modules and libraries are plain. A library has variables in each context that uses it, so their
 // addresses are queried when needed.
 //
-// The hooks of loading and unloading call it, and jobs, on any thread. One for the process, never
-// destroyed. Synchronises itself; its lock is a leaf.
+// Synchronises itself; its lock is a leaf.
 #pragma once
 
 #include <atomic>
@@ -27,21 +26,18 @@ class Libraries {
  public:
   static Libraries& Instance();
 
-  // A library without variables need not be added.
   void Add(CUlibrary handle, std::vector<std::string> variables);
-  // Also of a module. Whether it was added.
+  // Also of a module.
   bool Remove(const void* handle);
   // A plain module or library: all device variables are listed, and no kernel acts elsewhere.
   void NotePlain(const void* handle);
   // Whether the function is of a plain module or library. Asks the driver.
   bool IsPlain(CUfunction function);
-  // The loaded libraries with a higher number.
   std::vector<LoadedLibrary> Behind(std::uint64_t number);
   bool AnyBehind(std::uint64_t number) const {
     return last_.load(std::memory_order_relaxed) > number;
   }
 
-  // A module or library has unlisted variables (image_variables.h).
   void NoteUnreadable() { unreadable_.fetch_add(1, std::memory_order_relaxed); }
   std::size_t unreadable() const { return unreadable_.load(std::memory_order_relaxed); }
 

@@ -1,14 +1,12 @@
 // Physical memory that the program holds itself (cuMemCreate), with its handles and mappings.
 //
-// Called by the hooks, on any thread; synchronises itself. Owns plain facts. `payer` is an opaque
-// value that is returned when the memory ends.
+// `payer` is an opaque value that is returned when the memory ends.
 // Invariants
 //  1. Memory ends when all references to its handle are released and all its mappings are unmapped,
 //     in any order (cuMemRelease: "the memory will be freed when all outstanding mappings are
 //     unmapped and all references released").
 //  2. The driver may reuse a handle or an address as soon as it has ended. So the driver's call is
 //     made with the lock held, and its end is noted before a new beginning. The call does not wait.
-// Never: holds memory, or asks the driver anything.
 #pragma once
 
 #include <cstddef>
@@ -53,7 +51,7 @@ class OwnMappings {
  private:
   struct Physical {
     Memory memory;
-    size_t holders = 0;  // references to handles, and mappings
+    size_t holders = 0;
   };
   struct Handle {
     std::shared_ptr<Physical> physical;

@@ -1,7 +1,6 @@
 // Device memory that the driver serves to the program and that counts against the budget.
 //
-// Charges calls it with the state lock held. Owns nothing. An entry lives from the driver's
-// allocation until its free, or the end of its context.
+// An entry lives from the driver's allocation until its free, or the end of its context.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +16,6 @@ class PassedThrough {
   // `key`: its address or handle. Returns the bytes of a former entry with the same key. The driver
   // may reuse a key before the former entry's end is noted here.
   size_t Add(std::uint64_t key, size_t bytes, CUcontext context);
-  // Returns the entry's bytes; 0: no such entry.
   size_t Remove(std::uint64_t key);
   size_t RemoveAllIn(CUcontext context);
 

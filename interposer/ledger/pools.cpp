@@ -177,7 +177,6 @@ void Pools::TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes) {
   NoteSpare(account);
 }
 
-// Counts whether a wait may take memory from the account.
 void Pools::NoteSpare(Account* account) {
   const bool spare =
       !account->destroyed && account->figures.reserved_bytes > LeastReserved(account->figures);

@@ -1,8 +1,7 @@
 // What each of the program's memory pools would report if the driver served it: used and reserved
 // bytes, their peaks, and each address's pool. The memory is in ordinary ranges and slabs.
 //
-// The hooks of stream-ordered allocation and pools call it, and waits, on any thread. One for the
-// process, never destroyed. Synchronises itself; its lock is a leaf.
+// Synchronises itself; its lock is a leaf.
 //
 // A pool is served from the job's memory (kServed) while the program only needs bytes in this
 // process on the pool's own device. Otherwise the driver serves it, counted, for the reason given.
@@ -55,7 +54,7 @@ class Pools {
   // Other devices may access the pool: the driver serves its future allocations.
   void Share(CUmemoryPool pool);
   PoolService Service(CUmemoryPool pool, CUdevice* device);
-  // Another device gains or loses access. Returns whether any device has access now.
+  // Whether any device has access now.
   bool SetPeer(CUmemoryPool pool, CUdevice peer, bool allowed);
   // The live allocations that the job's memory served, from before the pool was shared.
   std::vector<CUdeviceptr> ServedFrom(CUmemoryPool pool);
@@ -69,7 +68,7 @@ class Pools {
   void ResetUsedHigh(CUmemoryPool pool);
   void ResetReservedHigh(CUmemoryPool pool);
   void TrimTo(CUmemoryPool pool, std::uint64_t keep_bytes);
-  // Existing pools that the driver serves on a device. Costs a load if there are none.
+  // That the driver serves. Costs a load if there are none.
   std::vector<CUmemoryPool> Drivers();
   // After a wait pools give back memory above their thresholds. `threshold(pool)` asks the driver,
   // without the lock. Costs a load if no pool has spare memory.

@@ -1,8 +1,7 @@
 // The memory that a tensor map names: the driver encodes an address into 128 undocumented bytes.
 //
-// The hooks of the four encoding functions call NoteTensorMap. All scans for addresses call the
-// others (launch parameters, graph nodes, payloads of copies). Any thread, no lock. Owns its
-// entries and never frees them: 32 bytes for each different map that the program has encoded.
+// Any thread, no lock. Owns its entries and never frees them: 32 bytes for each different map that
+// the program has encoded.
 //
 // A map is recognised by its content, because programs copy the bytes freely into structs,
 // parameters and device memory. It lies at multiples of 64 bytes, as the driver and the hardware
@@ -35,7 +34,7 @@ bool AnyTensorMaps();
 // The address that the 128 bytes name, or 0 if they are no known map.
 CUdeviceptr TensorMapAddress(const void* bytes);
 
-// Calls found(offset, address) for each map in `data`, from offset `first` on, every 64 bytes.
+// From offset `first` on, every 64 bytes.
 template <class Found>
 void ForEachTensorMap(const void* data, std::size_t size_bytes, std::size_t first, Found found) {
   if (!AnyTensorMaps()) return;

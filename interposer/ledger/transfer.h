@@ -1,6 +1,4 @@
 // A copy or set into device memory: source, destination and shape.
-//
-// The copy hooks make it on their stack; execute reads it after the driver accepted the call.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +20,7 @@ struct Transfer {
   CUdeviceptr from = 0;
   std::size_t width_bytes = 0;
   std::size_t rows = 1;
-  std::size_t to_pitch_bytes = 0;  // from row to row
+  std::size_t to_pitch_bytes = 0;
   std::size_t from_pitch_bytes = 0;
 };
 

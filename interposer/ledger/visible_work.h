@@ -1,12 +1,10 @@
 // Whether work is visible: the host, another process or another device may see its effect without a
 // call that Spillway sees. An observer who waited for such work may read it at once.
 //
-// Called by the hooks on any thread, without a lock. One for the process. HostRegions knows the
-// memory that the host accesses in place.
-// Invariant
-//  1. Once a launch receives an address of such memory, or a copy brings one into device memory,
-//     kernels may keep it anywhere. From then on all work is visible, for good.
-// Never: calls the driver.
+// HostRegions knows the memory that the host accesses in place.
+//
+// Invariant: once a launch receives an address of such memory, or a copy brings one into device
+// memory, kernels may keep it anywhere. From then on all work is visible, for good.
 #pragma once
 
 #include <atomic>
@@ -21,7 +19,7 @@ class VisibleWork {
   // word). It may then read results, or change the input of a copy that was enqueued before.
   static void NoteProgramActsInStreams() { program_acts_.store(true, std::memory_order_relaxed); }
   static bool ProgramActsInStreams() { return program_acts_.load(std::memory_order_relaxed); }
-  // Kernels may write arrays by handles, which no scan of a launch finds.
+  // Kernels may write arrays by handles, which no scan finds.
   static void NoteSurfaces() { uses_surfaces_.store(true, std::memory_order_relaxed); }
   static bool UsesSurfaces() { return uses_surfaces_.load(std::memory_order_relaxed); }
 

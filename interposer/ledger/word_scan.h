@@ -1,7 +1,5 @@
 // Scans bytes for words that may be addresses of ours.
 //
-// execute calls it on any thread, without a lock, on bytes that the caller may read. Owns nothing.
-//
 // A kernel loads a pointer in memory as one aligned word of eight bytes. So only aligned words are
 // checked. An integer that looks like an address only keeps memory resident needlessly.
 //
@@ -33,7 +31,6 @@ class WordBounds {
   constexpr WordBounds() = default;
   constexpr WordBounds(CUdeviceptr lowest, CUdeviceptr highest)
       : lowest_(lowest), span_(highest > lowest ? highest - lowest : 0) {}
-  // Bounds that contain all words of both.
   static constexpr WordBounds Around(WordBounds a, WordBounds b) {
     if (a.IsEmpty() || b.IsEmpty()) return a.IsEmpty() ? b : a;
     return {std::min(a.lowest_, b.lowest_), std::max(a.highest(), b.highest())};
@@ -85,7 +82,6 @@ inline bool LooksLikeHolding(const void* data, std::size_t bytes, CUdeviceptr at
   return holds;
 }
 
-// See Note [How much of a payload is scanned].
 template <class Found>
 void ScanPayload(const void* data, std::size_t bytes, CUdeviceptr at, WordBounds bounds,
                  Found found) {

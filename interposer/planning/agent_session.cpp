@@ -503,7 +503,7 @@ void AgentSession::ServeMemory() {
   }
 }
 
-// Returns an idle job's memory, or null. The caller must report the result with Answered.
+// The caller must report the result with Answered.
 JobMemory* AgentSession::TakeAsked() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
@@ -530,7 +530,7 @@ void AgentSession::Shrink() {
   }
 }
 
-// Returns the next job's memory, or null. The caller no longer touches the one it took before.
+// The caller no longer touches the one it took before.
 JobMemory* AgentSession::TakeShrinking() {
   const MutexLock lock(mutex_);
   const std::uint64_t now_ns = MonotonicNs();
@@ -553,7 +553,6 @@ void AgentSession::EndShrinking(std::uint64_t now_ns) {
   }
 }
 
-// Returns false when the process ends.
 bool AgentSession::TakeTurn(int* file, std::int64_t* next_ns) {
   const DriverSection section;
   const MutexLock lock(mutex_);

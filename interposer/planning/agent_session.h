@@ -2,10 +2,10 @@
 //
 // Threads: runtime calls Attach and Detach with its lock held. The first Attach starts two threads
 // with all signals blocked. They take the locks of the jobs' memory like any calling thread.
-// - The lease thread talks with the agent. A grant therefore never waits for a plan in the making.
-// - The shrink thread empties memory after a budget was lowered (Grants::MeetBudget), while the
-//   lease thread reports progress. It also asks the devices of inactive jobs if they are idle.
-// Ownership: one instance, never destroyed. It exists only if the launcher named an agent.
+//  - The lease thread talks with the agent. So a grant never waits for a plan in the making.
+//  - The shrink thread empties memory after a budget was lowered (Grants::MeetBudget), while the
+//    lease thread reports progress. It also asks the devices of inactive jobs if they are idle.
+// It exists only if the launcher named an agent.
 // Invariants
 //  1. A job's budget is its grant, but at most the launcher's budget.
 //  2. Attach waits for the agent's first answer before the job's first allocation. It waits
@@ -43,10 +43,8 @@ namespace spillway::interposer {
 
 class AgentSession final : public LeaseSubject, public LeaseConnector, public PlanWire {
  public:
-  // Returns null if there is no agent to follow.
   static AgentSession* Instance();
 
-  // Blocks; call it before the job's first allocation.
   void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
   void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
   // Lets the agent plan. Returns no plans if the agent is gone or does not plan.

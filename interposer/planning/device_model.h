@@ -1,6 +1,4 @@
 // What the planner knows about a device and its link before anything is measured.
-//
-// Called once per job's memory. Pure.
 #pragma once
 
 #include <string>
@@ -14,7 +12,6 @@ struct KnownDevice {
   bool is_known = false;  // by its name; otherwise PCIe 3.0 x16 is assumed
 };
 
-// The known devices are in scheduler/networks/devices.h.
 KnownDevice DeviceModelFor(const std::string& device_name);
 
 }  // namespace spillway::interposer

@@ -2,7 +2,7 @@
 //
 // From exit() on the driver may shut down at any moment. A thread of ours creates a DriverSection
 // before each driver call and asks may_call(). The exit first bars new sections, then waits for
-// open ones, for at most a second. Any thread may do this, after WatchExit.
+// open ones, for at most a second.
 #pragma once
 
 namespace spillway::interposer {

@@ -1,6 +1,5 @@
 // How long each operation of an iteration takes, from the samples of one or two iterations.
 //
-// Used by the pipeline, one thread at a time. The pattern is shared.
 // Invariants
 //  1. A sample counts for an operation only if the follower gave its event that place.
 //  2. Once samples arrive, operations without buffers need none: small copies are never sampled.
@@ -21,7 +20,7 @@ class DurationMeasurement {
  public:
   explicit DurationMeasurement(std::shared_ptr<const scheduler::IterationPattern> pattern);
 
-  // Takes events in order. `sample` is the operation's sample; 0: none.
+  // `sample` is the operation's sample; 0: none.
   void Note(const scheduler::JobEvent& event, std::uint32_t sample);
   void Read(DurationSamples* samples);
 
@@ -29,7 +28,6 @@ class DurationMeasurement {
   bool IsDone() const { return AllAreTaken() && pending_.empty(); }
   // The job left the pattern, or samples cannot be had. The existing samples must do.
   bool IsHopeless() const;
-  // Whether most of the events since its start are the pattern's.
   bool IsRegular() const;
   std::uint32_t SamplesWanted() const;
   // An iteration's measured duration, waits for memory included; 0: unknown. Valid once all samples
@@ -50,15 +48,15 @@ class DurationMeasurement {
 
   std::shared_ptr<const scheduler::IterationPattern> pattern_;
   scheduler::IterationFollower follower_;
-  std::vector<std::int64_t> durations_ns_;  // by operation
-  std::vector<bool> is_taken_;              // by operation: it has a sample or needs none
+  std::vector<std::int64_t> durations_ns_;
+  std::vector<bool> is_taken_;  // by operation: it has a sample or needs none
   std::deque<Pending> pending_;
   std::size_t taken_ = 0;
-  bool has_begun_ = false;  // a sample has arrived
+  bool has_begun_ = false;
   std::int64_t events_ = 0;
   std::int64_t unknown_ = 0;  // of events_: they have no place in the pattern
   std::uint32_t first_sample_ = 0, last_sample_ = 0;
-  std::int64_t first_sampled_ = 0, last_sampled_ = 0;  // values of events_ at these samples
+  std::int64_t first_sampled_ = 0, last_sampled_ = 0;
 };
 
 }  // namespace spillway::interposer

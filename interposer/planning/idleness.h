@@ -1,7 +1,6 @@
 // Whether a job is idle: it made no call for a while, waits in no call, and its device, when asked,
 // had no work. Calls alone do not show whether a job waits for its device or for a CPU.
 //
-// A value of AgentSession, guarded by its lock; pure.
 // Invariants
 //  1. A job is idle only if its device was asked after its last activity, and has answered.
 //  2. Any activity makes it active at once.
@@ -41,7 +40,7 @@ class Idleness {
   enum class Device : std::uint8_t { kUnknown, kAsked, kIdle };
 
   std::uint64_t operations_ = 0;
-  std::uint64_t busy_ns_ = 0;  // last activity
+  std::uint64_t busy_ns_ = 0;
   Device device_ = Device::kUnknown;
 };
 

@@ -1,7 +1,7 @@
 // The key of a job across runs: its device's name, program file and first argument, if a file. A
 // job that may repeat kernels has other plans.
 //
-// Called once per job's memory. Jobs with the same key differ by their iterations' fingerprints.
+// Jobs with the same key differ by their iterations' fingerprints.
 #pragma once
 
 #include <cstdint>

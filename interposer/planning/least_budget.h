@@ -1,7 +1,5 @@
 // The least memory that was left for a plan during the last two iterations. Unmovable slabs grow
 // and shrink within an iteration, but a plan must fit at every moment.
-//
-// Used by the pipeline, one thread at a time. A plain value.
 #pragma once
 
 #include <algorithm>
@@ -32,8 +30,8 @@ class LeastBudget {
   static constexpr std::int64_t kNone = std::numeric_limits<std::int64_t>::max();
 
   std::int64_t budget_bytes_ = 0;
-  std::int64_t last_bytes_ = kNone;   // of the previous iteration
-  std::int64_t least_bytes_ = kNone;  // of the current iteration
+  std::int64_t last_bytes_ = kNone;
+  std::int64_t least_bytes_ = kNone;
 };
 
 }  // namespace spillway::interposer

@@ -1,8 +1,7 @@
 // Measures the link between host and device with a few copies: each way alone, then both at once.
 //
-// The planner thread calls it once per job, before the first plan, if the device's name is unknown
-// (device_model.h). The job's context is current. It waits some milliseconds for its copies, and
-// meanwhile uses device memory of the budget.
+// Called once per job, before the first plan, if the device's name is unknown (device_model.h). It
+// waits some milliseconds for its copies, and meanwhile uses device memory of the budget.
 #pragma once
 
 #include <optional>
@@ -12,7 +11,6 @@
 
 namespace spillway::interposer {
 
-// Returns the model with measured rates; nothing if memory is short or a copy fails.
 std::optional<scheduler::DeviceModel> WithMeasuredLink(JobMemory* memory,
                                                        scheduler::DeviceModel model);
 

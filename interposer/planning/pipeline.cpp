@@ -33,7 +33,7 @@ constexpr const char* kNoBetter = "its plan was no better than none, and was dro
 constexpr const char* kIrregular = "too many events lie outside the iteration that was found";
 // An irregular job is measured again after this many iterations without an unknown event.
 constexpr int kRegularIterations = 2;
-// A plan serves budgets from its own up to this much more.
+// Over its own budget.
 constexpr std::int64_t kBudgetSlackPercent = 5;
 // A larger budget is planned for after this many iterations: lent memory may soon be revoked.
 constexpr std::uint64_t kGrowthPatience = 3;
@@ -182,7 +182,7 @@ void Pipeline::NoteFits(Pattern pattern) {
   fits_since_ = tokens_;
 }
 
-// Follows the job's events, so a change is noticed. The reactive policy moves its memory.
+// Follows the job's events, so that a change is noticed; the reactive policy moves its memory.
 void Pipeline::Rest(const Pattern& pattern) {
   const auto resting = RestingPlan(pattern, least_.bytes());
   if (!resting) return;
@@ -387,7 +387,7 @@ void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
 void Pipeline::JudgePlan(const IterationTime& time) {
   using Answer = scheduler::PlanJudge::Answer;
   if (!judge_ || measurement_ || time.was_stopped || job_->Parks()) return;
-  const Pattern pattern = live_->shared_pattern();  // DropPlan replaces live_
+  const Pattern pattern = live_->shared_pattern();
   const Answer answer = judge_->Add(
       {.cost = {time.duration_ns, static_cast<std::int64_t>(time.moved_bytes)},
        .is_planned = time.is_planned,
@@ -435,7 +435,7 @@ void Pipeline::KeepInStore(const PlanAnswer& answer) {
                        .budget_bytes = answer.live->budget_bytes(),
                        .job_budget_bytes = least_.budget_bytes(),
                        .without_ns = verdicts_.WithoutNs(ConditionsOf(answer.live->pattern()))};
-  stored.plan.strategy = options_.strategy->name();  // the plan may be another strategy's
+  stored.plan.strategy = options_.strategy->name();
   options_.store->Keep(options_.job_key, stored);
 }
 
@@ -453,7 +453,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     const IterationTime& time = *next;
     counts_.iterations_followed += time.is_planned;
     NoteStep(time.duration_ns);
-    if (time.pattern != live_->pattern().fingerprint) continue;  // of the previous plan
+    if (time.pattern != live_->pattern().fingerprint) continue;
     JudgePlan(time);
     NoteAtRest(time);
     if (time.is_planned == IsResting()) continue;  // of the previous plan, or a trial without one

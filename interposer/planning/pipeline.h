@@ -5,7 +5,6 @@
 //     request = pipeline.Collect(now);
 //     answer = Solve(*request);            without the lock: planning takes time
 //     pipeline.Take(answer);               and so on, while there is a request
-// Ownership: the job and the store outlive it. Counts may be read on any thread.
 // Invariants
 //  1. A plan is handed over only if the validator and the cost model accept it for the budget.
 //  2. Recording ends when a plan was followed for a while, and resumes when it no longer fits.
@@ -51,11 +50,11 @@ struct PipelineCounts {
   std::atomic<std::uint64_t> plans_adopted{0};
   std::atomic<std::uint64_t> plans_from_store{0};  // of plans_adopted
   std::atomic<std::uint64_t> plans_from_agent{0};  // of plans_adopted: made or kept by the agent
-  std::atomic<std::uint64_t> plans_refused{0};     // they would not run within the budget
-  std::atomic<std::uint64_t> plans_invalid{0};     // the validator refused them
-  std::atomic<std::uint64_t> plans_dropped{0};     // they were no better than none
-  std::atomic<std::uint64_t> planned_at_iteration{0};       // counted by events; 0: no plan yet
-  std::atomic<std::uint64_t> planning_ns{0};                // time that strategies took
+  std::atomic<std::uint64_t> plans_refused{0};
+  std::atomic<std::uint64_t> plans_invalid{0};
+  std::atomic<std::uint64_t> plans_dropped{0};
+  std::atomic<std::uint64_t> planned_at_iteration{0};  // counted by events; 0: no plan yet
+  std::atomic<std::uint64_t> planning_ns{0};
   std::atomic<std::uint64_t> predicted_iteration_ns{0};     // of the plan that is followed
   std::atomic<std::uint64_t> lower_bound_ns{0};             // no plan's iteration is shorter
   std::atomic<std::uint64_t> measured_iteration_ns{0};      // a running mean over its iterations
@@ -73,10 +72,10 @@ struct PipelineOptions {
   scheduler::DeviceModel device;
   PlanStore* store = nullptr;  // may be null
   std::uint64_t job_key = 0;
-  EventLog* events = nullptr;             // may be null
-  PlanSource* elsewhere = nullptr;        // null: plans are made here
-  int device_number = 0;                  // the device's number for `elsewhere`
-  std::vector<StoredPlan> recalled = {};  // plans of earlier runs that `elsewhere` keeps
+  EventLog* events = nullptr;
+  PlanSource* elsewhere = nullptr;  // null: plans are made here
+  int device_number = 0;            // the device's number for `elsewhere`
+  std::vector<StoredPlan> recalled = {};
 };
 
 class Pipeline {
@@ -86,7 +85,7 @@ class Pipeline {
   using Request = PlanningRequest;
   using Answer = PlanningAnswer;
 
-  // Returns a plan to be made, if any. `more`: there is more to do at once.
+  // `more`: there is more to do at once.
   std::optional<Request> Collect(std::uint64_t now_ns, bool* more);
   static Answer Solve(const Request& request) { return MakeOrTakePlan(request); }
   void Take(const Answer& answer);
@@ -101,7 +100,7 @@ class Pipeline {
   struct Known {
     Pattern pattern;  // with durations
     scheduler::Plan plan;
-    std::uint64_t turn = 0;  // increases with each plan remembered
+    std::uint64_t turn = 0;
   };
 
   void Drain(bool* more);
@@ -150,57 +149,54 @@ class Pipeline {
   void NoteRefusal(const PlanAnswer& answer);
   void KeepInStore(const PlanAnswer& answer);
 
-  // Constant after construction.
   PlannedJob* const job_;
   Recorder& recorder_;
   const PipelineOptions options_;
-  // Synchronises itself.
   PipelineCounts counts_;
-  // Guarded by the PlannerThread's lock.
-  std::optional<scheduler::IterationLearner> learner_;  // while events are recorded
-  StoredIterations stored_;                             // of earlier runs
+  std::optional<scheduler::IterationLearner> learner_;
+  StoredIterations stored_;
   std::optional<StoredPlan> awaited_;  // recognised; waits until all that it runs again is proven
-  std::map<std::uint64_t, Known> known_;  // by fingerprint
-  std::uint64_t remembered_ = 0;          // plans that were ever put into known_
+  std::map<std::uint64_t, Known> known_;
+  std::uint64_t remembered_ = 0;
   std::optional<DurationMeasurement> measurement_;
   std::optional<Request> request_;
-  std::shared_ptr<const scheduler::LivePlan> live_;  // adopted last
+  std::shared_ptr<const scheduler::LivePlan> live_;
   std::optional<scheduler::DriftMonitor> monitor_;
-  std::optional<scheduler::PlanJudge> judge_;  // of live_
+  std::optional<scheduler::PlanJudge> judge_;
   std::int64_t before_ns_ = 0;  // the iteration's time just before the next plan; 0: unknown
   PlanVerdicts verdicts_;
   struct OccupiedPeak {
     decltype(scheduler::IterationPattern::fingerprint) fingerprint = 0;
     std::int64_t bytes = 0;
   };
-  OccupiedPeak peak_;                // of the pattern asked about last
-  Pattern fits_;                     // learned last; needs no plan for this budget
-  std::int64_t fits_since_ = 0;      // value of tokens_ then
-  std::uint64_t calls_ = 0;          // of Collect
-  bool may_ask_ = false;             // in this call
+  OccupiedPeak peak_;
+  Pattern fits_;  // learned last; needs no plan for this budget
+  std::int64_t fits_since_ = 0;
+  std::uint64_t calls_ = 0;
+  bool may_ask_ = false;
   bool is_measured_freely_ = false;  // no plan moves memory during measurement_
   bool is_irregular_ = false;        // live_ rests because many events are not of its pattern
   LeastBudget least_;
   std::int64_t iteration_tokens_ = 0;  // tokens_ when least_ last ended an iteration
   std::uint64_t iteration_begun_ = 0;  // iterations begun at that moment
   std::uint64_t iterations_ended_ = 0;
-  std::uint64_t grown_at_ = 0;       // iterations_ended_ when the budget last fitted the plan's
-  std::int64_t asked_bytes_ = 0;     // the last request's budget
-  std::int64_t asked_permille_ = 0;  // the last request's link share
-  Pattern asked_;                    // the last request's iteration
-  bool may_be_proven_ = false;       // an iteration ended since proofs were checked
+  std::uint64_t grown_at_ = 0;  // iterations_ended_ when the budget last fitted the plan's
+  std::int64_t asked_bytes_ = 0;
+  std::int64_t asked_permille_ = 0;
+  Pattern asked_;
+  bool may_be_proven_ = false;  // an iteration ended since proofs were checked
   std::uint64_t dropped_seen_ = 0;
   bool has_begun_ = false;
-  std::int64_t tokens_ = 0;              // events that count, since recording first began
-  std::int64_t tokens_adopted_ = 0;      // tokens_ when the plan was adopted
-  std::int64_t iterations_adopted_ = 0;  // iterations begun at that moment
+  std::int64_t tokens_ = 0;  // events that count, since recording first began
+  std::int64_t tokens_adopted_ = 0;
+  std::int64_t iterations_adopted_ = 0;
   int clean_in_a_row_ = 0;
   int settling_iterations_ = 0;         // still to come, of the plan adopted last
   std::int64_t replanned_at_ns_ = 0;    // an iteration's duration at the last re-measurement
   std::uint32_t relearn_patience_ = 1;  // verdicts that are needed to relearn
   std::uint32_t relearn_verdicts_ = 0;
   std::set<std::string> refusals_;  // texts that not_planned_because points to
-  std::uint64_t begun_seen_ = 0;    // iterations
+  std::uint64_t begun_seen_ = 0;
   std::uint64_t last_begun_ns_ = 0;
 };
 

@@ -1,6 +1,4 @@
 // A plan for an iteration: one that is known, one from another source, or one made here.
-//
-// Any thread, without a lock, as planning takes time. Plain values in and out.
 #pragma once
 
 #include <cstdint>
@@ -19,10 +17,10 @@ using scheduler::PlanRequest;
 
 struct PlanningRequest {
   PlanRequest asked;
-  std::optional<scheduler::Plan> known;       // taken if it still serves
+  std::optional<scheduler::Plan> known;
   std::optional<scheduler::Plan> rival = {};  // the same, unless the new plan is better
-  bool is_stored = false;                     // the plan comes from the store
-  PlanSource* elsewhere = nullptr;            // asked before a plan is made here
+  bool is_stored = false;
+  PlanSource* elsewhere = nullptr;  // asked before a plan is made here
   int device_number = 0;
   std::uint64_t program = 0;
   std::int64_t job_budget_bytes = 0;
@@ -39,7 +37,7 @@ struct PlanningAnswer {
 
 PlanningAnswer MakeOrTakePlan(const PlanningRequest& request);
 
-// A plan that follows the iteration but moves nothing. Null if it cannot be followed.
+// Moves nothing. Null if it cannot be followed.
 std::shared_ptr<const scheduler::LivePlan> RestingPlan(
     const std::shared_ptr<const scheduler::IterationPattern>& pattern, std::int64_t budget_bytes);
 

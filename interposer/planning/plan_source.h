@@ -1,7 +1,6 @@
 // Another maker of plans for this process, which also keeps those of earlier runs.
 //
-// RemotePlanner implements it for the node agent; tests have their own. Calls need no lock and may
-// block, but not for long: a source without a plan answers so.
+// Calls need no lock and may block, but not for long: a source without a plan answers so.
 #pragma once
 
 #include <cstdint>

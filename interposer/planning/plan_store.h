@@ -1,7 +1,7 @@
 // Plans of earlier runs, in a folder: a job has its plan before its iteration has come twice.
 //
-// The planner thread calls it, one thread at a time; several processes may share a folder. Each job
-// and iteration has a file (plan_codec.h), named after both, in a base::FileStore.
+// Several processes may share the folder. Each job and iteration has a file (plan_codec.h), named
+// after both, in a base::FileStore.
 // Invariants
 //  1. All plans together stay below most_bytes. The least recently used are deleted first.
 //  2. A file that cannot be read as a plan is deleted, with one line on standard error. If the
@@ -29,10 +29,9 @@ class PlanStore {
   explicit PlanStore(std::string folder, std::int64_t most_bytes = kMostBytes);
 
   bool Has(std::uint64_t job) const;
-  // The job's plans, most recently used first; at most kMostFound.
+  // Most recently used first; at most kMostFound.
   std::vector<StoredPlan> Find(std::uint64_t job) const;
   void NoteUse(std::uint64_t job, std::uint64_t fingerprint) const;
-  // Replaces the same iteration's earlier plan.
   void Keep(std::uint64_t job, const StoredPlan& plan);
 
  private:

@@ -1,6 +1,5 @@
 // How long a job's iterations take without a plan, and which plans were no better than none.
 //
-// Owned by the pipeline, one thread at a time. A plain value.
 // Invariants
 //  1. A verdict holds for one link share and one budget, give or take a twentieth.
 //  2. Only the last few iterations are remembered.
@@ -15,12 +14,12 @@ namespace spillway::interposer {
 class PlanVerdicts {
  public:
   struct Conditions {
-    std::uint64_t iteration = 0;  // its fingerprint
+    std::uint64_t iteration = 0;
     std::int64_t budget_bytes = 0;
     std::int64_t link_permille = 0;
   };
 
-  // The iteration's duration by the reactive policy.
+  // By the reactive policy.
   void NoteWithout(const Conditions& conditions, std::int64_t iteration_ns) {
     if (iteration_ns > 0) At(conditions)->without_ns = iteration_ns;
   }

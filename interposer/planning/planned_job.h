@@ -1,6 +1,6 @@
 // What the pipeline needs of a job's memory: its events, and a follower of plans.
 //
-// JobMemory in production (planner_thread.cpp). Called with the PlannerThread's lock held.
+// Called with the PlannerThread's lock held.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,10 @@ namespace spillway::interposer {
 class PlannedJob {
  public:
   virtual Recorder& recorder() = 0;
-  // The job follows this plan from the next iteration on.
   virtual void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) = 0;
   // Calls Recorder::Begin with the live allocations.
   virtual void BeginRecording() = 0;
   virtual std::int64_t BudgetBytes() = 0;
-  // The budget without the memory that is unmovable now.
   virtual std::int64_t PlannableBytes() = 0;
   // Whether an operation with this token (scheduler::TokenOf, so its complete shape) was run again
   // and gave equal bytes. Each planning asks this for many operations.
@@ -30,7 +28,7 @@ class PlannedJob {
   virtual void NoteDropped(std::int64_t /*planned_ns*/, std::int64_t /*without_ns*/) {}
   // While a job parks, no plan is carried out, and measured durations say nothing about later.
   virtual bool Parks() { return false; }
-  // The job's share of the link, in thousandths.
+  // In thousandths.
   virtual std::int64_t LinkPermille() { return 1000; }
 
  protected:

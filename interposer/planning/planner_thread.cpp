@@ -134,7 +134,7 @@ class PlannerThread::Job final : public PlannedJob, public RecordListener {
   Pipeline& pipeline() { return pipeline_; }
   void IncludeIn(LearningFigures* all);
 
-  Job* next = nullptr;   // constant once in the list
+  Job* next = nullptr;
   bool is_over = false;  // guarded by the PlannerThread's lock
 
  private:
@@ -191,7 +191,6 @@ void PlannerThread::ServeHere(Job* job) {
   runs_here_.store(false);
 }
 
-// Returns true if there is more to do at once.
 bool PlannerThread::TakeTurn(Job* job, std::uint64_t now_ns) {
   std::optional<Pipeline::Answer> answer;
   for (;;) {

@@ -7,7 +7,6 @@
 // The planner thread blocks all signals. It takes the locks of the job's memory like any calling
 // thread. It calls the driver only to read events, for link_measurement.h, and in
 // PlanFollower::Adopt. A forked child has no planner thread.
-// Ownership: one instance, never destroyed.
 // Invariants
 //  1. After exit began nothing here calls the driver. The exit waits for a call in progress.
 //  2. After Detach the job's memory is not touched. Its figures stay readable for ever.
@@ -49,7 +48,6 @@ class PlannerThread {
   static PlannerThread& Instance();
 
   void Attach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
-  // Called before the job's context is destroyed.
   void Detach(JobMemory* memory) SPILLWAY_EXCLUDES(mutex_);
 
   // Takes no lock; any thread, also at exit.
@@ -67,10 +65,9 @@ class PlannerThread {
   static void* ThreadMain(void* planner_thread);
   void Run();
 
-  // Synchronises itself.
-  std::atomic<Job*> jobs_{nullptr};  // newest first; never shrinks
+  std::atomic<Job*> jobs_{nullptr};
   std::atomic<bool> thread_started_{false};
-  std::atomic<bool> runs_here_{false};  // a calling thread runs a pipeline now
+  std::atomic<bool> runs_here_{false};
   base::Mutex mutex_{base::LockRank::kPlannerThread};
 };
 

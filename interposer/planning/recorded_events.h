@@ -1,6 +1,4 @@
 // Translates recorded events into the learner's: sizes become the device memory that they occupy.
-//
-// Pure. Used by the pipeline.
 #pragma once
 
 #include <cstdint>

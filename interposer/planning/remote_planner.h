@@ -1,8 +1,6 @@
 // Lets the node agent plan for this process: sends requests, awaits replies, validates them.
 //
-// Threads: the planning thread calls Recall and Make: the planner thread, a calling thread, or
-// runtime before a job's first allocation. Both wait, and are called without a lock of this module.
-// AgentSession's thread calls Deliver and Lost.
+// AgentSession's thread calls Deliver and Lost; Recall and Make wait, on the planning thread.
 // Invariants
 //  1. No call outlasts its patience, waits for an absent agent, or waits beyond the process's exit.
 //  2. Replies count as untrusted, and must be for the requested iteration. The caller judges plans.
@@ -69,7 +67,6 @@ class RemotePlanner final : public PlanSource {
   std::uint64_t Expect(const std::optional<protocol::RecallPlans>& recall)
       SPILLWAY_EXCLUDES(mutex_);
   void StopExpecting(std::uint64_t ticket) SPILLWAY_EXCLUDES(mutex_);
-  // Returns nothing if the reply does not come in time.
   std::optional<Reply> Await(std::uint64_t ticket, std::int64_t patience_ns)
       SPILLWAY_EXCLUDES(mutex_);
   bool IsBackingOff() SPILLWAY_EXCLUDES(mutex_);
@@ -77,13 +74,13 @@ class RemotePlanner final : public PlanSource {
   PlanWire& wire_;
   const Patience patience_;
   base::Mutex mutex_{base::LockRank::kRemotePlans};
-  std::map<std::uint64_t, Reply> expected_ SPILLWAY_GUARDED_BY(mutex_);  // by ticket
+  std::map<std::uint64_t, Reply> expected_ SPILLWAY_GUARDED_BY(mutex_);
   std::uint64_t last_ticket_ SPILLWAY_GUARDED_BY(mutex_) = 0;
   std::int64_t backs_off_until_ns_ SPILLWAY_GUARDED_BY(mutex_) = 0;
 };
 
-// The key under which the agent keeps a plan. It includes the measured rates of the link (rounded),
-// the strategy, and which operations may run again.
+// It includes the measured rates of the link (rounded), the strategy, and which operations may run
+// again.
 protocol::PlanKey PlanKeyOf(std::uint64_t program, const scheduler::PlanOrder& order);
 
 }  // namespace spillway::interposer

@@ -1,6 +1,5 @@
 // When to evict for a lowered budget: at once, and again while more than the budget is held.
 //
-// A value of AgentSession, guarded by its lock; pure.
 // Invariants
 //  1. A budget that arrives while memory is being emptied causes another turn.
 //  2. Memory that could not leave is tried again, because its work still ran or waited for the
@@ -17,7 +16,6 @@ class ShrinkSchedule {
  public:
   static constexpr std::uint64_t kFirstPauseNs = 1'000'000'000, kLongestPauseNs = 32'000'000'000;
 
-  // The budget may now be less than what the job holds.
   void Changed() {
     *this = {};
     is_due_ = true;

@@ -1,6 +1,5 @@
 // Recognises the iteration of an earlier run from the first events of this one.
 //
-// Used by the pipeline, one thread at a time.
 // Invariants
 //  1. An iteration is recognised once half of its events have come in its order, and eight at
 //     least.

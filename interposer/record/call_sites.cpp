@@ -124,7 +124,7 @@ size_t KeyOf(const Stack& stack) {
   return key | 1;
 }
 
-// The stack's entry, named if it is new. Null if the table is full.
+// Null if the table is full.
 Entry* EntryOf(const Stack& stack) {
   const size_t key = KeyOf(stack);
   for (size_t step = 0; step < kMostSites; ++step) {
@@ -142,7 +142,6 @@ bool IsSameSite(const Site& site, const Entry& entry) {
          strcmp(site.library, entry.library) == 0;
 }
 
-// Merges different stacks with the same site.
 void Add(const Entry& entry, Site* sites, size_t* count) {
   Site* const end = sites + *count;
   Site* const same =

@@ -1,7 +1,7 @@
 // The libraries and functions that allocate device memory, from a sample of the allocations.
 //
 // The allocation hooks call Sample on the program's thread, after the driver's call, without a lock
-// of ours. The report calls the rest. While the launcher does not ask for it, it costs one load.
+// of ours. While the launcher does not ask for it, it costs one load.
 //
 // libunwind walks the stacks. It is opened at the first sample and only for us: in the process's
 // global scope its _Unwind_ functions would slow down every C++ throw. Without it only the driver's
@@ -11,8 +11,8 @@
 //  2. A site is the first function up the stack that belongs neither to us nor to CUDA. It is named
 //     when first seen, because its library may be unloaded later.
 //  3. Sites are kept for ever, in a table of fixed size. Samples beyond it are only summed up.
-// Never: takes a lock, fails, or allocates, except inside libunwind and the loader.
-// Source: unw_backtrace(3).
+// Never: takes a lock, fails, or allocates, except inside libunwind and the loader. Source:
+// unw_backtrace(3).
 #pragma once
 
 #include <cstddef>
@@ -37,12 +37,12 @@ inline constexpr size_t kMostSites = 512;
 struct Summary {
   const char* source;  // how stacks were walked
   std::uint64_t every;
-  std::uint64_t bytes, allocations;  // sampled
+  std::uint64_t bytes, allocations;
 };
 
 // Nullopt if nothing was sampled.
 std::optional<Summary> Read();
-// The sites with the most bytes, largest first, at most `most`. Returns their number.
+// Largest first. Returns their number.
 size_t Top(Site* out, size_t most);
 
 }  // namespace spillway::interposer::call_sites

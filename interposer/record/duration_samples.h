@@ -1,7 +1,7 @@
 // How long operations take on the device: events around each operation of a few iterations.
 //
 // IsOn, Before and After enclose launches and copies, on any thread, with the job's context
-// current. The recorder's reader calls the rest. Owns its events until Release.
+// current.
 // Invariants
 //  1. While sampling is off, IsOn is one relaxed load and streams get no events.
 //  2. A sample is read only after the device has passed its second event: nothing waits.
@@ -18,7 +18,6 @@
 
 namespace spillway::interposer {
 
-// One operation's sample, on the caller's stack from BeforeLaunch to Enqueued.
 struct Sample {
   std::uint32_t number = 0;  // 0: not sampled
 };
@@ -58,7 +57,7 @@ class DurationSamples {
   std::atomic<bool> on_{false};
   std::atomic<std::uint32_t> taken_{0};
   std::atomic<std::uint32_t> most_{0};
-  std::atomic<Pair*> blocks_[kMost / kBlockPairs] = {};  // never freed
+  std::atomic<Pair*> blocks_[kMost / kBlockPairs] = {};
 };
 
 }  // namespace spillway::interposer

@@ -1,7 +1,6 @@
 // A job's events as text, as the learner receives them (docs/trace_format.md, events as text).
 //
-// Called by the pipeline of one job, on one thread at a time. Owns its file. Only with
-// SPILLWAY_EVENTS, for tests and for planning elsewhere.
+// Only with SPILLWAY_EVENTS, for tests and for planning elsewhere.
 // Invariants
 //  1. No addresses: allocations have their numbers, operations the hash of their shape.
 //  2. The file has whole lines at every Flush. After an error or End nothing more is written.
@@ -22,10 +21,9 @@ class EventLog {
   // Empties the file.
   explicit EventLog(const char* path);
 
-  // An allocation from before the first event.
   void AddAlive(const LiveAllocation& allocation);
   void Add(const Recorder::Drained& drained);
-  // Of an operation, by its token (scheduler/learn/job_event.h).
+  // By token (scheduler/learn/job_event.h).
   void AddDuration(std::uint64_t token, std::int64_t duration_ns);
   void Flush();
   void End();
@@ -38,8 +36,8 @@ class EventLog {
 
   base::UniqueFd file_;  // empty after an error
   std::string unwritten_;
-  std::map<std::uint64_t, std::size_t> numbers_;  // of operations, by token
-  std::uint32_t thread_ = 0;                      // of the last event
+  std::map<std::uint64_t, std::size_t> numbers_;
+  std::uint32_t thread_ = 0;
 };
 
 }  // namespace spillway::interposer

@@ -30,14 +30,13 @@ constexpr RecordedTouch UnpackTouch(std::uint64_t word) {
 
 enum class RecordedKind : std::uint8_t { kAllocate, kFree, kOperation, kSynchronize };
 
-// The form in a ring; touches follow.
 struct RecordedEvent {
   std::uint64_t ticket = 0;  // the order among all threads' events
   RecordedKind kind = RecordedKind::kSynchronize;
   std::uint32_t touch_count = 0;
-  std::uint32_t sample = 0;      // of an operation's duration (duration_samples.h); 0: none
-  std::uint64_t value = 0;       // an operation's shape, or an allocation's requested bytes
-  std::uint64_t allocation = 0;  // allocated or freed
+  std::uint32_t sample = 0;  // of an operation's duration (duration_samples.h); 0: none
+  std::uint64_t value = 0;
+  std::uint64_t allocation = 0;
 };
 
 class EventRing {
@@ -58,8 +57,8 @@ class EventRing {
   std::uint64_t& At(std::uint64_t position) { return words_[position % kWords]; }
   std::uint64_t At(std::uint64_t position) const { return words_[position % kWords]; }
 
-  alignas(64) std::atomic<std::uint64_t> written_{0};  // words so far
-  std::uint64_t known_read_ = 0;                       // the writer's lower bound of read_
+  alignas(64) std::atomic<std::uint64_t> written_{0};
+  std::uint64_t known_read_ = 0;  // the writer's lower bound of read_
   alignas(64) std::atomic<std::uint64_t> read_{0};
 
  public:

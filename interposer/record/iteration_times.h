@@ -1,7 +1,7 @@
 // Times of the iterations of plans on the device, with their pattern and deviations from the plan.
 //
 // The plan's follower calls Began at an iteration's first event, one thread at a time, with the
-// job's context current. The recorder's reader calls Next. Owns a few events, which it reuses.
+// job's context current. The recorder's reader calls Next.
 // Invariants
 //  1. A time is read only after the device has passed both its ends: nothing waits.
 //  2. If the reader is behind, iterations are skipped. A time never spans two.
@@ -22,14 +22,14 @@ struct IterationBegin {
   std::uint64_t pattern = 0;      // the plan's fingerprint
   bool is_planned = false;        // the plan moves memory; otherwise the reactive policy does
   std::uint64_t moved_bytes = 0;  // to the host and back so far
-  std::uint64_t last_misses = 0;  // of the previous iteration
-  bool last_was_stopped = false;  // of the previous iteration
+  std::uint64_t last_misses = 0;
+  bool last_was_stopped = false;
 };
 
 struct IterationTime {
   std::int64_t duration_ns = 0;
-  std::uint64_t pattern = 0;      // fingerprint; 0: not of one plan alone
-  bool is_planned = false;        // as in IterationBegin
+  std::uint64_t pattern = 0;  // fingerprint; 0: not of one plan alone
+  bool is_planned = false;
   std::uint64_t moved_bytes = 0;  // to the host and back
   std::uint64_t misses = 0;       // events that are not the plan's
   bool was_stopped = false;       // a full scan stopped it: only this iteration is slower
@@ -40,7 +40,7 @@ class IterationTimes {
   void Began(CUstream stream, const IterationBegin& begin);
   std::optional<IterationTime> Next();
   std::uint64_t begun() const { return begun_.load(std::memory_order_relaxed); }
-  // Gives the events back. The job's context is current.
+  // The job's context is current.
   void Release();
 
  private:

@@ -1,8 +1,5 @@
 // Traces one job's events with the device's own times.
 //
-// JobMemory and residency call it on the program's threads, also with the state lock held. One for
-// each JobMemory. Owns its events and one stream.
-//
 // Note [The trace's clock]
 // Times are the device's. CUDA events are recorded before and after operations and copies on their
 // streams. For the host's actions they are recorded on an idle stream of ours. Once passed, they
@@ -45,7 +42,7 @@ class JobTrace {
   void End(CUstream stream, const TraceMoment& begun, const TraceEvent& event)
       SPILLWAY_EXCLUDES(lock_);
   void Cancel(const TraceMoment& begun) SPILLWAY_EXCLUDES(lock_);
-  // Enclose actions of the host.
+  // Likewise for actions of the host.
   TraceMoment BeginHere() SPILLWAY_EXCLUDES(lock_) {
     return IsOn() ? MomentOn(OwnStream()) : TraceMoment{};
   }
@@ -61,7 +58,6 @@ class JobTrace {
   void Poll() SPILLWAY_EXCLUDES(lock_);
   // Writes pending entries with the host's times, without calling the driver.
   void Settle() SPILLWAY_EXCLUDES(lock_);
-  // Called before the context is destroyed.
   void Release() SPILLWAY_EXCLUDES(lock_);
 
  private:
@@ -92,8 +88,8 @@ class JobTrace {
   bool is_released_ SPILLWAY_GUARDED_BY(lock_) = false;
   CUstream stream_ SPILLWAY_GUARDED_BY(lock_) = nullptr;
   CUevent base_ SPILLWAY_GUARDED_BY(lock_) = nullptr;
-  std::int64_t base_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;     // the base's time in the trace
-  CUevent next_base_ SPILLWAY_GUARDED_BY(lock_) = nullptr;  // pending
+  std::int64_t base_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;  // the base's time in the trace
+  CUevent next_base_ SPILLWAY_GUARDED_BY(lock_) = nullptr;
   // The last moment known on both clocks.
   std::int64_t anchor_host_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;
   std::int64_t anchor_ns_ SPILLWAY_GUARDED_BY(lock_) = 0;

@@ -4,7 +4,7 @@
 // A hook mixes its call's properties: of a launch the function's name, grid, block and shared
 // bytes, of a copy or set its kind and bytes. CallRecorder adds the stream (numbered by first use)
 // and the sizes of the named ranges in order. Addresses and handles are left out, because they
-// differ from run to run. The touched allocations are recorded beside the shape.
+// differ from run to run.
 //
 // Pure; any thread; a few nanoseconds.
 #pragma once
@@ -49,17 +49,16 @@ struct CallShape {
   constexpr CallShape(Shape so_far = 0) : mixed(so_far) {}
   constexpr Shape Mixed() const { return launched ? ShapeOfLaunch(kernel, *launched) : mixed; }
 
-  Shape mixed;                                 // of any other call
-  Shape kernel = 0;                            // of a launch: its function's name
-  const LaunchDimensions* launched = nullptr;  // of a launch
+  Shape mixed;       // of any other call
+  Shape kernel = 0;  // of a launch: its function's name
+  const LaunchDimensions* launched = nullptr;
 };
 
-// The sizes of a call's ranges as one number. The order counts.
+// The order counts.
 constexpr std::uint64_t AddSize(std::uint64_t sizes, std::uint64_t size_bytes) {
   return sizes * 0x165667b19e3779f9u + size_bytes;
 }
 
-// Adds the stream and the sizes of the named ranges to the call's shape.
 constexpr Shape ShapeOnStream(Shape call, std::uint32_t stream_number, std::uint64_t sizes) {
   return MixShape(call, sizes + stream_number * 0x9e3779b97f4a7c15u);
 }

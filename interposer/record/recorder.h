@@ -1,7 +1,7 @@
 // The event stream of a job on one device: allocations, operations and frees, in order.
 //
-// The classes behind JobMemory write it on the program's threads. One reader at a time drains it:
-// the planner thread, or with LearnChoice::kWait a calling thread under the PlannerThread's lock.
+// One reader at a time drains it: the planner thread, or with LearnChoice::kWait a calling thread
+// under the PlannerThread's lock.
 //
 // CallRecorder and JobCalls call it as follows, if IsRecording or IsSampling:
 //     Awaits, Begin        at each allocation, state lock held
@@ -55,7 +55,7 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Called before the first allocation. The listener is notified once recording begins.
+  // Called before the first allocation.
   void Attach(RecordListener* listener, bool begins_at_once);
   bool Awaits(bool wants_more_than_budget) const {
     const Waits waits = waits_.load(std::memory_order_relaxed);
@@ -93,9 +93,7 @@ class Recorder {
   bool Next(Drained* out);
   // Whether recording began (again) before Next's next event. `live`: the ranges at that moment.
   bool TakeRecordingStart(std::vector<LiveAllocation>* live) SPILLWAY_EXCLUDES(begun_lock_);
-  // Ends recording. Events in the rings can still be drained; Begin starts it again.
   void End() { recording_.store(false, std::memory_order_relaxed); }
-  // The reader polls from now on.
   void StopNotifying() { listener_.store(nullptr, std::memory_order_relaxed); }
   DurationSamples& samples() { return samples_; }
   IterationTimes& iterations() { return iterations_; }
@@ -124,7 +122,6 @@ class Recorder {
   bool has_begun_ SPILLWAY_GUARDED_BY(begun_lock_) = false;
   std::uint64_t begun_ticket_ SPILLWAY_GUARDED_BY(begun_lock_) = 0;
   std::vector<LiveAllocation> begun_with_ SPILLWAY_GUARDED_BY(begun_lock_);
-  // The reader's.
   std::uint64_t next_ticket_ = 0;
   EventRing* last_ring_ = nullptr;
   std::vector<RecordedTouch> touches_;

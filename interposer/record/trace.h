@@ -1,8 +1,7 @@
 // This process's trace (`spillway run --trace FILE`): a queue, and a thread that empties it.
 //
-// Any thread calls TraceIsOn and PutTrace. StartTrace is called when a job's memory is made. The
-// trace thread blocks all signals, calls neither driver nor program, and ends at exit. A forked
-// child has none.
+// Any thread calls TraceIsOn and PutTrace. The trace thread blocks all signals, calls neither
+// driver nor program, and ends at exit. A forked child has none.
 // Invariants
 //  1. Without a trace TraceIsOn is one relaxed load of false, and nothing else happens.
 //  2. PutTrace does not wait: entries without room are counted, and the file says so.
@@ -23,11 +22,9 @@ inline constinit std::atomic<bool> trace_is_on{false};
 }
 inline bool TraceIsOn() { return internal::trace_is_on.load(std::memory_order_relaxed); }
 
-// Starts the trace if the launcher asked for one. Further calls do nothing.
 void StartTrace();
 void PutTrace(const TraceEvent& event);
 
-// At exit the job's pending entries are put into the trace.
 void AddJobToTrace(JobTrace* job);
 void RemoveJobFromTrace(JobTrace* job);
 

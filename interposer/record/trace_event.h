@@ -1,6 +1,6 @@
 // One entry of a job's trace, on its way from the program's thread to the file.
 //
-// Plain data; copied. Names live as long as the process (trace_names.h, or literals).
+// Names live as long as the process (trace_names.h, or literals).
 #pragma once
 
 #include <array>
@@ -11,8 +11,8 @@ namespace spillway::interposer {
 
 enum class TraceKind : std::uint8_t {
   kOperation,       // of the program, on one of its streams
-  kCopyOut,         // of a range to the host; values: bytes
-  kCopyIn,          // of a range to the device; values: bytes
+  kCopyOut,         // to the host; values: bytes
+  kCopyIn,          // to the device; values: bytes
   kDropped,         // a range leaves without a copy: clean or recomputable; values: bytes
   kRecompute,       // a range is recomputed by its operation, on one of its streams; values: bytes
   kLeft,            // a range's memory is free for others; values: bytes
@@ -28,7 +28,6 @@ enum class TraceKind : std::uint8_t {
   kPrefetchUnused,  // it is evicted or freed before use; values: bytes
 };
 
-// Why memory moves.
 enum class TraceCause : std::uint8_t {
   kNone,
   kPlan,          // the plan says so
@@ -50,14 +49,14 @@ struct TraceEvent {
   TraceCause cause = TraceCause::kNone;
   bool is_host_time = false;  // the time of the call, not of the device
   std::int16_t device = 0;
-  std::uint32_t stream = 0;  // numbered by first use
+  std::uint32_t stream = 0;
   std::int64_t begin_ns = 0;
   std::int64_t end_ns = 0;  // only with a duration
   const char* name = nullptr;
   std::uint64_t allocation = 0;
   std::array<std::int64_t, 4> values = {};
   std::uint32_t touch_count = 0;
-  std::array<std::uint32_t, kMostTouches> touches = {};  // allocations, as many as fit
+  std::array<std::uint32_t, kMostTouches> touches = {};
 };
 
 }  // namespace spillway::interposer

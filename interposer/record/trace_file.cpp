@@ -254,7 +254,6 @@ void TraceFile::Put(const char* format, ...) {
     used_bytes_ = std::min(kBufferBytes - 1, used_bytes_ + static_cast<std::size_t>(added));
 }
 
-// In microseconds, to the nanosecond.
 void TraceFile::PutTime(const char* key, std::int64_t time_ns) {
   const bool is_before = time_ns < 0;
   const std::int64_t whole = is_before ? -time_ns : time_ns;

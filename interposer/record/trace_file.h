@@ -1,6 +1,6 @@
 // The trace file in Chrome's trace event format, one object per line (ui.perfetto.dev opens it).
 //
-// Called by one thread (trace.cpp). Owns the file. docs/trace_format.md states the events.
+// Owns the file. docs/trace_format.md states the events.
 // Invariants
 //  1. At every moment the kernel has only whole events of the file. Until Finish only the closing
 //     bracket is missing, which readers of this format tolerate.
@@ -29,7 +29,7 @@ class TraceFile {
   TraceFile(const TraceFile&) = delete;
   TraceFile& operator=(const TraceFile&) = delete;
 
-  // Empties the file. False, with error(), if it cannot be written.
+  // False, with error(), if it cannot be written.
   bool Open(const char* path, const TraceHead& head);
   void Add(const TraceEvent& event);
   // `lost`: all events without room so far.
@@ -72,10 +72,10 @@ class TraceFile {
 
   int file_ = -1;
   int error_ = 0;
-  std::int64_t whole_bytes_ = 0;  // of the file
+  std::int64_t whole_bytes_ = 0;
   bool is_first_ = true;
   std::size_t used_bytes_ = 0;
-  std::array<Track, 64> tracks_;  // by device
+  std::array<Track, 64> tracks_;
   char buffer_[kBufferBytes];
 };
 

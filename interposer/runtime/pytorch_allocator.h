@@ -1,7 +1,7 @@
 // How PyTorch, if the process has loaded it, takes device memory.
 //
 // Read when a job's memory is made: PyTorch is loaded by then, and its allocator is chosen by these
-// variables (PyTorch, "CUDA semantics", optimizing memory usage). Pure but for that.
+// variables (PyTorch, "CUDA semantics", optimizing memory usage).
 #pragma once
 
 #include <cstdint>

@@ -32,8 +32,8 @@ struct Reported {
   JobMemory* job;
   Reported* next;
 };
-constinit std::atomic<Reported*> reported{nullptr};  // newest first
-constinit std::atomic<pid_t> reporting_pid{0};       // a forked child has nothing to report
+constinit std::atomic<Reported*> reported{nullptr};
+constinit std::atomic<pid_t> reporting_pid{0};  // a forked child has nothing to report
 constinit std::atomic<bool> progress_shown{false};
 
 // Not on the stack: a signal handler's stack may be small. Only the exiting thread writes them. The
@@ -62,12 +62,12 @@ struct Readable {
 
 // Sums and peaks over the process's consecutive jobs.
 struct Figures {
-  size_t budget_bytes = 0;  // the last job's
+  size_t budget_bytes = 0;
   Counters sums;
   size_t wanted_peak_bytes = 0, held_peak_bytes = 0, pinned_peak_bytes = 0, slab_peak_bytes = 0,
          ordinary_peak_bytes = 0;
   size_t parked_peak_bytes = 0, held_addresses = 0;
-  driver::MappingCalls iteration_calls;        // of the last job that followed a plan
+  driver::MappingCalls iteration_calls;
   Standing standing = Standing::kAssumedSafe;  // the worst of all jobs
   UnsafeReason unsafe_reason = UnsafeReason::kNone;
 };
@@ -161,7 +161,7 @@ bool ReadAll(Figures* all) {
 
 std::string_view ReadCommand(char (&into)[4096]) {
   std::string_view words = base::ReadInto("/proc/self/cmdline", into);
-  if (!words.empty()) words.remove_suffix(1);  // the last argument's end
+  if (!words.empty()) words.remove_suffix(1);
   std::replace(into, into + words.size(), '\0', ' ');
   return words;
 }

@@ -1,9 +1,7 @@
 // Writes the JSON report, the remembered peak, the summary line and the progress line.
 //
-// runtime calls it when a job's memory is made; synchronising hooks call ShowProgress. It writes
-// now and then, and at exit, from counters alone. After a device reset a process has another job:
-// counters are summed, peaks are maxima.
-// Ownership: jobs live until the process ends; they are only read.
+// It writes now and then, and at exit, from counters alone. Ownership: jobs live until the process
+// ends; they are only read.
 // Invariants
 //  1. Nothing is written unless the launcher asked for it (config.h).
 //  2. Files appear whole or not at all: they are written beside and renamed. A pipe, a device, or
@@ -19,7 +17,6 @@
 
 namespace spillway::interposer {
 
-// From now on the exit report includes this job's memory.
 void ReportAtExit(JobMemory* job);
 
 // Whether exit() has begun: the driver may shut down at any moment.

@@ -1,13 +1,11 @@
-// Files that appear whole or not at all.
-//
-// Called by report, also at exit: no function here allocates from the heap or waits for a reader.
+// Files that appear whole or not at all. No function here allocates from the heap or waits for a
+// reader.
 #pragma once
 
 #include <string_view>
 
 namespace spillway::interposer {
 
-// Whether to write in place: a pipe, a device, or the log of standard output or error.
 bool StaysInPlace(const char* path);
 
 // The launched process writes to the given path, or to a link's target. A child writes beside it,

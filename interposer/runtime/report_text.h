@@ -1,6 +1,4 @@
 // Builds text without heap or lock, for the report at exit.
-//
-// Used by report and report_file; a Text belongs to one thread at a time.
 #pragma once
 
 #include <stdarg.h>

@@ -121,7 +121,6 @@ void Retire(JobMemory* job) {
   job->ReleaseAll();
 }
 
-// Called before the context is destroyed.
 void RetireFirst(JobMemory* job) {
   const driver::CurrentContext current(job->context());
   Driver().cuCtxSynchronize();

@@ -1,8 +1,8 @@
 // Wires the modules together, and finds the job's memory that a call belongs to.
 //
-// The hooks call it on any thread. A JobMemory is made at the first allocation on each device with
-// virtual memory management. It lives until the process ends, so that the report can read it. One
-// context per device is managed at a time. Allocations in others pass through and are counted.
+// A JobMemory is made at the first allocation on each device with virtual memory management. It
+// lives until the process ends, so that the report can read it. One context per device is managed
+// at a time. Allocations in others pass through and are counted.
 // Invariants
 //  1. Jobs() costs one load per device in use, and makes nothing.
 //  2. Nothing here runs before the program's first allocation.
@@ -20,7 +20,6 @@ namespace spillway::interposer {
 class JobList {
  public:
   static constexpr int kMost = 64;
-  // Returns the next job from `place` on and advances `place`; null at the end.
   JobMemory* Next(int* place) const {
     while (*place < size_.load(std::memory_order_acquire)) {
       if (JobMemory* job = At((*place)++)) return job;
@@ -30,14 +29,12 @@ class JobList {
   JobMemory* At(CUdevice device) const {
     return device >= 0 && device < kMost ? jobs_[device].load(std::memory_order_acquire) : nullptr;
   }
-  // Called under runtime's lock.
   void Set(CUdevice device, JobMemory* job) {
     jobs_[device].store(job, std::memory_order_release);
     if (size_.load(std::memory_order_relaxed) <= device)
       size_.store(device + 1, std::memory_order_release);
     if (job) begun_.fetch_add(1);
   }
-  // The number of jobs that have begun.
   unsigned begun() const { return begun_.load(); }
 
  private:
@@ -81,10 +78,8 @@ JobMemory* JobToCharge();
 
 // Notes a device variable, for present and future jobs. `module`: its module or library.
 void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module);
-// The module or library is about to be unloaded: its addresses may be reused.
 void ForgetGlobals(const void* module);
 
-// GoesAway: the managed (or primary) context is about to be destroyed. WentAway: it was.
 void BeforeContextDestroyed(CUcontext context);
 void AfterContextDestroyed(CUcontext context);
 void BeforePrimaryContextReset(CUdevice device);

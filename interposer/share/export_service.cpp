@@ -18,7 +18,7 @@ using base::MutexLock;
 
 namespace {
 
-std::atomic<bool> process_ends{false};  // no driver calls any more
+std::atomic<bool> process_ends{false};
 
 std::uint64_t RandomNumber() {
   std::uint64_t number = 0;

@@ -1,8 +1,7 @@
 // Gives our memory to other processes that know its handle.
 //
-// The hooks call HandleOf and Freed, on any thread. The first handle starts the service's thread,
-// which answers openers until the process ends. It calls the driver only to share memory again that
-// no process has open. One instance, never destroyed; owns descriptors of shared memory.
+// The first handle starts the service's thread, which answers openers until the process ends. It
+// calls the driver only to share memory again that no process has open.
 // Invariants
 //  1. Memory with a handle stays in place from the handle's making until it is freed or its last
 //     opener has closed it. A later opener restores it and finds it where it is then.
@@ -55,11 +54,10 @@ class ExportService {
   bool started_ SPILLWAY_GUARDED_BY(mutex_) = false;
   bool works_ SPILLWAY_GUARDED_BY(mutex_) = false;
   std::uint64_t socket_name_ SPILLWAY_GUARDED_BY(mutex_) = 0;
-  std::unordered_map<std::uint64_t, Export> exports_ SPILLWAY_GUARDED_BY(mutex_);  // by token
+  std::unordered_map<std::uint64_t, Export> exports_ SPILLWAY_GUARDED_BY(mutex_);
   std::map<CUdeviceptr, std::uint64_t> tokens_ SPILLWAY_GUARDED_BY(mutex_);
-  // The service thread's.
   int listener_ = -1;
-  std::unordered_map<int, std::uint64_t> connections_;  // the requested token; 0: none yet
+  std::unordered_map<int, std::uint64_t> connections_;  // the token asked for; 0: none yet
 };
 
 }  // namespace spillway::interposer::share

@@ -1,7 +1,6 @@
 // Opens, maps and closes memory of other processes under Spillway, by its handle.
 //
-// Called by hooks, on any thread, with a context current. One instance, never destroyed. Owns the
-// addresses, the mappings, and the connections that tell exporters that memory is open.
+// Owns the addresses, the mappings, and the connections that tell exporters that memory is open.
 // Invariants
 //  1. A handle opened again in the same context gives the same address. The address ends when it
 //     has been closed as often (cuIpcOpenMemHandle).
@@ -48,9 +47,8 @@ class Imports {
   };
 
   base::Mutex mutex_{base::LockRank::kImports};
-  std::map<CUdeviceptr, Opening> openings_
-      SPILLWAY_GUARDED_BY(mutex_);     // by the allocation's address
-  std::atomic<std::size_t> count_{0};  // of openings_, for queries without the lock
+  std::map<CUdeviceptr, Opening> openings_ SPILLWAY_GUARDED_BY(mutex_);
+  std::atomic<std::size_t> count_{0};
 };
 
 }  // namespace spillway::interposer::share

@@ -1,6 +1,5 @@
 // Which contexts may use which others' memory (cuCtxEnablePeerAccess), as the driver granted.
 //
-// Called by hooks and by runtime, on any thread; synchronises itself. Owns plain facts.
 // Invariant: an entry lives until it is disabled or one of its contexts ends.
 #pragma once
 
@@ -15,7 +14,7 @@ class PeerTable {
  public:
   struct Access {
     CUcontext user;
-    CUdevice device;  // the user's
+    CUdevice device;
     CUcontext owner;
 
     bool operator==(const Access&) const = default;
@@ -24,9 +23,9 @@ class PeerTable {
   static PeerTable& Instance();
 
   void Enabled(const Access& access);
-  // Returns whether the device has now lost all access to the owner's memory.
+  // Whether the device has now lost all access to the owner's memory.
   bool Disabled(const Access& access);
-  // The accesses that end with the context, as user or as owner.
+  // As user or as owner.
   std::vector<Access> ContextGone(CUcontext context);
   std::vector<CUdevice> UsersOf(CUcontext owner);
 

@@ -37,7 +37,7 @@ struct Answer {
   std::uint32_t chunk_count;
   std::uint64_t chunk_bytes;   // of all chunks
   std::uint64_t offset_bytes;  // of the allocation in the chunks
-  std::uint64_t size_bytes;    // of the allocation
+  std::uint64_t size_bytes;
 };
 
 inline constexpr std::size_t kChunksPerPart = 64;

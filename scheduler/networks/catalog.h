@@ -1,4 +1,4 @@
-// The papers' networks, from their layer tables. Pure; any thread.
+// The papers' networks, from their layer tables.
 #pragma once
 
 #include <optional>
@@ -64,7 +64,6 @@ LayerGraph Transformer(const TransformerShape& shape, int64_t batch_size, int64_
 // "gpt2_small", "gpt2_small_flash", "gpt2_medium". Batch size 0 means the network's usual one.
 std::optional<LayerGraph> MakeNetwork(std::string_view name, int64_t batch_size);
 
-// One example per published depth of a family.
 std::vector<std::string> NetworkNames();
 
 }  // namespace spillway::scheduler::networks

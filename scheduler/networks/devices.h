@@ -1,5 +1,5 @@
-// Known GPUs and their links, for planners. The figures are those of simulator/profiles/*.profile,
-// whose text is compiled in. Pure.
+// Known GPUs and their links, by the figures of simulator/profiles/*.profile, whose text is
+// compiled in.
 #pragma once
 
 #include <optional>
@@ -22,7 +22,6 @@ struct Device {
   MappingPrices mapping{};
 };
 
-// Sorted.
 std::vector<std::string> DeviceNames();
 
 std::optional<Device> FindDevice(std::string_view name);

@@ -1,5 +1,5 @@
-// A neural network as layers with inputs, shapes, parameters and floating-point work. Built through
-// one member function per kind of layer, each returning the new layer. Pure. Shapes are per sample.
+// A neural network as layers with inputs, shapes, parameters and floating-point work. Shapes are
+// per sample.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,6 @@ struct Layer {
   int64_t parameters = 0;
   int64_t flops = 0;  // forward, whole batch
   int64_t auxiliary_bytes = 0;
-  // Convolutions only.
   int64_t kernel_height = 0, kernel_width = 0, stride = 1, input_channels = 0;
 };
 
@@ -90,7 +89,7 @@ class LayerGraph {
   const std::vector<Layer>& layers() const { return layers_; }
   const Layer& at(LayerId id) const { return layers_[static_cast<size_t>(id.index)]; }
   const std::vector<int64_t>& shape(LayerId id) const { return at(id).shape; }
-  int64_t elements(LayerId id) const;  // whole batch
+  int64_t elements(LayerId id) const;
   int64_t bytes(LayerId id) const { return elements(id) * element_bytes_; }
 
  private:

@@ -138,7 +138,6 @@ class Lowering {
   }
 
  private:
-  // The buffer for the gradient of a layer's output, and the gradient it adds to.
   struct Target {
     BufferId buffer;
     BufferId accumulated;  // kNone: overwritten
@@ -241,7 +240,7 @@ class Lowering {
     ++pending_[static_cast<size_t>(buffer.index)];
   }
 
-  // An input's gradient buffer. `instead` may be passed on or overwritten.
+  // `instead` may be passed on or overwritten.
   Target TargetOf(LayerId input, BufferId instead = kNone) {
     const Layer& layer = graph_.at(input);
     if (layer.type == LayerType::kData) return {};
@@ -397,7 +396,7 @@ class Lowering {
   const LayerGraph& graph_;
   TrainingStep step_;
   std::vector<BufferId> output_, auxiliary_, parameters_, optimizer_, parameter_gradient_,
-      gradient_;  // by layer
+      gradient_;
   std::vector<bool> done_;
   std::vector<int32_t> consumers_;
   std::vector<int32_t> pending_;  // by buffer: unfinished layers with this gradient

@@ -1,5 +1,5 @@
 // One training iteration of a layer graph: forward, loss, backward and update, with their buffers.
-// Pure. Durations come from a roofline over a device's figures; callers label them as modelled.
+// Durations come from a roofline over a device's figures; callers label them as modelled.
 //
 // Conventions of common frameworks, with one allocation per tensor:
 //   1. Every layer allocates its output; normalisations save two vectors, dropout a byte mask.
@@ -36,19 +36,19 @@ struct Algorithm {
 struct OperationWork {
   int64_t flops = 0;
   int64_t moved_bytes = 0;
-  std::vector<Algorithm> algorithms;  // convolutions only
+  std::vector<Algorithm> algorithms;
 };
 
 // Durations are zero until SetDurations().
 struct TrainingStep {
   IterationProfile profile;
-  std::vector<OperationWork> work;  // by operation
+  std::vector<OperationWork> work;
 };
 
 struct ComputeRates {
   int64_t flops_per_second = 0;
   int64_t memory_bytes_per_second = 0;
-  int64_t launch_ns = 0;  // per operation
+  int64_t launch_ns = 0;
 };
 
 TrainingStep MakeTrainingStep(const LayerGraph& graph, UpdatePlace updates);

@@ -1,7 +1,6 @@
 // A job's events: allocations, frees, and operations with their touches.
 //
-// Read from trace files by the command line and the tests; any thread. Plain values, without raw
-// addresses: allocations have numbers, which are never reused.
+// Without raw addresses: allocations have numbers, which are never reused.
 //
 // Invariants (checked by CheckTrace)
 //  1. An allocation is allocated once, before any touch, and freed at most once, after its last
@@ -31,14 +30,14 @@ struct TraceTouch {
 struct Event {
   EventKind kind = EventKind::kOperation;
   int64_t start_ns = 0;
-  int32_t allocation = -1;  // kAllocate, kFree
-  int64_t size_bytes = 0;   // kAllocate
+  int32_t allocation = -1;
+  int64_t size_bytes = 0;
   // kOperation: function and shape, an index into EventTrace::identities.
   int32_t identity = -1;
   int32_t stream = 0;
   int64_t duration_ns = 0;
   std::vector<TraceTouch> touches = {};
-  int32_t thread = 0;  // the calling thread's number
+  int32_t thread = 0;
 
   bool operator==(const Event&) const = default;
 };

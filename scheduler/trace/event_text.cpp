@@ -38,7 +38,6 @@ std::optional<TraceTouch> TouchIn(std::string_view word) {
 
 class Reader {
  public:
-  // False if the line is not understood.
   bool Add(std::string_view line) {
     const std::string_view kind = TakeWord(&line);
     if (kind == "a") return Allocate(line);
@@ -124,7 +123,7 @@ class Reader {
   }
 
   EventTrace trace_;
-  std::vector<Times> times_;  // by identity
+  std::vector<Times> times_;
   int32_t thread_ = 0;
 };
 

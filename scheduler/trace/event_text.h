@@ -1,7 +1,5 @@
 // Events as lines of text, as a job writes them with SPILLWAY_EVENTS (docs/trace_format.md).
 //
-// Read by the command line and the tests; any thread. Pure.
-//
 // Invariants
 //  1. What is returned passes CheckTrace. An error names the line.
 //  2. An operation's identity is its shape in hexadecimal: ShapeOf returns the learner's number.

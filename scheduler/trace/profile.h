@@ -1,5 +1,5 @@
 // One iteration of a job as the planner sees it: buffers with sizes and lifetimes, and operations
-// with durations, reads and writes. Plain values, any thread.
+// with durations, reads and writes.
 //
 // Invariants (checked by CheckProfile; every planner relies on them)
 //  1. Operations run in index order on one stream. The first follows the last: the iteration
@@ -30,7 +30,6 @@ struct OperationId {
   auto operator<=>(const OperationId&) const = default;
 };
 
-// Index into a vector with one element per buffer, operation or step.
 inline size_t At(BufferId id) { return static_cast<size_t>(id.index); }
 inline size_t At(OperationId id) { return static_cast<size_t>(id.index); }
 inline size_t At(int32_t index) { return static_cast<size_t>(index); }
@@ -42,13 +41,13 @@ inline constexpr int32_t kMostOperations = 1 << 20;
 
 enum class BufferKind : uint8_t {
   kOther,
-  kInput,              // the minibatch; if persistent, the program rewrites it between iterations
-  kParameter,          // weights
+  kInput,  // the minibatch; if persistent, the program rewrites it between iterations
+  kParameter,
   kOptimizerState,     // such as momentum
   kParameterGradient,  // weight gradients
-  kActivation,         // a layer's forward output
-  kAuxiliary,          // saved by forward for backward: masks, statistics
-  kGradient,           // activation gradients
+  kActivation,
+  kAuxiliary,  // saved by forward for backward: masks, statistics
+  kGradient,
 };
 
 struct Buffer {
@@ -61,7 +60,7 @@ struct Buffer {
   OperationId dies;
   bool persistent = false;
   bool movable = true;  // false: always resident (exported, captured, ...)
-  // RunCatchingFaults the iteration as another buffer of the next one, which reads it.
+  // Lives on as another buffer of the next iteration, which reads it.
   bool handed_on = false;
 
   bool operator==(const Buffer&) const = default;
@@ -85,7 +84,6 @@ enum class OperationType : uint8_t {
   kUpdate,
 };
 
-// Trades scratch memory for time.
 struct WorkspaceChoice {
   std::string name;
   int64_t size_bytes = 0;
@@ -126,8 +124,8 @@ struct IterationProfile {
 // `to` is the operation after `dies`, possibly the profile's end, and the content is dead.
 struct IdleInterval {
   BufferId buffer;
-  OperationId from;  // last touch before the interval
-  OperationId to;    // next touch, or the point of the free
+  OperationId from;
+  OperationId to;  // or the point of the free
   bool wraps = false;
   // `to` overwrites the buffer, or the buffer is freed: no restore is needed.
   bool content_dead = false;
@@ -142,7 +140,6 @@ void AddTouch(Operation& operation, BufferId buffer, bool reads, bool writes, bo
 
 void SetLifetimesToTouches(IterationProfile& profile);
 
-// The operations that touch each buffer, ascending.
 std::vector<std::vector<OperationId>> TouchesByBuffer(const IterationProfile& profile);
 
 // All idle intervals of at least one operation, of movable buffers; by buffer, then time.
@@ -152,7 +149,6 @@ std::vector<IdleInterval> IdleIntervals(const IterationProfile& profile, int64_t
 std::vector<int64_t> LiveBytesByOperation(const IterationProfile& profile);
 int64_t PeakBytes(const IterationProfile& profile);
 
-// The iteration's time with unlimited memory: the sum of all durations.
 int64_t BusyNs(const IterationProfile& profile);
 
 }  // namespace spillway::scheduler

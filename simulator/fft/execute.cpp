@@ -1,4 +1,3 @@
-// Transforms of a plan: each is one kernel over its input, its output and its work area.
 #include <cufftXt.h>
 
 #include <cmath>

@@ -112,7 +112,6 @@ cufftResult Estimate(const Wanted& wanted, std::size_t* work_bytes) {
   return result;
 }
 
-// Up to three lengths of a program's own integer type.
 template <typename Int>
 class Widened {
  public:
@@ -146,7 +145,7 @@ cufftResult WithDense(std::initializer_list<std::int64_t> lengths, cufftType typ
   return use(Wanted{static_cast<int>(lengths.size()), lengths.begin(), {}, {}, type, batch});
 }
 
-// The type of a plan whose element types are given one by one; half precision is not simulated.
+// Half precision is not simulated.
 bool TypeOf(cudaDataType input, cudaDataType output, cufftType* type) {
   struct Known {
     cudaDataType input, output;
@@ -164,7 +163,6 @@ bool TypeOf(cudaDataType input, cudaDataType output, cufftType* type) {
   return false;
 }
 
-// A created plan is destroyed again when it cannot be made.
 template <typename MakeIt>
 cufftResult CreateAndMake(cufftHandle* handle, MakeIt make) {
   const cufftResult created = Create(handle);

@@ -1,10 +1,6 @@
 // A cuFFT plan: shapes and layouts of a batch of transforms, and where its work area is.
 //
-// Called from: the API functions, on the program's threads. Ownership: the table of plans owns
-// them, and with them the work areas that the library allocated.
-//
 // Invariants
-//  1. A layout gives every element's place from its coordinates, counted in elements of its type.
 //  2. Device memory is allocated for a plan's work area alone, as the real library does, unless the
 //     program has switched that off. Every transform overwrites its work area.
 #pragma once
@@ -51,10 +47,9 @@ inline bool WritesReals(cufftType type) { return type == CUFFT_C2R || type == CU
 // The layout of dense data. Reals of an in-place transform are padded to hold the complex ones.
 Layout DenseLayout(const Shape& shape, bool is_real, bool is_half, bool in_place);
 
-// From the first element of a batch to one past its last. `is_half`: the last length is halved.
+// `is_half`: the last length is halved.
 std::uint64_t ExtentElements(const Shape& shape, const Layout& layout, bool is_half);
 
-// Null for an unknown handle. The caller's thread alone uses the plan.
 Plan* Find(cufftHandle handle);
 
 }  // namespace spillway::simulator::fft

@@ -1,6 +1,6 @@
 // Discrete Fourier transforms of one line, of any length, in double precision.
 //
-// Used by: operation bodies, on the thread that drives the simulated GPU. Owns its tables.
+// Owns its tables.
 //
 // Invariants
 //  1. Results depend on the values alone: fixed order, one thread.

@@ -225,7 +225,6 @@ void Retire(Executor& self) {
   GoTo(self, Next(self));
 }
 
-// Takes over the state of the thread's loop before the thread waits.
 void Arrive(Executor& self, const ThreadPlace& place) {
   if (!self.blocked) {
     ResetBlockState(self);
@@ -243,7 +242,6 @@ void LetOthersRun(Executor& self) {
   GoTo(self, self.started < self.threads ? FreshFiber(self) : Next(self));
 }
 
-// A block of a cooperative launch while others run.
 struct WaitingBlock {
   std::vector<Fiber> fibers;  // with the saved stack pointers
   std::vector<unsigned> numbers;
@@ -271,7 +269,6 @@ void SetAside(Executor& self, WaitingBlock& block) {
   block.ended_count = self.ended;
 }
 
-// The rest of the fibers stays idle, in the order of their numbers.
 void TakeFibers(Executor& self, const std::vector<unsigned>& numbers) {
   bool taken[kMaxBlockThreads] = {};
   for (const unsigned number : numbers) taken[number] = true;

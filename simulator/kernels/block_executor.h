@@ -1,8 +1,6 @@
 // Runs the threads of one block on one CPU thread, with real barriers and warps.
 //
-// Called by: kernel bodies compiled with device/kernel.h, on the thread that drives the simulated
-// GPU; one grid at a time per process (image.h). `linear` is a thread's index in its block, x
-// fastest. Ownership: fibers and their stacks live as long as the process.
+// `linear` is a thread's index in its block, x fastest.
 //
 // Invariants
 //  1. GPU threads run on the caller's stack in a plain loop until one blocks. Only then do fibers
@@ -53,14 +51,11 @@ struct GridShape {
 };
 void BeginGrid(const GridShape& shape, RunThreads run, const void* closure);
 std::size_t DynamicSharedBytes();
-// Whether the calling thread is one of the running grid's.
 bool OnDevice();
 void RunBlock();
 void EndGrid();
-// Sets the block's index; `started` of its threads have started already.
 using EnterBlock = void (*)(std::uint64_t block, unsigned started);
 void RunBlocksTogether(std::uint64_t blocks, EnterBlock enter);
-// A thread that had blocked has ended.
 void ThreadEnded(unsigned linear, unsigned started);
 // The loop has started every thread; [first, end) ended without blocking.
 void RunEnded(unsigned first, unsigned end);

@@ -1,8 +1,5 @@
 // The clock that kernels read: clock64() in cycles, %globaltimer in nanoseconds.
 //
-// Called by: kernel bodies (device/kernel.h, device/intrinsics.h), on the thread that runs the
-// grid.
-//
 // Invariants
 //  1. A grid's clock begins at the launch's modelled begin, and never goes back.
 //  2. A read takes kCyclesPerRead and __nanosleep() its time; other instructions take none. So a
@@ -21,7 +18,6 @@ inline constexpr std::int64_t kCyclesPerRead = 32;
 inline constexpr std::int64_t kMostCyclesPerRead = 1 << 16;
 
 void BeginClock(const LaunchShape& shape);
-// `reader` tells the grid's threads apart.
 std::int64_t ReadCycles(std::uint64_t reader);
 std::int64_t ReadNanos(std::uint64_t reader);
 void Sleep(std::uint32_t duration_ns);

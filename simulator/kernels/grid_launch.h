@@ -1,14 +1,12 @@
 // The launch of a grid, from host code or from a kernel.
 //
-// Called by: the functions that simkernels makes of kernels. A configuration (`<<<...>>>`) belongs
-// to the calling thread's next call of a kernel. Kernel bodies call RunChildGrids() last.
-// Ownership: a child grid owns a copy of its parameters until it has run.
+// A configuration (`<<<...>>>`) belongs to the calling thread's next call of a kernel. Kernel
+// bodies call RunChildGrids() last.
 //
 // Invariants
 //  1. Host launches go to the CUDA runtime. Only programs (`simkernels --host`) have them.
 //  2. A kernel's launches run after its grid, in the order of the launches, each followed by its
-//  own
-//     children. Tail launches run last.
+//     own children. Tail launches run last.
 #pragma once
 
 #include <cstddef>

@@ -1,18 +1,16 @@
 // The contract between the simulated driver and the suppliers of kernels.
 //
 // Used by: simulator/driver (loads images, runs bodies), plug-ins made by tools/simkernels,
-// simulator/dnn (its operations are kernels too), tests with their own kernels.
-// Threads: a body runs on the thread that drives the simulated GPU, one body at a time per process.
-// Ownership: an image is constant, with all it points to, and outlives the use of the driver.
+// simulator/dnn (its operations are kernels too), tests with their own kernels. Ownership: an image
+// is constant, with all it points to, and outlives the use of the driver.
 //
 // Invariants
 //  1. `cuModuleLoadData` and `cuLibraryLoadData` load an Image from a pointer to it, or from an ELF
 //     file that holds one (module_elf.h). From other data (a fat binary, a cubin, PTX) they make a
 //     module whose kernels and globals come by name from plug-ins: `<executable>.kernels.so` beside
 //     the program, the colon-separated paths in SPILLWAY_SIM_KERNELS, and `plugins/*.kernels.so`
-//     beside the driver. In the compute mode
-//     `tags` its metadata lists those that plug-ins lack (driver/device/listed_image.h): without a
-//     body.
+//     beside the driver. In the compute mode `tags` its metadata lists those that plug-ins lack
+//     (driver/device/listed_image.h): without a body.
 //  2. A plug-in is a shared object that exports `spillway_sim_image` (type ImageGetter).
 //  3. Kernel names are the Itanium-mangled names that nvcc gives to the same kernels.
 //  4. siglongjmp abandons a body that touches unmapped device memory. So a body holds no lock while
@@ -92,14 +90,12 @@ struct KernelUseList {
 
 using KernelUses = void (*)(const LaunchShape& shape, void* const* arguments, KernelUseList* list);
 
-// A __device__ or __constant__ variable: its storage in the plug-in is its device address.
 struct GlobalEntry {
   const char* name;
   void* address;
   std::uint64_t size_bytes;
 };
 
-// What the driver does for bodies.
 struct DriverServices {
   // Calls visit(context, begin, end) for the parts of a range that may hold other bytes than zeros,
   // in ascending order. Costs what these parts cost. The range must be readable, as for loads.

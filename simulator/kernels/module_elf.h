@@ -1,9 +1,7 @@
 // An image as compilers pass modules to the driver: in an ELF file for NVIDIA's machine.
 //
-// Used by programs built by `simkernels --host`, and by tests whose modules must list their
-// variables as real modules do. The simulated driver finds the image in the file. Other readers of
-// its symbol table get names and sizes, as from a cubin.
-// Ownership: the file lives as long as the process, as the image must.
+// The simulated driver finds the image in the file. Other readers of its symbol table get names and
+// sizes, as from a cubin. Ownership: the file lives as long as the process, as the image must.
 //
 // Invariants
 //  1. Symbols have the image's names: kernels STT_FUNC, variables STT_OBJECT in `.nv.global`.

@@ -1,7 +1,4 @@
 // A block's shared memory: the image's __shared__ variables and the dynamic part.
-//
-// Called by: block_executor.cpp, which runs the blocks of a cooperative launch in turns.
-// simkernels puts every __shared__ variable into a linker section as {address, size}.
 #pragma once
 
 #include <cstddef>

@@ -2,7 +2,6 @@
 //
 // Made by: simulator/driver (cuTexObjectCreate, cuSurfObjectCreate). Read by: device/textures.h and
 // device/surfaces.h in kernels, on the thread that drives the simulated GPU.
-// Ownership: the driver owns a view until its object is destroyed.
 //
 // Invariants
 //  1. Constant while the object lives. Using a destroyed object reads arbitrary memory.

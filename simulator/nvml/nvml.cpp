@@ -1,5 +1,3 @@
-// The simulated management library. Threads: any. After initialisation its state is only read,
-// except the count of initialisations.
 #include <dlfcn.h>
 #include <unistd.h>
 
@@ -100,7 +98,6 @@ std::uint64_t ReadStatistics(const char* key, int ordinal) {
   return value == ~std::uint64_t{0} ? 0 : value;
 }
 
-// The processes on a device: those of the shared machine, or this process if it has a context.
 std::vector<simulator::NodeProcess> UsersOf(int ordinal) {
   if (const std::string node = Setting(environment::kSimNode, ""); !node.empty()) {
     return simulator::ReadNodeProcesses(node, ordinal);

@@ -1,7 +1,6 @@
 // Draws from the distributions of cuRAND's host interface.
 //
-// Called from: operation bodies and host generators. Pure: a draw depends on its source and its
-// place alone.
+// Pure: a draw depends on its source and its place alone.
 //
 // Invariants
 //  1. All pseudorandom generators draw Philox' words under different keys. So their numbers are
@@ -16,9 +15,9 @@ namespace spillway::simulator::rand {
 struct Source {
   std::int32_t is_quasi;
   std::int32_t scrambled;
-  std::uint32_t dimensions;     // of a quasirandom source
-  std::uint64_t key;            // of a pseudorandom source
-  std::uint64_t first;          // place of the call's first draw
+  std::uint32_t dimensions;
+  std::uint64_t key;  // of a pseudorandom source
+  std::uint64_t first;
   std::uint64_t per_dimension;  // draws of each dimension, which follow each other
 };
 

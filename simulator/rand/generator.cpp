@@ -1,4 +1,3 @@
-// cuRAND's host interface: generators whose numbers are written by kernels, or by the host.
 #include <curand.h>
 
 #include <algorithm>

@@ -1,8 +1,7 @@
 // Philox4x32-10: random words from a counter and a key (Salmon et al., "Parallel random numbers: as
 // easy as 1, 2, 3", 2011).
 //
-// Pure; any thread. A word is known by its place alone, so results do not depend on how a call is
-// divided.
+// A word is known by its place alone, so results do not depend on how a call is divided.
 #pragma once
 
 #include <array>

@@ -1,9 +1,5 @@
 // Sobol's sequences: direction vectors of up to 20000 dimensions, and points.
 //
-// Called from: API functions (PrepareDimensions, any thread); operation bodies (the rest, on the
-// thread that drives the simulated GPU, for prepared dimensions).
-// Ownership: one table for the process, never freed.
-//
 // Invariants
 //  1. A prepared dimension never changes, so reading it needs no lock.
 //  2. Dimensions use the primitive polynomials in ascending order. The first ten have the initial
@@ -21,7 +17,6 @@ inline constexpr std::uint32_t kMostDimensions = 20000;
 
 using Directions = std::array<std::uint64_t, 64>;
 
-// Makes the vectors of dimensions 0 to count - 1.
 void PrepareDimensions(std::uint32_t count);
 
 const Directions& DirectionsOf(std::uint32_t dimension);

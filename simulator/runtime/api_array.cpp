@@ -1,4 +1,3 @@
-// CUDA arrays, and copies to and from them.
 #include <algorithm>
 
 #include "simulator/runtime/channels.h"

@@ -1,4 +1,3 @@
-// Errors and versions: calls without a device, most of them without a driver.
 #include "simulator/runtime/entry.h"
 #include "simulator/runtime/error_names.h"
 

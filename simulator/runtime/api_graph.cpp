@@ -1,4 +1,3 @@
-// Graphs: create, add and change nodes, instantiate, launch. Capture is in api_stream.cpp.
 #include <cstring>
 
 #include "simulator/runtime/channels.h"

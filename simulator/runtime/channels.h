@@ -1,6 +1,4 @@
 // Converts channels between the runtime's terms (bits) and the driver's (a format).
-//
-// Pure except TexelBytes, which queries the driver.
 #pragma once
 
 #include "simulator/runtime/entry.h"

@@ -1,6 +1,6 @@
 // The runtime's 2-D and 3-D copies in the driver's terms.
 //
-// Pure; called by api_copy.cpp and api_array.cpp. With an array a 3-D copy counts in its elements.
+// With an array a 3-D copy counts in its elements.
 #pragma once
 
 #include "simulator/runtime/entry.h"

@@ -6,7 +6,6 @@
 namespace spillway::simulator::runtime {
 namespace {
 
-// A member of integer type, 4 or 8 bytes wide, that receives an attribute's value.
 struct PropertyField {
   std::size_t offset_bytes;
   std::size_t size_bytes;

@@ -1,6 +1,6 @@
 // Fills cudaDeviceProp from the driver's device attributes.
 //
-// Called on any thread with an initialised driver. Keeps nothing.
+// Called on any thread with an initialised driver.
 #pragma once
 
 #include "simulator/runtime/entry.h"

@@ -1,8 +1,5 @@
 // Every driver function that the runtime uses, found as NVIDIA's runtime finds them.
 //
-// Called by: the runtime's entry points, on any thread, after LoadDriver() succeeded.
-// Ownership: the two tables live as long as the process; libcuda.so.1 is never closed.
-//
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
 //     cuGetProcAddress. A lookup passes a base name, the version that introduced the wanted form,
@@ -45,16 +42,13 @@ struct DriverTable {
 #undef SPILLWAY_DRIVER_TWIN_MEMBER
 };
 
-// The meaning of stream handle 0 in a call.
 enum class DefaultStream { kLegacy, kPerThread };
 
 // True when libcuda.so.1 exists and has cuGetProcAddress_v2. Tries once; thread-safe.
 bool LoadDriver();
 
-// Valid after LoadDriver() returned true.
 const DriverTable& Driver(DefaultStream default_stream = DefaultStream::kLegacy);
 
-// The driver's own lookup, for cudaGetDriverEntryPoint. Valid after LoadDriver() returned true.
 PFN_cuGetProcAddress_v12000 DriverLookup();
 
 }  // namespace spillway::simulator::runtime

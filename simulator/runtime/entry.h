@@ -1,14 +1,11 @@
 // The frame of every runtime call: find the driver, make a context current, remember the error.
 //
-// Called by: the exported functions (api_*.cpp), on any thread.
-// Ownership: primary contexts are retained once per device; only cudaDeviceReset releases them.
-//
 // Invariants
 //  1. The last error and the current device belong to the calling thread.
 //  2. The first call that needs a primary context retains it. A context that the program made
 //     current by the driver API stays current.
-//  3. Driver and runtime error numbers are the same. A call that needs a driver
-//     answers cudaErrorInsufficientDriver without one; cudaDriverGetVersion answers 0.
+//  3. Driver and runtime error numbers are the same. A call that needs a driver answers
+//     cudaErrorInsufficientDriver without one; cudaDriverGetVersion answers 0.
 //  4. An error that killed the context stays the last error; cudaGetLastError clears other errors.
 #pragma once
 
@@ -21,14 +18,11 @@ namespace spillway::simulator::runtime {
 inline cudaError_t ToRuntime(CUresult result) { return static_cast<cudaError_t>(result); }
 inline cudaError_t ToRuntime(cudaError_t error) { return error; }
 
-// Keeps `error` as the thread's last error unless it is success; returns it.
 cudaError_t Record(cudaError_t error);
 cudaError_t PeekLastError();
 cudaError_t TakeLastError();
 
-// Loads and initialises the driver; needs no context.
 cudaError_t PrepareDriver();
-// Likewise, and gives the calling thread a current context.
 cudaError_t PrepareContext();
 
 // The calling thread's device, by cudaSetDevice or the current context.

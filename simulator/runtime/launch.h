@@ -1,6 +1,4 @@
 // Launches a registered kernel: the single path from the runtime's launch forms to the driver's.
-//
-// Called by: the launch entry points, on any thread, with a current context. Keeps nothing.
 #pragma once
 
 #include "simulator/runtime/registry.h"

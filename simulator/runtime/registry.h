@@ -1,9 +1,6 @@
 // Fat binaries, kernels and device variables, which nvcc's code registers before main().
 //
-// Called by: registration entry points (static initialisers and dlopen, one thread at a time in
-// practice) and every launch or symbol call, on any thread; synchronises itself.
 // Ownership: registered objects live as long as the process, even after their library was unloaded.
-// They are never unloaded from the driver, which may already be gone at exit.
 //
 // Invariants
 //  1. The first use of a kernel or variable loads its fat binary (cuLibraryLoadData).
@@ -22,7 +19,6 @@ namespace spillway::simulator::runtime {
 struct FatBinary {
   const void* image;
   CUlibrary library = nullptr;
-  // What to forget with it: large libraries register hundreds of thousands of kernels.
   std::vector<const void*> kernel_keys = {};
   std::vector<const void*> variable_keys = {};
 };

@@ -1,9 +1,8 @@
 // Removes the parts of a mangled name by which nvcc separates different files' internal names.
 //
-// Pure; any thread. nvcc 13 writes an anonymous namespace as `<n>_GLOBAL__N__<hash>_<file>_<hash>`
-// where g++ writes `12_GLOBAL__N_1`. It puts `<n>_INTERNAL_<hash>_<file>_<hash>` before the path of
-// variables inside one. With -rdc=true static names begin with
-// `__nv_static_<n>__<hash>_<file>_<hash>_`.
+// nvcc 13 writes an anonymous namespace as `<n>_GLOBAL__N__<hash>_<file>_<hash>` where g++ writes
+// `12_GLOBAL__N_1`. It puts `<n>_INTERNAL_<hash>_<file>_<hash>` before the path of variables inside
+// one. With -rdc=true static names begin with `__nv_static_<n>__<hash>_<file>_<hash>_`.
 #pragma once
 
 #include <string>

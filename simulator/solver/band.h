@@ -1,8 +1,6 @@
 // A sparse system as a band: rows and columns are reordered, then LAPACK factorises the band.
 //
-// Used by the host functions, and by operation bodies on the thread that drives the simulated GPU.
-// All storage is the caller's. The order is an implementation's own choice: solutions do not depend
-// on it but for rounding.
+// The order is an implementation's own choice: solutions do not depend on it but for rounding.
 //
 // Invariants
 //  1. Row i of the matrix is row places[i] of the band; columns likewise.
@@ -32,7 +30,7 @@ enum class Factors { kLu, kCholesky };
 
 struct BandShape {
   int n;
-  int lower, upper;  // diagonals below and above the main one
+  int lower, upper;
   Factors factors;
 
   int Leading() const { return factors == Factors::kCholesky ? lower + 1 : 2 * lower + upper + 1; }

@@ -1,8 +1,7 @@
 // The factors of a sparse matrix, which the low-level functions make step by step.
 //
-// Used by the API functions, on the program's threads. A program's info object is one of these; on
-// the device it owns device memory, as the real library's does. Steps: Analyse, Set (the matrix),
-// Factor, FirstZero, Solve. Later steps of unprepared factors are INVALID_VALUE.
+// A program's info object is one of these; on the device it owns device memory, as the real
+// library's does. Later steps of unprepared factors are INVALID_VALUE.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +26,6 @@ class HostFactors {
   std::size_t InternalBytes() const {
     return shape_.Count() * sizeof(Real);
   }
-  // The matrix less `shift` on its diagonal.
   template <typename Real>
   cusolverStatus_t Set(cusolverSpHandle_t handle, const Matrix& matrix, const Real* values,
                        Real shift);

@@ -1,8 +1,5 @@
-// The simulated cuSOLVER handles and statuses.
-//
-// Called from: the API functions, on the program's threads; one call per handle at a time, as in
-// the real library. Ownership: each Create makes a handle, its Destroy deletes it. No device
-// memory.
+// The simulated cuSOLVER handles and statuses. One call per handle at a time, as in the real
+// library.
 #pragma once
 
 #include <cusolverDn.h>

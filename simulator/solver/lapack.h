@@ -1,7 +1,6 @@
 // LAPACK's routines, by overloads for float and double.
 //
-// OpenBLAS brings them under Fortran's names. Used by operation bodies, on the thread that drives
-// the simulated GPU. Matrices are column-major; info is LAPACK's.
+// Matrices are column-major; info is LAPACK's.
 #pragma once
 
 #define SPILLWAY_LAPACK(letter, Real)                                                            \

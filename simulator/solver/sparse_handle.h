@@ -1,6 +1,6 @@
 // The handle of cuSOLVER's sparse part, and its view of cuSPARSE's descriptors.
 //
-// As handle.h. A handle owns one pinned word, for results that programs ask for in host memory.
+// A handle owns one pinned word, for results that programs ask for in host memory.
 #pragma once
 
 #define DISABLE_CUSPARSE_DEPRECATED

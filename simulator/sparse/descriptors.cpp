@@ -1,4 +1,3 @@
-// The descriptors of the generic interface: dense and sparse vectors and matrices.
 #include <cstring>
 #include <new>
 

@@ -1,9 +1,5 @@
 // The simulated cuSPARSE handle and the descriptors, whose contents programs do not see.
 //
-// Called from: the API functions, on the program's threads; one call per handle at a time, as in
-// the real library. Ownership: each Create makes an object, its Destroy deletes it. Descriptors
-// hold addresses of the program's memory; they own none.
-//
 // Invariants
 //  1. Scalars in host memory are copied at the call, those in device memory are read at execution.
 //  2. What a call writes into the buffer of its analysis, its solution reads: a lost buffer shows.

@@ -1,7 +1,4 @@
 // A sparse matrix as operations see it: shapes by value, its three arrays as operands.
-//
-// Used by: the API functions to enqueue, and operation bodies on the thread that drives the
-// simulated GPU. Values.
 #pragma once
 
 #include "simulator/sparse/handle.h"
@@ -25,7 +22,6 @@ SparseShape ShapeOf(cusparseConstSpMatDescr_t matrix);
 // CUSPARSE_STATUS_NOT_SUPPORTED for formats, types and indices without a simulation.
 cusparseStatus_t CheckMatrix(cusparseConstSpMatDescr_t matrix);
 
-// Reads the arrays; `Row` and `Column` count from 0.
 template <typename Real>
 class SparseView {
  public:
@@ -44,7 +40,6 @@ class SparseView {
   }
   Real Value(std::int64_t position) const { return values_[position]; }
 
-  // Calls `visit(row, column, value)` for every value, in the order of the arrays.
   template <typename Visit>
   void ForEach(Visit visit) const {
     if (shape_.is_coordinates) {

@@ -1,4 +1,3 @@
-// Products of a sparse matrix with a dense vector or matrix (SpMV, SpMM), and of sparse vectors.
 #include <algorithm>
 
 #include "simulator/sparse/matrix.h"

@@ -1,5 +1,5 @@
 // Keeps each process's budgets for the next agent, and says what an earlier agent's process is
-// believed to hold. One thread, the loop's. Without a HeldRecord nothing is kept.
+// believed to hold.
 //
 // Invariants
 //  1. While processes of an earlier agent return, they are believed as far as recorded, even above
@@ -16,13 +16,11 @@ namespace spillway::agent {
 
 class BudgetRecord {
  public:
-  // Null `record`: every process is believed, up to the capacity.
   BudgetRecord(const NodeFacts* facts, const SessionTable* table, const Arbiter* arbiter,
                const ResumePeriod* resume, HeldRecord* record)
       : facts_(*facts), table_(*table), arbiter_(*arbiter), resume_(*resume), record_(record) {}
 
   Held BelievedOf(const Session& session, DeviceId device, const protocol::Register& asked) const;
-  // The process's budgets have changed.
   void Note(const Session& session, DeviceId device);
   // A decision about it, before it is sent.
   void Note(const TenantProcess& process);

@@ -1,11 +1,9 @@
 // Jobs that another manager announces before their processes come: the terms that it states, bounds
 // of parts of a job (Slurm's steps), and what the jobs have done until the manager forgets them.
-// Operators tells it; JobTerms and the registrar ask it. One thread, the loop's.
 //
 // Invariants
 //  1. Stated terms and totals outlive a job's processes: Slurm's steps come and go. Only the
-//  manager
-//     forgets a job.
+//     manager forgets a job.
 //  2. There are at most kMostJobs jobs, each with at most kMostParts parts.
 // Never: reserves memory. An expected job without processes has none.
 #pragma once
@@ -29,25 +27,19 @@ class ExpectedJobs {
 
   // A job begins anew: its earlier parts and totals are gone. An error: why it is refused.
   base::Status Expect(const protocol::ExpectJob& wanted);
-  // Nullopt: not expected.
   std::optional<protocol::JobTotals> Forget(const std::string& key);
   bool ForgetPart(const std::string& key, const std::string& part);
 
-  // Null: nothing is stated.
   const TermsChange* TermsOf(const std::string& key) const;
-  // The bounds of all parts of the job on such a device.
   OwnerClaims PartsOf(const std::string& key, int64_t memory_bytes) const;
   // kNobody: the part has no bound.
   OwnerId PartOf(const std::string& key, const std::string& part) const;
 
-  // A process of the job has reported.
   void NoteUse(const Job& job, DeviceId device);
-  // Its last process has ended.
   void NoteEnd(const Job& job);
 
   std::map<std::string, ExpectedJob> Saved() const;
   void Restore(const std::map<std::string, ExpectedJob>& jobs);
-  // Rises when Saved would change.
   uint64_t saved_version() const { return saved_version_; }
 
  private:

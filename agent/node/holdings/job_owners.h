@@ -1,6 +1,5 @@
-// The owners of jobs: a user, a pod or container, or an account of several users; and what the
-// configuration grants all jobs of an owner together. JobLife adds and takes jobs; the node
-// refreshes at a reload. Tells the arbiter the owners' terms. One thread, the loop's.
+// The owners of jobs (a user, a pod or container, or an account of several users), and what the
+// configuration grants each.
 //
 // Invariants
 //  1. Known are the configured owners, whose guarantees stay free, and owners with jobs.
@@ -20,7 +19,6 @@ class JobOwners {
  public:
   JobOwners(const NodeFacts* facts, Arbiter* arbiter) : facts_(*facts), arbiter_(*arbiter) {}
 
-  // At the start, and when the configuration has changed.
   void Refresh();
   OwnerId AddJob(const Job& job);
   void TakeJob(const Job& job);

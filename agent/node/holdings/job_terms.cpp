@@ -94,7 +94,6 @@ base::Status JobTerms::Change(Job& job, const protocol::SetBudget& wanted) {
   return status;
 }
 
-// The first reason against the job's terms as they would be.
 base::Status JobTerms::Check(const Job& job, const protocol::SetBudget& wanted) const {
   for (const TenancyView& view : arbiter_.Tenancies()) {
     if (view.job != job.id) continue;

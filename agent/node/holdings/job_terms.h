@@ -1,6 +1,5 @@
 // The terms of jobs: from the configuration, the manager that expects the job, and the operator,
-// within their own limits. Tells the
-// arbiter. Keeps the operators' settings for the next agent. One thread, the loop's.
+// within their own limits.
 //
 // Invariants
 //  1. A job's own limits only lower its terms. A stated limit only lowers the configured one.
@@ -23,12 +22,11 @@ class JobTerms {
       : facts_(*facts), table_(*table), expected_(*expected), arbiter_(*arbiter) {}
 
   Terms Of(const Job& job, DeviceId device) const;
-  // Something that the terms come from has changed: a process's limits, the configuration.
   void Refresh(const Job& job, DeviceId device);
   void Refresh(const Job& job);
   void RefreshAll();
 
-  // By an operator. An error: why it is refused.
+  // An error: why it is refused.
   base::Status Change(Job& job, const protocol::SetBudget& wanted);
   void SetDraining(bool draining);
 
@@ -37,9 +35,8 @@ class JobTerms {
   SavedState Saved() const;
   void Restore(const SavedState& state, bool jobs_may_return);
   void EndReturn();
-  // Rises when Saved would change.
   uint64_t saved_version() const { return saved_version_; }
-  TermsChange TakeRestored(const std::string& key);  // of a job that begins
+  TermsChange TakeRestored(const std::string& key);
   void NoteEnd(const Job& job);
 
  private:
@@ -51,7 +48,7 @@ class JobTerms {
   const SessionTable& table_;
   const ExpectedJobs& expected_;
   Arbiter& arbiter_;
-  SavedState restored_;  // of jobs that have not returned yet
+  SavedState restored_;
   uint64_t saved_version_ = 0;
 };
 

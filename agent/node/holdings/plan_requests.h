@@ -1,5 +1,5 @@
-// Jobs' requests for plans, passed on to the planner, and its replies. Called on the loop's thread;
-// never blocks. Without Planning, requests are answered at once: jobs plan for themselves.
+// Passes jobs' requests for plans to the planner, and its replies back. Without Planning, requests
+// are answered at once: jobs plan for themselves.
 //
 // Invariants
 //  1. A request that reaches the planner is one sealed file of its stated size.
@@ -20,7 +20,6 @@ class PlanRequests {
       : table_(*table), planning_(planning) {}
 
   static bool IsOne(const protocol::Message& message);
-  // A message for which IsOne holds.
   std::optional<Refusal> Take(const Session& session, protocol::Received& received);
   void SendReplies();
   void Forget(SessionId id);

@@ -1,5 +1,4 @@
-// Places at the devices' links for sessions' processes. GrantDelivery gives them, the end of a
-// registration takes them. One thread, the loop's. Without Shares there are none.
+// Places at the devices' links for sessions' processes. Without Shares there are none.
 #pragma once
 
 #include "agent/node/table/session.h"

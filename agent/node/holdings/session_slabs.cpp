@@ -27,7 +27,7 @@ void ForEachName(const SlabNames& slabs, Visit visit) {
 // By its key: a later job may get the same name while this one lives.
 PoolJob PoolJobOf(const Job& job) { return {job.uid, job.key}; }
 
-// Sends equal slabs, as many as one message holds. Returns 0 if its queue is full.
+// Returns 0 if its queue is full.
 size_t Send(const Session& session, uint32_t number, std::span<const Lease> leases) {
   const Lease& first = leases.front();
   SlabNames slabs;

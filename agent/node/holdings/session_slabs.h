@@ -1,6 +1,5 @@
 // Slabs of the host pool for sessions' processes: requests, quotas, returns, and takeovers by a new
-// session of the same process. Called by the node's parts on the loop's thread. Without Shares, and
-// for older protocols, sessions get none.
+// session of the same process. Without Shares, and for older protocols, sessions get none.
 //
 // Note [Slabs follow device memory]
 // The agent allocates a slab's memory even if its process has nothing to move into it. So slabs are
@@ -29,25 +28,22 @@ class SessionSlabs {
   // Detached sessions of this process that were kept for its slabs. End them before Begin.
   std::vector<SessionId> KeptFor(const Session& session) const;
   void Begin(Session& session);
-  // Without this session its process would lose slabs.
   bool IsLastWithSlabs(const Session& session) const;
   void StopAsking(const Session& session);
-  // The session has left its job. A process's slabs end with its last session.
+  // A process's slabs end with its last session.
   void End(const Session& session);
   void EndJob(const Job& job);
 
   void Take(Session& session, const protocol::HeldSlabs& held);
   void Take(Session& session, const protocol::ReturnSlabs& returned);
   void Take(Session& session, Registration& registration, const protocol::AskSlabs& ask);
-  // A grant was sent: its host memory limits the job's slabs.
   void NoteGrant(const Session& session, Registration& registration, int64_t host_bytes);
-  // A usage report came: more device memory held raises the quota.
+  // More device memory held raises the quota.
   void NoteUsage(Session& session, uint32_t number, Registration& registration);
 
-  void RefreshQuotas();  // the configuration has changed
+  void RefreshQuotas();
   void ForgetUnclaimed();
   void Settle(int64_t now_ns);
-  // Some slabs could not be sent.
   bool wants_retry() const { return wants_retry_; }
 
  private:

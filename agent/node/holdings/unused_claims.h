@@ -1,6 +1,4 @@
-// Ends the claims of processes that hold nothing. JobMessages reports usage, GrantDelivery grants;
-// the node asks at every Settle which claims ended. One thread; times and the arbiter's figures are
-// passed in.
+// Ends the claims of processes that hold nothing.
 //
 // Note [Holds nothing]
 // A process reports its own demand and activity. One that holds no memory on the device, and no own
@@ -36,15 +34,13 @@ class UnusedClaims {
 
   explicit UnusedClaims(const NodeFacts* facts) : facts_(*facts) {}
 
-  // After a usage report; `before` is the one before it. Sets the registration's has_claim.
+  // `before`: the report before this one. Sets the registration's has_claim.
   void NoteUsage(const Session& session, uint32_t number, Registration& registration,
                  const protocol::Usage& before, const Budgeted& budgeted, int64_t now_ns);
-  // After a grant.
   void AwaitUse(const Session& session, uint32_t number, Registration& registration,
                 int64_t now_ns);
-  // Ends the claims in `table` that are due. Returns the demands that changed.
+  // Returns the demands that changed.
   std::vector<Change> End(SessionTable& table, int64_t now_ns);
-  // INT64_MAX: no claim will end.
   int64_t NextWake() const { return ends_.empty() ? INT64_MAX : std::get<0>(*ends_.begin()); }
 
  private:

@@ -1,10 +1,9 @@
 // Registers a session's process on a device: a new one, one that returns to a new agent, or one
-// that reconnects. JobMessages calls it on the loop's thread.
+// that reconnects.
 //
 // Invariants
 //  1. A process that reconnects keeps its budgets; they are never counted twice.
-//  2. A job that asks for an unknown device has the whole device, unless it requires the agent. The
-//     log says it once per device.
+//  2. A job that asks for an unknown device has the whole device, unless it requires the agent.
 #pragma once
 
 #include <optional>

@@ -1,9 +1,5 @@
-// Takes the messages of jobs' sessions: registrations, reports, answers to grants, slabs,
-// farewells. The node calls it on the loop's thread.
-//
-// Invariants
-//  1. A message changes only its sender's own job.
-//  2. What a process reports is believed only within its budget.
+// Takes the messages of jobs' sessions. A message changes only its sender's own job; what a process
+// reports is believed only within its budget.
 #pragma once
 
 #include <optional>
@@ -31,7 +27,6 @@ class JobMessages {
   std::optional<Refusal> Take(Session& session, const protocol::Message& message, int64_t now_ns);
 
  private:
-  // A message about a registered device, or about the whole session.
   void On(Session& session, Registration& registration, const protocol::Usage& usage,
           int64_t now_ns);
   void On(Session& session, Registration& registration, const protocol::Obeyed& obeyed,

@@ -1,7 +1,4 @@
-// Reads the node's visible state from its parts, as values for pages, metrics and operators. The
-// node and Operators call it on the loop's thread.
-//
-// Never: changes a part.
+// Reads the node's visible state from its parts, as values. Changes none.
 #pragma once
 
 #include "agent/node/holdings/job_owners.h"
@@ -14,7 +11,6 @@ namespace spillway::agent {
 
 class NodeReporter {
  public:
-  // `shares` and `planning` may be null.
   struct Sources {
     const NodeFacts* facts;
     const SessionTable* table;

@@ -1,4 +1,4 @@
-// Names of operators' requests, for counters and the log. Pure.
+// Names of operators' requests, for counters and the log.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,6 @@ namespace spillway::agent {
 const char* NameOf(protocol::Outcome outcome);
 // "set_budget"; empty: not an operator's request.
 std::string MethodOf(const protocol::Message& message);
-// One log line of key=value pairs: the operator, the request, the outcome.
 std::string LineOf(uid_t uid, pid_t pid, const protocol::Message& message,
                    const protocol::Done& done);
 

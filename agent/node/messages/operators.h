@@ -1,5 +1,5 @@
 // Answers operators and managers of jobs such as Slurm: questions about the node, and changes of
-// it. The node calls it on the loop's thread.
+// it.
 //
 // Invariants
 //  1. Each request has one answer. Requests that change something, and refused ones, are logged.
@@ -39,7 +39,7 @@ class Operators {
                            int64_t now_ns);
   protocol::Outcome AnswerQuestion(const Session& session, const protocol::Ask& ask,
                                    int64_t now_ns);
-  // `totals`: the answer instead, where a job is forgotten.
+  // `totals`: where a job is forgotten.
   protocol::Done DoIfAllowed(const Session& session, const protocol::Message& message,
                              std::optional<protocol::JobTotals>* totals);
   protocol::Done Do(const protocol::SetBudget& wanted);

@@ -1,13 +1,11 @@
-// Decides whether a connection may come in, and which session gives way to it. SessionOpener asks
-// and does it. One thread; times are passed in.
+// Decides whether a connection may come in, and which session gives way to it.
 //
 // Note [A crowd of sessions]
 // A session that sends no Hello ends after kHelloNs. At a limit, the oldest session that holds
 // nothing is closed: first those without Hello, then operators, then jobs without a device. At a
 // user's limit, that user loses one. At the node's limit, the user with most sessions loses one, if
 // it has more than the newcomer's user. So a crowd of one user keeps out nobody, not even that
-// user.
-// Never: closes anything itself, or names a session whose process holds memory.
+// user. Never: closes anything itself, or names a session whose process holds memory.
 #pragma once
 
 #include <set>

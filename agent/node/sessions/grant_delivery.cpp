@@ -94,7 +94,6 @@ void GrantDelivery::SendGrant(Session& session, uint32_t number, Registration& r
   registration.unsent.reset();
 }
 
-// Sessions with more to send stay in waiting_.
 void GrantDelivery::Send(Session& session, int64_t now_ns) {
   waiting_.insert(session.id);
   if (session.channel == nullptr) return;

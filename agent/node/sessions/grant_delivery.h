@@ -1,6 +1,4 @@
-// Sends the arbiter's decisions to the sessions that they concern. What does not fit a session's
-// queue waits for the next try. The node passes decisions on at Settle; JobMessages sends again
-// when a client has answered. One thread, the loop's.
+// Sends the arbiter's decisions to the sessions that they concern.
 //
 // Invariants
 //  1. A client with kMostUnread unread grants gets no further ones. Then only the newest is kept,
@@ -26,11 +24,9 @@ class GrantDelivery {
 
   void Deliver(const AdmissionDecision& decision, int64_t now_ns);
   void Deliver(const GrantDecision& decision, int64_t now_ns);
-  // Sends what waits for the session, or for all.
   void Send(Session& session, int64_t now_ns);
   void SendAll(int64_t now_ns);
   void Forget(SessionId id) { waiting_.erase(id); }
-  // Something waits for room in a queue.
   bool WantsRetry() const;
 
  private:

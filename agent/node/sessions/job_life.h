@@ -1,8 +1,4 @@
-// Begins a job with its first process, and ends it with its last session. SessionOpener and
-// SessionCloser call it. One thread, the loop's.
-//
-// Invariants
-//  1. JobStarted and JobEnded are reported once each, in this order.
+// Begins a job with its first process, and ends it with its last session. Each is reported once.
 #pragma once
 
 #include "agent/node/holdings/job_owners.h"

@@ -59,7 +59,6 @@ void SessionCloser::LeaveJob(Session& session, Job& job) {
     AddUsage(registration, job.finished[registration.device]);
   }
   parts_.table->LeaveJob(session);
-  // Limits that only this session asked for end.
   for (const auto& [number, registration] : session.registrations)
     parts_.terms->Refresh(job, registration.device);
   parts_.slabs->End(session);

@@ -1,5 +1,4 @@
-// Ends sessions: refused ones, closed connections, ended processes. Takes back what they had from
-// every other part. The node's parts call it on the loop's thread.
+// Ends sessions: refused ones, closed connections, ended processes.
 //
 // Invariants
 //  1. A living process keeps its grant and its slabs, connected or not. A dead one keeps nothing.
@@ -16,7 +15,6 @@
 
 namespace spillway::agent {
 
-// A session whose channel has closed.
 struct GoneSession {
   SessionId session;
   bool process_lives;
@@ -43,11 +41,9 @@ class SessionCloser {
   void Refuse(Session& session, const Refusal& refusal, int64_t now_ns);
   // A session with a living process that holds something is kept, detached.
   void CloseChannel(Session& session, int64_t now_ns);
-  // The process has ended, or another session has taken over from this one.
   void End(SessionId id, int64_t now_ns);
-  // Another session has taken over this device. The last one ends the session.
+  // The last one ends the session.
   void EndRegistrations(Session& session, DeviceId device, int64_t now_ns);
-  // To all clients; processes keep their grants.
   void SayAgentStops();
 
   std::vector<GoneSession> TakeGone() { return std::exchange(gone_, {}); }

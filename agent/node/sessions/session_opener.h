@@ -1,7 +1,5 @@
-// Begins sessions: takes connections within the limits, and answers their Hello. The node calls it
-// on the loop's thread.
+// Begins sessions: takes connections within the limits, and answers their Hello.
 //
-// Invariants
 //  1. Who a process is comes from the kernel, not from the process.
 #pragma once
 
@@ -28,10 +26,8 @@ class SessionOpener {
   explicit SessionOpener(const Parts& parts)
       : parts_(parts), policy_(parts.facts, parts.table, parts.users, parts.slabs) {}
 
-  // Nullopt: refused; the channel has received the reason.
   std::optional<SessionId> Connect(std::unique_ptr<protocol::Channel> channel,
                                    std::unique_ptr<Peer> peer, int64_t now_ns);
-  // The session's first message.
   std::optional<Refusal> Greet(Session& session, const protocol::Message& message, int64_t now_ns);
   void RefuseSilent(int64_t now_ns);
 

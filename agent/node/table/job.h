@@ -1,4 +1,4 @@
-// A job: the processes that the operator sees as one. Plain values, owned by the SessionTable.
+// A job: the processes that the operator sees as one.
 #pragma once
 
 #include <sys/types.h>
@@ -21,8 +21,8 @@ struct Job {
   uid_t uid = 0;
   OwnerId owner = kNobody;
   int64_t since_ns = 0;
-  bool is_logged = true;         // its start, and so its end
-  std::set<SessionId> sessions;  // kept by the SessionTable
+  bool is_logged = true;  // its start, and so its end
+  std::set<SessionId> sessions;
   TermsChange set_by_operator;
   std::map<DeviceId, TenancyReport> finished;  // sums of ended processes
   std::optional<int32_t> exit_code;            // last one reported

@@ -1,5 +1,4 @@
-// A job's figures, summed over its living and ended processes, as pages and metrics show them.
-// Pure: read from the tables.
+// A job's figures, summed over its living and ended processes. Pure.
 #pragma once
 
 #include "agent/node/table/node_facts.h"

@@ -1,5 +1,4 @@
-// What is known of the node itself: its configuration, devices and memory. Plain values. The node
-// owns them; its parts read them. Constant after construction, except what a reload changes.
+// What is known of the node itself. Only a reload changes it.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,6 @@ struct NodeFacts {
   int64_t host_bytes = 0;
   uint64_t instance = 0;  // of the agent
   int64_t started_ns = 0;
-  // Changed by a reload.
   Config config;
   bool last_reload_succeeded = true;
 };

@@ -1,5 +1,4 @@
-// The time after a start in which processes of an earlier agent return with what they hold. The
-// node passes it on at every Settle. Pure; times are passed in.
+// The time after a start in which processes of an earlier agent return with what they hold. Pure.
 //
 // Invariants
 //  1. Time in which the agent served nobody (it was stopped, the clock jumped) does not count: a
@@ -25,7 +24,6 @@ class ResumePeriod {
     return true;
   }
   bool is_on() const { return is_on_; }
-  // INT64_MAX: it is over.
   int64_t NextWake() const {
     return is_on_ ? last_ns_ + std::min(left_ns_, kMostCountedNs) : INT64_MAX;
   }

@@ -1,5 +1,4 @@
-// A session: one connection of a process, and the devices that it registered. Plain values, owned
-// by the SessionTable. One thread, the loop's.
+// A session: one connection of a process, and the devices that it registered.
 #pragma once
 
 #include <map>
@@ -17,7 +16,6 @@
 
 namespace spillway::agent {
 
-// The rule that a session broke. It is told and closed.
 struct Refusal {
   protocol::ErrorCode code{};
   std::string reason;
@@ -32,22 +30,21 @@ struct Registration {
   protocol::Usage usage;
   std::optional<protocol::Account> parts;  // nullopt: an older protocol, or not reported yet
   protocol::StepTimes steps;
-  std::optional<int64_t> allocated_bytes;  // nullopt: an older protocol, or not reported yet
+  std::optional<int64_t> allocated_bytes;
   protocol::Register asked;
   std::optional<int64_t> host_need_bytes;  // if it had no device memory; reported
   std::vector<uint64_t> unread;            // serials of grants sent and not answered
   std::optional<GrantDecision> unsent;     // the newest grant held back
   int64_t granted_host_bytes = 0;
-  int64_t wanted_slab_bytes = 0;  // asked for, not sent yet
-  int64_t most_held_bytes = 0;    // of device memory, within its budget
-  OwnerId part = kNobody;         // a bound within the job
+  int64_t wanted_slab_bytes = 0;
+  int64_t most_held_bytes = 0;  // of device memory, within its budget
+  OwnerId part = kNobody;       // a bound within the job
   bool has_claim = true;
   std::optional<int64_t> unused_until_ns;  // end of an unused claim
   int64_t wanted_without_claim = 0;
   std::optional<Shares::Place> place;
 };
 
-// kDetached: the connection is gone, its process lives.
 enum class SessionState : uint8_t { kNew, kJob, kOperator, kDetached };
 
 struct Session {
@@ -56,16 +53,15 @@ struct Session {
   std::unique_ptr<protocol::Channel> channel;  // null: detached
   std::unique_ptr<Peer> peer;
   JobId job{};       // if kJob or kDetached
-  std::string part;  // a Slurm step or a pod's container; empty: none
+  std::string part;  // a Slurm step or a pod's container
   Rate messages;
   std::map<uint32_t, Registration> registrations;  // by the client's device number
   std::vector<protocol::Admission> unsent_admissions;
   int64_t since_ns = 0;
   uint16_t version = 1;
   bool is_leaving = false;
-  std::set<protocol::SlabName> not_named;  // its slabs by our records that it has not named yet
+  std::set<protocol::SlabName> not_named;  // slabs by our records that it has not named yet
 
-  // Null: not registered.
   Registration* Find(uint32_t number);
   uid_t uid() const { return peer->uid(); }
   pid_t pid() const { return peer->pid(); }
@@ -75,7 +71,6 @@ inline TenantProcess ProcessOf(const Session& session, DeviceId device) {
   return {session.job, session.id, device};
 }
 
-// Slabs and link places; older clients cannot use them.
 inline bool KnowsShares(const Session& session) {
   constexpr uint16_t kSharesVersion = 2;
   return session.state != SessionState::kOperator && session.version >= kSharesVersion;

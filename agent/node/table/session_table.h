@@ -1,6 +1,5 @@
-// The table of sessions and jobs, and which session belongs to which job. The node's parts look
-// sessions up here; SessionOpener and SessionCloser alone add and remove them. Owns the channels.
-// One thread, the loop's.
+// The sessions and jobs, and which session belongs to which job. Owns the channels. SessionOpener
+// and SessionCloser alone add and remove sessions.
 //
 // Invariants
 //  1. A session in job J's `sessions` exists, and its `job` is J.
@@ -23,16 +22,13 @@ class SessionTable {
  public:
   Session& Add(std::unique_ptr<protocol::Channel> channel, std::unique_ptr<Peer> peer,
                int64_t now_ns);
-  // The session has left its job.
   void Remove(SessionId id) { sessions_.erase(id); }
-  // A new job without sessions.
   Job& AddJob(const std::string& key);
   void RemoveJob(JobId id);
   void Enter(Session& session, Job& job);
   // The session still says which job it had.
   void LeaveJob(const Session& session) { JobOf(session).sessions.erase(session.id); }
 
-  // Null: unknown.
   Session* Find(SessionId id);
   const Session* Find(SessionId id) const;
   Job* FindJob(JobId id);
@@ -42,10 +38,8 @@ class SessionTable {
   }
   Job* FindJobByName(std::string_view name);
 
-  // The session has a job.
   Job& JobOf(const Session& session) { return jobs_.at(session.job); }
   const Job& JobOf(const Session& session) const { return jobs_.at(session.job); }
-  // No other session of its job is of the same process.
   bool IsOnlyOneOfProcess(const Session& session) const;
   std::set<DeviceId> DevicesOf(const Job& job) const;
 

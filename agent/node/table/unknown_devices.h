@@ -1,5 +1,5 @@
-// Devices that jobs asked for and the agent does not know, for the report: probably a UUID is
-// missing in the configuration. Called on the loop's thread.
+// Devices that jobs asked for and the agent does not know: probably a UUID is missing in the
+// configuration.
 //
 // Invariants
 //  1. A device is listed once. The list is bounded, of each user and as a whole: the oldest leave.

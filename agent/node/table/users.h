@@ -1,5 +1,5 @@
 // The users of the node's processes: how many sessions each has, and how often it may connect, ask
-// and cause log lines. Called by the node's parts on the loop's thread; times are passed in.
+// and cause log lines.
 //
 // Note [Lines of users]
 // Limits log lines that any user can cause: jobs that begin and end, refused requests. Lines left
@@ -20,7 +20,6 @@ namespace spillway::agent {
 
 class Users {
  public:
-  // `services` gets the counts of lines left out.
   explicit Users(NodeServices* services) : services_(services) {}
 
   // False: too fast.

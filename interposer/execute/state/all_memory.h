@@ -1,6 +1,6 @@
 // A range that stands for all of a job's memory. Closing its fast path makes all calls lock.
 //
-// Calls without a lock name it (Note [Fast path] in calls.h). The rest needs the state lock.
+// Calls without a lock name it (Note [Fast path] in calls.h).
 //
 // Invariants
 //  1. The fast path is closed while the device must stay idle. It is also closed while `outside`
@@ -22,13 +22,12 @@ class AllMemory {
   Range* range() { return &range_; }
   bool IsNamed() const { return calls::Names(&range_); }
 
-  // The device is idle and must stay so: no call begins.
+  // It must stay so: no call begins.
   bool device_is_idle() const SPILLWAY_REQUIRES(kStateLock) { return device_is_idle_; }
   void SetDeviceIdle(bool is_idle) SPILLWAY_REQUIRES(kStateLock) {
     device_is_idle_ = is_idle;
     Update();
   }
-  // Call this after `outside` has changed.
   void Update() SPILLWAY_REQUIRES(kStateLock) {
     device_is_idle_ || !outside_->empty() ? range_.fast_path.Close()
                                           : range_.fast_path.OpenForAll();

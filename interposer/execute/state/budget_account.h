@@ -1,7 +1,6 @@
 // The job's budget of device memory, and how much memory the program wants.
 //
-// Called by the classes behind JobMemory on any thread. Owns the budget; the wanted bytes are in
-// Counters.
+// The wanted bytes are in Counters.
 //
 // A budget is held while the next one is near: a call that needs more waits for it (Await).
 //
@@ -30,18 +29,15 @@ class BudgetAccount {
   // `held_until_ns` (MonotonicNs): the next budget arrives by then. 0: this budget stays.
   void Set(size_t bytes, std::uint64_t held_until_ns) SPILLWAY_REQUIRES(kStateLock);
   bool IsHeld() const;
-  // Waits while the budget is held. `fits` is called with the state lock held.
+  // `fits` is called with the state lock held.
   void Await(base::FunctionRef<bool()> fits) SPILLWAY_EXCLUDES(kStateLock);
 
-  // Counts wanted memory: an allocation, or memory such as a slab that serves allocations.
   void Want(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
 
  private:
-  // Constant after construction.
   JobLocks* const locks_;
   Counters* const counters_ SPILLWAY_PT_GUARDED_BY(kStateLock);
   CallCounts* const calls_;
-  // Synchronise themselves.
   std::atomic<size_t> bytes_;
   std::atomic<std::uint64_t> held_until_ns_{0};
 };

@@ -1,6 +1,4 @@
 // The program's calls in progress, except those that take no lock (calls.h).
-//
-// Counted on any thread by the classes behind JobMemory. One object per job.
 #pragma once
 
 #include <atomic>
@@ -24,7 +22,7 @@ struct CallCounts {
   }
 };
 
-// While one exists, its thread waits in a call for work on the device: the process is not idle.
+// The process is not idle while one exists.
 class BlockedThread {
   const base::ScopedCount blocked_{&CallCounts::blocked_threads};
 };

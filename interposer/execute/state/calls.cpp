@@ -14,7 +14,7 @@ struct alignas(64) ThreadPlace {
   std::atomic<bool> owned{true};
   std::atomic<std::uint32_t> count{0};
   std::atomic<const Range*> named[kMostNamed] = {};
-  ThreadPlace* next = nullptr;  // constant once in the list
+  ThreadPlace* next = nullptr;
 };
 
 constinit std::atomic<ThreadPlace*> places{nullptr};  // of all threads so far; never freed

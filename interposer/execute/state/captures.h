@@ -1,6 +1,4 @@
 // How many stream captures are in progress in this process. They may begin before a job exists.
-//
-// Called on any thread, also from the launch path.
 #pragma once
 
 #include <atomic>
@@ -17,7 +15,6 @@ inline void CaptureBegan() { internal::captures.fetch_add(1, std::memory_order_r
 inline void CaptureEnded() { internal::captures.fetch_sub(1, std::memory_order_relaxed); }
 inline bool CapturesGoOn() { return internal::captures.load(std::memory_order_relaxed) > 0; }
 
-// Asks the driver about this one stream.
 bool IsCapturing(StreamName name);
 
 }  // namespace spillway::interposer

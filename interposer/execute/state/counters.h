@@ -1,4 +1,4 @@
-// What this process's memory did, for the report. Plain numbers, guarded by the state lock.
+// What this process's memory did, for the report. Guarded by the state lock.
 #pragma once
 
 #include <algorithm>
@@ -43,40 +43,39 @@ struct Counters {
   std::uint64_t refused_allocations = 0;
   std::size_t refused_unmovable_bytes = 0;  // the largest refused that could not have moved
   std::uint64_t over_budget_allocations =
-      0;                        // of 1 MiB and more, while the job wanted more than its budget
-  std::uint64_t evictions = 0;  // ranges
+      0;  // of 1 MiB and more, while the job wanted more than its budget
+  std::uint64_t evictions = 0;
   std::uint64_t cancelled_evictions = 0;        // touched before their memory was gone
   std::uint64_t demand_fetches = 0;             // ranges restored by the call that needed them
   std::uint64_t planned_iterations = 0;         // began as their plan says
   std::uint64_t planned_iterations_missed = 0;  // of them, began after events unknown to the plan
   std::uint64_t planned_departures = 0;         // ranges that a plan evicted or dropped
-  std::uint64_t prefetches = 0;               // ranges that a plan restored before they were named
-  std::uint64_t prefetched_bytes = 0;         // of restored_bytes
-  std::uint64_t prefetch_hits = 0;            // prefetches that were used
-  std::uint64_t prefetches_late = 0;          // named before there was memory for them
-  std::uint64_t prefetches_unused = 0;        // evicted or freed before use
-  std::uint64_t offloaded_bytes = 0;          // device to host
-  std::uint64_t planned_offloaded_bytes = 0;  // of offloaded_bytes, by a plan
-  std::uint64_t restored_bytes = 0;           // host to device
+  std::uint64_t prefetches = 0;  // ranges that a plan restored before they were named
+  std::uint64_t prefetched_bytes = 0;
+  std::uint64_t prefetch_hits = 0;      // prefetches that were used
+  std::uint64_t prefetches_late = 0;    // named before there was memory for them
+  std::uint64_t prefetches_unused = 0;  // evicted or freed before use
+  std::uint64_t offloaded_bytes = 0;
+  std::uint64_t planned_offloaded_bytes = 0;
+  std::uint64_t restored_bytes = 0;
   std::uint64_t dropped_bytes = 0;  // evicted without a copy: the host copy was still valid
-  std::uint64_t clean_by_content_bytes =
-      0;  // of dropped_bytes: a fingerprint showed that it was valid
+  std::uint64_t clean_by_content_bytes = 0;    // of dropped_bytes, by a fingerprint
   std::uint64_t changed_by_content_bytes = 0;  // a fingerprint showed that it was not
   std::uint64_t verified_bytes = 0;   // copied out again, though no call had outdated the host copy
-  std::uint64_t recompute_drops = 0;  // ranges, to be recomputed (recompute_record.h)
-  std::uint64_t recompute_dropped_bytes = 0;  // of these ranges
-  std::uint64_t recomputes = 0;               // launches repeated for them
-  std::uint64_t recomputed_bytes = 0;         // the bytes that these launches made
-  std::uint64_t demand_recomputes = 0;        // of recomputes, those that no plan had asked for
-  std::uint64_t checked_recomputes = 0;       // of recomputes, those compared with a fingerprint
-  std::uint64_t experiments = 0;              // launches around which effects were measured
-  std::uint64_t held_inputs = 0;              // freed by the program while a plan still needed them
-  std::uint64_t proved_operations = 0;        // made the same bytes when repeated
-  std::uint64_t refuted_operations = 0;       // made other bytes when repeated
+  std::uint64_t recompute_drops = 0;  // ranges
+  std::uint64_t recompute_dropped_bytes = 0;
+  std::uint64_t recomputes = 0;  // launches repeated for them
+  std::uint64_t recomputed_bytes = 0;
+  std::uint64_t demand_recomputes = 0;   // that no plan had asked for
+  std::uint64_t checked_recomputes = 0;  // compared with a fingerprint
+  std::uint64_t experiments = 0;
+  std::uint64_t held_inputs = 0;  // freed by the program while a plan still needed them
+  std::uint64_t proved_operations = 0;
+  std::uint64_t refuted_operations = 0;
   std::uint64_t overwritten_bytes = 0;  // made resident without a copy: a call overwrites them
-  std::uint64_t served_from_host = 0;   // reads answered from the host copy
-  std::uint64_t parked_calls = 0;       // used some of their ranges parked, because not all fitted
-  std::size_t parked_bytes = 0;         // live and freed ranges mapped onto host memory
+  std::uint64_t served_from_host = 0;
+  std::uint64_t parked_calls = 0;  // used some of their ranges parked, because not all fitted
+  std::size_t parked_bytes = 0;    // live and freed ranges mapped onto host memory
   std::size_t parked_peak_bytes = 0;
   std::uint64_t idle_waits = 0;           // mapping changes that waited for an idle device
   std::uint64_t idle_waits_given_up = 0;  // the device made no progress: nothing moved
@@ -98,7 +97,6 @@ struct Counters {
   UnmovableBytes& UnmovableFor(Unmovable reason) {
     return unmovable[static_cast<std::size_t>(reason)];
   }
-  // Without slabs: these serve further allocations.
   std::size_t UnmovableAllocatedBytes() const {
     std::size_t bytes = 0;
     for (const UnmovableBytes& reason : unmovable) bytes += reason.bytes;

@@ -2,8 +2,6 @@
 // complete. Ours returns at once; this class remembers the work that the program takes for
 // complete.
 //
-// Used by the classes behind JobMemory with the state lock held; Concern needs none.
-//
 // Note [What a free promises]
 // A program can rely on the wait in three ways. Each is served where it happens:
 //  1. It reads or changes memory that earlier work uses: pinned, managed, or shared with another
@@ -47,14 +45,12 @@ class DeferredWaits {
   using Awaited = std::vector<std::pair<Use, CUevent>>;
   // Without work of other contexts that waits for the program: the driver's free ignores it.
   Awaited EventsOf(const UseList& uses, CUcontext context);
-  // Called without the state lock.
   static void Await(const Awaited& awaited, bool any_captures);
 
   // Work was enqueued, perhaps without a job. Jobs that begin later do not know it.
   static void WorkIsUnseen() {
     if (!any_work.load(std::memory_order_relaxed)) any_work.store(true);
   }
-  // So is work that another thread enqueued while this job began.
   void NoteUnseenWork() {
     if (any_work.load()) unseen_work_.fetch_add(1);
   }
@@ -76,10 +72,8 @@ class DeferredWaits {
   bool IsOpen(Use use) const;
 
   Timeline* const timeline_;
-  // Guarded by the state lock.
   UseList open_;
-  // Synchronise themselves.
-  std::atomic<std::uint64_t> unseen_work_{any_work.load() ? 1u : 0u};  // times that there was some
+  std::atomic<std::uint64_t> unseen_work_{any_work.load() ? 1u : 0u};
   std::atomic<std::uint64_t> awaited_work_{0};  // so many of them are complete
   std::atomic<bool> is_open_{false};
   std::atomic<std::uint64_t> count_{0};

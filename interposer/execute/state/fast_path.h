@@ -1,7 +1,7 @@
 // Whether calls may use an allocation without the lock, and which uses such calls have left.
 //
 // IsOpenFor, Expect and both Notes are called on any thread, on the launch path. Everything else
-// needs the state lock. Why this is safe: Note [Fast path] in calls.h.
+// needs the state lock.
 #pragma once
 
 #include <atomic>
@@ -27,7 +27,7 @@ class FastPath {
 
  private:
   static constexpr std::uint64_t kNobody = 0;
-  static constexpr std::uint64_t kAll = 1;  // not a stream's serial number
+  static constexpr std::uint64_t kAll = 1;
   std::atomic<std::uint64_t> open_for_{kNobody};
 };
 
@@ -75,7 +75,7 @@ class RecentUses {
   }
 
   Line lines_[kStreams];
-  std::atomic<std::uint32_t> used_{0};  // bit i: lines_[i] has a stream
+  std::atomic<std::uint32_t> used_{0};
   std::atomic<bool> crowded_{false};
 };
 
@@ -83,7 +83,6 @@ class RecentUses {
 // RecentUses. A stream that is already noted writes nothing.
 class RecentUsers {
  public:
-  // Called between the call's Enter and its Leave.
   void Note(StreamState* user) {
     for (std::atomic<StreamState*>& stream : streams_) {
       StreamState* seen = stream.load(std::memory_order_relaxed);

@@ -1,7 +1,7 @@
 // Which owner (a texture object, for example) holds which range in place.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the entries. A range that
-// was freed meanwhile has another life number, so its holds end by themselves.
+// Owns the entries. A range that was freed meanwhile has another life number, so its holds end by
+// themselves.
 //
 // Invariants
 //  1. range->holds counts the entries, taken ones included, of the range in its present life.
@@ -30,13 +30,13 @@ class Holds {
     ++range->holds;
   }
 
-  // One owner's hold. Without a range there is none.
+  // Without a range there is none.
   struct Held {
     Range* range = nullptr;
     std::uint32_t life = 0;
   };
 
-  // Forgets the owner. Its range stays held until End or PutBack.
+  // Its range stays held until End or PutBack.
   Held Take(std::uint64_t owner) {
     const auto at = held_.find(owner);
     if (at == held_.end()) return {};

@@ -1,6 +1,6 @@
 // Pinned host memory for evicted data: slabs that the agent lends, else our own.
 //
-// Called by residency with the state lock held. Owns the buffers that no range has.
+// Owns the buffers that no range has.
 //
 // Invariants
 //  1. Pinned bytes, with slabs counted whole, never rise beyond the limit. A limit that shrank is
@@ -51,9 +51,9 @@ class HostPool {
 
   struct Limits {
     size_t granted_bytes = 0;
-    size_t needed_bytes = 0;    // for evicted ranges and those on their way
-    size_t moving_bytes = 0;    // of it, for those on their way in and out
-    size_t expected_bytes = 0;  // likely to be needed later
+    size_t needed_bytes = 0;  // for evicted ranges and those on their way
+    size_t moving_bytes = 0;  // of it, on their way in and out
+    size_t expected_bytes = 0;
     bool operator==(const Limits&) const = default;
   };
   void SetLimits(const Limits& limits);
@@ -61,7 +61,6 @@ class HostPool {
   // False, with nothing changed, where there is no memory.
   bool MakeOrdinary(HostBuffer* buffer);
   bool MakePinned(HostBuffer* buffer);
-  // Whether buffers taken from now on must be mappable at device addresses, if there are any such.
   void MustMap(bool must_map);
 
   bool mappable() const { return mappable_; }
@@ -96,7 +95,7 @@ class HostPool {
   Limits limits_;
   bool mappable_;
   bool must_map_ = false;
-  bool takes_mappable_ = false;  // during a TakeMappable
+  bool takes_mappable_ = false;
   std::vector<HostBuffer> free_;
   size_t own_bytes_ = 0;
   size_t pinned_peak_bytes_ = 0;

@@ -1,7 +1,6 @@
 // The two locks of a job's memory, and names by which classes say which one they need.
 //
-// Used by the classes behind JobMemory on any thread. JobState owns the locks. Ranks: kMaking and
-// kState in base/lock_rank.h.
+// Ranks: kMaking and kState in base/lock_rank.h.
 //
 // Note [Named locks]
 // A decision about memory crosses several classes, so they share two locks. Clang's analysis tells
@@ -16,7 +15,6 @@
 
 #include "base/mutex.h"
 
-// Guards what a pointer points to.
 #define SPILLWAY_PT_GUARDED_BY(x) SPILLWAY_THREAD_ANNOTATION(pt_guarded_by(x))
 
 namespace spillway::interposer {
@@ -25,7 +23,6 @@ class SPILLWAY_CAPABILITY("mutex") NamedLock {};
 inline constexpr NamedLock kMakingLock;  // the right to make memory resident
 inline constexpr NamedLock kStateLock;   // all that is known of the job's memory
 
-// The state lock itself: it knows whether the calling thread holds it.
 class StateMutex {
  public:
   void Lock() SPILLWAY_UNANALYSED {

@@ -1,19 +1,19 @@
 // What launches of kernels that nobody documents do to the memory that they name, as seen.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns its tables.
+// Called by the classes behind JobMemory with the state lock held.
 //
 // Note [Learned effects]
-// A kernel's effect is measured, never believed. An *exact kind* is a function with dimensions,
-// the sizes of what it names, and every parameter byte that is no address. In the first experiment
+// A kernel's effect is measured, never believed. An *exact kind* is a function with dimensions, the
+// sizes of what it names, and every parameter byte that is no address. In the first experiment
 // (observe) fingerprints before and after a launch say which memory it changed. A launch that
 // changed only memory without content (fresh since its allocation) may be repeated: in the second
 // experiment it runs twice over its outputs, filled with two different patterns. Equal results mean
-// that it overwrites them whole, reads none of their old bytes, and repeats itself.
-// Learned roles are hints. They keep host copies that a fingerprint checks before they count as
-// clean, and they let records begin whose replays are checked. They never make old bytes dead.
-// Exact kinds of one function may differ in a number that changes with each launch, such as a
-// random offset. So after some of its exact kinds were proved, and none refuted, the others count
-// as proved. Their replays are checked like all. Plans know a token alone (scheduler::TokenOf).
+// that it overwrites them whole, reads none of their old bytes, and repeats itself. Learned roles
+// are hints. They keep host copies that a fingerprint checks before they count as clean, and they
+// let records begin whose replays are checked. They never make old bytes dead. Exact kinds of one
+// function may differ in a number that changes with each launch, such as a random offset. So after
+// some of its exact kinds were proved, and none refuted, the others count as proved. Their replays
+// are checked like all. Plans know a token alone (scheduler::TokenOf).
 //
 // Invariants
 //  1. Roles stand in the order in which a launch names its memory (launch_kind.h).
@@ -55,10 +55,10 @@ class LaunchEffects {
   };
   struct Effect {
     Stage stage = Stage::kUnseen;
-    bool is_final = false;      // no further experiment
-    bool is_under_way = false;  // an experiment
-    unsigned tries = 0;         // experiments that showed nothing
-    LearnedRoles roles;         // kOverwrites: it filled memory without content
+    bool is_final = false;  // no further experiment
+    bool is_under_way = false;
+    unsigned tries = 0;
+    LearnedRoles roles;
   };
 
   // Any thread: whether nothing was learned so far.
@@ -66,35 +66,33 @@ class LaunchEffects {
 
   // The effect for an experiment to fill in. Null where the kind needs none.
   Effect* ForExperiment(const LaunchKind& kind);
-  // The same for an experiment that has ended.
   Effect* Find(const LaunchKind& kind);
-  // The effect of the kind has changed.
   void Learned(const LaunchKind& kind);
 
   // What a launch of the kind that names so many allocations is expected to do; null: unknown.
   const Effect* Expected(const LaunchKind& kind, std::size_t named) const;
   // Functions are being unloaded: their handles may become others'.
   void Forget();
-  // The roles of the ranges of all launches with the token; empty: unknown.
+  // Of the ranges of all its launches; empty: unknown.
   LearnedRoles RangeRolesOf(std::uint64_t token) const;
   bool IsProved(std::uint64_t token) const;
 
  private:
-  static constexpr unsigned kMostExactKinds = 4;  // of one family that get experiments
+  static constexpr unsigned kMostExactKinds = 4;  // that get experiments
   struct Family {
     base::InlineVector<std::uint64_t, kMostExactKinds> exact_kinds;
     std::uint64_t token = 0;
-    unsigned proved = 0, refuted = 0;  // of the exact kinds
-    Effect merged;                     // of those that were observed
+    unsigned proved = 0, refuted = 0;
+    Effect merged;  // of those that were observed
   };
   void Merge(Family* family) const;
   template <class Visit>
   void ForEachFamilyOf(std::uint64_t token, Visit visit) const;
 
   std::atomic<std::size_t> count_{0};
-  std::unordered_map<std::uint64_t, Effect> effects_;  // by exact kind
+  std::unordered_map<std::uint64_t, Effect> effects_;
   std::unordered_map<std::uint64_t, Family> families_;
-  std::unordered_multimap<std::uint64_t, std::uint64_t> families_of_;  // by token
+  std::unordered_multimap<std::uint64_t, std::uint64_t> families_of_;
 };
 
 }  // namespace spillway::interposer

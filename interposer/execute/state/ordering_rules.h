@@ -5,9 +5,8 @@
 // SPILLWAY_BREAKABLE, lacks the rules that SPILLWAY_BREAK_RULE names, separated by commas. Several
 // are needed where one rule makes up for another. In other builds the `if` costs nothing. The
 // comment behind a rule gives the options of tests/fuzz/differential, and the environment, with
-// which the fuzzer finds the rule missing. With `--from SEED` it tries that seed and its successors
-// first. A sanitizer (asan, tsan) comes first where results may stay equal; `elsewhere` names
-// another test that finds it.
+// which the fuzzer finds the rule missing. A sanitizer (asan, tsan) comes first where results may
+// stay equal; `elsewhere` names another test that finds it.
 #pragma once
 
 #if defined(SPILLWAY_BREAKABLE)

@@ -1,8 +1,7 @@
 // Where the job is in the plan that it follows, and what the plan asks for there.
 //
 // Called for every event while a plan is followed, on the application's threads, also from the
-// launch path. Its own lock is held for tens of nanoseconds. Owns the follower; plans are
-// immutable.
+// launch path. Its own lock is held for tens of nanoseconds.
 //
 // Invariants
 //  1. A plan replaces another where an iteration begins, or while nothing is followed.
@@ -31,11 +30,11 @@ struct PlanStep {
     std::uint64_t allocation = 0;
     bool drops = false;
   };
-  Allocations prefetch;                    // before the operation
+  Allocations prefetch;
   base::InlineVector<Rerun, 4> recompute;  // before it, in this order, once `prefetch` is asked for
   Allocations prefetch_behind;             // before it, behind `recompute`
-  Allocations leave;  // after it: evicted with a host copy, never dropped by a record
-  Allocations drop;   // after it: dropped if its record can recompute it, otherwise as `leave`
+  Allocations leave;          // after it: evicted with a host copy, never dropped by a record
+  Allocations drop;           // dropped if its record can recompute it, otherwise as `leave`
   bool keeps_record = false;  // what it writes is dropped later: record how it is made
   bool began_iteration = false;
   std::uint64_t last_misses = 0;  // when an iteration began: of the one before
@@ -54,7 +53,6 @@ class PlanWalk {
     const base::MutexLock lock(lock_);
     return HasActions();
   }
-  // Takes effect with the next iteration.
   void Adopt(std::shared_ptr<const scheduler::LivePlan> plan) SPILLWAY_EXCLUDES(lock_);
   // Reports an allocation, a free or an operation. `step` may be null for the first two.
   void Observe(const scheduler::JobEvent& event, PlanStep* step) SPILLWAY_EXCLUDES(lock_);
@@ -77,9 +75,9 @@ class PlanWalk {
   }
 
   struct Figures {
-    std::uint64_t planned_operations = 0;   // came as the plan expects
-    std::uint64_t off_plan_operations = 0;  // others, since there is a plan
-    std::uint64_t plans = 0;                // took effect
+    std::uint64_t planned_operations = 0;
+    std::uint64_t off_plan_operations = 0;  // since there is a plan
+    std::uint64_t plans = 0;
   };
   Figures Read() SPILLWAY_EXCLUDES(lock_);
 
@@ -110,8 +108,7 @@ class PlanWalk {
   mutable base::Mutex lock_{base::LockRank::kPlan};
   std::unique_ptr<Walk> now_ SPILLWAY_GUARDED_BY(lock_);
   std::unique_ptr<Walk> next_ SPILLWAY_GUARDED_BY(lock_);
-  bool has_begun_ SPILLWAY_GUARDED_BY(lock_) =
-      false;  // an iteration has begun, without an operation so far
+  bool has_begun_ SPILLWAY_GUARDED_BY(lock_) = false;
   Figures figures_ SPILLWAY_GUARDED_BY(lock_);
 };
 

@@ -1,7 +1,6 @@
 // Whether evicted memory may be left unmapped. How the job's kernels get addresses decides it.
 //
-// Called by the classes behind JobMemory with the state lock held. Pure: counts and findings in,
-// decisions out.
+// Pure: counts and findings in, decisions out.
 //
 // Note [Pointer safety]
 // A kernel reaches memory by its parameters, which are scanned, or by addresses stored in memory.
@@ -69,11 +68,9 @@ class PointerSafety {
  public:
   PointerSafety(ParkChoice choice, bool can_park) : choice_(choice), can_park_(can_park) {}
 
-  // Evicted memory stays mapped, and mappings change only while the device is idle.
   bool MustPark() const { return MayPark() && !proven_; }
   // Host memory can be mapped where a kernel looks for device memory.
   bool MayPark() const { return can_park_ && choice_ != ParkChoice::kOff; }
-  // Nothing may be evicted.
   bool MustStay() const {
     if (can_park_ || choice_ == ParkChoice::kOff) return false;
     return choice_ == ParkChoice::kHost || unsafe_reason_ != UnsafeReason::kNone;
@@ -111,7 +108,6 @@ class PointerSafety {
     is_new_ = is_new_ || !returns_;
     return std::exchange(proven_, false);
   }
-  // True when the job is proven again.
   bool EndNew(Finding finding);
   // The first full scan may find that nothing may be evicted. Then memory granted beyond the budget
   // could not be used, so the scan comes before the grant.
@@ -119,7 +115,6 @@ class PointerSafety {
     return choice_ == ParkChoice::kAuto && !can_park_ && !proven_ &&
            unsafe_reason_ == UnsafeReason::kNone;
   }
-  // Whether to make a full scan before something is evicted.
   bool WantsFullScan(std::uint64_t launches);
   void FullScanDone(std::uint64_t launches, bool found_address);
   void MarkUnsafe(UnsafeReason why) {
@@ -135,8 +130,8 @@ class PointerSafety {
   bool can_park_;
   UnsafeReason unsafe_reason_ = UnsafeReason::kNone;
   bool proven_ = false;
-  bool returns_ = false;            // to being proven, once no new kernel awaits its scan
-  std::uint32_t new_launches_ = 0;  // begun and not yet scanned
+  bool returns_ = false;  // to being proven, once no new kernel awaits its scan
+  std::uint32_t new_launches_ = 0;
   bool is_new_ = true;
   std::uint64_t new_at_launch_ = 0;        // launches when something new was last noted
   std::uint64_t full_scan_at_launch_ = 0;  // the next one of a proven job

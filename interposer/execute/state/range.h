@@ -64,7 +64,7 @@ struct RecomputeRecord;
 struct Range : Tracked {
   RecentUses recent;
   Place place = Place::kNowhere;
-  Chunks chunks;      // when mapped onto device memory; freed, it holds only some of them, or none
+  Chunks chunks;      // freed, it holds only some of them, or none
   HostBuffer host;    // when it has a host copy, or one is being made
   UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
   UseList departure;  // when leaving: what must complete before the unmap
@@ -74,7 +74,7 @@ struct Range : Tracked {
   // (content_checks.h). kNoPrint: none so far.
   static constexpr std::uint32_t kNoPrint = ~std::uint32_t{0};
   std::uint32_t print = kNoPrint;
-  bool print_is_valid = false;             // it is that of the bytes in `host`
+  bool print_is_valid = false;
   std::uint32_t content_print = kNoPrint;  // when leaving: whether the content equals them
   std::uint64_t copied_at =
       0;  // undocumented launches when the bytes were copied; kNeverGood: one was running
@@ -90,14 +90,14 @@ struct Range : Tracked {
   bool serves_parked = false;  // calls have used it parked: its host buffers are to be mappable
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one
-  size_t position = 0;         // in residency's list of ranges
+  size_t position = 0;
   std::uint64_t number = 0;    // of its addresses, in the order in which they were taken
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
-  RangeLink by_age, by_size;   // when freed: its links among the freed ranges (freed_ranges.h)
+  RangeLink by_age, by_size;   // when freed (freed_ranges.h)
   size_t held_bytes = 0;       // when freed: of `chunks`, what it holds
 
-  void BeginLife();  // for another allocation
+  void BeginLife();
   // It was mapped onto these chunks, and holds them.
   void NoteMapped(Chunks mapped);
   // It was unmapped. Returns the chunks that it held.

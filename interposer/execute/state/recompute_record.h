@@ -1,7 +1,5 @@
 // How a range is recomputed: the launch that made its bytes, and what that launch reads.
 //
-// Filled in by RecomputeRecording in the thread of the call, kept by RecomputeRecords.
-//
 // Note [Recompute records]
 // Addresses never change, so an operation is repeated by repeating its launch: the same function,
 // dimensions and parameters. That is allowed for a launch which
@@ -40,7 +38,7 @@ namespace spillway::interposer {
 
 class JobMemory;
 
-// As its hook received it; lives on the caller's stack.
+// as its hook received it
 struct LaunchCall {
   CUfunction function = nullptr;
   LaunchDimensions dimensions{};
@@ -52,7 +50,7 @@ struct LaunchCall {
 // From its hook's beginning to its end, on that thread.
 struct LibraryCall {
   Claims* claims = nullptr;
-  int works = 0;                        // driver calls of it so far that name memory
+  int works = 0;                        // that name memory
   JobMemory* job = nullptr;             // to be notified when the call has ended
   std::uint64_t record = 0;             // begun for its first launch
   std::size_t lacks_scratch_bytes = 0;  // for what it clobbers
@@ -92,7 +90,7 @@ class RecordedLaunch {
 
 // What must be recomputed before a call may be made.
 struct ToRecompute {
-  Range* range = nullptr;            // null: nothing
+  Range* range = nullptr;
   SlabBlock* small_input = nullptr;  // an input that the call may write; null otherwise
 };
 
@@ -107,7 +105,7 @@ struct RecomputeRecord {
   RecordedLaunch launch;
   Range* output = nullptr;
   base::InlineVector<Tracked*, 6> inputs;  // each once
-  std::uint64_t token = 0;                 // of its operation (scheduler::TokenOf)
+  std::uint64_t token = 0;                 // scheduler::TokenOf
   bool is_kept = false;                    // beyond its proof
   // Experiments alone say what its launch does: each replay is checked (replay_checks.h).
   bool is_checked = false;
@@ -119,7 +117,7 @@ struct RecomputeRecord {
   bool clobbers = false;                    // a replay needs the scratch memory for itself
   std::uint64_t id = 0;
   State state = State::kBegun;
-  Use made_by;               // the launch
+  Use made_by;
   bool drop_is_due = false;  // a plan drops it once its call has ended
 };
 

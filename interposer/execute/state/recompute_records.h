@@ -1,6 +1,6 @@
 // All recompute records of a job, and which operations are proved repeatable.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns the records.
+// Called by the classes behind JobMemory with the state lock held.
 //
 // Invariants
 //  1. A range has at most one record, range->record. Memory that records read knows them by
@@ -21,7 +21,6 @@ namespace spillway::interposer {
 
 class RecomputeRecords {
  public:
-  // Any thread.
   bool empty() const { return count_.load(std::memory_order_relaxed) == 0; }
 
   RecomputeRecord* Keep(std::unique_ptr<RecomputeRecord> record);
@@ -31,7 +30,6 @@ class RecomputeRecords {
   RecomputeRecord* Find(std::uint64_t id) const;
 
   using Ids = base::InlineVector<std::uint64_t, 8>;
-  // Those that read or make the memory.
   static Ids Of(const Tracked* memory);
   Ids All() const;
 
@@ -41,10 +39,10 @@ class RecomputeRecords {
 
  private:
   using Places = std::vector<std::unique_ptr<RecomputeRecord>>;
-  Places::const_iterator PlaceOf(std::uint64_t id) const;  // or where it would be
+  Places::const_iterator PlaceOf(std::uint64_t id) const;
 
   std::atomic<std::size_t> count_{0};
-  Places records_;  // by id
+  Places records_;
   std::unordered_map<std::uint64_t, Verdict> verdicts_;
   std::uint64_t last_id_ = 0;
 };

@@ -39,7 +39,7 @@ bool MapAt(std::byte* at, const HostSlab& slab) {
          MAP_FAILED;
 }
 
-// Registered with the driver, too; null when it refuses.
+// Null when the driver refuses them.
 std::byte* MapFiles(const std::vector<HostSlab>& slabs, std::size_t bytes) {
   std::byte* const begin = Reserve(bytes);
   if (!begin) return nullptr;

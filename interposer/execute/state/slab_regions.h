@@ -1,6 +1,6 @@
 // Slabs of the node's pool as pinned memory: mapped, known to the driver, cut into buffers.
 //
-// Called by the host pool with the state lock held. Owns the mappings, not the slabs.
+// Owns the mappings, not the slabs.
 //
 // A region is one slab, or as many as a buffer needs, mapped one behind the other. Slabs are files,
 // registered as one, or memory of the driver's, which it knows already.
@@ -29,13 +29,11 @@ class SlabRegions {
   bool MapFor(std::size_t bytes, std::size_t most_bytes);
   void Give(void* buffer, std::size_t bytes);
   bool Owns(const void* buffer) const { return Find(buffer) != regions_.end(); }
-  // Room for such a buffer, in slabs that are mapped or have come.
   bool HasRoom(std::size_t bytes) const;
 
-  // Asks for so many bytes in all; for no more once the driver has refused a slab.
+  // For no more once the driver has refused a slab.
   void SetGoal(std::size_t bytes);
   std::size_t bytes() const { return bytes_; }
-  // Gives back regions without buffers until so many bytes are gone.
   void ReleaseEmpty(std::size_t bytes);
 
  private:
@@ -53,7 +51,7 @@ class SlabRegions {
   Regions::iterator Release(Regions::iterator region);
 
   const int device_;
-  Regions regions_;  // by their begin
+  Regions regions_;
   std::size_t bytes_ = 0;
   bool refused_ = false;
 };

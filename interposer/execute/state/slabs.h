@@ -1,7 +1,5 @@
 // Small allocations: blocks of one size in slabs of one granule, which stay on the device.
 //
-// Called by the classes behind JobMemory with the state lock held. Owns slabs and blocks.
-//
 // Invariants
 //  1. Blocks start at multiples of 512 bytes.
 //  2. A freed block is handed out again with the work enqueued before its free as `ready_after`.
@@ -41,7 +39,7 @@ class Slabs {
     for (const auto& slab : slabs_) visit(slab->plan.base);
   }
   template <class Visit>
-  void ForEachBlock(Visit visit) const {  // the live ones
+  void ForEachBlock(Visit visit) const {
     for (const auto& slab : slabs_) {
       for (size_t i = 0; i < slab->plan.block_count; ++i) {
         if (const Allocation* const block = slab->index[i].load()) visit(block);
@@ -58,11 +56,10 @@ class Slabs {
   // block since the last question may use it with all its work until now.
   bool MayBeUsedOn(SlabBlock* block, const UseList& streams, const StreamState* own);
 
-  // Memory of slabs without live blocks.
   size_t EmptyBytes() const;
   // The first completion that an empty slab waits for; null stream when there is none.
   Use NextToAwait();
-  // Takes out one empty, idle slab, or null. The caller gives back its address and chunks.
+  // Null: none. The caller gives back its address and chunks.
   Slab* TakeEmpty();
   Slab* TakeAny();
 

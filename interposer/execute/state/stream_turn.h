@@ -1,16 +1,15 @@
 // Numbers that calls on one stream note, nearly always without an atomic read-modify-write.
 //
 // JobCalls takes the turn of a call's stream for the length of the call, on the calling thread.
-// Any thread reads the numbers.
 //
 // Note [A stream's turn]
-// Several threads may make calls on one stream at once. A launch notes a number for each range
-// that it names, and a read-modify-write for each would be a quarter of the launch's whole cost.
-// So each number has two cells. The call that has its stream's turn is the only writer of the
-// first cell: loads and stores suffice. A call that finds the turn taken does not wait. It changes
-// the second cell by read-modify-write. A reader combines both cells.
-// The turn is taken by an acquiring exchange and given back by a release store. So the writers of
-// the first cell follow each other, and each sees what the one before it wrote.
+// Several threads may make calls on one stream at once. A launch notes a number for each range that
+// it names, and a read-modify-write for each would be a quarter of the launch's whole cost. So each
+// number has two cells. The call that has its stream's turn is the only writer of the first cell:
+// loads and stores suffice. A call that finds the turn taken does not wait. It changes the second
+// cell by read-modify-write. A reader combines both cells. The turn is taken by an acquiring
+// exchange and given back by a release store. So the writers of the first cell follow each other,
+// and each sees what the one before it wrote.
 //
 // Invariants
 //  1. At most one call at a time has the turn of a stream.
@@ -50,7 +49,6 @@ class StreamTurn {
 
 // `has_turn` below: the caller has the turn of the one stream that the number is about.
 
-// The largest number noted.
 class LatestNumber {
  public:
   void Raise(std::uint64_t to, bool has_turn) {

@@ -396,7 +396,6 @@ void Timeline::TakeCheckpoint(StreamState* stream) {
   if (!Done(last)) EventFor(last);
 }
 
-// An earlier wait that is not over also holds what is behind the later one.
 void Timeline::AboutToWait(StreamState* stream) {
   TakeCheckpoint(stream);
   const bool is_over =

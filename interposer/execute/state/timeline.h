@@ -1,7 +1,7 @@
 // What is enqueued on each stream, and how much of it is known to be complete.
 //
 // Known and Issue are called by hooks on any thread without a lock. Everything else needs the state
-// lock. Owns the events it records. Stream handles are the application's or ours.
+// lock. Owns the events it records.
 //
 // Every operation that touches managed memory gets a sequence number on its stream, after the
 // driver accepted it. An event recorded on the stream at number n is a checkpoint: when it
@@ -56,14 +56,13 @@ struct alignas(64) StreamState {
   std::uint32_t number = 0;  // of the slot, in the order in which streams were first seen
   std::uint64_t serial = 0;  // another one for each stream of the slot; 0 and 1 are no stream's
   bool per_thread = false;
-  bool foreign = false;                                   // of another device than the timeline's
-  bool is_ours = false;                                   // of our own copies
-  std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
+  bool foreign = false;  // of another device than the timeline's
+  bool is_ours = false;
+  std::shared_ptr<const std::atomic<bool>> thread_ended;
   // Guarded by the state lock. Work with a higher number stands behind a wait for the program,
   // until that wait is seen to be over.
   std::uint64_t held_from = kNotHeld;
   static constexpr std::uint64_t kNotHeld = ~std::uint64_t{0};
-  // Synchronise themselves.
   std::atomic<std::uint64_t> issued{0};
   std::atomic<std::uint64_t> completed{0};
   std::atomic<std::uint64_t> shown{
@@ -76,9 +75,8 @@ struct alignas(64) StreamState {
   CallCount undocumented_begun, undocumented_ended;
   LatestNumber last_undocumented;
   base::Mutex events{base::LockRank::kStream};
-  // Guarded by events.
-  std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);  // ascending
-  std::vector<CUevent> spare_events SPILLWAY_GUARDED_BY(events);   // of this stream's context
+  std::deque<Checkpoint> checkpoints SPILLWAY_GUARDED_BY(events);
+  std::vector<CUevent> spare_events SPILLWAY_GUARDED_BY(events);  // of this stream's context
   bool recordable SPILLWAY_GUARDED_BY(events) = true;
 };
 
@@ -105,7 +103,7 @@ class FirstUses {
  public:
   FirstUses() = default;
   explicit FirstUses(Use use) { Add(use); }
-  void Add(Use use);  // ignores a use without a stream
+  void Add(Use use);
   bool empty() const { return uses_.empty(); }
   const base::InlineVector<Use, 4>& items() const { return uses_; }
 
@@ -115,7 +113,7 @@ class FirstUses {
 
 class Timeline {
  public:
-  explicit Timeline(CUcontext context = nullptr);  // the job's
+  explicit Timeline(CUcontext context = nullptr);
   ~Timeline();
 
   StreamState* Of(StreamName name);
@@ -166,7 +164,6 @@ class Timeline {
   static bool KnownDone(Use use) { return use.stream->completed.load() >= use.sequence; }
   static bool AllKnownDone(UseList* uses);
   void Poll();
-  // Makes the stream's next operation wait, on the device, for `use`.
   void OrderAfter(StreamState* stream, Use use);
   // The stream is about to wait for the program, which may first wait for the stream. Earlier work
   // gets an event of its own.
@@ -192,7 +189,6 @@ class Timeline {
     std::uint64_t launches = 0, copies = 0;
   };
   Totals Sum() const;
-  // Changes whenever more is known to be complete.
   std::uint64_t SumCompleted() const {
     std::uint64_t sum = 0;
     for (const auto& state : states_) sum += state->completed.load(std::memory_order_relaxed);
@@ -205,12 +201,10 @@ class Timeline {
   // Gives the stream's work so far an event of its own. Needed before a capture, which forbids
   // recording. Needed before a wait for the program: no event behind it may be awaited.
   void TakeCheckpoint(StreamState* stream);
-  // The same for all streams: while one captures, others may become unrecordable.
   void TakeCheckpoints();
   // Records a checkpoint with every operation: an eviction then waits for its range's uses, not for
   // later work. Otherwise events are recorded only for what must be awaited.
   void CheckpointEveryOperation() { checkpoints_all_.store(true, std::memory_order_relaxed); }
-  // For plans, which say when to record a checkpoint.
   void CheckpointWhenAsked() { checkpoints_all_.store(false, std::memory_order_relaxed); }
   void Reset();
 
@@ -218,8 +212,8 @@ class Timeline {
   // Tells streams apart: default streams have one handle in all contexts and threads.
   struct Key {
     CUstream handle = nullptr;
-    CUcontext context = nullptr;  // of a default stream
-    std::uint64_t thread = 0;     // of a per-thread default stream
+    CUcontext context = nullptr;
+    std::uint64_t thread = 0;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {

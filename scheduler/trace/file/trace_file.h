@@ -1,8 +1,7 @@
-// Reads and writes profiles and traces as versioned FlatBuffers. For the command line and the
-// tests.
+// Reads and writes profiles and traces as versioned FlatBuffers.
 //
-// Pure, any thread. Readers check everything before use. A hostile file causes an error, never a
-// crash, and takes at most a small multiple of its size in memory.
+// Readers check everything before use. A hostile file causes an error, never a crash, and takes at
+// most a small multiple of its size in memory.
 #pragma once
 
 #include <cstdint>
@@ -24,11 +23,9 @@ enum class TraceFileKind : uint8_t { kUnknown, kProfile, kTrace };
 TraceFileKind KindOfFile(std::span<const uint8_t> bytes);
 
 std::vector<uint8_t> WriteProfile(const IterationProfile& profile);
-// The result passes CheckProfile().
 base::Result<IterationProfile> ReadProfile(std::span<const uint8_t> bytes);
 
 std::vector<uint8_t> WriteTrace(const EventTrace& trace);
-// The result passes CheckTrace().
 base::Result<EventTrace> ReadTrace(std::span<const uint8_t> bytes);
 
 }  // namespace spillway::scheduler

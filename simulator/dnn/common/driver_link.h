@@ -1,14 +1,11 @@
-// The way of the simulated libraries to the driver: the same calls as in the real ones.
-//
-// Called from: the libraries' API functions, on the program's threads; never from kernels.
-// Ownership: the table is filled on first use and lives as long as the process.
+// The simulated libraries' way to the driver: the same calls as in the real ones.
 //
 // Invariants
 //  1. The only ways to the driver are dlopen("libcuda.so.1"), dlsym("cuGetProcAddress_v2") and
-//     cuGetProcAddress. So a library that interposes by SONAME or by dlsym sees every call.
+//     cuGetProcAddress.
 //  2. Device memory is allocated for cuFFT's work areas, cuSOLVER's factors and cublasXt's tiles
-//     alone. After start the libraries launch, and copy where the call is a copy. For results in
-//     host memory they also use one small pinned buffer and wait for the stream.
+//     alone. For results in host memory they also use one small pinned buffer and wait for the
+//     stream.
 #pragma once
 
 #include <cuda.h>
@@ -44,7 +41,6 @@ struct DriverTable {
   CUresult (*StreamSynchronize)(CUstream stream);
 };
 
-// Null when there is no driver or it lacks one of the entries above.
 const DriverTable* Driver();
 
 // As in the CUDA runtime: a current context stays, otherwise device 0's primary one becomes

@@ -1,10 +1,6 @@
 // An operation of the simulated libraries as a kernel: a plain struct of shapes and scalars, with
 // its device memory as separate pointer parameters.
 //
-// Called from: API functions (Enqueue, program's threads); the driver (RunOperation, on the thread
-// that drives the simulated GPU, one body at a time).
-// Ownership: the launch's parameters hold copies of the operation and its operands.
-//
 // Invariants
 //  1. An operation is trivially copyable and has no pointers: device memory is in its operands.
 //  2. Each operand is touched before the operation runs: each 2 MiB, first and last byte. So an
@@ -38,7 +34,6 @@ struct Operand {
   Access access;
 };
 
-// A null pointer makes an absent operand.
 inline Operand Reads(const void* pointer, std::uint64_t size_bytes) {
   return {pointer, pointer != nullptr ? size_bytes : 0, Access::kRead};
 }
@@ -129,7 +124,7 @@ constexpr auto MakeParameters() {
   return parameters;
 }
 
-// Set by an operation that finds its operands through pointers in device memory.
+// Of an operation that finds its operands through pointers in device memory.
 template <typename Op>
 inline constexpr bool FollowsPointers = requires {
   Op::kFollowsPointers;

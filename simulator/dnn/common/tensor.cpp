@@ -41,7 +41,6 @@ Scratch::Block TakeBlock(std::int64_t count) {
   return {data, capacity};
 }
 
-// The same elements in the same order, with as few dimensions as the strides allow.
 TensorView Collapsed(const TensorView& view) {
   TensorView result = {view.type, 0, {}, {}};
   for (int d = 0; d < view.rank; ++d) {

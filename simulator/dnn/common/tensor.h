@@ -1,7 +1,6 @@
 // Tensors as operations see them: any strides and three element types outside, dense floats inside.
 //
-// Used by: operation bodies, on the thread that drives the simulated GPU. Ownership: views are
-// values. DenseInput and DenseOutput borrow device memory and own their scratch.
+// DenseInput and DenseOutput borrow device memory and own their scratch.
 //
 // Invariants
 //  1. A dense fp32 tensor is used in place; any other goes through dense fp32 scratch on the host.
@@ -27,8 +26,8 @@ struct TensorView {
   std::int64_t strides[kMaxRank];  // in elements
 
   std::int64_t Count() const;
-  std::int64_t ExtentBytes() const;    // from the first element to one past the last
-  std::int64_t Inner(int from) const;  // product of the dimensions from this one on
+  std::int64_t ExtentBytes() const;  // from the first element to one past the last
+  std::int64_t Inner(int from) const;
   bool IsDenseFloat() const;
   bool operator==(const TensorView&) const = default;
 };
@@ -79,7 +78,7 @@ class DenseInput {
 class DenseOutput {
  public:
   DenseOutput(const TensorView& view, void* device, float alpha, float beta);
-  // The operation's result. Before Commit it may be the destination itself (alpha = 1, beta = 0).
+  // Before Commit it may be the destination itself (alpha = 1, beta = 0).
   float* data() const { return data_; }
   void Commit();
 

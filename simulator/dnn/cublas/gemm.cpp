@@ -1,4 +1,3 @@
-// Matrix products: plain, strided batches, and batches of pointers in device memory.
 #include <algorithm>
 #include <limits>
 
@@ -37,7 +36,7 @@ struct PointerBatchOperation {
   GemmProblem problem;
   std::uint64_t workspace_bytes;
 
-  // The pointers are first known here: touch all matrices before any product starts.
+  // The pointers are first known here: touch all before any product starts.
   void TouchItems(void* const* a, void* const* b, void* const* c) const {
     for (std::int64_t i = 0; i < problem.batch_count; ++i) {
       TouchRange(a[i], problem.a.ExtentBytes(), Access::kRead);

@@ -1,9 +1,5 @@
 // The simulated cuBLAS handle, scalars in host or device memory, and statuses.
 //
-// Called from: the API functions, on the program's threads; one call per handle at a time, as in
-// the real library. Ownership: cublasCreate makes a handle, cublasDestroy deletes it with its
-// pinned result slot. No device memory.
-//
 // Invariants
 //  1. Scalars in host memory are copied at the call, those in device memory are read at execution.
 //  2. Results for host memory go through a pinned slot; the call waits for the stream and copies.
@@ -39,7 +35,7 @@ inline Scalar ScalarArgument(cublasHandle_t handle, Number number, const void* g
 // Where an operation writes its result: the caller's device memory, or the pinned slot.
 cublasStatus_t ResultTarget(cublasHandle_t handle, void* result, std::size_t size_bytes,
                             void** target);
-// Called after the operation was enqueued. Copies a result from the pinned slot to the caller.
+// Copies a result from the pinned slot to the caller.
 cublasStatus_t FetchResult(cublasHandle_t handle, void* result, std::size_t size_bytes);
 
 }  // namespace spillway::simulator::dnn

@@ -1,4 +1,4 @@
-// Vector operations. Sums use a fixed order, because OpenBLAS' order may depend on alignment.
+// Sums use a fixed order, because OpenBLAS' order may depend on alignment.
 #include <cmath>
 #include <cstdlib>
 
@@ -16,7 +16,6 @@ Pointer Start(Pointer base, std::int64_t n, std::int64_t step) {
 
 enum class Update { kAxpy, kScale, kCopy, kSwap };
 
-// y += alpha x, x *= alpha, y = x, or an exchange of both.
 template <typename Real, Update kUpdate>
 struct UpdateOperation {
   static constexpr char kName[] = "cublas_vector_update";
@@ -84,7 +83,6 @@ struct ReductionOperation {
   }
 };
 
-// `alpha` is read only for the updates that have one.
 template <typename Real, Update kUpdate>
 cublasStatus_t RunUpdate(cublasHandle_t handle, std::int64_t n, const Real* alpha, const Real* x,
                          std::int64_t x_step, Real* y, std::int64_t y_step) {

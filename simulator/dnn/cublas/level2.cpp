@@ -1,4 +1,3 @@
-// Matrix and vector operations: gemv, ger, and the matrix sums geam and dgmm.
 #include <cblas.h>
 
 #include <cstdlib>
@@ -94,7 +93,6 @@ struct GeamOperation {
   }
 };
 
-// C = A diag(x) or diag(x) A.
 template <typename Real>
 struct DgmmOperation {
   static constexpr char kName[] = "cublas_dgmm";

@@ -1,5 +1,3 @@
-// LU factorisation of a batch of small matrices, inverses and solutions from it. The matrices are
-// found through arrays of pointers in device memory.
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -230,7 +228,6 @@ cublasStatus_t RunInvert(cublasHandle_t handle, std::int64_t n, const Real* cons
               Cubed(n, count) * 2, static_cast<double>(n * n * count) * 2 * sizeof(Real)));
 }
 
-// `info` is in host memory: it says whether an argument was illegal, and is known at once.
 template <typename Real>
 cublasStatus_t RunSolve(cublasHandle_t handle, cublasOperation_t transpose, std::int64_t n,
                         std::int64_t columns, const Real* const a[], std::int64_t lda,

@@ -1,7 +1,4 @@
 // Numbers of cuBLAS' element types, and scalars in host or device memory.
-//
-// Used by cuBLAS and cublasLt: by API functions on the program's threads, and by operation bodies.
-// Values, no state.
 #pragma once
 
 #include <library_types.h>

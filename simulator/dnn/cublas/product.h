@@ -1,7 +1,6 @@
 // Matrix products, column-major as in BLAS.
 //
-// Used by cuBLAS and cublasLt. Calls that multiply run in operation bodies, on the thread that
-// drives the simulated GPU. Half and bfloat16 matrices are computed in fp32.
+// Half and bfloat16 matrices are computed in fp32.
 #pragma once
 
 #include <algorithm>
@@ -34,7 +33,6 @@ struct GemmProblem {
   std::int64_t batch_count;
 };
 
-// An fp32 view of a matrix: the matrix itself, or a copy.
 class FloatMatrix {
  public:
   FloatMatrix(const Matrix& matrix, const void* device, bool load)

@@ -1,4 +1,4 @@
-// The name of a status, as cuBLAS and cuBLASLt report it. Pure; any thread.
+// The name of a status, as cuBLAS and cuBLASLt report it.
 #pragma once
 
 #include <cublas_api.h>

@@ -1,4 +1,3 @@
-// Copies of vectors and matrices between host and device: cublasSetVector and its kin.
 #include "simulator/dnn/cublas/handle.h"
 
 namespace spillway::simulator::dnn {

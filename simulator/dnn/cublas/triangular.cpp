@@ -1,4 +1,3 @@
-// Solutions of triangular systems, one or a batch: trsm.
 #include <cblas.h>
 
 #include "simulator/dnn/cublas/handle.h"

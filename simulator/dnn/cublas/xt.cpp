@@ -1,5 +1,4 @@
-// cublasXt: products of matrices in host (or device) memory, tile by tile on a device. The call
-// returns when the result is there. The first selected device does all the work.
+// The first selected device does all the work.
 #include <cublasXt.h>
 
 #include <algorithm>

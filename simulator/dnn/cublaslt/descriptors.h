@@ -1,7 +1,6 @@
 // What the simulated cublasLt keeps in the descriptors, which are opaque to programs.
 //
-// Called from: the API functions, on the program's threads. Ownership: a program may place a
-// descriptor on its stack, so all of it is in the opaque bytes.
+// Ownership: a program may place a descriptor on its stack, so all of it is in the opaque bytes.
 //
 // Invariants
 //  1. A field holds exactly the bytes of its attribute, so that reading returns what was written.

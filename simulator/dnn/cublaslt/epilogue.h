@@ -1,7 +1,5 @@
 // What cublasLtMatmul does with a product before it stores it: bias, activation, their gradients.
 //
-// Used by: the body of the matmul operation, on the thread that drives the simulated GPU. Values.
-//
 // Invariants
 //  1. All steps are computed in fp32 from the unrounded product; only stores round.
 //  2. GELU is the tanh form, as in the real library.

@@ -1,4 +1,3 @@
-// The handle of the simulated cublasLt, versions and logging. The handle has no state.
 #include <cublasLt.h>
 
 #include <new>

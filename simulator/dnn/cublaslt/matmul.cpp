@@ -1,4 +1,3 @@
-// cublasLtMatmul: D = epilogue(alpha op(A) op(B) + beta C), and the choice of its algorithm.
 #include <algorithm>
 #include <cstring>
 #include <limits>
@@ -92,7 +91,6 @@ struct MatmulOperation {
     if (epilogue.bias == Bias::kGradientOfB) SumOverK(problem.b, b, problem.b.transposed, bias);
   }
 
-  // The sum over k of a matrix: of its rows, or of its columns.
   void SumOverK(const Matrix& matrix, const void* data, bool of_rows, char* bias) const {
     const std::int64_t outer = of_rows ? matrix.rows : matrix.columns;
     for (std::int64_t i = 0; i < outer; ++i) {
@@ -273,7 +271,6 @@ MatmulOperation OperationOf(const MatmulSettings& settings, const Layouts& layou
   return operation;
 }
 
-// What the library keeps in cublasLtMatmulAlgo_t.
 struct Algorithm {
   std::uint64_t workspace_bytes;
 };

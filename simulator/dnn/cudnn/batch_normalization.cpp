@@ -1,4 +1,3 @@
-// Batch normalization: training, inference and backward; spatial and per activation.
 #include <algorithm>
 #include <cmath>
 
@@ -26,7 +25,6 @@ Features FeaturesOf(cudnnBatchNormMode_t mode, const TensorView& x) {
   return {x.dims[1], x.dims[0], x.Inner(2), x.Inner(1)};
 }
 
-// `term` takes an index into the dense tensor.
 template <typename Term>
 double FeatureSum(const Features& features, std::int64_t feature, Term term) {
   double sum = 0;

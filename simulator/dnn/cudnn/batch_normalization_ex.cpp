@@ -1,4 +1,3 @@
-// The Ex forms of batch normalization, without fused activation and addition.
 #include "simulator/dnn/cudnn/descriptors.h"
 
 using namespace spillway::simulator::dnn;

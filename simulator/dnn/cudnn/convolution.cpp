@@ -1,4 +1,3 @@
-// Convolution calls.
 #include <algorithm>
 
 #include "simulator/dnn/common/reduction.h"

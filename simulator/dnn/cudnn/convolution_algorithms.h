@@ -1,7 +1,5 @@
 // Which algorithms a convolution can run with, their workspaces, and their modelled times on a GPU.
 //
-// Called from: query and execution functions, on the program's threads. Pure.
-//
 // The figures follow the published arithmetic of each method: index tables for the precomputed
 // implicit product, an explicit column buffer, F(4x4, 3x3) Winograd tiles, padded power-of-two FFT
 // planes. The limits on shapes are those of cuDNN's documentation.
@@ -9,7 +7,6 @@
 // Invariants
 //  1. Algorithms of one direction differ in workspace and in arithmetic. The implicit product needs
 //     no workspace and supports every shape.
-//  2. Equal shapes give equal figures.
 #pragma once
 
 #include <cstddef>

@@ -14,7 +14,7 @@ struct ConvolutionCall {
   bool turned;
 };
 
-// BAD_PARAM for contradicting shapes, NOT_SUPPORTED for element types that are not simulated.
+// BAD_PARAM: contradicting shapes. NOT_SUPPORTED: element types that are not simulated.
 cudnnStatus_t DescribeConvolution(cudnnTensorDescriptor_t x, cudnnFilterDescriptor_t w,
                                   cudnnConvolutionDescriptor_t convolution,
                                   cudnnTensorDescriptor_t y, ConvolutionCall* call);

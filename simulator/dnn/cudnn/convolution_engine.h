@@ -1,8 +1,5 @@
 // Convolution on dense row-major floats by oneDNN: one cached primitive per shape and direction.
 //
-// Called from: operation bodies, on the thread that drives the simulated GPU. The cache has no
-// lock. Ownership: primitives live as long as the process; a call takes scratch from the pool.
-//
 // Invariants
 //  1. A shape always runs the same oneDNN implementation on one thread, with the same bits.
 //  2. The arithmetic does not depend on the addresses of the tensors.
@@ -18,7 +15,7 @@ inline constexpr int kMaxSpatialRank = 3;
 struct ConvolutionShape {
   std::int64_t spatial_rank;  // 1 to 3
   std::int64_t groups;
-  std::int64_t images;           // N
+  std::int64_t images;
   std::int64_t input_channels;   // C, of all groups
   std::int64_t output_channels;  // K, of all groups
   std::int64_t input[kMaxSpatialRank];
@@ -49,9 +46,9 @@ enum class Direction { kForward, kBackwardData, kBackwardFilter };
 
 // Cross-correlation. The direction selects the output, y, x (as dx) or w (as dw), from two inputs.
 struct ConvolutionTensors {
-  float* x;  // N x C x input
-  float* w;  // K x C/groups x kernel
-  float* y;  // N x K x output
+  float* x;
+  float* w;
+  float* y;
 };
 void RunConvolution(Direction direction, const ConvolutionShape& shape,
                     const ConvolutionTensors& tensors);

@@ -1,4 +1,3 @@
-// Algorithm and workspace queries, and the checks that every convolution call shares.
 #include <algorithm>
 #include <vector>
 

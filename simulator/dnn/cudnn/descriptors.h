@@ -1,9 +1,7 @@
 // The objects behind the simulated cuDNN's opaque handles, and how its functions answer.
 //
-// Called from: the API functions, on the program's threads. As in the real library a descriptor
-// belongs to one thread at a time. Descriptors hold no device memory; a program may destroy one as
-// soon as the call that used it has returned.
-// Ownership: Create makes them, Destroy deletes them.
+// As in the real library a descriptor belongs to one thread at a time. Descriptors hold no device
+// memory; a program may destroy one as soon as the call that used it has returned.
 //
 // Invariants
 //  1. Descriptors store element types that are not simulated (double, integers, fp8). Operations

@@ -1,4 +1,3 @@
-// Point-wise calls: activation, AddTensor, OpTensor, ScaleTensor, SetTensor, TransformTensor.
 #include <algorithm>
 #include <cmath>
 
@@ -149,7 +148,6 @@ struct OpTensorOperation {
   }
 };
 
-// y = value, or y = factor * y.
 struct FillOperation {
   static constexpr char kName[] = "cudnn_set_tensor";
   static constexpr int kOperands = 1;

@@ -1,5 +1,4 @@
-// Local response normalization across channels: y = x / (k + alpha / n * sum)^beta. The sum is that
-// of squares in a window of n channels.
+// Local response normalization across channels: y = x / (k + alpha / n * sum)^beta.
 #include <algorithm>
 #include <cmath>
 #include <vector>

@@ -1,4 +1,3 @@
-// Descriptors of convolution, pooling, activation, normalization and element-wise operations.
 #include <algorithm>
 #include <new>
 

@@ -1,4 +1,4 @@
-// cudnnReduceTensor without indices. The sums are kept in the caller's workspace, in double.
+// The sums are kept in the caller's workspace, in double.
 #include <algorithm>
 #include <cmath>
 

@@ -1,7 +1,5 @@
 // What each kind of backend descriptor may hold.
 //
-// Called from: descriptors and operations, on the program's threads. Pure; the tables are constant.
-//
 // Invariants
 //  1. attributes.inc is the only list: types, counts and the roles of tensors come from it.
 #pragma once
@@ -45,7 +43,6 @@ const Attribute* FindAttribute(cudnnBackendDescriptorType_t kind, cudnnBackendAt
 
 bool IsOperation(cudnnBackendDescriptorType_t kind);
 
-// "OPERATION_MATMUL"; empty for a kind that is not known.
 std::string_view KindName(cudnnBackendDescriptorType_t kind);
 
 std::size_t TypeBytes(cudnnBackendAttributeType_t type);

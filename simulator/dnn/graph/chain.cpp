@@ -99,7 +99,6 @@ bool Repeats(const TensorView& tensor, const TensorView& shape) {
   return true;
 }
 
-// The dense values of all tensors of one run.
 class Values {
  public:
   Values(const Chain& chain, void* const* operands) : chain_(chain) {

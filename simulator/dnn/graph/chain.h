@@ -1,8 +1,5 @@
 // A graph that the simulator computes: a convolution, pointwise operations, or both in a row.
 //
-// Called from: graphs when they are finalized (ChainOf); the driver (Run, on the thread that drives
-// the simulated GPU).
-//
 // Invariants
 //  1. A chain is trivially copyable: it travels with the launch, and with a plan's text.
 //  2. Its results are those of the older calls for the same convolution: cudnnConvolutionForward,
@@ -52,11 +49,9 @@ struct Chain {
   std::int32_t is_turned;
   float alpha, beta;
 
-  // `operands`: the graph's buffers in their order.
   void Run(void* const* operands) const;
 };
 
-// Nothing for any other graph.
 std::optional<Chain> ChainOf(const OperationGraph& graph);
 
 }  // namespace spillway::simulator::dnn::graph

@@ -1,16 +1,13 @@
 // A backend descriptor: a kind, its attributes, and whether it is finalized.
 //
-// Called from: the API functions, on the program's threads. As in the real library, a descriptor
-// belongs to one thread at a time.
-// Ownership: a handle is a Descriptor, made by Create and deleted by Destroy. Its State is shared
-// with the descriptors that it became part of.
+// As in the real library, a descriptor belongs to one thread at a time. Ownership: a handle is a
+// Descriptor, made by Create and deleted by Destroy. Its State is shared with the descriptors that
+// it became part of.
 //
 // Invariants
-//  1. A finalized State never changes. So a descriptor holds its parts by value: they may be
-//     destroyed, and other threads may read them.
+//  1. A finalized State never changes.
 //  2. A part that was not finalized when it was set is a copy that never will be. So its owner
 //     cannot be finalized.
-//  3. What Finalize works out is in the State: answers as values, and models of the graph.
 #pragma once
 
 #include <cudnn.h>
@@ -51,7 +48,6 @@ struct State {
   std::shared_ptr<const Plan> plan;
 
   const Value* Find(cudnnBackendAttributeName_t name) const;
-  // Null when it is not set.
   const State* Part(cudnnBackendAttributeName_t name) const;
   std::vector<std::int64_t> Integers(cudnnBackendAttributeName_t name) const;
   double Number(cudnnBackendAttributeName_t name, double otherwise) const;

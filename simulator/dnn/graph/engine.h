@@ -1,14 +1,10 @@
-// The ways in which an operation graph can be executed, and the order in which heuristics name
-// them.
-//
-// Called from: cudnnBackendFinalize of heuristics, engines and their configurations. Pure.
+// How an operation graph can be executed, and the order in which heuristics name the engines.
 //
 // A graph with one convolution has an engine per algorithm of the older interface, with the same
 // number, workspace and modelled time (cudnn/convolution_algorithms.h). Any other graph has two:
 // one kernel for all of it, or one operation after the other with results in the workspace.
 //
 // Invariants
-//  1. Equal graphs have equal engines in equal order.
 //  2. In the compute mode `full`, only graphs that are computed (chain.h) have engines.
 #pragma once
 

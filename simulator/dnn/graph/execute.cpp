@@ -1,4 +1,3 @@
-// Executing a plan: one launch, with the plan's buffers as its pointers.
 #include <algorithm>
 #include <array>
 #include <stdexcept>

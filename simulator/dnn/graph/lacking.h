@@ -1,6 +1,4 @@
 // What the simulator lacks, by name.
-//
-// Called from: graphs and engines when they are finalized, on the program's threads.
 #pragma once
 
 #include <string>

@@ -1,7 +1,5 @@
 // One operation of a graph: which tensors it reads and writes, and how much it computes.
 //
-// Called from: cudnnBackendFinalize of an operation, and graphs. Pure; values.
-//
 // Invariants
 //  1. The roles of tensors come from attributes.inc, and from beta and the norm's phase.
 //  2. Equal operations have equal identities; unique ids are no part of them.
@@ -53,7 +51,6 @@ struct Operation {
 // BAD_PARAM when shapes contradict each other, NOT_SUPPORTED for what the simulator lacks.
 cudnnStatus_t DescribeOperation(const State& state, Operation* operation);
 
-// As DescribeOperation for a convolution descriptor alone.
 cudnnStatus_t CheckConvolution(const State& state);
 
 }  // namespace spillway::simulator::dnn::graph

@@ -1,7 +1,5 @@
 // An operation graph: which memory it reads and writes, and what it computes.
 //
-// Called from: cudnnBackendFinalize of a graph; engines and plans. Immutable once made.
-//
 // Invariants
 //  1. Every tensor with memory is one buffer: written if an operation makes it, else read.
 //  2. A buffer is updated if its maker also reads it, or if its elements have gaps between them.
@@ -49,10 +47,9 @@ struct OperationGraph {
   Family family;
   std::optional<Chain> chain;
 
-  // Null when there is none, or several.
   const Convolution* OnlyConvolution() const;
   bool HasFloatInputs() const;
-  // "matmul,pointwise": each kind once.
+  // "matmul,pointwise"
   std::string Label() const;
 };
 

@@ -1,10 +1,8 @@
 // An execution plan: all that cudnnBackendExecute needs, without the graph that it came from.
 //
-// Called from: cudnnBackendFinalize of a plan, and cudnnBackendExecute. Immutable once made.
-//
 // Invariants
 //  1. A plan that is made of its text does the same as the plan that wrote it, in any process of
-//     the same version. A text that was changed is refused.
+//     the same version.
 #pragma once
 
 #include <cudnn.h>
@@ -33,7 +31,6 @@ struct Plan {
   std::string ToText() const;  // JSON
 };
 
-// Enqueues the plan on the handle's stream.
 cudnnStatus_t Execute(cudnnHandle_t handle, const Plan& plan, const State& variant_pack);
 
 }  // namespace spillway::simulator::dnn::graph

@@ -1,6 +1,4 @@
 // A tensor of an operation graph.
-//
-// Called from: operations and graphs when they are finalized. Pure; values.
 #pragma once
 
 #include <cudnn.h>
@@ -28,7 +26,6 @@ struct Tensor {
   std::uint64_t ExtentBytes() const;  // from the first element to one past the last
   // Memory within the extent is no element's: others may own it.
   bool HasGaps() const;
-  // False when operations cannot compute on such a tensor.
   bool ToView(TensorView* view) const;
 };
 

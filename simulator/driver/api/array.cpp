@@ -22,7 +22,7 @@ CUresult Destroy(Handle handle) {
   });
 }
 
-// Only sparse, deferred and planar arrays have these, and none of them can be made here.
+// Only sparse, deferred and planar arrays have these; none can be made here.
 template <class Handle>
 CUresult RefuseQuery(const void* answer, Handle handle, CUresult otherwise) {
   return WithContext([&](Call& call) {

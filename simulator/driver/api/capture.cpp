@@ -1,4 +1,3 @@
-// Stream capture: begin, end, query, and the calling thread's mode. The rules are in capture.h.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/graph_handles.h"
 
@@ -13,7 +12,7 @@ CUresult Begin(CUstream handle, CUstreamCaptureMode mode) {
   });
 }
 
-// Zeroed data for as many edges as a stream has dependencies: captured edges carry no data.
+// Captured edges carry no data.
 const CUgraphEdgeData* PlainEdges(std::size_t count) {
   static thread_local std::vector<CUgraphEdgeData> edges;
   edges.assign(count, CUgraphEdgeData{});

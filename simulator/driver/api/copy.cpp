@@ -1,4 +1,3 @@
-// Every memcpy form between linear memories, and the shaped forms that may involve arrays.
 #include "simulator/driver/calls/copy_shape.h"
 
 namespace spillway::simulator {
@@ -90,7 +89,7 @@ CUresult CopyBatch(const Batch& batch, CUstream stream) {
   });
 }
 
-// Array operands count in elements. The extent does too when an array takes part.
+// The extent counts in elements, too, when an array takes part.
 Side SideOf(Call& call, const CUmemcpy3DOperand& operand, const Box& box, std::size_t texel_bytes) {
   if (operand.type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
     const CUoffset3D& at = operand.op.array.offset;

@@ -1,4 +1,4 @@
-// The table behind cuGetProcAddress. entries.py generates it from the toolkit's cudaTypedefs.h.
+// The table behind cuGetProcAddress, which entries.py generates from the toolkit's cudaTypedefs.h.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@ struct Entry {
   const char* name;  // without suffix: "cuMemAlloc"
   int version;       // CUDA version that introduced this form: 3020
   bool per_thread;   // the form for the per-thread default stream
-  void* function;    // the exported symbol of this library
+  void* function;
 };
 
 const Entry* Entries();

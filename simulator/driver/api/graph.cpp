@@ -1,4 +1,3 @@
-// Graphs and their edges: create, clone, destroy, dependencies.
 #include <algorithm>
 
 #include "simulator/driver/calls/graph_handles.h"

@@ -1,4 +1,3 @@
-// Instantiated graphs: instantiate, update, upload, launch.
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/graph_handles.h"
@@ -50,7 +49,7 @@ CUgraphExecUpdateResult CompareBodies(const ConditionalRun& old_run, const Condi
   return result;
 }
 
-// The node of the updating graph that prevents the update, or null; `result` has the reason.
+// Null: none. `result` has the reason.
 const ExecNode* FindUpdateConflict(const std::vector<ExecNode>& old_nodes,
                                    const std::vector<ExecNode>& new_nodes,
                                    CUgraphExecUpdateResult& result) {
@@ -186,7 +185,6 @@ SIM_API(cuGraphLaunch)(CUgraphExec exec_handle, CUstream stream_handle) {
   });
 }
 
-// A launch in flight continues.
 SIM_API(cuGraphExecDestroy)(CUgraphExec handle) {
   return WithDriver([&](Call& call) {
     GraphExec& executable = ExecOf(call, handle);

@@ -1,5 +1,3 @@
-// Graph nodes by type: add, query, change, in the graph and in its executables. The old typed
-// functions call the general ones with the same parameters.
 #include "simulator/driver/calls/conditional.h"
 #include "simulator/driver/calls/graph_handles.h"
 #include "simulator/driver/calls/node_work.h"

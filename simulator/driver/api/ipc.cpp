@@ -1,6 +1,4 @@
-// CUDA IPC: memory and events of other processes through opaque handles of 64 bytes.
-//
-// Only memory of cuMemAlloc can be exported here. Virtual memory and pools have other handles.
+// Only memory of cuMemAlloc can be exported here.
 #include <unistd.h>
 
 #include <cstring>

@@ -1,4 +1,3 @@
-// Linking modules at run time.
 #include "base/file.h"
 #include "simulator/driver/calls/call.h"
 #include "simulator/driver/calls/module_link.h"
@@ -60,7 +59,7 @@ SIM_API(cuLinkCreate_v2)
   return Create(count, options, values, out);
 }
 
-// Options of a single input change how its code is made: nothing here.
+// Options of a single input change nothing here.
 SIM_API(cuLinkAddData)
 (CUlinkState link, CUjitInputType type, void* data, size_t bytes, const char* name, unsigned int,
  CUjit_option*, void**) {

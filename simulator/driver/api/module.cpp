@@ -48,7 +48,6 @@ void Add(Call& call, Handle* handle, std::unique_ptr<Module> module) {
   call.sim.modules.emplace(module.get(), std::move(module));
 }
 
-// A module of a compiler of NVIDIA's: its kernels come from plug-ins, or are known by name only.
 std::unique_ptr<Module> Compiled(Call& call, base::ByteView bytes) {
   const Profile& profile = call.sim.profile;
   auto list = ReadModule(bytes, profile.compute_major * 10 + profile.compute_minor);

@@ -21,7 +21,7 @@ SIM_API(cuDeviceGetP2PAttribute)
     Require(value != nullptr);
     call.sim.devices.At(source);
     call.sim.devices.At(target);
-    Require(source != target, CUDA_ERROR_INVALID_DEVICE);  // a device is no peer of itself
+    Require(source != target, CUDA_ERROR_INVALID_DEVICE);
     switch (attribute) {
       case CU_DEVICE_P2P_ATTRIBUTE_PERFORMANCE_RANK:
         *value = 0;

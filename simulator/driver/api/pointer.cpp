@@ -6,11 +6,11 @@ namespace spillway::simulator {
 namespace {
 
 struct Known {
-  const Allocation* allocation = nullptr;  // from an allocation function
-  bool mapped = false;                     // by virtual memory management
+  const Allocation* allocation = nullptr;
+  bool mapped = false;  // by virtual memory management
   bool reserved = false;
   CUmemAllocationProp properties = {};
-  CUdeviceptr base = 0;  // of the allocation or the mapping
+  CUdeviceptr base = 0;
   std::size_t size_bytes = 0;
   CUdeviceptr range_base = 0;  // of the allocation or the reservation
   std::size_t range_bytes = 0;

@@ -1,6 +1,4 @@
 // Checked conversions of the program's pool handles, and pools' beginnings and ends.
-//
-// Used by api/pool.cpp and api/pool_sharing.cpp under the engine's mutex.
 #pragma once
 
 #include "simulator/driver/calls/call.h"
@@ -9,7 +7,6 @@ namespace spillway::simulator {
 
 inline CUmemoryPool Handle(Pool* pool) { return reinterpret_cast<CUmemoryPool>(pool); }
 
-// Throws CUDA_ERROR_INVALID_VALUE for a pool that is gone.
 inline Pool& PoolOf(Call& call, CUmemoryPool handle) {
   const auto found = call.sim.pools.find(reinterpret_cast<Pool*>(handle));
   Require(found != call.sim.pools.end() && !found->second->doomed);

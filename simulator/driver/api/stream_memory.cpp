@@ -1,4 +1,3 @@
-// Stream memory operations: a stream writes a word, or waits until a word has a value.
 #include "simulator/driver/calls/stream_memory.h"
 #include "simulator/driver/calls/capture.h"
 #include "simulator/driver/calls/node_work.h"

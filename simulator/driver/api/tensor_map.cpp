@@ -1,4 +1,3 @@
-// Tensor maps: encoded into 128 opaque bytes of the program, or given another address.
 #include "simulator/driver/device/tensor_map.h"
 #include "simulator/driver/calls/call.h"
 

@@ -1,7 +1,7 @@
 // The frame of every exported function: take the engine's mutex, spend the call's time, find the
 // current context, turn a Failure into its CUresult.
 //
-// Called on application threads. A body runs with the mutex held; Call::Wait releases it meanwhile.
+// A body runs with the engine's mutex held; Call::Wait releases it meanwhile.
 #pragma once
 
 #include <new>
@@ -31,11 +31,10 @@ class Call {
   // Keeps the calling thread busy in the driver for this long, on the virtual clock.
   void Spend(std::uint64_t time_ns);
 
-  // Waits for the operations, then throws the context's sticky error, if any.
+  // Then throws the context's sticky error, if any.
   void Wait(const Context& whose, const std::vector<OperationRef>& operations);
   void WaitForStream(const Stream& stream) { Wait(*stream.context, EndOf(stream)); }
   void WaitForContext(const Context& whose) { Wait(whose, whose.Tails()); }
-  // Synchronisations call this: pools release memory beyond their thresholds.
   void TrimPools();
 };
 

@@ -1,6 +1,5 @@
 // Stream capture: work for a capturing stream becomes nodes of a graph instead of running.
 //
-// Called by every function that enqueues, waits, queries or allocates, under the engine's mutex.
 // Ownership: streams and events share their capture. A capture owns its graph until it ends, unless
 // the program provided the graph.
 //
@@ -41,10 +40,8 @@ CUstreamCaptureMode& ThreadCaptureMode();
 void RefuseWhileCapturing(Call& call);
 // Throws for a stream whose capture has no such node, and for an unusable stream (rules 1 and 4).
 void RequireUncaptured(Call& call, const Stream& stream);
-// Throws CUDA_ERROR_CAPTURED_EVENT if the event was last recorded in a capture.
 void RequireUncaptured(const Event& event);
 
-// Throws if the stream's capture is invalid.
 bool IsCapturing(const Stream& stream);
 GraphNode& AddCaptured(Call& call, Stream& stream, WorkRef work);
 
@@ -56,8 +53,8 @@ void BeginCapture(Call& call, Stream& stream, CUstreamCaptureMode mode, GraphRef
                   bool brought, std::vector<GraphNode*> after);
 // Ends the capture that `stream` began, even when it throws because the capture was broken.
 GraphRef EndCapture(Call& call, Stream& stream);
-// To be called before a stream that a capture knows is destroyed. The capture goes on if the stream
-// has joined the origin again; otherwise it is invalid.
+// Call it before the stream is destroyed. The capture goes on if the stream has joined the origin
+// again.
 void ForgetInCaptures(Stream& stream);
 
 }  // namespace spillway::simulator

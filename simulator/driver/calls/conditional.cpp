@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::size_t kNoBody = ~std::size_t{0};
 
-// One run of a conditional node in a launch.
 struct Turn {
   GraphPass pass;
   ConditionalShape shape;
@@ -34,7 +33,7 @@ std::size_t BodyFor(const ConditionalShape& shape, std::size_t bodies) {
 
 Operation Decision(const std::shared_ptr<Turn>& turn);
 
-// Inside an effect. The turn's end is not done yet, so it can wait for more.
+// The turn's end is not done yet, so it can wait for more.
 void Decide(const std::shared_ptr<Turn>& turn) {
   const std::size_t chosen = BodyFor(turn->shape, turn->bodies->size());
   if (chosen == kNoBody) return;

@@ -1,8 +1,7 @@
 // Conditional graph nodes: bodies that run when the device says so.
 //
-// Made by the functions that add nodes, run by graph launches, all under the engine's mutex. A body
-// is submitted by the effect of the operation that reads the condition.
-// Ownership: a node owns its bodies' graphs; an executable shares constant copies of their nodes.
+// A body is submitted by the effect of the operation that reads the condition. Ownership: a node
+// owns its bodies' graphs; an executable shares constant copies of their nodes.
 //
 // Invariants
 //  1. A handle is the address of an unsigned int in host memory. Device code sets it by a store:
@@ -37,7 +36,6 @@ struct ConditionalShape {
   }
 };
 
-// The node of an executable.
 class ConditionalRun : public NodeWork {
  public:
   using Bodies = std::vector<std::vector<ExecNode>>;
@@ -56,7 +54,7 @@ class ConditionalRun : public NodeWork {
   const std::shared_ptr<const Bodies> bodies_;
 };
 
-// The node of a graph. Like a child graph it does nothing itself.
+// Like a child graph it does nothing itself.
 class ConditionalWork : public EmptyWork {
  public:
   ConditionalWork(ConditionalShape shape, std::vector<GraphRef> bodies);
@@ -71,12 +69,10 @@ class ConditionalWork : public EmptyWork {
   mutable std::vector<CUgraph> handles_;  // the program receives a pointer to it
 };
 
-// `params` receives the bodies' graphs.
 WorkRef MakeConditionalWork(Call& call, CUDA_CONDITIONAL_NODE_PARAMS& params);
 
 CUgraphConditionalHandle MakeCondition(Call& call, unsigned at_launch, bool has_default);
 
-// The conditions that a launch of these nodes gives their defaults.
 std::vector<ConditionRef> ConditionsOf(const std::vector<ExecNode>& nodes);
 
 }  // namespace spillway::simulator

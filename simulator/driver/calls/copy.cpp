@@ -25,7 +25,6 @@ char* Row(const Side& side, std::size_t slice, std::size_t row) {
   return reinterpret_cast<char*>(side.base + slice * side.slice_bytes + row * side.pitch_bytes);
 }
 
-// Throws if no memory is there.
 Place PlaceOf(Simulator& sim, const Side& side, const Box& box, bool write) {
   if (sim.graph_memory.Contains(side.base, Span(side, box))) return Place::kDevice;
   if (sim.addresses.Contains(side.base)) {
@@ -66,7 +65,6 @@ void MoveRows(const Side& target, const Side& source, const Box& box) {
   }
 }
 
-// Copies the source's bytes now and makes `source` point to the copy.
 std::shared_ptr<std::vector<char>> Stage(Side& source, const Box& box) {
   auto staged = std::make_shared<std::vector<char>>(box.width_bytes * box.rows * box.slices);
   const Side packed{reinterpret_cast<std::uintptr_t>(staged->data()), box.width_bytes,
@@ -138,7 +136,6 @@ Nanos HostTime(const Simulator& sim, std::uintptr_t address, std::uint64_t bytes
   return IsOnHost(sim, address) ? LinkTime(sim.profile, {.written_bytes = bytes}) : 0;
 }
 
-// The device that owns the memory, or -1.
 int DeviceOf(const Simulator& sim, const Side& side) {
   const Mapping* mapping = sim.addresses.Find(side.base);
   return mapping == nullptr || mapping->block->location() == Location::kHost

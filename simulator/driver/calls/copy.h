@@ -1,7 +1,5 @@
 // Copies and sets: one description for every memcpy and memset form, turned into one operation.
 //
-// Called by api/copy.cpp and api/set.cpp under the engine's mutex.
-//
 // Rules
 //  1. An address in the device arena that is unmapped at the call is CUDA_ERROR_INVALID_VALUE, as
 //     in the real driver. One that is unmapped between the call and the operation's end is the
@@ -33,9 +31,7 @@ struct CopyRequest {
   Box box;
 };
 
-// Throws CUDA_ERROR_INVALID_VALUE unless both ends are valid memory.
 void CheckCopy(Simulator& sim, const CopyRequest& request);
-// Reads the source in stream order, also when it is pageable.
 Operation MakeCopy(Simulator& sim, const CopyRequest& request);
 
 enum class HostWaits { kNever, kIfHostIsInvolved };
@@ -48,7 +44,6 @@ enum class SourceRead { kByItsKind, kInStreamOrder, kDuringCall };
 void Copy(Call& call, CUstream stream, const Side& target, const Side& source, const Box& box,
           HostWaits waits, SourceRead read = SourceRead::kByItsKind);
 
-// False for pageable memory.
 bool IsDeviceAccessible(Simulator& sim, std::uintptr_t base, std::size_t size_bytes, bool write);
 
 struct SetRequest {

@@ -1,6 +1,5 @@
 // Turns the driver's descriptions of shaped copies into sides and boxes of bytes.
 //
-// Called by the copy functions and by copy nodes, under the engine's mutex. Keeps nothing.
 // Errors: Failure(INVALID_VALUE) for an end that is no memory, or a box that leaves its end.
 // Source: cuda.h, CUDA_MEMCPY2D, CUDA_MEMCPY3D, CUDA_MEMCPY3D_PEER, CUmemcpy3DOperand.
 #pragma once
@@ -9,7 +8,6 @@
 
 namespace spillway::simulator {
 
-// One end of a shaped copy: the place of its rows, and the limits of a box in it.
 struct ShapedMemory {
   std::uintptr_t base;
   std::size_t pitch_bytes;
@@ -35,7 +33,6 @@ struct Corner {
 };
 
 ShapedMemory ShapedMemoryOf(const Array& array);
-// Throws unless the box lies inside the ground.
 Side SideAt(const ShapedMemory& ground, const Corner& corner, const Box& box);
 Side SideOf(Call& call, const Linear3D& end, const Corner& corner, const Box& box);
 

@@ -1,9 +1,7 @@
 // Graphs as a program builds them, and their instantiated form.
 //
-// Called by the capture, the graph functions and graph launches, under the engine's mutex.
-// Ownership: the program owns graphs and executables by their handles (GraphTables keeps them); a
-// child graph belongs to its node. A NodeWork is constant, and a graph shares it with its clones
-// and executables. New parameters give a node a new NodeWork.
+// A NodeWork is constant, and a graph shares it with its clones and executables. New parameters
+// give a node a new NodeWork.
 //
 // Invariants
 //  1. Dependencies stay inside one graph. Cycles are legal until instantiation, which refuses them.
@@ -42,7 +40,6 @@ class NodeWork {
   virtual CUgraphNodeType type() const = 0;
   // The documented parameters. Their pointers are valid as long as this object.
   virtual void Describe(CUgraphNodeParams& params) const = 0;
-  // Starts after `after`. The node is done when the returned operation is.
   virtual OperationRef Run(GraphPass& pass, const std::vector<OperationRef>& after) const = 0;
 };
 using WorkRef = std::shared_ptr<const NodeWork>;
@@ -84,7 +81,7 @@ struct Graph : std::enable_shared_from_this<Graph> {
   bool IsSingular() const { return HasMemoryNodes() || HasConditionalNodes(); }
 
   GraphTables& tables;
-  std::vector<std::unique_ptr<GraphNode>> nodes;  // in order of addition
+  std::vector<std::unique_ptr<GraphNode>> nodes;
   HeldObjects objects;
   int executables = 0;
 };
@@ -95,7 +92,7 @@ struct ExecNode {
   std::uint64_t id;  // of the graph's node
   CUgraphNodeType type;
   WorkRef work;
-  std::vector<std::size_t> after;  // indices of earlier nodes
+  std::vector<std::size_t> after;
   bool enabled = true;
 };
 
@@ -106,7 +103,7 @@ struct GraphExec {
   HeldObjects objects = {};
   OperationRef last_launch = nullptr;
 
-  ExecNode& NodeOf(std::uint64_t id);  // throws CUDA_ERROR_INVALID_VALUE
+  ExecNode& NodeOf(std::uint64_t id);
 };
 
 // The nodes of `graph` and of its child graphs, in an order of execution.

@@ -1,6 +1,4 @@
-// Checked conversions of the program's graph handles.
-//
-// Used under the engine's mutex. These throw CUDA_ERROR_INVALID_VALUE for a dead handle.
+// Checked conversions of the program's graph handles: CUDA_ERROR_INVALID_VALUE for a dead one.
 #pragma once
 
 #include "simulator/driver/calls/graph.h"

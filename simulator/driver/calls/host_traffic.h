@@ -1,9 +1,8 @@
 // What a kernel reads and writes in host memory, and how long the link takes for that.
 //
-// Host memory is memory at device addresses whose bytes lie on the host, and pinned memory.
-// Managed memory is not counted: a GPU moves its pages to the device that uses them.
-// Called by MakeLaunch under the engine's mutex, when the launch is submitted.
-// The link's time belongs to the kernel's own duration: it does not slow down copies.
+// Host memory is memory at device addresses whose bytes lie on the host, and pinned memory. Managed
+// memory is not counted: a GPU moves its pages to the device that uses them. The link's time
+// belongs to the kernel's own duration: it does not slow down copies.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +21,6 @@ struct HostTraffic {
 
 bool IsOnHost(const Simulator& sim, std::uintptr_t address);
 
-// Exactly, from what the kernel says that it uses.
 HostTraffic TrafficOf(const Simulator& sim, const std::vector<KernelUse>& uses);
 
 // Of a kernel that says nothing: `moved_bytes` are spread evenly over the addresses among its

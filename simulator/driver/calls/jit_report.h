@@ -1,7 +1,6 @@
 // The logs that a program asks for when it loads or links modules (cuda.h, CUjit_option).
 //
-// Used by one call, or by a link from its creation to its end, under the engine's mutex. The
-// buffers and the array of values are the program's; outputs go into the values, as documented.
+// The buffers and the array of values are the program's; outputs go into the values, as documented.
 //
 // Invariants
 //  1. A log is capped at its buffer's size and ends with a zero byte; its size counts the text.

@@ -1,8 +1,5 @@
 // A checked kernel launch with its own copy of the parameters, from which any number of operations
 // can be made. A stream runs one at once; a graph keeps one per kernel node.
-//
-// Called by the launch functions and kernel nodes under the engine's mutex.
-// Ownership: a launch owns its parameters; kernels' entries live as long as the process.
 #pragma once
 
 #include <cstdlib>
@@ -22,9 +19,8 @@ class Arguments {
   void CopyPacked(const void* buffer, std::size_t size_bytes);
 
   void* const* pointers() const { return pointers_.data(); }
-  // All words that might be addresses.
   std::vector<std::uint64_t> Words() const;
-  // The words of the parameters themselves, with their offsets, but for zeros.
+  // With their offsets; zeros are left out.
   std::vector<std::pair<std::uint32_t, std::uint64_t>> AlignedWords() const;
 
  private:
@@ -50,13 +46,11 @@ struct KernelLaunch {
   // unknown.
   KernelUses uses = nullptr;
   const DeclaredKernel* declared = nullptr;
-  // For the compute mode `tags`:
   bool writes_tags = false;             // instead of running
   bool is_listed = false;               // without a body: updates all that it names, if not known
   std::vector<NamedMemory> named = {};  // once the program has launched a kernel without a body
 };
 
-// Throws the documented errors of launches for invalid shapes and parameters.
 KernelLaunch DescribeLaunch(Call& call, const void* handle, const LaunchShape& shape,
                             void* const* parameters, void* const* extra, Blocks blocks);
 Operation MakeLaunch(Simulator& sim, const KernelLaunch& launch);

@@ -1,9 +1,9 @@
 // A link of several modules into one (cuLinkCreate to cuLinkDestroy).
 //
-// Used under the engine's mutex. The program owns it by its handle. No code is linked: the result
-// lists the kernels and variables of all inputs, as their metadata does. A kernel's body comes from
-// the plug-ins, as for any loaded module. Objects and libraries for the host's linker are accepted
-// and not read: what they bring are functions that kernels call.
+// Used under the engine's mutex. No code is linked: the result lists the kernels and variables of
+// all inputs, as their metadata does. A kernel's body comes from the plug-ins, as for any loaded
+// module. Objects and libraries for the host's linker are accepted and not read: what they bring
+// are functions that kernels call.
 #pragma once
 
 #include <string>
@@ -19,7 +19,7 @@ struct ModuleLink {
   ModuleList list = {};
   std::string image = {};  // once complete; the program's until it destroys the link
 
-  // Throws, and says why in the report. `name`: the input's, for the report; may be null.
+  // Throws, and says why in the report. `name` may be null.
   void Add(CUjitInputType type, base::ByteView input, int architecture, const char* name);
   void Complete();
 };

@@ -1,7 +1,6 @@
 // The work of each type of graph node, as documented parameters and as operations.
 //
-// Made by captured calls and by the functions that add and change nodes; run by graph launches; all
-// under the engine's mutex. All are constant. A launch faults if the memory of a node is gone.
+// All are constant. A launch faults if the memory of a node is gone.
 #pragma once
 
 #include <vector>
@@ -131,10 +130,8 @@ class FreeWork : public EmptyWork {
   const CUdeviceptr address_;
 };
 
-// These throw the documented errors of adding such a node.
 WorkRef MakeAllocWork(Call& call, const CUmemPoolProps& properties, std::size_t size_bytes);
 WorkRef MakeFreeWork(Call& call, CUdeviceptr address);
-// `params` receives the address of an allocation.
 WorkRef MakeWork(Call& call, CUgraphNodeParams& params);
 
 }  // namespace spillway::simulator

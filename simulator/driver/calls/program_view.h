@@ -5,8 +5,7 @@
 // address, through the entry point that the program would use: cuPointerGetAttributes. Without such
 // a library it answers itself.
 //
-// Called by launches in the compute mode `tags`. Releases the engine's mutex while it asks.
-// The questions take no simulated time.
+// Releases the engine's mutex while it asks. The questions take no simulated time.
 #pragma once
 
 #include <vector>

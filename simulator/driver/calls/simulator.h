@@ -1,7 +1,6 @@
-// The whole simulated driver of one process: every part and every table, wired together.
+// The whole simulated driver of one process.
 //
 // Created by cuInit and never destroyed, because programs call while the process exits.
-// Threads: the engine's mutex guards all members.
 #pragma once
 
 #include <map>
@@ -66,7 +65,6 @@ struct Simulator {
   std::unique_ptr<Context> MakeContext(Device& device, unsigned flags, bool is_primary);
   bool IsContext(const Context* context) const;
 
-  // Removes an unused allocation and frees its memory (pool memory goes to its pool).
   void Release(std::uintptr_t base);
 };
 

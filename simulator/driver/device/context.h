@@ -68,9 +68,9 @@ struct Context {
   std::set<const Context*> peers = {};  // contexts that may use this one's ordinary memory
   std::shared_ptr<ErrorState> errors = std::make_shared<ErrorState>();
   StreamRef legacy;
-  std::map<std::uint64_t, PerThreadStream> per_thread;  // by thread number
-  std::map<std::uint64_t, StreamRef> streams;           // created ones, by id
-  std::vector<OperationRef> orphans;                    // tails of destroyed streams
+  std::map<std::uint64_t, PerThreadStream> per_thread;
+  std::map<std::uint64_t, StreamRef> streams;
+  std::vector<OperationRef> orphans;  // tails of destroyed streams
   std::map<int, std::size_t> limits;
   unsigned long long cache_config = 0;
 
@@ -79,9 +79,7 @@ struct Context {
   unsigned PeerDevices() const;
   Stream& OwnStream(std::uint64_t& next_stream_id);
 
-  // The newest operation of every stream, finished or not.
   std::vector<OperationRef> Tails() const;
-  // The same for streams that synchronize with the legacy stream.
   std::vector<OperationRef> BlockingTails() const;
 };
 

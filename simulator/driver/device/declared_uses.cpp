@@ -25,7 +25,6 @@ UseKind KindNamed(const std::string& role, RuleLine& line) {
   return UseKind::kUpdate;
 }
 
-// What follows the equals sign; nothing if there is none.
 std::string Trimmed(const std::string& line, std::size_t equals) {
   const std::size_t start =
       equals == std::string::npos ? equals : line.find_first_not_of(' ', equals + 1);
@@ -33,7 +32,6 @@ std::string Trimmed(const std::string& line, std::size_t equals) {
   return line.substr(start, line.find_last_not_of(' ') + 1 - start);
 }
 
-// The arguments in the parentheses that begin at `start`, and where these end; none without such.
 std::vector<std::string> ArgumentsAt(const std::string& line, std::size_t start, std::size_t& end) {
   std::vector<std::string> arguments(1);
   int depth = 0;
@@ -50,7 +48,6 @@ std::vector<std::string> ArgumentsAt(const std::string& line, std::size_t start,
   return {};
 }
 
-// A named text as a line uses it, and where that use ends in the line.
 struct NamedText {
   std::string text;
   std::size_t end;
@@ -71,7 +68,6 @@ NamedText Completed(const std::string& text, const std::string& line, std::size_
   return completed;
 }
 
-// What stands in the parentheses of a use.
 Use ReadUse(UseKind kind, RuleLine& line) {
   Use use{kind, line.ParameterNumber()};
   if (line.Take('@'))
@@ -116,7 +112,6 @@ std::string ShortName(std::string demangled, bool with_template) {
   return demangled.substr(start, end - start);
 }
 
-// Null if fewer words of the parameter lie in allocations.
 void* NthPointer(const RuledLaunch& launch, std::uint32_t parameter, std::uint64_t nth) {
   if (parameter >= launch.entry.parameter_count) return nullptr;
   const KernelParameter& place = launch.entry.parameters[parameter];
@@ -141,7 +136,6 @@ bool NamesMemory(const DeclaredKernel::Launch& launch, std::uint32_t offset_byte
   });
 }
 
-// The allocation that holds the pointer; nothing where none does.
 KernelUse Whole(UseKind kind, void* pointer, std::span<const NamedMemory> named) {
   const NamedMemory* const found = Holding(named, reinterpret_cast<std::uintptr_t>(pointer));
   if (found == nullptr) return {nullptr, 0, kind};

@@ -65,7 +65,6 @@ class RuleLine;
 
 inline constexpr std::uint32_t kLeastScalarBytes = 2;
 
-// What a launch does, by its rule.
 struct KernelEffect {
   std::uint64_t identity = 0;  // as KernelUseList's
   std::vector<KernelUse> uses;
@@ -76,7 +75,7 @@ class DeclaredKernel {
   using Launch = RuledLaunch;
   struct Use {
     UseKind kind;
-    std::uint32_t pointer;                  // which parameter
+    std::uint32_t pointer;
     RuleTermRef place = {};                 // of the pointer in it, in bytes; null: its beginning
     std::optional<std::uint64_t> nth = {};  // which of the words that lie in allocations
     RuleTermRef before = {};                // the use begins so many bytes before it
@@ -100,9 +99,9 @@ class DeclaredKernel {
   std::uint64_t Identity(const Launch& launch) const;
 
   std::vector<Use> uses_;
-  std::vector<std::uint32_t> ignored_;  // parameters
+  std::vector<std::uint32_t> ignored_;
   RuleTermRef flops_;
-  TypeSizes types_;  // that the pattern captured in this kernel's name
+  TypeSizes types_;
 };
 
 class DeclaredUses {
@@ -110,7 +109,6 @@ class DeclaredUses {
   // Adds a file's lines. An error has the line's number; its code is ENOENT for a missing file.
   base::Status AddFile(const std::string& path);
   base::Status AddLine(const std::string& line);
-  // Null when nothing is declared for it.
   const DeclaredKernel* Find(const char* mangled_name) const;
 
  private:

@@ -1,6 +1,4 @@
-// The simulated devices of a process, all of one kind (the profile), and the state of each.
-//
-// Owned by Simulator, never destroyed. Under the engine's mutex.
+// The simulated devices of a process, all of one kind (the profile).
 #pragma once
 
 #include <memory>
@@ -35,7 +33,6 @@ class Devices {
  public:
   Devices(int count, std::uint64_t capacity_bytes, AddressSpace& addresses, Node* node = nullptr);
 
-  // Throws CUDA_ERROR_INVALID_DEVICE.
   Device& At(int ordinal) const;
   int count() const { return static_cast<int>(devices_.size()); }
   auto begin() const { return devices_.begin(); }

@@ -1,8 +1,8 @@
 // Memory that graphs allocate and free by their own nodes.
 //
-// Called by memory nodes, graph launches, frees and trims under the engine's mutex. Making a node
-// reserves an address, which is the same at every launch. The first launch allocates device memory.
-// A trim frees it, or the end of the last graph, executable and unfinished launch that knows it.
+// Making a node reserves an address, which is the same at every launch. The first launch allocates
+// device memory. A trim frees it, or the end of the last graph, executable and unfinished launch
+// that knows it.
 //
 // Invariants
 //  1. Between the allocating launch and the free, the allocation is live. It outlives its graph.
@@ -28,7 +28,6 @@ class GraphAllocation {
   GraphAllocation(const GraphAllocation&) = delete;
   GraphAllocation& operator=(const GraphAllocation&) = delete;
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY.
   void AllocateMemory();
   void GiveBack();
   std::uint64_t reserved_bytes() const { return block_ == nullptr ? 0 : block_->size_bytes(); }
@@ -47,14 +46,12 @@ using GraphAllocationRef = std::shared_ptr<GraphAllocation>;
 class GraphMemory {
  public:
   GraphAllocationRef Reserve(Device& device, AddressSpace& addresses, std::size_t size_bytes);
-  // Null for an address that no memory node has.
   GraphAllocationRef Find(std::uintptr_t base) const;
   // True if a memory node has these bytes, with or without memory behind them.
   bool Contains(std::uintptr_t address, std::size_t size_bytes) const;
 
   bool IsLive(std::uintptr_t base) const { return live_.contains(base); }
   void MakeLive(const GraphAllocationRef& allocation);
-  // Returns the allocation that was live there, or null.
   GraphAllocationRef RemoveLive(std::uintptr_t base);
   void Trim(const Device& device);
 

@@ -1,6 +1,4 @@
 // Every graph, node, executable, capture and user object of the process, by handle.
-//
-// A member of Simulator; under the engine's mutex. Graphs register themselves and their nodes.
 #pragma once
 
 #include <map>
@@ -27,10 +25,10 @@ struct UserObject {
 
 struct GraphTables {
   std::map<Graph*, std::shared_ptr<Graph>> owned;  // by the program
-  std::set<Graph*> graphs;  // the owned ones, and those of child nodes and captures
+  std::set<Graph*> graphs;
   std::set<GraphNode*> nodes;
   std::map<GraphExec*, std::shared_ptr<GraphExec>> executables;
-  std::vector<std::shared_ptr<Capture>> captures;  // the unfinished ones
+  std::vector<std::shared_ptr<Capture>> captures;
   std::map<UserObject*, std::unique_ptr<UserObject>> user_objects;
   std::map<std::uint64_t, std::shared_ptr<Condition>> conditions;  // by handle
   std::uint64_t next_id = 1;

@@ -1,7 +1,6 @@
 // Memory of other processes that this process has opened, by CUDA IPC or by a pool's pointers.
 //
-// Called by api/ipc.cpp and api/pool.cpp under the engine's mutex. Owns the addresses. The exporter
-// owns the bytes, and they count there.
+// The exporter owns the bytes, and they count there.
 //
 // Invariants
 //  1. A context that opens memory again gets the same address until it has closed it as often.
@@ -20,8 +19,8 @@ namespace spillway::simulator {
 struct ExportedMemory {
   std::uint64_t magic;
   FilePlace place;
-  std::uint64_t offset_bytes;  // of the allocation in its block
-  std::uint64_t size_bytes;    // of the allocation
+  std::uint64_t offset_bytes;
+  std::uint64_t size_bytes;
   std::uint64_t allocation_id;
   std::uint64_t owner;  // for memory of a pool: the pool
 };
@@ -32,9 +31,9 @@ class Imports {
   Imports(const Devices& devices, AddressSpace& addresses)
       : devices_(devices), addresses_(addresses) {}
 
-  // Maps memory for `context`'s device and its own. `fresh`: the memory was not open yet.
+  // `fresh`: the memory was not open yet.
   std::uintptr_t Open(const ExportedMemory& memory, const Context& context, bool& fresh);
-  // Returns true if that was the last close, which frees the address.
+  // True: the last close, which frees the address.
   bool Close(std::uintptr_t address);
   int DeviceOf(std::uintptr_t address) const { return open_.at(address).device; }
 
@@ -51,7 +50,7 @@ class Imports {
 
   const Devices& devices_;
   AddressSpace& addresses_;
-  std::map<std::uintptr_t, Opening> open_;  // by the allocation's address
+  std::map<std::uintptr_t, Opening> open_;
 };
 
 // The range lies in one mapping. Throws CUDA_ERROR_OUT_OF_MEMORY.

@@ -25,7 +25,7 @@ constexpr int kArchitecture = 90;
 
 struct Listed {
   std::size_t modules = 0;
-  std::map<std::string, std::vector<KernelParameter>> kernels;  // by mangled name
+  std::map<std::string, std::vector<KernelParameter>> kernels;
 };
 
 void AddModule(ByteView image, Listed& listed) {

@@ -1,9 +1,8 @@
 // A loaded module's own kernels and variables, as its metadata lists them (modules/read_module.h).
 //
 // Its kernels have no body: they only serve the compute mode `tags`. Its variables have memory of
-// their own, at first zero: initial values are not read.
-// Threads: under the engine's mutex. Ownership: lives as long as the process, as every image must
-// (kernels/image.h): launches, graphs and texts keep its entries' addresses.
+// their own, at first zero: initial values are not read. Ownership: lives as long as the process,
+// as every image must (kernels/image.h): launches, graphs and texts keep its entries' addresses.
 #pragma once
 
 #include <memory>
@@ -24,7 +23,6 @@ class ListedImage {
 
   const std::vector<KernelEntry>& kernels() const { return kernels_; }
   const std::vector<GlobalEntry>& variables() const { return variables_; }
-  // Null if the module lists none of this name.
   const KernelEntry* FindKernel(std::string_view name) const;
   const GlobalEntry* FindVariable(std::string_view name) const;
 
@@ -32,7 +30,7 @@ class ListedImage {
   const ModuleList list_;
   std::vector<KernelEntry> kernels_;
   std::vector<GlobalEntry> variables_;
-  std::vector<std::unique_ptr<char[]>> storage_;  // of the variables
+  std::vector<std::unique_ptr<char[]>> storage_;
   std::unordered_map<std::string_view, const KernelEntry*> kernel_of_;
   std::unordered_map<std::string_view, const GlobalEntry*> variable_of_;
 };

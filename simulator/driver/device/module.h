@@ -1,8 +1,8 @@
 // Modules, libraries and kernels: the targets of CUmodule, CUlibrary, CUfunction and CUkernel.
 //
 // One Module serves as CUmodule and as CUlibrary, one Kernel as CUkernel and as CUfunction.
-// Threads: under the engine's mutex. Ownership: Simulator owns modules, a module its kernels;
-// images live as long as the process (kernels/image.h).
+// Ownership: Simulator owns modules, a module its kernels; images live as long as the process
+// (kernels/image.h).
 //
 // Plug-ins have a kernel's body, so they come first. What they lack, the module itself lists
 // (listed_image.h), for the compute mode `tags`.
@@ -43,11 +43,10 @@ struct PluginPaths {
 };
 PluginPaths FindPluginPaths();
 
-// The plug-ins in a folder. Called without the engine's mutex: it takes the loader's lock.
+// Called without the engine's mutex: it takes the loader's lock.
 std::vector<const Image*> OpenPluginsIn(const std::string& folder);
 
-// This process's plug-ins. The program's are loaded at the first use of a module that is not an
-// Image.
+// The program's are loaded at the first use of a module that is not an Image.
 class PluginRegistry {
  public:
   // Those beside the driver serve only modules that list one of their kernels: no program's module
@@ -71,7 +70,6 @@ struct Module {
   const ListedImage* listed = nullptr;  // null: not wanted, because kernels compute
   std::map<std::string, std::unique_ptr<Kernel>> kernels;
 
-  // Null when the module has no such kernel.
   Kernel* GetKernel(const std::string& name);
   const GlobalEntry* GetGlobal(const std::string& name) const;
   std::vector<Kernel*> AllKernels();
@@ -84,7 +82,6 @@ int ResidentBlocks(const Profile& profile, int block_threads, std::size_t shared
 
 // `data` itself, if it is an image.
 const Image* ImageAt(const void* data);
-// The image in an ELF file of module_elf.h; null for other files.
 const Image* ImageIn(base::ByteView file);
 
 }  // namespace spillway::simulator

@@ -72,7 +72,6 @@ constexpr std::array kTypes = {
     NumberType{"at::cuda::cub::detail::OpaqueType<8>", 8},
 };
 
-// A piece of a pattern: a set, braces, or one character.
 struct Piece {
   enum Kind { kCharacter, kSet, kType, kChoice } kind;
   Text inner;

@@ -5,7 +5,6 @@
 //     {a|b}  one of these texts
 // T is any word of letters. Where it comes again in a pattern, the same type must stand there.
 // Everything else stands for itself, as the braces of `{lambda(float)#1}` do.
-// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +16,12 @@
 
 namespace spillway::simulator {
 
-// The bytes of each captured type.
 using TypeSizes = std::map<std::string, std::uint32_t, std::less<>>;
 
 class NamePattern {
  public:
   explicit NamePattern(std::string text) : text_(std::move(text)) {}
 
-  // The captured types if the whole name matches.
   std::optional<TypeSizes> Match(std::string_view name) const;
   bool Captures(std::string_view type) const;
 

@@ -19,7 +19,6 @@ struct NamedMemory {
   bool Holds(std::uintptr_t other) const { return other - base < size_bytes; }
 };
 
-// Null if none holds the address.
 inline const NamedMemory* Holding(std::span<const NamedMemory> all, std::uintptr_t address) {
   for (const NamedMemory& named : all) {
     if (named.Holds(address)) return &named;

@@ -1,6 +1,5 @@
 // A memory pool for stream-ordered allocation: keeps freed memory until a synchronisation trims it.
 //
-// Called by cuMemAllocAsync, cuMemFreeAsync and the pool functions under the engine's mutex.
 // Ownership: Simulator owns pools; a pool owns the physical memory of its live and free blocks.
 //
 // Invariants
@@ -30,7 +29,6 @@ struct Pool {
     OperationRef freed;  // null: free at once
   };
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY when the device is full even after the pool's pending frees.
   std::uintptr_t Allocate(Engine& engine, Engine::Lock& lock, std::size_t size_bytes,
                           const Stream& stream);
   void Free(std::uintptr_t base, std::uint64_t stream_id, const OperationRef& freed);

@@ -1,6 +1,5 @@
-// Reads the parts of a rule's line (declared_uses.h).
-//
-// After an error the reader stands at the line's end; `status` keeps the first error.
+// Reads the parts of a rule's line (declared_uses.h). After an error it stands at the line's end;
+// `status` keeps the first.
 #pragma once
 
 #include <string>
@@ -17,7 +16,6 @@ class RuleLine {
   explicit RuleLine(const std::string& line) : text_(line) {}
 
   const base::Status& status() const { return status_; }
-  // The types whose sizes the line asks for.
   const std::vector<std::string>& types() const { return types_; }
   void Fail(std::string what);
 
@@ -34,9 +32,7 @@ class RuleLine {
   // A word of a parameter: `[2]`, or `:64[2]`, of which Take has removed neither; its place in
   // bytes, or null where there is none.
   RuleTermRef PlaceInParameter();
-  // Null unless a minus follows.
   RuleTermRef BytesBefore();
-  // Null for `all`.
   RuleTermRef Bytes();
   RuleTermRef Sum();
 

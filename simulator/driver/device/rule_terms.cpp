@@ -13,7 +13,6 @@ std::uint32_t BytesOf(const RuledLaunch& launch, std::uint64_t parameter) {
                                                   : 0;
 }
 
-// 0 for a type that the pattern did not capture in this name.
 std::uint64_t TypeBytes(const TypeSizes& types, const std::string& name) {
   const auto type = types.find(name);
   return type == types.end() ? 0 : type->second;

@@ -1,6 +1,4 @@
 // Numbers in the rules of kernels (declared_uses.h): sums and products of what a launch shows.
-//
-// Pure; any thread.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +12,6 @@
 
 namespace spillway::simulator {
 
-// A launch as its rule sees it.
 struct RuledLaunch {
   const KernelEntry& entry;
   const LaunchShape& shape;
@@ -41,7 +38,6 @@ struct RuleTerm {
     kAny,      // 1 unless `left` is 0
     kSum,      // of `right` over the turns 0 to `left` - 1
   };
-  // What a term depends on.
   struct Scope {
     const RuledLaunch& launch;
     const TypeSizes& types;

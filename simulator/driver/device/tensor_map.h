@@ -1,7 +1,7 @@
 // The documented rules of tensor maps, and the simulator's encoding of them.
 //
-// Called by api/tensor_map.cpp; pure. Source: cuda.h 13.0, cuTensorMapEncodeTiled, EncodeIm2col and
-// EncodeIm2colWide. A broken rule is CUDA_ERROR_INVALID_VALUE.
+// Source: cuda.h 13.0, cuTensorMapEncodeTiled, EncodeIm2col and EncodeIm2colWide. A broken rule is
+// CUDA_ERROR_INVALID_VALUE.
 #pragma once
 
 #include "simulator/driver/abi.h"

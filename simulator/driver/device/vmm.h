@@ -1,8 +1,6 @@
 // Reservations, physical handles and mappings, by the driver's documented rules.
 //
-// Called by the cuMem* VMM functions under the engine's mutex.
-// Ownership: owns the handles and the reservations. Mappings live in the AddressSpace, physical
-// blocks as long as a handle or a mapping holds them.
+// Mappings live in the AddressSpace, physical blocks as long as a handle or a mapping holds them.
 //
 // Invariants (a broken rule answers CUDA_ERROR_INVALID_VALUE and changes nothing)
 //  1. Sizes and addresses are whole granules, sizes of reservations whole pages. Offsets are zero.
@@ -39,12 +37,11 @@ class Vmm {
                                       const CUmemAllocationProp& properties);
   void Release(CUmemGenericAllocationHandle handle);
   CUmemGenericAllocationHandle Retain(CUdeviceptr address);
-  // A descriptor for other processes, which the caller owns. Only for handles made with that type.
+  // The caller owns it. Only for handles made with that type.
   int Export(CUmemGenericAllocationHandle handle) const;
-  // A handle of the same memory; the caller keeps the descriptor.
+  // The caller keeps the descriptor.
   CUmemGenericAllocationHandle Import(int file);
   const CUmemAllocationProp& Properties(CUmemGenericAllocationHandle handle) const;
-  // Of memory that another process made.
   bool IsForeign(CUmemGenericAllocationHandle handle) const;
 
   void Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes,
@@ -54,9 +51,8 @@ class Vmm {
                  std::size_t count);
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
-  // False if no reservation holds `address`.
   bool FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const;
-  // Describes the mapping of `address`. False if these functions have not mapped it.
+  // False if these functions have not mapped it.
   bool FindMapping(CUdeviceptr address, CUmemAllocationProp& properties, CUdeviceptr& base,
                    std::size_t& size_bytes) const;
 

@@ -1,7 +1,5 @@
 // The work that waits for the devices' multiprocessors and copy engines, or runs on them.
 //
-// Called by the engine under its mutex. Owns no threads and no clock: `now_ns` is the engine's.
-//
 // Invariants
 //  1. Each device has two copy engines of its own, each with one operation at a time. It computes
 //     as many operations as have multiprocessors. Ready operations start in the order (priority,
@@ -27,14 +25,13 @@ class DeviceQueues {
   // All devices are alike. `node`: the shared machine, or null.
   DeviceQueues(const Profile& profile, int device_count, Node* node);
 
-  // The operation is ready, and waits for its resource: compute or a link.
   void Add(const OperationRef& operation);
   bool CanStart() const;
   void Start(Nanos now_ns);  // all that can start
-  // Frees the resource of an operation that ends now.
+  // Its operation ends now.
   void Retire(const OperationRef& operation, Nanos now_ns);
 
-  OperationRef NextToEnd() const;  // null: nothing runs
+  OperationRef NextToEnd() const;
   bool IsComputing(const OperationRef& operation) const { return computing_.contains(operation); }
 
   // Only with a node: the ends by the work of all processes so far, and what this one occupies.
@@ -75,7 +72,7 @@ class DeviceQueues {
   std::vector<Device> devices_;
   std::set<OperationRef, EndOrder> computing_;
   Nanos link_settled_ns_ = 0;
-  Nanos computed_ns_ = 0;       // total computing time so far
+  Nanos computed_ns_ = 0;
   bool holds_changed_ = false;  // the node's record of engines in use is out of date
 };
 

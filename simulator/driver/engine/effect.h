@@ -1,6 +1,4 @@
-// An operation's effect on memory at its end, with what it may not touch, and the faults it meets.
-//
-// Called by the engine under its mutex, on the thread that advances the clock. Owns nothing.
+// An operation's effect on memory at its end, and the faults that it meets.
 #pragma once
 
 #include "simulator/driver/engine/operation.h"
@@ -14,7 +12,7 @@ inline bool IsDead(const Operation& operation) {
   return operation.errors != nullptr && operation.errors->sticky != CUDA_SUCCESS;
 }
 
-// A fault breaks the operation's context and is counted; nothing is thrown.
+// A fault breaks the operation's context; nothing is thrown.
 void ApplyEffect(AddressSpace& addresses, Operation& operation);
 
 }  // namespace spillway::simulator

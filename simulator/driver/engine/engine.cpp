@@ -267,7 +267,6 @@ void Engine::MakeReady(const OperationRef& operation) {
   }
 }
 
-// Runs all operations that need no time, then starts new ones on idle resources.
 void Engine::Settle() {
   while (!instant_.empty()) {
     const OperationRef operation = instant_.front();

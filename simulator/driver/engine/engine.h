@@ -7,7 +7,6 @@
 // Threads: every member function needs the mutex held (a `Lock` argument is the proof). Host
 // functions run on the engine's own thread, outside the mutex. Kernels and copies run on the thread
 // that advances the clock.
-// Ownership: one instance, never destroyed.
 //
 // Invariants
 //  1. The clock never goes back. Operations take effect in the order (end_ns, sequence).
@@ -41,8 +40,7 @@ class Engine {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
-  // `addresses` may be built later, but before the first operation runs. All devices are alike.
-  // `node`: the shared machine, or null.
+  // `addresses` may be built later, but before the first operation runs.
   Engine(const Profile& profile, AddressSpace& addresses, bool real_clock, int device_count = 1,
          Node* node = nullptr);
 
@@ -66,7 +64,6 @@ class Engine {
   // For an answer of "not ready". Many in a row count as a wait: the clock moves to the next end.
   void NoteNotReady(Lock& lock);
 
-  // Releases the mutex while it sleeps.
   void Wait(Lock& lock, const OperationRef& operation);
 
   // Before unmapping: unfinished operations that certainly use `range` will fault; returns the name
@@ -110,7 +107,6 @@ class Engine {
   void EnsureHostThread();
   void HostThreadMain();
 
-  // Constant after construction.
   const Profile& profile_;
   AddressSpace& addresses_;
   const bool real_clock_;
@@ -122,7 +118,6 @@ class Engine {
   std::condition_variable host_work_;
   std::atomic<int> waiting_threads_{0};  // in Acquire
 
-  // Guarded by mutex_.
   Nanos clock_ns_ = 0;
   std::uint64_t next_sequence_ = 1;
   std::uint64_t api_calls_ = 0;

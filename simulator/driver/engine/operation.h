@@ -1,7 +1,7 @@
 // One operation of the simulated GPU: a kernel, copy, set, event record, wait or host function.
 //
-// Made by the API layer. Ownership is shared by the engine (until the operation is done), its
-// stream (as the tail) and events that recorded it. The engine's mutex guards all fields.
+// Ownership is shared by the engine (until the operation is done), its stream (as the tail) and
+// events that recorded it.
 //
 // Invariants
 //  1. An operation is ready when `unmet` is zero, starts on its resource, and is done at `end_ns`.
@@ -63,7 +63,6 @@ struct Operation;
 using OperationRef = std::shared_ptr<Operation>;
 
 struct Operation {
-  // Set by the creator.
   const char* name = "";     // constant text
   const char* subject = "";  // a kernel's name; lives as long as its image
   Resource resource = Resource::kNone;
@@ -81,7 +80,6 @@ struct Operation {
       words;  // kernel parameters: any word may be an address in use, or stale
   std::shared_ptr<ErrorState> errors;  // of its context
 
-  // Set by the engine.
   std::uint64_t sequence = 0;
   int unmet = 0;
   std::vector<OperationRef> successors;
@@ -104,7 +102,6 @@ struct Operation {
   void AddSuspect(const Range& range);
 };
 
-// A null operation counts as done.
 inline bool IsDone(const OperationRef& operation) {
   return operation == nullptr || operation->done;
 }

@@ -1,6 +1,5 @@
 // An event that several processes use: the counts of its records and of its completed records.
 //
-// The events of cuIpcGetEventHandle and cuIpcOpenEventHandle create it under the engine's mutex.
 // The counters are atomics in memory that all those processes map.
 //
 // Invariants

@@ -1,7 +1,6 @@
 // The timeline in SPILLWAY_SIM_TIMELINE's file: a line per operation and long driver call.
 //
-// Written by the engine (operations, as they end) and by calls that keep the host busy, under the
-// engine's mutex. Without the variable nothing is written.
+// Without the variable nothing is written.
 //
 // Columns: lane (compute, h2d, d2h, host); the virtual nanoseconds at which it was requested, could
 // start, started and ended; bytes over the link; name.
@@ -13,7 +12,7 @@
 
 namespace spillway::simulator {
 
-// Called when the operation has ended. Operations that take no time are left out.
+// Operations that take no time are left out.
 void NoteInTimeline(const Operation& operation);
 void NoteHostTime(Nanos begin_ns, Nanos end_ns);
 

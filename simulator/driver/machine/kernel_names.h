@@ -1,4 +1,4 @@
-// Kernels' names as people and rules write them. Pure; any thread.
+// Kernels' names as people and rules write them.
 #pragma once
 
 #include <string>

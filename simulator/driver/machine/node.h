@@ -1,8 +1,4 @@
-// This process's slot at a machine: processes share its memory and engines in virtual time. The
-// rules are in node_state.h, the file is in node_file.h.
-//
-// Made by Initialise if SPILLWAY_SIM_NODE names a file. Called by the engine and by physical memory
-// under the engine's mutex, and by the exit handler without it. Never destroyed.
+// This process's slot at a machine: processes share its memory and engines in virtual time.
 //
 // Invariants
 //  1. A process acts only in its turn. AwaitTurn and a granted Ask make it its turn.
@@ -29,7 +25,6 @@ class Node {
  public:
   using Nanos = node::Nanos;
 
-  // Errors: the file belongs to another machine, or no slot is left.
   static base::Result<std::unique_ptr<Node>> Join(const NodeSettings& settings,
                                                   const Machine& machine);
   Node(const Node&) = delete;
@@ -47,7 +42,6 @@ class Node {
     std::uint32_t wake_count;  // for Sleep
   };
   Answer Ask(Nanos target_ns);
-  // Returns after a change since that answer, or after `limit_ns`.
   void Sleep(std::uint32_t wake_count, Nanos limit_ns);
   void WakeOwn();
 
@@ -57,7 +51,6 @@ class Node {
   // Returns when this process may act at its own present; answers that time.
   Nanos AwaitTurn();
 
-  // Only in this process's own turn; they concern its present.
   node::Work GivenNow(node::EngineId id) const;
   node::Work CopyWork(node::EngineId id, std::uint64_t size_bytes, Nanos overhead_ns) const;
   Nanos TimeOf(node::EngineId id, node::Work end) const;

@@ -1,7 +1,5 @@
 // The file by which simulated drivers share a machine: its layout, creation, opening and lock.
 //
-// Any thread of any process. The mapping lives as long as the process, the file for one run.
-//
 // Invariants
 //  1. A file is ready once `magic` is there. Until then the next process makes it again.
 //  2. The lock's holder may die anywhere: counts are derived again from the slots, times only grow.
@@ -33,9 +31,8 @@ struct NodeFile {
   node::State state;
 };
 
-// Makes a missing file. Errors: it belongs to another machine, or it cannot be mapped.
+// Errors: it belongs to another machine, or it cannot be mapped.
 base::Result<NodeFile*> OpenNodeFile(const std::string& path, const Machine& machine);
-// Opens an existing file of any machine.
 base::Result<NodeFile*> OpenNodeFile(const std::string& path);
 
 class NodeLock {

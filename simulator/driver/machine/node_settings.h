@@ -1,6 +1,4 @@
 // Joins the shared machine that the environment names: SPILLWAY_SIM_NODE and SPILLWAY_SIM_SLOT.
-//
-// Called once, in cuInit.
 #pragma once
 
 #include <memory>
@@ -13,7 +11,6 @@ namespace spillway::simulator {
 
 node::LinkRates LinkRatesOf(const Profile& profile);
 
-// Null without SPILLWAY_SIM_NODE. An error: the machine cannot be shared.
 base::Result<std::unique_ptr<Node>> JoinNode(Machine machine, bool shares_time);
 
 }  // namespace spillway::simulator

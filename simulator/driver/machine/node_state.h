@@ -99,17 +99,13 @@ struct State {
 
 // `given` at a time that is not before the last change.
 Work GivenAt(const State& state, EngineId id, Nanos time_ns);
-// When `given` reaches `end`, if nothing changes.
 Nanos TimeOf(const State& state, EngineId id, Work end);
-// The work of a copy: its bytes, plus its overhead as bytes.
 Work CopyWork(const State& state, EngineId id, std::uint64_t size_bytes, Nanos overhead_ns);
 
-// When the slot's next operation ends, if nothing changes; kNever without an operation.
 Nanos NextEndOf(const State& state, const Slot& slot);
 // A lower bound on the slot's next end, whatever the others do.
 Nanos EarliestPossibleEnd(const State& state, const Slot& slot);
 Nanos EarliestActTime(const State& state, const Slot& slot);
-// The slot whose turn it is; -1 if no slot will ever act.
 int First(const State& state);
 
 // Takes or releases an engine at a time that is not before the last change.
@@ -122,7 +118,6 @@ void Resume(State& state, Slot& slot);
 void Recount(State& state);
 
 std::uint64_t HeldBytes(const State& state, int device);
-// False when the device is full.
 bool Take(State& state, Slot& slot, int device, std::uint64_t size_bytes);
 
 }  // namespace spillway::simulator::node

@@ -1,4 +1,3 @@
-// node_statistics FILE: prints the statistics of a machine that several simulated processes share.
 #include <cstdio>
 
 #include "simulator/driver/machine/node_statistics.h"

@@ -1,6 +1,6 @@
 // A device profile: the few numbers that make the simulated GPU a K40c or an H200.
 //
-// Text files of `key = value` lines, in `profiles` beside libcuda.so.1. Read once, in cuInit.
+// Text files of `key = value` lines, in `profiles` beside libcuda.so.1.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct Profile {
   std::uint64_t api_call_ns = 0;          // host time of one driver call
 };
 
-// Takes a name in the folder, or a path. The error lists the known profiles.
+// The error lists the known profiles.
 base::Result<Profile> LoadProfile(const std::string& name_or_path, const std::string& folder);
 
 }  // namespace spillway::simulator

@@ -1,7 +1,7 @@
 // The simulated driver's statistics: counters, peaks and rule violations, written as JSON at exit.
 //
 // Threads: any thread may count at any time, also while the process exits. Counters are atomics;
-// the texts have their own lock. Ownership: one instance, never destroyed.
+// the texts have their own lock.
 //
 // Invariants
 //  1. A peak is never below the value it follows.
@@ -71,7 +71,6 @@ class Statistics {
   std::string WithoutRuleJson() const;
 
   mutable std::mutex mutex_;
-  // Guarded by mutex_.
   std::string profile_;
   std::string clock_;
   std::map<std::string, std::uint64_t> not_supported_;

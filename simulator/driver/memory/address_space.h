@@ -1,7 +1,5 @@
 // The device's virtual addresses: one inaccessible arena in this process, with ranges and blocks.
 //
-// Used by vmm, allocator, pool, managed memory, copies and launches, under the engine's mutex.
-//
 // Invariants
 //  1. Bytes of the arena that are not mapped with access are PROT_NONE: touching them faults.
 //  2. Mappings never overlap, and each lies inside one reserved range.
@@ -23,7 +21,6 @@ enum class Access { kNone, kRead, kReadWrite };
 
 inline constexpr int kMostDevices = 8;
 
-// An accessing device, and the devices (bit n: device n) whose ordinary allocations it may use.
 struct Viewer {
   int device;
   unsigned peers;
@@ -58,7 +55,6 @@ class AddressSpace {
   // all).
   void Map(std::uintptr_t base, std::size_t size_bytes, const PhysicalRef& block, Access access,
            Audience audience = Audience::kNamed);
-  // These take a mapping's first address.
   void SetDeviceAccess(std::uintptr_t base, Access access, int device = 0);
   void SetHostAccess(std::uintptr_t base, Access access);
   void Unmap(std::uintptr_t base);
@@ -74,7 +70,6 @@ class AddressSpace {
 
   bool Contains(std::uintptr_t address) const { return address - arena_ < arena_bytes_; }
   const Mapping* Find(std::uintptr_t address) const;
-  // The first mapping that starts at or after `address`, or null.
   const Mapping* FindFrom(std::uintptr_t address) const;
   bool IsFreeOfMappings(std::uintptr_t base, std::size_t size_bytes) const;
   // The first byte of the range that may not be read (or written), or 0. Only for the arena.

@@ -1,8 +1,4 @@
-// The table of all memory that a program got from the driver, except its own VMM mappings.
-//
-// Read by pointer attributes, address-range queries, copies (to tell pinned from pageable memory)
-// and frees. Under the engine's mutex.
-// Ownership: the table owns the records; the memory belongs to `kind`'s owner.
+// All memory that a program got from the driver, except its own VMM mappings.
 #pragma once
 
 #include <cstddef>

@@ -17,7 +17,6 @@ constexpr unsigned kKnownArrayFlags = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFAC
                                       CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_TEXTURE_GATHER |
                                       CUDA_ARRAY3D_DEPTH_TEXTURE | CUDA_ARRAY3D_COLOR_ATTACHMENT;
 
-// The largest extents, equal to the answers of api/device.cpp (TEXTURE1D_WIDTH and so on).
 struct Extents {
   std::size_t width;
   std::size_t height;

@@ -1,7 +1,6 @@
 // CUDA arrays and mipmapped arrays: the targets of CUarray and CUmipmappedArray.
 //
-// Called by api/array.cpp, array copies, textures and surfaces, under the engine's mutex.
-// Ownership: the table owns arrays, a mipmapped array its levels. Texels lie in the device's heap.
+// Texels lie in the device's heap.
 //
 // Invariants
 //  1. Texels lie in rows of `pitch_bytes`, rows in slices; slice, row and column 0 are at `base`.
@@ -47,7 +46,6 @@ struct MipmappedArray {
   std::vector<std::unique_ptr<Array>> levels;
 };
 
-// 0 for a format that the simulated device does not have.
 std::size_t ChannelBytes(CUarray_format format);
 
 class ArrayTable {
@@ -58,7 +56,6 @@ class ArrayTable {
   CUmipmappedArray CreateMipmapped(const CUDA_ARRAY3D_DESCRIPTOR& descriptor, unsigned levels,
                                    Context* context, DeviceHeap& heap);
 
-  // These throw CUDA_ERROR_INVALID_HANDLE for an unknown handle.
   Array& Find(CUarray handle) const;
   MipmappedArray& Find(CUmipmappedArray handle) const;
   void Destroy(CUarray handle);

@@ -1,6 +1,6 @@
 // A heap of mapped memory: large requests get their own range and block, small ones share slabs.
 //
-// One each for cuMemAlloc, managed memory and each memory pool. Under the engine's mutex.
+// One each for cuMemAlloc, managed memory and each memory pool.
 //
 // Invariants
 //  1. Addresses are multiples of 512; those of requests of 1 MiB and more are multiples of 2 MiB.
@@ -29,7 +29,6 @@ class DeviceHeap {
   DeviceHeap(const DeviceHeap&) = delete;
   DeviceHeap& operator=(const DeviceHeap&) = delete;
 
-  // Throws CUDA_ERROR_OUT_OF_MEMORY.
   std::uintptr_t Allocate(std::size_t size_bytes);
   void Free(std::uintptr_t address);
 
@@ -37,14 +36,13 @@ class DeviceHeap {
     return location_ == Location::kHost || physical_.device() == device ||
            also_for_.contains(device);
   }
-  // Sets another device's access to all memory of this heap, present and future.
   void SetAccessOf(int device, Access access);
 
   std::uint64_t physical_bytes() const { return physical_bytes_; }
 
  private:
   struct Slab {
-    std::map<std::size_t, std::size_t> free;  // offset -> bytes
+    std::map<std::size_t, std::size_t> free;
     std::map<std::size_t, std::size_t> used;
   };
 

@@ -1,8 +1,8 @@
 // Tells which bytes of an allocation a program has written before a kernel first names it.
 //
-// Serves the compute mode `tags`. A kernel whose effect is unknown counts as reading all that it
-// names. Memory that nobody has written holds what its former owner left there, which depends on
-// how memory was reused. So those bytes are cleared when a launch first names the allocation.
+// A kernel whose effect is unknown counts as reading all that it names. Memory that nobody has
+// written holds what its former owner left there, which depends on how memory was reused. So those
+// bytes are cleared when a launch first names the allocation.
 //
 // Under the engine's mutex, when operations take effect.
 //
@@ -38,7 +38,6 @@ class FirstUses {
   enum class Copy { kWithinDevice, kToHost, kFromHost };
 
   void NoteWritten(std::uintptr_t base, std::size_t size_bytes);
-  // Both ends are device addresses.
   void NoteCopied(std::uintptr_t target, std::uintptr_t source, std::size_t size_bytes, Copy copy);
 
   // What nothing has written of this allocation, if no launch has named it before; else nothing.
@@ -62,8 +61,8 @@ class FirstUses {
   template <class Action>
   void ForParts(std::uintptr_t base, std::uintptr_t end, std::uint64_t otherwise, Action action);
 
-  std::map<std::uintptr_t, Written> written_;      // by beginning; they do not overlap
-  std::map<std::uintptr_t, std::uint64_t> named_;  // ids by address
+  std::map<std::uintptr_t, Written> written_;
+  std::map<std::uintptr_t, std::uint64_t> named_;
 };
 
 }  // namespace spillway::simulator

@@ -1,7 +1,7 @@
 // Addresses that a launch's parameters hide in tensor maps, textures and surfaces.
 //
-// Called by launches under the engine's mutex. The addresses join the operation's words
-// (operation.h). So if the memory is unmapped before the kernel runs, the kernel cannot access it.
+// The addresses join the operation's words (operation.h). So if the memory is unmapped before the
+// kernel runs, the kernel cannot access it.
 #pragma once
 
 #include <cstdint>

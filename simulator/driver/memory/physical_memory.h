@@ -1,7 +1,7 @@
 // Physical memory of a simulated device and of its host, in blocks that any address can show.
 //
-// Used by vmm, allocator and pool through AddressSpace, under the engine's mutex. Ownership: a
-// block lives as long as a handle or a mapping holds its pointer; then its bytes are free.
+// Ownership: a block lives as long as a handle or a mapping holds its pointer; then its bytes are
+// free.
 //
 // Invariants
 //  1. A device's live blocks never exceed its capacity; device_bytes.now sums over all devices.
@@ -53,9 +53,7 @@ class PhysicalBlock {
   // Maps the first `size_bytes` at `address`, over any mapping there. False when memory is short.
   bool Show(std::uintptr_t address, std::size_t size_bytes, bool writable);
   void SetWritable(std::uintptr_t address, bool writable);
-  // Makes that place inaccessible again; the bytes stay.
   void Hide(std::uintptr_t address);
-  // Hides the block when its bytes are not needed any more.
   void Drop(std::uintptr_t address);
 
  private:
@@ -105,7 +103,7 @@ class PhysicalMemory {
   const int device_;
   const std::uint64_t capacity_bytes_;
   Node* const node_;
-  std::uint64_t held_bytes_ = 0;  // of the device
+  std::uint64_t held_bytes_ = 0;
 };
 
 inline constexpr std::size_t kGranule = PhysicalMemory::kGranuleBytes;

@@ -41,7 +41,6 @@ std::map<std::uintptr_t, Region>& Regions() {
   return *regions;
 }
 
-// A stretch of addresses with one backing; `base` is where its region begins.
 struct Stretch {
   std::uintptr_t begin;
   std::uintptr_t end;
@@ -85,7 +84,6 @@ class PageWindow {
     if (of_a_file) AddResident(first_page, count);
   }
 
-  // The first page from `page` on whose existence differs.
   std::size_t RunEnd(std::size_t page) const {
     const auto first = exists_.begin() + static_cast<std::ptrdiff_t>(page);
     return static_cast<std::size_t>(std::find(first, exists_.end(), *first == 0 ? 1 : 0) -
@@ -108,7 +106,6 @@ class PageWindow {
   std::vector<char> exists_;
 };
 
-// Calls action(begin, end) for the parts of a stretch with existing pages, in order.
 template <class Action>
 void ForPages(const Stretch& stretch, Action action) {
   static thread_local PageWindow window;
@@ -159,7 +156,7 @@ void ForStretches(std::uintptr_t base, std::size_t size_bytes, Action action) {
   }
 }
 
-// Releases the whole pages of [begin, end), which then read as zero. False: nothing changed.
+// False: nothing changed.
 bool GiveBack(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
   if (stretch.backing == Backing::kAnonymous)
     return madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
@@ -172,7 +169,6 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
   std::memset(reinterpret_cast<void*>(begin), 0, end - begin);
 }
 
-// False: the pages stay.
 bool ReleasePages(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;

@@ -1,7 +1,6 @@
 // Copies and clears large stretches of memory at the cost of the pages that were ever written.
 //
-// Used by copies and sets in the compute mode `tags`, where gigabytes of device memory hold a few
-// bytes each. Equal to memmove and memset, byte by byte. Under the engine's mutex.
+// Equal to memmove and memset, byte by byte.
 //
 // The kernel knows which pages exist: /proc/self/pagemap, the file behind a mapping (SEEK_DATA), or
 // mincore for an unknown file. Without an answer every page counts as existing, which is slower but
@@ -24,7 +23,6 @@ void ForWritten(const void* base, std::uint64_t size_bytes,
 
 // Records where a block is shown: private anonymous memory (`file` is -1), or the file's beginning.
 void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file);
-// Records that a file may be mapped here: pages may exist that this process never touched.
 void NoteFileMapping(std::uintptr_t base, std::size_t size_bytes);
 void ForgetMapping(std::uintptr_t base);
 

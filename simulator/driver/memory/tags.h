@@ -1,7 +1,5 @@
 // The compute mode `tags`: the effect of an operation that does not compute.
 //
-// Called by launches (launch.cpp) when the operation takes effect, under the engine's mutex.
-//
 // A tag is a hash of the operation (kernel's name, shapes, scalars) and of the tags that it read.
 // It is written to the beginning of every 2 MiB of each output, counted from the output's own
 // beginning, and to its last bytes. So every granule of an output holds a tag. Reading an input
@@ -27,7 +25,6 @@
 
 namespace spillway::simulator {
 
-// `identity`: a hash of the shapes and scalars that the results depend on.
 void WriteTags(const char* kernel_name, std::uint64_t identity, std::span<const KernelUse> uses);
 inline void WriteTags(const char* kernel_name, const KernelUseList& list) {
   WriteTags(kernel_name, list.identity, {list.uses, list.count});

@@ -82,7 +82,6 @@ std::uint64_t UsePitched(TextureView& view, const CUDA_RESOURCE_DESC& resource) 
   return plane.pitchInBytes * (plane.height - 1) + plane.width * view.texel_bytes;
 }
 
-// Returns the resource's bytes of linear memory, 0 for arrays.
 std::uint64_t UseResource(TextureView& view, const ArrayTable& arrays,
                           const CUDA_RESOURCE_DESC& resource) {
   Require(resource.flags == 0);
@@ -109,7 +108,7 @@ bool ReadsFloats(const TextureView& view) {
   return !wide && (view.flags & CU_TRSF_READ_AS_INTEGER) == 0;
 }
 
-// Wrapping and mirroring need normalised coordinates; without them the hardware clamps.
+// Without normalised coordinates the hardware clamps.
 std::uint32_t AddressMode(CUaddress_mode mode, bool normalized) {
   Require(mode >= CU_TR_ADDRESS_MODE_WRAP && mode <= CU_TR_ADDRESS_MODE_BORDER);
   const bool repeats = mode == CU_TR_ADDRESS_MODE_WRAP || mode == CU_TR_ADDRESS_MODE_MIRROR;

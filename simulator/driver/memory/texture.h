@@ -1,11 +1,9 @@
 // Texture and surface objects: the documented rules of their descriptors, and the kernels' views.
 //
-// Called by api/texture.cpp and by launches (to find the memory behind a handle), under the
-// engine's mutex. Ownership: the table owns objects. The program owns the memory behind them, and
-// may free it first, as on a GPU. A destroyed object's view keeps its texels until the work that
-// was queued before is done: programs destroy textures behind their launches. Then the view stays
-// for a while without texels, and a kernel that still uses it faults instead of reading arbitrary
-// memory.
+// Ownership: the table owns objects. The program owns the memory behind them, and may free it
+// first, as on a GPU. A destroyed object's view keeps its texels until the work that was queued
+// before is done: programs destroy textures behind their launches. Then the view stays for a while
+// without texels, and a kernel that still uses it faults instead of reading arbitrary memory.
 //
 // Invariants
 //  1. A handle is the address of the object's view (texture_view.h), unique while the object lives.
@@ -40,7 +38,6 @@ class TextureTable {
                             const CUDA_TEXTURE_DESC& texture, const CUDA_RESOURCE_VIEW_DESC* view);
   CUsurfObject CreateSurface(const ArrayTable& arrays, const CUDA_RESOURCE_DESC& resource);
 
-  // These throw CUDA_ERROR_INVALID_VALUE for an unknown handle.
   const TextureObject& Texture(CUtexObject handle) const;
   const TextureObject& Surface(CUsurfObject handle) const;
   // Operations of a sequence below `next_sequence` may still use the object.
@@ -50,7 +47,6 @@ class TextureTable {
   // Takes the texels from destroyed objects that no operation from `first_unfinished` on may use.
   void ClearDestroyed(std::uint64_t first_unfinished);
 
-  // The object over linear memory whose handle this word is, or null.
   const TextureObject* OverLinearMemory(std::uint64_t word) const;
 
  private:

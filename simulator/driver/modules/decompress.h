@@ -1,7 +1,7 @@
 // The payload of a compressed entry of a fat binary.
 //
 // Toolkits before CUDA 12.4 compress by LZ4, later ones by zstd, or by LZ4 for `--compress-mode
-// speed`. The libraries decompress; they check hostile data.
+// speed`.
 #pragma once
 
 #include <memory>

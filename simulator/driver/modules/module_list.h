@@ -1,7 +1,6 @@
 // What a module's metadata lists: its kernels with their parameters' places, and its variables.
 //
-// Read from the module itself by read_module.h: from a code object's directory or from the
-// declarations of PTX. Neither tells what a kernel does.
+// Metadata does not tell what a kernel does.
 #pragma once
 
 #include <cstdint>

@@ -31,7 +31,7 @@ class Tokens {
     Next();
     return true;
   }
-  // Skips from behind an opening bracket to behind its closing one. False if there is none.
+  // False if there is none.
   bool SkipBlock(std::string_view opens, std::string_view closes) {
     for (std::size_t depth = 1; !AtEnd();) {
       const std::string_view token = Take();
@@ -100,8 +100,7 @@ struct Declared {
   std::uint64_t size_bytes = 0;
 };
 
-// The words before a name: type, vector length, alignment. What follows .ptr is about the memory
-// that a parameter points to.
+// What follows .ptr is about the memory that a parameter points to.
 struct DeclaredType {
   std::uint64_t element_bytes = 0;
   std::uint64_t alignment_bytes = 0;
@@ -132,7 +131,7 @@ struct DeclaredType {
   std::uint64_t lanes_ = 1;
 };
 
-// A name with its array bounds. An array without bounds, which lies elsewhere, has size 0.
+// An array without bounds, which lies elsewhere, has size 0.
 bool ReadDeclared(Tokens& tokens, const DeclaredType& type, Declared& out) {
   out = {tokens.Take(), type.alignment_bytes, type.element_bytes};
   if (out.name.empty() || !IsOfWord(out.name[0])) return false;

@@ -30,7 +30,6 @@ std::uint32_t Preference(const FatEntry& entry, int architecture) {
 }
 
 std::optional<ModuleList> ReadPayload(ByteView payload, std::uint16_t kind) {
-  // PTX is padded with zero bytes.
   if (kind == FatEntry::kPtx) return ListPtx(payload.text().substr(0, payload.text().find('\0')));
   return ListCodeObject(payload);
 }

@@ -1,8 +1,7 @@
 // Reads what a module lists, whatever form its image has: fat binary, code object or PTX.
 //
-// Called when a module is loaded, under the engine's mutex. One entry of a fat binary is read: all
-// have the same kernels. Big images cost little: of a code object only the directory and the
-// attributes are touched, never the machine code.
+// One entry of a fat binary is read: all have the same kernels. Big images cost little: of a code
+// object only the directory and the attributes are touched, never the machine code.
 //
 // Invariants
 //  1. Truncated and hostile images give nothing; no byte outside the image is read.
@@ -17,11 +16,9 @@
 
 namespace spillway::simulator {
 
-// `architecture` is 90 for a device of compute capability 9.0.
 std::optional<ModuleList> ReadModule(base::ByteView image, int architecture);
 
-// The bytes of an image in memory that tells its own length, as for cuModuleLoadData. A wrapper's
-// are those of its container. Empty if not all of them are mapped.
+// A wrapper's are those of its container. Empty if not all of them are mapped.
 base::ByteView ImageBytes(const void* image);
 
 }  // namespace spillway::simulator

@@ -1,6 +1,6 @@
 // Atomic operations: ordinary reads and writes, because one GPU thread runs at a time.
 //
-// Used by: kernels compiled for the simulator. Other host threads can see intermediate states.
+// Other host threads can see intermediate states.
 #pragma once
 
 #include <cstring>

@@ -1,7 +1,6 @@
 // Replaces NVIDIA's cooperative_groups.h when a .cu file is compiled for the simulator: grids,
 // blocks, tiles of any size, coalesced threads and partitions of these.
 //
-// Included by kernels as <cooperative_groups.h>: this folder precedes the toolkit's. Not for nvcc.
 // Left out: clusters, and groups of several devices. Barriers of a grid need a cooperative launch.
 // Source: CUDA C++ Programming Guide, Cooperative Groups.
 #pragma once
@@ -24,12 +23,10 @@ static inline unsigned BlockThreads() { return blockDim.x * blockDim.y * blockDi
 static inline unsigned OwnLane() { return BlockRank() % 32; }
 inline unsigned Count(unsigned mask) { return static_cast<unsigned>(__builtin_popcount(mask)); }
 inline unsigned LowBits(unsigned count) { return count >= 32 ? ~0u : (1u << count) - 1; }
-// Lanes beyond the block's last thread do not exist.
 static inline unsigned ExistingLanes() { return LowBits(BlockThreads() - BlockRank() / 32 * 32); }
 
 }  // namespace details
 
-// Any group, its kind known at run time.
 class thread_group {
  public:
   void sync() const {
@@ -110,7 +107,6 @@ class grid_group {
 };
 static inline grid_group this_grid() { return {}; }
 
-// Some lanes of a warp.
 class coalesced_group : public thread_group {
  public:
   explicit coalesced_group(unsigned mask, unsigned meta_rank = 0, unsigned meta_size = 1)
@@ -183,7 +179,6 @@ inline T* Exchange() {
 template <unsigned kSize, typename Parent = void, bool kInWarp = kSize <= 32>
 class thread_block_tile;
 
-// A tile within a warp.
 template <unsigned kSize, typename Parent>
 class thread_block_tile<kSize, Parent, true> : public thread_group {
   static_assert(kSize >= 1 && (kSize & (kSize - 1)) == 0, "a tile's size is a power of two");
@@ -238,7 +233,6 @@ class thread_block_tile<kSize, Parent, true> : public thread_group {
   unsigned meta_size_;
 };
 
-// A tile of several warps.
 template <unsigned kSize, typename Parent>
 class thread_block_tile<kSize, Parent, false> {
   static_assert(kSize <= 1024 && (kSize & (kSize - 1)) == 0, "a tile's size is a power of two");
@@ -293,7 +287,6 @@ static inline thread_block_tile<kSize, Parent> tiled_partition(const Parent& par
   return {static_cast<unsigned>(parent.thread_rank()) / kSize,
           (static_cast<unsigned>(parent.size()) + kSize - 1) / kSize};
 }
-// Of a size known at run time, within a warp.
 static inline coalesced_group tiled_partition(const coalesced_group& parent, unsigned size) {
   const unsigned rank = parent.thread_rank(), first = rank / size * size;
   unsigned mask = 0, at = 0;
@@ -308,7 +301,6 @@ static inline thread_group tiled_partition(const thread_group& parent, unsigned 
                          warp_rank / size, (parent.size() + size - 1) / size);
 }
 
-// The threads of a group with the same label.
 template <typename Group>
 static inline coalesced_group labeled_partition(const Group& group, int label) {
   const unsigned lanes = group.lanes(), same = __match_any_sync(lanes, label);

@@ -1,7 +1,5 @@
 // Replaces NVIDIA's cuda_pipeline.h and cuda_pipeline_primitives.h: a thread's asynchronous copies,
 // which are done at once.
-//
-// Included by kernels: this folder precedes the toolkit's. Not for nvcc.
 #pragma once
 
 #include <cstddef>

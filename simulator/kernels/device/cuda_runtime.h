@@ -1,8 +1,7 @@
 // Replaces NVIDIA's cuda_runtime.h when g++ compiles a .cu file for the simulator. It adds the
 // device vocabulary, which nvcc has built in, to the real header.
 //
-// Included by: every .cu file that tools/simkernels compiles, before anything else. Needs -I to
-// this folder before the toolkit's. Never seen by nvcc.
+// Included by: every .cu file that tools/simkernels compiles, before anything else.
 #pragma once
 
 #include_next <cuda_runtime.h>

@@ -1,7 +1,5 @@
 // Device-side random numbers: the toolkit's own curand_kernel.h, whose generators are in its
 // source.
-//
-// Included by kernels as <curand_kernel.h>: this folder precedes the toolkit's. Not for nvcc.
 #pragma once
 
 #include "simulator/kernels/device/threads.h"

@@ -1,10 +1,9 @@
 // The functions of the CUDA runtime that device code may call (CUDA C++ Programming Guide, Dynamic
 // Parallelism).
 //
-// Used by: kernels compiled for the simulator; simkernels puts this namespace before the names of
-// such functions in device code. Memory that a kernel allocates comes from the process's heap, as
-// the device's heap is no part of a program's device memory. Everything is done at once: the order
-// of a kernel's launches is that of grid_launch.h.
+// Memory that a kernel allocates comes from the process's heap, as the device's heap is no part of
+// a program's device memory. Everything is done at once: the order of a kernel's launches is that
+// of grid_launch.h.
 #pragma once
 
 #include <cuda_runtime_api.h>

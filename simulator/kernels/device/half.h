@@ -1,8 +1,8 @@
 // Fused multiply-add and the elementary functions for half and bfloat16. Without nvcc NVIDIA's
 // headers lack them, but have types, conversions, arithmetic and comparisons.
 //
-// Used by: kernels compiled for the simulator. Each is computed in float and rounded once, which is
-// exact for a fused multiply-add of two 11-bit or 8-bit products.
+// Each is computed in float and rounded once, which is exact for a fused multiply-add of two 11-bit
+// or 8-bit products.
 #pragma once
 
 #include <cuda_bf16.h>

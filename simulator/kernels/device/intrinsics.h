@@ -1,7 +1,7 @@
 // Device mathematics and bit operations, which nvcc has built in.
 //
-// Used by: kernels compiled for the simulator. The fast variants (__expf, ...) equal the accurate
-// ones. rounding.h has the intrinsics that name a rounding.
+// The fast variants (__expf, ...) equal the accurate ones. rounding.h has the intrinsics that name
+// a rounding.
 #pragma once
 
 #include <math.h>

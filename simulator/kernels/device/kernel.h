@@ -162,7 +162,6 @@ inline void ConfigureChild(dim3 grid, dim3 block, std::size_t shared = 0,
   Configure(executor::LaunchedBy::kKernel, grid, block, shared, stream);
 }
 
-// What a kernel's function does when it is called.
 template <typename... Arguments>
 inline void LaunchConfigured(const KernelDescription& kernel, Arguments&... arguments) {
   void* pointers[] = {

@@ -1,10 +1,9 @@
 // Replaces NVIDIA's mma.h: matrix fragments of a warp (wmma).
 //
-// Included by kernels as <mma.h>: this folder precedes the toolkit's. Not for nvcc.
 // A fragment's layout is the simulator's own, as CUDA leaves it open: lane l has the elements from
-// l * num_elements on, counted row by row. One lane multiplies for the whole warp.
-// Bits are in mma_bits.h. Left out: elements of four bits.
-// Source: CUDA C++ Programming Guide, Warp Matrix Functions.
+// l * num_elements on, counted row by row. One lane multiplies for the whole warp. Bits are in
+// mma_bits.h. Left out: elements of four bits. Source: CUDA C++ Programming Guide, Warp Matrix
+// Functions.
 #pragma once
 
 #include <cuda_bf16.h>

@@ -1,8 +1,7 @@
 // Arithmetic and conversions with a rounding in their names: _rn nearest, _rz to zero, _rd down,
 // _ru up.
 //
-// Used by: kernels compiled for the simulator. Conversions to integers saturate and make 0 of NaN,
-// as on a GPU.
+// Conversions to integers saturate and make 0 of NaN, as on a GPU.
 #pragma once
 
 #include <fenv.h>
@@ -43,7 +42,6 @@ inline void RestoreRounding(int rounding) { fesetround(rounding); }
 inline void SetRounding(int, int rounding) { fesetround(rounding); }
 #endif
 
-// Runs `operation` under another rounding.
 template <int kRounding, typename T, typename Operation, typename... Operands>
 inline T WithRounding(Operation operation, Operands... operands) {
   const auto before = Rounding();

@@ -1,6 +1,4 @@
 // Typed forms of runtime functions that NVIDIA's cuda_runtime.h has only for nvcc.
-//
-// Used by: host code of .cu files compiled by g++. Each calls the C function of the same name.
 #pragma once
 
 #include <cuda_runtime_api.h>

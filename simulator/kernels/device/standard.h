@@ -1,6 +1,4 @@
 // Parts of C++20's library for programs that are compiled as C++17.
-//
-// Used by: the headers beside it.
 #pragma once
 
 #include <cstring>

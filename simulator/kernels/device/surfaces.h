@@ -1,7 +1,7 @@
 // Loads and stores by surface object: surf1D, surf2D, surf3D and layered forms. x is in bytes.
 //
-// Used by: kernels compiled for the simulator. Outside the surface the default mode traps like
-// unmapped memory, zero reads zeros and drops stores, clamp takes the nearest texel.
+// Outside the surface the default mode traps like unmapped memory, zero reads zeros and drops
+// stores, clamp takes the nearest texel.
 #pragma once
 
 #include <cuda_runtime_api.h>

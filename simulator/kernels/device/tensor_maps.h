@@ -67,7 +67,6 @@ inline std::uint64_t Swizzled(std::uint64_t offset, unsigned swizzle) {
   return offset ^ ((offset >> 7 & mask) << 4);
 }
 
-// The tensor's element at `position`, or null outside.
 inline unsigned char* ElementAt(const TensorMapView& map,
                                 const std::int64_t (&position)[kMaxTensorRank]) {
   std::uint64_t address = map.Address();

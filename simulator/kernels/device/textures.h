@@ -1,8 +1,8 @@
 // Texture fetches by texture object: tex1Dfetch, tex1D, tex2D, tex3D; layered and Lod forms.
 //
-// Used by: kernels compiled for the simulator. Source: CUDA C++ programming guide, texture
-// fetching. Addressing modes come first, then the nearest texel or a mean with weights of 8
-// fractional bits. Cube maps, gathers and anisotropic filtering do not compile.
+// Source: CUDA C++ programming guide, texture fetching. Addressing modes come first, then the
+// nearest texel or a mean with weights of 8 fractional bits. Cube maps, gathers and anisotropic
+// filtering do not compile.
 #pragma once
 
 #include <cuda_fp16.h>
@@ -17,7 +17,6 @@
 
 namespace spillway::simulator::device {
 
-// Values of cuda.h in a view's fields.
 enum TextureNumbers : std::uint32_t {
   kUnsigned8 = 0x01,
   kUnsigned16 = 0x02,
@@ -46,7 +45,6 @@ T LoadChannel(const unsigned char* texel, unsigned channel) {
   return value;
 }
 
-// An integer channel read as a fraction: unsigned in [0, 1], signed in [-1, 1].
 template <typename T>
 float Fraction(T value) {
   constexpr float kLargest = static_cast<float>(
@@ -104,7 +102,6 @@ struct TexelType<T, std::enable_if_t<std::is_arithmetic_v<T>>> {
   static constexpr unsigned kChannels = 1;
 };
 
-// Intermediate channels of a sample: floats if T's are, else integers.
 template <typename T>
 struct Sample {
   using Channel = typename TexelType<T>::Channel;

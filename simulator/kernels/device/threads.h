@@ -1,7 +1,7 @@
 // A GPU thread's indices (threadIdx and its kin) and its block's barriers.
 //
-// Used by: kernels compiled for the simulator. The indices are variables whose addresses never
-// escape, so the compiler keeps them in registers while threads run in a loop (kernel.h).
+// The indices are variables whose addresses never escape, so the compiler keeps them in registers
+// while threads run in a loop (kernel.h).
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -1,7 +1,7 @@
 // Warp operations: shuffles, votes, matches, reductions.
 //
-// Used by: kernels compiled for the simulator. Every lane of the mask deposits a value. The last
-// lane's arrival computes the operation for all, so no lane can overtake another.
+// Every lane of the mask deposits a value. The last lane's arrival computes the operation for all,
+// so no lane can overtake another.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,6 @@
 // cudaDeviceProp as CUDA 12 lays it out: CUDA 13 removed some of its members.
 //
-// Called on any thread. Keeps nothing.
+// Called on any thread.
 #pragma once
 
 #include <cuda_runtime_api.h>

@@ -14,7 +14,6 @@ static inline T reduce(const thread_block_tile<kSize, Parent, true>& tile, T val
   return value;
 }
 
-// In the order of the ranks.
 template <typename Group, typename T, typename Combine>
 static inline T reduce(const Group& group, T value, Combine combine) {
   T result = group.shfl(value, 0);
