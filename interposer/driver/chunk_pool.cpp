@@ -109,8 +109,10 @@ void ChunkPool::Release(Chunk* chunk) {
 }
 
 void ChunkPool::Give(Chunks* chunks) {
-  for (Chunk* chunk : std::exchange(*chunks, {})) {
-    chunk->holder = nullptr;
+  const Chunks given = std::exchange(*chunks, {});
+  // Before any is released: that may retire a range which held all of them.
+  for (Chunk* chunk : given) chunk->holder = nullptr;
+  for (Chunk* chunk : given) {
     if (chunk->is_shared || IsOverBudget())
       Release(chunk);
     else

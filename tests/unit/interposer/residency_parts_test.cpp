@@ -246,6 +246,20 @@ TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
   EXPECT_EQ(chunks_.held_bytes(), 8 * kMiB);
 }
 
+// Releasing its first chunk retired the range, which gave the second one back a second time. (Found
+// by the differential fuzzer.)
+TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
+  MakeFreeChunks({8, 10});
+  Free(NewRange(18 * kMiB));
+  chunks_.SetBudget(2 * kMiB);
+
+  EXPECT_TRUE(freed_.YieldIdle());
+
+  EXPECT_EQ(chunks_.held_bytes(), 0u);
+  EXPECT_EQ(chunks_.free_bytes(), 0u);
+  EXPECT_TRUE(ranges_.all().empty());
+}
+
 // A slab, or another user of the pool, may hold a chunk onto which a freed range is mapped.
 TEST_F(ResidencyPartsTest, MappingOntoAChunkWithoutARangeDoesNotServe) {
   Range* const range = NewRange(2 * kMiB);
