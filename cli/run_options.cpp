@@ -109,7 +109,7 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "/etc/spillway/run.toml"},
      [](RunOptions& run, const std::string&) { run.requires_agent = true; }},
     {{"park", 0, Value("WHEN", Kind::kWords, "auto host off"),
-      "memory that is away stays mapped, on the host, so that kernels may reach it by pointers in "
+      "evicted memory stays mapped, on the host, so that kernels may reach it by pointers in "
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
      [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},

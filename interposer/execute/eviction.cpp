@@ -160,13 +160,16 @@ void Eviction::GiveBackSpare() {
   state_.residency.spare().GiveBack(SpareRelease::After::kWait);
 }
 
+bool Eviction::MustAwaitSpare(size_t size_bytes) {
+  return gives_back_ && !CapturesGoOn() && state_.residency.spare().MustAwait(size_bytes);
+}
+
 void Eviction::AwaitSpare(size_t size_bytes) {
-  if (!gives_back_ || CapturesGoOn()) return;
   for (;;) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      if (!state_.residency.spare().MustAwait(size_bytes)) return;
+      if (!MustAwaitSpare(size_bytes)) return;
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }

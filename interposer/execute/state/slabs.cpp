@@ -4,11 +4,17 @@
 
 namespace spillway::interposer {
 
-// The class with the smallest block that holds `bytes`.
+// The class with the smallest block that holds `bytes`. Blocks are multiples of 512 bytes.
 size_t Slabs::ClassOf(size_t bytes) {
-  size_t best = 0;
-  for (size_t i = 1; i < kPerGranule.size() && BlockBytes(i) >= bytes; ++i) best = i;
-  return best;
+  static constexpr auto kClasses = [] {
+    std::array<std::uint8_t, kSmallBytes / 512 + 1> classes{};
+    for (size_t i = 1; i < kPerGranule.size(); ++i) {
+      for (size_t units = 0; units <= BlockBytes(i) / 512; ++units)
+        classes[units] = static_cast<std::uint8_t>(i);
+    }
+    return classes;
+  }();
+  return kClasses[(bytes + 511) / 512];
 }
 
 std::unique_ptr<Slab> Slabs::NewSlab(size_t size_class) {
