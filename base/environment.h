@@ -19,8 +19,8 @@ inline constexpr char kPark[] = "SPILLWAY_PARK";  // "auto" (default), "host" or
 inline constexpr char kLearn[] = "SPILLWAY_LEARN";
 // Default "plan". Tests only, "eager": drops at once whatever can be recomputed.
 inline constexpr char kRecompute[] = "SPILLWAY_RECOMPUTE";
-// "1": kernels of the program may be launched a second time, to find out what they do, and again,
-// to recompute what they made.
+// "0": kernels that no library documents are never launched a second time, neither to find out what
+// they do nor to recompute what they made.
 inline constexpr char kExperiments[] = "SPILLWAY_EXPERIMENTS";
 inline constexpr char kStrategy[] = "SPILLWAY_STRATEGY";     // default "spillway"
 inline constexpr char kPlanStore[] = "SPILLWAY_PLAN_STORE";  // folder; default: none

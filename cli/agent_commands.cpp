@@ -165,7 +165,7 @@ constexpr OptionRow<BudgetOptions> kBudgetRows[] = {
      [](BudgetOptions& options, const std::string& value) {
        TakeSize(value, options.wanted.guaranteed_bytes, options.guaranteed_share);
      }},
-    {{"host", 0, Value("SIZE"), "the most host memory for what is away"},
+    {{"host", 0, Value("SIZE"), "the most host memory for evicted memory"},
      [](BudgetOptions& options, const std::string& value) {
        TakeSize(value, options.wanted.host_bytes, options.host_share);
      }},

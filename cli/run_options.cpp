@@ -116,7 +116,7 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
       "/etc/spillway/run.toml"},
      [](RunOptions& run, const std::string&) { run.requires_agent = true; }},
     {{"park", 0, Value("WHEN", Kind::kWords, "auto host off"),
-      "memory that is away stays mapped, on the host, so that kernels may reach it by pointers in "
+      "evicted memory stays mapped, on the host, so that kernels may reach it by pointers in "
       "memory: host: always; off: never, the job is assumed_safe for; auto (default): until it is "
       "known that its kernels build no structures of pointers"},
      [](RunOptions& run, const std::string& value) { run.park = ParseParkOption(value); }},
@@ -134,12 +134,12 @@ constexpr OptionRow<RunOptions> kRunRows[] = {
     {{"no-learn", 0, kNoValue,
       "make no plan: move memory only when something else needs its place"},
      [](RunOptions& run, const std::string&) { run.learn = false; }},
-    {{"repeat-kernels", 0, kNoValue,
-      "let the program's own kernels run more often than it says: in experiments that show what "
-      "they do, and to recompute what they made. That trusts a kernel that changed nothing but its "
-      "fresh outputs so far to change nothing else when it runs again. Each result is compared; a "
-      "difference ends the program before it receives a wrong byte"},
-     [](RunOptions& run, const std::string&) { run.repeats_kernels = true; }},
+    {{"no-repeat-kernels", 0, kNoValue,
+      "never run the program's own kernels more often than it says. By default a job that lacks "
+      "memory repeats some, in experiments that show what they do, and to recompute what they "
+      "made. Each result is compared; a difference ends the program before it receives a wrong "
+      "byte"},
+     [](RunOptions& run, const std::string&) { run.repeats_kernels = false; }},
     {{"plan-store", 0, Value("DIR", Kind::kFolder),
       "where plans are kept, so that the next run of this job has one from its second iteration "
       "on (default: $XDG_STATE_HOME/spillway/plans, or ~/.local/state/spillway/plans)"},
@@ -200,7 +200,7 @@ void CheckTogether(const RunOptions& options) {
       (plans || !options.learn || options.budget || options.host || !options.report.empty() ||
        !options.trace.empty() || !options.agent.empty() || options.requires_agent ||
        !options.park.empty() || !options.workspace.empty() || !options.call_sites.empty() ||
-       options.repeats_kernels)) {
+       !options.repeats_kernels)) {
     throw Failure(kExitUsage,
                   "--off cannot be combined with --budget, --host, --agent, --park, --workspace, "
                   "--report, --trace, or "

@@ -19,12 +19,12 @@ struct RunOptions {
   std::string call_sites;  // samples one of so many allocations; empty: none
   std::string report;
   std::string trace;
-  std::string strategy;          // empty: the library's default
-  bool learn = true;             // false: memory moves only on demand
-  bool repeats_kernels = false;  // kernels may run more often than the program says
-  std::string plan_store;        // a folder; empty: the user's own
-  std::string park;              // auto, host or off; empty: the library's default
-  std::string workspace;         // fit or as-bare; empty: the library's default
+  std::string strategy;         // empty: the library's default
+  bool learn = true;            // false: memory moves only on demand
+  bool repeats_kernels = true;  // kernels may run more often than the program says
+  std::string plan_store;       // a folder; empty: the user's own
+  std::string park;             // auto, host or off; empty: the library's default
+  std::string workspace;        // fit or as-bare; empty: the library's default
   bool off = false;
   bool quiet = false;
   bool framework_env = true;

@@ -63,11 +63,25 @@ def slow_down(run, bare):
     return f"{run.simulated_ms() / bare.simulated_ms():.2f}x" if bare.simulated_ms() else "-"
 
 
+def moved(run, key):
+    """GiB a step where the program counts its steps; else MiB in all."""
+    a_step = run.gib_a_step(key)
+    return f"{mib(run.moved(key))} MiB" if a_step is None else f"{a_step:.2f} GiB"
+
+
+def prediction(run, bare):
+    """What the plan said of a step, and from which iteration on it was followed."""
+    learning = run.learning()
+    if not learning or not learning["planned_at_iteration"] or not bare.step_ms():
+        return "-", "-"
+    return f"{learning['predicted_iteration_ns'] / 1e6 / bare.step_ms():.2f}x", str(learning["planned_at_iteration"])
+
+
 def row(name, allocator, run, bare):
     if run is bare:
-        return [name, allocator, run.label, mib(run.held_bytes()), "-", "-", "1.00x", "-"]
-    return [name, allocator, run.label, mib(run.held_bytes()), mib(run.moved("offloaded_bytes")), mib(run.moved("restored_bytes")),
-            slow_down(run, bare), "yes" if run.output == bare.output else "NO"]
+        return [name, allocator, run.label, mib(run.held_bytes()), "-", "-", "1.00x", "-", "-", "-"]
+    return [name, allocator, run.label, mib(run.held_bytes()), moved(run, "offloaded_bytes"), moved(run, "restored_bytes"),
+            slow_down(run, bare), *prediction(run, bare), "yes" if run.output == bare.output else "NO"]
 
 
 def runs_on_small(runner, device):
@@ -125,8 +139,9 @@ class Session:
         self.found += own
 
     def show(self, profile):
-        print(f"\nOn a simulated {profile} (MiB of one process; simulated time against the bare run)\n")
-        print_table(["program", "allocator", "budget", "held at most", "moved out", "moved in", "time", "as bare"], self.rows)
+        print(f"\nOn a simulated {profile} (MiB of one process; moved by all, a step on average or in all; simulated time against the bare "
+              "run; planned: what the plan predicted, and the iteration from which it was followed)\n")
+        print_table(["program", "allocator", "budget", "held at most", "out", "in", "time", "planned", "from", "as bare"], self.rows)
         self.books.show()
         print("".join(f"\nFAILED: {fault}" for fault in self.found), end="\n" if self.found else "")
 

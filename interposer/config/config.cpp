@@ -91,7 +91,7 @@ Config ReadConfig(Environment environment) {
   config.workspace = reader.Workspace(environment::kWorkspace);
   config.learn = reader.Learn(environment::kLearn);
   config.drops_eagerly = reader.Text(environment::kRecompute) == "eager";
-  config.repeats_kernels = reader.Flag(environment::kExperiments);
+  config.repeats_kernels = reader.Text(environment::kExperiments) != "0";
   config.strategy = reader.Text(environment::kStrategy);
   config.plan_store_path = reader.Text(environment::kPlanStore);
   config.report_path = reader.Text(environment::kReport);

@@ -26,8 +26,8 @@ struct Config {
   ParkChoice park = ParkChoice::kAuto;
   WorkspaceChoice workspace = WorkspaceChoice::kFit;
   LearnChoice learn = LearnChoice::kAuto;
-  bool drops_eagerly = false;  // for tests
-  bool repeats_kernels = false;
+  bool drops_eagerly = false;   // for tests
+  bool repeats_kernels = true;  // also those that no library documents
   std::string strategy;         // empty: the scheduler's default
   std::string plan_store_path;  // empty: plans are not kept
   std::string report_path;      // empty: no report

@@ -1,4 +1,6 @@
 // A piece of physical device memory: one handle of cuMemCreate, mapped as a whole.
+//
+// Made and owned by chunk_pool. Guarded by the state lock.
 #pragma once
 
 #include <cstddef>
@@ -13,11 +15,17 @@ inline constexpr size_t kGranuleBytes = 2 * kMiB;  // cuMemGetAllocationGranular
 
 constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
+struct Range;  // an allocation with addresses of its own (interposer/execute/state/range.h)
+
 struct Chunk {
   CUmemGenericAllocationHandle handle;
-  size_t bytes;         // a multiple of the granule
-  bool shared = false;  // other processes may hold it: it serves no other allocation
+  size_t bytes;             // a multiple of the granule
+  size_t position = 0;      // in the pool's list
+  bool is_shared = false;   // other processes may hold it: it serves no other allocation
+  bool is_free = false;     // in the pool
+  int mappings = 0;         // of ranges, freed ones too
+  Range* holder = nullptr;  // the last range whose memory it was, until it returns to the pool
 };
-using Chunks = std::vector<Chunk>;
+using Chunks = std::vector<Chunk*>;
 
 }  // namespace spillway::interposer

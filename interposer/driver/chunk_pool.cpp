@@ -1,6 +1,7 @@
 #include "interposer/driver/chunk_pool.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/mapping_calls.h"
@@ -84,7 +85,9 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
   if (result != CUDA_SUCCESS) return false;
   created_bytes_ += bytes;
   held_peak_bytes_ = std::max(held_peak_bytes_, held_bytes());
-  out->push_back({handle, bytes});
+  chunks_.push_back(std::make_unique<Chunk>(Chunk{.handle = handle, .bytes = bytes}));
+  chunks_.back()->position = chunks_.size() - 1;
+  out->push_back(chunks_.back().get());
   return true;
 }
 
@@ -95,19 +98,26 @@ bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
   return held_bytes() + bytes <= limit_bytes;
 }
 
-void ChunkPool::Release(const Chunk& chunk) {
-  driver::MemRelease(chunk.handle);
-  created_bytes_ -= chunk.bytes;
+void ChunkPool::Release(Chunk* chunk) {
+  if (chunk->mappings > 0 && mapped_) mapped_->Unmap(chunk);
+  driver::MemRelease(chunk->handle);
+  created_bytes_ -= chunk->bytes;
+  const size_t position = chunk->position;
+  chunks_.back()->position = position;
+  std::swap(chunks_[position], chunks_.back());
+  chunks_.pop_back();
 }
 
 void ChunkPool::Give(Chunks* chunks) {
-  for (const Chunk& chunk : *chunks) {
-    if (chunk.shared || IsOverBudget())
+  const Chunks given = std::exchange(*chunks, {});
+  // Before any is released: that may retire a range which held all of them.
+  for (Chunk* chunk : given) chunk->holder = nullptr;
+  for (Chunk* chunk : given) {
+    if (chunk->is_shared || IsOverBudget())
       Release(chunk);
     else
       free_.Add(chunk);
   }
-  chunks->clear();
 }
 
 void ChunkPool::SetBudget(size_t bytes) {
@@ -123,7 +133,7 @@ size_t ChunkPool::ReleaseFree(size_t bytes) {
   if (left_bytes >= kGranuleBytes && !free_.empty())
     released.push_back(free_.TakeAtLeast(left_bytes));
   const size_t held_before_bytes = held_bytes();
-  for (const Chunk& chunk : released) Release(chunk);
+  for (Chunk* chunk : released) Release(chunk);
   return held_before_bytes - held_bytes();
 }
 

@@ -1,19 +1,22 @@
 // The job's physical device memory: handles of many sizes, reused, within the budget.
 //
-// Called by execute with the state lock held. The pool owns every handle that is not part of a
-// range. A range owns the chunks mapped into it, and returns them when no device work uses them.
+// Called by execute with the state lock held. The pool owns the chunks. A range, or another user,
+// holds those that it took, and returns them when no device work uses them.
 // Invariants
-//  1. held_bytes() <= budget at every moment: free chunks, lent chunks and charges. After the
-//     budget was lowered, Take gives nothing until enough lent chunks have come back.
-//  2. A chunk in the pool is mapped nowhere, and no device work uses it.
+//  1. held_bytes() <= budget at every moment: free chunks, taken chunks and charges. After the
+//     budget was lowered, Take gives nothing until enough taken chunks have come back.
+//  2. No device work uses a free chunk. Freed ranges may be mapped onto it (freed_memory.h).
 //  3. Take gives all bytes or none, and never waits.
 //  4. A chunk goes back to the driver in three cases. The budget or a charge needs its room; Take
 //     may cut it (Note [Cutting]); or ReleaseFree.
+//     Before that, no range is mapped onto it any more.
 // Never: maps, copies, or chooses memory to evict.
 #pragma once
 
 #include <algorithm>
 #include <cstddef>
+#include <memory>
+#include <vector>
 
 #include "interposer/driver/chunk.h"
 #include "interposer/driver/cuda_abi.h"
@@ -38,6 +41,16 @@ enum class Cutting : bool { kNo, kYes };
 
 bool PromisesShareableMemory(CUdevice device);
 
+// Whoever maps freed ranges onto free chunks.
+class MappedChunks {
+ public:
+  // Unmaps all ranges that are mapped onto the chunk.
+  virtual void Unmap(Chunk* chunk) = 0;
+
+ protected:
+  ~MappedChunks() = default;
+};
+
 class ChunkPool {
  public:
   ChunkPool(int device, size_t budget_bytes, bool shareable = false)
@@ -46,9 +59,14 @@ class ChunkPool {
         budget_bytes_(budget_bytes),
         ceiling_bytes_(budget_bytes) {}
 
+  // Told before a chunk goes back to the driver. Null, as at first: there is nobody to tell.
+  void SetMapped(MappedChunks* mapped) { mapped_ = mapped; }
+
   // Appends chunks of `bytes` in all (a multiple of the granule) to `out`. False: pool, budget or
   // device lack the memory, or it would have to be cut.
   bool Take(size_t bytes, Chunks* out, Cutting cutting = Cutting::kYes);
+  // One that is free.
+  void TakeFree(Chunk* chunk) { free_.Remove(chunk); }
   // Shared chunks go back to the driver, which keeps them for the other processes.
   void Give(Chunks* chunks);
   void ReleaseAll();
@@ -81,13 +99,15 @@ class ChunkPool {
   size_t RoomBytes() const { return std::max(ceiling_bytes_, held_bytes()) - held_bytes(); }
   void RetryFullDevice();
   bool ReleaseForRoom(size_t bytes, size_t limit_bytes);
-  void Release(const Chunk& chunk);
+  void Release(Chunk* chunk);
 
   // Constant after construction.
   const int device_;
   const bool shareable_;
   // Guarded by the caller's state lock.
+  MappedChunks* mapped_ = nullptr;
   size_t budget_bytes_;
+  std::vector<std::unique_ptr<Chunk>> chunks_;  // in no order
   FreeChunks free_;
   size_t created_bytes_ = 0;
   size_t charged_bytes_ = 0;

@@ -36,6 +36,7 @@ CUresult AroundLoad(const Handle* handle, Read read, Call call) {
   if (result != CUDA_SUCCESS || !guard.IsOutermost() || !ordering_rules::kVariablesAreFound)
     return result;
   ImageVariables variables = read();
+  Libraries::Instance().Remove(*handle);  // of a module that ended with its context
   if (!variables.is_readable) Libraries::Instance().NoteUnreadable();
   if (variables.is_readable && !variables.calls_outside) Libraries::Instance().NotePlain(*handle);
   Know(*handle, std::move(variables));

@@ -11,7 +11,7 @@ void SayResultsAreWrong(interposer::JobMemory* job) {
   fprintf(stderr,
           "spillway: the kernel %s did not make the same bytes again when its dropped output was "
           "recomputed. No wrong result has reached the program, but it cannot go on: from now on "
-          "its calls fail. Run it without --repeat-kernels."
+          "its calls fail. Run it with --no-repeat-kernels."
           "\n",
           job->replay_checks().NameOfWrong().c_str());
 }

@@ -25,8 +25,6 @@ std::uint64_t NextId() {
 CUresult Allocations::Allocate(size_t bytes, CUdeviceptr* out) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
-  // After a fault the bare driver gives no more memory. Answer the same.
-  if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
   const CUresult result =
       bytes < kSmallBytes ? AllocateSmall(bytes, out) : AllocateRange(bytes, out);
   state_.recorder.Settle();
@@ -41,19 +39,33 @@ bool Allocations::Free(CUdeviceptr base, bool is_pooled) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   const bool waits = !is_pooled && ordering_rules::kFreesKeepTheirPromise;
-  if (waits) free_waits_.AwaitVisibleWork(base);
-  free_waits_.AwaitIfParking();
   bool is_ours = false;
-  FreeInOrder(base, nullptr, waits, &is_ours);
+  if (!FreeAtOnce(base, waits, &is_ours)) {
+    if (waits) free_waits_.AwaitVisibleWork(base);
+    free_waits_.AwaitIfParking();
+    const StateLock lock(state_.locks);
+    FreeInOrder(base, nullptr, waits, &is_ours);
+  }
   state_.recorder.Settle();
   return is_ours;
+}
+
+// False when a wait must come first.
+bool Allocations::FreeAtOnce(CUdeviceptr base, bool waits, bool* is_ours) {
+  const StateLock lock(state_.locks);
+  if (free_waits_.MustAwait(waits)) return false;
+  FreeInOrder(base, nullptr, waits, is_ours);
+  return true;
 }
 
 bool Allocations::FreeAsync(CUdeviceptr base, StreamName stream) {
   const RelaxedCapture relaxed(CapturesGoOn());
   const CurrentContext current(state_.context);
   bool is_ours = false;
-  FreeInOrder(base, &stream, false, &is_ours);
+  {
+    const StateLock lock(state_.locks);
+    FreeInOrder(base, &stream, false, &is_ours);
+  }
   if (is_ours) state_.recorder.Settle();
   return is_ours;
 }
@@ -62,12 +74,26 @@ bool Allocations::HasRoomFor(size_t size_bytes) {
   return FitsBudget(size_bytes) && state_.host_grant.HasRoomFor(size_bytes);
 }
 
-// Frees deferred for a plan stay deferred while there is room beside them. Room is checked under
-// the lock that makes the range: until then, a smaller budget or another thread may take it.
+// Whether AwaitRoomFor has something to do.
+bool Allocations::MustAwaitRoomFor(size_t size_bytes) {
+  return frees_.put_off_bytes() != 0 || parking_.MustScanBeforeGranting(size_bytes) ||
+         state_.budget.IsHeld() || state_.host_grant.Lacks(size_bytes) ||
+         state_.executor.HasPending() || eviction_.MustAwaitSpare(size_bytes);
+}
+
+// After a fault the bare driver gives no more memory. Answer the same. Most allocations need no
+// wait, and take the lock once. Frees deferred for a plan stay deferred while there is room beside
+// them. Room is checked under the lock that makes the range: until then, a smaller budget or
+// another thread may take it.
 CUresult Allocations::AllocateRange(size_t bytes, CUdeviceptr* out) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
   Range* range = nullptr;
   bool awaits_freed = false;
+  {
+    const StateLock lock(state_.locks);
+    if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
+    if (!MustAwaitRoomFor(size_bytes)) range = NewRange(bytes, size_bytes, &awaits_freed);
+  }
   for (bool even_held = false; !range; even_held = true) {
     AwaitRoomFor(size_bytes, even_held);
     const StateLock lock(state_.locks);
@@ -84,6 +110,7 @@ CUresult Allocations::AllocateSmall(size_t bytes, CUdeviceptr* out) {
   for (;;) {
     {
       const StateLock lock(state_.locks);
+      if (const CUresult health = state_.Health(); health != CUDA_SUCCESS) return health;
       if (!state_.slabs.NeedsSlab(bytes)) {
         SlabBlock* const block = state_.slabs.Take(bytes);
         block->id = NextId();
@@ -189,18 +216,16 @@ bool Allocations::FitsBudget(size_t size_bytes) const {
 // until the program frees that range, too, a moment later.
 void Allocations::FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits,
                               bool* is_ours) {
-  const StateLock lock(state_.locks);
   Allocation* const found = state_.FindBase(base);
   *is_ours = found != nullptr;
   if (!*is_ours) return;
-  if (waits) state_.promises.Add(state_.timeline.Unfinished());
+  UseList busy;
+  if (!stream) busy = state_.timeline.Unfinished();
+  if (waits) state_.promises.Add(busy);
   frees_.ReportFree(found);
   auto* const memory = static_cast<Tracked*>(found);
   if (frees_.IsStillNeeded(memory)) return frees_.DeferFree(memory);
-  UseList busy;
-  if (!stream) {
-    busy = state_.timeline.Unfinished();
-  } else {
+  if (stream) {
     // The free gets a place of its own, also behind waits for other streams' events.
     const Use own_place = state_.timeline.Issue(state_.timeline.Of(*stream));
     if (ordering_rules::kStreamFreeFollowsItsStream) busy.Add(own_place);

@@ -49,6 +49,7 @@ class Allocations {
  private:
   CUresult AllocateRange(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AllocateSmall(size_t bytes, CUdeviceptr* out) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool MustAwaitRoomFor(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   void AwaitRoomFor(size_t size_bytes, bool even_held) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   CUresult AwaitMemory(Range* range) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   Range* NewRange(size_t bytes, size_t size_bytes, bool* awaits_freed)
@@ -57,8 +58,9 @@ class Allocations {
   void Know(Range* range) SPILLWAY_REQUIRES(kStateLock);
   bool Admits(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   bool FitsBudget(size_t size_bytes) const SPILLWAY_REQUIRES(kStateLock);
+  bool FreeAtOnce(CUdeviceptr base, bool waits, bool* is_ours) SPILLWAY_EXCLUDES(kStateLock);
   void FreeInOrder(CUdeviceptr base, const StreamName* stream, bool waits, bool* is_ours)
-      SPILLWAY_EXCLUDES(kStateLock);
+      SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   CallRecorder& recording_;

@@ -54,6 +54,7 @@ void DeferredFrees::DeferFree(Tracked* memory) {
 }
 
 bool DeferredFrees::IsStillNeeded(Tracked* memory) {
+  if (state_.recompute_records.empty()) return false;
   if (!IsHeldForPlan(memory)) return EndRecordsOf(memory).range != nullptr;
   ++state_.counters.held_inputs;
   return ordering_rules::kHeldInputsStay;

@@ -1,13 +1,13 @@
 #include "interposer/execute/effect_learning.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
 #include "interposer/execute/state/calls.h"
 #include "interposer/ledger/libraries.h"
-#include "interposer/ledger/visible_work.h"
 
 namespace spillway::interposer {
 
@@ -25,16 +25,12 @@ constexpr std::size_t kMostUnderWay = 64;   // experiments
 constexpr std::size_t kMostVariables = 64;  // of all modules; beyond that nothing is repeated
 constexpr std::size_t kMostVariableBytes = size_t{1} << 20;
 constexpr unsigned kTriesForUnchanged = 3;
-// What fills memory without content: as floating-point numbers very large ones of either sign, or
-// none; as integers likewise.
-constexpr unsigned char kFirstPattern = 0x7f, kSecondPattern = 0xfe;
+// What fills memory before a repetition, by turns: as floating-point numbers very large ones of
+// either sign, or none; as integers likewise. Not zeros, which records are filled with.
+constexpr unsigned char kPatterns[] = {0x7f, 0xfe};
 
 bool IsDocumented(const TouchSet& set) {
   return set.claims && !set.claims->empty() && !set.learned;
-}
-
-bool Fill(const Piece& piece, unsigned char pattern, CUstream stream) {
-  return Driver().cuMemsetD8Async(piece.begin, pattern, piece.bytes, stream) == CUDA_SUCCESS;
 }
 
 }  // namespace
@@ -120,6 +116,11 @@ void EffectLearning::AddClaims(const NamedMemory& memory, const LearnedRoles& ro
   }
 }
 
+bool EffectLearning::ReadVariables() {
+  const StateLock lock(state_.locks);
+  return !under_way_.empty() || state_.counters.checked_recomputes > 0;
+}
+
 void EffectLearning::ForgetKinds() {
   const StateLock lock(state_.locks);
   state_.effects.Forget();
@@ -146,14 +147,15 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
   experiment->kind = KindOf(set->shape, *set->launch, set->stream->number, *memory, state_.ledger);
   Effect* const effect = state_.effects.ForExperiment(experiment->kind);
   if (!effect) return;
+  experiment->function = set->launch->function;
   experiment->stream = set->stream;
   experiment->issued_by_others = IssuedByOthers(set->stream);
   const bool has_all = AddPieces(*memory, experiment.get());
   experiment->repeats = effect->stage == LaunchEffects::Stage::kObserved;
   if (experiment->repeats && !(has_all && MayRepeat(*effect, *experiment, *set))) return;
-  const bool is_begun = TakePrints(experiment.get(), Experiment::kBefore) &&
-                        (!experiment->repeats || RunBefore(experiment.get(), *effect, *set));
+  const bool is_begun = TakePrints(experiment.get(), Experiment::kBefore, set->stream);
   effect->is_under_way = true;
+  experiment->is_under_way = is_begun;
   if (!is_begun) experiment->end = state_.timeline.Issue(set->stream);
   if (is_begun) set->experiment = experiment.get();
   ++state_.counters.experiments;
@@ -162,13 +164,41 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
 
 void EffectLearning::AfterLaunch(TouchSet* set) {
   const StateLock lock(state_.locks);
-  set->experiment->is_made = !set->failed && TakePrints(set->experiment, Experiment::kAfter);
+  set->experiment->is_made = !set->failed && TakePrints(set->experiment, Experiment::kAfter, set->stream);
 }
 
 void EffectLearning::End(TouchSet* set) {
   const StateLock lock(state_.locks);
   set->experiment->end = set->use;
+  set->experiment->is_under_way = set->experiment->repeats;
   state_.timeline.EventFor(set->use);
+}
+
+bool EffectLearning::ChangedOnlyOutputs(const Experiment& experiment) {
+  return experiment.is_made && InputsAre(experiment, Experiment::kBefore, Experiment::kAfter);
+}
+
+bool EffectLearning::FillForRepetition(const Range& output, const StreamState* stream) {
+  static std::atomic<unsigned> filled{0};
+  const unsigned char pattern = kPatterns[filled.fetch_add(1) % std::size(kPatterns)];
+  return Driver().cuMemsetD8Async(output.base, pattern, output.requested_bytes, stream->handle) ==
+         CUDA_SUCCESS;
+}
+
+void EffectLearning::AfterRepetition(Experiment* experiment, StreamState* stream) {
+  experiment->is_made = TakePrints(experiment, Experiment::kAgain, stream);
+  experiment->end = state_.timeline.Issue(stream);
+  state_.timeline.EventFor(experiment->end);
+}
+
+void EffectLearning::EndRepetition(Experiment* experiment, Experiment::Repetition outcome) {
+  experiment->repetition = outcome;
+  experiment->is_under_way = false;
+  const bool is_alone = experiment->issued_by_others == IssuedByOthers(experiment->stream);
+  if (outcome != Experiment::Repetition::kNone && experiment->is_made && is_alone &&
+      !InputsAre(*experiment, Experiment::kAfter, Experiment::kAgain))
+    checks_.NoteWrong(experiment->function);
+  Collect();
 }
 
 bool EffectLearning::IsQuiet(const TouchSet& set) {
@@ -194,8 +224,7 @@ bool EffectLearning::AddPieces(const NamedMemory& memory, Experiment* experiment
 
 bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experiment,
                                const TouchSet& set) {
-  if (!stored_.KnowsAllVariables()) return false;
-  if (VisibleWork::UsesSurfaces()) return false;
+  if (!stored_.KnowsAllVariables() || !RecomputeRecording::MayCheck()) return false;
   if (state_.pointer_safety.MustWait() || effect.roles.size() != experiment.named) return false;
   const int pins = set.at_once ? 0 : 1;
   if (calls::OthersInProgress() || state_.calls.locked != pins) return false;
@@ -209,7 +238,8 @@ bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experimen
          Libraries::Instance().IsPlain(set.launch->function);
 }
 
-bool EffectLearning::TakePrints(Experiment* experiment, Moment moment) {
+bool EffectLearning::TakePrints(Experiment* experiment, Moment moment,
+                                const StreamState* stream) {
   ContentChecks& checks = state_.residency.checks();
   std::vector<Fingerprints::Piece> pieces;
   for (Piece& piece : experiment->pieces) {
@@ -217,36 +247,13 @@ bool EffectLearning::TakePrints(Experiment* experiment, Moment moment) {
     if (piece.slots[moment] == ContentChecks::kNoSlot) return false;
     pieces.push_back({piece.begin, piece.bytes, piece.slots[moment]});
   }
-  return checks.Take(experiment->stream->handle, pieces);
-}
-
-// Fills what the launch will fill, launches, and fills it anew for the program's own launch.
-bool EffectLearning::RunBefore(Experiment* experiment, const Effect& effect, const TouchSet& set) {
-  const CUstream stream = experiment->stream->handle;
-  const auto fill = [&](unsigned char pattern) {
-    for (size_t i = 0; i < experiment->named; ++i) {
-      if (effect.roles[i].role == Role::kOverwrites &&
-          !Fill(experiment->pieces[i], pattern, stream))
-        return false;
-    }
-    return true;
-  };
-  auto launch = RecordedLaunch::Of(*set.launch);
-  const bool is_run = fill(kFirstPattern) && launch->LaunchOn(stream) == CUDA_SUCCESS &&
-                      TakePrints(experiment, Experiment::kExtra) && fill(kSecondPattern);
-  const Use filled = state_.timeline.Issue(experiment->stream);
-  state_.timeline.EventFor(filled);
-  // Other streams may write other parts of what was filled.
-  for (size_t i = 0; i < experiment->named; ++i) {
-    if (effect.roles[i].role == Role::kOverwrites) ReadyAfter(experiment->pieces[i].memory, filled);
-  }
-  return is_run;
+  return checks.Take(stream->handle, pieces);
 }
 
 void EffectLearning::Collect() {
   while (!under_way_.empty()) {
     const Experiment& first = *under_way_.front();
-    if (!first.end.stream || !state_.timeline.Done(first.end)) return;
+    if (first.is_under_way || !state_.timeline.Done(first.end)) return;
     Evaluate(first);
     under_way_.pop_front();
   }
@@ -273,6 +280,7 @@ void EffectLearning::Evaluate(const Experiment& experiment) {
 void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) {
   LearnedRoles roles;
   bool fills_range = false, may_repeat = true;
+  const bool others_ran = experiment.issued_by_others != IssuedByOthers(experiment.stream);
   for (size_t i = 0; i < experiment.pieces.size(); ++i) {
     const Piece& piece = experiment.pieces[i];
     const bool is_changed = !IsSame(piece, Experiment::kBefore, Experiment::kAfter);
@@ -282,6 +290,7 @@ void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) 
     }
     const bool is_range = !IsBlock(piece.memory);
     if (piece.is_fresh && !is_changed && ++effect->tries < kTriesForUnchanged) return;
+    if (!piece.is_fresh && is_changed && others_ran && ++effect->tries < kTriesForUnchanged) return;
     const Role role = !is_changed      ? Role::kReads
                       : piece.is_fresh ? Role::kOverwrites
                                        : Role::kReadsAndWrites;
@@ -296,28 +305,30 @@ void EffectLearning::NoteObserved(const Experiment& experiment, Effect* effect) 
 }
 
 void EffectLearning::NoteRepeated(const Experiment& experiment, Effect* effect) {
-  bool outputs_equal = true, inputs_equal = true;
-  for (size_t i = 0; i < experiment.pieces.size(); ++i) {
-    const Piece& piece = experiment.pieces[i];
-    const bool is_output = i < experiment.named && effect->roles[i].role == Role::kOverwrites;
-    if (is_output) {
-      outputs_equal = outputs_equal && IsSame(piece, Experiment::kExtra, Experiment::kAfter);
-      continue;
-    }
-    const bool is_equal = IsSame(piece, Experiment::kBefore, Experiment::kExtra) &&
-                          IsSame(piece, Experiment::kBefore, Experiment::kAfter);
-    if (!is_equal && i < experiment.named) effect->roles[i].role = Role::kReadsAndWrites;
-    inputs_equal = inputs_equal && is_equal;
-  }
+  const bool is_known = experiment.repetition != Experiment::Repetition::kNone;
+  const bool is_same = experiment.repetition == Experiment::Repetition::kSame &&
+                       InputsAre(experiment, Experiment::kBefore, Experiment::kAgain);
   const bool others_ran = experiment.issued_by_others != IssuedByOthers(experiment.stream);
-  if (!(outputs_equal && inputs_equal) && others_ran) {
+  for (size_t i = 0; i < experiment.named; ++i) {
+    const bool is_changed = !IsSame(experiment.pieces[i], Experiment::kBefore, Experiment::kAfter);
+    if (is_changed && effect->roles[i].role == Role::kReads)
+      effect->roles[i].role = Role::kReadsAndWrites;
+  }
+  if (!is_known || (!is_same && others_ran)) {
     ++effect->tries;
     return;
   }
   effect->is_final = true;
-  if (outputs_equal && inputs_equal) effect->stage = LaunchEffects::Stage::kProved;
-  ++(outputs_equal && inputs_equal ? state_.counters.proved_operations
-                                   : state_.counters.refuted_operations);
+  if (is_same) effect->stage = LaunchEffects::Stage::kProved;
+  ++(is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);
+}
+
+bool EffectLearning::InputsAre(const Experiment& experiment, Moment one, Moment other) {
+  for (size_t i = 0; i < experiment.pieces.size(); ++i) {
+    const bool is_output = i < experiment.named && experiment.pieces[i].is_fresh;
+    if (!is_output && !IsSame(experiment.pieces[i], one, other)) return false;
+  }
+  return true;
 }
 
 bool EffectLearning::IsSame(const Piece& piece, Moment one, Moment other) {
@@ -336,7 +347,8 @@ void EffectLearning::GiveSlots(const Experiment& experiment, Use use) {
 std::uint64_t EffectLearning::IssuedByOthers(const StreamState* stream) {
   std::uint64_t issued = 0;
   for (const Use use : state_.timeline.IssuedIn(state_.context)) {
-    if (use.stream != stream && !use.stream->is_ours) issued += use.sequence;
+    const bool is_ours = use.stream->is_ours || use.stream->is_for_replays;
+    if (use.stream != stream && !is_ours) issued += use.sequence;
   }
   return issued;
 }

@@ -125,18 +125,16 @@ CUresult Eviction::AddSlab(size_t bytes) {
 }
 
 CUresult Eviction::AddSlabWhileMaking(size_t bytes) {
+  CUdeviceptr base = 0;
   Chunks chunks;
-  const bool made =
-      MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
-        return state_.residency.TakeChunks(kGranuleBytes, &chunks);
-      });
+  UseList ready_after;
+  MakeRoom(kGranuleBytes, StallCause::kNoMemory, [&]() SPILLWAY_REQUIRES(kStateLock) {
+    base = state_.residency.MapNew(kGranuleBytes, &chunks, &ready_after);
+    return base != 0;
+  });
   const StateLock lock(state_.locks);
-  const CUdeviceptr base = made ? state_.residency.mappings().MapAnew(kGranuleBytes, chunks) : 0;
-  if (!base) {
-    state_.residency.chunks().Give(&chunks);
-    return state_.OutOfMemory();
-  }
-  state_.slabs.AddSlab(bytes, base, std::move(chunks));
+  if (!base) return state_.OutOfMemory();
+  state_.slabs.AddSlab(bytes, base, std::move(chunks), ready_after);
   state_.counters.UnmovableFor(Unmovable::kSmall).Add(kGranuleBytes);
   state_.budget.Want(kGranuleBytes);
   state_.residency.TraceMemory();
@@ -162,13 +160,16 @@ void Eviction::GiveBackSpare() {
   state_.residency.spare().GiveBack(SpareRelease::After::kWait);
 }
 
+bool Eviction::MustAwaitSpare(size_t size_bytes) {
+  return gives_back_ && !CapturesGoOn() && state_.residency.spare().MustAwait(size_bytes);
+}
+
 void Eviction::AwaitSpare(size_t size_bytes) {
-  if (!gives_back_ || CapturesGoOn()) return;
   for (;;) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      if (!state_.residency.spare().MustAwait(size_bytes)) return;
+      if (!MustAwaitSpare(size_bytes)) return;
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }

@@ -37,6 +37,7 @@ class Eviction {
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // The driver's free would have waited. Where much freed memory is busy, this waits for it before
   // more memory is created beside it.
+  bool MustAwaitSpare(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:

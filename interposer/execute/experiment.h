@@ -1,5 +1,5 @@
 // One experiment around a launch of the program: fingerprints of what the launch names, before and
-// after it. (Note [Learned effects] in state/launch_effects.h)
+// after it, and after its repetition. (Note [Learned effects] in state/launch_effects.h)
 //
 // Owns its slots until they are given back.
 #pragma once
@@ -15,8 +15,9 @@
 namespace spillway::interposer {
 
 struct Experiment {
-  // kExtra: between the launch before the program's own one and that one.
-  enum Moment : unsigned { kBefore, kExtra, kAfter, kMoments };
+  // kAgain: behind the repeated launch.
+  enum Moment : unsigned { kBefore, kAfter, kAgain, kMoments };
+  enum class Repetition : std::uint8_t { kNone, kSame, kDiffers };
 
   struct Piece {
     Tracked* memory = nullptr;  // null: a device variable
@@ -28,8 +29,11 @@ struct Experiment {
   };
 
   LaunchKind kind;
-  bool repeats = false;
+  CUfunction function = nullptr;
+  bool repeats = false;       // the launch, behind the program's own one
   bool is_made = false;       // all its work was enqueued, and the program's launch was made
+  bool is_under_way = true;   // on the program's thread
+  Repetition repetition = Repetition::kNone;
   std::vector<Piece> pieces;  // what the launch names, in order; then device variables
   std::size_t named = 0;      // the first so many
   std::uint64_t issued_by_others = 0;

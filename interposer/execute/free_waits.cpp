@@ -14,19 +14,32 @@ using driver::Driver;
 using driver::RelaxedCapture;
 
 // Use by other devices and processes is not recorded here: with such users all unfinished work
-// counts as visible. While a stream captures, its context cannot be waited for.
+// counts as visible.
+UseList FreeWaits::UnfinishedVisible() {
+  const bool all = state_.HasPeers() || VisibleWork::shows_everything();
+  return all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedVisible();
+}
+
+bool FreeWaits::MustAwait(bool visible_work) {
+  if (state_.residency.parking()) return true;
+  if (!visible_work || !ordering_rules::kFreesAwaitWhatShows) return false;
+  return state_.promises.HasUnseenWork() || !UnfinishedVisible().empty();
+}
+
+// While a stream captures, its context cannot be waited for.
 void FreeWaits::AwaitVisibleWork(CUdeviceptr freed) {
   if (!ordering_rules::kFreesAwaitWhatShows) return;
-  const bool all = state_.HasPeers() || VisibleWork::shows_everything();
   DeferredWaits::Awaited awaited;
   {
     const StateLock lock(state_.locks);
     if (!state_.FindBase(freed)) return;
-    awaited = state_.promises.EventsOf(
-        all ? state_.timeline.Unfinished() : state_.timeline.UnfinishedVisible(), state_.context);
+    awaited = state_.promises.EventsOf(UnfinishedVisible(), state_.context);
   }
   const BlockedThread blocked;
-  if (!CapturesGoOn()) state_.promises.AwaitUnseenWork([] { Driver().cuCtxSynchronize(); });
+  if (!CapturesGoOn()) {
+    state_.promises.AwaitUnseenWork(
+        [this] { state_.timeline.NoteResult(Driver().cuCtxSynchronize()); });
+  }
   DeferredWaits::Await(awaited, CapturesGoOn());
 }
 

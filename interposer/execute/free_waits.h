@@ -13,7 +13,8 @@ class FreeWaits {
   FreeWaits(JobState& state, Waits& waits) : state_(state), waits_(waits) {}
 
   // Before a free: the first waits for work whose effects the program could see without a call. The
-  // second waits for all work, if the job parks.
+  // second waits for all work, if the job parks. MustAwait: whether either has something to do.
+  bool MustAwait(bool visible_work) SPILLWAY_REQUIRES(kStateLock);
   void AwaitVisibleWork(CUdeviceptr freed) SPILLWAY_EXCLUDES(kStateLock);
   void AwaitIfParking() SPILLWAY_EXCLUDES(kStateLock);
 
@@ -26,6 +27,8 @@ class FreeWaits {
   void WorkWasUnseen() { state_.promises.NoteUnseenWork(); }
 
  private:
+  UseList UnfinishedVisible() SPILLWAY_REQUIRES(kStateLock);
+
   JobState& state_;
   Waits& waits_;
 };

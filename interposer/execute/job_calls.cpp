@@ -43,9 +43,9 @@ CUresult JobCalls::Begin(Addresses* addresses, StreamName stream, Effect effect,
     if (made != CUDA_SUCCESS) return made;
     if (!set->step->prefetch_behind.empty()) plan_.AskFor(set->step->prefetch_behind, effect);
   }
+  if (learns) learning_.Begin(*addresses, set);
   if (effect == Effect::kLaunches) ExpectRecord(*addresses, stream, set);
   if (set->call) records_.BeginRecord(*addresses, set);
-  if (learns) learning_.Begin(*addresses, set);
   if (state_.recorder.IsSampling()) recording_.BeginSample(effect, set);
   if (JobTrace::IsOn()) recording_.BeginTraced(set);
   set->turn.TryToTake(&set->stream->turn_is_taken);
@@ -66,9 +66,10 @@ void JobCalls::End(TouchSet* set, Effect effect) {
   CountEnded(*set, effect);
   if (state_.recorder.IsRecording()) recording_.Record(*set, effect);
   if (set->call && records_.Began(*set->call)) records_.NoteLaunched(*set);
+  LeavePresumed(set);
   set->at_once ? LaunchPath::EndAtOnce(*set) : locked_calls_.EndLocked(set, effect);
   set->turn.GiveBack();
-  if (set->learned && set->learned->call.job) proofs_.CallEnded(set->learned->call);
+  EndLearned(set);
   if (set->step) plan_.EndPlanned(*set->step);
   plan_.RestorePending();
   state_.recorder.Settle();
@@ -99,12 +100,28 @@ CUresult JobCalls::BeginFastOrLocked(Addresses* addresses, StreamName stream, Ef
 
 // A launch whose kind experiments have proved may have a record, like a library's call.
 void JobCalls::ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set) {
-  const bool is_wanted = state_.drops_eagerly || (set->step && set->step->keeps_record);
-  if (set->call || !is_wanted) return;
+  const bool is_to_repeat = set->experiment && set->experiment->repeats;
+  const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
+  if (set->call || !(is_to_repeat || is_kept)) return;
   learning_.Expect(addresses, stream, set);
-  if (!set->learned || !set->learned->is_proved) return;
+  if (!set->learned || !(set->learned->is_proved || is_to_repeat)) return;
   AssignRoles(addresses, set);
   set->call = &set->learned->call;
+}
+
+void JobCalls::EndLearned(TouchSet* set) {
+  Experiment* const repeated =
+      set->experiment && set->experiment->repeats ? set->experiment : nullptr;
+  if (set->learned && set->learned->call.job)
+    proofs_.CallEnded(set->learned->call, repeated);
+  else if (repeated)
+    proofs_.EndUnmade(repeated);
+}
+
+void JobCalls::LeavePresumed(TouchSet* set) {
+  if (set->presumed.empty()) return;
+  const StateLock lock(state_.locks);
+  presumed_.Leave(set);
 }
 
 // A launch's stray addresses count as well. (Note [Beside an allocation] in ledger/ledger.h)
@@ -125,6 +142,7 @@ bool JobCalls::MustWithdraw(Effect effect, const TouchSet& set) const {
 }
 
 void JobCalls::Withdraw(TouchSet* set) {
+  LeavePresumed(set);
   set->at_once ? calls::Leave(set->ranges.size()) : locked_calls_.WithdrawLocked(set);
   set->ranges.clear();
   set->at_once = false;

@@ -29,13 +29,14 @@ namespace spillway::interposer {
 class JobCalls {
  public:
   JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
-           RecomputeRecording& records, RepeatProofs& proofs, EffectLearning& learning,
-           PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants, LaunchPath& launch_path,
+           PresumedReads& presumed, RecomputeRecording& records, RepeatProofs& proofs,
+           EffectLearning& learning, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants, LaunchPath& launch_path,
            LockedCalls& locked_calls)
       : state_(state),
         recording_(recording),
         stored_(stored),
         parking_(parking),
+        presumed_(presumed),
         records_(records),
         proofs_(proofs),
         learning_(learning),
@@ -61,6 +62,8 @@ class JobCalls {
       SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   void ExpectRecord(const Addresses& addresses, StreamName stream, TouchSet* set)
       SPILLWAY_EXCLUDES(kStateLock);
+  void EndLearned(TouchSet* set) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  void LeavePresumed(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void AddBeside(Addresses* addresses) const;
   bool MustWithdraw(Effect effect, const TouchSet& set) const;
   void Withdraw(TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
@@ -72,6 +75,7 @@ class JobCalls {
   CallRecorder& recording_;
   StoredAddresses& stored_;
   Parking& parking_;
+  PresumedReads& presumed_;
   RecomputeRecording& records_;
   RepeatProofs& proofs_;
   EffectLearning& learning_;

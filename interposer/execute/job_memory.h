@@ -26,6 +26,7 @@
 #include "interposer/execute/parking.h"
 #include "interposer/execute/plan_follower.h"
 #include "interposer/execute/post_launch_scan.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/program_streams.h"
 #include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/repeat_proofs.h"
@@ -83,22 +84,23 @@ class JobMemory {
   Restores restores_{state_, waits_, parking_, eviction_};
   DeferredFrees frees_{state_};
   ScratchMemory scratch_{state_, parking_, eviction_};
-  RecomputeRecording records_{state_, frees_, scratch_, this};
+  PresumedReads presumed_{state_, frees_};
+  RecomputeRecording records_{state_, frees_, scratch_, presumed_, this};
   ReplayChecks replay_checks_{state_, stored_};
-  Replays replays_{state_,    waits_, parking_, eviction_,
-                   restores_, frees_, scratch_, replay_checks_};
+  Replays replays_{state_, waits_,   parking_,  eviction_,     restores_,
+                   frees_, scratch_, presumed_, replay_checks_};
   InputCopies input_copies_{state_, eviction_, frees_, replays_};
-  RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_};
-  EffectLearning learning_{state_, stored_, parking_, eviction_};
+  EffectLearning learning_{state_, stored_, parking_, eviction_, replay_checks_};
+  RepeatProofs proofs_{state_, waits_, frees_, scratch_, records_, replays_, learning_};
   PlanFollower plan_{state_, records_, replays_};
   CallMemory call_memory_{state_, stored_};
   PostLaunchScan post_scan_{state_, waits_, stored_, scan_, parking_, replays_};
   Workspaces workspaces_{state_};
   Grants grants_{state_, recording_, parking_, eviction_};
   LaunchPath launch_path_{state_};
-  LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,
+  LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,   presumed_,
                             input_copies_, plan_,  call_memory_, post_scan_, workspaces_};
-  JobCalls calls_{state_,    recording_, stored_,    parking_, records_,     proofs_,
+  JobCalls calls_{state_,    recording_, stored_,    parking_, presumed_,    records_,     proofs_,
                   learning_, plan_,      post_scan_, grants_,  launch_path_, locked_calls_};
   FreeWaits free_waits_{state_, waits_};
   Allocations allocations_{state_,    recording_, parking_, eviction_,

@@ -36,8 +36,10 @@ CUresult JobState::OutOfMemory() const {
   return health == CUDA_SUCCESS ? CUDA_ERROR_OUT_OF_MEMORY : health;
 }
 
-CUresult JobState::Health() {
-  const StateLock lock(locks);
+CUresult JobState::Health() const {
+  const CUresult fault = timeline.fault();
+  if (fault != CUDA_SUCCESS) return fault;
+  if (timeline.AllKnownDone() && !promises.HasUnseenWork()) return CUDA_SUCCESS;
   return residency.copies().Health();
 }
 

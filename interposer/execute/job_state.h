@@ -40,7 +40,9 @@ struct JobState {
   Allocation* FindBase(CUdeviceptr base) SPILLWAY_REQUIRES(kStateLock);
   // Out of memory, after which frameworks retry, or the context's own error.
   CUresult OutOfMemory() const SPILLWAY_REQUIRES(kStateLock);
-  CUresult Health() SPILLWAY_EXCLUDES(kStateLock);
+  // The context's own error once a fault has ended it. Asks the driver only where work may have
+  // failed since.
+  CUresult Health() const SPILLWAY_REQUIRES(kStateLock);
   bool Learns() const { return repeats_kernels && recorder.IsRecording(); }
   bool HasPeers() const { return peer_count.load(std::memory_order_relaxed) > 0; }
   bool MustStay() const SPILLWAY_REQUIRES(kStateLock) {

@@ -42,7 +42,7 @@ std::uint64_t MixParameter(std::uint64_t mixed, const void* parameter, std::size
 
 bool IsShared(const SlabBlock& block) {
   return std::any_of(block.slab->chunks.begin(), block.slab->chunks.end(),
-                     [](const Chunk& chunk) { return chunk.shared; });
+                     [](const Chunk* chunk) { return chunk->is_shared; });
 }
 
 }  // namespace

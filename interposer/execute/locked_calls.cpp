@@ -26,6 +26,7 @@ CUresult LockedCalls::BeginLocked(const Addresses& addresses, StreamName stream,
         !replays_.FirstToRecompute(addresses, effect, *set).range) {
       workspaces_.Expect(*set, 0);
       call_memory_.Enter(set);
+      presumed_.Enter(addresses, set);
       return CUDA_SUCCESS;
     }
   }
@@ -88,6 +89,7 @@ LockedCalls::Entry LockedCalls::TryToEnter(const Addresses& addresses, Effect ef
   if (enters) {
     workspaces_.Expect(*set, 1);
     call_memory_.Enter(set);
+    presumed_.Enter(addresses, set);
   }
   for (Range* range : set->ranges) {
     if (!enters) state_.residency.Fill(range);

@@ -26,13 +26,14 @@ namespace spillway::interposer {
 class LockedCalls {
  public:
   LockedCalls(JobState& state, Waits& waits, Parking& parking, Restores& restores, Replays& replays,
-              InputCopies& input_copies, PlanFollower& plan, CallMemory& call_memory,
-              PostLaunchScan& post_scan, Workspaces& workspaces)
+              PresumedReads& presumed, InputCopies& input_copies, PlanFollower& plan,
+              CallMemory& call_memory, PostLaunchScan& post_scan, Workspaces& workspaces)
       : state_(state),
         waits_(waits),
         parking_(parking),
         restores_(restores),
         replays_(replays),
+        presumed_(presumed),
         input_copies_(input_copies),
         plan_(plan),
         call_memory_(call_memory),
@@ -63,6 +64,7 @@ class LockedCalls {
   Parking& parking_;
   Restores& restores_;
   Replays& replays_;
+  PresumedReads& presumed_;
   InputCopies& input_copies_;
   PlanFollower& plan_;
   CallMemory& call_memory_;

@@ -63,12 +63,15 @@ void Parking::AwaitRestores() {
   waits_.Await(last, event, StallCause::kIdle);
 }
 
+bool Parking::MustScanBeforeGranting(size_t size_bytes) {
+  return state_.counters.wanted_bytes + size_bytes > state_.budget.bytes() &&
+         state_.pointer_safety.MustScanBeforeGranting();
+}
+
 void Parking::ScanBeforeGranting(size_t size_bytes) {
   {
     const StateLock lock(state_.locks);
-    if (state_.counters.wanted_bytes + size_bytes <= state_.budget.bytes() ||
-        !state_.pointer_safety.MustScanBeforeGranting())
-      return;
+    if (!MustScanBeforeGranting(size_bytes)) return;
   }
   const base::ScopedCount call(&state_.calls.for_memory);
   const MakingLock making(state_.locks);

@@ -36,6 +36,7 @@ class Parking {
   }
   void AwaitRestores() SPILLWAY_EXCLUDES(kStateLock);
   // Makes the first full scan where it must come first (PointerSafety::MustScanBeforeGranting).
+  bool MustScanBeforeGranting(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   void ScanBeforeGranting(size_t size_bytes) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
 
   void UpdateParking() SPILLWAY_REQUIRES(kStateLock);

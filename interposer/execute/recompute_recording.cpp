@@ -6,6 +6,7 @@
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/call_recorder.h"
 #include "interposer/execute/call_roles.h"
+#include "interposer/execute/experiment.h"
 #include "interposer/execute/launch_kind.h"
 #include "interposer/execute/state/calls.h"
 #include "interposer/execute/state/ordering_rules.h"
@@ -47,15 +48,16 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
     return;
   if (set->learned && !MayCheck()) return;
   const bool is_kept = state_.drops_eagerly || (set->step && set->step->keeps_record);
+  const bool repeats = set->experiment && set->experiment->repeats;
   if (!is_kept && !state_.recorder.IsRecording()) return;
   const Shape shape = CallRecorder::Operation(*set, Effect::kLaunches).shape();
   const std::uint64_t token = scheduler::TokenOf(scheduler::JobEvent::Operation(shape, {}));
   {
     const StateLock lock(state_.locks);
     const Verdict verdict = state_.recompute_records.VerdictOn(token);
-    if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !is_kept)) return;
-    // Experiments come before the program's own launch, never behind it.
-    if (verdict != Verdict::kProved && set->learned) return;
+    if (verdict == Verdict::kRefuted || (verdict == Verdict::kProved && !(is_kept || repeats)))
+      return;
+    if (verdict != Verdict::kProved && set->learned && !repeats) return;
   }
   set->call->job = job_;
   auto record = RecordOf(addresses, *set, &set->call->lacks_scratch_bytes);
@@ -67,12 +69,14 @@ void RecomputeRecording::BeginRecord(const Addresses& addresses, TouchSet* set) 
   const driver::CurrentContext current(state_.context);
   const StateLock lock(state_.locks);
   if (!MayBegin(*record, *set)) return;
+  presumed_.Begin(*record);
   const RecomputeRecord* const kept = state_.recompute_records.Keep(std::move(record));
   // A call that passed the fast paths before they were closed may be made behind this launch.
   if (calls::OthersInProgress() || WaitingWorkMayUse(*kept, set->stream) ||
       !FillOutput(*kept, set->stream))
     return frees_.Forget(kept);
   set->call->record = kept->id;
+  if (kept->is_checked && kept->is_kept) presumed_.EnterOwn(*kept, set);
 }
 
 void RecomputeRecording::NoteLaunched(const TouchSet& set) {
@@ -99,12 +103,20 @@ bool RecomputeRecording::MayDropAny() {
 
 bool RecomputeRecording::Drop(Range* range) {
   RecomputeRecord* const record = range->record;
-  if (!record || record->state != RecomputeRecord::State::kLive || !MayDropAny()) return false;
-  if (record->is_checked && !MayCheck()) return false;
+  if (!record || record->state != RecomputeRecord::State::kLive || record->is_outdated ||
+      !MayDropAny())
+    return false;
+  if (record->is_checked && !(MayCheck() && IsProved(*record))) return false;
+  record->is_insured =
+      record->is_checked && state_.recompute_records.MustInsure(record->token);
   if (!state_.residency.departures().StartDrop(range)) return false;
-  if (!record->is_checked || TakePrint(record)) return true;
+  if ((!record->is_checked || TakePrint(record)) && presumed_.Compare(record)) return true;
   state_.residency.departures().Cancel(range);
   return false;
+}
+
+bool RecomputeRecording::IsProved(const RecomputeRecord& record) const {
+  return state_.recompute_records.VerdictOn(record.token) == Verdict::kProved;
 }
 
 // What replays are compared with: the content behind its last use.

@@ -15,6 +15,7 @@
 
 #include "interposer/execute/deferred_frees.h"
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/scratch_memory.h"
 #include "interposer/execute/state/recompute_record.h"
 #include "interposer/execute/touch_set.h"
@@ -25,13 +26,16 @@ class JobMemory;
 
 class RecomputeRecording {
  public:
-  RecomputeRecording(JobState& state, DeferredFrees& frees, ScratchMemory& scratch, JobMemory* job)
-      : state_(state), frees_(frees), scratch_(scratch), job_(job) {}
+  RecomputeRecording(JobState& state, DeferredFrees& frees, ScratchMemory& scratch,
+                     PresumedReads& presumed, JobMemory* job)
+      : state_(state), frees_(frees), scratch_(scratch), presumed_(presumed), job_(job) {}
 
   // Before the launch, with all memory in place; and after it was made.
   void BeginRecord(const Addresses& addresses, TouchSet* set) SPILLWAY_EXCLUDES(kStateLock);
   void NoteLaunched(const TouchSet& set) SPILLWAY_EXCLUDES(kStateLock);
 
+  // Whether a wrong replay is found before the program sees what came of it.
+  static bool MayCheck();
   // Only calls that name memory use it, and memory may move while kernels run.
   bool MayDropAny() SPILLWAY_REQUIRES(kStateLock);
   // False when the range cannot be dropped now.
@@ -51,13 +55,14 @@ class RecomputeRecording {
   bool MayBegin(const RecomputeRecord& record, const TouchSet& set) SPILLWAY_REQUIRES(kStateLock);
   bool WaitingWorkMayUse(const RecomputeRecord& record, const StreamState* stream)
       SPILLWAY_REQUIRES(kStateLock);
-  static bool MayCheck();
   bool TakePrint(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
+  bool IsProved(const RecomputeRecord& record) const SPILLWAY_REQUIRES(kStateLock);
   bool AwaitsItsCall(Range* range) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
+  PresumedReads& presumed_;
   JobMemory* const job_;  // notified when a library's call has ended
 };
 

@@ -29,25 +29,18 @@ struct RepeatProofs::Proof {
   base::InlineVector<Range*, 8> pinned;
   OutputCopy first;
   HostBuffer piece;
+  Experiment* experiment = nullptr;  // null: of a library's call
   bool was_run = false;  // the output is what the second launch made
   bool is_same = false;
 };
 
-void RepeatProofs::CallEnded(const LibraryCall& call) {
+void RepeatProofs::CallEnded(const LibraryCall& call, Experiment* experiment) {
   const RelaxedCapture relaxed(true);
   const CurrentContext current(state_.context);
   if (call.lacks_scratch_bytes) scratch_.TakeScratch(call.lacks_scratch_bytes);
-  bool is_proved;
-  {
-    const StateLock lock(state_.locks);
-    const RecomputeRecord* const record = state_.recompute_records.Find(call.record);
-    if (!record) return;
-    if (call.works != 1 || record->state != RecomputeRecord::State::kMade)
-      return ForgetAfterCall(record);
-    is_proved = state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
-    if (!is_proved && record->is_checked) return ForgetAfterCall(record);
-  }
-  if (!is_proved) Prove(call.record);
+  bool is_proved = false;
+  if (IsOver(call, experiment, &is_proved)) return;
+  if (!is_proved) Prove(call.record, experiment);
   Use made_by;
   {
     const StateLock lock(state_.locks);
@@ -62,9 +55,32 @@ void RepeatProofs::CallEnded(const LibraryCall& call) {
   if (state_.drops_eagerly) DropAll(made_by);
 }
 
+// Whether nothing is left to do for the call's record, because it has none or it ends here.
+bool RepeatProofs::IsOver(const LibraryCall& call, Experiment* experiment, bool* is_proved) {
+  const StateLock lock(state_.locks);
+  const RecomputeRecord* const record = state_.recompute_records.Find(call.record);
+  if (!record) {
+    if (experiment) learning_.EndRepetition(experiment, Experiment::Repetition::kNone);
+    return true;
+  }
+  *is_proved =
+      !experiment && state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
+  const bool may_be_proved = *is_proved || experiment || !record->is_checked;
+  const bool is_whole = call.works == 1 && record->state == RecomputeRecord::State::kMade;
+  if (may_be_proved && is_whole) return false;
+  ForgetAfterCall(record);
+  if (experiment) learning_.EndRepetition(experiment, Experiment::Repetition::kNone);
+  return true;
+}
+
 bool RepeatProofs::MayReplay(std::uint64_t token) {
   const StateLock lock(state_.locks);
   return state_.recompute_records.VerdictOn(token) == Verdict::kProved;
+}
+
+void RepeatProofs::InsureFirst(unsigned drops) {
+  const StateLock lock(state_.locks);
+  state_.recompute_records.InsureFirst(drops);
 }
 
 // A range that a plan wanted to drop is copied instead.
@@ -74,27 +90,28 @@ void RepeatProofs::ForgetAfterCall(const RecomputeRecord* record) {
   if (due) records_.DropIfDue(due);
 }
 
-// All that can be dropped has left when the call's own work and the fingerprints are over.
+// All that can be dropped has left when the call's own work and the departures are over.
 void RepeatProofs::DropAll(Use last) {
-  Use printed;
+  UseList awaited;
+  awaited.Add(last);
   {
     const StateLock lock(state_.locks);
     for (const std::uint64_t id : state_.recompute_records.All()) {
-      const RecomputeRecord* const record = state_.recompute_records.Find(id);
-      if (records_.Drop(record->output) && record->is_checked) printed = record->printed;
+      Range* const output = state_.recompute_records.Find(id)->output;
+      if (records_.Drop(output)) awaited.Merge(output->departure);
     }
   }
-  waits_.AwaitQuietly(last);
-  if (printed.stream) waits_.AwaitQuietly(printed);  // the last of one stream
+  for (const Use use : awaited.items()) waits_.AwaitQuietly(use);
   const StateLock lock(state_.locks);
   state_.residency.CollectLeft();
 }
 
-void RepeatProofs::Prove(std::uint64_t id) {
+void RepeatProofs::Prove(std::uint64_t id, Experiment* experiment) {
   const base::ScopedCount call(&state_.calls.for_memory);
   const MakingLock making(state_.locks);
   Proof proof;
-  if (!BeginProof(id, &proof)) return;
+  proof.experiment = experiment;
+  if (!BeginProof(id, &proof)) return EndUnmade(experiment);
   const bool is_complete = RunTwice(&proof);
   if (ordering_rules::kRefutedIsPutBack && proof.was_run && !proof.is_same) PutBack(proof);
   EndProof(&proof, is_complete);
@@ -133,17 +150,38 @@ bool RepeatProofs::RunTwice(Proof* proof) {
     if (!record) return false;
     use = record->made_by;
   }
-  if (!AwaitFirst(use, proof->id) || !KeepFirst(proof)) return false;
-  {
-    const StateLock lock(state_.locks);
-    RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
-    StreamState* const stream = replays_.StreamForReplay(nullptr);
-    if (!record || replays_.RepeatLaunch(record, stream, TraceCause::kNone) != CUDA_SUCCESS)
-      return false;
+  if (!AwaitFirst(use, proof->id) || !MayRepeat(*proof) || !KeepFirst(proof)) return false;
+  use = Repeat(proof);
+  return use.stream && waits_.AwaitQuietly(use) && CompareSecond(proof);
+}
+
+// The program's own launch is complete. A launch that changed more than it fills is no experiment.
+bool RepeatProofs::MayRepeat(const Proof& proof) {
+  const StateLock lock(state_.locks);
+  return !proof.experiment || !ordering_rules::kRepetitionsChangeNothing ||
+         learning_.ChangedOnlyOutputs(*proof.experiment);
+}
+
+// No stream: the launch was not repeated.
+Use RepeatProofs::Repeat(Proof* proof) {
+  const StateLock lock(state_.locks);
+  RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
+  StreamState* const stream = replays_.StreamForReplay(nullptr);
+  if (!record) return {};
+  if (proof->experiment) {
     proof->was_run = true;
-    use = {stream, Timeline::IssuedOn(stream)};
+    if (!EffectLearning::FillForRepetition(*proof->range, stream)) return {};
   }
-  return waits_.AwaitQuietly(use) && CompareSecond(proof);
+  if (replays_.RepeatLaunch(record, stream, TraceCause::kNone) != CUDA_SUCCESS) return {};
+  proof->was_run = true;
+  if (proof->experiment) learning_.AfterRepetition(proof->experiment, stream);
+  return {stream, Timeline::IssuedOn(stream)};
+}
+
+void RepeatProofs::EndUnmade(Experiment* experiment) {
+  if (!experiment) return;
+  const StateLock lock(state_.locks);
+  learning_.EndRepetition(experiment, Experiment::Repetition::kNone);
 }
 
 // The launch may wait, without our knowing, for something that the program does after the call.
@@ -158,10 +196,17 @@ bool RepeatProofs::AwaitFirst(Use use, std::uint64_t id) {
   return false;
 }
 
+Experiment::Repetition RepeatProofs::OutcomeOf(const Proof& proof, bool is_complete) {
+  if (!is_complete) return Experiment::Repetition::kNone;
+  return proof.is_same ? Experiment::Repetition::kSame : Experiment::Repetition::kDiffers;
+}
+
 void RepeatProofs::EndProof(Proof* proof, bool is_complete) {
   const StateLock lock(state_.locks);
   const RecomputeRecord* const record = state_.recompute_records.Find(proof->id);
-  if (is_complete && record) {
+  if (proof->experiment) {
+    learning_.EndRepetition(proof->experiment, OutcomeOf(*proof, is_complete));
+  } else if (is_complete && record) {
     state_.recompute_records.Judge(record->token,
                                    proof->is_same ? Verdict::kProved : Verdict::kRefuted);
     ++(proof->is_same ? state_.counters.proved_operations : state_.counters.refuted_operations);

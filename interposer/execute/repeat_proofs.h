@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "interposer/execute/deferred_frees.h"
+#include "interposer/execute/effect_learning.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/recompute_recording.h"
 #include "interposer/execute/replays.h"
@@ -25,20 +26,31 @@ namespace spillway::interposer {
 class RepeatProofs {
  public:
   RepeatProofs(JobState& state, Waits& waits, DeferredFrees& frees, ScratchMemory& scratch,
-               RecomputeRecording& records, Replays& replays)
+               RecomputeRecording& records, Replays& replays, EffectLearning& learning)
       : state_(state),
         waits_(waits),
         frees_(frees),
         scratch_(scratch),
         records_(records),
-        replays_(replays) {}
+        replays_(replays),
+        learning_(learning) {}
 
-  // The library's call has ended, and all its work is enqueued.
-  void CallEnded(const LibraryCall& call) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // The library's call has ended, and all its work is enqueued. Or a learned launch has;
+  // `experiment` if it is to be repeated.
+  void CallEnded(const LibraryCall& call, Experiment* experiment = nullptr)
+      SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  // No record of the launch began.
+  void EndUnmade(Experiment* experiment) SPILLWAY_EXCLUDES(kStateLock);
   // Whether an operation of this token (scheduler::TokenOf) is proved repeatable.
   bool MayReplay(std::uint64_t token) SPILLWAY_EXCLUDES(kStateLock);
-  // For tests, before the first allocation: whatever can be recomputed is dropped at once.
-  void DropEagerly() { state_.drops_eagerly = true; }
+  // For tests, before the first allocation: whatever can be recomputed is dropped at once, and
+  // nothing is insured.
+  void DropEagerly() SPILLWAY_EXCLUDES(kStateLock) {
+    state_.drops_eagerly = true;
+    InsureFirst(0);
+  }
+  // Before the first drop: the first so many of a learned operation keep a host copy.
+  void InsureFirst(unsigned drops) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
   struct Proof;
@@ -49,11 +61,16 @@ class RepeatProofs {
   enum class Toward : bool { kHost, kDevice };
   void ForgetAfterCall(const RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   void DropAll(Use last) SPILLWAY_EXCLUDES(kStateLock);
-  void Prove(std::uint64_t id) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool IsOver(const LibraryCall& call, Experiment* experiment, bool* is_proved)
+      SPILLWAY_EXCLUDES(kStateLock);
+  void Prove(std::uint64_t id, Experiment* experiment) SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
+  bool MayRepeat(const Proof& proof) SPILLWAY_EXCLUDES(kStateLock);
+  Use Repeat(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool BeginProof(std::uint64_t id, Proof* proof) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
   bool RunTwice(Proof* proof) SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
   bool AwaitFirst(Use use, std::uint64_t id) SPILLWAY_EXCLUDES(kStateLock);
+  static Experiment::Repetition OutcomeOf(const Proof& proof, bool is_complete);
   void EndProof(Proof* proof, bool is_complete) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
   static std::vector<OutputPiece> OutputPiecesOf(const Range& range);
@@ -69,6 +86,7 @@ class RepeatProofs {
   ScratchMemory& scratch_;
   RecomputeRecording& records_;
   Replays& replays_;
+  EffectLearning& learning_;
 };
 
 }  // namespace spillway::interposer

@@ -8,40 +8,84 @@ namespace spillway::interposer {
 
 using driver::Driver;
 
+// What an input held before a presumed read is what it must hold behind the replay. Other memory is
+// fingerprinted before the replay, too. While a host copy insures the output, an input may have
+// changed meanwhile: only the replay itself must not change it.
 bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
   ContentChecks& checks = state_.residency.checks();
   ForgetDone();
   now_.clear();
-  const auto add = [&](CUdeviceptr begin, std::size_t bytes) SPILLWAY_REQUIRES(kStateLock) {
+  std::vector<Fingerprints::Piece> before;
+  const auto add = [&](CUdeviceptr begin, std::size_t bytes, Fingerprints::Slot known)
+                       SPILLWAY_REQUIRES(kStateLock) {
     const Fingerprints::Slot slot = checks.TakeSlot();
-    now_.push_back({begin, bytes, slot, slot});
+    const bool is_known = known != ContentChecks::kNoSlot;
+    now_.push_back({begin, bytes, slot, is_known ? known : slot});
+    if (!is_known) before.push_back({begin, bytes, slot});
     return slot != ContentChecks::kNoSlot;
   };
   bool has_all = true;
-  for (const Tracked* input : record.inputs)
-    has_all = has_all && add(input->base, input->requested_bytes);
+  for (const Tracked* input : record.inputs) {
+    const auto known = record.is_insured ? ContentChecks::kNoSlot : input->presumed.print;
+    has_all = has_all && add(input->base, input->requested_bytes, known);
+  }
   // Work on other streams may write device variables meanwhile.
   if (!state_.timeline.HasSeveralStreams()) {
     for (const StoredAddresses::Global& global : stored_.globals())
-      has_all = has_all && add(global.base, global.bytes);
+      has_all = has_all && add(global.base, global.bytes, ContentChecks::kNoSlot);
   }
-  std::vector<Fingerprints::Piece> before = now_;
-  for (Fingerprints::Piece& piece : before) piece.expected = ContentChecks::kNoSlot;
   in_use_.store(&checks, std::memory_order_release);
-  checks_.push_back({record.launch.function(), {}, record.print, {}});
-  for (const Fingerprints::Piece& piece : now_) checks_.back().slots.push_back(piece.to);
-  return has_all && checks.Take(stream->handle, before);
+  Check& check = checks_.emplace_back();
+  check.function = record.launch.function();
+  check.output = record.print;
+  check.token = record.token;
+  for (const Fingerprints::Piece& piece : now_) check.slots.push_back(piece.to);
+  if (has_all && record.is_insured) {
+    check.made = checks.TakeSlot();
+    has_all = check.made != ContentChecks::kNoSlot;
+  }
+  return has_all && (before.empty() || checks.Take(stream->handle, before));
 }
 
 void ReplayChecks::End(const RecomputeRecord& record, StreamState* stream) {
   state_.timeline.OrderAfter(stream, record.printed);
-  now_.push_back({record.output->base, record.output->requested_bytes, record.print, record.print});
+  for (const Tracked* input : record.inputs) {
+    if (input->presumed.used.stream) state_.timeline.OrderAfter(stream, input->presumed.used);
+  }
+  Fingerprints::Piece output{record.output->base, record.output->requested_bytes, record.print,
+                             record.print};
+  if (record.is_insured) output = {output.begin, output.bytes, checks_.back().made};
+  now_.push_back(output);
   if (!state_.residency.checks().Take(stream->handle, now_))
     could_not_check_.store(true, std::memory_order_relaxed);
   ++state_.counters.checked_recomputes;
+  state_.counters.insured_recomputes += record.is_insured;
 }
 
-void ReplayChecks::Ended(Use use) { checks_.back().use = use; }
+// An insured check owns the fingerprint that it compares with: the record may be dropped again
+// before.
+void ReplayChecks::Ended(RecomputeRecord* record, Use use) {
+  checks_.back().use = record->printed = use;
+  for (Tracked* input : record->inputs) {
+    if (input->presumed.print != ContentChecks::kNoSlot) input->presumed.used = use;
+  }
+  if (!record->is_insured) return;
+  record->print = ContentChecks::kNoSlot;
+  record->printed = {};
+}
+
+void ReplayChecks::NotMade(StreamState* stream) {
+  Check& check = checks_.back();
+  check.use = state_.timeline.Issue(stream);
+  check.output = ContentChecks::kNoSlot;
+  state_.timeline.EventFor(check.use);
+}
+
+void ReplayChecks::NoteWrong(CUfunction function) {
+  if (!wrong_) wrong_ = function;
+  in_use_.store(&state_.residency.checks(), std::memory_order_release);
+  could_not_check_.store(true, std::memory_order_relaxed);
+}
 
 bool ReplayChecks::IsWrong() const {
   const ContentChecks* const checks = in_use_.load(std::memory_order_acquire);
@@ -61,13 +105,28 @@ std::string ReplayChecks::NameOfWrong() {
 
 void ReplayChecks::ForgetDone() {
   while (!checks_.empty() && state_.timeline.Done(checks_.front().use)) {
-    const Check& done = checks_.front();
-    if (!wrong_ && AnyDiffers(done)) wrong_ = done.function;
-    for (const Fingerprints::Slot slot : done.slots) {
-      if (slot != ContentChecks::kNoSlot) state_.residency.checks().GiveLater(slot, done.use);
-    }
+    Forget(checks_.front());
     checks_.pop_front();
   }
+}
+
+void ReplayChecks::Forget(const Check& done) {
+  ContentChecks& checks = state_.residency.checks();
+  if (!wrong_ && AnyDiffers(done)) wrong_ = done.function;
+  for (const Fingerprints::Slot slot : done.slots) checks.GiveLater(slot, done.use);
+  if (done.made == ContentChecks::kNoSlot) return;
+  if (done.output != ContentChecks::kNoSlot) JudgeInsured(done);
+  checks.GiveLater(done.made, done.use);
+  checks.GiveLater(done.output, done.use);
+}
+
+void ReplayChecks::JudgeInsured(const Check& done) {
+  const ContentChecks& checks = state_.residency.checks();
+  if (checks.Read(done.made) == checks.Read(done.output))
+    return state_.recompute_records.Insured(done.token);
+  ++state_.counters.mismatched_recomputes;
+  state_.effects.Refute(done.token);
+  state_.recompute_records.Judge(done.token, RecomputeRecords::Verdict::kRefuted);
 }
 
 bool ReplayChecks::AnyDiffers(const Check& check) {
@@ -75,7 +134,9 @@ bool ReplayChecks::AnyDiffers(const Check& check) {
   const auto differs = [&](Fingerprints::Slot slot) {
     return slot != ContentChecks::kNoSlot && checks.Differs(slot);
   };
-  return differs(check.output) || std::any_of(check.slots.begin(), check.slots.end(), differs);
+  const bool is_insured = check.made != ContentChecks::kNoSlot;
+  return (!is_insured && differs(check.output)) ||
+         std::any_of(check.slots.begin(), check.slots.end(), differs);
 }
 
 }  // namespace spillway::interposer

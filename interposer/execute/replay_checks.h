@@ -30,8 +30,12 @@ class ReplayChecks {
   // way to check it. Then it must not be made, or its result counts as wrong.
   bool Begin(const RecomputeRecord& record, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
   void End(const RecomputeRecord& record, StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
-  // The replay, with its checks, has its place in the stream, or was not made.
-  void Ended(Use use) SPILLWAY_REQUIRES(kStateLock);
+  // The replay, with its checks, has its place in the stream.
+  void Ended(RecomputeRecord* record, Use use) SPILLWAY_REQUIRES(kStateLock);
+  // It was not made.
+  void NotMade(StreamState* stream) SPILLWAY_REQUIRES(kStateLock);
+  // What is known to be wrong without a comparison.
+  void NoteWrong(CUfunction function) SPILLWAY_REQUIRES(kStateLock);
 
   // Any thread, without a lock: whether a completed replay was wrong. It stays so.
   bool IsWrong() const;
@@ -43,9 +47,13 @@ class ReplayChecks {
     CUfunction function = nullptr;
     std::vector<Fingerprints::Slot> slots;               // of what it was to read; given back later
     Fingerprints::Slot output = ContentChecks::kNoSlot;  // the record's
+    Fingerprints::Slot made = ContentChecks::kNoSlot;    // insured: both are given back later
+    std::uint64_t token = 0;
     Use use;
   };
   void ForgetDone() SPILLWAY_REQUIRES(kStateLock);
+  void Forget(const Check& done) SPILLWAY_REQUIRES(kStateLock);
+  void JudgeInsured(const Check& done) SPILLWAY_REQUIRES(kStateLock);
   bool AnyDiffers(const Check& check) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

@@ -1,5 +1,7 @@
 #include "interposer/execute/replays.h"
 
+#include <utility>
+
 #include "base/clock.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/driver/driver_api.h"
@@ -62,7 +64,7 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
   };
   for (size_t i = 0; i < set.ranges.size(); ++i) {
     const bool may_write =
-        MayWrite(set, i, effect) || (set.learned && !CheckFromNow(set.ranges[i]));
+        MayWrite(set, i, effect) || (set.learned && !presumed_.MayPresume(set.ranges[i]));
     if (ordering_rules::kWritesAwaitReplays && may_write) outdate(set.ranges[i]);
     if (IsDropped(set.ranges[i])) first = {set.ranges[i], nullptr};
   }
@@ -74,28 +76,13 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
                           ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                           : Role::kReadsAndWrites;
     const bool may_write =
-        role != Role::kReads || (set.learned && !CheckFromNow(static_cast<Tracked*>(found)));
+        role != Role::kReads ||
+        (set.learned && !presumed_.MayPresume(static_cast<Tracked*>(found)));
     if (ordering_rules::kSmallWritesAwaitReplays && may_write)
       outdate(static_cast<Tracked*>(found));
   }
   for (Tracked* block : set.reached_blocks) outdate(block);
   return first;
-}
-
-// A launch of which only experiments say that it reads the memory is about to run: replays of
-// records that have to do with the memory are checked from now on. False when one was dropped
-// without a fingerprint, or where the program did not ask for such replays: a record whose memory
-// changes unexpectedly could only be found out too late.
-bool Replays::CheckFromNow(Tracked* memory) {
-  if (!state_.repeats_kernels) return false;
-  bool can_all = true;
-  for (const std::uint64_t id : state_.recompute_records.Of(memory)) {
-    RecomputeRecord* const record = state_.recompute_records.Find(id);
-    const bool is_gone = record && (IsDropped(record->output) || record->output->drops);
-    if (record && !is_gone) record->is_checked = true;
-    can_all = can_all && (!record || record->is_checked);
-  }
-  return can_all;
 }
 
 // Frees go on waiting for ranges that cannot be recomputed.
@@ -181,6 +168,7 @@ StreamState* Replays::StreamForReplay(StreamState* asked) {
     CUstream stream = nullptr;
     Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     state_.replay_stream = state_.timeline.Of({stream, false});
+    state_.replay_stream->is_for_replays = true;
   }
   return state_.replay_stream;
 }
@@ -194,8 +182,9 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   if (record->clobbers && scratch_.last_use().stream)
     state_.timeline.OrderAfter(stream, scratch_.last_use());
   const TraceMoment begun = state_.trace.Begin(stream->handle);
+  const bool is_checked = record->is_checked && record->state == RecomputeRecord::State::kLive;
   const CUresult result =
-      record->is_checked ? LaunchChecked(record, stream) : record->launch.LaunchOn(stream->handle);
+      is_checked ? LaunchChecked(record, stream) : record->launch.LaunchOn(stream->handle);
   if (result != CUDA_SUCCESS) {
     state_.trace.Cancel(begun);
     return result;
@@ -205,16 +194,21 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
   state_.trace.End(stream->handle, begun, event);
   const Use use = state_.timeline.Issue(stream);
   state_.timeline.EventFor(use);
-  if (record->is_checked) {
-    checks_.Ended(use);
-    record->printed = use;
-  }
+  if (is_checked) checks_.Ended(record, use);
   if (record->clobbers) scratch_.Used(use);
   if (ordering_rules::kWritesFollowReplays) {
     for (Tracked* input : record->inputs) NoteReplay(input, use);
   }
   if (ordering_rules::kUsesFollowReplays) NoteReplay(record->output, use);
+  if (record->is_insured && !RestoreInsured(record, use, why)) checks_.NoteWrong(record->launch.function());
   return CUDA_SUCCESS;
+}
+
+// The host copy is what the program made. It replaces what the replay made, which is compared later.
+bool Replays::RestoreInsured(RecomputeRecord* record, Use made, TraceCause why) {
+  record->is_insured = false;
+  return made.stream ? state_.residency.copies().InBehind(record->output, made, why)
+                     : state_.residency.copies().In(record->output, why);
 }
 
 CUresult Replays::LaunchChecked(RecomputeRecord* record, StreamState* stream) {
@@ -225,7 +219,7 @@ CUresult Replays::LaunchChecked(RecomputeRecord* record, StreamState* stream) {
   if (result == CUDA_SUCCESS)
     checks_.End(*record, stream);
   else
-    checks_.Ended({stream, Timeline::IssuedOn(stream) + 1});
+    checks_.NotMade(stream);
   return result;
 }
 
@@ -256,6 +250,9 @@ CUresult Replays::RecomputeOne(Range* range, StreamState* stream, TraceCause why
                          if (!IsDropped(range)) return true;  // it was freed
                          if (!state_.residency.GiveDroppedMemory(range)) return false;
                          result = RepeatLaunch(range->record, StreamForReplay(stream), why);
+                         if (result != CUDA_SUCCESS && range->record->is_insured &&
+                             RestoreInsured(range->record, {}, why))
+                           result = CUDA_SUCCESS;
                          if (result != CUDA_SUCCESS) state_.residency.DropAgain(range);
                          return true;
                        });
@@ -291,6 +288,7 @@ bool Replays::PrepareInputs(const Inputs& inputs) {
 CUresult Replays::RecomputeParked(Range* range, const Inputs& inputs) {
   const StateLock lock(state_.locks);
   if (!IsDropped(range)) return CUDA_SUCCESS;
+  if (std::exchange(range->record->is_insured, false)) state_.residency.copies().Give(range);
   if (!restores_.ParkEvicted({inputs.begin(), inputs.size()}) ||
       !state_.residency.ParkDropped(range))
     return state_.OutOfMemory();

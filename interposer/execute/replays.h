@@ -20,6 +20,7 @@
 #include "interposer/execute/eviction.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/parking.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/replay_checks.h"
 #include "interposer/execute/restores.h"
 #include "interposer/execute/scratch_memory.h"
@@ -32,7 +33,8 @@ namespace spillway::interposer {
 class Replays {
  public:
   Replays(JobState& state, Waits& waits, Parking& parking, Eviction& eviction, Restores& restores,
-          DeferredFrees& frees, ScratchMemory& scratch, ReplayChecks& checks)
+          DeferredFrees& frees, ScratchMemory& scratch, PresumedReads& presumed,
+          ReplayChecks& checks)
       : state_(state),
         waits_(waits),
         parking_(parking),
@@ -40,6 +42,7 @@ class Replays {
         restores_(restores),
         frees_(frees),
         scratch_(scratch),
+        presumed_(presumed),
         checks_(checks) {}
 
   // The range, after what it is made from. Uses `stream` where possible (StreamForReplay).
@@ -62,7 +65,8 @@ class Replays {
 
   // The stream asked for, or ours where work on that would not do.
   StreamState* StreamForReplay(StreamState* asked) SPILLWAY_REQUIRES(kStateLock);
-  // Its inputs and output are in place. What only experiments tell is checked.
+  // Its inputs and output are in place. What only experiments tell is checked, but for the
+  // experiment itself.
   CUresult RepeatLaunch(RecomputeRecord* record, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kStateLock);
   // Orders users of the memory behind `use`.
@@ -72,8 +76,9 @@ class Replays {
   using Inputs = base::InlineVector<Range*, 8>;
   CUresult RecomputeOne(Range* range, StreamState* stream, TraceCause why)
       SPILLWAY_REQUIRES(kMakingLock) SPILLWAY_EXCLUDES(kStateLock);
-  bool CheckFromNow(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
   CUresult LaunchChecked(RecomputeRecord* record, StreamState* stream)
+      SPILLWAY_REQUIRES(kStateLock);
+  bool RestoreInsured(RecomputeRecord* record, Use made, TraceCause why)
       SPILLWAY_REQUIRES(kStateLock);
   bool PrepareInputs(const Inputs& inputs) SPILLWAY_REQUIRES(kMakingLock)
       SPILLWAY_EXCLUDES(kStateLock);
@@ -87,6 +92,7 @@ class Replays {
   Restores& restores_;
   DeferredFrees& frees_;
   ScratchMemory& scratch_;
+  PresumedReads& presumed_;
   ReplayChecks& checks_;
 };
 

@@ -23,17 +23,17 @@ void CloseAll(SharedMemory* memory) {
   memory->chunks.clear();
 }
 
-CUresult Export(Chunks* chunks, SharedMemory* out) {
-  for (Chunk& chunk : *chunks) {
+CUresult Export(const Chunks& chunks, SharedMemory* out) {
+  for (Chunk* chunk : chunks) {
     int file = -1;
     const CUresult result = Driver().cuMemExportToShareableHandle(
-        &file, chunk.handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+        &file, chunk->handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
     if (result != CUDA_SUCCESS) {
       CloseAll(out);
       return result;
     }
-    chunk.shared = true;
-    out->chunks.push_back({file, chunk.bytes});
+    chunk->is_shared = true;
+    out->chunks.push_back({file, chunk->bytes});
   }
   return CUDA_SUCCESS;
 }
@@ -152,14 +152,14 @@ CUresult Sharing::ShareResident(CUdeviceptr address, SharedMemory* out) {
   if (!found) return CUDA_ERROR_INVALID_VALUE;
   out->size_bytes = found->requested_bytes;
   if (found->kind == AllocationKind::kRange) {
-    Chunks& chunks = AsRange(found)->chunks;
-    if (!chunks.empty()) return Export(&chunks, out);
+    const Chunks& chunks = AsRange(found)->chunks;
+    if (!chunks.empty()) return Export(chunks, out);
     state_.counters.NoteRefusedUnmovable(found->requested_bytes);  // parked: there is no room
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   Slab* const slab = AsBlock(found)->slab;
   out->offset_bytes = found->base - slab->plan.base;
-  return Export(&slab->chunks, out);
+  return Export(slab->chunks, out);
 }
 
 }  // namespace spillway::interposer

@@ -82,10 +82,11 @@ struct TouchSet : CallFacts {
   base::InlineVector<Role, 32> roles;  // of the ranges, from the first on; beyond: kReadsAndWrites
   base::InlineVector<SlabBlock*, 8> blocks;        // small allocations that it names
   base::InlineVector<Tracked*, 4> reached_blocks;  // small allocations that it may reach
-  Sample sample;
-  TraceMoment traced;
-  std::optional<LearnedLaunch> learned;
-  Experiment* experiment = nullptr;
+  Sample sample;                                   // of how long it takes
+  TraceMoment traced;                              // when it began
+  std::optional<LearnedLaunch> learned;            // the claims are its own
+  Experiment* experiment = nullptr;                // around this launch
+  base::InlineVector<Tracked*, 4> presumed;        // that it presumably only reads
   std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };
 

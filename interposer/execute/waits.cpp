@@ -34,7 +34,8 @@ constexpr std::int64_t kNapNs = 50'000;
 void Waits::Await(Use use, CUevent event, StallCause cause) {
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
-  event ? static_cast<void>(Driver().cuEventSynchronize(event)) : Timeline::WaitFor(use.stream);
+  state_.timeline.NoteResult(event ? Driver().cuEventSynchronize(event)
+                                   : Timeline::WaitFor(use.stream));
   if (!event) state_.timeline.Completed(use.stream, use.sequence);
   state_.trace.EndHere(begun, StallEvent(cause));
   const StateLock lock(state_.locks);

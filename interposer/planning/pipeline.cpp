@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "interposer/planning/recorded_events.h"
+#include "scheduler/plan/presumed_reads.h"
 
 namespace spillway::interposer {
 namespace {
@@ -264,6 +265,7 @@ Pipeline::Pattern Pipeline::AsProven(const IterationPattern& pattern) {
                            [this](std::uint64_t token) { return job_->RolesOf(token); });
   scheduler::SetReplayable(proven.get(),
                            [this](std::uint64_t token) { return job_->MayReplay(token); });
+  scheduler::KeepOutputsAtPresumedReads(&proven->profile);
   return proven;
 }
 

@@ -101,6 +101,8 @@ constexpr Sum kSums[] = {
     {"recomputed_bytes", &Counters::recomputed_bytes},
     {"demand_recomputes", &Counters::demand_recomputes},
     {"checked_recomputes", &Counters::checked_recomputes},
+    {"insured_recomputes", &Counters::insured_recomputes},
+    {"mismatched_recomputes", &Counters::mismatched_recomputes},
     {"experiments", &Counters::experiments},
     {"held_inputs", &Counters::held_inputs},
     {"proved_operations", &Counters::proved_operations},

@@ -34,6 +34,7 @@ struct Global {
   CUdeviceptr base;
   size_t bytes;
   const void* module;
+  CUcontext context;  // it ends with that
   Global* next;
 };
 constinit Global* globals = nullptr;  // of loaded modules; guarded by making_job
@@ -112,7 +113,24 @@ void PeersWentAway(CUcontext context) {
   }
 }
 
+template <class Matches>
+bool EraseGlobals(Matches matches) {
+  bool has_any = false;
+  for (Global** at = &globals; *at;) {
+    Global* const global = *at;
+    if (!matches(*global)) {
+      at = &global->next;
+      continue;
+    }
+    *at = global->next;
+    delete global;
+    has_any = true;
+  }
+  return has_any;
+}
+
 void Retire(JobMemory* job) {
+  EraseGlobals([job](const Global& global) { return global.context == job->context(); });
   HostRegions::Instance().ContextEnded(job->context());
   PlannerThread::Instance().Detach(job);
   if (AgentSession* const session = AgentSession::Instance()) session->Detach(job);
@@ -186,25 +204,23 @@ void RegisterGlobal(CUdeviceptr base, size_t bytes, const void* module) {
   for (const Global* known = globals; known; known = known->next) {
     if (known->base == base && known->bytes == bytes && known->module == module) return;
   }
-  globals = new Global{base, bytes, module, globals};
+  CUcontext context = nullptr;
+  Driver().cuCtxGetCurrent(&context);
+  globals = new Global{base, bytes, module, context, globals};
   ForEachJob([&](JobMemory* job) { job->stored_addresses().RegisterGlobal(base, bytes, module); });
 }
 
 void ForgetGlobals(const void* module) {
   const base::MutexLock lock(making_job);
-  ForEachJob([](JobMemory* job) { job->learning().ForgetKinds(); });
-  bool has_any = Libraries::Instance().Remove(module);
-  for (Global** at = &globals; *at;) {
-    Global* const global = *at;
-    if (global->module != module) {
-      at = &global->next;
-      continue;
-    }
-    *at = global->next;
-    delete global;
-    has_any = true;
-  }
-  if (has_any)
+  ForEachJob([](JobMemory* job) {
+    const driver::CurrentContext current(job->context());
+    if (job->learning().ReadVariables()) Driver().cuCtxSynchronize();
+    job->learning().ForgetKinds();
+  });
+  const bool was_library = Libraries::Instance().Remove(module);
+  const bool has_any =
+      EraseGlobals([module](const Global& global) { return global.module == module; });
+  if (was_library || has_any)
     ForEachJob([module](JobMemory* job) { job->stored_addresses().ForgetGlobals(module); });
 }
 

@@ -43,12 +43,14 @@ void SetUsesOf(const PatternEvent& event, const std::vector<bool>& has_content,
   Operation& operation = pattern->profile.operations[At(event.operation)];
   operation.reads.clear();
   operation.writes.clear();
+  operation.presumed_reads.clear();
   for (const PatternTouch& touch : pattern->TouchesOf(event)) {
     const bool writes = touch.writes || IsScratch(touch);
     if (IsWorkspaceOf(*pattern, event, touch))
       pattern->profile.buffers[At(touch.buffer)].movable = false;
     else
       AddTouch(operation, {touch.buffer}, touch.reads, writes, has_content[At(touch.buffer)]);
+    if (touch.presumed) operation.presumed_reads.push_back({touch.buffer});
   }
 }
 
@@ -93,6 +95,7 @@ void RefineTouches(IterationPattern* pattern,
       if (!touch.writes || !touch.reads) continue;
       touch.writes = roles[i].writes;
       touch.reads = roles[i].reads;
+      touch.presumed = !touch.writes;
     }
   }
   SetUses(pattern);

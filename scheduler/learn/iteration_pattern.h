@@ -32,6 +32,7 @@ struct PatternTouch {
   int32_t buffer = -1;
   bool writes = true;
   bool reads = true;
+  bool presumed = false;  // a read that no call has declared (Operation::presumed_reads)
 
   bool operator==(const PatternTouch&) const = default;
 };

@@ -126,6 +126,7 @@ void Describe(Archive& archive, Touch& touch) {
   archive.Number(touch.buffer);
   archive.Number(touch.writes);
   archive.Number(touch.reads);
+  archive.Number(touch.presumed);
 }
 
 template <class Archive, Is<scheduler::PatternBuffer> Buffer>
@@ -163,6 +164,7 @@ void Describe(Archive& archive, Operation& operation) {
   archive.Number(operation.replayable);
   archive.List(operation.reads);
   archive.List(operation.writes);
+  archive.List(operation.presumed_reads);
   archive.Number(operation.duration_ns);
 }
 

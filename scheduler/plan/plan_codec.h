@@ -24,7 +24,7 @@
 
 namespace spillway::scheduler {
 
-inline constexpr std::uint32_t kPlanFileVersion = 8;
+inline constexpr std::uint32_t kPlanFileVersion = 9;
 
 struct StoredPlan {
   IterationPattern pattern;  // with durations, without persistent buffers' allocations

@@ -36,7 +36,13 @@ class Walk {
         plan_(plan),
         contents_(profile_.buffers.size()),
         first_runs_(profile_.operations.size()),
-        lives_(profile_) {}
+        readers_(profile_.buffers.size()),
+        lives_(profile_) {
+    for (size_t i = 0; i < profile_.operations.size(); ++i) {
+      for (BufferId id : profile_.operations[i].reads)
+        readers_[static_cast<size_t>(id.index)].push_back({static_cast<int32_t>(i)});
+    }
+  }
 
   Offence Run() {
     if (Offence offence = CheckIds()) return offence;
@@ -214,6 +220,7 @@ class Walk {
     const Operation& operation = profile_.at(step.operation);
     if (Offence offence = ClearForBirth(at, step.operation)) return offence;
     if (Offence offence = CheckReads(at, operation)) return offence;
+    for (BufferId id : operation.presumed_reads) ForgetWhatIsMadeFrom(id);
     FirstRun& first = first_runs_[static_cast<size_t>(step.operation.index)];
     first = {};
     for (BufferId id : operation.reads) first.read.push_back(content(id).version);
@@ -233,6 +240,17 @@ class Walk {
     return std::nullopt;
   }
 
+  // The buffer may be written now. What was made from it and is on the device stays as it was.
+  void ForgetWhatIsMadeFrom(BufferId input) {
+    for (const OperationId user : readers_[static_cast<size_t>(input.index)]) {
+      const std::vector<BufferId>& made = profile_.at(user).writes;
+      const bool is_there = std::all_of(made.begin(), made.end(), [&](BufferId id) {
+        return content(id).on_device != kNothing;
+      });
+      if (!is_there) first_runs_[static_cast<size_t>(user.index)] = {};
+    }
+  }
+
   // By one run of its writer. The inputs must exist somewhere or be recomputable; a dropped input
   // faces the same check when it ends.
   bool IsStillRecomputable(BufferId id) {
@@ -240,7 +258,9 @@ class Walk {
     if (writer.index < 0) return false;
     const Operation& operation = profile_.at(writer);
     const FirstRun& first = first_runs_[static_cast<size_t>(writer.index)];
-    if (!operation.replayable || Contains(operation.reads, id)) return false;
+    if (!operation.replayable || Contains(operation.reads, id) ||
+        first.read.size() != operation.reads.size())
+      return false;
     for (size_t i = 0; i < operation.reads.size(); ++i) {
       const Content& input = content(operation.reads[i]);
       if (!input.is_alive || input.version != first.read[i]) return false;
@@ -320,6 +340,7 @@ class Walk {
   const Plan& plan_;
   std::vector<Content> contents_;
   std::vector<FirstRun> first_runs_;
+  std::vector<std::vector<OperationId>> readers_;  // by buffer
   const Lifetimes lives_;
 };
 

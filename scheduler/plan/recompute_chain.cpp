@@ -11,6 +11,15 @@ bool ChangesInPlace(const Operation& operation) {
   });
 }
 
+bool TouchesAll(const Operation& operation, const std::vector<BufferId>& buffers) {
+  const auto has = [](const std::vector<BufferId>& list, BufferId id) {
+    return std::find(list.begin(), list.end(), id) != list.end();
+  };
+  return std::all_of(buffers.begin(), buffers.end(), [&](BufferId id) {
+    return has(operation.reads, id) || has(operation.writes, id);
+  });
+}
+
 }  // namespace
 
 // Depth-first with an explicit stack: chains can be as long as the iteration.
@@ -23,10 +32,16 @@ struct RecomputeChains::Search {
 };
 
 RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
-    : profile_(profile), is_live_(is_live), writers_(profile.buffers.size()) {
+    : profile_(profile),
+      is_live_(is_live),
+      writers_(profile.buffers.size()),
+      presumed_(profile.buffers.size()) {
   for (size_t i = 0; i < profile.operations.size(); ++i) {
-    for (BufferId id : profile.operations[i].writes)
-      writers_[static_cast<size_t>(id.index)].push_back({static_cast<int32_t>(i)});
+    const OperationId operation{static_cast<int32_t>(i)};
+    for (BufferId id : profile.at(operation).writes)
+      writers_[static_cast<size_t>(id.index)].push_back(operation);
+    for (BufferId id : profile.at(operation).presumed_reads)
+      presumed_[static_cast<size_t>(id.index)].push_back(operation);
   }
   for (size_t i = 0; i < profile.operations.size(); ++i)
     repeatable_until_.push_back(RepeatableUntil({static_cast<int32_t>(i)}));
@@ -39,7 +54,7 @@ RecomputeChains::RecomputeChains(const IterationProfile& profile, bool is_live)
 int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
   const Operation& it = profile_.at(operation);
   if (!it.replayable || ChangesInPlace(it)) return -1;
-  auto until = static_cast<int32_t>(profile_.operations.size());
+  int32_t until = FirstPresumedReadBesides(operation);
   for (const std::vector<BufferId>* touched : {&it.reads, &it.writes}) {
     for (const BufferId id : *touched) {
       const std::vector<OperationId>& writers = writers_[static_cast<size_t>(id.index)];
@@ -48,6 +63,20 @@ int32_t RecomputeChains::RepeatableUntil(OperationId operation) const {
     }
   }
   return until;
+}
+
+// Of an input, while the operation's outputs are not touched.
+int32_t RecomputeChains::FirstPresumedReadBesides(OperationId operation) const {
+  const Operation& it = profile_.at(operation);
+  auto first = static_cast<int32_t>(profile_.operations.size());
+  for (const BufferId id : it.reads) {
+    const std::vector<OperationId>& readers = presumed_[static_cast<size_t>(id.index)];
+    for (auto at = std::upper_bound(readers.begin(), readers.end(), operation);
+         at != readers.end() && at->index < first; ++at) {
+      if (!TouchesAll(profile_.at(*at), it.writes)) first = at->index;
+    }
+  }
+  return first;
 }
 
 // Its inputs may be dropped meanwhile if they are recomputable themselves: restoring recurses.

@@ -101,6 +101,9 @@ struct Operation {
   bool replayable = false;
   std::vector<BufferId> reads;
   std::vector<BufferId> writes;
+  // Of `reads`, those that a job has only seen to be no writes so far. What is made from such a
+  // buffer stays repeatable only where its output is on the device meanwhile.
+  std::vector<BufferId> presumed_reads;
   int64_t duration_ns = 0;  // with workspaces[0], or without a workspace
   // Empty: needs none. Otherwise [0] needs the least memory.
   std::vector<WorkspaceChoice> workspaces;

@@ -61,7 +61,8 @@ class ChunksTest : public JobTest {
 
 // Chunks of 32 MiB were released, and granules created for the ends of ranges. Then granules served
 // where large chunks were short, so the next iteration had to cut again. That took about a hundred
-// creations and a third of the time of each iteration.
+// creations and a third of the time of each iteration. Later chunks still passed from size to size,
+// which took 55 mapping calls an iteration.
 TEST_F(ChunksTest, TightBudgetIsNotCutAnewInEachIteration) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB);
   Start();
@@ -70,9 +71,7 @@ TEST_F(ChunksTest, TightBudgetIsNotCutAnewInEachIteration) {
 
   EXPECT_EQ(calls.creates, 0u);
   EXPECT_EQ(calls.releases, 0u);
-  EXPECT_LE(calls.maps, kCounted * 60u) << "large chunks have become granules";
-  EXPECT_LE(calls.set_accesses, kCounted * 16u);
-  EXPECT_LE(calls.unmaps, kCounted * 16u);
+  EXPECT_EQ(calls.maps + calls.set_accesses + calls.unmaps, 0u) << "mappings outlive their memory";
   EXPECT_LE(Statistics("vmm_creates"), kPeak / 4) << "more chunks than of 8 MiB and granules";
   EXPECT_EQ(Statistics("d2h_bytes"), 0u);
   EXPECT_LE(Statistics("device_bytes_peak"), kPeak * kMiB + 2 * kMiB);

@@ -75,5 +75,33 @@ TEST_F(HostFlagsTest, AllocationAfterAFaultFailsWithTheContextsError) {
   EXPECT_NE(small, 0u);
 }
 
+// A free meets the fault where it asks which work is complete. Then no work is left to be asked
+// about, and the context still gives no memory.
+TEST_F(HostFlagsTest, AllocationFailsAfterAFreeHasMetTheFault) {
+  Start();
+  const CUfunction count = Kernel(&kCountImage, "count");
+  CUstream streams[2] = {};
+  auto buffers = FilledBuffers(4, kBytes);
+  for (int i = 0; i < 2; ++i) {
+    ASSERT_EQ(cuStreamCreate(&streams[i], CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    void* parameters[] = {&buffers[i]};
+    ASSERT_EQ(Launch(count, streams[i], parameters), CUDA_SUCCESS);
+  }
+  ASSERT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
+
+  CUdeviceptr nowhere = 64;
+  void* parameters[] = {&nowhere};
+  ASSERT_EQ(Launch(count, streams[0], parameters), CUDA_SUCCESS);
+  cuMemFree(buffers[2]);  // behind the launch: an event tells when it is complete
+  CUresult result = CUDA_SUCCESS;
+  CUdeviceptr address = 0;
+  for (int i = 0; i < 1000 && result == CUDA_SUCCESS; ++i) result = cuMemAlloc(&address, 4096);
+  ASSERT_EQ(result, CUDA_ERROR_ILLEGAL_ADDRESS);
+  cuMemFree(buffers[3]);
+
+  EXPECT_EQ(cuMemAlloc(&address, kBytes), CUDA_ERROR_ILLEGAL_ADDRESS);
+  EXPECT_EQ(cuMemAlloc(&address, 4096), CUDA_ERROR_ILLEGAL_ADDRESS);
+}
+
 }  // namespace
 }  // namespace spillway::regressions

@@ -45,6 +45,17 @@ class Run:
         later = sorted(times[len(times) // 2:])
         return later[len(later) // 2] if later else None
 
+    def steps(self):
+        return len(STEP.findall(self.errors))
+
+    def gib_a_step(self, key):
+        """Moved by all processes, on average over all steps; None where the program does not count them."""
+        return self.moved(key) / self.steps() / 2**30 if self.steps() else None
+
+    def learning(self):
+        """Of the process that followed a plan for most iterations."""
+        return max((report["learning"] for report in self.reports), key=lambda each: each["iterations_followed"], default=None)
+
     def simulated_ms(self):
         return max((each["simulated_ns"] for each in self.statistics), default=0) / 1e6
 

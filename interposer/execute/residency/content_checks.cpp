@@ -1,6 +1,9 @@
 #include "interposer/execute/residency/content_checks.h"
 
+#include <algorithm>
+
 #include "interposer/driver/driver_api.h"
+#include "interposer/execute/state/recompute_record.h"
 
 namespace spillway::interposer {
 
@@ -37,7 +40,17 @@ void ContentChecks::GiveDone() {
 Use ContentChecks::Take(const Range& range, Slot to) {
   for (const Use use : range.ready_after.items()) timeline_->OrderAfter(stream_, use);
   for (const Use use : range.uses.items()) timeline_->OrderAfter(stream_, use);
-  const Fingerprints::Piece piece{range.base, range.requested_bytes, to};
+  return TakeOnOwnStream(range.base, range.requested_bytes, to);
+}
+
+Use ContentChecks::TakeBehindAll(CUdeviceptr begin, std::size_t bytes, Slot to) {
+  const UseList unfinished = timeline_->Unfinished();
+  for (const Use use : unfinished.items()) timeline_->OrderAfter(stream_, use);
+  return TakeOnOwnStream(begin, bytes, to);
+}
+
+Use ContentChecks::TakeOnOwnStream(CUdeviceptr begin, std::size_t bytes, Slot to) {
+  const Fingerprints::Piece piece{begin, bytes, to};
   if (!prints_.Compute(stream_->handle, {&piece, 1})) return {};
   const Use use = timeline_->Issue(stream_);
   timeline_->EventFor(use);
@@ -77,6 +90,20 @@ bool ContentChecks::IsUnchanged(Range* range) {
 void ContentChecks::Forget(Range* range) {
   GiveLater(std::exchange(range->content_print, Range::kNoPrint),
             {stream_, Timeline::IssuedOn(stream_)});
+}
+
+bool ContentChecks::AllEqual(const RecomputeRecord& record) const {
+  const auto& all = record.compared;
+  return std::all_of(all.begin(), all.end(), [&](RecomputeRecord::Compared each) {
+    return Read(each.now) == Read(each.before);
+  });
+}
+
+void ContentChecks::EndComparisons(RecomputeRecord* record) {
+  for (const RecomputeRecord::Compared each : record->compared) {
+    if (each.now != record->print) GiveLater(each.now, {stream_, Timeline::IssuedOn(stream_)});
+  }
+  record->compared.clear();
 }
 
 Chunks ContentChecks::TakeMemory(CUdeviceptr* base) {

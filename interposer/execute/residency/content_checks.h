@@ -43,6 +43,8 @@ class ContentChecks {
   }
   // Of the range, on our own stream, behind what uses it and what it waits for. No stream: refused.
   Use Take(const Range& range, Slot to);
+  // Of other memory, behind all work that is enqueued now.
+  Use TakeBehindAll(CUdeviceptr begin, std::size_t bytes, Slot to);
   // The fingerprint of a range that is being copied to the host, for the copy: Range::print. Not
   // where every effect on memory is documented.
   void NoteCopied(Range* range);
@@ -51,6 +53,9 @@ class ContentChecks {
   bool BeginCompare(Range* range);
   bool IsUnchanged(Range* range);
   void Forget(Range* range);
+  // Once all of the record's comparisons are complete.
+  bool AllEqual(const RecomputeRecord& record) const;
+  void EndComparisons(RecomputeRecord* record);
   Fingerprint Read(Slot slot) const { return prints_.Read(slot); }
   bool Differs(Slot slot) const { return prints_.Differs(slot); }
   std::uint32_t Mismatches() const { return prints_.Mismatches(); }
@@ -60,6 +65,7 @@ class ContentChecks {
 
  private:
   void GiveDone();
+  Use TakeOnOwnStream(CUdeviceptr begin, std::size_t bytes, Slot to);
 
   Timeline* const timeline_;
   Fingerprints prints_;

@@ -6,6 +6,7 @@
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/state/ordering_rules.h"
 #include "interposer/execute/state/range_trace.h"
+#include "interposer/execute/state/recompute_record.h"
 
 namespace spillway::interposer {
 namespace {
@@ -55,9 +56,13 @@ bool Departures::MayLeaveNow(Range* range) {
 
 bool Departures::StartDrop(Range* range) {
   if (!MayLeaveNow(range)) return false;
-  parts_.copies->Give(range);
+  if (!range->record->is_insured) {
+    parts_.copies->Give(range);
+    parts_.uses->GatherDeparture(range);
+  } else if (!StartCopying(range, TraceCause::kPlan)) {
+    return false;
+  }
   range->drops = true;
-  parts_.uses->GatherDeparture(range);
   Leaves(range);
   TraceNow(parts_.trace, TraceKind::kDropped, range, TraceCause::kPlan);
   return true;
@@ -190,6 +195,7 @@ void Departures::Cancel(Range* range) {
 
 void Departures::Forget(Range* range) {
   leaving_.remove(range);
+  if (range->drops) parts_.checks->EndComparisons(range->record);
   if (range->content_print != Range::kNoPrint) parts_.checks->Forget(range);
 }
 
@@ -226,8 +232,10 @@ void Departures::Collect() {
   }
 }
 
-// A fingerprint has shown that the host copy is another content. Asked once.
+// A fingerprint has shown that the host copy is another content, or that the record would make
+// another one. Asked once.
 bool Departures::IsOutdated(Range* range) {
+  if (range->drops) return IsRecordOutdated(range);
   if (range->content_print == Range::kNoPrint) return false;
   const bool is_same = parts_.checks->IsUnchanged(range);
   (is_same ? parts_.counters->clean_by_content_bytes : parts_.counters->changed_by_content_bytes) +=
@@ -236,9 +244,21 @@ bool Departures::IsOutdated(Range* range) {
   return ordering_rules::kContentIsCompared && !is_same;
 }
 
+bool Departures::IsRecordOutdated(Range* range) {
+  RecomputeRecord* const record = range->record;
+  const bool is_same = parts_.checks->AllEqual(*record);
+  parts_.checks->EndComparisons(record);
+  if (is_same || !ordering_rules::kPresumedReadsAreCompared) return false;
+  parts_.counters->changed_by_content_bytes += range->requested_bytes;
+  record->is_outdated = true;
+  range->drops = false;
+  return true;
+}
+
 void Departures::Finish(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
-  parts_.chunks->Give(&range->chunks);
+  Chunks chunks = range->NoteUnmapped();
+  parts_.chunks->Give(&chunks);
   const bool drops = std::exchange(range->drops, false);
   range->place = drops ? Place::kDropped : range->host.data ? Place::kHost : Place::kNowhere;
   parts_.counters->recompute_drops += drops;

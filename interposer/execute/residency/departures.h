@@ -51,7 +51,8 @@ class Departures {
   bool WillHaveRoom(size_t bytes) const;
   // Starts one eviction for a plan; false when the range may not leave, or cannot now.
   bool Start(Range* range);
-  // The same without a copy: the record recomputes the bytes.
+  // The same without a copy: the record recomputes the bytes. An insured record's output is copied
+  // all the same, and the copy is kept.
   bool StartDrop(Range* range);
   // It leaves before any other range (Note [Idle workspaces]).
   void AddIdleWorkspace(Range* range);
@@ -79,6 +80,7 @@ class Departures {
   bool StartCopying(Range* range, TraceCause why);
   void NoteClean(Range* range, TraceCause why);
   bool IsOutdated(Range* range);
+  bool IsRecordOutdated(Range* range);
   void Leaves(Range* range);
   void Finish(Range* range);
   template <class Accepts>

@@ -10,43 +10,146 @@ namespace spillway::interposer {
 namespace {
 
 constexpr int kMarkedAtOnce = 64;
+constexpr size_t kMostWithoutMemory = 4096;
 
-// Of the range's device memory.
-size_t BytesInPieces(const Range& range, size_t piece_bytes) {
-  if (range.place != Place::kDevice) return 0;
-  if (piece_bytes >= kLargestChunkBytes) return range.size_bytes;
+// Of what the freed range holds.
+size_t BytesInPieces(const Range& freed, size_t piece_bytes) {
+  if (piece_bytes >= kLargestChunkBytes) return freed.held_bytes;
   size_t bytes = 0;
-  for (const Chunk& chunk : range.chunks) bytes += chunk.bytes <= piece_bytes ? chunk.bytes : 0;
+  for (const Chunk* chunk : freed.chunks)
+    bytes += chunk->holder == &freed && chunk->bytes <= piece_bytes ? chunk->bytes : 0;
   return bytes;
+}
+
+bool HoldsShared(const Range& freed) {
+  return std::any_of(freed.chunks.begin(), freed.chunks.end(), [&](const Chunk* chunk) {
+    return chunk->holder == &freed && chunk->is_shared;
+  });
 }
 
 }  // namespace
 
+void FreedMemory::Add(Range* range) {
+  range->held_bytes = range->place == Place::kDevice ? range->size_bytes : 0;
+  freed_.Add(range);
+}
+
 Range* FreedMemory::Reuse(size_t bytes) {
-  Range* const range = freed_.FindOfSize(bytes, [this](Range* freed) { return MayServe(freed); });
+  const auto may_serve = [this](Range* freed) { return MayServe(freed); };
+  const auto is_mapped = [this](Range* freed) { return IsMapped(freed) && MayServe(freed); };
+  Range* range = freed_.FindOfSize(bytes, is_mapped);
+  if (!range) range = freed_.FindOfSize(bytes, may_serve);
   if (!range) return nullptr;
   freed_.Remove(range);
   if (range->place == Place::kParked) parts_.parked->Discard(range);
+  for (Chunk* chunk : range->chunks) {
+    Range* const holder = std::exchange(chunk->holder, range);
+    if (holder == range) continue;
+    if (!holder) {
+      parts_.chunks->TakeFree(chunk);
+      continue;
+    }
+    freed_.SetHeld(holder, holder->held_bytes - chunk->bytes);
+    range->ready_after.Merge(holder->ready_after);
+  }
   if (!ordering_rules::kReuseWaitsForFree) range->ready_after.Clear();
   range->BeginLife();
   ++parts_.counters->reused_ranges;
+  RetireSurplus();
   return range;
+}
+
+bool FreedMemory::HasOfSize(size_t bytes) {
+  const auto may_serve = [this](const Range* freed) {
+    return std::all_of(freed->chunks.begin(), freed->chunks.end(),
+                       [&](const Chunk* chunk) { return MayTake(*chunk, *freed); });
+  };
+  return freed_.FindOfSize(bytes, may_serve) != nullptr;
 }
 
 // Its former work may still run. While parking is on, calls may use the range without naming it.
 // These could not be ordered behind that work.
 bool FreedMemory::MayServe(Range* freed) {
-  const auto is_shared = [](const Chunk& chunk) { return chunk.shared; };
-  if (std::any_of(freed->chunks.begin(), freed->chunks.end(), is_shared)) return false;
+  for (const Chunk* chunk : freed->chunks) {
+    if (!MayTake(*chunk, *freed)) return false;
+  }
+  for (const Chunk* chunk : freed->chunks) {
+    const bool is_others = chunk->holder && chunk->holder != freed;
+    if (is_others && (parts_.parked->is_on() || !parts_.uses->CloseFastPath(chunk->holder)))
+      return false;
+  }
   const bool idle_only = parts_.parked->is_on() || freed->place == Place::kParked;
   return parts_.uses->CloseFastPath(freed) &&
          (!idle_only || parts_.timeline->AllDone(&freed->ready_after));
 }
 
-// A retired range must be mapped anew for the next allocation of its size, mostly in the next
-// iteration. Largest first retires the fewest. Oldest first would always retire what a repeating
+// As far as the chunk shows. Slabs and other users of the pool hold theirs without a range.
+bool FreedMemory::MayTake(const Chunk& chunk, const Range& freed) {
+  if (chunk.is_shared) return false;
+  return chunk.holder ? chunk.holder == &freed || !chunk.holder->live : chunk.is_free;
+}
+
+bool FreedMemory::MayTakeFrom(Range* freed) {
+  return freed->held_bytes > 0 && !HoldsShared(*freed) && parts_.uses->CloseFastPath(freed);
+}
+
+FreedMemory::Taken FreedMemory::Take(size_t bytes) {
+  Taken taken;
+  if (parts_.parked->is_on()) return taken;
+  while (Range* const whole = LargestToTake(bytes - taken.bytes, {}))
+    TakeFrom(whole, bytes - taken.bytes, &taken);
+  std::vector<Range*> tried;
+  while (Range* const larger = LargestToTake(~size_t{0}, tried)) {
+    if (taken.bytes == bytes) break;
+    tried.push_back(larger);
+    TakeFrom(larger, bytes - taken.bytes, &taken);
+  }
+  if (!ordering_rules::kReuseWaitsForFree) taken.ready_after.Clear();
+  return taken;
+}
+
+// Largest chunks first.
+void FreedMemory::TakeFrom(Range* freed, size_t most_bytes, Taken* taken) {
+  Chunks chunks;
+  for (Chunk* chunk : freed->chunks) {
+    if (chunk->holder == freed) chunks.push_back(chunk);
+  }
+  std::stable_sort(chunks.begin(), chunks.end(),
+                   [](const Chunk* a, const Chunk* b) { return a->bytes > b->bytes; });
+  size_t bytes = 0;
+  for (Chunk* chunk : chunks) {
+    if (bytes + chunk->bytes > most_bytes) continue;
+    bytes += chunk->bytes;
+    chunk->holder = nullptr;
+    taken->chunks.push_back(chunk);
+    taken->holders.push_back(freed);
+  }
+  if (bytes == 0) return;
+  freed_.SetHeld(freed, freed->held_bytes - bytes);
+  taken->ready_after.Merge(freed->ready_after);
+  taken->bytes += bytes;
+}
+
+void FreedMemory::PutBack(const Taken& taken) {
+  for (size_t i = 0; i < taken.chunks.size(); ++i) {
+    taken.chunks[i]->holder = taken.holders[i];
+    freed_.SetHeld(taken.holders[i], taken.holders[i]->held_bytes + taken.chunks[i]->bytes);
+  }
+}
+
+Range* FreedMemory::LargestToTake(size_t most_bytes, const std::vector<Range*>& tried) {
+  Range* best = nullptr;
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    if (range->held_bytes > most_bytes || (best && range->held_bytes <= best->held_bytes)) continue;
+    if (std::find(tried.begin(), tried.end(), range) == tried.end() && MayTakeFrom(range))
+      best = range;
+  }
+  return best;
+}
+
+// Largest first disturbs the fewest others. Oldest first would always take what a repeating
 // iteration needs next.
-bool FreedMemory::RetireIdle(size_t piece_bytes) {
+bool FreedMemory::YieldIdle(size_t piece_bytes) {
   Range* best = nullptr;
   size_t most_bytes = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
@@ -56,7 +159,7 @@ bool FreedMemory::RetireIdle(size_t piece_bytes) {
     most_bytes = bytes;
   }
   if (!best) return false;
-  Retire(best);
+  Yield(best);
   return true;
 }
 
@@ -69,11 +172,11 @@ bool FreedMemory::IdleBytesReach(size_t bytes, size_t piece_bytes) {
   return idle_bytes >= bytes;
 }
 
-bool FreedMemory::RetireOldestIdle(size_t most_bytes) {
+bool FreedMemory::YieldOldestIdle(size_t most_bytes) {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (range->place != Place::kDevice || range->size_bytes > most_bytes) continue;
+    if (range->held_bytes == 0 || range->held_bytes > most_bytes) continue;
     if (!parts_.uses->IsIdle(range)) continue;
-    Retire(range);
+    Yield(range);
     return true;
   }
   return false;
@@ -81,7 +184,7 @@ bool FreedMemory::RetireOldestIdle(size_t most_bytes) {
 
 bool FreedMemory::AnyIsBusy() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (range->place == Place::kDevice && !parts_.uses->IsIdle(range)) return true;
+    if (range->held_bytes > 0 && !parts_.uses->IsIdle(range)) return true;
   }
   return false;
 }
@@ -93,31 +196,67 @@ void FreedMemory::RetireUnmapped() {
   }
 }
 
+// The pool may give the chunks to the driver at once, which retires the range.
+void FreedMemory::Yield(Range* freed) {
+  Chunks chunks;
+  for (Chunk* chunk : freed->chunks) {
+    if (chunk->holder == freed) chunks.push_back(chunk);
+  }
+  freed_.SetHeld(freed, 0);
+  parts_.chunks->Give(&chunks);
+  RetireSurplus();
+}
+
+// Where sizes change all the time, few of the mappings serve again.
+void FreedMemory::RetireSurplus() {
+  Range* const oldest = freed_.oldest_without_memory();
+  const bool is_surplus = freed_.count_without_memory() > kMostWithoutMemory;
+  if (is_surplus && parts_.uses->IsIdle(oldest)) Retire(oldest);
+}
+
+// Retiring one may retire others, whose memory then goes back to the driver, too.
+void FreedMemory::Unmap(Chunk* chunk) {
+  while (Range* const mapped = FirstMappedOnto(chunk)) Retire(mapped);
+}
+
+Range* FreedMemory::FirstMappedOnto(const Chunk* chunk) const {
+  for (Range* range : {freed_.oldest_without_memory(), freed_.oldest()}) {
+    for (; range; range = FreedRanges::Younger(range)) {
+      if (std::find(range->chunks.begin(), range->chunks.end(), chunk) != range->chunks.end())
+        return range;
+    }
+  }
+  return nullptr;
+}
+
 void FreedMemory::Retire(Range* range) {
   freed_.Remove(range);
+  Chunks held;
   if (range->place == Place::kDevice) {
     driver::MemUnmap(range->base, range->size_bytes);
-    parts_.chunks->Give(&range->chunks);
+    held = range->NoteUnmapped();
   } else if (range->place == Place::kParked) {
     parts_.parked->Discard(range);
   }
   parts_.mappings->GiveAddresses(range->base, range->size_bytes);
   parts_.ranges->Remove(range);
   range->place = Place::kNowhere;
+  range->ready_after.Clear();
   range->BeginLife();
   range->ordered.clear();
+  parts_.chunks->Give(&held);
 }
 
 size_t FreedMemory::PendingBytes() const {
   size_t bytes = 0;
   for (const Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range))
-    bytes += range->place == Place::kDevice && !range->pins ? range->size_bytes : 0;
+    bytes += range->pins ? 0 : range->held_bytes;
   return bytes;
 }
 
 void FreedMemory::AddNextTo(FirstUses* first) {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    if (range->place == Place::kDevice && range->pins == 0)
+    if (range->held_bytes > 0 && range->pins == 0)
       first->Add(parts_.timeline->OneToAwait(&range->ready_after));
   }
 }
@@ -126,7 +265,7 @@ void FreedMemory::MarkBusy() {
   int marked = 0;
   for (Range* range = freed_.oldest(); range && marked < kMarkedAtOnce;
        range = FreedRanges::Younger(range)) {
-    if (range->place != Place::kDevice) continue;
+    if (range->held_bytes == 0) continue;
     for (Use use : range->ready_after.items()) parts_.timeline->EventFor(use);
     ++marked;
   }

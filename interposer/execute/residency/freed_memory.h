@@ -1,12 +1,24 @@
-// Freed ranges: they keep addresses and mapping for the next allocation of their size, until their
-// memory is needed elsewhere.
+// Freed ranges: they keep addresses and mapping for the next allocation of their size, also while
+// their memory serves others.
 //
-// Called by residency's classes with the state lock held. Retiring a range takes its mapping,
-// memory and addresses; nothing else does.
+// Called by residency's classes with the state lock held.
+//
+// Note [Mappings outlive their memory]
+// Mapping memory anew costs the program's thread some 60 us, and a range can be unmapped only once
+// its work is done. So a freed range stays mapped when its chunks are needed elsewhere: they are
+// mapped a second time. Chunk::holder says whose memory a chunk is. A freed range serves its size
+// again, without a driver call, when no live range holds any of its chunks. Of several, the one
+// with the oldest addresses serves. So an iteration that repeats finds the same chunks taken at
+// each place, chooses the same ranges, and needs no mapping calls from its second or third time on,
+// even when it fills the budget. (docs/decisions/0012-mappings-outlive-their-memory.md)
 //
 // Invariants
-//  1. Freed memory serves another allocation only with its earlier work as ready_after.
-//  2. A range that a call names is neither reused nor retired, nor is one retired that work uses.
+//  1. Freed memory serves another allocation only with its earlier work as ready_after. So where a
+//     chunk is idle, all freed ranges that are mapped onto it are idle.
+//  2. A chunk has one holder. Only the holder's addresses are used, and a holder's first user finds
+//     undefined bytes: nothing is passed on from one mapping to another.
+//  3. The memory of a range that a call names is not taken.
+//  4. A range is unmapped only when no work uses it.
 // Never: waits.
 #pragma once
 
@@ -20,7 +32,7 @@
 
 namespace spillway::interposer {
 
-class FreedMemory {
+class FreedMemory final : public MappedChunks {
  public:
   struct Parts {
     RangeTable* ranges;
@@ -31,26 +43,37 @@ class FreedMemory {
     Timeline* timeline;
     Counters* counters;
   };
-  explicit FreedMemory(const Parts& parts) : parts_(parts) {}
+  explicit FreedMemory(const Parts& parts) : parts_(parts) { parts_.chunks->SetMapped(this); }
+  FreedMemory(const FreedMemory&) = delete;
+  FreedMemory& operator=(const FreedMemory&) = delete;
 
-  void Add(Range* range) { freed_.Add(range); }
+  void Add(Range* range);
   // A range of that size as it is: no driver call. Null when there is none.
   Range* Reuse(size_t bytes);
-  bool HasOfSize(size_t bytes) {
-    return freed_.FindOfSize(bytes, [](const Range*) { return true; }) != nullptr;
-  }
+  bool HasOfSize(size_t bytes);
 
-  // Retires the range with most device memory that no work uses. Only chunks of at most
-  // `piece_bytes` count. False when there is none.
-  bool RetireIdle(size_t piece_bytes = kLargestChunkBytes);
-  // Whether retiring all of them would give that much.
+  // Chunks of at most `bytes` in all that freed ranges hold, and the work that their next user must
+  // wait for. Whole ranges first, the largest ones. While evicted memory is parked: none.
+  struct Taken {
+    Chunks chunks;
+    std::vector<Range*> holders;  // of each chunk, until now
+    UseList ready_after;
+    size_t bytes = 0;
+  };
+  Taken Take(size_t bytes);
+  void PutBack(const Taken& taken);
+
+  // Gives the pool what the range with most device memory that no work uses holds. Only chunks of
+  // at most `piece_bytes` count. False when there is none.
+  bool YieldIdle(size_t piece_bytes = kLargestChunkBytes);
+  // Whether all of them together would give that much.
   bool IdleBytesReach(size_t bytes, size_t piece_bytes = kLargestChunkBytes);
   // The one freed longest ago, of at most that size: memory that is taken again all the time is
   // younger.
-  bool RetireOldestIdle(size_t most_bytes);
+  bool YieldOldestIdle(size_t most_bytes);
   // Work uses some that has device memory.
   bool AnyIsBusy();
-  // All without device memory: they hold addresses only.
+  // Retires all without a mapping: they hold addresses only.
   void RetireUnmapped();
   // Gives up idle ranges' parked host memory one by one, until `suffices` says so.
   template <class Suffices>
@@ -69,10 +92,18 @@ class FreedMemory {
   // Makes the completion of what uses it known soon, and looks.
   void MarkBusy();
 
+  void Unmap(Chunk* chunk) override;
   void Clear() { freed_.Clear(); }
 
  private:
   bool MayServe(Range* freed);
+  bool MayTake(const Chunk& chunk, const Range& freed);
+  bool MayTakeFrom(Range* freed);
+  Range* LargestToTake(size_t most_bytes, const std::vector<Range*>& tried);
+  Range* FirstMappedOnto(const Chunk* chunk) const;
+  void TakeFrom(Range* freed, size_t most_bytes, Taken* taken);
+  void Yield(Range* freed);
+  void RetireSurplus();
   void Retire(Range* range);
 
   const Parts parts_;

@@ -72,6 +72,11 @@ bool HostCopies::In(Range* range, TraceCause why) {
   return true;
 }
 
+bool HostCopies::InBehind(Range* range, Use use, TraceCause why) {
+  timeline_->OrderAfter(to_device_, use);
+  return In(range, why);
+}
+
 Use HostCopies::OnOwnStream(const CUDA_MEMCPY2D& copy) {
   if (Driver().cuMemcpy2DAsync_v2(&copy, streams_[0]) != CUDA_SUCCESS) return {};
   const Use use = timeline_->Issue(to_host_);

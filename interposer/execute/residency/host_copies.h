@@ -29,6 +29,7 @@ class HostCopies {
   // Into and from the range's buffer. False when the driver refused: nothing has changed.
   bool Out(Range* range, TraceCause why);
   bool In(Range* range, TraceCause why);
+  bool InBehind(Range* range, Use use, TraceCause why);
   // A copy between device and host outside any range's life, on the stream of copies out.
   Use OnOwnStream(const CUDA_MEMCPY2D& copy);
   Use LastRestore() const { return {to_device_, Timeline::IssuedOn(to_device_)}; }

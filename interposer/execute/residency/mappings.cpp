@@ -6,12 +6,12 @@ namespace spillway::interposer {
 
 bool Mappings::Map(CUdeviceptr base, const Chunks& chunks) {
   size_t done_bytes = 0;
-  for (const Chunk& chunk : chunks) {
-    if (driver::MemMap(base + done_bytes, chunk.bytes, chunk.handle) != CUDA_SUCCESS) break;
-    done_bytes += chunk.bytes;
+  for (const Chunk* chunk : chunks) {
+    if (driver::MemMap(base + done_bytes, chunk->bytes, chunk->handle) != CUDA_SUCCESS) break;
+    done_bytes += chunk->bytes;
   }
   size_t wanted_bytes = 0;
-  for (const Chunk& chunk : chunks) wanted_bytes += chunk.bytes;
+  for (const Chunk* chunk : chunks) wanted_bytes += chunk->bytes;
   if (done_bytes == wanted_bytes && AllowDevices(base, done_bytes)) return true;
   if (done_bytes) driver::MemUnmap(base, done_bytes);
   return false;

@@ -4,6 +4,7 @@
 // never freed: a call may hold one without a lock (calls.h).
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -21,6 +22,7 @@ class RangeTable {
     idle_objects_.pop_back();
     Range* const range = ranges_.back().get();
     range->position = ranges_.size() - 1;
+    range->number = ++added_;
     range->base = base;
     range->size_bytes = size_bytes;
     return range;
@@ -48,6 +50,7 @@ class RangeTable {
  private:
   std::vector<std::unique_ptr<Range>> ranges_;
   std::vector<std::unique_ptr<Range>> idle_objects_;  // of removed ranges
+  std::uint64_t added_ = 0;
 };
 
 }  // namespace spillway::interposer

@@ -116,10 +116,8 @@ void Residency::OrderBehind(Tracked* memory, StreamState* user) {
 bool Residency::Restore(Range* range, TraceCause why, Content content) {
   if (range->place == Place::kDropped) return false;
   if (range->place == Place::kParked && !parked_.MayUnpark(range)) return false;
-  Chunks chunks;
-  if (!TakeChunks(range->size_bytes, &chunks)) return false;
-  if (range->place == Place::kParked) parked_.Unmap(range);
-  if (!MapTaken(range, &chunks)) return false;
+  const bool is_new = range->place == Place::kNowhere;
+  if (!(is_new ? GiveFirstMemory(range) : GiveIdleMemory(range))) return false;
   if (range->place == Place::kHost && content == Content::kDead && !parking()) {
     range->empty = true;
     counters_->overwritten_bytes += range->requested_bytes;
@@ -140,8 +138,7 @@ void Residency::Fill(Range* range) {
 }
 
 bool Residency::GiveDroppedMemory(Range* range) {
-  Chunks chunks;
-  if (!TakeChunks(range->size_bytes, &chunks) || !MapTaken(range, &chunks)) return false;
+  if (!GiveIdleMemory(range)) return false;
   range->place = Place::kDevice;
   TraceMemory();
   return true;
@@ -158,18 +155,55 @@ void Residency::DropAgain(Range* range) {
   range->place = Place::kDropped;
 }
 
-bool Residency::MapTaken(Range* range, Chunks* chunks) {
-  if (!mappings_.Map(range->base, *chunks)) {
-    chunks_.Give(chunks);
+bool Residency::GiveIdleMemory(Range* range) {
+  Chunks chunks;
+  if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  if (range->place == Place::kParked) parked_.Unmap(range);
+  if (!mappings_.Map(range->base, chunks)) {
+    chunks_.Give(&chunks);
     return false;
   }
-  range->chunks = std::move(*chunks);
+  range->NoteMapped(std::move(chunks));
+  return true;
+}
+
+bool Residency::GiveFirstMemory(Range* range) {
+  Chunks chunks;
+  if (!MapFirst(range->base, range->size_bytes, &chunks, &range->ready_after)) return false;
+  range->NoteMapped(std::move(chunks));
+  range->ordered.clear();
+  return true;
+}
+
+CUdeviceptr Residency::MapNew(size_t bytes, Chunks* chunks, UseList* ready_after) {
+  const CUdeviceptr base = mappings_.TakeAddresses(bytes);
+  if (base && MapFirst(base, bytes, chunks, ready_after)) return base;
+  if (base) mappings_.GiveAddresses(base, bytes);
+  return 0;
+}
+
+// Nobody has used these addresses yet. So nobody need wait here for work on their memory: its users
+// will.
+bool Residency::MapFirst(CUdeviceptr base, size_t bytes, Chunks* chunks, UseList* ready_after) {
+  FreedMemory::Taken of_freed;
+  Chunks of_pool;
+  if (!TakeForNew(bytes, &of_freed, &of_pool)) return false;
+  *chunks = of_freed.chunks;
+  chunks->insert(chunks->end(), of_pool.begin(), of_pool.end());
+  if (!mappings_.Map(base, *chunks)) {
+    chunks->clear();
+    chunks_.Give(&of_pool);
+    freed_.PutBack(of_freed);
+    return false;
+  }
+  ready_after->Merge(of_freed.ready_after);
   return true;
 }
 
 void Residency::GiveMemory(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
-  chunks_.Give(&range->chunks);
+  Chunks chunks = range->NoteUnmapped();
+  chunks_.Give(&chunks);
 }
 
 const void* Residency::HostCopy(const Range* range) {
@@ -199,9 +233,32 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   return taken;
 }
 
-// Freed ranges keep their mappings for reuse until their memory is needed: for its amount, or
-// because chunks at hand would have to be cut (Note [Cutting]). Idle ones are retired where all of
-// them together would do. None is waited for.
+// Freed ranges keep their memory where they would not be enough without cutting other chunks.
+bool Residency::TakeForNew(size_t bytes, FreedMemory::Taken* of_freed, Chunks* chunks) {
+  spare_.BeforeTaking(bytes);
+  const size_t held_bytes = chunks_.held_bytes();
+  bool is_taken = chunks_.Take(bytes, chunks, Cutting::kNo);
+  if (!is_taken) {
+    CollectFinished();
+    is_taken = TakeWithFreed(bytes, Cutting::kNo, of_freed, chunks) || TakeAny(bytes, chunks) ||
+               TakeWithFreed(bytes, Cutting::kYes, of_freed, chunks);
+  }
+  spare_.Took(held_bytes);
+  return is_taken;
+}
+
+bool Residency::TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken* of_freed,
+                              Chunks* chunks) {
+  if (freed_.PendingBytes() + chunks_.ObtainableBytes() < bytes) return false;
+  *of_freed = freed_.Take(bytes);
+  if (chunks_.Take(bytes - of_freed->bytes, chunks, cutting)) return true;
+  freed_.PutBack(std::exchange(*of_freed, {}));
+  return false;
+}
+
+// Freed ranges hold their memory for reuse until it is needed: for its amount, or because chunks at
+// hand would have to be cut (Note [Cutting]). Idle ones yield it where all of them together would
+// do. None is waited for.
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();
@@ -209,9 +266,9 @@ bool Residency::TakeAny(size_t bytes, Chunks* out) {
     const size_t missing_bytes = bytes - std::min(bytes, chunks_.ObtainableBytes());
     const size_t to_cut_bytes = chunks_.BytesToCut(bytes);
     if (missing_bytes > 0) {
-      if (!freed_.IdleBytesReach(missing_bytes) || !freed_.RetireIdle()) return false;
+      if (!freed_.IdleBytesReach(missing_bytes) || !freed_.YieldIdle()) return false;
     } else if (!freed_.IdleBytesReach(to_cut_bytes, to_cut_bytes) ||
-               !freed_.RetireIdle(to_cut_bytes)) {
+               !freed_.YieldIdle(to_cut_bytes)) {
       return chunks_.Take(bytes, out, Cutting::kYes);
     }
   }
@@ -222,7 +279,7 @@ bool Residency::Charge(size_t bytes) {
   if (chunks_.Charge(bytes)) return true;
   CollectFinished();
   while (!chunks_.Charge(bytes)) {
-    if (!freed_.RetireIdle()) return false;
+    if (!freed_.YieldIdle()) return false;
   }
   return true;
 }
@@ -263,14 +320,18 @@ void Residency::TraceMemoryNow() {
                           signed_of(counters_->wanted_bytes), signed_of(host().pinned_bytes())}});
 }
 
+// All ranges are unmapped before any of their memory goes to the driver.
 void Residency::ReleaseAll() {
+  Chunks held;
   for (const auto& range : ranges_.all()) {
     range->fast_path.Close();
     if (IsMapped(range.get()) || range->place == Place::kParked)
       driver::MemUnmap(range->base, range->size_bytes);
     host().Give(&range->host);
-    chunks_.Give(&range->chunks);
+    const Chunks its_own = range->NoteUnmapped();
+    held.insert(held.end(), its_own.begin(), its_own.end());
   }
+  chunks_.Give(&held);
   CUdeviceptr base = 0;
   Chunks chunks = checks_.TakeMemory(&base);
   if (base) UnmapAndGive(base, kGranuleBytes, &chunks);

@@ -91,7 +91,10 @@ class Residency {
   // Another device may use all memory mapped now and later, or may no longer.
   void SetPeer(CUdevice peer, bool allowed);
 
-  // Takes chunks that are free or can be had without waiting.
+  // Maps memory that can be had at once at new addresses. Its users wait for `ready_after`, to
+  // which this adds. 0: there is none.
+  CUdeviceptr MapNew(size_t bytes, Chunks* chunks, UseList* ready_after);
+  // Takes idle chunks that are free or can be had without waiting.
   bool TakeChunks(size_t bytes, Chunks* out);
   bool Charge(size_t bytes);
   void UnmapAndGive(CUdeviceptr base, size_t bytes, Chunks* chunks);
@@ -128,7 +131,11 @@ class Residency {
 
  private:
   bool TakeAny(size_t bytes, Chunks* out);
-  bool MapTaken(Range* range, Chunks* chunks);
+  bool TakeForNew(size_t bytes, FreedMemory::Taken* of_freed, Chunks* chunks);
+  bool TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken* of_freed, Chunks* chunks);
+  bool GiveFirstMemory(Range* range);
+  bool MapFirst(CUdeviceptr base, size_t bytes, Chunks* chunks, UseList* ready_after);
+  bool GiveIdleMemory(Range* range);
   void GiveMemory(Range* range);
   void CollectFinished();
   void TraceMemoryNow();

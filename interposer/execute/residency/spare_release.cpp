@@ -34,7 +34,7 @@ void SpareRelease::RetireBeforeCreating(size_t bytes) {
   const auto mapped_bytes = [this] { return Beyond(UnusedBytes(), chunks_->free_bytes()); };
   while (chunks_->free_bytes() < bytes &&
          (WouldHoldTooMuch(bytes, 0) || mapped_bytes() > spare_.keep_bytes())) {
-    if (!freed_->RetireIdle()) return;
+    if (!freed_->YieldIdle()) return;
   }
 }
 
@@ -75,7 +75,7 @@ bool SpareRelease::Release() {
     const size_t released_bytes = chunks_->ReleaseFree(left_bytes);
     given_bytes += released_bytes;
     left_bytes -= std::min(left_bytes, released_bytes);
-  } while (left_bytes >= kGranuleBytes && freed_->RetireOldestIdle(2 * left_bytes));
+  } while (left_bytes >= kGranuleBytes && freed_->YieldOldestIdle(2 * left_bytes));
   spare_.GaveBack(given_bytes);
   return left_bytes < kGranuleBytes || !freed_->AnyIsBusy();
 }

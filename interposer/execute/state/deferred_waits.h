@@ -54,6 +54,7 @@ class DeferredWaits {
   void NoteUnseenWork() {
     if (any_work.load()) unseen_work_.fetch_add(1);
   }
+  bool HasUnseenWork() const { return awaited_work_.load() < unseen_work_.load(); }
   // await() returns when all that is enqueued is complete. What another thread awaits is not
   // complete yet: then each does.
   template <class Await>

@@ -35,6 +35,15 @@ void LaunchEffects::Learned(const LaunchKind& kind) {
   count_.fetch_add(1, std::memory_order_relaxed);
 }
 
+void LaunchEffects::Refute(std::uint64_t token) {
+  const auto [begin, end] = families_of_.equal_range(token);
+  for (auto at = begin; at != end; ++at) {
+    Family& family = families_.at(at->second);
+    family.is_refuted = true;
+    Merge(&family);
+  }
+}
+
 void LaunchEffects::Forget() {
   effects_.clear();
   families_.clear();
@@ -53,12 +62,17 @@ void MergeRoles(const LearnedRoles& others, LearnedRoles* roles) {
 
 }  // namespace
 
-void LaunchEffects::Merge(Family* family) const {
-  family->proved = family->refuted = 0;
+void LaunchEffects::Merge(Family* family) {
+  family->proved = 0;
+  family->refuted = family->is_refuted;
   family->merged = {};
   for (const std::uint64_t exact : family->exact_kinds) {
-    const Effect& effect = effects_.at(exact);
+    Effect& effect = effects_.at(exact);
     if (effect.stage == Stage::kUnseen) continue;
+    if (family->is_refuted) {
+      effect.stage = Stage::kObserved;
+      effect.is_final = true;
+    }
     family->proved += effect.stage == Stage::kProved;
     family->refuted += effect.is_final && effect.stage != Stage::kProved;
     if (family->merged.stage == Stage::kUnseen)

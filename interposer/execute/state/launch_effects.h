@@ -6,14 +6,15 @@
 // A kernel's effect is measured, never believed. An *exact kind* is a function with dimensions, the
 // sizes of what it names, and every parameter byte that is no address. In the first experiment
 // (observe) fingerprints before and after a launch say which memory it changed. A launch that
-// changed only memory without content (fresh since its allocation) may be repeated: in the second
-// experiment it runs twice over its outputs, filled with two different patterns. Equal results mean
-// that it overwrites them whole, reads none of their old bytes, and repeats itself. Learned roles
-// are hints. They keep host copies that a fingerprint checks before they count as clean, and they
-// let records begin whose replays are checked. They never make old bytes dead. Exact kinds of one
-// function may differ in a number that changes with each launch, such as a random offset. So after
-// some of its exact kinds were proved, and none refuted, the others count as proved. Their replays
-// are checked like all. Plans know a token alone (scheduler::TokenOf).
+// changed only memory without content (fresh since its allocation) may be repeated: behind it, once
+// it has shown to have changed nothing else itself, and over its output filled with a pattern
+// (repeat_proofs.h). Equal results mean that it overwrites the output whole, reads none of its old
+// bytes, and repeats itself. Learned roles are hints. They keep host copies that a fingerprint
+// checks before they count as clean, and records across reads that a fingerprint checks as well
+// (presumed_reads.h); they let records begin whose replays are checked. They never make old bytes
+// dead. Exact kinds of one function may differ in a number that changes with each launch, such as a
+// random offset. So after some of its exact kinds were proved, and none refuted, the others count
+// as proved. Their replays are checked like all. Plans know a token alone (scheduler::TokenOf).
 //
 // Invariants
 //  1. Roles stand in the order in which a launch names its memory (launch_kind.h).
@@ -71,6 +72,8 @@ class LaunchEffects {
 
   // What a launch of the kind that names so many allocations is expected to do; null: unknown.
   const Effect* Expected(const LaunchKind& kind, std::size_t named) const;
+  // A replay of the token made other bytes: none of its kinds is proved any more.
+  void Refute(std::uint64_t token);
   // Functions are being unloaded: their handles may become others'.
   void Forget();
   // Of the ranges of all its launches; empty: unknown.
@@ -83,9 +86,10 @@ class LaunchEffects {
     base::InlineVector<std::uint64_t, kMostExactKinds> exact_kinds;
     std::uint64_t token = 0;
     unsigned proved = 0, refuted = 0;
-    Effect merged;  // of those that were observed
+    bool is_refuted = false;  // as a whole
+    Effect merged;            // of those that were observed
   };
-  void Merge(Family* family) const;
+  void Merge(Family* family);
   template <class Visit>
   void ForEachFamilyOf(std::uint64_t token, Visit visit) const;
 

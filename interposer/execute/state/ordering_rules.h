@@ -91,6 +91,10 @@ SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features 
 SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that was only read, as far as experiments showed, is compared with its host copy.
 SPILLWAY_ORDERING_RULE(kContentIsCompared);  // elsewhere: tests/unit/interposer/known_by_content_test.cpp
+// A launch is repeated only if it changed nothing but what it fills.
+SPILLWAY_ORDERING_RULE(kRepetitionsChangeNothing);  // elsewhere: tests/unit/interposer/effect_learning_test.cpp
+// A record is used only if its memory is as it was before launches that presumably read it.
+SPILLWAY_ORDERING_RULE(kPresumedReadsAreCompared);  // elsewhere: tests/unit/interposer/presumed_reads_test.cpp
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
 SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/inline_vector.h"
@@ -17,6 +18,14 @@
 #include "interposer/ledger/allocation.h"
 
 namespace spillway::interposer {
+
+// Launches that presumably only read memory that records need (presumed_reads.h).
+struct PresumedUse {
+  static constexpr std::uint32_t kNoPrint = ~std::uint32_t{0};
+  std::uint32_t print = kNoPrint;  // a slot: the fingerprint from before the first of them
+  Use used;                        // the last work on the slot
+  int in_progress = 0;             // calls
+};
 
 // On the device, every new user of the memory must wait for `ready_after`: the copy that restores
 // it, or work that used it before it was freed. What the launch path reads comes first, in one
@@ -34,6 +43,7 @@ struct alignas(64) Tracked : Allocation {
   // No call has named it since its allocation, so it has no content: its fast path stays closed.
   // Known only while the job is recorded.
   bool is_fresh = false;
+  PresumedUse presumed;
 };
 
 struct SlabBlock : Tracked {
@@ -63,7 +73,7 @@ struct RecomputeRecord;
 struct Range : Tracked {
   RecentUses recent;
   Place place = Place::kNowhere;
-  Chunks chunks;
+  Chunks chunks;      // freed, it holds only some of them, or none
   HostBuffer host;    // when it has a host copy, or one is being made
   UseList uses;       // enqueued on it since it was last known to be idle, except `recent`
   UseList departure;  // when leaving: what must complete before the unmap
@@ -90,6 +100,7 @@ struct Range : Tracked {
   int holds = 0;               // of owners that keep it in place, besides `unmovable` (holds.h)
   std::uint32_t life = 0;      // allocations that it was before this one
   size_t position = 0;
+  std::uint64_t number = 0;    // of its addresses, in the order in which they were taken
   bool prefetched = false;     // restored by a plan, and not used since
   std::uint64_t next_use = 0;  // in events, as of the last question; the largest number: unknown
   // Its bytes mean nothing until the next call that names it, and it may lose its memory without a
@@ -100,8 +111,13 @@ struct Range : Tracked {
   std::uint64_t scratch_call = 0;
   std::uint64_t expected_call = 0;  // that will use it so if its launch is the next use
   RangeLink by_age, by_size;        // when freed (freed_ranges.h)
+  size_t held_bytes = 0;            // when freed: of `chunks`, what it holds
 
   void BeginLife();
+  // It was mapped onto these chunks, and holds them.
+  void NoteMapped(Chunks mapped);
+  // It was unmapped. Returns the chunks that it held.
+  Chunks NoteUnmapped();
 };
 
 // Users on other streams wait for this work.
@@ -130,6 +146,21 @@ inline void Range::BeginLife() {
   is_idle_workspace = leaves_when_idle = false;
   scratch_call = expected_call = 0;
   ++life;
+}
+
+inline void Range::NoteMapped(Chunks mapped) {
+  chunks = std::move(mapped);
+  for (Chunk* chunk : chunks) {
+    chunk->holder = this;
+    ++chunk->mappings;
+  }
+}
+
+inline Chunks Range::NoteUnmapped() {
+  for (Chunk* chunk : chunks) --chunk->mappings;
+  std::erase_if(chunks, [this](const Chunk* chunk) { return chunk->holder != this; });
+  held_bytes = 0;
+  return std::exchange(chunks, {});
 }
 
 inline bool IsBlock(const Allocation* found) { return found->kind == AllocationKind::kSlabBlock; }

@@ -74,4 +74,9 @@ RecomputeRecords::Verdict RecomputeRecords::VerdictOn(std::uint64_t token) const
   return at == verdicts_.end() ? Verdict::kUnknown : at->second;
 }
 
+bool RecomputeRecords::MustInsure(std::uint64_t token) const {
+  const auto at = insured_.find(token);
+  return (at == insured_.end() ? 0 : at->second) < must_insure_;
+}
+
 }  // namespace spillway::interposer

@@ -37,6 +37,11 @@ class RecomputeRecords {
   Verdict VerdictOn(std::uint64_t token) const;
   void Judge(std::uint64_t token, Verdict verdict) { verdicts_[token] = verdict; }
 
+  // Of operations that only experiments know, the first drops of each token keep a host copy.
+  bool MustInsure(std::uint64_t token) const;
+  void Insured(std::uint64_t token) { ++insured_[token]; }  // one was made again, rightly
+  void InsureFirst(unsigned drops) { must_insure_ = drops; }
+
  private:
   using Places = std::vector<std::unique_ptr<RecomputeRecord>>;
   Places::const_iterator PlaceOf(std::uint64_t id) const;
@@ -44,6 +49,10 @@ class RecomputeRecords {
   std::atomic<std::size_t> count_{0};
   Places records_;
   std::unordered_map<std::uint64_t, Verdict> verdicts_;
+  // Two iterations of a network of some ten equal layers.
+  static constexpr unsigned kInsuredDrops = 24;
+  unsigned must_insure_ = kInsuredDrops;
+  std::unordered_map<std::uint64_t, unsigned> insured_;  // by token
   std::uint64_t last_id_ = 0;
 };
 

@@ -4,11 +4,17 @@
 
 namespace spillway::interposer {
 
-// The class with the smallest block that holds `bytes`.
+// The class with the smallest block that holds `bytes`. Blocks are multiples of 512 bytes.
 size_t Slabs::ClassOf(size_t bytes) {
-  size_t best = 0;
-  for (size_t i = 1; i < kPerGranule.size() && BlockBytes(i) >= bytes; ++i) best = i;
-  return best;
+  static constexpr auto kClasses = [] {
+    std::array<std::uint8_t, kSmallBytes / 512 + 1> classes{};
+    for (size_t i = 1; i < kPerGranule.size(); ++i) {
+      for (size_t units = 0; units <= BlockBytes(i) / 512; ++units)
+        classes[units] = static_cast<std::uint8_t>(i);
+    }
+    return classes;
+  }();
+  return kClasses[(bytes + 511) / 512];
 }
 
 std::unique_ptr<Slab> Slabs::NewSlab(size_t size_class) {
@@ -28,7 +34,7 @@ std::unique_ptr<Slab> Slabs::NewSlab(size_t size_class) {
   return slab;
 }
 
-void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
+void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks, const UseList& ready_after) {
   const size_t size_class = ClassOf(bytes);
   auto& idle = idle_objects_[size_class];
   if (idle.empty()) idle.push_back(NewSlab(size_class));
@@ -38,8 +44,11 @@ void Slabs::AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks) {
   slab->chunks = std::move(chunks);
   slab->plan.base = base;
   for (size_t i = 0; i < slab->blocks.size(); ++i) {
-    slab->blocks[i]->base = base + i * slab->plan.block_bytes;
-    free_[size_class].push_back(slab->blocks[i].get());
+    SlabBlock* const block = slab->blocks[i].get();
+    block->base = base + i * slab->plan.block_bytes;
+    block->ready_after.Merge(ready_after);
+    block->ordered.clear();
+    free_[size_class].push_back(block);
   }
   ledger_->AddSlab(&slab->plan);
 }

@@ -47,7 +47,8 @@ class Slabs {
     }
   }
   bool NeedsSlab(size_t bytes) const { return free_[ClassOf(bytes)].empty(); }
-  void AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks);
+  // All users of the memory must wait for `ready_after`.
+  void AddSlab(size_t bytes, CUdeviceptr base, Chunks chunks, const UseList& ready_after);
   SlabBlock* Take(size_t bytes);
   void Give(SlabBlock* block, const UseList& busy);
 

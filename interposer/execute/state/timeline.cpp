@@ -205,19 +205,14 @@ Use Timeline::IssueWithCheckpoint(StreamState* stream) {
 UseList Timeline::Unfinished() {
   UseList list;
   for (const auto& state : states_) {
-    if (!state->is_ours) list.Merge(UnfinishedOn(state.get()));
+    const Use last{state.get(), state->issued.load()};
+    if (!state->is_ours && !Done(last)) list.Add(last);
   }
   return list;
 }
 
-UseList Timeline::UnfinishedOn(StreamState* stream) {
-  UseList list;
-  const Use last{stream, stream->issued.load()};
-  if (!Done(last)) list.Add(last);
-  return list;
-}
-
 void Timeline::Show(Use use) {
+  any_shown_.store(true, std::memory_order_relaxed);
   std::atomic<std::uint64_t>& shown = use.stream->shown;
   std::uint64_t last = shown.load();
   while (last < use.sequence && !shown.compare_exchange_weak(last, use.sequence)) {
@@ -226,14 +221,18 @@ void Timeline::Show(Use use) {
 }
 
 bool Timeline::HasSeveralStreams() const {
-  const auto is_used = [](const auto& entry) {
-    return entry.second && !entry.second->is_ours && entry.second->issued.load() != 0;
-  };
-  return std::count_if(by_key_.begin(), by_key_.end(), is_used) > 1;
+  int used = 0;
+  for (const auto& [key, state] : by_key_) {
+    const bool is_used =
+        state && !state->is_ours && !state->is_for_replays && state->issued.load() != 0;
+    if (is_used && ++used > 1) return true;
+  }
+  return false;
 }
 
 UseList Timeline::UnfinishedVisible() {
   UseList list;
+  if (!any_shown_.load(std::memory_order_relaxed)) return list;
   for (const auto& state : states_) {
     const Use last{state.get(), state->shown.load()};
     if (!state->is_ours && !state->foreign && !Done(last)) list.Add(last);
@@ -281,6 +280,7 @@ void Timeline::Poll(StreamState* stream) {
   while (!stream->checkpoints.empty()) {
     const Checkpoint front = stream->checkpoints.front();
     const CUresult result = Driver().cuEventQuery(front.event);
+    NoteResult(result);
     if (result != CUDA_SUCCESS && !EndsTheContext(result)) return;
     // In a context that a fault has ended, no work touches memory any more.
     CompletedLocked(stream, result == CUDA_SUCCESS ? front.sequence : stream->issued.load());
@@ -310,9 +310,19 @@ void Timeline::OrderAfter(StreamState* stream, Use use) {
   if (!ordered) WaitFor(use.stream);
 }
 
-void Timeline::WaitFor(const StreamState* stream) {
+CUresult Timeline::WaitFor(const StreamState* stream) {
   const driver::CurrentContext current(ContextFor(stream));
-  Driver().cuStreamSynchronize(stream->handle);
+  return Driver().cuStreamSynchronize(stream->handle);
+}
+
+bool Timeline::AllKnownDone() const {
+  return std::all_of(states_.begin(), states_.end(), [](const auto& state) {
+    return state->foreign || KnownDone({state.get(), state->issued.load()});
+  });
+}
+
+void Timeline::NoteResult(CUresult result) {
+  if (EndsTheContext(result)) fault_.store(result, std::memory_order_relaxed);
 }
 
 CUevent Timeline::EventFor(Use use) {

@@ -56,9 +56,10 @@ struct alignas(64) StreamState {
   std::uint32_t number = 0;  // of the slot, in the order in which streams were first seen
   std::uint64_t serial = 0;  // another one for each stream of the slot; 0 and 1 are no stream's
   bool per_thread = false;
-  bool foreign = false;  // of another device than the timeline's
-  bool is_ours = false;
-  std::shared_ptr<const std::atomic<bool>> thread_ended;
+  bool foreign = false;                                   // of another device than the timeline's
+  bool is_ours = false;                                   // of our own copies
+  bool is_for_replays = false;                            // ours, for repeated launches
+  std::shared_ptr<const std::atomic<bool>> thread_ended;  // of a per-thread default stream
   // Guarded by the state lock. Work with a higher number stands behind a wait for the program,
   // until that wait is seen to be over.
   std::uint64_t held_from = kNotHeld;
@@ -148,7 +149,6 @@ class Timeline {
   // The program's work enqueued so far, on every stream, that is not known to be complete. Our own
   // copies use the ranges they copy, and nothing else.
   UseList Unfinished();
-  UseList UnfinishedOn(StreamState* stream);
   // The operation is visible: the host may see its effects without a call. It gets an event of its
   // own, so that waiting for it covers no later work.
   void Show(Use use);
@@ -178,7 +178,13 @@ class Timeline {
   // (another context's, or its context is beyond use): then wait for the stream.
   CUevent EventFor(Use use);
   // Waits for all work enqueued on the stream. For a caller that got no event and holds no lock.
-  static void WaitFor(const StreamState* stream);
+  static CUresult WaitFor(const StreamState* stream);
+
+  // A query or a wait about work gave this result. Any thread.
+  void NoteResult(CUresult result);
+  // The error that has ended the context, as far as results tell.
+  CUresult fault() const { return fault_.load(std::memory_order_relaxed); }
+  bool AllKnownDone() const;
 
   // A synchronising call covers everything that was issued when it began.
   static std::uint64_t IssuedOn(const StreamState* stream) { return stream->issued.load(); }
@@ -265,6 +271,8 @@ class Timeline {
   std::atomic<std::uint64_t>
       generation_;  // of no other timeline, and another one after each destruction
   std::atomic<bool> checkpoints_all_{false};
+  std::atomic<CUresult> fault_{CUDA_SUCCESS};
+  std::atomic<bool> any_shown_{false};
   std::unordered_map<Key, StreamState*, KeyHash> by_key_;
   std::vector<std::unique_ptr<StreamState>> states_;
   std::vector<StreamState*> idle_states_;

@@ -18,7 +18,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWindowPages = 8192;  // queried at once: 32 MiB of addresses
 // Below this a query costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// Smaller buffers keep their pages: programs read much memory through buffers of a few megabytes.
+// Smaller private buffers keep their pages: programs read much memory through buffers of a few
+// megabytes. A file's pages fault after each mapping anyway.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
@@ -171,7 +172,9 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
 bool ReleasePages(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;
-  if (stretch.end - stretch.begin <= kKeptBytes || !GiveBack(first, last, stretch)) return false;
+  const bool is_file = stretch.backing == Backing::kBlockFile;
+  const std::size_t kept_bytes = is_file ? kDenseBytes : kKeptBytes;
+  if (stretch.end - stretch.begin <= kept_bytes || !GiveBack(first, last, stretch)) return false;
   Fill(stretch.begin, first);
   Fill(last, stretch.end);
   return true;

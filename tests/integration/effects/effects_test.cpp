@@ -178,7 +178,7 @@ TEST_F(EffectsProgramTest, ALiarsBytesDoNotArriveByWayOfOthers) {
 
 TEST_F(EffectsProgramTest, WithoutExperimentsNothingIsLaunchedTwice) {
   setenv("SPILLWAY_PARK", "off", 1);
-  setenv("SPILLWAY_EXPERIMENTS", "0", 1);  // the default
+  setenv("SPILLWAY_EXPERIMENTS", "0", 1);
   Begin();
   const CUdeviceptr y = Dropped("copy");
   ExpectAll(y, 5);

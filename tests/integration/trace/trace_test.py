@@ -18,14 +18,14 @@ import simulated_gpu  # noqa: E402
 MIB = 1 << 20
 BUILD = pathlib.Path()
 # At a width of 256 its tensors are movable ranges. Memory is sparse and kernels leave tags, so the
-# run is quick.
+# run is quick. Without experiments, the GPU runs what the program launches, and nothing else.
 GPT = "gpt --steps=12 --layers=2 --width=256"
 
 
 def settings(folder, budget_bytes, trace=None):
     env = simulated_gpu.environment(BUILD, BUILD / "lib" / "libspillway.so", budget_bytes, "h200")
     env.update(SPILLWAY_REPORT=str(folder / "report.json"), SPILLWAY_LEARN="wait", SPILLWAY_PARK="off",
-               SPILLWAY_SIM_COMPUTE="tags")
+               SPILLWAY_EXPERIMENTS="0", SPILLWAY_SIM_COMPUTE="tags")
     if trace is not None:
         env["SPILLWAY_TRACE"] = str(trace)
     return env

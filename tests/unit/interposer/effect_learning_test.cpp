@@ -156,14 +156,40 @@ TEST_F(EffectLearningTest, ACounterInMemoryForbidsRepetition) {
   EXPECT_EQ(Read(counter, kSmallBytes)[0], 2) << "it ran as often as the program says";
 }
 
-TEST_F(EffectLearningTest, SmallOutputsAreFilledToo) {
+// The first repetition lacks the scratch memory for them, which only jobs that lack memory get.
+TEST_F(EffectLearningTest, SmallOutputsAreRepeatedElsewhere) {
+  Free(Allocated(kBudgetBytes));
   std::uint64_t token = 0;
-  for (int i = 0; i < 2; ++i) {
-    token = Launch("norm", {Allocated(), input_, Allocated(kSmallBytes), Allocated(kSmallBytes)});
+  for (int i = 0; i < 3; ++i) {
+    const CUdeviceptr mean = Allocated(kSmallBytes);
+    token = Launch("norm", {Allocated(), input_, mean, Allocated(kSmallBytes)});
     Settle();
+    EXPECT_TRUE(AllAre(Read(mean, kSmallBytes), 10));
   }
   EXPECT_TRUE(IsProved(token));
-  EXPECT_EQ(hidden.launches, 3);
+  EXPECT_EQ(hidden.launches, 4);
+}
+
+// It was observed to only read its input, and writes it when it is about to be repeated.
+TEST_F(EffectLearningTest, ALaunchThatChangesItsInputIsNotRepeated) {
+  Repeat("writer", 1);
+  hidden.lies = true;
+  hidden.launches = 0;
+  const CUdeviceptr y = Allocated();
+  const std::uint64_t token = Launch("writer", {y, input_});
+  Settle();
+  EXPECT_EQ(hidden.launches, 1);
+  EXPECT_FALSE(IsProved(token));
+  EXPECT_FALSE(job_->replay_checks().IsWrong());
+  EXPECT_TRUE(AllAre(Read(y), 5));
+}
+
+// What nobody could see happens in the repetition alone.
+TEST_F(EffectLearningTest, ARepetitionThatChangesAnInputStopsTheProgram) {
+  Repeat("writes_second", 1);
+  Launch("writes_second", {Allocated(), input_});
+  EXPECT_TRUE(job_->replay_checks().IsWrong());
+  EXPECT_EQ(job_->replay_checks().NameOfWrong(), "writes_second");
 }
 
 TEST_F(EffectLearningTest, UnlessAllowedNothingRunsTwice) {

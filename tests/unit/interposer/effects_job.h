@@ -2,20 +2,14 @@
 // and accessors for what experiments show of them.
 #pragma once
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+#include <string>
 #include <vector>
 
-#include "interposer/driver/driver_api.h"
 #include "interposer/execute/call_recorder.h"
-#include "interposer/execute/job_memory.h"
 #include "interposer/ledger/libraries.h"
 #include "scheduler/learn/job_event.h"
-#include "simulator/kernels/image.h"
+#include "tests/unit/interposer/simulated_job.h"
 
 namespace spillway::interposer {
 namespace {
@@ -74,6 +68,10 @@ void AddBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   for (size_t i = 0; i < kWords; ++i) y[i] += x[i];
 }
+// copy(y, x): y = x.
+void CopyBody(const LaunchShape&, void* const* arguments) {
+  std::copy_n(Memory(arguments, 1), kWords, Memory(arguments, 0));
+}
 // half(y, x): the first half of y = x.
 void HalfBody(const LaunchShape&, void* const* arguments) {
   std::copy_n(Memory(arguments, 1), kWords / 2, Memory(arguments, 0));
@@ -107,7 +105,14 @@ KernelCost OneMillisecond(const LaunchShape&, void* const*) { return {0, 2'000'0
 void WriterBody(const LaunchShape&, void* const* arguments) {
   int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
   std::copy_n(x, kWords, y);
+  ++hidden.launches;
   if (hidden.lies) x[kWords - 1] = 99;
+}
+// writes_second(y, x): y = x; its third run writes what it reads, too.
+void WritesSecondBody(const LaunchShape&, void* const* arguments) {
+  int *const y = Memory(arguments, 0), *const x = Memory(arguments, 1);
+  std::copy_n(x, kWords, y);
+  if (++hidden.runs == 3) x[kWords - 1] = 96;
 }
 // keeper(y, x): y = x; when it lies, it writes through a pointer from an earlier launch.
 void KeeperBody(const LaunchShape&, void* const* arguments) {
@@ -144,6 +149,7 @@ constexpr KernelEntry kKernels[] = {
     {"norm", NormBody, nullptr, 4, kParameters},
     {"half_at", HalfAtBody, nullptr, 3, kParameters},
     {"add", AddBody, nullptr, 2, kParameters},
+    {"copy", CopyBody, nullptr, 2, kParameters},
     {"half", HalfBody, nullptr, 2, kParameters},
     {"last_old", LastOldBody, nullptr, 2, kParameters},
     {"order", OrderBody, nullptr, 2, kParameters},
@@ -151,6 +157,7 @@ constexpr KernelEntry kKernels[] = {
     {"liar", LiarBody, OneMillisecond, 2, kParameters},
     {"writer", WriterBody, nullptr, 2, kParameters},
     {"keeper", KeeperBody, nullptr, 2, kParameters},
+    {"writes_second", WritesSecondBody, nullptr, 2, kParameters},
     {"sets_variable", SetsVariableBody, nullptr, 2, kParameters},
     {"varies", VariesBody, nullptr, 2, kParameters},
     {"unless", UnlessBody, nullptr, 3, kParameters},
@@ -163,35 +170,19 @@ constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'},
                           std::size(kGlobals),
                           kGlobals};
 
-// A driver function that the interposer itself does not call.
-template <class F>
-F* OfDriver(const char* name) {
-  void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  return reinterpret_cast<F*>(dlsym(driver, name));
-}
-
-class EffectsTest : public testing::Test {
+class EffectsTest : public SimulatedJobTest {
  protected:
   static constexpr size_t kBudgetBytes = 16 * kBytes;
 
   void SetUp() override {
     hidden = {};
-    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
-    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
-    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
-    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage),
-              CUDA_SUCCESS);
+    SetUpDevice(&kImage);
     Libraries::Instance().NotePlain(module_);
     MakeJob();
   }
   void TearDown() override {
-    Driver().cuCtxSynchronize();
-    job_->ReleaseAll();
     Libraries::Instance().Remove(module_);
-    Driver().cuModuleUnload(module_);
-    Driver().cuStreamDestroy_v2(stream_);
-    Driver().cuDevicePrimaryCtxRelease_v2(0);
+    SimulatedJobTest::TearDown();
   }
   void MakeJob(size_t budget_bytes = kBudgetBytes, bool experiments = true) {
     job_ = std::make_unique<JobMemory>(context_, 0, budget_bytes, size_t{1} << 30, ParkChoice::kOff,
@@ -202,11 +193,7 @@ class EffectsTest : public testing::Test {
     Set(input_, 5);
   }
 
-  CUdeviceptr Allocated(size_t bytes = kBytes) {
-    CUdeviceptr address = 0;
-    EXPECT_EQ(job_->allocations().Allocate(bytes, &address), CUDA_SUCCESS);
-    return address;
-  }
+  CUdeviceptr Allocated(size_t bytes = kBytes) { return AllocatedBytes(bytes); }
   void Free(CUdeviceptr address) { ASSERT_TRUE(job_->allocations().Free(address)); }
 
   // A launch of the program. Returns the token by which plans know it.
@@ -227,10 +214,7 @@ class EffectsTest : public testing::Test {
     set.shape.kernel = ShapeOfName(name);
     set.shape.launched = &dimensions;
     set.launch = is_whole_ ? &launch : nullptr;
-    Addresses addresses;
-    for (const CUdeviceptr word : words) {
-      if (job_->MightBeManaged(word)) addresses.push_back(word);
-    }
+    Addresses addresses = ManagedAmong(words);
     EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
               CUDA_SUCCESS);
     EXPECT_EQ(
@@ -239,13 +223,6 @@ class EffectsTest : public testing::Test {
     job_->calls().End(&set, Effect::kLaunches);
     return scheduler::TokenOf(scheduler::JobEvent::Operation(
         CallRecorder::Operation(set, Effect::kLaunches).shape(), {}));
-  }
-  CUfunction Function(const char* name) {
-    CUfunction function = nullptr;
-    EXPECT_EQ(
-        OfDriver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&function, module_, name),
-        CUDA_SUCCESS);
-    return function;
   }
   // The kernel over `times` new outputs, freed again: each is an experiment, while any is wanted.
   std::uint64_t Repeat(const char* name, int times, CUdeviceptr number = kNone) {
@@ -269,25 +246,10 @@ class EffectsTest : public testing::Test {
   }
 
   void Set(CUdeviceptr at, unsigned int word, size_t bytes = kBytes) {
-    Addresses addresses;
-    addresses.push_back(at);
-    TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kMayWrite, &set),
-              CUDA_SUCCESS);
-    Driver().cuMemsetD32Async(at, word, bytes / 4, stream_);
-    job_->calls().End(&set, Effect::kMayWrite);
+    SetWords(at, word, bytes / sizeof(int), stream_);
   }
   std::vector<int> Read(CUdeviceptr at, size_t bytes = kBytes) {
-    std::vector<int> values(bytes / 4);
-    Addresses addresses;
-    addresses.push_back(at);
-    TouchSet set;
-    EXPECT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kReads, &set),
-              CUDA_SUCCESS);
-    Driver().cuMemcpyDtoHAsync_v2(values.data(), at, bytes, stream_);
-    job_->calls().End(&set, Effect::kReads);
-    Driver().cuStreamSynchronize(stream_);
-    return values;
+    return ReadWords(at, bytes / sizeof(int), stream_);
   }
   static bool AllAre(const std::vector<int>& values, int value) {
     return std::all_of(values.begin(), values.end(), [=](int each) { return each == value; });
@@ -302,13 +264,8 @@ class EffectsTest : public testing::Test {
     return letters;
   }
   bool IsProved(std::uint64_t token) { return job_->proofs().MayReplay(token); }
-  Counters Count() { return job_->view().Read().counters; }
 
   static constexpr CUdeviceptr kNone = ~CUdeviceptr{0};
-  CUcontext context_ = nullptr;
-  CUmodule module_ = nullptr;
-  CUstream stream_ = nullptr;
-  std::unique_ptr<JobMemory> job_;
   CUdeviceptr input_ = 0, settling_ = 0;
   int asked_ = 0;         // launches of the program
   bool is_whole_ = true;  // the hook knows the whole launch

@@ -16,13 +16,13 @@ using driver::Driver;
 
 size_t BytesOf(const Chunks& chunks) {
   size_t bytes = 0;
-  for (const Chunk& chunk : chunks) bytes += chunk.bytes;
+  for (const Chunk* chunk : chunks) bytes += chunk->bytes;
   return bytes;
 }
 
 std::vector<size_t> SizesOf(const Chunks& chunks) {
   std::vector<size_t> sizes_mib;
-  for (const Chunk& chunk : chunks) sizes_mib.push_back(chunk.bytes / kMiB);
+  for (const Chunk* chunk : chunks) sizes_mib.push_back(chunk->bytes / kMiB);
   return sizes_mib;
 }
 
@@ -250,7 +250,7 @@ TEST(SlabsTest, EverySizeFitsItsClass) {
     Timeline timeline;
     Slabs slabs(&ledger, &timeline);
     ASSERT_TRUE(slabs.NeedsSlab(bytes));
-    slabs.AddSlab(bytes, 0x7f0000000000, {});
+    slabs.AddSlab(bytes, 0x7f0000000000, {}, {});
     const SlabBlock* block = slabs.Take(bytes);
     EXPECT_GE(block->size_bytes, bytes);
     EXPECT_LE(block->size_bytes, std::max<size_t>(512, 2 * bytes));
@@ -263,7 +263,7 @@ TEST(SlabsTest, BlocksDoNotOverlapAndEmptySlabIsReleased) {
   Ledger ledger;
   Timeline timeline;
   Slabs slabs(&ledger, &timeline);
-  slabs.AddSlab(300'000, 0x7f0000000000, {});
+  slabs.AddSlab(300'000, 0x7f0000000000, {}, {});
   std::vector<SlabBlock*> taken;
   while (!slabs.NeedsSlab(300'000)) taken.push_back(slabs.Take(300'000));
   std::set<CUdeviceptr> bases;

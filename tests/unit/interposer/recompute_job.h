@@ -2,20 +2,13 @@
 // and accessors for its state.
 #pragma once
 
-#include <dlfcn.h>
-#include <gtest/gtest.h>
-
 #include <algorithm>
-#include <cstdlib>
 #include <functional>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include "interposer/driver/driver_api.h"
-#include "interposer/execute/job_memory.h"
 #include "interposer/ledger/tensor_maps.h"
-#include "simulator/kernels/image.h"
+#include "tests/unit/interposer/simulated_job.h"
 
 namespace spillway::interposer {
 namespace {
@@ -93,23 +86,11 @@ constexpr KernelEntry kKernels[] = {{"derive", DeriveBody, nullptr, 4, kPointers
                                     {"derive_mapped", DeriveMappedBody, nullptr, 3, kWithMap}};
 constexpr Image kImage = {{'S', 'P', 'I', 'L', 'L', 'S', 'I', 'M'}, 1, 7, kKernels, 0, nullptr};
 
-// A driver function that the interposer itself does not call.
-template <class F>
-F* OfDriver(const char* name) {
-  void* const driver = dlopen(getenv("SPILLWAY_DRIVER"), RTLD_NOW | RTLD_NOLOAD);
-  return reinterpret_cast<F*>(dlsym(driver, name));
-}
-
-class RecomputeTest : public testing::Test {
+class RecomputeTest : public SimulatedJobTest {
  protected:
   void SetUp() override {
-    ASSERT_EQ(Driver().cuInit(0), CUDA_SUCCESS) << "SPILLWAY_DRIVER names the simulated driver";
-    ASSERT_EQ(Driver().cuDevicePrimaryCtxRetain(&context_, 0), CUDA_SUCCESS);
-    ASSERT_EQ(Driver().cuCtxSetCurrent(context_), CUDA_SUCCESS);
-    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
+    SetUpDevice(&kImage);
     ASSERT_EQ(Driver().cuStreamCreate(&other_stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-    ASSERT_EQ(OfDriver<decltype(cuModuleLoadData)>("cuModuleLoadData")(&module_, &kImage),
-              CUDA_SUCCESS);
     derive_ = Function("derive");
     MakeJob(ParkChoice::kOff);
   }
@@ -129,18 +110,8 @@ class RecomputeTest : public testing::Test {
   }
   void TearDown() override {
     Driver().cuCtxSynchronize();
-    job_->ReleaseAll();
-    Driver().cuModuleUnload(module_);
-    Driver().cuStreamDestroy_v2(stream_);
     Driver().cuStreamDestroy_v2(other_stream_);
-    Driver().cuDevicePrimaryCtxRelease_v2(0);
-  }
-  CUfunction Function(const char* name) {
-    CUfunction function = nullptr;
-    EXPECT_EQ(
-        OfDriver<decltype(cuModuleGetFunction)>("cuModuleGetFunction")(&function, module_, name),
-        CUDA_SUCCESS);
-    return function;
+    SimulatedJobTest::TearDown();
   }
 
   // A library call that makes one launch.
@@ -170,10 +141,7 @@ class RecomputeTest : public testing::Test {
     set.claims = &claims;
     set.launch = &launch;
     set.call = &call;
-    Addresses addresses;
-    for (const CUdeviceptr word : words) {
-      if (job_->MightBeManaged(word)) addresses.push_back(word);
-    }
+    Addresses addresses = ManagedAmong(words);
     ASSERT_EQ(job_->calls().Begin(&addresses, {stream_, false}, Effect::kLaunches, &set),
               CUDA_SUCCESS);
     call.works = works;
@@ -199,28 +167,11 @@ class RecomputeTest : public testing::Test {
   }
   void Derive(size_t y, size_t x) { Launch(derive_, y, x); }
 
-  // A call that may write the memory, and fills it.
   void Set(CUdeviceptr at, unsigned int word, size_t words, CUstream stream = nullptr) {
-    stream = stream ? stream : stream_;
-    Addresses addresses;
-    addresses.push_back(at);
-    TouchSet set;
-    ASSERT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kMayWrite, &set),
-              CUDA_SUCCESS);
-    Driver().cuMemsetD32Async(at, word, words, stream);
-    job_->calls().End(&set, Effect::kMayWrite);
+    SetWords(at, word, words, stream ? stream : stream_);
   }
   std::vector<int> Read(CUdeviceptr at, size_t words = kWords, CUstream stream = nullptr) {
-    stream = stream ? stream : stream_;
-    std::vector<int> values(words);
-    Addresses addresses;
-    addresses.push_back(at);
-    TouchSet set;
-    EXPECT_EQ(job_->calls().Begin(&addresses, {stream, false}, Effect::kReads, &set), CUDA_SUCCESS);
-    Driver().cuMemcpyDtoHAsync_v2(values.data(), at, words * 4, stream);
-    job_->calls().End(&set, Effect::kReads);
-    Driver().cuStreamSynchronize(stream);
-    return values;
+    return ReadWords(at, words, stream ? stream : stream_);
   }
   void ExpectAll(size_t buffer, int value, CUstream stream = nullptr) {
     const std::vector<int> values = Read(buffers_[buffer], kWords, stream);
@@ -233,7 +184,6 @@ class RecomputeTest : public testing::Test {
       ASSERT_EQ(Driver().cuLaunchKernel(wait, 1, 1, 1, 1, 1, 1, 0, stream, nullptr, nullptr),
                 CUDA_SUCCESS);
   }
-  Counters Count() { return job_->view().Read().counters; }
 
   // The stream waits for a later action of the host, as behind a kernel that polls. The job does
   // not learn of it.
@@ -251,11 +201,8 @@ class RecomputeTest : public testing::Test {
     EXPECT_EQ(Driver().cuStreamSynchronize(waiting), CUDA_SUCCESS);
   }
 
-  CUcontext context_ = nullptr;
-  CUmodule module_ = nullptr;
   CUfunction derive_ = nullptr;
-  CUstream stream_ = nullptr, other_stream_ = nullptr;
-  std::unique_ptr<JobMemory> job_;
+  CUstream other_stream_ = nullptr;
   CUdeviceptr buffers_[kBuffers] = {};
   CUdeviceptr added_ = 0, clobbered_ = 0;
   size_t clobbered_bytes_ = kSmallWords * 4;

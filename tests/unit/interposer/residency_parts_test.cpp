@@ -44,9 +44,31 @@ class ResidencyPartsTest : public testing::Test {
     Range* const range = ranges_.Add(mappings_.TakeAddresses(bytes), bytes);
     range->requested_bytes = bytes;
     range->BeginLife();
-    EXPECT_TRUE(chunks_.Take(bytes, &range->chunks));
-    EXPECT_TRUE(mappings_.Map(range->base, range->chunks));
+    Chunks chunks;
+    EXPECT_TRUE(chunks_.Take(bytes, &chunks));
+    GiveMemory(range, std::move(chunks));
+    return range;
+  }
+  void GiveMemory(Range* range, Chunks chunks) {
+    EXPECT_TRUE(mappings_.Map(range->base, chunks));
+    range->NoteMapped(std::move(chunks));
     range->place = Place::kDevice;
+  }
+  // Of one chunk each.
+  void MakeFreeChunks(std::initializer_list<size_t> sizes_mib) {
+    std::vector<Chunks> pieces;
+    for (const size_t size_mib : sizes_mib)
+      EXPECT_TRUE(chunks_.Take(size_mib * kMiB, &pieces.emplace_back()));
+    for (Chunks& piece : pieces) chunks_.Give(&piece);
+  }
+  // On memory that freed ranges hold.
+  Range* NewRangeFromFreed(size_t bytes) {
+    FreedMemory::Taken taken = freed_.Take(bytes);
+    EXPECT_EQ(taken.bytes, bytes);
+    Range* const range = ranges_.Add(mappings_.TakeAddresses(bytes), bytes);
+    range->BeginLife();
+    GiveMemory(range, std::move(taken.chunks));
+    range->ready_after.Merge(taken.ready_after);
     return range;
   }
   void Free(Range* range) {
@@ -109,23 +131,23 @@ TEST_F(ResidencyPartsTest, FreedMemoryServesTheSameSizeBehindItsEarlierWork) {
   EXPECT_TRUE(range->live);
 }
 
-TEST_F(ResidencyPartsTest, OnlyFreedMemoryWithoutUnfinishedWorkIsRetiredTheLargestFirst) {
+TEST_F(ResidencyPartsTest, OnlyFreedMemoryWithoutUnfinishedWorkIsYieldedTheLargestFirst) {
   Range* const busy = NewRange(16 * kMiB);
   busy->ready_after.Add(EnqueueOn(busy));
   for (Range* range : {NewRange(2 * kMiB), NewRange(8 * kMiB), busy}) Free(range);
 
-  EXPECT_TRUE(freed_.RetireIdle());
+  EXPECT_TRUE(freed_.YieldIdle());
   EXPECT_EQ(chunks_.free_bytes(), 8 * kMiB);
-  EXPECT_TRUE(freed_.RetireIdle());
-  EXPECT_FALSE(freed_.RetireIdle());
+  EXPECT_TRUE(freed_.YieldIdle());
+  EXPECT_FALSE(freed_.YieldIdle());
   EXPECT_EQ(freed_.PendingBytes(), 16 * kMiB);
   FinishWork();
-  EXPECT_TRUE(freed_.RetireIdle());
+  EXPECT_TRUE(freed_.YieldIdle());
   EXPECT_EQ(chunks_.free_bytes(), 26 * kMiB);
-  EXPECT_TRUE(ranges_.all().empty());
+  EXPECT_EQ(freed_.PendingBytes(), 0u);
 }
 
-TEST_F(ResidencyPartsTest, IdleFreedMemoryIsCountedBeforeAnyOfItIsRetired) {
+TEST_F(ResidencyPartsTest, IdleFreedMemoryIsCountedBeforeAnyOfItIsYielded) {
   Range* const busy = NewRange(16 * kMiB);
   busy->ready_after.Add(EnqueueOn(busy));
   for (Range* range : {NewRange(2 * kMiB), NewRange(8 * kMiB), busy}) Free(range);
@@ -136,23 +158,119 @@ TEST_F(ResidencyPartsTest, IdleFreedMemoryIsCountedBeforeAnyOfItIsRetired) {
   EXPECT_TRUE(freed_.IdleBytesReach(26 * kMiB));
 }
 
-TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsRetiredFirst) {
+TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsYieldedFirst) {
   // Given freed ranges of one chunk and of two
   Range* const whole = NewRange(32 * kMiB);
-  Chunks pieces[2];
-  ASSERT_TRUE(chunks_.Take(4 * kMiB, &pieces[0]));
-  ASSERT_TRUE(chunks_.Take(6 * kMiB, &pieces[1]));
-  for (Chunks& piece : pieces) chunks_.Give(&piece);
+  MakeFreeChunks({4, 6});
   Range* const in_pieces = NewRange(10 * kMiB);
   ASSERT_EQ(in_pieces->chunks.size(), 2u);
   for (Range* range : {whole, in_pieces}) Free(range);
 
-  EXPECT_FALSE(freed_.RetireIdle(2 * kMiB));
+  EXPECT_FALSE(freed_.YieldIdle(2 * kMiB));
   EXPECT_TRUE(freed_.IdleBytesReach(4 * kMiB, 4 * kMiB));
   EXPECT_FALSE(freed_.IdleBytesReach(6 * kMiB, 4 * kMiB));
-  EXPECT_TRUE(freed_.RetireIdle(4 * kMiB));
+  EXPECT_TRUE(freed_.YieldIdle(4 * kMiB));
 
   EXPECT_EQ(chunks_.free_bytes(), 10 * kMiB);
+}
+
+TEST_F(ResidencyPartsTest, MappingOutlivesItsMemory) {
+  // Given a freed range of two chunks, one of which serves another size
+  MakeFreeChunks({8, 10});
+  Range* const first = NewRange(18 * kMiB);
+  const Use before = EnqueueOn(first);
+  first->ready_after.Add(before);
+  Free(first);
+  Range* const second = NewRangeFromFreed(10 * kMiB);
+  ASSERT_EQ(second->ready_after.items().size(), 1u) << "the work on the first";
+  EXPECT_EQ(second->ready_after.items()[0].sequence, before.sequence);
+  EXPECT_EQ(freed_.Reuse(18 * kMiB), nullptr) << "its memory is in use";
+  EXPECT_EQ(freed_.PendingBytes(), 8 * kMiB);
+
+  // When that is freed, too
+  const Use after = EnqueueOn(second);
+  second->ready_after.Add(after);
+  Free(second);
+  const driver::MappingCalls calls = driver::ReadMappingCalls();
+
+  // Then the first range serves its size again, behind that work and without a driver call
+  EXPECT_EQ(freed_.Reuse(18 * kMiB), first);
+  EXPECT_EQ(first->ready_after.items()[0].sequence, after.sequence);
+  EXPECT_EQ(freed_.Reuse(10 * kMiB), nullptr);
+  const driver::MappingCalls more = driver::ReadMappingCalls().Since(calls);
+  EXPECT_EQ(more.maps + more.unmaps + more.creates, 0u);
+  EXPECT_EQ(chunks_.held_bytes(), 18 * kMiB);
+  FinishWork();
+}
+
+TEST_F(ResidencyPartsTest, OfSeveralFreedRangesTheOneWithTheOldestAddressesServes) {
+  Range* const first = NewRange(4 * kMiB);
+  Range* const second = NewRange(4 * kMiB);
+  for (Range* range : {second, first}) Free(range);
+  EXPECT_EQ(freed_.Reuse(4 * kMiB), first);
+  EXPECT_EQ(freed_.Reuse(4 * kMiB), second);
+}
+
+TEST_F(ResidencyPartsTest, MemoryOfAFreedRangeThatACallNamesIsNotTaken) {
+  Range* const named = NewRange(4 * kMiB);
+  named->pins = 1;
+  Free(named);
+  EXPECT_EQ(freed_.Take(4 * kMiB).bytes, 0u);
+  EXPECT_EQ(freed_.Reuse(4 * kMiB), nullptr);
+  named->pins = 0;
+  EXPECT_EQ(freed_.Take(4 * kMiB).bytes, 4 * kMiB);
+}
+
+TEST_F(ResidencyPartsTest, MemoryThatWasTakenInVainIsPutBack) {
+  Range* const range = NewRange(4 * kMiB);
+  Free(range);
+  freed_.PutBack(freed_.Take(4 * kMiB));
+  EXPECT_EQ(freed_.PendingBytes(), 4 * kMiB);
+  EXPECT_EQ(freed_.Reuse(4 * kMiB), range);
+}
+
+TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
+  // Given two freed ranges on one chunk, and one of them on a second, too
+  MakeFreeChunks({8, 10});
+  Free(NewRange(18 * kMiB));
+  Free(NewRangeFromFreed(10 * kMiB));
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(freed_.YieldIdle());
+  ASSERT_EQ(chunks_.free_bytes(), 18 * kMiB);
+  const driver::MappingCalls calls = driver::ReadMappingCalls();
+
+  EXPECT_EQ(chunks_.ReleaseFree(10 * kMiB), 10 * kMiB);
+
+  EXPECT_EQ(driver::ReadMappingCalls().Since(calls).unmaps, 2u);
+  EXPECT_TRUE(ranges_.all().empty());
+  EXPECT_EQ(freed_.Reuse(18 * kMiB), nullptr);
+  EXPECT_EQ(chunks_.held_bytes(), 8 * kMiB);
+}
+
+// Releasing its first chunk retired the range, which gave the second one back a second time. (Found
+// by the differential fuzzer.)
+TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
+  MakeFreeChunks({8, 10});
+  Free(NewRange(18 * kMiB));
+  chunks_.SetBudget(2 * kMiB);
+
+  EXPECT_TRUE(freed_.YieldIdle());
+
+  EXPECT_EQ(chunks_.held_bytes(), 0u);
+  EXPECT_EQ(chunks_.free_bytes(), 0u);
+  EXPECT_TRUE(ranges_.all().empty());
+}
+
+// A slab, or another user of the pool, may hold a chunk onto which a freed range is mapped.
+TEST_F(ResidencyPartsTest, MappingOntoAChunkWithoutARangeDoesNotServe) {
+  Range* const range = NewRange(2 * kMiB);
+  Free(range);
+  ASSERT_TRUE(freed_.YieldIdle());
+  Chunks slab;
+  ASSERT_TRUE(chunks_.Take(2 * kMiB, &slab));
+  EXPECT_EQ(freed_.Reuse(2 * kMiB), nullptr);
+  chunks_.Give(&slab);
+  EXPECT_EQ(freed_.Reuse(2 * kMiB), range);
+  EXPECT_EQ(chunks_.free_bytes(), 0u);
 }
 
 TEST_F(ResidencyPartsTest, LeavingRangeKeepsItsMemoryUntilItsCopyIsComplete) {
@@ -300,8 +418,9 @@ class ContentDeparturesTest : public ResidencyPartsTest {
     Fill(1);
     Leave();
     ASSERT_EQ(range_->place, Place::kHost);
-    ASSERT_TRUE(chunks_.Take(kBytes, &range_->chunks));
-    ASSERT_TRUE(mappings_.Map(range_->base, range_->chunks));
+    Chunks again;
+    ASSERT_TRUE(chunks_.Take(kBytes, &again));
+    GiveMemory(range_, std::move(again));
     ASSERT_TRUE(copies_.In(range_, TraceCause::kRoom));
     range_->place = Place::kDevice;
     FinishWork();

@@ -64,6 +64,21 @@ TEST_F(TimelineTest, WorkIsCompleteOnlyWithItsEvent) {
   EXPECT_TRUE(timeline_.Done(use));
 }
 
+// An allocation asks the driver about faults only while this is false.
+TEST_F(TimelineTest, AllWorkIsKnownToBeDoneOnceItsEventWasAsked) {
+  EXPECT_TRUE(timeline_.AllKnownDone());
+  StreamState* stream = timeline_.Of({handle_, false});
+  Enqueue();
+  const Use use = timeline_.Issue(stream);
+
+  EXPECT_FALSE(timeline_.AllKnownDone());
+  Driver().cuEventSynchronize(timeline_.EventFor(use));
+  EXPECT_FALSE(timeline_.AllKnownDone()) << "nothing was asked yet";
+  EXPECT_TRUE(timeline_.Done(use));
+  EXPECT_TRUE(timeline_.AllKnownDone());
+  EXPECT_EQ(timeline_.fault(), CUDA_SUCCESS);
+}
+
 // Regression: an event recorded during capture belonged to the graph and never completed. The
 // stream's work never counted as complete again.
 TEST_F(TimelineTest, NoEventIsRecordedOnACapturingStreamForEarlierWork) {

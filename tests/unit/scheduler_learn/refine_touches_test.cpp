@@ -55,6 +55,16 @@ TEST(RefineTouchesTest, TheProfileFollows) {
   EXPECT_EQ(KnownTouchCount(pattern), 2);
 }
 
+TEST(RefineTouchesTest, WhatTheJobOnlySawIsPresumed) {
+  IterationPattern pattern = Undeclared();
+  Refine(&pattern, {kReads, kFills});
+  EXPECT_EQ(pattern.profile.operations[0].presumed_reads, std::vector<BufferId>{{0}});
+
+  IterationPattern declared = Undeclared(kReads);
+  Refine(&declared, {kReads, kFills});
+  EXPECT_EQ(declared.profile.operations[0].presumed_reads, std::vector<BufferId>{});
+}
+
 TEST(RefineTouchesTest, AKnownLaunchCanBecomeReplayable) {
   IterationPattern pattern = Undeclared();
   const auto always = [](uint64_t) { return true; };

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/large_buffers.h"
 
 namespace spillway::fuzz {
 namespace {
@@ -13,7 +14,6 @@ namespace {
 bool IsPinned(const Buffer& buffer) {
   return buffer.form == AllocForm::kPinned || buffer.form == AllocForm::kRegistered;
 }
-bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
 
 class BarriersFeature : public Feature {
  public:

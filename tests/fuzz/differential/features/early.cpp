@@ -11,6 +11,7 @@
 
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/large_buffers.h"
 #include "tests/fuzz/differential/features/reading.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
@@ -140,8 +141,6 @@ std::shared_ptr<void> Show(const Operation& operation, const Running& running) {
   if (way == 2) KeepByCopy(keep, running);
   return std::make_shared<Kept>(Kept{keep.slot, slot.address + view.offset_bytes - keep.address});
 }
-
-bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
 
 class EarlyFeature : public Feature {
  public:

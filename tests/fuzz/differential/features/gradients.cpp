@@ -4,9 +4,7 @@
 // A plan may drop the large one, and hold the small one beyond its free to make it again
 // (scheduler/plan/held_inputs.h). It takes an iteration that a plan is made for, so seeds do not
 // draw this feature: --iterations asks for it.
-#include <optional>
-
-#include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/large_buffers.h"
 
 namespace spillway::fuzz {
 namespace {
@@ -15,7 +13,7 @@ constexpr std::uint64_t kLeastGain = 4;  // what is made is so many times as lar
 constexpr std::uint64_t kLargestInputBytes = 3 * kMiB / 2;
 constexpr std::uint64_t kLargestGradientBytes = 10 * kMiB;
 
-bool IsLarge(const Buffer& buffer) { return !buffer.InHostMemory() && buffer.bytes > kChunkBytes; }
+constexpr unsigned kUsesElsewherePercent = 90;
 
 class GradientsFeature : public Feature {
  public:
@@ -29,10 +27,10 @@ class GradientsFeature : public Feature {
     const int first = ProposeOne(proposer);
     const int second = dice.Percent(40) ? ProposeOne(proposer) : kNone;
     for (std::uint64_t i = dice.Between(2, 5); i > 0; --i)
-      ProposeUse(proposer, proposer.Choose().PickBuffer(IsLarge));
+      ProposeUse(proposer, proposer.Choose().PickBuffer(IsLarge), kUsesElsewherePercent);
     if (dice.Percent(60)) proposer.NewMemory(dice.Between(kMiB, kLargestGradientBytes));
     for (const int gradient : {first, second}) {
-      ProposeUse(proposer, gradient);
+      ProposeUse(proposer, gradient, kUsesElsewherePercent);
       if (dice.Percent(30)) ProposeFree(proposer, gradient);
     }
   }
@@ -42,10 +40,6 @@ class GradientsFeature : public Feature {
   }
 
  private:
-  static View Whole(Proposer& proposer, int buffer) {
-    return View{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
-  }
-
   // What was made, or kNone.
   static int ProposeOne(Proposer& proposer) {
     Random& dice = proposer.Dice();
@@ -63,7 +57,7 @@ class GradientsFeature : public Feature {
                                        .slow = dice.Percent(10),
                                        .out = Whole(proposer, gradient),
                                        .in = {Whole(proposer, input)}});
-    if (dice.Percent(40)) ProposeUse(proposer, gradient);
+    if (dice.Percent(40)) ProposeUse(proposer, gradient, kUsesElsewherePercent);
     ProposeFree(proposer, input);
     // What was freed is the first that this could be.
     if (dice.Percent(60)) ProposeFill(proposer, proposer.NewMemory(input_bytes), stream);
@@ -77,28 +71,6 @@ class GradientsFeature : public Feature {
                   .on_stream = true,
                   .stream = stream,
                   .out = Whole(proposer, buffer)});
-  }
-
-  // By a kernel, which mostly writes elsewhere.
-  static void ProposeUse(Proposer& proposer, int buffer) {
-    Chooser& choose = proposer.Choose();
-    if (buffer == kNone || !proposer.Now().At(buffer).live) return;
-    const int target = proposer.Dice().Percent(90) ? choose.PickBuffer(IsLarge) : buffer;
-    if (target == kNone) return;
-    const std::optional<View> in = choose.PickKernelInput(buffer),
-                              out = choose.PickKernelOutput(target);
-    if (!in || !out) return;
-    proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
-  }
-
-  static void ProposeFree(Proposer& proposer, int buffer) {
-    if (buffer == kNone || !proposer.Now().At(buffer).live) return;
-    const bool is_ordered = IsStreamOrdered(proposer.Now().At(buffer).form);
-    proposer.Add(
-        {.kind = Kind::kFree,
-         .form = static_cast<std::uint8_t>(is_ordered ? FreeForm::kFreeAsync : FreeForm::kMemFree),
-         .stream = proposer.Choose().PickStream(),
-         .buffer = buffer});
   }
 };
 

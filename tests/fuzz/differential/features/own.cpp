@@ -10,6 +10,7 @@
 
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/large_buffers.h"
 #include "tests/fuzz/differential/features/reading.h"
 
 namespace spillway::fuzz {
@@ -82,8 +83,8 @@ constexpr Layout kLayout;
 constexpr simulator::KernelEntry kEntries[] = {
     {kOwnKernel, Own, Cost, kParameters, kLayout.parameters}};
 
-bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
-bool IsLarge(const Buffer& buffer) { return IsOnDevice(buffer) && buffer.bytes > kChunkBytes; }
+constexpr unsigned kUsesElsewherePercent = 85;
+
 bool IsSmall(const Buffer& buffer) { return IsOnDevice(buffer) && buffer.bytes < kMiB; }
 
 class OwnFeature : public Feature {
@@ -107,9 +108,9 @@ class OwnFeature : public Feature {
       if (dice.Percent(20) && links.size() > 2) ProposeFree(proposer, links[links.size() - 2]);
     }
     for (std::uint64_t i = dice.Between(1, 5); i > 0; --i)
-      ProposeUse(proposer, proposer.Choose().PickBuffer(IsLarge));
+      ProposeUse(proposer, proposer.Choose().PickBuffer(IsLarge), kUsesElsewherePercent);
     for (const int link : links) {
-      if (dice.Percent(60)) ProposeUse(proposer, link);
+      if (dice.Percent(60)) ProposeUse(proposer, link, kUsesElsewherePercent);
     }
   }
 
@@ -140,11 +141,6 @@ class OwnFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  static View Whole(Proposer& proposer, int buffer) {
-    return View{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
-  }
-  static bool IsLive(Proposer& proposer, int buffer) { return proposer.Now().At(buffer).live; }
-
   // All of it, or a part that has been written.
   static std::optional<View> PickInput(Proposer& proposer, int buffer) {
     if (!IsLive(proposer, buffer)) return std::nullopt;
@@ -214,29 +210,6 @@ class OwnFeature : public Feature {
     if (!proposer.Dice().Percent(25)) return;
     const int small = ProposeNew(proposer, proposer.Dice().Between(1, kLargestSmallBytes / 4) * 4);
     if (small != kNone) link.more_out = {Whole(proposer, small)};
-  }
-
-  // By a kernel, which mostly writes elsewhere.
-  static void ProposeUse(Proposer& proposer, int buffer) {
-    Chooser& choose = proposer.Choose();
-    if (buffer == kNone || !IsLive(proposer, buffer)) return;
-    const int target = proposer.Dice().Percent(85) ? choose.PickBuffer(IsLarge) : buffer;
-    if (target == kNone) return;
-    const std::optional<View> in = choose.PickKernelInput(buffer),
-                              out = choose.PickKernelOutput(target);
-    if (!in || !out) return;
-    proposer.Add({.kind = Kind::kKernel, .stream = choose.PickStream(), .out = *out, .in = {*in}});
-  }
-
-  static void ProposeFree(Proposer& proposer, int buffer) {
-    if (!IsLive(proposer, buffer)) return;
-    const AllocForm form = proposer.Now().At(buffer).form;
-    if (form == AllocForm::kFeature || IsHostMemory(form)) return;
-    proposer.Add({.kind = Kind::kFree,
-                  .form = static_cast<std::uint8_t>(IsStreamOrdered(form) ? FreeForm::kFreeAsync
-                                                                          : FreeForm::kMemFree),
-                  .stream = proposer.Choose().PickStream(),
-                  .buffer = buffer});
   }
 };
 

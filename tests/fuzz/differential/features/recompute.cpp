@@ -11,6 +11,7 @@
 
 #include "tests/fuzz/differential/digest.h"
 #include "tests/fuzz/differential/features/all.h"
+#include "tests/fuzz/differential/features/large_buffers.h"
 #include "tests/fuzz/differential/library.h"
 #include "tests/fuzz/differential/random.h"
 #include "tests/fuzz/differential/running.h"
@@ -76,8 +77,6 @@ constexpr simulator::KernelEntry kEntries[] = {
     {kEvenKernel, Normalize, Cost, kLibraryParameters, kLayout.parameters},
     {kUnevenKernel, Normalize, Cost, kLibraryParameters, kLayout.parameters}};
 
-bool IsOnDevice(const Buffer& buffer) { return !buffer.InHostMemory(); }
-bool IsLarge(const Buffer& buffer) { return IsOnDevice(buffer) && buffer.bytes > kChunkBytes; }
 bool CanBeMade(const Buffer& buffer) {
   return IsOnDevice(buffer) && buffer.bytes >= kMiB && buffer.bytes <= kLargestOutputBytes &&
          buffer.bytes % 4 == 0;
@@ -166,10 +165,6 @@ class RecomputeFeature : public Feature {
   std::span<const simulator::KernelEntry> Kernels() const override { return kEntries; }
 
  private:
-  static View Whole(Proposer& proposer, int buffer) {
-    return View{.buffer = buffer, .offset_bytes = 0, .bytes = proposer.Now().At(buffer).bytes};
-  }
-
   // All of it, or a part that has been written.
   static std::optional<View> PickInput(Proposer& proposer, int buffer, std::uint64_t limit_bytes) {
     const Buffer& from = proposer.Now().At(buffer);

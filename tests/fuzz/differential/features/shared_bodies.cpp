@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "tests/fuzz/differential/features/large_buffers.h"
 #include "tests/fuzz/differential/random.h"
 
 namespace spillway::fuzz {
@@ -19,10 +20,6 @@ struct Shared {
   std::vector<int> buffers;
   int host = kNone;
 };
-
-View Whole(const Proposer& proposer, int buffer) {
-  return {buffer, 0, proposer.Now().At(buffer).bytes};
-}
 
 bool IsShareable(const Buffer& buffer) {
   return !buffer.InHostMemory() && buffer.form != AllocForm::kFeature &&
