@@ -41,7 +41,7 @@ class Collector {
     }
   }
   void operator()(const void* pointer) { (*this)(reinterpret_cast<CUdeviceptr>(pointer)); }
-  // They are scanned for addresses afterwards.
+  // What is copied is scanned for addresses afterwards.
   void Transferred(const Transfer& transfer) {
     (*this)(transfer.to);
     (*this)(transfer.from);

@@ -164,7 +164,8 @@ void EffectLearning::Begin(const Addresses& addresses, TouchSet* set) {
 
 void EffectLearning::AfterLaunch(TouchSet* set) {
   const StateLock lock(state_.locks);
-  set->experiment->is_made = !set->failed && TakePrints(set->experiment, Experiment::kAfter, set->stream);
+  set->experiment->is_made =
+      !set->failed && TakePrints(set->experiment, Experiment::kAfter, set->stream);
 }
 
 void EffectLearning::End(TouchSet* set) {
@@ -238,8 +239,7 @@ bool EffectLearning::MayRepeat(const Effect& effect, const Experiment& experimen
          Libraries::Instance().IsPlain(set.launch->function);
 }
 
-bool EffectLearning::TakePrints(Experiment* experiment, Moment moment,
-                                const StreamState* stream) {
+bool EffectLearning::TakePrints(Experiment* experiment, Moment moment, const StreamState* stream) {
   ContentChecks& checks = state_.residency.checks();
   std::vector<Fingerprints::Piece> pieces;
   for (Piece& piece : experiment->pieces) {

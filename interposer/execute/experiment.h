@@ -30,9 +30,9 @@ struct Experiment {
 
   LaunchKind kind;
   CUfunction function = nullptr;
-  bool repeats = false;       // the launch, behind the program's own one
-  bool is_made = false;       // all its work was enqueued, and the program's launch was made
-  bool is_under_way = true;   // on the program's thread
+  bool repeats = false;      // the launch, behind the program's own one
+  bool is_made = false;      // all its work was enqueued, and the program's launch was made
+  bool is_under_way = true;  // on the program's thread
   Repetition repetition = Repetition::kNone;
   std::vector<Piece> pieces;  // what the launch names, in order; then device variables
   std::size_t named = 0;      // the first so many

@@ -30,8 +30,8 @@ class JobCalls {
  public:
   JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
            PresumedReads& presumed, RecomputeRecording& records, RepeatProofs& proofs,
-           EffectLearning& learning, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants, LaunchPath& launch_path,
-           LockedCalls& locked_calls)
+           EffectLearning& learning, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants,
+           LaunchPath& launch_path, LockedCalls& locked_calls)
       : state_(state),
         recording_(recording),
         stored_(stored),

@@ -97,9 +97,8 @@ bool PresumedReads::Compare(RecomputeRecord* record) {
   else if (!CompareOne(record->output, record))
     return false;
   return std::all_of(record->inputs.begin(), record->inputs.end(),
-                     [&](Tracked* input) SPILLWAY_REQUIRES(kStateLock) {
-                       return CompareOne(input, record);
-                     });
+                     [&](Tracked* input)
+                         SPILLWAY_REQUIRES(kStateLock) { return CompareOne(input, record); });
 }
 
 // An input that is dropped itself was compared then. Of one on the host the fingerprint is known.
@@ -121,9 +120,8 @@ bool PresumedReads::CompareOne(Tracked* memory, RecomputeRecord* record) {
 
 bool PresumedReads::TakeNow(Tracked* memory, ContentChecks::Slot to, RecomputeRecord* record) {
   ContentChecks& checks = state_.residency.checks();
-  const Use use = IsBlock(memory)
-                      ? checks.TakeBehindAll(memory->base, memory->requested_bytes, to)
-                      : checks.Take(*AsRange(memory), to);
+  const Use use = IsBlock(memory) ? checks.TakeBehindAll(memory->base, memory->requested_bytes, to)
+                                  : checks.Take(*AsRange(memory), to);
   if (!use.stream) return false;
   record->output->departure.Add(use);
   memory->presumed.used = use;

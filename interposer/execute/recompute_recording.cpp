@@ -107,8 +107,7 @@ bool RecomputeRecording::Drop(Range* range) {
       !MayDropAny())
     return false;
   if (record->is_checked && !(MayCheck() && IsProved(*record))) return false;
-  record->is_insured =
-      record->is_checked && state_.recompute_records.MustInsure(record->token);
+  record->is_insured = record->is_checked && state_.recompute_records.MustInsure(record->token);
   if (!state_.residency.departures().StartDrop(range)) return false;
   if ((!record->is_checked || TakePrint(record)) && presumed_.Compare(record)) return true;
   state_.residency.departures().Cancel(range);

@@ -30,7 +30,7 @@ struct RepeatProofs::Proof {
   OutputCopy first;
   HostBuffer piece;
   Experiment* experiment = nullptr;  // null: of a library's call
-  bool was_run = false;  // the output is what the second launch made
+  bool was_run = false;              // the output is what the second launch made
   bool is_same = false;
 };
 
@@ -63,8 +63,7 @@ bool RepeatProofs::IsOver(const LibraryCall& call, Experiment* experiment, bool*
     if (experiment) learning_.EndRepetition(experiment, Experiment::Repetition::kNone);
     return true;
   }
-  *is_proved =
-      !experiment && state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
+  *is_proved = !experiment && state_.recompute_records.VerdictOn(record->token) == Verdict::kProved;
   const bool may_be_proved = *is_proved || experiment || !record->is_checked;
   const bool is_whole = call.works == 1 && record->state == RecomputeRecord::State::kMade;
   if (may_be_proved && is_whole) return false;

@@ -18,12 +18,12 @@ bool ReplayChecks::Begin(const RecomputeRecord& record, StreamState* stream) {
   std::vector<Fingerprints::Piece> before;
   const auto add = [&](CUdeviceptr begin, std::size_t bytes, Fingerprints::Slot known)
                        SPILLWAY_REQUIRES(kStateLock) {
-    const Fingerprints::Slot slot = checks.TakeSlot();
-    const bool is_known = known != ContentChecks::kNoSlot;
-    now_.push_back({begin, bytes, slot, is_known ? known : slot});
-    if (!is_known) before.push_back({begin, bytes, slot});
-    return slot != ContentChecks::kNoSlot;
-  };
+                         const Fingerprints::Slot slot = checks.TakeSlot();
+                         const bool is_known = known != ContentChecks::kNoSlot;
+                         now_.push_back({begin, bytes, slot, is_known ? known : slot});
+                         if (!is_known) before.push_back({begin, bytes, slot});
+                         return slot != ContentChecks::kNoSlot;
+                       };
   bool has_all = true;
   for (const Tracked* input : record.inputs) {
     const auto known = record.is_insured ? ContentChecks::kNoSlot : input->presumed.print;

@@ -75,9 +75,8 @@ ToRecompute Replays::FirstToRecompute(const Addresses& addresses, Effect effect,
     const Role role = claims_hold
                           ? set.claims->RoleOf(*found, {addresses.begin(), addresses.size()})
                           : Role::kReadsAndWrites;
-    const bool may_write =
-        role != Role::kReads ||
-        (set.learned && !presumed_.MayPresume(static_cast<Tracked*>(found)));
+    const bool may_write = role != Role::kReads ||
+                           (set.learned && !presumed_.MayPresume(static_cast<Tracked*>(found)));
     if (ordering_rules::kSmallWritesAwaitReplays && may_write)
       outdate(static_cast<Tracked*>(found));
   }
@@ -200,11 +199,13 @@ CUresult Replays::RepeatLaunch(RecomputeRecord* record, StreamState* stream, Tra
     for (Tracked* input : record->inputs) NoteReplay(input, use);
   }
   if (ordering_rules::kUsesFollowReplays) NoteReplay(record->output, use);
-  if (record->is_insured && !RestoreInsured(record, use, why)) checks_.NoteWrong(record->launch.function());
+  if (record->is_insured && !RestoreInsured(record, use, why))
+    checks_.NoteWrong(record->launch.function());
   return CUDA_SUCCESS;
 }
 
-// The host copy is what the program made. It replaces what the replay made, which is compared later.
+// The host copy is what the program made. It replaces what the replay made, which is compared
+// later.
 bool Replays::RestoreInsured(RecomputeRecord* record, Use made, TraceCause why) {
   record->is_insured = false;
   return made.stream ? state_.residency.copies().InBehind(record->output, made, why)

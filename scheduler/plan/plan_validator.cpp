@@ -244,9 +244,8 @@ class Walk {
   void ForgetWhatIsMadeFrom(BufferId input) {
     for (const OperationId user : readers_[static_cast<size_t>(input.index)]) {
       const std::vector<BufferId>& made = profile_.at(user).writes;
-      const bool is_there = std::all_of(made.begin(), made.end(), [&](BufferId id) {
-        return content(id).on_device != kNothing;
-      });
+      const bool is_there = std::all_of(
+          made.begin(), made.end(), [&](BufferId id) { return content(id).on_device != kNothing; });
       if (!is_there) first_runs_[static_cast<size_t>(user.index)] = {};
     }
   }

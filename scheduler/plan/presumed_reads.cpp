@@ -34,8 +34,7 @@ bool LeaveHalf(OperationId from, OperationId to, const Operations& touches) {
 void KeepIn(const IdleInterval& interval, OperationId maker,
             const std::vector<Operations>& presumed, IterationProfile* profile) {
   Operations touches = PresumedReadsOfInputs(*profile, maker, presumed);
-  std::erase_if(touches,
-                [&](OperationId at) { return at <= interval.from || interval.to <= at; });
+  std::erase_if(touches, [&](OperationId at) { return at <= interval.from || interval.to <= at; });
   if (!LeaveHalf(interval.from, interval.to, touches)) return;
   for (const OperationId touch : touches)
     profile->operations[static_cast<size_t>(touch.index)].reads.push_back(interval.buffer);

@@ -4,7 +4,8 @@
 //
 // An operation can rerun if it is replayable, changes nothing in place, and none of its buffers has
 // been written since. A presumed read of an input counts as a write unless its output is touched at
-// the same time: then nothing is lost if the read turns out to write. Missing inputs are recomputed too; a live job cannot recompute freed buffers.
+// the same time: then nothing is lost if the read turns out to write. Missing inputs are recomputed
+// too; a live job cannot recompute freed buffers.
 #pragma once
 
 #include <cstdint>
@@ -71,8 +72,9 @@ class RecomputeChains {
 
   const IterationProfile& profile_;
   const bool is_live_;
-  std::vector<std::vector<OperationId>> writers_;   // by buffer, ascending
-  std::vector<std::vector<OperationId>> presumed_;  // by buffer, ascending: Operation::presumed_reads
+  std::vector<std::vector<OperationId>> writers_;  // by buffer, ascending
+  std::vector<std::vector<OperationId>>
+      presumed_;  // by buffer, ascending: Operation::presumed_reads
   // By operation: it can rerun before this operation and all earlier ones.
   std::vector<int32_t> repeatable_until_;
   std::vector<bool> can_be_made_until_freed_;  // by buffer

@@ -109,7 +109,7 @@ struct RecomputeRecord {
   bool is_kept = false;                    // beyond its proof
   // Experiments alone say what its launch does: each replay is checked (replay_checks.h).
   bool is_checked = false;
-  bool is_insured = false;   // when dropped: its output has a host copy, which replaces what is made
+  bool is_insured = false;  // when dropped: its output has a host copy, which replaces what is made
   bool is_outdated = false;  // a presumed read was none: it is never dropped again
   // Its output had no content and was filled before its launch, and is so before a replay: the
   // launch may leave a part as it was.
@@ -122,7 +122,7 @@ struct RecomputeRecord {
     std::uint32_t now, before;
   };
   base::InlineVector<Compared, 4> compared;
-  bool clobbers = false;                    // a replay needs the scratch memory for itself
+  bool clobbers = false;  // a replay needs the scratch memory for itself
   std::uint64_t id = 0;
   State state = State::kBegun;
   Use made_by;
