@@ -20,22 +20,22 @@ Operations PresumedReadsOfInputs(const IterationProfile& profile, OperationId ma
   return all;
 }
 
-// Whether the touches leave an interval of at least half the length.
-bool LeaveHalf(OperationId from, OperationId to, const Operations& touches) {
+// Whether the touches leave an interval of at least three quarters of the length.
+bool LeaveMost(OperationId from, OperationId to, const Operations& touches) {
   int32_t longest = 0, last = from.index;
   for (const OperationId touch : touches) {
     longest = std::max(longest, touch.index - last);
     last = touch.index;
   }
   longest = std::max(longest, to.index - last);
-  return 2 * longest >= to.index - from.index;
+  return 4 * longest >= 3 * (to.index - from.index);
 }
 
 void KeepIn(const IdleInterval& interval, OperationId maker,
             const std::vector<Operations>& presumed, IterationProfile* profile) {
   Operations touches = PresumedReadsOfInputs(*profile, maker, presumed);
   std::erase_if(touches, [&](OperationId at) { return at <= interval.from || interval.to <= at; });
-  if (!LeaveHalf(interval.from, interval.to, touches)) return;
+  if (!LeaveMost(interval.from, interval.to, touches)) return;
   for (const OperationId touch : touches)
     profile->operations[static_cast<size_t>(touch.index)].reads.push_back(interval.buffer);
 }

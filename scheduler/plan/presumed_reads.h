@@ -11,8 +11,8 @@
 namespace spillway::scheduler {
 
 // The operations of such touches read these outputs as well. Where an output would then have no
-// idle interval of at least half of its former length, nothing is changed: it cannot be recomputed
-// beyond that touch (recompute_chain.h).
+// idle interval of at least three quarters of its former length, nothing is changed: it cannot be
+// recomputed beyond that touch (recompute_chain.h).
 void KeepOutputsAtPresumedReads(IterationProfile* profile);
 
 }  // namespace spillway::scheduler

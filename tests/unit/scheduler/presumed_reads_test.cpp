@@ -60,7 +60,7 @@ TEST(PresumedReadsTest, WhatIsOnTheDeviceMeanwhileStaysRepeatable) {
   EXPECT_EQ(ChainAt(profile, 10), std::vector<OperationId>{kMake});
 }
 
-TEST(PresumedReadsTest, AnOutputIsNotKeptForHalfOfItsIdleTime) {
+TEST(PresumedReadsTest, AnOutputIsNotKeptForALargePartOfItsIdleTime) {
   IterationProfile profile = NormAndPresumedRead(6);
   const IterationProfile before = profile;
   KeepOutputsAtPresumedReads(&profile);
