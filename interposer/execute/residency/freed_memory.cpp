@@ -10,7 +10,7 @@ namespace spillway::interposer {
 namespace {
 
 constexpr int kMarkedAtOnce = 64;
-constexpr size_t kMostWithoutMemory = 4096;
+constexpr size_t kMostWithoutMemory = 1024;
 
 // Of what the freed range holds.
 size_t BytesInPieces(const Range& freed, size_t piece_bytes) {

@@ -74,7 +74,8 @@ class SoakTest(unittest.TestCase):
         self.assertEqual(len(held), 20, self.job.errors)
         early, late = ([max(column) for column in zip(*half)] for half in (held[4:10], held[-6:]))
         self.assertLessEqual(late[0], early[0] + GROWTH_KIB, "resident KiB")
-        self.assertLessEqual(late[1], early[1] + 8, "mappings")
+        # Freed ranges keep their mappings, up to a bound; how many chunks each has varies with the sizes.
+        self.assertLessEqual(late[1], early[1] * 1.1 + 8, "mappings")
         self.assertLessEqual(late[2], early[2], "open files")
 
     def test_physical_memory_is_reused(self):
