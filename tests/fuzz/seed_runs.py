@@ -12,7 +12,7 @@ import simulated_gpu  # noqa: E402
 BATCH_SEEDS = 25
 QUIET_S = 20  # a seed takes a fraction of a second; one that takes this long never ends
 TOO_LONG = "took too long"
-FIRST_ALONE = {"early"}  # features of which only the first program of a process has anything to show
+FIRST_ALONE = {"early", "gradients"}  # features of which only the first program of a process has anything to show
 
 
 @dataclasses.dataclass

@@ -71,7 +71,7 @@ SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tabl
 // A launch that names an address beside an allocation may use the allocation.
 SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // SPILLWAY_PARK=off --features beside
 // A launch that finds such an address in memory may use the allocation, too.
-SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // --from 31 SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // --from 6 SPILLWAY_PARK=off --features beside
 // A kernel that writes such an address builds pointer structures.
 SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --from 26 --features strays --iterations 4
 // Addresses in packed structs are found.
