@@ -22,19 +22,12 @@ sys.dont_write_bytecode = True
 from main_job import mib, print_table  # noqa: E402
 from pytorch_parts import recordings, start_up, trials  # noqa: E402
 from pytorch_parts.environment import CannotDownload, CannotMake, Environment  # noqa: E402
-from pytorch_parts.runs import RunFailed, Runner, faults  # noqa: E402
+from pytorch_parts.runs import RunFailed, Runner, faults, simulated_settings  # noqa: E402
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 SCRIPTS = ROOT / "tests" / "pytorch"
 GRANULE = 2 << 20
 LACKING = re.compile(r"^spillway simulator: (\S+) is not simulated$", re.M)
-
-
-def settings(environment, allocator, devices):
-    conf = trials.ALLOCATORS[allocator]
-    return {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_SIM_RULES": str(ROOT / "simulator" / "rules" / "pytorch.rules"),
-            "SPILLWAY_SIM_DEVICES": str(devices), "LD_LIBRARY_PATH": str(environment.stand_ins), "PYTHONDONTWRITEBYTECODE": "1",
-            "PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf, "OMP_NUM_THREADS": "1"}
 
 
 class Books:
@@ -94,7 +87,7 @@ def runner_of(trial, build_dir, environment, profile, allocator, *before):
     """`before`: words before the program's."""
     script = SCRIPTS / trial.script  # an absolute path stays as it is
     return Runner(build_dir, profile, [*before, str(environment.python), str(script), *trial.arguments],
-                  settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
+                  simulated_settings(environment, allocator, trial.devices), trial.may_differ.get(allocator))
 
 
 def runs_of(trial, build_dir, environment, profile, allocator):
@@ -181,7 +174,7 @@ def main():
         print(f"pytorch: not run, as the packages could not be had within {options.patience:.0f} s: {str(problem).splitlines()[0]}")
         return 75
     if options.start_up:
-        own = settings(environment, "async", 1)
+        own = simulated_settings(environment, "async", 1)
         return 0 if start_up.run(build_dir, options.profile, environment.python, own, options.start_up) else 1
     if options.record:
         for trial in recordings.RECORDED:

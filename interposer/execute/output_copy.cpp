@@ -20,6 +20,7 @@ OutputCopy::~OutputCopy() {
 
 bool OutputCopy::Take(std::size_t bytes) {
   if (bytes <= driver::HostBytesToSpare()) memory_ = driver::NewOrdinaryHostMemory(bytes);
+  if (memory_) is_kept_.resize((bytes + kPageBytes - 1) / kPageBytes);
   return memory_.has_value();
 }
 
@@ -27,12 +28,21 @@ void OutputCopy::Keep(std::size_t offset, const std::byte* piece, std::size_t pi
   std::byte* const to = static_cast<std::byte*>(memory_->data) + offset;
   for (std::size_t done = 0; done < piece_bytes; done += kPageBytes) {
     const std::size_t page_bytes = std::min(kPageBytes, piece_bytes - done);
-    if (!IsZero(piece + done, page_bytes)) std::memcpy(to + done, piece + done, page_bytes);
+    if (IsZero(piece + done, page_bytes)) continue;
+    std::memcpy(to + done, piece + done, page_bytes);
+    is_kept_[(offset + done) / kPageBytes] = true;
   }
 }
 
 bool OutputCopy::Equals(std::size_t offset, const std::byte* piece, std::size_t piece_bytes) const {
-  return std::memcmp(at(offset), piece, piece_bytes) == 0;
+  for (std::size_t done = 0; done < piece_bytes; done += kPageBytes) {
+    const std::size_t page_bytes = std::min(kPageBytes, piece_bytes - done);
+    const bool is_same = is_kept_[(offset + done) / kPageBytes]
+                             ? std::memcmp(at(offset + done), piece + done, page_bytes) == 0
+                             : IsZero(piece + done, page_bytes);
+    if (!is_same) return false;
+  }
+  return true;
 }
 
 }  // namespace spillway::interposer

@@ -1,11 +1,12 @@
 // The bytes of an output before its launch is repeated, kept on the host during the proof.
 //
 // Its memory is ordinary. Take answers false where the host has too little to spare. Zero pages
-// take none. Never: calls the driver.
+// take none, and are not read again. Offsets are multiples of 4096. Never: calls the driver.
 #pragma once
 
 #include <cstddef>
 #include <optional>
+#include <vector>
 
 #include "interposer/driver/host_memory.h"
 
@@ -28,6 +29,7 @@ class OutputCopy {
 
  private:
   std::optional<driver::HostMemory> memory_;
+  std::vector<bool> is_kept_;  // by page; the others are zero
 };
 
 }  // namespace spillway::interposer

@@ -9,6 +9,9 @@ import tempfile
 import time
 import pathlib
 
+from pytorch_parts import trials
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEP = re.compile(r"^step \d+ took ([\d.]+) ms$", re.M)
 TRIES = 3
 RACE_AT_EXIT = "terminate called without an active exception"
@@ -16,6 +19,21 @@ RACE_AT_EXIT = "terminate called without an active exception"
 
 class RunFailed(Exception):
     pass
+
+
+def late_step_ms(errors):
+    """Of the last half of the steps, the middle one's time; None where the program does not say."""
+    times = [float(text) for text in STEP.findall(errors)]
+    later = sorted(times[len(times) // 2:])
+    return later[len(later) // 2] if later else None
+
+
+def simulated_settings(environment, allocator, devices):
+    """The variables of a program on the simulated GPU."""
+    conf = trials.ALLOCATORS[allocator]
+    return {"SPILLWAY_SIM_COMPUTE": "tags", "SPILLWAY_SIM_RULES": str(ROOT / "simulator" / "rules" / "pytorch.rules"),
+            "SPILLWAY_SIM_DEVICES": str(devices), "LD_LIBRARY_PATH": str(environment.stand_ins), "PYTHONDONTWRITEBYTECODE": "1",
+            "PYTORCH_ALLOC_CONF": conf, "PYTORCH_CUDA_ALLOC_CONF": conf, "OMP_NUM_THREADS": "1"}
 
 
 @dataclasses.dataclass
@@ -40,10 +58,7 @@ class Run:
         return sum(report[key] for report in self.reports)
 
     def step_ms(self):
-        """Of the last half of the steps, the middle one's simulated time; None where the program does not say."""
-        times = [float(text) for text in STEP.findall(self.errors)]
-        later = sorted(times[len(times) // 2:])
-        return later[len(later) // 2] if later else None
+        return late_step_ms(self.errors)
 
     def steps(self):
         return len(STEP.findall(self.errors))

@@ -96,7 +96,7 @@ bool PhysicalBlock::ShowPrivate(std::uintptr_t address) {
       hidden_at_ == 0 ? MapFresh(address, size_bytes_) : Move(hidden_at_, address, size_bytes_);
   if (!shown) return false;
   hidden_at_ = 0;
-  NoteBlockMapping(address, size_bytes_, -1);
+  NoteBlockMapping(address, size_bytes_, -1, location_ == Location::kHost);
   return true;
 }
 
@@ -104,7 +104,7 @@ bool PhysicalBlock::ShowShared(std::uintptr_t address, std::size_t size_bytes) {
   if (mmap(Pointer(address), size_bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file_,
            0) == MAP_FAILED)
     return false;
-  NoteBlockMapping(address, size_bytes, file_);
+  NoteBlockMapping(address, size_bytes, file_, location_ == Location::kHost);
   return true;
 }
 

@@ -18,8 +18,8 @@ constexpr std::size_t kPage = 4096;
 constexpr std::size_t kWindowPages = 8192;  // queried at once: 32 MiB of addresses
 // Below this a query costs more than the copy.
 constexpr std::size_t kDenseBytes = 64 << 10;
-// Smaller private buffers keep their pages: programs read much memory through buffers of a few
-// megabytes. A file's pages fault after each mapping anyway.
+// Smaller buffers keep their pages: programs read much memory through buffers of a few megabytes.
+// Device memory in a file does not: its pages fault after each mapping anyway.
 constexpr std::size_t kKeptBytes = 4 << 20;
 
 enum class Backing {
@@ -33,6 +33,7 @@ struct Region {
   std::uintptr_t end = 0;
   Backing backing = Backing::kUnknown;
   int file = -1;  // of kBlockFile, from its beginning
+  bool on_host = false;
 };
 
 // By address, disjoint. Outlives every driver call.
@@ -47,6 +48,7 @@ struct Stretch {
   std::uintptr_t base;
   Backing backing;
   int file;
+  bool on_host;
 };
 
 // Ends at `end` at the latest. Neighbouring private blocks form one stretch.
@@ -55,7 +57,7 @@ Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   const auto found = next == Regions().begin() ? Regions().end() : std::prev(next);
   if (found == Regions().end() || found->second.end <= at) {
     if (next != Regions().end()) end = std::min(end, next->first);
-    return {at, end, at, Backing::kUnknown, -1};
+    return {at, end, at, Backing::kUnknown, -1, false};
   }
   const Region& region = found->second;
   std::uintptr_t stretch_end = region.end;
@@ -66,7 +68,8 @@ Stretch StretchFrom(std::uintptr_t at, std::uintptr_t end) {
   if (region.backing == Backing::kAnonymous) {
     for (; stretch_end < end && goes_on(); ++next) stretch_end = next->second.end;
   }
-  return {at, std::min(end, stretch_end), found->first, region.backing, region.file};
+  return {
+      at, std::min(end, stretch_end), found->first, region.backing, region.file, region.on_host};
 }
 
 class PageWindow {
@@ -172,8 +175,8 @@ void Fill(std::uintptr_t begin, std::uintptr_t end) {
 bool ReleasePages(const Stretch& stretch) {
   const std::uintptr_t first = (stretch.begin + kPage - 1) / kPage * kPage;
   const std::uintptr_t last = stretch.end / kPage * kPage;
-  const bool is_file = stretch.backing == Backing::kBlockFile;
-  const std::size_t kept_bytes = is_file ? kDenseBytes : kKeptBytes;
+  const bool is_dense = stretch.backing == Backing::kBlockFile && !stretch.on_host;
+  const std::size_t kept_bytes = is_dense ? kDenseBytes : kKeptBytes;
   if (stretch.end - stretch.begin <= kept_bytes || !GiveBack(first, last, stretch)) return false;
   Fill(stretch.begin, first);
   Fill(last, stretch.end);
@@ -205,12 +208,13 @@ bool Overlap(const void* a, const void* b, std::size_t size_bytes) {
 
 }  // namespace
 
-void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file) {
-  Regions()[base] = {base + size_bytes, file < 0 ? Backing::kAnonymous : Backing::kBlockFile, file};
+void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file, bool on_host) {
+  Regions()[base] = {base + size_bytes, file < 0 ? Backing::kAnonymous : Backing::kBlockFile, file,
+                     on_host};
 }
 
 void NoteFileMapping(std::uintptr_t base, std::size_t size_bytes) {
-  Regions()[base] = {base + size_bytes, Backing::kSomeFile, -1};
+  Regions()[base] = {base + size_bytes, Backing::kSomeFile};
 }
 
 void ForgetMapping(std::uintptr_t base) { Regions().erase(base); }
@@ -234,7 +238,8 @@ void SparseCopy(void* target, const void* source, std::size_t size_bytes) {
     const auto copy = [&](std::uintptr_t begin, std::uintptr_t end) {
       const bool any = CopyNonZeroPages(static_cast<char*>(target) + (begin - base),
                                         reinterpret_cast<const char*>(begin), end - begin);
-      if (!any) ReleasePages({begin, end, stretch.base, stretch.backing, stretch.file});
+      if (!any)
+        ReleasePages({begin, end, stretch.base, stretch.backing, stretch.file, stretch.on_host});
     };
     ForExisting(stretch, copy);
   });

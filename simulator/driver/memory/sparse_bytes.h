@@ -22,7 +22,7 @@ void ForWritten(const void* base, std::uint64_t size_bytes,
                 void (*visit)(void* context, const void* begin, const void* end), void* context);
 
 // Records where a block is shown: private anonymous memory (`file` is -1), or the file's beginning.
-void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file);
+void NoteBlockMapping(std::uintptr_t base, std::size_t size_bytes, int file, bool on_host);
 void NoteFileMapping(std::uintptr_t base, std::size_t size_bytes);
 void ForgetMapping(std::uintptr_t base);
 

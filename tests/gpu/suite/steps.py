@@ -1,13 +1,8 @@
 """The steps, in the order in which they run. Each takes the session and returns verdict, summary and its data."""
 import json
 import os
-import shutil
-import subprocess
-import sys
 
-from . import hooks, peers
-from .session import ROOT
-
+from . import hooks, peers, pytorch
 
 def _load(path):
     try:
@@ -95,27 +90,13 @@ def digits(session):
     return _compare(session, "digits", [session.path("workloads", "digits_cnn")], ["100%", "50%peak", "25%peak"], 90, {})
 
 
-def torch(session):
-    """PyTorch bare and at 100, 50 and 25 % of its peak, with the cudaMallocAsync backend: the same bits."""
-    if session.simulated:
-        return {"verdict": "skipped", "summary": "PyTorch's own runtime needs a real driver"}
-    if subprocess.run([sys.executable, "-c", "import torch"], capture_output=True).returncode != 0:
-        return {"verdict": "skipped", "summary": "PyTorch is not installed"}
-    environment = {"PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync",
-                   "PYTORCH_ALLOC_CONF": "backend:cudaMallocAsync",
-                   "CUBLAS_WORKSPACE_CONFIG": ":4096:8", "LD_LIBRARY_PATH": os.environ.get("LD_LIBRARY_PATH", ""), "PYTHONDONTWRITEBYTECODE": "1"}
-    script = os.path.join(ROOT, "tests", "gpu", "programs", "torch_smoke.py")
-    return _compare(session, "torch", [shutil.which("python3") or sys.executable, script],
-                    ["100%", "50%peak", "25%peak"], 60, environment)
-
-
 ALL = [
     ("contract_bare", contract_bare),
     ("contract_spillway", contract_spillway),
     ("hooks", hooks.step),
     ("fingerprints", fingerprints),
     ("digits", digits),
-    ("torch", torch),
+    ("pytorch", pytorch.step),
     *peers.ALL,
     ("probe", probe),
 ]

@@ -25,17 +25,25 @@ def _figures(session):
     return lines
 
 
-def _runs(step):
+def _ratio(run, bare):
+    """Of a late step where the program times its steps; else of the whole run."""
+    if not bare or run is bare:
+        return ""
+    key = "late_step_ms" if run.get("late_step_ms") and bare.get("late_step_ms") else "seconds"
+    return f"{run[key] / bare[key]:.2f}x{' a step' if key == 'late_step_ms' else ''}" if bare[key] else ""
+
+
+def _runs(name, runs):
     lines = []
-    bare = next((run["seconds"] for run in step.get("runs", []) if run["budget"] == "bare"), None)
-    for run in step.get("runs", []):
+    bare = next((run for run in runs if run["budget"] == "bare"), None)
+    for run in runs:
         report = run.get("report") or {}
-        ratio = f"{run['seconds'] / bare:.2f}x" if bare else ""
         moved = (report.get("offloaded_bytes", 0) + report.get("restored_bytes", 0)) / 2**20
         held = f", held {report.get('resident_peak_bytes', 0) / 2**20:.0f} of {report.get('budget_bytes', 0) / 2**20:.0f} MiB, " \
                f"moved {moved:.0f} MiB" if report else ""
-        same = "" if run["budget"] == "bare" else ", same output" if run["same_output"] else ", OUTPUT DIFFERS"
-        lines.append(f"  {step['name']} {run['budget']}: {run['seconds']} s {ratio}{same}{held} {run.get('why', '')}")
+        same = "" if run is bare else ", same output" if run["same_output"] else ", OUTPUT DIFFERS"
+        step = f", a step {run['late_step_ms']:.2f} ms" if run.get("late_step_ms") else ""
+        lines.append(f"  {name} {run['budget']}: {run['seconds']} s{step} {_ratio(run, bare)}{same}{held} {run.get('why', '')}")
     return lines
 
 
@@ -47,7 +55,9 @@ def show(session):
         for name, failures in list(step.get("failures", {}).items())[:12]:
             lines.append(f"  {step['name']}: {name}: {failures[0][:150] if failures else ''}")
         lines += [f"  {step['name']}: {target}: {why[:200]}" for target, why in step.get("missing", {}).items()]
-        lines += _runs(step)
+        lines += _runs(step["name"], step.get("runs", []))
+        for program in step.get("programs", []):
+            lines += _runs(program["name"], program["runs"])
     lines += [line[:400] for line in _figures(session)] if any(s["name"] == "probe" for s in session.steps) else []
     lines.append(f"{'step':20}{'verdict':10}{'seconds':>8}  summary")
     for step in session.steps:

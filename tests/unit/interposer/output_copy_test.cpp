@@ -39,7 +39,6 @@ TEST(OutputCopyTest, KeepsEveryByteOfAPageThatIsNotAllZero) {
   }
 }
 
-// (A comparison maps the shared page of zeros.)
 TEST(OutputCopyTest, ZeroPagesTakeNoMemory) {
   constexpr size_t kLarge = size_t{64} << 20;
   OutputCopy copy;
@@ -55,6 +54,11 @@ TEST(OutputCopyTest, ZeroPagesTakeNoMemory) {
       std::count_if(is_there.begin(), is_there.end(), [](unsigned char page) { return page & 1; });
   EXPECT_EQ(there, 1);
   EXPECT_TRUE(copy.Equals(0, piece.data(), piece.size()));
+  for (const size_t at : {size_t{0}, kLarge / 2 - 1, kLarge - 1}) {
+    piece[at] = std::byte{1};
+    EXPECT_FALSE(copy.Equals(0, piece.data(), piece.size())) << at;
+    piece[at] = std::byte{0};
+  }
 }
 
 TEST(OutputCopyTest, IsNotTakenWithoutEnoughHostMemory) {

@@ -108,7 +108,7 @@ TEST(SparseBytesTest, PagesWrittenThroughTheFileAreCopied) {
 class Block {
  public:
   explicit Block(std::size_t size_bytes, int file = -1) : memory_(size_bytes, file) {
-    NoteBlockMapping(base(), size_bytes, file);
+    NoteBlockMapping(base(), size_bytes, file, false);
   }
   ~Block() { ForgetMapping(base()); }
   Block(const Block&) = delete;
@@ -156,9 +156,9 @@ TEST(SparseBytesTest, CopiesSpanBlocksOfAllKinds) {
     ASSERT_NE(mmap(data + 16 * kMebibyte, 8 * kMebibyte, PROT_READ | PROT_WRITE,
                    MAP_SHARED | MAP_FIXED, files[i], 0),
               MAP_FAILED);
-    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data), 8 * kMebibyte, -1);
+    NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data), 8 * kMebibyte, -1, false);
     NoteBlockMapping(reinterpret_cast<std::uintptr_t>(data) + 16 * kMebibyte, 8 * kMebibyte,
-                     files[i]);
+                     files[i], false);
   }
   char* const source = memories[0].data();
   char* const target = memories[1].data();
@@ -238,7 +238,7 @@ using Parts = std::vector<std::pair<std::size_t, std::size_t>>;
 TEST(SparseBytesTest, VisitsThePagesOfABlockThatWereWritten) {
   SparseMemory memory(64 * kMebibyte);
   const auto base = reinterpret_cast<std::uintptr_t>(memory.data());
-  NoteBlockMapping(base, 64 * kMebibyte, -1);
+  NoteBlockMapping(base, 64 * kMebibyte, -1, false);
   memory.data()[10 * kPage + 5] = 'a';
   memory.data()[40 * kMebibyte] = 'b';
 
