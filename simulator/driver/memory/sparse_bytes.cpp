@@ -159,13 +159,32 @@ void ForStretches(std::uintptr_t base, std::size_t size_bytes, Action action) {
   }
 }
 
-// False: nothing changed.
+bool Punch(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
+  return fallocate(stretch.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                   static_cast<off_t>(begin - stretch.base), static_cast<off_t>(end - begin)) == 0;
+}
+
+// The kernel looks through every mapping of what is punched, so only data is; after kMostRuns all
+// of the rest.
+bool PunchData(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
+  constexpr int kMostRuns = 8;
+  Stretch rest = stretch;
+  rest.begin = begin;
+  rest.end = end;
+  int runs = 0;
+  bool is_done = true;
+  ForData(rest, [&](std::uintptr_t run_begin, std::uintptr_t run_end) {
+    if (++runs > kMostRuns) return;
+    is_done = is_done && Punch(run_begin, runs == kMostRuns ? end : run_end, stretch);
+  });
+  return is_done;
+}
+
+// False: not all was given back.
 bool GiveBack(std::uintptr_t begin, std::uintptr_t end, const Stretch& stretch) {
   if (stretch.backing == Backing::kAnonymous)
     return madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED) == 0;
-  return stretch.backing == Backing::kBlockFile &&
-         fallocate(stretch.file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-                   static_cast<off_t>(begin - stretch.base), static_cast<off_t>(end - begin)) == 0;
+  return stretch.backing == Backing::kBlockFile && PunchData(begin, end, stretch);
 }
 
 void Fill(std::uintptr_t begin, std::uintptr_t end) {

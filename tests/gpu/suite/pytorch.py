@@ -48,7 +48,8 @@ class Machine:
             self.missing = None if self.has("torch") else "PyTorch is not installed"
 
     def has(self, module):
-        return subprocess.run([self.python, "-c", f"import {module}"], capture_output=True, check=False).returncode == 0
+        found = f"import importlib.util, sys; sys.exit(importlib.util.find_spec({module!r}) is None)"
+        return subprocess.run([self.python, "-c", found], check=False).returncode == 0
 
     def command(self, trial):
         return [self.python, *self.words, str(SCRIPTS / trial.script), *trial.arguments]
