@@ -17,6 +17,7 @@ namespace {
 using fingerprint_kernel::DeviceRecord;
 using fingerprint_kernel::HostRecord;
 using fingerprint_kernel::kWordBytes;
+using fingerprint_kernel::Lane;
 using fingerprint_kernel::Launch;
 using fingerprint_kernel::Piece;
 using fingerprint_kernel::WordSums;
@@ -38,15 +39,42 @@ struct Reading {
   std::uint64_t sums[2] = {0, 0};
 };
 
-void AddWord(const Piece& piece, std::uint64_t i, WordSums& sums) {
-  std::uint64_t word[2] = {0, 0};
-  const std::uint64_t rest_bytes = piece.bytes - i * kWordBytes;
-  const auto* const from = At<const char>(piece.begin + i * kWordBytes);
-  if (rest_bytes >= kWordBytes)
+// One lane's sum of the whole words [i, last). WordSums computes the same; but its arrays hold both
+// lanes, and the compiler keeps them in memory.
+std::uint64_t LaneSum(const Lane& lane, const char* from, std::uint64_t i, std::uint64_t last) {
+  std::uint64_t low_key = lane.low + i * lane.low_step;
+  std::uint64_t high_key = lane.high + i * lane.high_step;
+  const std::uint64_t low_step = lane.low_step;
+  const std::uint64_t high_step = lane.high_step;
+  std::uint64_t sum = 0;
+  for (; i < last; ++i, from += kWordBytes, low_key += low_step, high_key += high_step) {
+    std::uint64_t word[2];
     std::memcpy(word, from, kWordBytes);
-  else
-    std::memcpy(word, from, rest_bytes);
+    const std::uint64_t folded = fingerprint_kernel::Fold(word[0] ^ low_key, word[1] ^ high_key);
+    sum += (word[0] | word[1]) != 0 ? folded : 0;
+  }
+  return sum;
+}
+
+// Both lanes of each stretch in turn, while it is in the cache.
+void AddWholeWords(Reading& reading, std::uint64_t i, std::uint64_t last) {
+  constexpr std::uint64_t kWordsAtOnce = 1024;
+  while (i < last) {
+    const std::uint64_t end = std::min(last, i + kWordsAtOnce);
+    const auto* const from = At<const char>(reading.piece.begin + i * kWordBytes);
+    for (int lane = 0; lane < 2; ++lane)
+      reading.sums[lane] += LaneSum(reading.launch.key.lanes[lane], from, i, end);
+    i = end;
+  }
+}
+
+void AddLastWord(Reading& reading, std::uint64_t i) {
+  std::uint64_t word[2] = {0, 0};
+  std::memcpy(word, At<const char>(reading.piece.begin + i * kWordBytes),
+              reading.piece.bytes - i * kWordBytes);
+  WordSums sums(reading.launch.key, i, 1);
   sums.Add(word[0], word[1]);
+  for (int lane = 0; lane < 2; ++lane) reading.sums[lane] += sums.sum(lane);
 }
 
 // A word may lie in two parts: it is added once.
@@ -55,12 +83,13 @@ void AddPart(void* context, const void* begin, const void* end) {
   const Piece& piece = reading.piece;
   const std::uint64_t from = reinterpret_cast<std::uint64_t>(begin) - piece.begin;
   const std::uint64_t to = reinterpret_cast<std::uint64_t>(end) - piece.begin;
-  std::uint64_t i = std::max(reading.next_word, from / kWordBytes);
+  const std::uint64_t first = std::max(reading.next_word, from / kWordBytes);
   const std::uint64_t last = (to + kWordBytes - 1) / kWordBytes;
-  WordSums sums(reading.launch.key, i, 1);
-  for (; i < last; ++i) AddWord(piece, i, sums);
-  reading.next_word = i;
-  for (int lane = 0; lane < 2; ++lane) reading.sums[lane] += sums.sum(lane);
+  if (first >= last) return;
+  const std::uint64_t whole = std::min(last, piece.bytes / kWordBytes);
+  AddWholeWords(reading, first, whole);
+  if (whole < last) AddLastWord(reading, whole);
+  reading.next_word = last;
 }
 
 void Compare(const Launch& launch, const Piece& piece, HostRecord& result) {

@@ -71,7 +71,7 @@ SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tabl
 // A launch that names an address beside an allocation may use the allocation.
 SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // SPILLWAY_PARK=off --features beside
 // A launch that finds such an address in memory may use the allocation, too.
-SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // --from 6 SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // SPILLWAY_PARK=off --features beside,hidden
 // A kernel that writes such an address builds pointer structures.
 SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --from 26 --features strays --iterations 4
 // Addresses in packed structs are found.
@@ -124,7 +124,7 @@ SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // --from 6 SPILLWAY_PARK=off
 // Calls that name inputs or outputs of records take the lock.
 SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay runs behind the copies and launches that bring its inputs.
-SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // --from 11 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // --from 46 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay clobbers scratch memory only.
 SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Writes to a replay's inputs come behind it.
