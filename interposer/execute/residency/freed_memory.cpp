@@ -21,6 +21,10 @@ size_t BytesInPieces(const Range& freed, size_t piece_bytes) {
   return bytes;
 }
 
+bool IsMappedOnto(const Range& range, const Chunk* chunk) {
+  return std::find(range.chunks.begin(), range.chunks.end(), chunk) != range.chunks.end();
+}
+
 bool HoldsShared(const Range& freed) {
   return std::any_of(freed.chunks.begin(), freed.chunks.end(), [&](const Chunk* chunk) {
     return chunk->holder == &freed && chunk->is_shared;
@@ -130,11 +134,21 @@ void FreedMemory::TakeFrom(Range* freed, size_t most_bytes, Taken* taken) {
   taken->bytes += bytes;
 }
 
+// The pool may have released other chunks meanwhile, which retires the ranges on them: what these
+// held is idle, too.
 void FreedMemory::PutBack(const Taken& taken) {
+  Chunks idle;
   for (size_t i = 0; i < taken.chunks.size(); ++i) {
-    taken.chunks[i]->holder = taken.holders[i];
-    freed_.SetHeld(taken.holders[i], taken.holders[i]->held_bytes + taken.chunks[i]->bytes);
+    Chunk* const chunk = taken.chunks[i];
+    Range* const holder = taken.holders[i];
+    if (!IsMappedOnto(*holder, chunk)) {
+      idle.push_back(chunk);
+      continue;
+    }
+    chunk->holder = holder;
+    freed_.SetHeld(holder, holder->held_bytes + chunk->bytes);
   }
+  parts_.chunks->Give(&idle);
 }
 
 Range* FreedMemory::LargestToTake(size_t most_bytes, const std::vector<Range*>& tried) {
@@ -222,8 +236,7 @@ void FreedMemory::Unmap(Chunk* chunk) {
 Range* FreedMemory::FirstMappedOnto(const Chunk* chunk) const {
   for (Range* range : {freed_.oldest_without_memory(), freed_.oldest()}) {
     for (; range; range = FreedRanges::Younger(range)) {
-      if (std::find(range->chunks.begin(), range->chunks.end(), chunk) != range->chunks.end())
-        return range;
+      if (IsMappedOnto(*range, chunk)) return range;
     }
   }
   return nullptr;

@@ -229,6 +229,26 @@ TEST_F(ResidencyPartsTest, MemoryThatWasTakenInVainIsPutBack) {
   EXPECT_EQ(freed_.Reuse(4 * kMiB), range);
 }
 
+// The holder was put back on the lists of freed ranges, and its object served another range. (Found
+// by the differential fuzzer.)
+TEST_F(ResidencyPartsTest, MemoryWhoseHolderWasUnmappedMeanwhileGoesToThePool) {
+  MakeFreeChunks({8, 10});
+  Range* const holder = NewRange(18 * kMiB);
+  Free(holder);
+  FreedMemory::Taken of_eight = freed_.Take(8 * kMiB);
+  ASSERT_EQ(of_eight.chunks.size(), 1u);
+  FreedMemory::Taken of_ten = freed_.Take(10 * kMiB);
+  ASSERT_EQ(of_ten.chunks.size(), 1u);
+  chunks_.Give(&of_ten.chunks);
+  EXPECT_EQ(chunks_.ReleaseFree(10 * kMiB), 10 * kMiB);
+  EXPECT_TRUE(ranges_.all().empty());
+
+  freed_.PutBack(of_eight);
+
+  EXPECT_EQ(chunks_.free_bytes(), 8 * kMiB);
+  EXPECT_EQ(freed_.PendingBytes(), 0u);
+}
+
 TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
   // Given two freed ranges on one chunk, and one of them on a second, too
   MakeFreeChunks({8, 10});
