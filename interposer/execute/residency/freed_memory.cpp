@@ -228,9 +228,20 @@ void FreedMemory::RetireSurplus() {
   if (is_surplus && parts_.uses->IsIdle(oldest)) Retire(oldest);
 }
 
-// Retiring one may retire others, whose memory then goes back to the driver, too.
+// Their memory then goes back to the driver, too, which may unmap others. A call may name a range
+// that another thread freed meanwhile: no kernel uses it, but the call goes on with the range.
 void FreedMemory::Unmap(Chunk* chunk) {
-  while (Range* const mapped = FirstMappedOnto(chunk)) Retire(mapped);
+  while (Range* const mapped = FirstMappedOnto(chunk)) {
+    if (parts_.uses->IsIdle(mapped)) {
+      Retire(mapped);
+      continue;
+    }
+    freed_.Remove(mapped);
+    Chunks held = TakeMapping(mapped);
+    mapped->place = Place::kNowhere;
+    freed_.Add(mapped);
+    parts_.chunks->Give(&held);
+  }
 }
 
 Range* FreedMemory::FirstMappedOnto(const Chunk* chunk) const {
@@ -246,8 +257,7 @@ void FreedMemory::Retire(Range* range) {
   freed_.Remove(range);
   Chunks held;
   if (range->place == Place::kDevice) {
-    driver::MemUnmap(range->base, range->size_bytes);
-    held = range->NoteUnmapped();
+    held = TakeMapping(range);
   } else if (range->place == Place::kParked) {
     parts_.parked->Discard(range);
   }
@@ -258,6 +268,11 @@ void FreedMemory::Retire(Range* range) {
   range->BeginLife();
   range->ordered.clear();
   parts_.chunks->Give(&held);
+}
+
+Chunks FreedMemory::TakeMapping(Range* range) {
+  driver::MemUnmap(range->base, range->size_bytes);
+  return range->NoteUnmapped();
 }
 
 size_t FreedMemory::PendingBytes() const {

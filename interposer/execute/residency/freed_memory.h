@@ -18,7 +18,8 @@
 //  2. A chunk has one holder. Only the holder's addresses are used, and a holder's first user finds
 //     undefined bytes: nothing is passed on from one mapping to another.
 //  3. The memory of a range that a call names is not taken.
-//  4. A range is unmapped only when no work uses it.
+//  4. A range is unmapped only when no work uses it. It keeps its addresses while a call names
+//  them.
 // Never: waits.
 #pragma once
 
@@ -48,6 +49,8 @@ class FreedMemory final : public MappedChunks {
   FreedMemory& operator=(const FreedMemory&) = delete;
 
   void Add(Range* range);
+  // Before it is given memory.
+  void Remove(Range* range) { freed_.Remove(range); }
   // A range of that size as it is: no driver call. Null when there is none.
   Range* Reuse(size_t bytes);
   bool HasOfSize(size_t bytes);
@@ -105,6 +108,7 @@ class FreedMemory final : public MappedChunks {
   void Yield(Range* freed);
   void RetireSurplus();
   void Retire(Range* range);
+  static Chunks TakeMapping(Range* range);
 
   const Parts parts_;
   FreedRanges freed_;

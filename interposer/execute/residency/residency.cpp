@@ -113,7 +113,16 @@ void Residency::OrderBehind(Tracked* memory, StreamState* user) {
   ordered.push_back(stream);
 }
 
+// Another thread may have freed a range that a call names.
 bool Residency::Restore(Range* range, TraceCause why, Content content) {
+  if (range->live) return GiveBytes(range, why, content);
+  freed_.Remove(range);
+  const bool restored = GiveBytes(range, why, content);
+  freed_.Add(range);
+  return restored;
+}
+
+bool Residency::GiveBytes(Range* range, TraceCause why, Content content) {
   if (range->place == Place::kDropped) return false;
   if (range->place == Place::kParked && !parked_.MayUnpark(range)) return false;
   const bool is_new = range->place == Place::kNowhere;

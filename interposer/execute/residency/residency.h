@@ -133,6 +133,7 @@ class Residency {
   bool TakeAny(size_t bytes, Chunks* out);
   bool TakeForNew(size_t bytes, FreedMemory::Taken* of_freed, Chunks* chunks);
   bool TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken* of_freed, Chunks* chunks);
+  bool GiveBytes(Range* range, TraceCause why, Content content);
   bool GiveFirstMemory(Range* range);
   bool MapFirst(CUdeviceptr base, size_t bytes, Chunks* chunks, UseList* ready_after);
   bool GiveIdleMemory(Range* range);

@@ -11,6 +11,7 @@
 #include "interposer/execute/residency/parked_ranges.h"
 #include "interposer/execute/residency/range_table.h"
 #include "interposer/execute/residency/range_uses.h"
+#include "interposer/execute/residency/residency.h"
 #include "interposer/execute/residency/spare_release.h"
 
 namespace spillway::interposer {
@@ -280,6 +281,27 @@ TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
   EXPECT_TRUE(ranges_.all().empty());
 }
 
+// A call that another thread makes may name it. Its object served another range. (Found by the
+// differential fuzzer.)
+TEST_F(ResidencyPartsTest, UnmappedRangeThatACallNamesKeepsItsAddresses) {
+  Range* const range = NewRange(8 * kMiB);
+  Free(range);
+  Range* const other = NewRangeFromFreed(8 * kMiB);
+  range->pins = 1;
+  Chunks chunks = other->chunks;
+  driver::MemUnmap(other->base, other->size_bytes);
+  other->NoteUnmapped();
+  chunks_.Give(&chunks);
+
+  EXPECT_EQ(chunks_.ReleaseFree(8 * kMiB), 8 * kMiB);
+  EXPECT_EQ(range->place, Place::kNowhere);
+  ASSERT_EQ(ranges_.all().size(), 2u);
+  EXPECT_EQ(freed_.Reuse(8 * kMiB), nullptr);
+
+  range->pins = 0;
+  EXPECT_EQ(freed_.Reuse(8 * kMiB), range);
+}
+
 // A slab, or another user of the pool, may hold a chunk onto which a freed range is mapped.
 TEST_F(ResidencyPartsTest, MappingOntoAChunkWithoutARangeDoesNotServe) {
   Range* const range = NewRange(2 * kMiB);
@@ -422,6 +444,24 @@ TEST_F(ResidencyPartsTest, RangeOfWhichMoreThanHalfMayStayGoesBackToo) {
 }
 
 // Ranges of which a fingerprint decides whether their host copy still is the content.
+// It was on the wrong list of freed ranges from then on. (Found by the differential fuzzer.)
+TEST_F(ResidencyPartsTest, FreedRangeThatACallNamesHoldsTheMemoryThatItIsGiven) {
+  Residency residency(0, 4 * kMiB, size_t{1} << 30, true, &timeline_, &counters_, &trace_);
+  Range* const first = residency.NewRange(2 * kMiB);
+  Range* const second = residency.NewRange(2 * kMiB);
+  Range* const named = residency.NewRange(2 * kMiB);
+  ASSERT_EQ(named->place, Place::kNowhere);
+  residency.Pin(named);
+  for (Range* range : {named, first, second}) residency.Free(range, {});
+
+  EXPECT_TRUE(residency.Restore(named));
+  Residency::Unpin(named);
+
+  EXPECT_EQ(named->held_bytes, 2 * kMiB);
+  EXPECT_TRUE(residency.departures().WillHaveRoom(4 * kMiB));
+  residency.ReleaseAll();
+}
+
 class ContentDeparturesTest : public ResidencyPartsTest {
  protected:
   static constexpr size_t kBytes = 2 * kMiB;
