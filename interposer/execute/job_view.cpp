@@ -107,8 +107,11 @@ bool JobView::HasWork() {
   return !state_.timeline.AllDone(&at_work);
 }
 
+// By the program: not for fingerprints, for which other memory makes room.
 size_t JobView::UsedBytes() const {
-  return state_.counters.wanted_bytes - state_.slabs.EmptyBytes() - frees_.put_off_bytes();
+  const size_t own_bytes = state_.residency.checks().memory_bytes();
+  return state_.counters.wanted_bytes - own_bytes - state_.slabs.EmptyBytes() -
+         frees_.put_off_bytes();
 }
 
 // Beyond the budget, as Allocations::Admits grants. A new largest allocation takes three times its

@@ -60,6 +60,7 @@ class ContentChecks {
   bool Differs(Slot slot) const { return prints_.Differs(slot); }
   std::uint32_t Mismatches() const { return prints_.Mismatches(); }
 
+  size_t memory_bytes() const { return chunks_.empty() ? 0 : kGranuleBytes; }
   // With its memory, for the caller to give back.
   Chunks TakeMemory(CUdeviceptr* base);
 

@@ -31,6 +31,15 @@ TEST_F(EffectLearningTest, ProvesByARepetition) {
   EXPECT_EQ(Count().proved_operations, 1u);
 }
 
+// PyTorch's out-of-memory error said that 234 MiB were free, and bare 236 MiB.
+TEST_F(EffectLearningTest, MemoryForFingerprintsIsNotShownAsUsed) {
+  const CUdeviceptr y = Allocated();
+  const size_t free_bytes = job_->view().FreeBytes();
+  Launch("scale", {y, input_, 2});
+  ASSERT_EQ(Count().experiments, 1u);
+  EXPECT_EQ(job_->view().FreeBytes(), free_bytes);
+}
+
 TEST_F(EffectLearningTest, TheProgramsLaunchHasTheLastWord) {
   Repeat("scale", 1, 2);
   const CUdeviceptr y = Allocated();
