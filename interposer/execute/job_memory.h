@@ -86,7 +86,7 @@ class JobMemory {
   ScratchMemory scratch_{state_, parking_, eviction_};
   PresumedReads presumed_{state_, frees_};
   RecomputeRecording records_{state_, frees_, scratch_, presumed_, this};
-  ReplayChecks replay_checks_{state_, stored_};
+  ReplayChecks replay_checks_{state_, stored_, presumed_};
   Replays replays_{state_, waits_,   parking_,  eviction_,     restores_,
                    frees_, scratch_, presumed_, replay_checks_};
   InputCopies input_copies_{state_, eviction_, frees_, replays_};

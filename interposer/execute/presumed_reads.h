@@ -10,6 +10,7 @@
 //     none is away without its bytes (MayPresume).
 //  2. A drop is complete only if its record's memory is as it was before all presumed reads
 //     (RecomputeRecord::compared). Otherwise the output leaves with a copy.
+//  3. A fingerprint serves several comparisons while nothing was launched that might lie.
 // Never: waits.
 #pragma once
 
@@ -35,6 +36,8 @@ class PresumedReads {
   // The record's output is leaving without its bytes: enqueues what must be compared meanwhile.
   // False when it cannot be.
   bool Compare(RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
+  // The memory's fingerprint, taken by that work, is in the slot.
+  void Taken(Tracked* memory, ContentChecks::Slot slot, Use use) SPILLWAY_REQUIRES(kStateLock);
 
  private:
   using Memory = base::InlineVector<Tracked*, 4>;
@@ -43,6 +46,8 @@ class PresumedReads {
   bool CompareOne(Tracked* memory, RecomputeRecord* record) SPILLWAY_REQUIRES(kStateLock);
   bool TakeNow(Tracked* memory, ContentChecks::Slot to, RecomputeRecord* record)
       SPILLWAY_REQUIRES(kStateLock);
+  bool MayHaveChanged(const Tracked& memory) const SPILLWAY_REQUIRES(kStateLock);
+  std::uint64_t Launched() const SPILLWAY_REQUIRES(kStateLock);
   void Reset(Tracked* memory) SPILLWAY_REQUIRES(kStateLock);
 
   JobState& state_;

@@ -66,8 +66,11 @@ void ReplayChecks::End(const RecomputeRecord& record, StreamState* stream) {
 // before.
 void ReplayChecks::Ended(RecomputeRecord* record, Use use) {
   checks_.back().use = record->printed = use;
-  for (Tracked* input : record->inputs) {
-    if (input->presumed.print != ContentChecks::kNoSlot) input->presumed.used = use;
+  for (size_t i = 0; i < record->inputs.size(); ++i) {
+    Tracked* const input = record->inputs[i];
+    if (input->presumed.print == ContentChecks::kNoSlot) continue;
+    input->presumed.used = use;
+    presumed_.Taken(input, checks_.back().slots[i], use);
   }
   if (!record->is_insured) return;
   record->print = ContentChecks::kNoSlot;

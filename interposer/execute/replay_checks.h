@@ -18,13 +18,15 @@
 #include <vector>
 
 #include "interposer/execute/job_state.h"
+#include "interposer/execute/presumed_reads.h"
 #include "interposer/execute/stored_addresses.h"
 
 namespace spillway::interposer {
 
 class ReplayChecks {
  public:
-  ReplayChecks(JobState& state, StoredAddresses& stored) : state_(state), stored_(stored) {}
+  ReplayChecks(JobState& state, StoredAddresses& stored, PresumedReads& presumed)
+      : state_(state), stored_(stored), presumed_(presumed) {}
 
   // Around a replay on the stream; End only after Begin and an accepted launch. False: there is no
   // way to check it. Then it must not be made, or its result counts as wrong.
@@ -58,6 +60,7 @@ class ReplayChecks {
 
   JobState& state_;
   StoredAddresses& stored_;
+  PresumedReads& presumed_;
   std::atomic<const ContentChecks*> in_use_{nullptr};  // from the first check on
   std::atomic<bool> could_not_check_{false};
   std::vector<Fingerprints::Piece> now_ SPILLWAY_GUARDED_BY(kStateLock);  // of the replay under way

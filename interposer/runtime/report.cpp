@@ -103,6 +103,7 @@ constexpr Sum kSums[] = {
     {"checked_recomputes", &Counters::checked_recomputes},
     {"insured_recomputes", &Counters::insured_recomputes},
     {"mismatched_recomputes", &Counters::mismatched_recomputes},
+    {"fingerprinted_bytes", &Counters::fingerprinted_bytes},
     {"experiments", &Counters::experiments},
     {"held_inputs", &Counters::held_inputs},
     {"proved_operations", &Counters::proved_operations},

@@ -10,7 +10,8 @@ namespace spillway::interposer {
 using driver::Driver;
 
 // The stream is made at once: streams are numbered in the order in which they are first seen.
-ContentChecks::ContentChecks(Timeline* timeline) : timeline_(timeline) {
+ContentChecks::ContentChecks(Timeline* timeline, Counters* counters)
+    : timeline_(timeline), counters_(counters) {
   CUstream stream = nullptr;
   Driver().cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
   stream_ = timeline_->Of({stream, false});
@@ -24,8 +25,20 @@ bool ContentChecks::Prepare(CUdeviceptr base, Chunks chunks) {
   return base && prints_.Prepare(base, kGranuleBytes);
 }
 
+void ContentChecks::Share(Slot slot) {
+  if (slot >= more_owners_.size()) more_owners_.resize(slot + 1);
+  ++more_owners_[slot];
+}
+
+// Slots are read by the host, and written by the work of their first owner: none of the others has
+// work of its own on them.
 void ContentChecks::GiveLater(Slot slot, Use use) {
-  if (slot != kNoSlot) given_.emplace_back(slot, use);
+  const bool is_shared = slot < more_owners_.size() && more_owners_[slot] > 0;
+  if (is_shared) {
+    --more_owners_[slot];
+  } else if (slot != kNoSlot) {
+    given_.emplace_back(slot, use);
+  }
   GiveDone();
 }
 
@@ -35,6 +48,11 @@ void ContentChecks::GiveDone() {
     if (is_done) prints_.GiveSlot(given.first);
     return is_done;
   });
+}
+
+bool ContentChecks::Take(CUstream stream, std::span<const Fingerprints::Piece> pieces) {
+  for (const Fingerprints::Piece& piece : pieces) counters_->fingerprinted_bytes += piece.bytes;
+  return prints_.Compute(stream, pieces);
 }
 
 Use ContentChecks::Take(const Range& range, Slot to) {
@@ -51,7 +69,7 @@ Use ContentChecks::TakeBehindAll(CUdeviceptr begin, std::size_t bytes, Slot to) 
 
 Use ContentChecks::TakeOnOwnStream(CUdeviceptr begin, std::size_t bytes, Slot to) {
   const Fingerprints::Piece piece{begin, bytes, to};
-  if (!prints_.Compute(stream_->handle, {&piece, 1})) return {};
+  if (!Take(stream_->handle, {&piece, 1})) return {};
   const Use use = timeline_->Issue(stream_);
   timeline_->EventFor(use);
   return use;

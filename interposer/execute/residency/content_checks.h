@@ -5,7 +5,8 @@
 //
 // Invariants
 //  1. A fingerprint is taken behind everything that it is given to wait for.
-//  2. A slot serves others only once the work that uses it is complete (GiveLater).
+//  2. A slot serves others only once all its owners have given it, and the work that uses it is
+//     complete (GiveLater).
 // Never: waits.
 #pragma once
 
@@ -15,6 +16,7 @@
 
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/residency/fingerprints.h"
+#include "interposer/execute/state/counters.h"
 #include "interposer/execute/state/range.h"
 #include "interposer/execute/state/timeline.h"
 
@@ -25,7 +27,7 @@ class ContentChecks {
   using Slot = Fingerprints::Slot;
   static constexpr Slot kNoSlot = Fingerprints::kNoSlot;
 
-  explicit ContentChecks(Timeline* timeline);
+  ContentChecks(Timeline* timeline, Counters* counters);
 
   // One granule of mapped memory for it. False when the driver lacks what it takes; it is not
   // asked again.
@@ -34,13 +36,13 @@ class ContentChecks {
   bool IsUntried() const { return !was_tried_; }
 
   Slot TakeSlot() { return prints_.TakeSlot(); }
-  // Once `use` is complete.
+  // One owner more.
+  void Share(Slot slot);
+  // Of each owner, once `use` is complete.
   void GiveLater(Slot slot, Use use);
   // On the stream of the caller's work. Of comparisons (Fingerprints::Piece::expected), none may
   // differ: Mismatches counts them.
-  bool Take(CUstream stream, std::span<const Fingerprints::Piece> pieces) {
-    return prints_.Compute(stream, pieces);
-  }
+  bool Take(CUstream stream, std::span<const Fingerprints::Piece> pieces);
   // Of the range, on our own stream, behind what uses it and what it waits for. No stream: refused.
   Use Take(const Range& range, Slot to);
   // Of other memory, behind all work that is enqueued now.
@@ -69,12 +71,14 @@ class ContentChecks {
   Use TakeOnOwnStream(CUdeviceptr begin, std::size_t bytes, Slot to);
 
   Timeline* const timeline_;
+  Counters* const counters_;
   Fingerprints prints_;
   bool was_tried_ = false;
   CUdeviceptr base_ = 0;
   Chunks chunks_;
   StreamState* stream_ = nullptr;
   std::vector<std::pair<Slot, Use>> given_;
+  std::vector<std::uint32_t> more_owners_;  // of each slot, beside the first one
 };
 
 }  // namespace spillway::interposer

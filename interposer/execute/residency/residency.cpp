@@ -19,7 +19,7 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
       mappings_(device),
       uses_(timeline),
       copies_(device, host_limit_bytes, may_park, timeline, counters, trace),
-      checks_(timeline),
+      checks_(timeline, counters),
       parked_(&mappings_, &copies_, &uses_, timeline, counters),
       freed_({.ranges = &ranges_,
               .mappings = &mappings_,

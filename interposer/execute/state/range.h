@@ -25,6 +25,11 @@ struct PresumedUse {
   std::uint32_t print = kNoPrint;  // a slot: the fingerprint from before the first of them
   Use used;                        // the last work on the slot
   int in_progress = 0;             // calls
+  // A fingerprint from behind the last of them, for a comparison. `taken_at`: what was launched
+  // until then (PresumedReads::Launched).
+  std::uint32_t latest = kNoPrint;
+  Use taken;
+  std::uint64_t taken_at = 0;
 };
 
 // On the device, every new user of the memory must wait for `ready_after`: the copy that restores

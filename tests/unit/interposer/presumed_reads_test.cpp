@@ -90,6 +90,35 @@ TEST_F(PresumedReadsTest, AWriteToTheOutputCostsACopy) {
   EXPECT_FALSE(IsWrong());
 }
 
+// Two outputs are dropped behind the same last read of their input.
+TEST_F(PresumedReadsTest, OneFingerprintServesAllThatIsDropped) {
+  const CUdeviceptr y = MadeAgain(), z = Allocated();
+  const Counters before = Count();
+  Launch("copy", {z, input_});
+  EXPECT_EQ(Count().recompute_drops, before.recompute_drops + 2);
+  EXPECT_EQ(Count().fingerprinted_bytes, before.fingerprinted_bytes + 3 * kBytes) << "each once";
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_TRUE(AllAre(Read(z), 5));
+  EXPECT_FALSE(IsWrong());
+}
+
+TEST_F(PresumedReadsTest, AFingerprintServesUntilTheNextRead) {
+  const CUdeviceptr y = MadeAgain(), z = Allocated();
+  Launch("copy", {z, input_});
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_TRUE(AllAre(Read(z), 5));
+  hidden.lies = true;
+  Launch("sum", {settling_, input_});
+  Honest();
+  const Counters before = Count();
+  DropAll();
+  EXPECT_TRUE(AllAre(Read(y), 5));
+  EXPECT_TRUE(AllAre(Read(z), 5));
+  EXPECT_EQ(Count().recomputes, before.recomputes);
+  EXPECT_GE(Count().changed_by_content_bytes, before.changed_by_content_bytes + 2 * kBytes);
+  EXPECT_FALSE(IsWrong());
+}
+
 // Its own launch is a presumed read as well.
 TEST_F(PresumedReadsTest, AWriteByTheRecordedLaunchCostsACopy) {
   Set(input_, 6);  // what memory without content holds by now is 5

@@ -98,7 +98,7 @@ class ResidencyPartsTest : public testing::Test {
   Mappings mappings_{0};
   RangeUses uses_{&timeline_};
   HostCopies copies_{0, size_t{1} << 30, true, &timeline_, &counters_, &trace_};
-  ContentChecks checks_{&timeline_};
+  ContentChecks checks_{&timeline_, &counters_};
   ParkedRanges parked_{&mappings_, &copies_, &uses_, &timeline_, &counters_};
   FreedMemory freed_{{.ranges = &ranges_,
                       .mappings = &mappings_,
