@@ -27,7 +27,7 @@ CallRecorder::Operation::Operation(const TouchSet& set, Effect effect) {
   for (size_t i = FirstRange(set); i < set.ranges.size(); ++i) {
     const Range& range = *set.ranges[i];
     if (Touches(range.id)) continue;
-    touches_.push_back(TouchOf(range.id, RoleAt(set, i), effect != Effect::kReads));
+    touches_.push_back(TouchOf(range.id, PromisedRoleAt(set, i), effect != Effect::kReads));
     if (i < named) sizes = AddSize(sizes, range.size_bytes);
   }
   shape_ = ShapeOnStream(set.shape.Mixed(), set.stream->number, sizes);

@@ -13,6 +13,9 @@ inline bool MayWrite(const TouchSet& set, size_t index, Effect effect) {
 }
 Role RoleOf(const TouchSet& set, const Range* range);
 // The same for what must not depend on experiments: learned claims promise nothing.
+inline Role PromisedRoleAt(const TouchSet& set, size_t index) {
+  return set.learned ? Role::kReadsAndWrites : RoleAt(set, index);
+}
 inline Role PromisedRoleOf(const TouchSet& set, const Range* range) {
   return set.learned ? Role::kReadsAndWrites : RoleOf(set, range);
 }
