@@ -56,8 +56,7 @@ class Climb {
   std::vector<int32_t> TakenByCost() const {
     std::vector<int32_t> taken;
     for (int32_t i = 0; i < bench_.interval_count(); ++i) {
-      if (TreatmentOf(i) != Treatment::kStay && !bench_.interval(i).content_dead)
-        taken.push_back(i);
+      if (TreatmentOf(i) != Treatment::kStay && bench_.IsCopied(i)) taken.push_back(i);
     }
     std::stable_sort(taken.begin(), taken.end(),
                      [&](int32_t a, int32_t b) { return CostNs(a) > CostNs(b); });

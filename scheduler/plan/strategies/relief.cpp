@@ -217,7 +217,7 @@ class Round {
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
     const int64_t cost_ns =
-        interval.content_dead ? 1 : timetable_.to_host_ns(interval.buffer) + MappingCallsNs();
+        bench_.IsCopied(i) ? timetable_.to_host_ns(interval.buffer) + MappingCallsNs() : 1;
     options.push_back(
         {i, Treatment::kSwap, true, relief,
          static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
@@ -298,7 +298,7 @@ void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment == Treatment::kRecompute)
       order.emplace_back(-bench.ChainNs(decision.interval) - kMostNanos / 2, decision.interval);
-    if (decision.treatment == Treatment::kSwap && !bench.interval(decision.interval).content_dead)
+    if (decision.treatment == Treatment::kSwap && bench.IsCopied(decision.interval))
       order.emplace_back(-bench.footprint_bytes(decision.interval), decision.interval);
   }
   std::sort(order.begin(), order.end());

@@ -31,6 +31,15 @@ TEST_F(EffectLearningTest, ProvesByARepetition) {
   EXPECT_EQ(Count().proved_operations, 1u);
 }
 
+// Plans count on declared reads. What experiments show is added later, as presumed.
+TEST_F(EffectLearningTest, LearnedRolesAreNotRecordedAsDeclared) {
+  const std::uint64_t token = Repeat("scale", 2, 2);
+  ASSERT_EQ(RolesOf(token), "or");
+  Launch("scale", {Allocated(), input_, 2});
+  ASSERT_EQ(recorded_.size(), 2u);
+  for (const RecordedTouch& touch : recorded_) EXPECT_TRUE(touch.writes && touch.reads);
+}
+
 // PyTorch's out-of-memory error said that 234 MiB were free, and bare 236 MiB.
 TEST_F(EffectLearningTest, MemoryForFingerprintsIsNotShownAsUsed) {
   const CUdeviceptr y = Allocated();

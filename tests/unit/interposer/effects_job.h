@@ -221,8 +221,9 @@ class EffectsTest : public SimulatedJobTest {
         Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, parameters.data(), nullptr),
         CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
-    return scheduler::TokenOf(scheduler::JobEvent::Operation(
-        CallRecorder::Operation(set, Effect::kLaunches).shape(), {}));
+    const CallRecorder::Operation recorded(set, Effect::kLaunches);
+    recorded_.assign(recorded.touches().begin(), recorded.touches().end());
+    return scheduler::TokenOf(scheduler::JobEvent::Operation(recorded.shape(), {}));
   }
   // The kernel over `times` new outputs, freed again: each is an experiment, while any is wanted.
   std::uint64_t Repeat(const char* name, int times, CUdeviceptr number = kNone) {
@@ -267,8 +268,9 @@ class EffectsTest : public SimulatedJobTest {
 
   static constexpr CUdeviceptr kNone = ~CUdeviceptr{0};
   CUdeviceptr input_ = 0, settling_ = 0;
-  int asked_ = 0;         // launches of the program
-  bool is_whole_ = true;  // the hook knows the whole launch
+  int asked_ = 0;                        // launches of the program
+  std::vector<RecordedTouch> recorded_;  // of the last one
+  bool is_whole_ = true;                 // the hook knows the whole launch
 };
 
 }  // namespace
