@@ -7,38 +7,11 @@
 
 namespace spillway::scheduler {
 
-namespace {
-
-// A live job's program might still read dead content, so it is copied. A buffer that is freed
-// before its copy could end is better left alone: whoever is given its memory waits for the copy.
-bool IsFreedFirst(const IdleInterval& interval, const IterationProfile& profile,
-                  const Timetable& timetable, const RecomputeChains& chains) {
-  const Buffer& buffer = profile.at(interval.buffer);
-  const bool ends_with_its_free =
-      interval.content_dead && !buffer.persistent && interval.to.index == buffer.dies.index + 1;
-  if (!ends_with_its_free || chains.IsRecomputableUntilFree(interval)) return false;
-  const int64_t idle_ns =
-      timetable.end_ns(buffer.dies.index) - timetable.end_ns(interval.from.index);
-  return idle_ns < timetable.to_host_ns(interval.buffer);
-}
-
-std::vector<IdleInterval> IntervalsToFill(const Problem& problem, const Timetable& timetable,
-                                          const RecomputeChains& chains) {
-  std::vector<IdleInterval> intervals =
-      IdleIntervals(problem.iteration(), problem.min_movable_bytes);
-  std::erase_if(intervals, [&](const IdleInterval& interval) {
-    return IsFreedFirst(interval, problem.iteration(), timetable, chains);
-  });
-  return intervals;
-}
-
-}  // namespace
-
 Workbench::Workbench(const Problem& problem)
     : problem_(problem),
       timetable_(problem),
       chains_(problem),
-      intervals_(IntervalsToFill(problem, timetable_, chains_)),
+      intervals_(IdleIntervals(problem.iteration(), problem.min_movable_bytes)),
       swap_order_(intervals_),
       first_of_(problem.iteration().buffers.size() + 1, 0),
       born_(ListsBy(problem.iteration(), &Buffer::born)),

@@ -265,7 +265,7 @@ Problem RandomLiveProblem(Dice& dice, const IterationProfile& profile) {
 // Temporaries that the program frees at once, and from which a plan makes something again.
 TEST(LiveReplayTest, HeldInputsAreThereForReruns) {
   int64_t holding = 0, reruns = 0;
-  for (uint64_t seed = 1; seed <= 400; ++seed) {
+  for (uint64_t seed = 1; seed <= 1000; ++seed) {
     Dice dice(seed);
     const IterationProfile profile = RandomTraining(dice);
     const auto pattern = PatternOf(profile, dice);
