@@ -298,7 +298,7 @@ void Trim(const Workbench& bench, const ReliefOptions& options, Choices& choices
   for (const Decision& decision : choices.decisions) {
     if (decision.treatment == Treatment::kRecompute)
       order.emplace_back(-bench.ChainNs(decision.interval) - kMostNanos / 2, decision.interval);
-    if (decision.treatment == Treatment::kSwap && bench.IsCopied(decision.interval))
+    if (decision.treatment == Treatment::kSwap && !bench.interval(decision.interval).content_dead)
       order.emplace_back(-bench.footprint_bytes(decision.interval), decision.interval);
   }
   std::sort(order.begin(), order.end());
