@@ -18,8 +18,7 @@
 //  2. A chunk has one holder. Only the holder's addresses are used, and a holder's first user finds
 //     undefined bytes: nothing is passed on from one mapping to another.
 //  3. The memory of a range that a call names is not taken.
-//  4. A range is unmapped only when no work uses it. It keeps its addresses while a call names
-//  them.
+//  4. A range is unmapped only when no work uses it. While a call names it, it keeps its addresses.
 // Never: waits.
 #pragma once
 

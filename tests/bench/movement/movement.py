@@ -39,14 +39,10 @@ BUDGETS = (90, 75, 50, 35, 25)
 # The policy that decides movement: the learned plan of a strategy, or `reactive`, which learns
 # nothing.
 POLICIES = ("reactive", "vdnn-all", "autoswap", "delta", table.OWN)
-# The second where a run is not steady after the first. Of each kernel that experiments have proved, the first 24 outputs that are dropped
-# are copied as well (docs/decisions/0011-known-by-content.md). A gpt2 drops some once a step, so it is steady only after those.
-STEPS = (14, 32)
+STEPS = (14, 32)  # the second where a run is not steady after the first
+# Of each kernel that experiments have proved, the first 24 outputs that are dropped are copied as well
+# (docs/decisions/0011-known-by-content.md). A gpt2 drops some once a step, so it is steady only after those.
 STEPS_OF = {"gpt2": (40, 56)}
-
-
-def steps_of(network):
-    return STEPS_OF.get(network, STEPS)
 UNLIMITED = 1 << 40
 
 
@@ -91,7 +87,7 @@ class Series:
         self.work, self.network, self.profile = work, network, profile
         self.budgets, self.policies = budgets, policies
         self.cells, self.bare_of, self.second = {}, {}, None
-        self.steps = steps_of(network)
+        self.steps = STEPS_OF.get(network, STEPS)
         self.fits = self.result_of("unlimited", self.steps[0], UNLIMITED, (("LEARN", "always"),))
         self.bare = self.bare_run(self.steps[0])
 

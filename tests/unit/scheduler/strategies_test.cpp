@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "scheduler/plan/cost_model.h"
@@ -313,65 +314,58 @@ TEST(StrategiesTest, ReliefIsChosenByTheAssumedCostOfSwaps) {
   EXPECT_EQ(swapped(SwapCosts::kCopiesAndCalls), (std::set<std::string>{"whole"}));
 }
 
-// The job's own copies would wait behind useless ones.
-TEST(StrategiesTest, FastestPlanMovesNoMoreThanNecessary) {
-  // Given a live job that fits. It frees a buffer of the second operation only after the fourth
-  IterationProfile profile =
+// Of a live job that fits, the choice to move a buffer of the second operation, which is freed only
+// after the fourth.
+class UselessCopyTest : public ::testing::Test {
+ protected:
+  void SetUp() override { profile_.buffers[0].dies = {3}; }
+  void Choose() {
+    bench_.emplace(problem_);
+    ASSERT_EQ(bench_->interval_count(), 1);
+    choices_ = bench_->NoChoices();
+    choices_.decisions[0].treatment = Treatment::kSwap;
+    moves_ = bench_->Price(bench_->Lower(choices_));
+    ASSERT_EQ(moves_.to_host_bytes, 1'000);
+  }
+  Prediction Improved() { return Improve(*bench_, {choices_, moves_}, 100).prediction; }
+
+  IterationProfile profile_ =
       testing::ProfileOf({testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
                          {testing::MakeOperation("make", 10'000, {1}, {0}),
                           testing::MakeOperation("use", 10'000, {0}, {1}),
                           testing::MakeOperation("more", 10'000, {1}, {1}),
                           testing::MakeOperation("last", 10'000, {1}, {1})});
-  profile.buffers[0].dies = {3};
-  const Problem problem{.profile = &profile,
-                        .device = {.to_host_bytes_per_second = 1'000'000'000,
-                                   .to_device_bytes_per_second = 1'000'000'000,
-                                   .to_host_both_bytes_per_second = 1'000'000'000,
-                                   .to_device_both_bytes_per_second = 1'000'000'000},
-                        .budget_bytes = 10'000,
-                        .min_movable_bytes = 100,
-                        .is_live = true};
-  Workbench bench(problem);
-  ASSERT_EQ(bench.interval_count(), 1);
-  Choices choices = bench.NoChoices();
-  choices.decisions[0].treatment = Treatment::kSwap;
-  const Prediction moves = bench.Price(bench.Lower(choices));
-  ASSERT_EQ(moves.iteration_ns, bench.fastest_ns());
-  ASSERT_EQ(moves.to_host_bytes, 1'000);
+  const Problem problem_{.profile = &profile_,
+                         .device = {.to_host_bytes_per_second = 1'000'000'000,
+                                    .to_device_bytes_per_second = 1'000'000'000,
+                                    .to_host_both_bytes_per_second = 1'000'000'000,
+                                    .to_device_both_bytes_per_second = 1'000'000'000},
+                         .budget_bytes = 10'000,
+                         .min_movable_bytes = 100,
+                         .is_live = true};
+  std::optional<Workbench> bench_;
+  Choices choices_;
+  Prediction moves_;
+};
 
-  const Priced improved = Improve(bench, {choices, moves}, 100);
+// The job's own copies would wait behind useless ones.
+TEST_F(UselessCopyTest, FastestPlanMovesNoMoreThanNecessary) {
+  ASSERT_NO_FATAL_FAILURE(Choose());
+  ASSERT_EQ(moves_.iteration_ns, bench_->fastest_ns());
 
-  EXPECT_EQ(improved.prediction.iteration_ns, bench.fastest_ns());
-  EXPECT_EQ(improved.prediction.to_host_bytes, 0);
+  const Prediction improved = Improved();
+
+  EXPECT_EQ(improved.iteration_ns, bench_->fastest_ns());
+  EXPECT_EQ(improved.to_host_bytes, 0);
 }
 
 // Whoever is given the memory of a buffer that is freed meanwhile waits for the copy.
-TEST(StrategiesTest, DeadContentIsNotCopiedWhereThatSavesNothing) {
-  // Given the same job, which cannot run at its fastest: an algorithm's workspace does not fit.
-  IterationProfile profile =
-      testing::ProfileOf({testing::Temporary("late", 1'000), testing::Persistent("w", 10)},
-                         {testing::MakeOperation("make", 10'000, {1}, {0}),
-                          testing::MakeOperation("use", 10'000, {0}, {1}),
-                          testing::MakeOperation("more", 10'000, {1}, {1}),
-                          testing::MakeOperation("last", 10'000, {1}, {1})});
-  profile.buffers[0].dies = {3};
-  profile.operations[2].workspaces = {{"slow", 0, 10'000}, {"fast", 100'000, 5'000}};
-  const Problem problem{.profile = &profile,
-                        .device = {.to_host_bytes_per_second = 1'000'000'000,
-                                   .to_device_bytes_per_second = 1'000'000'000,
-                                   .to_host_both_bytes_per_second = 1'000'000'000,
-                                   .to_device_both_bytes_per_second = 1'000'000'000},
-                        .budget_bytes = 10'000,
-                        .min_movable_bytes = 100,
-                        .is_live = true};
-  Workbench bench(problem);
-  Choices choices = bench.NoChoices();
-  choices.decisions[0].treatment = Treatment::kSwap;
-  const Prediction moves = bench.Price(bench.Lower(choices));
-  ASSERT_GT(moves.iteration_ns, bench.fastest_ns());
-  ASSERT_EQ(moves.to_host_bytes, 1'000);
+TEST_F(UselessCopyTest, DeadContentIsNotCopiedWhereThatSavesNothing) {
+  profile_.operations[2].workspaces = {{"slow", 0, 10'000}, {"does not fit", 100'000, 5'000}};
+  ASSERT_NO_FATAL_FAILURE(Choose());
+  ASSERT_GT(moves_.iteration_ns, bench_->fastest_ns());
 
-  EXPECT_EQ(Improve(bench, {choices, moves}, 100).prediction.to_host_bytes, 0);
+  EXPECT_EQ(Improved().to_host_bytes, 0);
 }
 
 }  // namespace
