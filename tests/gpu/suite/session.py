@@ -1,6 +1,7 @@
 """One run of the GPU suite: its paths, how it starts commands, and the result of each step."""
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -72,6 +73,7 @@ class Session:
             stdout, stderr = process.communicate(input="", timeout=limit)
             code = process.returncode
         except subprocess.TimeoutExpired:
+            self._log_stacks(process.pid)
             os.killpg(process.pid, signal.SIGKILL)
             stdout, stderr = process.communicate()
             code = None
@@ -79,6 +81,19 @@ class Session:
         self.log.write(f"\n$ {' '.join(command)}\n{stdout}{stderr}[{code}, {output.seconds:.1f} s]\n")
         self.log.flush()
         return output
+
+    def _log_stacks(self, group):
+        """Where a command that exceeded its limit stood: the stacks of its last process, where a debugger is installed."""
+        debugger = shutil.which("gdb") or shutil.which("cuda-gdb")
+        members = subprocess.run(["pgrep", "-g", str(group)], capture_output=True, text=True, check=False).stdout.split()
+        if not debugger or not members:
+            return
+        command = [debugger, "--batch", "-p", members[-1], "-ex", "thread apply all backtrace 16"]
+        try:
+            stacks = subprocess.run(command, capture_output=True, text=True, errors="replace", timeout=25, check=False).stdout
+        except (OSError, subprocess.TimeoutExpired) as error:
+            stacks = f"{error}\n"
+        self.log.write(stacks)
 
     def run_step(self, name, step):
         """A step returns a dictionary with at least `verdict` (passed, failed, skipped) and `summary`."""
