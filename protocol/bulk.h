@@ -4,6 +4,7 @@
 // expected size. So its sender can neither fault nor surprise the reader.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 

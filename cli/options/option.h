@@ -19,7 +19,7 @@ using base::Value;
 using base::ValueIfAny;
 using base::WordsOf;
 
-inline constexpr std::string_view kProfileWords = "k40c m40 1080ti a100 h200";
+inline constexpr std::string_view kProfileWords = "k40c m40 1080ti a100 h100 h200";
 
 inline constexpr Option kSocketOption{
     "socket", 0, Value("PATH", Kind::kFile),

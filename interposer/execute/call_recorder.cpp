@@ -57,7 +57,8 @@ void CallRecorder::BeginTraced(TouchSet* set) {
 
 void CallRecorder::EndTraced(const TouchSet& set, Effect effect) {
   TraceEvent event{.kind = TraceKind::kOperation, .stream = set.stream->number, .name = set.name};
-  for (const RecordedTouch& touch : Operation(set, effect).touches()) {
+  const Operation operation(set, effect);
+  for (const RecordedTouch& touch : operation.touches()) {
     if (event.touch_count == TraceEvent::kMostTouches) break;
     event.touches[event.touch_count++] = static_cast<std::uint32_t>(touch.allocation);
   }

@@ -300,12 +300,15 @@ bool IsPossible(const DeviceModel& device) {
   const auto is_chunk = [](std::int64_t bytes) { return bytes > 0 && bytes <= kMostChunk; };
   return is_rate(device.to_host_bytes_per_second) && is_rate(device.to_device_bytes_per_second) &&
          is_rate(device.to_host_both_bytes_per_second) &&
-         is_rate(device.to_device_both_bytes_per_second) && is_time(device.copy_latency_ns) &&
-         is_time(device.launch_ns) && is_chunk(device.chunk_bytes) &&
-         is_chunk(device.slab_unit_bytes) && is_time(device.mapping.map_ns) &&
-         is_time(device.mapping.set_access_ns) && is_time(device.mapping.unmap_ns) &&
-         device.mapping.large_chunk_bytes >= 0 && device.mapping.large_chunk_bytes <= kMostChunk &&
-         device.link_share_permille > 0 && device.link_share_permille <= 1000;
+         is_rate(device.to_device_both_bytes_per_second) &&
+         device.to_host_both_bytes_per_second <= device.to_host_bytes_per_second &&
+         device.to_device_both_bytes_per_second <= device.to_device_bytes_per_second &&
+         is_time(device.copy_latency_ns) && is_time(device.launch_ns) &&
+         is_chunk(device.chunk_bytes) && is_chunk(device.slab_unit_bytes) &&
+         is_time(device.mapping.map_ns) && is_time(device.mapping.set_access_ns) &&
+         is_time(device.mapping.unmap_ns) && device.mapping.large_chunk_bytes >= 0 &&
+         device.mapping.large_chunk_bytes <= kMostChunk && device.link_share_permille > 0 &&
+         device.link_share_permille <= 1000;
 }
 
 template <class Object>

@@ -24,7 +24,7 @@ struct MappingPrices {
 struct DeviceModel {
   int64_t to_host_bytes_per_second = 0;    // alone
   int64_t to_device_bytes_per_second = 0;  // alone
-  // While the other engine copies too. Equal to the rates above: independent engines.
+  // While the other engine copies too; at most the rates above. Equal to them: independent engines.
   int64_t to_host_both_bytes_per_second = 0;
   int64_t to_device_both_bytes_per_second = 0;
   int64_t copy_latency_ns = 0;         // per copy

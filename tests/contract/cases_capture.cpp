@@ -330,24 +330,17 @@ CONTRACT(Capture, CapturesIntoAnExistingGraph, "cuda.h:15427 cuStreamBeginCaptur
   EXPECT_TRUE(AllWordsAre(words, kWords, 7));
 }
 
-CONTRACT(Capture, LaunchedGraphBecomesAChild, "cuda.h:21075 cuGraphLaunch") {
+// Seen on an H100 with driver 580; the documents do not say it.
+CONTRACT(Capture, LaunchingAGraphIsUnsupported, "cuda.h:21075 cuGraphLaunch") {
   UseDevice();
   const CUstream stream = MakeStream();
   const CUdeviceptr words = Allocate(4 * kWords);
-  SetWords(words, 0, kWords);
-  const auto add = [&](std::uint32_t value) {
-    Launch("add", 64, 256, stream, words, value, std::uint64_t{kWords});
-  };
-  const CUgraphExec inner = Instantiated(Captured(stream, [&] { add(10); }));
-  const CUgraph outer = Captured(stream, [&] {
-    ASSERT_OK(cuGraphLaunch(inner, stream));
-    add(1);
-  });
-  EXPECT_EQ(NodeCount(outer), std::size_t{2});
-  const CUgraphExec executable = Instantiated(outer);
-  ASSERT_OK(cuGraphExecDestroy(inner));
-  Replay(executable, stream);
-  EXPECT_TRUE(AllWordsAre(words, kWords, 11));
+  const CUgraphExec inner = Instantiated(
+      Captured(stream, [&] { Launch("add", 64, 256, stream, words, 10u, std::uint64_t{kWords}); }));
+  ASSERT_OK(cuStreamBeginCapture(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+  EXPECT_EQ(cuGraphLaunch(inner, stream), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+  CUgraph graph = nullptr;
+  OBSERVE("end_of_the_capture", cuStreamEndCapture(stream, &graph));
 }
 
 CONTRACT(Capture, HostFunctionsRunAtTheLaunch, "cuda.h:18127 cuLaunchHostFunc") {

@@ -135,12 +135,6 @@ CONTRACT(ProcAddress, EmptyNameAsLibcudartRequests, "reference/interposition.md 
   OBSERVE("empty_name_pointer_is_null", answer.pointer == nullptr);
 }
 
-CONTRACT(ProcAddress, NullArgumentsAreInvalid, "cuda.h:24347 cuGetProcAddress") {
-  void* pointer = nullptr;
-  EXPECT_EQ(NewEntryPoint()(nullptr, &pointer, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-  EXPECT_EQ(NewEntryPoint()("cuInit", nullptr, 12000, 0, nullptr), CUDA_ERROR_INVALID_VALUE);
-}
-
 CONTRACT(ProcAddress, SuffixedNameIsObserved,
          "cuda.h:24347 cuGetProcAddress: `symbol` is a base name") {
   const Answer answer = Ask("cuMemAlloc_v2", 12000);

@@ -205,6 +205,10 @@ CONTRACT(Stream, WaitedValueHoldsWorkBack, "cuda.h:16936 cuStreamWaitValue32") {
   const CUdeviceptr flag = Allocate(8), word = Allocate(4), copy = Allocate(4);
   ASSERT_OK(cuMemsetD32(flag, 0, 2));
   ASSERT_OK(cuMemsetD32(word, 0, 1));
+  // The first use of a kernel may wait for the whole context (CUDA C++ Programming Guide, Lazy
+  // Loading): not behind the held stream.
+  Launch("copy", 1, 1, waiter, copy, word, std::uint64_t{1});
+  Spin(1, writer, word, 0);
   ASSERT_OK(cuCtxSynchronize());
   ASSERT_OK(cuStreamWaitValue32(waiter, flag, 5, CU_STREAM_WAIT_VALUE_EQ));
   Launch("copy", 1, 1, waiter, copy, word, std::uint64_t{1});

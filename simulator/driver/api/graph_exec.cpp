@@ -174,12 +174,6 @@ SIM_API(cuGraphLaunch)(CUgraphExec exec_handle, CUstream stream_handle) {
   return WithContext([&](Call& call) {
     GraphExec& executable = ExecOf(call, exec_handle);
     Stream& stream = call.StreamOf(stream_handle);
-    if (IsCapturing(stream)) {
-      Require(ConditionsOf(executable.nodes).empty(), CUDA_ERROR_NOT_SUPPORTED);
-      AddCaptured(call, stream,
-                  std::make_shared<ChildWork>(GraphFrom(call.sim.graphs, executable)));
-      return;
-    }
     RequireUncaptured(call, stream);
     LaunchGraph(call, executable, stream);
   });

@@ -215,17 +215,6 @@ std::vector<ExecNode> Flatten(const Graph& graph) {
   return nodes;
 }
 
-GraphRef GraphFrom(GraphTables& tables, const GraphExec& executable) {
-  auto graph = std::make_shared<Graph>(tables);
-  std::vector<GraphNode*> made;
-  for (const ExecNode& node : executable.nodes) {
-    std::vector<GraphNode*> after;
-    for (const std::size_t before : node.after) after.push_back(made[before]);
-    made.push_back(&graph->Add(node.enabled ? node.work : std::make_shared<EmptyWork>(), after));
-  }
-  return graph;
-}
-
 void LaunchGraph(Call& call, GraphExec& executable, Stream& stream) {
   std::vector<GraphAllocationRef> memory = PrepareMemory(call, executable);
   Operation begin;

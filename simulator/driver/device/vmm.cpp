@@ -1,5 +1,7 @@
 #include "simulator/driver/device/vmm.h"
 
+#include <algorithm>
+
 #include <fcntl.h>
 
 #include <cstdlib>
@@ -161,9 +163,9 @@ const CUmemAllocationProp& Vmm::Properties(CUmemGenericAllocationHandle handle) 
 void Vmm::Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes,
               CUmemGenericAllocationHandle handle) {
   const auto found = handles_.find(handle);
-  Require(found != handles_.end() && offset_bytes == 0);
-  Require(size_bytes != 0 && size_bytes % kGranule == 0 && base % kGranule == 0);
-  Require(size_bytes <= found->second.block->size_bytes());
+  Require(found != handles_.end() && size_bytes != 0 && base % kGranule == 0);
+  Require(offset_bytes == 0 && size_bytes == found->second.block->size_bytes(),
+          CUDA_ERROR_NOT_SUPPORTED);
   CUdeviceptr reserved = 0;
   std::size_t reserved_bytes = 0;
   Require(FindReservation(base, reserved, reserved_bytes));
@@ -173,35 +175,51 @@ void Vmm::Map(CUdeviceptr base, std::size_t size_bytes, std::size_t offset_bytes
   mapped_.emplace(base, MappedHandle{handle, found->second.properties});
 }
 
-template <class Action>
-void Vmm::ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const {
+std::vector<CUdeviceptr> Vmm::WholeMappings(CUdeviceptr base, std::size_t size_bytes) const {
   Require(size_bytes != 0);
+  const Mapping* mapping = addresses_.Find(base);
+  Require(mapping == nullptr || mapping->base == base);
   std::vector<CUdeviceptr> bases;
-  for (CUdeviceptr at = base; at < base + size_bytes;) {
-    const Mapping* mapping = addresses_.Find(at);
-    Require(mapping != nullptr && mapping->base == at && mapped_.contains(at));
-    Require(mapping->size_bytes <= base + size_bytes - at);
-    bases.push_back(at);
-    at += mapping->size_bytes;
+  const CUdeviceptr end = base + size_bytes;
+  for (mapping = addresses_.FindFrom(base); mapping != nullptr && mapping->base < end;
+       mapping = addresses_.FindFrom(mapping->base + mapping->size_bytes)) {
+    Require(mapped_.contains(mapping->base) && mapping->size_bytes <= end - mapping->base);
+    bases.push_back(mapping->base);
   }
-  for (const CUdeviceptr at : bases) action(at);
+  return bases;
+}
+
+std::size_t Vmm::CountMappings(CUdeviceptr base, std::size_t size_bytes) const {
+  return WholeMappings(base, size_bytes).size();
 }
 
 void Vmm::Unmap(CUdeviceptr base, std::size_t size_bytes) {
-  ForWholeMappings(base, size_bytes, [](CUdeviceptr) {});
+  const std::vector<CUdeviceptr> bases = WholeMappings(base, size_bytes);
   if (const std::string user = engine_.DoomUsersOf({base, size_bytes}); !user.empty()) {
     ++TheStatistics().unmapped_while_in_use;
     TheStatistics().AddViolation("cuMemUnmap under unfinished work: " + user);
   }
-  ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
+  for (const CUdeviceptr at : bases) {
     addresses_.Unmap(at);
     mapped_.erase(at);
+  }
+}
+
+void Vmm::EndAtHole(CUdeviceptr base, std::vector<CUdeviceptr>* bases) const {
+  const auto hole = std::find_if(bases->begin(), bases->end(), [&](CUdeviceptr at) {
+    const bool is_adjacent = at == base;
+    base = at + addresses_.Find(at)->size_bytes;
+    return !is_adjacent;
   });
+  bases->erase(hole, bases->end());
 }
 
 void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
                     std::size_t count) {
   Require(accesses != nullptr && count != 0);
+  std::vector<CUdeviceptr> bases = WholeMappings(base, size_bytes);
+  EndAtHole(base, &bases);
+  Require(!bases.empty());
   for (std::size_t i = 0; i < count; ++i) {
     const CUmemLocation& location = accesses[i].location;
     CheckedAccess(accesses[i].flags);
@@ -209,18 +227,17 @@ void Vmm::SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessD
       devices_.At(location.id);
     else
       Require(IsHost(location));
-    ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
+    for (const CUdeviceptr at : bases)
       Require(!IsHost(location) || addresses_.Find(at)->block->location() == Location::kHost);
-    });
   }
   for (std::size_t i = 0; i < count; ++i) {
     const Access access = CheckedAccess(accesses[i].flags);
-    ForWholeMappings(base, size_bytes, [&](CUdeviceptr at) {
+    for (const CUdeviceptr at : bases) {
       if (IsHost(accesses[i].location))
         addresses_.SetHostAccess(at, access);
       else
         addresses_.SetDeviceAccess(at, access, accesses[i].location.id);
-    });
+    }
   }
 }
 

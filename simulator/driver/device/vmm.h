@@ -5,7 +5,8 @@
 // Invariants (a broken rule answers CUDA_ERROR_INVALID_VALUE and changes nothing)
 //  1. Sizes and addresses are whole granules, sizes of reservations whole pages. Offsets are zero.
 //  2. A mapping lies inside one reservation, on unmapped addresses. A new mapping has no access.
-//  3. Access and unmapping apply to whole mappings; one call may cover several adjacent mappings.
+//  3. Access and unmapping apply to whole mappings; one call may cover several, and pass over
+//  holes.
 //  4. Unmapping does not wait. It dooms unfinished copies and sets over the range (engine), which
 //     the statistics count and name. A kernel is counted too if its body touches the range, and
 //     either had an address in it as a parameter or runs during the unmapping.
@@ -49,6 +50,9 @@ class Vmm {
   void Unmap(CUdeviceptr base, std::size_t size_bytes);
   void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
                  std::size_t count);
+  // The driver's work to unmap them, or to set their access, is by mapping and not by call
+  // (docs/gpu).
+  std::size_t CountMappings(CUdeviceptr base, std::size_t size_bytes) const;
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
   bool FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const;
@@ -68,9 +72,9 @@ class Vmm {
   };
 
   PhysicalRef OwnBlock(std::uint64_t inode) const;
-  // Calls action(mapping base) for the whole mappings of the range; throws if they do not fill it.
-  template <class Action>
-  void ForWholeMappings(CUdeviceptr base, std::size_t size_bytes, Action action) const;
+  // The bases of the range's mappings; throws if it cuts one. Holes are passed over.
+  std::vector<CUdeviceptr> WholeMappings(CUdeviceptr base, std::size_t size_bytes) const;
+  void EndAtHole(CUdeviceptr base, std::vector<CUdeviceptr>* bases) const;
 
   const Devices& devices_;
   AddressSpace& addresses_;

@@ -14,6 +14,10 @@ import torch
 def main():
     torch.use_deterministic_algorithms(True, warn_only=True)
     torch.utils.deterministic.fill_uninitialized_memory = False  # a launch for each allocation, which users do not have
+    # The backward passes of the other kinds of attention add up in any order, whatever was asked for.
+    torch.backends.cuda.enable_flash_sdp(False)
+    torch.backends.cuda.enable_mem_efficient_sdp(False)
+    torch.backends.cuda.enable_cudnn_sdp(False)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
     del sys.argv[0]
     sys.path.insert(0, str(pathlib.Path(sys.argv[0]).parent))

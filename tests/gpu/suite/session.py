@@ -36,7 +36,8 @@ class Session:
         self.log = open(os.path.join(self.results, "log.txt"), "w", encoding="utf-8")
         self.steps = []
         self.facts = {}
-        self.environment = dict(os.environ)
+        # Python's site-packages may be unwritable and hold no compiled modules: then each import compiles PyTorch anew.
+        self.environment = dict(os.environ, PYTHONPYCACHEPREFIX=os.path.join(self.build, "pycache"))
         if self.simulated:
             self.environment.update(SPILLWAY_SIM_PROFILE="h200",
                                     LD_LIBRARY_PATH=os.path.join(self.build, "simulator"))

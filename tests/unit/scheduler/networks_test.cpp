@@ -118,7 +118,8 @@ TEST(NetworksTest, DurationsFollowTheRooflineAndAlgorithmsDivideIt) {
 }
 
 TEST(DevicesTest, FindsTheSimulatorsProfiles) {
-  EXPECT_THAT(DeviceNames(), ::testing::ElementsAre("1080ti", "a100", "h200", "k40c", "m40"));
+  EXPECT_THAT(DeviceNames(),
+              ::testing::ElementsAre("1080ti", "a100", "h100", "h200", "k40c", "m40"));
   for (const std::string& name : DeviceNames()) ASSERT_TRUE(FindDevice(name).has_value()) << name;
   EXPECT_EQ(FindDevice("k40c")->capacity_bytes, 12'079'136'768);
   EXPECT_EQ(FindDevice("k40c")->model.to_host_bytes_per_second, 10'000'000'000);

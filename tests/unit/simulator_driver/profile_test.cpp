@@ -30,14 +30,14 @@ TEST_P(EveryProfileTest, IsCompleteAndPlausible) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Profiles, EveryProfileTest,
-                         ::testing::Values("k40c", "m40", "1080ti", "a100", "h200"),
+                         ::testing::Values("k40c", "m40", "1080ti", "a100", "h100", "h200"),
                          [](const auto& info) { return "Gpu" + std::string(info.param); });
 
 TEST(ProfileTest, UnknownNameListsKnownNames) {
   const std::string error = LoadProfile("h300", kFolder).text();
 
   EXPECT_NE(error.find("h300"), std::string::npos);
-  EXPECT_NE(error.find("known: 1080ti a100 h200 k40c m40"), std::string::npos) << error;
+  EXPECT_NE(error.find("known: 1080ti a100 h100 h200 k40c m40"), std::string::npos) << error;
 }
 
 class ProfileFileTest : public ::testing::Test {

@@ -1,0 +1,29 @@
+# H100 (80 GB HBM3): measured on one with driver 580, docs/gpu/2026-11-27-h100.md; the both-way rates are half of their sum; FP32 is the vendor's figure.
+device_name = Simulated H100
+compute_major = 9
+compute_minor = 0
+multiprocessors = 132
+core_clock_khz = 1980000
+memory_clock_khz = 2619000
+memory_bus_bits = 5120
+l2_cache_bytes = 52428800
+shared_per_block_optin_bytes = 232448
+shared_per_multiprocessor_bytes = 233472
+threads_per_multiprocessor = 2048
+capacity_bytes = 85016444928
+memory_bytes_per_second = 2860000000000
+fp32_flops_per_second = 67000000000000
+h2d_bytes_per_second = 50100000000
+d2h_bytes_per_second = 55000000000
+h2d_both_bytes_per_second = 45000000000
+d2h_both_bytes_per_second = 45000000000
+launch_overhead_ns = 2000
+copy_overhead_ns = 2400
+api_call_ns = 200
+# Virtual memory management per handle of 2 MiB, and pinning (cuMemHostAlloc).
+vmm_create_ns = 14000
+vmm_map_ns = 940
+vmm_set_access_ns = 30000
+vmm_unmap_ns = 20000
+vmm_release_ns = 15000
+pin_ns_per_mebibyte = 380000
