@@ -57,7 +57,7 @@ bool PeriodCandidates::Forgive(const EventHistory& history, PeriodCandidate* can
   const bool are_operations =
       history.kind(position) == JobEventKind::kOperation &&
       history.kind(position - candidate->distance) == JobEventKind::kOperation;
-  const bool is_long = candidate->distance >= kTokensPerStray;
+  const bool is_long = candidate->distance >= kShortestWithStrays;
   if (!is_long || !are_operations || candidate->paid < kTokensPerStray) return false;
   candidate->paid -= kTokensPerStray;
   return true;

@@ -8,7 +8,8 @@
 //
 // Invariants
 //   1. The last `run` tokens of a candidate equal those `distance` before them, except for stray
-//      operations (repetition.h): at most one in kTokensPerStray, and four in a row of events.
+//      operations (repetition.h) of long iterations: at most one in kTokensPerStray, and four in a
+//      row.
 //   2. Memory is bounded. Each token takes constant amortised time.
 #pragma once
 
@@ -19,8 +20,11 @@
 
 namespace spillway::scheduler {
 
-// So many equal tokens pay for one that differs.
-inline constexpr int64_t kTokensPerStray = 256;
+// So many equal tokens pay for one that differs. A transformer's iteration may have one per layer:
+// PyTorch's GPT-2 of four layers has three or four in some 520 events.
+inline constexpr int64_t kTokensPerStray = 64;
+// Events. Shorter iterations have none: a stray operation in each would make loops of equal layers.
+inline constexpr int64_t kShortestWithStrays = 256;
 
 struct PeriodCandidate {
   int64_t distance = 0;

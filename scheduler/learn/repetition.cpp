@@ -57,7 +57,8 @@ bool Repetition::CompareTouches(int64_t a) {
 bool Repetition::MayBeStray(int64_t a) {
   const bool are_operations = history_.kind(a) == JobEventKind::kOperation &&
                               history_.kind(a + distance_) == JobEventKind::kOperation;
-  if (!are_operations || (std::ssize(strays_) + 1) * kTokensPerStray > distance_) return false;
+  const int64_t most_strays = distance_ < kShortestWithStrays ? 0 : distance_ / kTokensPerStray;
+  if (!are_operations || std::ssize(strays_) >= most_strays) return false;
   if (!has_lasted_ && history_.token(a) == history_.token(a + distance_)) return false;
   strays_.push_back(a - a_begin_);
   return true;
