@@ -18,9 +18,9 @@ constexpr DeviceModel kUnknownDevice{.to_host_bytes_per_second = 12'000'000'000,
                                      .copy_latency_ns = 10'000,
                                      .launch_ns = 5'000};
 
-// Measured on an H100 (docs/gpu).
+// Published for an A100.
 constexpr scheduler::MappingPrices kUnknownMapping{
-    .map_ns = 1'000, .set_access_ns = 30'000, .unmap_ns = 20'000};
+    .map_ns = 1'500, .set_access_ns = 36'000, .unmap_ns = 25'600};
 
 }  // namespace
 

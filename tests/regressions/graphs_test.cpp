@@ -450,22 +450,6 @@ TEST_F(GraphsTest, GraphThatCarriesAFreedAddressLaunches) {
   EXPECT_TRUE(IsAll(buffers[0], kBytes, 4));
 }
 
-// A graph launched into a capture becomes a child node; the outer graph's launch needs the memory
-// of both.
-TEST_F(GraphsTest, GraphInsideACaptureNamesItsMemoryToo) {
-  Begin();
-  const auto buffers = ReadyBuffers(2);
-  const CUgraphExec inner = Instantiated(Captured([&] { Add(buffers[0], 3, stream_); }));
-  const CUgraphExec outer = Instantiated(Captured([&] {
-    EXPECT_EQ(cuGraphLaunch(inner, stream_), CUDA_SUCCESS);
-    Add(buffers[1], 3, stream_);
-  }));
-  EvictEarlierMemory();
-  Replay(outer);
-  EXPECT_TRUE(IsAll(buffers[0], kBytes, 3));
-  EXPECT_TRUE(IsAll(buffers[1], kBytes, 4));
-}
-
 // The capture of a destroyed stream counted for ever, and during a capture a free does not wait for
 // earlier work.
 TEST_F(GraphsTest, CaptureOfADestroyedStreamIsOver) {

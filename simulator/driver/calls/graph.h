@@ -108,7 +108,6 @@ struct GraphExec {
 
 // The nodes of `graph` and of its child graphs, in an order of execution.
 std::vector<ExecNode> Flatten(const Graph& graph);
-GraphRef GraphFrom(GraphTables& tables, const GraphExec& executable);
 void LaunchGraph(Call& call, GraphExec& executable, Stream& stream);
 
 }  // namespace spillway::simulator

@@ -122,7 +122,7 @@ class BashTest(Shell, unittest.TestCase):
 
     def test_values_verbs_and_programs(self):
         self.assertEqual(self.offered("spillway", "run", "--park", ""), {"auto", "host", "off"})
-        self.assertEqual(self.offered("spillway", "run", "--simulate", "=", "h"), {"h200"})
+        self.assertEqual(self.offered("spillway", "run", "--simulate", "=", "h"), {"h100", "h200"})
         self.assertEqual(self.offered("spillway", "config", ""), {"check", "show", "diff", "reload", "log"})
         self.assertIn("bash", self.offered("spillway", "run", "--budget", "8GiB", "--", "bas"))
         self.assertIn("bash", self.offered("spillway", "run", "-q", "bas"))
@@ -161,7 +161,7 @@ class ZshTest(Shell, unittest.TestCase):
     def test_values_verbs_and_programs(self):
         for typed, completed in (("spillway bud", "<budget>"), ("spillway run --park a", "<run --park auto>"),
                                  ("spillway config rel", "<config reload>"),
-                                 ("spillway run --simulate=h", "<run --simulate=h200>"),
+                                 ("spillway run --simulate=h2", "<run --simulate=h200>"),
                                  ("spillway run --budget 8GiB -- basena", "<run --budget 8GiB -- basename>")):
             self.assertIn(completed, run("zsh", "-f", "-c", TYPE_INTO_ZSH, "zsh", script("zsh"), typed).stdout, typed)
 
