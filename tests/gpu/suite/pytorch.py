@@ -60,7 +60,7 @@ class Program:
     def __init__(self, session, machine, trial):
         self._session, self._machine, self._trial = session, machine, trial
         self._bare = None
-        self.runs, self.unsteady = [], None
+        self.runs = []
 
     def run(self, end):
         """Leaves out the runs that would begin after `end`."""
@@ -95,17 +95,15 @@ class Program:
         self.runs.append(run)
 
     def faults(self):
-        if self._is_unsteady():
-            return []
         return [f"{self._trial.name}, {run['budget']}: {run.get('why', 'prints something else than bare')}"
-                for run in self.runs if not run["same_output"]]
+                for run in self.runs if not run["same_output"]] + self._unsteady()
 
-    def _is_unsteady(self):
-        """A program that differs from itself bare says nothing of Spillway, unless it fails."""
-        if self.unsteady is None:
-            differs_only = any(not run["same_output"] for run in self.runs) and all("why" not in run for run in self.runs)
-            self.unsteady = differs_only and self._call(["--off"]).stdout != self._bare.stdout
-        return self.unsteady
+    def _unsteady(self):
+        """A program that differs from itself bare says nothing of Spillway."""
+        if all(run["same_output"] for run in self.runs) or self._bare.code != 0:
+            return []
+        again = self._call(["--off"])
+        return [] if again.stdout == self._bare.stdout else [f"{self._trial.name}: two bare runs differ, too"]
 
 
 def _trials(machine):
@@ -122,7 +120,7 @@ def step(session):
     if machine.missing:
         return {"verdict": "skipped", "summary": machine.missing}
     end = time.monotonic() + LIMIT_S
-    programs, faults, left_out, unsteady = [], [], [], []
+    programs, faults, left_out = [], [], []
     for trial in _trials(machine):
         if time.monotonic() > end:
             left_out.append(trial.name)
@@ -130,9 +128,7 @@ def step(session):
         program = Program(session, machine, trial)
         program.run(end)
         faults += program.faults()
-        unsteady += [trial.name] if program.unsteady else []
-        programs.append({"name": trial.name, "runs": program.runs, "differs_from_itself": program.unsteady})
+        programs.append({"name": trial.name, "runs": program.runs})
     words = f"{len(programs)} programs, {sum(len(each['runs']) for each in programs)} runs: " + ("; ".join(faults) or "the same")
-    words += f"; two bare runs differ, too: {', '.join(unsteady)}" if unsteady else ""
     return {"verdict": "failed" if faults or not programs else "passed", "programs": programs, "left_out": left_out,
             "summary": words + (f"; no time for {', '.join(left_out)}" if left_out else "")}
