@@ -171,8 +171,10 @@ void EffectLearning::AfterLaunch(TouchSet* set) {
 void EffectLearning::End(TouchSet* set) {
   const StateLock lock(state_.locks);
   set->experiment->end = set->use;
-  set->experiment->is_under_way = set->experiment->repeats;
   state_.timeline.EventFor(set->use);
+  if (set->experiment->repeats) return;  // until EndRepetition
+  set->experiment->is_under_way = false;
+  set->experiment = nullptr;  // any thread may collect it from now on
 }
 
 bool EffectLearning::ChangedOnlyOutputs(const Experiment& experiment) {

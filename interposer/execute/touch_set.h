@@ -85,7 +85,7 @@ struct TouchSet : CallFacts {
   Sample sample;                                   // of how long it takes
   TraceMoment traced;                              // when it began
   std::optional<LearnedLaunch> learned;            // the claims are its own
-  Experiment* experiment = nullptr;                // around this launch
+  Experiment* experiment = nullptr;                // around this launch, until it has ended
   base::InlineVector<Tracked*, 4> presumed;        // that it presumably only reads
   std::optional<PlanStep> step;  // what the plan asks for; empty: the call was not reported to it
 };

@@ -15,6 +15,14 @@ TEST_F(EffectLearningTest, ObservesReadsAndFills) {
   EXPECT_FALSE(IsProved(token)) << "one look proves nothing";
 }
 
+// Another thread may collect it at once. The launch's thread read it once more, and wrote two bytes
+// where it had been. (Found by the differential fuzzer as a copy's address that changed.)
+TEST_F(EffectLearningTest, LaunchLetsGoOfAnExperimentThatHasEnded) {
+  Launch("scale", {Allocated(), input_, 2});
+  ASSERT_EQ(Count().experiments, 1u);
+  EXPECT_FALSE(keeps_experiment_);
+}
+
 TEST_F(EffectLearningTest, ObservesUpdatesInPlace) {
   const CUdeviceptr y = Allocated();
   Set(y, 3);

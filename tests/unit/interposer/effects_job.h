@@ -221,6 +221,7 @@ class EffectsTest : public SimulatedJobTest {
         Driver().cuLaunchKernel(function, 1, 1, 1, 1, 1, 1, 0, stream_, parameters.data(), nullptr),
         CUDA_SUCCESS);
     job_->calls().End(&set, Effect::kLaunches);
+    keeps_experiment_ = set.experiment != nullptr;
     const CallRecorder::Operation recorded(set, Effect::kLaunches);
     recorded_.assign(recorded.touches().begin(), recorded.touches().end());
     return scheduler::TokenOf(scheduler::JobEvent::Operation(recorded.shape(), {}));
@@ -271,6 +272,7 @@ class EffectsTest : public SimulatedJobTest {
   int asked_ = 0;                        // launches of the program
   std::vector<RecordedTouch> recorded_;  // of the last one
   bool is_whole_ = true;                 // the hook knows the whole launch
+  bool keeps_experiment_ = false;        // after the last launch
 };
 
 }  // namespace
