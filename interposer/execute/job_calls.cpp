@@ -109,13 +109,12 @@ void JobCalls::ExpectRecord(const Addresses& addresses, StreamName stream, Touch
   set->call = &set->learned->call;
 }
 
+// The experiment that is left, if any, is to be repeated.
 void JobCalls::EndLearned(TouchSet* set) {
-  Experiment* const repeated =
-      set->experiment && set->experiment->repeats ? set->experiment : nullptr;
   if (set->learned && set->learned->call.job)
-    proofs_.CallEnded(set->learned->call, repeated);
-  else if (repeated)
-    proofs_.EndUnmade(repeated);
+    proofs_.CallEnded(set->learned->call, set->experiment);
+  else if (set->experiment)
+    proofs_.EndUnmade(set->experiment);
 }
 
 void JobCalls::LeavePresumed(TouchSet* set) {
