@@ -97,6 +97,11 @@ def library_of(bench, arguments):
     return bench.build / "lib" / (f"libspillway_{arguments.sanitizer}.so" if arguments.sanitizer else "libspillway.so")
 
 
+def breakable_library_of(bench, arguments):
+    """A library that leaves out rules and hands its turn over at schedule points, as the sanitized ones do, too."""
+    return bench.build / "lib" / f"libspillway_{arguments.sanitizer or 'breakable'}.so"
+
+
 def compare_all(arguments, library, tasks, compare=compare_batch):
     """Compares each task (a bench, seeds, a budget) and prints what differs; the verdicts, and whether nothing does."""
     if not library.exists():  # a missing one is preloaded without a word
@@ -171,7 +176,7 @@ def check_schedules(bench, arguments):
         its_bench = Bench(bench.build, bench.options + options + ["--hosts", "3", "--schedule", str(schedule)], settings)
         first = 1 + schedule * SCHEDULED_SEEDS % 1000
         tasks.append((its_bench, list(range(first, first + SCHEDULED_SEEDS)), SCHEDULED_BUDGET_MIB * MIB))
-    _, same = compare_all(arguments, bench.build / "lib" / "libspillway_breakable.so", tasks)
+    _, same = compare_all(arguments, breakable_library_of(bench, arguments), tasks)
     print(f"{len(tasks)} schedules")
     return same
 
@@ -231,7 +236,7 @@ def ordering_rules(sanitizer):
 
 def check_mutants(bench, arguments):
     """True when the absence of every rule is noticed; prints by which seed first, with --count in how many."""
-    library = bench.build / "lib" / f"libspillway_{arguments.sanitizer or 'breakable'}.so"
+    library = breakable_library_of(bench, arguments)
     if not library.exists():
         print(f"{library} was not built: ninja {library.stem.removeprefix('lib')}")
         return False
