@@ -35,13 +35,23 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   RetryFullDevice();
   if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && BytesToCut(bytes) > 0)) return false;
   Chunks taken;
-  const size_t missing_bytes = free_.TakeUpTo(bytes, &taken);
+  size_t missing_bytes = free_.TakeUpTo(bytes, &taken);
+  Merge(MostPieces(bytes), &taken, &missing_bytes);
   if (!CreateFor(missing_bytes, &taken)) {
     Give(&taken);
     return false;
   }
   out->insert(out->end(), taken.begin(), taken.end());
   return true;
+}
+
+// `pieces` are in descending order. What is missing will be one piece more.
+void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes) {
+  if (pieces->size() + (*missing_bytes > 0) <= most_pieces) return;
+  for (; pieces->size() >= most_pieces; pieces->pop_back()) {
+    *missing_bytes += pieces->back()->bytes;
+    Release(pieces->back());
+  }
 }
 
 // All free chunks that fit are taken. Without room to create, the remaining ones are too large and

@@ -8,7 +8,7 @@
 //  2. No device work uses a free chunk. Freed ranges may be mapped onto it (freed_memory.h).
 //  3. Take gives all bytes or none, and never waits.
 //  4. A chunk goes back to the driver in three cases. The budget or a charge needs its room; Take
-//     may cut it (Note [Cutting]); or ReleaseFree.
+//     may cut or merge it (Note [Cutting and merging]); or ReleaseFree.
 //     Before that, no range is mapped onto it any more.
 // Never: maps, copies, or chooses memory to evict.
 #pragma once
@@ -24,18 +24,21 @@
 
 namespace spillway::interposer {
 
-// Note [Cutting]
-// A chunk is as large as what it is created for, up to 256 MiB. So a job that fits maps most ranges
-// with one handle each, and creates few: a creation costs as much as mapping a hundred.
-// Where the budget is short, chunks pass from one range to others of other sizes. A range takes the
-// largest chunks that fit, and several if need be. Only where all free chunks are too large is one
-// cut: released, and a smaller one created. What is left of it stays room for later creations.
-// Chunks are never merged. So a job cuts ever fewer, and its chunks end up at about 8 MiB on
-// average (ResNet-50 and GPT-2 at 50 %). Merging what serves a range costs more in creations than
-// it saves in mappings. Free, idle ranges that are still mapped may hold chunks that fit: so
-// callers first ask Take not to cut.
+// Note [Cutting and merging]
+// The driver charges for mapping by the handle, whatever its size: on an H100 some 30 us to give
+// access and 20 us to unmap, as much as creating or releasing one (docs/gpu). So a chunk is as
+// large as what it is created for, up to 256 MiB, and a range is mapped with few. Where the budget
+// is short, chunks pass from one range to others of other sizes. A range takes the largest chunks
+// that fit, but not more than MostPieces; the smaller ones are merged: released, and one created in
+// their place. Where all free chunks are too large, one is cut: released, and a smaller one
+// created. What is left of it stays room for later creations. Free, idle ranges that are still
+// mapped may hold chunks that fit: so callers first ask Take not to cut.
 inline constexpr size_t kLargestChunkBytes = 256 * kMiB;
-inline constexpr size_t kUsualChunkBytes = 8 * kMiB;  // where much memory moves: for prices
+inline constexpr size_t kUsualChunkBytes = 32 * kMiB;  // where much memory moves: for prices
+
+// Of what a range is mapped with. A piece costs some 50 us each time that it moves; the link takes
+// ten times as long for its bytes.
+constexpr size_t MostPieces(size_t bytes) { return 1 + bytes / kUsualChunkBytes; }
 
 enum class Cutting : bool { kNo, kYes };
 
@@ -92,6 +95,7 @@ class ChunkPool {
   size_t BytesToCut(size_t bytes) const;
 
  private:
+  void Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
   CUresult Create(size_t bytes, CUmemAllocationHandleType type,

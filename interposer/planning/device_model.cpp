@@ -18,9 +18,9 @@ constexpr DeviceModel kUnknownDevice{.to_host_bytes_per_second = 12'000'000'000,
                                      .copy_latency_ns = 10'000,
                                      .launch_ns = 5'000};
 
-// Published for an A100.
+// Measured on an H100 (docs/gpu).
 constexpr scheduler::MappingPrices kUnknownMapping{
-    .map_ns = 1'500, .set_access_ns = 36'000, .unmap_ns = 25'600};
+    .map_ns = 1'000, .set_access_ns = 30'000, .unmap_ns = 20'000};
 
 }  // namespace
 
@@ -29,7 +29,7 @@ KnownDevice DeviceModelFor(const std::string& device_name) {
   KnownDevice device = {known ? known->model : kUnknownDevice, known.has_value()};
   device.model.chunk_bytes = static_cast<std::int64_t>(kGranuleBytes);
   device.model.mapping = known && known->mapping.AnyIsPaid() ? known->mapping : kUnknownMapping;
-  device.model.mapping.large_chunk_bytes = static_cast<std::int64_t>(kUsualChunkBytes);
+  device.model.mapping.piece_bytes = static_cast<std::int64_t>(kUsualChunkBytes);
   return device;
 }
 

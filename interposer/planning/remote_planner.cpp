@@ -45,7 +45,7 @@ std::uint64_t DeviceKeyOf(const PlanOrder& order) {
   for (const std::int64_t number :
        {device.copy_latency_ns, device.launch_ns, device.chunk_bytes, device.slab_unit_bytes,
         std::int64_t{device.link_share_permille}, device.mapping.map_ns,
-        device.mapping.set_access_ns, device.mapping.unmap_ns, device.mapping.large_chunk_bytes})
+        device.mapping.set_access_ns, device.mapping.unmap_ns, device.mapping.piece_bytes})
     key = MixToken(key, static_cast<std::uint64_t>(number));
   for (const char letter : order.job.plan.strategy)
     key = MixToken(key, static_cast<unsigned char>(letter));

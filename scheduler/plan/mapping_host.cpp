@@ -3,22 +3,11 @@
 #include <algorithm>
 
 namespace spillway::scheduler {
-namespace {
-
-int64_t MapNs(const DeviceModel& device, int64_t bytes) {
-  const MappingPrices& prices = device.mapping;
-  const int64_t large = prices.large_chunk_bytes > 0 ? bytes / prices.large_chunk_bytes : 0;
-  const int64_t chunks = large + (bytes - large * prices.large_chunk_bytes) / device.chunk_bytes;
-  return chunks * prices.map_ns + prices.set_access_ns;
-}
-
-}  // namespace
 
 MappingCosts::MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes) {
   const MappingPrices& prices = problem.device.mapping;
   size_of_.assign(footprints_bytes.size(), -1);
   if (!prices.AnyIsPaid()) return;
-  unmap_ns_ = prices.unmap_ns;
   const std::vector<Buffer>& buffers = problem.iteration().buffers;
   std::vector<int64_t> movable_bytes;
   for (size_t i = 0; i < buffers.size(); ++i) {
@@ -27,7 +16,8 @@ MappingCosts::MappingCosts(const Problem& problem, const std::vector<int64_t>& f
   }
   std::sort(movable_bytes.begin(), movable_bytes.end());
   movable_bytes.erase(std::unique(movable_bytes.begin(), movable_bytes.end()), movable_bytes.end());
-  for (int64_t bytes : movable_bytes) sizes_.push_back({bytes, MapNs(problem.device, bytes)});
+  for (int64_t bytes : movable_bytes)
+    sizes_.push_back({bytes, prices.MapNs(bytes), prices.UnmapNs(bytes)});
   for (size_t i = 0; i < buffers.size(); ++i) {
     if (buffers[i].size_bytes < problem.min_movable_bytes) continue;
     const auto at =
@@ -46,9 +36,11 @@ void MappingHost::Note(Release release) { releases_[next_release_++ % releases_.
 void MappingHost::Left(BufferId id, int64_t bytes, int64_t now_ns) {
   if (!is_paid_) return;
   Note({now_ns, bytes, -1});
-  if (costs_.size_of(id) < 0) return;
-  ++backlog_.to_unmap;
-  left_ns_.push_back(now_ns);
+  const int32_t size = costs_.size_of(id);
+  if (size < 0) return;
+  const int64_t unmap_ns = costs_.sizes()[static_cast<size_t>(size)].unmap_ns;
+  backlog_.to_unmap_ns += unmap_ns;
+  left_.push_back({now_ns, unmap_ns});
 }
 
 void MappingHost::Died(BufferId id, int64_t bytes, int64_t now_ns) {
@@ -72,12 +64,12 @@ void MappingHost::Give(BufferId id, int64_t free_bytes, Content content) {
 }
 
 void MappingHost::UnmapEvictedBy(int64_t time_ns) {
-  size_t unmapped = 0;
-  for (; unmapped < left_ns_.size() && left_ns_[unmapped] <= std::max(ready_ns_, time_ns);
-       ++unmapped)
-    ready_ns_ = std::max(ready_ns_, left_ns_[unmapped]) + costs_.unmap_ns();
-  left_ns_.erase(left_ns_.begin(), left_ns_.begin() + static_cast<std::ptrdiff_t>(unmapped));
-  backlog_.to_unmap = static_cast<int64_t>(left_ns_.size());
+  auto next = left_.begin();
+  for (; next != left_.end() && next->time_ns <= std::max(ready_ns_, time_ns); ++next) {
+    ready_ns_ = std::max(ready_ns_, next->time_ns) + next->unmap_ns;
+    backlog_.to_unmap_ns -= next->unmap_ns;
+  }
+  left_.erase(left_.begin(), next);
 }
 
 // Any dead buffer will do, as the stream orders their uses; takes the latest.
@@ -98,17 +90,18 @@ bool MappingHost::TakeMapped(int32_t size) {
 
 // Unmaps as many dead buffers as needed, the largest first.
 int64_t MappingHost::UnmapNs(int64_t wanted_bytes, int64_t free_bytes) {
-  int64_t unmaps = 0;
+  int64_t unmap_ns = 0;
   int64_t chunk_bytes = free_bytes - still_mapped_bytes_;
   for (size_t size = backlog_.still_mapped.size(); size-- > 0 && chunk_bytes < wanted_bytes;) {
-    const int64_t bytes = costs_.sizes()[size].bytes;
+    const MappingCosts::Size& dead = costs_.sizes()[size];
     for (; backlog_.still_mapped[size] > 0 && chunk_bytes < wanted_bytes;
-         --backlog_.still_mapped[size], ++unmaps) {
-      chunk_bytes += bytes;
-      still_mapped_bytes_ -= bytes;
+         --backlog_.still_mapped[size]) {
+      chunk_bytes += dead.bytes;
+      still_mapped_bytes_ -= dead.bytes;
+      unmap_ns += dead.unmap_ns;
     }
   }
-  return unmaps * costs_.unmap_ns();
+  return unmap_ns;
 }
 
 // Since when this many bytes were free, given all later uses: bytes left over now were never

@@ -23,18 +23,17 @@ class MappingCosts {
  public:
   MappingCosts(const Problem& problem, const std::vector<int64_t>& footprints_bytes);
 
-  bool AnyIsPaid() const { return unmap_ns_ > 0 || !sizes_.empty(); }
-  int64_t unmap_ns() const { return unmap_ns_; }
+  bool AnyIsPaid() const { return !sizes_.empty(); }
   struct Size {
     int64_t bytes = 0;
     int64_t map_ns = 0;
+    int64_t unmap_ns = 0;
   };
   const std::vector<Size>& sizes() const { return sizes_; }
   // The buffer's index in sizes(); -1: slab memory, never mapped.
   int32_t size_of(BufferId id) const { return size_of_[static_cast<size_t>(id.index)]; }
 
  private:
-  int64_t unmap_ns_ = 0;
   std::vector<Size> sizes_;
   std::vector<int32_t> size_of_;
 };
@@ -58,7 +57,7 @@ class MappingHost {
 
   // Memory mapped for no buffer. Iterations that begin with equal backlogs cost the host the same.
   struct Backlog {
-    int64_t to_unmap = 0;               // evicted buffers
+    int64_t to_unmap_ns = 0;            // evicted buffers
     std::vector<int32_t> still_mapped;  // dead buffers, by size
     bool operator==(const Backlog&) const = default;
   };
@@ -81,7 +80,11 @@ class MappingHost {
   int64_t ready_ns_ = 0;
   Backlog backlog_;
   int64_t still_mapped_bytes_ = 0;
-  std::vector<int64_t> left_ns_;        // when the evicted buffers left, ascending
+  struct Evicted {
+    int64_t time_ns = 0;
+    int64_t unmap_ns = 0;
+  };
+  std::vector<Evicted> left_;           // in the order in which they left
   std::array<Release, 64> releases_{};  // ring of the latest releases
   size_t next_release_ = 0;
 };

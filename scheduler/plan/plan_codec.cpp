@@ -219,7 +219,7 @@ void Describe(Archive& archive, Device& device) {
   archive.Number(device.mapping.map_ns);
   archive.Number(device.mapping.set_access_ns);
   archive.Number(device.mapping.unmap_ns);
-  archive.Number(device.mapping.large_chunk_bytes);
+  archive.Number(device.mapping.piece_bytes);
 }
 
 template <class Archive, Is<PlanOrder> Order>
@@ -306,8 +306,8 @@ bool IsPossible(const DeviceModel& device) {
          is_time(device.copy_latency_ns) && is_time(device.launch_ns) &&
          is_chunk(device.chunk_bytes) && is_chunk(device.slab_unit_bytes) &&
          is_time(device.mapping.map_ns) && is_time(device.mapping.set_access_ns) &&
-         is_time(device.mapping.unmap_ns) && device.mapping.large_chunk_bytes >= 0 &&
-         device.mapping.large_chunk_bytes <= kMostChunk && device.link_share_permille > 0 &&
+         is_time(device.mapping.unmap_ns) && device.mapping.piece_bytes >= 0 &&
+         device.mapping.piece_bytes <= kMostChunk && device.link_share_permille > 0 &&
          device.link_share_permille <= 1000;
 }
 

@@ -7,16 +7,19 @@
 
 namespace spillway::scheduler {
 
-// Host time for mapping memory at stable addresses, per call. All 0: free, as in a framework's
-// pool.
+// Host time for mapping memory at stable addresses, per piece: a driver charges by the handle
+// (docs/gpu). All 0: free, as in a framework's pool.
 struct MappingPrices {
-  int64_t map_ns = 0;         // per chunk
-  int64_t set_access_ns = 0;  // per mapped buffer
-  int64_t unmap_ns = 0;       // per unmapped buffer
-  // Buffers are mapped in chunks of this size, the remainder in chunk_bytes; 0: all in chunk_bytes.
-  int64_t large_chunk_bytes = 0;
+  int64_t map_ns = 0;
+  int64_t set_access_ns = 0;
+  int64_t unmap_ns = 0;
+  // A buffer has one piece, and another for each of these bytes; 0: always one.
+  int64_t piece_bytes = 0;
 
   bool AnyIsPaid() const { return map_ns > 0 || set_access_ns > 0 || unmap_ns > 0; }
+  int64_t Pieces(int64_t bytes) const { return piece_bytes > 0 ? 1 + bytes / piece_bytes : 1; }
+  int64_t MapNs(int64_t bytes) const { return Pieces(bytes) * (map_ns + set_access_ns); }
+  int64_t UnmapNs(int64_t bytes) const { return Pieces(bytes) * unmap_ns; }
   bool operator==(const MappingPrices&) const = default;
 };
 

@@ -166,14 +166,8 @@ class Reading {
 
   // The time of the host calls that map the buffer. Its memory is taken when they begin.
   int64_t MapNs(BufferId id) const {
-    const MappingPrices& prices = problem_.device.mapping;
-    if (!prices.AnyIsPaid() || profile_.at(id).size_bytes < problem_.min_movable_bytes) return 0;
-    int64_t left_bytes = footprint(profile_.at(id).size_bytes), maps = 0;
-    if (prices.large_chunk_bytes > 0) {
-      maps = left_bytes / prices.large_chunk_bytes;
-      left_bytes %= prices.large_chunk_bytes;
-    }
-    return (maps + left_bytes / problem_.device.chunk_bytes) * prices.map_ns + prices.set_access_ns;
+    if (profile_.at(id).size_bytes < problem_.min_movable_bytes) return 0;
+    return problem_.device.mapping.MapNs(footprint(profile_.at(id).size_bytes));
   }
 
   void TakeMapped(BufferId id, int64_t usable_ns) {

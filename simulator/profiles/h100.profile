@@ -20,7 +20,7 @@ d2h_both_bytes_per_second = 45000000000
 launch_overhead_ns = 2000
 copy_overhead_ns = 2400
 api_call_ns = 200
-# Virtual memory management: of one handle of 2 MiB; the real driver charges calls for several by the handle. Pinning: cuMemHostAlloc.
+# Virtual memory management per handle of 2 MiB, and pinning (cuMemHostAlloc).
 vmm_create_ns = 14000
 vmm_map_ns = 940
 vmm_set_access_ns = 30000

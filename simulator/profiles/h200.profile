@@ -20,10 +20,10 @@ d2h_both_bytes_per_second = 44000000000
 launch_overhead_ns = 2000
 copy_overhead_ns = 2000
 api_call_ns = 200
-# Costs per call of virtual memory management (published for an A100, 2 MiB handles), and of pinning (cudaHostAlloc).
-vmm_create_ns = 193000
-vmm_map_ns = 1500
-vmm_set_access_ns = 36000
-vmm_unmap_ns = 25600
-vmm_release_ns = 23000
+# Virtual memory management per handle: as measured on an H100 with driver 580 (docs/gpu). Pinning: cudaHostAlloc on an H200.
+vmm_create_ns = 14000
+vmm_map_ns = 940
+vmm_set_access_ns = 30000
+vmm_unmap_ns = 20000
+vmm_release_ns = 15000
 pin_ns_per_mebibyte = 480000

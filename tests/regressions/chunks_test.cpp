@@ -88,18 +88,18 @@ TEST_F(ChunksTest, BudgetForAllSizesNeedsNoMappingCalls) {
   EXPECT_EQ(calls.creates + calls.releases + calls.maps + calls.set_accesses + calls.unmaps, 0u);
 }
 
-// Also while memory moves, an iteration reuses existing chunks, once those of the first iterations
-// have been cut.
-TEST_F(ChunksTest, HardlyAChunkIsCutAnewWhileMemoryMoves) {
+// While memory moves, ranges came to be mapped with ever smaller chunks: each is given access and
+// unmapped by itself, which costs as much as creating and releasing a large one (docs/gpu). Some
+// 120 were mapped in each iteration.
+TEST_F(ChunksTest, RangesThatMoveAreMappedWithFewChunks) {
   SetSize("SPILLWAY_BUDGET", kPeak * kMiB * 6 / 10);
   Start();
 
   const Calls calls = CallsOfSteadyIterations(9);
 
-  // Which copy ends first varies, and a piece may then lie in another chunk.
-  EXPECT_LE(calls.releases, kCounted * 2u);
-  EXPECT_LE(calls.creates, kCounted * 2u) << "a hundred in each iteration";
-  EXPECT_LE(calls.maps, kCounted * 120u);
+  EXPECT_LE(calls.maps, kCounted * 60u);
+  EXPECT_LE(calls.creates, kCounted * 30u) << "a hundred in each iteration, once";
+  EXPECT_LE(calls.releases, kCounted * 30u);
   EXPECT_GT(Statistics("d2h_bytes"), 0u);
 }
 

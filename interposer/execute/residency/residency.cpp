@@ -266,8 +266,8 @@ bool Residency::TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken*
 }
 
 // Freed ranges hold their memory for reuse until it is needed: for its amount, or because chunks at
-// hand would have to be cut (Note [Cutting]). Idle ones yield it where all of them together would
-// do. None is waited for.
+// hand would have to be cut (Note [Cutting and merging]). Idle ones yield it where all of them
+// together would do. None is waited for.
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
   if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
   CollectFinished();

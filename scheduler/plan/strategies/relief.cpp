@@ -217,16 +217,18 @@ class Round {
     if (relief <= 0) return;
     const IdleInterval& interval = bench_.interval(i);
     const int64_t cost_ns =
-        bench_.IsCopied(i) ? timetable_.to_host_ns(interval.buffer) + MappingCallsNs() : 1;
+        bench_.IsCopied(i) ? timetable_.to_host_ns(interval.buffer) + MappingNs(i) : 1;
     options.push_back(
         {i, Treatment::kSwap, true, relief,
          static_cast<double>(std::max<int64_t>(1, cost_ns / options_.copy_discount))});
   }
 
   // Independent of how little of a buffer's memory is copied.
-  int64_t MappingCallsNs() const {
+  int64_t MappingNs(int32_t i) const {
+    if (options_.swap_costs == SwapCosts::kCopies) return 0;
     const MappingPrices& prices = bench_.problem().device.mapping;
-    return options_.swap_costs == SwapCosts::kCopies ? 0 : prices.unmap_ns + prices.set_access_ns;
+    const int64_t bytes = bench_.footprint_bytes(i);
+    return prices.UnmapNs(bytes) + prices.MapNs(bytes);
   }
 
   void AddRecompute(const Overload& overload, int32_t i, std::vector<Option>& options) const {

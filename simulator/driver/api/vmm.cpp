@@ -61,7 +61,7 @@ SIM_API(cuMemUnmap)(CUdeviceptr base, size_t size) {
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
     ++TheStatistics().vmm_unmaps;
-    call.Spend(call.sim.profile.vmm_unmap_ns);
+    call.Spend(call.sim.profile.vmm_unmap_ns * call.sim.vmm.CountMappings(base, size));
     call.sim.vmm.Unmap(base, size);
   });
 }
@@ -71,7 +71,7 @@ SIM_API(cuMemSetAccess)
   return WithContextIfAny([&](Call& call) {
     RefuseWhileCapturing(call);
     ++TheStatistics().vmm_set_accesses;
-    call.Spend(call.sim.profile.vmm_set_access_ns);
+    call.Spend(call.sim.profile.vmm_set_access_ns * call.sim.vmm.CountMappings(base, size));
     call.sim.vmm.SetAccess(base, size, accesses, count);
   });
 }

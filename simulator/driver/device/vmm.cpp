@@ -189,6 +189,10 @@ std::vector<CUdeviceptr> Vmm::WholeMappings(CUdeviceptr base, std::size_t size_b
   return bases;
 }
 
+std::size_t Vmm::CountMappings(CUdeviceptr base, std::size_t size_bytes) const {
+  return WholeMappings(base, size_bytes).size();
+}
+
 void Vmm::Unmap(CUdeviceptr base, std::size_t size_bytes) {
   const std::vector<CUdeviceptr> bases = WholeMappings(base, size_bytes);
   if (const std::string user = engine_.DoomUsersOf({base, size_bytes}); !user.empty()) {

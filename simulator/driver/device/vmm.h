@@ -50,6 +50,9 @@ class Vmm {
   void Unmap(CUdeviceptr base, std::size_t size_bytes);
   void SetAccess(CUdeviceptr base, std::size_t size_bytes, const CUmemAccessDesc* accesses,
                  std::size_t count);
+  // The driver's work to unmap them, or to set their access, is by mapping and not by call
+  // (docs/gpu).
+  std::size_t CountMappings(CUdeviceptr base, std::size_t size_bytes) const;
   unsigned long long GetAccess(const CUmemLocation& location, CUdeviceptr address) const;
 
   bool FindReservation(CUdeviceptr address, CUdeviceptr& base, std::size_t& size_bytes) const;

@@ -33,10 +33,10 @@ struct Profile {
   std::uint64_t d2h_both_bytes_per_second = 0;
   std::uint64_t launch_overhead_ns = 0;   // device time per kernel or set, added to its work
   std::uint64_t copy_overhead_ns = 0;     // the same for a copy over the link
-  std::uint64_t vmm_create_ns = 0;        // host time per call, in addition: cuMemCreate
+  std::uint64_t vmm_create_ns = 0;        // host time per handle, in addition: cuMemCreate
   std::uint64_t vmm_map_ns = 0;           // cuMemMap
-  std::uint64_t vmm_set_access_ns = 0;    // cuMemSetAccess
-  std::uint64_t vmm_unmap_ns = 0;         // cuMemUnmap
+  std::uint64_t vmm_set_access_ns = 0;    // cuMemSetAccess, of several handles too
+  std::uint64_t vmm_unmap_ns = 0;         // cuMemUnmap, the same
   std::uint64_t vmm_release_ns = 0;       // cuMemRelease
   std::uint64_t pin_ns_per_mebibyte = 0;  // pinning host memory
   std::uint64_t api_call_ns = 0;          // host time of one driver call

@@ -116,21 +116,51 @@ TEST_F(PoolsTest, ChunksAreNotCutForCallersThatForbidIt) {
   pool.ReleaseAll();
 }
 
-TEST_F(PoolsTest, SeveralSmallChunksServeBeforeAnyIsCutOrCreated) {
-  ChunkPool pool(0, 64 * kMiB);
-  Chunks chunks[4], more;
-  for (const size_t i : {0, 1, 2, 3}) ASSERT_TRUE(pool.Take((2 + 4 * i) * kMiB, &chunks[i]));
-  for (Chunks& given : chunks) pool.Give(&given);
-  const driver::MappingCalls before = driver::ReadMappingCalls();
+class FragmentedPoolTest : public PoolsTest {
+ protected:
+  void SetUp() override {
+    PoolsTest::SetUp();
+    Chunks chunks[4];
+    for (const size_t i : {0, 1, 2, 3}) ASSERT_TRUE(pool_.Take(kSizes[i], &chunks[i]));
+    for (Chunks& given : chunks) pool_.Give(&given);
+    before_ = driver::ReadMappingCalls();
+  }
+  void TearDown() override {
+    pool_.Give(&taken_);
+    pool_.ReleaseAll();
+    PoolsTest::TearDown();
+  }
+  static constexpr size_t kSizes[] = {2 * kMiB, 6 * kMiB, 30 * kMiB, 40 * kMiB};
+  ChunkPool pool_{0, 96 * kMiB};
+  Chunks taken_;
+  driver::MappingCalls before_{};
+};
 
-  EXPECT_EQ(pool.BytesToCut(18 * kMiB), 0u);
-  EXPECT_TRUE(pool.Take(18 * kMiB, &more, Cutting::kNo));
+TEST_F(FragmentedPoolTest, SeveralChunksServeBeforeAnyIsCutOrCreated) {
+  EXPECT_EQ(pool_.BytesToCut(72 * kMiB), 0u);
+  EXPECT_TRUE(pool_.Take(72 * kMiB, &taken_, Cutting::kNo));
 
-  EXPECT_EQ(SizesOf(more), (std::vector<size_t>{14, 2, 2}))
-      << "of 2, 6, 10 and 14 MiB, and one created in the room";
-  EXPECT_EQ(driver::ReadMappingCalls().Since(before).creates, 1u);
-  pool.Give(&more);
-  pool.ReleaseAll();
+  EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 30, 2}));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before_).creates, 0u);
+}
+
+TEST_F(FragmentedPoolTest, OneIsCreatedInTheRoomForWhatIsMissing) {
+  EXPECT_TRUE(pool_.Take(64 * kMiB, &taken_, Cutting::kNo));
+
+  EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 6, 18}));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before_).releases, 1u) << "of 2 MiB";
+}
+
+// Giving access and unmapping cost the driver as much for a small handle as for a large one
+// (docs/gpu).
+TEST_F(FragmentedPoolTest, PiecesBeyondAFewAreMerged) {
+  EXPECT_TRUE(pool_.Take(78 * kMiB, &taken_, Cutting::kNo));
+
+  EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 30, 8}));
+  const driver::MappingCalls calls = driver::ReadMappingCalls().Since(before_);
+  EXPECT_EQ(calls.releases, 2u) << "of 6 and 2 MiB";
+  EXPECT_EQ(calls.creates, 1u);
+  EXPECT_EQ(pool_.held_bytes(), 78 * kMiB);
 }
 
 TEST_F(PoolsTest, FreeBudgetServesWithoutCutting) {

@@ -161,9 +161,9 @@ TEST_F(ResidencyPartsTest, IdleFreedMemoryIsCountedBeforeAnyOfItIsYielded) {
 
 TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsYieldedFirst) {
   // Given freed ranges of one chunk and of two
-  Range* const whole = NewRange(32 * kMiB);
-  MakeFreeChunks({4, 6});
-  Range* const in_pieces = NewRange(10 * kMiB);
+  Range* const whole = NewRange(64 * kMiB);
+  MakeFreeChunks({4, 30});
+  Range* const in_pieces = NewRange(34 * kMiB);
   ASSERT_EQ(in_pieces->chunks.size(), 2u);
   for (Range* range : {whole, in_pieces}) Free(range);
 
@@ -172,21 +172,21 @@ TEST_F(ResidencyPartsTest, FreedMemoryInPiecesThatFitIsYieldedFirst) {
   EXPECT_FALSE(freed_.IdleBytesReach(6 * kMiB, 4 * kMiB));
   EXPECT_TRUE(freed_.YieldIdle(4 * kMiB));
 
-  EXPECT_EQ(chunks_.free_bytes(), 10 * kMiB);
+  EXPECT_EQ(chunks_.free_bytes(), 34 * kMiB);
 }
 
 TEST_F(ResidencyPartsTest, MappingOutlivesItsMemory) {
   // Given a freed range of two chunks, one of which serves another size
-  MakeFreeChunks({8, 10});
-  Range* const first = NewRange(18 * kMiB);
+  MakeFreeChunks({24, 10});
+  Range* const first = NewRange(34 * kMiB);
   const Use before = EnqueueOn(first);
   first->ready_after.Add(before);
   Free(first);
   Range* const second = NewRangeFromFreed(10 * kMiB);
   ASSERT_EQ(second->ready_after.items().size(), 1u) << "the work on the first";
   EXPECT_EQ(second->ready_after.items()[0].sequence, before.sequence);
-  EXPECT_EQ(freed_.Reuse(18 * kMiB), nullptr) << "its memory is in use";
-  EXPECT_EQ(freed_.PendingBytes(), 8 * kMiB);
+  EXPECT_EQ(freed_.Reuse(34 * kMiB), nullptr) << "its memory is in use";
+  EXPECT_EQ(freed_.PendingBytes(), 24 * kMiB);
 
   // When that is freed, too
   const Use after = EnqueueOn(second);
@@ -195,12 +195,12 @@ TEST_F(ResidencyPartsTest, MappingOutlivesItsMemory) {
   const driver::MappingCalls calls = driver::ReadMappingCalls();
 
   // Then the first range serves its size again, behind that work and without a driver call
-  EXPECT_EQ(freed_.Reuse(18 * kMiB), first);
+  EXPECT_EQ(freed_.Reuse(34 * kMiB), first);
   EXPECT_EQ(first->ready_after.items()[0].sequence, after.sequence);
   EXPECT_EQ(freed_.Reuse(10 * kMiB), nullptr);
   const driver::MappingCalls more = driver::ReadMappingCalls().Since(calls);
   EXPECT_EQ(more.maps + more.unmaps + more.creates, 0u);
-  EXPECT_EQ(chunks_.held_bytes(), 18 * kMiB);
+  EXPECT_EQ(chunks_.held_bytes(), 34 * kMiB);
   FinishWork();
 }
 
@@ -233,45 +233,45 @@ TEST_F(ResidencyPartsTest, MemoryThatWasTakenInVainIsPutBack) {
 // The holder was put back on the lists of freed ranges, and its object served another range. (Found
 // by the differential fuzzer.)
 TEST_F(ResidencyPartsTest, MemoryWhoseHolderWasUnmappedMeanwhileGoesToThePool) {
-  MakeFreeChunks({8, 10});
-  Range* const holder = NewRange(18 * kMiB);
+  MakeFreeChunks({24, 10});
+  Range* const holder = NewRange(34 * kMiB);
   Free(holder);
-  FreedMemory::Taken of_eight = freed_.Take(8 * kMiB);
-  ASSERT_EQ(of_eight.chunks.size(), 1u);
+  FreedMemory::Taken of_large = freed_.Take(24 * kMiB);
+  ASSERT_EQ(of_large.chunks.size(), 1u);
   FreedMemory::Taken of_ten = freed_.Take(10 * kMiB);
   ASSERT_EQ(of_ten.chunks.size(), 1u);
   chunks_.Give(&of_ten.chunks);
   EXPECT_EQ(chunks_.ReleaseFree(10 * kMiB), 10 * kMiB);
   EXPECT_TRUE(ranges_.all().empty());
 
-  freed_.PutBack(of_eight);
+  freed_.PutBack(of_large);
 
-  EXPECT_EQ(chunks_.free_bytes(), 8 * kMiB);
+  EXPECT_EQ(chunks_.free_bytes(), 24 * kMiB);
   EXPECT_EQ(freed_.PendingBytes(), 0u);
 }
 
 TEST_F(ResidencyPartsTest, ChunkThatGoesBackToTheDriverIsMappedNowhere) {
   // Given two freed ranges on one chunk, and one of them on a second, too
-  MakeFreeChunks({8, 10});
-  Free(NewRange(18 * kMiB));
+  MakeFreeChunks({24, 10});
+  Free(NewRange(34 * kMiB));
   Free(NewRangeFromFreed(10 * kMiB));
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(freed_.YieldIdle());
-  ASSERT_EQ(chunks_.free_bytes(), 18 * kMiB);
+  ASSERT_EQ(chunks_.free_bytes(), 34 * kMiB);
   const driver::MappingCalls calls = driver::ReadMappingCalls();
 
   EXPECT_EQ(chunks_.ReleaseFree(10 * kMiB), 10 * kMiB);
 
   EXPECT_EQ(driver::ReadMappingCalls().Since(calls).unmaps, 2u);
   EXPECT_TRUE(ranges_.all().empty());
-  EXPECT_EQ(freed_.Reuse(18 * kMiB), nullptr);
-  EXPECT_EQ(chunks_.held_bytes(), 8 * kMiB);
+  EXPECT_EQ(freed_.Reuse(34 * kMiB), nullptr);
+  EXPECT_EQ(chunks_.held_bytes(), 24 * kMiB);
 }
 
 // Releasing its first chunk retired the range, which gave the second one back a second time. (Found
 // by the differential fuzzer.)
 TEST_F(ResidencyPartsTest, RangeOfTwoChunksYieldsThemToASmallerBudget) {
-  MakeFreeChunks({8, 10});
-  Free(NewRange(18 * kMiB));
+  MakeFreeChunks({24, 10});
+  Free(NewRange(34 * kMiB));
   chunks_.SetBudget(2 * kMiB);
 
   EXPECT_TRUE(freed_.YieldIdle());

@@ -289,9 +289,9 @@ TEST(CostModelTest, TimelineShowsMemoryUseOverTime) {
                                                Pair(310, 101), Pair(320, 1), Pair(320, 0)));
 }
 
-// One call for each ten bytes, and two for each buffer.
+// 21 ns to map a piece, 7 to unmap it. A buffer of 100 bytes has two pieces, a smaller one has one.
 constexpr MappingPrices kPrices{
-    .map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .large_chunk_bytes = 10};
+    .map_ns = 1, .set_access_ns = 20, .unmap_ns = 7, .piece_bytes = 100};
 
 TEST(CostModelTest, MappingIsHiddenUnlessTheHostWaitedForTheMemory) {
   // Given memory for x and y: both stay mapped
@@ -299,7 +299,7 @@ TEST(CostModelTest, MappingIsHiddenUnlessTheHostWaitedForTheMemory) {
   setting.problem.device.mapping = kPrices;
   Timeline timeline;
   EXPECT_EQ(setting.Predict(setting.MakePlan(), &timeline).iteration_ns, 320);
-  EXPECT_EQ(timeline.step_start_ns[0], 30);
+  EXPECT_EQ(timeline.step_start_ns[0], 42);
 
   // Given x's memory for y: it is free at 110, then unmapped and mapped again
   setting.problem.budget_bytes = 110;
@@ -307,8 +307,8 @@ TEST(CostModelTest, MappingIsHiddenUnlessTheHostWaitedForTheMemory) {
   plan.actions = {{ActionKind::kOffload, {0}, 0, {}}, {ActionKind::kPrefetch, {0}, 2, {}}};
   const Prediction prediction = setting.Predict(plan, &timeline);
   const size_t last = timeline.last_iteration_step();
-  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 26);
-  EXPECT_EQ(timeline.to_device.back().start_ns, timeline.step_end_ns[last + 1] + 7 + 30);
+  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 14 + 21);
+  EXPECT_EQ(timeline.to_device.back().start_ns, timeline.step_end_ns[last + 1] + 7 + 42);
   EXPECT_GT(prediction.stalls.launch_ns, 0);
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
@@ -331,7 +331,7 @@ TEST(CostModelTest, BuffersEvictedDuringAWaitAreUnmappedMeanwhile) {
 
   // Then only the last one's unmapping lies between its end and y's beginning
   const size_t last = timeline.last_iteration_step();
-  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 30);
+  EXPECT_EQ(timeline.step_start_ns[last + 1], timeline.to_host.back().end_ns + 7 + 42);
   EXPECT_FALSE(ValidateTimeline(setting.problem, plan, timeline));
 }
 
@@ -347,7 +347,7 @@ TEST(CostModelTest, DeadBuffersMappingServesTheNextOfItsSize) {
     return setting.Predict(setting.MakePlan()).iteration_ns;
   };
   EXPECT_EQ(iteration_ns(100), 20);
-  EXPECT_EQ(iteration_ns(90), 20 + 7 + 29 + 7 + 30);
+  EXPECT_EQ(iteration_ns(90), 20 + 14 + 21 + 7 + 42);
 }
 
 }  // namespace

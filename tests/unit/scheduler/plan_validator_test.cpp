@@ -256,7 +256,7 @@ TEST(TimelineValidatorTest, RejectsMemoryUsedBeforeItCanBeMapped) {
   ValidatorSetting setting;
   const Timeline free_of_charge = setting.TimelineOf(setting.MakePlan());
   setting.problem.device.mapping = {
-      .map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .large_chunk_bytes = 10};
+      .map_ns = 1, .set_access_ns = 5, .unmap_ns = 1, .piece_bytes = 100};
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), free_of_charge), PlanFault::kMapsTooFast);
   EXPECT_EQ(setting.FaultOf(setting.MakePlan(), setting.TimelineOf(setting.MakePlan())),
             std::nullopt);
@@ -270,7 +270,7 @@ TEST(TimelineValidatorTest, RejectsMappingBeforeTheMemoryIsFree) {
       {testing::MakeOperation("long", 500, {}, {0}), testing::MakeOperation("two", 10, {}, {1})});
   setting.problem.budget_bytes = 100;
   setting.problem.device.mapping = {
-      .map_ns = 1, .set_access_ns = 50, .unmap_ns = 1, .large_chunk_bytes = 10};
+      .map_ns = 1, .set_access_ns = 50, .unmap_ns = 1, .piece_bytes = 100};
   const Plan plan = PlanWithoutActions(setting.profile);
   Timeline timeline = setting.TimelineOf(plan);
   ASSERT_EQ(setting.FaultOf(plan, timeline), std::nullopt);
