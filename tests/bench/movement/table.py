@@ -35,8 +35,9 @@ class SeriesTable:
         return 100.0 * (nanoseconds / self.bare_ns - 1)
 
     def steps_per_iteration(self):
-        """The time of the learned iteration: a job that fits is predicted as it runs."""
-        return max(1, round(self.series.fits.learning.get("predicted_iteration_ns", 0) / self.bare_ns))
+        """What is learned as one iteration may be several steps. A plan that came late was not measured."""
+        measured = (one.learning.get("measured_iteration_ns", 0) / one.step_ns for one in self.own.values() if one.ended_well)
+        return max(1, round(max(measured, default=1)))
 
     def learned(self, result, name):
         """The report's figure for an iteration, as a slow-down; None without a plan."""
