@@ -47,10 +47,20 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
 
 // `pieces` are in descending order. What is missing will be one piece more.
 void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes) {
-  if (pieces->size() + (*missing_bytes > 0) <= most_pieces) return;
-  for (; pieces->size() >= most_pieces; pieces->pop_back()) {
-    *missing_bytes += pieces->back()->bytes;
-    Release(pieces->back());
+  const size_t created = *missing_bytes > 0 ? 1 : 0;
+  if (pieces->size() + created <= most_pieces) return;
+  const size_t wanted = pieces->size() + 1 - most_pieces;
+  Chunks merged;
+  for (size_t i = pieces->size(); i-- > 0 && merged.size() < wanted;) {
+    if ((*pieces)[i]->mappings <= kMostMappingsLost) merged.push_back((*pieces)[i]);
+  }
+  if (merged.size() + created < 2) return;
+  std::erase_if(*pieces, [&](const Chunk* piece) {
+    return std::find(merged.begin(), merged.end(), piece) != merged.end();
+  });
+  for (Chunk* chunk : merged) {
+    *missing_bytes += chunk->bytes;
+    Release(chunk);
   }
 }
 

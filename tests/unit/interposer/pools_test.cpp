@@ -122,6 +122,7 @@ class FragmentedPoolTest : public PoolsTest {
     PoolsTest::SetUp();
     Chunks chunks[4];
     for (const size_t i : {0, 1, 2, 3}) ASSERT_TRUE(pool_.Take(kSizes[i], &chunks[i]));
+    for (const size_t i : {0, 1, 2, 3}) chunks_[i] = chunks[i].front();
     for (Chunks& given : chunks) pool_.Give(&given);
     before_ = driver::ReadMappingCalls();
   }
@@ -132,6 +133,7 @@ class FragmentedPoolTest : public PoolsTest {
   }
   static constexpr size_t kSizes[] = {2 * kMiB, 6 * kMiB, 30 * kMiB, 40 * kMiB};
   ChunkPool pool_{0, 96 * kMiB};
+  Chunk* chunks_[4] = {};
   Chunks taken_;
   driver::MappingCalls before_{};
 };
@@ -161,6 +163,24 @@ TEST_F(FragmentedPoolTest, PiecesBeyondAFewAreMerged) {
   EXPECT_EQ(calls.releases, 2u) << "of 6 and 2 MiB";
   EXPECT_EQ(calls.creates, 1u);
   EXPECT_EQ(pool_.held_bytes(), 78 * kMiB);
+}
+
+// The freed ranges would have to be mapped anew when their sizes are needed again.
+TEST_F(FragmentedPoolTest, ChunksThatManyFreedRangesAreMappedOntoAreNotMerged) {
+  for (const size_t i : {0, 1, 2}) chunks_[i]->mappings = kMostMappingsLost + 1;
+
+  EXPECT_TRUE(pool_.Take(78 * kMiB, &taken_, Cutting::kNo));
+
+  EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 30, 6, 2}));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before_).releases, 0u);
+}
+
+TEST_F(FragmentedPoolTest, OneChunkAloneIsNotMerged) {
+  chunks_[0]->mappings = kMostMappingsLost + 1;
+
+  EXPECT_TRUE(pool_.Take(78 * kMiB, &taken_, Cutting::kNo));
+
+  EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 2, 36})) << "30 and 6 are merged";
 }
 
 TEST_F(PoolsTest, FreeBudgetServesWithoutCutting) {
