@@ -39,8 +39,8 @@ namespace spillway::interposer {
 inline constexpr size_t kLargestChunkBytes = 256 * kMiB;
 inline constexpr size_t kUsualChunkBytes = 32 * kMiB;  // where much memory moves: for prices
 
-// Of what a range is mapped with. A piece costs some 50 us each time that it moves; the link takes
-// ten times as long for its bytes.
+// Of what a range is mapped with; plans count as many (MappingPrices::Pieces). A piece costs some
+// 50 us each time that it moves; the link takes ten times as long for its bytes.
 constexpr size_t MostPieces(size_t bytes) { return 1 + bytes / kUsualChunkBytes; }
 
 // The most freed ranges that are mapped onto a chunk which is merged.
