@@ -187,15 +187,8 @@ void Pipeline::NoteFits(Pattern pattern) {
 void Pipeline::Rest(const Pattern& pattern) {
   const auto resting = RestingPlan(pattern, least_.bytes());
   if (!resting) return;
-  live_ = resting;
-  is_irregular_ = false;
-  judge_.reset();
-  fits_.reset();
-  job_->Adopt(live_);
-  monitor_.emplace(live_->pattern().size(), 0);
-  tokens_adopted_ = tokens_;
-  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
-  clean_in_a_row_ = 0;
+  former_.Forget();
+  Adopt(resting);
   asked_ = AsProven(*pattern);
   asked_bytes_ = least_.bytes();
   asked_permille_ = job_->LinkPermille();
@@ -301,44 +294,56 @@ void Pipeline::Take(const Answer& answer) {
   if (IsRefused(plan)) return;
   counts_.not_planned_because = nullptr;
   if (live_) ++counts_.replans[static_cast<std::size_t>(answer.reason)];
-  live_ = plan.live;
-  is_irregular_ = false;
-  job_->Adopt(live_);
-  fits_.reset();
-  monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
-  judge_.reset();
+  NoteFormer(answer);
+  Follow(plan);
   const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(live_->pattern()));
   const std::int64_t before_ns = std::exchange(before_ns_, 0);
   if (!IsResting()) judge_.emplace(without_ns > 0 ? without_ns : before_ns);
   counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
-  tokens_adopted_ = tokens_;
-  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
-  clean_in_a_row_ = 0;
   if (counts_.plans_adopted++ == 0)
     counts_.planned_at_iteration =
         static_cast<std::uint64_t>(tokens_ / live_->pattern().size() + 1);
   if (answer.is_stored) ++counts_.plans_from_store;
   if (answer.is_from_elsewhere) ++counts_.plans_from_agent;
-  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
-  counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
-  counts_.measured_iteration_ns = 0;
-  settling_iterations_ = kSettlingIterations;
-  LogPlanned();
-  Remember(live_->shared_pattern(), plan.plan);
+  if (options_.events) options_.events->End(live_->pattern());
   if (answer.is_new)
-    KeepInStore(plan);
+    Keep(live_->pattern(), plan.plan, live_->budget_bytes(), false);
   else if (options_.store)
     options_.store->NoteUse(options_.job_key, live_->pattern().fingerprint);
 }
 
-void Pipeline::LogPlanned() {
-  if (!options_.events) return;
-  for (const scheduler::PatternEvent& event : live_->pattern().events) {
-    if (event.kind != scheduler::JobEventKind::kOperation) continue;
-    const scheduler::OperationId operation{event.operation};
-    options_.events->AddDuration(event.token, live_->pattern().profile.at(operation).duration_ns);
-  }
-  options_.events->End();
+void Pipeline::Adopt(std::shared_ptr<const scheduler::LivePlan> live) {
+  live_ = std::move(live);
+  is_irregular_ = false;
+  job_->Adopt(live_);
+  fits_.reset();
+  monitor_.emplace(live_->pattern().size(), live_->predicted_ns());
+  judge_.reset();
+  tokens_adopted_ = tokens_;
+  iterations_adopted_ = static_cast<std::int64_t>(recorder_.iterations().begun());
+  clean_in_a_row_ = 0;
+}
+
+void Pipeline::Follow(const PlanAnswer& plan) {
+  Adopt(plan.live);
+  counts_.predicted_iteration_ns = static_cast<std::uint64_t>(live_->predicted_ns());
+  counts_.lower_bound_ns = static_cast<std::uint64_t>(plan.lower_bound_ns);
+  counts_.measured_iteration_ns = 0;
+  settling_iterations_ = kSettlingIterations;
+  Remember(live_->shared_pattern(), plan.plan);
+}
+
+void Pipeline::NoteFormer(const Answer& answer) {
+  former_.Forget();
+  const bool succeeds = live_ && !IsResting() && answer.reason == ReplanReason::kDrift &&
+                        live_->pattern().fingerprint == answer.plan.live->pattern().fingerprint;
+  const auto known = known_.find(live_ ? live_->pattern().fingerprint : 0);
+  if (!succeeds || known == known_.end()) return;
+  former_.Note({.live = live_,
+                .plan = known->second.plan,
+                .lower_bound_ns = static_cast<std::int64_t>(counts_.lower_bound_ns.load()),
+                .status = {}},
+               static_cast<std::int64_t>(counts_.measured_iteration_ns.load()));
 }
 
 // Refuses a plan whose prediction is no better than no plan, or than a dropped plan.
@@ -359,31 +364,22 @@ bool Pipeline::IsRefused(const PlanAnswer& plan) {
 
 void Pipeline::DropPlan(const Pattern& pattern, std::int64_t predicted_ns,
                         std::int64_t planned_ns) {
-  const PlanVerdicts::Conditions conditions = ConditionsOf(*pattern);
-  const std::int64_t without_ns = verdicts_.WithoutNs(conditions);
-  verdicts_.NoteDropped(conditions, predicted_ns);
+  const std::int64_t without_ns = verdicts_.WithoutNs(ConditionsOf(*pattern));
+  verdicts_.NoteDropped(ConditionsOf(*pattern), predicted_ns);
   ++counts_.plans_dropped;
   counts_.not_planned_because = kNoBetter;
   job_->NoteDropped(planned_ns, without_ns);
-  KeepVerdict(pattern, true);
+  KeepVerdict(*pattern);
   Rest(pattern);
   counts_.predicted_iteration_ns = static_cast<std::uint64_t>(planned_ns);
   counts_.without_plan_iteration_ns = static_cast<std::uint64_t>(without_ns);
 }
 
-void Pipeline::KeepVerdict(const Pattern& pattern, bool is_no_better) {
-  const auto known = known_.find(pattern->fingerprint);
-  if (!options_.store) return;
-  StoredPlan stored = {.pattern = *pattern,
-                       .plan = known != known_.end()
-                                   ? known->second.plan
-                                   : scheduler::PlanWithoutActions(pattern->profile),
-                       .budget_bytes = asked_bytes_,
-                       .job_budget_bytes = least_.budget_bytes(),
-                       .without_ns = verdicts_.WithoutNs(ConditionsOf(*pattern)),
-                       .is_no_better = is_no_better};
-  stored.plan.strategy = options_.strategy->name();
-  options_.store->Keep(options_.job_key, stored);
+void Pipeline::KeepVerdict(const IterationPattern& pattern) {
+  const auto known = known_.find(pattern.fingerprint);
+  Keep(pattern,
+       known != known_.end() ? known->second.plan : scheduler::PlanWithoutActions(pattern.profile),
+       asked_bytes_, true);
 }
 
 void Pipeline::JudgePlan(const IterationTime& time) {
@@ -430,13 +426,15 @@ void Pipeline::NoteRefusal(const PlanAnswer& answer) {
   if (!live_) counts_.not_planned_because = refusals_.insert(answer.status.text()).first->c_str();
 }
 
-void Pipeline::KeepInStore(const PlanAnswer& answer) {
+void Pipeline::Keep(const IterationPattern& pattern, const scheduler::Plan& plan,
+                    std::int64_t budget_bytes, bool is_no_better) {
   if (!options_.store) return;
-  StoredPlan stored = {.pattern = answer.live->pattern(),
-                       .plan = answer.plan,
-                       .budget_bytes = answer.live->budget_bytes(),
+  StoredPlan stored = {.pattern = pattern,
+                       .plan = plan,
+                       .budget_bytes = budget_bytes,
                        .job_budget_bytes = least_.budget_bytes(),
-                       .without_ns = verdicts_.WithoutNs(ConditionsOf(answer.live->pattern()))};
+                       .without_ns = verdicts_.WithoutNs(ConditionsOf(pattern)),
+                       .is_no_better = is_no_better};
   stored.plan.strategy = options_.strategy->name();
   options_.store->Keep(options_.job_key, stored);
 }
@@ -463,6 +461,10 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
       counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
+      if (const auto former = former_.Judge(time.duration_ns)) {
+        Follow(*former);
+        Keep(live_->pattern(), former->plan, live_->budget_bytes(), false);
+      }
     }
     if (!time.was_stopped)
       Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));

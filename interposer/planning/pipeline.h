@@ -27,6 +27,7 @@
 #include <vector>
 
 #include "interposer/planning/duration_measurement.h"
+#include "interposer/planning/former_plan.h"
 #include "interposer/planning/least_budget.h"
 #include "interposer/planning/plan_making.h"
 #include "interposer/planning/plan_source.h"
@@ -104,7 +105,6 @@ class Pipeline {
   };
 
   void Drain(bool* more);
-  void LogPlanned();
   void BeginAnew(const std::vector<LiveAllocation>& live);
   std::vector<StoredPlan> PlansOfEarlierRuns() const;
   void NoteDropped();
@@ -122,8 +122,12 @@ class Pipeline {
   bool IsRefused(const PlanAnswer& plan);
   void NoteTimeBefore(const scheduler::IterationPattern& pattern);
   void JudgePlan(const IterationTime& time);
+  void Adopt(std::shared_ptr<const scheduler::LivePlan> live);
+  void Follow(const PlanAnswer& plan);
+  void NoteFormer(const Answer& answer);
+  void BeginSuccession(const Answer& answer);
   void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
-  void KeepVerdict(const Pattern& pattern, bool is_no_better);
+  void KeepVerdict(const scheduler::IterationPattern& pattern);
   void Measure(Pattern pattern);
   void MeasureAgain();
   void AdvanceMeasurement();
@@ -147,7 +151,8 @@ class Pipeline {
   void EndRecordingWhenSteady();
   void Remember(Pattern pattern, scheduler::Plan plan);
   void NoteRefusal(const PlanAnswer& answer);
-  void KeepInStore(const PlanAnswer& answer);
+  void Keep(const scheduler::IterationPattern& pattern, const scheduler::Plan& plan,
+            std::int64_t budget_bytes, bool is_no_better);
 
   PlannedJob* const job_;
   Recorder& recorder_;
@@ -163,6 +168,7 @@ class Pipeline {
   std::shared_ptr<const scheduler::LivePlan> live_;
   std::optional<scheduler::DriftMonitor> monitor_;
   std::optional<scheduler::PlanJudge> judge_;
+  FormerPlan former_;
   std::int64_t before_ns_ = 0;  // the iteration's time just before the next plan; 0: unknown
   PlanVerdicts verdicts_;
   struct OccupiedPeak {

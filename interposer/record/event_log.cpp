@@ -67,17 +67,18 @@ std::size_t EventLog::NumberOf(std::uint64_t shape) {
   return found->second;
 }
 
-void EventLog::AddDuration(std::uint64_t token, std::int64_t duration_ns) {
-  const auto found = numbers_.find(token);
-  if (found != numbers_.end()) Print("d %zu %" PRId64 "\n", found->second, duration_ns);
-}
-
 void EventLog::Flush() {
   if (file_ && base::WriteAll(file_.get(), unwritten_) != 0) file_ = base::UniqueFd();
   unwritten_.clear();
 }
 
-void EventLog::End() {
+void EventLog::End(const scheduler::IterationPattern& planned) {
+  for (const scheduler::PatternEvent& event : planned.events) {
+    const auto known = numbers_.find(event.token);
+    if (event.operation < 0 || known == numbers_.end()) continue;
+    const scheduler::OperationId operation{event.operation};
+    Print("d %zu %" PRId64 "\n", known->second, planned.profile.at(operation).duration_ns);
+  }
   Flush();
   file_ = base::UniqueFd();
 }

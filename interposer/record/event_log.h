@@ -13,6 +13,7 @@
 
 #include "base/unique_fd.h"
 #include "interposer/record/recorder.h"
+#include "scheduler/learn/iteration_pattern.h"
 
 namespace spillway::interposer {
 
@@ -23,10 +24,9 @@ class EventLog {
 
   void AddAlive(const LiveAllocation& allocation);
   void Add(const Recorder::Drained& drained);
-  // By token (scheduler/learn/job_event.h).
-  void AddDuration(std::uint64_t token, std::int64_t duration_ns);
   void Flush();
-  void End();
+  // There is a plan: adds how long the iteration's operations take.
+  void End(const scheduler::IterationPattern& planned);
 
  private:
   std::size_t NumberOf(std::uint64_t shape);
