@@ -18,12 +18,14 @@ constexpr size_t RoundUp(size_t bytes, size_t unit) { return (bytes + unit - 1) 
 struct Range;  // an allocation with addresses of its own (interposer/execute/state/range.h)
 
 struct Chunk {
+  static constexpr int kNoPiece = -1;
   CUmemGenericAllocationHandle handle;
   size_t bytes;             // a multiple of the granule
   size_t position = 0;      // in the pool's list
   bool is_shared = false;   // other processes may hold it: it serves no other allocation
   bool is_free = false;     // in the pool
   int mappings = 0;         // of ranges, freed ones too
+  int piece = kNoPiece;     // of the layout (chunk_pool.h)
   Range* holder = nullptr;  // the last range whose memory it was, until it returns to the pool
 };
 using Chunks = std::vector<Chunk*>;

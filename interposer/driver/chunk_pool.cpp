@@ -1,6 +1,7 @@
 #include "interposer/driver/chunk_pool.h"
 
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "interposer/driver/driver_api.h"
@@ -9,6 +10,13 @@
 namespace spillway::interposer {
 
 using driver::Driver;
+
+namespace {
+
+bool IsAny(const Chunk&) { return true; }
+bool IsNoPiece(const Chunk& chunk) { return chunk.piece == Chunk::kNoPiece; }
+
+}  // namespace
 
 bool PromisesShareableMemory(CUdevice device) {
   int promised = 0;
@@ -27,7 +35,7 @@ void ChunkPool::RetryFullDevice() {
 }
 
 size_t ChunkPool::BytesToCut(size_t bytes) const {
-  const size_t missing_bytes = free_.MissingFor(bytes);
+  const size_t missing_bytes = free_.MissingFor(bytes, IsAny);
   return missing_bytes - std::min(missing_bytes, RoomBytes());
 }
 
@@ -35,13 +43,24 @@ bool ChunkPool::Take(size_t bytes, Chunks* out, Cutting cutting) {
   RetryFullDevice();
   if (ObtainableBytes() < bytes || (cutting == Cutting::kNo && BytesToCut(bytes) > 0)) return false;
   Chunks taken;
-  size_t missing_bytes = free_.TakeUpTo(bytes, &taken);
-  Merge(MostPieces(bytes), &taken, &missing_bytes);
-  if (!CreateFor(missing_bytes, &taken)) {
-    Give(&taken);
+  const size_t missing_bytes = free_.TakeUpTo(bytes, IsAny, &taken);
+  return Complete(bytes, missing_bytes, &taken, out);
+}
+
+bool ChunkPool::TakeBesidePieces(size_t bytes, Chunks* out) {
+  if (pieces_.empty() || free_.MissingFor(bytes, IsNoPiece) > RoomBytes()) return false;
+  Chunks taken;
+  const size_t missing_bytes = free_.TakeUpTo(bytes, IsNoPiece, &taken);
+  return Complete(bytes, missing_bytes, &taken, out);
+}
+
+bool ChunkPool::Complete(size_t bytes, size_t missing_bytes, Chunks* taken, Chunks* out) {
+  Merge(merging_ == Merging::kAll ? 1 : MostPieces(bytes), taken, &missing_bytes);
+  if (!CreateFor(missing_bytes, taken)) {
+    Give(taken);
     return false;
   }
-  out->insert(out->end(), taken.begin(), taken.end());
+  out->insert(out->end(), taken->begin(), taken->end());
   return true;
 }
 
@@ -52,7 +71,9 @@ void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes)
   const size_t wanted = pieces->size() + 1 - most_pieces;
   Chunks merged;
   for (size_t i = pieces->size(); i-- > 0 && merged.size() < wanted;) {
-    if ((*pieces)[i]->mappings <= kMostMappingsLost) merged.push_back((*pieces)[i]);
+    const Chunk& piece = *(*pieces)[i];
+    const bool may_go = merging_ == Merging::kAll || piece.mappings <= kMostMappingsLost;
+    if (IsNoPiece(piece) && may_go) merged.push_back((*pieces)[i]);
   }
   if (merged.size() + created < 2) return;
   std::erase_if(*pieces, [&](const Chunk* piece) {
@@ -112,15 +133,75 @@ bool ChunkPool::CreateOne(size_t bytes, Chunks* out) {
 }
 
 // False: free chunks do not suffice.
-bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes) {
-  while (held_bytes() + bytes > limit_bytes && !free_.empty())
-    Release(free_.TakeAtLeast(held_bytes() + bytes - limit_bytes));
-  return held_bytes() + bytes <= limit_bytes;
+bool ChunkPool::ReleaseForRoom(size_t bytes, size_t limit_bytes, Releasing releasing) {
+  while (held_bytes() + bytes > limit_bytes) {
+    Chunk* const chunk = TakeToRelease(held_bytes() + bytes - limit_bytes, releasing);
+    if (!chunk) return false;
+    Release(chunk);
+  }
+  return true;
+}
+
+// Pieces come last.
+Chunk* ChunkPool::TakeToRelease(size_t bytes, Releasing releasing) {
+  Chunk* const chunk = free_.TakeAtLeast(bytes, IsNoPiece);
+  return chunk || releasing == Releasing::kNoPieces ? chunk : free_.TakeAtLeast(bytes, IsAny);
+}
+
+void ChunkPool::SetPieces(const std::vector<size_t>& sizes_bytes,
+                          base::FunctionRef<bool(const Chunk&)> may_serve) {
+  std::multimap<size_t, Chunk*> known;
+  for (const auto& chunk : chunks_) {
+    chunk->piece = Chunk::kNoPiece;
+    if (may_serve(*chunk)) known.emplace(chunk->bytes, chunk.get());
+  }
+  pieces_.clear();
+  for (const size_t bytes : sizes_bytes) {
+    LaidOut& piece = pieces_.emplace_back(LaidOut{.bytes = bytes});
+    const auto chunk = known.find(bytes);
+    if (chunk == known.end()) continue;
+    piece.chunk = chunk->second;
+    piece.chunk->piece = static_cast<int>(pieces_.size() - 1);
+    known.erase(chunk);
+  }
+}
+
+bool ChunkPool::MakePiece(int piece) {
+  LaidOut& made = pieces_[static_cast<size_t>(piece)];
+  Chunks chunks;
+  if (!ReleaseForRoom(made.bytes, ceiling_bytes_, Releasing::kNoPieces) ||
+      !CreateOne(made.bytes, &chunks))
+    return false;
+  made.chunk = chunks.front();
+  made.chunk->piece = piece;
+  free_.Add(made.chunk);
+  return true;
+}
+
+void ChunkPool::ForgetPiece(int piece) {
+  std::exchange(pieces_[static_cast<size_t>(piece)].chunk, nullptr)->piece = Chunk::kNoPiece;
+}
+
+void ChunkPool::ExchangePiece(int piece, Chunk* chunk) {
+  Chunk* const former = std::exchange(pieces_[static_cast<size_t>(piece)].chunk, chunk);
+  if (!IsNoPiece(*chunk)) pieces_[static_cast<size_t>(chunk->piece)].chunk = former;
+  std::swap(former->piece, chunk->piece);
+}
+
+Chunk* ChunkPool::FindOfSize(size_t bytes, base::FunctionRef<bool(Chunk*)> accepts) {
+  Chunk* found = nullptr;
+  for (const auto& chunk : chunks_) {
+    if (chunk->bytes != bytes || (found && !IsNoPiece(*chunk)) || !accepts(chunk.get())) continue;
+    found = chunk.get();
+    if (IsNoPiece(*found)) break;
+  }
+  return found;
 }
 
 void ChunkPool::Release(Chunk* chunk) {
   if (chunk->mappings > 0 && mapped_) mapped_->Unmap(chunk);
   driver::MemRelease(chunk->handle);
+  if (chunk->piece != Chunk::kNoPiece) ForgetPiece(chunk->piece);
   created_bytes_ -= chunk->bytes;
   const size_t position = chunk->position;
   chunks_.back()->position = position;
@@ -149,9 +230,9 @@ void ChunkPool::ReleaseAll() { ReleaseFree(free_bytes()); }
 
 size_t ChunkPool::ReleaseFree(size_t bytes) {
   Chunks released;
-  const size_t left_bytes = free_.TakeUpTo(bytes, &released);
+  const size_t left_bytes = free_.TakeUpTo(bytes, IsAny, &released);
   if (left_bytes >= kGranuleBytes && !free_.empty())
-    released.push_back(free_.TakeAtLeast(left_bytes));
+    released.push_back(TakeToRelease(left_bytes, Releasing::kAll));
   const size_t held_before_bytes = held_bytes();
   for (Chunk* chunk : released) Release(chunk);
   return held_before_bytes - held_bytes();

@@ -18,6 +18,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "interposer/driver/chunk.h"
 #include "interposer/driver/cuda_abi.h"
 #include "interposer/driver/free_chunks.h"
@@ -48,6 +49,12 @@ inline constexpr int kMostMappingsLost = 2;
 
 enum class Cutting : bool { kNo, kYes };
 
+// Note [Pieces]
+// A layout (iteration_layout.h) divides memory into pieces, known by their numbers. Each is a chunk
+// of its size, made when it is first needed. It serves other ranges, too, if they can have no other
+// memory. But it is not merged, and goes back to the driver only after all other free chunks. Then,
+// or when something else has it for good, the next MakePiece makes another.
+
 bool PromisesShareableMemory(CUdevice device);
 
 // Whoever maps freed ranges onto free chunks.
@@ -74,6 +81,9 @@ class ChunkPool {
   // Appends chunks of `bytes` in all (a multiple of the granule) to `out`. False: pool, budget or
   // device lack the memory, or it would have to be cut.
   bool Take(size_t bytes, Chunks* out, Cutting cutting = Cutting::kYes);
+  // The same, without cutting, of chunks that are no pieces (Note [Pieces]). False: or there is no
+  // layout.
+  bool TakeBesidePieces(size_t bytes, Chunks* out);
   // One that is free.
   void TakeFree(Chunk* chunk) { free_.Remove(chunk); }
   // Shared chunks go back to the driver, which keeps them for the other processes.
@@ -81,6 +91,25 @@ class ChunkPool {
   void ReleaseAll();
   // Returns free chunks of `bytes` to the driver, the last one whole. Answers how many bytes went.
   size_t ReleaseFree(size_t bytes);
+
+  // How many pieces a range may take, and which chunks are merged for that. kSome: as the note on
+  // cutting and merging says. kAll: one piece; whatever is no piece of a layout.
+  enum class Merging : bool { kSome, kAll };
+  void SetMerging(Merging merging) { merging_ = merging; }
+  // The numbers of the pieces are the indices. Chunks that `may_serve` allows become pieces of
+  // their size. (Note [Pieces])
+  void SetPieces(const std::vector<size_t>& sizes_bytes,
+                 base::FunctionRef<bool(const Chunk&)> may_serve);
+  // Null: it is not made.
+  Chunk* Piece(int piece) const { return pieces_[static_cast<size_t>(piece)].chunk; }
+  // As a free chunk. False: there is no room beside chunks that are taken and other pieces.
+  bool MakePiece(int piece);
+  // Its chunk serves something else for good.
+  void ForgetPiece(int piece);
+  // The chunk has the piece's size and becomes it. The former one becomes what that was.
+  void ExchangePiece(int piece, Chunk* chunk);
+  // One of that size that `accepts` allows, if possible no piece. Null: none.
+  Chunk* FindOfSize(size_t bytes, base::FunctionRef<bool(Chunk*)> accepts);
 
   // Memory outside the pool that counts against the budget (passed-through allocations).
   bool Charge(size_t bytes);
@@ -101,6 +130,7 @@ class ChunkPool {
   size_t BytesToCut(size_t bytes) const;
 
  private:
+  bool Complete(size_t bytes, size_t missing_bytes, Chunks* taken, Chunks* out);
   void Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes);
   bool CreateFor(size_t bytes, Chunks* out);
   bool CreateOne(size_t bytes, Chunks* out);
@@ -108,7 +138,9 @@ class ChunkPool {
                   CUmemGenericAllocationHandle* out) const;
   size_t RoomBytes() const { return std::max(ceiling_bytes_, held_bytes()) - held_bytes(); }
   void RetryFullDevice();
-  bool ReleaseForRoom(size_t bytes, size_t limit_bytes);
+  enum class Releasing : bool { kAll, kNoPieces };
+  bool ReleaseForRoom(size_t bytes, size_t limit_bytes, Releasing releasing = Releasing::kAll);
+  Chunk* TakeToRelease(size_t bytes, Releasing releasing);
   void Release(Chunk* chunk);
 
   // Constant after construction.
@@ -119,6 +151,12 @@ class ChunkPool {
   size_t budget_bytes_;
   std::vector<std::unique_ptr<Chunk>> chunks_;  // in no order
   FreeChunks free_;
+  struct LaidOut {
+    size_t bytes = 0;
+    Chunk* chunk = nullptr;
+  };
+  std::vector<LaidOut> pieces_;
+  Merging merging_ = Merging::kSome;
   size_t created_bytes_ = 0;
   size_t charged_bytes_ = 0;
   size_t held_peak_bytes_ = 0;

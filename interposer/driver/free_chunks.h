@@ -26,31 +26,45 @@ class FreeChunks {
     while (*at != chunk) --at;
     Take(at);
   }
-  // Takes the largest chunks that fit, one after the other. Returns the bytes that are missing.
-  size_t TakeUpTo(size_t bytes, Chunks* out) {
-    for (auto after = FirstAbove(bytes); after != chunks_.begin(); after = FirstAbove(bytes)) {
-      out->push_back(Take(after - 1));
+  // Takes the largest chunks that fit and that `accepts` allows, one after the other. Returns the
+  // bytes that are missing.
+  template <class Accepts>
+  size_t TakeUpTo(size_t bytes, Accepts accepts, Chunks* out) {
+    for (size_t i = CountUpTo(bytes); i > 0;) {
+      const auto chunk = chunks_.begin() + static_cast<std::ptrdiff_t>(--i);
+      if (!accepts(**chunk)) continue;
+      out->push_back(Take(chunk));
       bytes -= out->back()->bytes;
+      i = std::min(i, CountUpTo(bytes));
     }
     return bytes;
   }
   // What TakeUpTo would return.
-  size_t MissingFor(size_t bytes) const {
+  template <class Accepts>
+  size_t MissingFor(size_t bytes, Accepts accepts) const {
     for (auto chunk = chunks_.rbegin(); chunk != chunks_.rend(); ++chunk)
-      bytes -= (*chunk)->bytes <= bytes ? (*chunk)->bytes : 0;
+      bytes -= (*chunk)->bytes <= bytes && accepts(**chunk) ? (*chunk)->bytes : 0;
     return bytes;
   }
-  // The smallest chunk of at least that size, or the largest. There is one.
-  Chunk* TakeAtLeast(size_t bytes) {
-    const auto chunk = std::find_if(chunks_.begin(), chunks_.end(),
-                                    [bytes](const Chunk* free) { return free->bytes >= bytes; });
-    return Take(chunk == chunks_.end() ? chunk - 1 : chunk);
+  // Of those that `accepts` allows, the smallest of at least that size, or the largest. Null: none.
+  template <class Accepts>
+  Chunk* TakeAtLeast(size_t bytes, Accepts accepts) {
+    auto best = chunks_.end();
+    for (auto chunk = chunks_.begin(); chunk != chunks_.end(); ++chunk) {
+      if (!accepts(**chunk)) continue;
+      best = chunk;
+      if ((*chunk)->bytes >= bytes) break;
+    }
+    return best == chunks_.end() ? nullptr : Take(best);
   }
 
  private:
   std::vector<Chunk*>::iterator FirstAbove(size_t bytes) {
     return std::upper_bound(chunks_.begin(), chunks_.end(), bytes,
                             [](size_t size, const Chunk* chunk) { return size < chunk->bytes; });
+  }
+  size_t CountUpTo(size_t bytes) {
+    return static_cast<size_t>(FirstAbove(bytes) - chunks_.begin());
   }
   Chunk* Take(std::vector<Chunk*>::iterator at) {
     Chunk* const chunk = *at;

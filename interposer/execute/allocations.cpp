@@ -78,7 +78,7 @@ bool Allocations::HasRoomFor(size_t size_bytes) {
 bool Allocations::MustAwaitRoomFor(size_t size_bytes) {
   return frees_.put_off_bytes() != 0 || parking_.MustScanBeforeGranting(size_bytes) ||
          state_.budget.IsHeld() || state_.host_grant.Lacks(size_bytes) ||
-         state_.executor.HasPending() || eviction_.MustAwaitSpare(size_bytes);
+         state_.executor.HasPending() || eviction_.MustAwaitFreed(size_bytes);
 }
 
 // After a fault the bare driver gives no more memory. Answer the same. Most allocations need no
@@ -137,7 +137,7 @@ void Allocations::AwaitRoomFor(size_t size_bytes, bool even_held) {
   state_.budget.Await([&]() SPILLWAY_REQUIRES(kStateLock) { return FitsBudget(size_bytes); });
   state_.host_grant.Await(size_bytes);
   eviction_.AwaitPrefetches(StallCause::kNoMemory);
-  eviction_.AwaitSpare(size_bytes);
+  eviction_.AwaitFreedFor(size_bytes);
 }
 
 // The range is pinned, as the program does not know it yet. Without memory it is parked.

@@ -57,6 +57,8 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       state_.timeline.Poll();
       next = NextToFree();
       if (next.empty()) {
+        state_.residency.laid_out().Forgo();
+        if (take_now()) return true;
         next = waits_.WithEvents(FirstUses(state_.residency.host().NextToAwait()));
         waits_for = StallCause::kPoolFull;
       }
@@ -160,16 +162,18 @@ void Eviction::GiveBackSpare() {
   state_.residency.spare().GiveBack(SpareRelease::After::kWait);
 }
 
-bool Eviction::MustAwaitSpare(size_t size_bytes) {
-  return gives_back_ && !CapturesGoOn() && state_.residency.spare().MustAwait(size_bytes);
+bool Eviction::MustAwaitFreed(size_t size_bytes) {
+  if (CapturesGoOn()) return false;
+  return (gives_back_ && state_.residency.spare().MustAwait(size_bytes)) ||
+         state_.residency.MustAwaitLaidOut(size_bytes);
 }
 
-void Eviction::AwaitSpare(size_t size_bytes) {
+void Eviction::AwaitFreedFor(size_t size_bytes) {
   for (;;) {
     Waits::Awaited next;
     {
       const StateLock lock(state_.locks);
-      if (!MustAwaitSpare(size_bytes)) return;
+      if (!MustAwaitFreed(size_bytes)) return;
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }

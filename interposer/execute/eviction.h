@@ -35,10 +35,10 @@ class Eviction {
 
   void ReturnFreedMemory() SPILLWAY_EXCLUDES(kStateLock);
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
-  // The driver's free would have waited. Where much freed memory is busy, this waits for it before
-  // more memory is created beside it.
-  bool MustAwaitSpare(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
-  void AwaitSpare(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
+  // Whether a new range is to wait for memory under way: for what the layout has for it, or because
+  // the driver's free would have waited, and much memory would be created beside freed, busy one.
+  bool MustAwaitFreed(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  void AwaitFreedFor(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
   bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(kStateLock);

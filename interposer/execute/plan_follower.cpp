@@ -141,9 +141,11 @@ std::uint64_t PlanFollower::MovedBytes() {
 bool PlanFollower::NoteIteration(const PlanStep& step) {
   const StateLock lock(state_.locks);
   const driver::MappingCalls calls = driver::ReadMappingCalls();
-  if (state_.counters.planned_iterations > 0 && step.last_misses == 0)
-    iteration_calls_ = calls.Since(calls_at_iteration_);
-  calls_at_iteration_ = calls;
+  const driver::MappingCalls of_last = calls.Since(std::exchange(calls_at_iteration_, calls));
+  if (state_.counters.planned_iterations > 0 && step.last_misses == 0) iteration_calls_ = of_last;
+  state_.residency.laid_out().IterationEnded(
+      {.misses = static_cast<std::int64_t>(step.last_misses),
+       .mapped_chunks = static_cast<std::int64_t>(of_last.maps)});
   state_.executor.IterationBegan();
   state_.counters.planned_iterations += step.is_planned;
   state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;

@@ -97,7 +97,7 @@ TEST_F(ChunksTest, RangesThatMoveAreMappedWithFewChunks) {
 
   const Calls calls = CallsOfSteadyIterations(9);
 
-  EXPECT_LE(calls.maps, kCounted * 60u);
+  EXPECT_LE(calls.maps, kCounted * 70u) << "some 64 while layouts are tried, fewer later";
   EXPECT_LE(calls.creates, kCounted * 30u) << "a hundred in each iteration, once";
   EXPECT_LE(calls.releases, kCounted * 30u);
   EXPECT_GT(Statistics("d2h_bytes"), 0u);

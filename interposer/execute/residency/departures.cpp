@@ -213,6 +213,14 @@ void Departures::AddNextTo(FirstUses* first) {
   for (Range* range : leaving_) first->Add(parts_.timeline->OneToAwait(&range->departure));
 }
 
+bool Departures::AreUnderWayBesidePieces() const {
+  return std::any_of(leaving_.begin(), leaving_.end(), [this](const Range* range) {
+    const bool any = std::any_of(range->chunks.begin(), range->chunks.end(),
+                                 [](const Chunk* one) { return one->piece == Chunk::kNoPiece; });
+    return any && !parts_.uses->IsHeld(range);
+  });
+}
+
 void Departures::Collect() {
   for (auto it = leaving_.begin(); it != leaving_.end();) {
     Range* range = *it;
@@ -257,6 +265,7 @@ bool Departures::IsRecordOutdated(Range* range) {
 
 void Departures::Finish(Range* range) {
   driver::MemUnmap(range->base, range->size_bytes);
+  parts_.layout->Gave(*range, IterationLayout::Why::kMoves);
   Chunks chunks = range->NoteUnmapped();
   parts_.chunks->Give(&chunks);
   const bool drops = std::exchange(range->drops, false);

@@ -20,6 +20,7 @@
 #include "interposer/execute/residency/content_checks.h"
 #include "interposer/execute/residency/freed_memory.h"
 #include "interposer/execute/residency/host_copies.h"
+#include "interposer/execute/residency/iteration_layout.h"
 #include "interposer/execute/residency/parked_ranges.h"
 #include "interposer/execute/residency/range_table.h"
 #include "interposer/execute/residency/range_uses.h"
@@ -38,6 +39,7 @@ class Departures {
     ParkedRanges* parked;
     RangeUses* uses;
     FreedMemory* freed;
+    IterationLayout* layout;
     Timeline* timeline;
     Counters* counters;
     JobTrace* trace;
@@ -57,6 +59,8 @@ class Departures {
   // It leaves before any other range (Note [Idle workspaces]).
   void AddIdleWorkspace(Range* range);
   bool AreUnderWay() const { return !leaving_.empty(); }
+  // Of ranges with chunks that are no pieces. Their work does not wait for the program.
+  bool AreUnderWayBesidePieces() const;
   // The range, or all, stay on the device.
   void Cancel(Range* range);
   void CancelAll();

@@ -43,7 +43,17 @@ Range* FreedMemory::Reuse(size_t bytes) {
   const auto is_mapped = [this](Range* freed) { return IsMapped(freed) && MayServe(freed); };
   Range* range = freed_.FindOfSize(bytes, is_mapped);
   if (!range) range = freed_.FindOfSize(bytes, may_serve);
-  if (!range) return nullptr;
+  return range ? TakeUp(range) : nullptr;
+}
+
+Range* FreedMemory::ReuseMappedOnto(size_t bytes, const Chunks& chunks) {
+  Range* const range = freed_.FindOfSize(bytes, [&](Range* freed) {
+    return IsMapped(freed) && freed->chunks == chunks && MayServe(freed);
+  });
+  return range ? TakeUp(range) : nullptr;
+}
+
+Range* FreedMemory::TakeUp(Range* range) {
   freed_.Remove(range);
   if (range->place == Place::kParked) parts_.parked->Discard(range);
   for (Chunk* chunk : range->chunks) {
@@ -97,6 +107,43 @@ bool FreedMemory::MayTakeFrom(Range* freed) {
   return freed->held_bytes > 0 && !HoldsShared(*freed) && parts_.uses->CloseFastPath(freed);
 }
 
+bool FreedMemory::MayTakeAll(const Chunks& chunks, Wanted wanted) {
+  return std::all_of(chunks.begin(), chunks.end(), [&](const Chunk* chunk) {
+    Range* const holder = chunk->holder;
+    if (!holder) return chunk->is_free;
+    if (holder->live || HoldsShared(*holder)) return false;
+    return wanted == Wanted::kIdle ? parts_.uses->IsIdle(holder)
+                                   : parts_.uses->CloseFastPath(holder);
+  });
+}
+
+bool FreedMemory::AreComing(const Chunks& chunks) {
+  return std::all_of(chunks.begin(), chunks.end(), [&](const Chunk* chunk) {
+    Range* const holder = chunk->holder;
+    if (!holder) return chunk->is_free;
+    const bool is_going = !holder->live || holder->place == Place::kLeaving;
+    return is_going && holder->pins == 0 && !HoldsShared(*holder) && !parts_.uses->IsHeld(holder);
+  });
+}
+
+FreedMemory::Taken FreedMemory::TakeAll(const Chunks& chunks) {
+  Taken taken;
+  for (Chunk* chunk : chunks) {
+    Range* const holder = std::exchange(chunk->holder, nullptr);
+    taken.chunks.push_back(chunk);
+    taken.holders.push_back(holder);
+    taken.bytes += chunk->bytes;
+    if (!holder) {
+      parts_.chunks->TakeFree(chunk);
+      continue;
+    }
+    freed_.SetHeld(holder, holder->held_bytes - chunk->bytes);
+    taken.ready_after.Merge(holder->ready_after);
+  }
+  if (!ordering_rules::kReuseWaitsForFree) taken.ready_after.Clear();
+  return taken;
+}
+
 FreedMemory::Taken FreedMemory::Take(size_t bytes) {
   Taken taken;
   if (parts_.parked->is_on()) return taken;
@@ -141,7 +188,7 @@ void FreedMemory::PutBack(const Taken& taken) {
   for (size_t i = 0; i < taken.chunks.size(); ++i) {
     Chunk* const chunk = taken.chunks[i];
     Range* const holder = taken.holders[i];
-    if (!IsMappedOnto(*holder, chunk)) {
+    if (!holder || !IsMappedOnto(*holder, chunk)) {
       idle.push_back(chunk);
       continue;
     }
@@ -199,6 +246,17 @@ bool FreedMemory::YieldOldestIdle(size_t most_bytes) {
 bool FreedMemory::AnyIsBusy() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     if (range->held_bytes > 0 && !parts_.uses->IsIdle(range)) return true;
+  }
+  return false;
+}
+
+bool FreedMemory::AnyIsBusyBesidePieces() {
+  for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
+    const bool any = std::any_of(range->chunks.begin(), range->chunks.end(), [&](const Chunk* one) {
+      return one->holder == range && one->piece == Chunk::kNoPiece;
+    });
+    if (any && range->pins == 0 && !parts_.uses->IsIdle(range) && !parts_.uses->IsHeld(range))
+      return true;
   }
   return false;
 }

@@ -53,16 +53,25 @@ class FreedMemory final : public MappedChunks {
   // A range of that size as it is: no driver call. Null when there is none.
   Range* Reuse(size_t bytes);
   bool HasOfSize(size_t bytes);
+  // The same of one that is mapped onto just these chunks.
+  Range* ReuseMappedOnto(size_t bytes, const Chunks& chunks);
 
   // Chunks of at most `bytes` in all that freed ranges hold, and the work that their next user must
   // wait for. Whole ranges first, the largest ones. While evicted memory is parked: none.
   struct Taken {
     Chunks chunks;
-    std::vector<Range*> holders;  // of each chunk, until now
+    std::vector<Range*> holders;  // of each chunk, until now; null: the pool
     UseList ready_after;
     size_t bytes = 0;
   };
   Taken Take(size_t bytes);
+  // Just these, also of the pool: they have no holder.
+  Taken TakeAll(const Chunks& chunks);
+  // Whether they are free, or freed ranges hold them. `idle`: and no work uses them.
+  enum class Wanted : bool { kForNew, kIdle };
+  bool MayTakeAll(const Chunks& chunks, Wanted wanted);
+  // Whether they are, or will be once work is complete that does not wait for the program.
+  bool AreComing(const Chunks& chunks);
   void PutBack(const Taken& taken);
 
   // Gives the pool what the range with most device memory that no work uses holds. Only chunks of
@@ -75,6 +84,8 @@ class FreedMemory final : public MappedChunks {
   bool YieldOldestIdle(size_t most_bytes);
   // Work uses some that has device memory.
   bool AnyIsBusy();
+  // Some that has chunks which are no pieces. The work does not wait for the program.
+  bool AnyIsBusyBesidePieces();
   // Retires all without a mapping: they hold addresses only.
   void RetireUnmapped();
   // Gives up idle ranges' parked host memory one by one, until `suffices` says so.
@@ -99,6 +110,7 @@ class FreedMemory final : public MappedChunks {
 
  private:
   bool MayServe(Range* freed);
+  Range* TakeUp(Range* freed);
   bool MayTake(const Chunk& chunk, const Range& freed);
   bool MayTakeFrom(Range* freed);
   Range* LargestToTake(size_t most_bytes, const std::vector<Range*>& tried);

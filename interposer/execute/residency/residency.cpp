@@ -35,14 +35,25 @@ Residency::Residency(int device, size_t budget_bytes, size_t host_limit_bytes, b
                    .parked = &parked_,
                    .uses = &uses_,
                    .freed = &freed_,
+                   .layout = &layout_,
                    .timeline = timeline,
                    .counters = counters,
                    .trace = trace}),
+      laid_out_({.layout = &layout_,
+                 .chunks = &chunks_,
+                 .parked = &parked_,
+                 .freed = &freed_,
+                 .departures = &departures_,
+                 .timeline = timeline}),
       spare_(&chunks_, &freed_, counters) {}
 
 Range* Residency::NewRange(size_t bytes) {
   const size_t size_bytes = RoundUp(bytes, kGranuleBytes);
-  Range* range = freed_.Reuse(size_bytes);
+  Range* range = NewLaidOut(size_bytes);
+  const bool is_laid_out = range != nullptr;
+  if (!range) range = freed_.Reuse(size_bytes);
+  if (range && range->place == Place::kDevice)
+    laid_out_.Took(range, IterationLayout::Take::kNew, is_laid_out);
   if (!range) {
     const CUdeviceptr base = mappings_.TakeAddresses(size_bytes);
     if (!base) return nullptr;
@@ -57,12 +68,42 @@ Range* Residency::NewRange(size_t bytes) {
   return range;
 }
 
+bool Residency::MustAwaitLaidOut(size_t size_bytes) {
+  Chunks chunks;
+  return laid_out_.Find(IterationLayout::Take::kNew, size_bytes, &chunks) ==
+         LaidOutMemory::Answer::kComing;
+}
+
+// Null when the layout has nothing for it that is there.
+Range* Residency::NewLaidOut(size_t size_bytes) {
+  Chunks chunks;
+  const auto answer = laid_out_.Find(IterationLayout::Take::kNew, size_bytes, &chunks);
+  if (answer != LaidOutMemory::Answer::kThere) return nullptr;
+  if (Range* const range = freed_.ReuseMappedOnto(size_bytes, chunks)) return range;
+  const CUdeviceptr base = mappings_.TakeAddresses(size_bytes);
+  if (!base) return nullptr;
+  const FreedMemory::Taken taken = freed_.TakeAll(chunks);
+  if (!mappings_.Map(base, chunks)) {
+    freed_.PutBack(taken);
+    mappings_.GiveAddresses(base, size_bytes);
+    return nullptr;
+  }
+  Range* const range = ranges_.Add(base, size_bytes);
+  range->NoteMapped(std::move(chunks));
+  range->place = Place::kDevice;
+  range->ready_after.Merge(taken.ready_after);
+  range->ordered.clear();
+  return range;
+}
+
 void Residency::Free(Range* range, const UseList& busy) {
   uses_.CloseFastPath(range);
   departures_.NoteUnusedPrefetch(range);
   if (range->place == Place::kLeaving) departures_.Forget(range);
   const bool parked = range->place == Place::kParked;
   const bool on_device = IsMapped(range);
+  if (on_device) layout_.Gave(*range, IterationLayout::Why::kFreed);
+  range->residence = {};
   range->uses.Merge(range->departure);
   if (!parked) copies_.Give(range);
   if (on_device || parked) {
@@ -166,13 +207,20 @@ void Residency::DropAgain(Range* range) {
 
 bool Residency::GiveIdleMemory(Range* range) {
   Chunks chunks;
-  if (!TakeChunks(range->size_bytes, &chunks)) return false;
+  const auto answer = laid_out_.Find(IterationLayout::Take::kRestore, range->size_bytes, &chunks);
+  const bool is_laid_out = answer == LaidOutMemory::Answer::kThere;
+  if (answer == LaidOutMemory::Answer::kComing) return false;
+  if (is_laid_out)
+    freed_.TakeAll(chunks);
+  else if (chunks.clear(); !TakeChunks(range->size_bytes, &chunks))
+    return false;
   if (range->place == Place::kParked) parked_.Unmap(range);
   if (!mappings_.Map(range->base, chunks)) {
     chunks_.Give(&chunks);
     return false;
   }
   range->NoteMapped(std::move(chunks));
+  laid_out_.Took(range, IterationLayout::Take::kRestore, is_laid_out);
   return true;
 }
 
@@ -181,6 +229,7 @@ bool Residency::GiveFirstMemory(Range* range) {
   if (!MapFirst(range->base, range->size_bytes, &chunks, &range->ready_after)) return false;
   range->NoteMapped(std::move(chunks));
   range->ordered.clear();
+  laid_out_.Took(range, IterationLayout::Take::kNew, false);
   return true;
 }
 
@@ -210,6 +259,7 @@ bool Residency::MapFirst(CUdeviceptr base, size_t bytes, Chunks* chunks, UseList
 }
 
 void Residency::GiveMemory(Range* range) {
+  layout_.Gave(*range, IterationLayout::Why::kMoves);
   driver::MemUnmap(range->base, range->size_bytes);
   Chunks chunks = range->NoteUnmapped();
   chunks_.Give(&chunks);
@@ -242,11 +292,16 @@ bool Residency::TakeChunks(size_t bytes, Chunks* out) {
   return taken;
 }
 
+// What the layout has for others comes last.
+bool Residency::TakeAtOnce(size_t bytes, Chunks* out) {
+  return chunks_.TakeBesidePieces(bytes, out) || chunks_.Take(bytes, out, Cutting::kNo);
+}
+
 // Freed ranges keep their memory where they would not be enough without cutting other chunks.
 bool Residency::TakeForNew(size_t bytes, FreedMemory::Taken* of_freed, Chunks* chunks) {
   spare_.BeforeTaking(bytes);
   const size_t held_bytes = chunks_.held_bytes();
-  bool is_taken = chunks_.Take(bytes, chunks, Cutting::kNo);
+  bool is_taken = TakeAtOnce(bytes, chunks);
   if (!is_taken) {
     CollectFinished();
     is_taken = TakeWithFreed(bytes, Cutting::kNo, of_freed, chunks) || TakeAny(bytes, chunks) ||
@@ -269,7 +324,7 @@ bool Residency::TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken*
 // hand would have to be cut (Note [Cutting and merging]). Idle ones yield it where all of them
 // together would do. None is waited for.
 bool Residency::TakeAny(size_t bytes, Chunks* out) {
-  if (chunks_.Take(bytes, out, Cutting::kNo)) return true;
+  if (TakeAtOnce(bytes, out)) return true;
   CollectFinished();
   while (!chunks_.Take(bytes, out, Cutting::kNo)) {
     const size_t missing_bytes = bytes - std::min(bytes, chunks_.ObtainableBytes());

@@ -24,6 +24,8 @@
 #include "interposer/execute/residency/departures.h"
 #include "interposer/execute/residency/freed_memory.h"
 #include "interposer/execute/residency/host_copies.h"
+#include "interposer/execute/residency/iteration_layout.h"
+#include "interposer/execute/residency/laid_out_memory.h"
 #include "interposer/execute/residency/mappings.h"
 #include "interposer/execute/residency/parked_ranges.h"
 #include "interposer/execute/residency/range_table.h"
@@ -48,6 +50,8 @@ class Residency {
 
   // With memory if some can be had without evicting. Null when there are no addresses left.
   Range* NewRange(size_t bytes);
+  // Whether work under way will free what the layout has for a new range.
+  bool MustAwaitLaidOut(size_t size_bytes);
   // `busy`: all work that may still use its memory.
   void Free(Range* range, const UseList& busy);
 
@@ -127,9 +131,12 @@ class Residency {
   ContentChecks& checks() { return checks_; }
   ParkedRanges& parked() { return parked_; }
   Departures& departures() { return departures_; }
+  LaidOutMemory& laid_out() { return laid_out_; }
   SpareRelease& spare() { return spare_; }
 
  private:
+  Range* NewLaidOut(size_t size_bytes);
+  bool TakeAtOnce(size_t bytes, Chunks* out);
   bool TakeAny(size_t bytes, Chunks* out);
   bool TakeForNew(size_t bytes, FreedMemory::Taken* of_freed, Chunks* chunks);
   bool TakeWithFreed(size_t bytes, Cutting cutting, FreedMemory::Taken* of_freed, Chunks* chunks);
@@ -153,7 +160,9 @@ class Residency {
   ContentChecks checks_;
   ParkedRanges parked_;
   FreedMemory freed_;
+  IterationLayout layout_;
   Departures departures_;
+  LaidOutMemory laid_out_;
   SpareRelease spare_;
 };
 

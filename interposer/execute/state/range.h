@@ -75,6 +75,13 @@ struct RangeLink {
 
 struct RecomputeRecord;
 
+// The time in which a range has its device memory, by number (iteration_layout.h).
+struct Residence {
+  std::uint32_t iteration = 0;  // 0: none is known
+  std::uint32_t number = 0;
+  bool is_laid_out = false;  // it has the pieces that the layout has for it
+};
+
 struct Range : Tracked {
   RecentUses recent;
   Place place = Place::kNowhere;
@@ -117,6 +124,7 @@ struct Range : Tracked {
   std::uint64_t expected_call = 0;  // that will use it so if its launch is the next use
   RangeLink by_age, by_size;        // when freed (freed_ranges.h)
   size_t held_bytes = 0;            // when freed: of `chunks`, what it holds
+  Residence residence;              // the last one of this life
 
   void BeginLife();
   // It was mapped onto these chunks, and holds them.

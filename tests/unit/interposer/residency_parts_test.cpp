@@ -7,6 +7,7 @@
 #include "interposer/execute/residency/departures.h"
 #include "interposer/execute/residency/freed_memory.h"
 #include "interposer/execute/residency/host_copies.h"
+#include "interposer/execute/residency/iteration_layout.h"
 #include "interposer/execute/residency/mappings.h"
 #include "interposer/execute/residency/parked_ranges.h"
 #include "interposer/execute/residency/range_table.h"
@@ -107,6 +108,7 @@ class ResidencyPartsTest : public testing::Test {
                       .uses = &uses_,
                       .timeline = &timeline_,
                       .counters = &counters_}};
+  IterationLayout layout_;
   Departures departures_{{.ranges = &ranges_,
                           .chunks = &chunks_,
                           .copies = &copies_,
@@ -114,6 +116,7 @@ class ResidencyPartsTest : public testing::Test {
                           .parked = &parked_,
                           .uses = &uses_,
                           .freed = &freed_,
+                          .layout = &layout_,
                           .timeline = &timeline_,
                           .counters = &counters_,
                           .trace = &trace_}};
