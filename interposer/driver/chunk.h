@@ -27,6 +27,8 @@ struct Chunk {
   int mappings = 0;         // of ranges, freed ones too
   int piece = kNoPiece;     // of the layout (chunk_pool.h)
   Range* holder = nullptr;  // the last range whose memory it was, until it returns to the pool
+
+  bool IsPiece() const { return piece != kNoPiece; }
 };
 using Chunks = std::vector<Chunk*>;
 

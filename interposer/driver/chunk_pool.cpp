@@ -14,7 +14,7 @@ using driver::Driver;
 namespace {
 
 bool IsAny(const Chunk&) { return true; }
-bool IsNoPiece(const Chunk& chunk) { return chunk.piece == Chunk::kNoPiece; }
+bool IsNoPiece(const Chunk& chunk) { return !chunk.IsPiece(); }
 
 }  // namespace
 
@@ -201,7 +201,7 @@ Chunk* ChunkPool::FindOfSize(size_t bytes, base::FunctionRef<bool(Chunk*)> accep
 void ChunkPool::Release(Chunk* chunk) {
   if (chunk->mappings > 0 && mapped_) mapped_->Unmap(chunk);
   driver::MemRelease(chunk->handle);
-  if (chunk->piece != Chunk::kNoPiece) ForgetPiece(chunk->piece);
+  if (chunk->IsPiece()) ForgetPiece(chunk->piece);
   created_bytes_ -= chunk->bytes;
   const size_t position = chunk->position;
   chunks_.back()->position = position;

@@ -125,7 +125,6 @@ class Pipeline {
   void Adopt(std::shared_ptr<const scheduler::LivePlan> live);
   void Follow(const PlanAnswer& plan);
   void NoteFormer(const Answer& answer);
-  void BeginSuccession(const Answer& answer);
   void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
   void KeepVerdict(const scheduler::IterationPattern& pattern);
   void Measure(Pattern pattern);

@@ -216,7 +216,7 @@ void Departures::AddNextTo(FirstUses* first) {
 bool Departures::AreUnderWayBesidePieces() const {
   return std::any_of(leaving_.begin(), leaving_.end(), [this](const Range* range) {
     const bool any = std::any_of(range->chunks.begin(), range->chunks.end(),
-                                 [](const Chunk* one) { return one->piece == Chunk::kNoPiece; });
+                                 [](const Chunk* one) { return !one->IsPiece(); });
     return any && !parts_.uses->IsHeld(range);
   });
 }

@@ -253,7 +253,7 @@ bool FreedMemory::AnyIsBusy() {
 bool FreedMemory::AnyIsBusyBesidePieces() {
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
     const bool any = std::any_of(range->chunks.begin(), range->chunks.end(), [&](const Chunk* one) {
-      return one->holder == range && one->piece == Chunk::kNoPiece;
+      return one->holder == range && !one->IsPiece();
     });
     if (any && range->pins == 0 && !parts_.uses->IsIdle(range) && !parts_.uses->IsHeld(range))
       return true;

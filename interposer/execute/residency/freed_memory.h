@@ -67,7 +67,7 @@ class FreedMemory final : public MappedChunks {
   Taken Take(size_t bytes);
   // Just these, also of the pool: they have no holder.
   Taken TakeAll(const Chunks& chunks);
-  // Whether they are free, or freed ranges hold them. `idle`: and no work uses them.
+  // Whether they are free, or freed ranges hold them. kIdle: and no work uses them.
   enum class Wanted : bool { kForNew, kIdle };
   bool MayTakeAll(const Chunks& chunks, Wanted wanted);
   // Whether they are, or will be once work is complete that does not wait for the program.

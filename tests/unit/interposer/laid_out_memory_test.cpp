@@ -6,34 +6,23 @@
 #include "interposer/driver/driver_api.h"
 #include "interposer/driver/mapping_calls.h"
 #include "interposer/execute/residency/residency.h"
+#include "tests/unit/interposer/over_driver_test.h"
 
 namespace spillway::interposer {
 namespace {
 
 using driver::Driver;
 
-class LaidOutMemoryTest : public testing::Test {
+class LaidOutMemoryTest : public OverDriverTest {
  protected:
   static constexpr size_t kBudgetBytes = 20 * kMiB;
   static constexpr IterationLayout::Iteration kMapsMuch = {.misses = 0, .mapped_chunks = 20};
   static constexpr IterationLayout::Iteration kMapsLittle = {.misses = 0, .mapped_chunks = 1};
 
-  static CUcontext MakeContext() {
-    CUcontext context = nullptr;
-    Driver().cuInit(0);
-    Driver().cuDevicePrimaryCtxRetain(&context, 0);
-    Driver().cuCtxSetCurrent(context);
-    return context;
-  }
-  void SetUp() override {
-    ASSERT_NE(context_, nullptr) << "SPILLWAY_DRIVER names the simulated driver";
-    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  }
   void TearDown() override {
     Driver().cuCtxSynchronize();
     residency_.ReleaseAll();
-    Driver().cuStreamDestroy_v2(stream_);
-    Driver().cuDevicePrimaryCtxRelease_v2(0);
+    OverDriverTest::TearDown();
   }
 
   Range* New(size_t mib) {
@@ -68,18 +57,11 @@ class LaidOutMemoryTest : public testing::Test {
   }
   // A copy to the host keeps it leaving.
   void StartLeaving(Range* range) {
-    Driver().cuMemsetD8Async(range->base, 1, range->size_bytes, stream_);
-    const Use use = timeline_.Issue(timeline_.Of({stream_, false}));
-    residency_.Used(range, use, true);
+    residency_.Used(range, EnqueueOn(range), true);
     ASSERT_TRUE(residency_.departures().Start(range));
     ASSERT_EQ(range->place, Place::kLeaving);
   }
 
-  CUcontext context_ = MakeContext();
-  CUstream stream_ = nullptr;
-  Timeline timeline_{context_};
-  Counters counters_;
-  JobTrace trace_{context_, 0};
   Residency residency_{0, kBudgetBytes, size_t{1} << 30, false, &timeline_, &counters_, &trace_};
 };
 
@@ -149,10 +131,7 @@ TEST_F(LaidOutMemoryTest, RestoredRangeGetsIdleMemoryOnly) {
   StartLeaving(moved);
   Finish();
   Range* const between = New(16);
-  Driver().cuMemsetD8Async(between->base, 1, between->size_bytes, stream_);
-  const Use use = timeline_.Issue(timeline_.Of({stream_, false}));
-  timeline_.EventFor(use);
-  residency_.Used(between, use, true);
+  residency_.Used(between, EnqueueOn(between), true);
   Free(between);
   EXPECT_FALSE(residency_.Restore(moved)) << "work uses it";
   Finish();

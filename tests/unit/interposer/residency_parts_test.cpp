@@ -14,32 +14,16 @@
 #include "interposer/execute/residency/range_uses.h"
 #include "interposer/execute/residency/residency.h"
 #include "interposer/execute/residency/spare_release.h"
+#include "tests/unit/interposer/over_driver_test.h"
 
 namespace spillway::interposer {
 namespace {
 
 using driver::Driver;
 
-class ResidencyPartsTest : public testing::Test {
+class ResidencyPartsTest : public OverDriverTest {
  protected:
   static constexpr size_t kBudgetBytes = 256 * kMiB;
-
-  static CUcontext MakeContext() {
-    CUcontext context = nullptr;
-    Driver().cuInit(0);
-    Driver().cuDevicePrimaryCtxRetain(&context, 0);
-    Driver().cuCtxSetCurrent(context);
-    return context;
-  }
-  void SetUp() override {
-    ASSERT_NE(context_, nullptr) << "SPILLWAY_DRIVER names the simulated driver";
-    ASSERT_EQ(Driver().cuStreamCreate(&stream_, CU_STREAM_NON_BLOCKING), CUDA_SUCCESS);
-  }
-  void TearDown() override {
-    Driver().cuCtxSynchronize();
-    Driver().cuStreamDestroy_v2(stream_);
-    Driver().cuDevicePrimaryCtxRelease_v2(0);
-  }
 
   // On the device, as residency makes it.
   Range* NewRange(size_t bytes) {
@@ -77,23 +61,11 @@ class ResidencyPartsTest : public testing::Test {
     range->live = false;
     freed_.Add(range);
   }
-  // Work on the range that takes long in simulated time.
-  Use EnqueueOn(Range* range) {
-    EXPECT_EQ(Driver().cuMemsetD8Async(range->base, 1, range->size_bytes, stream_), CUDA_SUCCESS);
-    const Use use = timeline_.Issue(timeline_.Of({stream_, false}));
-    timeline_.EventFor(use);
-    return use;
-  }
   void FinishWork() {
     Driver().cuCtxSynchronize();
     timeline_.Poll();
   }
 
-  CUcontext context_ = MakeContext();
-  CUstream stream_ = nullptr;
-  Timeline timeline_{context_};
-  Counters counters_;
-  JobTrace trace_{context_, 0};
   ChunkPool chunks_{0, kBudgetBytes};
   RangeTable ranges_;
   Mappings mappings_{0};
