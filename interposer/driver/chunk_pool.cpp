@@ -166,6 +166,8 @@ void ChunkPool::SetPieces(const std::vector<size_t>& sizes_bytes,
   }
 }
 
+size_t ChunkPool::RoomBesidePieces() const { return RoomBytes() + free_.BytesOf(IsNoPiece); }
+
 bool ChunkPool::MakePiece(int piece) {
   LaidOut& made = pieces_[static_cast<size_t>(piece)];
   Chunks chunks;

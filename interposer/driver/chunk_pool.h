@@ -102,7 +102,10 @@ class ChunkPool {
                  base::FunctionRef<bool(const Chunk&)> may_serve);
   // Null: it is not made.
   Chunk* Piece(int piece) const { return pieces_[static_cast<size_t>(piece)].chunk; }
-  // As a free chunk. False: there is no room beside chunks that are taken and other pieces.
+  size_t PieceBytes(int piece) const { return pieces_[static_cast<size_t>(piece)].bytes; }
+  // For a new piece, without waiting: free chunks that are no pieces, and new ones.
+  size_t RoomBesidePieces() const;
+  // As a free chunk. False: there is no such room, or the device lacks the memory.
   bool MakePiece(int piece);
   // Its chunk serves something else for good.
   void ForgetPiece(int piece);

@@ -39,6 +39,12 @@ class FreeChunks {
     }
     return bytes;
   }
+  template <class Accepts>
+  size_t BytesOf(Accepts accepts) const {
+    size_t bytes = 0;
+    for (const Chunk* chunk : chunks_) bytes += accepts(*chunk) ? chunk->bytes : 0;
+    return bytes;
+  }
   // What TakeUpTo would return.
   template <class Accepts>
   size_t MissingFor(size_t bytes, Accepts accepts) const {

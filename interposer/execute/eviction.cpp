@@ -40,6 +40,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
   if (must_prepare) parking_.PrepareToMove();
   const std::uint64_t deadline_ns = MonotonicNs() + kRoomPatienceNs;
   for (;;) {
+    std::int64_t wish_ns = 0;
     Waits::Awaited next;
     std::int64_t wait_ns = 0;
     StallCause waits_for = cause;
@@ -50,6 +51,10 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
       if (!state_.walk.MovesMemory()) state_.timeline.CheckpointEveryOperation();
       GiveBackEmptySlabs();
       if (take_now()) return true;
+      if (state_.residency.HasAtHand(bytes)) {
+        wish_ns = WishNs();
+        if (wish_ns == 0 && take_now()) return true;
+      }
       const bool may_move = parking_.MayMoveNow();
       const std::int64_t turn_ns =
           state_.residency.copies().link().WaitNs(protocol::Direction::kToHost);
@@ -75,7 +80,7 @@ bool Eviction::MakeRoom(size_t bytes, StallCause cause, base::FunctionRef<bool()
     if (wait_ns > 0)
       waits_.AwaitTurnOf(wait_ns);
     else if (!next.empty())
-      waits_.AwaitOneOf(next, waits_for);
+      AwaitOneOf(next, waits_for, wish_ns);
     else
       state_.budget.IsHeld() ? base::Pause(kHeldBackPauseNs) : base::YieldToOthers();
   }
@@ -163,22 +168,46 @@ void Eviction::GiveBackSpare() {
 }
 
 bool Eviction::MustAwaitFreed(size_t size_bytes) {
-  if (CapturesGoOn()) return false;
-  return (gives_back_ && state_.residency.spare().MustAwait(size_bytes)) ||
-         state_.residency.MustAwaitLaidOut(size_bytes);
+  return MustAwaitSpare(size_bytes) ||
+         (!CapturesGoOn() && state_.residency.MustAwaitLaidOut(size_bytes));
+}
+
+bool Eviction::MustAwaitSpare(size_t size_bytes) {
+  return !CapturesGoOn() && gives_back_ && state_.residency.spare().MustAwait(size_bytes);
 }
 
 void Eviction::AwaitFreedFor(size_t size_bytes) {
   for (;;) {
     Waits::Awaited next;
+    std::int64_t wish_ns = 0;
     {
       const StateLock lock(state_.locks);
       if (!MustAwaitFreed(size_bytes)) return;
+      const bool is_wish = !MustAwaitSpare(size_bytes);
+      if (is_wish) wish_ns = WishNs();
+      if (is_wish && wish_ns == 0) return;
       next = waits_.WithEvents(state_.residency.NextToAwait());
       if (next.empty()) return;
     }
-    waits_.AwaitOneOf(next, StallCause::kNoMemory);
+    AwaitOneOf(next, StallCause::kNoMemory, wish_ns);
   }
+}
+
+// How long a thread waits for what the layout has for it, although other memory is at hand. 0: it
+// takes any. (Note [Patience] in residency/laid_out_memory.h)
+std::int64_t Eviction::WishNs() {
+  const std::int64_t wish_ns = state_.residency.laid_out().patience_ns();
+  if (wish_ns == 0) state_.residency.laid_out().Forgo();
+  return wish_ns;
+}
+
+// `wish_ns`: how long at most; 0: until one is complete.
+void Eviction::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause, std::int64_t wish_ns) {
+  if (wish_ns == 0) return waits_.AwaitOneOf(awaited, cause);
+  const std::uint64_t began_ns = MonotonicNs();
+  waits_.AwaitOneOf(awaited, cause, began_ns + static_cast<std::uint64_t>(wish_ns));
+  const StateLock lock(state_.locks);
+  state_.residency.laid_out().Waited(static_cast<std::int64_t>(MonotonicNs() - began_ns));
 }
 
 // From other calls that end, from streams that wait for the program, or with the next budget.

@@ -37,10 +37,15 @@ class Eviction {
   void GiveBackSpare() SPILLWAY_EXCLUDES(kMakingLock, kStateLock);
   // Whether a new range is to wait for memory under way: for what the layout has for it, or because
   // the driver's free would have waited, and much memory would be created beside freed, busy one.
+  // For the layout it waits but a while.
   bool MustAwaitFreed(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
   void AwaitFreedFor(size_t size_bytes) SPILLWAY_EXCLUDES(kStateLock);
 
  private:
+  bool MustAwaitSpare(size_t size_bytes) SPILLWAY_REQUIRES(kStateLock);
+  std::int64_t WishNs() SPILLWAY_REQUIRES(kStateLock);
+  void AwaitOneOf(const Waits::Awaited& awaited, StallCause cause, std::int64_t wish_ns)
+      SPILLWAY_EXCLUDES(kStateLock);
   bool OthersMayEnd(std::uint64_t deadline_ns) SPILLWAY_REQUIRES(kStateLock);
   bool StartMakingRoom(size_t bytes) SPILLWAY_REQUIRES(kStateLock);
   Waits::Awaited NextToFree() SPILLWAY_REQUIRES(kStateLock);

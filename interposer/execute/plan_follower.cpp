@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/clock.h"
 #include "base/schedule_point.h"
 #include "interposer/driver/calling_context.h"
 #include "interposer/execute/call_recorder.h"
@@ -140,12 +141,15 @@ std::uint64_t PlanFollower::MovedBytes() {
 // Whether a full scan was made in the iteration before.
 bool PlanFollower::NoteIteration(const PlanStep& step) {
   const StateLock lock(state_.locks);
+  const std::uint64_t now_ns = base::MonotonicNs();
   const driver::MappingCalls calls = driver::ReadMappingCalls();
   const driver::MappingCalls of_last = calls.Since(std::exchange(calls_at_iteration_, calls));
   if (state_.counters.planned_iterations > 0 && step.last_misses == 0) iteration_calls_ = of_last;
   state_.residency.laid_out().IterationEnded(
       {.misses = static_cast<std::int64_t>(step.last_misses),
-       .mapped_chunks = static_cast<std::int64_t>(of_last.maps)});
+       .mapped_chunks = static_cast<std::int64_t>(of_last.maps),
+       .duration_ns = began_ns_ == 0 ? 0 : static_cast<std::int64_t>(now_ns - began_ns_)});
+  began_ns_ = now_ns;
   state_.executor.IterationBegan();
   state_.counters.planned_iterations += step.is_planned;
   state_.counters.planned_iterations_missed += step.is_planned && step.last_misses > 0;

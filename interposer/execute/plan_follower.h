@@ -64,6 +64,7 @@ class PlanFollower {
   RecomputeRecording& records_;
   Replays& replays_;
   driver::MappingCalls calls_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock);
+  std::uint64_t began_ns_ SPILLWAY_GUARDED_BY(kStateLock) = 0;  // the iteration; 0: none yet
   driver::MappingCalls iteration_calls_ SPILLWAY_GUARDED_BY(kStateLock);
   std::uint64_t full_scans_at_iteration_ SPILLWAY_GUARDED_BY(kStateLock) = 0;
 };

@@ -43,20 +43,24 @@ void Waits::Await(Use use, CUevent event, StallCause cause) {
 }
 
 // No event says which use completes first, so they are polled in turn. A single use is waited for,
-// and so is a stream without events.
-void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause) {
+// and so is a stream without events. Both could outlast a deadline.
+void Waits::AwaitOneOf(const Waits::Awaited& awaited, StallCause cause, std::uint64_t deadline_ns) {
   const auto has_none = [](const AwaitedUse& one) { return !one.event; };
   const AwaitedUse* const silent = std::find_if(awaited.begin(), awaited.end(), has_none);
-  if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
-  if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
+  if (deadline_ns == kNever) {
+    if (silent != awaited.end()) return Await(silent->use, nullptr, cause);
+    if (awaited.size() == 1) return Await(awaited.front().use, awaited.front().event, cause);
+  }
   const driver::RelaxedCapture relaxed(true);  // a capture may begin meanwhile, and forbid queries
   // Once a thread has seen the use complete, its event may mark another one.
   const auto is_over = [](const AwaitedUse& one) {
-    return Timeline::KnownDone(one.use) || Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY;
+    return Timeline::KnownDone(one.use) ||
+           (one.event && Driver().cuEventQuery(one.event) != CUDA_ERROR_NOT_READY);
   };
   const TraceMoment begun = state_.trace.BeginHere();
   const StallClock::Moment stalled = BeginStall();
-  while (std::none_of(awaited.begin(), awaited.end(), is_over)) base::YieldToOthers();
+  while (std::none_of(awaited.begin(), awaited.end(), is_over) && MonotonicNs() < deadline_ns)
+    base::YieldToOthers();
   state_.trace.EndHere(begun, StallEvent(cause));
   const StateLock lock(state_.locks);
   EndStall(stalled, cause);

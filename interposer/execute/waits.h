@@ -30,7 +30,10 @@ class Waits {
 
   // Until the use is complete; null event: until all work of its stream is.
   void Await(Use use, CUevent event, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
-  void AwaitOneOf(const Awaited& awaited, StallCause cause) SPILLWAY_EXCLUDES(kStateLock);
+  // `deadline_ns`: monotonic time.
+  static constexpr std::uint64_t kNever = ~std::uint64_t{0};
+  void AwaitOneOf(const Awaited& awaited, StallCause cause, std::uint64_t deadline_ns = kNever)
+      SPILLWAY_EXCLUDES(kStateLock);
   Awaited WithEvents(const FirstUses& uses) SPILLWAY_REQUIRES(kStateLock);
   // False after an error.
   bool AwaitQuietly(Use use) SPILLWAY_EXCLUDES(kStateLock);

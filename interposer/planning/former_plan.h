@@ -1,7 +1,8 @@
 // The plan before the one that is followed, until that one has shown that it is no slower.
 //
 // Only new measurements can make a plan worse: a new budget or link share is a fact, and a proof
-// allows more. Called by the pipeline, on one thread.
+// allows more. So it is a plan for the budget and the link share of the one that is followed.
+// Called by the pipeline, on one thread.
 #pragma once
 
 #include <cstdint>

@@ -24,6 +24,7 @@ constexpr int kCleanIterations = 3;
 constexpr int kSettlingIterations = 2;
 constexpr std::int64_t kDriftPercent = 10;
 constexpr std::uint32_t kMostRelearnPatience = 64;
+constexpr std::uint32_t kMostDriftPatience = 64;
 constexpr std::size_t kMostKnown = 16;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 // Unmovable memory grows during a job's first iteration: an early plan leaves this much free.
@@ -314,6 +315,7 @@ void Pipeline::Take(const Answer& answer) {
 
 void Pipeline::Adopt(std::shared_ptr<const scheduler::LivePlan> live) {
   live_ = std::move(live);
+  live_permille_ = asked_permille_;
   is_irregular_ = false;
   job_->Adopt(live_);
   fits_.reset();
@@ -336,7 +338,8 @@ void Pipeline::Follow(const PlanAnswer& plan) {
 void Pipeline::NoteFormer(const Answer& answer) {
   former_.Forget();
   const bool succeeds = live_ && !IsResting() && answer.reason == ReplanReason::kDrift &&
-                        live_->pattern().fingerprint == answer.plan.live->pattern().fingerprint;
+                        live_->pattern().fingerprint == answer.plan.live->pattern().fingerprint &&
+                        Serves(live_->budget_bytes()) && live_permille_ == asked_permille_;
   const auto known = known_.find(live_ ? live_->pattern().fingerprint : 0);
   if (!succeeds || known == known_.end()) return;
   former_.Note({.live = live_,
@@ -344,6 +347,17 @@ void Pipeline::NoteFormer(const Answer& answer) {
                 .lower_bound_ns = static_cast<std::int64_t>(counts_.lower_bound_ns.load()),
                 .status = {}},
                static_cast<std::int64_t>(counts_.measured_iteration_ns.load()));
+}
+
+// The new measurements were no better, so the next drift must last longer to be believed.
+void Pipeline::GoBack(const PlanAnswer& former) {
+  if (!Serves(former.live->budget_bytes()) || job_->LinkPermille() != live_permille_) return;
+  drift_patience_ = std::min(2 * drift_patience_, kMostDriftPatience);
+  drift_verdicts_ = 0;
+  Follow(former);
+  asked_bytes_ = live_->budget_bytes();
+  judge_.emplace(verdicts_.WithoutNs(ConditionsOf(live_->pattern())));
+  Keep(live_->pattern(), former.plan, live_->budget_bytes(), false);
 }
 
 // Refuses a plan whose prediction is no better than no plan, or than a dropped plan.
@@ -461,10 +475,7 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
       counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
-      if (const auto former = former_.Judge(time.duration_ns)) {
-        Follow(*former);
-        Keep(live_->pattern(), former->plan, live_->budget_bytes(), false);
-      }
+      if (const auto former = former_.Judge(time.duration_ns)) GoBack(*former);
     }
     if (!time.was_stopped)
       Judge(monitor_->Add(time.duration_ns, static_cast<std::int64_t>(time.misses)));
@@ -497,8 +508,11 @@ void Pipeline::NoteStep(std::int64_t duration_ns) {
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
-  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && TakesAnotherTime())
+  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ &&
+      ++drift_verdicts_ >= drift_patience_ && TakesAnotherTime()) {
+    drift_verdicts_ = 0;
     MeasureAgain();
+  }
   if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording()) return;
   if (++relearn_verdicts_ < relearn_patience_) return;
   relearn_verdicts_ = 0;

@@ -125,6 +125,7 @@ class Pipeline {
   void Adopt(std::shared_ptr<const scheduler::LivePlan> live);
   void Follow(const PlanAnswer& plan);
   void NoteFormer(const Answer& answer);
+  void GoBack(const PlanAnswer& former);
   void DropPlan(const Pattern& pattern, std::int64_t predicted_ns, std::int64_t planned_ns);
   void KeepVerdict(const scheduler::IterationPattern& pattern);
   void Measure(Pattern pattern);
@@ -188,6 +189,7 @@ class Pipeline {
   std::uint64_t grown_at_ = 0;  // iterations_ended_ when the budget last fitted the plan's
   std::int64_t asked_bytes_ = 0;
   std::int64_t asked_permille_ = 0;
+  std::int64_t live_permille_ = 0;  // that live_ was asked for
   Pattern asked_;
   bool may_be_proven_ = false;  // an iteration ended since proofs were checked
   std::uint64_t dropped_seen_ = 0;
@@ -198,6 +200,8 @@ class Pipeline {
   int clean_in_a_row_ = 0;
   int settling_iterations_ = 0;         // still to come, of the plan adopted last
   std::int64_t replanned_at_ns_ = 0;    // an iteration's duration at the last re-measurement
+  std::uint32_t drift_patience_ = 1;    // verdicts that are needed to measure again
+  std::uint32_t drift_verdicts_ = 0;
   std::uint32_t relearn_patience_ = 1;  // verdicts that are needed to relearn
   std::uint32_t relearn_verdicts_ = 0;
   std::set<std::string> refusals_;  // texts that not_planned_because points to

@@ -213,12 +213,13 @@ void Departures::AddNextTo(FirstUses* first) {
   for (Range* range : leaving_) first->Add(parts_.timeline->OneToAwait(&range->departure));
 }
 
-bool Departures::AreUnderWayBesidePieces() const {
-  return std::any_of(leaving_.begin(), leaving_.end(), [this](const Range* range) {
-    const bool any = std::any_of(range->chunks.begin(), range->chunks.end(),
-                                 [](const Chunk* one) { return !one->IsPiece(); });
-    return any && !parts_.uses->IsHeld(range);
-  });
+size_t Departures::BytesBesidePieces() const {
+  size_t bytes = 0;
+  for (const Range* range : leaving_) {
+    if (parts_.uses->IsHeld(range)) continue;
+    for (const Chunk* chunk : range->chunks) bytes += chunk->IsPiece() ? 0 : chunk->bytes;
+  }
+  return bytes;
 }
 
 void Departures::Collect() {

@@ -59,8 +59,8 @@ class Departures {
   // It leaves before any other range (Note [Idle workspaces]).
   void AddIdleWorkspace(Range* range);
   bool AreUnderWay() const { return !leaving_.empty(); }
-  // Of ranges with chunks that are no pieces. Their work does not wait for the program.
-  bool AreUnderWayBesidePieces() const;
+  // Chunks that are no pieces of a layout. Their work does not wait for the program.
+  size_t BytesBesidePieces() const;
   // The range, or all, stay on the device.
   void Cancel(Range* range);
   void CancelAll();

@@ -21,6 +21,13 @@ size_t BytesInPieces(const Range& freed, size_t piece_bytes) {
   return bytes;
 }
 
+size_t HeldBesidePieces(const Range& freed) {
+  size_t bytes = 0;
+  for (const Chunk* chunk : freed.chunks)
+    bytes += chunk->holder == &freed && !chunk->IsPiece() ? chunk->bytes : 0;
+  return bytes;
+}
+
 bool IsMappedOnto(const Range& range, const Chunk* chunk) {
   return std::find(range.chunks.begin(), range.chunks.end(), chunk) != range.chunks.end();
 }
@@ -211,10 +218,18 @@ Range* FreedMemory::LargestToTake(size_t most_bytes, const std::vector<Range*>& 
 // Largest first disturbs the fewest others. Oldest first would always take what a repeating
 // iteration needs next.
 bool FreedMemory::YieldIdle(size_t piece_bytes) {
+  return YieldIdleWithMost([&](const Range& freed) { return BytesInPieces(freed, piece_bytes); });
+}
+
+bool FreedMemory::YieldIdleBesidePieces() {
+  return YieldIdleWithMost([](const Range& freed) { return HeldBesidePieces(freed); });
+}
+
+bool FreedMemory::YieldIdleWithMost(base::FunctionRef<size_t(const Range&)> bytes_of) {
   Range* best = nullptr;
   size_t most_bytes = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    const size_t bytes = BytesInPieces(*range, piece_bytes);
+    const size_t bytes = bytes_of(*range);
     if (bytes <= most_bytes || !parts_.uses->IsIdle(range)) continue;
     best = range;
     most_bytes = bytes;
@@ -250,15 +265,16 @@ bool FreedMemory::AnyIsBusy() {
   return false;
 }
 
-bool FreedMemory::AnyIsBusyBesidePieces() {
+size_t FreedMemory::BytesBesidePieces(Work work) {
+  size_t bytes = 0;
   for (Range* range = freed_.oldest(); range; range = FreedRanges::Younger(range)) {
-    const bool any = std::any_of(range->chunks.begin(), range->chunks.end(), [&](const Chunk* one) {
-      return one->holder == range && !one->IsPiece();
-    });
-    if (any && range->pins == 0 && !parts_.uses->IsIdle(range) && !parts_.uses->IsHeld(range))
-      return true;
+    const size_t held_bytes = HeldBesidePieces(*range);
+    if (held_bytes == 0 || range->pins > 0) continue;
+    const bool is_idle = parts_.uses->IsIdle(range);
+    const bool is_under_way = !is_idle && !parts_.uses->IsHeld(range);
+    bytes += (work == Work::kIdle ? is_idle : is_under_way) ? held_bytes : 0;
   }
-  return false;
+  return bytes;
 }
 
 void FreedMemory::RetireUnmapped() {

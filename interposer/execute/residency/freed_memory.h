@@ -22,6 +22,7 @@
 // Never: waits.
 #pragma once
 
+#include "base/function_ref.h"
 #include "interposer/driver/chunk_pool.h"
 #include "interposer/execute/residency/freed_ranges.h"
 #include "interposer/execute/residency/mappings.h"
@@ -84,8 +85,12 @@ class FreedMemory final : public MappedChunks {
   bool YieldOldestIdle(size_t most_bytes);
   // Work uses some that has device memory.
   bool AnyIsBusy();
-  // Some that has chunks which are no pieces. The work does not wait for the program.
-  bool AnyIsBusyBesidePieces();
+  // Chunks that are no pieces of a layout. kIdle: no work uses them. kUnderWay: some does, which
+  // does not wait for the program.
+  enum class Work : bool { kIdle, kUnderWay };
+  size_t BytesBesidePieces(Work work);
+  // As YieldIdle, but only such chunks count.
+  bool YieldIdleBesidePieces();
   // Retires all without a mapping: they hold addresses only.
   void RetireUnmapped();
   // Gives up idle ranges' parked host memory one by one, until `suffices` says so.
@@ -113,6 +118,7 @@ class FreedMemory final : public MappedChunks {
   Range* TakeUp(Range* freed);
   bool MayTake(const Chunk& chunk, const Range& freed);
   bool MayTakeFrom(Range* freed);
+  bool YieldIdleWithMost(base::FunctionRef<size_t(const Range&)> bytes_of);
   Range* LargestToTake(size_t most_bytes, const std::vector<Range*>& tried);
   Range* FirstMappedOnto(const Chunk* chunk) const;
   void TakeFrom(Range* freed, size_t most_bytes, Taken* taken);

@@ -21,6 +21,7 @@ constexpr std::size_t kFollowedPercent = 90;
 // Poor iterations in a row that a layout is given. What disturbs one that has been good may pass.
 constexpr int kPatience = 1, kPatienceOfGood = 4;
 constexpr int kGoodInARow = 4;
+constexpr int kMostIrregular = 8;
 constexpr int kMostLayouts = 2;
 constexpr int kPause = 512;
 
@@ -89,9 +90,9 @@ IterationLayout::Verdict IterationLayout::Judge(const Iteration& last) {
   const std::size_t takes = record_.size();
   const auto misses = static_cast<std::size_t>(last.misses);
   if (takes == 0 || takes > kMostResidences || misses * 100 > takes * kMostMissesPercent) {
-    settled_ = 0;
-    return Verdict::kGoOn;
+    return JudgeIrregular();
   }
+  irregular_ = 0;
   if (pause_ > 0) --pause_;
   if (++settled_ <= kSettling || pause_ > 0) return Verdict::kGoOn;
   if (!laid_out_.empty()) return JudgeLayout(last);
@@ -101,16 +102,26 @@ IterationLayout::Verdict IterationLayout::Judge(const Iteration& last) {
   return is_worthwhile && may_last ? Verdict::kLayOut : Verdict::kGoOn;
 }
 
+// The layout is of iterations that do not come any more.
+IterationLayout::Verdict IterationLayout::JudgeIrregular() {
+  settled_ = 0;
+  const bool is_outdated = !laid_out_.empty() && ++irregular_ >= kMostIrregular;
+  return is_outdated ? GiveUp() : Verdict::kGoOn;
+}
+
+IterationLayout::Verdict IterationLayout::GiveUp() {
+  settled_ = layouts_ = irregular_ = 0;
+  pause_ = kPause;
+  return Verdict::kGiveUp;
+}
+
 IterationLayout::Verdict IterationLayout::JudgeLayout(const Iteration& last) {
   const bool is_poor = IsPoor(last);
   poor_ = is_poor ? poor_ + 1 : 0;
   good_ = is_poor ? 0 : good_ + 1;
   if (good_ >= kGoodInARow) layouts_ = 0;
   if (poor_ < (layouts_ == 0 ? kPatienceOfGood : kPatience)) return Verdict::kGoOn;
-  if (layouts_ < kMostLayouts) return Verdict::kLayOut;
-  settled_ = layouts_ = 0;
-  pause_ = kPause;
-  return Verdict::kGiveUp;
+  return layouts_ < kMostLayouts ? Verdict::kLayOut : GiveUp();
 }
 
 bool IterationLayout::IsPoor(const Iteration& last) const {
@@ -126,7 +137,8 @@ std::vector<std::size_t> IterationLayout::LayOut() {
   CloseRecord();
   std::vector<scheduler::address::Residence> residences;
   for (const Recorded& recorded : record_) residences.push_back(recorded.when);
-  scheduler::address::PieceLayout layout = scheduler::address::LayOutPieces(residences, tick_);
+  scheduler::address::PieceLayout layout = scheduler::address::LayOutPieces(
+      residences, tick_, static_cast<std::int64_t>(kLargestChunkBytes / kGranuleBytes));
   laid_out_.clear();
   for (std::size_t i = 0; i < record_.size(); ++i)
     laid_out_[record_[i].key].push_back(std::move(layout.pieces[i]));

@@ -49,6 +49,7 @@ class IterationLayout {
   struct Iteration {
     std::int64_t misses = 0;         // events that were not as expected
     std::int64_t mapped_chunks = 0;  // calls of cuMemMap
+    std::int64_t duration_ns = 0;    // on the program's thread
   };
   // After each iteration. With a new layout: the sizes of its pieces in bytes, none if there is to
   // be no layout any more.
@@ -63,6 +64,8 @@ class IterationLayout {
   enum class Verdict : std::uint8_t { kGoOn, kLayOut, kGiveUp };
   Verdict Judge(const Iteration& last);
   Verdict JudgeLayout(const Iteration& last);
+  Verdict JudgeIrregular();
+  Verdict GiveUp();
   bool IsPoor(const Iteration& last) const;
   std::vector<std::size_t> LayOut();
   void CloseRecord();
@@ -80,6 +83,7 @@ class IterationLayout {
   // Of iterations since the layout, or since the last one that was irregular.
   int settled_ = 0;
   int good_ = 0, poor_ = 0;          // the last ones in a row
+  int irregular_ = 0;                // the last ones in a row, under a layout
   int layouts_ = 0;                  // since the last one that was good
   int pause_ = 0;                    // iterations until the next one is tried
   std::int64_t mapped_without_ = 0;  // chunks, in the last iteration without a layout

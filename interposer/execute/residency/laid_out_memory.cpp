@@ -12,6 +12,10 @@ constexpr size_t kTakesPerExchange = 20;
 
 constexpr int kTidyIterations = 2;
 
+// Of the last iteration's time (Note [Patience]).
+constexpr std::int64_t kPatienceShare = 4;
+constexpr std::int64_t kMostPatienceNs = 1'000'000'000;
+
 bool IsWhereItBelongs(const Chunk* chunk) {
   const Range* const holder = chunk->holder;
   return holder && holder->live && holder->residence.is_laid_out;
@@ -21,13 +25,15 @@ bool IsWhereItBelongs(const Chunk* chunk) {
 
 LaidOutMemory::Answer LaidOutMemory::Find(Take take, size_t bytes, Chunks* chunks) {
   if (is_forgone_ || parts_.parked->is_on()) return Answer::kNone;
+  // A restore would keep memory that the budget no longer allows.
+  if (take == Take::kRestore && parts_.chunks->IsOverBudget()) return Answer::kNone;
   const Pieces* const pieces = parts_.layout->PiecesFor(take, bytes);
   if (!pieces) return Answer::kNone;
   const Wanted wanted = take == Take::kNew ? Wanted::kForNew : Wanted::kIdle;
   if (Has(*pieces, chunks) && parts_.freed->MayTakeAll(*chunks, wanted)) return Answer::kThere;
   parts_.timeline->Poll();
   parts_.departures->Collect();
-  if (!Has(*pieces, chunks)) return MayBeMadeSoon() ? Answer::kComing : Answer::kNone;
+  if (!Has(*pieces, chunks)) return MayBeMadeSoon(*pieces) ? Answer::kComing : Answer::kNone;
   if (parts_.freed->MayTakeAll(*chunks, wanted)) return Answer::kThere;
   if (parts_.freed->AreComing(*chunks)) return Answer::kComing;
   return Exchange(*pieces, *chunks, wanted) && Has(*pieces, chunks) ? Answer::kThere
@@ -52,15 +58,32 @@ bool LaidOutMemory::IsMade(int piece) {
     if (!is_lost) return true;
     parts_.chunks->ForgetPiece(piece);
   }
-  while (!parts_.chunks->MakePiece(piece)) {
-    if (!parts_.freed->YieldIdle()) return false;
+  return Make(piece);
+}
+
+// Gives nothing up that would not be enough.
+bool LaidOutMemory::Make(int piece) {
+  const size_t bytes = parts_.chunks->PieceBytes(piece);
+  const size_t idle_bytes = parts_.freed->BytesBesidePieces(FreedMemory::Work::kIdle);
+  if (!may_make_ || parts_.chunks->RoomBesidePieces() + idle_bytes < bytes) return false;
+  while (parts_.chunks->RoomBesidePieces() < bytes) {
+    if (!parts_.freed->YieldIdleBesidePieces()) return false;
   }
-  return true;
+  return may_make_ = parts_.chunks->MakePiece(piece);
 }
 
 // From chunks that are no pieces, once they are idle.
-bool LaidOutMemory::MayBeMadeSoon() {
-  return parts_.freed->AnyIsBusyBesidePieces() || parts_.departures->AreUnderWayBesidePieces();
+bool LaidOutMemory::MayBeMadeSoon(const Pieces& pieces) {
+  if (!may_make_) return false;
+  size_t missing_bytes = 0;
+  for (const int piece : pieces)
+    missing_bytes += parts_.chunks->Piece(piece) ? 0 : parts_.chunks->PieceBytes(piece);
+  const size_t coming_bytes = parts_.freed->BytesBesidePieces(FreedMemory::Work::kUnderWay) +
+                              parts_.departures->BytesBesidePieces();
+  return coming_bytes > 0 && parts_.chunks->RoomBesidePieces() +
+                                     parts_.freed->BytesBesidePieces(FreedMemory::Work::kIdle) +
+                                     coming_bytes >=
+                                 missing_bytes;
 }
 
 // Note [Exchanged pieces]
@@ -92,6 +115,8 @@ void LaidOutMemory::Took(Range* range, Take take, bool as_laid_out) {
 // What a layout leaves behind is in small pieces, which later iterations would keep.
 void LaidOutMemory::IterationEnded(const IterationLayout::Iteration& last) {
   const auto sizes_bytes = parts_.layout->IterationEnded(last);
+  may_make_ = true;
+  patience_ns_ = std::min(last.duration_ns / kPatienceShare, kMostPatienceNs);
   exchanges_left_ = parts_.layout->takes() / kTakesPerExchange;
   if (tidying_ > 0 && --tidying_ == 0) parts_.chunks->SetMerging(ChunkPool::Merging::kSome);
   if (!sizes_bytes) return;

@@ -9,9 +9,16 @@
 // chunks exchange their pieces: the range now has a piece that nobody else needs at the moment.
 // Where the range has its piece rightly, and only for longer than when the iteration was recorded,
 // an exchange would put it in the wrong.
+//
+// Note [Patience]
+// What the layout has for a range may come only after the program has gone on: a kernel polls the
+// host, or a collective awaits another device's, which the same thread launches. So where other
+// memory is at hand, threads wait for the layout's only a share of an iteration, in all. Then the
+// range gets any.
 // Never: waits.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "interposer/driver/chunk_pool.h"
@@ -48,18 +55,25 @@ class LaidOutMemory {
   void Forgo() { is_forgone_ = true; }
   void IterationEnded(const IterationLayout::Iteration& last);
 
+  // How long threads may still wait in this iteration. (Note [Patience])
+  std::int64_t patience_ns() const { return patience_ns_; }
+  void Waited(std::int64_t waited_ns) { patience_ns_ -= std::min(patience_ns_, waited_ns); }
+
  private:
   using Pieces = IterationLayout::Pieces;
   using Wanted = FreedMemory::Wanted;
   bool Has(const Pieces& pieces, Chunks* chunks);
   bool IsMade(int piece);
-  bool MayBeMadeSoon();
+  bool Make(int piece);
+  bool MayBeMadeSoon(const Pieces& pieces);
   bool Exchange(const Pieces& pieces, const Chunks& chunks, Wanted wanted);
 
   const Parts parts_;
   bool is_forgone_ = false;
-  size_t exchanges_left_ = 0;  // in this iteration
-  int tidying_ = 0;            // iterations that follow the end of a layout, and merge its pieces
+  bool may_make_ = true;          // false: the device has refused memory in this iteration
+  std::int64_t patience_ns_ = 0;  // in this iteration
+  size_t exchanges_left_ = 0;     // in this iteration
+  int tidying_ = 0;  // iterations that follow the end of a layout, and merge its pieces
 };
 
 }  // namespace spillway::interposer

@@ -52,6 +52,10 @@ class Residency {
   Range* NewRange(size_t bytes);
   // Whether work under way will free what the layout has for a new range.
   bool MustAwaitLaidOut(size_t size_bytes);
+  // Without waiting, be it cut.
+  bool HasAtHand(size_t bytes) {
+    return freed_.IdleBytesReach(bytes - std::min(bytes, chunks_.ObtainableBytes()));
+  }
   // `busy`: all work that may still use its memory.
   void Free(Range* range, const UseList& busy);
 

@@ -45,6 +45,12 @@ class Placement {
     placed_.push_back(residence);
   }
 
+  void CutPieces(int64_t most_granules) {
+    for (size_t i = 0; i + 1 < cuts_.size(); ++i) {
+      if (cuts_[i + 1] - cuts_[i] > most_granules) AddCut(cuts_[i] + most_granules);
+    }
+  }
+
   PieceLayout Layout() const {
     PieceLayout layout;
     for (size_t i = 0; i + 1 < cuts_.size(); ++i)
@@ -164,7 +170,8 @@ class Placement {
 
 enum class Order : uint8_t { kByArea, kByLength, kBySize };
 
-PieceLayout PlaceAll(const std::vector<Residence>& residences, int64_t period, Order by) {
+PieceLayout PlaceAll(const std::vector<Residence>& residences, int64_t period,
+                     int64_t most_granules, Order by) {
   const auto weight_of = [by](const Residence& one) {
     const int64_t length = one.end - one.begin;
     if (by == Order::kByLength) return std::pair(length, one.granules);
@@ -178,6 +185,7 @@ PieceLayout PlaceAll(const std::vector<Residence>& residences, int64_t period, O
   });
   Placement placement(residences, period, PeakGranules(residences, period));
   for (const size_t residence : order) placement.Place(residence);
+  placement.CutPieces(most_granules);
   return placement.Layout();
 }
 
@@ -218,11 +226,12 @@ int64_t PeakGranules(const std::vector<Residence>& residences, int64_t period) {
   return peak;
 }
 
-PieceLayout LayOutPieces(const std::vector<Residence>& residences, int64_t period) {
+PieceLayout LayOutPieces(const std::vector<Residence>& residences, int64_t period,
+                         int64_t most_granules) {
   PieceLayout best;
   int64_t best_cost = 0;
   for (const Order order : {Order::kByArea, Order::kByLength, Order::kBySize}) {
-    PieceLayout layout = PlaceAll(residences, period, order);
+    PieceLayout layout = PlaceAll(residences, period, most_granules, order);
     const int64_t cost = CostOf(residences, layout);
     if (best.pieces.empty() || cost < best_cost) {
       best = std::move(layout);

@@ -32,7 +32,9 @@ struct PieceLayout {
 
 // Lengths are positive. O(n^2) at worst. Further orders of placement are tried while a residence
 // stays without; the cheapest result counts.
-PieceLayout LayOutPieces(const std::vector<Residence>& residences, int64_t period);
+// No piece has more than `most_granules`.
+PieceLayout LayOutPieces(const std::vector<Residence>& residences, int64_t period,
+                         int64_t most_granules);
 
 // The most granules on the device at once.
 int64_t PeakGranules(const std::vector<Residence>& residences, int64_t period);

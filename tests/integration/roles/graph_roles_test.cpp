@@ -298,6 +298,7 @@ Dims Spread(const Dims& dims) {
 
 class EvictedGraphRolesTest : public EvictedRolesTest, public testing::WithParamInterface<Kind> {
  protected:
+  std::size_t BudgetBytes() const override { return BudgetFor(Operands()); }
   static bool IsInput(const TensorUse& use) { return use.part == kReads; }
 
   // The buffers as the tensors need them. Small inputs have 2 MiB, too.

@@ -335,6 +335,7 @@ const Function kFunctions[] = {
 class EvictedLegacyRolesTest : public EvictedRolesTest,
                                public testing::WithParamInterface<Function> {
  protected:
+  std::size_t BudgetBytes() const override { return BudgetFor(Operands()); }
   static bool IsTensorResult(const Use& use) {
     return use.part == kOverwrites && !use.is_filter && !use.is_scratch;
   }

@@ -77,7 +77,6 @@ inline Layout Together(const std::vector<Operand>& operands, std::size_t one, st
 class EvictedRolesTest : public testing::Test {
  protected:
   static constexpr std::size_t kMiB = std::size_t{1} << 20;
-  static constexpr std::size_t kBudget = 40 * kMiB;
   using Call = std::function<void(const std::vector<void*>& operands)>;
   using Contents = std::vector<std::vector<std::uint8_t>>;
   struct Traffic {
@@ -85,11 +84,25 @@ class EvictedRolesTest : public testing::Test {
     unsigned long long copied_out;  // when all memory is evicted after it
   };
 
+  static constexpr std::size_t kSlabBytes = 2 * kMiB, kWorkspaceBytes = 4 * kMiB;
+  static std::size_t Granules(std::size_t bytes) {
+    return (bytes + 2 * kMiB - 1) / (2 * kMiB) * (2 * kMiB);
+  }
+  // For the operands in any layout, with a workspace and a slab of small allocations: each eviction
+  // fills all of it, so it is no larger.
+  static std::size_t BudgetFor(const std::vector<Operand>& operands) {
+    std::size_t bytes = kSlabBytes + kWorkspaceBytes;
+    for (const Operand& operand : operands) bytes += 2 * Granules(operand.bytes);
+    return bytes;
+  }
+  virtual std::size_t BudgetBytes() const { return 16 * kMiB; }
+
   void SetUp() override {
+    budget_bytes_ = BudgetBytes();
     setenv("SPILLWAY_DRIVER", SimulatedDriver().c_str(), 1);
     setenv("SPILLWAY_SIM_PROFILE", "a100", 1);
     setenv("SPILLWAY_SIM_COMPUTE", "tags", 1);
-    setenv("SPILLWAY_BUDGET", std::to_string(kBudget).c_str(), 1);
+    setenv("SPILLWAY_BUDGET", std::to_string(budget_bytes_).c_str(), 1);
     setenv("SPILLWAY_PARK", "off", 1);
     CUcontext context = nullptr;
     ASSERT_EQ(cuInit(0), CUDA_SUCCESS);
@@ -97,10 +110,10 @@ class EvictedRolesTest : public testing::Test {
     ASSERT_EQ(cuCtxSetCurrent(context), CUDA_SUCCESS);
     ASSERT_EQ(cudnnCreate(&cudnn_), CUDNN_STATUS_SUCCESS);
     ASSERT_EQ(cuMemAlloc(&small_, 256), CUDA_SUCCESS);
-    ASSERT_EQ(cuMemAlloc(&others_, kOthersBytes), CUDA_SUCCESS);
+    ASSERT_EQ(cuMemAlloc(&others_, OthersBytes()), CUDA_SUCCESS);
   }
   void TearDown() override {
-    EXPECT_LE(Statistics("device_bytes_peak"), kBudget);
+    EXPECT_LE(Statistics("device_bytes_peak"), budget_bytes_);
     EXPECT_EQ(Statistics("illegal_accesses"), 0u);
   }
 
@@ -136,7 +149,7 @@ class EvictedRolesTest : public testing::Test {
 
  private:
   // All of the budget but a slab of small allocations, so that any other memory is evicted.
-  static constexpr std::size_t kOthersBytes = kBudget - 2 * kMiB;
+  std::size_t OthersBytes() const { return budget_bytes_ - kSlabBytes; }
 
   class Memory {
    public:
@@ -188,7 +201,7 @@ class EvictedRolesTest : public testing::Test {
   }
   // A set overwrites memory, so it is not restored.
   void EvictAll() {
-    EXPECT_EQ(cuMemsetD32(others_, 1, kOthersBytes / 4), CUDA_SUCCESS);
+    EXPECT_EQ(cuMemsetD32(others_, 1, OthersBytes() / 4), CUDA_SUCCESS);
     EXPECT_EQ(cuCtxSynchronize(), CUDA_SUCCESS);
   }
   static unsigned long long Counting(const char* key, const std::function<void()>& work) {
@@ -197,6 +210,7 @@ class EvictedRolesTest : public testing::Test {
     return Statistics(key) - before;
   }
 
+  std::size_t budget_bytes_ = 0;
   CUdeviceptr small_ = 0, others_ = 0;
 };
 

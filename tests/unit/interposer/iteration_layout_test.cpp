@@ -154,6 +154,20 @@ TEST_F(IterationLayoutTest, LayoutThatIsNotFollowedIsMadeAnew) {
   EXPECT_TRUE(sizes);
 }
 
+// Regression: iterations that were never as expected kept a layout of others for ever.
+TEST_F(IterationLayoutTest, LayoutOfIterationsThatComeNoMoreIsGivenUp) {
+  ASSERT_TRUE(RunUntilLaidOut());
+  Sizes sizes;
+  int iterations = 0;
+  for (; !sizes && iterations < 40; ++iterations) {
+    RunIteration();
+    sizes = layout_.IterationEnded({.misses = kOthers / 10, .mapped_chunks = 100});
+  }
+  ASSERT_TRUE(sizes);
+  EXPECT_TRUE(sizes->empty());
+  EXPECT_GT(iterations, 4) << "an evaluation between two of them is no reason";
+}
+
 // Without a plan, no iteration ever ends.
 TEST_F(IterationLayoutTest, EndlessIterationIsNotRecordedForEver) {
   for (int i = 0; i < 10'000; ++i) RunIteration();

@@ -55,6 +55,21 @@ class LaidOutMemoryTest : public OverDriverTest {
     return residency_.laid_out().Find(IterationLayout::Take::kNew, mib * kMiB, &chunks) !=
            LaidOutMemory::Answer::kNone;
   }
+  // Until it is laid out. Of 12 MiB.
+  void RunWithARestore() {
+    for (int i = 0; i < 4; ++i) {
+      Range* const moved = New(12);
+      StartLeaving(moved);
+      Finish();
+      Free(New(16));
+      ASSERT_TRUE(residency_.Restore(moved));
+      Free(moved);
+      Finish();
+      for (int other = 0; other < 40; ++other) Free(New(2));
+      Finish();
+      residency_.laid_out().IterationEnded(i < 3 ? kMapsMuch : kMapsLittle);
+    }
+  }
   // A copy to the host keeps it leaving.
   void StartLeaving(Range* range) {
     residency_.Used(range, EnqueueOn(range), true);
@@ -114,19 +129,7 @@ TEST_F(LaidOutMemoryTest, IterationThatGoesOtherwiseStillGetsItsMemory) {
 }
 
 TEST_F(LaidOutMemoryTest, RestoredRangeGetsIdleMemoryOnly) {
-  for (int i = 0; i < 4; ++i) {
-    Range* const moved = New(12);
-    StartLeaving(moved);
-    Finish();
-    Range* const between = New(16);
-    Free(between);
-    ASSERT_TRUE(residency_.Restore(moved));
-    Free(moved);
-    Finish();
-    for (int other = 0; other < 40; ++other) Free(New(2));
-    Finish();
-    residency_.laid_out().IterationEnded(i < 3 ? kMapsMuch : kMapsLittle);
-  }
+  RunWithARestore();
   Range* const moved = New(12);
   StartLeaving(moved);
   Finish();
@@ -147,6 +150,42 @@ TEST_F(LaidOutMemoryTest, FreedRangeHasNoResidence) {
   EXPECT_NE(range->residence.iteration, 0u);
   Free(range);
   EXPECT_EQ(range->residence.iteration, 0u);
+}
+
+// Regression: it took the idle memory that the layout has for it, while the budget was exceeded.
+TEST_F(LaidOutMemoryTest, RestoreKeepsNoMoreThanASmallerBudget) {
+  RunWithARestore();
+  Range* const moved = New(12);
+  StartLeaving(moved);
+  Finish();
+  Free(New(16));
+  residency_.chunks().SetBudget(12 * kMiB);
+  ASSERT_TRUE(residency_.chunks().IsOverBudget());
+  ASSERT_TRUE(residency_.Restore(moved));
+  EXPECT_FALSE(residency_.chunks().IsOverBudget());
+  Finish();
+}
+
+// Regression: all other free memory went back to the driver, and then it was not enough.
+TEST_F(LaidOutMemoryTest, PieceThatCannotBeMadeCostsNothing) {
+  LayOut();
+  residency_.chunks().SetBudget(8 * kMiB);
+  Free(New(8));
+  Finish();
+  const driver::MappingCalls calls = driver::ReadMappingCalls();
+  EXPECT_FALSE(HasPiecesFor(12));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(calls).releases, 0u);
+}
+
+// Regression: any busy chunk made it wait for a piece of any size.
+TEST_F(LaidOutMemoryTest, BusyMemoryThatWouldNotBeEnoughIsNotAwaited) {
+  LayOut();
+  residency_.chunks().SetBudget(8 * kMiB);
+  Range* const busy = New(2);
+  residency_.Used(busy, EnqueueOn(busy), true);
+  Free(busy);
+  EXPECT_FALSE(residency_.MustAwaitLaidOut(12 * kMiB));
+  Finish();
 }
 
 // A smaller budget comes first. Pieces go last.

@@ -1,11 +1,10 @@
+#include "interposer/driver/chunk.h"
 #include "interposer/ledger/pools.h"
 
 #include <gtest/gtest.h>
 
 namespace spillway::interposer {
 namespace {
-
-constexpr std::uint64_t kMiB = 1 << 20;
 
 CUmemoryPool Handle(std::uintptr_t number) { return reinterpret_cast<CUmemoryPool>(number); }
 

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <functional>
 #include <set>
@@ -220,21 +221,74 @@ TEST_F(PipelineTimeTest, PlanIsMeasuredByIterationsOfItsOwnPattern) {
 
 // Regression: on an H200, a plan from an iteration that a scan of memory had lengthened replaced
 // one under which steps were a third faster.
-TEST_F(PipelineTimeTest, SecondPlanThatIsSlowerGivesWayToTheFirst) {
-  ASSERT_GT(job_.RunUntilPlanned(12), 0);
-  const std::shared_ptr<const scheduler::LivePlan> first = job_.adopted.back();
-  const IterationBegin own = {.pattern = first->pattern().fingerprint, .is_planned = true};
+class PlanSuccessionPipelineTest : public PipelineTimeTest {
+ protected:
+  void FollowAPlan() {
+    ASSERT_GT(job_.RunUntilPlanned(12), 0);
+    first_ = job_.adopted.back();
+    own_ = {.pattern = first_->pattern().fingerprint, .is_planned = true};
+  }
+  // As iterations took another time than predicted.
+  void MeasureAgain() {
+    for (int i = 0; i < 3; ++i) Report(own_);
+  }
+  void FollowASecondPlan() {
+    for (int i = 0; i < 4; ++i) job_.job.RunIteration();
+    ASSERT_EQ(job_.counts().plans_adopted, 2u);
+    ASSERT_NE(job_.adopted.back(), first_);
+    before_ = std::ssize(job_.adopted);
+  }
+  // Besides plans that move nothing, which are followed to compare.
+  bool CameBack() const {
+    return std::find(job_.adopted.begin() + before_, job_.adopted.end(), first_) !=
+           job_.adopted.end();
+  }
+  void TakeLonger() {
+    Report(own_, kSlowlyLockedBytes);
+    Report(own_, kSlowlyLockedBytes);
+  }
 
-  // Given a second plan, as iterations took another time than predicted
-  for (int i = 0; i < 3; ++i) Report(own);
-  for (int i = 0; i < 4; ++i) job_.job.RunIteration();
-  ASSERT_EQ(job_.counts().plans_adopted, 2u);
-  ASSERT_NE(job_.adopted.back(), first);
+  std::shared_ptr<const scheduler::LivePlan> first_;
+  IterationBegin own_;
+  std::ptrdiff_t before_ = 0;  // adopted
+};
 
-  // When its iterations take longer, the first one is followed again, and stays
-  Report(own, kSlowlyLockedBytes);
-  Report(own, kSlowlyLockedBytes);
-  EXPECT_EQ(job_.adopted.back(), first);
+TEST_F(PlanSuccessionPipelineTest, SecondPlanThatIsSlowerGivesWayToTheFirst) {
+  FollowAPlan();
+  MeasureAgain();
+  FollowASecondPlan();
+  TakeLonger();
+  EXPECT_TRUE(CameBack());
+}
+
+// Regression: a plan for more memory than the job has came back, and stayed.
+TEST_F(PlanSuccessionPipelineTest, PlanForAnotherBudgetDoesNotComeBack) {
+  FollowAPlan();
+  MeasureAgain();
+  job_.budget_bytes = job_.budget_bytes * 3 / 4;
+  FollowASecondPlan();
+  TakeLonger();
+  EXPECT_FALSE(CameBack());
+}
+
+TEST_F(PlanSuccessionPipelineTest, PlanForAnotherShareOfTheLinkDoesNotComeBack) {
+  FollowAPlan();
+  MeasureAgain();
+  job_.link_permille = 500;
+  FollowASecondPlan();
+  TakeLonger();
+  EXPECT_FALSE(CameBack());
+}
+
+// Regression: nothing compared it with no plan any more.
+TEST_F(PlanSuccessionPipelineTest, PlanThatCameBackIsStillComparedWithNone) {
+  FollowAPlan();
+  MeasureAgain();
+  FollowASecondPlan();
+  TakeLonger();
+  ASSERT_TRUE(CameBack());
+  for (int i = 0; i < 4; ++i) Report(own_, kSlowlyLockedBytes);
+  EXPECT_EQ(job_.adopted.back()->action_count(), 0) << "iterations without it are tried";
 }
 
 // Regression: a loop inside iterations of different lengths got a plan, which moved memory that the

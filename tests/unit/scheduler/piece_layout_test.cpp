@@ -11,6 +11,8 @@
 namespace spillway::scheduler::address {
 namespace {
 
+constexpr int64_t kMost = 128;
+
 bool AreTogether(const Residence& one, const Residence& other, int64_t period) {
   for (int64_t tick = 0; tick < period; ++tick) {
     const auto is_there = [&](const Residence& residence) {
@@ -68,7 +70,7 @@ std::vector<Residence> RandomResidences(uint64_t seed, size_t count, int64_t per
 TEST(PieceLayoutTest, NeverSharesAPieceAndStaysWithinThePeak) {
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const std::vector<Residence> residences = RandomResidences(seed, 60, 50);
-    const PieceLayout layout = LayOutPieces(residences, 50);
+    const PieceLayout layout = LayOutPieces(residences, 50, kMost);
     ExpectValid(residences, 50, layout);
     EXPECT_EQ(TotalGranules(layout), PeakGranules(residences, 50));
     const auto placed = std::count_if(layout.pieces.begin(), layout.pieces.end(),
@@ -81,7 +83,7 @@ TEST(PieceLayoutTest, ResidencesOneAfterTheOtherHaveTheSamePiece) {
   const std::vector<Residence> residences = {{.begin = 1, .end = 3, .granules = 8},
                                              {.begin = 3, .end = 5, .granules = 8},
                                              {.begin = 5, .end = 9, .granules = 8}};
-  const PieceLayout layout = LayOutPieces(residences, 10);
+  const PieceLayout layout = LayOutPieces(residences, 10, kMost);
   EXPECT_EQ(layout.piece_granules, (std::vector<int64_t>{8}));
   for (const auto& pieces : layout.pieces) EXPECT_EQ(pieces, (std::vector<int32_t>{0}));
 }
@@ -90,7 +92,7 @@ TEST(PieceLayoutTest, SmallResidencesDivideOneLargePiece) {
   const std::vector<Residence> residences = {{.begin = 1, .end = 3, .granules = 8},
                                              {.begin = 3, .end = 6, .granules = 4},
                                              {.begin = 4, .end = 8, .granules = 4}};
-  const PieceLayout layout = LayOutPieces(residences, 10);
+  const PieceLayout layout = LayOutPieces(residences, 10, kMost);
   ExpectValid(residences, 10, layout);
   EXPECT_EQ(layout.piece_granules, (std::vector<int64_t>{4, 4}));
   EXPECT_EQ(layout.pieces[0].size(), 2u);
@@ -101,7 +103,7 @@ TEST(PieceLayoutTest, ResidenceThatOutlastsTheIterationKeepsItsPieces) {
   const std::vector<Residence> residences = {{.begin = 8, .end = 13, .granules = 2},
                                              {.begin = 1, .end = 4, .granules = 2}};
   EXPECT_EQ(PeakGranules(residences, 10), 4);
-  const PieceLayout layout = LayOutPieces(residences, 10);
+  const PieceLayout layout = LayOutPieces(residences, 10, kMost);
   ExpectValid(residences, 10, layout);
   EXPECT_NE(layout.pieces[0], layout.pieces[1]);
 }
@@ -113,7 +115,7 @@ TEST(PieceLayoutTest, TwinsHaveTheSamePiecesIfTheyCan) {
       {.begin = 2, .end = 9, .granules = 6},
       {.begin = 6, .end = 9, .granules = 4, .moves = true, .twin = 0},
       {.begin = 3, .end = 6, .granules = 4}};
-  const PieceLayout layout = LayOutPieces(residences, 10);
+  const PieceLayout layout = LayOutPieces(residences, 10, kMost);
   ExpectValid(residences, 10, layout);
   EXPECT_EQ(layout.pieces[0], layout.pieces[2]);
 }
@@ -123,11 +125,22 @@ TEST(PieceLayoutTest, TwinOfAnotherSizeIsNone) {
   const std::vector<Residence> residences = {
       {.begin = 1, .end = 3, .granules = 13, .moves = true, .twin = 1},
       {.begin = 5, .end = 9, .granules = 2, .moves = true, .twin = 0}};
-  ExpectValid(residences, 10, LayOutPieces(residences, 10));
+  ExpectValid(residences, 10, LayOutPieces(residences, 10, kMost));
+}
+
+// The device may have no room for it in one piece.
+TEST(PieceLayoutTest, NoPieceHasMoreThanTheMost) {
+  const std::vector<Residence> residences = {{.begin = 1, .end = 3, .granules = 300},
+                                             {.begin = 5, .end = 9, .granules = 128}};
+  const PieceLayout layout = LayOutPieces(residences, 10, kMost);
+  ExpectValid(residences, 10, layout);
+  EXPECT_EQ(layout.piece_granules, (std::vector<int64_t>{128, 128, 44}));
+  EXPECT_EQ(layout.pieces[0].size(), 3u);
+  EXPECT_EQ(layout.pieces[1].size(), 1u);
 }
 
 TEST(PieceLayoutTest, NothingIsLaidOutForNothing) {
-  const PieceLayout layout = LayOutPieces({}, 10);
+  const PieceLayout layout = LayOutPieces({}, 10, kMost);
   EXPECT_TRUE(layout.pieces.empty());
 }
 
