@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/units.h"
 #include "interposer/planning/recorded_events.h"
+#include "scheduler/learn/running_mean.h"
 #include "scheduler/plan/presumed_reads.h"
 
 namespace spillway::interposer {
@@ -23,8 +24,6 @@ constexpr int kCleanIterations = 3;
 // A plan's first iterations begin with memory where the previous plan left it.
 constexpr int kSettlingIterations = 2;
 constexpr std::int64_t kDriftPercent = 10;
-constexpr std::uint32_t kMostRelearnPatience = 64;
-constexpr std::uint32_t kMostDriftPatience = 64;
 constexpr std::size_t kMostKnown = 16;
 constexpr std::uint64_t kLostAfterNs = 10'000'000'000;
 // Unmovable memory grows during a job's first iteration: an early plan leaves this much free.
@@ -39,12 +38,6 @@ constexpr int kRegularIterations = 2;
 constexpr std::int64_t kBudgetSlackPercent = 5;
 // A larger budget is planned for after this many iterations: lent memory may soon be revoked.
 constexpr std::uint64_t kGrowthPatience = 3;
-
-// Running mean over about eight values.
-std::uint64_t Averaged(std::uint64_t mean, std::int64_t value) {
-  const auto next = static_cast<std::uint64_t>(value);
-  return mean == 0 ? next : mean - mean / 8 + next / 8;
-}
 
 }  // namespace
 
@@ -337,11 +330,11 @@ void Pipeline::Follow(const PlanAnswer& plan) {
 
 void Pipeline::NoteFormer(const Answer& answer) {
   former_.Forget();
-  const bool succeeds = live_ && !IsResting() && answer.reason == ReplanReason::kDrift &&
-                        live_->pattern().fingerprint == answer.plan.live->pattern().fingerprint &&
-                        Serves(live_->budget_bytes()) && live_permille_ == asked_permille_;
-  const auto known = known_.find(live_ ? live_->pattern().fingerprint : 0);
-  if (!succeeds || known == known_.end()) return;
+  if (!live_ || IsResting() || answer.reason != ReplanReason::kDrift) return;
+  const std::uint64_t own = live_->pattern().fingerprint;
+  const auto known = known_.find(own);
+  const bool is_of_same = own == answer.plan.live->pattern().fingerprint;
+  if (!is_of_same || live_permille_ != asked_permille_ || known == known_.end()) return;
   former_.Note({.live = live_,
                 .plan = known->second.plan,
                 .lower_bound_ns = static_cast<std::int64_t>(counts_.lower_bound_ns.load()),
@@ -352,8 +345,7 @@ void Pipeline::NoteFormer(const Answer& answer) {
 // The new measurements were no better, so the next drift must last longer to be believed.
 void Pipeline::GoBack(const PlanAnswer& former) {
   if (!Serves(former.live->budget_bytes()) || job_->LinkPermille() != live_permille_) return;
-  drift_patience_ = std::min(2 * drift_patience_, kMostDriftPatience);
-  drift_verdicts_ = 0;
+  drift_patience_.Double();
   Follow(former);
   asked_bytes_ = live_->budget_bytes();
   judge_.emplace(verdicts_.WithoutNs(ConditionsOf(live_->pattern())));
@@ -474,7 +466,8 @@ void Pipeline::Watch(std::uint64_t now_ns) {
     clean_in_a_row_ = time.misses == 0 ? clean_in_a_row_ + 1 : 0;
     const bool settles = settling_iterations_ > 0 && settling_iterations_-- > 0;
     if (time.misses == 0 && !time.was_stopped && !settles) {
-      counts_.measured_iteration_ns = Averaged(counts_.measured_iteration_ns, time.duration_ns);
+      counts_.measured_iteration_ns =
+          scheduler::RunningMean(counts_.measured_iteration_ns, time.duration_ns);
       if (const auto former = former_.Judge(time.duration_ns)) GoBack(*former);
     }
     if (!time.was_stopped)
@@ -498,8 +491,8 @@ void Pipeline::NoteAtRest(const IterationTime& time) {
   if (measurement_ || job_->Parks() || Fits(live_->pattern())) return;
   const PlanVerdicts::Conditions conditions = ConditionsOf(live_->pattern());
   const auto before_ns = static_cast<std::uint64_t>(verdicts_.WithoutNs(conditions));
-  verdicts_.NoteWithout(conditions,
-                        static_cast<std::int64_t>(Averaged(before_ns, time.duration_ns)));
+  verdicts_.NoteWithout(
+      conditions, static_cast<std::int64_t>(scheduler::RunningMean(before_ns, time.duration_ns)));
 }
 
 void Pipeline::NoteStep(std::int64_t duration_ns) {
@@ -508,15 +501,12 @@ void Pipeline::NoteStep(std::int64_t duration_ns) {
 }
 
 void Pipeline::Judge(DriftVerdict verdict) {
-  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ &&
-      ++drift_verdicts_ >= drift_patience_ && TakesAnotherTime()) {
-    drift_verdicts_ = 0;
+  if (verdict == DriftVerdict::kReplan && !IsResting() && !measurement_ && drift_patience_.Ends() &&
+      TakesAnotherTime())
     MeasureAgain();
-  }
-  if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording()) return;
-  if (++relearn_verdicts_ < relearn_patience_) return;
-  relearn_verdicts_ = 0;
-  relearn_patience_ = std::min(2 * relearn_patience_, kMostRelearnPatience);
+  if (verdict != DriftVerdict::kRelearn || recorder_.IsRecording() || !relearn_patience_.Ends())
+    return;
+  relearn_patience_.Double();
   job_->BeginRecording();
 }
 
@@ -544,10 +534,6 @@ void Pipeline::NoteBudget() {
   ++iterations_ended_;
   least_.IterationEnded();
   least_.Note(budget_bytes, plannable_bytes);
-}
-
-std::int64_t Pipeline::PatternSize() const {
-  return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
 }
 
 bool Pipeline::Serves(std::int64_t planned_bytes) const {

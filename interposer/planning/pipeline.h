@@ -39,6 +39,7 @@
 #include "protocol/message.h"
 #include "scheduler/learn/drift_monitor.h"
 #include "scheduler/learn/iteration_learner.h"
+#include "scheduler/learn/patience.h"
 #include "scheduler/learn/plan_judge.h"
 #include "scheduler/plan/job_planner.h"
 
@@ -111,7 +112,9 @@ class Pipeline {
   void Hear(const Recorder::Drained& drained);
   void Recognise(StoredIterations::Recognised recognised);
   bool Serves(std::int64_t planned_bytes) const;
-  std::int64_t PatternSize() const;
+  std::int64_t PatternSize() const {
+    return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
+  }
   void Learned(Pattern pattern);
   bool IsPartOfFollowed(const scheduler::IterationPattern& pattern) const;
   bool Fits(const scheduler::IterationPattern& pattern);
@@ -198,12 +201,9 @@ class Pipeline {
   std::int64_t tokens_adopted_ = 0;
   std::int64_t iterations_adopted_ = 0;
   int clean_in_a_row_ = 0;
-  int settling_iterations_ = 0;         // still to come, of the plan adopted last
-  std::int64_t replanned_at_ns_ = 0;    // an iteration's duration at the last re-measurement
-  std::uint32_t drift_patience_ = 1;    // verdicts that are needed to measure again
-  std::uint32_t drift_verdicts_ = 0;
-  std::uint32_t relearn_patience_ = 1;  // verdicts that are needed to relearn
-  std::uint32_t relearn_verdicts_ = 0;
+  int settling_iterations_ = 0;       // still to come, of the plan adopted last
+  std::int64_t replanned_at_ns_ = 0;  // an iteration's duration at the last re-measurement
+  scheduler::Patience drift_patience_, relearn_patience_;
   std::set<std::string> refusals_;  // texts that not_planned_because points to
   std::uint64_t begun_seen_ = 0;
   std::uint64_t last_begun_ns_ = 0;

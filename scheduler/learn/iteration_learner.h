@@ -15,8 +15,8 @@
 //   3. Memory is bounded by the longest iteration. Each event takes constant amortised time.
 //   4. Several threads count as one sequence while their joint order repeats. Otherwise only the
 //      busiest thread is learned.
-// Source: DESIGN section 4. AutoSwap's iteration detection (Zhang et al. 2019, section 3) finds
-// exact repetition only.
+// Source: AutoSwap's iteration detection (Zhang et al. 2019, section 3) finds exact repetition
+// only.
 #pragma once
 
 #include <cstdint>

@@ -90,7 +90,8 @@ CONTRACT(Device, AttributesEveryProgramReliesOn, "cuda.h:5498 cuDeviceGetAttribu
   EXPECT_TRUE(Attribute(device, CU_DEVICE_ATTRIBUTE_CLOCK_RATE) > 0);
 }
 
-CONTRACT(Device, AttributesSpillwayReliesOn, "DESIGN section 3; cuda.h:5498 cuDeviceGetAttribute") {
+CONTRACT(Device, AttributesSpillwayReliesOn,
+         "docs/architecture.md; cuda.h:5498 cuDeviceGetAttribute") {
   const CUdevice device = InitDevice();
   OBSERVE("vmm", Attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED));
   OBSERVE("posix_fd_handles",

@@ -170,7 +170,7 @@ CONTRACT(Launch, ParametersAreCopiedAtTheCall, "CUDA driver API, cuLaunchKernel:
   EXPECT_EQ(ReadWord(words), 31u);
 }
 
-CONTRACT(Launch, PointersInDeviceMemoryAreFollowed, "DESIGN section 3: indirect pointers") {
+CONTRACT(Launch, PointersInDeviceMemoryAreFollowed, "docs/architecture.md: indirect pointers") {
   UseDevice();
   const CUdeviceptr word = Allocate(4), cell = Allocate(8);
   ASSERT_OK(cuMemcpyHtoD(cell, &word, sizeof word));

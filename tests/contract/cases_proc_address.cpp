@@ -143,10 +143,10 @@ CONTRACT(ProcAddress, SuffixedNameIsObserved,
   OBSERVE("unknown_flags_result", Ask("cuInit", 12000, 8).result);
 }
 
-// Pointer routing (DESIGN section 2) relies on this: every answer is the address of an exported
+// Pointer routing (docs/architecture.md) relies on this: every answer is the address of an exported
 // symbol.
 CONTRACT(ProcAddress, AnswersAreExportedSymbols,
-         "DESIGN section 2; fixtures/cudart13_requests.txt") {
+         "docs/architecture.md; fixtures/cudart13_requests.txt") {
   const std::string file = test::Fixture("cudart13_requests.txt");
   std::ifstream requests(file);
   SKIP_UNLESS(requests.good(), "no " + file);

@@ -30,7 +30,7 @@ double CopyMs(CUdeviceptr target, const void* source, std::size_t size_bytes) {
 }  // namespace
 
 CONTRACT(Simulator, UnmapUnderQueuedWorkIsCounted,
-         "DESIGN section 8: unmap while in use is an error it reports") {
+         "docs/simulation.md: unmap while in use is an error it reports") {
   Statistic("unmapped_while_in_use");
   UseVmm();
   const CUstream stream = MakeStream();
@@ -45,7 +45,7 @@ CONTRACT(Simulator, UnmapUnderQueuedWorkIsCounted,
 }
 
 CONTRACT(Simulator, IllegalAccessesAreCounted,
-         "DESIGN section 8: touching unmapped memory is sticky") {
+         "docs/simulation.md: touching unmapped memory is sticky") {
   EXPECT_EQ(Statistic("illegal_accesses"), 0ull);
   UseDevice();
   Fill(0x10000, 1, 1);
@@ -53,7 +53,7 @@ CONTRACT(Simulator, IllegalAccessesAreCounted,
   EXPECT_EQ(Statistic("illegal_accesses"), 1ull);
 }
 
-CONTRACT(Simulator, DeviceBytesEqualHeldMemory, "DESIGN section 8: capacity limit") {
+CONTRACT(Simulator, DeviceBytesEqualHeldMemory, "docs/simulation.md: capacity limit") {
   Statistic("device_bytes_now");
   UseVmm();
   const auto before = Statistic("device_bytes_now");
@@ -67,7 +67,7 @@ CONTRACT(Simulator, DeviceBytesEqualHeldMemory, "DESIGN section 8: capacity limi
   EXPECT_TRUE(Statistic("device_bytes_capacity") >= Statistic("device_bytes_peak"));
 }
 
-CONTRACT(Simulator, CopiedBytesAreCountedByDirection, "DESIGN section 8") {
+CONTRACT(Simulator, CopiedBytesAreCountedByDirection, "docs/simulation.md") {
   Statistic("h2d_bytes");
   UseDevice();
   const CUdeviceptr words = Allocate(kMiB), other = Allocate(kMiB);
@@ -83,7 +83,7 @@ CONTRACT(Simulator, CopiedBytesAreCountedByDirection, "DESIGN section 8") {
   EXPECT_EQ(Statistic("d2d_bytes") - across, 250ull);
 }
 
-CONTRACT(Simulator, VirtualTimeRepeatsExactly, "DESIGN section 8: virtual clock, deterministic") {
+CONTRACT(Simulator, VirtualTimeRepeatsExactly, "docs/simulation.md: virtual clock, deterministic") {
   Statistic("simulated_ns");
   UseDevice();
   void* host = nullptr;

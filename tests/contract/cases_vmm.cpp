@@ -256,7 +256,7 @@ CONTRACT(VmmUnmap, PassesOverHoles, "cuda.h:13082 cuMemUnmap says nothing; seen 
           cuMemMap(range + step, step, 0, CreateHandle(step), 0));
 }
 
-CONTRACT(VmmUnmap, EndsAccess, "cuda.h:13082 cuMemUnmap; DESIGN section 3") {
+CONTRACT(VmmUnmap, EndsAccess, "cuda.h:13082 cuMemUnmap; docs/architecture.md") {
   UseVmm();
   const CUdeviceptr range = MappedRange(1);
   Fill(range, 1, 1);

@@ -68,7 +68,7 @@ CONTRACT(VmmHandle, RetainOfAnUnmappedAddressFails, "cuda.h:13262 cuMemRetainAll
 }
 
 CONTRACT(VmmHandle, TwoAddressesShowTheSameBytes,
-         "CUDA programming guide, virtual aliasing; DESIGN 11.8") {
+         "CUDA programming guide, virtual aliasing; docs/gpu, item 8") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const auto handle = CreateHandle(step);
@@ -83,7 +83,7 @@ CONTRACT(VmmHandle, TwoAddressesShowTheSameBytes,
 }
 
 CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress,
-         "cuda.h:13082 cuMemUnmap; DESIGN section 3") {
+         "cuda.h:13082 cuMemUnmap; docs/architecture.md") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const auto handle = CreateHandle(step);
@@ -94,7 +94,7 @@ CONTRACT(VmmHandle, ContentsSurviveAMoveToAnotherAddress,
   EXPECT_TRUE(AllWordsAre(MapAt(step, handle), step / 4, 33));
 }
 
-CONTRACT(VmmHandle, AddressStaysValidOverAnotherHandle, "DESIGN section 3: stable addresses") {
+CONTRACT(VmmHandle, AddressStaysValidOverAnotherHandle, "docs/architecture.md: stable addresses") {
   UseVmm();
   const std::size_t step = HandleBytes();
   const CUdeviceptr range = MappedRange(1);
@@ -178,7 +178,7 @@ CONTRACT(VmmExport, ImportedHandleIsTheSameMemory, "cuda.h:13199 cuMemImportFrom
 }
 
 CONTRACT(VmmHost, KernelAndProcessorShareTheRange,
-         "DESIGN section 3: park on the host; cuda.h:13116 cuMemSetAccess") {
+         "docs/architecture.md: park on the host; cuda.h:13116 cuMemSetAccess") {
   UseHostVmm();
   const CUmemAllocationProp properties = HostMemory(0);
   const std::size_t step = Granularity(properties);
@@ -211,7 +211,7 @@ CONTRACT_ALONE(VmmHost, TakesNoDeviceMemory, "cuda.h:12834 cuMemCreate") {
   EXPECT_TRUE(after + 32 * kMiB >= before);
 }
 
-CONTRACT(VmmHost, AddressMovesBetweenDeviceAndHost, "DESIGN section 3: park on the host") {
+CONTRACT(VmmHost, AddressMovesBetweenDeviceAndHost, "docs/architecture.md: park on the host") {
   UseHostVmm();
   const CUmemAllocationProp host = HostMemory(0);
   const std::size_t step = std::max(HandleBytes(), Granularity(host));

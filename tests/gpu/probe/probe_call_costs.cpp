@@ -29,7 +29,7 @@ void ReportLaunchCost(const char* what, const std::function<CUresult()>& launch)
 }  // namespace
 
 CONTRACT_ALONE(CallCost, Allocations,
-               "DESIGN section 3: cudaMalloc+cudaFree < 1 us in steady state") {
+               "docs/architecture.md: cudaMalloc+cudaFree < 1 us in steady state") {
   UseDevice();
   for (const std::size_t size_mib : {1, 2, 20, 256, 1024}) {
     Durations durations;
@@ -42,7 +42,7 @@ CONTRACT_ALONE(CallCost, Allocations,
   }
 }
 
-CONTRACT_ALONE(CallCost, StreamOrderedAllocations, "DESIGN section 3") {
+CONTRACT_ALONE(CallCost, StreamOrderedAllocations, "docs/architecture.md") {
   UseDevice();
   CUmemoryPool pool = nullptr;
   ASSERT_OK(cuDeviceGetDefaultMemPool(&pool, 0));
@@ -62,7 +62,7 @@ CONTRACT_ALONE(CallCost, StreamOrderedAllocations, "DESIGN section 3") {
   }
 }
 
-CONTRACT_ALONE(CallCost, PinnedMemory, "DESIGN section 7: pinned pool") {
+CONTRACT_ALONE(CallCost, PinnedMemory, "docs/architecture.md: pinned pool") {
   UseDevice();
   for (const std::size_t size_mib : {2, 64, 1024}) {
     if (Simulated() && size_mib > 64) continue;
@@ -83,7 +83,7 @@ CONTRACT_ALONE(CallCost, PinnedMemory, "DESIGN section 7: pinned pool") {
   }
 }
 
-CONTRACT_ALONE(CallCost, Launches, "DESIGN section 10: hook cost per launch") {
+CONTRACT_ALONE(CallCost, Launches, "docs/architecture.md: hook cost per launch") {
   UseDevice();
   CUdeviceptr out = Allocate(4);
   std::uint32_t values[19] = {};

@@ -1,4 +1,4 @@
-// DESIGN section 11, items 3, 7 and 8: kernels on host memory, across processes, at two addresses.
+// docs/gpu, items 3, 7 and 8: kernels on host memory, across processes, at two addresses.
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -174,35 +174,35 @@ void ShareWithAnotherProcess(const CUmemAllocationProp& properties) {
 
 }  // namespace
 
-CONTRACT_ALONE(Item3HostRange, LoadsAndStores, "DESIGN section 11, item 3") {
+CONTRACT_ALONE(Item3HostRange, LoadsAndStores, "docs/gpu, item 3") {
   UseHostVmm();
   LoadsAndStores(HostRange(RangeBytes()), RangeBytes());
 }
 
-CONTRACT_ALONE(Item3HostRange, Atomics, "DESIGN section 11, item 3") {
+CONTRACT_ALONE(Item3HostRange, Atomics, "docs/gpu, item 3") {
   UseHostVmm();
   Atomics(HostRange(2 * kMiB), "atomic additions on the host range");
   Atomics(Allocate(2 * kMiB), "atomic additions on device memory");
 }
 
-CONTRACT_ALONE(Item3HostRange, BulkCopies, "DESIGN section 11, item 3") {
+CONTRACT_ALONE(Item3HostRange, BulkCopies, "docs/gpu, item 3") {
   const CUdevice device = UseHostVmm();
   OBSERVE("has_bulk_copy_engine",
           Attribute(device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) >= 9);
   BulkCopies(HostRange(RangeBytes()), RangeBytes());
 }
 
-CONTRACT_ALONE(Item7SharedHandle, HostHandle, "DESIGN section 11, item 7") {
+CONTRACT_ALONE(Item7SharedHandle, HostHandle, "docs/gpu, item 7") {
   ShareWithAnotherProcess(Exportable(HostMemory(0)));
 }
 
-CONTRACT_ALONE(Item7SharedHandle, DeviceHandle, "DESIGN section 11, item 7") {
+CONTRACT_ALONE(Item7SharedHandle, DeviceHandle, "docs/gpu, item 7") {
   ShareWithAnotherProcess(Exportable(DeviceMemory()));
 }
 
 // A write through one address must be visible through the other once the writing operation is
 // complete.
-CONTRACT_ALONE(Item8Aliases, AcrossKernelsAndCopies, "DESIGN section 11, item 8") {
+CONTRACT_ALONE(Item8Aliases, AcrossKernelsAndCopies, "docs/gpu, item 8") {
   UseVmm();
   const std::size_t size_bytes = 32 * kMiB, count = size_bytes / 4;
   const auto handle = CreateHandle(size_bytes);

@@ -1,4 +1,4 @@
-// DESIGN section 11, item 4: the link's rate each way and both ways at once, by chunk size and kind
+// docs/gpu, item 4: the link's rate each way and both ways at once, by chunk size and kind
 // of host memory.
 #include <string>
 
@@ -105,17 +105,17 @@ void ReportLink(const HostMemoryKind& host, const HostMemoryKind& second) {
 
 }  // namespace
 
-CONTRACT_ALONE(Item4Link, PinnedMemory, "DESIGN section 11, item 4") {
+CONTRACT_ALONE(Item4Link, PinnedMemory, "docs/gpu, item 4") {
   UseDevice();
   ReportLink(PinnedMemory(), PinnedMemory());
 }
 
-CONTRACT_ALONE(Item4Link, HostHandles, "DESIGN section 11, item 4") {
+CONTRACT_ALONE(Item4Link, HostHandles, "docs/gpu, item 4") {
   UseHostVmm();
   ReportLink(HandleMemory(), HandleMemory());
 }
 
-CONTRACT_ALONE(Item4Link, PageableMemory, "DESIGN section 11, item 4") {
+CONTRACT_ALONE(Item4Link, PageableMemory, "docs/gpu, item 4") {
   UseDevice();
   std::vector<char> pageable(VolumeBytes(), 1);
   const HostMemoryKind host{"pageable", pageable.data(), 0};

@@ -1,4 +1,4 @@
-// DESIGN section 11, item 2: mapping calls while the device works, and while another thread
+// docs/gpu, item 2: mapping calls while the device works, and while another thread
 // launches.
 //
 // The program's thread makes Spillway's mapping calls, which holds up its launches. Another thread
@@ -40,7 +40,7 @@ double MeanUs(int calls, const std::function<CUresult()>& call) {
 
 }  // namespace
 
-CONTRACT_ALONE(Item2MappingCost, WhileAKernelRuns, "DESIGN section 11, item 2") {
+CONTRACT_ALONE(Item2MappingCost, WhileAKernelRuns, "docs/gpu, item 2") {
   UseVmm();
   const Mapping mapping;
   const CUstream stream = MakeStream();
@@ -52,7 +52,7 @@ CONTRACT_ALONE(Item2MappingCost, WhileAKernelRuns, "DESIGN section 11, item 2") 
   ASSERT_OK(cuStreamSynchronize(stream));
 }
 
-CONTRACT_ALONE(Item2MappingCost, BesideAnotherThreadsLaunches, "DESIGN section 11, item 2") {
+CONTRACT_ALONE(Item2MappingCost, BesideAnotherThreadsLaunches, "docs/gpu, item 2") {
   UseVmm();
   CUcontext context = nullptr;
   ASSERT_OK(cuCtxGetCurrent(&context));

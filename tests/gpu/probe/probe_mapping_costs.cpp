@@ -1,4 +1,4 @@
-// DESIGN section 11, item 2: the cost of creating, mapping, granting access, unmapping and
+// docs/gpu, item 2: the cost of creating, mapping, granting access, unmapping and
 // releasing.
 #include <string>
 
@@ -55,11 +55,11 @@ void TimeInProcesses(int processes) {
 
 }  // namespace
 
-CONTRACT_ALONE(Item2MappingCost, OneProcess, "DESIGN section 11, item 2") { TimeInProcesses(1); }
-CONTRACT_ALONE(Item2MappingCost, TwoProcesses, "DESIGN section 11, item 2") { TimeInProcesses(2); }
-CONTRACT_ALONE(Item2MappingCost, FourProcesses, "DESIGN section 11, item 2") { TimeInProcesses(4); }
+CONTRACT_ALONE(Item2MappingCost, OneProcess, "docs/gpu, item 2") { TimeInProcesses(1); }
+CONTRACT_ALONE(Item2MappingCost, TwoProcesses, "docs/gpu, item 2") { TimeInProcesses(2); }
+CONTRACT_ALONE(Item2MappingCost, FourProcesses, "docs/gpu, item 2") { TimeInProcesses(4); }
 
-CONTRACT_ALONE(Item2MappingCost, HostHandles, "DESIGN section 11, items 2 and 3") {
+CONTRACT_ALONE(Item2MappingCost, HostHandles, "docs/gpu, items 2 and 3") {
   UseHostVmm();
   for (const std::size_t size_mib : {2, 32, 256}) {
     Durations durations;

@@ -1,4 +1,4 @@
-// DESIGN section 11, item 1: the effect of an unmap under a running kernel. It may destroy the
+// docs/gpu, item 1: the effect of an unmap under a running kernel. It may destroy the
 // context, in the worst case the device: run these last.
 #include "tests/contract/vmm_device.h"
 #include "tests/gpu/probe/measure.h"
@@ -40,7 +40,7 @@ void UnmapNow(const Scene& scene) {
 
 }  // namespace
 
-CONTRACT_ALONE(Item1UnmapInUse, FaultsOrNot, "DESIGN section 11, item 1") {
+CONTRACT_ALONE(Item1UnmapInUse, FaultsOrNot, "docs/gpu, item 1") {
   const Scene scene = StartLateWriter();
   UnmapNow(scene);
   OBSERVE("writer_ended_with", cuStreamSynchronize(scene.writer));
@@ -48,7 +48,7 @@ CONTRACT_ALONE(Item1UnmapInUse, FaultsOrNot, "DESIGN section 11, item 1") {
 }
 
 // Maps the freed memory at another address at once: does the late write reach it?
-CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "DESIGN section 11, item 1") {
+CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "docs/gpu, item 1") {
   const Scene scene = StartLateWriter();
   CUmemGenericAllocationHandle handle = 0;
   ASSERT_OK(cuMemRetainAllocationHandle(&handle, reinterpret_cast<void*>(scene.range)));
@@ -68,7 +68,7 @@ CONTRACT_ALONE(Item1UnmapInUse, NewOwnerOfTheMemory, "DESIGN section 11, item 1"
 }
 
 // Maps another handle at the address before the late write: the write reaches it, or faults.
-CONTRACT_ALONE(Item1UnmapInUse, NewHandleAtTheAddress, "DESIGN section 11, item 1") {
+CONTRACT_ALONE(Item1UnmapInUse, NewHandleAtTheAddress, "docs/gpu, item 1") {
   const Scene scene = StartLateWriter();
   const auto other = CreateHandle(scene.handle_bytes);
   UnmapNow(scene);
@@ -80,7 +80,7 @@ CONTRACT_ALONE(Item1UnmapInUse, NewHandleAtTheAddress, "DESIGN section 11, item 
     OBSERVE("write_landed_in_the_new_handle", ReadWord(scene.range) == kLate);
 }
 
-CONTRACT_ALONE(Item1UnmapInUse, ZDeviceStillWorksInANewProcess, "DESIGN section 11, item 1") {
+CONTRACT_ALONE(Item1UnmapInUse, ZDeviceStillWorksInANewProcess, "docs/gpu, item 1") {
   UseDevice();
   const CUdeviceptr words = Allocate(kMiB);
   Fill(words, 1, kMiB / 4);

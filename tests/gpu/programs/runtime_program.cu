@@ -1,5 +1,5 @@
 // A small program of the CUDA runtime, to check that its calls pass through Spillway's hooks
-// (DESIGN section 11, item 5): three allocations, a hundred launches, one free. Knows nothing of
+// (docs/gpu, item 5): three allocations, a hundred launches, one free. Knows nothing of
 // Spillway.
 //
 // Prints one line of JSON with its calls and results. With --hold it then waits for a line on

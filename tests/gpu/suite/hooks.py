@@ -1,4 +1,4 @@
-"""DESIGN section 11, item 5: do real cudaMalloc and launches pass through the hooks?"""
+"""docs/gpu, item 5: do real cudaMalloc and launches pass through the hooks?"""
 import json
 import os
 import re

@@ -1,4 +1,4 @@
-"""DESIGN section 11, item 6: the programs of tests/pytorch, with the options that ./check pytorch gives them.
+"""docs/gpu, item 6: the programs of tests/pytorch, with the options that ./check pytorch gives them.
 
 A real device runs them with deterministic algorithms (programs/deterministic.py), the simulated one as ./check pytorch does. So the
 figures of both stand side by side: the time of a late step against the bare run's.

@@ -47,7 +47,7 @@ def contract_spillway(session):
 
 
 def probe(session):
-    """DESIGN section 11, items 1 to 4, 7 and 8: figures. The item that may damage the device runs
+    """docs/gpu, items 1 to 4, 7 and 8: figures. The item that may damage the device runs
     last."""
     program = session.path("tests-bin", "probe")
     return _suite(session, [program], ["--last=Item1", "--limit-seconds=25"], "probe.json", 150)
