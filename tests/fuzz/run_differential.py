@@ -227,7 +227,7 @@ def ordering_rules(sanitizer):
     """The rules that the library can leave out and that `sanitizer` (or comparing results, if None) is to notice.
 
     Pairs of a name and the options of `differential` to look for it with; NAME=VALUE among them is set in the environment.
-    The budget schedule `narrow` is narrow_budget(). `--from SEED` is for seeds_in_order().
+    The budget schedule `narrow` is narrow_budget(). `--first SEED` and `--first FIRST..LAST` are for seeds_in_order().
     """
     pattern = re.compile(r"^SPILLWAY_ORDERING_RULE\(\s*(\w+)\);(?: *// *([at]san|elsewhere)?(.*))?$", re.MULTILINE)
     rules = pattern.findall(ORDERING_RULES.read_text())
@@ -272,13 +272,12 @@ class BareRuns:
 
 
 def seeds_in_order(seeds, options):
-    """The parts of the seeds, first those from `--from` on: one of them noticed the rule's absence before. And the other options."""
+    """The parts of the seeds, first those of `--first`: they noticed the rule's absence before. And the other options."""
     parts = batches(seeds, MUTANT_BATCH_SEEDS)
-    if "--from" not in options:
+    if "--first" not in options:
         return parts, options
-    at = options.index("--from")
-    first = int(options[at + 1])
-    return sorted(parts, key=lambda part: part[-1] < first), options[:at] + options[at + 2:]
+    at = options.index("--first")
+    return [list(parse_seeds(options[at + 1]))] + parts, options[:at] + options[at + 2:]
 
 
 def noticing_seeds(bench, library, seeds, rule, bare, count):

@@ -38,57 +38,57 @@ inline bool IsKept(const char* rule) {
 // clang-format off
 
 // Freed memory is reused only after the work that was enqueued before the free.
-SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // --from 21 SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kReuseWaitsForFree);  // --first 22 SPILLWAY_PARK=off --features ''
 // A free acts as a wait for all work enqueued before it, wherever the program could tell.
-SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // SPILLWAY_PARK=off --features barriers
+SPILLWAY_ORDERING_RULE(kFreesKeepTheirPromise);  // --first 1 SPILLWAY_PARK=off --features barriers
 // Work whose effects the host may see without a call is complete when the free returns.
-SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // SPILLWAY_PARK=off --features barriers
+SPILLWAY_ORDERING_RULE(kFreesAwaitWhatShows);  // --first 2 SPILLWAY_PARK=off --features barriers
 // Host memory whose addresses kernels received before the first allocation counts as visible.
-SPILLWAY_ORDERING_RULE(kEarlyAddressesAreNoted);  // SPILLWAY_PARK=off --features early --hosts 1 --contexts 1
+SPILLWAY_ORDERING_RULE(kEarlyAddressesAreNoted);  // --first 1 SPILLWAY_PARK=off --features early --hosts 1 --contexts 1
 // Work on another stream finds the results of work before the free.
-SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // --from 41 SPILLWAY_PARK=off --features barriers
+SPILLWAY_ORDERING_RULE(kPromisesOrderStreams);  // --first 41..45 SPILLWAY_PARK=off --features barriers
 // A range is offloaded only after the work that was enqueued on it.
-SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kOffloadFollowsUses);  // --first 1 SPILLWAY_PARK=off --features ''
 // Work on a restored range starts only after the copy that restores it.
-SPILLWAY_ORDERING_RULE(kUseFollowsRestore);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kUseFollowsRestore);  // --first 1 SPILLWAY_PARK=off --features ''
 // A range is unmapped only after its copy and every use of it are complete.
-SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);  // SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kUnmapWaitsForCompletion);  // --first 1 SPILLWAY_PARK=off --features ''
 // A call that may write outdates the host copy, whether complete or under way.
-SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);  // --from 81 SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kTouchOutdatesHostCopy);  // --first 85 SPILLWAY_PARK=off --features ''
 // A host buffer is overwritten only after the copy that still reads it.
-SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);  // --from 76 SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kHostBufferWaitsForCopy);  // --first 79 SPILLWAY_PARK=off --features ''
 
 // The payload of a copy from the host is scanned for addresses.
-SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // SPILLWAY_PARK=off --features pointers
+SPILLWAY_ORDERING_RULE(kPayloadsAreScanned);  // --first 4 SPILLWAY_PARK=off --features pointers
 // A copy within the device carries over the addresses that its source holds.
-SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // --from 6 SPILLWAY_PARK=off --features pointers
+SPILLWAY_ORDERING_RULE(kCopiesBringAddresses);  // --first 9 SPILLWAY_PARK=off --features pointers
 // Memory evicted from an unproven or unsafe job keeps a mapping.
-SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // SPILLWAY_PARK=host --features structures,pointers
+SPILLWAY_ORDERING_RULE(kEvictedMemoryIsParked);  // --first 1..5 SPILLWAY_PARK=host --features structures,pointers
 // Variables that modules declare are scanned, even if the program never asks for them.
 SPILLWAY_ORDERING_RULE(kVariablesAreFound);  // elsewhere: tests/integration/pointers
 // Host memory that a launch reaches is scanned for addresses.
-SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // SPILLWAY_PARK=off --features tables
+SPILLWAY_ORDERING_RULE(kHostMemoryIsRead);  // --first 2 SPILLWAY_PARK=off --features tables
 // A launch that names an address beside an allocation may use the allocation.
-SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kBesideIsNamed);  // --first 1 SPILLWAY_PARK=off --features beside
 // A launch that finds such an address in memory may use the allocation, too.
-SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // SPILLWAY_PARK=off --features beside,hidden
+SPILLWAY_ORDERING_RULE(kBesideIsFollowed);  // --first 1 SPILLWAY_PARK=off --features beside,hidden
 // A kernel that writes such an address builds pointer structures.
-SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --from 26 --features strays --iterations 4
+SPILLWAY_ORDERING_RULE(kStraysAreFound);  // --first 26..30 --features strays --iterations 4
 // Addresses in packed structs are found.
-SPILLWAY_ORDERING_RULE(kPackedWordsAreFound);  // --from 6 SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kPackedWordsAreFound);  // --first 9 SPILLWAY_PARK=off --features beside
 // Addresses that come as two parameters are found.
-SPILLWAY_ORDERING_RULE(kHalvesAreJoined);  // SPILLWAY_PARK=off --features beside
+SPILLWAY_ORDERING_RULE(kHalvesAreJoined);  // --first 1 SPILLWAY_PARK=off --features beside
 // A host copy counts as good only while no undocumented kernel has run since.
 SPILLWAY_ORDERING_RULE(kHostCopiesAreVerified);  // elsewhere: tests/integration/pointers
 // A kernel's first launch makes its job unproven.
 SPILLWAY_ORDERING_RULE(kNewKernelsAreNoted);  // elsewhere: tests/integration/pointers
 // Memory that a call uses parked keeps that mapping until the call is complete.
-SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
+SPILLWAY_ORDERING_RULE(kUnparkWaitsForUses);  // --first 3 SPILLWAY_BUDGET_SCHEDULE=narrow --features '' --iterations 6
 // While evicted memory is parked, mappings change only while the device is idle.
-SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // SPILLWAY_PARK=host --features structures,pointers
+SPILLWAY_ORDERING_RULE(kParkingWaitsForIdle);  // --first 1..5 SPILLWAY_PARK=host --features structures,pointers
 
 // A plan does not evict what a call in progress names.
-SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kPlansSpareNamedMemory);  // --first 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 // Data that was only read, as far as experiments showed, is compared with its host copy.
 SPILLWAY_ORDERING_RULE(kContentIsCompared);  // elsewhere: tests/unit/interposer/known_by_content_test.cpp
 // A launch is repeated only if it changed nothing but what it fills.
@@ -96,58 +96,58 @@ SPILLWAY_ORDERING_RULE(kRepetitionsChangeNothing);  // elsewhere: tests/unit/int
 // A record is used only if its memory is as it was before launches that presumably read it.
 SPILLWAY_ORDERING_RULE(kPresumedReadsAreCompared);  // elsewhere: tests/unit/interposer/presumed_reads_test.cpp
 // Data that a plan evicts is copied unless the host has it, whatever the plan expects.
-SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --from 6 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
+SPILLWAY_ORDERING_RULE(kDropsAreChecked);  // --first 6..10 SPILLWAY_PARK=off SPILLWAY_LEARN=wait SPILLWAY_STRATEGY=capuchin --iterations 30 --features ''
 
 // Memory freed in stream order is reused only after that stream's earlier work.
-SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // --from 6 SPILLWAY_PARK=off --features ''
+SPILLWAY_ORDERING_RULE(kStreamFreeFollowsItsStream);  // --first 6..10 SPILLWAY_PARK=off --features ''
 // Memory under a texture object stays on the device.
-SPILLWAY_ORDERING_RULE(kTexturesHold);  // SPILLWAY_PARK=off --features textures
+SPILLWAY_ORDERING_RULE(kTexturesHold);  // --first 3 SPILLWAY_PARK=off --features textures
 // A tensor map names the memory that it was encoded from.
-SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // SPILLWAY_PARK=off --features tensor_maps
+SPILLWAY_ORDERING_RULE(kTensorMapsAreNoted);  // --first 1 SPILLWAY_PARK=off --features tensor_maps
 
 // Memory that an instantiated graph names is resident for its launches.
-SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kGraphsNameTheirMemory);  // --first 1 --features graphs --iterations 8 SPILLWAY_PARK=off
 // An updated graph names what it was updated with.
-SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --from 6 --features graphs --iterations 8 SPILLWAY_PARK=off
+SPILLWAY_ORDERING_RULE(kUpdatesNameTheirMemory);  // --first 6..10 --features graphs --iterations 8 SPILLWAY_PARK=off
 // A graph may write what one of its nodes may write, whatever its copies and sets do there.
-SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --from 11 --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
+SPILLWAY_ORDERING_RULE(kGraphsUniteTheirNodes);  // --first 11 --features graphs SPILLWAY_PARK=off SPILLWAY_BREAK_RULE=kHostCopiesAreVerified
 // Memory that a disabled node would overwrite keeps its bytes.
-SPILLWAY_ORDERING_RULE(kSwitchesAreNoted);  // --from 6 SPILLWAY_PARK=off --features switches
+SPILLWAY_ORDERING_RULE(kSwitchesAreNoted);  // --first 9 SPILLWAY_PARK=off --features switches
 // Disabled nodes stay disabled when their graph is updated.
-SPILLWAY_ORDERING_RULE(kUpdatesKeepSwitches);  // --from 16 SPILLWAY_PARK=off --features switches
+SPILLWAY_ORDERING_RULE(kUpdatesKeepSwitches);  // --first 16 SPILLWAY_PARK=off --features switches
 
 // Recompute records and their replays (recompute_record.h).
 // Ranges that can only be recomputed from memory that a call may write are recomputed first.
-SPILLWAY_ORDERING_RULE(kWritesAwaitReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kWritesAwaitReplays);  // --first 1 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // The same for small allocations, which share slabs.
-SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // --from 6 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kSmallWritesAwaitReplays);  // --first 6..10 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Calls that name inputs or outputs of records take the lock.
-SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRecordsCloseFastPaths);  // --first 1..5 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay runs behind the copies and launches that bring its inputs.
-SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // --from 46 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysFollowInputs);  // --first 48 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // A replay clobbers scratch memory only.
-SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kReplaysWriteElsewhere);  // --first 1 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Writes to a replay's inputs come behind it.
-SPILLWAY_ORDERING_RULE(kWritesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kWritesFollowReplays);  // --first 1..5 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Uses of a replay's output come behind it.
-SPILLWAY_ORDERING_RULE(kUsesFollowReplays);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kUsesFollowReplays);  // --first 1..5 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Only ranges that a launch overwrites whole are recomputed.
-SPILLWAY_ORDERING_RULE(kRecordsOverwriteAll);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRecordsOverwriteAll);  // --first 3 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // Only operations that made the same bytes in their proof are replayed.
-SPILLWAY_ORDERING_RULE(kProofsDecide);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kProofsDecide);  // --first 5 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 // An output that differed in its proof gets its first bytes back.
-SPILLWAY_ORDERING_RULE(kRefutedIsPutBack);  // SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
+SPILLWAY_ORDERING_RULE(kRefutedIsPutBack);  // --first 5 SPILLWAY_PARK=off SPILLWAY_RECOMPUTE=eager --contexts 1 --features recompute
 
 // Memory that a plan recomputes from stays beyond its free.
-SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12 --contexts 1 --hosts 1 --features gradients
+SPILLWAY_ORDERING_RULE(kHeldInputsStay);  // --first 17 SPILLWAY_PARK=off SPILLWAY_LEARN=wait --iterations 12 --contexts 1 --hosts 1 --features gradients
 
 // A use for anything else makes an idle workspace an ordinary range.
-SPILLWAY_ORDERING_RULE(kOtherUsesEndWorkspaces);  // SPILLWAY_PARK=off --contexts 1 --features workspaces
+SPILLWAY_ORDERING_RULE(kOtherUsesEndWorkspaces);  // --first 1..5 SPILLWAY_PARK=off --contexts 1 --features workspaces
 // A workspace keeps its bytes until the library's call has ended.
-SPILLWAY_ORDERING_RULE(kWorkspacesServeWholeCalls);  // SPILLWAY_PARK=off --contexts 1 --features workspaces
+SPILLWAY_ORDERING_RULE(kWorkspacesServeWholeCalls);  // --first 1 SPILLWAY_PARK=off --contexts 1 --features workspaces
 
 // A call without a lock publishes what it names before it checks the fast paths.
-SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
+SPILLWAY_ORDERING_RULE(kNamesComeBeforeFastPath);  // --first 1 SPILLWAY_PARK=off --features '' --hosts 3 --schedule 1
 // Of the calls on one stream, only one at a time notes its uses without read-modify-writes.
 SPILLWAY_ORDERING_RULE(kTurnsExclude);  // elsewhere: tests/unit/interposer/stream_turn_test.cpp
 // Objects that a call may hold without a lock are reused, never freed.
