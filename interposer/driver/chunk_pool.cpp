@@ -73,7 +73,8 @@ void ChunkPool::Merge(size_t most_pieces, Chunks* pieces, size_t* missing_bytes)
   for (size_t i = pieces->size(); i-- > 0 && merged.size() < wanted;) {
     const Chunk& piece = *(*pieces)[i];
     const bool may_go = merging_ == Merging::kAll || piece.mappings <= kMostMappingsLost;
-    if (IsNoPiece(piece) && may_go) merged.push_back((*pieces)[i]);
+    const bool may_grow = piece.bytes < kLargestChunkBytes;
+    if (IsNoPiece(piece) && may_go && may_grow) merged.push_back((*pieces)[i]);
   }
   if (merged.size() + created < 2) return;
   std::erase_if(*pieces, [&](const Chunk* piece) {

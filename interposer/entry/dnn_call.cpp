@@ -32,7 +32,7 @@ DnnCall::~DnnCall() {
   if (!guard.IsOutermost()) return;
   if (call_.job) call_.job->proofs().CallEnded(call_);
   if (claims_.scratch_call())
-    interposer::ForEachJob([this](JobMemory* job) { job->workspaces().CallEnded(claims_); });
+    interposer::ForEachJob([this](JobMemory* job) { job->calls().LibraryCallEnded(claims_); });
 }
 
 void DnnCall::Read(const void* data, const Extent& extent) {

@@ -17,7 +17,7 @@ using interposer::ConditionalBodies;
 using interposer::JobMemory;
 
 bool MightBeManaged(CUdeviceptr word) {
-  return interposer::FindJob([word](const JobMemory* job) { return job->MightBeManaged(word); }) !=
+  return interposer::FindJob([word](const JobMemory* job) { return job->Bounds().Contain(word); }) !=
          nullptr;
 }
 

@@ -13,7 +13,7 @@ void SayResultsAreWrong(interposer::JobMemory* job) {
           "recomputed. No wrong result has reached the program, but it cannot go on: from now on "
           "its calls fail. Run it with --no-repeat-kernels."
           "\n",
-          job->replay_checks().NameOfWrong().c_str());
+          job->view().NameOfWrong().c_str());
 }
 
 }  // namespace spillway::entry

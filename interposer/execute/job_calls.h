@@ -23,6 +23,7 @@
 #include "interposer/execute/repeat_proofs.h"
 #include "interposer/execute/stored_addresses.h"
 #include "interposer/execute/touch_set.h"
+#include "interposer/execute/workspaces.h"
 
 namespace spillway::interposer {
 
@@ -31,7 +32,7 @@ class JobCalls {
   JobCalls(JobState& state, CallRecorder& recording, StoredAddresses& stored, Parking& parking,
            PresumedReads& presumed, RecomputeRecording& records, RepeatProofs& proofs,
            EffectLearning& learning, PlanFollower& plan, PostLaunchScan& post_scan, Grants& grants,
-           LaunchPath& launch_path, LockedCalls& locked_calls)
+           LaunchPath& launch_path, LockedCalls& locked_calls, Workspaces& workspaces)
       : state_(state),
         recording_(recording),
         stored_(stored),
@@ -44,13 +45,16 @@ class JobCalls {
         post_scan_(post_scan),
         grants_(grants),
         launch_path_(launch_path),
-        locked_calls_(locked_calls) {}
+        locked_calls_(locked_calls),
+        workspaces_(workspaces) {}
 
   // Errors besides out of memory: a copy or query of freed memory is CUDA_ERROR_INVALID_VALUE, as
   // without Spillway. A launch may carry stale addresses that it does not use. In a context that is
   // beyond use, the context's own error.
   CUresult Begin(Addresses* addresses, StreamName stream, Effect effect, TouchSet* set);
   void End(TouchSet* set, Effect effect);
+  // All launches of a library's call were made.
+  void LibraryCallEnded(const Claims& claims) { workspaces_.CallEnded(claims); }
   void Wrote(const Transfers& transfers, const TouchSet& set) { stored_.Wrote(transfers, set); }
   // After End of a launch that awaits a scan (PostLaunchScan::EndNew).
   bool EndNew(const Addresses& addresses, const TouchSet& set, bool ran) {
@@ -84,6 +88,7 @@ class JobCalls {
   Grants& grants_;
   LaunchPath& launch_path_;
   LockedCalls& locked_calls_;
+  Workspaces& workspaces_;
 };
 
 }  // namespace spillway::interposer

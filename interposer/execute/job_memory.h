@@ -48,8 +48,7 @@ class JobMemory {
 
   CUcontext context() const { return state_.context; }
   int device() const { return state_.device; }
-  // False: the word is no address of ours. Costs two comparisons.
-  bool MightBeManaged(CUdeviceptr word) const { return state_.ledger.MightBeManaged(word); }
+  // A word outside is no address of ours.
   WordBounds Bounds() const { return state_.Bounds(); }
 
   Allocations& allocations() { return allocations_; }
@@ -62,9 +61,7 @@ class JobMemory {
   Replays& replays() { return replays_; }
   RepeatProofs& proofs() { return proofs_; }
   EffectLearning& learning() { return learning_; }
-  ReplayChecks& replay_checks() { return replay_checks_; }
   HeldRanges& held_ranges() { return held_; }
-  Workspaces& workspaces() { return workspaces_; }
   Sharing& sharing() { return sharing_; }
   Grants& grants() { return grants_; }
   PlanFollower& plan() { return plan_; }
@@ -100,15 +97,16 @@ class JobMemory {
   LaunchPath launch_path_{state_};
   LockedCalls locked_calls_{state_,        waits_, parking_,     restores_,  replays_,   presumed_,
                             input_copies_, plan_,  call_memory_, post_scan_, workspaces_};
-  JobCalls calls_{state_,    recording_, stored_,    parking_, presumed_,    records_,     proofs_,
-                  learning_, plan_,      post_scan_, grants_,  launch_path_, locked_calls_};
+  JobCalls calls_{state_,   recording_,   stored_,       parking_,   presumed_,
+                  records_, proofs_,      learning_,     plan_,      post_scan_,
+                  grants_,  launch_path_, locked_calls_, workspaces_};
   FreeWaits free_waits_{state_, waits_};
   Allocations allocations_{state_,    recording_, parking_, eviction_,
                            restores_, frees_,     replays_, free_waits_};
   Charges charges_{state_, parking_, eviction_, replays_, allocations_};
   HeldRanges held_{state_};
   Sharing sharing_{state_, restores_, replays_, held_, calls_};
-  JobView view_{state_, waits_, frees_, plan_};
+  JobView view_{state_, waits_, frees_, replay_checks_, plan_};
   ProgramStreams streams_{state_, eviction_};
 };
 

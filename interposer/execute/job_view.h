@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "interposer/execute/deferred_frees.h"
@@ -10,14 +11,16 @@
 #include "interposer/execute/job_snapshot.h"
 #include "interposer/execute/job_state.h"
 #include "interposer/execute/plan_follower.h"
+#include "interposer/execute/replay_checks.h"
 #include "interposer/execute/waits.h"
 
 namespace spillway::interposer {
 
 class JobView {
  public:
-  JobView(JobState& state, Waits& waits, DeferredFrees& frees, PlanFollower& plan)
-      : state_(state), waits_(waits), frees_(frees), plan_(plan) {}
+  JobView(JobState& state, Waits& waits, DeferredFrees& frees, ReplayChecks& checks,
+          PlanFollower& plan)
+      : state_(state), waits_(waits), frees_(frees), checks_(checks), plan_(plan) {}
 
   // Addresses of ours: all of them; those without an allocation.
   bool Owns(CUdeviceptr address) SPILLWAY_EXCLUDES(kStateLock);
@@ -33,6 +36,10 @@ class JobView {
       SPILLWAY_EXCLUDES(kStateLock);
   size_t FreeBytes();
 
+  // Any thread, without a lock: whether a replay was wrong, for good. And of which kernel.
+  bool IsWrong() const { return checks_.IsWrong(); }
+  std::string NameOfWrong() { return checks_.NameOfWrong(); }
+
   JobSnapshot Read();
   // For signal handlers: nothing when the lock is not free soon.
   std::optional<JobSnapshot> TryRead();
@@ -47,6 +54,7 @@ class JobView {
   JobState& state_;
   Waits& waits_;
   DeferredFrees& frees_;
+  ReplayChecks& checks_;
   PlanFollower& plan_;
 };
 

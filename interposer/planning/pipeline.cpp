@@ -133,11 +133,9 @@ void Pipeline::Recognise(StoredIterations::Recognised recognised) {
 }
 
 void Pipeline::Learned(Pattern pattern) {
-  const bool is_followed = live_ && live_->pattern().fingerprint == pattern->fingerprint &&
-                           live_->pattern().buffers == pattern->buffers;
   const bool is_measured =
       measurement_ && measurement_->pattern()->fingerprint == pattern->fingerprint;
-  if (is_followed || is_measured || IsPartOfFollowed(*pattern)) return;
+  if (IsFollowed(*pattern) || is_measured || IsPartOfFollowed(*pattern)) return;
   // A loop is learned before the stored iteration that contains it is recognised.
   if (stored_.MayContain(*pattern)) return;
   if (Fits(*pattern)) return NoteFits(std::move(pattern));
@@ -330,11 +328,11 @@ void Pipeline::Follow(const PlanAnswer& plan) {
 
 void Pipeline::NoteFormer(const Answer& answer) {
   former_.Forget();
-  if (!live_ || IsResting() || answer.reason != ReplanReason::kDrift) return;
-  const std::uint64_t own = live_->pattern().fingerprint;
-  const auto known = known_.find(own);
-  const bool is_of_same = own == answer.plan.live->pattern().fingerprint;
-  if (!is_of_same || live_permille_ != asked_permille_ || known == known_.end()) return;
+  if (!IsFollowed(answer.plan.live->pattern()) || IsResting()) return;
+  const auto known = known_.find(live_->pattern().fingerprint);
+  if (answer.reason != ReplanReason::kDrift || live_permille_ != asked_permille_ ||
+      known == known_.end())
+    return;
   former_.Note({.live = live_,
                 .plan = known->second.plan,
                 .lower_bound_ns = static_cast<std::int64_t>(counts_.lower_bound_ns.load()),

@@ -116,6 +116,11 @@ class Pipeline {
     return measurement_ ? measurement_->pattern()->size() : live_ ? live_->pattern().size() : 0;
   }
   void Learned(Pattern pattern);
+  // With the same memory: the program may have allocated it anew.
+  bool IsFollowed(const scheduler::IterationPattern& pattern) const {
+    return live_ && live_->pattern().fingerprint == pattern.fingerprint &&
+           live_->pattern().buffers == pattern.buffers;
+  }
   bool IsPartOfFollowed(const scheduler::IterationPattern& pattern) const;
   bool Fits(const scheduler::IterationPattern& pattern);
   void NoteFits(Pattern pattern);

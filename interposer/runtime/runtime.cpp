@@ -174,7 +174,7 @@ JobMemory* JobIn(CUcontext context) {
 
 JobMemory* JobOwning(CUdeviceptr address) {
   return FindJob([address](JobMemory* job) {
-    return job->MightBeManaged(address) && job->view().Owns(address);
+    return job->Bounds().Contain(address) && job->view().Owns(address);
   });
 }
 

@@ -22,7 +22,7 @@ class CheckedReplaysTest : public EffectsTest {
     EXPECT_EQ(Count().recompute_drops, 1u);
     return y;
   }
-  bool IsWrong() { return job_->replay_checks().IsWrong(); }
+  bool IsWrong() { return job_->view().IsWrong(); }
 };
 
 TEST_F(CheckedReplaysTest, SameBytesAreRight) {
@@ -37,7 +37,7 @@ TEST_F(CheckedReplaysTest, ReadingOldOutputIsWrong) {
   hidden.lies = true;
   Read(y);
   EXPECT_TRUE(IsWrong());
-  EXPECT_EQ(job_->replay_checks().NameOfWrong(), "liar");
+  EXPECT_EQ(job_->view().NameOfWrong(), "liar");
 }
 
 TEST_F(CheckedReplaysTest, WritingAnInputIsWrong) {

@@ -206,7 +206,7 @@ TEST_F(EffectLearningTest, ALaunchThatChangesItsInputIsNotRepeated) {
   Settle();
   EXPECT_EQ(hidden.launches, 1);
   EXPECT_FALSE(IsProved(token));
-  EXPECT_FALSE(job_->replay_checks().IsWrong());
+  EXPECT_FALSE(job_->view().IsWrong());
   EXPECT_TRUE(AllAre(Read(y), 5));
 }
 
@@ -214,8 +214,8 @@ TEST_F(EffectLearningTest, ALaunchThatChangesItsInputIsNotRepeated) {
 TEST_F(EffectLearningTest, ARepetitionThatChangesAnInputStopsTheProgram) {
   Repeat("writes_second", 1);
   Launch("writes_second", {Allocated(), input_});
-  EXPECT_TRUE(job_->replay_checks().IsWrong());
-  EXPECT_EQ(job_->replay_checks().NameOfWrong(), "writes_second");
+  EXPECT_TRUE(job_->view().IsWrong());
+  EXPECT_EQ(job_->view().NameOfWrong(), "writes_second");
 }
 
 TEST_F(EffectLearningTest, UnlessAllowedNothingRunsTwice) {

@@ -183,6 +183,21 @@ TEST_F(FragmentedPoolTest, OneChunkAloneIsNotMerged) {
   EXPECT_EQ(SizesOf(taken_), (std::vector<size_t>{40, 2, 36})) << "30 and 6 are merged";
 }
 
+// Regression: each time, all went back to the driver and were created again.
+TEST_F(PoolsTest, LargestChunksAreNotMerged) {
+  ChunkPool pool(0, 600 * kMiB);
+  pool.SetMerging(ChunkPool::Merging::kAll);
+  Chunks taken;
+  ASSERT_TRUE(pool.Take(600 * kMiB, &taken));
+  EXPECT_EQ(SizesOf(taken), (std::vector<size_t>{256, 256, 88}));
+  pool.Give(&taken);
+  const driver::MappingCalls before = driver::ReadMappingCalls();
+  ASSERT_TRUE(pool.Take(600 * kMiB, &taken));
+  EXPECT_EQ(driver::ReadMappingCalls().Since(before).creates, 0u);
+  pool.Give(&taken);
+  pool.ReleaseAll();
+}
+
 TEST_F(PoolsTest, FreeBudgetServesWithoutCutting) {
   ChunkPool pool(0, 18 * kMiB);
   Chunks large, more;

@@ -41,7 +41,7 @@ class PresumedReadsTest : public EffectsTest {
     Driver().cuCtxSynchronize();
     Read(other);
   }
-  bool IsWrong() { return job_->replay_checks().IsWrong(); }
+  bool IsWrong() { return job_->view().IsWrong(); }
 };
 
 TEST_F(PresumedReadsTest, WhatIsGoneIsMadeFirst) {

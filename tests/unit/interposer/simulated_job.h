@@ -56,7 +56,7 @@ class SimulatedJobTest : public testing::Test {
   Addresses ManagedAmong(std::span<const CUdeviceptr> words) const {
     Addresses addresses;
     for (const CUdeviceptr word : words) {
-      if (job_->MightBeManaged(word)) addresses.push_back(word);
+      if (job_->Bounds().Contain(word)) addresses.push_back(word);
     }
     return addresses;
   }

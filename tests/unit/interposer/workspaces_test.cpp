@@ -68,7 +68,7 @@ class WorkspacesTest : public testing::Test {
     Launch(at, call, word);
     call->NoteNamed({&at, 1});
   }
-  void End(const Claims& call) { job_->workspaces().CallEnded(call); }
+  void End(const Claims& call) { job_->calls().LibraryCallEnded(call); }
   // A library's call with one launch.
   void UseAsWorkspace(CUdeviceptr at, size_t bytes = kBytes) {
     Claims call = Working(at, bytes);
