@@ -75,14 +75,15 @@ class Arbiter::Deciding {
   void AdmitOn(DeviceId id, Device& device) {
     std::vector<Applicant> applicants;
     for (auto& [key, tenancy] : a_.tenancies_) {
-      if (tenancy.device != id || tenancy.state == TenancyState::kRejected) continue;
+      if (tenancy.device != id) continue;
       if (tenancy.state == TenancyState::kAdmitted) {
         AddAdmission(tenancy, "");
         continue;
       }
       const base::Status admissible = CheckAdmissible(tenancy.terms, device.memory.capacity());
+      const auto judged = admissible.ok() ? TenancyState::kQueued : TenancyState::kRejected;
+      if (std::exchange(tenancy.state, judged) != judged) tenancy.state_sent = false;
       if (!admissible.ok()) {
-        tenancy.state = TenancyState::kRejected;
         AddAdmission(tenancy, admissible.text());
         continue;
       }

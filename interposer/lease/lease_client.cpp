@@ -248,7 +248,8 @@ void LeaseClient::Note(const protocol::Grant& grant) {
   if (device == nullptr || !device->registered) return;
   device->grant = grant;
   device->has_grant = device->must_follow = true;
-  device->is_held_back = device->waits = false;
+  device->is_held_back = false;
+  device->waits = grant.budget_bytes == 0;
   device->confirmed_bytes = device->confirmed_host_bytes = -1;
   NoteAgentMessage();
 }

@@ -53,7 +53,8 @@ class LeaseSubject {
   virtual void HoldGrowth(uint32_t /*device*/) {}
   // Ends HoldGrowth: the job was admitted, but no grant came in time.
   virtual void ReleaseGrowth(uint32_t /*device*/) {}
-  // The agent is gone or silent for too long, while the job is queued or awaits its first grant.
+  // The agent is gone or silent for too long, while the job is queued, awaits its first grant, or
+  // has one of no memory.
   virtual void NoteAgentAbsent(uint32_t /*device*/, Absence /*how*/) {}
   // Sets the grant's host memory at once, even if the budget takes time to meet.
   virtual void SetHostLimit(const protocol::Grant& /*grant*/) {}
@@ -127,7 +128,7 @@ class LeaseClient {
     int64_t reported_held_ns = 0;
     bool is_held_back = false;
     bool is_admitted = false;  // and the agent has said so
-    bool waits = false;        // in the queue, or for its first grant
+    bool waits = false;        // in the queue, for its first grant, or for more than nothing
     int64_t asked_slab_bytes = 0;
     int64_t asked_slabs_ns = 0;
     protocol::Usage said;

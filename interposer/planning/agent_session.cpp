@@ -286,10 +286,12 @@ void AgentSession::ReleaseGrowth(std::uint32_t number) {
   if (Device* const device = Find(number)) Release(device);
 }
 
-// This includes a job that waited too long in the queue and holds no memory.
+// A job that waits in the queue, or was left with nothing, holds no memory.
 void AgentSession::NoteAgentAbsent(std::uint32_t number, Absence how) {
   Device* const device = Find(number);
-  if (!device || device->standing != Standing::kQueued) return;
+  if (!device) return;
+  const bool has_nothing = device->standing == Standing::kGranted && device->granted_bytes == 0;
+  if (device->standing != Standing::kQueued && !has_nothing) return;
   const bool is_required = ProcessConfig().agent_required;
   if (!is_required) device->standing = Standing::kAlone;
   if (!is_required && device->memory)

@@ -139,6 +139,20 @@ TEST_F(ArbiterTest, JobThatCanNeverFitIsRejected) {
             "its guarantee of 20.0 GiB is more than the device has, 16.0 GiB: lower `guaranteed`");
 }
 
+// Regression: whoever followed the advice stayed rejected until the job connected anew.
+TEST_F(ArbiterTest, RejectedJobIsJudgedAnewWithOtherTerms) {
+  arbiter_.Join(ProcessOf(1), Plain(20), Wants(4), now_ns_);
+  ASSERT_EQ(Decide().admissions.at(0).state, TenancyState::kRejected);
+  EXPECT_TRUE(Decide().admissions.empty()) << "said once";
+
+  arbiter_.ChangeTerms(JobId{1}, kDevice, Plain(8));
+
+  const Decisions decisions = Decide();
+  ASSERT_EQ(decisions.admissions.size(), 1u);
+  EXPECT_EQ(decisions.admissions[0].state, TenancyState::kAdmitted);
+  EXPECT_EQ(GibOf(1), 4);
+}
+
 TEST_F(ArbiterTest, UrgentJobPreemptsAndTheOtherContinuesWithItsFloor) {
   arbiter_.Join(ProcessOf(1), Plain(15), Wants(15), now_ns_);
   Settle();

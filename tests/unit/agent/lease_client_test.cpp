@@ -407,6 +407,27 @@ TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingWhenTheAgentReturnsInTime)
   EXPECT_EQ(subject.gone_for_good, 1);
 }
 
+// Regression: a job that was left with nothing, as it had used nothing, waited for ever.
+TEST_F(QueuedLeaseClientTest, JobThatWasLeftWithNothingWaitsHalfAMinuteForALostAgent) {
+  subject.agent->Send(protocol::Grant{.device = 0, .serial = 1, .budget_bytes = 0});
+  client.Step(4);
+  AgentEnds();
+
+  StepUntil(129 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+  StepUntil(135 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 1);
+}
+
+TEST_F(QueuedLeaseClientTest, JobWithMemoryDoesNotWaitForALostAgent) {
+  subject.agent->Send(protocol::Grant{.device = 0, .serial = 1, .budget_bytes = 1 << 30});
+  client.Step(4);
+  AgentEnds();
+
+  StepUntil(200 * kSecond);
+  EXPECT_EQ(subject.gone_for_good, 0);
+}
+
 // Regression: a restarted agent sends nothing to waiting jobs until running jobs are back, which
 // may take longer than the wait. So all waiting jobs began at once without it.
 TEST_F(QueuedLeaseClientTest, QueuedClientKeepsWaitingForARestartedSilentAgent) {
