@@ -55,6 +55,9 @@ class Arbiter::Deciding {
       Note(tenancy, tenancy.memory.ConfirmRestored(&a_.last_serial_), true);
       Note(tenancy, tenancy.host.ConfirmRestored(&a_.last_serial_), false);
       if (tenancy.state == TenancyState::kAdmitted) AddAdmission(tenancy, "");
+      // A job that hears nothing would begin without the agent.
+      if (tenancy.state == TenancyState::kQueued)
+        Queue(tenancy, std::max(tenancy.position, uint32_t{1}), WaitsFor::kMemory);
     }
   }
 
@@ -147,6 +150,7 @@ class Arbiter::Deciding {
   }
 
   std::string ReasonForWaiting(const Tenancy& tenancy, WaitsFor what) const {
+    if (a_.frozen_) return "the agent has just begun: jobs that ran before it come first";
     if (a_.draining_) return "the node is being drained";
     if (what == WaitsFor::kOwnersJobs)
       return "its user, or account, has as many jobs here as it may";

@@ -252,9 +252,15 @@ TEST_F(ArbiterTest, AfterARestartNoMemoryMovesUntilAllProcessesAreBack) {
   EXPECT_EQ(frozen.grants[0].reason, RulingReason::kKept);
   EXPECT_EQ(frozen.grants[1].memory_bytes, 3 * kGibibyte);
   EXPECT_EQ(arbiter_.BudgetedOn(kDevice), 12 * kGibibyte);
+  // Regression: the new job heard nothing, and began with the launcher's budget after 5 s.
+  ASSERT_EQ(frozen.admissions.size(), 2u);
+  EXPECT_EQ(frozen.admissions[1].job, JobId{2});
+  EXPECT_EQ(frozen.admissions[1].state, TenancyState::kQueued);
+  EXPECT_TRUE(Decide().admissions.empty()) << "said once";
 
   arbiter_.SetFrozen(false);
   Settle();
+  EXPECT_EQ(View(2).state, TenancyState::kAdmitted);
   EXPECT_EQ(GibOf(1), 8);
   EXPECT_EQ(GibOf(2), 8);
 }

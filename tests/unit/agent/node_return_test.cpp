@@ -148,7 +148,8 @@ TEST_F(NodeTest, AfterARestartRecordsMatchHeldMemory) {
   EXPECT_EQ(kept.reason, protocol::GrantReason::kKept);
   EXPECT_EQ(kept.budget_bytes, 10 * kGiB);
   EXPECT_EQ(BudgetedBytes(), 15 * kGiB);
-  EXPECT_TRUE(late->ReceivesNothing()) << "until all are back";
+  EXPECT_EQ(late->Next<protocol::Admission>().state, protocol::AdmissionState::kQueued)
+      << "until all are back";
 
   now_ns_ += 100 * kSecond;
   Settle();
@@ -421,6 +422,7 @@ TEST_F(NodeRecordTest, AfterARestartProcessesAreBelievedUpToTheirRecord) {
   second->Next<protocol::Admission>();
   EXPECT_EQ(first->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
   EXPECT_EQ(second->Next<protocol::Grant>().budget_bytes, 8 * kGiB);
+  EXPECT_EQ(liar->Next<protocol::Admission>().state, protocol::AdmissionState::kQueued);
   EXPECT_TRUE(liar->ReceivesNothing());
   EXPECT_EQ(BudgetedBytes(), 16 * kGiB);
 }
