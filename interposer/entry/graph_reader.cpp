@@ -17,8 +17,8 @@ using interposer::ConditionalBodies;
 using interposer::JobMemory;
 
 bool MightBeManaged(CUdeviceptr word) {
-  return interposer::FindJob([word](const JobMemory* job) { return job->Bounds().Contain(word); }) !=
-         nullptr;
+  return interposer::FindJob(
+             [word](const JobMemory* job) { return job->Bounds().Contain(word); }) != nullptr;
 }
 
 NodeFacts Unread() {

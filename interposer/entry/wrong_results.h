@@ -13,8 +13,8 @@ void SayResultsAreWrong(interposer::JobMemory* job);
 
 // The call's answer, or CUDA_ERROR_LAUNCH_FAILED for good once a replay was wrong.
 inline CUresult UnlessWrong(CUresult result) {
-  interposer::JobMemory* const wrong = interposer::FindJob(
-      [](interposer::JobMemory* job) { return job->view().IsWrong(); });
+  interposer::JobMemory* const wrong =
+      interposer::FindJob([](interposer::JobMemory* job) { return job->view().IsWrong(); });
   if (!wrong) return result;
   SayResultsAreWrong(wrong);
   return CUDA_ERROR_LAUNCH_FAILED;
